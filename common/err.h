@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The three ways in which something goes wrong, and the one type for the second of them.
+ *
+ *   bug      WPK_ASSERT          aborts with file and line, in release builds too
+ *   failure  wpk_err             returned, never ignored; the detail travels in struct wpk_diag
+ *   outcome  enum wpk_outcome    of a candidate; see schema/record.h, it is data, not an error
+ *
+ * Codes, names and texts come from one list, so they cannot drift apart. */
+#ifndef WPK_COMMON_ERR_H
+#define WPK_COMMON_ERR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* name, text, may the same call succeed later? */
+#define WPK_ERR_LIST(X)                                                                            \
+    X(ENOMEM, "out of memory", true)                                                               \
+    X(EINVAL, "invalid argument", false)                                                           \
+    X(EPARSE, "malformed input", false)                                                            \
+    X(ERANGE, "value out of range", false)                                                         \
+    X(EUNSUPPORTED, "not supported", false)                                                        \
+    X(ENOENT, "not found", false)                                                                  \
+    X(EEXIST, "already exists", false)                                                             \
+    X(ENOSPC, "no room", true)                                                                     \
+    X(EIO, "input/output error", true)                                                             \
+    X(ETIMEDOUT, "timed out", true)                                                                \
+    X(ECLOSED, "closed by the other side", true)                                                   \
+    X(EBUSY, "in use by another process", true)                                                    \
+    X(EACCES, "permission denied", false)                                                          \
+    X(ECORRUPT, "stored data is corrupt", false)                                                   \
+    X(EMISMATCH, "does not fit this device or version", false)                                     \
+    X(EEXHAUSTED, "nothing left to try", false)                                                    \
+    X(ESYSTEM, "a system call failed", true)
+
+typedef enum wpk_err_code {
+    WPK_OK = 0,
+#define WPK_ERR_ENUM(name, text, retry) WPK_##name,
+    WPK_ERR_LIST(WPK_ERR_ENUM)
+#undef WPK_ERR_ENUM
+        WPK_ERR_COUNT
+} wpk_err_code;
+
+#if defined(__GNUC__)
+#define WPK_MUST_CHECK __attribute__((warn_unused_result))
+#define WPK_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define WPK_NORETURN __attribute__((noreturn))
+#else
+#define WPK_MUST_CHECK
+#define WPK_PRINTF(fmt, args)
+#define WPK_NORETURN
+#endif
+
+/* An error code as every fallible function returns it; WPK_OK is 0. */
+typedef enum wpk_err_code wpk_err;
+
+#define WPK_DIAG_TEXT_MAX 512
+
+/* Human detail of one failure, written once by the lowest layer that knows.
+ * line and column count from 1; 0 means "no position". `file` and `field` may be empty. */
+struct wpk_diag {
+    char text[WPK_DIAG_TEXT_MAX]; /* one sentence, no newline */
+    char file[128];               /* as the user named it; filled by whoever opened it */
+    char field[128];              /* JSON path such as ops[1].tensors.X */
+    int line;
+    int column;
+};
+
+/* The code's short name ("EPARSE") and text; never NULL, for unknown codes too. */
+const char *wpk_err_name(wpk_err err);
+const char *wpk_err_text(wpk_err err);
+bool wpk_err_may_retry(wpk_err err);
+
+/* Write `diag` (which may be NULL) unless something lower has written it already.
+ *
+ *   errors  none; longer text is cut at WPK_DIAG_TEXT_MAX
+ */
+void wpk_diag_set(struct wpk_diag *diag, const char *format, ...) WPK_PRINTF(2, 3);
+void wpk_diag_set_at(struct wpk_diag *diag, int line, int column, const char *format, ...)
+    WPK_PRINTF(4, 5);
+
+/* "file:line:column: field: text" with the absent parts left out, cut at `size`. */
+void wpk_diag_format(const struct wpk_diag *diag, char *out, size_t size);
+
+void wpk_assert_failed(const char *condition, const char *file, int line) WPK_NORETURN;
+
+/* A condition that only a bug can break. On in release builds; one condition each. */
+#define WPK_ASSERT(condition)                                                                      \
+    ((condition) ? (void)0 : wpk_assert_failed(#condition, __FILE__, __LINE__))
+
+#ifdef __cplusplus
+}
+#endif
+#endif
