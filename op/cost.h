@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program must cost, whatever computes it. */
+#ifndef WPK_OP_COST_H
+#define WPK_OP_COST_H
+
+#include "op/program.h"
+
+struct wpk_cost {
+    double flops;     /* add, mul, max, compare each 1; exp and the like 1; loads and indices 0;
+                         a reduction counts its combine: 2 per multiply-add */
+    double multiply_adds; /* innermost iterations of stages with a reduction */
+    double bytes_min; /* every input, constant and output touched once, without padding */
+    double bytes_intermediate;
+};
+
+/* What a device can do at best; measured, never assumed. */
+struct wpk_roofline {
+    double flops_per_s;  /* of the threads used, in the program's dtype */
+    double bytes_per_s;
+};
+
+void wpk_cost(const struct wpk_program *program, struct wpk_cost *out);
+void wpk_stage_cost(const struct wpk_program *program, int stage, struct wpk_cost *out);
+/* max(flops / flops_per_s, bytes_min / bytes_per_s) in ns */
+double wpk_cost_roofline_ns(const struct wpk_cost *cost, const struct wpk_roofline *roofline);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text forms of a program.
+ *
+ * Equations, as users write them; reductions may stand anywhere in an expression and become
+ * stages of their own:
+ *
+ *     Y[n,k,y,x] = relu(sum(c,r,s) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s] + B[k])
+ *     P[n,c,y,x] = max(r:3,s:3) X[n,c,2*y+r,2*x+s | -inf]
+ *     S[i,j] = exp(X[i,j] - M[i]) / D[i] where M[i] = max(j) X[i,j]; D[i] = sum(j) exp(X[i,j]-M[i])
+ *
+ * and the whole form, which loses nothing and is what schedules carry: a declaration a line,
+ * then a stage a line, each stage with at most one reduction, outermost:
+ *
+ *     input X f32[1,128,28,28] pad 0:0,0:0,1:1,1:1
+ *     constant W f32[128,128,3,3]
+ *     literal G f32[4,3] = 1,0,0, 0.5,0.5,0.5, 0.5,-0.5,0.5, 0,0,1
+ *     intermediate T f32[1,128,28,28]
+ *     output Y f32[1,128,28,28]
+ *     T[n,k,y,x] = sum(c:128,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]
+ *     Y[n,k,y,x] = max(T[n,k,y,x], 0)
+ *
+ * Grammar and precedence: docs/notation.md. `#` starts a comment. */
+#ifndef WPK_OP_NOTATION_H
+#define WPK_OP_NOTATION_H
+
+#include "common/buf.h"
+#include "op/program.h"
+
+#define WPK_NOTATION_SIZE_MAX (64 * 1024)
+
+struct wpk_declaration {
+    const char *name; /* borrowed */
+    enum wpk_dtype dtype;
+    int rank;
+    int64_t extent[WPK_RANK_MAX];
+    bool constant;
+};
+
+/* Parse a type such as "f32[1,64,56,56]" into dtype, rank and extents.
+ *   errors  WPK_EPARSE, WPK_ERANGE (zero, negative or overflowing sizes), with the column */
+wpk_err wpk_notation_parse_type(const char *text, struct wpk_declaration *out,
+                                struct wpk_diag *diag);
+
+/* Parse equations into a program: infers each axis's extent, splits nested reductions into
+ * stages, decides accumulators (f32 for f16, bf16 and f32; i32 for i8 and u8; else the type).
+ *
+ *   shape   declarations [count]; the output is the tensor of the first equation
+ *   errors  WPK_EPARSE, WPK_ERANGE with line and column of the text: unknown or unused tensors,
+ *           extents that conflict, axes without an extent, wrong rank, nesting deeper than 64
+ *   owns    caller calls wpk_program_fini
+ */
+wpk_err wpk_notation_parse(const char *text, const struct wpk_declaration *declarations, int count,
+                           struct wpk_program *out, struct wpk_diag *diag);
+
+/* The user's form of the program's equations (reductions with one pointwise use folded back in,
+ * `relu` recognised); for people, not for machines. */
+wpk_err wpk_notation_print(const struct wpk_program *program, struct wpk_buf *out);
+
+/* The whole form; parse(print(p)) equals p: tested. */
+wpk_err wpk_program_print(const struct wpk_program *program, struct wpk_buf *out);
+wpk_err wpk_program_parse(const char *text, struct wpk_program *out, struct wpk_diag *diag);
+
+#endif

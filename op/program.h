@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tensor IR: a program is a DAG of stages over tensors.
+ *
+ * Everything about an operator is derived from this: nothing downstream knows operators by name.
+ *
+ * Tensors, stages and nodes live in flat arrays and name each other by index, so that a program
+ * is copied by copying arrays and a node id stays valid while the program grows. Stages stand in
+ * topological order. Nodes are immutable and may be shared between expressions of one stage.
+ *
+ * Invariants, checked by wpk_program_validate:
+ *   - a stage's first `rank` axes are its output axes, in the order of its output tensor's
+ *     physical dimensions and with their unpadded extents; the reduction axes follow
+ *   - each tensor but inputs, constants and literals is written by exactly one stage
+ *   - a stage loads only tensors of earlier stages, inputs, constants and literals
+ *   - after layouts are applied (derive.h) tensors are dense in these axes: layouts belong to the
+ *     boundary, `pad_before/after` say how far outside [0, extent) a tensor is allocated
+ *   - index expressions are of dtype i64: axes, integer literals, + - * and floor / and % by
+ *     positive literals */
+#ifndef WPK_OP_PROGRAM_H
+#define WPK_OP_PROGRAM_H
+
+#include "schema/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WPK_AXES_MAX 16
+#define WPK_TENSORS_MAX 64
+#define WPK_STAGES_MAX 48
+#define WPK_NODES_MAX 16384
+#define WPK_LITERAL_ELEMENTS_MAX 4096
+
+enum wpk_role {
+    WPK_ROLE_INPUT,
+    WPK_ROLE_CONSTANT,     /* the same for every call: may be prepared once */
+    WPK_ROLE_INTERMEDIATE,
+    WPK_ROLE_OUTPUT,
+    WPK_ROLE_LITERAL,      /* values are part of the program, e.g. Winograd's matrices */
+};
+
+struct wpk_tensor {
+    char name[WPK_NAME_MAX];
+    enum wpk_role role;
+    enum wpk_dtype dtype;
+    int rank;
+    int64_t extent[WPK_RANK_MAX];     /* [rank], each >= 1 */
+    int64_t pad_before[WPK_RANK_MAX]; /* [rank] allocated and zero (inputs) below index 0 */
+    int64_t pad_after[WPK_RANK_MAX];  /* [rank] and from index `extent` on */
+    double *values;                   /* [extent...] row-major; literals only; owned */
+};
+
+enum wpk_node_kind {
+    WPK_NODE_LITERAL, /* value, or integer when dtype is not floating */
+    WPK_NODE_AXIS,    /* the current value of stage axis `axis`; dtype i64 */
+    WPK_NODE_LOAD,    /* tensor[index...], or `outside` where an index leaves the tensor */
+    WPK_NODE_UNARY,
+    WPK_NODE_BINARY,  /* comparisons too: their dtype is bool */
+    WPK_NODE_SELECT,  /* arg[0] ? arg[1] : arg[2] */
+    WPK_NODE_CAST,    /* arg[0] to dtype: float to int rounds to nearest even and saturates */
+};
+
+/* suffix, notation */
+#define WPK_UNARY_LIST(X)                                                                          \
+    X(NEG, "-")                                                                                    \
+    X(NOT, "!")                                                                                    \
+    X(EXP, "exp")                                                                                  \
+    X(LOG, "log")                                                                                  \
+    X(SQRT, "sqrt")                                                                                \
+    X(RSQRT, "rsqrt")                                                                              \
+    X(TANH, "tanh")                                                                                \
+    X(ERF, "erf")                                                                                  \
+    X(SIGMOID, "sigmoid")                                                                          \
+    X(ABS, "abs")                                                                                  \
+    X(FLOOR, "floor")                                                                              \
+    X(CEIL, "ceil")                                                                                \
+    X(ROUND, "round")                                                                              \
+    X(SIN, "sin")                                                                                  \
+    X(COS, "cos")
+
+/* suffix, notation, commutative, function-call form */
+#define WPK_BINARY_LIST(X)                                                                         \
+    X(ADD, "+", true, false)                                                                       \
+    X(SUB, "-", false, false)                                                                      \
+    X(MUL, "*", true, false)                                                                       \
+    X(DIV, "/", false, false)                                                                      \
+    X(MOD, "%", false, false)                                                                      \
+    X(MIN, "min", true, true)                                                                      \
+    X(MAX, "max", true, true)                                                                      \
+    X(POW, "pow", false, true)                                                                     \
+    X(LT, "<", false, false)                                                                       \
+    X(LE, "<=", false, false)                                                                      \
+    X(EQ, "==", true, false)                                                                       \
+    X(NE, "!=", true, false)                                                                       \
+    X(AND, "&&", true, false)                                                                      \
+    X(OR, "||", true, false)
+
+enum wpk_unary {
+#define WPK_UNARY_ENUM(name, text) WPK_UNARY_##name,
+    WPK_UNARY_LIST(WPK_UNARY_ENUM)
+#undef WPK_UNARY_ENUM
+        WPK_UNARY_COUNT
+};
+
+enum wpk_binary {
+#define WPK_BINARY_ENUM(name, text, commutative, call) WPK_BINARY_##name,
+    WPK_BINARY_LIST(WPK_BINARY_ENUM)
+#undef WPK_BINARY_ENUM
+        WPK_BINARY_COUNT
+};
+
+/* One node of an expression. Integer `/` and `%` floor; `relu(x)` is max(x, 0). */
+struct wpk_node {
+    enum wpk_node_kind kind;
+    enum wpk_dtype dtype;
+    int op;                  /* enum wpk_unary or enum wpk_binary */
+    int arg[3];              /* node ids */
+    int axis;                /* AXIS: index into the stage's axes */
+    int tensor;              /* LOAD */
+    int index[WPK_RANK_MAX]; /* LOAD: node id for each dimension of the tensor */
+    int outside;             /* LOAD: literal node read outside the tensor, -1: cannot leave it */
+    double value;            /* LITERAL, floating */
+    int64_t integer;         /* LITERAL, integer or bool */
+};
+
+struct wpk_axis {
+    char name[WPK_NAME_MAX];
+    int64_t extent; /* >= 1; the axis runs over [0, extent) */
+};
+
+enum wpk_reduction {
+    WPK_REDUCE_NONE,
+    WPK_REDUCE_SUM,
+    WPK_REDUCE_MAX,
+    WPK_REDUCE_MIN,
+    WPK_REDUCE_PROD,
+};
+
+/* output[axes 0 .. rank) = reduction over axes [rank, axis_count) of the node `expr`. */
+struct wpk_stage {
+    int output;     /* tensor id */
+    int rank;       /* output axes */
+    int axis_count; /* output and reduction axes; equal to rank iff reduction is NONE */
+    struct wpk_axis axes[WPK_AXES_MAX];
+    enum wpk_reduction reduction;
+    enum wpk_dtype accumulator; /* reductions only; cast to the output's dtype at the end */
+    int expr;                   /* node id */
+};
+
+/* = {0} is the empty program. */
+struct wpk_program {
+    struct wpk_tensor tensors[WPK_TENSORS_MAX];
+    int tensor_count;
+    struct wpk_stage stages[WPK_STAGES_MAX];
+    int stage_count;
+    struct wpk_node *nodes; /* owned; [node_capacity] */
+    int node_count;
+    int node_capacity;
+};
+
+void wpk_program_fini(struct wpk_program *program);
+/* A deep copy.   errors  WPK_ENOMEM; `out` is then empty */
+wpk_err wpk_program_copy(const struct wpk_program *program, struct wpk_program *out);
+
+/* ---- building; all return an id, or -1 when a limit or memory is reached (sticky: validate
+ * then fails with WPK_ENOSPC). Literal operands are folded and x+0, x*1 simplified. */
+
+int wpk_program_add_tensor(struct wpk_program *program, const char *name, enum wpk_role role,
+                           enum wpk_dtype dtype, int rank, const int64_t *extent);
+/* Values are copied: [extent...] row-major. */
+int wpk_program_add_literal(struct wpk_program *program, const char *name, enum wpk_dtype dtype,
+                            int rank, const int64_t *extent, const double *values);
+/* Appends a stage that writes tensor `output`; output axes get the tensor's extents and the given
+ * names (NULL: made up). The caller then adds reduction axes and sets `expr`. */
+int wpk_program_add_stage(struct wpk_program *program, int output, const char *const *axis_names);
+int wpk_stage_add_reduction_axis(struct wpk_stage *stage, const char *name, int64_t extent);
+
+int wpk_node_int(struct wpk_program *program, int64_t value);
+int wpk_node_real(struct wpk_program *program, enum wpk_dtype dtype, double value);
+int wpk_node_axis(struct wpk_program *program, int axis);
+/* outside: node id or -1 */
+int wpk_node_load(struct wpk_program *program, int tensor, const int *index, int outside);
+int wpk_node_unary(struct wpk_program *program, enum wpk_unary op, int a);
+int wpk_node_binary(struct wpk_program *program, enum wpk_binary op, int a, int b);
+int wpk_node_select(struct wpk_program *program, int condition, int a, int b);
+int wpk_node_cast(struct wpk_program *program, enum wpk_dtype dtype, int a);
+
+/* Copy the expression `node` of program `from` into program `to`, with tensors and axes renamed.
+ *
+ *   shape   tensor_map [from->tensor_count] ids in `to`; axis_map [WPK_AXES_MAX] node ids in `to`
+ *           (a node, so an axis may become an expression), either may be NULL: unchanged
+ *   errors  returns -1 as above; `from` and `to` may be the same program
+ */
+int wpk_node_copy(struct wpk_program *to, const struct wpk_program *from, int node,
+                  const int *tensor_map, const int *axis_map);
+
+/* ---- looking */
+
+int wpk_program_find_tensor(const struct wpk_program *program, const char *name); /* -1: none */
+int wpk_program_writer(const struct wpk_program *program, int tensor);            /* stage or -1 */
+int64_t wpk_tensor_elements(const struct wpk_tensor *tensor);                     /* unpadded */
+
+/* Calls `visit` on each node below and including `node`, children first, each once per path. */
+typedef void (*wpk_node_visit)(const struct wpk_program *program, int node, void *user);
+void wpk_node_walk(const struct wpk_program *program, int node, bool into_indices,
+                   wpk_node_visit visit, void *user);
+/* Loads in `stage`, each distinct node once: fills `loads` up to `max`, returns how many. */
+int wpk_stage_loads(const struct wpk_program *program, const struct wpk_stage *stage, int *loads,
+                    int max);
+
+/* index = sum(coefficient[axis] * axis) + constant */
+struct wpk_affine {
+    int64_t coefficient[WPK_AXES_MAX];
+    int64_t constant;
+};
+/* False when the index needs / or %. */
+bool wpk_index_affine(const struct wpk_program *program, int node, struct wpk_affine *out);
+/* The axis when the index is exactly that axis, else -1. */
+int wpk_index_axis(const struct wpk_program *program, int node);
+/* Smallest and largest value over the stage's axes; exact for affine indices, else a bound. */
+void wpk_index_range(const struct wpk_program *program, const struct wpk_stage *stage, int node,
+                     int64_t *low, int64_t *high);
+/* The same with each axis restricted to [low[axis], low[axis] + extent[axis]). */
+void wpk_index_range_in(const struct wpk_program *program, int node, const int64_t *low,
+                        const int64_t *extent, int64_t *out_low, int64_t *out_high);
+/* Least common multiple of the divisors applied to `axis` in all indices of the stage: a split of
+ * the axis must be a multiple of it. 1 when there is none. */
+int64_t wpk_axis_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
+                           int axis);
+/* True when a load of the stage can leave its tensor (padding counts as inside). */
+bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stage *stage,
+                        int load);
+
+/*   errors  WPK_EINVAL with the broken invariant in `diag`; WPK_ENOSPC a limit was hit */
+wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
