@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bump allocator: many small objects with one lifetime, freed together.
+ *
+ * One arena serves one message, or one generation of a search. Nothing inside is freed on its own
+ * and nothing in it outlives wpk_arena_reset(). Blocks are kept over a reset, so a steady state
+ * allocates nothing. `= {0}` is an empty arena with the default limit. Not for two threads. */
+#ifndef WPK_COMMON_ARENA_H
+#define WPK_COMMON_ARENA_H
+
+#include "common/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WPK_ARENA_SIZE_MAX_DEFAULT ((size_t)256 << 20)
+
+struct wpk_arena_block;
+
+struct wpk_arena {
+    struct wpk_arena_block *first; /* owned chain; NULL while nothing was allocated */
+    struct wpk_arena_block *current;
+    size_t size_reserved; /* bytes in all blocks */
+    size_t size_max;      /* bytes; 0: WPK_ARENA_SIZE_MAX_DEFAULT */
+};
+
+void wpk_arena_init(struct wpk_arena *arena, size_t size_max);
+void wpk_arena_fini(struct wpk_arena *arena);
+
+/* Forget every allocation, keep the blocks. */
+void wpk_arena_reset(struct wpk_arena *arena);
+
+/* `count` zeroed objects of `size` bytes, aligned for any type; NULL when memory or the limit is
+ * reached (the caller returns WPK_ENOMEM). A count or size of 0 gives a valid pointer. */
+WPK_MUST_CHECK void *wpk_arena_alloc(struct wpk_arena *arena, size_t count, size_t size);
+
+/* A copy of `text`, or of its first `size` bytes with a NUL added; NULL as above. */
+WPK_MUST_CHECK char *wpk_arena_copy_text(struct wpk_arena *arena, const char *text);
+WPK_MUST_CHECK char *wpk_arena_copy_bytes(struct wpk_arena *arena, const char *data, size_t size);
+
+/* Typed: struct node *n = WPK_ARENA_NEW(arena, struct node, 1); */
+#define WPK_ARENA_NEW(arena, type, count) ((type *)wpk_arena_alloc((arena), (count), sizeof(type)))
+
+#ifdef __cplusplus
+}
+#endif
+#endif

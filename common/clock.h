@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time, through one of the five seams: whoever decides by the clock is given a struct wpk_clock,
+ * and a test gives it one that it turns by hand. */
+#ifndef WPK_COMMON_CLOCK_H
+#define WPK_COMMON_CLOCK_H
+
+#include "common/err.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WPK_NS_PER_US UINT64_C(1000)
+#define WPK_NS_PER_MS UINT64_C(1000000)
+#define WPK_NS_PER_S UINT64_C(1000000000)
+
+/* Both slots are required. */
+struct wpk_clock {
+    uint64_t (*now_ns)(const struct wpk_clock *clock);  /* ns, monotonic, arbitrary origin */
+    uint64_t (*wall_ns)(const struct wpk_clock *clock); /* ns since 1970-01-01T00:00:00Z */
+};
+
+/* The machine's clock; static, shared by all threads. */
+const struct wpk_clock *wpk_clock_system(void);
+
+uint64_t wpk_clock_now_ns(const struct wpk_clock *clock);
+uint64_t wpk_clock_wall_ns(const struct wpk_clock *clock);
+
+/* A clock that stands still until it is told to move; pass &fake.clock. */
+struct wpk_clock_fake {
+    struct wpk_clock clock; /* first */
+    uint64_t now_ns;
+    uint64_t wall_ns;
+};
+
+void wpk_clock_fake_init(struct wpk_clock_fake *fake, uint64_t now_ns, uint64_t wall_ns);
+void wpk_clock_fake_advance(struct wpk_clock_fake *fake, uint64_t ns);
+
+/* RFC 3339 in UTC with milliseconds: 2026-11-21T03:52:00.125Z. Years 1970 to 9999. */
+#define WPK_CLOCK_TEXT_SIZE 32
+void wpk_clock_format(uint64_t wall_ns, char out[WPK_CLOCK_TEXT_SIZE]);
+
+/* The inverse, also with 0 to 9 fractional digits and an offset such as +02:00.
+ *
+ *   errors  WPK_EPARSE  not an RFC 3339 time from 1970 on
+ */
+WPK_MUST_CHECK wpk_err wpk_clock_parse(const char *text, uint64_t *wall_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

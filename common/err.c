@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct {
+    const char *name;
+    const char *text;
+    bool may_retry;
+} err_table[] = {[WPK_OK] = {"OK", "success", false},
+#define WPK_ERR_ROW(name, text, retry) [WPK_##name] = {#name, text, retry},
+                 WPK_ERR_LIST(WPK_ERR_ROW)
+#undef WPK_ERR_ROW
+};
+
+_Static_assert(sizeof(err_table) / sizeof(err_table[0]) == WPK_ERR_COUNT, "one row per code");
+
+/* Codes arrive from the wire too, so any number is answered. */
+static bool err_known(wpk_err err)
+{
+    return (int)err >= 0 && (int)err < WPK_ERR_COUNT;
+}
+
+const char *wpk_err_name(wpk_err err)
+{
+    return err_known(err) ? err_table[err].name : "EUNKNOWN";
+}
+
+const char *wpk_err_text(wpk_err err)
+{
+    return err_known(err) ? err_table[err].text : "unknown error";
+}
+
+bool wpk_err_may_retry(wpk_err err)
+{
+    return err_known(err) && err_table[err].may_retry;
+}
+
+static void diag_write(struct wpk_diag *diag, int line, int column, const char *format,
+                       va_list args)
+{
+    if (diag == NULL || diag->text[0] != '\0') {
+        return;
+    }
+    vsnprintf(diag->text, sizeof(diag->text), format, args);
+    for (char *p = diag->text; *p != '\0'; p++) {
+        if (*p == '\n' || *p == '\r') {
+            *p = ' ';
+        }
+    }
+    if (line > 0) {
+        diag->line = line;
+        diag->column = column;
+    }
+}
+
+void wpk_diag_set(struct wpk_diag *diag, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    diag_write(diag, 0, 0, format, args);
+    va_end(args);
+}
+
+void wpk_diag_set_at(struct wpk_diag *diag, int line, int column, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    diag_write(diag, line, column, format, args);
+    va_end(args);
+}
+
+void wpk_diag_format(const struct wpk_diag *diag, char *out, size_t size)
+{
+    char place[32] = "";
+
+    WPK_ASSERT(diag != NULL);
+    WPK_ASSERT(size > 0);
+    if (diag->line > 0 && diag->column > 0) {
+        snprintf(place, sizeof(place), "%d:%d", diag->line, diag->column);
+    } else if (diag->line > 0) {
+        snprintf(place, sizeof(place), "%d", diag->line);
+    }
+    snprintf(out, size, "%s%s%s%s%s%s%s", diag->file,
+             diag->file[0] != '\0' && place[0] != '\0' ? ":" : "", place,
+             diag->file[0] != '\0' || place[0] != '\0' ? ": " : "", diag->field,
+             diag->field[0] != '\0' ? ": " : "", diag->text);
+}
+
+void wpk_assert_failed(const char *condition, const char *file, int line)
+{
+    fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
+    abort();
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files, whole: read with a limit, written so that a crash leaves the old one or the new one. */
+#ifndef WPK_COMMON_FS_H
+#define WPK_COMMON_FS_H
+
+#include "common/buf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Append the file's content to `out`; "-" is standard input.
+ *
+ *   errors  WPK_ENOENT, WPK_EACCES, WPK_EIO
+ *           WPK_ERANGE  longer than size_max; nothing past the limit is read
+ *           and names the file in `diag`
+ */
+WPK_MUST_CHECK wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk_buf *out,
+                                   struct wpk_diag *diag);
+
+/* Replace `path` by these bytes: temporary file beside it, fsync, rename, fsync of the directory.
+ *
+ *   errors  WPK_ENOSPC disk full, WPK_EACCES (read-only too), WPK_ENOENT no such directory, WPK_EIO;
+ *           the old content stands and no temporary file is left
+ */
+WPK_MUST_CHECK wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
+                                    struct wpk_diag *diag);
+
+/* Create the directory and those above it, 0755 less the umask; fine if it is there. */
+WPK_MUST_CHECK wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag);
+
+/* Remove what is at `path`, a directory with all in it; fine if nothing is there. Links are removed,
+ * not followed. */
+WPK_MUST_CHECK wpk_err wpk_fs_remove_tree(const char *path, struct wpk_diag *diag);
+
+/* Where a user's history lives: `given`, else $XDG_DATA_HOME/woodpecker, else
+ * $HOME/.local/share/woodpecker. The three come from main, which alone reads the environment;
+ * NULL or "" means not set. Relative XDG_DATA_HOME is ignored, as its specification asks.
+ *
+ *   errors  WPK_EINVAL  none of the three is set
+ */
+WPK_MUST_CHECK wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home,
+                                       const char *home, struct wpk_buf *out,
+                                       struct wpk_diag *diag);
+
+/* The directory of the running program: what it starts lies beside it. */
+WPK_MUST_CHECK wpk_err wpk_fs_program_dir(struct wpk_buf *out, struct wpk_diag *diag);
+
+/* errno as a wpk_err: the one table of this translation. */
+wpk_err wpk_fs_err(int system_errno);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

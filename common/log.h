@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The log: one line per event, written whole.
+ *
+ *   2026-11-21T03:52:00.125Z info wpkd worker_joined worker=w1 cores=2
+ *
+ * Log an error or return it, never both: only main, the loop and the command line write here.
+ * Set up once by main before threads start; lines from several threads do not mix. Control
+ * characters are escaped, so that no value can forge a line. A value that may contain blanks is
+ * written quoted by the caller: reason=\"%s\". */
+#ifndef WPK_COMMON_LOG_H
+#define WPK_COMMON_LOG_H
+
+#include "common/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WPK_LOG_LINE_MAX 2048 /* bytes; what is longer is cut and ends in "..." */
+
+#define WPK_LOG_LEVEL_LIST(X)                                                                      \
+    X(DEBUG, "debug")                                                                              \
+    X(INFO, "info")                                                                                \
+    X(WARN, "warn")                                                                                \
+    X(ERROR, "error")
+
+enum wpk_log_level {
+#define WPK_LOG_ENUM(name, text) WPK_LOG_##name,
+    WPK_LOG_LEVEL_LIST(WPK_LOG_ENUM)
+#undef WPK_LOG_ENUM
+};
+
+/* `program` is borrowed for good. Before this call: level info, standard error, no program. */
+void wpk_log_init(const char *program, enum wpk_log_level level, int fd);
+
+const char *wpk_log_level_name(enum wpk_log_level level);
+WPK_MUST_CHECK wpk_err wpk_log_level_parse(const char *text, enum wpk_log_level *level);
+bool wpk_log_enabled(enum wpk_log_level level);
+
+/* `event`: lower_case_with_underscores; `format`: key=value pairs, or "" for none. */
+void wpk_log(enum wpk_log_level level, const char *event, const char *format, ...) WPK_PRINTF(3, 4);
+
+/* An event with a failure's code and detail; `diag` may be NULL. */
+void wpk_log_failure(enum wpk_log_level level, const char *event, wpk_err err,
+                     const struct wpk_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
