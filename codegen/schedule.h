@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A schedule: a program and the ordered directives that say how it is computed on a target.
+ *
+ * Its text is the builder's whole input and its SHA-256 the identity of a trial: a stored kernel
+ * is rebuilt from it. The text is made to be edited by hand (`wpkctl build`):
+ *
+ *     wpk-schedule 1
+ *     target x86-64-linux-avx-avx2-fma-f16c-avx512-avx512_skylake threads 1
+ *     layout X 0,2,3,1 pad 0:0,0:0,1:1,1:1
+ *     layout Y 0,2,3,1
+ *     program
+ *       input X f32[1,28,28,128] pad 0:0,1:1,1:1,0:0
+ *       ...
+ *     end
+ *     Y split k k_o k_i 32 exact
+ *     Y reorder k_i x_i y_i x_o y_o k_o
+ *     Y vectorize k_i 16
+ *     acc compute_at Y x_o
+ *     acc.0 reorder k x c r s
+ *
+ * A directive names a stage by its output tensor; `.0` is the update of a reduction, without it
+ * the pure definition is meant. Loop names are axis names until split. */
+#ifndef WPK_CODEGEN_SCHEDULE_H
+#define WPK_CODEGEN_SCHEDULE_H
+
+#include "common/buf.h"
+#include "op/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WPK_DIRECTIVES_MAX 1024
+#define WPK_LOOPS_MAX 32
+#define WPK_TARGET_MAX 256
+
+/* suffix, text: operands */
+#define WPK_DIRECTIVE_LIST(X)                                                                      \
+    X(SPLIT, "split")           /* loop outer inner factor tail */                                 \
+    X(FUSE, "fuse")             /* inner outer fused */                                            \
+    X(REORDER, "reorder")       /* loops, innermost first */                                       \
+    X(VECTORIZE, "vectorize")   /* loop: its whole extent becomes lanes */                         \
+    X(UNROLL, "unroll")         /* loop */                                                         \
+    X(PARALLEL, "parallel")     /* loop */                                                         \
+    X(ATOMIC, "atomic")         /* lets an associative update be vectorized over its reduction */  \
+    X(COMPUTE_ROOT, "compute_root")                                                                \
+    X(COMPUTE_AT, "compute_at") /* consumer loop */                                                \
+    X(COMPUTE_INLINE, "inline")                                                                    \
+    X(STORE_IN, "store_in")     /* stack, heap or register */                                      \
+    X(REORDER_STORAGE, "reorder_storage") /* axes, innermost first */                              \
+    X(ALIGN_STORAGE, "align_storage")     /* axis, factor */                                       \
+    X(BOUND_EXTENT, "bound_extent")       /* axis, factor: the extent needed at its level */       \
+    X(ALIGN_BOUNDS, "align_bounds")       /* axis, factor */                                       \
+    X(NO_PARTITION, "no_partition")       /* loops are not split into prologue, body, epilogue */  \
+    X(PREFETCH, "prefetch")               /* tensor loop distance */
+
+enum wpk_directive_kind {
+#define WPK_DIRECTIVE_ENUM(name, text) WPK_DIRECTIVE_##name,
+    WPK_DIRECTIVE_LIST(WPK_DIRECTIVE_ENUM)
+#undef WPK_DIRECTIVE_ENUM
+        WPK_DIRECTIVE_COUNT
+};
+
+#define WPK_TAIL_LIST(X)                                                                           \
+    X(EXACT, "exact")    /* the factor divides the extent */                                       \
+    X(GUARD, "guard")    /* an if around the tail */                                               \
+    X(PREDICATE, "predicate") /* masked loads and stores */                                        \
+    X(SHIFT, "shift")    /* the last tile moves inwards; pure stages only */                       \
+    X(ROUND, "round")    /* computes past the end; only where storage is rounded up */
+
+enum wpk_tail {
+#define WPK_TAIL_ENUM(name, text) WPK_TAIL_##name,
+    WPK_TAIL_LIST(WPK_TAIL_ENUM)
+#undef WPK_TAIL_ENUM
+        WPK_TAIL_COUNT
+};
+
+struct wpk_directive {
+    enum wpk_directive_kind kind;
+    int stage;                      /* in the main program */
+    bool update;                    /* the reduction's update, not its pure definition */
+    char loop[WPK_LOOPS_MAX][WPK_NAME_MAX]; /* [loop_count] loops, axes, or a stage's name */
+    int loop_count;
+    int64_t factor;
+    enum wpk_tail tail;
+};
+
+/* One argument's place in the kernel's boundary. */
+struct wpk_boundary {
+    char name[WPK_NAME_MAX];     /* the user's tensor */
+    struct wpk_tensor_type type; /* logical extents with the layout the kernel wants */
+};
+
+/* = {0} is the empty schedule. */
+struct wpk_schedule {
+    char target[WPK_TARGET_MAX]; /* Halide's target string without runtime flags */
+    int threads;
+    struct wpk_boundary boundary[WPK_TENSORS_MAX]; /* inputs, constants and outputs */
+    int boundary_count;
+    struct wpk_program program; /* everything, prepare stages included */
+    struct wpk_program main;    /* prepared tensors are constants of it */
+    struct wpk_program prepare; /* stage_count 0 when nothing is prepared */
+    struct wpk_directive *directives; /* owned; [directive_count] */
+    int directive_count;
+    int directive_capacity;
+};
+
+void wpk_schedule_fini(struct wpk_schedule *schedule);
+
+/* Text both ways; parse(print(s)) equals s. Parsing also splits `program` into main and prepare.
+ *   errors  WPK_EPARSE, WPK_ERANGE with line and column; WPK_ENOMEM */
+wpk_err wpk_schedule_print(const struct wpk_schedule *schedule, struct wpk_buf *out);
+wpk_err wpk_schedule_parse(const char *text, struct wpk_schedule *out, struct wpk_diag *diag);
+
+/* The same as readable Halide C++: ships with the kernel, for people. */
+wpk_err wpk_schedule_print_halide(const struct wpk_schedule *schedule, struct wpk_buf *out);
+
+/* Check every directive against a model of each stage's loop nest, before anything is compiled:
+ * loops exist, nothing is split after it was vectorized or unrolled, no serial loop stands inside
+ * an unrolled one, factors divide where the tail says exact, unrolled statements stay bounded.
+ *   errors  WPK_EINVAL with the directive at fault */
+wpk_err wpk_schedule_check(const struct wpk_schedule *schedule, struct wpk_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

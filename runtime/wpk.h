@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libwpk: load a tuned kernel, prepare its constants, run it.
+ *
+ *     struct wpk_kernel *kernel;
+ *     wpk_kernel_open("c6.so", NULL, &kernel);
+ *     wpk_kernel_prepare(kernel, constants, 2);
+ *     wpk_context_new(&(struct wpk_context_options){.threads = 1}, &context);
+ *     wpk_kernel_run(kernel, context, inputs, 1, outputs, 1);
+ *
+ * A prepared kernel is immutable and may be shared between threads; a context serves one call at
+ * a time. Constants are given dense and row-major as the operator declares them. Inputs and
+ * outputs lie in the layout that wpk_kernel_input/output tell: with layouts "fixed" that is
+ * row-major too; wpk_tensor_pack and wpk_tensor_unpack convert. Padding elements of inputs must
+ * be zero and stay the caller's: kernels read but never write padding. */
+#ifndef WPK_RUNTIME_WPK_H
+#define WPK_RUNTIME_WPK_H
+
+#include "common/err.h"
+#include "schema/device.h"
+#include "schema/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define WPK_API __attribute__((visibility("default")))
+#else
+#define WPK_API
+#endif
+
+struct wpk_kernel;
+struct wpk_context;
+
+/* What a kernel says of one argument. */
+struct wpk_argument {
+    const char *name; /* the user's; lives as long as the kernel */
+    struct wpk_tensor_type type;
+};
+
+/* Data for one argument. */
+struct wpk_tensor_data {
+    const char *name; /* NULL: by position, in the order of wpk_kernel_input/output/constant */
+    void *data;       /* aligned to 64 bytes is fastest; any alignment of the element works */
+    size_t size;      /* bytes at `data`: must equal the argument's */
+};
+
+struct wpk_context_options {
+    int threads;    /* 0: as many as the kernel wants when it runs */
+    const int *cpus; /* [threads] to pin to, or NULL */
+};
+
+/* Load a kernel's shared object and check that it fits: ABI version, the device's instruction
+ * set, integrity of its manifest.
+ *
+ *   device  NULL: the machine this runs on
+ *   owns    caller calls wpk_kernel_close, after every context's last run
+ *   errors  WPK_ENOENT, WPK_EMISMATCH (wrong device or ABI), WPK_ECORRUPT, WPK_ENOMEM
+ */
+WPK_API wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device,
+                                struct wpk_kernel **out, struct wpk_diag *diag);
+WPK_API void wpk_kernel_close(struct wpk_kernel *kernel);
+
+/* Run the kernel's prepare program on the constants (packing, transforms) and keep the result.
+ * Constants are copied as needed: the caller's memory may go afterwards.
+ *
+ *   errors  WPK_EINVAL missing, unknown or wrongly sized constant; WPK_ENOMEM
+ */
+WPK_API wpk_err wpk_kernel_prepare(struct wpk_kernel *kernel,
+                                   const struct wpk_tensor_data *constants, size_t count,
+                                   struct wpk_diag *diag);
+
+WPK_API wpk_err wpk_context_new(const struct wpk_context_options *options,
+                                struct wpk_context **out);
+WPK_API void wpk_context_free(struct wpk_context *context);
+
+/* Run once. Costs less than a microsecond over the bare function. Scratch memory is reserved and
+ * touched on a context's first run of a kernel.
+ *
+ *   errors  WPK_EINVAL wrong count, name or size; not prepared; WPK_ENOMEM scratch
+ */
+WPK_API wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *context,
+                               const struct wpk_tensor_data *inputs, size_t input_count,
+                               const struct wpk_tensor_data *outputs, size_t output_count);
+
+WPK_API size_t wpk_kernel_input_count(const struct wpk_kernel *kernel);
+WPK_API size_t wpk_kernel_output_count(const struct wpk_kernel *kernel);
+WPK_API size_t wpk_kernel_constant_count(const struct wpk_kernel *kernel);
+/* index below the count; the result lives as long as the kernel */
+WPK_API const struct wpk_argument *wpk_kernel_input(const struct wpk_kernel *kernel, size_t index);
+WPK_API const struct wpk_argument *wpk_kernel_output(const struct wpk_kernel *kernel, size_t index);
+WPK_API const struct wpk_argument *wpk_kernel_constant(const struct wpk_kernel *kernel,
+                                                       size_t index);
+/* The manifest: JSON text with operator, layouts, schedule and versions. */
+WPK_API const char *wpk_kernel_manifest(const struct wpk_kernel *kernel);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

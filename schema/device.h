@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device as candidates, keys and reports see it. */
+#ifndef WPK_SCHEMA_DEVICE_H
+#define WPK_SCHEMA_DEVICE_H
+
+#include "common/err.h"
+
+#include <stdint.h>
+
+#define WPK_DEVICE_TEXT_MAX 128
+
+/* suffix, text: instruction sets that change what is generated, weakest first */
+#define WPK_ISA_LIST(X)                                                                            \
+    X(SSE41, "sse41")                                                                              \
+    X(AVX, "avx")                                                                                  \
+    X(AVX2, "avx2")                                                                                \
+    X(AVX512, "avx512")
+
+enum wpk_isa {
+#define WPK_ISA_ENUM(name, text) WPK_ISA_##name,
+    WPK_ISA_LIST(WPK_ISA_ENUM)
+#undef WPK_ISA_ENUM
+        WPK_ISA_COUNT
+};
+
+/* Fields marked * are part of the device class: a kernel is `exact` only where they are equal. */
+struct wpk_device {
+    char kind[16];                    /* * "cpu" */
+    char model[WPK_DEVICE_TEXT_MAX];  /* * CPU model as the kernel names it */
+    enum wpk_isa isa;                 /* * avx2 means AVX2 + FMA + F16C; avx512 means F, BW, DQ, VL */
+    int bf16;                         /* * AVX512_BF16 */
+    int vnni;                         /* * AVX512_VNNI */
+    int core_count;                   /* usable by this process */
+    int64_t l1_bytes;                 /* data cache of a core */
+    int64_t l2_bytes;                 /* of a core */
+    int64_t l3_bytes;                 /* shared */
+    int vector_bytes;                 /* of the isa */
+    int vector_registers;
+    double peak_flops_per_s;          /* measured, f32 FMA, one core; 0: not measured */
+    double peak_bytes_per_s;          /* measured; 0: not measured */
+    char instance[WPK_DEVICE_TEXT_MAX]; /* host and slot, e.g. "host3/cpu0": information only */
+};
+
+const char *wpk_isa_name(enum wpk_isa isa);
+wpk_err wpk_isa_parse(const char *text, enum wpk_isa *out);
+
+/* Look at the machine this process runs on; `isa_max` limits what is claimed (a machine without
+ * AVX-512 can be tried on one that has it). Peaks are left 0.
+ *   errors  WPK_ESYSTEM */
+wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out);
+
+/* The class as text: what keys are made of, e.g. "cpu/AMD EPYC 9B45/avx512+bf16+vnni". */
+void wpk_device_class(const struct wpk_device *device, char *out, size_t size);
+
+/* JSON both ways.   owns  caller frees *text */
+wpk_err wpk_device_encode(const struct wpk_device *device, char **text);
+wpk_err wpk_device_decode(const char *text, struct wpk_device *out, struct wpk_diag *diag);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trial and what became of it: the noun that travels from worker to coordinator to store.
+ *
+ * A trial is one candidate of one provider for one operator. Failures are data: an outcome other
+ * than `ok` has a log and no times. */
+#ifndef WPK_SCHEMA_RECORD_H
+#define WPK_SCHEMA_RECORD_H
+
+#include "common/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WPK_SAMPLES_MAX 64
+#define WPK_LOG_MAX 1024
+#define WPK_ID_MAX 65 /* a hash in hexadecimal, with its NUL */
+
+/* suffix, text */
+#define WPK_OUTCOME_LIST(X)                                                                        \
+    X(OK, "ok")                                                                                    \
+    X(BUILD_ERROR, "build_error")                                                                  \
+    X(BUILD_TIMEOUT, "build_timeout")                                                              \
+    X(RUN_CRASH, "run_crash")                                                                      \
+    X(RUN_TIMEOUT, "run_timeout")                                                                  \
+    X(WRONG_RESULT, "wrong_result")                                                                \
+    X(OUT_OF_MEMORY, "out_of_memory")                                                              \
+    X(UNSUPPORTED, "unsupported")                                                                  \
+    X(ABANDONED, "abandoned")
+
+enum wpk_outcome {
+#define WPK_OUTCOME_ENUM(name, text) WPK_OUTCOME_##name,
+    WPK_OUTCOME_LIST(WPK_OUTCOME_ENUM)
+#undef WPK_OUTCOME_ENUM
+        WPK_OUTCOME_COUNT
+};
+
+/* How a kernel is timed; part of every result's key. */
+struct wpk_policy {
+    int threads;             /* of the kernel */
+    bool cold_cache;         /* flush between samples */
+    uint64_t time_ns_min;    /* measured time per candidate at least, default 20 ms */
+    int sample_count;        /* wanted, <= WPK_SAMPLES_MAX; default 10 */
+    double race_ratio;       /* stop when the minimum so far exceeds incumbent * ratio; 0: never */
+};
+
+/* A distribution of run times, one call each. */
+struct wpk_timing {
+    uint64_t median_ns;
+    uint64_t min_ns;
+    uint64_t mad_ns;  /* median absolute deviation */
+    int sample_count; /* 0: not timed */
+    int repeat_count; /* calls averaged in a sample */
+    bool censored;    /* raced out: stopped early because clearly slower */
+    uint64_t sample_ns[WPK_SAMPLES_MAX];
+};
+
+/* Hardware counters of one call, where the machine has them. */
+struct wpk_counters {
+    bool present;
+    double cycles;
+    double instructions;
+    double l1d_misses;
+    double llc_misses;
+};
+
+/* Strings own their memory unless NULL; wpk_record_fini frees. */
+struct wpk_record {
+    enum wpk_outcome outcome;
+    char log[WPK_LOG_MAX];        /* bounded excerpt; empty for ok */
+    struct wpk_timing timing;     /* only for ok */
+    uint64_t reference_ns;        /* sentinel kernel's time in the same batch; 0: none */
+    struct wpk_counters counters;
+    uint64_t build_ns;
+    uint64_t verify_ns;
+    uint64_t measure_ns;          /* wall time spent timing */
+    double error_max;             /* largest |y - ref|, over all input sets */
+    double error_tolerance;       /* of the point where |y - ref| / tolerance is largest */
+    double error_ratio;           /* largest |y - ref| / tolerance; <= 1 for ok */
+    char *schedule;               /* directive text; NULL for vendors */
+    char schedule_sha256[WPK_ID_MAX];
+    char *artifact_path;          /* where the worker left the shared object; NULL: none kept */
+    char artifact_sha256[WPK_ID_MAX];
+    char *detail;                 /* what a vendor chose, e.g. oneDNN's implementation name */
+};
+
+void wpk_record_fini(struct wpk_record *record);
+const char *wpk_outcome_name(enum wpk_outcome outcome);
+/*   errors  WPK_ENOENT */
+wpk_err wpk_outcome_parse(const char *text, enum wpk_outcome *out);
+
+/* JSON both ways; decode(encode(r)) equals r.
+ *   owns    encode: caller frees *text with free(); decode: caller calls wpk_record_fini
+ *   errors  WPK_EPARSE, WPK_ERANGE with field and position; WPK_ENOMEM */
+wpk_err wpk_record_encode(const struct wpk_record *record, char **text);
+wpk_err wpk_record_decode(const char *text, struct wpk_record *out, struct wpk_diag *diag);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine turns trials into records: builds, verifies and times candidates on one device.
+ *
+ * It owns a pool of builder processes (wpk-builder, a zygote that forks a child per candidate)
+ * and one runner process (wpk-runner, which forks a child per candidate and holds the device).
+ * Builds overlap with timing only where that does not disturb it: a 1-thread kernel is timed on
+ * the last core while builds go on on the others; every build stops while a kernel that uses all
+ * cores is timed.
+ *
+ *      put ──▶ [schedule] ──▶ [build] ──▶ [verify] ──▶ [measure] ──▶ take
+ *                  │             │            │             │
+ *                  └─────────────┴────────────┴─────────────┴──▶ an outcome with its log
+ *
+ * Single-threaded: the owner polls wpk_engine_fd() and calls wpk_engine_advance(). */
+#ifndef WPK_WORKER_ENGINE_H
+#define WPK_WORKER_ENGINE_H
+
+#include "op/program.h"
+#include "schema/device.h"
+#include "schema/record.h"
+
+#define WPK_ENGINE_TRIALS_MAX 256 /* put and not yet taken */
+
+struct wpk_engine;
+
+struct wpk_engine_options {
+    struct wpk_device device;
+    const char *program_dir;  /* where wpk-builder and wpk-runner stand */
+    const char *work_dir;     /* private, exists; artifacts are left in work_dir/artifacts */
+    uint64_t build_timeout_ms; /* 0: 10 000 */
+    uint64_t run_timeout_ms;   /* 0: 10 000, for verifying and timing one candidate */
+    uint64_t memory_bytes_max; /* of one candidate's child, 0: 4 GiB */
+    int builder_count;        /* 0: as many as cores */
+    const char *trace_path;   /* NULL, or a file for a Chrome trace of where the time goes */
+};
+
+/* One trial. Everything is borrowed until wpk_engine_put returns. */
+struct wpk_trial {
+    uint64_t id;             /* the caller's; comes back with the record */
+    const char *op;          /* whole form of the original program (op/notation.h) */
+    const char *layouts;     /* "fixed" or "any" */
+    const char *provider;    /* "halide-cpu", "onednn" */
+    const char *candidate;   /* genes as text (search/space.h); or, with `schedule`, ignored */
+    const char *schedule;    /* directive text written by hand, or NULL */
+    struct wpk_policy policy;
+    uint64_t incumbent_ns;   /* best so far for racing, 0: none */
+    bool keep_artifact;      /* keep the shared object even if it is not faster than incumbent */
+};
+
+/*   owns    caller closes; children die with the engine
+ *   errors  WPK_ESYSTEM, WPK_ENOENT (programs missing) */
+wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_engine **out,
+                        struct wpk_diag *diag);
+void wpk_engine_close(struct wpk_engine *engine);
+
+/* Descriptor that becomes readable when wpk_engine_advance has something to do. */
+int wpk_engine_fd(const struct wpk_engine *engine);
+/* Moves every trial as far as it goes without waiting; `timeout_ms` to the next own deadline is
+ * returned in *next_ms (UINT64_MAX: none).
+ *   errors  WPK_ESYSTEM only: candidates cannot make it fail */
+wpk_err wpk_engine_advance(struct wpk_engine *engine, uint64_t *next_ms);
+
+/*   errors  WPK_ENOSPC  WPK_ENGINE_TRIALS_MAX reached */
+wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial);
+/* The next finished trial, in the order of finishing.
+ *   owns    caller calls wpk_record_fini
+ *   errors  WPK_ENOENT none has finished */
+wpk_err wpk_engine_take(struct wpk_engine *engine, uint64_t *id, struct wpk_record *out);
+
+/* Re-time `count` kept artifacts (shared objects by path, or "onednn" for the vendor) interleaved
+ * round by round, each in the same process conditions; blocks. Used for finalists.
+ *   shape   paths [count], timing [count] */
+wpk_err wpk_engine_duel(struct wpk_engine *engine, const char *op, const char *layouts,
+                        const char *const *paths, int count, const struct wpk_policy *policy,
+                        int round_count, struct wpk_timing *timing, struct wpk_diag *diag);
+
+#endif
