@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/arena.h"
+
+#include <stdalign.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Large enough that a message or a chromosome needs one block; blocks double up to the cap. */
+#define BLOCK_SIZE_MIN ((size_t)16 << 10)
+#define BLOCK_SIZE_DOUBLING_MAX ((size_t)4 << 20)
+
+struct wpk_arena_block {
+    struct wpk_arena_block *next;
+    size_t capacity;
+    size_t used;
+    alignas(max_align_t) char data[];
+};
+
+void wpk_arena_init(struct wpk_arena *arena, size_t size_max)
+{
+    WPK_ASSERT(arena != NULL);
+    *arena = (struct wpk_arena){.size_max = size_max};
+}
+
+void wpk_arena_fini(struct wpk_arena *arena)
+{
+    if (arena == NULL) {
+        return;
+    }
+    for (struct wpk_arena_block *block = arena->first; block != NULL;) {
+        struct wpk_arena_block *next = block->next;
+        free(block);
+        block = next;
+    }
+    *arena = (struct wpk_arena){0};
+}
+
+void wpk_arena_reset(struct wpk_arena *arena)
+{
+    WPK_ASSERT(arena != NULL);
+    for (struct wpk_arena_block *block = arena->first; block != NULL; block = block->next) {
+        block->used = 0;
+    }
+    arena->current = arena->first;
+}
+
+/* Put a new block with room for `size` behind the current one. */
+static bool add_block(struct wpk_arena *arena, size_t size)
+{
+    size_t limit = arena->size_max != 0 ? arena->size_max : WPK_ARENA_SIZE_MAX_DEFAULT;
+    size_t room = limit - (arena->size_reserved < limit ? arena->size_reserved : limit);
+    size_t capacity = arena->current != NULL ? arena->current->capacity : BLOCK_SIZE_MIN / 2;
+
+    if (size > room) {
+        return false;
+    }
+    capacity = capacity < BLOCK_SIZE_DOUBLING_MAX ? capacity * 2 : BLOCK_SIZE_DOUBLING_MAX;
+    capacity = capacity < size ? size : capacity;
+    capacity = capacity > room ? room : capacity;
+
+    struct wpk_arena_block *block = malloc(sizeof(*block) + capacity);
+    if (block == NULL) {
+        return false;
+    }
+    *block = (struct wpk_arena_block){.capacity = capacity};
+    if (arena->current == NULL) {
+        arena->first = block;
+    } else {
+        block->next = arena->current->next;
+        arena->current->next = block;
+    }
+    arena->current = block;
+    arena->size_reserved += capacity;
+    return true;
+}
+
+void *wpk_arena_alloc(struct wpk_arena *arena, size_t count, size_t size)
+{
+    const size_t align = alignof(max_align_t);
+    size_t bytes;
+
+    WPK_ASSERT(arena != NULL);
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - align) {
+        return NULL;
+    }
+    /* At least one unit, so that every pointer is distinct. */
+    bytes = bytes == 0 ? align : (bytes + align - 1) / align * align;
+
+    struct wpk_arena_block *block = arena->current;
+    while (block != NULL && block->capacity - block->used < bytes && block->next != NULL) {
+        /* After a reset the chain behind the current block is empty and waits to be used. */
+        block = block->next;
+        arena->current = block;
+    }
+    if (block == NULL || block->capacity - block->used < bytes) {
+        if (!add_block(arena, bytes)) {
+            return NULL;
+        }
+        block = arena->current;
+    }
+    void *result = block->data + block->used;
+    block->used += bytes;
+    return memset(result, 0, bytes);
+}
+
+char *wpk_arena_copy_bytes(struct wpk_arena *arena, const char *data, size_t size)
+{
+    WPK_ASSERT(data != NULL || size == 0);
+    if (size == SIZE_MAX) {
+        return NULL;
+    }
+    char *copy = wpk_arena_alloc(arena, 1, size + 1);
+    if (copy != NULL && size > 0) {
+        memcpy(copy, data, size);
+    }
+    return copy;
+}
+
+char *wpk_arena_copy_text(struct wpk_arena *arena, const char *text)
+{
+    WPK_ASSERT(text != NULL);
+    return wpk_arena_copy_bytes(arena, text, strlen(text));
+}

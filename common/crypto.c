@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/crypto.h"
+
+#include <sodium.h>
+#include <string.h>
+
+_Static_assert(WPK_SHA256_SIZE == crypto_hash_sha256_BYTES, "sizes agree");
+_Static_assert(sizeof(struct wpk_crypto_hash) >= sizeof(crypto_hash_sha256_state),
+               "the opaque state holds libsodium's");
+
+/* Idempotent and safe from several threads; hashing needs no set-up, random numbers do. */
+static void start_sodium(void)
+{
+    int rc = sodium_init();
+
+    WPK_ASSERT(rc >= 0);
+}
+
+static crypto_hash_sha256_state *state_of(struct wpk_crypto_hash *hash)
+{
+    WPK_ASSERT(hash != NULL);
+    return (crypto_hash_sha256_state *)(void *)hash->state;
+}
+
+void wpk_crypto_hash_init(struct wpk_crypto_hash *hash)
+{
+    crypto_hash_sha256_init(state_of(hash));
+}
+
+void wpk_crypto_hash_add(struct wpk_crypto_hash *hash, const void *data, size_t size)
+{
+    WPK_ASSERT(data != NULL || size == 0);
+    if (size > 0) {
+        crypto_hash_sha256_update(state_of(hash), data, size);
+    }
+}
+
+void wpk_crypto_hash_finish(struct wpk_crypto_hash *hash, uint8_t out[WPK_SHA256_SIZE])
+{
+    crypto_hash_sha256_final(state_of(hash), out);
+}
+
+void wpk_crypto_hash_finish_hex(struct wpk_crypto_hash *hash, char out[WPK_SHA256_HEX_SIZE])
+{
+    uint8_t digest[WPK_SHA256_SIZE];
+
+    wpk_crypto_hash_finish(hash, digest);
+    wpk_crypto_hex(digest, sizeof(digest), out);
+}
+
+void wpk_crypto_sha256(const void *data, size_t size, uint8_t out[WPK_SHA256_SIZE])
+{
+    struct wpk_crypto_hash hash;
+
+    wpk_crypto_hash_init(&hash);
+    wpk_crypto_hash_add(&hash, data, size);
+    wpk_crypto_hash_finish(&hash, out);
+}
+
+void wpk_crypto_sha256_hex(const void *data, size_t size, char out[WPK_SHA256_HEX_SIZE])
+{
+    uint8_t digest[WPK_SHA256_SIZE];
+
+    wpk_crypto_sha256(data, size, digest);
+    wpk_crypto_hex(digest, sizeof(digest), out);
+}
+
+void wpk_crypto_hex(const void *data, size_t size, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *bytes = data;
+
+    for (size_t i = 0; i < size; i++) {
+        out[2 * i] = digits[bytes[i] >> 4];
+        out[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    out[2 * size] = '\0';
+}
+
+bool wpk_crypto_hex_valid(const char *text, size_t size)
+{
+    WPK_ASSERT(text != NULL);
+    return strspn(text, "0123456789abcdef") == 2 * size && text[2 * size] == '\0';
+}
+
+void wpk_crypto_random(void *out, size_t size)
+{
+    WPK_ASSERT(out != NULL || size == 0);
+    start_sodium();
+    randombytes_buf(out, size);
+}
+
+void wpk_crypto_random_token(char out[WPK_TOKEN_TEXT_SIZE])
+{
+    uint8_t bits[(WPK_TOKEN_TEXT_SIZE - 1) / 2];
+
+    wpk_crypto_random(bits, sizeof(bits));
+    wpk_crypto_hex(bits, sizeof(bits), out);
+}
+
+bool wpk_crypto_equal(const void *a, const void *b, size_t size)
+{
+    return sodium_memcmp(a, b, size) == 0;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define READ_SIZE ((size_t)32 << 10)
+
+/* Directories kept open at once while a tree is removed; deeper ones are reopened. */
+#define WALK_FD_MAX 16
+
+wpk_err wpk_fs_err(int system_errno)
+{
+    switch (system_errno) {
+    case 0:
+        return WPK_OK;
+    case ENOENT:
+    case ENOTDIR:
+        return WPK_ENOENT;
+    case EEXIST:
+    case ENOTEMPTY:
+        return WPK_EEXIST;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return WPK_EACCES;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return WPK_ENOSPC;
+    case ENOMEM:
+        return WPK_ENOMEM;
+    case EIO:
+        return WPK_EIO;
+    case EBUSY:
+    case EAGAIN:
+        return WPK_EBUSY;
+    case ETIMEDOUT:
+        return WPK_ETIMEDOUT;
+    case EPIPE:
+    case ECONNRESET:
+        return WPK_ECLOSED;
+    case EINVAL:
+    case ENAMETOOLONG:
+    case ELOOP:
+    case EISDIR:
+        return WPK_EINVAL;
+    default:
+        return WPK_ESYSTEM;
+    }
+}
+
+/* Describe what errno says about `path`, and return it as a code. */
+static wpk_err fail_errno(const char *what, const char *path, struct wpk_diag *diag)
+{
+    int saved = errno;
+
+    wpk_diag_set(diag, "cannot %s '%s': %s", what, path, strerror(saved));
+    return wpk_fs_err(saved);
+}
+
+static wpk_err read_fd(int fd, const char *path, size_t size_max, struct wpk_buf *out,
+                       struct wpk_diag *diag)
+{
+    char chunk[READ_SIZE];
+    size_t total = 0;
+
+    for (;;) {
+        /* One byte past the limit tells "as long as allowed" from "longer". */
+        size_t wanted = size_max - total < READ_SIZE ? size_max - total + 1 : READ_SIZE;
+        ssize_t got = read(fd, chunk, wanted);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return fail_errno("read", path, diag);
+        }
+        if (got == 0) {
+            return wpk_buf_status(out);
+        }
+        if ((size_t)got > size_max - total) {
+            wpk_diag_set(diag, "'%s' is longer than %zu bytes", path, size_max);
+            return WPK_ERANGE;
+        }
+        wpk_buf_append(out, chunk, (size_t)got);
+        total += (size_t)got;
+    }
+}
+
+wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk_buf *out, struct wpk_diag *diag)
+{
+    WPK_ASSERT(path != NULL);
+    WPK_ASSERT(out != NULL);
+    bool is_stdin = strcmp(path, "-") == 0;
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return fail_errno("open", path, diag);
+    }
+    wpk_err err = read_fd(fd, path, size_max, out, diag);
+    if (out->err != WPK_OK) {
+        wpk_diag_set(diag, "cannot read '%s': %s", path, wpk_err_text(out->err));
+    }
+    if (!is_stdin) {
+        close(fd);
+    }
+    return err;
+}
+
+static bool write_all(int fd, const char *data, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t written = write(fd, data + done, size - done);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written < 0) {
+            return false;
+        }
+        done += (size_t)written;
+    }
+    return true;
+}
+
+/* Length of the part before the last '/', with "/" for the root and 0 for "here". */
+static size_t parent_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (slash == NULL) {
+        return 0;
+    }
+    return slash == path ? 1 : (size_t)(slash - path);
+}
+
+/* Make a rename durable: the entry is the directory's content. */
+static bool sync_parent(const char *path)
+{
+    char parent[PATH_MAX];
+    size_t length = parent_length(path);
+
+    if (length >= sizeof(parent)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    if (length == 0) {
+        memcpy(parent, ".", 2);
+    } else {
+        memcpy(parent, path, length);
+        parent[length] = '\0';
+    }
+    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    bool synced = fsync(fd) == 0;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return synced;
+}
+
+wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
+                     struct wpk_diag *diag)
+{
+    char temporary[PATH_MAX];
+    wpk_err err = WPK_OK;
+
+    WPK_ASSERT(path != NULL);
+    WPK_ASSERT(data != NULL || size == 0);
+    int length = snprintf(temporary, sizeof(temporary), "%s.tmp.XXXXXX", path);
+    if (length < 0 || (size_t)length >= sizeof(temporary)) {
+        errno = ENAMETOOLONG;
+        return fail_errno("write", path, diag);
+    }
+    int fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0) {
+        return fail_errno("write", path, diag);
+    }
+    if (!write_all(fd, data, size) || fchmod(fd, (mode_t)mode) != 0 || fsync(fd) != 0) {
+        err = fail_errno("write", path, diag);
+        close(fd);
+        goto done;
+    }
+    if (close(fd) != 0 || rename(temporary, path) != 0 || !sync_parent(path)) {
+        err = fail_errno("write", path, diag);
+    }
+done:
+    if (err != WPK_OK) {
+        unlink(temporary); /* gone already if it was the last step that failed */
+    }
+    return err;
+}
+
+wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag)
+{
+    char partial[PATH_MAX];
+    size_t length = strlen(path);
+    struct stat info;
+
+    if (length == 0 || length >= sizeof(partial)) {
+        errno = length == 0 ? ENOENT : ENAMETOOLONG;
+        return fail_errno("create directory", path, diag);
+    }
+    memcpy(partial, path, length + 1);
+    for (size_t i = 1; i <= length; i++) {
+        if (partial[i] != '/' && partial[i] != '\0') {
+            continue;
+        }
+        char kept = partial[i];
+        partial[i] = '\0';
+        if (mkdir(partial, 0755) != 0 && errno != EEXIST) {
+            /* Read-only places above are fine as long as the directory is there. */
+            int saved = errno;
+            if (stat(partial, &info) != 0) {
+                errno = saved;
+                return fail_errno("create directory", path, diag);
+            }
+        }
+        partial[i] = kept;
+    }
+    if (stat(path, &info) != 0) {
+        return fail_errno("create directory", path, diag);
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        errno = ENOTDIR;
+        wpk_diag_set(diag, "cannot create directory '%s': a file is there", path);
+        return WPK_EEXIST;
+    }
+    return WPK_OK;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *walk)
+{
+    (void)info;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
+
+wpk_err wpk_fs_remove_tree(const char *path, struct wpk_diag *diag)
+{
+    struct stat info;
+
+    WPK_ASSERT(path != NULL);
+    WPK_ASSERT(path[0] != '\0');
+    if (lstat(path, &info) != 0) {
+        return errno == ENOENT ? WPK_OK : fail_errno("remove", path, diag);
+    }
+    if (nftw(path, remove_entry, WALK_FD_MAX, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0) {
+        return fail_errno("remove", path, diag);
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home, const char *home,
+                        struct wpk_buf *out, struct wpk_diag *diag)
+{
+    WPK_ASSERT(out != NULL);
+    if (given != NULL && given[0] != '\0') {
+        wpk_buf_append_text(out, given);
+    } else if (xdg_data_home != NULL && xdg_data_home[0] == '/') {
+        wpk_buf_printf(out, "%s/woodpecker", xdg_data_home);
+    } else if (home != NULL && home[0] != '\0') {
+        wpk_buf_printf(out, "%s/.local/share/woodpecker", home);
+    } else {
+        wpk_diag_set(diag, "no data directory: neither --data nor HOME is set");
+        return WPK_EINVAL;
+    }
+    return wpk_buf_status(out);
+}
+
+wpk_err wpk_fs_program_dir(struct wpk_buf *out, struct wpk_diag *diag)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    if (length < 0) {
+        return fail_errno("find the running program through", "/proc/self/exe", diag);
+    }
+    path[length] = '\0';
+    wpk_buf_append(out, path, parent_length(path));
+    return wpk_buf_status(out);
+}
