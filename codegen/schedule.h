@@ -107,6 +107,18 @@ struct wpk_schedule {
 
 void wpk_schedule_fini(struct wpk_schedule *schedule);
 
+/* Append a zeroed directive for `stage` (of the main program) and return it, to be filled by the
+ * caller at once; NULL when WPK_DIRECTIVES_MAX or memory is reached. */
+struct wpk_directive *wpk_schedule_add(struct wpk_schedule *schedule, enum wpk_directive_kind kind,
+                                       int stage, bool update);
+/* Derive `main` and `prepare` from `program`.   errors  WPK_ENOMEM, WPK_ENOSPC */
+wpk_err wpk_schedule_split(struct wpk_schedule *schedule);
+
+const char *wpk_directive_name(enum wpk_directive_kind kind);
+const char *wpk_tail_name(enum wpk_tail tail);
+/* The stage of `program` that writes the tensor called `name`, or -1. */
+int wpk_schedule_find_stage(const struct wpk_program *program, const char *name);
+
 /* Text both ways; parse(print(s)) equals s. Parsing also splits `program` into main and prepare.
  *   errors  WPK_EPARSE, WPK_ERANGE with line and column; WPK_ENOMEM */
 wpk_err wpk_schedule_print(const struct wpk_schedule *schedule, struct wpk_buf *out);

@@ -1,0 +1,602 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replays a schedule's directives on Halide. The only C++ in the project, and it decides nothing:
+// what is computed is the program's text, how it is computed is the directives'.
+//
+// A tensor becomes an ImageParam (inputs and constants, with their padding as bounds), an embedded
+// Buffer (literals) or a Func (what a stage writes). Halide lists dimensions innermost first, the
+// IR outermost first: every index list is reversed here and nowhere else.
+
+#include "codegen/halide.h"
+
+#include <Halide.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Halide::Expr;
+using Halide::Func;
+using Halide::RVar;
+using Halide::Var;
+using Halide::VarOrRVar;
+
+struct Failure {
+    std::string text;
+};
+
+Halide::Type type_of(wpk_dtype dtype) {
+    switch (dtype) {
+    case WPK_F32: return Halide::Float(32);
+    case WPK_F64: return Halide::Float(64);
+    case WPK_F16: return Halide::Float(16);
+    case WPK_BF16: return Halide::BFloat(16);
+    case WPK_I8: return Halide::Int(8);
+    case WPK_U8: return Halide::UInt(8);
+    case WPK_I32: return Halide::Int(32);
+    case WPK_I64: return Halide::Int(64);
+    case WPK_BOOL: return Halide::UInt(1);
+    default: throw Failure{"unknown element type"};
+    }
+}
+
+// One tensor of the program on Halide's side.
+struct Tensor {
+    Halide::ImageParam image;       // inputs and constants
+    Halide::Buffer<void> literal;   // literals
+    Func func;                      // written by a stage
+    Halide::Type stored;            // what a load yields before the cast to the tensor's type
+};
+
+// The loops a stage has by now: names given by axes and splits.
+struct Stage {
+    Func func;
+    std::vector<Var> vars;                 // output axes, outermost first
+    std::map<std::string, RVar> reduction; // loops of the update that reduce
+};
+
+class Builder {
+  public:
+    Builder(const wpk_program &program, const wpk_schedule &schedule)
+        : program_(program), schedule_(schedule) {}
+
+    Halide::Pipeline build(bool replay);
+    std::vector<Halide::Argument> arguments() const { return arguments_; }
+
+  private:
+    void declare_tensors();
+    void define_stage(const wpk_stage &stage, const std::string &name);
+    void bound_output(const wpk_tensor &tensor, Func &func);
+    Expr convert(const wpk_stage &stage, int node, const std::vector<Expr> &axes);
+    Expr convert_load(const wpk_stage &stage, const wpk_node &node, const std::vector<Expr> &axes);
+    Expr convert_unary(const wpk_stage &stage, const wpk_node &node,
+                       const std::vector<Expr> &axes);
+    Expr convert_binary(const wpk_stage &stage, const wpk_node &node,
+                        const std::vector<Expr> &axes);
+    Expr literal(const wpk_node &node) const;
+    Expr cast_to(wpk_dtype dtype, const Expr &value) const;
+    void apply(const wpk_directive &directive);
+    void apply_split(Stage &stage, const wpk_directive &directive);
+    void apply_reorder(Stage &stage, const wpk_directive &directive);
+    void apply_placement(Stage &stage, const wpk_directive &directive);
+    VarOrRVar loop(const Stage &stage, const wpk_directive &directive, const char *name) const;
+    Stage &stage_named(const char *name);
+
+    const wpk_program &program_;
+    const wpk_schedule &schedule_;
+    std::vector<Tensor> tensors_;
+    std::vector<Stage> stages_; // by stage index
+    std::vector<Halide::Argument> arguments_;
+};
+
+void Builder::declare_tensors() {
+    tensors_.resize(static_cast<size_t>(program_.tensor_count));
+    for (int i = 0; i < program_.tensor_count; i++) {
+        const wpk_tensor &t = program_.tensors[i];
+        Tensor &out = tensors_[static_cast<size_t>(i)];
+        out.stored = type_of(t.dtype);
+        if (t.role == WPK_ROLE_INPUT || t.role == WPK_ROLE_CONSTANT) {
+            out.image = Halide::ImageParam(type_of(t.dtype == WPK_BOOL ? WPK_U8 : t.dtype), t.rank,
+                                           t.name);
+            int64_t stride = 1;
+            for (int d = t.rank - 1; d >= 0; d--) {
+                int64_t extent = t.pad_before[d] + t.extent[d] + t.pad_after[d];
+                out.image.dim(t.rank - 1 - d)
+                    .set_bounds(static_cast<int>(-t.pad_before[d]), static_cast<int>(extent))
+                    .set_stride(static_cast<int>(stride));
+                stride *= extent;
+            }
+            arguments_.push_back(out.image);
+        } else if (t.role == WPK_ROLE_LITERAL) {
+            std::vector<int> extents;
+            for (int d = t.rank - 1; d >= 0; d--) {
+                extents.push_back(static_cast<int>(t.extent[d]));
+            }
+            int64_t count = wpk_tensor_elements(&t);
+            if (t.dtype == WPK_F32) {
+                Halide::Buffer<float> b(extents);
+                for (int64_t k = 0; k < count; k++) {
+                    b.data()[k] = static_cast<float>(t.values[k]);
+                }
+                out.literal = b;
+            } else if (t.dtype == WPK_F64) {
+                Halide::Buffer<double> b(extents);
+                std::memcpy(b.data(), t.values, static_cast<size_t>(count) * sizeof(double));
+                out.literal = b;
+            } else {
+                throw Failure{std::string("literal ") + t.name + ": only f32 and f64 are built"};
+            }
+        }
+    }
+}
+
+Expr Builder::literal(const wpk_node &node) const {
+    if (!wpk_dtype_is_float(node.dtype)) {
+        return Halide::Internal::make_const(
+            node.dtype == WPK_I64 ? Halide::Int(32) : type_of(node.dtype), node.integer);
+    }
+    if (std::isinf(node.value)) {
+        Expr inf = Halide::Internal::make_const(type_of(node.dtype), 0);
+        inf = node.dtype == WPK_F64
+                  ? Expr(node.value)
+                  : Halide::cast(type_of(node.dtype), Expr(static_cast<float>(node.value)));
+        return inf;
+    }
+    return Halide::Internal::make_const(type_of(node.dtype), node.value);
+}
+
+// Float to integer rounds to nearest even and saturates; everything else is Halide's cast.
+Expr Builder::cast_to(wpk_dtype dtype, const Expr &value) const {
+    Halide::Type to = type_of(dtype);
+    if (value.type() == to) {
+        return value;
+    }
+    if (value.type().is_float() && !to.is_float() && !to.is_bool()) {
+        return Halide::saturating_cast(to, Halide::round(value));
+    }
+    return Halide::cast(to, value);
+}
+
+Expr Builder::convert_load(const wpk_stage &stage, const wpk_node &node,
+                           const std::vector<Expr> &axes) {
+    const wpk_tensor &t = program_.tensors[node.tensor];
+    Tensor &source = tensors_[static_cast<size_t>(node.tensor)];
+    std::vector<Expr> index(static_cast<size_t>(t.rank));
+    Expr inside;
+    for (int d = 0; d < t.rank; d++) {
+        Expr e = convert(stage, node.index[d], axes);
+        int64_t low = 0, high = 0;
+        wpk_index_range(&program_, &stage, node.index[d], &low, &high);
+        int64_t first = -t.pad_before[d], last = t.extent[d] + t.pad_after[d] - 1;
+        if (low < first || high > last) {
+            int lo = static_cast<int>(first), hi = static_cast<int>(last);
+            Expr here = e >= lo && e <= hi;
+            inside = inside.defined() ? inside && here : here;
+            e = Halide::clamp(Halide::likely(e), lo, hi);
+        }
+        index[static_cast<size_t>(t.rank - 1 - d)] = e;
+    }
+    Expr value;
+    if (t.role == WPK_ROLE_LITERAL) {
+        value = source.literal(index);
+    } else if (t.role == WPK_ROLE_INPUT || t.role == WPK_ROLE_CONSTANT) {
+        value = source.image(index);
+    } else {
+        value = source.func(index);
+    }
+    value = cast_to(t.dtype, value);
+    if (inside.defined()) {
+        Expr outside = node.outside >= 0 ? literal(program_.nodes[node.outside])
+                                         : Halide::Internal::make_const(value.type(), 0);
+        value = Halide::select(inside, value, cast_to(t.dtype, outside));
+    }
+    return value;
+}
+
+// tanh and erf are expanded over exp: Halide turns the calls into scalar ones.
+Expr Builder::convert_unary(const wpk_stage &stage, const wpk_node &node,
+                            const std::vector<Expr> &axes) {
+    Expr a = convert(stage, node.arg[0], axes);
+    switch (node.op) {
+    case WPK_UNARY_NEG: return -a;
+    case WPK_UNARY_NOT: return !a;
+    case WPK_UNARY_EXP: return Halide::exp(a);
+    case WPK_UNARY_LOG: return Halide::log(a);
+    case WPK_UNARY_SQRT: return Halide::sqrt(a);
+    case WPK_UNARY_RSQRT: return Halide::Internal::make_one(a.type()) / Halide::sqrt(a);
+    case WPK_UNARY_TANH: {
+        Expr e = Halide::exp(Halide::abs(a) * -2);
+        Expr t = (1 - e) / (1 + e);
+        // near zero 1 - e cancels; three terms of the series are exact to a rounding there
+        Expr square = a * a;
+        Expr small = a * (1 + square * (Halide::cast(a.type(), -1.0 / 3) +
+                                        square * Halide::cast(a.type(), 2.0 / 15)));
+        return Halide::select(Halide::abs(a) < Halide::cast(a.type(), 0.05), small,
+                              Halide::select(a < 0, -t, t));
+    }
+    case WPK_UNARY_ERF: return Halide::erf(a);
+    case WPK_UNARY_SIGMOID: return 1 / (1 + Halide::exp(-a));
+    case WPK_UNARY_ABS: return Halide::cast(a.type(), Halide::abs(a));
+    case WPK_UNARY_FLOOR: return Halide::floor(a);
+    case WPK_UNARY_CEIL: return Halide::ceil(a);
+    case WPK_UNARY_ROUND: return Halide::round(a);
+    case WPK_UNARY_SIN: return Halide::sin(a);
+    case WPK_UNARY_COS: return Halide::cos(a);
+    default: throw Failure{"unknown unary operation"};
+    }
+}
+
+Expr Builder::convert_binary(const wpk_stage &stage, const wpk_node &node,
+                             const std::vector<Expr> &axes) {
+    Expr a = convert(stage, node.arg[0], axes);
+    Expr b = convert(stage, node.arg[1], axes);
+    switch (node.op) {
+    case WPK_BINARY_ADD: return a + b;
+    case WPK_BINARY_SUB: return a - b;
+    case WPK_BINARY_MUL: return a * b;
+    case WPK_BINARY_DIV: return a / b;
+    case WPK_BINARY_MOD: return a % b;
+    case WPK_BINARY_MIN: return Halide::min(a, b);
+    case WPK_BINARY_MAX: return Halide::max(a, b);
+    case WPK_BINARY_POW: return Halide::pow(a, b);
+    case WPK_BINARY_LT: return a < b;
+    case WPK_BINARY_LE: return a <= b;
+    case WPK_BINARY_EQ: return a == b;
+    case WPK_BINARY_NE: return a != b;
+    case WPK_BINARY_AND: return a && b;
+    case WPK_BINARY_OR: return a || b;
+    default: throw Failure{"unknown binary operation"};
+    }
+}
+
+Expr Builder::convert(const wpk_stage &stage, int id, const std::vector<Expr> &axes) {
+    const wpk_node &node = program_.nodes[id];
+    switch (node.kind) {
+    case WPK_NODE_LITERAL: return literal(node);
+    case WPK_NODE_AXIS: return axes[static_cast<size_t>(node.axis)];
+    case WPK_NODE_LOAD: return convert_load(stage, node, axes);
+    case WPK_NODE_UNARY: return convert_unary(stage, node, axes);
+    case WPK_NODE_BINARY: return convert_binary(stage, node, axes);
+    case WPK_NODE_SELECT:
+        return Halide::select(convert(stage, node.arg[0], axes), convert(stage, node.arg[1], axes),
+                              convert(stage, node.arg[2], axes));
+    case WPK_NODE_CAST: return cast_to(node.dtype, convert(stage, node.arg[0], axes));
+    default: throw Failure{"unknown node"};
+    }
+}
+
+Expr identity_of(wpk_reduction reduction, Halide::Type type) {
+    switch (reduction) {
+    case WPK_REDUCE_SUM: return Halide::Internal::make_zero(type);
+    case WPK_REDUCE_PROD: return Halide::Internal::make_one(type);
+    case WPK_REDUCE_MAX:
+        return type.is_float() ? Halide::cast(type, Expr(-std::numeric_limits<float>::infinity()))
+                               : type.min();
+    default:
+        return type.is_float() ? Halide::cast(type, Expr(std::numeric_limits<float>::infinity()))
+                               : type.max();
+    }
+}
+
+void Builder::define_stage(const wpk_stage &stage, const std::string &name) {
+    Stage out;
+    out.func = Func(name);
+    std::vector<Expr> axes(static_cast<size_t>(stage.axis_count));
+    std::vector<Var> args;
+    for (int i = 0; i < stage.rank; i++) {
+        out.vars.emplace_back(stage.axes[i].name);
+        axes[static_cast<size_t>(i)] = out.vars.back();
+    }
+    for (int i = stage.rank - 1; i >= 0; i--) {
+        args.push_back(out.vars[static_cast<size_t>(i)]);
+    }
+    Tensor &tensor = tensors_[static_cast<size_t>(stage.output)];
+    wpk_dtype dtype = program_.tensors[stage.output].dtype;
+    if (stage.reduction == WPK_REDUCE_NONE) {
+        Expr value = cast_to(dtype, convert(stage, stage.expr, axes));
+        if (dtype == WPK_BOOL && program_.tensors[stage.output].role == WPK_ROLE_OUTPUT) {
+            value = Halide::cast(Halide::UInt(8), value);
+        }
+        out.func(args) = value;
+    } else {
+        std::vector<Halide::Range> ranges;
+        for (int i = stage.rank; i < stage.axis_count; i++) {
+            ranges.emplace_back(0, static_cast<int>(stage.axes[i].extent));
+        }
+        Halide::RDom domain(ranges, name + "_r");
+        for (int i = stage.rank; i < stage.axis_count; i++) {
+            RVar r = domain[i - stage.rank];
+            axes[static_cast<size_t>(i)] = r;
+            out.reduction.emplace(stage.axes[i].name, r);
+        }
+        wpk_dtype accumulator = program_.tensors[stage.output].role == WPK_ROLE_OUTPUT
+                                    ? dtype : stage.accumulator;
+        Halide::Type type = type_of(accumulator);
+        tensor.stored = type;
+        Expr value = cast_to(accumulator, convert(stage, stage.expr, axes));
+        out.func(args) = identity_of(stage.reduction, type);
+        Expr before = out.func(args);
+        switch (stage.reduction) {
+        case WPK_REDUCE_SUM: out.func(args) = before + value; break;
+        case WPK_REDUCE_PROD: out.func(args) = before * value; break;
+        case WPK_REDUCE_MAX: out.func(args) = Halide::max(before, value); break;
+        default: out.func(args) = Halide::min(before, value); break;
+        }
+    }
+    tensor.func = out.func;
+    stages_.push_back(std::move(out));
+}
+
+// Kernels never write padding: the buffer they are given is the unpadded region, with the strides
+// of the padded one.
+void Builder::bound_output(const wpk_tensor &tensor, Func &func) {
+    int64_t stride = 1;
+    for (int d = tensor.rank - 1; d >= 0; d--) {
+        int dim = tensor.rank - 1 - d;
+        func.output_buffer()
+            .dim(dim)
+            .set_bounds(0, static_cast<int>(tensor.extent[d]))
+            .set_stride(static_cast<int>(stride));
+        func.bound(func.args()[static_cast<size_t>(dim)], 0, static_cast<int>(tensor.extent[d]));
+        stride *= tensor.pad_before[d] + tensor.extent[d] + tensor.pad_after[d];
+    }
+}
+
+Stage &Builder::stage_named(const char *name) {
+    for (int i = 0; i < program_.stage_count; i++) {
+        if (std::strcmp(program_.tensors[program_.stages[i].output].name, name) == 0) {
+            return stages_[static_cast<size_t>(i)];
+        }
+    }
+    throw Failure{std::string("no stage ") + name};
+}
+
+VarOrRVar Builder::loop(const Stage &stage, const wpk_directive &directive,
+                        const char *name) const {
+    if (directive.update) {
+        auto found = stage.reduction.find(name);
+        if (found != stage.reduction.end()) {
+            return found->second;
+        }
+    }
+    return Var(name);
+}
+
+Halide::TailStrategy tail_of(wpk_tail tail) {
+    switch (tail) {
+    case WPK_TAIL_GUARD: return Halide::TailStrategy::GuardWithIf;
+    case WPK_TAIL_PREDICATE: return Halide::TailStrategy::Predicate;
+    case WPK_TAIL_SHIFT: return Halide::TailStrategy::ShiftInwards;
+    default: return Halide::TailStrategy::RoundUp;
+    }
+}
+
+template <typename F> void with_definition(Stage &stage, const wpk_directive &directive, F use) {
+    if (directive.update) {
+        Halide::Stage update = stage.func.update();
+        use(update);
+    } else {
+        use(stage.func);
+    }
+}
+
+void Builder::apply_split(Stage &stage, const wpk_directive &directive) {
+    const char *old = directive.loop[0], *outer = directive.loop[1], *inner = directive.loop[2];
+    int factor = static_cast<int>(directive.factor);
+    auto found = stage.reduction.find(old);
+    if (directive.update && found != stage.reduction.end()) {
+        RVar o(outer), i(inner);
+        Halide::TailStrategy tail = directive.tail == WPK_TAIL_EXACT
+                                        ? Halide::TailStrategy::Auto
+                                        : tail_of(directive.tail);
+        stage.func.update().split(found->second, o, i, factor, tail);
+        stage.reduction.erase(found);
+        stage.reduction.emplace(outer, o);
+        stage.reduction.emplace(inner, i);
+        return;
+    }
+    with_definition(stage, directive, [&](auto &definition) {
+        definition.split(Var(old), Var(outer), Var(inner), factor, tail_of(directive.tail));
+    });
+}
+
+void Builder::apply_reorder(Stage &stage, const wpk_directive &directive) {
+    std::vector<VarOrRVar> order;
+    for (int i = 0; i < directive.loop_count; i++) {
+        order.push_back(loop(stage, directive, directive.loop[i]));
+    }
+    with_definition(stage, directive, [&](auto &definition) { definition.reorder(order); });
+}
+
+void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
+    switch (directive.kind) {
+    case WPK_DIRECTIVE_COMPUTE_ROOT: stage.func.compute_root(); break;
+    case WPK_DIRECTIVE_COMPUTE_INLINE: stage.func.compute_inline(); break;
+    case WPK_DIRECTIVE_COMPUTE_AT:
+        stage.func.compute_at(stage_named(directive.loop[0]).func, Var(directive.loop[1]));
+        break;
+    case WPK_DIRECTIVE_STORE_IN:
+        stage.func.store_in(std::strcmp(directive.loop[0], "stack") == 0
+                                ? Halide::MemoryType::Stack
+                            : std::strcmp(directive.loop[0], "register") == 0
+                                ? Halide::MemoryType::Register
+                                : Halide::MemoryType::Heap);
+        break;
+    case WPK_DIRECTIVE_REORDER_STORAGE: {
+        std::vector<Var> order;
+        for (int i = 0; i < directive.loop_count; i++) {
+            order.emplace_back(directive.loop[i]);
+        }
+        stage.func.reorder_storage(order);
+        break;
+    }
+    case WPK_DIRECTIVE_ALIGN_STORAGE:
+        stage.func.align_storage(Var(directive.loop[0]), static_cast<int>(directive.factor));
+        break;
+    case WPK_DIRECTIVE_BOUND_EXTENT:
+        stage.func.bound_extent(Var(directive.loop[0]), static_cast<int>(directive.factor));
+        break;
+    case WPK_DIRECTIVE_ALIGN_BOUNDS:
+        stage.func.align_bounds(Var(directive.loop[0]), static_cast<int>(directive.factor));
+        break;
+    default: throw Failure{"not a placement"};
+    }
+}
+
+void Builder::apply(const wpk_directive &directive) {
+    Stage &stage = stages_[static_cast<size_t>(directive.stage)];
+    switch (directive.kind) {
+    case WPK_DIRECTIVE_SPLIT: apply_split(stage, directive); break;
+    case WPK_DIRECTIVE_REORDER: apply_reorder(stage, directive); break;
+    case WPK_DIRECTIVE_FUSE:
+        with_definition(stage, directive, [&](auto &definition) {
+            definition.fuse(loop(stage, directive, directive.loop[0]),
+                            loop(stage, directive, directive.loop[1]), Var(directive.loop[2]));
+        });
+        break;
+    case WPK_DIRECTIVE_VECTORIZE:
+        with_definition(stage, directive, [&](auto &definition) {
+            definition.vectorize(loop(stage, directive, directive.loop[0]));
+        });
+        break;
+    case WPK_DIRECTIVE_UNROLL:
+        with_definition(stage, directive, [&](auto &definition) {
+            definition.unroll(loop(stage, directive, directive.loop[0]));
+        });
+        break;
+    case WPK_DIRECTIVE_PARALLEL:
+        with_definition(stage, directive, [&](auto &definition) {
+            definition.parallel(loop(stage, directive, directive.loop[0]));
+        });
+        break;
+    case WPK_DIRECTIVE_ATOMIC: stage.func.update().atomic(); break;
+    case WPK_DIRECTIVE_NO_PARTITION:
+        with_definition(stage, directive, [&](auto &definition) {
+            definition.partition(loop(stage, directive, directive.loop[0]),
+                                 Halide::Partition::Never);
+        });
+        break;
+    case WPK_DIRECTIVE_PREFETCH: break;
+    default: apply_placement(stage, directive); break;
+    }
+}
+
+Halide::Pipeline Builder::build(bool replay) {
+    declare_tensors();
+    std::vector<Func> outputs;
+    for (int i = 0; i < program_.stage_count; i++) {
+        const wpk_stage &stage = program_.stages[i];
+        const wpk_tensor &tensor = program_.tensors[stage.output];
+        define_stage(stage, tensor.name);
+        if (tensor.role == WPK_ROLE_OUTPUT) {
+            bound_output(tensor, stages_.back().func);
+            outputs.push_back(stages_.back().func);
+        }
+    }
+    if (!replay) {
+        for (Stage &stage : stages_) {
+            stage.func.compute_root();
+        }
+    }
+    for (int i = 0; replay && i < schedule_.directive_count; i++) {
+        apply(schedule_.directives[i]);
+    }
+    return Halide::Pipeline(outputs);
+}
+
+bool has_infinity(const wpk_program &program) {
+    for (int i = 0; i < program.node_count; i++) {
+        const wpk_node &node = program.nodes[i];
+        if (node.kind == WPK_NODE_LITERAL && wpk_dtype_is_float(node.dtype) &&
+            std::isinf(node.value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool reduces_by_order(const wpk_program &program) {
+    for (int i = 0; i < program.stage_count; i++) {
+        if (program.stages[i].reduction == WPK_REDUCE_MAX ||
+            program.stages[i].reduction == WPK_REDUCE_MIN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+Halide::Target target_of(const wpk_schedule &schedule, const wpk_program &program) {
+    Halide::Target target(schedule.target);
+    for (Halide::Target::Feature f :
+         {Halide::Target::NoRuntime, Halide::Target::NoAsserts, Halide::Target::NoBoundsQuery,
+          Halide::Target::UserContext}) {
+        target.set_feature(f);
+    }
+    // infinities are meaningless under the default fast arithmetic
+    if (has_infinity(program) || reduces_by_order(program)) {
+        target.set_feature(Halide::Target::StrictFloat);
+    }
+    return target;
+}
+
+template <typename F> wpk_err guarded(struct wpk_diag *diag, F work) {
+    try {
+        work();
+        return WPK_OK;
+    } catch (const Failure &failure) {
+        wpk_diag_set(diag, "%s", failure.text.c_str());
+    } catch (const Halide::Error &error) {
+        std::string text = error.what();
+        for (char &c : text) {
+            c = c == '\n' ? ' ' : c;
+        }
+        wpk_diag_set(diag, "%s", text.c_str());
+    } catch (const std::exception &error) {
+        wpk_diag_set(diag, "%s", error.what());
+    }
+    return WPK_EUNSUPPORTED;
+}
+
+} // namespace
+
+wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag) {
+    return guarded(diag, [&] {
+        Var x("x");
+        Func f("warm");
+        f(x) = Halide::cast<float>(x) * 2.0f;
+        f.vectorize(x, 8);
+        Halide::Target t(target);
+        t.set_feature(Halide::Target::NoRuntime);
+        f.compile_to_module({}, "wpk_warm", t);
+        f.compile_to_object("/dev/null", {}, "wpk_warm", t);
+    });
+}
+
+wpk_err wpk_halide_build_main(const struct wpk_schedule *schedule, const char *object_path,
+                              const char *assembly_path, struct wpk_diag *diag) {
+    return guarded(diag, [&] {
+        Builder builder(schedule->main, *schedule);
+        Halide::Pipeline pipeline = builder.build(true);
+        std::map<Halide::OutputFileType, std::string> outputs;
+        outputs[Halide::OutputFileType::object] = object_path;
+        if (assembly_path != nullptr) {
+            outputs[Halide::OutputFileType::assembly] = assembly_path;
+        }
+        pipeline.compile_to(outputs, builder.arguments(), "wpk_main",
+                            target_of(*schedule, schedule->main));
+    });
+}
+
+wpk_err wpk_halide_build_prepare(const struct wpk_schedule *schedule, const char *object_path,
+                                 struct wpk_diag *diag) {
+    return guarded(diag, [&] {
+        Builder builder(schedule->prepare, *schedule);
+        Halide::Pipeline pipeline = builder.build(false);
+        pipeline.compile_to({{Halide::OutputFileType::object, object_path}}, builder.arguments(),
+                            "wpk_prepare", target_of(*schedule, schedule->prepare));
+    });
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking a program apart: some of its stages as a program of their own. */
+#ifndef WPK_OP_EXTRACT_H
+#define WPK_OP_EXTRACT_H
+
+#include "op/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Copy the stages marked in `keep`, and the tensors they touch, into a fresh program without
+ * unused nodes. Tensors written outside of `keep` become constants of the copy; tensors written
+ * inside and marked in `output` become its outputs. Names and order stay.
+ *
+ *   shape   keep [stage_count]; output [tensor_count]
+ *   owns    caller calls wpk_program_fini
+ *   errors  WPK_ENOMEM, WPK_ENOSPC
+ */
+wpk_err wpk_program_extract(const struct wpk_program *program, const bool *keep,
+                            const bool *output, struct wpk_program *out);
+
+/* Split into what depends on constants only (run once, when a kernel is loaded) and the rest.
+ * `prepare` is left empty when no stage depends on constants alone.
+ *
+ *   errors  as above
+ */
+wpk_err wpk_program_split_prepare(const struct wpk_program *program, struct wpk_program *main_part,
+                                  struct wpk_program *prepare);
+
+/* Marks the stages that depend on constants and literals only.   shape  out [stage_count] */
+void wpk_program_mark_prepare(const struct wpk_program *program, bool *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
