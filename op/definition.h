@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From an operator as a job writes it to a program: the one place where notation, tensor types and
+ * shorthands meet. */
+#ifndef WPK_OP_DEFINITION_H
+#define WPK_OP_DEFINITION_H
+
+#include "op/program.h"
+#include "schema/job.h"
+
+/* Expand operator `op` of the job.
+ *
+ *   owns    caller calls wpk_program_fini
+ *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE, WPK_EUNSUPPORTED with field, line and column in
+ *           the job's text; WPK_ENOMEM
+ */
+WPK_MUST_CHECK wpk_err wpk_job_op_program(const struct wpk_job *job, int op,
+                                          struct wpk_program *out, struct wpk_diag *diag);
+
+/* Expand every operator and forget the results: is the job one that can be tuned?
+ *   errors  as above */
+WPK_MUST_CHECK wpk_err wpk_job_check(const struct wpk_job *job, struct wpk_diag *diag);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The job file: which operators to tune, for what, how and how long.
+ *
+ * Its JSON Schema is job.schema.json, its manual docs/job-file.md. Decoding is strict: unknown
+ * members, wrong types and values out of range are failures that name field, line and column. What
+ * an operator means is not known here: its notation or shorthand is kept as written, and
+ * op/definition.h turns it into a program, with errors that still point into the file. */
+#ifndef WPK_SCHEMA_JOB_H
+#define WPK_SCHEMA_JOB_H
+
+#include "common/buf.h"
+#include "schema/tensor.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WPK_JOB_SIZE_MAX ((size_t)1 << 20) /* bytes of a job file */
+#define WPK_JOB_OPS_MAX 256
+#define WPK_JOB_TENSORS_MAX 64  /* declared by one operator */
+#define WPK_JOB_PINS_MAX 64
+#define WPK_JOB_NAME_MAX 64     /* of a job or an operator, with its NUL */
+#define WPK_JOB_OWNER_MAX 64
+#define WPK_JOB_GENE_MAX 64     /* a pinned gene's name or value */
+#define WPK_JOB_OP_TEXT_MAX (64 * 1024)
+#define WPK_JOB_THREADS_MAX 1024
+#define WPK_JOB_CANDIDATES_MAX 1000000
+#define WPK_JOB_SECONDS_MAX (7 * 24 * 3600)
+#define WPK_JOB_PRIORITY_MAX 100 /* and not below its negative */
+
+/* suffix, text */
+#define WPK_LAYOUTS_LIST(X)                                                                        \
+    X(FIXED, "fixed") /* inputs and outputs row-major as written */                                \
+    X(ANY, "any")     /* the search chooses; inputs and outputs get layouts of one kind */
+
+enum wpk_layouts {
+#define WPK_LAYOUTS_ENUM(name, text) WPK_LAYOUTS_##name,
+    WPK_LAYOUTS_LIST(WPK_LAYOUTS_ENUM)
+#undef WPK_LAYOUTS_ENUM
+        WPK_LAYOUTS_COUNT
+};
+
+/* A declared tensor of an operator in notation. */
+struct wpk_job_tensor {
+    char name[WPK_NAME_MAX];
+    char type[128];          /* as written, such as "f32[1,64,56,56]" */
+    bool constant;
+};
+
+/* An operator: equations with their tensors, or a shorthand. Exactly one of the two is set. */
+struct wpk_job_op {
+    char name[WPK_JOB_NAME_MAX];    /* unique in the job */
+    char *notation;                 /* owned; NULL for a shorthand */
+    char *shorthand;                /* owned JSON object, the bytes as they stand in the file */
+    struct wpk_job_tensor *tensors; /* owned; [tensor_count], in the order of the file */
+    int tensor_count;
+    enum wpk_layouts layouts;
+};
+
+struct wpk_job_pin {
+    char gene[WPK_JOB_GENE_MAX];
+    char value[WPK_JOB_GENE_MAX];
+};
+
+/* `= {0}` is a valid empty job for wpk_job_fini; wpk_job_decode fills every default. */
+struct wpk_job {
+    char name[WPK_JOB_NAME_MAX];   /* "" when the file names none */
+    struct wpk_job_op *ops;        /* owned; [op_count], at least one after decoding */
+    int op_count;
+    char kind[16];                 /* "cpu" */
+    int threads;                   /* of the kernels */
+    char strategy[32];             /* as written; known names: search/strategy.h */
+    uint64_t seed;
+    struct wpk_job_pin *pins;      /* owned; [pin_count] */
+    int pin_count;
+    int64_t candidates;            /* budget of each operator */
+    int64_t seconds;               /* budget of each operator */
+    int priority;
+    char owner[WPK_JOB_OWNER_MAX]; /* a label, not an identity */
+    char *source;                  /* owned; the text it was decoded from, for positions */
+    size_t source_size;
+};
+
+const char *wpk_layouts_name(enum wpk_layouts layouts);
+/*   errors  WPK_ENOENT no such name */
+WPK_MUST_CHECK wpk_err wpk_layouts_parse(const char *text, enum wpk_layouts *out);
+
+/* Decode and check a job.
+ *
+ *   owns    caller calls wpk_job_fini; `text` is copied
+ *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with field, line and column; WPK_ENOMEM.
+ *           A text longer than WPK_JOB_SIZE_MAX or nested deeper than 64 is WPK_ERANGE
+ */
+WPK_MUST_CHECK wpk_err wpk_job_decode(const char *text, size_t size, struct wpk_job *out,
+                                      struct wpk_diag *diag);
+void wpk_job_fini(struct wpk_job *job);
+
+/* Append the job as JSON; decode(encode(j)) equals j but for `source`.
+ *   errors  WPK_ENOMEM, WPK_ENOSPC */
+WPK_MUST_CHECK wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out);
+
+/* Pin a gene, replacing an earlier pin of the same gene.
+ *   errors  WPK_ENOSPC, WPK_ERANGE too long, WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_job_pin(struct wpk_job *job, const char *gene, const char *value);
+
+/* Point `diag` into the file: `diag` names a place within operator `op`'s member `member` ("op",
+ * "tensors", "tensors.X", "constants") or, when that is a string, within its text; on return it
+ * names the line and column of the file and the whole field. For definition.h. */
+void wpk_job_locate(const struct wpk_job *job, int op, const char *member, struct wpk_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
