@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kind of machine this is: asked of the processor, of sysfs and of the scheduler.
+ *
+ * The processor is believed only as far as the system saves its registers: the compiler's
+ * __builtin_cpu_supports asks XGETBV for that. */
+#include "schema/device.h"
+
+#include "common/json.h"
+
+#include <cpuid.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CACHE_INDEX_MAX 8 /* entries of sysfs per core; four are usual */
+#define BYTES_MAX ((int64_t)1 << 50)
+#define RATE_MAX 1e18 /* peaks: beyond any machine, and far inside a double */
+
+static const char *const isa_names[] = {
+#define ISA_ROW(name, text) [WPK_ISA_##name] = (text),
+    WPK_ISA_LIST(ISA_ROW)
+#undef ISA_ROW
+};
+
+/* What the generator may use under each name; registers are those of the architecture. */
+static const struct {
+    int vector_bytes;
+    int vector_registers;
+} isa_shape[] = {
+    [WPK_ISA_SSE41] = {16, 16},
+    [WPK_ISA_AVX] = {32, 16},
+    [WPK_ISA_AVX2] = {32, 16},
+    [WPK_ISA_AVX512] = {64, 32},
+};
+
+_Static_assert(sizeof(isa_names) / sizeof(isa_names[0]) == WPK_ISA_COUNT, "one name each");
+_Static_assert(sizeof(isa_shape) / sizeof(isa_shape[0]) == WPK_ISA_COUNT, "one shape each");
+
+const char *wpk_isa_name(enum wpk_isa isa)
+{
+    WPK_ASSERT((int)isa >= 0);
+    WPK_ASSERT(isa < WPK_ISA_COUNT);
+    return isa_names[isa];
+}
+
+wpk_err wpk_isa_parse(const char *text, enum wpk_isa *out)
+{
+    for (int i = 0; i < WPK_ISA_COUNT; i++) {
+        if (strcmp(text, isa_names[i]) == 0) {
+            *out = (enum wpk_isa)i;
+            return WPK_OK;
+        }
+    }
+    return WPK_ENOENT;
+}
+
+/* F16C is not among the names that every compiler's __builtin_cpu_supports knows. It works on
+ * AVX registers: where the system saves those, CPUID's bit is enough. */
+static bool cpu_has_f16c(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+static enum wpk_isa probe_isa(void)
+{
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx")) {
+        return WPK_ISA_SSE41;
+    }
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !cpu_has_f16c()) {
+        return WPK_ISA_AVX;
+    }
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl")) {
+        return WPK_ISA_AVX2;
+    }
+    return WPK_ISA_AVX512;
+}
+
+/* Kernels spell the model with runs of blanks; keys want one spelling. */
+static void copy_words(const char *text, char *out, size_t size)
+{
+    size_t length = 0;
+
+    for (const char *p = text; *p != '\0' && *p != '\n' && length + 1 < size; p++) {
+        bool blank = *p == ' ' || *p == '\t';
+        if (!blank || (length > 0 && out[length - 1] != ' ')) {
+            out[length++] = blank ? ' ' : *p;
+        }
+    }
+    while (length > 0 && out[length - 1] == ' ') {
+        length--;
+    }
+    out[length] = '\0';
+}
+
+static void probe_model(char *out, size_t size)
+{
+    static const char key[] = "model name";
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    char line[512];
+
+    copy_words("unknown", out, size);
+    if (file == NULL) {
+        return;
+    }
+    while (fgets(line, sizeof(line), file) != NULL) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, key, sizeof(key) - 1) == 0 && colon != NULL) {
+            copy_words(colon + 1, out, size);
+            break;
+        }
+    }
+    fclose(file);
+}
+
+/* The first line of a file of sysfs, "" when it is not there. */
+static void read_line(const char *path, char *out, size_t size)
+{
+    FILE *file = fopen(path, "re");
+
+    out[0] = '\0';
+    if (file == NULL) {
+        return;
+    }
+    if (fgets(out, (int)size, file) == NULL) {
+        out[0] = '\0';
+    }
+    fclose(file);
+    out[strcspn(out, "\n")] = '\0';
+}
+
+/* sysfs writes "48K"; 0 when it is nothing of the kind. */
+static int64_t parse_size(const char *text)
+{
+    char *end = NULL;
+    long long value = strtoll(text, &end, 10);
+
+    if (end == text || value <= 0 || value > (1 << 30)) {
+        return 0;
+    }
+    return *end == 'K' ? value * 1024 : *end == 'M' ? value * 1024 * 1024 : value;
+}
+
+static int64_t cache_size(int cpu, int level)
+{
+    static const int names[] = {0, _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
+                                _SC_LEVEL3_CACHE_SIZE};
+    char path[128];
+    char text[32];
+
+    WPK_ASSERT(level >= 1);
+    WPK_ASSERT(level <= 3);
+    for (int i = 0; i < CACHE_INDEX_MAX; i++) {
+        const char *base = "/sys/devices/system/cpu/cpu%d/cache/index%d/%s";
+        snprintf(path, sizeof(path), base, cpu, i, "level");
+        read_line(path, text, sizeof(text));
+        if (strtol(text, NULL, 10) != level) {
+            continue;
+        }
+        snprintf(path, sizeof(path), base, cpu, i, "type");
+        read_line(path, text, sizeof(text));
+        if (strcmp(text, "Instruction") == 0) {
+            continue;
+        }
+        snprintf(path, sizeof(path), base, cpu, i, "size");
+        read_line(path, text, sizeof(text));
+        if (parse_size(text) > 0) {
+            return parse_size(text);
+        }
+    }
+    long size = sysconf(names[level]);
+    return size > 0 ? size : 0;
+}
+
+/* Containers hide caches at times; tile sizes then come from what every x86-64 has. */
+static void probe_caches(int cpu, struct wpk_device *device)
+{
+    device->l1_bytes = cache_size(cpu, 1);
+    device->l2_bytes = cache_size(cpu, 2);
+    device->l3_bytes = cache_size(cpu, 3);
+    if (device->l1_bytes == 0) {
+        device->l1_bytes = 32 << 10;
+    }
+    if (device->l2_bytes == 0) {
+        device->l2_bytes = 256 << 10;
+    }
+    if (device->l3_bytes == 0) {
+        device->l3_bytes = device->l2_bytes;
+    }
+}
+
+wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out)
+{
+    struct wpk_device device = {.kind = "cpu"};
+    char host[64] = "";
+    cpu_set_t cpus;
+    size_t first = 0;
+
+    WPK_ASSERT(isa_max < WPK_ISA_COUNT);
+    CPU_ZERO(&cpus);
+    if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0 ||
+        gethostname(host, sizeof(host) - 1) != 0) {
+        return WPK_ESYSTEM;
+    }
+    while (first < CPU_SETSIZE - 1 && !CPU_ISSET(first, &cpus)) {
+        first++;
+    }
+    device.isa = probe_isa();
+    if (device.isa > isa_max) {
+        device.isa = isa_max;
+    }
+    if (device.isa == WPK_ISA_AVX512) {
+        device.bf16 = __builtin_cpu_supports("avx512bf16") != 0;
+        device.vnni = __builtin_cpu_supports("avx512vnni") != 0;
+    }
+    device.core_count = CPU_COUNT(&cpus);
+    device.vector_bytes = isa_shape[device.isa].vector_bytes;
+    device.vector_registers = isa_shape[device.isa].vector_registers;
+    probe_model(device.model, sizeof(device.model));
+    probe_caches((int)first, &device);
+    snprintf(device.instance, sizeof(device.instance), "%s/cpu%d", host, 0);
+    *out = device;
+    return WPK_OK;
+}
+
+void wpk_device_class(const struct wpk_device *device, char *out, size_t size)
+{
+    snprintf(out, size, "%s/%s/%s%s%s", device->kind, device->model, wpk_isa_name(device->isa),
+             device->bf16 ? "+bf16" : "", device->vnni ? "+vnni" : "");
+}
+
+wpk_err wpk_device_encode(const struct wpk_device *device, char **text)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    struct wpk_buf buf = {0};
+
+    wpk_json_put_text(w, "kind", device->kind);
+    wpk_json_put_text(w, "model", device->model);
+    wpk_json_put_text(w, "isa", wpk_isa_name(device->isa));
+    wpk_json_put_bool(w, "bf16", device->bf16 != 0);
+    wpk_json_put_bool(w, "vnni", device->vnni != 0);
+    wpk_json_put_int(w, "core_count", device->core_count);
+    wpk_json_put_int(w, "l1_bytes", device->l1_bytes);
+    wpk_json_put_int(w, "l2_bytes", device->l2_bytes);
+    wpk_json_put_int(w, "l3_bytes", device->l3_bytes);
+    wpk_json_put_int(w, "vector_bytes", device->vector_bytes);
+    wpk_json_put_int(w, "vector_registers", device->vector_registers);
+    wpk_json_put_real(w, "peak_flops_per_s", device->peak_flops_per_s);
+    wpk_json_put_real(w, "peak_bytes_per_s", device->peak_bytes_per_s);
+    wpk_json_put_text(w, "instance", device->instance);
+
+    wpk_err err = wpk_json_print(w, false, &buf);
+    wpk_json_writer_free(w);
+    if (err != WPK_OK) {
+        wpk_buf_fini(&buf);
+        return err;
+    }
+    return wpk_buf_take(&buf, text, NULL);
+}
+
+wpk_err wpk_device_decode(const char *text, struct wpk_device *out, struct wpk_diag *diag)
+{
+    static const char *const names[] = {"kind", "model", "isa", "bf16", "vnni", "core_count",
+                                        "l1_bytes", "l2_bytes", "l3_bytes", "vector_bytes",
+                                        "vector_registers", "peak_flops_per_s",
+                                        "peak_bytes_per_s", "instance", NULL};
+    struct wpk_json_reader *r = NULL;
+    struct wpk_device device = {0};
+
+    wpk_err err = wpk_json_open(text, strlen(text), 0, &r, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_json_allow(r, names);
+    wpk_json_get_copy(r, "kind", device.kind, sizeof(device.kind));
+    wpk_json_get_copy(r, "model", device.model, sizeof(device.model));
+    device.isa = (enum wpk_isa)wpk_json_get_choice(r, "isa", isa_names, WPK_ISA_COUNT);
+    device.bf16 = wpk_json_get_bool(r, "bf16");
+    device.vnni = wpk_json_get_bool(r, "vnni");
+    device.core_count = (int)wpk_json_get_int(r, "core_count", 1, 1 << 16);
+    device.l1_bytes = wpk_json_get_int(r, "l1_bytes", 1, BYTES_MAX);
+    device.l2_bytes = wpk_json_get_int(r, "l2_bytes", 1, BYTES_MAX);
+    device.l3_bytes = wpk_json_get_int(r, "l3_bytes", 1, BYTES_MAX);
+    device.vector_bytes = (int)wpk_json_get_int(r, "vector_bytes", 1, 4096);
+    device.vector_registers = (int)wpk_json_get_int(r, "vector_registers", 1, 4096);
+    device.peak_flops_per_s = wpk_json_get_real(r, "peak_flops_per_s", 0, RATE_MAX);
+    device.peak_bytes_per_s = wpk_json_get_real(r, "peak_bytes_per_s", 0, RATE_MAX);
+    wpk_json_get_copy(r, "instance", device.instance, sizeof(device.instance));
+    err = wpk_json_status(r);
+    wpk_json_close(r);
+    if (err == WPK_OK) {
+        *out = device;
+    }
+    return err;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/device.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void probe_says_something_usable(void **state)
+{
+    struct wpk_device device;
+
+    (void)state;
+    assert_int_equal(wpk_device_probe(WPK_ISA_AVX512, &device), WPK_OK);
+    assert_string_equal(device.kind, "cpu");
+    assert_true(device.model[0] != '\0');
+    assert_true(device.core_count >= 1);
+    assert_true(device.l1_bytes >= 8 << 10);
+    assert_true(device.l2_bytes >= device.l1_bytes);
+    assert_true(device.vector_bytes >= 16);
+    assert_true(device.vector_registers >= 16);
+    assert_non_null(strchr(device.instance, '/'));
+}
+
+static void probe_claims_no_more_than_allowed(void **state)
+{
+    struct wpk_device device;
+
+    (void)state;
+    for (int isa = 0; isa < WPK_ISA_COUNT; isa++) {
+        assert_int_equal(wpk_device_probe((enum wpk_isa)isa, &device), WPK_OK);
+        assert_true((int)device.isa <= isa);
+        assert_true(isa == WPK_ISA_AVX512 || (!device.bf16 && !device.vnni));
+    }
+    assert_int_equal(wpk_device_probe(WPK_ISA_SSE41, &device), WPK_OK);
+    assert_int_equal(device.vector_bytes, 16);
+}
+
+static void isa_names_round_trip(void **state)
+{
+    enum wpk_isa isa;
+
+    (void)state;
+    for (int i = 0; i < WPK_ISA_COUNT; i++) {
+        assert_int_equal(wpk_isa_parse(wpk_isa_name((enum wpk_isa)i), &isa), WPK_OK);
+        assert_int_equal(isa, i);
+    }
+    assert_int_equal(wpk_isa_parse("avx1024", &isa), WPK_ENOENT);
+}
+
+static void class_names_what_kernels_depend_on(void **state)
+{
+    struct wpk_device device = {.kind = "cpu", .model = "Some CPU 9", .isa = WPK_ISA_AVX512,
+                                .bf16 = 1, .vnni = 1};
+    char text[256];
+
+    (void)state;
+    wpk_device_class(&device, text, sizeof(text));
+    assert_string_equal(text, "cpu/Some CPU 9/avx512+bf16+vnni");
+    device.bf16 = device.vnni = 0;
+    device.isa = WPK_ISA_AVX2;
+    wpk_device_class(&device, text, sizeof(text));
+    assert_string_equal(text, "cpu/Some CPU 9/avx2");
+}
+
+static void json_round_trips(void **state)
+{
+    struct wpk_device device;
+    struct wpk_device back;
+    char *text = NULL;
+
+    (void)state;
+    assert_int_equal(wpk_device_probe(WPK_ISA_AVX512, &device), WPK_OK);
+    device.peak_flops_per_s = 143.75e9;
+    assert_int_equal(wpk_device_encode(&device, &text), WPK_OK);
+    assert_int_equal(wpk_device_decode(text, &back, NULL), WPK_OK);
+    assert_string_equal(back.model, device.model);
+    assert_string_equal(back.instance, device.instance);
+    assert_int_equal(back.isa, device.isa);
+    assert_int_equal(back.bf16, device.bf16);
+    assert_int_equal(back.vnni, device.vnni);
+    assert_int_equal(back.core_count, device.core_count);
+    assert_int_equal(back.l1_bytes, device.l1_bytes);
+    assert_int_equal(back.l2_bytes, device.l2_bytes);
+    assert_int_equal(back.l3_bytes, device.l3_bytes);
+    assert_int_equal(back.vector_bytes, device.vector_bytes);
+    assert_int_equal(back.vector_registers, device.vector_registers);
+    assert_true(back.peak_flops_per_s == device.peak_flops_per_s);
+    free(text);
+}
+
+static void json_is_strict(void **state)
+{
+    static const char *const bad[] = {
+        "", "{}", "[]", "{\"kind\":\"cpu\"}",
+        "{\"kind\":\"cpu\",\"model\":\"m\",\"isa\":\"mmx\",\"bf16\":false,\"vnni\":false,"
+        "\"core_count\":1,\"l1_bytes\":1,\"l2_bytes\":1,\"l3_bytes\":1,\"vector_bytes\":16,"
+        "\"vector_registers\":16,\"peak_flops_per_s\":0,\"peak_bytes_per_s\":0,"
+        "\"instance\":\"h\"}",
+        "{\"kind\":\"cpu\",\"model\":\"m\",\"isa\":\"avx\",\"bf16\":false,\"vnni\":false,"
+        "\"core_count\":0,\"l1_bytes\":1,\"l2_bytes\":1,\"l3_bytes\":1,\"vector_bytes\":16,"
+        "\"vector_registers\":16,\"peak_flops_per_s\":0,\"peak_bytes_per_s\":0,"
+        "\"instance\":\"h\"}",
+    };
+    struct wpk_device device;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct wpk_diag diag = {0};
+        assert_int_not_equal(wpk_device_decode(bad[i], &device, &diag), WPK_OK);
+        assert_true(diag.text[0] != '\0');
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(probe_says_something_usable),
+        cmocka_unit_test(probe_claims_no_more_than_allowed),
+        cmocka_unit_test(isa_names_round_trip),
+        cmocka_unit_test(class_names_what_kernels_depend_on),
+        cmocka_unit_test(json_round_trips),
+        cmocka_unit_test(json_is_strict),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
