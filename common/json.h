@@ -78,7 +78,8 @@ size_t wpk_json_count(const struct wpk_json_reader *reader, const char *key);
 /* Fail unless every member of the object we are at is one of these; names end in NULL. */
 void wpk_json_allow(struct wpk_json_reader *reader, const char *const *names);
 
-/* A required value of that type; a missing one, another type or range is a failure. */
+/* A required value of that type: WPK_EINVAL if it is missing or of another type (an integer with a
+ * fraction too), WPK_ERANGE outside [min, max]. For an optional one ask wpk_json_has() first. */
 int64_t wpk_json_get_int(struct wpk_json_reader *reader, const char *key, int64_t min, int64_t max);
 double wpk_json_get_real(struct wpk_json_reader *reader, const char *key, double min, double max);
 bool wpk_json_get_bool(struct wpk_json_reader *reader, const char *key);
@@ -99,10 +100,12 @@ size_t wpk_json_get_choice(struct wpk_json_reader *reader, const char *key,
 size_t wpk_json_get_ints(struct wpk_json_reader *reader, const char *key, int64_t min, int64_t max,
                          int64_t *out, size_t out_max);
 
-/* The value at `key` as compact JSON text, appended to `out`. */
+/* The value at `key` as it stands in the text, appended to `out`; what `out` lacks room for is a
+ * failure here and there. */
 void wpk_json_get_raw(struct wpk_json_reader *reader, const char *key, struct wpk_buf *out);
 
-/* Build a document whose root is an object (or array). NULL when out of memory. */
+/* Build a document whose root is an object (or array); the caller frees it. NULL when out of memory.
+ */
 struct wpk_json_writer *wpk_json_writer_new_object(void);
 struct wpk_json_writer *wpk_json_writer_new_array(void);
 void wpk_json_writer_free(struct wpk_json_writer *writer);
