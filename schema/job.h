@@ -19,11 +19,11 @@ extern "C" {
 
 #define WPK_JOB_SIZE_MAX ((size_t)1 << 20) /* bytes of a job file */
 #define WPK_JOB_OPS_MAX 256
-#define WPK_JOB_TENSORS_MAX 64  /* declared by one operator */
+#define WPK_JOB_TENSORS_MAX 64 /* declared by one operator */
 #define WPK_JOB_PINS_MAX 64
-#define WPK_JOB_NAME_MAX 64     /* of a job or an operator, with its NUL */
+#define WPK_JOB_NAME_MAX 64 /* of a job or an operator, with its NUL */
 #define WPK_JOB_OWNER_MAX 64
-#define WPK_JOB_GENE_MAX 64     /* a pinned gene's name or value */
+#define WPK_JOB_GENE_MAX 64 /* a pinned gene's name or value */
 #define WPK_JOB_OP_TEXT_MAX (64 * 1024)
 #define WPK_JOB_THREADS_MAX 1024
 #define WPK_JOB_CANDIDATES_MAX 1000000
@@ -45,7 +45,7 @@ enum wpk_layouts {
 /* A declared tensor of an operator in notation. */
 struct wpk_job_tensor {
     char name[WPK_NAME_MAX];
-    char type[128];          /* as written, such as "f32[1,64,56,56]" */
+    char type[128]; /* as written, such as "f32[1,64,56,56]" */
     bool constant;
 };
 
@@ -66,17 +66,17 @@ struct wpk_job_pin {
 
 /* `= {0}` is a valid empty job for wpk_job_fini; wpk_job_decode fills every default. */
 struct wpk_job {
-    char name[WPK_JOB_NAME_MAX];   /* "" when the file names none */
-    struct wpk_job_op *ops;        /* owned; [op_count], at least one after decoding */
+    char name[WPK_JOB_NAME_MAX]; /* "" when the file names none */
+    struct wpk_job_op *ops;      /* owned; [op_count], at least one after decoding */
     int op_count;
-    char kind[16];                 /* "cpu" */
-    int threads;                   /* of the kernels */
-    char strategy[32];             /* as written; known names: search/strategy.h */
+    char kind[16];     /* "cpu" */
+    int threads;       /* of the kernels */
+    char strategy[32]; /* as written; known names: search/strategy.h */
     uint64_t seed;
-    struct wpk_job_pin *pins;      /* owned; [pin_count] */
+    struct wpk_job_pin *pins; /* owned; [pin_count] */
     int pin_count;
-    int64_t candidates;            /* budget of each operator */
-    int64_t seconds;               /* budget of each operator */
+    int64_t candidates; /* budget of each operator */
+    int64_t seconds;    /* budget of the whole job, wall time */
     int priority;
     char owner[WPK_JOB_OWNER_MAX]; /* a label, not an identity */
     char *source;                  /* owned; the text it was decoded from, for positions */

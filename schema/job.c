@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job in memory; job_json.c is its JSON. */
+#include "schema/job.h"
+
+#include "common/json_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const layouts_names[] = {
+#define WPK_LAYOUTS_NAME(name, text) text,
+    WPK_LAYOUTS_LIST(WPK_LAYOUTS_NAME)
+#undef WPK_LAYOUTS_NAME
+};
+
+const char *wpk_layouts_name(enum wpk_layouts layouts)
+{
+    WPK_ASSERT((int)layouts >= 0);
+    WPK_ASSERT((int)layouts < WPK_LAYOUTS_COUNT);
+    return layouts_names[layouts];
+}
+
+wpk_err wpk_layouts_parse(const char *text, enum wpk_layouts *out)
+{
+    WPK_ASSERT(text != NULL);
+    for (size_t i = 0; i < COUNT_OF(layouts_names); i++) {
+        if (strcmp(text, layouts_names[i]) == 0) {
+            *out = (enum wpk_layouts)i;
+            return WPK_OK;
+        }
+    }
+    return WPK_ENOENT;
+}
+
+void wpk_job_fini(struct wpk_job *job)
+{
+    if (job == NULL) {
+        return;
+    }
+    for (int i = 0; i < job->op_count; i++) {
+        free(job->ops[i].notation);
+        free(job->ops[i].shorthand);
+        free(job->ops[i].tensors);
+    }
+    free(job->ops);
+    free(job->pins);
+    free(job->source);
+    *job = (struct wpk_job){0};
+}
+
+wpk_err wpk_job_pin(struct wpk_job *job, const char *gene, const char *value)
+{
+    int at = 0;
+
+    WPK_ASSERT(job != NULL);
+    if (gene[0] == '\0' || strlen(gene) >= WPK_JOB_GENE_MAX || strlen(value) >= WPK_JOB_GENE_MAX) {
+        return WPK_ERANGE;
+    }
+    while (at < job->pin_count && strcmp(job->pins[at].gene, gene) != 0) {
+        at++;
+    }
+    if (at == job->pin_count) {
+        if (job->pin_count == WPK_JOB_PINS_MAX) {
+            return WPK_ENOSPC;
+        }
+        struct wpk_job_pin *pins = realloc(job->pins, (size_t)(at + 1) * sizeof(*pins));
+        if (pins == NULL) {
+            return WPK_ENOMEM;
+        }
+        job->pins = pins;
+        job->pin_count++;
+    }
+    snprintf(job->pins[at].gene, WPK_JOB_GENE_MAX, "%s", gene);
+    snprintf(job->pins[at].value, WPK_JOB_GENE_MAX, "%s", value);
+    return WPK_OK;
+}
+
+/* Characters of JSON from the opening quote at `literal` to the decoded character at line and
+ * column; a string of the file cannot contain a newline itself, so this is a distance in a line. */
+static int distance_in_string(const char *literal, const char *end, int line, int column)
+{
+    const char *p = literal + 1;
+    int distance = 1;
+    int at_line = 1;
+    int at_column = 1;
+
+    while (p < end - 1 && (at_line < line || (at_line == line && at_column < column))) {
+        bool newline = p[0] == '\\' && p[1] == 'n';
+        int width = p[0] != '\\' ? 1 : p[1] == 'u' ? 6 : 2;
+        for (int i = 0; i < width && p < end - 1; i++) {
+            /* Continuation bytes belong to the character before them. */
+            do {
+                p++;
+            } while (p < end - 1 && ((unsigned char)*p & 0xc0) == 0x80);
+            distance++;
+        }
+        at_line += newline;
+        at_column = newline ? 1 : at_column + 1;
+    }
+    return distance;
+}
+
+static bool locate_member(const struct wpk_job *job, int op, const char *member,
+                          struct wpk_json_place *place)
+{
+    char first[WPK_NAME_MAX + 16];
+    const char *dot = strchr(member, '.');
+    struct wpk_json_step steps[4] = {{.key = "ops"}, {.index = (size_t)op}, {.key = member}};
+
+    if (dot == NULL) {
+        return wpk_json_locate(job->source, job->source_size, steps, 3, place);
+    }
+    snprintf(first, sizeof(first), "%.*s", (int)(dot - member), member);
+    steps[2].key = first;
+    steps[3].key = dot + 1;
+    return wpk_json_locate(job->source, job->source_size, steps, 4, place);
+}
+
+void wpk_job_locate(const struct wpk_job *job, int op, const char *member, struct wpk_diag *diag)
+{
+    struct wpk_json_place place;
+    char inner[sizeof(diag->field)];
+
+    WPK_ASSERT(job != NULL);
+    WPK_ASSERT(op >= 0 && op < job->op_count);
+    if (diag == NULL) {
+        return;
+    }
+    memcpy(inner, diag->field, sizeof(inner));
+    snprintf(diag->field, sizeof(diag->field), "ops[%d].%s%s%s", op, member,
+             inner[0] != '\0' ? "." : "", inner);
+    if (job->source == NULL) {
+        return;
+    }
+    bool found = locate_member(job, op, member, &place);
+    const char *value = job->source + place.offset;
+    if (!found || diag->line < 1) {
+        diag->line = place.line;
+        diag->column = place.column;
+    } else if (*value == '"') {
+        diag->column =
+            place.column + distance_in_string(value, value + place.size, diag->line, diag->column);
+        diag->line = place.line;
+    } else {
+        diag->column = diag->line == 1 ? place.column + diag->column - 1 : diag->column;
+        diag->line = place.line + diag->line - 1;
+    }
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job as JSON. Everything that can be wrong without knowing operators is found here, at its
+ * position: a job that decodes has all its fields in range. */
+#include "common/json.h"
+#include "schema/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const layouts_names[] = {
+#define WPK_LAYOUTS_NAME(name, text) text,
+    WPK_LAYOUTS_LIST(WPK_LAYOUTS_NAME)
+#undef WPK_LAYOUTS_NAME
+};
+
+static void *allocate(struct wpk_json_reader *reader, size_t count, size_t size)
+{
+    void *memory = calloc(count > 0 ? count : 1, size);
+
+    if (memory == NULL) {
+        wpk_json_fail(reader, NULL, WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
+    }
+    return memory;
+}
+
+/* A name for people: it is printed in tables and logs, so it holds no control characters. */
+static void get_label(struct wpk_json_reader *reader, const char *key, char *out, size_t out_size)
+{
+    wpk_json_get_copy(reader, key, out, out_size);
+    for (const char *p = out; *p != '\0'; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7f) {
+            wpk_json_fail(reader, key, WPK_EINVAL, "has a control character");
+            return;
+        }
+    }
+}
+
+/* A name that is typed in commands and stands in file names. */
+static void get_word(struct wpk_json_reader *reader, const char *key, char *out, size_t out_size)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+
+    wpk_json_get_copy(reader, key, out, out_size);
+    if (wpk_json_status(reader) != WPK_OK) {
+        return;
+    }
+    if (out[0] == '\0' || out[0] == '.' || out[0] == '-' || out[strspn(out, allowed)] != '\0') {
+        wpk_json_fail(reader, key, WPK_EINVAL,
+                      "must start with a letter, a digit or _ and hold only these, . and -");
+    }
+}
+
+static int find_tensor(const struct wpk_job_op *op, const char *name)
+{
+    for (int i = 0; i < op->tensor_count; i++) {
+        if (strcmp(op->tensors[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void decode_tensors(struct wpk_json_reader *reader, struct wpk_job_op *op)
+{
+    size_t count = wpk_json_count(reader, "tensors");
+
+    if (count > WPK_JOB_TENSORS_MAX) {
+        wpk_json_fail(reader, "tensors", WPK_ERANGE, "declares more than %d tensors",
+                      WPK_JOB_TENSORS_MAX);
+        return;
+    }
+    op->tensors = allocate(reader, count, sizeof(*op->tensors));
+    wpk_json_enter(reader, "tensors");
+    while (wpk_json_next(reader)) {
+        struct wpk_job_tensor *tensor = &op->tensors[op->tensor_count];
+        const char *name = wpk_json_name(reader);
+        if (name[0] == '\0' || strlen(name) >= sizeof(tensor->name)) {
+            wpk_json_fail(reader, NULL, WPK_ERANGE, "a tensor's name has 1 to %zu bytes",
+                          sizeof(tensor->name) - 1);
+            break;
+        }
+        memcpy(tensor->name, name, strlen(name) + 1);
+        wpk_json_get_copy(reader, NULL, tensor->type, sizeof(tensor->type));
+        op->tensor_count++;
+    }
+    wpk_json_leave(reader);
+}
+
+static void decode_constants(struct wpk_json_reader *reader, struct wpk_job_op *op)
+{
+    wpk_json_enter_array(reader, "constants");
+    while (wpk_json_next(reader)) {
+        const char *name = wpk_json_get_text(reader, NULL, WPK_NAME_MAX - 1);
+        int tensor = find_tensor(op, name);
+        if (tensor < 0) {
+            wpk_json_fail(reader, NULL, WPK_EINVAL, "'%s' is not among the tensors", name);
+        } else if (op->tensors[tensor].constant) {
+            wpk_json_fail(reader, NULL, WPK_EINVAL, "'%s' is named twice", name);
+        } else {
+            op->tensors[tensor].constant = true;
+        }
+    }
+    wpk_json_leave(reader);
+}
+
+/* The shorthand as it stands in the file, so that positions within it hold. */
+static char *copy_raw(struct wpk_json_reader *reader, const char *key)
+{
+    struct wpk_buf raw = {.size_max = WPK_JOB_SIZE_MAX};
+    char *text = NULL;
+
+    wpk_json_get_raw(reader, key, &raw);
+    return wpk_buf_take(&raw, &text, NULL) == WPK_OK ? text : NULL;
+}
+
+static void decode_body(struct wpk_json_reader *reader, struct wpk_job_op *op)
+{
+    enum wpk_json_kind kind = wpk_json_kind_of(reader, "op");
+    char *body = NULL;
+
+    if (kind == WPK_JSON_STRING) {
+        body = strdup(wpk_json_get_text(reader, "op", WPK_JOB_OP_TEXT_MAX));
+        op->notation = body;
+        decode_tensors(reader, op);
+        if (wpk_json_has(reader, "constants")) {
+            decode_constants(reader, op);
+        }
+    } else if (kind == WPK_JSON_OBJECT) {
+        body = copy_raw(reader, "op");
+        op->shorthand = body;
+        for (int i = 0; i < 2; i++) {
+            const char *key = i == 0 ? "tensors" : "constants";
+            if (wpk_json_has(reader, key)) {
+                wpk_json_fail(reader, key, WPK_EINVAL,
+                              "belongs to notation; a shorthand declares its own");
+            }
+        }
+    } else {
+        wpk_json_fail(reader, "op", WPK_EINVAL, "%s",
+                      kind == WPK_JSON_ABSENT
+                          ? "is missing; notation (a string) or a shorthand (an object) "
+                            "is expected"
+                          : "must be notation (a string) or a shorthand (an object)");
+        return;
+    }
+    if (body == NULL) {
+        wpk_json_fail(reader, "op", WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
+    }
+}
+
+static void decode_op(struct wpk_json_reader *reader, struct wpk_job *job)
+{
+    static const char *const members[] = {"name", "op", "tensors", "constants", "layouts", NULL};
+    struct wpk_job_op *op = &job->ops[job->op_count];
+
+    wpk_json_allow(reader, members);
+    get_word(reader, "name", op->name, sizeof(op->name));
+    for (int i = 0; i < job->op_count; i++) {
+        if (strcmp(job->ops[i].name, op->name) == 0) {
+            wpk_json_fail(reader, "name", WPK_EINVAL, "'%s' is the name of ops[%d] already",
+                          op->name, i);
+        }
+    }
+    decode_body(reader, op);
+    if (wpk_json_has(reader, "layouts")) {
+        op->layouts = (enum wpk_layouts)wpk_json_get_choice(reader, "layouts", layouts_names,
+                                                            COUNT_OF(layouts_names));
+    }
+    job->op_count++;
+}
+
+static void decode_ops(struct wpk_json_reader *reader, struct wpk_job *job)
+{
+    size_t count = wpk_json_count(reader, "ops");
+
+    if (wpk_json_kind_of(reader, "ops") == WPK_JSON_ARRAY &&
+        (count < 1 || count > WPK_JOB_OPS_MAX)) {
+        wpk_json_fail(reader, "ops", WPK_ERANGE, "holds %zu operators; 1 to %d are expected", count,
+                      WPK_JOB_OPS_MAX);
+        return;
+    }
+    job->ops = allocate(reader, count, sizeof(*job->ops));
+    wpk_json_enter_array(reader, "ops");
+    while (wpk_json_next(reader)) {
+        decode_op(reader, job);
+    }
+    wpk_json_leave(reader);
+}
+
+static void decode_target(struct wpk_json_reader *reader, struct wpk_job *job)
+{
+    static const char *const members[] = {"kind", "threads", NULL};
+    static const char *const kinds[] = {"cpu"};
+
+    wpk_json_enter(reader, "target");
+    wpk_json_allow(reader, members);
+    if (wpk_json_has(reader, "kind")) {
+        size_t kind = wpk_json_get_choice(reader, "kind", kinds, COUNT_OF(kinds));
+        snprintf(job->kind, sizeof(job->kind), "%s", kinds[kind]);
+    }
+    if (wpk_json_has(reader, "threads")) {
+        job->threads = (int)wpk_json_get_int(reader, "threads", 1, WPK_JOB_THREADS_MAX);
+    }
+    wpk_json_leave(reader);
+}
+
+static void decode_pins(struct wpk_json_reader *reader, struct wpk_job *job)
+{
+    size_t count = wpk_json_count(reader, "pin");
+
+    if (count > WPK_JOB_PINS_MAX) {
+        wpk_json_fail(reader, "pin", WPK_ERANGE, "pins more than %d genes", WPK_JOB_PINS_MAX);
+        return;
+    }
+    job->pins = allocate(reader, count, sizeof(*job->pins));
+    wpk_json_enter(reader, "pin");
+    while (wpk_json_next(reader)) {
+        struct wpk_job_pin *pin = &job->pins[job->pin_count];
+        const char *gene = wpk_json_name(reader);
+        if (gene[0] == '\0' || strlen(gene) >= sizeof(pin->gene)) {
+            wpk_json_fail(reader, NULL, WPK_ERANGE, "a gene's name has 1 to %zu bytes",
+                          sizeof(pin->gene) - 1);
+            break;
+        }
+        memcpy(pin->gene, gene, strlen(gene) + 1);
+        get_label(reader, NULL, pin->value, sizeof(pin->value));
+        job->pin_count++;
+    }
+    wpk_json_leave(reader);
+}
+
+static void decode_search(struct wpk_json_reader *reader, struct wpk_job *job)
+{
+    static const char *const members[] = {"strategy", "seed", "pin", NULL};
+
+    wpk_json_enter(reader, "search");
+    wpk_json_allow(reader, members);
+    if (wpk_json_has(reader, "strategy")) {
+        get_word(reader, "strategy", job->strategy, sizeof(job->strategy));
+    }
+    if (wpk_json_has(reader, "seed")) {
+        job->seed = wpk_json_get_u64(reader, "seed");
+    }
+    if (wpk_json_has(reader, "pin")) {
+        decode_pins(reader, job);
+    }
+    wpk_json_leave(reader);
+}
+
+static void decode_budget(struct wpk_json_reader *reader, struct wpk_job *job)
+{
+    static const char *const members[] = {"candidates", "seconds", NULL};
+
+    wpk_json_enter(reader, "budget");
+    wpk_json_allow(reader, members);
+    if (wpk_json_has(reader, "candidates")) {
+        job->candidates = wpk_json_get_int(reader, "candidates", 1, WPK_JOB_CANDIDATES_MAX);
+    }
+    if (wpk_json_has(reader, "seconds")) {
+        job->seconds = wpk_json_get_int(reader, "seconds", 1, WPK_JOB_SECONDS_MAX);
+    }
+    wpk_json_leave(reader);
+}
+
+static void decode_job(struct wpk_json_reader *reader, struct wpk_job *job)
+{
+    static const char *const members[] = {"name",   "ops",      "target", "search",
+                                          "budget", "priority", "owner",  NULL};
+
+    wpk_json_allow(reader, members);
+    if (wpk_json_has(reader, "name")) {
+        get_label(reader, "name", job->name, sizeof(job->name));
+    }
+    if (wpk_json_has(reader, "target")) {
+        decode_target(reader, job);
+    }
+    if (wpk_json_has(reader, "search")) {
+        decode_search(reader, job);
+    }
+    if (wpk_json_has(reader, "budget")) {
+        decode_budget(reader, job);
+    }
+    if (wpk_json_has(reader, "priority")) {
+        job->priority =
+            (int)wpk_json_get_int(reader, "priority", -WPK_JOB_PRIORITY_MAX, WPK_JOB_PRIORITY_MAX);
+    }
+    if (wpk_json_has(reader, "owner")) {
+        get_label(reader, "owner", job->owner, sizeof(job->owner));
+    }
+    decode_ops(reader, job);
+}
+
+wpk_err wpk_job_decode(const char *text, size_t size, struct wpk_job *out, struct wpk_diag *diag)
+{
+    struct wpk_job job = {.kind = "cpu",
+                          .threads = 1,
+                          .strategy = "ga",
+                          .seed = 1,
+                          .candidates = 200,
+                          .seconds = 600};
+    struct wpk_json_reader *reader;
+
+    WPK_ASSERT(out != NULL);
+    wpk_err err = wpk_json_open(text, size, WPK_JOB_SIZE_MAX, &reader, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    job.source = strndup(text, size); /* a checked text holds no NUL */
+    job.source_size = size;
+    if (job.source == NULL) {
+        err = WPK_ENOMEM;
+    } else {
+        decode_job(reader, &job);
+        err = wpk_json_status(reader);
+    }
+    wpk_json_close(reader);
+    if (err != WPK_OK) {
+        wpk_job_fini(&job);
+        return err;
+    }
+    *out = job;
+    return WPK_OK;
+}
+
+static void encode_op(const struct wpk_job_op *op, struct wpk_json_writer *writer)
+{
+    wpk_json_begin_object(writer, NULL);
+    wpk_json_put_text(writer, "name", op->name);
+    if (op->shorthand != NULL) {
+        wpk_json_put_raw(writer, "op", op->shorthand);
+    } else {
+        wpk_json_put_text(writer, "op", op->notation);
+        wpk_json_begin_object(writer, "tensors");
+        for (int i = 0; i < op->tensor_count; i++) {
+            wpk_json_put_text(writer, op->tensors[i].name, op->tensors[i].type);
+        }
+        wpk_json_end(writer);
+        wpk_json_begin_array(writer, "constants");
+        for (int i = 0; i < op->tensor_count; i++) {
+            if (op->tensors[i].constant) {
+                wpk_json_put_text(writer, NULL, op->tensors[i].name);
+            }
+        }
+        wpk_json_end(writer);
+    }
+    wpk_json_put_text(writer, "layouts", wpk_layouts_name(op->layouts));
+    wpk_json_end(writer);
+}
+
+static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *writer)
+{
+    wpk_json_begin_object(writer, "target");
+    wpk_json_put_text(writer, "kind", job->kind);
+    wpk_json_put_int(writer, "threads", job->threads);
+    wpk_json_end(writer);
+    wpk_json_begin_object(writer, "search");
+    wpk_json_put_text(writer, "strategy", job->strategy);
+    wpk_json_put_u64(writer, "seed", job->seed);
+    wpk_json_begin_object(writer, "pin");
+    for (int i = 0; i < job->pin_count; i++) {
+        wpk_json_put_text(writer, job->pins[i].gene, job->pins[i].value);
+    }
+    wpk_json_end(writer);
+    wpk_json_end(writer);
+    wpk_json_begin_object(writer, "budget");
+    wpk_json_put_int(writer, "candidates", job->candidates);
+    wpk_json_put_int(writer, "seconds", job->seconds);
+    wpk_json_end(writer);
+    wpk_json_put_int(writer, "priority", job->priority);
+    wpk_json_put_text(writer, "owner", job->owner);
+}
+
+wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf *out)
+{
+    WPK_ASSERT(job != NULL);
+    struct wpk_json_writer *writer = wpk_json_writer_new_object();
+    wpk_json_put_text(writer, "name", job->name);
+    wpk_json_begin_array(writer, "ops");
+    for (int i = 0; i < job->op_count; i++) {
+        encode_op(&job->ops[i], writer);
+    }
+    wpk_json_end(writer);
+    encode_settings(job, writer);
+    wpk_err err = wpk_json_print(writer, false, out);
+    wpk_json_writer_free(writer);
+    return err;
+}
