@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Write one ONNX model an operator of a job file: input X, output Y, constants inside.
+
+    models.py ops.json DIRECTORY
+
+ONNX Runtime and OpenVINO read the same files. Constants hold the numbers that bench/op.c makes.
+"""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+OPSET = 17  # the first with LayerNormalization
+
+
+def numbers(operand, shape):
+    """The values of bench_op_fill(): keep the two alike; the check of results tells if not."""
+    index = np.arange(np.prod(shape), dtype=np.uint32)
+    bits = index * np.uint32(0x9E3779B1) + np.uint32((operand + 1) * 0x85EBCA77 & 0xFFFFFFFF)
+    bits = (bits ^ (bits >> np.uint32(15))) * np.uint32(0x2C1B3C6D)
+    bits ^= bits >> np.uint32(12)
+    values = (bits >> np.uint32(16)).astype(np.float32) / np.float32(65536) - np.float32(0.5)
+    return values.reshape(shape)
+
+
+def conv(op):
+    channels = op["input"][1]
+    depthwise = op["type"] == "depthwise_conv2d"
+    groups = channels if depthwise else op.get("groups", 1)
+    filters = channels if depthwise else op["filters"]
+    kernel, stride = op["kernel"], op.get("stride", [1, 1])
+    padding = op.get("padding", [0, 0, 0, 0])
+    constants = {"W": numbers(1, [filters, channels // groups] + kernel)}
+    inputs = ["X", "W"]
+    if op.get("bias"):
+        constants["B"] = numbers(2, [filters])
+        inputs.append("B")
+    relu = op.get("activation") == "relu"
+    nodes = [helper.make_node("Conv", inputs, ["C" if relu else "Y"], kernel_shape=kernel,
+                              strides=stride, pads=padding, group=groups)]
+    if relu:
+        nodes.append(helper.make_node("Relu", ["C"], ["Y"]))
+    out = [(op["input"][2 + i] + padding[i] + padding[2 + i] - kernel[i]) // stride[i] + 1
+           for i in range(2)]
+    return nodes, constants, op["input"], [1, filters] + out
+
+
+def matmul(op):
+    nodes = [helper.make_node("MatMul", ["X", "W"], ["Y"])]
+    return nodes, {"W": numbers(1, op["b"])}, op["a"], [op["a"][0], op["b"][1]]
+
+
+def softmax(op):
+    return [helper.make_node("Softmax", ["X"], ["Y"], axis=-1)], {}, op["input"], op["input"]
+
+
+def layernorm(op):
+    columns = op["input"][-1:]
+    nodes = [helper.make_node("LayerNormalization", ["X", "W", "B"], ["Y"], axis=-1,
+                              epsilon=op["epsilon"])]
+    return nodes, {"W": numbers(1, columns), "B": numbers(2, columns)}, op["input"], op["input"]
+
+
+def relu(op):
+    return [helper.make_node("Relu", ["X"], ["Y"])], {}, op["input"], op["input"]
+
+
+MAKERS = {"conv2d": conv, "depthwise_conv2d": conv, "matmul": matmul, "softmax": softmax,
+          "layernorm": layernorm, "relu": relu}
+
+# bench/ops.c adds the same: next to no work, so its time is the cost of a call.
+EMPTY_CALL = {"name": "empty-call", "op": {"type": "relu", "input": [16]}}
+
+
+def write_model(entry, directory):
+    nodes, constants, x, y = MAKERS[entry["op"]["type"]](entry["op"])
+    graph = helper.make_graph(
+        nodes, entry["name"],
+        [helper.make_tensor_value_info("X", TensorProto.FLOAT, x)],
+        [helper.make_tensor_value_info("Y", TensorProto.FLOAT, y)],
+        [numpy_helper.from_array(values, name) for name, values in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
+    model.ir_version = 9
+    onnx.checker.check_model(model)
+    onnx.save(model, directory / (entry["name"] + ".onnx"))
+
+
+def main():
+    directory = pathlib.Path(sys.argv[2])
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(sys.argv[1], encoding="utf-8") as file:
+        ops = json.load(file)["ops"]
+    for entry in ops + [EMPTY_CALL]:
+        write_model(entry, directory)
+
+
+if __name__ == "__main__":
+    main()

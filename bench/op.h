@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operators that the bench compares, as plain numbers.
+ *
+ * Peers are not shown our tensor IR: they get what a user of theirs would write down. The same
+ * bench/ops.json is read here, by models.py (which makes the ONNX files of two peers) and by
+ * `wpkctl tune`, so that all of them compute the same thing on the same data. The reference is
+ * written out as loops rather than taken from op/: a bug there must not hide itself here. */
+#ifndef WPK_BENCH_OP_H
+#define WPK_BENCH_OP_H
+
+#include "common/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BENCH_NAME_MAX 48
+#define BENCH_OPERANDS_MAX 3
+#define BENCH_RANK_MAX 4
+#define BENCH_OPS_MAX 64
+
+enum bench_kind {
+    BENCH_CONV,      /* X [1,C,H,W] * W [K,C/groups,R,S] + B [K], relu */
+    BENCH_MATMUL,    /* A [M,K] * B [K,N], B constant */
+    BENCH_SOFTMAX,   /* over the last axis of X [rows,columns] */
+    BENCH_LAYERNORM, /* over the last axis of X [rows,columns], scale and shift [columns] */
+    BENCH_RELU,      /* of X [columns]: next to no work, so its time is the cost of a call */
+};
+
+/* Fields that a kind does not name are 0. Copied through a pipe as it is. */
+struct bench_op {
+    char name[BENCH_NAME_MAX];
+    enum bench_kind kind;
+    int64_t c, h, w;            /* conv: input channels, height, width; batch is 1 */
+    int64_t k, r, s;            /* conv: filters and their height and width */
+    int64_t stride[2];          /* conv: y, x */
+    int64_t padding[4];         /* conv: top, left, bottom, right */
+    int64_t groups;             /* conv */
+    bool bias, relu;            /* conv */
+    int64_t m, n, depth;        /* matmul: rows, columns, reduction */
+    int64_t rows, columns;      /* softmax, layernorm, relu */
+    double epsilon;             /* layernorm, added to the variance */
+};
+
+struct bench_shape {
+    int rank;
+    int64_t extent[BENCH_RANK_MAX];
+};
+
+/* A list of them, as a job file holds it. */
+struct bench_ops {
+    struct bench_op op[BENCH_OPS_MAX];
+    int count;
+};
+
+/* Read a job file; everything but names and operators is ignored.
+ *
+ *   errors  those of wpk_fs_read and wpk_json_open; WPK_EUNSUPPORTED  an op with no peers
+ */
+WPK_MUST_CHECK wpk_err bench_ops_read(const char *path, struct bench_ops *out,
+                                      struct wpk_diag *diag);
+/* NULL: no such name. */
+const struct bench_op *bench_ops_find(const struct bench_ops *ops, const char *name);
+
+/* Operand 0 is the input, the others are constants. */
+int bench_op_operand_count(const struct bench_op *op);
+struct bench_shape bench_op_operand(const struct bench_op *op, int operand);
+struct bench_shape bench_op_output(const struct bench_op *op);
+int64_t bench_shape_elements(const struct bench_shape *shape);
+
+/* Multiplications, additions, comparisons and exponentials, each counted 1. */
+double bench_op_flops(const struct bench_op *op);
+
+/* Fill an operand with its numbers: multiples of 2^-16 in [-0.5, 0.5) that depend on nothing but
+ * operand and index. models.py has the same few lines.
+ *
+ *   shape   out [elements of the operand]
+ */
+void bench_op_fill(const struct bench_op *op, int operand, float *out);
+
+/* One element of the result in double precision, and the sum of its terms' absolute values.
+ *
+ *   shape   operands [operand count][their elements]; index < elements of the output
+ */
+void bench_op_reference(const struct bench_op *op, const float *const *operands, int64_t index,
+                        double *value, double *magnitude);
+
+/* Compare the result at `point_count` scattered points, the first and the last among them.
+ * Returns the largest error over its tolerance, which is 3e-6 of the magnitude: rounding in any
+ * order and Winograd's F(4,3) stay below 0.5 of it, bf16 or tf32 arithmetic lies above 5. */
+double bench_op_check(const struct bench_op *op, const float *const *operands, const float *result,
+                      int point_count);
+
+#endif

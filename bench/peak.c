@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench-peak: the machine's roof, one core: peak f32 FMA rate and memory bandwidth. */
+#include "common/peak.h"
+
+#include <stdio.h>
+
+int main(void)
+{
+    struct wpk_peak peak;
+    const wpk_err err = wpk_peak_measure(&peak);
+    if (err != WPK_OK) {
+        fprintf(stderr, "bench-peak: %s\n", wpk_err_text(err));
+        return 1;
+    }
+    printf("%s%s, %d lanes: %.1f GFLOP/s per core; memory, read by one core: %.1f GB/s\n",
+           peak.name, peak.fma ? " FMA" : "", peak.lanes, peak.flops_per_s / 1e9,
+           peak.bytes_per_s / 1e9);
+    return 0;
+}

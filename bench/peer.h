@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One implementation under test, and how the bench talks to it.
+ *
+ * Each peer is a program of its own (peer_main.c and one peer_x.c): OpenMP, TBB and SYCL runtimes
+ * do not meet, and the thread pool of one cannot spin while another is timed, because the driver
+ * stops every child with SIGSTOP but the one whose turn it is. Driver and child speak over a
+ * socket, one struct each way; both come from one build, so the structs travel as they are. */
+#ifndef WPK_BENCH_PEER_H
+#define WPK_BENCH_PEER_H
+
+#include "bench/op.h"
+#include "common/err.h"
+
+#include <stdint.h>
+
+#define BENCH_PATH_MAX 1024
+#define BENCH_TEXT_MAX 128
+#define BENCH_CHILD_FD 3 /* the child's end of the socket */
+
+/* `any` lets a peer choose how input and output lie in memory: what it needs to bring them there
+ * happens before the timing. `fixed` is row-major NCHW on both sides within the timing. */
+enum bench_layouts {
+    BENCH_LAYOUTS_ANY,
+    BENCH_LAYOUTS_FIXED,
+};
+
+struct bench_case {
+    struct bench_op op;
+    enum bench_layouts layouts;
+    int threads;
+    char path[BENCH_PATH_MAX]; /* what the peer loads: an ONNX file or a kernel of ours; may be "" */
+};
+
+/* ---- what a peer_x.c implements */
+
+struct bench_peer;
+
+/* Library and version, such as "oneDNN 3.13.0". */
+void bench_peer_version(char *out, size_t size);
+
+/* Make the operator ready to run: weights packed, memory touched.
+ *
+ *   shape   operands [operand count], row-major, valid until close
+ *   owns    the caller closes *out
+ *   errors  WPK_EUNSUPPORTED  the library lacks this operator or layout; it is then no peer here
+ */
+WPK_MUST_CHECK wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
+                                       struct bench_peer **out, struct wpk_diag *diag);
+/* One call, finished when it returns. */
+WPK_MUST_CHECK wpk_err bench_peer_run(struct bench_peer *peer);
+/* The result of the last run, brought to row-major order. */
+WPK_MUST_CHECK wpk_err bench_peer_output(struct bench_peer *peer, float *out);
+/* What the library chose, in its own words; "" when it does not tell. */
+const char *bench_peer_choice(const struct bench_peer *peer);
+void bench_peer_close(struct bench_peer *peer);
+
+/* ---- the wire */
+
+enum bench_command {
+    BENCH_HELLO, /* reply.text: version */
+    BENCH_OPEN,  /* opens, runs once, checks: reply.error_ratio; reply.text: choice */
+    BENCH_ROUND, /* reply.samples, ns_median, ns_min */
+    BENCH_CLOSE,
+};
+
+struct bench_request {
+    enum bench_command command;
+    uint64_t budget_ns;     /* ROUND: how long to sample, warm-up not included */
+    struct bench_case what; /* OPEN */
+};
+
+struct bench_reply {
+    wpk_err err;
+    char text[WPK_DIAG_TEXT_MAX]; /* the diag's when err is not WPK_OK */
+    double error_ratio;           /* largest error over its tolerance; above 1 is wrong */
+    int samples;
+    double ns_median;
+    double ns_min;
+};
+
+#endif

@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Fetches the peers that `make bench` compares with into .deps/bench-venv, a virtual environment of
+# the bench's own: 2.4 GB, because oneDNN's newest wheel brings SYCL and its compilers along.
+# Versions and hashes are pinned in bench/requirements.txt; a second run does nothing.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+venv=$root/.deps/bench-venv
+requirements=$root/bench/requirements.txt
+
+say() {
+    echo "bench setup: $*" >&2
+}
+
+# The wheels' library names carry versions; the build wants names that stay.
+link_peers() {
+    site=$(echo "$venv"/lib/python3.*/site-packages)
+    peers=$venv/peers
+    mkdir -p "$peers"
+    for library in "$site"/onnxruntime/capi/libonnxruntime.so.* \
+        "$site"/openvino/libs/libopenvino_c.so.*; do
+        name=$(basename "$library")
+        ln -sf "$library" "$peers/$name"
+        ln -sf "$library" "$peers/${name%%.so*}.so"
+    done
+    # ONNX Runtime is looked up at run time by the name that it gives itself.
+    ln -sf "$peers/libonnxruntime.so" "$peers/libonnxruntime.so.1"
+    ln -sfn "$site/openvino/libs" "$peers/openvino-libs"
+    ln -sfn "$site/openvino/include" "$peers/openvino-include"
+}
+
+if cmp -s "$requirements" "$venv/stamp"; then
+    exit 0
+fi
+mkdir -p "$root/.deps"
+exec 9>"$root/.deps/bench-lock"
+flock 9
+if cmp -s "$requirements" "$venv/stamp"; then
+    exit 0
+fi
+python=
+for candidate in python3 /usr/bin/python3; do
+    if [ -z "$python" ] && $candidate -c 'import ensurepip, venv' 2>/dev/null; then
+        python=$candidate
+    fi
+done
+if [ -z "$python" ]; then
+    say "python3-venv is missing; as root: apt-get install python3-venv"
+    exit 1
+fi
+say "fetching ONNX Runtime, OpenVINO and oneDNN (about 1 GB)"
+rm -rf "$venv"
+$python -m venv "$venv"
+"$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+    --require-hashes -r "$requirements"
+link_peers
+cp "$requirements" "$venv/stamp"

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one run of the bench found: rows of cases, a cell for each implementation, and its
+ * printing as text and as JSON. */
+#ifndef WPK_BENCH_TABLE_H
+#define WPK_BENCH_TABLE_H
+
+#include "bench/peer.h"
+#include "common/peak.h"
+
+#include <stdio.h>
+
+#define BENCH_ROUNDS_MAX 101
+#define BENCH_ROWS_MAX 256
+
+/* name and program, heading, does its time count as a peer's with layouts any, and fixed?
+ *
+ * With fixed layouts the comparison is with those that were handed the same ones; oneDNN, which
+ * here reorders on each call, is shown but not counted. The lean build of an older oneDNN is
+ * there because it has no SYCL queue to pass through, which costs several us a call. */
+#define BENCH_IMPLEMENTATION_LIST(X)                                                               \
+    X(OURS, "wpk", "ours", false, false)                                                           \
+    X(ONNXRUNTIME, "onnxruntime", "ONNX Runtime", true, true)                                      \
+    X(OPENVINO, "openvino", "OpenVINO", true, true)                                                \
+    X(ONEDNN, "onednn", "oneDNN", true, false)                                                     \
+    X(ONEDNN_LEAN, "onednn-lean", "oneDNN lean", true, false)
+
+enum bench_implementation {
+#define BENCH_IMPLEMENTATION_ENUM(id, name, heading, any, fixed) BENCH_##id,
+    BENCH_IMPLEMENTATION_LIST(BENCH_IMPLEMENTATION_ENUM)
+#undef BENCH_IMPLEMENTATION_ENUM
+        BENCH_IMPLEMENTATION_COUNT
+};
+
+const char *bench_implementation_name(enum bench_implementation which);
+const char *bench_implementation_heading(enum bench_implementation which);
+bool bench_implementation_counts(enum bench_implementation which, enum bench_layouts layouts);
+
+enum bench_cell_state {
+    BENCH_CELL_ABSENT, /* not built, or no kernel given */
+    BENCH_CELL_FAILED, /* text says why */
+    BENCH_CELL_WRONG,  /* error_ratio above 1: its times do not count */
+    BENCH_CELL_TIMED,
+};
+
+struct bench_cell {
+    enum bench_cell_state state;
+    char text[BENCH_TEXT_MAX];           /* what the library chose, or why it failed */
+    double error_ratio;                  /* largest error over its tolerance */
+    double ns_median[BENCH_ROUNDS_MAX];  /* [rounds of the table] */
+    double ns_min;                       /* over all rounds */
+};
+
+struct bench_row {
+    struct bench_case what;
+    struct bench_cell cell[BENCH_IMPLEMENTATION_COUNT];
+};
+
+struct bench_table {
+    struct bench_row *rows; /* owned, [BENCH_ROWS_MAX] */
+    int row_count;
+    int rounds;
+    double round_ms;
+    char versions[BENCH_IMPLEMENTATION_COUNT][BENCH_TEXT_MAX];
+    struct wpk_peak peak; /* of one core, measured before the first round */
+};
+
+/* Median over rounds with its 90 % interval. */
+struct bench_estimate {
+    bool valid;
+    double median;
+    double low;
+    double high;
+};
+
+struct bench_estimate bench_cell_time(const struct bench_table *table,
+                                      const struct bench_cell *cell);
+/* The counted peer with the smallest median, or -1. */
+int bench_row_best_peer(const struct bench_table *table, const struct bench_row *row);
+/* Best peer's time divided by ours, round by round. */
+struct bench_estimate bench_row_ratio(const struct bench_table *table,
+                                      const struct bench_row *row);
+/* The same for the sum over ResNet-18's layers c1..c12; invalid unless all twelve are there. */
+struct bench_estimate bench_table_sum_ratio(const struct bench_table *table,
+                                            enum bench_layouts layouts, int threads);
+
+void bench_table_print(const struct bench_table *table, FILE *out);
+/*   errors  those of wpk_fs_write */
+WPK_MUST_CHECK wpk_err bench_table_write_json(const struct bench_table *table, const char *path,
+                                              struct wpk_diag *diag);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loops are assembly, so that no compiler, flag or level of optimisation changes what is
+ * measured; CPUID picks the widest that this machine has, so that the binary runs anywhere. */
+#include "common/peak.h"
+
+#include "common/clock.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An FMA's latency is at most 5 cycles and at most 2 start in each: 10 independent ones keep the
+ * units full. 12 fit the 16 registers of AVX2 together with the factor and the term. */
+#define ACCUMULATORS 12
+#define STEPS 2048 /* per call of a loop: 5 to 10 us */
+#define STREAM_BYTES ((size_t)256 << 20)
+
+static const int flops_calls = 20000;
+static const int stream_passes = 5;
+
+#define EACH_ACCUMULATOR(X, r)                                                                     \
+    X(r, "0") X(r, "1") X(r, "2") X(r, "3") X(r, "4") X(r, "5")                                    \
+    X(r, "6") X(r, "7") X(r, "8") X(r, "9") X(r, "10") X(r, "11")
+
+/* x = x * 0.5 + 0.5 converges to 1: neither denormal nor infinite */
+#define FMA_BEGIN(r, i) "vmovaps %%" r "15, %%" r i "\n\t"
+#define FMA_STEP(r, i) "vfmadd213ps %%" r "15, %%" r "14, %%" r i "\n\t"
+#define SSE_BEGIN(r, i) "movaps %%" r "15, %%" r i "\n\t"
+#define SSE_STEP(r, i) "mulps %%" r "14, %%" r i "\n\taddps %%" r "15, %%" r i "\n\t"
+#define CLOBBERED                                                                                  \
+    "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",          \
+        "xmm10", "xmm11", "xmm14", "xmm15"
+
+static const float halves[4] = {0.5F, 0.5F, 0.5F, 0.5F};
+
+static void run_avx512(void)
+{
+    long steps = STEPS;
+    __asm__ volatile("vbroadcastss %1, %%zmm14\n\t"
+                     "vbroadcastss %1, %%zmm15\n\t" EACH_ACCUMULATOR(FMA_BEGIN, "zmm") //
+                     "1:\n\t" EACH_ACCUMULATOR(FMA_STEP, "zmm")                        //
+                     "dec %0\n\t"
+                     "jnz 1b\n\t"
+                     "vzeroupper"
+                     : "+r"(steps)
+                     : "m"(halves[0])
+                     : CLOBBERED);
+}
+
+static void run_avx2(void)
+{
+    long steps = STEPS;
+    __asm__ volatile("vbroadcastss %1, %%ymm14\n\t"
+                     "vbroadcastss %1, %%ymm15\n\t" EACH_ACCUMULATOR(FMA_BEGIN, "ymm") //
+                     "1:\n\t" EACH_ACCUMULATOR(FMA_STEP, "ymm")                        //
+                     "dec %0\n\t"
+                     "jnz 1b\n\t"
+                     "vzeroupper"
+                     : "+r"(steps)
+                     : "m"(halves[0])
+                     : CLOBBERED);
+}
+
+static void run_sse2(void)
+{
+    long steps = STEPS;
+    __asm__ volatile("movups %1, %%xmm14\n\t"
+                     "movups %1, %%xmm15\n\t" EACH_ACCUMULATOR(SSE_BEGIN, "xmm") //
+                     "1:\n\t" EACH_ACCUMULATOR(SSE_STEP, "xmm")                  //
+                     "dec %0\n\t"
+                     "jnz 1b"
+                     : "+r"(steps)
+                     : "m"(halves)
+                     : CLOBBERED);
+}
+
+static const struct loop {
+    void (*run)(void);
+    int lanes;
+    bool fma;
+    const char *name;
+} loops[] = {
+    {run_avx512, 16, true, "AVX-512"},
+    {run_avx2, 8, true, "AVX2"},
+    {run_sse2, 4, false, "SSE2"},
+};
+
+static const struct loop *choose_loop(void)
+{
+    if (__builtin_cpu_supports("avx512f")) {
+        return &loops[0];
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        return &loops[1];
+    }
+    return &loops[2];
+}
+
+static uint64_t now_ns(void)
+{
+    return wpk_clock_now_ns(wpk_clock_system());
+}
+
+static double measure_flops(const struct loop *loop)
+{
+    uint64_t best_ns = UINT64_MAX;
+    for (int i = 0; i < flops_calls; i++) {
+        const uint64_t start = now_ns();
+        loop->run();
+        const uint64_t ns = now_ns() - start;
+        best_ns = ns < best_ns ? ns : best_ns;
+    }
+    const double flops = 2.0 * ACCUMULATORS * STEPS * loop->lanes;
+    return flops * 1e9 / (double)(best_ns > 0 ? best_ns : 1);
+}
+
+/* 16 bytes a load is enough to be faster than any memory. */
+typedef uint64_t pair __attribute__((vector_size(16)));
+
+static uint64_t sum_all(const pair *data, size_t count)
+{
+    pair sum[4] = {{0}};
+    for (size_t i = 0; i + 4 <= count; i += 4) {
+        for (size_t j = 0; j < 4; j++) {
+            sum[j] += data[i + j];
+        }
+    }
+    const pair all = sum[0] + sum[1] + sum[2] + sum[3];
+    return all[0] + all[1];
+}
+
+static wpk_err measure_stream(double *bytes_per_s)
+{
+    pair *data = aligned_alloc(64, STREAM_BYTES);
+    if (data == NULL) {
+        return WPK_ENOMEM;
+    }
+    memset(data, 1, STREAM_BYTES); /* pages that were never written all read one page of zeros */
+    uint64_t best_ns = UINT64_MAX;
+    for (int i = 0; i < stream_passes; i++) {
+        const uint64_t start = now_ns();
+        const volatile uint64_t sum = sum_all(data, STREAM_BYTES / sizeof(pair));
+        (void)sum;
+        const uint64_t ns = now_ns() - start;
+        best_ns = ns < best_ns ? ns : best_ns;
+    }
+    free(data);
+    *bytes_per_s = (double)STREAM_BYTES * 1e9 / (double)(best_ns > 0 ? best_ns : 1);
+    return WPK_OK;
+}
+
+wpk_err wpk_peak_measure(struct wpk_peak *out)
+{
+    const struct loop *loop = choose_loop();
+    struct wpk_peak peak = {.lanes = loop->lanes, .fma = loop->fma, .name = loop->name};
+    const wpk_err err = measure_stream(&peak.bytes_per_s);
+    if (err != WPK_OK) {
+        return err;
+    }
+    peak.flops_per_s = measure_flops(loop);
+    *out = peak;
+    return WPK_OK;
+}
