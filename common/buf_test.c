@@ -51,7 +51,7 @@ static void test_printf_short_and_long(void **state)
 static void test_printf_around_the_small_size(void **state)
 {
     (void)state;
-    /* The first attempt goes to 256 bytes on the stack: the lengths around it all come out whole. */
+    /* The first attempt goes to 256 bytes on the stack: lengths around that come out whole. */
     for (int width = 250; width < 262; width++) {
         struct wpk_buf buf = {0};
         wpk_buf_printf(&buf, "%*d", width, 5);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -69,14 +70,14 @@ static void test_format_leaves_out_what_is_absent(void **state)
 
     wpk_diag_format(&diag, out, sizeof(out));
     assert_string_equal(out, "must be positive");
-    strcpy(diag.field, "budget.seconds");
+    snprintf(diag.field, sizeof(diag.field), "budget.seconds");
     wpk_diag_format(&diag, out, sizeof(out));
     assert_string_equal(out, "budget.seconds: must be positive");
     diag.line = 4;
     diag.column = 9;
     wpk_diag_format(&diag, out, sizeof(out));
     assert_string_equal(out, "4:9: budget.seconds: must be positive");
-    strcpy(diag.file, "job.json");
+    snprintf(diag.file, sizeof(diag.file), "job.json");
     wpk_diag_format(&diag, out, sizeof(out));
     assert_string_equal(out, "job.json:4:9: budget.seconds: must be positive");
     diag.line = 0;

@@ -20,8 +20,8 @@ WPK_MUST_CHECK wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk
 
 /* Replace `path` by these bytes: temporary file beside it, fsync, rename, fsync of the directory.
  *
- *   errors  WPK_ENOSPC disk full, WPK_EACCES (read-only too), WPK_ENOENT no such directory, WPK_EIO;
- *           the old content stands and no temporary file is left
+ *   errors  WPK_ENOSPC disk full, WPK_EACCES (read-only too), WPK_ENOENT no such directory,
+ *           WPK_EIO; the old content stands and no temporary file is left
  */
 WPK_MUST_CHECK wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
                                     struct wpk_diag *diag);
@@ -29,8 +29,8 @@ WPK_MUST_CHECK wpk_err wpk_fs_write(const char *path, const void *data, size_t s
 /* Create the directory and those above it, 0755 less the umask; fine if it is there. */
 WPK_MUST_CHECK wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag);
 
-/* Remove what is at `path`, a directory with all in it; fine if nothing is there. Links are removed,
- * not followed. */
+/* Remove what is at `path`, a directory with all in it; fine if nothing is there. Links are
+ * removed, not followed. */
 WPK_MUST_CHECK wpk_err wpk_fs_remove_tree(const char *path, struct wpk_diag *diag);
 
 /* Where a user's history lives: `given`, else $XDG_DATA_HOME/woodpecker, else

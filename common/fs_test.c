@@ -23,7 +23,7 @@ static char directory[] = "/tmp/wpk_fs_test.XXXXXX";
 static int enter_directory(void **state)
 {
     (void)state;
-    strcpy(directory + strlen(directory) - 6, "XXXXXX");
+    memcpy(directory + strlen(directory) - 6, "XXXXXX", 6);
     return mkdtemp(directory) == NULL || chdir(directory) != 0;
 }
 

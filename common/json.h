@@ -7,7 +7,8 @@
  *     wpk_json_leave(r);                              wpk_json_end(w);
  *
  * The first failure sticks: later gets return 0, "" or false, loops end at once, and the decoder
- * asks wpk_json_status() once, at its end. The diag given at open then names field, line and column.
+ * asks wpk_json_status() once, at its end. The diag given at open then names field, line and
+ * column.
  *
  * A key of NULL means the value we are at (an item of an array, or the root). Accepted is RFC 8259
  * and nothing more: UTF-8, no duplicate keys, no NUL in strings, bounded size and depth. Integers
@@ -104,8 +105,8 @@ size_t wpk_json_get_ints(struct wpk_json_reader *reader, const char *key, int64_
  * failure here and there. */
 void wpk_json_get_raw(struct wpk_json_reader *reader, const char *key, struct wpk_buf *out);
 
-/* Build a document whose root is an object (or array); the caller frees it. NULL when out of memory.
- */
+/* Build a document whose root is an object (or array); the caller frees it. NULL when out of
+ * memory. */
 struct wpk_json_writer *wpk_json_writer_new_object(void);
 struct wpk_json_writer *wpk_json_writer_new_array(void);
 void wpk_json_writer_free(struct wpk_json_writer *writer);

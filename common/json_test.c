@@ -79,23 +79,24 @@ static void test_walks_arrays_and_objects(void **state)
     (void)state;
     struct wpk_json_reader *r = open_text(job);
     int64_t shape[4] = {0};
-    char seen[64] = "";
+    struct wpk_buf seen = {0};
 
     wpk_json_enter_array(r, "ops");
     while (wpk_json_next(r)) {
-        strcat(seen, wpk_json_get_text(r, "name", 8));
-        assert_int_equal(wpk_json_get_ints(r, "shape", 1, 1000, shape, 4), seen[2] == '\0' ? 4 : 0);
+        wpk_buf_append_text(&seen, wpk_json_get_text(r, "name", 8));
+        assert_int_equal(wpk_json_get_ints(r, "shape", 1, 1000, shape, 4), seen.size == 2 ? 4 : 0);
         if (wpk_json_has(r, "tensors")) {
             wpk_json_enter(r, "tensors");
             while (wpk_json_next(r)) {
-                strcat(seen, wpk_json_name(r));
-                strcat(seen, wpk_json_get_text(r, NULL, 8));
+                wpk_buf_append_text(&seen, wpk_json_name(r));
+                wpk_buf_append_text(&seen, wpk_json_get_text(r, NULL, 8));
             }
             wpk_json_leave(r);
         }
     }
     wpk_json_leave(r);
-    assert_string_equal(seen, "c6Xf32Wf16c4");
+    assert_string_equal(wpk_buf_text(&seen), "c6Xf32Wf16c4");
+    wpk_buf_fini(&seen);
     assert_int_equal(shape[1], 128);
     assert_true(wpk_json_has(r, "name"));
     assert_int_equal(wpk_json_status(r), WPK_OK);

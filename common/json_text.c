@@ -43,7 +43,7 @@ static bool fail(struct scan *scan, wpk_err *err, const char *what)
     return false;
 }
 
-/* The next byte, or 0 at the end; a real NUL is never accepted anywhere, so the two may look alike. */
+/* The next byte, or 0 at the end. A real NUL is accepted nowhere, so the two may look alike. */
 static char peek(const struct scan *scan)
 {
     return scan->at < scan->end ? *scan->at : '\0';

@@ -2,8 +2,8 @@
 /* JSON as text: is it well formed, and where in it does a value stand?
  *
  * cJSON answers neither: it takes `01`, raw control characters, bytes that are not UTF-8 and cuts
- * strings at \u0000, and its tree has no positions. So the text is checked before cJSON sees it, and
- * walked a second time only to say where a failure is. Used by json.c. */
+ * strings at \u0000, and its tree has no positions. So the text is checked before cJSON sees it,
+ * and walked a second time only to say where a failure is. Used by json.c. */
 #ifndef WPK_COMMON_JSON_TEXT_H
 #define WPK_COMMON_JSON_TEXT_H
 

@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the tree to the rules that no compiler checks.
+
+    tidy.py [ROOT]        check the tree; exit code 1 and one line per breach
+    tidy.py --self-test   show each check something that it has to find
+
+Who may include whom, which file may know which library, calls that are banned, guards, headers that
+compile alone, files that no build lists, tests without a subject, licence lines, layout of lines.
+A file of more than 600 lines is a warning only.
+"""
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+# folder: what it may include, besides what those may.
+MAY_INCLUDE = {
+    "common": [],
+    "schema": ["common"],
+    "op": ["schema"],
+    "graph": ["op"],
+    "search": ["op"],
+    "codegen": ["search"],
+    "runtime": ["schema"],
+    "worker": ["codegen", "runtime"],
+    "coordinator": ["search"],
+    "client": ["runtime"],
+}
+EVERYTHING = ("bench", "tests", "examples")
+
+# A foreign library's headers: the files that may include them. Tests and bench of the library's
+# own folder do not count as such; cmocka is for tests alone.
+FOREIGN = {
+    r"uv\.h": ["common/loop.c"],
+    r"nng/.*": ["common/net.c"],
+    r"(cjson/)?cJSON\.h": ["common/json.c"],
+    r"sodium.*": ["common/crypto.c"],
+    r"sqlite3\.h": ["coordinator/store.c"],
+    r"microhttpd\.h": ["coordinator/http.c"],
+    r"Halide\.h": ["codegen/halide.cc"],
+    r"HalideRuntime\.h": ["runtime/stub.c"],
+    r"(oneapi/)?dnnl.*": ["worker/onednn.c"],
+    r"cuda.*|nvrtc\.h": ["runtime/cuda.c"],
+}
+
+SYSTEM_HEADERS = re.compile(
+    r"(sys|linux|arpa|netinet|net)/[\w/]+\.h|"
+    r"(assert|cpuid|complex|ctype|dirent|dlfcn|elf|errno|fcntl|fenv|float|fnmatch|ftw|getopt|glob|"
+    r"grp|immintrin|inttypes|iso646|libgen|limits|link|locale|malloc|math|netdb|poll|pthread|pwd|"
+    r"sched|semaphore|setjmp|signal|spawn|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|"
+    r"stdlib|stdnoreturn|string|strings|syslog|termios|threads|time|ucontext|unistd|wchar)\.h")
+
+# call: what to use instead.
+BANNED = {
+    "sprintf": "snprintf or wpk_buf_printf", "vsprintf": "vsnprintf or wpk_buf_vprintf",
+    "strcpy": "snprintf or memcpy", "strcat": "wpk_buf_append_text", "strncpy": "snprintf",
+    "strncat": "wpk_buf_append", "stpcpy": "memcpy", "gets": "fgets", "strtok": "strcspn",
+    "atoi": "strtol", "atol": "strtol", "atoll": "strtoll", "atof": "strtod",
+    "system": "posix_spawn or fork and exec", "popen": "posix_spawn or fork and exec",
+    "rand": "wpk_rng_next", "srand": "wpk_rng_seed", "random": "wpk_rng_next",
+    "srandom": "wpk_rng_seed", "drand48": "wpk_rng_unit", "alloca": "an arena",
+    "mktemp": "mkostemp", "tmpnam": "mkostemp", "gmtime": "gmtime_r", "localtime": "gmtime_r",
+    "ctime": "wpk_clock_format", "asctime": "wpk_clock_format",
+    "setlocale": "nothing: numbers are read and written in the C locale",
+    "assert": "WPK_ASSERT",
+}
+
+# op/ and search/ do no I/O, read no clock, own no thread: a seed replays a run bit for bit.
+IMPURE = ("printf fprintf puts fputs putchar fopen fread fwrite open fork time clock clock_gettime "
+          "gettimeofday pthread_create getenv wpk_log wpk_clock_system wpk_crypto_random "
+          "wpk_fs_read wpk_fs_write").split()
+
+CODE = (".c", ".h", ".cc")
+WITH_LICENCE = CODE + (".py", ".sh", ".sql", ".yaml", ".build", ".map", ".service")
+LINES_MAX = 600
+COLUMNS_MAX = 100
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.MULTILINE)
+
+
+def closure(folder, seen=None):
+    """Every folder that `folder` may include, itself too."""
+    seen = seen if seen is not None else set()
+    if folder not in seen:
+        seen.add(folder)
+        for below in MAY_INCLUDE.get(folder, []):
+            closure(below, seen)
+    return seen
+
+
+def is_test(path):
+    return path.startswith("tests/") or "_test." in path
+
+
+def blank(match):
+    """Something as long and as tall, without content, so that line numbers stay right."""
+    return re.sub(r"[^\n]", " ", match.group(0))
+
+
+def code_only(text):
+    """The text with comments, and strings outside #include lines, blanked."""
+    pattern = r'//[^\n]*|/\*.*?\*/|^[ \t]*#[ \t]*include[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+    return re.sub(pattern,
+                  lambda m: m.group(0) if m.group(0).lstrip().startswith("#") else blank(m),
+                  text, flags=re.DOTALL | re.MULTILINE)
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+def check_includes(path, text):
+    folder = path.split("/")[0]
+    for match in INCLUDE.finditer(text):
+        quote, name = match.groups()
+        line = line_of(text, match.start())
+        if quote == '"':
+            target = name.split("/")[0]
+            if "/" not in name:
+                yield line, 'write the path from the root: "%s/%s"' % (os.path.dirname(path), name)
+            elif folder in MAY_INCLUDE and target not in closure(folder):
+                yield line, "%s/ may not include %s/" % (folder, target)
+            continue
+        if SYSTEM_HEADERS.fullmatch(name):
+            continue
+        if name == "cmocka.h":
+            if not is_test(path):
+                yield line, "cmocka.h is for tests"
+            continue
+        if path.endswith(".cc") and "." not in name:
+            continue  # the C++ library
+        owners = [files for pattern, files in FOREIGN.items() if re.fullmatch(pattern, name)]
+        if not owners:
+            yield line, "<%s> is no header that this project knows" % name
+        elif path not in owners[0] and folder != "bench":
+            yield line, "<%s> belongs to %s alone" % (name, " and ".join(owners[0]))
+
+
+def check_calls(path, text):
+    if not path.endswith(CODE):
+        return
+    code = code_only(text)
+    pure = path.split("/")[0] in ("op", "search") and not is_test(path)
+    for match in re.finditer(r"(?<![\w.])(?<!->)(\w+)[ \t]*\(", code):
+        name = match.group(1)
+        if name in BANNED:
+            yield line_of(code, match.start()), "%s() is banned: use %s" % (name, BANNED[name])
+        elif pure and name in IMPURE:
+            yield line_of(code, match.start()), "%s() in op/ or search/, which are pure" % name
+        elif name in ("getenv", "secure_getenv") and not is_test(path) and \
+                os.path.basename(path) != "main.c":
+            yield line_of(code, match.start()), "getenv() below main: pass the value down"
+
+
+def check_guard(path, text):
+    if path.endswith(".h"):
+        guard = "WPK_" + re.sub(r"[^A-Z0-9]", "_", path.upper())
+        guards = ["#ifndef " + guard + "\n#define " + guard + "\n"]
+        if path.startswith("runtime/wpk.h"):
+            guards.append("#ifndef WPK_H\n#define WPK_H\n")  # installed by this name
+        if not any(g in text for g in guards):
+            yield 1, "guard %s is missing" % guard
+
+
+def check_licence(path, text):
+    if path.endswith(WITH_LICENCE) or os.path.basename(path) == "Makefile":
+        if not any("SPDX-License-Identifier: Apache-2.0" in l for l in text.split("\n", 2)[:2]):
+            yield 1, "no SPDX line"
+
+
+def check_layout(path, text):
+    if not path.endswith(CODE):
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > COLUMNS_MAX:
+            yield number, "%d columns" % len(line)
+        if "\t" in line:
+            yield number, "a tab"
+        if line != line.rstrip():
+            yield number, "blanks at the end"
+    if not text.endswith("\n"):
+        yield 1, "no newline at the end"
+    if path.endswith(".cc") and path != "codegen/halide.cc" and not is_test(path):
+        yield 1, "C++ is for codegen/halide.cc alone"
+    for match in re.finditer(r"\b(TODO|FIXME|XXX|HACK)\b", text):
+        yield line_of(text, match.start()), "%s: do it, or file it" % match.group(1)
+
+
+def check_built(path, text, files):
+    """A source that no meson.build names is dead; a test without its subject is an orphan."""
+    del text
+    folder = path.split("/")[0]
+    stem, extension = os.path.splitext(os.path.basename(path))
+    if extension not in (".c", ".cc") or (folder not in MAY_INCLUDE and folder not in EVERYTHING):
+        return
+    builds = ""
+    where = os.path.dirname(path)
+    while where:
+        builds += files.get(where + "/meson.build", "")
+        where = os.path.dirname(where)
+    subject = stem[:-len("_test")] if stem.endswith("_test") else stem
+    if not re.search(r"'[^'\n]*\b%s(_test)?(\.cc?)?'" % re.escape(subject), builds):
+        yield 1, "no meson.build names it"
+    if stem.endswith("_test") and folder in MAY_INCLUDE:
+        beside = os.path.join(os.path.dirname(path), subject)
+        if not any(beside + e in files for e in (".c", ".cc", ".h")):
+            yield 1, "a test of %s, which is not there" % subject
+
+
+TEXT_CHECKS = (check_includes, check_calls, check_guard, check_licence, check_layout)
+
+
+def check_text(path, text, files):
+    checks = TEXT_CHECKS if path.endswith(CODE) else (check_licence,)
+    for check in checks:
+        for line, message in check(path, text):
+            yield "%s:%d: %s" % (path, line, message)
+    for line, message in check_built(path, text, files):
+        yield "%s:%d: %s" % (path, line, message)
+
+
+def compile_alone(root, path):
+    """A header has to compile by itself, as C and as C++."""
+    for compiler, options in (("cc", ["-x", "c", "-std=c11"]), ("c++", ["-x", "c++", "-std=c++17"])):
+        command = [os.environ.get({"cc": "CC", "c++": "CXX"}[compiler], compiler)]
+        command += options + ["-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I" + root,
+                              "-fsyntax-only", "-include", os.path.join(root, path), "/dev/null"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            why = next((l for l in done.stdout.split("\n") if "error" in l), done.stdout)
+            yield "%s:1: does not compile alone as %s: %s" % (
+                path, "C" if compiler == "cc" else "C++", why)
+
+
+def read_tree(root):
+    files = {}
+    for directory, folders, names in os.walk(root):
+        folders[:] = sorted(f for f in folders if not f.startswith((".", "build", "__")))
+        for name in sorted(names):
+            path = os.path.relpath(os.path.join(directory, name), root)
+            if path.endswith(WITH_LICENCE) or name == "Makefile":
+                with open(os.path.join(directory, name), encoding="utf-8") as file:
+                    files[path] = file.read()
+    return files
+
+
+def check_tree(root):
+    files = read_tree(root)
+    breaches = [m for path, text in files.items() for m in check_text(path, text, files)]
+    headers = [path for path in files if path.endswith(".h")]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for found in pool.map(lambda path: list(compile_alone(root, path)), headers):
+            breaches += found
+    for path, text in files.items():
+        lines = text.count("\n")
+        if path.endswith(CODE) and lines > LINES_MAX:
+            print("%s:%d: warning: %d lines; which noun is hiding in there?" % (path, lines, lines))
+    for breach in breaches:
+        print(breach)
+    print("tidy: %d files, %d breaches" % (len(files), len(breaches)))
+    return 1 if breaches else 0
+
+
+SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+
+# path, text, part of the breach that has to be found; None: there is none.
+SAMPLES = [
+    ("op/a.c", '#include "schema/job.h"\n#include "common/err.h"\n', None),
+    ("op/a.c", '#include "search/space.h"\n', "op/ may not include search/"),
+    ("coordinator/a.c", '#include "worker/runner.h"\n', "may not include worker/"),
+    ("worker/a.c", '#include "coordinator/store.h"\n', "may not include coordinator/"),
+    ("worker/a.c", '#include "op/shape.h"\n', None),
+    ("bench/a.c", '#include "worker/runner.h"\n', None),
+    ("op/a.c", '#include "shape.h"\n', "path from the root"),
+    ("common/a.c", "#include <uv.h>\n", "belongs to common/loop.c alone"),
+    ("common/loop.c", "#include <uv.h>\n", None),
+    ("common/a.c", "#include <boost/any.hpp>\n", "no header that this project knows"),
+    ("common/a.c", "#include <cmocka.h>\n", "cmocka.h is for tests"),
+    ("common/a.c", "int a(void)\n{\n    return atoi(x);\n}\n", ":4: atoi() is banned"),
+    ("common/a.c", 'const char *a = "atoi(x)"; /* atoi(x) */ // atoi(x)\n', None),
+    ("common/a.c", "x->system(1); y.rand(); wpk_rand(3);\n", None),
+    ("op/a.c", "x = time(NULL);\n", "which are pure"),
+    ("op/a_test.c", 'printf("x");\n', None),
+    ("worker/a.c", 'getenv("HOME");\n', "below main"),
+    ("worker/main.c", 'getenv("HOME");\n', None),
+    ("op/a.h", "#ifndef WPK_OP_B_H\n#define WPK_OP_B_H\n#endif\n", "guard WPK_OP_A_H"),
+    ("op/a.h", "#ifndef WPK_OP_A_H\n#define WPK_OP_A_H\n#endif\n", None),
+    ("op/a.c", "int a;" + " " * 95 + "\n", "columns"),
+    ("op/a.c", "\tint a;\n", "a tab"),
+    ("op/a.c", "int a; \n", "blanks at the end"),
+    ("op/a.c", "/* TO" "DO */\n", "do it, or file it"),
+    ("op/a.cc", "int a;\n", "C++ is for codegen"),
+    ("op/dead.c", "int a;\n", "no meson.build names it"),
+    ("op/gone_test.c", "int a;\n", "which is not there"),
+]
+
+
+def self_test():
+    failed = 0
+    for path, text, expected in SAMPLES:
+        files = {"%s/meson.build" % f: "'a.c', 'a', 'a.cc', 'gone', 'main.c', 'loop.c'"
+                 for f in list(MAY_INCLUDE) + list(EVERYTHING)}
+        files.update({path: text, "op/a.c": ""})
+        found = list(check_text(path, SPDX + text, files))
+        good = not found if expected is None else any(expected in f for f in found)
+        if not good:
+            failed += 1
+            print("%s %r: expected %r, found %r" % (path, text, expected, found))
+    if not list(check_licence("op/a.c", "int a;\n")):
+        failed += 1
+        print("a missing licence line was not found")
+    print("tidy: self-test of %d samples, %d failed" % (len(SAMPLES) + 1, failed))
+    return 1 if failed else 0
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    here = os.path.dirname(os.path.abspath(__file__))
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.dirname(here))
+    return check_tree(os.path.abspath(root))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
