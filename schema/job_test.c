@@ -230,7 +230,7 @@ static void test_locate(void **state)
     assert_int_equal(wpk_job_decode(text, strlen(text), &job, NULL), WPK_OK);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct wpk_diag diag = {.line = cases[i].inner_line, .column = cases[i].inner_column};
-        strcpy(diag.field, cases[i].inner_field);
+        snprintf(diag.field, sizeof(diag.field), "%s", cases[i].inner_field);
         wpk_job_locate(&job, cases[i].op, cases[i].member, &diag);
         assert_string_equal(diag.field, cases[i].field);
         if (diag.line != cases[i].line || diag.column != cases[i].column) {

@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "runtime": ["schema"],
     "worker": ["codegen", "runtime"],
     "coordinator": ["search"],
-    "client": ["runtime"],
+    "client": ["runtime", "search"],
 }
 EVERYTHING = ("bench", "tests", "examples")
 
@@ -39,6 +39,7 @@ FOREIGN = {
     r"sodium.*": ["common/crypto.c"],
     r"sqlite3\.h": ["coordinator/store.c"],
     r"microhttpd\.h": ["coordinator/http.c"],
+    r"curl/curl\.h": ["client/http.c"],
     r"Halide\.h": ["codegen/halide.cc"],
     r"HalideRuntime\.h": ["runtime/stub.c"],
     r"(oneapi/)?dnnl.*": ["worker/onednn.c"],

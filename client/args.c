@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/args.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool parse_u64(const char *text, uint64_t *out)
+{
+    char *end;
+
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    *out = value;
+    return errno == 0 && *end == '\0';
+}
+
+static wpk_err store_int(const struct wpk_option *option, const char *value, struct wpk_diag *diag)
+{
+    bool negative = value[0] == '-';
+    uint64_t size;
+
+    if (!parse_u64(value + negative, &size)) {
+        wpk_diag_set(diag, "--%s takes an integer, not '%s'", option->name, value);
+        return WPK_EINVAL;
+    }
+    if (size > INT64_MAX || (negative ? -(int64_t)size : (int64_t)size) < option->min ||
+        (negative ? -(int64_t)size : (int64_t)size) > option->max) {
+        wpk_diag_set(diag, "--%s must be between %" PRId64 " and %" PRId64, option->name,
+                     option->min, option->max);
+        return WPK_ERANGE;
+    }
+    *(int64_t *)option->out = negative ? -(int64_t)size : (int64_t)size;
+    return WPK_OK;
+}
+
+static wpk_err store(const struct wpk_option *option, const char *value, struct wpk_diag *diag)
+{
+    struct wpk_option_list *list = option->out;
+
+    switch (option->kind) {
+    case WPK_OPTION_FLAG:
+        *(bool *)option->out = true;
+        return WPK_OK;
+    case WPK_OPTION_TEXT:
+        *(const char **)option->out = value;
+        return WPK_OK;
+    case WPK_OPTION_INT:
+        return store_int(option, value, diag);
+    case WPK_OPTION_U64:
+        if (!parse_u64(value, option->out)) {
+            wpk_diag_set(diag, "--%s takes an integer from 0 to 2^64-1, not '%s'", option->name,
+                         value);
+            return WPK_EINVAL;
+        }
+        return WPK_OK;
+    case WPK_OPTION_LIST:
+        if (list->count == WPK_ARGS_LIST_MAX) {
+            wpk_diag_set(diag, "--%s is given more than %d times", option->name, WPK_ARGS_LIST_MAX);
+            return WPK_ERANGE;
+        }
+        list->items[list->count++] = value;
+        return WPK_OK;
+    }
+    WPK_ASSERT(!"every kind is handled");
+    return WPK_EINVAL;
+}
+
+/* The option that `word` names, and its value if that is in the same word. */
+static const struct wpk_option *find_option(const struct wpk_option *options, const char *word,
+                                            const char **value)
+{
+    const char *equals = strchr(word, '=');
+    size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
+
+    *value = equals != NULL ? equals + 1 : NULL;
+    for (const struct wpk_option *option = options; option->name != NULL; option++) {
+        if (word[1] == '-' && strlen(option->name) == length - 2 &&
+            strncmp(option->name, word + 2, length - 2) == 0) {
+            return option;
+        }
+        if (word[1] != '-' && option->letter == word[1] && word[2] == '\0') {
+            *value = NULL;
+            return option;
+        }
+    }
+    return NULL;
+}
+
+/* Take the option at argv[*at]; *at ends on the last word taken. */
+static wpk_err take_option(const struct wpk_option *options, int argc, char **argv, int *at,
+                           struct wpk_diag *diag)
+{
+    const char *word = argv[*at];
+    const char *value;
+    const struct wpk_option *option = find_option(options, word, &value);
+
+    if (option == NULL) {
+        wpk_diag_set(diag, "there is no option '%s'", word);
+        return WPK_EINVAL;
+    }
+    if (option->kind == WPK_OPTION_FLAG && value != NULL) {
+        wpk_diag_set(diag, "--%s takes no value", option->name);
+        return WPK_EINVAL;
+    }
+    if (option->kind != WPK_OPTION_FLAG && value == NULL) {
+        if (*at + 1 == argc) {
+            wpk_diag_set(diag, "--%s needs a value: %s", option->name, option->argument);
+            return WPK_EINVAL;
+        }
+        value = argv[++*at];
+    }
+    return store(option, value, diag);
+}
+
+wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
+                       struct wpk_args *out, struct wpk_diag *diag)
+{
+    struct wpk_args args = {0};
+    bool options_ended = false;
+
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i];
+        wpk_err err = WPK_OK;
+        if (!options_ended && strcmp(word, "--") == 0) {
+            options_ended = true;
+        } else if (!options_ended && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
+            *out = (struct wpk_args){.help = true};
+            return WPK_OK;
+        } else if (!options_ended && word[0] == '-' && word[1] != '\0') {
+            err = take_option(options, argc, argv, &i, diag);
+        } else if (args.operand_count < WPK_ARGS_OPERANDS_MAX) {
+            args.operands[args.operand_count++] = word;
+        } else {
+            wpk_diag_set(diag, "'%s' is one operand too many", word);
+            err = WPK_EINVAL;
+        }
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    *out = args;
+    return WPK_OK;
+}
+
+void wpk_args_print(const struct wpk_option *options, FILE *out)
+{
+    for (const struct wpk_option *option = options; option->name != NULL; option++) {
+        char left[64];
+        char letter[8] = "";
+        if (option->letter != 0) {
+            snprintf(letter, sizeof(letter), "-%c, ", option->letter);
+        }
+        snprintf(left, sizeof(left), "%s--%s%s%s", letter, option->name,
+                 option->argument != NULL ? " " : "",
+                 option->argument != NULL ? option->argument : "");
+        fprintf(out, "  %-26s  %s\n", left, option->help);
+    }
+    fprintf(out, "  %-26s  %s\n", "-h, --help", "this text");
+}

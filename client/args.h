@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of a command: one table says what is accepted, and is printed as its help. */
+#ifndef WPK_CLIENT_ARGS_H
+#define WPK_CLIENT_ARGS_H
+
+#include "common/err.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+#define WPK_ARGS_LIST_MAX 64
+#define WPK_ARGS_OPERANDS_MAX 4
+
+enum wpk_option_kind {
+    WPK_OPTION_FLAG, /* bool */
+    WPK_OPTION_TEXT, /* const char *, borrowed from argv */
+    WPK_OPTION_INT,  /* int64_t within [min, max] */
+    WPK_OPTION_U64,  /* uint64_t */
+    WPK_OPTION_LIST, /* struct wpk_option_list: may be given often */
+};
+
+struct wpk_option_list {
+    const char *items[WPK_ARGS_LIST_MAX]; /* borrowed from argv */
+    int count;
+};
+
+/* A table of these ends with a NULL name. */
+struct wpk_option {
+    const char *name;     /* without the dashes */
+    char letter;          /* 0: none */
+    const char *argument; /* how the help calls it; NULL for a flag */
+    const char *help;
+    enum wpk_option_kind kind;
+    void *out; /* of the type of `kind`; untouched when the option is not given */
+    int64_t min;
+    int64_t max;
+};
+
+struct wpk_args {
+    const char *operands[WPK_ARGS_OPERANDS_MAX]; /* what is not an option */
+    int operand_count;
+    bool help; /* --help was given: nothing else was checked */
+};
+
+/* Parse the words behind the command's name: --name VALUE, --name=VALUE, -l VALUE; `--` ends the
+ * options, `-` is an operand.
+ *
+ *   errors  WPK_EINVAL  unknown option, missing or unwanted value, too many operands
+ *           WPK_ERANGE  a number out of its range
+ */
+WPK_MUST_CHECK wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
+                                      struct wpk_args *out, struct wpk_diag *diag);
+
+void wpk_args_print(const struct wpk_option *options, FILE *out);
+
+#endif

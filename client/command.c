@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/command.h"
+
+#include <stdio.h>
+
+static void print_help(const struct wpk_command *command, const struct wpk_option *options)
+{
+    printf("usage: wpkctl %s [OPTION...]%s%s\n\n%s\n\n", command->name,
+           command->operands[0] != '\0' ? " " : "", command->operands, command->summary);
+    wpk_args_print(options, stdout);
+}
+
+bool wpk_command_begin(const struct wpk_command *command, const struct wpk_option *options,
+                       int argc, char **argv, int operand_count, struct wpk_args *args,
+                       enum wpk_exit *status)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_args_parse(options, argc, argv, args, &diag);
+
+    if (err == WPK_OK && args->help) {
+        print_help(command, options);
+        *status = WPK_EXIT_OK;
+        return false;
+    }
+    if (err == WPK_OK && args->operand_count != operand_count) {
+        wpk_diag_set(&diag, "usage: wpkctl %s [OPTION...]%s%s", command->name,
+                     command->operands[0] != '\0' ? " " : "", command->operands);
+        err = WPK_EINVAL;
+    }
+    if (err != WPK_OK) {
+        *status = wpk_command_fail(err, &diag);
+        return false;
+    }
+    return true;
+}
+
+enum wpk_exit wpk_command_fail(wpk_err err, const struct wpk_diag *diag)
+{
+    char text[2 * WPK_DIAG_TEXT_MAX] = "";
+
+    WPK_ASSERT(err != WPK_OK);
+    if (diag != NULL) {
+        wpk_diag_format(diag, text, sizeof(text));
+    }
+    /* A place without words, such as a file that was too long, still deserves the code's text. */
+    fprintf(stderr, "wpkctl: %s%s\n", text,
+            diag == NULL || diag->text[0] == '\0' ? wpk_err_text(err) : "");
+    switch (err) {
+    case WPK_EINVAL:
+    case WPK_EPARSE:
+    case WPK_ERANGE:
+    case WPK_EUNSUPPORTED:
+        return WPK_EXIT_INPUT;
+    case WPK_ECLOSED:
+    case WPK_ETIMEDOUT:
+    case WPK_EBUSY:
+        return WPK_EXIT_UNREACHABLE;
+    case WPK_ENOENT:
+        return WPK_EXIT_NOT_FOUND;
+    default:
+        return WPK_EXIT_FAILED;
+    }
+}

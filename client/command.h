@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every command of wpkctl is given, and how it ends. */
+#ifndef WPK_CLIENT_COMMAND_H
+#define WPK_CLIENT_COMMAND_H
+
+#include "client/args.h"
+#include "common/err.h"
+
+/* Exit codes; documented in docs/man/wpkctl.1. */
+enum wpk_exit {
+    WPK_EXIT_OK = 0,
+    WPK_EXIT_FAILED = 1,      /* the job failed or was cancelled; anything not below */
+    WPK_EXIT_INPUT = 2,       /* command line, job file or another input is wrong */
+    WPK_EXIT_UNREACHABLE = 3, /* no wpkd there, or it cannot be started */
+    WPK_EXIT_NOT_FOUND = 4,   /* no such job, kernel or artifact */
+    WPK_EXIT_INTERRUPTED = 130,
+};
+
+/* What main read from the environment; fixed for the run. NULL: not set. */
+struct wpk_command_context {
+    const char *url;           /* WPK_URL */
+    const char *home;          /* HOME */
+    const char *xdg_data_home; /* XDG_DATA_HOME */
+    const char *xdg_runtime_dir; /* XDG_RUNTIME_DIR */
+};
+
+struct wpk_command {
+    const char *name;
+    const char *operands; /* as the help shows them */
+    const char *summary;
+    enum wpk_exit (*run)(const struct wpk_command *command,
+                         const struct wpk_command_context *context, int argc, char **argv);
+};
+
+extern const struct wpk_command wpk_command_tune;
+extern const struct wpk_command wpk_command_submit;
+extern const struct wpk_command wpk_command_status;
+extern const struct wpk_command wpk_command_watch;
+extern const struct wpk_command wpk_command_jobs;
+extern const struct wpk_command wpk_command_workers;
+extern const struct wpk_command wpk_command_cancel;
+extern const struct wpk_command wpk_command_kernels;
+extern const struct wpk_command wpk_command_get;
+extern const struct wpk_command wpk_command_check;
+extern const struct wpk_command wpk_command_build;
+
+/* Parse the words of a command with exactly `operand_count` operands. True: go on. False: the help
+ * or what is wrong was printed, and *status is the command's answer. */
+WPK_MUST_CHECK bool wpk_command_begin(const struct wpk_command *command,
+                                      const struct wpk_option *options, int argc, char **argv,
+                                      int operand_count, struct wpk_args *args,
+                                      enum wpk_exit *status);
+
+/* Print a failure as "wpkctl: file:line:column: field: text" and say how the command ends. */
+enum wpk_exit wpk_command_fail(wpk_err err, const struct wpk_diag *diag);
+
+#endif

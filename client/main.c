@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl: what a person or a script says to Woodpecker. One file a command. */
+#include "client/command.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct wpk_command *const commands[] = {
+    &wpk_command_tune,    &wpk_command_check,  &wpk_command_build,  &wpk_command_submit,
+    &wpk_command_status,  &wpk_command_watch,  &wpk_command_jobs,   &wpk_command_workers,
+    &wpk_command_kernels, &wpk_command_get,    &wpk_command_cancel,
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static void print_usage(FILE *out)
+{
+    fputs("usage: wpkctl COMMAND [OPTION...] [OPERAND...]\n\n", out);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        char left[64];
+        snprintf(left, sizeof(left), "%s %s", commands[i]->name, commands[i]->operands);
+        fprintf(out, "  %-24s  %s\n", left, commands[i]->summary);
+    }
+    fputs("  version                   print the version\n"
+          "  help [COMMAND]            this text, or a command's options\n\n"
+          "tune needs no service. The others talk to the wpkd at --url, else at $WPK_URL, else to\n"
+          "the private one over the history in --data.\n\n"
+          "exit codes: 0 done, 1 failed or cancelled, 2 wrong input, 3 no wpkd, 4 not found,\n"
+          "            130 interrupted\n",
+          out);
+}
+
+static const struct wpk_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i]->name, name) == 0) {
+            return commands[i];
+        }
+    }
+    return NULL;
+}
+
+static enum wpk_exit complain(const char *name)
+{
+    fprintf(stderr, "wpkctl: there is no command '%s'; wpkctl help lists them\n", name);
+    return WPK_EXIT_INPUT;
+}
+
+static enum wpk_exit help(const struct wpk_command_context *context, const char *name)
+{
+    char *words[] = {(char[]){"--help"}};
+
+    if (name == NULL) {
+        print_usage(stdout);
+        return WPK_EXIT_OK;
+    }
+    const struct wpk_command *command = find_command(name);
+    return command != NULL ? command->run(command, context, 1, words) : complain(name);
+}
+
+int main(int argc, char **argv)
+{
+    const struct wpk_command_context context = {
+        .url = getenv("WPK_URL"),
+        .home = getenv("HOME"),
+        .xdg_data_home = getenv("XDG_DATA_HOME"),
+        .xdg_runtime_dir = getenv("XDG_RUNTIME_DIR"),
+    };
+
+    /* A reader that leaves (`| head`) is seen as a failed write, and children keep theirs. */
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2) {
+        print_usage(stderr);
+        return WPK_EXIT_INPUT;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        return (int)help(&context, argc > 2 ? argv[2] : NULL);
+    }
+    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+        puts("wpkctl " WPK_VERSION);
+        return WPK_EXIT_OK;
+    }
+    const struct wpk_command *command = find_command(name);
+    if (command == NULL) {
+        return (int)complain(name);
+    }
+    return (int)command->run(command, &context, argc - 2, argv + 2);
+}
