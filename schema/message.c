@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages as frames; message_decode.c reads what this file writes. */
+#include "schema/message.h"
+
+#include "common/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_names[] = {
+#define KIND_ROW(name, text) [WPK_MESSAGE_##name] = (text),
+    WPK_MESSAGE_LIST(KIND_ROW)
+#undef KIND_ROW
+};
+
+static const char *const work_names[] = {
+#define WORK_ROW(name, text) [WPK_WORK_##name] = (text),
+    WPK_WORK_LIST(WORK_ROW)
+#undef WORK_ROW
+};
+
+static const char *const ack_names[] = {
+#define ACK_ROW(name, text) [WPK_ACK_##name] = (text),
+    WPK_ACK_LIST(ACK_ROW)
+#undef ACK_ROW
+};
+
+const char *wpk_message_kind_name(enum wpk_message_kind kind)
+{
+    WPK_ASSERT(kind < WPK_MESSAGE_COUNT);
+    return kind_names[kind];
+}
+
+const char *wpk_work_kind_name(enum wpk_work_kind kind)
+{
+    WPK_ASSERT(kind < WPK_WORK_COUNT);
+    return work_names[kind];
+}
+
+bool wpk_work_id_equal(wpk_work_id a, wpk_work_id b)
+{
+    return a.search == b.search && a.kind == b.kind && a.index == b.index;
+}
+
+static void put_id(struct wpk_json_writer *w, wpk_work_id id)
+{
+    wpk_json_put_u64(w, "search", id.search);
+    wpk_json_put_text(w, "kind", wpk_work_kind_name(id.kind));
+    wpk_json_put_int(w, "index", id.index);
+}
+
+static void put_ids(struct wpk_json_writer *w, const char *key, const wpk_work_id *ids,
+                    uint32_t count)
+{
+    wpk_json_begin_array(w, key);
+    for (uint32_t i = 0; i < count; i++) {
+        wpk_json_begin_object(w, NULL);
+        put_id(w, ids[i]);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+}
+
+static wpk_err put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
+{
+    char *device = NULL;
+    wpk_err err = wpk_device_encode(&hello->device, &device);
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_json_put_text(w, "name", hello->name);
+    wpk_json_put_raw(w, "device", device);
+    free(device);
+    wpk_json_put_text(w, "environment", hello->environment);
+    wpk_json_begin_array(w, "providers");
+    for (uint32_t i = 0; i < hello->provider_count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "name", hello->providers[i].name);
+        wpk_json_put_bool(w, "vendor", hello->providers[i].vendor);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    put_ids(w, "holding", hello->holding, hello->holding_count);
+    return WPK_OK;
+}
+
+static void put_policy(struct wpk_json_writer *w, const struct wpk_policy *policy)
+{
+    wpk_json_begin_object(w, "policy");
+    wpk_json_put_int(w, "threads", policy->threads);
+    wpk_json_put_bool(w, "cold_cache", policy->cold_cache);
+    wpk_json_put_int(w, "time_ns_min", (int64_t)policy->time_ns_min);
+    wpk_json_put_int(w, "sample_count", policy->sample_count);
+    wpk_json_put_real(w, "race_ratio", policy->race_ratio);
+    wpk_json_end(w);
+}
+
+static void put_contenders(struct wpk_json_writer *w, const struct wpk_work *work)
+{
+    wpk_json_put_int(w, "round_count", work->round_count);
+    wpk_json_begin_array(w, "contenders");
+    for (uint32_t i = 0; i < work->contender_count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "provider", work->contenders[i].provider);
+        wpk_json_put_text(w, "artifact", work->contenders[i].artifact_sha256);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+}
+
+static void put_work(struct wpk_json_writer *w, const struct wpk_message *message)
+{
+    wpk_json_begin_array(w, "ops");
+    for (uint32_t i = 0; i < message->op_count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "text", message->ops[i].text);
+        wpk_json_put_text(w, "layouts", message->ops[i].layouts);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    wpk_json_begin_array(w, "work");
+    for (uint32_t i = 0; i < message->work_count; i++) {
+        const struct wpk_work *work = &message->work[i];
+        wpk_json_begin_object(w, NULL);
+        put_id(w, work->id);
+        wpk_json_put_int(w, "attempt", work->attempt);
+        wpk_json_put_int(w, "op", work->op);
+        put_policy(w, &work->policy);
+        if (work->id.kind == WPK_WORK_FINAL) {
+            put_contenders(w, work);
+        } else {
+            wpk_json_put_text(w, "provider", work->provider);
+            wpk_json_put_text(w, "candidate", work->candidate);
+            wpk_json_put_int(w, "incumbent_ns", (int64_t)work->incumbent_ns);
+            wpk_json_put_bool(w, "keep_artifact", work->keep_artifact);
+            wpk_json_put_u64(w, "input_seed", work->input_seed);
+        }
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    wpk_json_put_bool(w, "leave", message->leave);
+}
+
+/* The times of a final, as a record would carry them: one codec for both. */
+static wpk_err put_record(struct wpk_json_writer *w, const char *key,
+                          const struct wpk_record *record)
+{
+    char *text = NULL;
+    wpk_err err = wpk_record_encode(record, &text);
+    if (err == WPK_OK) {
+        wpk_json_put_raw(w, key, text);
+        free(text);
+    }
+    return err;
+}
+
+static wpk_err put_result(struct wpk_json_writer *w, const struct wpk_result *result)
+{
+    wpk_err err = WPK_OK;
+    wpk_json_begin_object(w, NULL);
+    put_id(w, result->id);
+    wpk_json_put_int(w, "attempt", result->attempt);
+    if (result->id.kind != WPK_WORK_FINAL) {
+        err = put_record(w, "record", &result->record);
+    } else {
+        wpk_json_put_text(w, "failure", result->failure);
+        wpk_json_begin_array(w, "times");
+        for (uint32_t i = 0; err == WPK_OK && i < result->timing_count; i++) {
+            struct wpk_record record = {.outcome = WPK_OUTCOME_OK, .timing = result->timing[i]};
+            err = put_record(w, NULL, &record);
+        }
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    return err;
+}
+
+static wpk_err put_results(struct wpk_json_writer *w, const struct wpk_message *message)
+{
+    wpk_err err = WPK_OK;
+    wpk_json_begin_array(w, "results");
+    for (uint32_t i = 0; err == WPK_OK && i < message->result_count; i++) {
+        err = put_result(w, &message->results[i]);
+    }
+    wpk_json_end(w);
+    return err;
+}
+
+static void put_acks(struct wpk_json_writer *w, const struct wpk_message *message)
+{
+    wpk_json_begin_array(w, "results");
+    for (uint32_t i = 0; i < message->ack_count; i++) {
+        wpk_json_put_text(w, NULL, ack_names[message->acks[i]]);
+    }
+    wpk_json_end(w);
+}
+
+static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *message)
+{
+    wpk_json_put_int(w, "version", WPK_PROTOCOL_VERSION);
+    wpk_json_put_text(w, "type", wpk_message_kind_name(message->kind));
+    wpk_json_put_u64(w, "session", message->session);
+    switch (message->kind) {
+    case WPK_MESSAGE_HELLO:
+        return put_hello(w, message->hello);
+    case WPK_MESSAGE_POLL:
+        wpk_json_put_int(w, "want", message->want);
+        wpk_json_put_int(w, "wait_ms", message->wait_ms);
+        return WPK_OK;
+    case WPK_MESSAGE_RESULTS:
+        return put_results(w, message);
+    case WPK_MESSAGE_PUT_ARTIFACT:
+    case WPK_MESSAGE_GET_ARTIFACT:
+    case WPK_MESSAGE_ARTIFACT:
+        wpk_json_put_text(w, "sha256", message->sha256);
+        return WPK_OK;
+    case WPK_MESSAGE_GIVE_BACK:
+        put_ids(w, "leases", message->given_back, message->given_back_count);
+        return WPK_OK;
+    case WPK_MESSAGE_WELCOME:
+        wpk_json_put_int(w, "lease_ms", message->lease_ms);
+        return WPK_OK;
+    case WPK_MESSAGE_WORK:
+        put_work(w, message);
+        return WPK_OK;
+    case WPK_MESSAGE_ACK:
+        put_acks(w, message);
+        return WPK_OK;
+    case WPK_MESSAGE_ERROR:
+        wpk_json_put_text(w, "code", wpk_err_name(message->err));
+        wpk_json_put_text(w, "text", message->text);
+        return WPK_OK;
+    case WPK_MESSAGE_COUNT:
+        break;
+    }
+    WPK_ASSERT(!"no such kind");
+    return WPK_EINVAL;
+}
+
+wpk_err wpk_message_encode(const struct wpk_message *message, struct wpk_buf *out)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    struct wpk_buf json;
+    wpk_buf_init(&json, WPK_MESSAGE_SIZE_MAX);
+    wpk_err err = put_message(w, message);
+    if (err == WPK_OK) {
+        err = wpk_json_print(w, false, &json);
+    }
+    wpk_json_writer_free(w);
+    if (err == WPK_OK && 4 + json.size + message->bytes_size > WPK_MESSAGE_SIZE_MAX) {
+        err = WPK_ENOSPC;
+    }
+    if (err == WPK_OK) {
+        for (int shift = 0; shift < 32; shift += 8) {
+            wpk_buf_append_byte(out, (char)(json.size >> shift & 0xff));
+        }
+        wpk_buf_append(out, json.data, json.size);
+        wpk_buf_append(out, message->bytes_size > 0 ? message->bytes : "", message->bytes_size);
+        err = wpk_buf_status(out);
+    }
+    wpk_buf_fini(&json);
+    return err;
+}
+
+void wpk_message_fini(struct wpk_message *message)
+{
+    /* Only decoded results own records; those put together by hand stay their maker's. */
+    if (message->arena.first != NULL) {
+        for (uint32_t i = 0; i < message->result_count; i++) {
+            wpk_record_fini(&message->results[i].record);
+        }
+    }
+    wpk_arena_fini(&message->arena);
+    memset(message, 0, sizeof *message);
+}

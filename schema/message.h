@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker and wpkd say to each other. The worker asks, wpkd answers:
+ *
+ *     hello         ──▶ welcome     who I am, what I can do; leases I still hold from before
+ *     poll          ──▶ work        waits at wpkd until there is some; counts as a heartbeat
+ *     results       ──▶ ack         records and finals; one status each
+ *     put_artifact  ──▶ ack         a shared object by its hash, before the record that names it
+ *     get_artifact  ──▶ artifact    one that a duel needs and this worker has not
+ *     give_back     ──▶ ack         leases that will not be worked on; the worker leaves
+ *                   ──▶ error       instead of any answer
+ *
+ * Every request names its session and protocol version and may be repeated: saying it twice
+ * changes nothing. A frame is the size of the JSON (4 bytes, little-endian), the JSON, and the
+ * bytes of an artifact, if any. Decoding is strict. */
+#ifndef WPK_SCHEMA_MESSAGE_H
+#define WPK_SCHEMA_MESSAGE_H
+
+#include "common/arena.h"
+#include "common/buf.h"
+#include "schema/device.h"
+#include "schema/record.h"
+
+#define WPK_PROTOCOL_VERSION 1
+#define WPK_PROTOCOL_VERSION_MIN 1             /* the oldest that is still understood */
+#define WPK_MESSAGE_SIZE_MAX ((size_t)4 << 20) /* bytes of a frame */
+#define WPK_ARTIFACT_SIZE_MAX (WPK_MESSAGE_SIZE_MAX - 65536)
+#define WPK_WORK_MAX 64       /* in one message; also results and statuses */
+#define WPK_CONTENDERS_MAX 8  /* in a final */
+#define WPK_PROVIDERS_MAX 8   /* of a worker */
+#define WPK_HOLDING_MAX 256   /* leases presented again */
+#define WPK_PROVIDER_NAME_MAX 32
+#define WPK_WORKER_NAME_MAX 128
+#define WPK_ENVIRONMENT_MAX 256
+
+/* suffix, text */
+#define WPK_MESSAGE_LIST(X)                                                                        \
+    X(HELLO, "hello")                                                                              \
+    X(POLL, "poll")                                                                                \
+    X(RESULTS, "results")                                                                          \
+    X(PUT_ARTIFACT, "put_artifact")                                                                \
+    X(GET_ARTIFACT, "get_artifact")                                                                \
+    X(GIVE_BACK, "give_back")                                                                      \
+    X(WELCOME, "welcome")                                                                          \
+    X(WORK, "work")                                                                                \
+    X(ACK, "ack")                                                                                  \
+    X(ARTIFACT, "artifact")                                                                        \
+    X(ERROR, "error")
+
+enum wpk_message_kind {
+#define WPK_MESSAGE_ENUM(name, text) WPK_MESSAGE_##name,
+    WPK_MESSAGE_LIST(WPK_MESSAGE_ENUM)
+#undef WPK_MESSAGE_ENUM
+        WPK_MESSAGE_COUNT
+};
+
+/* suffix, text: what a lease is for */
+#define WPK_WORK_LIST(X)                                                                           \
+    X(TRIAL, "trial")   /* a candidate of the search */                                            \
+    X(VENDOR, "vendor") /* a vendor's implementation: the baseline */                              \
+    X(FINAL, "final")   /* the best ones and the vendor, timed side by side */                     \
+    X(VERIFY, "verify") /* the winner, against a fresh set of inputs */
+
+enum wpk_work_kind {
+#define WPK_WORK_ENUM(name, text) WPK_WORK_##name,
+    WPK_WORK_LIST(WPK_WORK_ENUM)
+#undef WPK_WORK_ENUM
+        WPK_WORK_COUNT
+};
+
+/* suffix, text: what became of a result */
+#define WPK_ACK_LIST(X)                                                                            \
+    X(RECORDED, "recorded")                                                                        \
+    X(ALREADY_RECORDED, "already_recorded")                                                        \
+    X(UNKNOWN, "unknown") /* nobody waits for it: its job was cancelled */
+
+enum wpk_ack {
+#define WPK_ACK_ENUM(name, text) WPK_ACK_##name,
+    WPK_ACK_LIST(WPK_ACK_ENUM)
+#undef WPK_ACK_ENUM
+        WPK_ACK_COUNT
+};
+
+/* What is leased: by value, and the same for every attempt at it. */
+typedef struct wpk_work_id {
+    uint64_t search;         /* number of the search in the store, from 1 */
+    enum wpk_work_kind kind;
+    uint32_t index;          /* of the ask, the vendor, or the round of finals */
+} wpk_work_id;
+
+/* An operator that work refers to, said once per message. */
+struct wpk_message_op {
+    const char *text;    /* whole form of the program */
+    const char *layouts; /* "fixed" or "any" */
+};
+
+/* One implementation that takes part in a final. */
+struct wpk_contender {
+    const char *provider;
+    const char *artifact_sha256; /* "" for a vendor */
+};
+
+struct wpk_work {
+    wpk_work_id id;
+    uint32_t attempt;         /* from 1 */
+    uint32_t op;              /* index into the message's ops */
+    const char *provider;     /* not for a final */
+    const char *candidate;    /* "" for a vendor */
+    struct wpk_policy policy;
+    uint64_t incumbent_ns;    /* for racing; 0: none */
+    bool keep_artifact;
+    uint64_t input_seed;      /* verify: where the fresh set comes from; else 0 */
+    uint32_t round_count;     /* final */
+    struct wpk_contender contenders[WPK_CONTENDERS_MAX]; /* final; [contender_count] */
+    uint32_t contender_count;
+};
+
+struct wpk_result {
+    wpk_work_id id;
+    uint32_t attempt;
+    struct wpk_record record; /* but for a final */
+    struct wpk_timing timing[WPK_CONTENDERS_MAX]; /* final; as its contenders; none if it failed */
+    uint32_t timing_count;
+    const char *failure;      /* final: why it did not take place; "" when it did */
+};
+
+struct wpk_message_provider {
+    char name[WPK_PROVIDER_NAME_MAX];
+    bool vendor;
+};
+
+struct wpk_hello {
+    char name[WPK_WORKER_NAME_MAX]; /* unique among the workers that live: host/pid */
+    struct wpk_device device;
+    /* What breaks `exact`, besides the device class: sorted "name=version" joined by ';'. */
+    char environment[WPK_ENVIRONMENT_MAX];
+    struct wpk_message_provider providers[WPK_PROVIDERS_MAX];
+    uint32_t provider_count;
+    wpk_work_id holding[WPK_HOLDING_MAX]; /* leases it still works on */
+    uint32_t holding_count;
+};
+
+/* One message. `= {0}` is valid for fini. Texts point into `arena`, or are borrowed when the
+ * message was put together by hand. */
+struct wpk_message {
+    enum wpk_message_kind kind;
+    uint64_t session;             /* 0 in hello */
+    struct wpk_hello *hello;      /* hello */
+    uint32_t want;                /* poll: at most so many pieces of work */
+    uint32_t wait_ms;             /* poll: answer after that long, with none if need be */
+    struct wpk_result *results;   /* results [result_count] */
+    uint32_t result_count;
+    char sha256[WPK_ID_MAX];      /* put_artifact, get_artifact, artifact */
+    const char *bytes;            /* put_artifact, artifact; into the frame that was decoded */
+    size_t bytes_size;
+    wpk_work_id *given_back;      /* give_back [given_back_count] */
+    uint32_t given_back_count;
+    uint32_t lease_ms;            /* welcome: a lease ends that long after the last heartbeat */
+    struct wpk_message_op *ops;   /* work [op_count] */
+    uint32_t op_count;
+    struct wpk_work *work;        /* work [work_count] */
+    uint32_t work_count;
+    bool leave;                   /* work: wpkd goes for good; a private worker ends */
+    enum wpk_ack *acks;           /* ack [ack_count]: one for each result */
+    uint32_t ack_count;
+    wpk_err err;                  /* error; WPK_ENOENT: the session is not known, say hello */
+    const char *text;             /* error: one sentence */
+    struct wpk_arena arena;
+};
+
+const char *wpk_message_kind_name(enum wpk_message_kind kind);
+const char *wpk_work_kind_name(enum wpk_work_kind kind);
+bool wpk_work_id_equal(wpk_work_id a, wpk_work_id b);
+
+/* Append the frame to `out`.
+ *   errors  WPK_ENOMEM, WPK_ENOSPC larger than WPK_MESSAGE_SIZE_MAX */
+WPK_MUST_CHECK wpk_err wpk_message_encode(const struct wpk_message *message, struct wpk_buf *out);
+
+/* Decode a frame, which must outlive `out->bytes`.
+ *
+ *   owns    caller calls wpk_message_fini, which frees the records too
+ *   errors  WPK_EMISMATCH  another protocol version
+ *           WPK_EPARSE, WPK_EINVAL, WPK_ERANGE, WPK_ENOMEM
+ */
+WPK_MUST_CHECK wpk_err wpk_message_decode(const char *frame, size_t size, struct wpk_message *out,
+                                          struct wpk_diag *diag);
+void wpk_message_fini(struct wpk_message *message);
+
+#endif

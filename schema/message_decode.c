@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames as messages. The sender is another machine: nothing is believed. */
+#include "common/crypto.h"
+#include "common/json.h"
+#include "schema/message.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OP_TEXT_MAX (256 * 1024)
+#define CANDIDATE_MAX 4096
+#define TEXT_MAX 1024
+#define WAIT_MS_MAX 60000
+
+static const char *const kind_names[] = {
+#define KIND_ROW(name, text) [WPK_MESSAGE_##name] = (text),
+    WPK_MESSAGE_LIST(KIND_ROW)
+#undef KIND_ROW
+};
+
+static const char *const work_names[] = {
+#define WORK_ROW(name, text) [WPK_WORK_##name] = (text),
+    WPK_WORK_LIST(WORK_ROW)
+#undef WORK_ROW
+};
+
+static const char *const ack_names[] = {
+#define ACK_ROW(name, text) [WPK_ACK_##name] = (text),
+    WPK_ACK_LIST(ACK_ROW)
+#undef ACK_ROW
+};
+
+/* The members of each kind besides version, type and session. */
+static const char *const member_names[WPK_MESSAGE_COUNT][6] = {
+    [WPK_MESSAGE_HELLO] = {"name", "device", "environment", "providers", "holding"},
+    [WPK_MESSAGE_POLL] = {"want", "wait_ms"},
+    [WPK_MESSAGE_RESULTS] = {"results"},
+    [WPK_MESSAGE_PUT_ARTIFACT] = {"sha256"},
+    [WPK_MESSAGE_GET_ARTIFACT] = {"sha256"},
+    [WPK_MESSAGE_GIVE_BACK] = {"leases"},
+    [WPK_MESSAGE_WELCOME] = {"lease_ms"},
+    [WPK_MESSAGE_WORK] = {"ops", "work", "leave"},
+    [WPK_MESSAGE_ACK] = {"results"},
+    [WPK_MESSAGE_ARTIFACT] = {"sha256"},
+    [WPK_MESSAGE_ERROR] = {"code", "text"},
+};
+
+struct decoder {
+    struct wpk_json_reader *r;
+    struct wpk_message *message;
+    struct wpk_diag *diag;
+    wpk_err err; /* what the reader does not know of: memory, nested records */
+};
+
+static void *take(struct decoder *d, size_t count, size_t size)
+{
+    void *memory = wpk_arena_alloc(&d->message->arena, count, size);
+    if (memory == NULL && d->err == WPK_OK) {
+        d->err = WPK_ENOMEM;
+    }
+    return memory;
+}
+
+/* A text that lives as long as the message; "" after a failure. */
+static const char *get_text(struct decoder *d, const char *key, size_t size_max)
+{
+    const char *text = wpk_arena_copy_text(&d->message->arena,
+                                           wpk_json_get_text(d->r, key, size_max));
+    if (text == NULL) {
+        d->err = WPK_ENOMEM;
+        return "";
+    }
+    return text;
+}
+
+static uint32_t get_u32(struct decoder *d, const char *key, uint32_t min, uint32_t max)
+{
+    return (uint32_t)wpk_json_get_int(d->r, key, min, max);
+}
+
+/* How many items the array has; fails past `max`. */
+static uint32_t get_count(struct decoder *d, const char *key, uint32_t max)
+{
+    size_t count = wpk_json_count(d->r, key);
+    if (count > max) {
+        wpk_json_fail(d->r, key, WPK_ERANGE, "more than %u items", max);
+        return 0;
+    }
+    return (uint32_t)count;
+}
+
+static wpk_work_id get_id(struct decoder *d)
+{
+    wpk_work_id id = {
+        .search = wpk_json_get_u64(d->r, "search"),
+        .kind = (enum wpk_work_kind)wpk_json_get_choice(d->r, "kind", work_names, WPK_WORK_COUNT),
+        .index = get_u32(d, "index", 0, INT32_MAX),
+    };
+    return id;
+}
+
+static uint32_t get_ids(struct decoder *d, const char *key, wpk_work_id *out, uint32_t max)
+{
+    static const char *const names[] = {"search", "kind", "index", NULL};
+    uint32_t count = 0;
+    wpk_json_enter_array(d->r, key);
+    while (count < max && wpk_json_next(d->r)) {
+        wpk_json_allow(d->r, names);
+        out[count++] = get_id(d);
+    }
+    wpk_json_leave(d->r);
+    return count;
+}
+
+static void get_providers(struct decoder *d, struct wpk_hello *hello)
+{
+    static const char *const names[] = {"name", "vendor", NULL};
+    uint32_t count = get_count(d, "providers", WPK_PROVIDERS_MAX);
+    wpk_json_enter_array(d->r, "providers");
+    while (hello->provider_count < count && wpk_json_next(d->r)) {
+        struct wpk_message_provider *provider = &hello->providers[hello->provider_count++];
+        wpk_json_allow(d->r, names);
+        wpk_json_get_copy(d->r, "name", provider->name, sizeof provider->name);
+        provider->vendor = wpk_json_get_bool(d->r, "vendor");
+    }
+    wpk_json_leave(d->r);
+}
+
+static void get_hello(struct decoder *d)
+{
+    struct wpk_hello *hello = take(d, 1, sizeof *hello);
+    if (hello == NULL) {
+        return;
+    }
+    d->message->hello = hello;
+    wpk_json_get_copy(d->r, "name", hello->name, sizeof hello->name);
+    wpk_json_get_copy(d->r, "environment", hello->environment, sizeof hello->environment);
+    get_providers(d, hello);
+    get_count(d, "holding", WPK_HOLDING_MAX);
+    hello->holding_count = get_ids(d, "holding", hello->holding, WPK_HOLDING_MAX);
+    struct wpk_buf device;
+    wpk_buf_init(&device, 64 * 1024);
+    wpk_json_get_raw(d->r, "device", &device);
+    if (wpk_json_status(d->r) == WPK_OK && d->err == WPK_OK) {
+        d->err = wpk_device_decode(wpk_buf_text(&device), &hello->device, d->diag);
+    }
+    wpk_buf_fini(&device);
+}
+
+static void get_record(struct decoder *d, const char *key, struct wpk_record *out)
+{
+    struct wpk_buf text;
+    wpk_buf_init(&text, WPK_MESSAGE_SIZE_MAX);
+    wpk_json_get_raw(d->r, key, &text);
+    if (wpk_json_status(d->r) == WPK_OK && d->err == WPK_OK) {
+        d->err = wpk_record_decode(wpk_buf_text(&text), out, d->diag);
+    }
+    wpk_buf_fini(&text);
+}
+
+static void get_final(struct decoder *d, struct wpk_result *result)
+{
+    static const char *const names[] = {"search", "kind", "index", "attempt", "failure", "times",
+                                        NULL};
+    wpk_json_allow(d->r, names);
+    result->failure = get_text(d, "failure", TEXT_MAX);
+    uint32_t count = get_count(d, "times", WPK_CONTENDERS_MAX);
+    wpk_json_enter_array(d->r, "times");
+    while (result->timing_count < count && wpk_json_next(d->r)) {
+        struct wpk_record record = {0};
+        get_record(d, NULL, &record);
+        result->timing[result->timing_count++] = record.timing;
+        wpk_record_fini(&record);
+    }
+    wpk_json_leave(d->r);
+}
+
+static void get_results(struct decoder *d)
+{
+    static const char *const names[] = {"search", "kind", "index", "attempt", "record", NULL};
+    uint32_t count = get_count(d, "results", WPK_WORK_MAX);
+    d->message->results = take(d, count, sizeof *d->message->results);
+    wpk_json_enter_array(d->r, "results");
+    while (d->message->results != NULL && d->message->result_count < count &&
+           wpk_json_next(d->r)) {
+        struct wpk_result *result = &d->message->results[d->message->result_count++];
+        result->id = get_id(d);
+        result->attempt = get_u32(d, "attempt", 1, INT32_MAX);
+        result->failure = "";
+        if (result->id.kind == WPK_WORK_FINAL) {
+            get_final(d, result);
+        } else {
+            wpk_json_allow(d->r, names);
+            get_record(d, "record", &result->record);
+        }
+    }
+    wpk_json_leave(d->r);
+}
+
+static void get_hash(struct decoder *d)
+{
+    wpk_json_get_copy(d->r, "sha256", d->message->sha256, sizeof d->message->sha256);
+    if (!wpk_crypto_hex_valid(d->message->sha256, WPK_SHA256_SIZE)) {
+        wpk_json_fail(d->r, "sha256", WPK_EINVAL, "not a SHA-256 in hexadecimal");
+    }
+}
+
+static void get_given_back(struct decoder *d)
+{
+    uint32_t count = get_count(d, "leases", WPK_HOLDING_MAX);
+    d->message->given_back = take(d, count, sizeof *d->message->given_back);
+    if (d->message->given_back != NULL) {
+        d->message->given_back_count = get_ids(d, "leases", d->message->given_back, count);
+    }
+}
+
+static void get_policy(struct decoder *d, struct wpk_policy *policy)
+{
+    static const char *const names[] = {"threads",      "cold_cache", "time_ns_min",
+                                        "sample_count", "race_ratio", NULL};
+    wpk_json_enter(d->r, "policy");
+    wpk_json_allow(d->r, names);
+    policy->threads = (int)wpk_json_get_int(d->r, "threads", 1, 1 << 16);
+    policy->cold_cache = wpk_json_get_bool(d->r, "cold_cache");
+    policy->time_ns_min = (uint64_t)wpk_json_get_int(d->r, "time_ns_min", 0, WPK_JSON_INT_MAX);
+    policy->sample_count = (int)wpk_json_get_int(d->r, "sample_count", 1, WPK_SAMPLES_MAX);
+    policy->race_ratio = wpk_json_get_real(d->r, "race_ratio", 0, HUGE_VAL);
+    wpk_json_leave(d->r);
+}
+
+static void get_contenders(struct decoder *d, struct wpk_work *work)
+{
+    static const char *const names[] = {"search", "kind",        "index",      "attempt", "op",
+                                        "policy", "round_count", "contenders", NULL};
+    static const char *const contender_names[] = {"provider", "artifact", NULL};
+    wpk_json_allow(d->r, names);
+    work->round_count = get_u32(d, "round_count", 1, WPK_SAMPLES_MAX);
+    uint32_t count = get_count(d, "contenders", WPK_CONTENDERS_MAX);
+    wpk_json_enter_array(d->r, "contenders");
+    while (work->contender_count < count && wpk_json_next(d->r)) {
+        struct wpk_contender *contender = &work->contenders[work->contender_count++];
+        wpk_json_allow(d->r, contender_names);
+        contender->provider = get_text(d, "provider", WPK_PROVIDER_NAME_MAX - 1);
+        contender->artifact_sha256 = get_text(d, "artifact", WPK_ID_MAX - 1);
+        if (contender->artifact_sha256[0] != '\0' &&
+            !wpk_crypto_hex_valid(contender->artifact_sha256, WPK_SHA256_SIZE)) {
+            wpk_json_fail(d->r, "artifact", WPK_EINVAL, "not a SHA-256 in hexadecimal");
+        }
+    }
+    wpk_json_leave(d->r);
+}
+
+static void get_work_item(struct decoder *d, struct wpk_work *work)
+{
+    static const char *const names[] = {"search",       "kind",          "index",      "attempt",
+                                        "op",           "policy",        "provider",   "candidate",
+                                        "incumbent_ns", "keep_artifact", "input_seed", NULL};
+    work->id = get_id(d);
+    work->attempt = get_u32(d, "attempt", 1, INT32_MAX);
+    work->op = get_u32(d, "op", 0, d->message->op_count > 0 ? d->message->op_count - 1 : 0);
+    get_policy(d, &work->policy);
+    work->provider = "";
+    work->candidate = "";
+    if (work->id.kind == WPK_WORK_FINAL) {
+        get_contenders(d, work);
+        return;
+    }
+    wpk_json_allow(d->r, names);
+    work->provider = get_text(d, "provider", WPK_PROVIDER_NAME_MAX - 1);
+    work->candidate = get_text(d, "candidate", CANDIDATE_MAX);
+    work->incumbent_ns = (uint64_t)wpk_json_get_int(d->r, "incumbent_ns", 0, WPK_JSON_INT_MAX);
+    work->keep_artifact = wpk_json_get_bool(d->r, "keep_artifact");
+    work->input_seed = wpk_json_get_u64(d->r, "input_seed");
+}
+
+static void get_work(struct decoder *d)
+{
+    static const char *const op_names[] = {"text", "layouts", NULL};
+    struct wpk_message *message = d->message;
+    uint32_t op_count = get_count(d, "ops", WPK_WORK_MAX);
+    message->ops = take(d, op_count, sizeof *message->ops);
+    wpk_json_enter_array(d->r, "ops");
+    while (message->ops != NULL && message->op_count < op_count && wpk_json_next(d->r)) {
+        struct wpk_message_op *op = &message->ops[message->op_count++];
+        wpk_json_allow(d->r, op_names);
+        op->text = get_text(d, "text", OP_TEXT_MAX);
+        op->layouts = get_text(d, "layouts", 16);
+    }
+    wpk_json_leave(d->r);
+    uint32_t work_count = get_count(d, "work", WPK_WORK_MAX);
+    if (work_count > 0 && message->op_count == 0) {
+        wpk_json_fail(d->r, "ops", WPK_EINVAL, "work without an operator");
+    }
+    message->work = take(d, work_count, sizeof *message->work);
+    wpk_json_enter_array(d->r, "work");
+    while (message->work != NULL && message->work_count < work_count && wpk_json_next(d->r)) {
+        get_work_item(d, &message->work[message->work_count++]);
+    }
+    wpk_json_leave(d->r);
+    message->leave = wpk_json_get_bool(d->r, "leave");
+}
+
+static void get_acks(struct decoder *d)
+{
+    uint32_t count = get_count(d, "results", WPK_WORK_MAX);
+    d->message->acks = take(d, count, sizeof *d->message->acks);
+    wpk_json_enter_array(d->r, "results");
+    while (d->message->acks != NULL && d->message->ack_count < count && wpk_json_next(d->r)) {
+        d->message->acks[d->message->ack_count++] =
+            (enum wpk_ack)wpk_json_get_choice(d->r, NULL, ack_names, WPK_ACK_COUNT);
+    }
+    wpk_json_leave(d->r);
+}
+
+static void get_error(struct decoder *d)
+{
+    const char *name = wpk_json_get_text(d->r, "code", 32);
+    d->message->err = WPK_ESYSTEM; /* a code that this version does not know */
+    for (int code = WPK_OK + 1; code < WPK_ERR_COUNT; code++) {
+        if (strcmp(name, wpk_err_name((wpk_err)code)) == 0) {
+            d->message->err = (wpk_err)code;
+        }
+    }
+    d->message->text = get_text(d, "text", TEXT_MAX);
+}
+
+/* Fail on members that the kind does not have. */
+static void allow_members(struct decoder *d, enum wpk_message_kind kind)
+{
+    const char *names[10] = {"version", "type", "session"};
+    memcpy(names + 3, member_names[kind], sizeof member_names[kind]);
+    wpk_json_allow(d->r, names);
+}
+
+static void get_message(struct decoder *d)
+{
+    int64_t version = wpk_json_get_int(d->r, "version", 0, INT32_MAX);
+    if (version < WPK_PROTOCOL_VERSION_MIN || version > WPK_PROTOCOL_VERSION) {
+        wpk_json_fail(d->r, "version", WPK_EMISMATCH,
+                      "protocol version %d is not spoken here, only %d to %d", (int)version,
+                      WPK_PROTOCOL_VERSION_MIN, WPK_PROTOCOL_VERSION);
+        return;
+    }
+    d->message->kind =
+        (enum wpk_message_kind)wpk_json_get_choice(d->r, "type", kind_names, WPK_MESSAGE_COUNT);
+    allow_members(d, d->message->kind);
+    d->message->session = wpk_json_get_u64(d->r, "session");
+    switch (d->message->kind) {
+    case WPK_MESSAGE_HELLO:
+        get_hello(d);
+        break;
+    case WPK_MESSAGE_POLL:
+        d->message->want = get_u32(d, "want", 0, WPK_HOLDING_MAX);
+        d->message->wait_ms = get_u32(d, "wait_ms", 0, WAIT_MS_MAX);
+        break;
+    case WPK_MESSAGE_RESULTS:
+        get_results(d);
+        break;
+    case WPK_MESSAGE_PUT_ARTIFACT:
+    case WPK_MESSAGE_GET_ARTIFACT:
+    case WPK_MESSAGE_ARTIFACT:
+        get_hash(d);
+        break;
+    case WPK_MESSAGE_GIVE_BACK:
+        get_given_back(d);
+        break;
+    case WPK_MESSAGE_WELCOME:
+        d->message->lease_ms = get_u32(d, "lease_ms", 1, INT32_MAX);
+        break;
+    case WPK_MESSAGE_WORK:
+        get_work(d);
+        break;
+    case WPK_MESSAGE_ACK:
+        get_acks(d);
+        break;
+    case WPK_MESSAGE_ERROR:
+        get_error(d);
+        break;
+    case WPK_MESSAGE_COUNT:
+        break;
+    }
+}
+
+static wpk_err split_frame(const char *frame, size_t size, size_t *json_size, struct wpk_diag *diag)
+{
+    if (size < 4 || size > WPK_MESSAGE_SIZE_MAX) {
+        wpk_diag_set(diag, "a message of %zu bytes", size);
+        return size < 4 ? WPK_EPARSE : WPK_ERANGE;
+    }
+    *json_size = 0;
+    for (int i = 3; i >= 0; i--) {
+        *json_size = *json_size << 8 | (unsigned char)frame[i];
+    }
+    if (*json_size > size - 4) {
+        wpk_diag_set(diag, "the message is shorter than it says");
+        return WPK_EPARSE;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_message_decode(const char *frame, size_t size, struct wpk_message *out,
+                           struct wpk_diag *diag)
+{
+    size_t json_size;
+    wpk_err err = split_frame(frame, size, &json_size, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_message message = {0};
+    struct decoder d = {.message = &message, .diag = diag};
+    err = wpk_json_open(frame + 4, json_size, WPK_MESSAGE_SIZE_MAX, &d.r, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    get_message(&d);
+    err = wpk_json_status(d.r) != WPK_OK ? wpk_json_status(d.r) : d.err;
+    wpk_json_close(d.r);
+    message.bytes = frame + 4 + json_size;
+    message.bytes_size = size - 4 - json_size;
+    bool carries = message.kind == WPK_MESSAGE_PUT_ARTIFACT || message.kind == WPK_MESSAGE_ARTIFACT;
+    if (err == WPK_OK && message.bytes_size > 0 && !carries) {
+        wpk_diag_set(diag, "bytes after a message that carries none");
+        err = WPK_EPARSE;
+    }
+    if (err != WPK_OK) {
+        wpk_message_fini(&message);
+        return err;
+    }
+    *out = message;
+    return WPK_OK;
+}
