@@ -54,6 +54,7 @@ static void test_hex(void **state)
     assert_true(wpk_crypto_hex_valid("00abff", 3));
     assert_false(wpk_crypto_hex_valid("00abf", 3));
     assert_false(wpk_crypto_hex_valid("00abff0", 3));
+    assert_false(wpk_crypto_hex_valid("00abff/", 3));
     assert_false(wpk_crypto_hex_valid("00ABFF", 3));
     assert_false(wpk_crypto_hex_valid("../../", 3));
     assert_true(wpk_crypto_hex_valid("", 0));

@@ -33,7 +33,6 @@ struct wpk_json_reader {
     struct wpk_diag *diag; /* borrowed, may be NULL */
     wpk_err err;           /* the first failure */
     size_t frame_count;
-    size_t lost_count; /* enters since the failure, to be matched by leaves */
     struct frame frames[FRAME_MAX];
 };
 
@@ -301,7 +300,6 @@ static void push(struct wpk_json_reader *reader, const char *key, enum wpk_json_
     const cJSON *node = expect(reader, key, kind);
 
     if (node == NULL) {
-        reader->lost_count++;
         return;
     }
     WPK_ASSERT(reader->frame_count < FRAME_MAX);
@@ -325,12 +323,11 @@ void wpk_json_enter_array(struct wpk_json_reader *reader, const char *key)
 void wpk_json_leave(struct wpk_json_reader *reader)
 {
     WPK_ASSERT(reader != NULL);
-    if (reader->lost_count > 0) {
-        reader->lost_count--;
-        return;
+    /* After a failure enter does nothing, so neither does leave. */
+    if (reader->err == WPK_OK) {
+        WPK_ASSERT(reader->frame_count > 1);
+        reader->frame_count--;
     }
-    WPK_ASSERT(reader->frame_count > 1);
-    reader->frame_count--;
 }
 
 bool wpk_json_next(struct wpk_json_reader *reader)

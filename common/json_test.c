@@ -269,6 +269,9 @@ static void test_integers_are_exact(void **state)
     r = open_text("[9007199254740993]");
     assert_int_equal(wpk_json_get_ints(r, NULL, INT64_MIN, INT64_MAX, numbers, 4), 0);
     expect_failure(r, WPK_ERANGE, "[0]", 1, 2, "must be between");
+    r = open_text("[-9007199254740993]");
+    assert_int_equal(wpk_json_get_ints(r, NULL, INT64_MIN, INT64_MAX, numbers, 4), 0);
+    expect_failure(r, WPK_ERANGE, "[0]", 1, 2, "must be between -9007199254740991");
     r = open_text("{\"x\":1e400}");
     (void)wpk_json_get_real(r, "x", -1e308, 1e308);
     expect_failure(r, WPK_ERANGE, "x", 1, 6, "must be between");

@@ -165,10 +165,15 @@ static void test_locate_stops_where_the_path_ends(void **state)
     struct wpk_json_place place;
     const struct wpk_json_step no_item[] = {{.key = "ops"}, {.index = 2}, {.key = "x"}};
     const struct wpk_json_step not_object[] = {{.key = "ops"}, {.key = "x"}};
+    const struct wpk_json_step longer_key[] = {{.key = "ops2"}};
+    const struct wpk_json_step shorter_key[] = {{.key = "op"}};
 
     assert_false(wpk_json_locate(located, strlen(located), no_item, 3, &place));
     assert_int_equal(located[place.offset], '[');
     assert_int_equal(place.column, 10);
+    assert_false(wpk_json_locate(located, strlen(located), longer_key, 1, &place));
+    assert_false(wpk_json_locate(located, strlen(located), shorter_key, 1, &place));
+    assert_int_equal(place.offset, 0);
     assert_false(wpk_json_locate(located, strlen(located), not_object, 2, &place));
     assert_int_equal(located[place.offset], '[');
 }

@@ -152,6 +152,17 @@ static void test_reals_read_back_exactly(void **state)
     }
 }
 
+static void test_reals_are_short(void **state)
+{
+    (void)state;
+    struct wpk_json_writer *w = wpk_json_writer_new_array();
+
+    wpk_json_put_real(w, NULL, 0.1);
+    wpk_json_put_real(w, NULL, 1e-9);
+    wpk_json_put_real(w, NULL, 2.0);
+    expect_text(w, false, "[0.1,1e-09,2]");
+}
+
 static void test_integers_read_back_exactly(void **state)
 {
     (void)state;
@@ -190,6 +201,7 @@ int main(void)
         cmocka_unit_test(test_printing_leaves_the_writer_usable),
         cmocka_unit_test(test_strings_are_escaped),
         cmocka_unit_test(test_reals_read_back_exactly),
+        cmocka_unit_test(test_reals_are_short),
         cmocka_unit_test(test_integers_read_back_exactly),
         cmocka_unit_test(test_full_buffers_and_missing_writers),
     };
