@@ -16,7 +16,7 @@ requirements=$root/deploy/requirements.txt
 
 packages="gcc g++ make binutils meson ninja-build pkg-config python3
     libuv1-dev libnng-dev libsqlite3-dev libcjson-dev libsodium-dev libmicrohttpd-dev
-    libcurl4-openssl-dev     libcmocka-dev"
+    libcurl4-openssl-dev libcmocka-dev"
 if [ "${1:-}" = test ]; then
     packages="$packages clang git curl"
 fi
