@@ -25,7 +25,8 @@ typedef int (*wpk_abi_task)(void *user, int index, uint8_t *closure);
 /* What the loader provides. `user` is what was passed to run or prepare. */
 struct wpk_abi_host {
     uint32_t abi_version;
-    /* 64-byte aligned, NULL when out of memory; freed in any order before the call returns */
+    /* 64-byte aligned and rounded up; freed in any order before the call returns. Generated code
+     * does not look for NULL: out of memory, the host does not return but leaves run or prepare */
     void *(*scratch_take)(void *user, size_t size);
     void (*scratch_give)(void *user, void *memory);
     /* runs task(user, i, closure) for min <= i < min + extent, returns the first error or 0 */

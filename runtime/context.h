@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a call of generated code runs in: scratch, threads, and the way out when memory is gone. */
+#ifndef WPK_RUNTIME_CONTEXT_H
+#define WPK_RUNTIME_CONTEXT_H
+
+#include "runtime/abi.h"
+#include "runtime/wpk.h"
+
+/* The table that kernels are bound to; its `user` is the context. */
+const struct wpk_abi_host *wpk_context_host(void);
+
+/* Call `function` with so many threads as the context may have, `threads` if it may choose.
+ *
+ *   errors  WPK_ENOMEM scratch or threads; WPK_ESYSTEM a thread could not be started;
+ *           WPK_EINVAL the kernel complained
+ */
+WPK_MUST_CHECK wpk_err wpk_context_call(struct wpk_context *context, int threads,
+                                        wpk_abi_function function,
+                                        struct wpk_abi_buffer *const *arguments, size_t count);
+
+/* Bound the scratch of each thread: for hosts and tests that want to see it refused. */
+void wpk_context_limit_scratch(struct wpk_context *context, size_t size_max);
+
+#endif

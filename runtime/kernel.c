@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading: nothing of the object runs before its seal was checked. */
+#include "runtime/kernel.h"
+
+#include "runtime/context.h"
+#include "runtime/memory.h"
+#include "runtime/seal.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+static wpk_err check_device(const struct wpk_kernel *kernel, const struct wpk_device *device,
+                            struct wpk_diag *diag)
+{
+    const struct wpk_manifest *manifest = &kernel->manifest;
+    struct wpk_device here;
+
+    if (device == NULL) {
+        wpk_err err = wpk_device_probe(WPK_ISA_AVX512, &here);
+        if (err != WPK_OK) {
+            return err;
+        }
+        device = &here;
+    }
+    if (manifest->isa > device->isa) {
+        wpk_diag_set(diag, "the kernel needs %s, the machine has %s",
+                     wpk_isa_name(manifest->isa), wpk_isa_name(device->isa));
+        return WPK_EMISMATCH;
+    }
+    if ((manifest->bf16 && !device->bf16) || (manifest->vnni && !device->vnni)) {
+        wpk_diag_set(diag, "the kernel needs %s, which the machine lacks",
+                     manifest->bf16 && !device->bf16 ? "AVX512_BF16" : "AVX512_VNNI");
+        return WPK_EMISMATCH;
+    }
+    return WPK_OK;
+}
+
+static wpk_err open_object(struct wpk_kernel *kernel, const char *path, struct wpk_diag *diag)
+{
+    const struct wpk_abi_descriptor *descriptor = NULL;
+
+    /* A bare name would be looked for in the library path. */
+    char *absolute = realpath(path, NULL);
+    if (absolute == NULL) {
+        wpk_diag_set(diag, "cannot find %s", path);
+        return WPK_ENOENT;
+    }
+    kernel->object = dlopen(absolute, RTLD_NOW | RTLD_LOCAL);
+    free(absolute);
+    if (kernel->object == NULL) {
+        wpk_diag_set(diag, "cannot load the kernel: %s", dlerror());
+        return WPK_ECORRUPT;
+    }
+    descriptor = dlsym(kernel->object, WPK_ABI_SYMBOL);
+    if (descriptor == NULL) {
+        wpk_diag_set(diag, "%s is not a kernel: no %s in it", path, WPK_ABI_SYMBOL);
+        return WPK_ECORRUPT;
+    }
+    if (descriptor->abi_version != WPK_ABI_VERSION) {
+        wpk_diag_set(diag, "the kernel has ABI %u, this is ABI %d", descriptor->abi_version,
+                     WPK_ABI_VERSION);
+        return WPK_EMISMATCH;
+    }
+    if (descriptor->manifest_size > WPK_MANIFEST_SIZE_MAX || descriptor->run == NULL) {
+        wpk_diag_set(diag, "the kernel's descriptor is damaged");
+        return WPK_ECORRUPT;
+    }
+    kernel->descriptor = descriptor;
+    return WPK_OK;
+}
+
+static wpk_err read_manifest(struct wpk_kernel *kernel, struct wpk_diag *diag)
+{
+    const struct wpk_abi_descriptor *descriptor = kernel->descriptor;
+
+    kernel->manifest_text = malloc(descriptor->manifest_size + 1);
+    if (kernel->manifest_text == NULL) {
+        return WPK_ENOMEM;
+    }
+    memcpy(kernel->manifest_text, descriptor->manifest, descriptor->manifest_size);
+    kernel->manifest_text[descriptor->manifest_size] = '\0';
+    wpk_err err = wpk_manifest_decode(kernel->manifest_text, descriptor->manifest_size,
+                                      &kernel->manifest, diag);
+    if (err != WPK_OK) {
+        return err == WPK_ENOMEM || err == WPK_EMISMATCH ? err : WPK_ECORRUPT;
+    }
+    if ((descriptor->prepare != NULL) != (kernel->manifest.prepare_count > 0)) {
+        wpk_diag_set(diag, "manifest and code disagree on what is prepared");
+        return WPK_ECORRUPT;
+    }
+    return WPK_OK;
+}
+
+static void list_fill(struct wpk_argument_list *list, const struct wpk_manifest_tensor *tensors,
+                      int count)
+{
+    list->count = (size_t)count;
+    for (int i = 0; i < count; i++) {
+        list->argument[i].name = tensors[i].name;
+        list->argument[i].type = tensors[i].type;
+        list->physical_size[i] = wpk_tensor_type_bytes(&tensors[i].type);
+    }
+}
+
+static wpk_err fill_slot(struct wpk_kernel *kernel, const char *name, struct wpk_slot *slot)
+{
+    const struct wpk_manifest *manifest = &kernel->manifest;
+    const struct wpk_manifest_tensor *tensor = wpk_manifest_find(manifest, name);
+
+    WPK_ASSERT(tensor != NULL);
+    slot->kind = WPK_SLOT_FIXED;
+    if (tensor >= manifest->inputs && tensor < manifest->inputs + manifest->input_count) {
+        slot->kind = WPK_SLOT_INPUT;
+        slot->index = (int)(tensor - manifest->inputs);
+    } else if (tensor >= manifest->outputs &&
+               tensor < manifest->outputs + manifest->output_count) {
+        slot->kind = WPK_SLOT_OUTPUT;
+        slot->index = (int)(tensor - manifest->outputs);
+    }
+    return wpk_buffer_describe(&tensor->type, slot->dim, &slot->buffer);
+}
+
+static wpk_err lay_out(struct wpk_kernel *kernel, struct wpk_diag *diag)
+{
+    const struct wpk_manifest *manifest = &kernel->manifest;
+
+    list_fill(&kernel->inputs, manifest->inputs, manifest->input_count);
+    list_fill(&kernel->outputs, manifest->outputs, manifest->output_count);
+    list_fill(&kernel->constants, manifest->constants, manifest->constant_count);
+    for (int i = 0; i < manifest->main_count; i++) {
+        wpk_err err = fill_slot(kernel, manifest->main[i], &kernel->main[i]);
+        if (err != WPK_OK) {
+            wpk_diag_set(diag, "tensor '%s' is too large", manifest->main[i]);
+            return err;
+        }
+    }
+    kernel->prepared = manifest->constant_count == 0 && manifest->prepared_count == 0;
+    return WPK_OK;
+}
+
+wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device,
+                        struct wpk_kernel **out, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_seal_check(path, diag);
+
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
+    if (kernel == NULL) {
+        return WPK_ENOMEM;
+    }
+    err = open_object(kernel, path, diag);
+    if (err == WPK_OK) {
+        err = read_manifest(kernel, diag);
+    }
+    if (err == WPK_OK) {
+        err = check_device(kernel, device, diag);
+    }
+    if (err == WPK_OK) {
+        err = lay_out(kernel, diag);
+    }
+    if (err != WPK_OK) {
+        wpk_kernel_close(kernel);
+        return err;
+    }
+    kernel->descriptor->bind(wpk_context_host());
+    *out = kernel;
+    return WPK_OK;
+}
+
+void wpk_kernel_close(struct wpk_kernel *kernel)
+{
+    if (kernel == NULL) {
+        return;
+    }
+    wpk_memory_give(kernel->fixed);
+    wpk_manifest_fini(&kernel->manifest);
+    free(kernel->manifest_text);
+    if (kernel->object != NULL) {
+        dlclose(kernel->object);
+    }
+    free(kernel);
+}
+
+size_t wpk_kernel_input_count(const struct wpk_kernel *kernel)
+{
+    return kernel->inputs.count;
+}
+
+size_t wpk_kernel_output_count(const struct wpk_kernel *kernel)
+{
+    return kernel->outputs.count;
+}
+
+size_t wpk_kernel_constant_count(const struct wpk_kernel *kernel)
+{
+    return kernel->constants.count;
+}
+
+static const struct wpk_argument *list_get(const struct wpk_argument_list *list, size_t index)
+{
+    WPK_ASSERT(index < list->count);
+    return &list->argument[index];
+}
+
+const struct wpk_argument *wpk_kernel_input(const struct wpk_kernel *kernel, size_t index)
+{
+    return list_get(&kernel->inputs, index);
+}
+
+const struct wpk_argument *wpk_kernel_output(const struct wpk_kernel *kernel, size_t index)
+{
+    return list_get(&kernel->outputs, index);
+}
+
+const struct wpk_argument *wpk_kernel_constant(const struct wpk_kernel *kernel, size_t index)
+{
+    return list_get(&kernel->constants, index);
+}
+
+const char *wpk_kernel_manifest(const struct wpk_kernel *kernel)
+{
+    return kernel->manifest_text;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/manifest.h"
+
+#include "common/crypto.h"
+#include "common/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TYPE_TEXT_MAX 256
+#define LAYOUT_TEXT_MAX 512
+
+void wpk_manifest_fini(struct wpk_manifest *manifest)
+{
+    if (manifest == NULL) {
+        return;
+    }
+    free(manifest->op);
+    free(manifest->algorithm);
+    free(manifest->candidate);
+    free(manifest->schedule);
+    memset(manifest, 0, sizeof(*manifest));
+}
+
+/* The four lists under one roof, for what is done to each of them. */
+static int list_get(const struct wpk_manifest *manifest, int list,
+                    const struct wpk_manifest_tensor **tensors)
+{
+    const struct wpk_manifest_tensor *const all[] = {manifest->inputs, manifest->constants,
+                                                     manifest->outputs, manifest->prepared};
+    const int counts[] = {manifest->input_count, manifest->constant_count,
+                          manifest->output_count, manifest->prepared_count};
+
+    *tensors = all[list];
+    return counts[list];
+}
+
+const struct wpk_manifest_tensor *wpk_manifest_find(const struct wpk_manifest *manifest,
+                                                    const char *name)
+{
+    for (int list = 0; list < 4; list++) {
+        const struct wpk_manifest_tensor *tensors = NULL;
+        int count = list_get(manifest, list, &tensors);
+        for (int i = 0; i < count; i++) {
+            if (strcmp(tensors[i].name, name) == 0) {
+                return &tensors[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+/* ---- out */
+
+static void type_print(const struct wpk_tensor_type *type, char out[TYPE_TEXT_MAX])
+{
+    struct wpk_buf buf = {.size_max = TYPE_TEXT_MAX};
+
+    wpk_buf_printf(&buf, "%s[", wpk_dtype_name(type->dtype));
+    for (int i = 0; i < type->rank; i++) {
+        wpk_buf_printf(&buf, "%s%lld", i > 0 ? "," : "", (long long)type->extent[i]);
+    }
+    wpk_buf_append_text(&buf, "]");
+    snprintf(out, TYPE_TEXT_MAX, "%s", wpk_buf_text(&buf));
+    wpk_buf_fini(&buf);
+}
+
+static wpk_err put_tensors(struct wpk_json_writer *w, const char *key,
+                           const struct wpk_manifest_tensor *tensors, int count)
+{
+    wpk_err err = WPK_OK;
+
+    wpk_json_begin_array(w, key);
+    for (int i = 0; i < count && err == WPK_OK; i++) {
+        char text[TYPE_TEXT_MAX];
+        char layout[LAYOUT_TEXT_MAX];
+        err = wpk_layout_encode(&tensors[i].type.layout, layout, sizeof(layout));
+        if (err == WPK_OK) {
+            type_print(&tensors[i].type, text);
+            wpk_json_begin_object(w, NULL);
+            wpk_json_put_text(w, "name", tensors[i].name);
+            wpk_json_put_text(w, "type", text);
+            wpk_json_put_text(w, "layout", layout);
+            wpk_json_end(w);
+        }
+    }
+    wpk_json_end(w);
+    return err;
+}
+
+static void put_names(struct wpk_json_writer *w, const char *key,
+                      const char (*names)[WPK_NAME_MAX], int count)
+{
+    wpk_json_begin_array(w, key);
+    for (int i = 0; i < count; i++) {
+        wpk_json_put_text(w, NULL, names[i]);
+    }
+    wpk_json_end(w);
+}
+
+static wpk_err put_manifest(struct wpk_json_writer *w, const struct wpk_manifest *m)
+{
+    static const char *const keys[] = {"inputs", "constants", "outputs", "prepared"};
+
+    wpk_json_put_int(w, "abi", WPK_ABI_VERSION);
+    wpk_json_put_text(w, "op", m->op);
+    wpk_json_put_text(w, "fingerprint", m->fingerprint);
+    wpk_json_put_text(w, "isa", wpk_isa_name(m->isa));
+    wpk_json_put_bool(w, "bf16", m->bf16);
+    wpk_json_put_bool(w, "vnni", m->vnni);
+    wpk_json_put_int(w, "threads", m->threads);
+    for (int list = 0; list < 4; list++) {
+        const struct wpk_manifest_tensor *tensors = NULL;
+        int count = list_get(m, list, &tensors);
+        wpk_err err = put_tensors(w, keys[list], tensors, count);
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    put_names(w, "main", m->main, m->main_count);
+    put_names(w, "prepare", m->prepare, m->prepare_count);
+    wpk_json_put_text(w, "algorithm", m->algorithm);
+    wpk_json_put_text(w, "candidate", m->candidate);
+    wpk_json_put_text(w, "schedule", m->schedule);
+    wpk_json_begin_object(w, "versions");
+    wpk_json_put_text(w, "wpk", m->version_wpk);
+    wpk_json_put_text(w, "codegen", m->version_codegen);
+    wpk_json_end(w);
+    return WPK_OK;
+}
+
+wpk_err wpk_manifest_encode(const struct wpk_manifest *manifest, char **text)
+{
+    struct wpk_buf buf = {.size_max = WPK_MANIFEST_SIZE_MAX};
+
+    WPK_ASSERT(manifest->op != NULL);
+    WPK_ASSERT(manifest->algorithm != NULL);
+    WPK_ASSERT(manifest->candidate != NULL);
+    WPK_ASSERT(manifest->schedule != NULL);
+    WPK_ASSERT(manifest->threads >= 1);
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_err err = put_manifest(w, manifest);
+    if (err == WPK_OK) {
+        err = wpk_json_print(w, false, &buf);
+    }
+    wpk_json_writer_free(w);
+    if (err == WPK_OK) {
+        err = wpk_buf_take(&buf, text, NULL);
+    }
+    wpk_buf_fini(&buf);
+    return err;
+}
+
+/* ---- in */
+
+/* "f32[1,128,28,28]" -> dtype and extents. Sizes are bounded so that bytes fit 64 bits with any
+ * padding a layout may add. */
+static wpk_err type_parse(const char *text, struct wpk_tensor_type *type)
+{
+    char dtype[16];
+    const char *p = strchr(text, '[');
+    int64_t elements = 1;
+
+    if (p == NULL || (size_t)(p - text) >= sizeof(dtype)) {
+        return WPK_EPARSE;
+    }
+    snprintf(dtype, sizeof(dtype), "%.*s", (int)(p - text), text);
+    if (wpk_dtype_parse(dtype, &type->dtype) != WPK_OK) {
+        return WPK_EPARSE;
+    }
+    type->rank = 0;
+    for (p++; *p != ']'; p += *p == ',' && p[1] != ']') {
+        char *end = NULL;
+        if (*p < '1' || *p > '9' || type->rank == WPK_RANK_MAX) {
+            return WPK_EPARSE;
+        }
+        long long extent = strtoll(p, &end, 10);
+        if (extent > WPK_ELEMENTS_MAX / elements) {
+            return WPK_ERANGE;
+        }
+        elements *= extent;
+        type->extent[type->rank++] = extent;
+        p = end;
+        if (*p != ',' && *p != ']') {
+            return WPK_EPARSE;
+        }
+    }
+    return p[1] == '\0' ? WPK_OK : WPK_EPARSE;
+}
+
+/* Padding comes from outside too: the product of padded extents must stay bounded. */
+static bool layout_fits(const struct wpk_tensor_type *type)
+{
+    const struct wpk_layout *layout = &type->layout;
+    int64_t elements = 1;
+
+    for (int i = 0; i < type->rank; i++) {
+        int64_t before = layout->pad_before[i];
+        int64_t after = layout->pad_after[i];
+        if (before < 0 || after < 0 || before > WPK_ELEMENTS_MAX || after > WPK_ELEMENTS_MAX) {
+            return false;
+        }
+        int64_t extent = before + type->extent[i] + after;
+        if (layout->block > 0 && i == layout->block_axis) {
+            /* The buffer starts at a block's boundary: else the kernel's index 0 is none. */
+            if (layout->block > WPK_ELEMENTS_MAX || before % layout->block != 0) {
+                return false;
+            }
+            extent = (extent + layout->block - 1) / layout->block * layout->block;
+        }
+        if (extent > WPK_ELEMENTS_MAX / elements) {
+            return false;
+        }
+        elements *= extent;
+    }
+    return true;
+}
+
+static void get_tensor(struct wpk_json_reader *r, struct wpk_manifest_tensor *out)
+{
+    static const char *const names[] = {"name", "type", "layout", NULL};
+
+    wpk_json_allow(r, names);
+    wpk_json_get_copy(r, "name", out->name, sizeof(out->name));
+    const char *type = wpk_json_get_text(r, "type", TYPE_TEXT_MAX);
+    const char *layout = wpk_json_get_text(r, "layout", LAYOUT_TEXT_MAX);
+    if (wpk_json_status(r) != WPK_OK) {
+        return;
+    }
+    if (out->name[0] == '\0') {
+        wpk_json_fail(r, "name", WPK_EINVAL, "a tensor needs a name");
+    } else if (type_parse(type, &out->type) != WPK_OK) {
+        wpk_json_fail(r, "type", WPK_EPARSE, "'%s' is not a tensor type", type);
+    } else if (wpk_layout_decode(layout, out->type.rank, &out->type.layout) != WPK_OK) {
+        wpk_json_fail(r, "layout", WPK_EPARSE, "'%s' is not a layout", layout);
+    } else if (!layout_fits(&out->type)) {
+        wpk_json_fail(r, "layout", WPK_ERANGE, "'%s' does not fit the type", layout);
+    }
+}
+
+static void get_tensors(struct wpk_json_reader *r, const char *key,
+                        const struct wpk_manifest *manifest, struct wpk_manifest_tensor *out,
+                        int *count)
+{
+    wpk_json_enter_array(r, key);
+    while (wpk_json_next(r)) {
+        struct wpk_manifest_tensor tensor = {0};
+        get_tensor(r, &tensor);
+        if (*count == WPK_ABI_ARGUMENTS_MAX) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d tensors", WPK_ABI_ARGUMENTS_MAX);
+        } else if (wpk_manifest_find(manifest, tensor.name) != NULL) {
+            wpk_json_fail(r, NULL, WPK_EINVAL, "'%s' stands here twice", tensor.name);
+        } else {
+            out[(*count)++] = tensor;
+        }
+    }
+    wpk_json_leave(r);
+}
+
+static void get_names(struct wpk_json_reader *r, const char *key,
+                      const struct wpk_manifest *manifest, char (*out)[WPK_NAME_MAX], int *count)
+{
+    wpk_json_enter_array(r, key);
+    while (wpk_json_next(r)) {
+        char name[WPK_NAME_MAX] = "";
+        wpk_json_get_copy(r, NULL, name, sizeof(name));
+        if (*count == WPK_ABI_ARGUMENTS_MAX) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d arguments", WPK_ABI_ARGUMENTS_MAX);
+        } else if (wpk_manifest_find(manifest, name) == NULL) {
+            wpk_json_fail(r, NULL, WPK_EINVAL, "no tensor is called '%s'", name);
+        } else {
+            memcpy(out[(*count)++], name, sizeof(name));
+        }
+    }
+    wpk_json_leave(r);
+}
+
+static bool list_holds(const char (*names)[WPK_NAME_MAX], int count, const char *name)
+{
+    int found = 0;
+
+    for (int i = 0; i < count; i++) {
+        found += strcmp(names[i], name) == 0;
+    }
+    return found == 1;
+}
+
+/* Every input and output is passed to main once, every prepared tensor to both; prepare sees
+ * nothing else but constants. A constant may go to either, to both, or be unused. */
+static void check_arguments(struct wpk_json_reader *r, const struct wpk_manifest *m)
+{
+    for (int i = 0; i < m->input_count; i++) {
+        if (!list_holds(m->main, m->main_count, m->inputs[i].name)) {
+            wpk_json_fail(r, "main", WPK_EINVAL, "input '%s' is missing", m->inputs[i].name);
+        }
+    }
+    for (int i = 0; i < m->output_count; i++) {
+        if (!list_holds(m->main, m->main_count, m->outputs[i].name)) {
+            wpk_json_fail(r, "main", WPK_EINVAL, "output '%s' is missing", m->outputs[i].name);
+        }
+    }
+    for (int i = 0; i < m->prepared_count; i++) {
+        if (!list_holds(m->prepare, m->prepare_count, m->prepared[i].name)) {
+            wpk_json_fail(r, "prepare", WPK_EINVAL, "'%s' is not made", m->prepared[i].name);
+        }
+    }
+    for (int i = 0; i < m->prepare_count; i++) {
+        bool known = false;
+        for (int k = 0; k < m->constant_count; k++) {
+            known = known || strcmp(m->prepare[i], m->constants[k].name) == 0;
+        }
+        for (int k = 0; k < m->prepared_count; k++) {
+            known = known || strcmp(m->prepare[i], m->prepared[k].name) == 0;
+        }
+        if (!known) {
+            wpk_json_fail(r, "prepare", WPK_EINVAL, "'%s' is no constant", m->prepare[i]);
+        }
+    }
+    if (m->output_count == 0) {
+        wpk_json_fail(r, "outputs", WPK_EINVAL, "there must be an output");
+    }
+}
+
+static char *get_owned(struct wpk_json_reader *r, const char *key)
+{
+    char *copy = strdup(wpk_json_get_text(r, key, WPK_MANIFEST_SIZE_MAX));
+
+    if (copy == NULL) {
+        wpk_json_fail(r, key, WPK_ENOMEM, "out of memory");
+    }
+    return copy;
+}
+
+static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
+{
+    static const char *const names[] = {
+        "abi",     "op",       "fingerprint", "isa",     "bf16",      "vnni",      "threads",
+        "inputs",  "constants", "outputs",    "prepared", "main",     "prepare",   "algorithm",
+        "candidate", "schedule", "versions",  NULL};
+    static const char *const version_names[] = {"wpk", "codegen", NULL};
+    const char *isa = NULL;
+
+    wpk_json_allow(r, names);
+    m->op = get_owned(r, "op");
+    wpk_json_get_copy(r, "fingerprint", m->fingerprint, sizeof(m->fingerprint));
+    if (!wpk_crypto_hex_valid(m->fingerprint, sizeof(m->fingerprint) / 2)) {
+        wpk_json_fail(r, "fingerprint", WPK_EINVAL, "not a SHA-256 in hexadecimal");
+    }
+    isa = wpk_json_get_text(r, "isa", 32);
+    if (wpk_isa_parse(isa, &m->isa) != WPK_OK) {
+        wpk_json_fail(r, "isa", WPK_EINVAL, "'%s' is not an instruction set", isa);
+    }
+    m->bf16 = wpk_json_get_bool(r, "bf16");
+    m->vnni = wpk_json_get_bool(r, "vnni");
+    m->threads = (int)wpk_json_get_int(r, "threads", 1, 1024);
+    get_tensors(r, "inputs", m, m->inputs, &m->input_count);
+    get_tensors(r, "constants", m, m->constants, &m->constant_count);
+    get_tensors(r, "outputs", m, m->outputs, &m->output_count);
+    get_tensors(r, "prepared", m, m->prepared, &m->prepared_count);
+    get_names(r, "main", m, m->main, &m->main_count);
+    get_names(r, "prepare", m, m->prepare, &m->prepare_count);
+    m->algorithm = get_owned(r, "algorithm");
+    m->candidate = get_owned(r, "candidate");
+    m->schedule = get_owned(r, "schedule");
+    wpk_json_enter(r, "versions");
+    wpk_json_allow(r, version_names);
+    wpk_json_get_copy(r, "wpk", m->version_wpk, sizeof(m->version_wpk));
+    wpk_json_get_copy(r, "codegen", m->version_codegen, sizeof(m->version_codegen));
+    wpk_json_leave(r);
+    check_arguments(r, m);
+}
+
+wpk_err wpk_manifest_decode(const char *text, size_t size, struct wpk_manifest *out,
+                            struct wpk_diag *diag)
+{
+    struct wpk_json_reader *r = NULL;
+    struct wpk_manifest *manifest = NULL;
+
+    wpk_err err = wpk_json_open(text, size, WPK_MANIFEST_SIZE_MAX, &r, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    manifest = calloc(1, sizeof(*manifest));
+    if (manifest == NULL) {
+        err = WPK_ENOMEM;
+        goto done;
+    }
+    /* Another ABI may have other fields: it is told apart before anything else is looked at. */
+    int64_t abi = wpk_json_get_int(r, "abi", 0, WPK_JSON_INT_MAX);
+    if (wpk_json_status(r) == WPK_OK && abi != WPK_ABI_VERSION) {
+        wpk_json_fail(r, "abi", WPK_EMISMATCH, "the kernel has ABI %lld, this is ABI %d",
+                      (long long)abi, WPK_ABI_VERSION);
+    }
+    if (wpk_json_status(r) == WPK_OK) {
+        get_manifest(r, manifest);
+    }
+    err = wpk_json_status(r);
+    if (err == WPK_OK) {
+        *out = *manifest;
+        memset(manifest, 0, sizeof(*manifest));
+    }
+done:
+    wpk_manifest_fini(manifest);
+    free(manifest);
+    wpk_json_close(r);
+    return err;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a kernel's shared object says of itself: JSON, linked into it as binary data.
+ *
+ *     {"abi":1,"op":"input X ...","fingerprint":"...","isa":"avx512","bf16":false,"vnni":false,
+ *      "threads":1,
+ *      "inputs":[{"name":"X","type":"f32[1,128,28,28]","layout":"0,2,3,1 pad 0:0,0:0,1:1,1:1"}],
+ *      "constants":[{"name":"W","type":"f32[128,128,3,3]","layout":"0,1,2,3"}],
+ *      "outputs":[...],"prepared":[...],
+ *      "main":["X","B","W_packed","Y"],"prepare":["W","W_packed"],
+ *      "algorithm":"direct","candidate":"...","schedule":"wpk-schedule 1\n...",
+ *      "versions":{"wpk":"0.1.0","codegen":"halide-21.0.0"}}
+ *
+ * Types are logical, layouts say how the kernel wants the tensor. Constants come from the user
+ * dense and row-major whatever their layout: libwpk packs them. Prepared tensors are made by the
+ * prepare program from constants. `main` and `prepare` list the arguments of the two functions in
+ * the order of the call: what is read first, what is written last. */
+#ifndef WPK_RUNTIME_MANIFEST_H
+#define WPK_RUNTIME_MANIFEST_H
+
+#include "runtime/abi.h"
+#include "schema/device.h"
+#include "schema/tensor.h"
+
+#include <stdbool.h>
+
+#define WPK_MANIFEST_SIZE_MAX ((size_t)4 << 20) /* bytes of JSON */
+
+struct wpk_manifest_tensor {
+    char name[WPK_NAME_MAX];
+    struct wpk_tensor_type type;
+};
+
+/* `= {0}` is valid to fini, not to encode. The lists have WPK_ABI_ARGUMENTS_MAX places, and no
+ * name stands twice in the four lists of tensors. Strings are owned. */
+struct wpk_manifest {
+    char *op;               /* whole form of the original program */
+    char fingerprint[65];   /* of it, in hexadecimal */
+    enum wpk_isa isa;       /* and the two below: what the machine must have */
+    bool bf16;
+    bool vnni;
+    int threads;            /* >= 1: what the schedule was made for */
+    struct wpk_manifest_tensor inputs[WPK_ABI_ARGUMENTS_MAX];
+    int input_count;
+    struct wpk_manifest_tensor constants[WPK_ABI_ARGUMENTS_MAX];
+    int constant_count;
+    struct wpk_manifest_tensor outputs[WPK_ABI_ARGUMENTS_MAX];
+    int output_count;
+    struct wpk_manifest_tensor prepared[WPK_ABI_ARGUMENTS_MAX];
+    int prepared_count;
+    char main[WPK_ABI_ARGUMENTS_MAX][WPK_NAME_MAX];
+    int main_count;
+    char prepare[WPK_ABI_ARGUMENTS_MAX][WPK_NAME_MAX];
+    int prepare_count;      /* 0: there is no prepare program */
+    char *algorithm;
+    char *candidate;        /* genes as text */
+    char *schedule;         /* directive text: the kernel can be rebuilt from it */
+    char version_wpk[32];
+    char version_codegen[64]; /* "halide-21.0.0" */
+};
+
+void wpk_manifest_fini(struct wpk_manifest *manifest);
+
+/*   owns    caller frees *text
+ *   errors  WPK_ENOMEM; WPK_ENOSPC longer than WPK_MANIFEST_SIZE_MAX */
+WPK_MUST_CHECK wpk_err wpk_manifest_encode(const struct wpk_manifest *manifest, char **text);
+
+/* Strict: every field is there and no other, names are known and unique, prepared tensors appear
+ * exactly when there is a prepare program.
+ *   owns    caller calls wpk_manifest_fini
+ *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another ABI;
+ *           WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_manifest_decode(const char *text, size_t size,
+                                           struct wpk_manifest *out, struct wpk_diag *diag);
+
+/* The tensor of that name in the four lists; NULL when there is none. */
+const struct wpk_manifest_tensor *wpk_manifest_find(const struct wpk_manifest *manifest,
+                                                    const char *name);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One loop at a time, opened and closed by the caller.
+ *
+ *      caller                               thread
+ *      write body, user                     wait until ticket changes
+ *      ticket + 1 (odd: open) ────────────▶ inside + 1
+ *      run body                             ticket still the same? run body : nothing
+ *      ticket + 1 (even: closed)            inside - 1
+ *      wait until inside is 0 ◀────────────
+ *
+ * A thread that comes late finds the ticket moved on and touches nothing: it counts itself in
+ * before it looks, and the caller closes before it looks at the count; both in one total order
+ * (seq_cst), so one of them sees the other. */
+#include "runtime/pool.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPIN_NS 60000 /* between two kernels of a model, and at the end of an uneven loop */
+#define PAUSES_PER_LOOK 64 /* the clock is read once in so many pauses */
+
+struct pool_thread {
+    struct wpk_pool *pool;
+    pthread_t id;
+    int index;
+};
+
+struct wpk_pool {
+    int thread_count;
+    bool may_spin;
+    struct pool_thread *threads; /* [thread_count - 1] */
+    int started;
+    wpk_pool_body body; /* written while closed, read while open */
+    void *user;
+    alignas(64) atomic_int ticket; /* odd: a loop is open */
+    atomic_int sleepers;           /* threads that may wait for the ticket in the kernel */
+    atomic_bool stopping;
+    alignas(64) atomic_int inside;
+    atomic_bool caller_sleeps;
+};
+
+static void futex_wait(atomic_int *word, int value)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void futex_wake(atomic_int *word)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+/* Spin until `word` is no longer `value`; false when it took too long. */
+static bool spin_while(const struct wpk_pool *pool, atomic_int *word, int value)
+{
+    uint64_t deadline = 0;
+
+    if (!pool->may_spin) {
+        return atomic_load(word) != value;
+    }
+    for (;;) {
+        for (int i = 0; i < PAUSES_PER_LOOK; i++) {
+            if (atomic_load_explicit(word, memory_order_acquire) != value) {
+                return true;
+            }
+            __builtin_ia32_pause();
+        }
+        uint64_t now = now_ns();
+        if (deadline == 0) {
+            deadline = now + SPIN_NS;
+        } else if (now > deadline) {
+            return false;
+        }
+    }
+}
+
+static int wait_for_ticket(struct wpk_pool *pool, int seen)
+{
+    if (!spin_while(pool, &pool->ticket, seen)) {
+        atomic_fetch_add(&pool->sleepers, 1);
+        while (atomic_load(&pool->ticket) == seen) {
+            futex_wait(&pool->ticket, seen);
+        }
+        atomic_fetch_sub(&pool->sleepers, 1);
+    }
+    return atomic_load(&pool->ticket);
+}
+
+static void *thread_main(void *argument)
+{
+    struct pool_thread *self = argument;
+    struct wpk_pool *pool = self->pool;
+    int seen = 0;
+
+    for (;;) {
+        seen = wait_for_ticket(pool, seen);
+        if (atomic_load(&pool->stopping)) {
+            return NULL;
+        }
+        if (seen % 2 == 0) {
+            continue;
+        }
+        atomic_fetch_add(&pool->inside, 1);
+        if (atomic_load(&pool->ticket) == seen) {
+            pool->body(pool->user, self->index);
+        }
+        if (atomic_fetch_sub(&pool->inside, 1) == 1 && atomic_load(&pool->caller_sleeps)) {
+            futex_wake(&pool->inside);
+        }
+    }
+}
+
+/* As a caller sees it: the ticket moves, and whoever sleeps is woken. It wraps around after 2^31
+ * loops, unsigned inside the processor; equality is all that is asked of it. */
+static void move_ticket(struct wpk_pool *pool, bool wake)
+{
+    atomic_fetch_add(&pool->ticket, 1);
+    if (wake && atomic_load(&pool->sleepers) > 0) {
+        futex_wake(&pool->ticket);
+    }
+}
+
+void wpk_pool_run(struct wpk_pool *pool, wpk_pool_body body, void *user)
+{
+    pool->body = body;
+    pool->user = user;
+    move_ticket(pool, true);
+    body(user, 0);
+    move_ticket(pool, false);
+
+    int inside = atomic_load(&pool->inside);
+    while (inside != 0) {
+        if (!spin_while(pool, &pool->inside, inside)) {
+            atomic_store(&pool->caller_sleeps, true);
+            inside = atomic_load(&pool->inside);
+            if (inside != 0) {
+                futex_wait(&pool->inside, inside);
+            }
+            atomic_store(&pool->caller_sleeps, false);
+        }
+        inside = atomic_load(&pool->inside);
+    }
+}
+
+static wpk_err start_thread(struct wpk_pool *pool, int index, const int *cpus)
+{
+    struct pool_thread *thread = &pool->threads[index - 1];
+    cpu_set_t set;
+
+    thread->pool = pool;
+    thread->index = index;
+    if (pthread_create(&thread->id, NULL, thread_main, thread) != 0) {
+        return WPK_ESYSTEM;
+    }
+    pool->started++;
+    if (cpus != NULL) {
+        CPU_ZERO(&set);
+        CPU_SET((size_t)cpus[index], &set);
+        if (pthread_setaffinity_np(thread->id, sizeof(set), &set) != 0) {
+            return WPK_ESYSTEM;
+        }
+    }
+    return WPK_OK;
+}
+
+/* A caller that was pinned to one CPU pins its threads elsewhere: then the CPUs named count. */
+static bool cpus_suffice(int thread_count, const int *cpus)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    if (cpus != NULL) {
+        for (int i = 0; i < thread_count; i++) {
+            CPU_SET((size_t)cpus[i], &set);
+        }
+    } else if (sched_getaffinity(0, sizeof(set), &set) != 0) {
+        return false;
+    }
+    return CPU_COUNT(&set) >= thread_count;
+}
+
+wpk_err wpk_pool_new(int thread_count, const int *cpus, struct wpk_pool **out)
+{
+    WPK_ASSERT(thread_count >= 1);
+    WPK_ASSERT(thread_count <= WPK_POOL_THREADS_MAX);
+    struct wpk_pool *pool = aligned_alloc(alignof(struct wpk_pool), sizeof(*pool));
+    if (pool == NULL) {
+        return WPK_ENOMEM;
+    }
+    memset(pool, 0, sizeof(*pool));
+    pool->thread_count = thread_count;
+    pool->may_spin = cpus_suffice(thread_count, cpus);
+    pool->threads = calloc((size_t)thread_count, sizeof(*pool->threads));
+    wpk_err err = pool->threads != NULL ? WPK_OK : WPK_ENOMEM;
+    for (int i = 1; i < thread_count && err == WPK_OK; i++) {
+        err = start_thread(pool, i, cpus);
+    }
+    if (err != WPK_OK) {
+        wpk_pool_free(pool);
+        return err;
+    }
+    *out = pool;
+    return WPK_OK;
+}
+
+void wpk_pool_free(struct wpk_pool *pool)
+{
+    if (pool == NULL) {
+        return;
+    }
+    atomic_store(&pool->stopping, true);
+    move_ticket(pool, true);
+    for (int i = 0; i < pool->started; i++) {
+        pthread_join(pool->threads[i].id, NULL);
+    }
+    free(pool->threads);
+    free(pool);
+}
+
+int wpk_pool_thread_count(const struct wpk_pool *pool)
+{
+    return pool->thread_count;
+}
