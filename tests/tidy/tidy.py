@@ -44,6 +44,8 @@ FOREIGN = {
     r"HalideRuntime\.h": ["runtime/stub.c"],
     r"(oneapi/)?dnnl.*": ["worker/onednn.c"],
     r"cuda.*|nvrtc\.h": ["runtime/cuda.c"],
+    r"openvino/.*": ["bench/peer_openvino.c"],
+    r"onnxruntime.*": ["bench/peer_onnxruntime.c"],
 }
 
 SYSTEM_HEADERS = re.compile(
