@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random search: draws without replacement. What every other strategy is measured against. */
+#include "search/seen.h"
+#include "search/strategies.h"
+
+#include <stdlib.h>
+
+struct wpk_strategy {
+    const struct wpk_space *space;
+    struct wpk_rng rng;
+    struct wpk_seen seen;
+};
+
+static wpk_err random_new(const struct wpk_space *space, uint64_t seed, struct wpk_strategy **out)
+{
+    struct wpk_strategy *strategy = calloc(1, sizeof *strategy);
+    if (strategy == NULL) {
+        return WPK_ENOMEM;
+    }
+    strategy->space = space;
+    wpk_rng_seed(&strategy->rng, seed);
+    *out = strategy;
+    return WPK_OK;
+}
+
+static wpk_err random_ask(struct wpk_strategy *strategy, int count, struct wpk_candidate *out,
+                          int *filled)
+{
+    *filled = 0;
+    while (*filled < count) {
+        struct wpk_candidate *candidate = &out[*filled];
+        wpk_err err = wpk_seen_draw(&strategy->seen, strategy->space, &strategy->rng, candidate);
+        if (err == WPK_OK) {
+            err = wpk_seen_put(&strategy->seen, candidate);
+        }
+        if (err != WPK_OK) {
+            return *filled > 0 ? WPK_OK : err;
+        }
+        (*filled)++;
+    }
+    return WPK_OK;
+}
+
+static void random_tell(struct wpk_strategy *strategy, const struct wpk_candidate *candidate,
+                        const struct wpk_tell *tell)
+{
+    (void)tell;
+    /* One that was not asked for came from history. Forgetting it for want of memory costs a
+     * trial, no more. */
+    wpk_err err = wpk_seen_put(&strategy->seen, candidate);
+    (void)err;
+}
+
+static void random_free(struct wpk_strategy *strategy)
+{
+    if (strategy != NULL) {
+        wpk_seen_fini(&strategy->seen);
+        free(strategy);
+    }
+}
+
+const struct wpk_strategy_class wpk_strategy_random = {
+    .name = "random",
+    .new = random_new,
+    .ask = random_ask,
+    .tell = random_tell,
+    .free = random_free,
+};

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/strategy.h"
+
+#include "search/fake_space.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define TRIALS 200
+#define SPACES 12
+
+struct run {
+    struct wpk_candidate asked[4096];
+    int asked_count;
+    double best;
+};
+
+static struct wpk_tell tell_for(uint64_t seed, const struct wpk_candidate *candidate)
+{
+    double time = wpk_fake_space_time(seed, candidate);
+    struct wpk_tell tell = {.ok = time > 0, .relative = time > 0 ? time : 0};
+    return tell;
+}
+
+/* Ask up to `batch` at a time, with up to `ahead` under way, and tell in order. */
+static void search(const char *name, const struct wpk_space *space, uint64_t landscape,
+                   uint64_t seed, int trials, int batch, int ahead, struct run *run)
+{
+    const struct wpk_strategy_class *kind = wpk_strategy_find(name);
+    struct wpk_strategy *strategy = NULL;
+    assert_non_null(kind);
+    assert_int_equal(kind->new(space, seed, &strategy), WPK_OK);
+    run->asked_count = 0;
+    run->best = HUGE_VAL;
+    int told = 0;
+    while (told < trials) {
+        int want = trials - run->asked_count;
+        want = want < batch ? want : batch;
+        int filled = 0;
+        if (run->asked_count - told < ahead && want > 0) {
+            wpk_err err = kind->ask(strategy, want, run->asked + run->asked_count, &filled);
+            if (err != WPK_OK) {
+                assert_int_equal(err, WPK_EEXHAUSTED);
+                trials = run->asked_count;
+            }
+        }
+        run->asked_count += filled;
+        if (filled == 0 && told < run->asked_count) {
+            struct wpk_tell tell = tell_for(landscape, &run->asked[told]);
+            run->best = tell.ok && tell.relative < run->best ? tell.relative : run->best;
+            kind->tell(strategy, &run->asked[told], &tell);
+            told++;
+        }
+    }
+    kind->free(strategy);
+}
+
+static void make_space(struct wpk_space *space)
+{
+    struct wpk_fake_space_options options = {.variant_count = 8, .gene_count = 14,
+                                             .choice_count = 8};
+    assert_int_equal(wpk_fake_space_init(&options, space), WPK_OK);
+}
+
+static void never_twice_and_always_legal(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    make_space(&space);
+    struct run *run = calloc(1, sizeof *run);
+    const char *names[] = {"ga", "random"};
+    for (int n = 0; n < 2; n++) {
+        search(names[n], &space, 3, 1, 1000, 7, 20, run);
+        assert_int_equal(run->asked_count, 1000);
+        for (int i = 0; i < run->asked_count; i++) {
+            assert_true(wpk_space_is_legal(&space, &run->asked[i]));
+            for (int j = 0; j < i; j++) {
+                assert_false(wpk_candidate_equal(&run->asked[i], &run->asked[j]));
+            }
+        }
+    }
+    free(run);
+    wpk_space_fini(&space);
+}
+
+/* However asks are batched and however far they run ahead: the same asks. */
+static void asks_depend_on_seed_and_results_only(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    make_space(&space);
+    struct run *one = calloc(1, sizeof *one);
+    struct run *other = calloc(1, sizeof *other);
+    const char *names[] = {"ga", "random"};
+    for (int n = 0; n < 2; n++) {
+        search(names[n], &space, 3, 42, 400, 1, 1, one);
+        search(names[n], &space, 3, 42, 400, 16, 1000, other);
+        assert_int_equal(one->asked_count, other->asked_count);
+        for (int i = 0; i < one->asked_count; i++) {
+            assert_true(wpk_candidate_equal(&one->asked[i], &other->asked[i]));
+        }
+        search(names[n], &space, 3, 43, 400, 16, 1000, other);
+        assert_false(wpk_candidate_equal(&one->asked[399], &other->asked[399]));
+    }
+    free(one);
+    free(other);
+    wpk_space_fini(&space);
+}
+
+static void a_small_space_is_searched_whole(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_fake_space_options options = {.variant_count = 2, .gene_count = 5,
+                                             .choice_count = 4};
+    assert_int_equal(wpk_fake_space_init(&options, &space), WPK_OK);
+    int legal = 0;
+    for (int v = 0; v < 2; v++) {
+        struct wpk_candidate c = {.variant = v, .gene_count = 5};
+        const struct wpk_gene *genes = space.variants[v].genes;
+        for (c.gene[0] = 0; c.gene[0] < genes[0].choice_count; c.gene[0]++) {
+            for (c.gene[1] = 0; c.gene[1] < genes[1].choice_count; c.gene[1]++) {
+                for (c.gene[2] = 0; c.gene[2] < genes[2].choice_count; c.gene[2]++) {
+                    for (c.gene[3] = 0; c.gene[3] < genes[3].choice_count; c.gene[3]++) {
+                        for (c.gene[4] = 0; c.gene[4] < genes[4].choice_count; c.gene[4]++) {
+                            legal += wpk_space_is_legal(&space, &c);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    struct run *run = calloc(1, sizeof *run);
+    search("ga", &space, 5, 1, 4000, 8, 24, run);
+    assert_int_equal(run->asked_count, legal);
+    search("random", &space, 5, 1, 4000, 8, 24, run);
+    assert_int_equal(run->asked_count, legal);
+    free(run);
+    wpk_space_fini(&space);
+}
+
+/* The point of it all: the best after 200 trials, as geometric mean over landscapes. */
+static void ga_beats_random(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    make_space(&space);
+    struct run *run = calloc(1, sizeof *run);
+    double sum = 0;
+    int wins = 0;
+    for (uint64_t s = 0; s < SPACES; s++) {
+        search("ga", &space, s, 1, TRIALS, 8, 24, run);
+        double ga = run->best;
+        search("random", &space, s, 1, TRIALS, 8, 24, run);
+        sum += log(run->best / ga);
+        wins += ga < run->best;
+    }
+    double ratio = exp(sum / SPACES);
+    print_message("best after %d trials: random / ga = %.3f, %d of %d won\n", TRIALS, ratio, wins,
+                  SPACES);
+    assert_true(ratio > 1.4);
+    assert_true(wins >= SPACES - 1);
+    free(run);
+    wpk_space_fini(&space);
+}
+
+/* What history holds is not asked for again, and its best becomes a parent. */
+static void history_counts_as_seen(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    make_space(&space);
+    struct run *run = calloc(1, sizeof *run);
+    search("ga", &space, 3, 7, 300, 8, 24, run);
+    const struct wpk_strategy_class *kind = wpk_strategy_find("ga");
+    struct wpk_strategy *strategy = NULL;
+    assert_int_equal(kind->new(&space, 8, &strategy), WPK_OK);
+    for (int i = 0; i < 300; i++) {
+        struct wpk_tell tell = tell_for(3, &run->asked[i]);
+        kind->tell(strategy, &run->asked[i], &tell);
+    }
+    struct wpk_candidate fresh[64];
+    int filled = 0;
+    assert_int_equal(kind->ask(strategy, 64, fresh, &filled), WPK_OK);
+    assert_true(filled > 0);
+    for (int i = 0; i < filled; i++) {
+        for (int j = 0; j < 300; j++) {
+            assert_false(wpk_candidate_equal(&fresh[i], &run->asked[j]));
+        }
+    }
+    kind->free(strategy);
+    free(run);
+    wpk_space_fini(&space);
+}
+
+static void names(void **state)
+{
+    (void)state;
+    assert_null(wpk_strategy_find("astrology"));
+    assert_non_null(strstr(wpk_strategy_names(), "ga"));
+    assert_non_null(strstr(wpk_strategy_names(), "random"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names),
+        cmocka_unit_test(never_twice_and_always_legal),
+        cmocka_unit_test(asks_depend_on_seed_and_results_only),
+        cmocka_unit_test(a_small_space_is_searched_whole),
+        cmocka_unit_test(history_counts_as_seen),
+        cmocka_unit_test(ga_beats_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
