@@ -16,6 +16,7 @@
 
 static const int answer_ms_max = 120 * 1000;
 
+/* The last CPUs that this process may use. */
 static wpk_err choose_cpus(int count, cpu_set_t *out, struct wpk_diag *diag)
 {
     cpu_set_t allowed;
@@ -24,9 +25,9 @@ static wpk_err choose_cpus(int count, cpu_set_t *out, struct wpk_diag *diag)
     }
     CPU_ZERO(out);
     int left = count;
-    for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && left > 0; cpu--) {
-        if (CPU_ISSET(cpu, &allowed)) {
-            CPU_SET(cpu, out);
+    for (size_t cpu = CPU_SETSIZE; cpu > 0 && left > 0; cpu--) {
+        if (CPU_ISSET(cpu - 1, &allowed)) {
+            CPU_SET(cpu - 1, out);
             left--;
         }
     }

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write one ONNX model an operator of a job file: input X, output Y, constants inside.
+"""Write what is derived from the bench's operators.
 
     models.py ops.json DIRECTORY
 
-ONNX Runtime and OpenVINO read the same files. Constants hold the numbers that bench/op.c makes.
+One ONNX model an operator, read by ONNX Runtime and OpenVINO alike: input X, output Y, constants
+inside, with the numbers that bench/op.c makes. And the job files that `make bench-tune` tunes:
+any-1.json, fixed-2.json and so on, named by layouts and threads.
 """
 
 import json
@@ -90,6 +92,14 @@ def write_model(entry, directory):
     onnx.save(model, directory / (entry["name"] + ".onnx"))
 
 
+def write_job(ops, layouts, threads, directory):
+    job = {"name": "bench-%s-%d" % (layouts, threads),
+           "ops": [dict(entry, layouts=layouts) for entry in ops],
+           "target": {"kind": "cpu", "threads": threads}}
+    with open(directory / ("%s-%d.json" % (layouts, threads)), "w", encoding="utf-8") as file:
+        json.dump(job, file, indent=1)
+
+
 def main():
     directory = pathlib.Path(sys.argv[2])
     directory.mkdir(parents=True, exist_ok=True)
@@ -97,6 +107,9 @@ def main():
         ops = json.load(file)["ops"]
     for entry in ops + [EMPTY_CALL]:
         write_model(entry, directory)
+    for layouts in ("any", "fixed"):
+        for threads in (1, 2):
+            write_job(ops, layouts, threads, directory)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@
 #define BENCH_OPERANDS_MAX 3
 #define BENCH_RANK_MAX 4
 #define BENCH_OPS_MAX 64
+#define BENCH_EMPTY_CALL "empty-call"
 
 enum bench_kind {
     BENCH_CONV,      /* X [1,C,H,W] * W [K,C/groups,R,S] + B [K], relu */
@@ -52,7 +53,8 @@ struct bench_ops {
     int count;
 };
 
-/* Read a job file; everything but names and operators is ignored.
+/* Read a job file; everything but names and operators is ignored. One operator is added that is
+ * not in the file, because there is nothing to tune: BENCH_EMPTY_CALL, which does next to nothing.
  *
  *   errors  those of wpk_fs_read and wpk_json_open; WPK_EUNSUPPORTED  an op with no peers
  */

@@ -95,9 +95,8 @@ static void read_op(struct wpk_json_reader *reader, struct bench_op *op)
     wpk_json_leave(reader);
 }
 
-/* Not in the file, because there is nothing to tune: what a call costs. */
 static const struct bench_op empty_call = {
-    .name = "empty-call",
+    .name = BENCH_EMPTY_CALL,
     .kind = BENCH_RELU,
     .rows = 1,
     .columns = 16,

@@ -28,7 +28,7 @@ struct bench_case {
     struct bench_op op;
     enum bench_layouts layouts;
     int threads;
-    char path[BENCH_PATH_MAX]; /* what the peer loads: an ONNX file or a kernel of ours; may be "" */
+    char path[BENCH_PATH_MAX]; /* what the peer loads: an ONNX file, or a kernel of ours */
 };
 
 /* ---- what a peer_x.c implements */

@@ -45,33 +45,59 @@ static void print_head(const struct bench_table *table, FILE *out)
         }
     }
     fprintf(out,
-            "batch 1, f32; median of %d interleaved rounds of %.0f ms each, in us; in brackets the "
-            "minimum; '!' wrong, 'x' failed\n",
+            "batch 1, f32; us, median/minimum of %d interleaved rounds of %.0f ms each\n"
+            "GFLOP/s and share of peak are the best peer's, zeros of the padding counted, which it "
+            "may skip; ratio: its time / ours\n",
             table->rounds, table->round_ms);
+}
+
+/* A column appears when an implementation took part in any row of the section. */
+struct section {
+    enum bench_layouts layouts;
+    int threads;
+    bool shown[BENCH_IMPLEMENTATION_COUNT];
+};
+
+static bool is_in(const struct section *section, const struct bench_row *row)
+{
+    return row->what.layouts == section->layouts && row->what.threads == section->threads;
+}
+
+static struct section make_section(const struct bench_table *table, enum bench_layouts layouts,
+                                   int threads)
+{
+    struct section section = {.layouts = layouts, .threads = threads};
+    for (int i = 0; i < table->row_count; i++) {
+        for (int j = 0; is_in(&section, &table->rows[i]) && j < BENCH_IMPLEMENTATION_COUNT; j++) {
+            section.shown[j] |= table->rows[i].cell[j].state != BENCH_CELL_ABSENT;
+        }
+    }
+    return section;
 }
 
 static void print_cell(const struct bench_table *table, const struct bench_cell *cell, FILE *out)
 {
+    static const char *const marks[] = {"-", "failed", "wrong", ""};
     const struct bench_estimate time = bench_cell_time(table, cell);
-    if (time.valid) {
-        fprintf(out, " %8.1f (%7.1f)", time.median / 1e3, cell->ns_min / 1e3);
-        return;
-    }
-    static const char *const marks[] = {"-", "x", "!", "-"};
-    fprintf(out, " %18s", marks[cell->state]);
+    char text[32];
+    snprintf(text, sizeof(text), "%.1f/%.1f", time.median / 1e3, cell->ns_min / 1e3);
+    fprintf(out, " %14s", time.valid ? text : marks[cell->state]);
 }
 
-static void print_row(const struct bench_table *table, const struct bench_row *row, FILE *out)
+static void print_row(const struct bench_table *table, const struct section *section,
+                      const struct bench_row *row, FILE *out)
 {
-    fprintf(out, "%-22s", row->what.op.name);
+    fprintf(out, "%-20s", row->what.op.name);
     for (int i = 0; i < BENCH_IMPLEMENTATION_COUNT; i++) {
-        print_cell(table, &row->cell[i], out);
+        if (section->shown[i]) {
+            print_cell(table, &row->cell[i], out);
+        }
     }
     const int peer = bench_row_best_peer(table, row);
     if (peer >= 0) {
         const struct bench_estimate time = bench_cell_time(table, &row->cell[peer]);
         const double flops_per_s = bench_op_flops(&row->what.op) * 1e9 / time.median;
-        fprintf(out, "  %5.1f %4.0f%%", flops_per_s / 1e9,
+        fprintf(out, " %7.1f %5.0f%%", flops_per_s / 1e9,
                 100 * flops_per_s / (table->peak.flops_per_s * row->what.threads));
     }
     const struct bench_estimate ratio = bench_row_ratio(table, row);
@@ -84,17 +110,18 @@ static void print_row(const struct bench_table *table, const struct bench_row *r
 static void print_section(const struct bench_table *table, enum bench_layouts layouts, int threads,
                           FILE *out)
 {
-    fprintf(out, "\nlayouts %s, %d thread%s\n%-22s", layouts_names[layouts], threads,
+    const struct section section = make_section(table, layouts, threads);
+    fprintf(out, "\nlayouts %s, %d thread%s\n%-20s", layouts_names[layouts], threads,
             threads == 1 ? "" : "s", "");
     for (int i = 0; i < BENCH_IMPLEMENTATION_COUNT; i++) {
-        fprintf(out, " %18s", bench_implementation_heading(i));
+        if (section.shown[i]) {
+            fprintf(out, " %14s", bench_implementation_heading(i));
+        }
     }
-    fprintf(out, "  best peer    ratio [90 %%]\n%-22s", "");
-    fprintf(out, "%*s GFLOP/s\n", BENCH_IMPLEMENTATION_COUNT * 19, "");
+    fprintf(out, " GFLOP/s   peak  ratio [90 %%]\n");
     for (int i = 0; i < table->row_count; i++) {
-        const struct bench_row *row = &table->rows[i];
-        if (row->what.layouts == layouts && row->what.threads == threads) {
-            print_row(table, row, out);
+        if (is_in(&section, &table->rows[i])) {
+            print_row(table, &section, &table->rows[i], out);
         }
     }
     const struct bench_estimate sum = bench_table_sum_ratio(table, layouts, threads);

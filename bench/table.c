@@ -13,10 +13,12 @@ static const char *const layer_names[] = {"c1", "c2", "c3", "c4",  "c5",  "c6",
 
 static const struct {
     const char *name;
+    const char *program;
     const char *heading;
     bool counts[2]; /* by enum bench_layouts */
 } implementations[BENCH_IMPLEMENTATION_COUNT] = {
-#define BENCH_IMPLEMENTATION_ROW(id, name, heading, any, fixed) {name, heading, {any, fixed}},
+#define BENCH_IMPLEMENTATION_ROW(id, name, program, heading, any, fixed)                           \
+    {name, program, heading, {any, fixed}},
     BENCH_IMPLEMENTATION_LIST(BENCH_IMPLEMENTATION_ROW)
 #undef BENCH_IMPLEMENTATION_ROW
 };
@@ -24,6 +26,11 @@ static const struct {
 const char *bench_implementation_name(enum bench_implementation which)
 {
     return implementations[which].name;
+}
+
+const char *bench_implementation_program(enum bench_implementation which)
+{
+    return implementations[which].program;
 }
 
 const char *bench_implementation_heading(enum bench_implementation which)

@@ -12,26 +12,30 @@
 #define BENCH_ROUNDS_MAX 101
 #define BENCH_ROWS_MAX 256
 
-/* name and program, heading, does its time count as a peer's with layouts any, and fixed?
+/* name, program, heading, does its time count as a peer's with layouts any, and fixed?
  *
- * With fixed layouts the comparison is with those that were handed the same ones; oneDNN, which
- * here reorders on each call, is shown but not counted. The lean build of an older oneDNN is
- * there because it has no SYCL queue to pass through, which costs several us a call. */
+ * `wpk` is what halide-cpu generated; `served` is what wpkd would hand out, when that is another
+ * kernel, such as the vendor's. With fixed layouts the comparison is with those that were handed
+ * the same ones; oneDNN, which here reorders on each call, is shown but not counted. The lean
+ * build of an older oneDNN has no SYCL queue to pass through, which costs several us a call. */
 #define BENCH_IMPLEMENTATION_LIST(X)                                                               \
-    X(OURS, "wpk", "ours", false, false)                                                           \
-    X(ONNXRUNTIME, "onnxruntime", "ONNX Runtime", true, true)                                      \
-    X(OPENVINO, "openvino", "OpenVINO", true, true)                                                \
-    X(ONEDNN, "onednn", "oneDNN", true, false)                                                     \
-    X(ONEDNN_LEAN, "onednn-lean", "oneDNN lean", true, false)
+    X(OURS, "wpk", "wpk", "ours", false, false)                                                    \
+    X(SERVED, "served", "wpk", "served", false, false)                                             \
+    X(ONNXRUNTIME, "onnxruntime", "onnxruntime", "ONNX Runtime", true, true)                       \
+    X(OPENVINO, "openvino", "openvino", "OpenVINO", true, true)                                    \
+    X(ONEDNN, "onednn", "onednn", "oneDNN", true, false)                                           \
+    X(ONEDNN_LEAN, "onednn-lean", "onednn-lean", "oneDNN lean", true, false)
 
 enum bench_implementation {
-#define BENCH_IMPLEMENTATION_ENUM(id, name, heading, any, fixed) BENCH_##id,
+#define BENCH_IMPLEMENTATION_ENUM(id, name, program, heading, any, fixed) BENCH_##id,
     BENCH_IMPLEMENTATION_LIST(BENCH_IMPLEMENTATION_ENUM)
 #undef BENCH_IMPLEMENTATION_ENUM
         BENCH_IMPLEMENTATION_COUNT
 };
 
 const char *bench_implementation_name(enum bench_implementation which);
+/* Of its program, without the bench-peer- in front. */
+const char *bench_implementation_program(enum bench_implementation which);
 const char *bench_implementation_heading(enum bench_implementation which);
 bool bench_implementation_counts(enum bench_implementation which, enum bench_layouts layouts);
 
@@ -51,7 +55,9 @@ struct bench_cell {
 };
 
 struct bench_row {
-    struct bench_case what;
+    struct bench_case what; /* path is set for each implementation when it is opened */
+    char kernel[BENCH_PATH_MAX]; /* ours; "": none */
+    char served[BENCH_PATH_MAX]; /* "": the same, or none */
     struct bench_cell cell[BENCH_IMPLEMENTATION_COUNT];
 };
 

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel of ours as a peer: opened by its path and run through libwpk, as a user would.
+ *
+ * Arguments are bound by position: a program lists its inputs and constants in the order in which
+ * its operator names them, which is the order of bench/op.h. With layouts `any` the input is
+ * brought into the kernel's layout before the timing; with `fixed` both are row-major and there
+ * is nothing to bring. */
+#include "bench/peer.h"
+#include "runtime/wpk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bench_peer {
+    struct wpk_kernel *kernel;
+    struct wpk_context *context;
+    struct wpk_tensor_data input;  /* data owned */
+    struct wpk_tensor_data output; /* data owned */
+};
+
+void bench_peer_version(char *out, size_t size)
+{
+    snprintf(out, size, "Woodpecker %s", WPK_VERSION);
+}
+
+/* A kernel tuned for another operator would compute nonsense quickly; sizes tell it apart. */
+static wpk_err check_shape(const struct wpk_argument *argument, const struct bench_shape *shape,
+                           struct wpk_diag *diag)
+{
+    if (wpk_tensor_type_elements(&argument->type) != bench_shape_elements(shape)) {
+        wpk_diag_set(diag, "the kernel's %s has another size: it was tuned for another operator",
+                     argument->name);
+        return WPK_EMISMATCH;
+    }
+    return WPK_OK;
+}
+
+static wpk_err check_arguments(const struct bench_peer *peer, const struct bench_case *what,
+                               struct wpk_diag *diag)
+{
+    const struct wpk_kernel *kernel = peer->kernel;
+    const int constant_count = bench_op_operand_count(&what->op) - 1;
+    if (wpk_kernel_input_count(kernel) != 1 || wpk_kernel_output_count(kernel) != 1 ||
+        wpk_kernel_constant_count(kernel) != (size_t)constant_count) {
+        wpk_diag_set(diag, "the kernel has %zu inputs and %zu constants; the operator 1 and %d",
+                     wpk_kernel_input_count(kernel), wpk_kernel_constant_count(kernel),
+                     constant_count);
+        return WPK_EMISMATCH;
+    }
+    const struct wpk_argument *input = wpk_kernel_input(kernel, 0);
+    const struct wpk_argument *output = wpk_kernel_output(kernel, 0);
+    const struct bench_shape input_shape = bench_op_operand(&what->op, 0);
+    const struct bench_shape output_shape = bench_op_output(&what->op);
+    wpk_err err = check_shape(input, &input_shape, diag);
+    if (err == WPK_OK) {
+        err = check_shape(output, &output_shape, diag);
+    }
+    for (int i = 0; err == WPK_OK && i < constant_count; i++) {
+        const struct bench_shape shape = bench_op_operand(&what->op, i + 1);
+        err = check_shape(wpk_kernel_constant(kernel, (size_t)i), &shape, diag);
+    }
+    const bool row_major = wpk_layout_is_row_major(&input->type.layout) &&
+                           wpk_layout_is_row_major(&output->type.layout);
+    if (err == WPK_OK && what->layouts == BENCH_LAYOUTS_FIXED && !row_major) {
+        wpk_diag_set(diag, "the kernel was tuned with layouts of its own choice");
+        err = WPK_EMISMATCH;
+    }
+    return err;
+}
+
+static wpk_err prepare_constants(struct bench_peer *peer, const struct bench_op *op,
+                                 const float *const *operands, struct wpk_diag *diag)
+{
+    struct wpk_tensor_data constants[BENCH_OPERANDS_MAX] = {{0}};
+    const int count = bench_op_operand_count(op) - 1;
+    for (int i = 0; i < count; i++) {
+        const struct bench_shape shape = bench_op_operand(op, i + 1);
+        constants[i] = (struct wpk_tensor_data){
+            .data = (void *)(uintptr_t)operands[i + 1], /* read only, by wpk.h */
+            .size = (size_t)bench_shape_elements(&shape) * sizeof(float),
+        };
+    }
+    return wpk_kernel_prepare(peer->kernel, constants, (size_t)count, diag);
+}
+
+static wpk_err new_data(const struct wpk_argument *argument, struct wpk_tensor_data *out)
+{
+    const size_t bytes = wpk_tensor_type_bytes(&argument->type);
+    out->data = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (out->data == NULL) {
+        return WPK_ENOMEM;
+    }
+    memset(out->data, 0, bytes); /* padding of the output is zero, as that of every tensor */
+    out->size = bytes;
+    return WPK_OK;
+}
+
+static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
+                         const float *const *operands, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_kernel_open(what->path, NULL, &peer->kernel, diag);
+    if (err == WPK_OK) {
+        err = check_arguments(peer, what, diag);
+    }
+    if (err == WPK_OK) {
+        err = prepare_constants(peer, &what->op, operands, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_context_new(&(struct wpk_context_options){.threads = what->threads},
+                              &peer->context);
+    }
+    if (err == WPK_OK) {
+        err = new_data(wpk_kernel_input(peer->kernel, 0), &peer->input);
+    }
+    if (err == WPK_OK) {
+        err = new_data(wpk_kernel_output(peer->kernel, 0), &peer->output);
+    }
+    if (err == WPK_OK) {
+        wpk_tensor_pack(&wpk_kernel_input(peer->kernel, 0)->type, operands[0], peer->input.data);
+    }
+    return err;
+}
+
+wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
+                        struct bench_peer **out, struct wpk_diag *diag)
+{
+    struct bench_peer *peer = calloc(1, sizeof(*peer));
+    if (peer == NULL) {
+        return WPK_ENOMEM;
+    }
+    const wpk_err err = open_into(peer, what, operands, diag);
+    if (err != WPK_OK) {
+        bench_peer_close(peer);
+        return err;
+    }
+    *out = peer;
+    return WPK_OK;
+}
+
+wpk_err bench_peer_run(struct bench_peer *peer)
+{
+    return wpk_kernel_run(peer->kernel, peer->context, &peer->input, 1, &peer->output, 1);
+}
+
+wpk_err bench_peer_output(struct bench_peer *peer, float *out)
+{
+    wpk_tensor_unpack(&wpk_kernel_output(peer->kernel, 0)->type, peer->output.data, out);
+    return WPK_OK;
+}
+
+const char *bench_peer_choice(const struct bench_peer *peer)
+{
+    (void)peer;
+    return ""; /* the schedule stands in the kernel's manifest */
+}
+
+void bench_peer_close(struct bench_peer *peer)
+{
+    if (peer == NULL) {
+        return;
+    }
+    wpk_context_free(peer->context);
+    wpk_kernel_close(peer->kernel);
+    free(peer->input.data);
+    free(peer->output.data);
+    free(peer);
+}

@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What `make bench` and `make bench-tune` do.
+#
+#     bench/run.sh compare [options of bench-compare]
+#     bench/run.sh tune ["1 2 3"]     seeds, default 1; results in bench/tuned/
+#
+# compare takes the kernels of seed 1, or of $SEED, and without any the peers alone.
+# Tuning is long: 18 operators x 200 candidates for each of layouts any and fixed and 1 and 2
+# threads. What was measured before is not measured again, so it may be interrupted.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+venv=.deps/bench-venv
+data=$root/bench/data
+models=$data/models
+
+make_models() {
+    if [ ! -e "$models/stamp" ] || [ bench/ops.json -nt "$models/stamp" ] ||
+        [ bench/models.py -nt "$models/stamp" ]; then
+        "$venv/bin/python" bench/models.py bench/ops.json "$models"
+        touch "$models/stamp"
+    fi
+}
+
+compare() {
+    # The peers are built only where their libraries are.
+    if [ ! -e build/bench/bench-peer-openvino ]; then
+        meson setup --reconfigure build >.deps/configure.log 2>&1 || {
+            cat .deps/configure.log >&2
+            exit 1
+        }
+    fi
+    ninja -C build --quiet
+    mkdir -p bench/results
+    seed=${SEED:-1}
+    for result in bench/tuned/*-seed"$seed".json; do
+        [ -e "$result" ] || continue
+        name=$(basename "$result" "-seed$seed.json") # any-1
+        set -- "$@" --tuned "${name%-*}:${name#*-}:$result"
+    done
+    build/bench/bench-compare --models "$models" \
+        --json "bench/results/$(date -u +%Y-%m-%dT%H%M%SZ).json" "$@"
+}
+
+tune() {
+    mkdir -p bench/tuned
+    for seed in ${1:-1}; do
+        for job in any-1 fixed-1 any-2 fixed-2; do
+            out=bench/tuned/$job-seed$seed.json
+            build/bin/wpkctl tune "$models/$job.json" --json --seed "$seed" --candidates 200 \
+                --seconds 36000 --data "$data/history-seed$seed" >"$out.part"
+            mv "$out.part" "$out"
+        done
+    done
+}
+
+case ${1:-} in
+compare | tune) ;;
+*)
+    sed -n '5,6s/^# */usage: /p' "$0" >&2
+    exit 2
+    ;;
+esac
+bench/setup.sh
+make_models
+"$@"
