@@ -52,6 +52,7 @@ struct wpk_space_options {
 
 struct wpk_space {
     struct wpk_space_options options; /* `layouts` points into static text */
+    struct wpk_program program;       /* owned; the original */
     struct wpk_variant *variants;     /* owned; [variant_count] */
     int variant_count;
     double size_log2;                 /* of the whole space, illegal points included */

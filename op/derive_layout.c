@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layouts as rewritings: afterwards tensors are dense in their dimensions and nothing downstream
+ * knows that there was a layout. */
+#include "op/derive.h"
+
+#include "op/rewrite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LOADS_MAX 256
+
+struct permutation {
+    const int *order;
+    int rank;
+    const bool *affected; /* [tensor_count] */
+};
+
+static int permute_load(struct wpk_program *program, const struct wpk_node *load, const int *index,
+                        void *user)
+{
+    const struct permutation *permutation = user;
+    int moved[WPK_RANK_MAX] = {0};
+    if (!permutation->affected[load->tensor]) {
+        return wpk_rewrite_keep(program, load, index);
+    }
+    for (int d = 0; d < permutation->rank; d++) {
+        moved[d] = index[permutation->order[d]];
+    }
+    return wpk_rewrite_keep(program, load, moved);
+}
+
+static void permute_tensor(struct wpk_tensor *tensor, const int *order)
+{
+    struct wpk_tensor old = *tensor;
+    for (int d = 0; d < tensor->rank; d++) {
+        tensor->extent[d] = old.extent[order[d]];
+        tensor->pad_before[d] = old.pad_before[order[d]];
+        tensor->pad_after[d] = old.pad_after[order[d]];
+    }
+}
+
+static wpk_err permute_stage(struct wpk_program *program, int id, struct permutation *permutation)
+{
+    struct wpk_stage old = program->stages[id];
+    int axis_map[WPK_AXES_MAX];
+    for (int a = 0; a < old.axis_count; a++) {
+        axis_map[a] = wpk_node_axis(program, a);
+    }
+    if (permutation->affected[old.output]) {
+        for (int d = 0; d < old.rank; d++) {
+            axis_map[permutation->order[d]] = wpk_node_axis(program, d);
+        }
+    }
+    int expr = wpk_rewrite_expr(program, old.expr, axis_map, permute_load, permutation);
+    if (expr < 0) {
+        return WPK_ENOSPC;
+    }
+    program->stages[id].expr = expr;
+    for (int d = 0; d < old.rank && permutation->affected[old.output]; d++) {
+        program->stages[id].axes[d] = old.axes[permutation->order[d]];
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_derive_permute(struct wpk_program *program, const int *order, int rank)
+{
+    bool affected[WPK_TENSORS_MAX] = {false};
+    struct permutation permutation = {.order = order, .rank = rank, .affected = affected};
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        affected[t] = tensor->rank == rank && tensor->role != WPK_ROLE_CONSTANT &&
+                      tensor->role != WPK_ROLE_LITERAL;
+    }
+    /* the loads are rewritten first: ranges of indices are looked up by tensor */
+    for (int s = 0; s < program->stage_count; s++) {
+        wpk_err err = permute_stage(program, s, &permutation);
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    for (int t = 0; t < program->tensor_count; t++) {
+        if (affected[t]) {
+            permute_tensor(&program->tensors[t], order);
+        }
+    }
+    return wpk_program_tidy(program);
+}
+
+/* The box of indices that the program reads of a tensor, and what it reads outside of it. */
+struct reach {
+    int64_t low[WPK_RANK_MAX];
+    int64_t high[WPK_RANK_MAX];
+    double outside;
+    bool leaves;  /* some load may leave the tensor */
+    bool uniform; /* all that leave read the same value outside */
+};
+
+static double literal_value(const struct wpk_program *program, int node)
+{
+    const struct wpk_node *literal = &program->nodes[node];
+    return wpk_dtype_is_float(literal->dtype) ? literal->value : (double)literal->integer;
+}
+
+static void find_reach(const struct wpk_program *program, int tensor, struct reach *reach)
+{
+    const struct wpk_tensor *source = &program->tensors[tensor];
+    memset(reach, 0, sizeof(*reach));
+    reach->uniform = true;
+    for (int d = 0; d < source->rank; d++) {
+        reach->high[d] = source->extent[d] - 1;
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            if (load->tensor != tensor || !wpk_load_may_leave(program, stage, loads[i])) {
+                continue;
+            }
+            double outside = load->outside >= 0 ? literal_value(program, load->outside) : 0;
+            reach->uniform = reach->uniform && (!reach->leaves || outside == reach->outside);
+            reach->outside = outside;
+            reach->leaves = true;
+            for (int d = 0; d < source->rank; d++) {
+                int64_t low = 0, high = 0;
+                wpk_index_range(program, stage, load->index[d], &low, &high);
+                reach->low[d] = low < reach->low[d] ? low : reach->low[d];
+                reach->high[d] = high > reach->high[d] ? high : reach->high[d];
+            }
+        }
+    }
+}
+
+/* Loads of `from` become loads of `to`, shifted, that never leave it. */
+struct redirect {
+    int from;
+    int to;
+    int64_t shift[WPK_RANK_MAX];
+};
+
+static int redirect_load(struct wpk_program *program, const struct wpk_node *load,
+                         const int *index, void *user)
+{
+    const struct redirect *redirect = user;
+    int shifted[WPK_RANK_MAX] = {0};
+    if (load->tensor != redirect->from) {
+        return wpk_rewrite_keep(program, load, index);
+    }
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        shifted[d] = wpk_index_add_constant(program, index[d], redirect->shift[d]);
+        if (shifted[d] < 0) {
+            return -1;
+        }
+    }
+    return wpk_node_load(program, redirect->to, shifted, -1);
+}
+
+wpk_err wpk_derive_halo(struct wpk_program *program)
+{
+    for (int t = 0; t < program->tensor_count; t++) {
+        struct reach reach;
+        if (program->tensors[t].role != WPK_ROLE_INPUT) {
+            continue;
+        }
+        find_reach(program, t, &reach);
+        if (!reach.leaves || !reach.uniform || reach.outside != 0) {
+            continue;
+        }
+        struct wpk_tensor *tensor = &program->tensors[t];
+        for (int d = 0; d < tensor->rank; d++) {
+            tensor->pad_before[d] = -reach.low[d];
+            tensor->pad_after[d] = reach.high[d] - (tensor->extent[d] - 1);
+        }
+        struct redirect redirect = {.from = t, .to = t};
+        wpk_err err = wpk_rewrite_all(program, -1, redirect_load, &redirect);
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    return wpk_program_tidy(program);
+}
+
+/* A stage that writes `to` by copying `from`: to[i] = from[i - shift] in the order given. */
+static wpk_err add_copy(struct wpk_program *program, int to, int from, const int *order,
+                        const int64_t *shift, int outside)
+{
+    int stage = wpk_program_add_stage(program, to, NULL);
+    int index[WPK_RANK_MAX] = {0};
+    if (stage < 0) {
+        return WPK_ENOSPC;
+    }
+    for (int d = 0; d < program->tensors[to].rank; d++) {
+        int axis = wpk_node_axis(program, d);
+        index[order == NULL ? d : order[d]] = wpk_index_add_constant(program, axis, -shift[d]);
+    }
+    int load = wpk_node_load(program, from, index, outside);
+    if (load < 0) {
+        return WPK_ENOSPC;
+    }
+    program->stages[stage].expr = load;
+    return WPK_OK;
+}
+
+wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const int *order)
+{
+    struct reach reach;
+    struct redirect redirect = {.from = tensor};
+    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
+    int64_t extent[WPK_RANK_MAX], given[WPK_RANK_MAX];
+    find_reach(program, tensor, &reach);
+    if (!reach.uniform || program->tensors[tensor].role != WPK_ROLE_INPUT) {
+        return WPK_EUNSUPPORTED;
+    }
+    struct wpk_tensor source = program->tensors[tensor];
+    for (int d = 0; d < source.rank; d++) {
+        extent[d] = reach.high[d] - reach.low[d] + 1;
+        redirect.shift[d] = -reach.low[d];
+        given[order == NULL ? d : order[d]] = source.extent[d];
+    }
+    snprintf(stem, sizeof(stem), "%.40s_t", source.name);
+    wpk_program_free_name(program, stem, name);
+    int staged = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, source.dtype,
+                                        source.rank, extent);
+    redirect.to = staged;
+    if (staged < 0) {
+        return WPK_ENOSPC;
+    }
+    wpk_err err = wpk_rewrite_all(program, -1, redirect_load, &redirect);
+    if (err != WPK_OK) {
+        return err;
+    }
+    memcpy(program->tensors[tensor].extent, given, sizeof(given));
+    int outside = reach.leaves ? wpk_node_real(program, source.dtype, reach.outside) : -1;
+    err = add_copy(program, staged, tensor, order, redirect.shift, outside);
+    return err == WPK_OK ? wpk_program_tidy(program) : err;
+}
+
+wpk_err wpk_derive_stage_output(struct wpk_program *program, int tensor, const int *order)
+{
+    static const int64_t no_shift[WPK_RANK_MAX] = {0};
+    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
+    int64_t extent[WPK_RANK_MAX];
+    int inverse[WPK_RANK_MAX];
+    struct wpk_tensor output = program->tensors[tensor];
+    if (output.role != WPK_ROLE_OUTPUT) {
+        return WPK_EUNSUPPORTED;
+    }
+    for (int d = 0; d < output.rank; d++) {
+        int to = order == NULL ? d : order[d];
+        extent[to] = output.extent[d];
+        inverse[to] = d;
+    }
+    snprintf(stem, sizeof(stem), "%.40s_t", output.name);
+    wpk_program_free_name(program, stem, name);
+    snprintf(program->tensors[tensor].name, WPK_NAME_MAX, "%s", name);
+    program->tensors[tensor].role = WPK_ROLE_INTERMEDIATE;
+    int given = wpk_program_add_tensor(program, output.name, WPK_ROLE_OUTPUT, output.dtype,
+                                       output.rank, extent);
+    if (given < 0) {
+        return WPK_ENOSPC;
+    }
+    wpk_err err = add_copy(program, given, tensor, inverse, no_shift, -1);
+    return err == WPK_OK ? wpk_program_tidy(program) : err;
+}

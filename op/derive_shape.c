@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Derivations that give a program the shape that scheduling wants: copies behind reductions,
+ * reductions cut into lanes, gathered and packed operands. */
+#include "op/derive.h"
+
+#include "op/rewrite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- a copy behind a reduction */
+
+wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage)
+{
+    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
+    const char *axes[WPK_AXES_MAX];
+    int index[WPK_RANK_MAX] = {0};
+    struct wpk_stage reduction = program->stages[stage];
+    struct wpk_tensor old = program->tensors[reduction.output];
+    snprintf(stem, sizeof(stem), "%.40s_r", old.name);
+    wpk_program_free_name(program, stem, name);
+    /* the copy takes over name and role: users of the tensor need not be rewritten */
+    enum wpk_dtype inner_dtype =
+        reduction.reduction == WPK_REDUCE_NONE ? old.dtype : reduction.accumulator;
+    int inner = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, inner_dtype, old.rank,
+                                       old.extent);
+    if (inner < 0) {
+        return WPK_ENOSPC;
+    }
+    program->stages[stage].output = inner;
+    for (int a = 0; a < reduction.rank; a++) {
+        axes[a] = reduction.axes[a].name;
+        index[a] = wpk_node_axis(program, a);
+    }
+    int copy = wpk_program_add_stage(program, reduction.output, axes);
+    if (copy < 0) {
+        return WPK_ENOSPC;
+    }
+    int load = wpk_node_load(program, inner, index, -1);
+    program->stages[copy].expr =
+        load < 0 || inner_dtype == old.dtype ? load : wpk_node_cast(program, old.dtype, load);
+    return program->stages[copy].expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
+}
+
+/* ---- a reduction cut into lanes */
+
+wpk_err wpk_derive_split_reduction(struct wpk_program *program, int stage, int axis, int64_t lanes)
+{
+    struct wpk_stage old = program->stages[stage];
+    struct wpk_tensor target = program->tensors[old.output];
+    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
+    const char *axes[WPK_AXES_MAX] = {0};
+    int64_t extent[WPK_RANK_MAX];
+    int axis_map[WPK_AXES_MAX], index[WPK_RANK_MAX] = {0};
+    if (axis < old.rank || axis >= old.axis_count || lanes < 2 ||
+        old.axes[axis].extent % lanes != 0 || old.rank + 1 > WPK_RANK_MAX) {
+        return WPK_EUNSUPPORTED;
+    }
+    memcpy(extent, target.extent, sizeof(extent));
+    extent[old.rank] = lanes;
+    for (int a = 0; a < old.rank; a++) {
+        axes[a] = old.axes[a].name;
+        axis_map[a] = wpk_node_axis(program, a);
+        index[a] = axis_map[a];
+    }
+    axes[old.rank] = "lane";
+    snprintf(stem, sizeof(stem), "%.40s_p", target.name);
+    wpk_program_free_name(program, stem, name);
+    int partial = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, old.accumulator,
+                                         old.rank + 1, extent);
+    int id = partial < 0 ? -1 : wpk_program_add_stage(program, partial, axes);
+    if (id < 0) {
+        return WPK_ENOSPC;
+    }
+    struct wpk_stage *cut = &program->stages[id];
+    for (int a = old.rank; a < old.axis_count; a++) {
+        int64_t size = a == axis ? old.axes[a].extent / lanes : old.axes[a].extent;
+        int added = wpk_stage_add_reduction_axis(cut, old.axes[a].name, size);
+        axis_map[a] = wpk_node_axis(program, added);
+    }
+    axis_map[axis] = wpk_index_add(program, wpk_index_scale(program, axis_map[axis], lanes),
+                                   wpk_node_axis(program, old.rank));
+    cut->reduction = old.reduction;
+    cut->accumulator = old.accumulator;
+    cut->expr = wpk_rewrite_expr(program, old.expr, axis_map, NULL, NULL);
+
+    struct wpk_stage *rest = &program->stages[stage];
+    rest->axis_count = rest->rank;
+    int lane = wpk_stage_add_reduction_axis(rest, "lane", lanes);
+    index[old.rank] = wpk_node_axis(program, lane);
+    rest->expr = wpk_node_load(program, partial, index, -1);
+    return cut->expr < 0 || rest->expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
+}
+
+/* ---- im2col */
+
+static bool window_operand(const struct wpk_program *program, const struct wpk_stage *stage,
+                           const struct wpk_node *load)
+{
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        struct wpk_affine affine;
+        int used = 0;
+        if (!wpk_index_affine(program, load->index[d], &affine)) {
+            return true;
+        }
+        for (int a = 0; a < stage->axis_count; a++) {
+            used += affine.coefficient[a] != 0;
+        }
+        if (used > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct gather {
+    int load_tensor;
+    const int *index; /* indices of the gathered matrix */
+    int matrix;
+    bool done;
+};
+
+static int load_gathered(struct wpk_program *program, const struct wpk_node *load,
+                         const int *index, void *user)
+{
+    struct gather *gather = user;
+    if (load->tensor != gather->load_tensor) {
+        return wpk_rewrite_keep(program, load, index);
+    }
+    gather->done = true;
+    return wpk_node_load(program, gather->matrix, gather->index, -1);
+}
+
+/* Marks the axes that occur in the load's indices. */
+static void axes_of_load(const struct wpk_program *program, const struct wpk_stage *stage,
+                         const struct wpk_node *load, bool *used)
+{
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        struct wpk_affine affine;
+        if (wpk_index_affine(program, load->index[d], &affine)) {
+            for (int a = 0; a < stage->axis_count; a++) {
+                used[a] = used[a] || affine.coefficient[a] != 0;
+            }
+        }
+    }
+}
+
+/* Which of the stage's loads is read through a window, if exactly one is? -1 else. */
+static int find_window(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    int loads[8], found = -1;
+    int count = wpk_stage_loads(program, stage, loads, 8);
+    for (int i = 0; i < count && i < 8; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        if (window_operand(program, stage, load)) {
+            if (found >= 0) {
+                return -1;
+            }
+            found = loads[i];
+        }
+    }
+    return found;
+}
+
+wpk_err wpk_derive_im2col(struct wpk_program *program)
+{
+    int id = wpk_derive_contraction(program);
+    int window = id < 0 ? -1 : find_window(program, &program->stages[id]);
+    if (window < 0) {
+        return WPK_EUNSUPPORTED;
+    }
+    struct wpk_stage old = program->stages[id];
+    struct wpk_node load = program->nodes[window];
+    bool used[WPK_AXES_MAX] = {false};
+    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
+    const char *axes[WPK_AXES_MAX] = {0};
+    int64_t extent[WPK_RANK_MAX], fused = 1;
+    int rank = 0, gather_map[WPK_AXES_MAX], fused_map[WPK_AXES_MAX], index[WPK_RANK_MAX] = {0};
+    axes_of_load(program, &old, &load, used);
+    for (int a = 0; a < old.rank; a++) {
+        fused_map[a] = wpk_node_axis(program, a);
+        if (used[a]) {
+            axes[rank] = old.axes[a].name;
+            extent[rank] = old.axes[a].extent;
+            gather_map[a] = wpk_node_axis(program, rank);
+            index[rank++] = fused_map[a];
+        }
+    }
+    for (int a = old.rank; a < old.axis_count; a++) {
+        if (!used[a]) {
+            return WPK_EUNSUPPORTED;
+        }
+        fused *= old.axes[a].extent;
+    }
+    /* the column q counts through the reduction axes, the last one fastest */
+    int column = wpk_node_axis(program, rank), step = wpk_node_axis(program, old.rank);
+    int64_t inner = 1;
+    for (int a = old.axis_count - 1; a >= old.rank; a--) {
+        int64_t size = old.axes[a].extent;
+        bool outermost = inner * size == fused;
+        int q = wpk_index_div(program, column, inner), s = wpk_index_div(program, step, inner);
+        gather_map[a] = outermost ? q : wpk_index_mod(program, q, size);
+        fused_map[a] = outermost ? s : wpk_index_mod(program, s, size);
+        inner *= size;
+    }
+    axes[rank] = "q";
+    extent[rank] = fused;
+    index[rank++] = step;
+    snprintf(stem, sizeof(stem), "%.36s_col", program->tensors[load.tensor].name);
+    wpk_program_free_name(program, stem, name);
+    int matrix = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE,
+                                        program->tensors[load.tensor].dtype, rank, extent);
+    int gather_stage = matrix < 0 ? -1 : wpk_program_add_stage(program, matrix, axes);
+    if (gather_stage < 0) {
+        return WPK_ENOSPC;
+    }
+    program->stages[gather_stage].expr = wpk_rewrite_expr(program, window, gather_map, NULL, NULL);
+
+    struct gather gather = {.load_tensor = load.tensor, .index = index, .matrix = matrix};
+    struct wpk_stage *stage = &program->stages[id];
+    stage->axis_count = stage->rank;
+    (void)wpk_stage_add_reduction_axis(stage, "q", fused);
+    stage->expr = wpk_rewrite_expr(program, old.expr, fused_map, load_gathered, &gather);
+    if (stage->expr < 0 || program->stages[gather_stage].expr < 0 || !gather.done) {
+        return WPK_ENOSPC;
+    }
+    return wpk_program_tidy(program);
+}
+
+/* ---- packing */
+
+struct repack {
+    const struct wpk_packing *packing;
+    int packed;
+    int copy_stage;
+};
+
+static int load_packed(struct wpk_program *program, const struct wpk_node *load, const int *index,
+                       void *user)
+{
+    const struct repack *repack = user;
+    int moved[WPK_RANK_MAX] = {0};
+    if (load->tensor != repack->packing->tensor) {
+        return wpk_rewrite_keep(program, load, index);
+    }
+    for (int d = 0; d < repack->packing->dim_count; d++) {
+        int64_t block = repack->packing->block[d];
+        int from = index[repack->packing->dim[d]];
+        moved[d] = block > 0   ? wpk_index_mod(program, from, block)
+                   : block < 0 ? wpk_index_div(program, from, -block)
+                               : from;
+    }
+    return wpk_node_load(program, repack->packed, moved, load->outside);
+}
+
+wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *packing,
+                        char *name_out)
+{
+    struct wpk_tensor old = program->tensors[packing->tensor];
+    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
+    int64_t extent[WPK_RANK_MAX];
+    int index[WPK_RANK_MAX];
+    bool partial = false;
+    for (int d = 0; d < packing->dim_count; d++) {
+        int64_t size = old.extent[packing->dim[d]], block = packing->block[d];
+        extent[d] = block > 0 ? block : block < 0 ? (size - block - 1) / -block : size;
+        partial = partial || (block < 0 && size % -block != 0);
+    }
+    snprintf(stem, sizeof(stem), "%.40s_k", old.name);
+    wpk_program_free_name(program, stem, name);
+    int packed = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, old.dtype,
+                                        packing->dim_count, extent);
+    if (packed < 0) {
+        return WPK_ENOSPC;
+    }
+    struct repack repack = {.packing = packing, .packed = packed};
+    wpk_err err = wpk_rewrite_all(program, -1, load_packed, &repack);
+    int stage = err == WPK_OK ? wpk_program_add_stage(program, packed, NULL) : -1;
+    if (stage < 0) {
+        return WPK_ENOSPC;
+    }
+    for (int d = 0; d < old.rank; d++) {
+        index[d] = wpk_node_int(program, 0);
+    }
+    for (int d = 0; d < packing->dim_count; d++) {
+        int64_t block = packing->block[d];
+        int axis = wpk_node_axis(program, d);
+        int *to = &index[packing->dim[d]];
+        *to = wpk_index_add(program, *to,
+                            block < 0 ? wpk_index_scale(program, axis, -block) : axis);
+    }
+    int outside = partial ? wpk_node_real(program, old.dtype, 0) : -1;
+    program->stages[stage].expr = wpk_node_load(program, packing->tensor, index, outside);
+    if (name_out != NULL) {
+        snprintf(name_out, WPK_NAME_MAX, "%s", name);
+    }
+    return program->stages[stage].expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
+}

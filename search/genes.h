@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The genes of one variant: which decisions its groups leave open, and what a candidate says. */
+#ifndef WPK_SEARCH_GENES_H
+#define WPK_SEARCH_GENES_H
+
+#include "search/plan.h"
+#include "search/space.h"
+
+#define WPK_PACKS_MAX 4
+
+/* Gene numbers of a group, -1 where there is nothing to decide. */
+struct wpk_slots {
+    int vec;                    /* root axis that becomes vector lanes */
+    int lanes;
+    int tile[WPK_RANK_MAX];     /* register tile, elements */
+    int block[WPK_RANK_MAX];    /* cache block, tiles; "all": no loop */
+    int outer;                  /* order of the block loops, outermost first */
+    int inner;                  /* order of the tile loops */
+    int red;                    /* order of the contraction's reduction loops */
+    int split;                  /* inner extent of its largest reduction axis; "all": not split */
+    int unroll;                 /* of the innermost reduction loop */
+    int at;                     /* where the group is computed */
+    int par;                    /* how many outermost loops run in parallel, fused */
+    int pack[WPK_PACKS_MAX];    /* copy the operand into the order of use? */
+    int pack_load[WPK_PACKS_MAX]; /* the contraction's load it is about */
+    int pack_count;
+};
+
+/* What hangs off wpk_variant.plan. */
+struct wpk_structure {
+    struct wpk_plan plan;
+    struct wpk_slots slots[WPK_GROUPS_MAX];
+};
+
+enum wpk_level {
+    WPK_LEVEL_ROOT,  /* before everything */
+    WPK_LEVEL_BLOCK, /* inside the block loops of a group */
+    WPK_LEVEL_TILE,  /* inside its tile loops */
+};
+
+/* A candidate's decisions for one group, as numbers. */
+struct wpk_decisions {
+    int vec;                       /* root axis, -1: scalar */
+    int lanes;
+    int64_t tile[WPK_AXES_MAX];    /* [root rank], >= 1 */
+    int64_t block[WPK_RANK_MAX];   /* tiles in a block; 0: all */
+    int outer[WPK_RANK_MAX], inner[WPK_RANK_MAX]; /* root axes, outermost first */
+    int order_count;               /* axes that have loops: extent > 1 and not whole */
+    int red[WPK_AXES_MAX];         /* reduction axes of the contraction, outermost first */
+    int red_count;
+    int split_axis;                /* the contraction's largest reduction axis, or -1 */
+    int64_t split;                 /* 0: not split */
+    int64_t unroll;                /* 1: not unrolled */
+    enum wpk_level level;
+    int at_group;                  /* for levels other than root */
+    int par;
+    bool pack[WPK_PACKS_MAX];
+};
+
+/* Fill variant->genes and the slots of `structure`.   errors  WPK_ENOMEM, WPK_ENOSPC */
+wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *structure,
+                         const struct wpk_space_options *options);
+
+void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                    int group, struct wpk_decisions *out);
+
+/* Tiles along a root axis, and tiles in a block (all of them when the block says so). */
+int64_t wpk_tile_count(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
+int64_t wpk_block_tiles(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
+/* Does the axis have a block loop of more than one iteration? */
+bool wpk_has_block_loop(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
+
+/* Index of the choice with this text, or -1. */
+int wpk_gene_choice(const struct wpk_gene *gene, const char *text);
+/* The choice that is the largest number <= value, or the first one. */
+int wpk_gene_floor(const struct wpk_gene *gene, int64_t value);
+
+/* The part of a group's root that one iteration of where it is computed needs; the whole of it at
+ * root.   shape  d [group_count]; extent [root rank] */
+void wpk_group_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int group,
+                      int64_t *extent);
+
+/* Rules for one group, and between groups; `why` may be NULL. */
+bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                        int group, const struct wpk_decisions *decisions, const char **why);
+bool wpk_placement_is_legal(const struct wpk_variant *variant,
+                            const struct wpk_candidate *candidate, const char **why);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules that prune before anything is compiled. Each is cheap and each has a reason that was
+ * measured: spilled accumulators cost half the speed, unrolled bodies beyond a few thousand
+ * statements cost seconds of LLVM. */
+#include "search/genes.h"
+
+#include <string.h>
+
+#define STATEMENTS_MAX 1600   /* vector statements in one unrolled tile */
+#define UNROLLED_FMA_MAX 256  /* in the body of the contraction's innermost loop */
+#define RECOMPUTE_MAX 4.0     /* a fused producer may be computed this many times over */
+
+static bool no(const char **why, const char *reason)
+{
+    if (why != NULL) {
+        *why = reason;
+    }
+    return false;
+}
+
+static int64_t product(const int64_t *values, int count)
+{
+    int64_t result = 1;
+    for (int i = 0; i < count; i++) {
+        result *= values[i];
+    }
+    return result;
+}
+
+static bool axes_are_legal(const struct wpk_group *group, const struct wpk_stage *root,
+                           const struct wpk_decisions *d, const char **why)
+{
+    for (int a = 0; a < root->rank; a++) {
+        if (d->tile[a] % group->align[a] != 0 && root->axes[a].extent > 1) {
+            return no(why, "a tile is not a multiple of its axis's alignment");
+        }
+    }
+    if (d->vec >= 0) {
+        int64_t extent = root->axes[d->vec].extent, tile = d->tile[d->vec];
+        if (group->align[d->vec] > 1 && group->align[d->vec] % d->lanes != 0) {
+            return no(why, "lanes would straddle the divisions of the vector axis");
+        }
+        if (tile % d->lanes != 0) {
+            return no(why, "the vector axis's tile is not a multiple of the lanes");
+        }
+        if (d->lanes > 4 && d->lanes / 2 >= extent) {
+            return no(why, "half the lanes would do");
+        }
+        if (tile > d->lanes && tile > extent) {
+            return no(why, "the vector axis's tile exceeds its extent");
+        }
+    }
+    return true;
+}
+
+static bool reduction_is_legal(const struct wpk_stage *stage, const struct wpk_decisions *d,
+                               int64_t accumulators, const char **why)
+{
+    if (d->red_count == 0) {
+        return d->unroll == 1 || no(why, "no reduction loop to unroll");
+    }
+    int innermost = d->red[d->red_count - 1];
+    int64_t extent = stage->axes[innermost].extent;
+    if (innermost == d->split_axis && d->split > 0) {
+        extent = d->split;
+    }
+    if (d->split > 0 && stage->axes[d->split_axis].extent % d->split != 0) {
+        return no(why, "the split does not divide its axis");
+    }
+    if (extent % d->unroll != 0) {
+        return no(why, "the unrolling does not divide the innermost reduction loop");
+    }
+    if (accumulators * d->unroll > UNROLLED_FMA_MAX) {
+        return no(why, "the innermost reduction loop is unrolled too far");
+    }
+    return true;
+}
+
+bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                        int g, const struct wpk_decisions *d, const char **why)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_stage *root = &variant->program.stages[group->root];
+    int64_t region[WPK_MEMBERS_MAX][WPK_AXES_MAX];
+    if (!axes_are_legal(group, root, d, why)) {
+        return false;
+    }
+    wpk_plan_regions(&variant->program, group, d->tile, region);
+    int64_t statements = product(d->tile, root->rank) / d->lanes;
+    int64_t accumulators = 1;
+    for (int m = 0; m < group->member_count; m++) {
+        const struct wpk_stage *stage = &variant->program.stages[group->member[m].stage];
+        int64_t lanes = group->rows ? options->device.vector_bytes / 4 : d->lanes;
+        int64_t values = product(region[m], stage->rank) / lanes;
+        values = values < 1 ? 1 : values;
+        accumulators = m == group->contraction ? values : accumulators;
+        for (int a = stage->rank; a < stage->axis_count; a++) {
+            values *= group->member[m].literal[a] ? stage->axes[a].extent : 1;
+        }
+        statements += values;
+    }
+    if (statements > STATEMENTS_MAX) {
+        return no(why, "too many unrolled statements");
+    }
+    if (group->reuse) {
+        int64_t vectors = d->vec < 0 ? 1 : d->tile[d->vec] / d->lanes;
+        if (accumulators + vectors + 1 > options->device.vector_registers) {
+            return no(why, "the accumulators do not fit the registers");
+        }
+    }
+    return group->contraction < 0 ||
+           reduction_is_legal(&variant->program.stages[group->member[group->contraction].stage], d,
+                              accumulators, why);
+}
+
+/* Does computing something at (group, level) come before `reader` reads it, at every reader's
+ * iteration? Follows where the reader itself is computed. */
+static bool encloses(const struct wpk_decisions *d, int group, enum wpk_level level, int reader)
+{
+    for (int h = reader; h >= 0; h = d[h].level == WPK_LEVEL_ROOT ? -1 : d[h].at_group) {
+        if (h == group) {
+            return true;
+        }
+        if (d[h].level != WPK_LEVEL_ROOT && d[h].at_group == group && d[h].level < level) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* A box of indices of each tensor. */
+struct boxes {
+    int64_t low[WPK_TENSORS_MAX][WPK_RANK_MAX];
+    int64_t high[WPK_TENSORS_MAX][WPK_RANK_MAX];
+    bool present[WPK_TENSORS_MAX];
+};
+
+static void extend_by_loads(const struct wpk_program *program, int id, const int64_t *extent,
+                            struct boxes *boxes)
+{
+    static const int64_t origin[WPK_AXES_MAX] = {0};
+    const struct wpk_stage *stage = &program->stages[id];
+    int loads[16];
+    int count = wpk_stage_loads(program, stage, loads, 16);
+    for (int i = 0; i < count && i < 16; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        int t = load->tensor;
+        for (int dim = 0; dim < program->tensors[t].rank; dim++) {
+            int64_t low = 0, high = 0;
+            wpk_index_range_in(program, load->index[dim], origin, extent, &low, &high);
+            if (!boxes->present[t] || low < boxes->low[t][dim]) {
+                boxes->low[t][dim] = low;
+            }
+            if (!boxes->present[t] || high > boxes->high[t][dim]) {
+                boxes->high[t][dim] = high;
+            }
+        }
+        boxes->present[t] = true;
+    }
+}
+
+void wpk_group_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
+                      int64_t *extent)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_program *program = &variant->program;
+    const struct wpk_stage *target = &program->stages[s->plan.group[g].root];
+    struct boxes boxes;
+    memset(boxes.present, 0, sizeof(boxes.present));
+    for (int a = 0; a < target->rank; a++) {
+        extent[a] = target->axes[a].extent;
+    }
+    for (int h = d[g].level == WPK_LEVEL_ROOT ? -1 : d[g].at_group; h > g; h--) {
+        const struct wpk_group *group = &s->plan.group[h];
+        const struct wpk_stage *root = &program->stages[group->root];
+        int64_t box[WPK_AXES_MAX], region[WPK_MEMBERS_MAX][WPK_AXES_MAX];
+        for (int a = 0; a < root->rank; a++) {
+            int64_t size = d[h].tile[a];
+            if (h != d[g].at_group) {
+                if (!boxes.present[root->output]) {
+                    break;
+                }
+                size = boxes.high[root->output][a] - boxes.low[root->output][a] + 1;
+            } else if (d[g].level == WPK_LEVEL_BLOCK) {
+                size *= wpk_block_tiles(root, &d[h], a);
+            }
+            box[a] = size < root->axes[a].extent ? size : root->axes[a].extent;
+        }
+        if (h != d[g].at_group && !boxes.present[root->output]) {
+            continue;
+        }
+        wpk_plan_regions(program, group, box, region);
+        extend_by_loads(program, group->root, box, &boxes);
+        for (int m = 0; m < group->member_count; m++) {
+            extend_by_loads(program, group->member[m].stage, region[m], &boxes);
+        }
+    }
+    for (int a = 0; a < target->rank && boxes.present[target->output]; a++) {
+        int64_t size = boxes.high[target->output][a] - boxes.low[target->output][a] + 1;
+        extent[a] = size < extent[a] ? size : extent[a];
+    }
+}
+
+/* A tile that is larger than what is needed would read past the ends of what feeds it, and a part
+ * that is computed over and over costs more than fusing saves. */
+static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
+                            const char **why)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_stage *stage = &variant->program.stages[s->plan.group[g].root];
+    const struct wpk_decisions *at = &d[d[g].at_group];
+    const struct wpk_stage *outer = &variant->program.stages[s->plan.group[d[g].at_group].root];
+    int64_t extent[WPK_RANK_MAX];
+    double computed = 1, needed = 1;
+    wpk_group_region(variant, d, g, extent);
+    for (int a = 0; a < stage->rank; a++) {
+        if (d[g].tile[a] > extent[a] && stage->axes[a].extent > 1) {
+            return no(why, "a tile exceeds what is needed of it where it is computed");
+        }
+        computed *= (double)extent[a];
+        needed *= (double)stage->axes[a].extent;
+    }
+    for (int i = 0; i < at->order_count; i++) {
+        int a = at->outer[i];
+        int64_t tiles = wpk_tile_count(outer, at, a);
+        int64_t block = d[g].level == WPK_LEVEL_TILE ? 1 : wpk_block_tiles(outer, at, a);
+        computed *= (double)((tiles + block - 1) / block);
+    }
+    return computed <= RECOMPUTE_MAX * needed || no(why, "computed too many times over");
+}
+
+static bool has_any_block(const struct wpk_stage *root, const struct wpk_decisions *d)
+{
+    for (int i = 0; i < d->order_count; i++) {
+        if (wpk_has_block_loop(root, d, d->outer[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool wpk_placement_is_legal(const struct wpk_variant *variant,
+                            const struct wpk_candidate *candidate, const char **why)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_plan *plan = &s->plan;
+    struct wpk_decisions d[WPK_GROUPS_MAX];
+    for (int g = 0; g < plan->group_count; g++) {
+        wpk_genes_read(variant, candidate, g, &d[g]);
+    }
+    for (int g = 0; g < plan->group_count; g++) {
+        if (d[g].level == WPK_LEVEL_ROOT) {
+            continue;
+        }
+        int at = d[g].at_group;
+        const struct wpk_stage *root = &variant->program.stages[plan->group[at].root];
+        if (d[g].level == WPK_LEVEL_BLOCK && !has_any_block(root, &d[at])) {
+            return no(why, "computed inside block loops that do not exist");
+        }
+        for (int h = 0; h < plan->group_count; h++) {
+            if (plan->feeds[g][h] && !encloses(d, at, d[g].level, h)) {
+                return no(why, "computed where not all of its readers are");
+            }
+        }
+        if (!region_is_legal(variant, d, g, why)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/plan.h"
+
+#include "op/derive.h"
+#include "op/extract.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LOADS_MAX 64
+#define LANES_PER_ROW 4 /* vectors of partial results: hides the latency of the combine */
+
+/* ---- facts about one stage */
+
+static void mark_literal_axes(const struct wpk_program *program, const struct wpk_stage *stage,
+                              bool *literal)
+{
+    int loads[LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+    memset(literal, 0, WPK_AXES_MAX * sizeof(*literal));
+    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        if (program->tensors[load->tensor].role != WPK_ROLE_LITERAL) {
+            continue;
+        }
+        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+            int axis = wpk_index_axis(program, load->index[d]);
+            if (axis >= 0) {
+                literal[axis] = true;
+            }
+        }
+    }
+}
+
+/* An axis inside an index, whatever is done to it; fills `used`, returns how many differ. */
+static int axes_in_index(const struct wpk_program *program, int node, bool *used)
+{
+    const struct wpk_node *n = &program->nodes[node];
+    int count = 0;
+    if (n->kind == WPK_NODE_AXIS) {
+        count = !used[n->axis];
+        used[n->axis] = true;
+    } else if (n->kind == WPK_NODE_BINARY) {
+        count = axes_in_index(program, n->arg[0], used) + axes_in_index(program, n->arg[1], used);
+    }
+    return count;
+}
+
+/* Does the stage read each element of what `load` reads once only? Axes of literals do not count:
+ * they are covered whole. */
+static bool reads_once(const struct wpk_program *program, const struct wpk_stage *stage, int load,
+                       const bool *literal)
+{
+    const struct wpk_node *node = &program->nodes[load];
+    bool used[WPK_AXES_MAX] = {false};
+    for (int d = 0; d < program->tensors[node->tensor].rank; d++) {
+        bool here[WPK_AXES_MAX] = {false};
+        if (axes_in_index(program, node->index[d], here) > 1) {
+            return false;
+        }
+        for (int a = 0; a < stage->axis_count; a++) {
+            used[a] = used[a] || here[a];
+        }
+    }
+    for (int a = 0; a < stage->axis_count; a++) {
+        if (!used[a] && !literal[a] && stage->axes[a].extent > 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Pointwise, and index d of the load is exactly output axis perm(d), each axis once. */
+static bool reads_one_to_one(const struct wpk_program *program, const struct wpk_stage *stage,
+                             int load)
+{
+    const struct wpk_node *node = &program->nodes[load];
+    bool used[WPK_AXES_MAX] = {false};
+    if (stage->reduction != WPK_REDUCE_NONE) {
+        return false;
+    }
+    for (int d = 0; d < program->tensors[node->tensor].rank; d++) {
+        int axis = wpk_index_axis(program, node->index[d]);
+        if (axis < 0 || used[axis]) {
+            return false;
+        }
+        used[axis] = true;
+    }
+    for (int a = 0; a < stage->rank; a++) {
+        if (!used[a] && stage->axes[a].extent > 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_plain_reduction(const struct wpk_stage *stage, const bool *literal)
+{
+    for (int a = stage->rank; a < stage->axis_count; a++) {
+        if (!literal[a]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A contraction with reuse: some operand does not depend on some output axis, or is read through a
+ * window. */
+static bool has_reuse(const struct wpk_program *program, const struct wpk_stage *stage,
+                      const bool *literal)
+{
+    int loads[LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+    if (!has_plain_reduction(stage, literal)) {
+        return false;
+    }
+    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        if (program->tensors[load->tensor].role != WPK_ROLE_LITERAL &&
+            !reads_once(program, stage, loads[i], literal)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The one stage that reads `tensor` with one load, or -1; *load is that load. */
+static int only_consumer(const struct wpk_program *program, int tensor, int *load)
+{
+    int found = -1;
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, LOADS_MAX);
+        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+            if (program->nodes[loads[i]].tensor == tensor) {
+                if (found >= 0) {
+                    return -1;
+                }
+                found = s;
+                *load = loads[i];
+            }
+        }
+    }
+    return found;
+}
+
+/* The stage that this one joins, or -1: it is a root. */
+static int joins(const struct wpk_program *program, int id, int *load)
+{
+    const struct wpk_stage *stage = &program->stages[id];
+    bool literal[WPK_AXES_MAX], consumer_literal[WPK_AXES_MAX];
+    if (program->tensors[stage->output].role == WPK_ROLE_OUTPUT) {
+        return -1;
+    }
+    int consumer = only_consumer(program, stage->output, load);
+    if (consumer < 0) {
+        return -1;
+    }
+    const struct wpk_stage *reader = &program->stages[consumer];
+    mark_literal_axes(program, stage, literal);
+    mark_literal_axes(program, reader, consumer_literal);
+    bool joined = has_reuse(program, stage, literal)
+                      ? reads_one_to_one(program, reader, *load)
+                      : reads_once(program, reader, *load, consumer_literal);
+    return joined ? consumer : -1;
+}
+
+/* ---- normalizing */
+
+/* The reduction axis along which the stage's loads are contiguous while no output axis is. */
+static int row_axis(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    int loads[LOADS_MAX], found = -1;
+    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        int rank = program->tensors[load->tensor].rank;
+        if (rank == 0 || program->tensors[load->tensor].role == WPK_ROLE_LITERAL) {
+            continue;
+        }
+        int axis = wpk_index_axis(program, load->index[rank - 1]);
+        if (axis >= stage->rank && (found < 0 || found == axis)) {
+            found = axis;
+        } else if (axis >= 0 && axis < stage->rank && stage->axes[axis].extent > 1) {
+            return -1;
+        }
+    }
+    return found;
+}
+
+static wpk_err split_rows(struct wpk_program *program, int lanes)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        bool prepare[WPK_STAGES_MAX], literal[WPK_AXES_MAX];
+        wpk_program_mark_prepare(program, prepare);
+        mark_literal_axes(program, stage, literal);
+        if (stage->reduction == WPK_REDUCE_NONE || prepare[s] ||
+            has_reuse(program, stage, literal)) {
+            continue;
+        }
+        int axis = row_axis(program, stage);
+        if (axis < 0 || literal[axis] || strcmp(stage->axes[axis].name, "lane") == 0) {
+            continue;
+        }
+        for (int cut = LANES_PER_ROW * lanes; cut >= 4; cut /= 2) {
+            if (stage->axes[axis].extent % cut == 0 && stage->axes[axis].extent > cut) {
+                wpk_err err = wpk_derive_split_reduction(program, s, axis, cut);
+                if (err != WPK_OK) {
+                    return err;
+                }
+                s = -1; /* ids have changed: look again from the start */
+                break;
+            }
+        }
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_plan_normalize(struct wpk_program *program, int lanes)
+{
+    wpk_err err = split_rows(program, lanes);
+    for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
+        bool prepare[WPK_STAGES_MAX];
+        int load = -1;
+        wpk_program_mark_prepare(program, prepare);
+        if (program->stages[s].reduction != WPK_REDUCE_NONE && !prepare[s] &&
+            joins(program, s, &load) < 0) {
+            err = wpk_derive_copy_after(program, s);
+            s = -1;
+        }
+    }
+    return err;
+}
+
+/* ---- grouping */
+
+static int member_of_stage(const struct wpk_group *group, int stage)
+{
+    for (int m = 0; m < group->member_count; m++) {
+        if (group->member[m].stage == stage) {
+            return m;
+        }
+    }
+    return -1;
+}
+
+static wpk_err add_member(const struct wpk_program *program, struct wpk_group *group, int id,
+                          int consumer, int load)
+{
+    const struct wpk_stage *stage = &program->stages[id];
+    if (group->member_count == WPK_MEMBERS_MAX) {
+        return WPK_ENOSPC;
+    }
+    int through = member_of_stage(group, consumer);
+    struct wpk_member *member = &group->member[group->member_count++];
+    memset(member, 0, sizeof(*member));
+    member->stage = id;
+    member->consumer = through;
+    member->load = load;
+    member->inlined = stage->reduction == WPK_REDUCE_NONE;
+    mark_literal_axes(program, stage, member->literal);
+    for (int d = 0; d < stage->rank; d++) {
+        int axis = wpk_index_axis(program, program->nodes[load].index[d]);
+        bool output_axis = axis >= 0 && axis < program->stages[consumer].rank;
+        member->root_axis[d] = !output_axis  ? -1
+                               : through < 0 ? axis
+                                             : group->member[through].root_axis[axis];
+    }
+    return WPK_OK;
+}
+
+static double reduction_size(const struct wpk_stage *stage)
+{
+    double size = 1;
+    for (int a = 0; a < stage->axis_count; a++) {
+        size *= (double)stage->axes[a].extent;
+    }
+    return size;
+}
+
+static void describe_group(const struct wpk_program *program, struct wpk_group *group)
+{
+    const struct wpk_stage *root = &program->stages[group->root];
+    bool literal[WPK_AXES_MAX];
+    mark_literal_axes(program, root, literal);
+    snprintf(group->name, sizeof(group->name), "%s", program->tensors[root->output].name);
+    group->contraction = -1;
+    for (int a = 0; a < root->rank; a++) {
+        group->align[a] = wpk_axis_alignment(program, root, a);
+        group->whole[a] = literal[a];
+    }
+    double largest = 0;
+    for (int m = 0; m < group->member_count; m++) {
+        struct wpk_member *member = &group->member[m];
+        const struct wpk_stage *stage = &program->stages[member->stage];
+        for (int d = 0; d < stage->rank; d++) {
+            if (member->literal[d] && member->root_axis[d] >= 0) {
+                group->whole[member->root_axis[d]] = true;
+            }
+        }
+        if (stage->reduction != WPK_REDUCE_NONE && has_plain_reduction(stage, member->literal) &&
+            reduction_size(stage) > largest) {
+            largest = reduction_size(stage);
+            group->contraction = m;
+            group->reuse = has_reuse(program, stage, member->literal);
+        }
+        /* its contiguous axis is fed by a reduction of its consumer */
+        if (!member->inlined && stage->rank > 0 && member->root_axis[stage->rank - 1] < 0 &&
+            !member->literal[stage->rank - 1] && stage->axes[stage->rank - 1].extent > 1) {
+            group->rows = true;
+        }
+    }
+}
+
+static void mark_feeds(const struct wpk_program *program, struct wpk_plan *plan)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, LOADS_MAX);
+        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+            int writer = wpk_program_writer(program, program->nodes[loads[i]].tensor);
+            if (writer >= 0 && plan->group_of[writer] >= 0 && plan->group_of[s] >= 0 &&
+                plan->group_of[writer] != plan->group_of[s]) {
+                plan->feeds[plan->group_of[writer]][plan->group_of[s]] = true;
+            }
+        }
+    }
+}
+
+/* From the output back: a consumer's group is known before what it reads is placed. Groups are
+ * numbered backwards and turned round at the end. */
+wpk_err wpk_plan_derive(const struct wpk_program *program, struct wpk_plan *out)
+{
+    memset(out, 0, sizeof(*out));
+    wpk_program_mark_prepare(program, out->prepare);
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        int load = -1;
+        out->group_of[s] = -1;
+        if (out->prepare[s]) {
+            continue;
+        }
+        int consumer = joins(program, s, &load);
+        if (consumer >= 0) {
+            int g = out->group_of[consumer];
+            wpk_err err = add_member(program, &out->group[g], s, consumer, load);
+            if (err != WPK_OK) {
+                return err;
+            }
+            out->group_of[s] = g;
+            continue;
+        }
+        if (program->stages[s].reduction != WPK_REDUCE_NONE) {
+            return WPK_EUNSUPPORTED; /* not normalized */
+        }
+        if (out->group_count == WPK_GROUPS_MAX) {
+            return WPK_ENOSPC;
+        }
+        out->group_of[s] = out->group_count;
+        out->group[out->group_count++].root = s;
+    }
+    for (int g = 0; g < out->group_count / 2; g++) {
+        struct wpk_group swapped = out->group[g];
+        out->group[g] = out->group[out->group_count - 1 - g];
+        out->group[out->group_count - 1 - g] = swapped;
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        out->group_of[s] = out->group_of[s] < 0 ? -1 : out->group_count - 1 - out->group_of[s];
+    }
+    for (int g = 0; g < out->group_count; g++) {
+        describe_group(program, &out->group[g]);
+    }
+    mark_feeds(program, out);
+    return out->group_count > 0 ? WPK_OK : WPK_EUNSUPPORTED;
+}
+
+void wpk_plan_regions(const struct wpk_program *program, const struct wpk_group *group,
+                      const int64_t *tile, int64_t region[][WPK_AXES_MAX])
+{
+    static const int64_t origin[WPK_AXES_MAX] = {0};
+    for (int m = 0; m < group->member_count; m++) {
+        const struct wpk_member *member = &group->member[m];
+        const struct wpk_stage *stage = &program->stages[member->stage];
+        const int64_t *of_consumer = member->consumer < 0 ? tile : region[member->consumer];
+        for (int d = 0; d < stage->rank; d++) {
+            int64_t low = 0, high = 0;
+            wpk_index_range_in(program, program->nodes[member->load].index[d], origin, of_consumer,
+                               &low, &high);
+            region[m][d] = high - low + 1 < stage->axes[d].extent ? high - low + 1
+                                                                  : stage->axes[d].extent;
+        }
+        for (int a = stage->rank; a < stage->axis_count; a++) {
+            region[m][a] = stage->axes[a].extent;
+        }
+    }
+}

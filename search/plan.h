@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The structure of a program as scheduling sees it, derived once for each variant.
+ *
+ * Stages fall into groups. A group has one root, a pointwise stage that owns a loop nest; its
+ * other members are computed at the root's register tile (accumulators, small transforms) or
+ * inlined. A stage joins its only consumer when nothing of it would be computed twice; a reduction
+ * whose operands are reused (a contraction) joins only a pointwise stage that reads it one to one,
+ * because that stage's tile is then its register tile. Every other stage is the root of a group.
+ *
+ *     Winograd:   { v_copy <- v <- v1 }   { m_copy <- m }   { Y <- s <- s1 }
+ *     softmax:    { M <- M_r <- M_p }     { E }   { D <- D_r <- D_p }   { S }
+ *
+ * Axes that index a literal tensor are always covered whole and unrolled, so that literals fold. */
+#ifndef WPK_SEARCH_PLAN_H
+#define WPK_SEARCH_PLAN_H
+
+#include "op/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WPK_GROUPS_MAX 24
+#define WPK_MEMBERS_MAX 12
+
+struct wpk_member {
+    int stage;
+    int consumer;                  /* member index whose load reads it, -1: the root */
+    int load;                      /* that load's node */
+    bool inlined;                  /* pointwise and read once: no loops of its own */
+    int root_axis[WPK_AXES_MAX];   /* [rank] the root axis an output axis follows, or -1 */
+    bool literal[WPK_AXES_MAX];    /* [axis_count] the axis indexes a literal */
+};
+
+struct wpk_group {
+    char name[WPK_NAME_MAX];       /* of the root's tensor */
+    int root;                      /* stage */
+    struct wpk_member member[WPK_MEMBERS_MAX]; /* consumers before what they read */
+    int member_count;
+    int contraction;               /* member with the largest reduction over no literal, or -1 */
+    bool reuse;                    /* and its operands are reused: register tiling pays */
+    bool rows;                     /* members are vectorized over an axis that the root lacks */
+    int64_t align[WPK_RANK_MAX];   /* [root rank] a split must be a multiple of it */
+    bool whole[WPK_RANK_MAX];      /* [root rank] always covered whole by the tile */
+};
+
+struct wpk_plan {
+    struct wpk_group group[WPK_GROUPS_MAX];
+    int group_count;                              /* topological order; the last is the output's */
+    int group_of[WPK_STAGES_MAX];                 /* -1: a prepare stage */
+    bool prepare[WPK_STAGES_MAX];
+    bool feeds[WPK_GROUPS_MAX][WPK_GROUPS_MAX];   /* [g][h]: h reads g */
+};
+
+/* Bring the program into the shape that groups need: reductions over contiguous rows are cut into
+ * lanes, roots that reduce get a pointwise copy.
+ *   unit    lanes: elements of the widest vector of f32
+ *   errors  WPK_ENOSPC, WPK_ENOMEM */
+wpk_err wpk_plan_normalize(struct wpk_program *program, int lanes);
+
+/* Derive the groups of a normalized program.   errors  WPK_EUNSUPPORTED, WPK_ENOSPC */
+wpk_err wpk_plan_derive(const struct wpk_program *program, struct wpk_plan *out);
+
+/* Extents that one tile of the root needs of each member.
+ *   shape   tile [root rank]; region [member_count][WPK_AXES_MAX], output axes then reductions */
+void wpk_plan_regions(const struct wpk_program *program, const struct wpk_group *group,
+                      const int64_t *tile, int64_t region[][WPK_AXES_MAX]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

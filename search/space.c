@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/space.h"
+
+#include "search/genes.h"
+#include "search/variant.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP_TRIES_MAX 400
+
+static void measure_size(struct wpk_space *space)
+{
+    double points = 0;
+    for (int v = 0; v < space->variant_count; v++) {
+        double log2_size = 0;
+        for (int i = 0; i < space->variants[v].gene_count; i++) {
+            log2_size += log2((double)space->variants[v].genes[i].choice_count);
+        }
+        points += exp2(log2_size);
+    }
+    space->size_log2 = log2(points);
+}
+
+wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_space_options *options,
+                         struct wpk_space *out, struct wpk_diag *diag)
+{
+    memset(out, 0, sizeof(*out));
+    out->options = *options;
+    out->options.layouts = strcmp(options->layouts, "any") == 0 ? "any" : "fixed";
+    wpk_err err = wpk_program_copy(program, &out->program);
+    if (err == WPK_OK) {
+        err = wpk_variants_derive(program, out, diag);
+    }
+    if (err != WPK_OK) {
+        wpk_space_fini(out);
+        return err;
+    }
+    measure_size(out);
+    return WPK_OK;
+}
+
+void wpk_space_fini(struct wpk_space *space)
+{
+    if (space == NULL) {
+        return;
+    }
+    for (int v = 0; v < space->variant_count; v++) {
+        wpk_variant_fini(&space->variants[v]);
+    }
+    free(space->variants);
+    wpk_program_fini(&space->program);
+    memset(space, 0, sizeof(*space));
+}
+
+/* ---- pins */
+
+static wpk_err pin_variants(struct wpk_space *space, bool algorithm, const char *value)
+{
+    int kept = 0;
+    for (int v = 0; v < space->variant_count; v++) {
+        struct wpk_variant *variant = &space->variants[v];
+        if (strcmp(algorithm ? variant->algorithm : variant->layout, value) == 0) {
+            struct wpk_variant taken = *variant;
+            memset(variant, 0, sizeof(*variant));
+            space->variants[kept++] = taken;
+        } else {
+            wpk_variant_fini(variant);
+        }
+    }
+    space->variant_count = kept;
+    return kept > 0 ? WPK_OK : WPK_ENOENT;
+}
+
+static wpk_err pin_gene(struct wpk_space *space, const char *name, const char *value)
+{
+    bool found = false;
+    for (int v = 0; v < space->variant_count; v++) {
+        struct wpk_variant *variant = &space->variants[v];
+        for (int i = 0; i < variant->gene_count; i++) {
+            struct wpk_gene *gene = &variant->genes[i];
+            int choice = strcmp(gene->name, name) == 0 ? wpk_gene_choice(gene, value) : -1;
+            if (choice >= 0) {
+                memmove(gene->choice[0], gene->choice[choice], WPK_CHOICE_MAX);
+                gene->choice_count = 1;
+                found = true;
+            }
+        }
+    }
+    return found ? WPK_OK : WPK_ENOENT;
+}
+
+wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
+                      struct wpk_diag *diag)
+{
+    bool algorithm = strcmp(name, "algorithm") == 0;
+    wpk_err err = algorithm || strcmp(name, "layout") == 0 ? pin_variants(space, algorithm, value)
+                                                           : pin_gene(space, name, value);
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "no variant of this operator has %s=%s", name, value);
+        return err;
+    }
+    measure_size(space);
+    return WPK_OK;
+}
+
+/* ---- legality, drawing, repair */
+
+bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *structure = variant->plan;
+    for (int g = 0; g < structure->plan.group_count; g++) {
+        struct wpk_decisions decisions;
+        wpk_genes_read(variant, candidate, g, &decisions);
+        if (!wpk_group_is_legal(variant, &space->options, g, &decisions, NULL)) {
+            return false;
+        }
+    }
+    return wpk_placement_is_legal(variant, candidate, NULL);
+}
+
+static void redraw(const struct wpk_variant *variant, struct wpk_rng *rng, int gene,
+                   struct wpk_candidate *candidate)
+{
+    if (gene >= 0) {
+        candidate->gene[gene] =
+            (uint8_t)wpk_rng_below(rng, (uint64_t)variant->genes[gene].choice_count);
+    }
+}
+
+/* Redraw one of the genes that the group's rules are about. */
+static void redraw_one(const struct wpk_variant *variant, struct wpk_rng *rng, int g,
+                       struct wpk_candidate *candidate)
+{
+    const struct wpk_structure *structure = variant->plan;
+    const struct wpk_slots *slots = &structure->slots[g];
+    int genes[WPK_RANK_MAX + 4], count = 0;
+    const int single[] = {slots->lanes, slots->vec, slots->unroll, slots->split};
+    for (int i = 0; i < 4; i++) {
+        if (single[i] >= 0) {
+            genes[count++] = single[i];
+        }
+    }
+    for (int a = 0; a < WPK_RANK_MAX; a++) {
+        if (slots->tile[a] >= 0) {
+            genes[count++] = slots->tile[a];
+        }
+    }
+    redraw(variant, rng, genes[wpk_rng_below(rng, (uint64_t)count)], candidate);
+}
+
+static bool repair_group(const struct wpk_space *space, struct wpk_rng *rng, int g,
+                         struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    struct wpk_candidate attempt = *candidate;
+    for (int tries = 0; tries < GROUP_TRIES_MAX; tries++) {
+        struct wpk_decisions decisions;
+        wpk_genes_read(variant, &attempt, g, &decisions);
+        if (wpk_group_is_legal(variant, &space->options, g, &decisions, NULL)) {
+            *candidate = attempt;
+            return true;
+        }
+        if (tries % 8 == 7) {
+            attempt = *candidate; /* walked too far: start again near the parent */
+        }
+        redraw_one(variant, rng, g, &attempt);
+    }
+    return false;
+}
+
+/* Where a group is computed is repaired by trying its other places, root being always right. */
+static void repair_placement(const struct wpk_variant *variant, struct wpk_rng *rng,
+                             struct wpk_candidate *candidate)
+{
+    const struct wpk_structure *structure = variant->plan;
+    for (int tries = 0; tries < 2 * WPK_GROUPS_MAX; tries++) {
+        if (wpk_placement_is_legal(variant, candidate, NULL)) {
+            return;
+        }
+        int g = (int)wpk_rng_below(rng, (uint64_t)structure->plan.group_count);
+        redraw(variant, rng, structure->slots[g].at, candidate);
+    }
+    for (int g = 0; g < structure->plan.group_count; g++) {
+        if (structure->slots[g].at >= 0) {
+            candidate->gene[structure->slots[g].at] = 0;
+        }
+    }
+}
+
+wpk_err wpk_space_repair(const struct wpk_space *space, struct wpk_rng *rng,
+                         struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *structure = variant->plan;
+    for (int i = 0; i < variant->gene_count; i++) {
+        if (candidate->gene[i] >= variant->genes[i].choice_count) {
+            candidate->gene[i] = 0;
+        }
+    }
+    for (int g = 0; g < structure->plan.group_count; g++) {
+        if (!repair_group(space, rng, g, candidate)) {
+            return WPK_EEXHAUSTED;
+        }
+    }
+    repair_placement(variant, rng, candidate);
+    return wpk_placement_is_legal(variant, candidate, NULL) ? WPK_OK : WPK_EEXHAUSTED;
+}
+
+wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
+                       struct wpk_candidate *out)
+{
+    for (int tries = 0; tries < WPK_REPAIR_TRIES_MAX; tries++) {
+        struct wpk_candidate drawn = {0};
+        drawn.variant = (int)wpk_rng_below(rng, (uint64_t)space->variant_count);
+        const struct wpk_variant *variant = &space->variants[drawn.variant];
+        drawn.gene_count = variant->gene_count;
+        for (int i = 0; i < variant->gene_count; i++) {
+            redraw(variant, rng, i, &drawn);
+        }
+        if (wpk_space_repair(space, rng, &drawn) == WPK_OK) {
+            *out = drawn;
+            return WPK_OK;
+        }
+    }
+    return WPK_EEXHAUSTED;
+}
+
+/* ---- identity and text */
+
+bool wpk_candidate_equal(const struct wpk_candidate *a, const struct wpk_candidate *b)
+{
+    return a->variant == b->variant && a->gene_count == b->gene_count &&
+           memcmp(a->gene, b->gene, (size_t)a->gene_count) == 0;
+}
+
+uint64_t wpk_candidate_hash(const struct wpk_candidate *candidate)
+{
+    uint64_t hash = 0xcbf29ce484222325u ^ (uint64_t)candidate->variant; /* FNV-1a, 64 bits */
+    for (int i = 0; i < candidate->gene_count; i++) {
+        hash = (hash ^ candidate->gene[i]) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                             char *out, size_t size)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    int used = snprintf(out, size, "%s algorithm=%s layout=%s", WPK_SPACE_VERSION,
+                        variant->algorithm, variant->layout);
+    for (int i = 0; i < variant->gene_count && used >= 0 && (size_t)used < size; i++) {
+        const struct wpk_gene *gene = &variant->genes[i];
+        if (gene->choice_count == 0) {
+            continue;
+        }
+        used += snprintf(out + used, size - (size_t)used, " %s=%s", gene->name,
+                         gene->choice[candidate->gene[i]]);
+    }
+    return used < 0 || (size_t)used >= size ? WPK_ENOSPC : WPK_OK;
+}
+
+static int find_variant(const struct wpk_space *space, const char *algorithm, const char *layout)
+{
+    for (int v = 0; v < space->variant_count; v++) {
+        if (strcmp(space->variants[v].algorithm, algorithm) == 0 &&
+            strcmp(space->variants[v].layout, layout) == 0) {
+            return v;
+        }
+    }
+    return -1;
+}
+
+static wpk_err decode_gene(const struct wpk_variant *variant, char *word,
+                           struct wpk_candidate *out, bool *given, struct wpk_diag *diag)
+{
+    char *equals = strchr(word, '=');
+    if (equals == NULL) {
+        wpk_diag_set(diag, "expected gene=value, not '%s'", word);
+        return WPK_EPARSE;
+    }
+    *equals = '\0';
+    for (int i = 0; i < variant->gene_count; i++) {
+        if (strcmp(variant->genes[i].name, word) != 0) {
+            continue;
+        }
+        int choice = wpk_gene_choice(&variant->genes[i], equals + 1);
+        if (choice < 0) {
+            wpk_diag_set(diag, "gene %s has no value %s", word, equals + 1);
+            return WPK_ENOENT;
+        }
+        out->gene[i] = (uint8_t)choice;
+        given[i] = true;
+        return WPK_OK;
+    }
+    wpk_diag_set(diag, "algorithm %s has no gene %s", variant->algorithm, word);
+    return WPK_ENOENT;
+}
+
+static wpk_err decode_head(const struct wpk_space *space, char **rest, struct wpk_candidate *out,
+                           struct wpk_diag *diag)
+{
+    const char *version = strtok_r(NULL, " ", rest);
+    const char *algorithm = strtok_r(NULL, " ", rest);
+    const char *layout = strtok_r(NULL, " ", rest);
+    if (version == NULL || strcmp(version, WPK_SPACE_VERSION) != 0) {
+        wpk_diag_set(diag, "space version %s, expected " WPK_SPACE_VERSION,
+                     version == NULL ? "missing" : version);
+        return WPK_EMISMATCH;
+    }
+    if (algorithm == NULL || strncmp(algorithm, "algorithm=", 10) != 0 || layout == NULL ||
+        strncmp(layout, "layout=", 7) != 0) {
+        wpk_diag_set(diag, "expected algorithm=... layout=... behind the version");
+        return WPK_EPARSE;
+    }
+    out->variant = find_variant(space, algorithm + 10, layout + 7);
+    if (out->variant < 0) {
+        wpk_diag_set(diag, "no variant %s %s", algorithm, layout);
+        return WPK_ENOENT;
+    }
+    out->gene_count = space->variants[out->variant].gene_count;
+    return WPK_OK;
+}
+
+wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,
+                             struct wpk_candidate *out, struct wpk_diag *diag)
+{
+    char copy[WPK_CANDIDATE_TEXT_MAX];
+    bool given[WPK_GENES_MAX] = {false};
+    struct wpk_candidate decoded = {0};
+    char *rest = copy;
+    if (strlen(text) >= sizeof(copy)) {
+        return WPK_ERANGE;
+    }
+    strcpy(copy, text);
+    wpk_err err = decode_head(space, &rest, &decoded, diag);
+    const struct wpk_variant *variant =
+        err == WPK_OK ? &space->variants[decoded.variant] : NULL;
+    for (char *word; err == WPK_OK && (word = strtok_r(NULL, " ", &rest)) != NULL;) {
+        err = decode_gene(variant, word, &decoded, given, diag);
+    }
+    for (int i = 0; err == WPK_OK && i < variant->gene_count; i++) {
+        if (!given[i] && variant->genes[i].choice_count > 0) {
+            wpk_diag_set(diag, "gene %s is missing", variant->genes[i].name);
+            err = WPK_EPARSE;
+        }
+    }
+    if (err == WPK_OK) {
+        *out = decoded;
+    }
+    return err;
+}

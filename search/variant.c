@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Algorithms are tried on every order of axes and kept where they apply; nothing is listed by
+ * operator. An order "last<p>" moves axis p of all tensors of the output's rank to the end: that
+ * axis becomes contiguous at the boundary (layouts "any") or behind staging copies ("fixed"). */
+#include "search/variant.h"
+
+#include "op/cost.h"
+#include "op/derive.h"
+#include "search/genes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOADS_MAX 32
+#define WINOGRAD_COUNT 3
+
+static const int64_t winograd_sizes[WINOGRAD_COUNT] = {4, 2, 6};
+
+/* ---- orders of axes */
+
+static int find_role(const struct wpk_program *program, enum wpk_role role)
+{
+    for (int t = 0; t < program->tensor_count; t++) {
+        if (program->tensors[t].role == role) {
+            return t;
+        }
+    }
+    return -1;
+}
+
+/* Is dimension p of every input of the output's rank indexed by one axis alone, nowhere through a
+ * window? Then it can be the contiguous one. */
+static bool may_be_last(const struct wpk_program *program, int rank, int p)
+{
+    bool used = false;
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+            if (tensor->role != WPK_ROLE_INPUT || tensor->rank != rank) {
+                continue;
+            }
+            if (wpk_index_axis(program, load->index[p]) < 0) {
+                return false;
+            }
+            used = true;
+        }
+    }
+    return used;
+}
+
+static bool has_window(const struct wpk_program *program)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+                if (program->tensors[load->tensor].role == WPK_ROLE_INPUT &&
+                    wpk_index_axis(program, load->index[d]) < 0) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+static void order_with_last(int rank, int last, int *order)
+{
+    int n = 0;
+    for (int d = 0; d < rank; d++) {
+        if (d != last) {
+            order[n++] = d;
+        }
+    }
+    order[n] = last;
+}
+
+/* ---- one variant */
+
+struct request {
+    int64_t winograd;  /* m, 0: no */
+    bool im2col;
+    int last;          /* axis moved to the end, -1: as written */
+    bool staged;       /* inputs that leave or are reordered go through copies */
+};
+
+/* Names of the boundary tensors that need staging, collected before any of them moves. */
+static wpk_err stage_all(struct wpk_program *program, const int *order, int rank)
+{
+    char names[WPK_TENSORS_MAX][WPK_NAME_MAX];
+    int count = 0;
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        if (tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_OUTPUT) {
+            snprintf(names[count++], WPK_NAME_MAX, "%s", tensor->name);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        int t = wpk_program_find_tensor(program, names[i]);
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        bool reordered = order != NULL && tensor->rank == rank;
+        bool leaves = false;
+        for (int s = 0; s < program->stage_count; s++) {
+            const struct wpk_stage *stage = &program->stages[s];
+            int loads[LOADS_MAX];
+            int n = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+            for (int k = 0; k < n && k < LOADS_MAX; k++) {
+                leaves = leaves || (program->nodes[loads[k]].tensor == t &&
+                                    wpk_load_may_leave(program, stage, loads[k]));
+            }
+        }
+        wpk_err err = WPK_OK;
+        if (tensor->role == WPK_ROLE_INPUT && (reordered || leaves)) {
+            err = wpk_derive_stage_input(program, t, reordered ? order : NULL);
+        } else if (tensor->role == WPK_ROLE_OUTPUT && reordered) {
+            err = wpk_derive_stage_output(program, t, order);
+        }
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    return WPK_OK;
+}
+
+static wpk_err transform(struct wpk_program *program, const struct request *request, int lanes)
+{
+    int rank = program->tensors[find_role(program, WPK_ROLE_OUTPUT)].rank;
+    int order[WPK_RANK_MAX];
+    wpk_err err = WPK_OK;
+    if (request->last >= 0) {
+        order_with_last(rank, request->last, order);
+        err = wpk_derive_permute(program, order, rank);
+    }
+    if (err == WPK_OK && request->winograd > 0) {
+        err = wpk_derive_winograd(program, request->winograd);
+    }
+    if (err == WPK_OK && request->im2col) {
+        err = wpk_derive_im2col(program);
+    }
+    if (err == WPK_OK && request->staged) {
+        err = stage_all(program, request->last >= 0 ? order : NULL, rank);
+    } else if (err == WPK_OK) {
+        err = wpk_derive_halo(program);
+    }
+    return err == WPK_OK ? wpk_plan_normalize(program, lanes) : err;
+}
+
+void wpk_variant_fini(struct wpk_variant *variant)
+{
+    if (variant == NULL) {
+        return;
+    }
+    for (int i = 0; i < variant->gene_count; i++) {
+        free(variant->genes[i].choice);
+    }
+    free(variant->genes);
+    free(variant->plan);
+    wpk_program_fini(&variant->program);
+    memset(variant, 0, sizeof(*variant));
+}
+
+static wpk_err build_variant(const struct wpk_program *program, const struct request *request,
+                             const struct wpk_space_options *options, struct wpk_variant *out)
+{
+    memset(out, 0, sizeof(*out));
+    struct wpk_structure *structure = calloc(1, sizeof(*structure));
+    out->plan = structure;
+    wpk_err err = structure == NULL ? WPK_ENOMEM : wpk_program_copy(program, &out->program);
+    if (err == WPK_OK) {
+        err = transform(&out->program, request, options->device.vector_bytes / 4);
+    }
+    if (err == WPK_OK) {
+        err = wpk_plan_derive(&out->program, &structure->plan);
+    }
+    if (err == WPK_OK) {
+        err = wpk_genes_derive(out, structure, options);
+    }
+    if (err != WPK_OK) {
+        wpk_variant_fini(out);
+        return err;
+    }
+    if (request->winograd > 0) {
+        snprintf(out->algorithm, sizeof(out->algorithm), "winograd(%lld)",
+                 (long long)request->winograd);
+    } else {
+        snprintf(out->algorithm, sizeof(out->algorithm), "%s",
+                 request->im2col ? "im2col" : "direct");
+    }
+    const char *boundary = request->staged ? "staged" : "halo";
+    if (request->last >= 0) {
+        snprintf(out->layout, sizeof(out->layout), "%s-last%d", boundary, request->last);
+    } else {
+        snprintf(out->layout, sizeof(out->layout), "%s", request->staged ? "staged" : "asis");
+    }
+    return WPK_OK;
+}
+
+static wpk_err add_variant(const struct wpk_program *program, const struct request *request,
+                           struct wpk_space *space)
+{
+    if (space->variant_count == WPK_VARIANTS_MAX) {
+        return WPK_OK;
+    }
+    struct wpk_variant *grown =
+        realloc(space->variants, (size_t)(space->variant_count + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return WPK_ENOMEM;
+    }
+    space->variants = grown;
+    wpk_err err = build_variant(program, request, &space->options,
+                                &space->variants[space->variant_count]);
+    space->variant_count += err == WPK_OK;
+    /* that an algorithm does not apply, or outgrows a limit, is an answer */
+    return err == WPK_ENOMEM ? err : WPK_OK;
+}
+
+static wpk_err add_algorithms(const struct wpk_program *program, struct request request,
+                              struct wpk_space *space)
+{
+    wpk_err err = add_variant(program, &request, space);
+    for (int i = 0; i < WINOGRAD_COUNT && err == WPK_OK; i++) {
+        request.winograd = winograd_sizes[i];
+        err = add_variant(program, &request, space);
+    }
+    request.winograd = 0;
+    request.im2col = true;
+    return err == WPK_OK ? add_variant(program, &request, space) : err;
+}
+
+wpk_err wpk_variants_derive(const struct wpk_program *program, struct wpk_space *space,
+                            struct wpk_diag *diag)
+{
+    int output = find_role(program, WPK_ROLE_OUTPUT);
+    WPK_ASSERT(output >= 0);
+    int rank = program->tensors[output].rank;
+    bool any = strcmp(space->options.layouts, "any") == 0;
+    bool window = has_window(program);
+    wpk_err err = WPK_OK;
+    /* contiguous channels first: what a window slides over is then a whole vector */
+    for (int p = 0; p + 1 < rank && err == WPK_OK && window; p++) {
+        if (program->tensors[output].extent[p] > 1 && may_be_last(program, rank, p)) {
+            err = add_algorithms(program, (struct request){.last = p, .staged = !any}, space);
+        }
+    }
+    struct request plain = {.last = -1, .staged = !any};
+    if (err == WPK_OK) {
+        err = add_algorithms(program, plain, space);
+    }
+    if (err == WPK_OK && space->variant_count == 0) {
+        wpk_diag_set(diag, "no implementation can be derived for this program");
+        err = WPK_EUNSUPPORTED;
+    }
+    return err;
+}
+
+wpk_err wpk_variant_boundary(const struct wpk_variant *variant,
+                             const struct wpk_program *original, int tensor,
+                             struct wpk_tensor_type *out)
+{
+    const struct wpk_tensor *logical = &original->tensors[tensor];
+    int physical = wpk_program_find_tensor(&variant->program, logical->name);
+    if (physical < 0) {
+        return WPK_ENOENT;
+    }
+    memset(out, 0, sizeof(*out));
+    out->dtype = logical->dtype;
+    out->rank = logical->rank;
+    memcpy(out->extent, logical->extent, sizeof(out->extent));
+    out->layout = wpk_layout_row_major(logical->rank);
+    const char *last = strstr(variant->layout, "halo-last");
+    int output = find_role(original, WPK_ROLE_OUTPUT);
+    if (last != NULL && logical->rank == original->tensors[output].rank &&
+        logical->role != WPK_ROLE_CONSTANT) {
+        order_with_last(logical->rank, atoi(last + strlen("halo-last")), out->layout.axis);
+    }
+    const struct wpk_tensor *laid = &variant->program.tensors[physical];
+    for (int d = 0; d < laid->rank; d++) {
+        out->layout.pad_before[out->layout.axis[d]] = laid->pad_before[d];
+        out->layout.pad_after[out->layout.axis[d]] = laid->pad_after[d];
+    }
+    return WPK_OK;
+}
