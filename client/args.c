@@ -41,6 +41,7 @@ static wpk_err store_int(const struct wpk_option *option, const char *value, str
 static wpk_err store(const struct wpk_option *option, const char *value, struct wpk_diag *diag)
 {
     struct wpk_option_list *list = option->out;
+    struct wpk_option_u64 *number = option->out;
 
     switch (option->kind) {
     case WPK_OPTION_FLAG:
@@ -52,11 +53,12 @@ static wpk_err store(const struct wpk_option *option, const char *value, struct 
     case WPK_OPTION_INT:
         return store_int(option, value, diag);
     case WPK_OPTION_U64:
-        if (!parse_u64(value, option->out)) {
+        if (!parse_u64(value, &number->value)) {
             wpk_diag_set(diag, "--%s takes an integer from 0 to 2^64-1, not '%s'", option->name,
                          value);
             return WPK_EINVAL;
         }
+        number->given = true;
         return WPK_OK;
     case WPK_OPTION_LIST:
         if (list->count == WPK_ARGS_LIST_MAX) {

@@ -15,8 +15,13 @@ enum wpk_option_kind {
     WPK_OPTION_FLAG, /* bool */
     WPK_OPTION_TEXT, /* const char *, borrowed from argv */
     WPK_OPTION_INT,  /* int64_t within [min, max] */
-    WPK_OPTION_U64,  /* uint64_t */
+    WPK_OPTION_U64,  /* struct wpk_option_u64: every value may be meant */
     WPK_OPTION_LIST, /* struct wpk_option_list: may be given often */
+};
+
+struct wpk_option_u64 {
+    bool given;
+    uint64_t value;
 };
 
 struct wpk_option_list {

@@ -14,7 +14,7 @@ static struct {
     bool json;
     const char *data;
     int64_t threads;
-    uint64_t seed;
+    struct wpk_option_u64 seed;
     struct wpk_option_list pins;
 } got;
 
@@ -51,7 +51,8 @@ static void test_accepted(void **state)
     assert_true(got.json);
     assert_string_equal(got.data, "/a=b");
     assert_int_equal(got.threads, -2);
-    assert_true(got.seed == UINT64_MAX);
+    assert_true(got.seed.given);
+    assert_true(got.seed.value == UINT64_MAX);
     assert_int_equal(got.pins.count, 2);
     assert_string_equal(got.pins.items[1], "c=d");
 

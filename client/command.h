@@ -18,9 +18,9 @@ enum wpk_exit {
 
 /* What main read from the environment; fixed for the run. NULL: not set. */
 struct wpk_command_context {
-    const char *url;           /* WPK_URL */
-    const char *home;          /* HOME */
-    const char *xdg_data_home; /* XDG_DATA_HOME */
+    const char *url;             /* WPK_URL */
+    const char *home;            /* HOME */
+    const char *xdg_data_home;   /* XDG_DATA_HOME */
     const char *xdg_runtime_dir; /* XDG_RUNTIME_DIR */
 };
 

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/child.h"
+
+#include "common/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POLL_MS 20
+#define LOG_TAIL 4096
+
+static void sleep_ms(int ms)
+{
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    nanosleep(&pause, NULL);
+}
+
+/* After fork: become the program, or tell the parent errno through `report`. */
+static void run_program(const char *path, const char *const *argv, int log, int report,
+                        pid_t parent)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    setpgid(0, 0);
+    signal(SIGPIPE, SIG_DFL);
+    if (null >= 0 && dup2(null, 0) >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0 &&
+        prctl(PR_SET_PDEATHSIG, SIGTERM) == 0) {
+        /* The parent may have died before the line above took effect. */
+        if (getppid() != parent) {
+            _exit(1);
+        }
+        execv(path, (char *const *)(void *)argv);
+    }
+    int failed = errno;
+    ssize_t written = write(report, &failed, sizeof(failed));
+    (void)written;
+    _exit(127);
+}
+
+wpk_err wpk_child_start(struct wpk_child *child, const char *path, const char *const *argv,
+                        const char *log_path, struct wpk_diag *diag)
+{
+    int report[2] = {-1, -1};
+    int failed = 0;
+
+    WPK_ASSERT(child->pid == 0);
+    int log = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (log < 0 || pipe2(report, O_CLOEXEC) < 0) {
+        failed = errno;
+        wpk_diag_set(diag, "cannot write '%s': %s", log_path, strerror(failed));
+        goto done;
+    }
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0) {
+        run_program(path, argv, log, report[1], parent);
+    }
+    failed = pid < 0 ? errno : 0;
+    close(report[1]);
+    report[1] = -1;
+    /* The pipe closes on exec; what comes before is the errno of a failure. */
+    if (pid > 0 && read(report[0], &failed, sizeof(failed)) == (ssize_t)sizeof(failed)) {
+        waitpid(pid, NULL, 0);
+    } else if (pid > 0) {
+        child->pid = pid;
+    }
+    if (failed != 0) {
+        wpk_diag_set(diag, "cannot start '%s': %s", path, strerror(failed));
+    }
+done:
+    if (log >= 0) {
+        close(log);
+    }
+    if (report[0] >= 0) {
+        close(report[0]);
+    }
+    if (report[1] >= 0) {
+        close(report[1]);
+    }
+    return failed != 0 ? wpk_fs_err(failed) : WPK_OK;
+}
+
+bool wpk_child_runs(struct wpk_child *child)
+{
+    if (child->pid > 0 && waitpid(child->pid, NULL, WNOHANG) != 0) {
+        child->pid = 0;
+    }
+    return child->pid > 0;
+}
+
+void wpk_child_stop(struct wpk_child *child, int grace_ms)
+{
+    pid_t group = child->pid;
+
+    if (!wpk_child_runs(child)) {
+        return;
+    }
+    kill(child->pid, SIGTERM);
+    for (int waited = 0; waited < grace_ms && wpk_child_runs(child); waited += POLL_MS) {
+        sleep_ms(POLL_MS);
+    }
+    if (wpk_child_runs(child)) {
+        /* What is left of its group too; once the leader is waited for, the number is free. */
+        kill(-group, SIGKILL);
+        waitpid(child->pid, NULL, 0);
+        child->pid = 0;
+    }
+}
+
+int wpk_child_wait(struct wpk_child *child)
+{
+    int status = 0;
+
+    WPK_ASSERT(child->pid > 0);
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    child->pid = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void wpk_child_last_words(const char *log_path, char *out, size_t size)
+{
+    char tail[LOG_TAIL + 1];
+    ssize_t got = 0;
+    int fd = open(log_path, O_RDONLY | O_CLOEXEC);
+
+    WPK_ASSERT(size > 0);
+    out[0] = '\0';
+    if (fd < 0) {
+        return;
+    }
+    off_t length = lseek(fd, 0, SEEK_END);
+    got = pread(fd, tail, LOG_TAIL, length > LOG_TAIL ? length - LOG_TAIL : 0);
+    close(fd);
+    if (got <= 0) {
+        return;
+    }
+    while (got > 0 && tail[got - 1] == '\n') {
+        got--;
+    }
+    tail[got] = '\0';
+    const char *newline = strrchr(tail, '\n');
+    snprintf(out, size, "%s", newline != NULL ? newline + 1 : tail);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One process that this one starts and outlives. */
+#ifndef WPK_CLIENT_CHILD_H
+#define WPK_CLIENT_CHILD_H
+
+#include "common/buf.h"
+
+#include <sys/types.h>
+
+/* `= {0}` is no process. */
+struct wpk_child {
+    pid_t pid; /* 0: none runs */
+};
+
+/* Start `path` with its arguments (NULL-terminated, argv[0] included), in a process group of its
+ * own, so that Ctrl-C reaches only us; it gets SIGTERM when we die, however that happens. Output goes
+ * to `log_path`, which is begun anew.
+ *
+ *   errors  WPK_ENOENT no such program, WPK_EACCES, WPK_ESYSTEM
+ */
+WPK_MUST_CHECK wpk_err wpk_child_start(struct wpk_child *child, const char *path,
+                                       const char *const *argv, const char *log_path,
+                                       struct wpk_diag *diag);
+
+/* Does it still run? When it does not, it has been waited for and pid is 0. */
+bool wpk_child_runs(struct wpk_child *child);
+
+/* SIGTERM; SIGKILL to its group after `grace_ms`; returns when it is gone. */
+void wpk_child_stop(struct wpk_child *child, int grace_ms);
+
+/* Wait for it as long as it runs; the exit code, or 128 + signal. */
+int wpk_child_wait(struct wpk_child *child);
+
+/* The last line that `log_path` holds, for a message. */
+void wpk_child_last_words(const char *log_path, char *out, size_t size);
+
+#endif

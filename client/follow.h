@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stay with a job until it ends, showing how it goes on standard error. */
+#ifndef WPK_CLIENT_FOLLOW_H
+#define WPK_CLIENT_FOLLOW_H
+
+#include "client/session.h"
+
+struct wpk_follow_options {
+    const char *id;
+    bool cancel; /* Ctrl-C asks wpkd to cancel the job; without it, only the watching ends */
+    bool quiet;  /* no progress */
+};
+
+/* From here on Ctrl-C and SIGTERM are remembered instead of ending the process at once; a second
+ * one ends it. To be called before anything is started that must be stopped. */
+void wpk_follow_catch_signals(void);
+bool wpk_follow_interrupted(void);
+
+/* Follow the job, tending a private service meanwhile. A wpkd that cannot be reached is asked again
+ * for a while, a private one is started again.
+ *
+ *   owns    `out` and `reply` hold the last answer, in the arena and in the reply; the caller frees
+ *   errors  of wpk_session_ask_job and wpk_session_tend; Ctrl-C is not one: ask
+ *           wpk_follow_interrupted()
+ */
+WPK_MUST_CHECK wpk_err wpk_follow(struct wpk_session *session,
+                                  const struct wpk_follow_options *options, struct wpk_arena *arena,
+                                  struct wpk_http_reply *reply, struct wpk_api_job *out,
+                                  struct wpk_diag *diag);
+
+/* The progress of a job as one line, without newline. */
+void wpk_follow_print(const struct wpk_api_job *job, struct wpk_buf *out);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers and tables for people: the only place where times get other units than ns. */
+#ifndef WPK_CLIENT_FORMAT_H
+#define WPK_CLIENT_FORMAT_H
+
+#include "common/arena.h"
+#include "common/buf.h"
+
+#include <stdint.h>
+
+#define WPK_FORMAT_SIZE 32 /* of every text below, with its NUL */
+#define WPK_TABLE_COLUMNS_MAX 12
+#define WPK_TABLE_ROWS_MAX 2048
+
+/* Four significant digits: "590.1 µs", "1.750 ms"; "-" for 0, which means not timed. */
+void wpk_format_ns(uint64_t ns, char out[WPK_FORMAT_SIZE]);
+/* "48 s", "3 min 05 s", "2 h 10 min" */
+void wpk_format_seconds(int64_t seconds, char out[WPK_FORMAT_SIZE]);
+/* "231.2 M", "1.500 k", "12" */
+void wpk_format_count(double value, char out[WPK_FORMAT_SIZE]);
+
+/* A table of text; cells live in the arena. `= {0}` and an arena is an empty one. */
+struct wpk_table {
+    struct wpk_arena *arena;
+    int column_count;
+    int row_count;                                                /* the heading included */
+    const char *cells[WPK_TABLE_ROWS_MAX][WPK_TABLE_COLUMNS_MAX]; /* NULL: out of memory */
+    bool right[WPK_TABLE_COLUMNS_MAX];                            /* aligned: numbers */
+};
+
+/* Add a row of column_count cells; rows past WPK_TABLE_ROWS_MAX are left out. */
+void wpk_table_add(struct wpk_table *table, const char *const *cells);
+/* Append it as lines, columns padded by what is shown, not by bytes. */
+void wpk_table_print(const struct wpk_table *table, struct wpk_buf *out);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/format.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void test_ns(void **state)
+{
+    char text[WPK_FORMAT_SIZE];
+    static const struct {
+        uint64_t ns;
+        const char *text;
+    } cases[] = {
+        {0, "-"},
+        {999, "999 ns"},
+        {1000, "1.000 µs"},
+        {9999, "9.999 µs"},
+        {590125, "590.1 µs"},
+        {999960, "1.000 ms"},
+        {1750000, "1.750 ms"},
+        {12345678, "12.35 ms"},
+        {UINT64_C(61000000000), "61.00 s"},
+        {UINT64_MAX, "18446744074 s"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        wpk_format_ns(cases[i].ns, text);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+static void test_seconds(void **state)
+{
+    char text[WPK_FORMAT_SIZE];
+
+    (void)state;
+    wpk_format_seconds(48, text);
+    assert_string_equal(text, "48 s");
+    wpk_format_seconds(185, text);
+    assert_string_equal(text, "3 min 05 s");
+    wpk_format_seconds(7800, text);
+    assert_string_equal(text, "2 h 10 min");
+    wpk_format_seconds(-5, text);
+    assert_string_equal(text, "0 s");
+}
+
+static void test_count(void **state)
+{
+    char text[WPK_FORMAT_SIZE];
+
+    (void)state;
+    wpk_format_count(12, text);
+    assert_string_equal(text, "12");
+    wpk_format_count(1500, text);
+    assert_string_equal(text, "1.500 k");
+    wpk_format_count(231211008, text);
+    assert_string_equal(text, "231.2 M");
+    wpk_format_count(0.5, text);
+    assert_string_equal(text, "0.500");
+}
+
+static void test_table(void **state)
+{
+    struct wpk_arena arena = {0};
+    static struct wpk_table table;
+    struct wpk_buf out = {0};
+
+    (void)state;
+    table = (struct wpk_table){.arena = &arena, .column_count = 3, .right = {false, true, false}};
+    wpk_table_add(&table, (const char *const[]){"op", "time", "by"});
+    wpk_table_add(&table, (const char *const[]){"c6", "590.1 µs", "us"});
+    wpk_table_print(&table, &out);
+    assert_string_equal(wpk_buf_text(&out), "op      time  by\n"
+                                            "c6  590.1 µs  us\n");
+    wpk_buf_fini(&out);
+    wpk_arena_fini(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ns),
+        cmocka_unit_test(test_seconds),
+        cmocka_unit_test(test_count),
+        cmocka_unit_test(test_table),
+    };
+
+    return cmocka_run_group_tests_name("format", tests, NULL, NULL);
+}

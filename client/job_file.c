@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/job_file.h"
+
+#include "common/fs.h"
+#include "op/definition.h"
+#include "search/strategy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A strategy that nobody knows is found before anything is sent. */
+static wpk_err check(const struct wpk_job *job, struct wpk_diag *diag)
+{
+    if (wpk_strategy_find(job->strategy) == NULL) {
+        if (diag != NULL && diag->text[0] == '\0') {
+            snprintf(diag->field, sizeof(diag->field), "search.strategy");
+        }
+        wpk_diag_set(diag, "there is no strategy '%s'; there are %s", job->strategy,
+                     wpk_strategy_names());
+        return WPK_EINVAL;
+    }
+    return wpk_job_check(job, diag);
+}
+
+wpk_err wpk_job_file_read(const char *path, struct wpk_job *out, struct wpk_diag *diag)
+{
+    struct wpk_buf text;
+    struct wpk_job job = {0};
+
+    wpk_buf_init(&text, WPK_JOB_SIZE_MAX + 1);
+    wpk_err err = wpk_fs_read(path, WPK_JOB_SIZE_MAX, &text, diag);
+    if (err != WPK_OK) {
+        wpk_buf_fini(&text);
+        return err == WPK_ENOENT || err == WPK_EACCES ? WPK_EINVAL : err;
+    }
+    err = wpk_job_decode(wpk_buf_text(&text), text.size, &job, diag);
+    wpk_buf_fini(&text);
+    if (err == WPK_OK) {
+        err = check(&job, diag);
+    }
+    if (err != WPK_OK) {
+        if (diag != NULL) {
+            snprintf(diag->file, sizeof(diag->file), "%s", path);
+        }
+        wpk_job_fini(&job);
+        return err;
+    }
+    *out = job;
+    return WPK_OK;
+}
+
+/* Split "name=value"; the name is copied. */
+static wpk_err split_pair(const char *option, const char *pair, char *name, size_t name_size,
+                          const char **value, struct wpk_diag *diag)
+{
+    const char *equals = strchr(pair, '=');
+
+    if (equals == NULL || equals == pair || equals[1] == '\0' ||
+        (size_t)(equals - pair) >= name_size) {
+        wpk_diag_set(diag, "--%s takes NAME=VALUE, not '%s'", option, pair);
+        return WPK_EINVAL;
+    }
+    snprintf(name, name_size, "%.*s", (int)(equals - pair), pair);
+    *value = equals + 1;
+    return WPK_OK;
+}
+
+static wpk_err fill_tensors(const struct wpk_job_inline *given, struct wpk_job_op *op,
+                            struct wpk_diag *diag)
+{
+    _Static_assert(WPK_ARGS_LIST_MAX <= WPK_JOB_TENSORS_MAX, "options fit into an operator");
+    for (int i = 0; i < given->tensors.count; i++) {
+        struct wpk_job_tensor *tensor = &op->tensors[i];
+        const char *type;
+        wpk_err err = split_pair("tensor", given->tensors.items[i], tensor->name,
+                                 sizeof(tensor->name), &type, diag);
+        if (err != WPK_OK) {
+            return err;
+        }
+        snprintf(tensor->type, sizeof(tensor->type), "%s", type);
+        op->tensor_count++;
+    }
+    for (int i = 0; i < given->constants.count; i++) {
+        int at = 0;
+        while (at < op->tensor_count &&
+               strcmp(op->tensors[at].name, given->constants.items[i]) != 0) {
+            at++;
+        }
+        if (at == op->tensor_count) {
+            wpk_diag_set(diag, "--constant %s is not among the tensors", given->constants.items[i]);
+            return WPK_EINVAL;
+        }
+        op->tensors[at].constant = true;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_job_file_make(const struct wpk_job_inline *given, struct wpk_job *out,
+                          struct wpk_diag *diag)
+{
+    static const char empty[] = "{\"ops\":[{\"name\":\"op\",\"op\":\"\",\"tensors\":{}}]}";
+    struct wpk_job job;
+
+    wpk_err err = wpk_job_decode(empty, sizeof(empty) - 1, &job, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_job_op *op = &job.ops[0];
+    free(op->notation);
+    free(op->tensors);
+    /* Without a source, positions are those within the notation. */
+    free(job.source);
+    job.source = NULL;
+    op->notation = strdup(given->op);
+    op->tensors = calloc(WPK_JOB_TENSORS_MAX, sizeof(*op->tensors));
+    err = op->notation == NULL || op->tensors == NULL ? WPK_ENOMEM : WPK_OK;
+    if (err == WPK_OK) {
+        err = fill_tensors(given, op, diag);
+    }
+    if (err == WPK_OK && (err = check(&job, diag)) != WPK_OK && diag != NULL) {
+        snprintf(diag->file, sizeof(diag->file), "--op");
+    }
+    if (err != WPK_OK) {
+        wpk_job_fini(&job);
+        return err;
+    }
+    *out = job;
+    return WPK_OK;
+}
+
+static wpk_err override_layouts(const char *text, struct wpk_job *job, struct wpk_diag *diag)
+{
+    enum wpk_layouts layouts;
+
+    if (wpk_layouts_parse(text, &layouts) != WPK_OK) {
+        wpk_diag_set(diag, "--layouts takes fixed or any, not '%s'", text);
+        return WPK_EINVAL;
+    }
+    for (int i = 0; i < job->op_count; i++) {
+        job->ops[i].layouts = layouts;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct wpk_job *job,
+                              struct wpk_diag *diag)
+{
+    job->candidates = overrides->candidates > 0 ? overrides->candidates : job->candidates;
+    job->seconds = overrides->seconds > 0 ? overrides->seconds : job->seconds;
+    job->threads = overrides->threads > 0 ? (int)overrides->threads : job->threads;
+    job->seed = overrides->seed.given ? overrides->seed.value : job->seed;
+    if (overrides->strategy != NULL) {
+        if (wpk_strategy_find(overrides->strategy) == NULL) {
+            wpk_diag_set(diag, "there is no strategy '%s'; there are %s", overrides->strategy,
+                         wpk_strategy_names());
+            return WPK_EINVAL;
+        }
+        snprintf(job->strategy, sizeof(job->strategy), "%s", overrides->strategy);
+    }
+    if (overrides->layouts != NULL) {
+        wpk_err err = override_layouts(overrides->layouts, job, diag);
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    for (int i = 0; i < overrides->pins.count; i++) {
+        char gene[WPK_JOB_GENE_MAX];
+        const char *value;
+        wpk_err err = split_pair("pin", overrides->pins.items[i], gene, sizeof(gene), &value, diag);
+        if (err == WPK_OK) {
+            err = wpk_job_pin(job, gene, value);
+        }
+        if (err != WPK_OK) {
+            wpk_diag_set(diag, "--pin %s: %s", overrides->pins.items[i], wpk_err_text(err));
+            return err;
+        }
+    }
+    return WPK_OK;
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/private.h"
+
+#include "client/child.h"
+#include "client/http.h"
+#include "common/clock.h"
+#include "common/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATH_SIZE 4096
+#define URL_SIZE (sizeof(((struct sockaddr_un *)0)->sun_path) + 16)
+#define READY_MS 20000 /* wpkd may have a long history to look through */
+#define DRAIN_MS 15000 /* a worker ends the candidate it is timing */
+#define WORKER_MS 5000
+#define POLL_MS 20
+
+enum process { PROCESS_WPKD, PROCESS_WORKER, PROCESS_COUNT };
+
+static const char *const process_names[PROCESS_COUNT] = {"wpkd", "wpk-worker"};
+
+struct wpk_private {
+    struct wpk_private_options options;
+    char program_dir[PATH_SIZE];
+    char endpoint_path[PATH_SIZE];
+    char log_path[PROCESS_COUNT][PATH_SIZE];
+    char socket_dir[URL_SIZE]; /* "" while attached */
+    char url[URL_SIZE];
+    int lock_fd; /* held by the owner; -1 while attached */
+    struct wpk_child child[PROCESS_COUNT];
+    int restart_count[PROCESS_COUNT];
+};
+
+/* What the owner leaves for the others: two lines, URL and the process id of wpkd. */
+struct endpoint {
+    char url[URL_SIZE];
+    pid_t pid;
+};
+
+static void sleep_ms(int ms)
+{
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    nanosleep(&pause, NULL);
+}
+
+static bool answers(const char *url)
+{
+    struct wpk_http *http;
+    struct wpk_http_reply reply = {0};
+
+    if (wpk_http_open(url, &http, NULL) != WPK_OK) {
+        return false;
+    }
+    wpk_err err = wpk_http_ask(http, "/healthz", NULL, &reply, NULL);
+    bool healthy = err == WPK_OK && reply.status == 200;
+    wpk_http_reply_fini(&reply);
+    wpk_http_close(http);
+    return healthy;
+}
+
+static const char unix_prefix[] = "unix:";
+
+static bool read_endpoint(const struct wpk_private *self, struct endpoint *out)
+{
+    struct wpk_buf text = {.size_max = PATH_SIZE};
+    struct endpoint endpoint = {0};
+    long pid = 0;
+
+    bool found = wpk_fs_read(self->endpoint_path, PATH_SIZE - 1, &text, NULL) == WPK_OK;
+    const char *newline = found ? strchr(wpk_buf_text(&text), '\n') : NULL;
+    found = newline != NULL && (size_t)(newline - text.data) < sizeof(endpoint.url) &&
+            strncmp(text.data, unix_prefix, strlen(unix_prefix)) == 0;
+    if (found) {
+        memcpy(endpoint.url, text.data, (size_t)(newline - text.data));
+        pid = strtol(newline + 1, NULL, 10);
+        found = pid > 1 && pid < INT32_MAX;
+    }
+    wpk_buf_fini(&text);
+    if (found) {
+        endpoint.pid = (pid_t)pid;
+        *out = endpoint;
+    }
+    return found;
+}
+
+static wpk_err write_endpoint(const struct wpk_private *self, struct wpk_diag *diag)
+{
+    char text[URL_SIZE + 32];
+    int length =
+        snprintf(text, sizeof(text), "%s\n%ld\n", self->url, (long)self->child[PROCESS_WPKD].pid);
+
+    return wpk_fs_write(self->endpoint_path, text, (size_t)length, 0600, diag);
+}
+
+/* An owner that was killed could not clean up. Only what make_socket_dir names so is removed. */
+static void remove_socket_dir_of(const char *url)
+{
+    char dir[URL_SIZE];
+    const char *tail;
+
+    snprintf(dir, sizeof(dir), "%s", url + strlen(unix_prefix));
+    char *slash = strrchr(dir, '/');
+    if (slash == NULL || strcmp(slash, "/http.sock") != 0) {
+        return;
+    }
+    *slash = '\0';
+    tail = strrchr(dir, '/');
+    if (tail != NULL && strncmp(tail, "/wpk-", strlen("/wpk-")) == 0) {
+        wpk_err err = wpk_fs_remove_tree(dir, NULL);
+        (void)err; /* what is left in /tmp harms nobody */
+    }
+}
+
+/* The wpkd of an owner that was killed is told to end by the kernel, and takes a moment. */
+static void wait_for_predecessor(const struct wpk_private *self)
+{
+    struct endpoint old;
+
+    if (!read_endpoint(self, &old)) {
+        return;
+    }
+    for (int waited = 0; waited < DRAIN_MS && kill(old.pid, 0) == 0 && answers(old.url);
+         waited += POLL_MS) {
+        sleep_ms(POLL_MS);
+    }
+    remove_socket_dir_of(old.url);
+}
+
+static wpk_err make_socket_dir(struct wpk_private *self, struct wpk_diag *diag)
+{
+    const char *base = self->options.runtime_dir;
+    char path[PATH_SIZE];
+
+    /* A socket's path is short; where the runtime directory's is not, /tmp serves. */
+    for (int i = 0; i < 2; i++, base = NULL) {
+        snprintf(path, sizeof(path), "%s/wpk-XXXXXX", base != NULL ? base : "/tmp");
+        if (strlen(path) + sizeof("/workers.sock") <= sizeof(((struct sockaddr_un *)0)->sun_path) &&
+            mkdtemp(path) != NULL) {
+            snprintf(self->socket_dir, sizeof(self->socket_dir), "%s", path);
+            return WPK_OK;
+        }
+    }
+    wpk_diag_set(diag, "cannot create a directory in /tmp: %s", strerror(errno));
+    return wpk_fs_err(errno);
+}
+
+static wpk_err start_process(struct wpk_private *self, enum process which, struct wpk_diag *diag)
+{
+    char path[PATH_SIZE + 16];
+    char http[URL_SIZE + 32];
+    char workers[URL_SIZE + 32];
+    const char *const wpkd[] = {
+        "wpkd", "--data", self->options.data_dir, "--http", http, "--listen", workers, NULL};
+    const char *const worker[] = {"wpk-worker", "--cpu", "--coordinator", workers, NULL};
+
+    snprintf(path, sizeof(path), "%s/%s", self->program_dir, process_names[which]);
+    snprintf(http, sizeof(http), "unix:%s/http.sock", self->socket_dir);
+    snprintf(workers, sizeof(workers), "ipc://%s/workers.sock", self->socket_dir);
+    return wpk_child_start(&self->child[which], path, which == PROCESS_WPKD ? wpkd : worker,
+                           self->log_path[which], diag);
+}
+
+static wpk_err fail_last_words(const struct wpk_private *self, enum process which,
+                               struct wpk_diag *diag)
+{
+    char words[WPK_DIAG_TEXT_MAX / 2];
+
+    wpk_child_last_words(self->log_path[which], words, sizeof(words));
+    wpk_diag_set(diag, "%s ended: %s (all of it in %s)", process_names[which],
+                 words[0] != '\0' ? words : "without a word", self->log_path[which]);
+    return WPK_ECLOSED;
+}
+
+static wpk_err start_wpkd(struct wpk_private *self, struct wpk_diag *diag)
+{
+    wpk_err err = start_process(self, PROCESS_WPKD, diag);
+
+    if (err != WPK_OK) {
+        return err;
+    }
+    for (int waited = 0; waited < READY_MS; waited += POLL_MS) {
+        if (answers(self->url)) {
+            return write_endpoint(self, diag);
+        }
+        if (!wpk_child_runs(&self->child[PROCESS_WPKD])) {
+            return fail_last_words(self, PROCESS_WPKD, diag);
+        }
+        sleep_ms(POLL_MS);
+    }
+    wpk_diag_set(diag, "wpkd does not answer; see %s", self->log_path[PROCESS_WPKD]);
+    return WPK_ETIMEDOUT;
+}
+
+/* We hold the lock: start everything. */
+static wpk_err start_all(struct wpk_private *self, struct wpk_diag *diag)
+{
+    wait_for_predecessor(self);
+    wpk_err err = make_socket_dir(self, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    snprintf(self->url, sizeof(self->url), "unix:%.*s/http.sock",
+             (int)(sizeof(self->url) - sizeof("unix:/http.sock")), self->socket_dir);
+    err = start_wpkd(self, diag);
+    if (err == WPK_OK && self->options.with_worker) {
+        err = start_process(self, PROCESS_WORKER, diag);
+    }
+    return err;
+}
+
+/* True when we have become the owner. */
+static wpk_err try_lock(struct wpk_private *self, bool *locked, struct wpk_diag *diag)
+{
+    char path[PATH_SIZE];
+
+    *locked = false;
+    snprintf(path, sizeof(path), "%.*s/private.lock", PATH_SIZE - 32, self->options.data_dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        wpk_diag_set(diag, "cannot write '%s': %s", path, strerror(errno));
+        return wpk_fs_err(errno);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        self->lock_fd = fd;
+        *locked = true;
+        return WPK_OK;
+    }
+    int failed = errno;
+    close(fd);
+    if (failed != EWOULDBLOCK) {
+        wpk_diag_set(diag, "cannot lock '%s': %s", path, strerror(failed));
+        return wpk_fs_err(failed);
+    }
+    return WPK_OK;
+}
+
+/* Become the owner, or find the owner's wpkd: whichever comes first. */
+static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
+{
+    struct endpoint endpoint;
+    bool locked;
+
+    if (self->options.attach_only) {
+        if (read_endpoint(self, &endpoint) && answers(endpoint.url)) {
+            memcpy(self->url, endpoint.url, sizeof(self->url));
+            return WPK_OK;
+        }
+        wpk_diag_set(diag,
+                     "no wpkd runs over %s: start one and name it with --url or WPK_URL, or "
+                     "use wpkctl tune, which needs none",
+                     self->options.data_dir);
+        return WPK_ECLOSED;
+    }
+    for (int waited = 0; waited < READY_MS; waited += POLL_MS) {
+        wpk_err err = try_lock(self, &locked, diag);
+        if (err != WPK_OK || locked) {
+            return err != WPK_OK ? err : start_all(self, diag);
+        }
+        if (read_endpoint(self, &endpoint) && answers(endpoint.url)) {
+            memcpy(self->url, endpoint.url, sizeof(self->url));
+            return WPK_OK;
+        }
+        sleep_ms(POLL_MS);
+    }
+    wpk_diag_set(diag, "another wpkctl works on %s, and its wpkd does not answer",
+                 self->options.data_dir);
+    return WPK_EBUSY;
+}
+
+static wpk_err prepare_paths(struct wpk_private *self, struct wpk_diag *diag)
+{
+    struct wpk_buf dir = {.size_max = PATH_SIZE - 1};
+    char logs[PATH_SIZE];
+
+    wpk_err err = wpk_fs_program_dir(&dir, diag);
+    if (err == WPK_OK && strlen(self->options.data_dir) > PATH_SIZE - 64) {
+        wpk_diag_set(diag, "the data directory's name is too long");
+        err = WPK_EINVAL;
+    }
+    if (err == WPK_OK) {
+        snprintf(self->program_dir, PATH_SIZE, "%s", wpk_buf_text(&dir));
+        snprintf(logs, sizeof(logs), "%s/log", self->options.data_dir);
+        snprintf(self->endpoint_path, PATH_SIZE, "%s/private.endpoint", self->options.data_dir);
+        for (int i = 0; i < PROCESS_COUNT; i++) {
+            snprintf(self->log_path[i], PATH_SIZE, "%s/%s.log", logs, process_names[i]);
+        }
+        err = self->options.attach_only ? WPK_OK : wpk_fs_make_dirs(logs, diag);
+    }
+    wpk_buf_fini(&dir);
+    return err;
+}
+
+wpk_err wpk_private_open(const struct wpk_private_options *options, struct wpk_private **out,
+                         struct wpk_diag *diag)
+{
+    WPK_ASSERT(options->data_dir != NULL);
+    struct wpk_private *self = calloc(1, sizeof(*self));
+    if (self == NULL) {
+        return WPK_ENOMEM;
+    }
+    self->options = *options;
+    self->lock_fd = -1;
+    wpk_err err = prepare_paths(self, diag);
+    if (err == WPK_OK) {
+        err = join(self, diag);
+    }
+    if (err != WPK_OK) {
+        wpk_private_close(self);
+        return err;
+    }
+    *out = self;
+    return WPK_OK;
+}
+
+void wpk_private_close(struct wpk_private *self)
+{
+    if (self == NULL) {
+        return;
+    }
+    /* The worker first: it can still hand in what it has. */
+    wpk_child_stop(&self->child[PROCESS_WORKER], WORKER_MS);
+    wpk_child_stop(&self->child[PROCESS_WPKD], DRAIN_MS);
+    if (self->socket_dir[0] != '\0') {
+        wpk_err err = wpk_fs_remove_tree(self->socket_dir, NULL);
+        (void)err; /* what is left in /tmp harms nobody */
+    }
+    if (self->lock_fd >= 0) {
+        unlink(self->endpoint_path);
+        close(self->lock_fd);
+    }
+    free(self);
+}
+
+const char *wpk_private_url(const struct wpk_private *self)
+{
+    return self->url;
+}
+
+bool wpk_private_is_owner(const struct wpk_private *self)
+{
+    return self->lock_fd >= 0;
+}
+
+static void notice(const struct wpk_private *self, const char *format, const char *name)
+{
+    char text[WPK_DIAG_TEXT_MAX];
+
+    if (self->options.notice != NULL) {
+        snprintf(text, sizeof(text), format, name);
+        self->options.notice(text, self->options.user);
+    }
+}
+
+static wpk_err revive(struct wpk_private *self, enum process which, struct wpk_diag *diag)
+{
+    if (self->restart_count[which] == WPK_PRIVATE_RESTARTS_MAX) {
+        wpk_err err = fail_last_words(self, which, diag);
+        (void)err; /* the words are what matters */
+        return WPK_EEXHAUSTED;
+    }
+    self->restart_count[which]++;
+    notice(self, "%s ended; it is started again", process_names[which]);
+    return which == PROCESS_WPKD ? start_wpkd(self, diag) : start_process(self, which, diag);
+}
+
+wpk_err wpk_private_tend(struct wpk_private *self, bool *changed, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    *changed = false;
+    if (!wpk_private_is_owner(self)) {
+        if (answers(self->url)) {
+            return WPK_OK;
+        }
+        err = join(self, diag);
+        *changed = err == WPK_OK;
+        if (err == WPK_OK && wpk_private_is_owner(self)) {
+            notice(self, "%s's owner has gone; this one takes its place", process_names[0]);
+        }
+        return err;
+    }
+    if (!wpk_child_runs(&self->child[PROCESS_WPKD])) {
+        err = revive(self, PROCESS_WPKD, diag);
+    }
+    if (err == WPK_OK && self->options.with_worker &&
+        !wpk_child_runs(&self->child[PROCESS_WORKER])) {
+        err = revive(self, PROCESS_WORKER, diag);
+    }
+    return err;
+}
