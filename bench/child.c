@@ -46,8 +46,7 @@ static void become_peer(const char *program, const cpu_set_t *cpus, int fd)
     if (fd == BENCH_CHILD_FD) {
         fd = dup(fd);
     }
-    if (fd < 0 || sched_setaffinity(0, sizeof(*cpus), cpus) != 0 ||
-        dup2(fd, BENCH_CHILD_FD) < 0) {
+    if (fd < 0 || sched_setaffinity(0, sizeof(*cpus), cpus) != 0 || dup2(fd, BENCH_CHILD_FD) < 0) {
         _exit(126);
     }
     execl(program, program, (char *)NULL);

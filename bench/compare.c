@@ -57,12 +57,12 @@ static const char usage[] =
     "  --json FILE        write all that was measured\n";
 
 static const struct option long_options[] = {
-    {"ops", required_argument, NULL, 'o'},     {"cases", required_argument, NULL, 'c'},
-    {"tuned", required_argument, NULL, 'u'},   {"models", required_argument, NULL, 'm'},
+    {"ops", required_argument, NULL, 'o'},      {"cases", required_argument, NULL, 'c'},
+    {"tuned", required_argument, NULL, 'u'},    {"models", required_argument, NULL, 'm'},
     {"programs", required_argument, NULL, 'p'}, {"only", required_argument, NULL, 'n'},
-    {"json", required_argument, NULL, 'j'},    {"threads", required_argument, NULL, 't'},
-    {"layouts", required_argument, NULL, 'l'}, {"rounds", required_argument, NULL, 'r'},
-    {"ms", required_argument, NULL, 's'},      {NULL, 0, NULL, 0},
+    {"json", required_argument, NULL, 'j'},     {"threads", required_argument, NULL, 't'},
+    {"layouts", required_argument, NULL, 'l'},  {"rounds", required_argument, NULL, 'r'},
+    {"ms", required_argument, NULL, 's'},       {NULL, 0, NULL, 0},
 };
 
 static void parse_threads(const char *text, struct options *out)
@@ -76,15 +76,33 @@ static void parse_threads(const char *text, struct options *out)
 static bool take_option(int opt, struct options *out)
 {
     switch (opt) {
-    case 'o': out->ops = optarg; return true;
-    case 'c': out->cases = optarg; return true;
-    case 'm': out->models = optarg; return true;
-    case 'p': out->programs = optarg; return true;
-    case 'n': out->only = optarg; return true;
-    case 'j': out->json = optarg; return true;
-    case 'r': out->rounds = (int)strtol(optarg, NULL, 10); return true;
-    case 's': out->round_ms = (int)strtol(optarg, NULL, 10); return true;
-    case 't': parse_threads(optarg, out); return true;
+    case 'o':
+        out->ops = optarg;
+        return true;
+    case 'c':
+        out->cases = optarg;
+        return true;
+    case 'm':
+        out->models = optarg;
+        return true;
+    case 'p':
+        out->programs = optarg;
+        return true;
+    case 'n':
+        out->only = optarg;
+        return true;
+    case 'j':
+        out->json = optarg;
+        return true;
+    case 'r':
+        out->rounds = (int)strtol(optarg, NULL, 10);
+        return true;
+    case 's':
+        out->round_ms = (int)strtol(optarg, NULL, 10);
+        return true;
+    case 't':
+        parse_threads(optarg, out);
+        return true;
     case 'l':
         out->layouts[BENCH_LAYOUTS_ANY] = strcmp(optarg, "fixed") != 0;
         out->layouts[BENCH_LAYOUTS_FIXED] = strcmp(optarg, "any") != 0;
@@ -95,7 +113,8 @@ static bool take_option(int opt, struct options *out)
         }
         out->tuned[out->tuned_count++] = optarg;
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -128,7 +147,7 @@ static wpk_err ensure_child(struct bench *bench, int which, int threads, struct 
     }
     char program[BENCH_PATH_MAX + 64];
     snprintf(program, sizeof(program), "%s/bench-peer-%s", bench->programs,
-             bench_implementation_program((enum bench_implementation)which));
+             bench_implementation_program(which));
     const wpk_err err = bench_child_start(child, program, threads, diag);
     if (err == WPK_OK) {
         snprintf(bench->table.versions[which], sizeof(bench->table.versions[which]), "%s",
@@ -142,8 +161,12 @@ static bool choose_path(const struct bench *bench, struct bench_row *row, int wh
 {
     const size_t size = sizeof(row->what.path);
     switch (which) {
-    case BENCH_OURS: snprintf(row->what.path, size, "%s", row->kernel); break;
-    case BENCH_SERVED: snprintf(row->what.path, size, "%s", row->served); break;
+    case BENCH_OURS:
+        snprintf(row->what.path, size, "%s", row->kernel);
+        break;
+    case BENCH_SERVED:
+        snprintf(row->what.path, size, "%s", row->served);
+        break;
     default:
         snprintf(row->what.path, size, "%s/%s.onnx", bench->options.models, row->what.op.name);
         break;

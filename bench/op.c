@@ -157,8 +157,8 @@ static void reference_conv(const struct bench_op *op, const float *const *operan
     *magnitude = terms;
 }
 
-static void reference_matmul(const struct bench_op *op, const float *const *operands,
-                             int64_t index, double *value, double *magnitude)
+static void reference_matmul(const struct bench_op *op, const float *const *operands, int64_t index,
+                             double *value, double *magnitude)
 {
     const float *a = operands[0] + index / op->n * op->depth;
     const float *b = operands[1] + index % op->n;
@@ -199,8 +199,8 @@ static void reference_layernorm(const struct bench_op *op, const float *const *o
     for (int64_t i = 0; i < op->columns; i++) {
         variance += ((double)row[i] - mean) * ((double)row[i] - mean) / count;
     }
-    const double scaled = ((double)row[column] - mean) / sqrt(variance + op->epsilon) *
-                          (double)operands[1][column];
+    const double scaled =
+        ((double)row[column] - mean) / sqrt(variance + op->epsilon) * (double)operands[1][column];
     *value = scaled + (double)operands[2][column];
     *magnitude = fabs(scaled) + fabs((double)operands[2][column]);
 }

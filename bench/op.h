@@ -31,15 +31,15 @@ enum bench_kind {
 struct bench_op {
     char name[BENCH_NAME_MAX];
     enum bench_kind kind;
-    int64_t c, h, w;            /* conv: input channels, height, width; batch is 1 */
-    int64_t k, r, s;            /* conv: filters and their height and width */
-    int64_t stride[2];          /* conv: y, x */
-    int64_t padding[4];         /* conv: top, left, bottom, right */
-    int64_t groups;             /* conv */
-    bool bias, relu;            /* conv */
-    int64_t m, n, depth;        /* matmul: rows, columns, reduction */
-    int64_t rows, columns;      /* softmax, layernorm, relu */
-    double epsilon;             /* layernorm, added to the variance */
+    int64_t c, h, w;       /* conv: input channels, height, width; batch is 1 */
+    int64_t k, r, s;       /* conv: filters and their height and width */
+    int64_t stride[2];     /* conv: y, x */
+    int64_t padding[4];    /* conv: top, left, bottom, right */
+    int64_t groups;        /* conv */
+    bool bias, relu;       /* conv */
+    int64_t m, n, depth;   /* matmul: rows, columns, reduction */
+    int64_t rows, columns; /* softmax, layernorm, relu */
+    double epsilon;        /* layernorm, added to the variance */
 };
 
 struct bench_shape {

@@ -24,8 +24,17 @@ static double reference_at(const struct bench_op *op, const float *const *operan
 static void test_convolution_pads_strides_and_clips(void **state)
 {
     (void)state;
-    struct bench_op op = {.kind = BENCH_CONV, .c = 1, .h = 3, .w = 3, .k = 1, .r = 3, .s = 3,
-                          .stride = {1, 1}, .padding = {1, 1, 1, 1}, .groups = 1, .bias = true,
+    struct bench_op op = {.kind = BENCH_CONV,
+                          .c = 1,
+                          .h = 3,
+                          .w = 3,
+                          .k = 1,
+                          .r = 3,
+                          .s = 3,
+                          .stride = {1, 1},
+                          .padding = {1, 1, 1, 1},
+                          .groups = 1,
+                          .bias = true,
                           .relu = true};
     const float x[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     const float w[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -43,8 +52,15 @@ static void test_convolution_pads_strides_and_clips(void **state)
 static void test_depthwise_keeps_channels_apart(void **state)
 {
     (void)state;
-    const struct bench_op op = {.kind = BENCH_CONV, .c = 2, .h = 1, .w = 1, .k = 2, .r = 1, .s = 1,
-                                .stride = {1, 1}, .groups = 2};
+    const struct bench_op op = {.kind = BENCH_CONV,
+                                .c = 2,
+                                .h = 1,
+                                .w = 1,
+                                .k = 2,
+                                .r = 1,
+                                .s = 1,
+                                .stride = {1, 1},
+                                .groups = 2};
     const float x[2] = {3, 5};
     const float w[2] = {10, 100};
     const float *const operands[] = {x, w};

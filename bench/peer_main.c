@@ -58,8 +58,8 @@ static wpk_err check_result(struct session *session, const struct bench_op *op, 
     }
     wpk_err err = bench_peer_output(session->peer, result);
     if (err == WPK_OK) {
-        *error_ratio = bench_op_check(op, (const float *const *)session->operands, result,
-                                      CHECK_POINTS);
+        *error_ratio =
+            bench_op_check(op, (const float *const *)session->operands, result, CHECK_POINTS);
     }
     free(result);
     return err;
@@ -76,8 +76,8 @@ static wpk_err session_open(struct session *session, const struct bench_case *wh
         }
         bench_op_fill(&what->op, i, session->operands[i]);
     }
-    wpk_err err = bench_peer_open(what, (const float *const *)session->operands, &session->peer,
-                                  diag);
+    wpk_err err =
+        bench_peer_open(what, (const float *const *)session->operands, &session->peer, diag);
     if (err != WPK_OK) {
         return err;
     }
@@ -155,9 +155,8 @@ static void answer(struct session *session, const struct bench_request *request,
         reply->err = session_open(session, &request->what, reply, &diag);
         break;
     case BENCH_ROUND:
-        reply->err = session->peer != NULL
-                         ? run_round(session, request->budget_ns, reply)
-                         : WPK_EINVAL;
+        reply->err =
+            session->peer != NULL ? run_round(session, request->budget_ns, reply) : WPK_EINVAL;
         break;
     case BENCH_CLOSE:
         session_close(session);

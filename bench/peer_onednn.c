@@ -331,10 +331,10 @@ static wpk_err build_steps(struct bench_peer *peer, const struct bench_case *wha
         err = in_format(peer, peer->dst, asked_format(peer, DNNL_ARG_DST), &peer->dst_chosen, diag);
     }
     if (err == WPK_OK && src_chosen != peer->src) {
-        err = what->layouts == BENCH_LAYOUTS_FIXED
-                  ? make_reorder(peer, peer->src, src_chosen, &peer->steps[peer->step_count++],
-                                 diag)
-                  : reorder_now(peer, peer->src, src_chosen, diag);
+        err =
+            what->layouts == BENCH_LAYOUTS_FIXED
+                ? make_reorder(peer, peer->src, src_chosen, &peer->steps[peer->step_count++], diag)
+                : reorder_now(peer, peer->src, src_chosen, diag);
     }
     if (err != WPK_OK) {
         return err;
@@ -345,8 +345,8 @@ static wpk_err build_steps(struct bench_peer *peer, const struct bench_case *wha
     main_step->args[main_step->arg_count++] = (dnnl_exec_arg_t){DNNL_ARG_DST, peer->dst_chosen};
     err = add_constants(peer, op, operands, main_step, diag);
     if (err == WPK_OK && peer->dst_chosen != peer->dst && what->layouts == BENCH_LAYOUTS_FIXED) {
-        err = make_reorder(peer, peer->dst_chosen, peer->dst, &peer->steps[peer->step_count++],
-                           diag);
+        err =
+            make_reorder(peer, peer->dst_chosen, peer->dst, &peer->steps[peer->step_count++], diag);
         peer->dst_chosen = peer->dst;
     }
     return err;

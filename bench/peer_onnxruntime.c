@@ -54,7 +54,7 @@ struct bench_peer {
     void *env;
     void *session;
     void *memory_info;
-    void *input;  /* tensors over the buffers below and in the driver */
+    void *input; /* tensors over the buffers below and in the driver */
     void *output;
     float *result; /* owned */
     size_t result_bytes;
@@ -92,9 +92,8 @@ static wpk_err make_session(struct bench_peer *peer, const struct bench_case *wh
                                                  const void *options, void **out);
     const ort_function *api = peer->api;
     void *options = NULL;
-    wpk_err err =
-        take_status(api, ORT(api, ORT_CREATE_ENV, create_env)(ORT_LOG_ERROR, "bench", &peer->env),
-                    diag);
+    wpk_err err = take_status(
+        api, ORT(api, ORT_CREATE_ENV, create_env)(ORT_LOG_ERROR, "bench", &peer->env), diag);
     if (err == WPK_OK) {
         err = take_status(api, ORT(api, ORT_CREATE_SESSION_OPTIONS, ort_make)(&options), diag);
     }
@@ -107,8 +106,8 @@ static wpk_err make_session(struct bench_peer *peer, const struct bench_case *wh
         {ORT_SET_OPTIMIZATION_LEVEL, ORT_OPTIMIZE_ALL},
     };
     for (size_t i = 0; err == WPK_OK && i < sizeof(settings) / sizeof(settings[0]); i++) {
-        err = take_status(api, ORT(api, settings[i].slot, set_int)(options, settings[i].value),
-                          diag);
+        err =
+            take_status(api, ORT(api, settings[i].slot, set_int)(options, settings[i].value), diag);
     }
     if (err == WPK_OK) {
         err = take_status(api,
@@ -130,9 +129,9 @@ static wpk_err make_tensor(struct bench_peer *peer, const struct bench_shape *sh
     const size_t bytes = (size_t)bench_shape_elements(shape) * sizeof(float);
     /* The API takes no const pointer; inputs are not written. */
     return take_status(peer->api,
-                       ORT(peer->api, ORT_CREATE_TENSOR_WITH_DATA, create)(
-                           peer->memory_info, (void *)(uintptr_t)data, bytes, shape->extent,
-                           (size_t)shape->rank, ORT_FLOAT, out),
+                       ORT(peer->api, ORT_CREATE_TENSOR_WITH_DATA,
+                           create)(peer->memory_info, (void *)(uintptr_t)data, bytes, shape->extent,
+                                   (size_t)shape->rank, ORT_FLOAT, out),
                        diag);
 }
 
@@ -156,8 +155,8 @@ static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
         return WPK_ENOMEM;
     }
     err = take_status(peer->api,
-                      ORT(peer->api, ORT_CREATE_CPU_MEMORY_INFO, create_info)(
-                          ORT_ARENA_ALLOCATOR, ORT_MEMORY_DEFAULT, &peer->memory_info),
+                      ORT(peer->api, ORT_CREATE_CPU_MEMORY_INFO,
+                          create_info)(ORT_ARENA_ALLOCATOR, ORT_MEMORY_DEFAULT, &peer->memory_info),
                       diag);
     if (err == WPK_OK) {
         err = make_tensor(peer, &input, operands[0], &peer->input, diag);

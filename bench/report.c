@@ -188,8 +188,8 @@ static void put_estimate(struct wpk_json_writer *writer, const char *key,
     wpk_json_end(writer);
 }
 
-static void put_cell(struct wpk_json_writer *writer, const struct bench_table *table,
-                     enum bench_implementation which, const struct bench_cell *cell)
+static void put_cell(struct wpk_json_writer *writer, const struct bench_table *table, int which,
+                     const struct bench_cell *cell)
 {
     static const char *const states[] = {"absent", "failed", "wrong", "timed"};
     wpk_json_begin_object(writer, bench_implementation_name(which));

@@ -23,22 +23,22 @@ static const struct {
 #undef BENCH_IMPLEMENTATION_ROW
 };
 
-const char *bench_implementation_name(enum bench_implementation which)
+const char *bench_implementation_name(int which)
 {
     return implementations[which].name;
 }
 
-const char *bench_implementation_program(enum bench_implementation which)
+const char *bench_implementation_program(int which)
 {
     return implementations[which].program;
 }
 
-const char *bench_implementation_heading(enum bench_implementation which)
+const char *bench_implementation_heading(int which)
 {
     return implementations[which].heading;
 }
 
-bool bench_implementation_counts(enum bench_implementation which, enum bench_layouts layouts)
+bool bench_implementation_counts(int which, enum bench_layouts layouts)
 {
     return implementations[which].counts[layouts];
 }

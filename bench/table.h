@@ -33,11 +33,12 @@ enum bench_implementation {
         BENCH_IMPLEMENTATION_COUNT
 };
 
-const char *bench_implementation_name(enum bench_implementation which);
-/* Of its program, without the bench-peer- in front. */
-const char *bench_implementation_program(enum bench_implementation which);
-const char *bench_implementation_heading(enum bench_implementation which);
-bool bench_implementation_counts(enum bench_implementation which, enum bench_layouts layouts);
+/* `which` is an enum bench_implementation throughout. */
+const char *bench_implementation_name(int which);
+/* Its program, without the bench-peer- in front. */
+const char *bench_implementation_program(int which);
+const char *bench_implementation_heading(int which);
+bool bench_implementation_counts(int which, enum bench_layouts layouts);
 
 enum bench_cell_state {
     BENCH_CELL_ABSENT, /* not built, or no kernel given */
@@ -48,14 +49,14 @@ enum bench_cell_state {
 
 struct bench_cell {
     enum bench_cell_state state;
-    char text[BENCH_TEXT_MAX];           /* what the library chose, or why it failed */
-    double error_ratio;                  /* largest error over its tolerance */
-    double ns_median[BENCH_ROUNDS_MAX];  /* [rounds of the table] */
-    double ns_min;                       /* over all rounds */
+    char text[BENCH_TEXT_MAX];          /* what the library chose, or why it failed */
+    double error_ratio;                 /* largest error over its tolerance */
+    double ns_median[BENCH_ROUNDS_MAX]; /* [rounds of the table] */
+    double ns_min;                      /* over all rounds */
 };
 
 struct bench_row {
-    struct bench_case what; /* path is set for each implementation when it is opened */
+    struct bench_case what;      /* path is set for each implementation when it is opened */
     char kernel[BENCH_PATH_MAX]; /* ours; "": none */
     char served[BENCH_PATH_MAX]; /* "": the same, or none */
     struct bench_cell cell[BENCH_IMPLEMENTATION_COUNT];
@@ -83,8 +84,7 @@ struct bench_estimate bench_cell_time(const struct bench_table *table,
 /* The counted peer with the smallest median, or -1. */
 int bench_row_best_peer(const struct bench_table *table, const struct bench_row *row);
 /* Best peer's time divided by ours, round by round. */
-struct bench_estimate bench_row_ratio(const struct bench_table *table,
-                                      const struct bench_row *row);
+struct bench_estimate bench_row_ratio(const struct bench_table *table, const struct bench_row *row);
 /* The same for the sum over ResNet-18's layers c1..c12; invalid unless all twelve are there. */
 struct bench_estimate bench_table_sum_ratio(const struct bench_table *table,
                                             enum bench_layouts layouts, int threads);

@@ -19,8 +19,9 @@ static const int flops_calls = 20000;
 static const int stream_passes = 5;
 
 #define EACH_ACCUMULATOR(X, r)                                                                     \
-    X(r, "0") X(r, "1") X(r, "2") X(r, "3") X(r, "4") X(r, "5")                                    \
-    X(r, "6") X(r, "7") X(r, "8") X(r, "9") X(r, "10") X(r, "11")
+    X(r, "0")                                                                                      \
+    X(r, "1") X(r, "2") X(r, "3") X(r, "4") X(r, "5") X(r, "6") X(r, "7") X(r, "8") X(r, "9")      \
+        X(r, "10") X(r, "11")
 
 /* x = x * 0.5 + 0.5 converges to 1: neither denormal nor infinite */
 #define FMA_BEGIN(r, i) "vmovaps %%" r "15, %%" r i "\n\t"
@@ -28,8 +29,8 @@ static const int stream_passes = 5;
 #define SSE_BEGIN(r, i) "movaps %%" r "15, %%" r i "\n\t"
 #define SSE_STEP(r, i) "mulps %%" r "14, %%" r i "\n\taddps %%" r "15, %%" r i "\n\t"
 #define CLOBBERED                                                                                  \
-    "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",          \
-        "xmm10", "xmm11", "xmm14", "xmm15"
+    "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
+        "xmm11", "xmm14", "xmm15"
 
 static const float halves[4] = {0.5F, 0.5F, 0.5F, 0.5F};
 

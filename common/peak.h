@@ -10,11 +10,11 @@ extern "C" {
 #endif
 
 struct wpk_peak {
-    double flops_per_s;   /* f32 multiply-adds of one core, each counted 2 */
-    double bytes_per_s;   /* one core reading memory, far beyond its caches */
-    int lanes;            /* f32 lanes of the vectors used: 16, 8 or 4 */
-    bool fma;             /* false: a multiply and an add stand for it */
-    const char *name;     /* "AVX-512", "AVX2", "SSE2"; static */
+    double flops_per_s; /* f32 multiply-adds of one core, each counted 2 */
+    double bytes_per_s; /* one core reading memory, far beyond its caches */
+    int lanes;          /* f32 lanes of the vectors used: 16, 8 or 4 */
+    bool fma;           /* false: a multiply and an add stand for it */
+    const char *name;   /* "AVX-512", "AVX2", "SSE2"; static */
 };
 
 /* Measure on the calling thread, for about half a second: the best of several short
