@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our kernels as a provider: libwpk and nothing beside it, so that what is verified and timed is
+ * what users get. */
+#include "runtime/wpk.h"
+#include "worker/provider.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARGUMENTS_MAX 40 /* of one kind; runtime/abi.h allows no more in all */
+
+/* An input or output: the kernel's argument, and its memory in the kernel's layout. */
+struct place {
+    int tensor; /* id in the operator's program */
+    const struct wpk_tensor_type *type;
+    void *physical;
+    void *as_set; /* inputs: a copy to compare with; owned */
+};
+
+struct constant {
+    int tensor;
+    void *dense; /* owned; until prepared */
+};
+
+struct kernel_provider {
+    struct wpk_provider base; /* first */
+    const struct wpk_program *program;
+    const struct wpk_provider_memory *memory;
+    struct wpk_kernel *kernel;
+    struct wpk_context *context;
+    struct place inputs[ARGUMENTS_MAX];
+    struct place outputs[ARGUMENTS_MAX];
+    struct constant constants[ARGUMENTS_MAX];
+    struct wpk_tensor_data input_data[ARGUMENTS_MAX];
+    struct wpk_tensor_data output_data[ARGUMENTS_MAX];
+    size_t input_count;
+    size_t output_count;
+    size_t constant_count;
+    char detail[WPK_PROVIDER_DETAIL_MAX];
+};
+
+static struct kernel_provider *from_base(struct wpk_provider *provider)
+{
+    return (struct kernel_provider *)(void *)provider;
+}
+
+/* The operator's tensor of that name; it must be declared as the kernel declares it. */
+static wpk_err find_tensor(const struct kernel_provider *self,
+                           const struct wpk_argument *argument, int *out, struct wpk_diag *diag)
+{
+    int id = wpk_program_find_tensor(self->program, argument->name);
+    bool same = id >= 0;
+
+    if (same) {
+        const struct wpk_tensor *tensor = &self->program->tensors[id];
+        same = tensor->dtype == argument->type.dtype && tensor->rank == argument->type.rank &&
+               memcmp(tensor->extent, argument->type.extent,
+                      sizeof(int64_t) * (size_t)tensor->rank) == 0;
+    }
+    if (!same) {
+        wpk_diag_set(diag, "the kernel's '%s' is not the operator's", argument->name);
+        return WPK_EMISMATCH;
+    }
+    *out = id;
+    return WPK_OK;
+}
+
+static void describe(struct kernel_provider *self, const struct wpk_argument *argument)
+{
+    char layout[256];
+    size_t length = strlen(self->detail);
+
+    if (wpk_layout_encode(&argument->type.layout, layout, sizeof(layout)) != WPK_OK) {
+        snprintf(layout, sizeof(layout), "?");
+    }
+    snprintf(self->detail + length, sizeof(self->detail) - length, "%s%s %s",
+             length > 0 ? "; " : "", argument->name, layout);
+}
+
+/* Memory for one input or output, zeroed: so its padding is. */
+static wpk_err open_place(struct kernel_provider *self, const struct wpk_argument *argument,
+                          bool fixed, struct place *place, struct wpk_tensor_data *data,
+                          struct wpk_diag *diag)
+{
+    size_t size = wpk_tensor_type_bytes(&argument->type);
+    wpk_err err = find_tensor(self, argument, &place->tensor, diag);
+
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (fixed && !wpk_layout_is_row_major(&argument->type.layout)) {
+        wpk_diag_set(diag, "'%s' is not row-major, though layouts are fixed", argument->name);
+        return WPK_EMISMATCH;
+    }
+    describe(self, argument);
+    place->type = &argument->type;
+    place->physical = self->memory->take(self->memory->user, size);
+    if (place->physical == NULL) {
+        return WPK_ENOMEM;
+    }
+    *data = (struct wpk_tensor_data){.data = place->physical, .size = size};
+    return WPK_OK;
+}
+
+static wpk_err open_places(struct kernel_provider *self, bool fixed, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    self->input_count = wpk_kernel_input_count(self->kernel);
+    self->output_count = wpk_kernel_output_count(self->kernel);
+    self->constant_count = wpk_kernel_constant_count(self->kernel);
+    WPK_ASSERT(self->input_count <= ARGUMENTS_MAX);
+    WPK_ASSERT(self->output_count <= ARGUMENTS_MAX);
+    WPK_ASSERT(self->constant_count <= ARGUMENTS_MAX);
+    for (size_t i = 0; i < self->input_count && err == WPK_OK; i++) {
+        struct place *place = &self->inputs[i];
+        err = open_place(self, wpk_kernel_input(self->kernel, i), fixed, place,
+                         &self->input_data[i], diag);
+        if (err == WPK_OK) {
+            place->as_set = calloc(1, self->input_data[i].size);
+            err = place->as_set != NULL ? WPK_OK : WPK_ENOMEM;
+        }
+    }
+    for (size_t i = 0; i < self->output_count && err == WPK_OK; i++) {
+        err = open_place(self, wpk_kernel_output(self->kernel, i), fixed, &self->outputs[i],
+                         &self->output_data[i], diag);
+    }
+    for (size_t i = 0; i < self->constant_count && err == WPK_OK; i++) {
+        err = find_tensor(self, wpk_kernel_constant(self->kernel, i), &self->constants[i].tensor,
+                          diag);
+    }
+    return err;
+}
+
+static void kernel_close(struct wpk_provider *provider)
+{
+    struct kernel_provider *self = from_base(provider);
+
+    if (self == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < ARGUMENTS_MAX; i++) {
+        free(self->inputs[i].as_set);
+        free(self->constants[i].dense);
+        if (self->inputs[i].physical != NULL) {
+            self->memory->give(self->memory->user, self->inputs[i].physical);
+        }
+        if (self->outputs[i].physical != NULL) {
+            self->memory->give(self->memory->user, self->outputs[i].physical);
+        }
+    }
+    wpk_context_free(self->context);
+    wpk_kernel_close(self->kernel);
+    free(self);
+}
+
+static wpk_err kernel_open(const struct wpk_provider_request *request, struct wpk_provider **out,
+                           struct wpk_diag *diag)
+{
+    const struct wpk_context_options options = {.threads = request->threads};
+    bool fixed = strcmp(request->layouts, "fixed") == 0;
+
+    WPK_ASSERT(request->threads >= 1);
+    if (request->artifact_path == NULL) {
+        wpk_diag_set(diag, "no shared object is given");
+        return WPK_ENOENT;
+    }
+    struct kernel_provider *self = calloc(1, sizeof(*self));
+    if (self == NULL) {
+        return WPK_ENOMEM;
+    }
+    self->base.kind = &wpk_provider_kernel;
+    self->program = request->program;
+    self->memory = request->memory;
+    wpk_err err = wpk_kernel_open(request->artifact_path, request->device, &self->kernel, diag);
+    if (err == WPK_OK) {
+        err = wpk_context_new(&options, &self->context);
+    }
+    if (err == WPK_OK) {
+        err = open_places(self, fixed, diag);
+    }
+    if (err != WPK_OK) {
+        kernel_close(&self->base);
+        return err;
+    }
+    *out = &self->base;
+    return WPK_OK;
+}
+
+static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void *dense,
+                          struct wpk_diag *diag)
+{
+    struct kernel_provider *self = from_base(provider);
+
+    for (size_t i = 0; i < self->input_count; i++) {
+        struct place *place = &self->inputs[i];
+        if (place->tensor == tensor) {
+            wpk_tensor_pack(place->type, dense, place->physical);
+            memcpy(place->as_set, place->physical, self->input_data[i].size);
+            return WPK_OK;
+        }
+    }
+    for (size_t i = 0; i < self->constant_count; i++) {
+        struct constant *constant = &self->constants[i];
+        const struct wpk_tensor *declared = &self->program->tensors[tensor];
+        size_t size =
+            (size_t)wpk_tensor_elements(declared) * wpk_dtype_size(declared->dtype);
+        if (constant->tensor == tensor) {
+            free(constant->dense);
+            constant->dense = malloc(size);
+            if (constant->dense == NULL) {
+                return WPK_ENOMEM;
+            }
+            memcpy(constant->dense, dense, size);
+            return WPK_OK;
+        }
+    }
+    wpk_diag_set(diag, "'%s' is no argument of the kernel", self->program->tensors[tensor].name);
+    return WPK_EINVAL;
+}
+
+static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *diag)
+{
+    struct kernel_provider *self = from_base(provider);
+    struct wpk_tensor_data data[ARGUMENTS_MAX];
+
+    if (self->constant_count == 0) {
+        return WPK_OK;
+    }
+    for (size_t i = 0; i < self->constant_count; i++) {
+        const struct wpk_tensor *declared = &self->program->tensors[self->constants[i].tensor];
+        data[i] = (struct wpk_tensor_data){
+            .data = self->constants[i].dense,
+            .size = (size_t)wpk_tensor_elements(declared) * wpk_dtype_size(declared->dtype)};
+    }
+    wpk_err err = wpk_kernel_prepare(self->kernel, data, self->constant_count, diag);
+    for (size_t i = 0; i < self->constant_count && err == WPK_OK; i++) {
+        free(self->constants[i].dense);
+        self->constants[i].dense = NULL;
+    }
+    return err;
+}
+
+/* Packing writes elements and zeroes padding: an array of the byte, packed, is a poisoned tensor. */
+static void kernel_poison(struct wpk_provider *provider, unsigned char byte)
+{
+    struct kernel_provider *self = from_base(provider);
+
+    for (size_t i = 0; i < self->output_count; i++) {
+        const struct place *place = &self->outputs[i];
+        size_t size = (size_t)wpk_tensor_type_elements(place->type) *
+                      wpk_dtype_size(place->type->dtype);
+        void *dense = malloc(size);
+        WPK_ASSERT(dense != NULL);
+        memset(dense, byte, size);
+        wpk_tensor_pack(place->type, dense, place->physical);
+        free(dense);
+    }
+}
+
+static wpk_err kernel_run(struct wpk_provider *provider)
+{
+    struct kernel_provider *self = from_base(provider);
+
+    return wpk_kernel_run(self->kernel, self->context, self->input_data, self->input_count,
+                          self->output_data, self->output_count);
+}
+
+static wpk_err kernel_check(struct wpk_provider *provider, struct wpk_diag *diag)
+{
+    struct kernel_provider *self = from_base(provider);
+
+    for (size_t i = 0; i < self->input_count; i++) {
+        const struct place *place = &self->inputs[i];
+        if (memcmp(place->physical, place->as_set, self->input_data[i].size) != 0) {
+            wpk_diag_set(diag, "the kernel wrote to its input '%s'",
+                         self->program->tensors[place->tensor].name);
+            return WPK_ECORRUPT;
+        }
+    }
+    for (size_t i = 0; i < self->output_count; i++) {
+        const struct place *place = &self->outputs[i];
+        if (!wpk_tensor_padding_is_zero(place->type, place->physical)) {
+            wpk_diag_set(diag, "the kernel wrote to the padding of its output '%s'",
+                         self->program->tensors[place->tensor].name);
+            return WPK_ECORRUPT;
+        }
+    }
+    return WPK_OK;
+}
+
+static wpk_err kernel_get(struct wpk_provider *provider, int tensor, void *dense)
+{
+    struct kernel_provider *self = from_base(provider);
+
+    for (size_t i = 0; i < self->output_count; i++) {
+        if (self->outputs[i].tensor == tensor) {
+            wpk_tensor_unpack(self->outputs[i].type, self->outputs[i].physical, dense);
+            return WPK_OK;
+        }
+    }
+    return WPK_ENOENT;
+}
+
+static const char *kernel_detail(const struct wpk_provider *provider)
+{
+    return ((const struct kernel_provider *)(const void *)provider)->detail;
+}
+
+const struct wpk_provider_class wpk_provider_kernel = {
+    .name = "halide-cpu",
+    .open = kernel_open,
+    .close = kernel_close,
+    .set = kernel_set,
+    .prepare = kernel_prepare,
+    .poison = kernel_poison,
+    .run = kernel_run,
+    .check = kernel_check,
+    .get = kernel_get,
+    .detail = kernel_detail,
+};
