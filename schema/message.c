@@ -80,7 +80,6 @@ static wpk_err put_hello(struct wpk_json_writer *w, const struct wpk_hello *hell
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    put_ids(w, "holding", hello->holding, hello->holding_count);
     return WPK_OK;
 }
 
@@ -202,10 +201,12 @@ static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *
     wpk_json_put_u64(w, "session", message->session);
     switch (message->kind) {
     case WPK_MESSAGE_HELLO:
+        put_ids(w, "holding", message->holding, message->holding_count);
         return put_hello(w, message->hello);
     case WPK_MESSAGE_POLL:
         wpk_json_put_int(w, "want", message->want);
         wpk_json_put_int(w, "wait_ms", message->wait_ms);
+        put_ids(w, "holding", message->holding, message->holding_count);
         return WPK_OK;
     case WPK_MESSAGE_RESULTS:
         return put_results(w, message);

@@ -135,8 +135,6 @@ struct wpk_hello {
     char environment[WPK_ENVIRONMENT_MAX];
     struct wpk_message_provider providers[WPK_PROVIDERS_MAX];
     uint32_t provider_count;
-    wpk_work_id holding[WPK_HOLDING_MAX]; /* leases it still works on */
-    uint32_t holding_count;
 };
 
 /* One message. `= {0}` is valid for fini. Texts point into `arena`, or are borrowed when the
@@ -147,6 +145,9 @@ struct wpk_message {
     struct wpk_hello *hello;      /* hello */
     uint32_t want;                /* poll: at most so many pieces of work */
     uint32_t wait_ms;             /* poll: answer after that long, with none if need be */
+    /* hello, poll: every lease the worker holds; wpkd takes others of this worker's for lost. */
+    wpk_work_id *holding;         /* [holding_count] */
+    uint32_t holding_count;
     struct wpk_result *results;   /* results [result_count] */
     uint32_t result_count;
     char sha256[WPK_ID_MAX];      /* put_artifact, get_artifact, artifact */

@@ -34,7 +34,7 @@ static const char *const ack_names[] = {
 /* The members of each kind besides version, type and session. */
 static const char *const member_names[WPK_MESSAGE_COUNT][6] = {
     [WPK_MESSAGE_HELLO] = {"name", "device", "environment", "providers", "holding"},
-    [WPK_MESSAGE_POLL] = {"want", "wait_ms"},
+    [WPK_MESSAGE_POLL] = {"want", "wait_ms", "holding"},
     [WPK_MESSAGE_RESULTS] = {"results"},
     [WPK_MESSAGE_PUT_ARTIFACT] = {"sha256"},
     [WPK_MESSAGE_GET_ARTIFACT] = {"sha256"},
@@ -100,17 +100,21 @@ static wpk_work_id get_id(struct decoder *d)
     return id;
 }
 
-static uint32_t get_ids(struct decoder *d, const char *key, wpk_work_id *out, uint32_t max)
+/* An array of ids, of at most WPK_HOLDING_MAX. */
+static wpk_work_id *get_ids(struct decoder *d, const char *key, uint32_t *out_count)
 {
     static const char *const names[] = {"search", "kind", "index", NULL};
+    uint32_t max = get_count(d, key, WPK_HOLDING_MAX);
+    wpk_work_id *out = take(d, max, sizeof *out);
     uint32_t count = 0;
     wpk_json_enter_array(d->r, key);
-    while (count < max && wpk_json_next(d->r)) {
+    while (out != NULL && count < max && wpk_json_next(d->r)) {
         wpk_json_allow(d->r, names);
         out[count++] = get_id(d);
     }
     wpk_json_leave(d->r);
-    return count;
+    *out_count = count;
+    return out;
 }
 
 static void get_providers(struct decoder *d, struct wpk_hello *hello)
@@ -137,8 +141,6 @@ static void get_hello(struct decoder *d)
     wpk_json_get_copy(d->r, "name", hello->name, sizeof hello->name);
     wpk_json_get_copy(d->r, "environment", hello->environment, sizeof hello->environment);
     get_providers(d, hello);
-    get_count(d, "holding", WPK_HOLDING_MAX);
-    hello->holding_count = get_ids(d, "holding", hello->holding, WPK_HOLDING_MAX);
     struct wpk_buf device;
     wpk_buf_init(&device, 64 * 1024);
     wpk_json_get_raw(d->r, "device", &device);
@@ -203,15 +205,6 @@ static void get_hash(struct decoder *d)
     wpk_json_get_copy(d->r, "sha256", d->message->sha256, sizeof d->message->sha256);
     if (!wpk_crypto_hex_valid(d->message->sha256, WPK_SHA256_SIZE)) {
         wpk_json_fail(d->r, "sha256", WPK_EINVAL, "not a SHA-256 in hexadecimal");
-    }
-}
-
-static void get_given_back(struct decoder *d)
-{
-    uint32_t count = get_count(d, "leases", WPK_HOLDING_MAX);
-    d->message->given_back = take(d, count, sizeof *d->message->given_back);
-    if (d->message->given_back != NULL) {
-        d->message->given_back_count = get_ids(d, "leases", d->message->given_back, count);
     }
 }
 
@@ -348,11 +341,13 @@ static void get_message(struct decoder *d)
     d->message->session = wpk_json_get_u64(d->r, "session");
     switch (d->message->kind) {
     case WPK_MESSAGE_HELLO:
+        d->message->holding = get_ids(d, "holding", &d->message->holding_count);
         get_hello(d);
         break;
     case WPK_MESSAGE_POLL:
         d->message->want = get_u32(d, "want", 0, WPK_HOLDING_MAX);
         d->message->wait_ms = get_u32(d, "wait_ms", 0, WAIT_MS_MAX);
+        d->message->holding = get_ids(d, "holding", &d->message->holding_count);
         break;
     case WPK_MESSAGE_RESULTS:
         get_results(d);
@@ -363,7 +358,7 @@ static void get_message(struct decoder *d)
         get_hash(d);
         break;
     case WPK_MESSAGE_GIVE_BACK:
-        get_given_back(d);
+        d->message->given_back = get_ids(d, "leases", &d->message->given_back_count);
         break;
     case WPK_MESSAGE_WELCOME:
         d->message->lease_ms = get_u32(d, "lease_ms", 1, INT32_MAX);

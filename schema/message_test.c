@@ -49,16 +49,16 @@ static void hello(void **state)
         .environment = "codegen=1;halide=21.0.0",
         .providers = {{.name = "halide-cpu"}, {.name = "onednn", .vendor = true}},
         .provider_count = 2,
-        .holding = {{.search = 3, .kind = WPK_WORK_TRIAL, .index = 17}},
-        .holding_count = 1,
     };
-    struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
+    wpk_work_id holding = {.search = 3, .kind = WPK_WORK_TRIAL, .index = 17};
+    struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello, .holding = &holding,
+                                  .holding_count = 1};
     struct wpk_buf frame = {0};
     struct wpk_message back = {0};
     round_trip(&message, &back, &frame);
     assert_string_equal(back.hello->device.model, "A \"CPU\"");
     assert_true(back.hello->providers[1].vendor);
-    assert_true(wpk_work_id_equal(back.hello->holding[0], hello.holding[0]));
+    assert_true(wpk_work_id_equal(back.holding[0], holding));
     wpk_message_fini(&back);
     wpk_buf_fini(&frame);
 }
@@ -164,7 +164,7 @@ static void rejects(void **state)
 {
     (void)state;
     const char *poll = "{\"version\":1,\"type\":\"poll\",\"session\":\"1\",\"want\":1,"
-                       "\"wait_ms\":0}";
+                       "\"wait_ms\":0,\"holding\":[]}";
     assert_int_equal(decode_text(poll, ""), WPK_OK);
     assert_int_equal(decode_text(poll, "x"), WPK_EPARSE);
     assert_int_equal(decode_text("{\"version\":2,\"type\":\"poll\",\"session\":\"1\"}", ""),
@@ -172,7 +172,7 @@ static void rejects(void **state)
     assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"dance\",\"session\":\"1\"}", ""),
                          WPK_OK);
     assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"poll\",\"session\":\"1\","
-                                     "\"want\":1,\"wait_ms\":0,\"more\":1}", ""),
+                                     "\"want\":1,\"wait_ms\":0,\"holding\":[],\"more\":1}", ""),
                          WPK_OK);
     assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"get_artifact\",\"session\":\"1\","
                                      "\"sha256\":\"../../etc/passwd\"}", ""),
