@@ -49,7 +49,7 @@ if [ -z "$python" ]; then
     say "python3-venv is missing; as root: apt-get install python3-venv"
     exit 1
 fi
-say "fetching ONNX Runtime, OpenVINO and oneDNN (about 1 GB)"
+say "fetching ONNX Runtime, OpenVINO and oneDNN (0.7 GB)"
 rm -rf "$venv"
 $python -m venv "$venv"
 "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
