@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "op/cost.h"
+
+#include <stdlib.h>
+
+static double axis_product(const struct wpk_stage *stage, int from, int to)
+{
+    double product = 1.0;
+    for (int a = from; a < to; a++) {
+        product *= (double)stage->axes[a].extent;
+    }
+    return product;
+}
+
+/* Operations in one evaluation of the expression, each distinct node once; casts, loads and what
+ * computes their indices are free. `seen` may be NULL: then a shared node counts once per path. */
+static double count_operations(const struct wpk_program *program, int node, bool *seen)
+{
+    const struct wpk_node *n = &program->nodes[node];
+    int arg_count = 0;
+    switch (n->kind) {
+    case WPK_NODE_LITERAL:
+    case WPK_NODE_AXIS:
+    case WPK_NODE_LOAD:
+        return 0.0;
+    case WPK_NODE_UNARY:
+    case WPK_NODE_CAST:
+        arg_count = 1;
+        break;
+    case WPK_NODE_BINARY:
+        arg_count = 2;
+        break;
+    case WPK_NODE_SELECT:
+        arg_count = 3;
+        break;
+    }
+    if (seen != NULL) {
+        if (seen[node]) {
+            return 0.0;
+        }
+        seen[node] = true;
+    }
+    double count = n->kind == WPK_NODE_CAST ? 0.0 : 1.0;
+    for (int i = 0; i < arg_count; i++) {
+        count += count_operations(program, n->arg[i], seen);
+    }
+    return count;
+}
+
+void wpk_stage_cost(const struct wpk_program *program, int stage_index, struct wpk_cost *out)
+{
+    const struct wpk_stage *stage = &program->stages[stage_index];
+    const struct wpk_tensor *output = &program->tensors[stage->output];
+    bool reduces = stage->reduction != WPK_REDUCE_NONE;
+    double iterations = axis_product(stage, 0, stage->axis_count);
+    double bytes = (double)wpk_tensor_elements(output) * (double)wpk_dtype_size(output->dtype);
+    /* Without memory for it the count is an upper bound, which beats failing. */
+    bool *seen = calloc((size_t)program->node_count + 1, sizeof *seen);
+    double operations = count_operations(program, stage->expr, seen);
+    free(seen);
+    *out = (struct wpk_cost){.flops = iterations * (operations + (reduces ? 1.0 : 0.0)),
+                             .multiply_adds = reduces ? iterations : 0.0};
+    if (output->role == WPK_ROLE_INTERMEDIATE) {
+        out->bytes_intermediate = bytes;
+    }
+}
+
+void wpk_cost(const struct wpk_program *program, struct wpk_cost *out)
+{
+    struct wpk_cost sum = {0};
+    for (int s = 0; s < program->stage_count; s++) {
+        struct wpk_cost stage;
+        wpk_stage_cost(program, s, &stage);
+        sum.flops += stage.flops;
+        sum.multiply_adds += stage.multiply_adds;
+        sum.bytes_intermediate += stage.bytes_intermediate;
+    }
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        if (tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT ||
+            tensor->role == WPK_ROLE_OUTPUT) {
+            sum.bytes_min +=
+                (double)wpk_tensor_elements(tensor) * (double)wpk_dtype_size(tensor->dtype);
+        }
+    }
+    *out = sum;
+}
+
+double wpk_cost_roofline_ns(const struct wpk_cost *cost, const struct wpk_roofline *roofline)
+{
+    WPK_ASSERT(roofline->flops_per_s > 0.0);
+    WPK_ASSERT(roofline->bytes_per_s > 0.0);
+    double compute = cost->flops / roofline->flops_per_s;
+    double traffic = cost->bytes_min / roofline->bytes_per_s;
+    return 1e9 * (compute > traffic ? compute : traffic);
+}

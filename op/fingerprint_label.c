@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "op/fingerprint_label.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a hash is of, so that different things with equal content differ. */
+enum tag {
+    TAG_LITERAL = 1,
+    TAG_AFFINE,
+    TAG_LOAD,
+    TAG_UNARY,
+    TAG_BINARY,
+    TAG_SELECT,
+    TAG_CAST,
+    TAG_STAGE,
+    TAG_TENSOR,
+    TAG_OUTPUT_AXIS,
+    TAG_REDUCTION_AXIS,
+    TAG_MARK,
+    TAG_APART,
+};
+
+/* The finalizer of splitmix64 over the sum: order matters, sums of results form multisets. */
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    uint64_t z = hash * 0x9e3779b97f4a7c15u + value + 0x632be59bd9b4e019u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* ---- nodes */
+
+bool wpk_labels_commutes(enum wpk_binary op)
+{
+    static const bool commutes[] = {
+#define COMMUTES(name, text, commutative, call) [WPK_BINARY_##name] = commutative,
+        WPK_BINARY_LIST(COMMUTES)
+#undef COMMUTES
+    };
+    return commutes[op];
+}
+
+static bool associates(int op)
+{
+    return wpk_labels_commutes((enum wpk_binary)op) && op != WPK_BINARY_EQ && op != WPK_BINARY_NE;
+}
+
+static bool same_chain(const struct wpk_node *a, const struct wpk_node *b)
+{
+    return b->kind == WPK_NODE_BINARY && associates(a->op) && a->op == b->op &&
+           a->dtype == b->dtype;
+}
+
+/* Saturates far above WPK_LABEL_OPERANDS_MAX. */
+static int count_leaves(struct wpk_labels *labels, int node)
+{
+    if (labels->leaves[node] == 0) {
+        const struct wpk_node *n = &labels->program->nodes[node];
+        int sum = 0;
+        for (int i = 0; i < 2; i++) {
+            const struct wpk_node *arg = &labels->program->nodes[n->arg[i]];
+            sum += same_chain(n, arg) ? count_leaves(labels, n->arg[i]) : 1;
+        }
+        labels->leaves[node] = sum < 1 << 20 ? sum : 1 << 20;
+    }
+    return labels->leaves[node];
+}
+
+static int add_operands(struct wpk_labels *labels, int node, int *operands, int count)
+{
+    const struct wpk_node *n = &labels->program->nodes[node];
+    for (int i = 0; i < 2; i++) {
+        bool flat = same_chain(n, &labels->program->nodes[n->arg[i]]) &&
+                    count_leaves(labels, n->arg[i]) <= WPK_LABEL_OPERANDS_MAX / 2;
+        if (flat) {
+            count = add_operands(labels, n->arg[i], operands, count);
+        } else {
+            WPK_ASSERT(count < WPK_LABEL_OPERANDS_MAX);
+            operands[count++] = n->arg[i];
+        }
+    }
+    return count;
+}
+
+int wpk_labels_operands(struct wpk_labels *labels, int node, int operands[WPK_LABEL_OPERANDS_MAX])
+{
+    return add_operands(labels, node, operands, 0);
+}
+
+bool wpk_labels_affine(const struct wpk_program *program, int node, struct wpk_affine *out)
+{
+    return program->nodes[node].dtype == WPK_I64 && wpk_index_affine(program, node, out);
+}
+
+static uint64_t label_affine(const struct wpk_labels *labels, int s,
+                             const struct wpk_affine *affine)
+{
+    uint64_t sum = 0;
+    for (int a = 0; a < labels->program->stages[s].axis_count; a++) {
+        if (affine->coefficient[a] != 0) {
+            sum += mix(labels->axis[s][a], (uint64_t)affine->coefficient[a]);
+        }
+    }
+    return mix(mix(TAG_AFFINE, (uint64_t)affine->constant), sum);
+}
+
+static uint64_t label_load(struct wpk_labels *labels, int s, const struct wpk_node *n)
+{
+    uint64_t hash = mix(TAG_LOAD, labels->tensor[n->tensor]);
+    for (int d = 0; d < labels->program->tensors[n->tensor].rank; d++) {
+        hash = mix(hash, wpk_labels_node(labels, s, n->index[d]));
+    }
+    return mix(hash, n->outside < 0 ? 0 : wpk_labels_node(labels, s, n->outside));
+}
+
+static uint64_t label_binary(struct wpk_labels *labels, int s, int node)
+{
+    const struct wpk_node *n = &labels->program->nodes[node];
+    uint64_t hash = mix(mix(TAG_BINARY, (uint64_t)n->op), (uint64_t)n->dtype);
+    if (!wpk_labels_commutes((enum wpk_binary)n->op)) {
+        hash = mix(hash, wpk_labels_node(labels, s, n->arg[0]));
+        return mix(hash, wpk_labels_node(labels, s, n->arg[1]));
+    }
+    int operands[WPK_LABEL_OPERANDS_MAX];
+    int count = wpk_labels_operands(labels, node, operands);
+    uint64_t sum = 0;
+    for (int i = 0; i < count; i++) {
+        sum += mix(TAG_BINARY, wpk_labels_node(labels, s, operands[i]));
+    }
+    return mix(mix(hash, (uint64_t)count), sum);
+}
+
+static uint64_t label_other(struct wpk_labels *labels, int s, const struct wpk_node *n)
+{
+    static const uint64_t tags[] = {[WPK_NODE_LITERAL] = TAG_LITERAL,
+                                    [WPK_NODE_AXIS] = TAG_AFFINE,
+                                    [WPK_NODE_UNARY] = TAG_UNARY,
+                                    [WPK_NODE_SELECT] = TAG_SELECT,
+                                    [WPK_NODE_CAST] = TAG_CAST};
+    uint64_t hash = mix(tags[n->kind], (uint64_t)n->dtype);
+    int arg_count = n->kind == WPK_NODE_SELECT ? 3 : 1;
+    switch (n->kind) {
+    case WPK_NODE_LITERAL:
+        return mix(hash, wpk_dtype_is_float(n->dtype) ? bits_of(n->value) : (uint64_t)n->integer);
+    case WPK_NODE_AXIS:
+        return mix(hash, labels->axis[s][n->axis]);
+    case WPK_NODE_UNARY:
+        hash = mix(hash, (uint64_t)n->op);
+        break;
+    default:
+        break;
+    }
+    for (int i = 0; i < arg_count; i++) {
+        hash = mix(hash, wpk_labels_node(labels, s, n->arg[i]));
+    }
+    return hash;
+}
+
+void wpk_labels_enter(struct wpk_labels *labels)
+{
+    labels->current++;
+}
+
+uint64_t wpk_labels_node(struct wpk_labels *labels, int s, int node)
+{
+    if (labels->generation[node] == labels->current) {
+        return labels->node[node];
+    }
+    const struct wpk_node *n = &labels->program->nodes[node];
+    struct wpk_affine affine;
+    uint64_t hash;
+    if (wpk_labels_affine(labels->program, node, &affine)) {
+        hash = label_affine(labels, s, &affine);
+    } else if (n->kind == WPK_NODE_LOAD) {
+        hash = label_load(labels, s, n);
+    } else if (n->kind == WPK_NODE_BINARY) {
+        hash = label_binary(labels, s, node);
+    } else {
+        hash = label_other(labels, s, n);
+    }
+    labels->node[node] = hash;
+    labels->generation[node] = labels->current;
+    return hash;
+}
+
+/* ---- stages and tensors */
+
+static uint64_t label_type(const struct wpk_labels *labels, const struct wpk_tensor *tensor)
+{
+    bool is_literal = tensor->role == WPK_ROLE_LITERAL;
+    uint64_t hash = mix(mix(TAG_TENSOR, (uint64_t)tensor->role), (uint64_t)tensor->dtype);
+    hash = mix(hash, (uint64_t)tensor->rank);
+    for (int d = 0; d < tensor->rank; d++) {
+        /* A literal's extents belong to its values. */
+        hash = mix(hash, labels->family && !is_literal ? 0 : (uint64_t)tensor->extent[d]);
+        hash = mix(mix(hash, (uint64_t)tensor->pad_before[d]), (uint64_t)tensor->pad_after[d]);
+    }
+    for (int64_t i = 0; is_literal && i < wpk_tensor_elements(tensor); i++) {
+        hash = mix(hash, bits_of(tensor->values[i]));
+    }
+    return hash;
+}
+
+static uint64_t label_stage(struct wpk_labels *labels, int s)
+{
+    const struct wpk_stage *stage = &labels->program->stages[s];
+    uint64_t hash = mix(mix(TAG_STAGE, (uint64_t)stage->reduction), (uint64_t)stage->rank);
+    if (stage->reduction != WPK_REDUCE_NONE) {
+        hash = mix(hash, (uint64_t)stage->accumulator);
+    }
+    uint64_t reductions = 0;
+    for (int a = stage->rank; a < stage->axis_count; a++) {
+        reductions += mix(TAG_REDUCTION_AXIS, labels->axis[s][a]);
+    }
+    wpk_labels_enter(labels);
+    hash = mix(mix(hash, reductions), wpk_labels_node(labels, s, stage->expr));
+    return mix(hash, label_type(labels, &labels->program->tensors[stage->output]));
+}
+
+/* Label what the stages write, from the labels of leaves and axes; returns the program's label. */
+static uint64_t label_program(struct wpk_labels *labels)
+{
+    const struct wpk_program *program = labels->program;
+    uint64_t sum = 0;
+    for (int s = 0; s < program->stage_count; s++) {
+        if (labels->live[s]) {
+            int output = program->stages[s].output;
+            labels->tensor[output] = label_stage(labels, s);
+            bool is_output = program->tensors[output].role == WPK_ROLE_OUTPUT;
+            sum += is_output ? mix(TAG_STAGE, labels->tensor[output]) : 0;
+        }
+    }
+    return sum;
+}
+
+static bool is_argument(const struct wpk_labels *labels, int t)
+{
+    enum wpk_role role = labels->program->tensors[t].role;
+    return labels->used[t] && (role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT);
+}
+
+/* ---- telling arguments and reduction axes apart */
+
+/* How many labels differ, over arguments and over the reduction axes of each stage. */
+static int count_distinct(const struct wpk_labels *labels)
+{
+    const struct wpk_program *program = labels->program;
+    int distinct = 0;
+    for (int t = 0; t < program->tensor_count; t++) {
+        bool seen = !is_argument(labels, t);
+        for (int o = 0; o < t && !seen; o++) {
+            seen = is_argument(labels, o) && labels->tensor[o] == labels->tensor[t];
+        }
+        distinct += seen ? 0 : 1;
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        for (int a = stage->rank; labels->live[s] && a < stage->axis_count; a++) {
+            bool seen = false;
+            for (int o = stage->rank; o < a && !seen; o++) {
+                seen = labels->axis[s][o] == labels->axis[s][a];
+            }
+            distinct += seen ? 0 : 1;
+        }
+    }
+    return distinct;
+}
+
+static uint64_t marked_program(struct wpk_labels *labels, int t)
+{
+    uint64_t own = labels->tensor[t];
+    labels->tensor[t] = mix(TAG_MARK, own);
+    uint64_t hash = mix(own, label_program(labels));
+    labels->tensor[t] = own;
+    return hash;
+}
+
+static uint64_t marked_stage(struct wpk_labels *labels, int s, int a)
+{
+    uint64_t own = labels->axis[s][a];
+    labels->axis[s][a] = mix(TAG_MARK, own);
+    uint64_t hash = mix(own, label_stage(labels, s));
+    labels->axis[s][a] = own;
+    return hash;
+}
+
+static void refine_once(struct wpk_labels *labels)
+{
+    const struct wpk_program *program = labels->program;
+    uint64_t tensor[WPK_TENSORS_MAX];
+    uint64_t axis[WPK_STAGES_MAX][WPK_AXES_MAX];
+    for (int t = 0; t < program->tensor_count; t++) {
+        tensor[t] = is_argument(labels, t) ? marked_program(labels, t) : 0;
+    }
+    (void)label_program(labels);
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        for (int a = stage->rank; labels->live[s] && a < stage->axis_count; a++) {
+            axis[s][a] = marked_stage(labels, s, a);
+        }
+    }
+    for (int t = 0; t < program->tensor_count; t++) {
+        labels->tensor[t] = is_argument(labels, t) ? tensor[t] : labels->tensor[t];
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        for (int a = stage->rank; labels->live[s] && a < stage->axis_count; a++) {
+            labels->axis[s][a] = axis[s][a];
+        }
+    }
+}
+
+/* Until a round tells nothing more apart: at most as many rounds as there are things. */
+static void refine(struct wpk_labels *labels)
+{
+    int before;
+    int after = count_distinct(labels);
+    do {
+        before = after;
+        refine_once(labels);
+        after = count_distinct(labels);
+    } while (after > before);
+    (void)label_program(labels);
+}
+
+/* Set one of several equal arguments apart; false when all differ. */
+static bool set_argument_apart(struct wpk_labels *labels)
+{
+    for (int t = 0; t < labels->program->tensor_count; t++) {
+        for (int o = 0; o < t; o++) {
+            if (is_argument(labels, t) && is_argument(labels, o) &&
+                labels->tensor[t] == labels->tensor[o]) {
+                labels->tensor[o] = mix(TAG_APART, labels->tensor[o]);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* One in each stage that has equal axes, so that equal stages stay equal. */
+static bool set_axes_apart(struct wpk_labels *labels)
+{
+    bool found = false;
+    for (int s = 0; s < labels->program->stage_count; s++) {
+        const struct wpk_stage *stage = &labels->program->stages[s];
+        bool found_here = !labels->live[s];
+        for (int a = stage->rank; a < stage->axis_count && !found_here; a++) {
+            for (int o = stage->rank; o < a && !found_here; o++) {
+                found_here = labels->axis[s][a] == labels->axis[s][o];
+                if (found_here) {
+                    labels->axis[s][o] = mix(TAG_APART, labels->axis[s][o]);
+                    found = true;
+                }
+            }
+        }
+    }
+    return found;
+}
+
+/* ---- start */
+
+static void mark_live(struct wpk_labels *labels, int *loads)
+{
+    const struct wpk_program *program = labels->program;
+    for (int t = 0; t < program->tensor_count; t++) {
+        labels->used[t] = program->tensors[t].role == WPK_ROLE_OUTPUT;
+    }
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        labels->live[s] = labels->used[program->stages[s].output];
+        int count = !labels->live[s]
+                        ? 0
+                        : wpk_stage_loads(program, &program->stages[s], loads, program->node_count);
+        for (int i = 0; i < count; i++) {
+            labels->used[program->nodes[loads[i]].tensor] = true;
+        }
+    }
+}
+
+static void label_leaves(struct wpk_labels *labels)
+{
+    const struct wpk_program *program = labels->program;
+    for (int t = 0; t < program->tensor_count; t++) {
+        labels->tensor[t] = label_type(labels, &program->tensors[t]);
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        for (int a = 0; a < stage->axis_count; a++) {
+            uint64_t extent = labels->family ? 0 : (uint64_t)stage->axes[a].extent;
+            labels->axis[s][a] = a < stage->rank ? mix(mix(TAG_OUTPUT_AXIS, (uint64_t)a), extent)
+                                                 : mix(TAG_REDUCTION_AXIS, extent);
+        }
+    }
+    (void)label_program(labels);
+}
+
+wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *program, bool family)
+{
+    *labels = (struct wpk_labels){.program = program, .family = family};
+    size_t count = (size_t)program->node_count + 1;
+    labels->node = calloc(count, sizeof *labels->node);
+    labels->generation = calloc(count, sizeof *labels->generation);
+    labels->leaves = calloc(count, sizeof *labels->leaves);
+    int *loads = calloc(count, sizeof *loads);
+    if (labels->node == NULL || labels->generation == NULL || labels->leaves == NULL ||
+        loads == NULL) {
+        free(loads);
+        wpk_labels_fini(labels);
+        return WPK_ENOMEM;
+    }
+    mark_live(labels, loads);
+    free(loads);
+    label_leaves(labels);
+    do {
+        refine(labels);
+    } while (set_argument_apart(labels) || set_axes_apart(labels));
+    return WPK_OK;
+}
+
+void wpk_labels_fini(struct wpk_labels *labels)
+{
+    free(labels->node);
+    free(labels->generation);
+    free(labels->leaves);
+    *labels = (struct wpk_labels){0};
+}

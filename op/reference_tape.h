@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the interpreter, shared by reference*.c alone.
+ *
+ * Walking an expression tree for every point is a hundred times too slow for convolutions. A stage
+ * is compiled into a tape: a list of instructions over lanes. One axis of the stage, the lane axis,
+ * runs through the lanes of a vector; the other axes are a loop nest around it.
+ *
+ *     loops, outermost first:
+ *         lane axis, other output axes | reduction axes               lane axis is an output axis
+ *         output axes | other reduction axes, lane axis               lane axis is reduced
+ *
+ * An instruction's level is the innermost loop it depends on; it runs when that loop ticks, so
+ * whatever is invariant is hoisted. An instruction that does not depend on the lane axis is
+ * uniform: it computes one number. A sum of products leaves its last product to the accumulator,
+ * which adds a row of products per step; that is where a convolution or a matrix product spends
+ * its time, and nothing in it knows about either. */
+#ifndef WPK_OP_REFERENCE_TAPE_H
+#define WPK_OP_REFERENCE_TAPE_H
+
+#include "op/program.h"
+
+#define WPK_TAPE_LANES 256 /* lanes of a vector: two rows of doubles fit into half of a 32 KiB L1 */
+
+/* The values of a tensor, or of a box of one, as they lie in memory. */
+struct wpk_region {
+    int64_t low[WPK_RANK_MAX];    /* index of the first element held */
+    int64_t extent[WPK_RANK_MAX]; /* elements held; 0 somewhere: none */
+    int64_t stride[WPK_RANK_MAX]; /* in elements */
+    const double *value;
+    const double *magnitude; /* NULL: |value| */
+};
+
+/* Row-major strides for the extents; returns the elements. */
+int64_t wpk_region_set_dense(struct wpk_region *region, int rank);
+
+enum wpk_tape_kind {
+    WPK_TAPE_LITERAL,
+    WPK_TAPE_AXIS,
+    WPK_TAPE_LOAD,
+    WPK_TAPE_BROADCAST, /* a uniform slot to all lanes */
+    WPK_TAPE_UNARY,
+    WPK_TAPE_BINARY,
+    WPK_TAPE_SELECT,
+    WPK_TAPE_CAST,
+};
+
+/* One operation. Its result is the slot with its own number. */
+struct wpk_tape_instruction {
+    enum wpk_tape_kind kind;
+    int op;
+    enum wpk_dtype dtype;
+    enum wpk_dtype from; /* CAST: the operand's type */
+    int arg[3];          /* slots */
+    int axis;            /* AXIS */
+    int load;            /* LOAD: index into `loads` */
+    double literal;
+    uint32_t axes;    /* bit set of the axes it depends on */
+    int level;        /* position of the innermost loop it depends on, -1: none */
+    bool lanes;       /* depends on the lane axis, or BROADCAST */
+    bool wraps;       /* integer result that may leave its type */
+    bool bare;        /* LOAD used only as a factor of the accumulator: no |value| is made */
+    double low, high; /* bounds of an integer result, before it wraps */
+};
+
+/* A slot's current content: n lanes, or one number when the instruction is uniform. */
+struct wpk_tape_slot {
+    const double *value;
+    const double *magnitude; /* NULL: |value|, only for bare loads */
+    double *value_own;       /* the slot's own memory */
+    double *magnitude_own;
+};
+
+struct wpk_tape_term {
+    int axis;
+    int64_t coefficient;
+};
+
+/* One dimension of a load: affine in the axes, or the content of a slot. */
+struct wpk_tape_dim {
+    int slot; /* -1: affine */
+    int term_count;
+    struct wpk_tape_term term[WPK_AXES_MAX];
+    int64_t constant;
+    int64_t lane_coefficient; /* of the lane axis */
+    bool checked;             /* may leave [0, extent) */
+};
+
+struct wpk_tape_load {
+    int tensor;
+    int rank;
+    struct wpk_tape_dim dim[WPK_RANK_MAX];
+    double outside;
+    bool gathers; /* some dimension is a slot with lanes */
+    int pack_dim; /* dimension to copy into the last place first, -1: none */
+    /* Set for each run: offset = flat_constant + sum(flat term) + slot dimensions. */
+    struct wpk_region region;
+    double *packed; /* owned for the time of a run */
+    int64_t flat_constant;
+    int flat_count;
+    struct wpk_tape_term flat[WPK_AXES_MAX];
+    int64_t lane_stride;
+};
+
+struct wpk_tape {
+    const struct wpk_program *program;
+    const struct wpk_stage *stage;
+    bool with_magnitude;
+    int lane_axis; /* -1: the stage has no axes */
+    int loop_count;
+    int loop_axis[WPK_AXES_MAX];               /* outermost first */
+    int output_loops;                          /* the first so many are output axes */
+    struct wpk_tape_instruction *instructions; /* [instruction_count] in the order of creation */
+    int instruction_count;
+    int instruction_capacity;
+    int *order; /* [instruction_count] by level */
+    int level_first[WPK_AXES_MAX +
+                    2];          /* `order` of level l: [level_first[l+1], level_first[l+2]) */
+    struct wpk_tape_load *loads; /* [load_count] */
+    int load_count;
+    int load_capacity;
+    int factor[2];    /* slots; factor[1] < 0: accumulate factor[0] as it is */
+    bool wraps_often; /* the accumulator leaves 2^53 unless it wraps after each step */
+    bool sparse;      /* factor[0] is uniform: a zero skips the row */
+    /* The state of a run. */
+    struct wpk_tape_slot *slots; /* [instruction_count] */
+    double *memory;              /* of all slots */
+    int64_t axis_low[WPK_AXES_MAX];
+    int64_t axis_extent[WPK_AXES_MAX];
+    int64_t axis_value[WPK_AXES_MAX]; /* of the lane axis: at lane 0 */
+    int lanes;                        /* in use now */
+    int lanes_most;                   /* in this run */
+    struct wpk_region *out;
+    double *out_value, *out_magnitude;
+    double sum[WPK_TAPE_LANES], sum_magnitude[WPK_TAPE_LANES];
+};
+
+/* Compile `stage`, choosing the lane axis for boxes of about `extent`.
+ *
+ *   shape   extent [stage->axis_count]
+ *   errors  WPK_ENOMEM
+ *   owns    caller calls wpk_tape_free; borrows program and stage
+ */
+wpk_err wpk_tape_new(const struct wpk_program *program, const struct wpk_stage *stage,
+                     const int64_t *extent, bool with_magnitude, struct wpk_tape **out);
+void wpk_tape_free(struct wpk_tape *tape);
+
+/* Evaluate the stage over the box that `out` holds.
+ *
+ *   shape   regions [tensor_count]: those loaded must hold every element inside their tensor that
+ *           the box needs; value, magnitude: memory of `out`, magnitude NULL iff !with_magnitude
+ *   errors  WPK_ENOMEM
+ */
+wpk_err wpk_tape_run(struct wpk_tape *tape, const struct wpk_region *regions,
+                     struct wpk_region *out, double *value, double *magnitude);
+
+/* ---- the lane axis: reference_axis.c */
+
+/* The axis whose rows are the cheapest for boxes of about `extent`; -1 when there are no axes.
+ *   shape   extent [stage->axis_count]; loads [node_count], scratch */
+int wpk_tape_lane_axis(const struct wpk_program *program, const struct wpk_stage *stage,
+                       const int64_t *extent, int *loads);
+/* The dimension of a load's tensor worth moving to the last place for lanes along `axis`, or -1. */
+int wpk_tape_dim_to_pack(const struct wpk_program *program, const struct wpk_node *load, int axis,
+                         int64_t iterations);
+
+/* ---- arithmetic over lanes: reference_lanes.c. Magnitudes may all be NULL. */
+
+struct wpk_lanes {
+    const double *value, *magnitude;
+};
+
+void wpk_lanes_unary(enum wpk_unary op, int count, struct wpk_lanes a, double *value,
+                     double *magnitude);
+void wpk_lanes_binary(enum wpk_binary op, enum wpk_dtype dtype, int count, struct wpk_lanes a,
+                      struct wpk_lanes b, double *value, double *magnitude);
+void wpk_lanes_select(int count, struct wpk_lanes condition, struct wpk_lanes a, struct wpk_lanes b,
+                      double *value, double *magnitude);
+
+/* sum += a * b; a is one number when `uniform`. b.magnitude may be NULL for |b|, a's too. */
+void wpk_lanes_multiply_add(int count, bool uniform, struct wpk_lanes a, struct wpk_lanes b,
+                            double *sum, double *sum_magnitude);
+void wpk_lanes_reduce(enum wpk_reduction reduction, int count, struct wpk_lanes a, double *sum,
+                      double *sum_magnitude);
+
+/* ---- conversion: reference_convert.c */
+
+/* |value| for the tolerance; 0 for infinities, which are exact. */
+double wpk_reference_magnitude(double value);
+/* Into the range of an integer type modulo 2^bits; others unchanged. Exact below 2^53. */
+double wpk_reference_wrap(enum wpk_dtype dtype, double value);
+double wpk_reference_cast(enum wpk_dtype from, enum wpk_dtype to, double value);
+/* Bounds of an integer type. */
+void wpk_reference_bounds(enum wpk_dtype dtype, double *low, double *high);
+
+#endif
