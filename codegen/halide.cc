@@ -140,11 +140,7 @@ Expr Builder::literal(const wpk_node &node) const {
             node.dtype == WPK_I64 ? Halide::Int(32) : type_of(node.dtype), node.integer);
     }
     if (std::isinf(node.value)) {
-        Expr inf = Halide::Internal::make_const(type_of(node.dtype), 0);
-        inf = node.dtype == WPK_F64
-                  ? Expr(node.value)
-                  : Halide::cast(type_of(node.dtype), Expr(static_cast<float>(node.value)));
-        return inf;
+        return Halide::cast(type_of(node.dtype), Expr(static_cast<float>(node.value)));
     }
     return Halide::Internal::make_const(type_of(node.dtype), node.value);
 }
@@ -213,9 +209,9 @@ Expr Builder::convert_unary(const wpk_stage &stage, const wpk_node &node,
         Expr t = (1 - e) / (1 + e);
         // near zero 1 - e cancels; three terms of the series are exact to a rounding there
         Expr square = a * a;
-        Expr small = a * (1 + square * (Halide::cast(a.type(), -1.0 / 3) +
-                                        square * Halide::cast(a.type(), 2.0 / 15)));
-        return Halide::select(Halide::abs(a) < Halide::cast(a.type(), 0.05), small,
+        auto real = [&](double v) { return Halide::Internal::make_const(a.type(), v); };
+        Expr small = a * (1 + square * (real(-1.0 / 3) + square * real(2.0 / 15)));
+        return Halide::select(Halide::abs(a) < real(0.05), small,
                               Halide::select(a < 0, -t, t));
     }
     case WPK_UNARY_ERF: return Halide::erf(a);

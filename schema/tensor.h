@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define WPK_RANK_MAX 10
 #define WPK_NAME_MAX 48                    /* with its NUL */
 #define WPK_ELEMENTS_MAX ((int64_t)1 << 33) /* of one tensor; extents and products stay below */
@@ -95,5 +99,9 @@ bool wpk_tensor_padding_is_zero(const struct wpk_tensor_type *type, const void *
 
 /* Equal dtype, extents and layout. */
 bool wpk_tensor_type_equal(const struct wpk_tensor_type *a, const struct wpk_tensor_type *b);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

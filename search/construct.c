@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Constructed candidates: what someone who knows the machine would try first.
+ *
+ * A contraction's register tile is chosen by counting: every step of the reduction loads
+ * `vectors` vectors of one operand and broadcasts `points` scalars of the other for
+ * vectors * points multiply-adds, of which a core does two in the time of two loads. Tiles are
+ * ranked by that, by how much of the axes they cover without a remainder, and by whether there
+ * are enough accumulators to hide the latency of a multiply-add. The rest of the nest follows:
+ * lanes innermost in memory, one operand's panel kept in the first cache.
+ *
+ *   source  the model is the usual one of register blocking (Goto & van de Geijn 2008, section 6);
+ *           the weights were set on the twelve convolutions of the bench */
+#include "search/genes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECIPES_MAX 512
+#define LATENCY_ACCUMULATORS 8 /* 4 cycles of latency on two units */
+
+/* One choice of register tile. */
+struct recipe {
+    int vec;
+    int lanes;
+    int64_t tile[WPK_RANK_MAX];
+    double score;
+};
+
+struct recipes {
+    struct recipe recipe[RECIPES_MAX];
+    int count;
+};
+
+static const struct wpk_stage *root_of(const struct wpk_variant *variant, int g)
+{
+    const struct wpk_structure *s = variant->plan;
+    return &variant->program.stages[s->plan.group[g].root];
+}
+
+static void set_number(const struct wpk_variant *variant, int gene, int64_t value,
+                       struct wpk_candidate *out)
+{
+    if (gene >= 0) {
+        out->gene[gene] = (uint8_t)wpk_gene_floor(&variant->genes[gene], value);
+    }
+}
+
+static void set_text(const struct wpk_variant *variant, int gene, const char *text,
+                     struct wpk_candidate *out)
+{
+    int choice = gene < 0 ? -1 : wpk_gene_choice(&variant->genes[gene], text);
+    if (choice >= 0) {
+        out->gene[gene] = (uint8_t)choice;
+    }
+}
+
+static double coverage(int64_t extent, int64_t tile)
+{
+    int64_t count = (extent + tile - 1) / tile;
+    return (double)extent / (double)(count * tile);
+}
+
+/* ---- register tiles */
+
+static double score_tile(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                         int g, const struct recipe *recipe)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_group *group = &s->plan.group[g];
+    const struct wpk_stage *root = root_of(variant, g);
+    double cover = 1, points = 1, vectors = 1;
+    for (int a = 0; a < root->rank; a++) {
+        cover *= group->whole[a] ? 1 : coverage(root->axes[a].extent, recipe->tile[a]);
+        if (a == recipe->vec) {
+            vectors = (double)recipe->tile[a] / recipe->lanes;
+        } else {
+            points *= (double)recipe->tile[a];
+        }
+    }
+    double lanes_used = (double)recipe->lanes * 4 / options->device.vector_bytes;
+    if (!group->reuse) {
+        return cover * lanes_used / (1 + 0.05 * fabs(points * vectors - 2));
+    }
+    double accumulators = points * vectors;
+    double loads = vectors + points;
+    double busy = accumulators / fmax(accumulators, loads);           /* two loads, two FMAs */
+    double hidden = fmin(1, accumulators / LATENCY_ACCUMULATORS);
+    double amortized = accumulators / (accumulators + 2);             /* loop overhead */
+    return cover * lanes_used * busy * hidden * amortized;
+}
+
+static int compare_recipes(const void *a, const void *b)
+{
+    const struct recipe *x = a, *y = b;
+    if (x->score != y->score) {
+        return x->score < y->score ? 1 : -1;
+    }
+    return memcmp(x->tile, y->tile, sizeof(x->tile));
+}
+
+/* The two axes beside the vector axis that may have tiles of more than one: the last two with
+ * loops. Others keep their smallest tile. */
+static int companion_axes(const struct wpk_decisions *d, int vec, int out[2])
+{
+    int count = 0;
+    for (int i = d->order_count - 1; i >= 0 && count < 2; i--) {
+        if (d->inner[i] != vec) {
+            out[count++] = d->inner[i];
+        }
+    }
+    return count;
+}
+
+static void add_recipes_for(const struct wpk_variant *variant,
+                            const struct wpk_space_options *options, int g,
+                            const struct wpk_decisions *base, struct recipes *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    const struct wpk_stage *root = root_of(variant, g);
+    int companion[2] = {-1, -1};
+    int companions = companion_axes(base, base->vec, companion);
+    const struct wpk_gene *vec_tiles = base->vec >= 0 ? &variant->genes[slots->tile[base->vec]] : NULL;
+    const struct wpk_gene *first = companions > 0 ? &variant->genes[slots->tile[companion[0]]] : NULL;
+    const struct wpk_gene *second = companions > 1 ? &variant->genes[slots->tile[companion[1]]] : NULL;
+    for (int v = 0; v < (vec_tiles == NULL ? 1 : vec_tiles->choice_count); v++) {
+        for (int p = 0; p < (first == NULL ? 1 : first->choice_count); p++) {
+            for (int q = 0; q < (second == NULL ? 1 : second->choice_count); q++) {
+                struct wpk_decisions d = *base;
+                struct recipe recipe = {.vec = d.vec, .lanes = d.lanes};
+                if (vec_tiles != NULL) {
+                    d.tile[d.vec] = strtoll(vec_tiles->choice[v], NULL, 10);
+                }
+                if (first != NULL) {
+                    d.tile[companion[0]] = strtoll(first->choice[p], NULL, 10);
+                }
+                if (second != NULL) {
+                    d.tile[companion[1]] = strtoll(second->choice[q], NULL, 10);
+                }
+                if (out->count == RECIPES_MAX ||
+                    !wpk_group_is_legal(variant, options, g, &d, NULL)) {
+                    continue;
+                }
+                memcpy(recipe.tile, d.tile, (size_t)root->rank * sizeof(d.tile[0]));
+                recipe.score = score_tile(variant, options, g, &recipe);
+                out->recipe[out->count++] = recipe;
+            }
+        }
+    }
+}
+
+static void collect_recipes(const struct wpk_variant *variant,
+                            const struct wpk_space_options *options, int g, struct recipes *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    struct wpk_candidate blank = {.gene_count = variant->gene_count};
+    out->count = 0;
+    for (int v = 0; v < variant->genes[slots->vec].choice_count; v++) {
+        for (int n = 0; n < variant->genes[slots->lanes].choice_count; n++) {
+            struct wpk_decisions base;
+            blank.gene[slots->vec] = (uint8_t)v;
+            blank.gene[slots->lanes] = (uint8_t)n;
+            wpk_genes_read(variant, &blank, g, &base);
+            base.unroll = 1;
+            base.split = 0;
+            add_recipes_for(variant, options, g, &base, out);
+        }
+    }
+    qsort(out->recipe, (size_t)out->count, sizeof(out->recipe[0]), compare_recipes);
+}
+
+static void set_recipe(const struct wpk_variant *variant, int g, const struct recipe *recipe,
+                       struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    const struct wpk_stage *root = root_of(variant, g);
+    set_text(variant, slots->vec, recipe->vec < 0 ? "none" : root->axes[recipe->vec].name, out);
+    set_number(variant, slots->lanes, recipe->lanes, out);
+    for (int a = 0; a < root->rank; a++) {
+        set_number(variant, slots->tile[a], recipe->tile[a], out);
+    }
+}
+
+/* ---- the rest of a nest */
+
+static const char *last_choice(const struct wpk_variant *variant, int gene)
+{
+    const struct wpk_gene *g = &variant->genes[gene];
+    return g->choice[g->choice_count - 1];
+}
+
+/* Orders are listed as permutations of the written order: number `which` with the vector axis's
+ * loop innermost (0) or outermost (1) of the tile loops, everything else as written. */
+static void set_inner_order(const struct wpk_variant *variant, int g, int which,
+                            struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    int gene = s->slots[g].inner;
+    struct wpk_decisions d;
+    if (gene < 0) {
+        return;
+    }
+    wpk_genes_read(variant, out, g, &d);
+    for (int i = 0; i < variant->genes[gene].choice_count; i++) {
+        struct wpk_candidate attempt = *out;
+        struct wpk_decisions e;
+        attempt.gene[gene] = (uint8_t)i;
+        wpk_genes_read(variant, &attempt, g, &e);
+        int vec_at = which == 0 ? e.order_count - 1 : 0;
+        bool sorted = d.vec < 0 || e.inner[vec_at] == d.vec;
+        for (int k = 0, previous = -1; k < e.order_count; k++) {
+            if (e.inner[k] != d.vec) {
+                sorted = sorted && e.inner[k] > previous;
+                previous = e.inner[k];
+            }
+        }
+        if (sorted) {
+            out->gene[gene] = (uint8_t)i;
+            return;
+        }
+    }
+}
+
+/* The largest reduction axis innermost, or the written order. */
+static void set_reduction(const struct wpk_variant *variant, int g, int which,
+                          struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    static const int64_t splits[] = {0, 16, 32, 64};
+    if (slots->split >= 0) {
+        set_text(variant, slots->split, last_choice(variant, slots->split), out);
+        set_number(variant, slots->unroll, 1, out);
+        int64_t split = splits[which % 4];
+        char text[32];
+        snprintf(text, sizeof(text), "%lld", (long long)split);
+        set_text(variant, slots->split, text, out);
+    }
+    if (slots->red < 0 || which / 4 % 2 == 1) {
+        return;
+    }
+    for (int i = 0; i < variant->genes[slots->red].choice_count; i++) {
+        struct wpk_candidate attempt = *out;
+        struct wpk_decisions d;
+        attempt.gene[slots->red] = (uint8_t)i;
+        wpk_genes_read(variant, &attempt, g, &d);
+        bool sorted = d.red[d.red_count - 1] == d.split_axis;
+        for (int k = 1; k + 1 < d.red_count; k++) {
+            sorted = sorted && d.red[k] > d.red[k - 1];
+        }
+        if (sorted) {
+            out->gene[slots->red] = (uint8_t)i;
+            return;
+        }
+    }
+}
+
+/* Blocks of the first axis with several tiles, so that what is fused into the block stays in the
+ * second cache; `which` 0 means no blocks. */
+static void set_blocks(const struct wpk_variant *variant, int g, int which,
+                       struct wpk_candidate *out)
+{
+    static const int64_t sizes[] = {0, 1, 2, 4, 3, 7, 8};
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_slots *slots = &s->slots[g];
+    const struct wpk_stage *root = root_of(variant, g);
+    struct wpk_decisions d;
+    wpk_genes_read(variant, out, g, &d);
+    for (int a = 0; a < root->rank; a++) {
+        if (slots->block[a] >= 0) {
+            set_text(variant, slots->block[a], "all", out);
+        }
+    }
+    for (int i = 0; i < d.order_count && which > 0; i++) {
+        int a = d.outer[i];
+        if (a != d.vec && slots->block[a] >= 0 && wpk_tile_count(root, &d, a) > 1) {
+            set_number(variant, slots->block[a], sizes[which % 7], out);
+            return;
+        }
+    }
+}
+
+/* Producers go into the blocks of the last group if it has any, else to the root. */
+static void set_places(const struct wpk_variant *variant, bool fused, struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    int last = s->plan.group_count - 1;
+    char place[WPK_CHOICE_MAX];
+    snprintf(place, sizeof(place), "%.48s.block", s->plan.group[last].name);
+    for (int g = 0; g < last; g++) {
+        set_text(variant, s->slots[g].at, fused ? place : "root", out);
+    }
+    if (fused && !wpk_placement_is_legal(variant, out, NULL)) {
+        for (int g = 0; g < last; g++) {
+            set_text(variant, s->slots[g].at, "root", out);
+        }
+    }
+}
+
+static void set_parallel(const struct wpk_variant *variant, int which, struct wpk_candidate *out)
+{
+    const struct wpk_structure *s = variant->plan;
+    for (int g = 0; g < s->plan.group_count; g++) {
+        set_number(variant, s->slots[g].par, 1 + which % 2, out);
+    }
+}
+
+/* Candidate number `n` of a variant: the n-th step along a walk in which the register tile of the
+ * contraction changes fastest, then its loop orders, then blocks and places. */
+static bool construct_one(const struct wpk_space *space, int v, const struct recipes *recipes,
+                          int n, struct wpk_candidate *out)
+{
+    const struct wpk_variant *variant = &space->variants[v];
+    const struct wpk_structure *s = variant->plan;
+    int last = s->plan.group_count - 1;
+    memset(out, 0, sizeof(*out));
+    out->variant = v;
+    out->gene_count = variant->gene_count;
+    for (int g = 0; g <= last; g++) {
+        const struct wpk_group *group = &s->plan.group[g];
+        int walk = group->reuse ? n : n / 3;
+        if (recipes[g].count == 0) {
+            return false;
+        }
+        int pick = group->reuse ? walk % 5 + 5 * (n / 20 % 3) : walk % 3;
+        set_recipe(variant, g, &recipes[g].recipe[pick % recipes[g].count], out);
+        set_inner_order(variant, g, (n + n / 5) % 2, out);
+        if (group->contraction >= 0) {
+            set_reduction(variant, g, n % 7, out);
+        }
+        for (int i = 0; i < s->slots[g].pack_count; i++) {
+            set_text(variant, s->slots[g].pack[i], (n + i) % 2 == 0 ? "yes" : "no", out);
+        }
+        if (s->slots[g].outer >= 0 || s->slots[g].inner >= 0) {
+            set_blocks(variant, g, g == last && last > 0 ? 1 + n % 6 : n % 4 == 3 ? n % 6 : 0, out);
+        }
+    }
+    set_places(variant, n % 3 != 2, out);
+    set_parallel(variant, n, out);
+    return wpk_space_is_legal(space, out);
+}
+
+static bool is_new(const struct wpk_candidate *out, int count, const struct wpk_candidate *one)
+{
+    for (int i = 0; i < count; i++) {
+        if (wpk_candidate_equal(&out[i], one)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int wpk_space_construct(const struct wpk_space *space, struct wpk_candidate *out, int max)
+{
+    int count = 0;
+    struct recipes *all =
+        calloc((size_t)space->variant_count * WPK_GROUPS_MAX, sizeof(struct recipes));
+    if (all == NULL) {
+        return 0;
+    }
+    for (int v = 0; v < space->variant_count; v++) {
+        const struct wpk_structure *s = space->variants[v].plan;
+        for (int g = 0; g < s->plan.group_count; g++) {
+            collect_recipes(&space->variants[v], &space->options, g, &all[v * WPK_GROUPS_MAX + g]);
+        }
+    }
+    for (int n = 0; n < 8 * max && count < max; n++) {
+        for (int v = 0; v < space->variant_count && count < max; v++) {
+            struct wpk_candidate one;
+            if (construct_one(space, v, &all[v * WPK_GROUPS_MAX], n, &one) &&
+                is_new(out, count, &one)) {
+                out[count++] = one;
+            }
+        }
+    }
+    free(all);
+    return count;
+}
