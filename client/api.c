@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIST_MAX 1000 /* of a page */
 #define TEXT_MAX ((size_t)1 << 20)
 #define COUNT_MAX WPK_JSON_INT_MAX
 
@@ -146,8 +145,8 @@ static void *list_room(struct wpk_json_reader *reader, const char *key, struct w
 {
     size_t count = wpk_json_count(reader, key);
 
-    if (count > LIST_MAX) {
-        wpk_json_fail(reader, key, WPK_ERANGE, "has more than %d items", LIST_MAX);
+    if (count > WPK_API_LIST_MAX) {
+        wpk_json_fail(reader, key, WPK_ERANGE, "has more than %d items", WPK_API_LIST_MAX);
         return NULL;
     }
     void *items = wpk_arena_alloc(arena, count, item_size);
@@ -222,8 +221,7 @@ wpk_err wpk_api_decode_job(const struct wpk_buf *body, struct wpk_arena *arena,
 }
 
 wpk_err wpk_api_decode_kernels(const struct wpk_buf *body, struct wpk_arena *arena,
-                               struct wpk_api_kernel **out, int *count, const char **next_page,
-                               struct wpk_diag *diag)
+                               struct wpk_api_kernel **out, int *count, struct wpk_diag *diag)
 {
     struct wpk_json_reader *reader;
 
@@ -231,15 +229,13 @@ wpk_err wpk_api_decode_kernels(const struct wpk_buf *body, struct wpk_arena *are
     if (err == WPK_OK) {
         *count = 0;
         *out = get_kernels(reader, arena, count);
-        *next_page = get_text(reader, "next_page_token", arena);
         err = finish(reader, diag);
     }
     return err;
 }
 
 wpk_err wpk_api_decode_jobs(const struct wpk_buf *body, struct wpk_arena *arena,
-                            struct wpk_api_job **out, int *count, const char **next_page,
-                            struct wpk_diag *diag)
+                            struct wpk_api_job **out, int *count, struct wpk_diag *diag)
 {
     struct wpk_json_reader *reader;
 
@@ -253,7 +249,50 @@ wpk_err wpk_api_decode_jobs(const struct wpk_buf *body, struct wpk_arena *arena,
         }
         wpk_json_leave(reader);
         *out = jobs;
-        *next_page = get_text(reader, "next_page_token", arena);
+        err = finish(reader, diag);
+    }
+    return err;
+}
+
+/* ["a", "b"] as "a, b" */
+static const char *get_words(struct wpk_json_reader *reader, const char *key,
+                             struct wpk_arena *arena)
+{
+    struct wpk_buf words = {.size_max = WPK_DIAG_TEXT_MAX};
+
+    wpk_json_enter_array(reader, key);
+    while (wpk_json_next(reader)) {
+        wpk_buf_printf(&words, "%s%s", words.size > 0 ? ", " : "",
+                       wpk_json_get_text(reader, NULL, TEXT_MAX));
+    }
+    wpk_json_leave(reader);
+    const char *copy = wpk_arena_copy_text(arena, wpk_buf_text(&words));
+    wpk_buf_fini(&words);
+    return copy != NULL ? copy : "";
+}
+
+wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct wpk_arena *arena,
+                               struct wpk_api_worker **out, int *count, struct wpk_diag *diag)
+{
+    struct wpk_json_reader *reader;
+
+    wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, &reader, diag);
+    if (err == WPK_OK) {
+        struct wpk_api_worker *workers = list_room(reader, "workers", arena, sizeof(*workers));
+        *count = 0;
+        wpk_json_enter_array(reader, "workers");
+        while (wpk_json_next(reader)) {
+            workers[(*count)++] = (struct wpk_api_worker){
+                .name = get_text(reader, "name", arena),
+                .state = get_text(reader, "state", arena),
+                .device = get_text(reader, "device", arena),
+                .providers = get_words(reader, "providers", arena),
+                .running = get_int(reader, "running"),
+                .heard_seconds_ago = get_int(reader, "heard_seconds_ago"),
+            };
+        }
+        wpk_json_leave(reader);
+        *out = workers;
         err = finish(reader, diag);
     }
     return err;

@@ -77,6 +77,17 @@ struct wpk_api_job {
     int kernel_count;
 };
 
+struct wpk_api_worker {
+    const char *name;
+    const char *state;
+    const char *device;
+    const char *providers; /* separated by ", " */
+    int64_t running;
+    int64_t heard_seconds_ago;
+};
+
+#define WPK_API_LIST_MAX 10000 /* items of a list */
+
 /* Has the job come to an end, whatever it was? */
 bool wpk_api_job_ended(const struct wpk_api_job *job);
 
@@ -84,13 +95,16 @@ bool wpk_api_job_ended(const struct wpk_api_job *job);
 WPK_MUST_CHECK wpk_err wpk_api_decode_job(const struct wpk_buf *body, struct wpk_arena *arena,
                                           struct wpk_api_job *out, struct wpk_diag *diag);
 
-/* A page of a list: `kernels`, `jobs`. The page token, "" on the last, lives in the arena. */
+/* Lists: {"kernels": [...]}, {"jobs": [...]}; items [*count] in the arena. */
 WPK_MUST_CHECK wpk_err wpk_api_decode_kernels(const struct wpk_buf *body, struct wpk_arena *arena,
                                               struct wpk_api_kernel **out, int *count,
-                                              const char **next_page, struct wpk_diag *diag);
+                                              struct wpk_diag *diag);
 WPK_MUST_CHECK wpk_err wpk_api_decode_jobs(const struct wpk_buf *body, struct wpk_arena *arena,
                                            struct wpk_api_job **out, int *count,
-                                           const char **next_page, struct wpk_diag *diag);
+                                           struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct wpk_arena *arena,
+                                              struct wpk_api_worker **out, int *count,
+                                              struct wpk_diag *diag);
 
 /* Turn an answer that is not 2xx into a failure: the problem document's words into `diag`.
  *

@@ -11,8 +11,8 @@ static void print_help(const struct wpk_command *command, const struct wpk_optio
 }
 
 bool wpk_command_begin(const struct wpk_command *command, const struct wpk_option *options,
-                       int argc, char **argv, int operand_count, struct wpk_args *args,
-                       enum wpk_exit *status)
+                       int argc, char **argv, int operand_min, int operand_max,
+                       struct wpk_args *args, enum wpk_exit *status)
 {
     struct wpk_diag diag = {0};
     wpk_err err = wpk_args_parse(options, argc, argv, args, &diag);
@@ -22,7 +22,7 @@ bool wpk_command_begin(const struct wpk_command *command, const struct wpk_optio
         *status = WPK_EXIT_OK;
         return false;
     }
-    if (err == WPK_OK && args->operand_count != operand_count) {
+    if (err == WPK_OK && (args->operand_count < operand_min || args->operand_count > operand_max)) {
         wpk_diag_set(&diag, "usage: wpkctl %s [OPTION...]%s%s", command->name,
                      command->operands[0] != '\0' ? " " : "", command->operands);
         err = WPK_EINVAL;

@@ -44,11 +44,11 @@ extern const struct wpk_command wpk_command_get;
 extern const struct wpk_command wpk_command_check;
 extern const struct wpk_command wpk_command_build;
 
-/* Parse the words of a command with exactly `operand_count` operands. True: go on. False: the help
- * or what is wrong was printed, and *status is the command's answer. */
+/* Parse the words of a command that takes operand_min to operand_max operands. True: go on. False:
+ * the help or what is wrong was printed, and *status is the command's answer. */
 WPK_MUST_CHECK bool wpk_command_begin(const struct wpk_command *command,
                                       const struct wpk_option *options, int argc, char **argv,
-                                      int operand_count, struct wpk_args *args,
+                                      int operand_min, int operand_max, struct wpk_args *args,
                                       enum wpk_exit *status);
 
 /* Print a failure as "wpkctl: file:line:column: field: text" and say how the command ends. */

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl check: is this a job, and what does it ask for? Nothing is started and nothing stored. */
+#include "client/command.h"
+#include "client/format.h"
+#include "client/job_file.h"
+#include "common/json.h"
+#include "common/peak.h"
+#include "op/cost.h"
+#include "op/definition.h"
+#include "op/fingerprint.h"
+#include "op/notation.h"
+#include "search/space.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What is printed of one operator. */
+struct finding {
+    struct wpk_buf notation;
+    struct wpk_fingerprint fingerprint;
+    struct wpk_cost cost;
+    double roofline_ns; /* 0: the machine was not measured */
+    double space_size_log2;
+    int variant_count;
+};
+
+struct check {
+    struct wpk_job job;
+    struct wpk_device device;
+    struct wpk_roofline roofline; /* of one core; zeros: not measured */
+    bool json;
+};
+
+/* Bandwidth is shared by the cores, arithmetic is not. */
+static double roofline_ns(const struct check *check, const struct wpk_cost *cost)
+{
+    const struct wpk_roofline roofline = {
+        .flops_per_s = check->roofline.flops_per_s * check->job.threads,
+        .bytes_per_s = check->roofline.bytes_per_s,
+    };
+
+    return check->roofline.flops_per_s > 0 ? wpk_cost_roofline_ns(cost, &roofline) : 0;
+}
+
+static wpk_err pin_all(const struct wpk_job *job, struct wpk_space *space, struct wpk_diag *diag)
+{
+    for (int i = 0; i < job->pin_count; i++) {
+        wpk_err err = wpk_space_pin(space, job->pins[i].gene, job->pins[i].value, diag);
+        if (err != WPK_OK) {
+            if (diag != NULL) {
+                snprintf(diag->field, sizeof(diag->field), "search.pin.%.60s", job->pins[i].gene);
+            }
+            return WPK_EINVAL;
+        }
+    }
+    return WPK_OK;
+}
+
+static wpk_err measure_space(const struct check *check, int op, const struct wpk_program *program,
+                             struct finding *out, struct wpk_diag *diag)
+{
+    const struct wpk_space_options options = {
+        .layouts = wpk_layouts_name(check->job.ops[op].layouts),
+        .threads = check->job.threads,
+        .device = check->device,
+    };
+    struct wpk_space space = {0};
+
+    wpk_err err = wpk_space_derive(program, &options, &space, diag);
+    if (err == WPK_OK) {
+        err = pin_all(&check->job, &space, diag);
+    }
+    if (err == WPK_OK) {
+        out->space_size_log2 = space.size_log2;
+        out->variant_count = space.variant_count;
+    }
+    wpk_space_fini(&space);
+    return err;
+}
+
+static wpk_err look(const struct check *check, int op, struct finding *out, struct wpk_diag *diag)
+{
+    struct wpk_program program = {0};
+
+    wpk_err err = wpk_job_op_program(&check->job, op, &program, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    err = wpk_notation_print(&program, &out->notation);
+    if (err == WPK_OK) {
+        err = wpk_fingerprint(&program, &out->fingerprint, NULL);
+    }
+    if (err == WPK_OK) {
+        wpk_cost(&program, &out->cost);
+        out->roofline_ns = roofline_ns(check, &out->cost);
+        err = measure_space(check, op, &program, out, diag);
+    }
+    wpk_program_fini(&program);
+    return err;
+}
+
+static void print_finding(const struct check *check, const char *name,
+                          const struct finding *finding)
+{
+    char flops[WPK_FORMAT_SIZE];
+    char bytes[WPK_FORMAT_SIZE];
+    char roofline[WPK_FORMAT_SIZE];
+
+    wpk_format_count(finding->cost.flops, flops);
+    wpk_format_count(finding->cost.bytes_min, bytes);
+    printf("%s\n  notation     %s\n  fingerprint  %s\n", name, wpk_buf_text(&finding->notation),
+           finding->fingerprint.exact);
+    printf("  work         %sFLOP, %sB at least, %.1f FLOP/B\n", flops, bytes,
+           finding->cost.flops / finding->cost.bytes_min);
+    if (finding->roofline_ns > 0) {
+        wpk_format_ns((uint64_t)llround(finding->roofline_ns), roofline);
+        printf("  roofline     %s on %d core%s of this machine\n", roofline, check->job.threads,
+               check->job.threads == 1 ? "" : "s");
+    }
+    printf("  space        about 10^%.1f candidates in %d variants of algorithm and layout\n",
+           finding->space_size_log2 * log10(2), finding->variant_count);
+}
+
+static void put_finding(struct wpk_json_writer *writer, const char *name,
+                        const struct finding *finding)
+{
+    wpk_json_begin_object(writer, NULL);
+    wpk_json_put_text(writer, "name", name);
+    wpk_json_put_text(writer, "notation", wpk_buf_text(&finding->notation));
+    wpk_json_put_text(writer, "fingerprint", finding->fingerprint.exact);
+    wpk_json_put_text(writer, "family", finding->fingerprint.family);
+    wpk_json_put_real(writer, "flops", finding->cost.flops);
+    wpk_json_put_real(writer, "bytes", finding->cost.bytes_min);
+    if (finding->roofline_ns > 0) {
+        wpk_json_put_real(writer, "roofline_ns", finding->roofline_ns);
+    } else {
+        wpk_json_put_null(writer, "roofline_ns");
+    }
+    wpk_json_put_real(writer, "space_size_log2", finding->space_size_log2);
+    wpk_json_put_int(writer, "variants", finding->variant_count);
+    wpk_json_end(writer);
+}
+
+static wpk_err check_ops(const struct check *check, struct wpk_diag *diag)
+{
+    struct wpk_json_writer *writer = check->json ? wpk_json_writer_new_object() : NULL;
+    struct wpk_buf out = {0};
+    wpk_err err = WPK_OK;
+
+    wpk_json_begin_array(writer, "ops");
+    for (int i = 0; err == WPK_OK && i < check->job.op_count; i++) {
+        struct finding finding = {0};
+        err = look(check, i, &finding, diag);
+        if (err == WPK_OK && check->json) {
+            put_finding(writer, check->job.ops[i].name, &finding);
+        } else if (err == WPK_OK) {
+            print_finding(check, check->job.ops[i].name, &finding);
+        }
+        wpk_buf_fini(&finding.notation);
+    }
+    wpk_json_end(writer);
+    if (err == WPK_OK && check->json) {
+        err = wpk_json_print(writer, true, &out);
+        puts(wpk_buf_text(&out));
+    }
+    wpk_json_writer_free(writer);
+    wpk_buf_fini(&out);
+    return err;
+}
+
+static enum wpk_exit check_main(const struct wpk_command *command,
+                                const struct wpk_command_context *context, int argc, char **argv)
+{
+    static struct check check;
+    bool no_peak = false;
+    const struct wpk_option options[] = {
+        {"no-roofline", 0, NULL, "do not measure this machine (half a second)", WPK_OPTION_FLAG,
+         &no_peak, 0, 0},
+        {"json", 0, NULL, "as JSON", WPK_OPTION_FLAG, &check.json, 0, 0},
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    struct wpk_args args;
+    struct wpk_diag diag = {0};
+    struct wpk_peak peak;
+    enum wpk_exit status = WPK_EXIT_OK;
+
+    (void)context;
+    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
+        return status;
+    }
+    wpk_err err = wpk_job_file_read(args.operands[0], &check.job, &diag);
+    if (err == WPK_OK) {
+        err = wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &check.device);
+    }
+    if (err == WPK_OK && !no_peak && wpk_peak_measure(&peak) == WPK_OK) {
+        check.roofline = (struct wpk_roofline){peak.flops_per_s, peak.bytes_per_s};
+    }
+    if (err == WPK_OK) {
+        err = check_ops(&check, &diag);
+        if (err != WPK_OK && diag.file[0] == '\0') {
+            snprintf(diag.file, sizeof(diag.file), "%s", args.operands[0]);
+        }
+    }
+    if (err != WPK_OK) {
+        status = wpk_command_fail(err, &diag);
+    }
+    wpk_job_fini(&check.job);
+    return status;
+}
+
+const struct wpk_command wpk_command_check = {
+    .name = "check",
+    .operands = "FILE",
+    .summary = "validate a job file and show what each operator is",
+    .run = check_main,
+};

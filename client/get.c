@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl get: a kernel's shared object, by the operator's fingerprint or its name in a job. */
+#include "client/command.h"
+#include "client/list.h"
+#include "common/crypto.h"
+#include "common/fs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define JOBS_SEARCHED 1000 /* the newest; a fingerprint finds what is older */
+
+struct get {
+    const char *what; /* fingerprint or name */
+    const char *out_path;
+    bool own;
+};
+
+static wpk_err find_by_fingerprint(struct wpk_session *session, const char *fingerprint,
+                                   struct wpk_arena *arena, const struct wpk_api_kernel **out,
+                                   struct wpk_diag *diag)
+{
+    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
+    struct wpk_api_kernel *kernels;
+    char query[128];
+    int count = 0;
+
+    snprintf(query, sizeof(query), "fingerprint=%s", fingerprint);
+    wpk_err err = wpk_list_fetch(session, "/v1/kernels", query, "kernels", 100, &body, diag);
+    if (err == WPK_OK) {
+        err = wpk_api_decode_kernels(&body, arena, &kernels, &count, diag);
+    }
+    wpk_buf_fini(&body);
+    if (err == WPK_OK && count == 0) {
+        wpk_diag_set(diag, "no kernel of operator %s", fingerprint);
+        err = WPK_ENOENT;
+    }
+    if (err == WPK_OK) {
+        *out = &kernels[0]; /* newest first */
+    }
+    return err;
+}
+
+/* The newest job that has a kernel for an operator of this name. */
+static wpk_err find_by_name(struct wpk_session *session, const char *name, struct wpk_arena *arena,
+                            const struct wpk_api_kernel **out, struct wpk_diag *diag)
+{
+    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
+    struct wpk_api_job *jobs = NULL;
+    const struct wpk_api_kernel *found = NULL;
+    int count = 0;
+
+    wpk_err err = wpk_list_fetch(session, "/v1/jobs", "", "jobs", JOBS_SEARCHED, &body, diag);
+    if (err == WPK_OK) {
+        err = wpk_api_decode_jobs(&body, arena, &jobs, &count, diag);
+    }
+    for (int i = 0; err == WPK_OK && found == NULL && i < count; i++) {
+        bool has = false;
+        for (int k = 0; k < jobs[i].op_count; k++) {
+            has = has || (strcmp(jobs[i].ops[k].name, name) == 0 &&
+                          strcmp(jobs[i].ops[k].phase, "done") == 0);
+        }
+        if (!has) {
+            continue;
+        }
+        struct wpk_http_reply reply = {0};
+        struct wpk_api_job job;
+        err = wpk_session_ask_job(session, jobs[i].id, "", arena, &reply, &job, diag);
+        for (int k = 0; err == WPK_OK && k < job.kernel_count; k++) {
+            found = strcmp(job.kernels[k].name, name) == 0 ? &job.kernels[k] : found;
+        }
+        wpk_http_reply_fini(&reply);
+    }
+    wpk_buf_fini(&body);
+    if (err == WPK_OK && found == NULL) {
+        wpk_diag_set(diag, "no job has a kernel of an operator named '%s'", name);
+        err = WPK_ENOENT;
+    }
+    if (err == WPK_OK) {
+        *out = found;
+    }
+    return err;
+}
+
+static wpk_err choose_artifact(const struct get *get, const struct wpk_api_kernel *kernel,
+                               const char **sha256, struct wpk_diag *diag)
+{
+    const struct wpk_api_contender *chosen = get->own ? &kernel->own : &kernel->served;
+
+    if (chosen->provider != NULL && wpk_crypto_hex_valid(chosen->artifact, 2 * WPK_SHA256_SIZE)) {
+        *sha256 = chosen->artifact;
+        return WPK_OK;
+    }
+    if (!get->own && kernel->own.provider != NULL && kernel->own.artifact[0] != '\0') {
+        wpk_diag_set(diag, "the fastest is %s's, which is no file; --own gets the best of our own",
+                     chosen->provider);
+    } else {
+        wpk_diag_set(diag, "there is no artifact: no generated kernel worked");
+    }
+    return WPK_ENOENT;
+}
+
+static wpk_err download(struct wpk_session *session, const char *sha256, const char *path,
+                        struct wpk_diag *diag)
+{
+    struct wpk_http_reply reply = {0};
+    char request[128];
+    char got[WPK_SHA256_HEX_SIZE];
+
+    snprintf(request, sizeof(request), "/v1/artifacts/%s", sha256);
+    wpk_err err = wpk_session_ask(session, request, NULL, &reply, diag);
+    if (err == WPK_OK) {
+        wpk_crypto_sha256_hex(wpk_buf_text(&reply.body), reply.body.size, got);
+        if (strcmp(got, sha256) != 0) {
+            wpk_diag_set(diag, "the bytes that came are not those of %s", sha256);
+            err = WPK_ECORRUPT;
+        }
+    }
+    if (err == WPK_OK && strcmp(path, "-") == 0) {
+        fwrite(reply.body.data, 1, reply.body.size, stdout);
+        err = fflush(stdout) == 0 ? WPK_OK : WPK_EIO;
+    } else if (err == WPK_OK) {
+        err = wpk_fs_write(path, wpk_buf_text(&reply.body), reply.body.size, 0755, diag);
+    }
+    wpk_http_reply_fini(&reply);
+    return err;
+}
+
+static wpk_err get_kernel(struct wpk_session *session, const struct get *get, struct wpk_diag *diag)
+{
+    struct wpk_arena arena = {0};
+    const struct wpk_api_kernel *kernel = NULL;
+    const char *sha256 = NULL;
+    char path[256];
+
+    wpk_err err = wpk_crypto_hex_valid(get->what, 2 * WPK_SHA256_SIZE)
+                      ? find_by_fingerprint(session, get->what, &arena, &kernel, diag)
+                      : find_by_name(session, get->what, &arena, &kernel, diag);
+    if (err == WPK_OK) {
+        err = choose_artifact(get, kernel, &sha256, diag);
+    }
+    if (err == WPK_OK) {
+        snprintf(path, sizeof(path), "%.200s.so", get->what);
+        err = download(session, sha256, get->out_path != NULL ? get->out_path : path, diag);
+    }
+    if (err == WPK_OK) {
+        fprintf(stderr, "%s: %s on %s\n", get->out_path != NULL ? get->out_path : path,
+                kernel->fingerprint, kernel->device);
+    }
+    wpk_arena_fini(&arena);
+    return err;
+}
+
+static enum wpk_exit get_main(const struct wpk_command *command,
+                              const struct wpk_command_context *context, int argc, char **argv)
+{
+    struct wpk_session_options session_options = {.need = WPK_SESSION_HISTORY};
+    struct get get = {0};
+    const struct wpk_option options[] = {
+        WPK_SESSION_OPTION_ROWS(&session_options.url, &session_options.data_dir),
+        {"output", 'o', "FILE", "where to; - is standard output; default NAME.so", WPK_OPTION_TEXT,
+         &get.out_path, 0, 0},
+        {"own", 0, NULL, "the best generated kernel, even where the vendor's is faster",
+         WPK_OPTION_FLAG, &get.own, 0, 0},
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    struct wpk_session session = {0};
+    struct wpk_args args;
+    struct wpk_diag diag = {0};
+    enum wpk_exit status = WPK_EXIT_OK;
+
+    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
+        return status;
+    }
+    get.what = args.operands[0];
+    wpk_err err = WPK_OK;
+    if (strchr(get.what, '/') != NULL || get.what[0] == '\0') {
+        wpk_diag_set(&diag, "'%s' is neither a fingerprint nor an operator's name", get.what);
+        err = WPK_EINVAL;
+    }
+    if (err == WPK_OK) {
+        err = wpk_session_open(context, &session_options, &session, &diag);
+    }
+    if (err == WPK_OK) {
+        err = get_kernel(&session, &get, &diag);
+    }
+    if (err != WPK_OK) {
+        status = wpk_command_fail(err, &diag);
+    }
+    wpk_session_close(&session);
+    return status;
+}
+
+const struct wpk_command wpk_command_get = {
+    .name = "get",
+    .operands = "FINGERPRINT|NAME",
+    .summary = "fetch a kernel's shared object",
+    .run = get_main,
+};

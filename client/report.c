@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/report.h"
+
+#include "client/format.h"
+#include "common/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CELL_SIZE 96
+
+void wpk_report_artifact_path(const char *data_dir, const char *sha256, struct wpk_buf *out)
+{
+    wpk_buf_printf(out, "%s/artifacts/%.2s/%s.so", data_dir, sha256, sha256);
+}
+
+static bool timed(const struct wpk_api_contender *contender)
+{
+    return contender->provider != NULL && contender->time.median_ns > 0;
+}
+
+/* "590.1 ± 0.9 µs": the spread in the unit and with the digits of the time it belongs to. */
+static void format_spread(const struct wpk_api_time *time, char *out, size_t size)
+{
+    char median[WPK_FORMAT_SIZE];
+
+    wpk_format_ns(time->median_ns, median);
+    const char *blank = strchr(median, ' ');
+    if (blank == NULL) {
+        snprintf(out, size, "%s", median);
+        return;
+    }
+    double unit = strcmp(blank, " ns") == 0   ? 1
+                  : strcmp(blank, " µs") == 0 ? 1e3
+                  : strcmp(blank, " ms") == 0 ? 1e6
+                                              : 1e9;
+    const char *point = strchr(median, '.');
+    int decimals = point != NULL ? (int)(blank - point) - 1 : 0;
+    snprintf(out, size, "%.*s ± %.*f%s", (int)(blank - median), median, decimals,
+             (double)time->mad_ns / unit, blank);
+}
+
+/* The operator's own operations per second; a Winograd algorithm needs fewer, and may pass 100 %. */
+static void format_speed(const struct wpk_api_kernel *kernel, char *speed, char *share)
+{
+    snprintf(speed, CELL_SIZE, "-");
+    snprintf(share, CELL_SIZE, "-");
+    if (kernel->flops > 0 && timed(&kernel->served)) {
+        double flops_per_s = kernel->flops / (double)kernel->served.time.median_ns * 1e9;
+        double peak = kernel->peak_flops_per_s * (kernel->threads > 0 ? kernel->threads : 1);
+        snprintf(speed, CELL_SIZE, "%.1f", flops_per_s / 1e9);
+        if (peak > 0) {
+            snprintf(share, CELL_SIZE, "%.0f %%", 100 * flops_per_s / peak);
+        }
+    }
+}
+
+static void add_row(struct wpk_table *table, const struct wpk_api_kernel *kernel)
+{
+    char best[CELL_SIZE];
+    char speed[CELL_SIZE];
+    char share[CELL_SIZE];
+    char vendor[CELL_SIZE] = "-";
+    char ratio[CELL_SIZE] = "-";
+    char error[CELL_SIZE];
+    char tried[CELL_SIZE];
+    const struct wpk_api_contender *served = &kernel->served;
+
+    format_spread(&served->time, best, sizeof(best));
+    format_speed(kernel, speed, share);
+    if (timed(&kernel->baseline)) {
+        format_spread(&kernel->baseline.time, vendor, sizeof(vendor));
+        snprintf(ratio, sizeof(ratio), "%.2fx",
+                 (double)kernel->baseline.time.median_ns / (double)served->time.median_ns);
+    }
+    snprintf(error, sizeof(error), "%.1e of %.1e", kernel->error_max, kernel->error_tolerance);
+    snprintf(tried, sizeof(tried), "%" PRId64 " + %" PRId64, kernel->measured, kernel->failed);
+    wpk_table_add(table, (const char *const[]){kernel->name, best, speed, share,
+                                               served->algorithm[0] != '\0' ? served->algorithm
+                                                                            : served->detail,
+                                               served->provider, vendor, ratio, error, tried});
+}
+
+static void print_details(const struct wpk_api_kernel *kernel, const char *data_dir,
+                          struct wpk_buf *out)
+{
+    const struct wpk_api_contender *served = &kernel->served;
+
+    wpk_buf_printf(out, "\n%s\n", kernel->name);
+    wpk_buf_printf(out, "  fingerprint  %s\n", kernel->fingerprint);
+    if (served->candidate[0] != '\0') {
+        wpk_buf_printf(out, "  schedule     %s\n", served->candidate);
+    }
+    if (served->artifact[0] != '\0') {
+        wpk_buf_append_text(out, "  kernel       ");
+        if (data_dir != NULL) {
+            wpk_report_artifact_path(data_dir, served->artifact, out);
+        } else {
+            wpk_buf_append_text(out, served->artifact);
+        }
+        wpk_buf_append_byte(out, '\n');
+    } else {
+        char own[CELL_SIZE];
+        wpk_buf_printf(out, "  kernel       the vendor's: %s %s\n", served->provider,
+                       served->detail);
+        if (timed(&kernel->own)) {
+            format_spread(&kernel->own.time, own, sizeof(own));
+            wpk_buf_printf(out, "  best of own  %s (%s), which is slower\n", own,
+                           kernel->own.algorithm);
+        } else {
+            wpk_buf_append_text(out, "  best of own  none worked\n");
+        }
+    }
+    if (kernel->from_history) {
+        wpk_buf_append_text(out, "  answered from history: nothing was measured now\n");
+    }
+}
+
+wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
+                         struct wpk_arena *arena, struct wpk_buf *out)
+{
+    /* In the arena: it is too large for a stack. */
+    struct wpk_table *table = WPK_ARENA_NEW(arena, struct wpk_table, 1);
+
+    if (table == NULL) {
+        return WPK_ENOMEM;
+    }
+    *table = (struct wpk_table){
+        .arena = arena,
+        .column_count = 10,
+        .right = {false, true, true, true, false, false, true, true, true, true},
+    };
+    wpk_table_add(table, (const char *const[]){"op", "best ± MAD", "GFLOP/s", "of peak",
+                                               "algorithm", "by", "vendor ± MAD", "speedup",
+                                               "max error of allowed", "ok + failed"});
+    for (int i = 0; i < job->kernel_count; i++) {
+        add_row(table, &job->kernels[i]);
+    }
+    wpk_table_print(table, out);
+    for (int i = 0; i < job->kernel_count; i++) {
+        print_details(&job->kernels[i], data_dir, out);
+    }
+    for (int i = 0; i < job->op_count; i++) {
+        if (job->ops[i].reason[0] != '\0') {
+            wpk_buf_printf(out, "\n%s: %s\n", job->ops[i].name, job->ops[i].reason);
+        }
+    }
+    return wpk_buf_status(out);
+}
+
+static void put_time(struct wpk_json_writer *writer, const struct wpk_api_time *time)
+{
+    wpk_json_begin_object(writer, "time_ns");
+    wpk_json_put_int(writer, "median", (int64_t)time->median_ns);
+    wpk_json_put_int(writer, "min", (int64_t)time->min_ns);
+    wpk_json_put_int(writer, "mad", (int64_t)time->mad_ns);
+    wpk_json_end(writer);
+}
+
+static void put_text_or_null(struct wpk_json_writer *writer, const char *key, const char *text)
+{
+    if (text[0] != '\0') {
+        wpk_json_put_text(writer, key, text);
+    } else {
+        wpk_json_put_null(writer, key);
+    }
+}
+
+static void put_baseline(struct wpk_json_writer *writer, const struct wpk_api_kernel *kernel)
+{
+    if (!timed(&kernel->baseline)) {
+        wpk_json_put_null(writer, "baseline");
+        wpk_json_put_null(writer, "speedup");
+        return;
+    }
+    wpk_json_begin_object(writer, "baseline");
+    wpk_json_put_text(writer, "provider", kernel->baseline.provider);
+    put_time(writer, &kernel->baseline.time);
+    wpk_json_end(writer);
+    wpk_json_put_real(writer, "speedup", kernel->speedup);
+}
+
+static void put_kernel(struct wpk_json_writer *writer, const struct wpk_api_kernel *kernel,
+                       const char *data_dir)
+{
+    struct wpk_buf path = {0};
+
+    if (kernel->served.artifact[0] != '\0' && data_dir != NULL) {
+        wpk_report_artifact_path(data_dir, kernel->served.artifact, &path);
+    }
+    wpk_json_begin_object(writer, NULL);
+    wpk_json_put_text(writer, "name", kernel->name);
+    wpk_json_put_text(writer, "fingerprint", kernel->fingerprint);
+    wpk_json_put_text(writer, "provider", kernel->served.provider);
+    wpk_json_put_text(writer, "algorithm", kernel->served.algorithm);
+    put_time(writer, &kernel->served.time);
+    put_baseline(writer, kernel);
+    wpk_json_begin_object(writer, "candidates");
+    wpk_json_put_int(writer, "measured", kernel->measured);
+    wpk_json_put_int(writer, "failed", kernel->failed);
+    wpk_json_end(writer);
+    wpk_json_begin_object(writer, "verified");
+    wpk_json_put_real(writer, "max_error", kernel->error_max);
+    wpk_json_put_real(writer, "tolerance", kernel->error_tolerance);
+    wpk_json_end(writer);
+    wpk_json_put_bool(writer, "from_history", kernel->from_history);
+    put_text_or_null(writer, "artifact",
+                     data_dir != NULL ? wpk_buf_text(&path) : kernel->served.artifact);
+    put_text_or_null(writer, "schedule", kernel->schedule);
+    wpk_json_end(writer);
+    wpk_buf_fini(&path);
+}
+
+wpk_err wpk_report_encode(const struct wpk_api_job *job, const char *data_dir, struct wpk_buf *out)
+{
+    struct wpk_json_writer *writer = wpk_json_writer_new_object();
+
+    wpk_json_begin_array(writer, "kernels");
+    for (int i = 0; i < job->kernel_count; i++) {
+        put_kernel(writer, &job->kernels[i], data_dir);
+    }
+    wpk_json_end(writer);
+    wpk_json_put_real(writer, "seconds", job->seconds);
+    wpk_err err = wpk_json_print(writer, true, out);
+    wpk_json_writer_free(writer);
+    return err;
+}

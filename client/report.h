@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a tuning: what was found, for people and for programs. */
+#ifndef WPK_CLIENT_REPORT_H
+#define WPK_CLIENT_REPORT_H
+
+#include "client/api.h"
+
+/* Where a kernel with this hash lies in a data directory, appended to `out`. */
+void wpk_report_artifact_path(const char *data_dir, const char *sha256, struct wpk_buf *out);
+
+/* A table of the job's kernels with what each consists of; lines end in newlines. `data_dir` may be
+ * NULL: then hashes stand for paths. */
+WPK_MUST_CHECK wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
+                                        struct wpk_arena *arena, struct wpk_buf *out);
+
+/* {"kernels":[...],"seconds":...}, as docs/cli.md says.   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_report_encode(const struct wpk_api_job *job, const char *data_dir,
+                                         struct wpk_buf *out);
+
+#endif

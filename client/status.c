@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl status and cancel: one job, asked for or asked to stop. */
+#include "client/command.h"
+#include "client/follow.h"
+#include "client/report.h"
+#include "client/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static wpk_err show(const struct wpk_api_job *job, const struct wpk_session *session,
+                    struct wpk_arena *arena)
+{
+    struct wpk_buf out = {0};
+    const char *data_dir = session->data_dir.size > 0 ? wpk_buf_text(&session->data_dir) : NULL;
+
+    wpk_buf_printf(&out, "%s  %s  %s%s%s\n", job->id, job->name[0] != '\0' ? job->name : "-",
+                   job->state, job->reason[0] != '\0' ? ": " : "", job->reason);
+    if (!wpk_api_job_ended(job)) {
+        wpk_follow_print(job, &out);
+        wpk_buf_append_byte(&out, '\n');
+    }
+    wpk_err err = WPK_OK;
+    if (job->kernel_count > 0) {
+        wpk_buf_append_byte(&out, '\n');
+        err = wpk_report_print(job, data_dir, arena, &out);
+    }
+    fputs(wpk_buf_text(&out), stdout);
+    wpk_buf_fini(&out);
+    return err;
+}
+
+static enum wpk_exit ask_main(const struct wpk_command *command,
+                              const struct wpk_command_context *context, int argc, char **argv,
+                              const char *action)
+{
+    struct wpk_session_options session_options = {.need = action[0] == '\0' ? WPK_SESSION_HISTORY
+                                                                            : WPK_SESSION_RUNNING};
+    bool json = false;
+    const struct wpk_option options[] = {
+        WPK_SESSION_OPTION_ROWS(&session_options.url, &session_options.data_dir),
+        {"json", 0, NULL, "the job as JSON", WPK_OPTION_FLAG, &json, 0, 0},
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    struct wpk_session session = {0};
+    struct wpk_http_reply reply = {0};
+    struct wpk_arena arena = {0};
+    struct wpk_api_job job;
+    struct wpk_args args;
+    struct wpk_diag diag = {0};
+    enum wpk_exit status = WPK_EXIT_OK;
+
+    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
+        return status;
+    }
+    wpk_err err = wpk_session_open(context, &session_options, &session, &diag);
+    if (err == WPK_OK) {
+        err = wpk_session_ask_job(&session, args.operands[0], action, &arena, &reply, &job, &diag);
+    }
+    if (err == WPK_OK && json) {
+        puts(wpk_buf_text(&reply.body));
+    } else if (err == WPK_OK) {
+        err = show(&job, &session, &arena);
+    }
+    if (err != WPK_OK) {
+        status = wpk_command_fail(err, &diag);
+    }
+    wpk_arena_fini(&arena);
+    wpk_http_reply_fini(&reply);
+    wpk_session_close(&session);
+    return status;
+}
+
+static enum wpk_exit status_main(const struct wpk_command *command,
+                                 const struct wpk_command_context *context, int argc, char **argv)
+{
+    return ask_main(command, context, argc, argv, "");
+}
+
+static enum wpk_exit cancel_main(const struct wpk_command *command,
+                                 const struct wpk_command_context *context, int argc, char **argv)
+{
+    return ask_main(command, context, argc, argv, ":cancel");
+}
+
+const struct wpk_command wpk_command_status = {
+    .name = "status",
+    .operands = "JOB",
+    .summary = "how far a job is, or what it found",
+    .run = status_main,
+};
+
+const struct wpk_command wpk_command_cancel = {
+    .name = "cancel",
+    .operands = "JOB",
+    .summary = "stop a job; what was measured stays in history",
+    .run = cancel_main,
+};

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl tune: the whole service for one command. The job goes through the same wpkd and wpk-worker
+ * as everywhere, started privately over local sockets; what was found stays in the data directory. */
+#include "client/command.h"
+#include "client/follow.h"
+#include "client/job_file.h"
+#include "client/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SECONDS_LONGER 4 /* how much more than this time is proposed as the next search */
+
+struct tune {
+    struct wpk_job_overrides overrides;
+    struct wpk_job_inline given;
+    const char *data_dir;
+    const char *file; /* NULL with --op */
+    bool json;
+    bool quiet;
+    struct wpk_job job;
+    struct wpk_session session;
+};
+
+static void print_notice(const char *text, void *user)
+{
+    const struct tune *tune = user;
+
+    if (!tune->quiet) {
+        fprintf(stderr, "%s\n", text);
+    }
+}
+
+static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
+{
+    wpk_err err = tune->file != NULL ? wpk_job_file_read(tune->file, &tune->job, diag)
+                                     : wpk_job_file_make(&tune->given, &tune->job, diag);
+    return err != WPK_OK ? err : wpk_job_file_override(&tune->overrides, &tune->job, diag);
+}
+
+static wpk_err submit(struct tune *tune, struct wpk_arena *arena, char *id, size_t id_size,
+                      struct wpk_diag *diag)
+{
+    struct wpk_buf text = {0};
+    struct wpk_http_reply reply = {0};
+    struct wpk_api_job accepted;
+
+    wpk_err err = wpk_job_encode(&tune->job, &text);
+    if (err == WPK_OK) {
+        err = wpk_session_ask(&tune->session, "/v1/jobs", wpk_buf_text(&text), &reply, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_api_decode_job(&reply.body, arena, &accepted, diag);
+    }
+    if (err == WPK_OK) {
+        snprintf(id, id_size, "%s", accepted.id);
+    }
+    wpk_http_reply_fini(&reply);
+    wpk_buf_fini(&text);
+    return err;
+}
+
+static void print_next(const struct tune *tune, const struct wpk_api_job *job)
+{
+    const struct wpk_api_kernel *kernel = &job->kernels[0];
+    char data[4200] = "";
+
+    if (tune->data_dir != NULL) {
+        snprintf(data, sizeof(data), " --data %s", tune->data_dir);
+    }
+    printf("\nGFLOP/s counts the operator's own operations: an algorithm that needs fewer can pass "
+           "the peak.\n\nnext:\n");
+    if (kernel->served.artifact[0] != '\0' || kernel->own.provider != NULL) {
+        printf("  wpkctl get %s%s -o %s.so\n", kernel->name, data, kernel->name);
+    } else {
+        printf("  wpkctl check %s\n", tune->file != NULL ? tune->file : "FILE");
+    }
+    if (tune->file != NULL) {
+        printf("  wpkctl tune %s%s --candidates %lld --seconds %lld\n", tune->file, data,
+               (long long)tune->job.candidates * SECONDS_LONGER,
+               (long long)tune->job.seconds * SECONDS_LONGER);
+    } else {
+        printf("  wpkctl kernels%s\n", data);
+    }
+}
+
+static wpk_err report(const struct tune *tune, const struct wpk_api_job *job,
+                      struct wpk_arena *arena)
+{
+    const char *data_dir = wpk_buf_text(&tune->session.data_dir);
+    struct wpk_buf out = {0};
+    wpk_err err = WPK_OK;
+
+    if (tune->json) {
+        err = wpk_report_encode(job, data_dir, &out);
+        wpk_buf_append_byte(&out, '\n');
+    } else if (job->kernel_count > 0) {
+        err = wpk_report_print(job, data_dir, arena, &out);
+    }
+    if (err == WPK_OK) {
+        fputs(wpk_buf_text(&out), stdout);
+        if (!tune->json && job->kernel_count > 0) {
+            print_next(tune, job);
+        }
+    }
+    wpk_buf_fini(&out);
+    return err;
+}
+
+/* Everything between the job and the report. */
+static enum wpk_exit run(const struct wpk_command_context *context, struct tune *tune)
+{
+    struct wpk_arena arena = {0};
+    struct wpk_http_reply reply = {0};
+    struct wpk_api_job job = {0};
+    struct wpk_diag diag = {0};
+    char id[64] = "";
+    const struct wpk_session_options options = {.data_dir = tune->data_dir,
+                                                .need = WPK_SESSION_WORKER,
+                                                .notice = print_notice,
+                                                .user = tune};
+    enum wpk_exit status = WPK_EXIT_OK;
+
+    wpk_err err = wpk_session_open(context, &options, &tune->session, &diag);
+    if (err == WPK_OK) {
+        if (!wpk_private_is_owner(tune->session.private_service)) {
+            print_notice("attached to the wpkd that works on this data directory", tune);
+        }
+        err = submit(tune, &arena, id, sizeof(id), &diag);
+    }
+    if (err == WPK_OK) {
+        const struct wpk_follow_options follow = {.id = id, .cancel = true, .quiet = tune->quiet};
+        err = wpk_follow(&tune->session, &follow, &arena, &reply, &job, &diag);
+    }
+    if (err == WPK_OK && job.state != NULL) {
+        err = report(tune, &job, &arena);
+    }
+    if (err != WPK_OK) {
+        status = wpk_command_fail(err, &diag);
+    } else if (wpk_follow_interrupted()) {
+        fputs("wpkctl: interrupted; what was measured is kept, and the next run goes on from it\n",
+              stderr);
+    } else if (strcmp(job.state, "done") != 0) {
+        fprintf(stderr, "wpkctl: the job has %s%s%s\n",
+                strcmp(job.state, "cancelled") == 0 ? "been cancelled" : job.state,
+                job.reason[0] != '\0' ? ": " : "", job.reason);
+        status = WPK_EXIT_FAILED;
+    }
+    wpk_session_close(&tune->session);
+    wpk_http_reply_fini(&reply);
+    wpk_arena_fini(&arena);
+    return wpk_follow_interrupted() ? WPK_EXIT_INTERRUPTED : status;
+}
+
+static enum wpk_exit tune_main(const struct wpk_command *command,
+                               const struct wpk_command_context *context, int argc, char **argv)
+{
+    /* Large (an operator's tensors), and there is one per process. */
+    static struct tune tune;
+    struct wpk_job_overrides *overrides = &tune.overrides;
+    const struct wpk_option options[] = {
+        {"candidates", 0, "N", "budget of each operator", WPK_OPTION_INT, &overrides->candidates, 1,
+         WPK_JOB_CANDIDATES_MAX},
+        {"seconds", 0, "S", "budget of the job", WPK_OPTION_INT, &overrides->seconds, 1,
+         WPK_JOB_SECONDS_MAX},
+        {"strategy", 0, "NAME", "random or ga", WPK_OPTION_TEXT, &overrides->strategy, 0, 0},
+        {"seed", 0, "N", "of the search", WPK_OPTION_U64, &overrides->seed, 0, 0},
+        {"threads", 0, "N", "of the kernels", WPK_OPTION_INT, &overrides->threads, 1,
+         WPK_JOB_THREADS_MAX},
+        {"layouts", 0, "fixed|any", "for every operator", WPK_OPTION_TEXT, &overrides->layouts, 0,
+         0},
+        {"pin", 0, "GENE=VALUE", "fix a gene, e.g. algorithm=direct; often", WPK_OPTION_LIST,
+         &overrides->pins, 0, 0},
+        {"op", 0, "NOTATION", "tune this instead of a file", WPK_OPTION_TEXT, &tune.given.op, 0, 0},
+        {"tensor", 0, "NAME=TYPE", "a tensor of --op, e.g. X=f32[1,64]; often", WPK_OPTION_LIST,
+         &tune.given.tensors, 0, 0},
+        {"constant", 0, "NAME", "a tensor of --op that never changes; often", WPK_OPTION_LIST,
+         &tune.given.constants, 0, 0},
+        {"data", 0, "DIR", "history; default ~/.local/share/woodpecker", WPK_OPTION_TEXT,
+         &tune.data_dir, 0, 0},
+        {"json", 0, NULL, "the result as JSON", WPK_OPTION_FLAG, &tune.json, 0, 0},
+        {"quiet", 'q', NULL, "no progress", WPK_OPTION_FLAG, &tune.quiet, 0, 0},
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    struct wpk_args args;
+    struct wpk_diag diag = {0};
+    enum wpk_exit status;
+
+    if (!wpk_command_begin(command, options, argc, argv, 0, 1, &args, &status)) {
+        return status;
+    }
+    if ((args.operand_count == 1) == (tune.given.op != NULL)) {
+        wpk_diag_set(&diag, "tune takes a job file or --op: one of the two");
+        return wpk_command_fail(WPK_EINVAL, &diag);
+    }
+    tune.file = args.operand_count > 0 ? args.operands[0] : NULL;
+    wpk_err err = read_job(&tune, &diag);
+    if (err != WPK_OK) {
+        status = wpk_command_fail(err, &diag);
+    } else {
+        wpk_follow_catch_signals();
+        status = run(context, &tune);
+    }
+    wpk_job_fini(&tune.job);
+    return status;
+}
+
+const struct wpk_command wpk_command_tune = {
+    .name = "tune",
+    .operands = "FILE",
+    .summary = "tune a job file here and now; needs no service",
+    .run = tune_main,
+};
