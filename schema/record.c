@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records as JSON. Parts that a record does not have (times of a failure, counters, a schedule)
+ * are absent from the text rather than zero, so that nobody mistakes them for measurements. */
+#include "schema/record.h"
+
+#include "common/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCHEDULE_SIZE_MAX ((size_t)1 << 20) /* bytes; as much as a schedule's text may have */
+#define DETAIL_SIZE_MAX 4096                /* bytes */
+#define PATH_SIZE_MAX 4096                  /* bytes */
+#define RECORD_SIZE_MAX ((size_t)4 << 20)   /* bytes of JSON; escaping may lengthen a schedule */
+/* A byte that is not UTF-8 travels as U+FFFD, which has three. */
+#define LOG_TEXT_MAX (3 * (size_t)WPK_LOG_MAX)
+
+static const char *const outcome_names[] = {
+#define OUTCOME_NAME(name, text) text,
+    WPK_OUTCOME_LIST(OUTCOME_NAME)
+#undef OUTCOME_NAME
+};
+
+void wpk_record_fini(struct wpk_record *record)
+{
+    if (record == NULL) {
+        return;
+    }
+    free(record->schedule);
+    free(record->artifact_path);
+    free(record->detail);
+    *record = (struct wpk_record){0};
+}
+
+const char *wpk_outcome_name(enum wpk_outcome outcome)
+{
+    WPK_ASSERT(outcome < WPK_OUTCOME_COUNT);
+    return outcome_names[outcome];
+}
+
+wpk_err wpk_outcome_parse(const char *text, enum wpk_outcome *out)
+{
+    for (int i = 0; i < WPK_OUTCOME_COUNT; i++) {
+        if (strcmp(text, outcome_names[i]) == 0) {
+            *out = (enum wpk_outcome)i;
+            return WPK_OK;
+        }
+    }
+    return WPK_ENOENT;
+}
+
+/* ---- encoding */
+
+static void put_timing(struct wpk_json_writer *w, const struct wpk_timing *timing)
+{
+    WPK_ASSERT(timing->sample_count <= WPK_SAMPLES_MAX);
+    int64_t samples[WPK_SAMPLES_MAX];
+    for (int i = 0; i < timing->sample_count; i++) {
+        samples[i] = (int64_t)timing->sample_ns[i];
+    }
+    wpk_json_begin_object(w, "timing");
+    wpk_json_put_int(w, "median_ns", (int64_t)timing->median_ns);
+    wpk_json_put_int(w, "min_ns", (int64_t)timing->min_ns);
+    wpk_json_put_int(w, "mad_ns", (int64_t)timing->mad_ns);
+    wpk_json_put_int(w, "repeat_count", timing->repeat_count);
+    wpk_json_put_bool(w, "censored", timing->censored);
+    wpk_json_put_ints(w, "sample_ns", samples, (size_t)timing->sample_count);
+    wpk_json_end(w);
+}
+
+static void put_counters(struct wpk_json_writer *w, const struct wpk_counters *counters)
+{
+    wpk_json_begin_object(w, "counters");
+    wpk_json_put_real(w, "cycles", counters->cycles);
+    wpk_json_put_real(w, "instructions", counters->instructions);
+    wpk_json_put_real(w, "l1d_misses", counters->l1d_misses);
+    wpk_json_put_real(w, "llc_misses", counters->llc_misses);
+    wpk_json_end(w);
+}
+
+static void put_artifact(struct wpk_json_writer *w, const struct wpk_record *record)
+{
+    wpk_json_begin_object(w, "artifact");
+    if (record->artifact_path != NULL) {
+        wpk_json_put_text(w, "path", record->artifact_path);
+    }
+    if (record->artifact_sha256[0] != '\0') {
+        wpk_json_put_text(w, "sha256", record->artifact_sha256);
+    }
+    wpk_json_end(w);
+}
+
+static void put_record(struct wpk_json_writer *w, const struct wpk_record *record)
+{
+    wpk_json_put_text(w, "outcome", wpk_outcome_name(record->outcome));
+    if (record->log[0] != '\0') {
+        wpk_json_put_text(w, "log", record->log);
+    }
+    if (record->timing.sample_count > 0) {
+        put_timing(w, &record->timing);
+    }
+    wpk_json_put_int(w, "reference_ns", (int64_t)record->reference_ns);
+    if (record->counters.present) {
+        put_counters(w, &record->counters);
+    }
+    wpk_json_put_int(w, "build_ns", (int64_t)record->build_ns);
+    wpk_json_put_int(w, "verify_ns", (int64_t)record->verify_ns);
+    wpk_json_put_int(w, "measure_ns", (int64_t)record->measure_ns);
+    wpk_json_begin_object(w, "error");
+    wpk_json_put_real(w, "max", record->error_max);
+    wpk_json_put_real(w, "tolerance", record->error_tolerance);
+    wpk_json_put_real(w, "ratio", record->error_ratio);
+    wpk_json_end(w);
+    if (record->schedule != NULL) {
+        wpk_json_put_text(w, "schedule", record->schedule);
+    }
+    if (record->schedule_sha256[0] != '\0') {
+        wpk_json_put_text(w, "schedule_sha256", record->schedule_sha256);
+    }
+    if (record->artifact_path != NULL || record->artifact_sha256[0] != '\0') {
+        put_artifact(w, record);
+    }
+    if (record->detail != NULL) {
+        wpk_json_put_text(w, "detail", record->detail);
+    }
+}
+
+wpk_err wpk_record_encode(const struct wpk_record *record, char **text)
+{
+    WPK_ASSERT(record->outcome < WPK_OUTCOME_COUNT);
+    WPK_ASSERT(isfinite(record->error_ratio));
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    put_record(w, record);
+    struct wpk_buf buf;
+    wpk_buf_init(&buf, RECORD_SIZE_MAX);
+    wpk_err err = wpk_json_print(w, false, &buf);
+    if (err == WPK_OK) {
+        err = wpk_buf_take(&buf, text, NULL);
+    }
+    wpk_buf_fini(&buf);
+    wpk_json_writer_free(w);
+    return err;
+}
+
+/* ---- decoding */
+
+static uint64_t get_ns(struct wpk_json_reader *r, const char *key)
+{
+    return (uint64_t)wpk_json_get_int(r, key, 0, WPK_JSON_INT_MAX);
+}
+
+static void get_timing(struct wpk_json_reader *r, struct wpk_timing *out)
+{
+    static const char *const names[] = {"median_ns", "min_ns",    "mad_ns", "repeat_count",
+                                        "censored",  "sample_ns", NULL};
+    if (!wpk_json_has(r, "timing")) {
+        return;
+    }
+    int64_t samples[WPK_SAMPLES_MAX];
+    wpk_json_enter(r, "timing");
+    wpk_json_allow(r, names);
+    out->median_ns = get_ns(r, "median_ns");
+    out->min_ns = get_ns(r, "min_ns");
+    out->mad_ns = get_ns(r, "mad_ns");
+    out->repeat_count = (int)wpk_json_get_int(r, "repeat_count", 1, INT32_MAX);
+    out->censored = wpk_json_get_bool(r, "censored");
+    out->sample_count =
+        (int)wpk_json_get_ints(r, "sample_ns", 0, WPK_JSON_INT_MAX, samples, WPK_SAMPLES_MAX);
+    for (int i = 0; i < out->sample_count; i++) {
+        out->sample_ns[i] = (uint64_t)samples[i];
+    }
+    wpk_json_leave(r);
+}
+
+static void get_counters(struct wpk_json_reader *r, struct wpk_counters *out)
+{
+    static const char *const names[] = {"cycles", "instructions", "l1d_misses", "llc_misses", NULL};
+    if (!wpk_json_has(r, "counters")) {
+        return;
+    }
+    const double most = 1e300;
+    wpk_json_enter(r, "counters");
+    wpk_json_allow(r, names);
+    out->present = true;
+    out->cycles = wpk_json_get_real(r, "cycles", 0, most);
+    out->instructions = wpk_json_get_real(r, "instructions", 0, most);
+    out->l1d_misses = wpk_json_get_real(r, "l1d_misses", 0, most);
+    out->llc_misses = wpk_json_get_real(r, "llc_misses", 0, most);
+    wpk_json_leave(r);
+}
+
+static void get_errors(struct wpk_json_reader *r, struct wpk_record *out)
+{
+    static const char *const names[] = {"max", "tolerance", "ratio", NULL};
+    wpk_json_enter(r, "error");
+    wpk_json_allow(r, names);
+    out->error_max = wpk_json_get_real(r, "max", 0, HUGE_VAL);
+    out->error_tolerance = wpk_json_get_real(r, "tolerance", 0, HUGE_VAL);
+    out->error_ratio = wpk_json_get_real(r, "ratio", 0, HUGE_VAL);
+    wpk_json_leave(r);
+}
+
+/* An owned copy of an optional text; NULL where there is none, or after a failure. */
+static char *get_owned(struct wpk_json_reader *r, const char *key, size_t size_max, wpk_err *err)
+{
+    if (!wpk_json_has(r, key)) {
+        return NULL;
+    }
+    const char *text = wpk_json_get_text(r, key, size_max);
+    char *copy = wpk_json_status(r) == WPK_OK ? strdup(text) : NULL;
+    if (copy == NULL && wpk_json_status(r) == WPK_OK) {
+        *err = WPK_ENOMEM;
+    }
+    return copy;
+}
+
+static void get_hash(struct wpk_json_reader *r, const char *key, char out[WPK_ID_MAX])
+{
+    if (wpk_json_has(r, key)) {
+        wpk_json_get_copy(r, key, out, WPK_ID_MAX);
+    }
+}
+
+static void get_log(struct wpk_json_reader *r, char out[WPK_LOG_MAX])
+{
+    if (!wpk_json_has(r, "log")) {
+        return;
+    }
+    const char *text = wpk_json_get_text(r, "log", LOG_TEXT_MAX);
+    size_t size = strnlen(text, WPK_LOG_MAX - 1);
+    memcpy(out, text, size);
+    out[size] = '\0';
+}
+
+static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
+{
+    static const char *const names[] = {
+        "outcome",    "log",   "timing",   "reference_ns",    "counters", "build_ns", "verify_ns",
+        "measure_ns", "error", "schedule", "schedule_sha256", "artifact", "detail",   NULL};
+    static const char *const artifact_names[] = {"path", "sha256", NULL};
+    wpk_err err = WPK_OK;
+    wpk_json_allow(r, names);
+    out->outcome =
+        (enum wpk_outcome)wpk_json_get_choice(r, "outcome", outcome_names, WPK_OUTCOME_COUNT);
+    get_log(r, out->log);
+    get_timing(r, &out->timing);
+    out->reference_ns = get_ns(r, "reference_ns");
+    get_counters(r, &out->counters);
+    out->build_ns = get_ns(r, "build_ns");
+    out->verify_ns = get_ns(r, "verify_ns");
+    out->measure_ns = get_ns(r, "measure_ns");
+    get_errors(r, out);
+    out->schedule = get_owned(r, "schedule", SCHEDULE_SIZE_MAX, &err);
+    get_hash(r, "schedule_sha256", out->schedule_sha256);
+    if (wpk_json_has(r, "artifact")) {
+        wpk_json_enter(r, "artifact");
+        wpk_json_allow(r, artifact_names);
+        out->artifact_path = get_owned(r, "path", PATH_SIZE_MAX, &err);
+        get_hash(r, "sha256", out->artifact_sha256);
+        wpk_json_leave(r);
+    }
+    out->detail = get_owned(r, "detail", DETAIL_SIZE_MAX, &err);
+    if (out->outcome != WPK_OUTCOME_OK && out->timing.sample_count > 0) {
+        wpk_json_fail(r, "timing", WPK_ERANGE, "a trial that failed has no times");
+    }
+    return err;
+}
+
+wpk_err wpk_record_decode(const char *text, struct wpk_record *out, struct wpk_diag *diag)
+{
+    struct wpk_json_reader *r = NULL;
+    wpk_err err = wpk_json_open(text, strlen(text), RECORD_SIZE_MAX, &r, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_record record = {0};
+    err = get_record(r, &record);
+    if (wpk_json_status(r) != WPK_OK) {
+        err = wpk_json_status(r);
+    }
+    wpk_json_close(r);
+    if (err != WPK_OK) {
+        wpk_record_fini(&record);
+        return err;
+    }
+    *out = record;
+    return WPK_OK;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/record.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct wpk_record make_full(void)
+{
+    struct wpk_record record = {
+        .outcome = WPK_OUTCOME_OK,
+        .timing = {.median_ns = 590125,
+                   .min_ns = 588001,
+                   .mad_ns = 912,
+                   .sample_count = 3,
+                   .repeat_count = 2,
+                   .censored = true,
+                   .sample_ns = {588001, 590125, 600003}},
+        .reference_ns = 1000017,
+        .counters = {.present = true, .cycles = 1.5e6, .instructions = 4e6, .llc_misses = 0.25},
+        .build_ns = 150000000,
+        .verify_ns = 31000000,
+        .measure_ns = 27000000,
+        .error_max = 1.0 / 3,
+        .error_tolerance = 0.7,
+        .error_ratio = 1e-17,
+        .schedule = strdup("wpk-schedule 1\ntarget \"x\"\n"),
+        .schedule_sha256 = "00aa",
+        .artifact_path = strdup("/a/b.so"),
+        .artifact_sha256 = "11bb",
+        .detail = strdup("brgconv:avx512_core"),
+    };
+    return record;
+}
+
+static void assert_record_equal(const struct wpk_record *a, const struct wpk_record *b)
+{
+    assert_int_equal(a->outcome, b->outcome);
+    assert_string_equal(a->log, b->log);
+    assert_memory_equal(&a->timing, &b->timing, sizeof(a->timing));
+    assert_memory_equal(&a->counters.cycles, &b->counters.cycles, 4 * sizeof(double));
+    assert_int_equal(a->counters.present, b->counters.present);
+    assert_int_equal(a->reference_ns, b->reference_ns);
+    assert_int_equal(a->build_ns, b->build_ns);
+    assert_int_equal(a->verify_ns, b->verify_ns);
+    assert_int_equal(a->measure_ns, b->measure_ns);
+    assert_true(a->error_max == b->error_max);
+    assert_true(a->error_tolerance == b->error_tolerance);
+    assert_true(a->error_ratio == b->error_ratio);
+    assert_string_equal(a->schedule ? a->schedule : "-", b->schedule ? b->schedule : "-");
+    assert_string_equal(a->schedule_sha256, b->schedule_sha256);
+    assert_string_equal(a->artifact_path ? a->artifact_path : "-",
+                        b->artifact_path ? b->artifact_path : "-");
+    assert_string_equal(a->artifact_sha256, b->artifact_sha256);
+    assert_string_equal(a->detail ? a->detail : "-", b->detail ? b->detail : "-");
+}
+
+static void check_round_trip(const struct wpk_record *record)
+{
+    char *text = NULL;
+    struct wpk_record back = {0};
+    assert_int_equal(wpk_record_encode(record, &text), WPK_OK);
+    assert_int_equal(wpk_record_decode(text, &back, NULL), WPK_OK);
+    assert_record_equal(record, &back);
+    free(text);
+    wpk_record_fini(&back);
+}
+
+static void test_round_trip_full(void **state)
+{
+    (void)state;
+    struct wpk_record record = make_full();
+    check_round_trip(&record);
+    wpk_record_fini(&record);
+    assert_null(record.schedule);
+}
+
+static void test_round_trip_each_outcome(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WPK_OUTCOME_COUNT; i++) {
+        struct wpk_record record = {.outcome = (enum wpk_outcome)i};
+        strcpy(record.log, "line one\n\"quoted\" \t\x01 end");
+        check_round_trip(&record);
+    }
+}
+
+static void test_round_trip_all_samples(void **state)
+{
+    (void)state;
+    struct wpk_record record = {.timing = {.sample_count = WPK_SAMPLES_MAX, .repeat_count = 1}};
+    for (int i = 0; i < WPK_SAMPLES_MAX; i++) {
+        record.timing.sample_ns[i] = (uint64_t)i * 1000003;
+    }
+    check_round_trip(&record);
+}
+
+/* A compiler's output is any bytes; it must survive the way, if not unchanged. */
+static void test_log_of_any_bytes(void **state)
+{
+    (void)state;
+    struct wpk_record record = {.outcome = WPK_OUTCOME_BUILD_ERROR};
+    memset(record.log, 0xff, sizeof(record.log) - 1);
+    char *text = NULL;
+    struct wpk_record back = {0};
+    assert_int_equal(wpk_record_encode(&record, &text), WPK_OK);
+    assert_int_equal(wpk_record_decode(text, &back, NULL), WPK_OK);
+    assert_true(strlen(back.log) > WPK_LOG_MAX / 2);
+    assert_true(strlen(back.log) < WPK_LOG_MAX);
+    free(text);
+    wpk_record_fini(&back);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WPK_OUTCOME_COUNT; i++) {
+        enum wpk_outcome back = WPK_OUTCOME_COUNT;
+        assert_int_equal(wpk_outcome_parse(wpk_outcome_name((enum wpk_outcome)i), &back), WPK_OK);
+        assert_int_equal(back, i);
+    }
+    enum wpk_outcome unchanged = WPK_OUTCOME_ABANDONED;
+    assert_int_equal(wpk_outcome_parse("fine", &unchanged), WPK_ENOENT);
+    assert_int_equal(unchanged, WPK_OUTCOME_ABANDONED);
+}
+
+#define REST                                                                                       \
+    "\"reference_ns\":0,\"build_ns\":0,\"verify_ns\":0,\"measure_ns\":0,"                          \
+    "\"error\":{\"max\":0,\"tolerance\":0,\"ratio\":0}}"
+
+static void test_decode_rejects(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "",
+        "{}",
+        "[]",
+        "{\"outcome\":\"fine\"," REST,
+        "{\"outcome\":\"ok\",\"more\":1," REST,
+        "{\"outcome\":\"ok\",\"timing\":{\"median_ns\":-1,\"min_ns\":0,\"mad_ns\":0,"
+        "\"repeat_count\":1,\"censored\":false,\"sample_ns\":[]}," REST,
+        "{\"outcome\":\"run_crash\",\"timing\":{\"median_ns\":1,\"min_ns\":1,\"mad_ns\":0,"
+        "\"repeat_count\":1,\"censored\":false,\"sample_ns\":[1]}," REST,
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct wpk_record record = {.build_ns = 7};
+        struct wpk_diag diag = {0};
+        assert_int_not_equal(wpk_record_decode(bad[i], &record, &diag), WPK_OK);
+        assert_int_equal(record.build_ns, 7);
+        assert_true(diag.text[0] != '\0');
+    }
+    struct wpk_record record = {0};
+    assert_int_equal(wpk_record_decode("{\"outcome\":\"ok\"," REST, &record, NULL), WPK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip_full),
+        cmocka_unit_test(test_round_trip_each_outcome),
+        cmocka_unit_test(test_round_trip_all_samples),
+        cmocka_unit_test(test_log_of_any_bytes),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_decode_rejects),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
