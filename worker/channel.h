@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole messages over a socket pair between the engine and the programs it starts.
+ *
+ * A message is JSON text after its size in four bytes. Both ends trust each other with memory but
+ * not with their lives: a dead peer is WPK_ECLOSED, never a signal. */
+#ifndef WPK_WORKER_CHANNEL_H
+#define WPK_WORKER_CHANNEL_H
+
+#include "common/buf.h"
+
+#define WPK_CHANNEL_FD 3                           /* where a started program finds its end */
+#define WPK_CHANNEL_MESSAGE_MAX ((size_t)16 << 20) /* bytes */
+
+/* = {.fd = -1} is closed. */
+struct wpk_channel {
+    int fd;
+    struct wpk_buf in; /* received and not yet taken */
+};
+
+void wpk_channel_init(struct wpk_channel *channel, int fd);
+/* Closes the descriptor too. */
+void wpk_channel_fini(struct wpk_channel *channel);
+
+/* Waits while the peer is behind, for 5 s at most.
+ *   errors  WPK_ECLOSED, WPK_ETIMEDOUT, WPK_ESYSTEM */
+wpk_err wpk_channel_send(struct wpk_channel *channel, const char *text, size_t size);
+
+/* Move the next whole message into `out`, which is reset first; never waits.
+ *   errors  WPK_ENOENT   none yet
+ *           WPK_ECLOSED, WPK_ESYSTEM, WPK_ECORRUPT (longer than WPK_CHANNEL_MESSAGE_MAX) */
+wpk_err wpk_channel_receive(struct wpk_channel *channel, struct wpk_buf *out);
+
+#endif

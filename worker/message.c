@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/message.h"
+
+#include "op/notation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_SIZE_MAX 4096 /* bytes */
+#define NAME_SIZE_MAX 64   /* bytes */
+#define OP_SIZE_MAX WPK_NOTATION_SIZE_MAX
+#define LOG_SIZE_MAX (4 * (size_t)WPK_LOG_MAX)
+
+static const char *const kind_names[] = {
+#define KIND_NAME(name, text) text,
+    WPK_MESSAGE_LIST(KIND_NAME)
+#undef KIND_NAME
+};
+
+static const char *const outcome_names[] = {
+#define OUTCOME_NAME(name, text) text,
+    WPK_OUTCOME_LIST(OUTCOME_NAME)
+#undef OUTCOME_NAME
+};
+
+/* ---- sending */
+
+static struct wpk_json_writer *begin(enum wpk_message_kind kind)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_put_text(w, "type", kind_names[kind]);
+    return w;
+}
+
+static wpk_err finish(struct wpk_channel *channel, struct wpk_json_writer *w)
+{
+    struct wpk_buf text;
+    wpk_buf_init(&text, WPK_CHANNEL_MESSAGE_MAX);
+    wpk_err err = wpk_json_print(w, false, &text);
+    if (err == WPK_OK) {
+        err = wpk_channel_send(channel, text.data, text.size);
+    }
+    wpk_buf_fini(&text);
+    wpk_json_writer_free(w);
+    return err;
+}
+
+static void put_policy(struct wpk_json_writer *w, const struct wpk_policy *policy)
+{
+    wpk_json_begin_object(w, "policy");
+    wpk_json_put_int(w, "threads", policy->threads);
+    wpk_json_put_bool(w, "cold_cache", policy->cold_cache);
+    wpk_json_put_u64(w, "time_ns_min", policy->time_ns_min);
+    wpk_json_put_int(w, "sample_count", policy->sample_count);
+    wpk_json_put_real(w, "race_ratio", policy->race_ratio);
+    wpk_json_end(w);
+}
+
+wpk_err wpk_message_send(struct wpk_channel *channel, enum wpk_message_kind kind, uint64_t id)
+{
+    struct wpk_json_writer *w = begin(kind);
+    wpk_json_put_u64(w, "id", id);
+    return finish(channel, w);
+}
+
+wpk_err wpk_message_send_core(struct wpk_channel *channel, enum wpk_message_kind kind, int core)
+{
+    struct wpk_json_writer *w = begin(kind);
+    wpk_json_put_int(w, "core", core);
+    return finish(channel, w);
+}
+
+wpk_err wpk_message_send_op(struct wpk_channel *channel, const char *op)
+{
+    struct wpk_json_writer *w = begin(WPK_MESSAGE_OP);
+    wpk_json_put_text(w, "op", op);
+    return finish(channel, w);
+}
+
+wpk_err wpk_message_send_build(struct wpk_channel *channel, const struct wpk_build_request *request)
+{
+    struct wpk_json_writer *w = begin(WPK_MESSAGE_BUILD);
+    wpk_json_put_u64(w, "id", request->id);
+    wpk_json_put_text(w, "directory", request->directory);
+    wpk_json_put_int(w, "core", request->core);
+    wpk_json_put_u64(w, "timeout_ms", request->timeout_ms);
+    wpk_json_put_u64(w, "memory_bytes_max", request->memory_bytes_max);
+    return finish(channel, w);
+}
+
+wpk_err wpk_message_send_built(struct wpk_channel *channel, const struct wpk_build_reply *reply)
+{
+    struct wpk_json_writer *w = begin(WPK_MESSAGE_BUILT);
+    wpk_json_put_u64(w, "id", reply->id);
+    wpk_json_put_text(w, "outcome", outcome_names[reply->outcome]);
+    wpk_json_put_text(w, "log", reply->log);
+    wpk_json_put_u64(w, "build_ns", reply->build_ns);
+    return finish(channel, w);
+}
+
+wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_request *request)
+{
+    struct wpk_json_writer *w = begin(WPK_MESSAGE_RUN);
+    wpk_json_put_u64(w, "id", request->id);
+    wpk_json_put_text(w, "op", request->op);
+    wpk_json_put_text(w, "provider", request->provider);
+    wpk_json_put_text(w, "layouts", request->layouts);
+    wpk_json_put_text(w, "artifact", request->artifact);
+    put_policy(w, &request->policy);
+    wpk_json_put_bool(w, "exact", request->rule.exact);
+    wpk_json_put_real(w, "amplification", request->rule.amplification);
+    wpk_json_put_u64(w, "incumbent_ns", request->incumbent_ns);
+    wpk_json_put_u64(w, "fresh_seed", request->fresh_seed);
+    wpk_json_put_u64(w, "timeout_ms", request->timeout_ms);
+    wpk_json_put_u64(w, "memory_bytes_max", request->memory_bytes_max);
+    return finish(channel, w);
+}
+
+wpk_err wpk_message_send_duel(struct wpk_channel *channel, const struct wpk_duel_request *request)
+{
+    WPK_ASSERT(request->count <= WPK_DUEL_MAX);
+    struct wpk_json_writer *w = begin(WPK_MESSAGE_DUEL);
+    wpk_json_put_u64(w, "id", request->id);
+    wpk_json_put_text(w, "op", request->op);
+    wpk_json_put_text(w, "layouts", request->layouts);
+    wpk_json_begin_array(w, "contestants");
+    for (int i = 0; i < request->count; i++) {
+        wpk_json_put_text(w, NULL, request->contestant[i]);
+    }
+    wpk_json_end(w);
+    wpk_json_put_int(w, "round_count", request->round_count);
+    put_policy(w, &request->policy);
+    wpk_json_put_u64(w, "timeout_ms", request->timeout_ms);
+    wpk_json_put_u64(w, "memory_bytes_max", request->memory_bytes_max);
+    return finish(channel, w);
+}
+
+wpk_err wpk_message_send_result(struct wpk_channel *channel, uint64_t id,
+                                const struct wpk_record *records, int count)
+{
+    struct wpk_json_writer *w = begin(WPK_MESSAGE_RESULT);
+    wpk_json_put_u64(w, "id", id);
+    wpk_json_begin_array(w, "records");
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < count && err == WPK_OK; i++) {
+        char *text = NULL;
+        err = wpk_record_encode(&records[i], &text);
+        if (err == WPK_OK) {
+            wpk_json_put_raw(w, NULL, text);
+        }
+        free(text);
+    }
+    wpk_json_end(w);
+    if (err != WPK_OK) {
+        wpk_json_writer_free(w);
+        return err;
+    }
+    return finish(channel, w);
+}
+
+/* ---- reading */
+
+wpk_err wpk_message_open(const struct wpk_buf *text, enum wpk_message_kind *kind,
+                         struct wpk_json_reader **reader)
+{
+    wpk_err err =
+        wpk_json_open(wpk_buf_text(text), text->size, WPK_CHANNEL_MESSAGE_MAX, reader, NULL);
+    if (err != WPK_OK) {
+        return err;
+    }
+    *kind = (enum wpk_message_kind)wpk_json_get_choice(*reader, "type", kind_names,
+                                                       WPK_MESSAGE_COUNT);
+    err = wpk_json_status(*reader);
+    if (err != WPK_OK) {
+        wpk_json_close(*reader);
+    }
+    return err;
+}
+
+uint64_t wpk_message_read_id(struct wpk_json_reader *reader)
+{
+    return wpk_json_get_u64(reader, "id");
+}
+
+int wpk_message_read_core(struct wpk_json_reader *reader)
+{
+    return (int)wpk_json_get_int(reader, "core", -1, INT16_MAX);
+}
+
+const char *wpk_message_read_op(struct wpk_json_reader *reader)
+{
+    return wpk_json_get_text(reader, "op", OP_SIZE_MAX);
+}
+
+void wpk_message_read_build(struct wpk_json_reader *reader, struct wpk_build_request *out)
+{
+    out->id = wpk_message_read_id(reader);
+    out->directory = wpk_json_get_text(reader, "directory", PATH_SIZE_MAX);
+    out->core = wpk_message_read_core(reader);
+    out->timeout_ms = wpk_json_get_u64(reader, "timeout_ms");
+    out->memory_bytes_max = wpk_json_get_u64(reader, "memory_bytes_max");
+}
+
+void wpk_message_read_built(struct wpk_json_reader *reader, struct wpk_build_reply *out)
+{
+    out->id = wpk_message_read_id(reader);
+    out->outcome =
+        (enum wpk_outcome)wpk_json_get_choice(reader, "outcome", outcome_names, WPK_OUTCOME_COUNT);
+    out->log = wpk_json_get_text(reader, "log", LOG_SIZE_MAX);
+    out->build_ns = wpk_json_get_u64(reader, "build_ns");
+}
+
+static void read_policy(struct wpk_json_reader *reader, struct wpk_policy *out)
+{
+    wpk_json_enter(reader, "policy");
+    out->threads = (int)wpk_json_get_int(reader, "threads", 1, INT16_MAX);
+    out->cold_cache = wpk_json_get_bool(reader, "cold_cache");
+    out->time_ns_min = wpk_json_get_u64(reader, "time_ns_min");
+    out->sample_count = (int)wpk_json_get_int(reader, "sample_count", 1, WPK_SAMPLES_MAX);
+    out->race_ratio = wpk_json_get_real(reader, "race_ratio", 0, 1e9);
+    wpk_json_leave(reader);
+}
+
+void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request *out)
+{
+    out->id = wpk_message_read_id(reader);
+    out->op = wpk_message_read_op(reader);
+    out->provider = wpk_json_get_text(reader, "provider", NAME_SIZE_MAX);
+    out->layouts = wpk_json_get_text(reader, "layouts", NAME_SIZE_MAX);
+    out->artifact = wpk_json_get_text(reader, "artifact", PATH_SIZE_MAX);
+    read_policy(reader, &out->policy);
+    out->rule.exact = wpk_json_get_bool(reader, "exact");
+    out->rule.amplification = wpk_json_get_real(reader, "amplification", 1, 1e300);
+    out->incumbent_ns = wpk_json_get_u64(reader, "incumbent_ns");
+    out->fresh_seed = wpk_json_get_u64(reader, "fresh_seed");
+    out->timeout_ms = wpk_json_get_u64(reader, "timeout_ms");
+    out->memory_bytes_max = wpk_json_get_u64(reader, "memory_bytes_max");
+}
+
+void wpk_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_request *out)
+{
+    out->id = wpk_message_read_id(reader);
+    out->op = wpk_message_read_op(reader);
+    out->layouts = wpk_json_get_text(reader, "layouts", NAME_SIZE_MAX);
+    out->count = 0;
+    wpk_json_enter_array(reader, "contestants");
+    while (out->count < WPK_DUEL_MAX && wpk_json_next(reader)) {
+        out->contestant[out->count++] = wpk_json_get_text(reader, NULL, PATH_SIZE_MAX);
+    }
+    wpk_json_leave(reader);
+    out->round_count = (int)wpk_json_get_int(reader, "round_count", 1, WPK_SAMPLES_MAX);
+    read_policy(reader, &out->policy);
+    out->timeout_ms = wpk_json_get_u64(reader, "timeout_ms");
+    out->memory_bytes_max = wpk_json_get_u64(reader, "memory_bytes_max");
+}
+
+wpk_err wpk_message_read_result(struct wpk_json_reader *reader, struct wpk_record *out, int max,
+                                int *count)
+{
+    struct wpk_buf text;
+    wpk_buf_init(&text, WPK_CHANNEL_MESSAGE_MAX);
+    wpk_err err = WPK_OK;
+    *count = 0;
+    wpk_json_enter_array(reader, "records");
+    while (err == WPK_OK && *count < max && wpk_json_next(reader)) {
+        wpk_buf_reset(&text);
+        wpk_json_get_raw(reader, NULL, &text);
+        err = wpk_buf_status(&text);
+        if (err == WPK_OK) {
+            err = wpk_record_decode(wpk_buf_text(&text), &out[*count], NULL);
+        }
+        *count += err == WPK_OK;
+    }
+    wpk_json_leave(reader);
+    wpk_buf_fini(&text);
+    return err != WPK_OK ? err : wpk_json_status(reader);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the engine says to the programs it starts, and they to it.
+ *
+ *     engine          wpk-builder               engine          wpk-runner
+ *       │ ◀── ready ─────│                        │ ◀── ready ─────│
+ *       │ ─── build ────▶│                        │ ─── op ───────▶│ computes the answers ahead
+ *       │ ─── pause ────▶│ stops a core's child   │ ─── run ──────▶│
+ *       │ ◀── paused ────│                        │ ◀── verified ──│ waits for quiet cores
+ *       │ ─── resume ───▶│                        │ ─── go ───────▶│
+ *       │ ◀── built ─────│                        │ ◀── timed ─────│
+ *                                                 │ ◀── result ────│
+ *                                                 │ ─── duel ─────▶│ waits and goes likewise
+ *
+ * A message is an object with a "type". Structs read from one borrow its strings: they live until
+ * the reader is closed. */
+#ifndef WPK_WORKER_MESSAGE_H
+#define WPK_WORKER_MESSAGE_H
+
+#include "common/json.h"
+#include "schema/record.h"
+#include "worker/channel.h"
+#include "worker/verify.h"
+
+#define WPK_DUEL_MAX 16 /* contestants */
+
+/* suffix, text */
+#define WPK_MESSAGE_LIST(X)                                                                        \
+    X(READY, "ready")                                                                              \
+    X(BUILD, "build")                                                                              \
+    X(BUILT, "built")                                                                              \
+    X(PAUSE, "pause")                                                                              \
+    X(PAUSED, "paused")                                                                            \
+    X(RESUME, "resume")                                                                            \
+    X(OP, "op")                                                                                    \
+    X(RUN, "run")                                                                                  \
+    X(VERIFIED, "verified")                                                                        \
+    X(GO, "go")                                                                                    \
+    X(TIMED, "timed")                                                                              \
+    X(RESULT, "result")                                                                            \
+    X(DUEL, "duel")
+
+enum wpk_message_kind {
+#define WPK_MESSAGE_ENUM(name, text) WPK_MESSAGE_##name,
+    WPK_MESSAGE_LIST(WPK_MESSAGE_ENUM)
+#undef WPK_MESSAGE_ENUM
+        WPK_MESSAGE_COUNT
+};
+
+/* Build the files `schedule` and `manifest` of a directory into `kernel.so` in it. */
+struct wpk_build_request {
+    uint64_t id;
+    const char *directory;
+    int core;                  /* to run on, counted among those usable; -1: any */
+    uint64_t timeout_ms;       /* of running; being paused does not count */
+    uint64_t memory_bytes_max;
+};
+
+struct wpk_build_reply {
+    uint64_t id;
+    enum wpk_outcome outcome;
+    const char *log;
+    uint64_t build_ns; /* less the time paused */
+};
+
+/* Verify and time one candidate. */
+struct wpk_run_request {
+    uint64_t id;
+    const char *op;       /* whole form of the original program */
+    const char *provider;
+    const char *layouts;
+    const char *artifact; /* path; "" for vendors */
+    struct wpk_policy policy;
+    struct wpk_verify_rule rule;
+    uint64_t incumbent_ns;
+    uint64_t fresh_seed;  /* of the set that a winner faces */
+    uint64_t timeout_ms;  /* waiting for "go" does not count */
+    uint64_t memory_bytes_max;
+};
+
+/* Time contestants in turns. */
+struct wpk_duel_request {
+    uint64_t id;
+    const char *op;
+    const char *layouts;
+    const char *contestant[WPK_DUEL_MAX]; /* [count] path of an artifact, or a vendor's name */
+    int count;
+    int round_count;
+    struct wpk_policy policy;
+    uint64_t timeout_ms;
+    uint64_t memory_bytes_max;
+};
+
+/* Send one message.   errors  of wpk_channel_send; WPK_ENOMEM */
+wpk_err wpk_message_send(struct wpk_channel *channel, enum wpk_message_kind kind, uint64_t id);
+wpk_err wpk_message_send_core(struct wpk_channel *channel, enum wpk_message_kind kind, int core);
+wpk_err wpk_message_send_op(struct wpk_channel *channel, const char *op);
+wpk_err wpk_message_send_build(struct wpk_channel *channel,
+                               const struct wpk_build_request *request);
+wpk_err wpk_message_send_built(struct wpk_channel *channel, const struct wpk_build_reply *reply);
+wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_request *request);
+wpk_err wpk_message_send_duel(struct wpk_channel *channel, const struct wpk_duel_request *request);
+/* `records` [count]: one, or those of a duel's contestants */
+wpk_err wpk_message_send_result(struct wpk_channel *channel, uint64_t id,
+                                const struct wpk_record *records, int count);
+
+/* Begin reading: the caller closes *reader.   errors  WPK_EPARSE and the like */
+wpk_err wpk_message_open(const struct wpk_buf *text, enum wpk_message_kind *kind,
+                         struct wpk_json_reader **reader);
+/* Read the rest; the caller asks wpk_json_status. */
+uint64_t wpk_message_read_id(struct wpk_json_reader *reader);
+int wpk_message_read_core(struct wpk_json_reader *reader);
+const char *wpk_message_read_op(struct wpk_json_reader *reader);
+void wpk_message_read_build(struct wpk_json_reader *reader, struct wpk_build_request *out);
+void wpk_message_read_built(struct wpk_json_reader *reader, struct wpk_build_reply *out);
+void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request *out);
+void wpk_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_request *out);
+/*   owns  caller calls wpk_record_fini on the *count first of out [max] */
+wpk_err wpk_message_read_result(struct wpk_json_reader *reader, struct wpk_record *out, int max,
+                                int *count);
+
+#endif

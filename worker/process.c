@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/process.h"
+
+#include "common/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+/* The cores this process was started with, in ascending order: pinning must not forget them. */
+static struct {
+    int count;
+    size_t core[CPU_SETSIZE];
+} usable;
+
+static void look_at_cores(void)
+{
+    cpu_set_t set;
+    if (usable.count > 0) {
+        return;
+    }
+    if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+        for (size_t core = 0; core < CPU_SETSIZE; core++) {
+            if (CPU_ISSET(core, &set)) {
+                usable.core[usable.count++] = core;
+            }
+        }
+    }
+    if (usable.count == 0) {
+        usable.count = 1;
+    }
+}
+
+int wpk_process_core_count(void)
+{
+    look_at_cores();
+    return usable.count;
+}
+
+void wpk_process_pin(int first, int count)
+{
+    look_at_cores();
+    if (count <= 0) {
+        first = 0;
+        count = usable.count;
+    }
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = 0; i < count; i++) {
+        CPU_SET(usable.core[(first + i) % usable.count], &set);
+    }
+    /* A refusal (a cgroup changed under us) leaves us where we are: slower, never wrong. */
+    (void)!sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void die_with(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(1); /* it died before we asked */
+    }
+}
+
+static void reset_signals(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    static const int changed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGUSR1};
+    for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
+        signal(changed[i], SIG_DFL);
+    }
+}
+
+static void exec_program(pid_t parent, int fd, int report, const char *path, char *const *argv)
+{
+    setpgid(0, 0);
+    die_with(parent);
+    reset_signals();
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0) {
+        _exit(1);
+    }
+    /* dup2 to itself would keep close-on-exec. */
+    if (fd == WPK_CHANNEL_FD) {
+        fcntl(fd, F_SETFD, 0);
+    } else if (dup2(fd, WPK_CHANNEL_FD) < 0) {
+        _exit(1);
+    }
+    execv(path, argv);
+    int why = errno;
+    (void)!write(report, &why, sizeof(why));
+    _exit(1);
+}
+
+/* The child's descriptor must not be overwritten by the channel's before it is used. */
+static int move_above_channel(int fd)
+{
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, WPK_CHANNEL_FD + 1);
+    close(fd);
+    return moved;
+}
+
+wpk_err wpk_process_start(const char *path, char *const *argv, struct wpk_process *out,
+                          struct wpk_diag *diag)
+{
+    int pair[2];
+    int report[2]; /* closed by a successful exec, else holds its errno */
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        return WPK_ESYSTEM;
+    }
+    if (pipe2(report, O_CLOEXEC) != 0) {
+        close(pair[0]);
+        close(pair[1]);
+        return WPK_ESYSTEM;
+    }
+    report[1] = move_above_channel(report[1]);
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0) {
+        exec_program(parent, pair[1], report[1], path, argv);
+    }
+    close(pair[1]);
+    close(report[1]);
+    int why = pid < 0 ? errno : 0;
+    if (pid > 0 && read(report[0], &why, sizeof(why)) <= 0) {
+        why = 0;
+    }
+    close(report[0]);
+    if (why != 0) {
+        close(pair[0]);
+        if (pid > 0) {
+            waitpid(pid, NULL, 0);
+        }
+        wpk_diag_set(diag, "cannot start %s: %s", path, strerror(why));
+        return wpk_fs_err(why);
+    }
+    setpgid(pid, pid); /* both sides: whoever comes first */
+    out->pid = pid;
+    wpk_channel_init(&out->channel, pair[0]);
+    return WPK_OK;
+}
+
+void wpk_process_kill(struct wpk_process *process)
+{
+    if (process->pid > 0) {
+        wpk_process_signal(process->pid, SIGKILL);
+        while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+    }
+    process->pid = 0;
+    wpk_channel_fini(&process->channel);
+}
+
+static void limit(int resource, uint64_t value)
+{
+    struct rlimit both = {.rlim_cur = value, .rlim_max = value};
+    setrlimit((__rlimit_resource_t)resource, &both);
+}
+
+void wpk_process_enter_child(pid_t parent, const struct wpk_child_limits *limits)
+{
+    setpgid(0, 0);
+    die_with(parent);
+    reset_signals();
+    limit(RLIMIT_CORE, 0);
+    /* A sanitizer reserves terabytes of address space for its shadow. */
+    if (limits->memory_bytes_max > 0 && !SANITIZED) {
+        limit(RLIMIT_AS, limits->memory_bytes_max);
+    }
+    if (limits->cpu_seconds_max > 0) {
+        limit(RLIMIT_CPU, limits->cpu_seconds_max);
+    }
+}
+
+void wpk_process_signal(pid_t pid, int signal_number)
+{
+    WPK_ASSERT(pid > 1);
+    if (kill(-pid, signal_number) != 0) {
+        kill(pid, signal_number); /* it had not yet made its group */
+    }
+}
+
+const char *wpk_process_signal_name(int signal_number)
+{
+    static char other[32];
+    const char *name = sigabbrev_np(signal_number);
+    if (name == NULL) {
+        snprintf(other, sizeof(other), "signal %d", signal_number);
+    } else {
+        snprintf(other, sizeof(other), "SIG%s", name);
+    }
+    return other;
+}

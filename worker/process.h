@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes that may crash, hang or be killed, and never outlive whoever started them.
+ *
+ *     engine ──exec──▶ wpk-builder ──fork──▶ child per build ──exec──▶ ld
+ *            ──exec──▶ wpk-runner  ──fork──▶ child per candidate
+ *
+ * Each is the leader of a process group of its own, so that it and all below it are stopped or
+ * killed with one signal, and asks the kernel to be killed when its parent dies. */
+#ifndef WPK_WORKER_PROCESS_H
+#define WPK_WORKER_PROCESS_H
+
+#include "worker/channel.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A started program. = {.channel = {.fd = -1}} is none. */
+struct wpk_process {
+    pid_t pid; /* 0: none */
+    struct wpk_channel channel;
+};
+
+/* Start `path` with a channel at WPK_CHANNEL_FD; argv ends in NULL.
+ *   errors  WPK_ENOENT, WPK_EACCES no such program; WPK_ESYSTEM */
+wpk_err wpk_process_start(const char *path, char *const *argv, struct wpk_process *out,
+                          struct wpk_diag *diag);
+/* Kill its group and reap it; `out` is none afterwards. */
+void wpk_process_kill(struct wpk_process *process);
+
+/* What a forked child may use. */
+struct wpk_child_limits {
+    uint64_t memory_bytes_max; /* address space; 0: no limit */
+    uint64_t cpu_seconds_max;  /* a net below the wall-clock timeout; 0: no limit */
+};
+
+/* In the child, first thing after fork: own group, dies with `parent`, default signal mask, limits,
+ * no core file. */
+void wpk_process_enter_child(pid_t parent, const struct wpk_child_limits *limits);
+/* Run the calling thread, and what it starts from now on, on `count` cores from `first` on, counted
+ * among those this process may use; count <= 0: all of them. */
+void wpk_process_pin(int first, int count);
+/* Cores this process may use. */
+int wpk_process_core_count(void);
+
+/* Signal a child's whole group; fine if it is gone. */
+void wpk_process_signal(pid_t pid, int signal_number);
+
+/* "SIGSEGV" for SIGSEGV; "signal 42" for those without a name (in static memory). */
+const char *wpk_process_signal_name(int signal_number);
+
+#endif
