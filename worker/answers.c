@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/answers.h"
+
+#include "common/fs.h"
+#include "common/rng.h"
+#include "op/cost.h"
+#include "op/reference.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC UINT64_C(0x31736e61706b7730) /* changes with the format and with how inputs are drawn */
+#define BORDER 2                           /* coordinates from each end that count as border */
+
+struct file_head {
+    uint64_t magic;
+    uint64_t seed;
+    int64_t count;
+    double magnitude_max;
+    int32_t rank;
+    uint8_t kind;
+    uint8_t positive;
+    uint8_t whole;
+    uint8_t zero;
+};
+
+/* Lay the arrays out in one block, the same in memory and in the file. */
+static void point_into(struct wpk_answers *answers)
+{
+    char *at = (char *)answers->block + sizeof(struct file_head);
+    size_t count = (size_t)answers->count;
+    answers->points = NULL;
+    if (!answers->whole) {
+        answers->points = (const int64_t *)at;
+        at += count * (size_t)answers->rank * sizeof(int64_t);
+    }
+    answers->value = (const double *)at;
+    answers->magnitude = answers->value + count;
+}
+
+static size_t block_size(bool whole, int rank, int64_t count)
+{
+    size_t each = 2 * sizeof(double) + (whole ? 0 : (size_t)rank * sizeof(int64_t));
+    return sizeof(struct file_head) + (size_t)count * each;
+}
+
+static int find_output(const struct wpk_program *program)
+{
+    for (int i = 0; i < program->tensor_count; i++) {
+        if (program->tensors[i].role == WPK_ROLE_OUTPUT) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Half of the points lie at a border in some dimension: that is where tails and padding go wrong. */
+static void draw_points(const struct wpk_tensor *output, uint64_t seed, int64_t count,
+                        int64_t *points)
+{
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, seed ^ UINT64_C(0x706f696e7473));
+    for (int64_t p = 0; p < count; p++) {
+        for (int d = 0; d < output->rank; d++) {
+            int64_t extent = output->extent[d];
+            int64_t at = wpk_rng_between(&rng, 0, extent - 1);
+            if (p % 2 == 0 && wpk_rng_chance(&rng, 0.5)) {
+                int64_t depth = wpk_rng_between(&rng, 0, BORDER < extent ? BORDER - 1 : extent - 1);
+                at = wpk_rng_chance(&rng, 0.5) ? depth : extent - 1 - depth;
+            }
+            *points++ = at;
+        }
+    }
+}
+
+static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *answers,
+                        struct wpk_diag *diag)
+{
+    struct wpk_inputs inputs = {0};
+    wpk_err err = wpk_inputs_make(program, &answers->inputs, &inputs);
+    if (err == WPK_OK) {
+        err = wpk_inputs_widen(program, &inputs);
+    }
+    if (err == WPK_OK) {
+        struct wpk_reference_args args = {{0}};
+        for (int i = 0; i < program->tensor_count; i++) {
+            args.tensor[i] = inputs.wide[i];
+        }
+        double *value = (double *)answers->value;
+        double *magnitude = (double *)answers->magnitude;
+        err = answers->whole ? wpk_reference_run(program, &args, value, magnitude, diag)
+                             : wpk_reference_run_at(program, &args, answers->points, answers->count,
+                                                    value, magnitude, diag);
+    }
+    wpk_inputs_fini(&inputs);
+    return err;
+}
+
+static bool all_finite(const struct wpk_answers *answers)
+{
+    for (int64_t i = 0; i < answers->count; i++) {
+        if (!isfinite(answers->value[i]) || !isfinite(answers->magnitude[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void fill_head(struct wpk_answers *answers)
+{
+    answers->magnitude_max = 0;
+    for (int64_t i = 0; i < answers->count; i++) {
+        answers->magnitude_max = fmax(answers->magnitude_max, answers->magnitude[i]);
+    }
+    *(struct file_head *)answers->block = (struct file_head){
+        .magic = MAGIC,
+        .seed = answers->inputs.seed,
+        .count = answers->count,
+        .magnitude_max = answers->magnitude_max,
+        .rank = answers->rank,
+        .kind = (uint8_t)answers->inputs.kind,
+        .positive = answers->inputs.positive,
+        .whole = answers->whole,
+    };
+}
+
+wpk_err wpk_answers_make(const struct wpk_program *program, enum wpk_input_kind kind, uint64_t seed,
+                         int64_t sample_count, struct wpk_answers *out, struct wpk_diag *diag)
+{
+    int tensor = find_output(program);
+    WPK_ASSERT(tensor >= 0);
+    const struct wpk_tensor *output = &program->tensors[tensor];
+    struct wpk_cost cost;
+    wpk_cost(program, &cost);
+    bool whole = sample_count == 0 && cost.multiply_adds <= WPK_REFERENCE_WHOLE_MAX;
+    struct wpk_answers answers = {
+        .inputs = {.kind = kind, .seed = seed},
+        .whole = whole,
+        .rank = output->rank,
+        .count = whole              ? wpk_tensor_elements(output)
+                 : sample_count > 0 ? sample_count
+                                    : WPK_ANSWERS_SAMPLE_COUNT,
+    };
+    answers.block_size = block_size(whole, answers.rank, answers.count);
+    answers.block = malloc(answers.block_size);
+    if (answers.block == NULL) {
+        return WPK_ENOMEM;
+    }
+    point_into(&answers);
+    if (!whole) {
+        draw_points(output, seed, answers.count, (int64_t *)answers.points);
+    }
+    wpk_err err = evaluate(program, &answers, diag);
+    if (err == WPK_OK && !all_finite(&answers)) {
+        answers.inputs.positive = true;
+        err = evaluate(program, &answers, diag);
+        if (err == WPK_OK && !all_finite(&answers)) {
+            wpk_diag_set(diag, "the operator's values are not finite, even on positive inputs");
+            err = WPK_EUNSUPPORTED;
+        }
+    }
+    if (err != WPK_OK) {
+        wpk_answers_fini(&answers);
+        return err;
+    }
+    fill_head(&answers);
+    *out = answers;
+    return WPK_OK;
+}
+
+void wpk_answers_fini(struct wpk_answers *answers)
+{
+    if (answers == NULL) {
+        return;
+    }
+    if (answers->mapped) {
+        munmap(answers->block, answers->block_size);
+    } else {
+        free(answers->block);
+    }
+    *answers = (struct wpk_answers){0};
+}
+
+wpk_err wpk_answers_save(const struct wpk_answers *answers, const char *path, struct wpk_diag *diag)
+{
+    return wpk_fs_write(path, answers->block, answers->block_size, 0644, diag);
+}
+
+static wpk_err adopt(void *block, size_t size, struct wpk_answers *out)
+{
+    struct file_head head;
+    if (size < sizeof(head)) {
+        return WPK_ECORRUPT;
+    }
+    memcpy(&head, block, sizeof(head));
+    if (head.magic != MAGIC || head.rank < 0 || head.rank > WPK_RANK_MAX || head.count < 0 ||
+        head.count > WPK_ELEMENTS_MAX || size != block_size(head.whole, head.rank, head.count)) {
+        return WPK_ECORRUPT;
+    }
+    *out = (struct wpk_answers){
+        .inputs = {.kind = (enum wpk_input_kind)head.kind,
+                   .positive = head.positive,
+                   .seed = head.seed},
+        .whole = head.whole,
+        .rank = head.rank,
+        .count = head.count,
+        .magnitude_max = head.magnitude_max,
+        .block = block,
+        .block_size = size,
+        .mapped = true,
+    };
+    point_into(out);
+    return WPK_OK;
+}
+
+wpk_err wpk_answers_load(const char *path, struct wpk_answers *out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return WPK_ENOENT;
+    }
+    struct stat stat;
+    wpk_err err = WPK_ECORRUPT;
+    if (fstat(fd, &stat) == 0 && stat.st_size > 0) {
+        size_t size = (size_t)stat.st_size;
+        void *block = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (block != MAP_FAILED) {
+            err = adopt(block, size, out);
+            if (err != WPK_OK) {
+                munmap(block, size);
+            }
+        }
+    }
+    close(fd);
+    return err;
+}

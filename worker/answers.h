@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an op must give on an input set, from the interpreter: values, and the magnitudes that
+ * scale the tolerance. Computed once per op and set, kept in a file that every candidate's
+ * process maps. */
+#ifndef WPK_WORKER_ANSWERS_H
+#define WPK_WORKER_ANSWERS_H
+
+#include "op/program.h"
+#include "worker/inputs.h"
+
+/* Points computed where the whole output would take too long, and of a winner's fresh set. */
+#define WPK_ANSWERS_SAMPLE_COUNT 2048
+
+/* = {0} is empty. Arrays point into `block`. */
+struct wpk_answers {
+    struct wpk_input_options inputs; /* what to make the inputs from */
+    bool whole;                      /* every point of the output, in order */
+    int rank;
+    int64_t count;
+    const int64_t *points;   /* [count][rank]; NULL when whole */
+    const double *value;     /* [count] */
+    const double *magnitude; /* [count] sum of |terms| that went into the point */
+    double magnitude_max;
+    void *block;             /* owned */
+    size_t block_size;       /* bytes */
+    bool mapped;             /* block comes from mmap */
+};
+
+/* Compute. `sample_count` 0: the whole output, or WPK_ANSWERS_SAMPLE_COUNT points of it when it
+ * takes more than WPK_REFERENCE_WHOLE_MAX multiply-adds. Draws positive inputs when others give
+ * values that are not finite.
+ *
+ *   owns    caller calls wpk_answers_fini
+ *   errors  WPK_ENOMEM, WPK_EUNSUPPORTED (also: not finite on positive inputs either) */
+wpk_err wpk_answers_make(const struct wpk_program *program, enum wpk_input_kind kind, uint64_t seed,
+                         int64_t sample_count, struct wpk_answers *out, struct wpk_diag *diag);
+void wpk_answers_fini(struct wpk_answers *answers);
+
+/* To a file, atomically, and back.
+ *   errors  of wpk_fs_write; WPK_ENOENT, WPK_ECORRUPT on load */
+wpk_err wpk_answers_save(const struct wpk_answers *answers, const char *path,
+                         struct wpk_diag *diag);
+wpk_err wpk_answers_load(const char *path, struct wpk_answers *out);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TIME_NS_MIN_DEFAULT (20 * WPK_NS_PER_MS)
+#define SAMPLE_COUNT_DEFAULT 10
+#define SAMPLE_NS_MIN WPK_NS_PER_MS /* 20 ns of clock and 10 us of interrupt are 1 % of it */
+#define WARM_UP_NS (2 * WPK_NS_PER_MS)
+#define WARM_UP_CALLS_MAX 64
+#define REPEAT_COUNT_MAX 1000000
+#define RACE_SAMPLES_MIN 3
+/* Slow kernels stop here, before they have all their samples. */
+#define TIME_FACTOR_MAX 10
+
+struct wpk_policy wpk_measure_policy(const struct wpk_policy *policy)
+{
+    struct wpk_policy full = *policy;
+    if (full.threads <= 0) {
+        full.threads = 1;
+    }
+    if (full.time_ns_min == 0) {
+        full.time_ns_min = TIME_NS_MIN_DEFAULT;
+    }
+    if (full.sample_count <= 0) {
+        full.sample_count = SAMPLE_COUNT_DEFAULT;
+    }
+    if (full.sample_count > WPK_SAMPLES_MAX) {
+        full.sample_count = WPK_SAMPLES_MAX;
+    }
+    return full;
+}
+
+/* Time `count` calls together. */
+static wpk_err time_calls(const struct wpk_measure_subject *subject, int count, uint64_t *ns)
+{
+    uint64_t start = wpk_clock_now_ns(subject->clock);
+    for (int i = 0; i < count; i++) {
+        wpk_err err = subject->run(subject->user);
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    *ns = wpk_clock_now_ns(subject->clock) - start;
+    return WPK_OK;
+}
+
+/* Run until caches, page tables and the clock's frequency have settled; returns the fastest call. */
+static wpk_err warm_up(const struct wpk_measure_subject *subject, uint64_t *call_ns)
+{
+    uint64_t total = 0;
+    *call_ns = UINT64_MAX;
+    for (int i = 0; i < WARM_UP_CALLS_MAX && total < WARM_UP_NS; i++) {
+        uint64_t ns = 0;
+        wpk_err err = time_calls(subject, 1, &ns);
+        if (err != WPK_OK) {
+            return err;
+        }
+        total += ns;
+        *call_ns = ns < *call_ns ? ns : *call_ns;
+    }
+    return WPK_OK;
+}
+
+static int calibrate(const struct wpk_policy *policy, uint64_t call_ns)
+{
+    if (policy->cold_cache) {
+        return 1;
+    }
+    /* Long enough that time_ns_min fits into the samples we can keep. */
+    uint64_t wanted = policy->time_ns_min / (WPK_SAMPLES_MAX * 3 / 4);
+    wanted = wanted < SAMPLE_NS_MIN ? SAMPLE_NS_MIN : wanted;
+    uint64_t repeat = (wanted + call_ns) / (call_ns > 0 ? call_ns : 1);
+    repeat = call_ns >= wanted ? 1 : repeat;
+    return (int)(repeat > REPEAT_COUNT_MAX ? REPEAT_COUNT_MAX : repeat);
+}
+
+static bool is_raced_out(const struct wpk_policy *policy, uint64_t incumbent_ns,
+                         const struct wpk_timing *timing)
+{
+    return policy->race_ratio > 0 && incumbent_ns > 0 && timing->sample_count >= RACE_SAMPLES_MIN &&
+           (double)timing->min_ns > (double)incumbent_ns * policy->race_ratio;
+}
+
+static bool is_enough(const struct wpk_policy *policy, const struct wpk_timing *timing,
+                      uint64_t total_ns)
+{
+    if (timing->sample_count == WPK_SAMPLES_MAX) {
+        return true;
+    }
+    if (timing->sample_count >= RACE_SAMPLES_MIN &&
+        total_ns >= policy->time_ns_min * TIME_FACTOR_MAX) {
+        return true;
+    }
+    return timing->sample_count >= policy->sample_count && total_ns >= policy->time_ns_min;
+}
+
+wpk_err wpk_measure(const struct wpk_measure_subject *subject, const struct wpk_policy *policy,
+                    uint64_t incumbent_ns, struct wpk_timing *out)
+{
+    WPK_ASSERT(policy->time_ns_min > 0);
+    WPK_ASSERT(policy->sample_count > 0 && policy->sample_count <= WPK_SAMPLES_MAX);
+    WPK_ASSERT(!policy->cold_cache || subject->flush != NULL);
+    uint64_t call_ns = 0;
+    wpk_err err = warm_up(subject, &call_ns);
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_timing timing = {.repeat_count = calibrate(policy, call_ns), .min_ns = UINT64_MAX};
+    uint64_t total = 0;
+    while (!is_enough(policy, &timing, total)) {
+        uint64_t ns = 0;
+        if (policy->cold_cache) {
+            subject->flush(subject->user);
+        }
+        err = time_calls(subject, timing.repeat_count, &ns);
+        if (err != WPK_OK) {
+            return err;
+        }
+        total += ns;
+        uint64_t repeat = (uint64_t)timing.repeat_count;
+        uint64_t each = (ns + repeat / 2) / repeat;
+        timing.sample_ns[timing.sample_count++] = each;
+        timing.min_ns = each < timing.min_ns ? each : timing.min_ns;
+        if (is_raced_out(policy, incumbent_ns, &timing)) {
+            timing.censored = true;
+            break;
+        }
+    }
+    wpk_measure_summarize(&timing);
+    *out = timing;
+    return WPK_OK;
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of an even number, the mean of the middle two. */
+static uint64_t median_of(uint64_t *values, int count)
+{
+    qsort(values, (size_t)count, sizeof(*values), compare_ns);
+    uint64_t low = values[(count - 1) / 2];
+    uint64_t high = values[count / 2];
+    return low + (high - low) / 2;
+}
+
+void wpk_measure_summarize(struct wpk_timing *timing)
+{
+    WPK_ASSERT(timing->sample_count > 0 && timing->sample_count <= WPK_SAMPLES_MAX);
+    uint64_t sorted[WPK_SAMPLES_MAX];
+    int count = timing->sample_count;
+    memcpy(sorted, timing->sample_ns, (size_t)count * sizeof(sorted[0]));
+    timing->median_ns = median_of(sorted, count);
+    timing->min_ns = sorted[0];
+    for (int i = 0; i < count; i++) {
+        uint64_t value = timing->sample_ns[i];
+        sorted[i] = value > timing->median_ns ? value - timing->median_ns
+                                              : timing->median_ns - value;
+    }
+    timing->mad_ns = median_of(sorted, count);
+}

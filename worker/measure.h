@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long does one call take?
+ *
+ *     warm up ──▶ calibrate ──▶ sample, sample, … ──▶ median, MAD, minimum
+ *                                  └─▶ raced out: clearly slower than the incumbent
+ *
+ * A sample is the mean of `repeat_count` calls, enough of them to last a millisecond, because the
+ * clock and an interrupt cost the same for short and long kernels. With a cold cache every call is
+ * a sample of its own, after a flush. */
+#ifndef WPK_WORKER_MEASURE_H
+#define WPK_WORKER_MEASURE_H
+
+#include "common/clock.h"
+#include "schema/record.h"
+
+/* What is timed, and by which clock: a test turns the clock by hand. */
+struct wpk_measure_subject {
+    wpk_err (*run)(void *user); /* one call */
+    void (*flush)(void *user);  /* evict the caches; required by policies with cold_cache */
+    void *user;
+    const struct wpk_clock *clock;
+};
+
+/* Fill unset fields of a policy (0) with the defaults of schema/record.h. */
+struct wpk_policy wpk_measure_policy(const struct wpk_policy *policy);
+
+/*   errors  what run returned; `out` is then unchanged */
+wpk_err wpk_measure(const struct wpk_measure_subject *subject, const struct wpk_policy *policy,
+                    uint64_t incumbent_ns, struct wpk_timing *out);
+
+/* Median, minimum and MAD of the samples that are there. */
+void wpk_measure_summarize(struct wpk_timing *timing);
+
+#endif

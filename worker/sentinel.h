@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fixed piece of work, timed before and after each candidate: what changes then is the machine
+ * (its clock frequency, a neighbour), not the kernel. Times of one machine instance are compared
+ * relative to it. */
+#ifndef WPK_WORKER_SENTINEL_H
+#define WPK_WORKER_SENTINEL_H
+
+#include <stdint.h>
+
+/* Fastest of a few runs, about 0.1 ms each: half a chain of dependent multiplications and
+ * additions, half a walk through memory that the second-level cache holds. */
+uint64_t wpk_sentinel_run_ns(void);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/verify.h"
+
+#include "common/rng.h"
+#include "op/reference.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TERMS_FACTOR 6.0 /* of u A sum|terms|; both are explained in the header */
+#define ORDER_FACTOR 2.0 /* of u sqrt(n) |ref| */
+
+/* Every integer below is exact in f32. */
+#define EXACT_MAGNITUDE_MAX 16777216.0
+#define PROBE_COUNT 64 /* points at which A is looked for: several times the phases of a tile */
+#define CHUNK 4096
+
+/* u = 2^-p of a type with p significant bits; 0 for integers. */
+static double unit_roundoff(enum wpk_dtype dtype)
+{
+    switch (dtype) {
+    case WPK_F64:
+        return 0x1p-53;
+    case WPK_F32:
+        return 0x1p-24;
+    case WPK_F16:
+        return 0x1p-11;
+    case WPK_BF16:
+        return 0x1p-8;
+    default:
+        return 0;
+    }
+}
+
+static const struct wpk_tensor *output_of(const struct wpk_program *op)
+{
+    for (int i = 0; i < op->tensor_count; i++) {
+        if (op->tensors[i].role == WPK_ROLE_OUTPUT) {
+            return &op->tensors[i];
+        }
+    }
+    WPK_ASSERT(!"a program has an output");
+    return NULL;
+}
+
+/* ---- exactness */
+
+static bool node_is_exact(const struct wpk_node *node)
+{
+    bool floating = wpk_dtype_is_float(node->dtype);
+    switch (node->kind) {
+    case WPK_NODE_LITERAL:
+        return !floating || isinf(node->value) || node->value == nearbyint(node->value);
+    case WPK_NODE_UNARY:
+        return node->op == WPK_UNARY_NEG || node->op == WPK_UNARY_NOT ||
+               node->op == WPK_UNARY_ABS || node->op == WPK_UNARY_FLOOR ||
+               node->op == WPK_UNARY_CEIL || node->op == WPK_UNARY_ROUND;
+    case WPK_NODE_BINARY:
+        return node->op != WPK_BINARY_POW &&
+               !(floating && (node->op == WPK_BINARY_DIV || node->op == WPK_BINARY_MOD));
+    default:
+        return true;
+    }
+}
+
+static void visit_exact(const struct wpk_program *program, int node, void *user)
+{
+    bool *exact = user;
+    *exact = *exact && node_is_exact(&program->nodes[node]);
+}
+
+bool wpk_verify_is_exact(const struct wpk_program *op)
+{
+    bool exact = !wpk_verify_has_transforms(op);
+    for (int i = 0; i < op->stage_count && exact; i++) {
+        wpk_node_walk(op, op->stages[i].expr, false, visit_exact, &exact);
+    }
+    /* A short type in between rounds, which the interpreter does not follow. */
+    for (int i = 0; i < op->tensor_count; i++) {
+        const struct wpk_tensor *tensor = &op->tensors[i];
+        if (tensor->role == WPK_ROLE_INTERMEDIATE &&
+            (tensor->dtype == WPK_F16 || tensor->dtype == WPK_BF16)) {
+            exact = false;
+        }
+    }
+    return exact;
+}
+
+bool wpk_verify_has_transforms(const struct wpk_program *program)
+{
+    for (int i = 0; i < program->tensor_count; i++) {
+        const struct wpk_tensor *tensor = &program->tensors[i];
+        if (tensor->role == WPK_ROLE_LITERAL && wpk_dtype_is_float(tensor->dtype)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- amplification */
+
+static void draw_probes(const struct wpk_tensor *output, int64_t *points)
+{
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, 1);
+    for (int p = 0; p < PROBE_COUNT; p++) {
+        for (int d = 0; d < output->rank; d++) {
+            *points++ = wpk_rng_between(&rng, 0, output->extent[d] - 1);
+        }
+    }
+}
+
+/* The largest sum|terms| of some points when every input is 1. */
+static wpk_err probe_magnitude(const struct wpk_program *program, double *out,
+                               struct wpk_diag *diag)
+{
+    int64_t points[PROBE_COUNT * WPK_RANK_MAX];
+    double value[PROBE_COUNT];
+    double magnitude[PROBE_COUNT];
+    double *ones[WPK_TENSORS_MAX] = {0};
+    struct wpk_reference_args args = {{0}};
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < program->tensor_count && err == WPK_OK; i++) {
+        const struct wpk_tensor *tensor = &program->tensors[i];
+        if (tensor->role != WPK_ROLE_INPUT && tensor->role != WPK_ROLE_CONSTANT) {
+            continue;
+        }
+        int64_t count = wpk_tensor_elements(tensor);
+        ones[i] = malloc((size_t)count * sizeof(double));
+        err = ones[i] == NULL ? WPK_ENOMEM : WPK_OK;
+        for (int64_t k = 0; k < count && err == WPK_OK; k++) {
+            ones[i][k] = 1;
+        }
+        args.tensor[i] = ones[i];
+    }
+    if (err == WPK_OK) {
+        draw_probes(output_of(program), points);
+        err = wpk_reference_run_at(program, &args, points, PROBE_COUNT, value, magnitude, diag);
+    }
+    *out = 0;
+    for (int p = 0; p < PROBE_COUNT && err == WPK_OK; p++) {
+        *out = fmax(*out, magnitude[p]);
+    }
+    for (int i = 0; i < program->tensor_count; i++) {
+        free(ones[i]);
+    }
+    return err;
+}
+
+wpk_err wpk_verify_amplification(const struct wpk_program *op, const struct wpk_program *derived,
+                                 double *out, struct wpk_diag *diag)
+{
+    *out = 1;
+    if (!wpk_verify_has_transforms(derived)) {
+        return WPK_OK;
+    }
+    double before = 0;
+    double after = 0;
+    wpk_err err = probe_magnitude(op, &before, diag);
+    if (err == WPK_OK) {
+        err = probe_magnitude(derived, &after, diag);
+    }
+    if (err == WPK_OK && before > 0 && after > before && isfinite(after)) {
+        double growth = after / before;
+        *out = cbrt(growth * growth);
+    }
+    return err;
+}
+
+/* ---- comparison */
+
+struct tolerance {
+    double of_magnitude;
+    double of_value;
+};
+
+static struct tolerance find_tolerance(const struct wpk_program *op, double amplification)
+{
+    double u = unit_roundoff(WPK_F32);
+    double terms = 1;
+    for (int i = 0; i < op->stage_count; i++) {
+        const struct wpk_stage *stage = &op->stages[i];
+        double own = 1;
+        for (int a = stage->rank; a < stage->axis_count; a++) {
+            own *= (double)stage->axes[a].extent;
+        }
+        terms = fmax(terms, own);
+        enum wpk_dtype stored = op->tensors[stage->output].dtype;
+        if (op->tensors[stage->output].role == WPK_ROLE_INTERMEDIATE) {
+            u = fmax(u, unit_roundoff(stored));
+        }
+    }
+    enum wpk_dtype output = output_of(op)->dtype;
+    if (output == WPK_F64) {
+        u = unit_roundoff(WPK_F64);
+    }
+    return (struct tolerance){
+        .of_magnitude = u * TERMS_FACTOR * amplification,
+        .of_value = u * ORDER_FACTOR * sqrt(terms) + unit_roundoff(output),
+    };
+}
+
+static double round_to(enum wpk_dtype dtype, double value)
+{
+    char narrow[8];
+    double wide;
+    wpk_reference_narrow(dtype, &value, 1, narrow);
+    wpk_reference_widen(dtype, narrow, 1, &wide);
+    return wide;
+}
+
+struct comparison {
+    enum wpk_dtype dtype;
+    bool exact;
+    struct tolerance tolerance;
+    const struct wpk_answers *answers;
+    struct wpk_verify_errors *errors;
+};
+
+static void compare_point(const struct comparison *c, int64_t i, double y)
+{
+    double reference = c->answers->value[i];
+    double tolerance = 0;
+    if (c->exact) {
+        reference = round_to(c->dtype, reference);
+    } else if (wpk_dtype_is_float(c->dtype)) {
+        tolerance = c->tolerance.of_magnitude * c->answers->magnitude[i] +
+                    c->tolerance.of_value * fabs(reference);
+    } else {
+        tolerance = 1; /* rounding to an integer may fall on the other side */
+    }
+    double error = fabs(y - reference);
+    /* NaN, and an infinity where there is none, are as wrong as can be. */
+    if (!isfinite(error)) {
+        error = DBL_MAX;
+    }
+    double ratio = error == 0 ? 0 : fmin(error / tolerance, DBL_MAX);
+    struct wpk_verify_errors *e = c->errors;
+    e->max = fmax(e->max, error);
+    if (ratio > e->ratio) {
+        e->ratio = ratio;
+        e->tolerance = tolerance;
+        e->point = i;
+        e->value = y;
+        e->reference = reference;
+    }
+}
+
+static int64_t flatten(const struct wpk_tensor *output, const int64_t *point)
+{
+    int64_t at = 0;
+    for (int d = 0; d < output->rank; d++) {
+        at = at * output->extent[d] + point[d];
+    }
+    return at;
+}
+
+void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *answers,
+                        const struct wpk_verify_rule *rule, const void *output,
+                        struct wpk_verify_errors *errors)
+{
+    const struct wpk_tensor *tensor = output_of(op);
+    WPK_ASSERT(rule->amplification >= 1);
+    struct comparison c = {
+        .dtype = tensor->dtype,
+        .exact = rule->exact && answers->inputs.kind == WPK_INPUT_INTEGERS &&
+                 answers->magnitude_max < EXACT_MAGNITUDE_MAX,
+        .tolerance = find_tolerance(op, rule->amplification),
+        .answers = answers,
+        .errors = errors,
+    };
+    size_t size = wpk_dtype_size(tensor->dtype);
+    double chunk[CHUNK];
+    if (answers->whole) {
+        for (int64_t done = 0; done < answers->count; done += CHUNK) {
+            int64_t now = answers->count - done < CHUNK ? answers->count - done : CHUNK;
+            wpk_reference_widen(tensor->dtype, (const char *)output + (size_t)done * size, now,
+                                chunk);
+            for (int64_t i = 0; i < now; i++) {
+                compare_point(&c, done + i, chunk[i]);
+            }
+        }
+        return;
+    }
+    for (int64_t i = 0; i < answers->count; i++) {
+        int64_t at = flatten(tensor, answers->points + i * answers->rank);
+        wpk_reference_widen(tensor->dtype, (const char *)output + (size_t)at * size, 1, chunk);
+        compare_point(&c, i, chunk[0]);
+    }
+}
+
+void wpk_verify_describe(const struct wpk_program *op, const struct wpk_answers *answers,
+                         const struct wpk_verify_errors *errors, char *out, size_t size)
+{
+    const struct wpk_tensor *tensor = output_of(op);
+    int64_t point[WPK_RANK_MAX] = {0};
+    int64_t at = errors->point;
+    for (int d = tensor->rank - 1; d >= 0; d--) {
+        point[d] = answers->whole ? at % tensor->extent[d]
+                                  : answers->points[errors->point * answers->rank + d];
+        at /= tensor->extent[d];
+    }
+    int used = snprintf(out, size, "%s[", tensor->name);
+    for (int d = 0; d < tensor->rank && used > 0 && (size_t)used < size; d++) {
+        used += snprintf(out + used, size - (size_t)used, "%s%lld", d > 0 ? "," : "",
+                         (long long)point[d]);
+    }
+    if (used > 0 && (size_t)used < size) {
+        snprintf(out + used, size - (size_t)used, "] is %.9g, should be %.9g within %.3g (%s set)",
+                 errors->value, errors->reference, errors->tolerance,
+                 answers->inputs.kind == WPK_INPUT_INTEGERS ? "integer" : "real");
+    }
+}

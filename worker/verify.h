@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is a candidate's output right?
+ *
+ * Exactly, where rounding cannot happen: programs of sums and products on small integers, computed
+ * by an algorithm that multiplies with nothing else. Otherwise within
+ *
+ *     |y - ref| <= u (6 A sum|terms| + 2 sqrt(n) |ref|) + v |ref|
+ *
+ *   u  unit roundoff of the accumulator (2^-24 for f32), v that of the output's type
+ *   n  terms of the longest reduction
+ *   A  amplification: how much more the candidate's algorithm adds and cancels than the op says,
+ *      measured on its program (wpk_verify_amplification); 1 for direct and GEMM
+ *
+ * The form is statistical, not the worst case n u sum|terms|, which would let a product in bf16
+ * pass: rounding errors are independent of each other. Terms of random sign leave an error of
+ * 0.4 u sum|terms| (one sigma; the partial sums are a random walk), 2 at the worst of 10^5 points;
+ * terms of one sign leave 0.24 u sqrt(n) |ref|. Both constants are about three times that.
+ *   source  Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., sections 2.8 and 4.2;
+ *           verify_test.c holds honest, truncated and bf16 sums against it */
+#ifndef WPK_WORKER_VERIFY_H
+#define WPK_WORKER_VERIFY_H
+
+#include "op/program.h"
+#include "worker/answers.h"
+
+/* How the candidate may be judged; the same for all of its input sets. */
+struct wpk_verify_rule {
+    bool exact;           /* the op and the algorithm only add, multiply, compare and choose */
+    double amplification; /* A, >= 1 */
+};
+
+/* The worst point so far; = {0} before the first. */
+struct wpk_verify_errors {
+    double max;       /* largest |y - ref|; DBL_MAX where the output is not a number */
+    double tolerance; /* of the point where the ratio is largest */
+    double ratio;     /* largest |y - ref| / tolerance, at most DBL_MAX; > 1: wrong */
+    int64_t point;    /* where: index into the answers */
+    double value;     /* what the candidate gave there */
+    double reference;
+};
+
+/* Does the op compute exactly on small integers? */
+bool wpk_verify_is_exact(const struct wpk_program *op);
+/* Does the derived program multiply with constants of its own (Winograd's matrices)? */
+bool wpk_verify_has_transforms(const struct wpk_program *program);
+
+/* A: the cube root of g^2, where g >= 1 is sum|terms| of the derived program over that of the op,
+ * both on inputs of 1, at the worst of some points. The root turns the worst case into the typical
+ * one: g is 7 and 256 for F(2,3) and F(4,3) in two dimensions, their errors on random data 1.7 and
+ * 17 times the direct algorithm's.
+ *   errors  WPK_ENOMEM, WPK_EUNSUPPORTED */
+wpk_err wpk_verify_amplification(const struct wpk_program *op, const struct wpk_program *derived,
+                                 double *out, struct wpk_diag *diag);
+
+/* Compare one output with its answers and fold the worst point into `errors`.
+ *   shape   output: dense [extent...] of the op's output tensor, in its type */
+void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *answers,
+                        const struct wpk_verify_rule *rule, const void *output,
+                        struct wpk_verify_errors *errors);
+
+/* "Y[0,3,27,27] is 1.25, should be 1.5 within 1e-05": for the log. */
+void wpk_verify_describe(const struct wpk_program *op, const struct wpk_answers *answers,
+                         const struct wpk_verify_errors *errors, char *out, size_t size);
+
+#endif
