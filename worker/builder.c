@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The zygote's loop: requests come in, children go out, and each child ends in one reply.
+ *
+ *     build ──▶ fork ──▶ [running] ◀──resume── pause ──▶ [stopped]
+ *                           │ exits, crashes, or is killed at its deadline
+ *                           ▼
+ *                         built
+ *
+ * A stopped child's time stands still: its deadline moves by as long as it was stopped. */
+#include "worker/builder.h"
+
+#include "common/clock.h"
+#include "common/fs.h"
+#include "worker/message.h"
+#include "worker/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHILDREN_MAX 64
+#define EXIT_REJECTED 3 /* the schedule's fault, explained in the log */
+#define EXIT_MACHINE 4  /* ours */
+
+struct child {
+    pid_t pid; /* 0: free place */
+    int fd;    /* readable when it has ended */
+    uint64_t id;
+    int core;
+    int log;              /* its standard error, a file */
+    uint64_t started_ns;  /* moved forward by every pause */
+    uint64_t stopped_ns;  /* since when it is stopped; 0: it runs */
+    uint64_t timeout_ns;
+    bool timed_out;
+};
+
+struct builder {
+    const struct wpk_builder_options *options;
+    struct wpk_channel channel;
+    struct child children[CHILDREN_MAX];
+    bool paused[CHILDREN_MAX]; /* by core */
+};
+
+static uint64_t now_ns(void)
+{
+    return wpk_clock_now_ns(wpk_clock_system());
+}
+
+/* ---- one child */
+
+static void run_child(const struct builder *builder, const struct wpk_build_request *request,
+                      pid_t parent)
+{
+    struct wpk_child_limits limits = {
+        .memory_bytes_max = request->memory_bytes_max,
+        .cpu_seconds_max = request->timeout_ms / 1000 + 2,
+    };
+    wpk_process_enter_child(parent, &limits);
+    if (request->core >= 0) {
+        wpk_process_pin(request->core, 1);
+    }
+    wpk_err err = wpk_builder_build(builder->options);
+    bool rejected = err == WPK_EINVAL || err == WPK_EPARSE || err == WPK_ERANGE ||
+                    err == WPK_EUNSUPPORTED;
+    /* Not exit(): what the generator registered there was the zygote's. */
+    _exit(err == WPK_OK ? 0 : rejected ? EXIT_REJECTED : EXIT_MACHINE);
+}
+
+/* Standard output and error go to a file of the build's directory, which becomes the working
+ * directory; the descriptor returned is the parent's. */
+static int open_log(const char *directory)
+{
+    char path[4096];
+    if (snprintf(path, sizeof(path), "%s/log", directory) >= (int)sizeof(path)) {
+        return -1;
+    }
+    return open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
+static wpk_err start_child(struct builder *builder, const struct wpk_build_request *request)
+{
+    struct child *child = NULL;
+    for (int i = 0; i < CHILDREN_MAX && child == NULL; i++) {
+        child = builder->children[i].pid == 0 ? &builder->children[i] : NULL;
+    }
+    if (child == NULL) {
+        return WPK_ENOSPC;
+    }
+    int log = open_log(request->directory);
+    if (log < 0) {
+        return wpk_fs_err(errno);
+    }
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(log, STDOUT_FILENO);
+        dup2(log, STDERR_FILENO);
+        if (chdir(request->directory) != 0) {
+            _exit(EXIT_MACHINE);
+        }
+        run_child(builder, request, parent);
+    }
+    int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    if (fd < 0) {
+        close(log);
+        return WPK_ESYSTEM;
+    }
+    setpgid(pid, pid);
+    *child = (struct child){.pid = pid,
+                            .fd = fd,
+                            .id = request->id,
+                            .core = request->core,
+                            .log = log,
+                            .started_ns = now_ns(),
+                            .timeout_ns = request->timeout_ms * WPK_NS_PER_MS};
+    if (request->core >= 0 && request->core < CHILDREN_MAX && builder->paused[request->core]) {
+        child->stopped_ns = child->started_ns;
+        wpk_process_signal(pid, SIGSTOP);
+    }
+    return WPK_OK;
+}
+
+/* The beginning of the log: the first complaint is the one that matters. */
+static void read_log(int fd, char out[WPK_LOG_MAX])
+{
+    ssize_t size = pread(fd, out, WPK_LOG_MAX - 1, 0);
+    out[size > 0 ? size : 0] = '\0';
+}
+
+static void append_log(char log[WPK_LOG_MAX], const char *text)
+{
+    size_t used = strlen(log);
+    size_t need = strlen(text) + 2;
+    if (used + need > WPK_LOG_MAX) {
+        used = WPK_LOG_MAX - need;
+    }
+    snprintf(log + used, WPK_LOG_MAX - used, "%s%s", used > 0 ? "\n" : "", text);
+}
+
+static void end_child(struct builder *builder, struct child *child)
+{
+    int status = 0;
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    /* What it may have left in its group, a linker say, ends with it. */
+    kill(-child->pid, SIGKILL);
+    char log[WPK_LOG_MAX];
+    read_log(child->log, log);
+    struct wpk_build_reply reply = {
+        .id = child->id, .log = log, .build_ns = now_ns() - child->started_ns};
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        reply.outcome = WPK_OUTCOME_OK;
+        log[0] = '\0';
+    } else if (child->timed_out || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
+        reply.outcome = WPK_OUTCOME_BUILD_TIMEOUT;
+        append_log(log, "the build took too long");
+    } else {
+        reply.outcome = WPK_OUTCOME_BUILD_ERROR;
+        if (WIFSIGNALED(status)) {
+            char text[64];
+            snprintf(text, sizeof(text), "the code generator died by %s",
+                     wpk_process_signal_name(WTERMSIG(status)));
+            append_log(log, text);
+        }
+    }
+    close(child->fd);
+    close(child->log);
+    *child = (struct child){0};
+    /* A dead engine is noticed by the loop. */
+    (void)!wpk_message_send_built(&builder->channel, &reply);
+}
+
+/* ---- requests */
+
+static void pause_core(struct builder *builder, int core, bool paused)
+{
+    if (core < 0 || core >= CHILDREN_MAX) {
+        return;
+    }
+    builder->paused[core] = paused;
+    for (int i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &builder->children[i];
+        if (child->pid == 0 || child->core != core || (child->stopped_ns > 0) == paused) {
+            continue;
+        }
+        wpk_process_signal(child->pid, paused ? SIGSTOP : SIGCONT);
+        if (paused) {
+            child->stopped_ns = now_ns();
+        } else {
+            child->started_ns += now_ns() - child->stopped_ns;
+            child->stopped_ns = 0;
+        }
+    }
+}
+
+static wpk_err obey(struct builder *builder, const struct wpk_buf *text)
+{
+    enum wpk_message_kind kind;
+    struct wpk_json_reader *reader = NULL;
+    wpk_err err = wpk_message_open(text, &kind, &reader);
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (kind == WPK_MESSAGE_BUILD) {
+        struct wpk_build_request request;
+        wpk_message_read_build(reader, &request);
+        err = wpk_json_status(reader);
+        wpk_err started = err == WPK_OK ? start_child(builder, &request) : WPK_OK;
+        if (started != WPK_OK) {
+            struct wpk_build_reply reply = {.id = request.id,
+                                            .outcome = WPK_OUTCOME_BUILD_ERROR,
+                                            .log = wpk_err_text(started)};
+            err = wpk_message_send_built(&builder->channel, &reply);
+        }
+    } else if (kind == WPK_MESSAGE_PAUSE || kind == WPK_MESSAGE_RESUME) {
+        int core = wpk_message_read_core(reader);
+        pause_core(builder, core, kind == WPK_MESSAGE_PAUSE);
+        if (kind == WPK_MESSAGE_PAUSE) {
+            err = wpk_message_send_core(&builder->channel, WPK_MESSAGE_PAUSED, core);
+        }
+    } else {
+        err = WPK_EPARSE;
+    }
+    wpk_json_close(reader);
+    return err;
+}
+
+static wpk_err obey_all(struct builder *builder)
+{
+    struct wpk_buf text = {0};
+    wpk_err err;
+    do {
+        err = wpk_channel_receive(&builder->channel, &text);
+        if (err == WPK_OK) {
+            err = obey(builder, &text);
+        }
+    } while (err == WPK_OK);
+    wpk_buf_fini(&text);
+    return err == WPK_ENOENT ? WPK_OK : err;
+}
+
+/* Kill what is past its deadline; returns how long the loop may sleep, -1 for as long as it likes. */
+static int enforce_deadlines(struct builder *builder)
+{
+    uint64_t now = now_ns();
+    uint64_t next = UINT64_MAX;
+    for (int i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &builder->children[i];
+        if (child->pid == 0 || child->stopped_ns > 0 || child->timed_out) {
+            continue;
+        }
+        uint64_t deadline = child->started_ns + child->timeout_ns;
+        if (now >= deadline) {
+            child->timed_out = true;
+            wpk_process_signal(child->pid, SIGKILL);
+        } else if (deadline - now < next) {
+            next = deadline - now;
+        }
+    }
+    return next == UINT64_MAX ? -1 : (int)(next / WPK_NS_PER_MS) + 1;
+}
+
+int wpk_builder_serve(const struct wpk_builder_options *options)
+{
+    static struct builder builder;
+    builder.options = options;
+    wpk_channel_init(&builder.channel, WPK_CHANNEL_FD);
+    fcntl(WPK_CHANNEL_FD, F_SETFD, FD_CLOEXEC);
+    wpk_process_core_count(); /* look before anything is pinned */
+    wpk_err err = wpk_message_send(&builder.channel, WPK_MESSAGE_READY, 0);
+    while (err == WPK_OK) {
+        int timeout_ms = enforce_deadlines(&builder);
+        struct pollfd polled[1 + CHILDREN_MAX] = {{.fd = builder.channel.fd, .events = POLLIN}};
+        for (int i = 0; i < CHILDREN_MAX; i++) {
+            bool used = builder.children[i].pid != 0;
+            polled[1 + i] =
+                (struct pollfd){.fd = used ? builder.children[i].fd : -1, .events = POLLIN};
+        }
+        if (poll(polled, 1 + CHILDREN_MAX, timeout_ms) < 0 && errno != EINTR) {
+            return 1;
+        }
+        for (int i = 0; i < CHILDREN_MAX; i++) {
+            if (builder.children[i].pid != 0 && polled[1 + i].revents != 0) {
+                end_child(&builder, &builder.children[i]);
+            }
+        }
+        err = obey_all(&builder);
+    }
+    return err == WPK_ECLOSED ? 0 : 1; /* the children die with us */
+}

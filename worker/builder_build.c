@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One build, in a child of the zygote whose working directory is the build's own:
+ *
+ *     schedule ──▶ main.o ──────┐
+ *              └─▶ prepare.o ───┼──ld──▶ kernel.so ──▶ sealed
+ *     stub.o, manifest ─────────┘
+ *
+ * Candidates of one algorithm mostly share their prepare program, whose object is kept by hash. */
+#include "worker/builder.h"
+
+#include "codegen/halide.h"
+#include "codegen/schedule.h"
+#include "common/crypto.h"
+#include "common/fs.h"
+#include "op/notation.h"
+#include "runtime/link.h"
+#include "runtime/seal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SCHEDULE_SIZE_MAX ((size_t)1 << 20)
+#define PATH_SIZE_MAX 4096
+
+static wpk_err read_schedule(struct wpk_schedule *out, struct wpk_diag *diag)
+{
+    struct wpk_buf text = {0};
+    wpk_err err = wpk_fs_read("schedule", SCHEDULE_SIZE_MAX, &text, diag);
+    if (err == WPK_OK) {
+        err = wpk_schedule_parse(wpk_buf_text(&text), out, diag);
+    }
+    wpk_buf_fini(&text);
+    if (err != WPK_OK) {
+        return err;
+    }
+    err = wpk_schedule_check(out, diag);
+    if (err != WPK_OK) {
+        wpk_schedule_fini(out);
+    }
+    return err;
+}
+
+/* The cached object's path: a hash of all that decides its bytes. */
+static wpk_err name_prepare(const struct wpk_builder_options *options,
+                            const struct wpk_schedule *schedule, char path[PATH_SIZE_MAX])
+{
+    struct wpk_buf text = {0};
+    wpk_buf_printf(&text, "wpk " WPK_VERSION "\n%s\n", schedule->target);
+    wpk_err err = wpk_program_print(&schedule->prepare, &text);
+    if (err == WPK_OK) {
+        err = wpk_buf_status(&text);
+    }
+    if (err == WPK_OK) {
+        char hash[WPK_SHA256_HEX_SIZE];
+        wpk_crypto_sha256_hex(text.data, text.size, hash);
+        int size = snprintf(path, PATH_SIZE_MAX, "%s/%s.o", options->cache_dir, hash);
+        err = size < PATH_SIZE_MAX ? WPK_OK : WPK_ERANGE;
+    }
+    wpk_buf_fini(&text);
+    return err;
+}
+
+/* Leave `prepare.o` in the directory if there is something to prepare, from the cache if it is
+ * there. */
+static wpk_err build_prepare(const struct wpk_builder_options *options,
+                             const struct wpk_schedule *schedule, struct wpk_diag *diag)
+{
+    char path[PATH_SIZE_MAX];
+    if (schedule->prepare.stage_count == 0) {
+        return WPK_OK;
+    }
+    wpk_err err = name_prepare(options, schedule, path);
+    if (err != WPK_OK || link(path, "prepare.o") == 0) {
+        return err;
+    }
+    err = wpk_halide_build_prepare(schedule, "prepare.o", diag);
+    if (err == WPK_OK) {
+        /* Whole from the first moment; whoever made the same one first wins. A cache that cannot
+         * be written costs time, nothing else. */
+        (void)!link("prepare.o", path);
+    }
+    return err;
+}
+
+static wpk_err run_linker(const char *const *argv, struct wpk_diag *diag)
+{
+    pid_t pid = fork();
+    if (pid < 0) {
+        return WPK_ESYSTEM;
+    }
+    if (pid == 0) {
+        execvp(argv[0], (char *const *)argv);
+        _exit(127);
+    }
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        return WPK_OK;
+    }
+    bool missing = WIFEXITED(status) && WEXITSTATUS(status) == 127;
+    wpk_diag_set(diag, missing ? "there is no linker: ld is not in PATH" : "the linker failed");
+    return missing ? WPK_ENOENT : WPK_EUNSUPPORTED;
+}
+
+static wpk_err link_kernel(const struct wpk_builder_options *options, bool prepare,
+                           struct wpk_diag *diag)
+{
+    static const char *const parts[] = {"stub.o", "kernel.map"};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        char path[PATH_SIZE_MAX];
+        snprintf(path, sizeof(path), "%s/%s", options->cache_dir, parts[i]);
+        if (link(path, parts[i]) != 0 && errno != EEXIST) {
+            wpk_diag_set(diag, "%s: %s", path, strerror(errno));
+            return wpk_fs_err(errno);
+        }
+    }
+    wpk_err err = run_linker(wpk_link_command(prepare), diag);
+    return err == WPK_OK ? wpk_seal_write("kernel.so", diag) : err;
+}
+
+static wpk_err build(const struct wpk_builder_options *options, struct wpk_diag *diag)
+{
+    static struct wpk_schedule schedule; /* large */
+    wpk_err err = read_schedule(&schedule, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    err = build_prepare(options, &schedule, diag);
+    if (err == WPK_OK) {
+        err = wpk_halide_build_main(&schedule, "main.o", NULL, diag);
+    }
+    if (err == WPK_OK) {
+        err = link_kernel(options, schedule.prepare.stage_count > 0, diag);
+    }
+    wpk_schedule_fini(&schedule);
+    return err;
+}
+
+wpk_err wpk_builder_build(const struct wpk_builder_options *options)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = build(options, &diag);
+    if (err != WPK_OK) {
+        char text[WPK_DIAG_TEXT_MAX + 256];
+        wpk_diag_format(&diag, text, sizeof(text));
+        fprintf(stderr, "%s: %s\n", wpk_err_text(err), text);
+        fflush(stderr);
+    }
+    return err;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runner's loop: one candidate at a time, answers computed ahead.
+ *
+ *     run ──▶ [waiting for answers] ──▶ fork ──▶ [verifying] ──verified──▶ [waiting for go]
+ *                                                                               │ go
+ *             result ◀── exits, crashes, or is killed at its deadline ◀── [timing] ─timed─▶ ...
+ *
+ * The child speaks to us over a channel of its own and we pass it on: it never holds the engine's.
+ * Its deadline stands still while it waits for go. */
+#include "worker/runner.h"
+
+#include "common/clock.h"
+#include "worker/process.h"
+#include "worker/runner_child.h"
+#include "worker/runner_ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POLL_MAX (2 + WPK_RUNNER_OPS_MAX * WPK_RUNNER_SETS)
+
+struct runner {
+    const struct wpk_runner_options *options;
+    struct wpk_channel channel;
+    struct wpk_runner_ops ops;
+    struct wpk_buf pending; /* a run or duel that waits for its answers; empty: none */
+    struct wpk_runner_child child;
+};
+
+static uint64_t now_ns(void)
+{
+    return wpk_clock_now_ns(wpk_clock_system());
+}
+
+static wpk_err refuse(struct runner *runner, uint64_t id, int count, enum wpk_outcome outcome,
+                      const char *why)
+{
+    struct wpk_record records[WPK_DUEL_MAX] = {{0}};
+    for (int i = 0; i < count; i++) {
+        records[i].outcome = outcome;
+        snprintf(records[i].log, sizeof(records[i].log), "%s", why);
+    }
+    return wpk_message_send_result(&runner->channel, id, records, count);
+}
+
+/* ---- a child that runs a candidate */
+
+/* What the pending message asks for; strings are borrowed from `reader`. */
+struct wanted {
+    bool is_duel;
+    struct wpk_run_request run;
+    struct wpk_duel_request duel;
+    uint64_t id;
+    int count; /* records wanted */
+    const char *op;
+};
+
+static wpk_err read_wanted(const struct wpk_buf *text, struct wanted *out,
+                           struct wpk_json_reader **reader)
+{
+    enum wpk_message_kind kind;
+    wpk_err err = wpk_message_open(text, &kind, reader);
+    if (err != WPK_OK) {
+        return err;
+    }
+    *out = (struct wanted){.is_duel = kind == WPK_MESSAGE_DUEL, .count = 1};
+    if (out->is_duel) {
+        wpk_message_read_duel(*reader, &out->duel);
+        out->id = out->duel.id;
+        out->op = out->duel.op;
+        out->count = out->duel.count;
+    } else {
+        wpk_message_read_run(*reader, &out->run);
+        out->id = out->run.id;
+        out->op = out->run.op;
+    }
+    err = wpk_json_status(*reader);
+    if (err != WPK_OK) {
+        wpk_json_close(*reader);
+    }
+    return err;
+}
+
+static void run_child(struct runner *runner, const struct wanted *wanted,
+                      const struct wpk_runner_op *op, struct wpk_channel *channel)
+{
+    static struct wpk_record records[WPK_DUEL_MAX];
+    if (wanted->is_duel) {
+        wpk_runner_duel(runner->options, op, &wanted->duel, channel, records);
+    } else {
+        wpk_runner_try(runner->options, op, &wanted->run, channel, records);
+    }
+    wpk_err err = wpk_message_send_result(channel, wanted->id, records, wanted->count);
+    _exit(err == WPK_OK ? 0 : 1);
+}
+
+static wpk_err start(struct runner *runner, const struct wanted *wanted,
+                     const struct wpk_runner_op *op)
+{
+    const struct wpk_child_limits limits = {
+        .memory_bytes_max =
+            wanted->is_duel ? wanted->duel.memory_bytes_max : wanted->run.memory_bytes_max,
+    };
+    uint64_t timeout_ms = wanted->is_duel ? wanted->duel.timeout_ms : wanted->run.timeout_ms;
+    struct wpk_channel channel;
+    wpk_err err = wpk_runner_child_fork(&runner->child, wanted->id, wanted->count,
+                                        timeout_ms * WPK_NS_PER_MS, &limits, &channel);
+    if (err == WPK_OK && runner->child.pid == 0) {
+        run_child(runner, wanted, op, &channel);
+    }
+    return err;
+}
+
+/* Start what is pending if its answers are there. */
+static wpk_err advance_pending(struct runner *runner)
+{
+    if (runner->pending.size == 0 || runner->child.pid != 0) {
+        return WPK_OK;
+    }
+    struct wanted wanted;
+    struct wpk_json_reader *reader = NULL;
+    wpk_err err = read_wanted(&runner->pending, &wanted, &reader);
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_runner_op op;
+    struct wpk_diag diag = {0};
+    err = wpk_runner_ops_get(&runner->ops, wanted.op, &op, &diag);
+    if (err != WPK_EBUSY) {
+        if (err == WPK_OK) {
+            err = start(runner, &wanted, &op);
+        }
+        if (err != WPK_OK) {
+            enum wpk_outcome outcome =
+                err == WPK_ENOMEM ? WPK_OUTCOME_OUT_OF_MEMORY : WPK_OUTCOME_UNSUPPORTED;
+            char why[WPK_DIAG_TEXT_MAX + 64];
+            snprintf(why, sizeof(why), "no answers to compare with: %s: %s", wpk_err_text(err),
+                     diag.text);
+            (void)!refuse(runner, wanted.id, wanted.count, outcome, why);
+        }
+        wpk_buf_reset(&runner->pending);
+    }
+    wpk_json_close(reader);
+    return WPK_OK;
+}
+
+/* ---- messages */
+
+static wpk_err obey(struct runner *runner, const struct wpk_buf *text)
+{
+    enum wpk_message_kind kind;
+    struct wpk_json_reader *reader = NULL;
+    wpk_err err = wpk_message_open(text, &kind, &reader);
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (kind == WPK_MESSAGE_OP) {
+        struct wpk_runner_op op;
+        /* Whether it works is told to those who need it. */
+        (void)!wpk_runner_ops_get(&runner->ops, wpk_message_read_op(reader), &op, NULL);
+    } else if (kind == WPK_MESSAGE_RUN || kind == WPK_MESSAGE_DUEL) {
+        WPK_ASSERT(runner->pending.size == 0);
+        wpk_buf_append(&runner->pending, text->data, text->size);
+        err = wpk_buf_status(&runner->pending);
+    } else if (kind == WPK_MESSAGE_GO) {
+        wpk_runner_child_go(&runner->child, text);
+    } else {
+        err = WPK_EPARSE;
+    }
+    wpk_json_close(reader);
+    return err;
+}
+
+static wpk_err obey_all(struct runner *runner)
+{
+    struct wpk_buf text = {0};
+    wpk_err err;
+    do {
+        err = wpk_channel_receive(&runner->channel, &text);
+        if (err == WPK_OK) {
+            err = obey(runner, &text);
+        }
+    } while (err == WPK_OK);
+    wpk_buf_fini(&text);
+    return err == WPK_ENOENT ? WPK_OK : err;
+}
+
+/* The child has died without a result: say why. */
+static wpk_err report_death(struct runner *runner)
+{
+    struct wpk_record record = {0};
+    uint64_t id = runner->child.id;
+    int count = runner->child.count;
+    bool reported = wpk_runner_child_end(&runner->child, &record);
+    return reported ? WPK_OK : refuse(runner, id, count, record.outcome, record.log);
+}
+
+static wpk_err wait_and_look(struct runner *runner)
+{
+    struct pollfd polled[POLL_MAX] = {{.fd = runner->channel.fd, .events = POLLIN},
+                                      {.fd = -1, .events = POLLIN}};
+    if (runner->child.pid != 0) {
+        polled[1].fd = runner->child.channel.fd;
+    }
+    int ops = wpk_runner_ops_poll(&runner->ops, polled + 2, POLL_MAX - 2);
+    int timeout_ms = wpk_runner_child_deadline(&runner->child, now_ns());
+    if (poll(polled, (nfds_t)(2 + ops), timeout_ms) < 0 && errno != EINTR) {
+        return WPK_ESYSTEM;
+    }
+    wpk_runner_ops_collect(&runner->ops);
+    if (polled[1].revents != 0) {
+        wpk_err err = wpk_runner_child_relay(&runner->child, &runner->channel);
+        if (err == WPK_ECLOSED) {
+            err = report_death(runner);
+        }
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    return obey_all(runner);
+}
+
+int wpk_runner_serve(const struct wpk_runner_options *options)
+{
+    static struct runner runner;
+    runner.options = options;
+    wpk_channel_init(&runner.channel, WPK_CHANNEL_FD);
+    wpk_buf_init(&runner.pending, WPK_CHANNEL_MESSAGE_MAX);
+    fcntl(WPK_CHANNEL_FD, F_SETFD, FD_CLOEXEC);
+    wpk_process_core_count(); /* look before anything is pinned */
+    wpk_runner_ops_init(&runner.ops, options->answers_dir);
+    wpk_err err = wpk_message_send(&runner.channel, WPK_MESSAGE_READY, 0);
+    while (err == WPK_OK) {
+        err = advance_pending(&runner);
+        if (err == WPK_OK) {
+            err = wait_and_look(&runner);
+        }
+    }
+    return err == WPK_ECLOSED ? 0 : 1;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of wpk-runner: holds the device, the input sets and the answers, and forks a child for
+ * each candidate, which may crash, hang or eat memory there.
+ *
+ * It has no network: `socket` is refused to it and all below it (seccomp), and where the system
+ * permits it lives in a network namespace of its own. */
+#ifndef WPK_WORKER_RUNNER_H
+#define WPK_WORKER_RUNNER_H
+
+#include "worker/answers.h"
+#include "worker/message.h"
+
+#define WPK_RUNNER_SETS 2 /* input sets that every candidate faces */
+
+struct wpk_runner_options {
+    const char *answers_dir; /* where answers are kept from one start to the next */
+    const char *onednn_path; /* the vendor's library; "" where there is none */
+};
+
+/* Serve WPK_CHANNEL_FD until the engine closes it; returns the process's exit code. */
+int wpk_runner_serve(const struct wpk_runner_options *options);
+
+/* What a candidate is held against: shared by all candidates of an op. */
+struct wpk_runner_op {
+    const struct wpk_program *program;
+    const struct wpk_answers *answers; /* [WPK_RUNNER_SETS] */
+    const struct wpk_inputs *inputs;   /* [WPK_RUNNER_SETS] */
+};
+
+/* In a child: verify and time one candidate, saying "verified" and "timed" over the channel and
+ * waiting for "go" in between; fills `out` with all that the runner knows of it. */
+void wpk_runner_try(const struct wpk_runner_options *options, const struct wpk_runner_op *op,
+                    const struct wpk_run_request *request, struct wpk_channel *channel,
+                    struct wpk_record *out);
+
+/* In a child: time contestants in turns, each in a process of its own.   shape  out [count] */
+void wpk_runner_duel(const struct wpk_runner_options *options, const struct wpk_runner_op *op,
+                     const struct wpk_duel_request *request, struct wpk_channel *channel,
+                     struct wpk_record *out);
+
+/* Say one thing and wait for "go"; ends the process when the runner is gone. */
+void wpk_runner_wait_for_go(struct wpk_channel *channel, uint64_t id);
+
+#endif

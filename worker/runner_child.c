@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/runner_child.h"
+
+#include "common/clock.h"
+#include "worker/runner.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint64_t now_ns(void)
+{
+    return wpk_clock_now_ns(wpk_clock_system());
+}
+
+wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int count,
+                              uint64_t timeout_ns, const struct wpk_child_limits *limits,
+                              struct wpk_channel *channel)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        return WPK_ESYSTEM;
+    }
+    int log = memfd_create("log", MFD_CLOEXEC);
+    pid_t parent = getpid();
+    pid_t pid = log < 0 ? -1 : fork();
+    if (pid < 0) {
+        close(pair[0]);
+        close(pair[1]);
+        if (log >= 0) {
+            close(log);
+        }
+        return WPK_ESYSTEM;
+    }
+    if (pid == 0) {
+        wpk_process_enter_child(parent, limits);
+        dup2(log, STDOUT_FILENO);
+        dup2(log, STDERR_FILENO);
+        close(pair[0]);
+        close(WPK_CHANNEL_FD);
+        wpk_channel_init(channel, pair[1]);
+        *child = (struct wpk_runner_child){0};
+        return WPK_OK;
+    }
+    setpgid(pid, pid);
+    close(pair[1]);
+    *child = (struct wpk_runner_child){.pid = pid,
+                                       .id = id,
+                                       .count = count,
+                                       .log = log,
+                                       .deadline_ns = now_ns() + timeout_ns,
+                                       .doing = "being verified"};
+    wpk_channel_init(&child->channel, pair[0]);
+    return WPK_OK;
+}
+
+static void note(struct wpk_runner_child *child, enum wpk_message_kind kind)
+{
+    if (kind == WPK_MESSAGE_VERIFIED) {
+        child->waiting_ns = now_ns();
+        child->doing = "waiting";
+    } else if (kind == WPK_MESSAGE_TIMED) {
+        child->doing = "being verified again";
+    } else if (kind == WPK_MESSAGE_RESULT) {
+        child->reported = true;
+    }
+}
+
+wpk_err wpk_runner_child_relay(struct wpk_runner_child *child, struct wpk_channel *to)
+{
+    struct wpk_buf text = {0};
+    wpk_err err = wpk_channel_receive(&child->channel, &text);
+    while (err == WPK_OK) {
+        enum wpk_message_kind kind;
+        struct wpk_json_reader *reader = NULL;
+        /* What a damaged child says is not passed on. */
+        if (wpk_message_open(&text, &kind, &reader) == WPK_OK) {
+            wpk_json_close(reader);
+            note(child, kind);
+            err = wpk_channel_send(to, text.data, text.size);
+        }
+        if (err == WPK_OK) {
+            err = wpk_channel_receive(&child->channel, &text);
+        }
+    }
+    wpk_buf_fini(&text);
+    if (err == WPK_ECORRUPT) {
+        wpk_process_signal(child->pid, SIGKILL);
+        err = WPK_ECLOSED;
+    }
+    return err == WPK_ENOENT ? WPK_OK : err;
+}
+
+void wpk_runner_child_go(struct wpk_runner_child *child, const struct wpk_buf *text)
+{
+    if (child->pid == 0 || child->waiting_ns == 0) {
+        return;
+    }
+    child->deadline_ns += now_ns() - child->waiting_ns;
+    child->waiting_ns = 0;
+    child->doing = "being timed";
+    /* If it is dead, its channel says so next. */
+    (void)!wpk_channel_send(&child->channel, text->data, text->size);
+}
+
+int wpk_runner_child_deadline(struct wpk_runner_child *child, uint64_t now)
+{
+    if (child->pid == 0 || child->waiting_ns > 0 || child->timed_out) {
+        return -1;
+    }
+    if (now >= child->deadline_ns) {
+        child->timed_out = true;
+        wpk_process_signal(child->pid, SIGKILL);
+        return -1;
+    }
+    return (int)((child->deadline_ns - now) / WPK_NS_PER_MS) + 1;
+}
+
+static void describe_end(const struct wpk_runner_child *child, int status,
+                         struct wpk_record *record)
+{
+    char said[WPK_LOG_MAX / 2] = "";
+    ssize_t size = pread(child->log, said, sizeof(said) - 1, 0);
+    said[size > 0 ? size : 0] = '\0';
+    int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    char how[64];
+    if (child->timed_out || number == SIGXCPU) {
+        record->outcome = WPK_OUTCOME_RUN_TIMEOUT;
+        snprintf(how, sizeof(how), "took too long");
+    } else if (number == SIGKILL) {
+        /* Not ours: the system kills whoever takes its last memory. */
+        record->outcome = WPK_OUTCOME_OUT_OF_MEMORY;
+        snprintf(how, sizeof(how), "was killed");
+    } else if (number != 0) {
+        record->outcome = WPK_OUTCOME_RUN_CRASH;
+        snprintf(how, sizeof(how), "died by %s", wpk_process_signal_name(number));
+    } else {
+        record->outcome = WPK_OUTCOME_RUN_CRASH;
+        snprintf(how, sizeof(how), "exited with code %d", WEXITSTATUS(status));
+    }
+    snprintf(record->log, sizeof(record->log), "the kernel %s while %s%s%s", how, child->doing,
+             said[0] != '\0' ? ": " : "", said);
+}
+
+bool wpk_runner_child_end(struct wpk_runner_child *child, struct wpk_record *record)
+{
+    int status = 0;
+    /* It is on its way out: this does not change how it ended, unless it only closed its channel. */
+    wpk_process_signal(child->pid, SIGKILL);
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    kill(-child->pid, SIGKILL); /* what it left behind in its group */
+    bool reported = child->reported;
+    if (!reported) {
+        describe_end(child, status, record);
+    }
+    wpk_channel_fini(&child->channel);
+    close(child->log);
+    *child = (struct wpk_runner_child){0};
+    return reported;
+}
+
+void wpk_runner_wait_for_go(struct wpk_channel *channel, uint64_t id)
+{
+    struct wpk_buf text = {0};
+    wpk_err err = wpk_message_send(channel, WPK_MESSAGE_VERIFIED, id);
+    while (err == WPK_OK) {
+        err = wpk_channel_receive(channel, &text);
+        if (err == WPK_OK) {
+            break;
+        }
+        if (err == WPK_ENOENT) {
+            struct pollfd polled = {.fd = channel->fd, .events = POLLIN};
+            poll(&polled, 1, -1);
+            err = WPK_OK;
+        }
+    }
+    wpk_buf_fini(&text);
+    if (err != WPK_OK) {
+        _exit(1);
+    }
+}

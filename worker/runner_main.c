@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpk-runner: verifies and times candidates. Started by a worker, never by hand.
+ *
+ *     wpk-runner ANSWERS_DIR ONEDNN_PATH        with a channel at descriptor 3 */
+#include "worker/isolate.h"
+#include "worker/runner.h"
+
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "wpk-runner is started by wpk-worker\n");
+        return 2;
+    }
+    wpk_isolate_from_network();
+    const struct wpk_runner_options options = {.answers_dir = argv[1], .onednn_path = argv[2]};
+    return wpk_runner_serve(&options);
+}

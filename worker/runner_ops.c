@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/runner_ops.h"
+
+#include "op/notation.h"
+#include "worker/process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TRIES_MAX 2
+#define SEED UINT64_C(0x776f6f64) /* with the set's number: the same sets on every machine */
+
+void wpk_runner_ops_init(struct wpk_runner_ops *ops, const char *directory)
+{
+    *ops = (struct wpk_runner_ops){.directory = directory};
+}
+
+static void name_file(const struct wpk_runner_ops *ops, const struct wpk_runner_known *known,
+                      int set, char *out, size_t size)
+{
+    snprintf(out, size, "%s/%s-%d.answers", ops->directory, known->hash, set);
+}
+
+static void forget(struct wpk_runner_known *known)
+{
+    for (int i = 0; i < WPK_RUNNER_SETS; i++) {
+        struct wpk_runner_set *set = &known->sets[i];
+        if (set->pid != 0) {
+            wpk_process_signal(set->pid, SIGKILL);
+            waitpid(set->pid, NULL, 0);
+            close(set->fd);
+        }
+        wpk_answers_fini(&set->answers);
+        wpk_inputs_fini(&set->inputs);
+    }
+    wpk_program_fini(&known->program);
+    *known = (struct wpk_runner_known){0};
+}
+
+/* ---- computing */
+
+static void load_set(struct wpk_runner_ops *ops, struct wpk_runner_known *known, int index)
+{
+    struct wpk_runner_set *set = &known->sets[index];
+    char path[4096];
+    name_file(ops, known, index, path, sizeof(path));
+    if (wpk_answers_load(path, &set->answers) != WPK_OK) {
+        return;
+    }
+    if (wpk_inputs_make(&known->program, &set->answers.inputs, &set->inputs) == WPK_OK) {
+        set->ready = true;
+    } else {
+        wpk_answers_fini(&set->answers);
+    }
+}
+
+static void compute_set(const struct wpk_runner_ops *ops, const struct wpk_runner_known *known,
+                        int index)
+{
+    char path[4096];
+    struct wpk_answers answers = {0};
+    enum wpk_input_kind kind = index == 0 ? WPK_INPUT_INTEGERS : WPK_INPUT_REALS;
+    name_file(ops, known, index, path, sizeof(path));
+    wpk_err err =
+        wpk_answers_make(&known->program, kind, SEED + (uint64_t)index, 0, &answers, NULL);
+    if (err == WPK_OK) {
+        err = wpk_answers_save(&answers, path, NULL);
+    }
+    _exit(err == WPK_OK ? 0 : 1);
+}
+
+static void start_set(struct wpk_runner_ops *ops, struct wpk_runner_known *known, int index)
+{
+    struct wpk_runner_set *set = &known->sets[index];
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0) {
+        wpk_process_enter_child(parent, &(struct wpk_child_limits){0});
+        close(WPK_CHANNEL_FD);
+        compute_set(ops, known, index);
+    }
+    set->fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    if (pid > 0 && set->fd < 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    } else if (pid > 0) {
+        set->pid = pid;
+    }
+    set->tries += set->pid == 0;
+}
+
+int wpk_runner_ops_poll(const struct wpk_runner_ops *ops, struct pollfd *out, int max)
+{
+    int count = 0;
+    for (int i = 0; i < WPK_RUNNER_OPS_MAX; i++) {
+        for (int k = 0; k < WPK_RUNNER_SETS && count < max; k++) {
+            if (ops->known[i].sets[k].pid != 0) {
+                out[count++] = (struct pollfd){.fd = ops->known[i].sets[k].fd, .events = POLLIN};
+            }
+        }
+    }
+    return count;
+}
+
+void wpk_runner_ops_collect(struct wpk_runner_ops *ops)
+{
+    for (int i = 0; i < WPK_RUNNER_OPS_MAX; i++) {
+        for (int k = 0; k < WPK_RUNNER_SETS; k++) {
+            struct wpk_runner_set *set = &ops->known[i].sets[k];
+            if (set->pid == 0 || waitpid(set->pid, NULL, WNOHANG) != set->pid) {
+                continue;
+            }
+            close(set->fd);
+            set->pid = 0;
+            load_set(ops, &ops->known[i], k);
+            set->tries += !set->ready;
+        }
+    }
+}
+
+/* ---- asking */
+
+static struct wpk_runner_known *find(struct wpk_runner_ops *ops, const char *hash)
+{
+    struct wpk_runner_known *oldest = &ops->known[0];
+    for (int i = 0; i < WPK_RUNNER_OPS_MAX; i++) {
+        struct wpk_runner_known *known = &ops->known[i];
+        if (strcmp(known->hash, hash) == 0) {
+            return known;
+        }
+        if (known->used < oldest->used) {
+            oldest = known;
+        }
+    }
+    forget(oldest);
+    return oldest;
+}
+
+static wpk_err learn(struct wpk_runner_ops *ops, struct wpk_runner_known *known, const char *text,
+                     const char *hash, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_program_parse(text, &known->program, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    memcpy(known->hash, hash, sizeof(known->hash));
+    for (int k = 0; k < WPK_RUNNER_SETS; k++) {
+        load_set(ops, known, k);
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_runner_ops_get(struct wpk_runner_ops *ops, const char *text, struct wpk_runner_op *out,
+                           struct wpk_diag *diag)
+{
+    char hash[WPK_SHA256_HEX_SIZE];
+    wpk_crypto_sha256_hex(text, strlen(text), hash);
+    struct wpk_runner_known *known = find(ops, hash);
+    if (known->hash[0] == '\0') {
+        wpk_err err = learn(ops, known, text, hash, diag);
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    known->used = ++ops->used;
+    wpk_err err = WPK_OK;
+    for (int k = 0; k < WPK_RUNNER_SETS; k++) {
+        struct wpk_runner_set *set = &known->sets[k];
+        if (!set->ready && set->pid == 0 && set->tries < TRIES_MAX) {
+            start_set(ops, known, k);
+        }
+        if (!set->ready) {
+            bool hopeless = set->pid == 0;
+            err = hopeless || err == WPK_EUNSUPPORTED ? WPK_EUNSUPPORTED : WPK_EBUSY;
+        }
+        known->answers[k] = set->answers;
+        known->inputs[k] = set->inputs;
+    }
+    *out = (struct wpk_runner_op){
+        .program = &known->program, .answers = known->answers, .inputs = known->inputs};
+    return err;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One candidate's life in its child process:
+ *
+ *     each set: open ──▶ verify ──▶ "verified", "go" ──▶ measure ──▶ "timed" ──▶ verify again
+ *                                                                      └─ a winner: fresh set
+ *
+ * A wrong result ends it before it is timed: a wrong kernel's time is worth nothing. */
+#include "worker/measure.h"
+#include "worker/counters.h"
+#include "worker/process.h"
+#include "worker/runner.h"
+#include "worker/sentinel.h"
+#include "worker/subject.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DRIFT_MAX 0.10 /* of the sentinel within one timing; above, it is timed once more */
+
+struct attempt {
+    const struct wpk_runner_options *options;
+    const struct wpk_runner_op *op;
+    const struct wpk_run_request *request;
+    struct wpk_verify_errors errors;
+    struct wpk_diag diag;
+    struct wpk_record *record;
+};
+
+static uint64_t now_ns(void)
+{
+    return wpk_clock_now_ns(wpk_clock_system());
+}
+
+static wpk_err open_subject(struct attempt *a, const struct wpk_inputs *inputs, bool guard_at_start,
+                            struct wpk_subject *out)
+{
+    const struct wpk_subject_options options = {
+        .provider = a->request->provider,
+        .artifact = a->request->artifact,
+        .library = a->options->onednn_path,
+        .layouts = a->request->layouts,
+        .threads = a->request->policy.threads,
+        .guard_at_start = guard_at_start,
+    };
+    return wpk_subject_open(out, a->op->program, &options, inputs, &a->diag);
+}
+
+/* Verify against one set; a wrong result becomes WPK_ECORRUPT with the worst point in the diag. */
+static wpk_err verify(struct attempt *a, struct wpk_subject *subject,
+                      const struct wpk_answers *answers)
+{
+    wpk_err err =
+        wpk_subject_verify(subject, answers, &a->request->rule, &a->errors, &a->diag);
+    if (err == WPK_OK && a->errors.ratio > 1) {
+        char text[256];
+        wpk_verify_describe(a->op->program, answers, &a->errors, text, sizeof(text));
+        wpk_diag_set(&a->diag, "%s", text);
+        err = WPK_ECORRUPT;
+    }
+    return err;
+}
+
+static wpk_err verify_fresh(struct attempt *a)
+{
+    struct wpk_answers answers = {0};
+    struct wpk_inputs inputs = {0};
+    struct wpk_subject subject = {0};
+    wpk_err err = wpk_answers_make(a->op->program, WPK_INPUT_REALS, a->request->fresh_seed,
+                                   WPK_ANSWERS_SAMPLE_COUNT, &answers, &a->diag);
+    if (err == WPK_OK) {
+        err = wpk_inputs_make(a->op->program, &answers.inputs, &inputs);
+    }
+    if (err == WPK_OK) {
+        err = open_subject(a, &inputs, false, &subject);
+    }
+    if (err == WPK_OK) {
+        err = verify(a, &subject, &answers);
+        wpk_subject_close(&subject);
+    }
+    wpk_inputs_fini(&inputs);
+    wpk_answers_fini(&answers);
+    return err;
+}
+
+static bool is_winner(const struct wpk_run_request *request, const struct wpk_timing *timing)
+{
+    return !timing->censored &&
+           (request->incumbent_ns == 0 || timing->median_ns < request->incumbent_ns);
+}
+
+static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
+{
+    const struct wpk_measure_subject measured = {.run = wpk_subject_run,
+                                                 .flush = wpk_subject_flush,
+                                                 .user = subject,
+                                                 .clock = wpk_clock_system()};
+    const struct wpk_policy *policy = &a->request->policy;
+    struct wpk_record *record = a->record;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        uint64_t before = wpk_sentinel_run_ns();
+        wpk_err err = wpk_measure(&measured, policy, a->request->incumbent_ns, &record->timing);
+        if (err != WPK_OK) {
+            return err;
+        }
+        uint64_t after = wpk_sentinel_run_ns();
+        record->reference_ns = before < after ? before : after;
+        uint64_t slower = before > after ? before : after;
+        double drift = (double)slower / (double)record->reference_ns - 1;
+        if (drift <= DRIFT_MAX || record->timing.censored) {
+            break;
+        }
+    }
+    if (is_winner(a->request, &record->timing)) {
+        return wpk_counters_read(wpk_subject_run, subject, record->timing.repeat_count,
+                                 &record->counters);
+    }
+    return WPK_OK;
+}
+
+static wpk_err measure_quietly(struct attempt *a, struct wpk_subject *subject,
+                               struct wpk_channel *channel)
+{
+    int threads = a->request->policy.threads;
+    wpk_runner_wait_for_go(channel, a->request->id);
+    if (threads == 1) {
+        wpk_process_pin(wpk_process_core_count() - 1, 1);
+    }
+    uint64_t start = now_ns();
+    wpk_err err = measure(a, subject);
+    a->record->measure_ns = now_ns() - start;
+    if (wpk_message_send(channel, WPK_MESSAGE_TIMED, a->request->id) != WPK_OK) {
+        exit(1);
+    }
+    if (threads == 1) {
+        wpk_process_pin(0, 0);
+    }
+    return err;
+}
+
+static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
+{
+    struct wpk_subject subject = {0};
+    uint64_t start = now_ns();
+    wpk_err err = WPK_OK;
+    for (int set = 0; set < WPK_RUNNER_SETS && err == WPK_OK; set++) {
+        wpk_subject_close(&subject);
+        err = open_subject(a, &a->op->inputs[set], set == 0, &subject);
+        if (err == WPK_OK) {
+            err = verify(a, &subject, &a->op->answers[set]);
+        }
+    }
+    uint64_t before = now_ns() - start;
+    if (err == WPK_OK) {
+        const struct wpk_provider_class *kind = subject.provider->kind;
+        a->record->detail = strdup(kind->detail(subject.provider));
+        err = measure_quietly(a, &subject, channel);
+    }
+    start = now_ns();
+    if (err == WPK_OK) {
+        err = verify(a, &subject, &a->op->answers[WPK_RUNNER_SETS - 1]);
+    }
+    if (err == WPK_OK && is_winner(a->request, &a->record->timing)) {
+        err = verify_fresh(a);
+    }
+    a->record->verify_ns = before + now_ns() - start;
+    wpk_subject_close(&subject);
+    return err;
+}
+
+void wpk_runner_try(const struct wpk_runner_options *options, const struct wpk_runner_op *op,
+                    const struct wpk_run_request *request, struct wpk_channel *channel,
+                    struct wpk_record *out)
+{
+    static struct attempt a;
+    a = (struct attempt){.options = options, .op = op, .request = request, .record = out};
+    if (request->policy.threads > 1) {
+        /* Pools and vendors start their threads when they are opened. */
+        int threads = request->policy.threads;
+        wpk_process_pin(wpk_process_core_count() - threads, threads);
+    }
+    wpk_err err = attempt(&a, channel);
+    out->outcome = wpk_subject_outcome(err);
+    out->error_max = a.errors.max;
+    out->error_tolerance = a.errors.tolerance;
+    out->error_ratio = a.errors.ratio;
+    if (err != WPK_OK) {
+        out->timing = (struct wpk_timing){0};
+        snprintf(out->log, sizeof(out->log), "%s",
+                 a.diag.text[0] != '\0' ? a.diag.text : wpk_err_text(err));
+    }
+}

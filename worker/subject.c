@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/subject.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FLUSH_SIZE_MIN ((size_t)64 << 20)  /* bytes; where the machine does not tell its caches */
+#define FLUSH_SIZE_MAX ((size_t)256 << 20) /* bytes */
+
+static int find_output(const struct wpk_program *program)
+{
+    int found = -1;
+    for (int i = 0; i < program->tensor_count; i++) {
+        if (program->tensors[i].role == WPK_ROLE_OUTPUT) {
+            found = i;
+        }
+    }
+    WPK_ASSERT(found >= 0);
+    return found;
+}
+
+static wpk_err load(struct wpk_subject *subject, const struct wpk_inputs *inputs,
+                    struct wpk_diag *diag)
+{
+    const struct wpk_provider_class *kind = subject->provider->kind;
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < subject->program->tensor_count && err == WPK_OK; i++) {
+        if (inputs->dense[i] != NULL) {
+            err = kind->set(subject->provider, i, inputs->dense[i], diag);
+        }
+    }
+    return err == WPK_OK ? kind->prepare(subject->provider, diag) : err;
+}
+
+wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *program,
+                         const struct wpk_subject_options *options,
+                         const struct wpk_inputs *inputs, struct wpk_diag *diag)
+{
+    const struct wpk_provider_class *kind = wpk_provider_find(options->provider);
+    if (kind == NULL) {
+        wpk_diag_set(diag, "there is no provider %s", options->provider);
+        return WPK_EUNSUPPORTED;
+    }
+    *subject = (struct wpk_subject){.program = program, .output = find_output(program)};
+    wpk_guard_init(&subject->guard, options->guard_at_start);
+    const struct wpk_tensor *output = &program->tensors[subject->output];
+    subject->result =
+        malloc((size_t)wpk_tensor_elements(output) * wpk_dtype_size(output->dtype));
+    const struct wpk_provider_request request = {
+        .program = program,
+        .layouts = options->layouts,
+        .artifact_path = options->artifact,
+        .library_path = options->library,
+        .threads = options->threads,
+        .memory = &subject->guard.memory,
+    };
+    wpk_err err = subject->result == NULL ? WPK_ENOMEM
+                                          : kind->open(&request, &subject->provider, diag);
+    if (err == WPK_OK) {
+        err = load(subject, inputs, diag);
+    }
+    if (err != WPK_OK) {
+        wpk_subject_close(subject);
+    }
+    return err;
+}
+
+void wpk_subject_close(struct wpk_subject *subject)
+{
+    if (subject->provider != NULL) {
+        subject->provider->kind->close(subject->provider);
+    }
+    wpk_guard_fini(&subject->guard);
+    free(subject->result);
+    *subject = (struct wpk_subject){0};
+}
+
+wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers *answers,
+                           const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors,
+                           struct wpk_diag *diag)
+{
+    const struct wpk_provider_class *kind = subject->provider->kind;
+    enum wpk_dtype dtype = subject->program->tensors[subject->output].dtype;
+    /* All ones are a NaN in every floating type; an integer gets what sums rarely give. */
+    kind->poison(subject->provider, wpk_dtype_is_float(dtype) ? 0xFF : 0xA5);
+    wpk_err err = kind->run(subject->provider);
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "the kernel returned an error");
+        return err;
+    }
+    err = kind->check(subject->provider, diag);
+    if (err == WPK_OK) {
+        err = wpk_guard_check(&subject->guard, diag);
+    }
+    if (err == WPK_OK) {
+        err = kind->get(subject->provider, subject->output, subject->result);
+    }
+    if (err == WPK_OK) {
+        wpk_verify_compare(subject->program, answers, rule, subject->result, errors);
+    }
+    return err;
+}
+
+wpk_err wpk_subject_run(void *user)
+{
+    struct wpk_subject *subject = user;
+    return subject->provider->kind->run(subject->provider);
+}
+
+void wpk_subject_flush(void *user)
+{
+    (void)user;
+    static unsigned char *memory;
+    static size_t size;
+    if (memory == NULL) {
+        long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+        size = cache > 0 ? 2 * (size_t)cache : 0;
+        size = size < FLUSH_SIZE_MIN ? FLUSH_SIZE_MIN : size;
+        size = size > FLUSH_SIZE_MAX ? FLUSH_SIZE_MAX : size;
+        memory = malloc(size);
+        WPK_ASSERT(memory != NULL);
+    }
+    static unsigned char value;
+    memset(memory, ++value, size);
+    __asm__ volatile("" : : "r"(memory) : "memory");
+}
+
+enum wpk_outcome wpk_subject_outcome(wpk_err err)
+{
+    switch (err) {
+    case WPK_OK:
+        return WPK_OUTCOME_OK;
+    case WPK_ENOMEM:
+        return WPK_OUTCOME_OUT_OF_MEMORY;
+    case WPK_ECORRUPT:
+        return WPK_OUTCOME_WRONG_RESULT;
+    case WPK_EUNSUPPORTED:
+    case WPK_EMISMATCH:
+    case WPK_ENOENT:
+        return WPK_OUTCOME_UNSUPPORTED;
+    default:
+        return WPK_OUTCOME_RUN_CRASH;
+    }
+}
