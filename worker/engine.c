@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trials: where each stands, what is tried next, what is remembered. See engine_state.h for their
+ * stages and for who makes which transition. */
+#include "worker/engine.h"
+
+#include "common/fs.h"
+#include "worker/engine_state.h"
+#include "worker/measure.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TIMEOUT_MS_DEFAULT 10000
+#define MEMORY_BYTES_DEFAULT ((uint64_t)4 << 30)
+#define PLANS_PER_ADVANCE 4 /* planning takes milliseconds; messages must not wait for all of it */
+#define ARTIFACT_SIZE_MAX ((size_t)256 << 20)
+
+static const char *const directories[] = {"build", "artifacts", "prepare-cache", "answers"};
+
+uint64_t wpk_engine_now_ns(void)
+{
+    return wpk_clock_now_ns(wpk_clock_system());
+}
+
+void wpk_engine_path(const struct wpk_engine *engine, char out[WPK_ENGINE_PATH_MAX],
+                     const char *name, const char *rest)
+{
+    snprintf(out, WPK_ENGINE_PATH_MAX, "%s/%s%s%s", engine->work_dir, name,
+             rest != NULL ? "/" : "", rest != NULL ? rest : "");
+}
+
+void wpk_engine_build_path(const struct wpk_engine *engine, const struct wpk_trial_state *trial,
+                           char out[WPK_ENGINE_PATH_MAX], const char *rest)
+{
+    snprintf(out, WPK_ENGINE_PATH_MAX, "%s/build/%llu%s%s", engine->work_dir,
+             (unsigned long long)trial->order, rest != NULL ? "/" : "", rest != NULL ? rest : "");
+}
+
+struct wpk_trial_state *wpk_engine_find(struct wpk_engine *engine, uint64_t order,
+                                        enum wpk_stage_of_trial stage)
+{
+    for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
+        struct wpk_trial_state *trial = &engine->trials[i];
+        if (trial->stage == stage && trial->order == order) {
+            return trial;
+        }
+    }
+    return NULL;
+}
+
+struct wpk_trial_state *wpk_engine_first(struct wpk_engine *engine, enum wpk_stage_of_trial stage)
+{
+    struct wpk_trial_state *first = NULL;
+    for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
+        struct wpk_trial_state *trial = &engine->trials[i];
+        if (trial->stage == stage && (first == NULL || trial->order < first->order)) {
+            first = trial;
+        }
+    }
+    return first;
+}
+
+/* ---- life */
+
+static wpk_err make_directories(struct wpk_engine *engine, struct wpk_diag *diag)
+{
+    char path[WPK_ENGINE_PATH_MAX];
+    wpk_engine_path(engine, path, "build", NULL); /* left by one who was killed */
+    wpk_err err = wpk_fs_remove_tree(path, diag);
+    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]) && err == WPK_OK; i++) {
+        wpk_engine_path(engine, path, directories[i], NULL);
+        err = wpk_fs_make_dirs(path, diag);
+    }
+    return err;
+}
+
+static wpk_err set_up(struct wpk_engine *engine, const struct wpk_engine_options *options,
+                      struct wpk_diag *diag)
+{
+    char absolute[PATH_MAX];
+    if (realpath(options->work_dir, absolute) == NULL) {
+        wpk_diag_set(diag, "%s: %s", options->work_dir, strerror(errno));
+        return wpk_fs_err(errno);
+    }
+    snprintf(engine->work_dir, sizeof(engine->work_dir), "%s", absolute);
+    snprintf(engine->program_dir, sizeof(engine->program_dir), "%s", options->program_dir);
+    engine->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (engine->epoll < 0) {
+        return WPK_ESYSTEM;
+    }
+    wpk_err err = make_directories(engine, diag);
+    if (err == WPK_OK && options->trace_path != NULL) {
+        err = wpk_trace_open(&engine->trace, options->trace_path, wpk_engine_now_ns());
+    }
+    if (err == WPK_OK) {
+        err = wpk_engine_start_builder(engine, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_engine_start_runner(engine, diag);
+    }
+    return err;
+}
+
+static struct wpk_engine_options complete(const struct wpk_engine_options *options, int core_count)
+{
+    struct wpk_engine_options full = *options;
+    full.build_timeout_ms = options->build_timeout_ms ? options->build_timeout_ms
+                                                      : TIMEOUT_MS_DEFAULT;
+    full.run_timeout_ms = options->run_timeout_ms ? options->run_timeout_ms : TIMEOUT_MS_DEFAULT;
+    full.memory_bytes_max = options->memory_bytes_max ? options->memory_bytes_max
+                                                      : MEMORY_BYTES_DEFAULT;
+    if (full.builder_count <= 0 || full.builder_count > core_count) {
+        full.builder_count = core_count;
+    }
+    return full;
+}
+
+wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_engine **out,
+                        struct wpk_diag *diag)
+{
+    WPK_ASSERT(options->program_dir != NULL);
+    WPK_ASSERT(options->work_dir != NULL);
+    struct wpk_engine *engine = calloc(1, sizeof(*engine));
+    if (engine == NULL) {
+        return WPK_ENOMEM;
+    }
+    engine->epoll = -1;
+    engine->builder.process.channel.fd = -1;
+    engine->runner.process.channel.fd = -1;
+    engine->core_count = wpk_process_core_count();
+    if (engine->core_count > WPK_ENGINE_CORES_MAX) {
+        engine->core_count = WPK_ENGINE_CORES_MAX;
+    }
+    engine->options = complete(options, engine->core_count);
+    engine->slot_count = engine->options.builder_count;
+    wpk_planner_init(&engine->planner, &options->device);
+    wpk_err err = set_up(engine, options, diag);
+    if (err != WPK_OK) {
+        wpk_engine_close(engine);
+        return err;
+    }
+    *out = engine;
+    return WPK_OK;
+}
+
+static void clear_trial(struct wpk_trial_state *trial)
+{
+    for (size_t i = 0; i < sizeof(trial->text) / sizeof(trial->text[0]); i++) {
+        free(trial->text[i]);
+    }
+    wpk_planned_fini(&trial->planned);
+    wpk_record_fini(&trial->record);
+    *trial = (struct wpk_trial_state){0};
+}
+
+void wpk_engine_close(struct wpk_engine *engine)
+{
+    if (engine == NULL) {
+        return;
+    }
+    wpk_process_kill(&engine->builder.process);
+    wpk_process_kill(&engine->runner.process);
+    for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
+        clear_trial(&engine->trials[i]);
+    }
+    for (int i = 0; i < WPK_ENGINE_MEMORY_MAX; i++) {
+        wpk_record_fini(&engine->memory[i].record);
+    }
+    if (engine->work_dir[0] != '\0') {
+        char path[WPK_ENGINE_PATH_MAX];
+        wpk_engine_path(engine, path, "build", NULL);
+        (void)!wpk_fs_remove_tree(path, NULL);
+    }
+    wpk_planner_fini(&engine->planner);
+    wpk_trace_close(&engine->trace);
+    if (engine->epoll >= 0) {
+        close(engine->epoll);
+    }
+    free(engine);
+}
+
+wpk_err wpk_engine_start_program(struct wpk_engine *engine, struct wpk_engine_program *program,
+                                 const char *name, char *const *argv, struct wpk_diag *diag)
+{
+    char path[WPK_ENGINE_PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", engine->program_dir, name);
+    program->starts++;
+    program->ready = false;
+    wpk_err err = wpk_process_start(path, argv, &program->process, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct epoll_event event = {.events = EPOLLIN};
+    if (epoll_ctl(engine->epoll, EPOLL_CTL_ADD, program->process.channel.fd, &event) != 0) {
+        wpk_process_kill(&program->process);
+        return WPK_ESYSTEM;
+    }
+    return WPK_OK;
+}
+
+void wpk_engine_stop_program(struct wpk_engine *engine, struct wpk_engine_program *program)
+{
+    if (program->process.channel.fd >= 0) {
+        epoll_ctl(engine->epoll, EPOLL_CTL_DEL, program->process.channel.fd, NULL);
+    }
+    wpk_process_kill(&program->process);
+}
+
+/* ---- memory */
+
+static char *copy_text(const char *text)
+{
+    return text != NULL ? strdup(text) : NULL;
+}
+
+static void copy_record(const struct wpk_record *from, struct wpk_record *to)
+{
+    *to = *from;
+    to->schedule = copy_text(from->schedule);
+    to->artifact_path = copy_text(from->artifact_path);
+    to->detail = copy_text(from->detail);
+}
+
+static void remember(struct wpk_engine *engine, const struct wpk_trial_state *trial)
+{
+    /* What the machine did wrong may go right the next time. */
+    enum wpk_outcome outcome = trial->record.outcome;
+    if (trial->identity[0] == '\0' || outcome == WPK_OUTCOME_BUILD_TIMEOUT ||
+        outcome == WPK_OUTCOME_RUN_TIMEOUT || outcome == WPK_OUTCOME_ABANDONED) {
+        return;
+    }
+    struct wpk_engine_memory *place = &engine->memory[engine->memory_next];
+    engine->memory_next = (engine->memory_next + 1) % WPK_ENGINE_MEMORY_MAX;
+    wpk_record_fini(&place->record);
+    memcpy(place->identity, trial->identity, sizeof(place->identity));
+    copy_record(&trial->record, &place->record);
+}
+
+/* The record of an identical trial; not one whose artifact is wanted and gone. */
+static const struct wpk_record *recall(const struct wpk_engine *engine,
+                                       const struct wpk_trial_state *trial)
+{
+    for (int i = 0; i < WPK_ENGINE_MEMORY_MAX; i++) {
+        const struct wpk_engine_memory *place = &engine->memory[i];
+        if (strcmp(place->identity, trial->identity) != 0) {
+            continue;
+        }
+        const char *artifact = place->record.artifact_path;
+        bool there = artifact != NULL && access(artifact, R_OK) == 0;
+        bool wanted = trial->trial.keep_artifact || artifact != NULL;
+        if (there || !wanted || place->record.outcome != WPK_OUTCOME_OK) {
+            return &place->record;
+        }
+    }
+    return NULL;
+}
+
+static const struct wpk_trial_state *find_twin(const struct wpk_engine *engine,
+                                               const struct wpk_trial_state *trial)
+{
+    for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
+        const struct wpk_trial_state *other = &engine->trials[i];
+        bool on_its_way = other->stage == WPK_TRIAL_PLANNED ||
+                          other->stage == WPK_TRIAL_BUILDING || other->stage == WPK_TRIAL_BUILT ||
+                          other->stage == WPK_TRIAL_RUNNING;
+        if (other != trial && on_its_way && strcmp(other->identity, trial->identity) == 0) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* ---- finishing */
+
+static void mark_done(struct wpk_engine *engine, struct wpk_trial_state *trial)
+{
+    trial->stage = WPK_TRIAL_DONE;
+    trial->done_at = ++engine->done;
+}
+
+static void answer_from_memory(struct wpk_engine *engine, struct wpk_trial_state *trial,
+                               const struct wpk_record *record)
+{
+    wpk_record_fini(&trial->record);
+    copy_record(record, &trial->record);
+    mark_done(engine, trial);
+}
+
+/* The twins of what has just ended take its result, or go on by themselves. */
+static void release_twins(struct wpk_engine *engine, const struct wpk_trial_state *ended)
+{
+    for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
+        struct wpk_trial_state *trial = &engine->trials[i];
+        if (trial->stage != WPK_TRIAL_TWIN || strcmp(trial->identity, ended->identity) != 0) {
+            continue;
+        }
+        const struct wpk_record *known = recall(engine, trial);
+        if (known != NULL) {
+            answer_from_memory(engine, trial, known);
+        } else if (find_twin(engine, trial) == NULL) {
+            trial->stage = WPK_TRIAL_PLANNED;
+        }
+    }
+}
+
+/* Move the shared object out of the build's directory, under the name of its content. */
+static void keep_artifact(struct wpk_engine *engine, struct wpk_trial_state *trial)
+{
+    char from[WPK_ENGINE_PATH_MAX];
+    char to[WPK_ENGINE_PATH_MAX];
+    char name[WPK_SHA256_HEX_SIZE + 4];
+    struct wpk_buf content;
+    wpk_buf_init(&content, ARTIFACT_SIZE_MAX);
+    wpk_engine_build_path(engine, trial, from, "kernel.so");
+    if (wpk_fs_read(from, ARTIFACT_SIZE_MAX, &content, NULL) == WPK_OK) {
+        wpk_crypto_sha256_hex(content.data, content.size, trial->record.artifact_sha256);
+        snprintf(name, sizeof(name), "%s.so", trial->record.artifact_sha256);
+        wpk_engine_path(engine, to, "artifacts", name);
+        if (rename(from, to) == 0) {
+            trial->record.artifact_path = strdup(to);
+        }
+    }
+    wpk_buf_fini(&content);
+}
+
+static bool is_worth_keeping(const struct wpk_trial_state *trial)
+{
+    const struct wpk_record *record = &trial->record;
+    if (record->outcome != WPK_OUTCOME_OK || trial->planned.schedule == NULL) {
+        return false;
+    }
+    bool faster = !record->timing.censored &&
+                  (trial->trial.incumbent_ns == 0 ||
+                   record->timing.median_ns < trial->trial.incumbent_ns);
+    return trial->trial.keep_artifact || faster;
+}
+
+void wpk_engine_finish(struct wpk_engine *engine, struct wpk_trial_state *trial)
+{
+    WPK_ASSERT(trial->stage != WPK_TRIAL_FREE && trial->stage != WPK_TRIAL_DONE);
+    if (is_worth_keeping(trial)) {
+        keep_artifact(engine, trial);
+    }
+    if (trial->planned.schedule != NULL) {
+        char path[WPK_ENGINE_PATH_MAX];
+        wpk_engine_build_path(engine, trial, path, NULL);
+        (void)!wpk_fs_remove_tree(path, NULL);
+        trial->record.schedule = trial->planned.schedule;
+        trial->planned.schedule = NULL;
+        memcpy(trial->record.schedule_sha256, trial->planned.schedule_sha256,
+               sizeof(trial->record.schedule_sha256));
+    }
+    mark_done(engine, trial);
+    remember(engine, trial);
+    if (trial->identity[0] != '\0') {
+        release_twins(engine, trial);
+    }
+}
+
+void wpk_engine_fail(struct wpk_engine *engine, struct wpk_trial_state *trial,
+                     enum wpk_outcome outcome, const char *format, ...)
+{
+    va_list args;
+    trial->record.outcome = outcome;
+    va_start(args, format);
+    vsnprintf(trial->record.log, sizeof(trial->record.log), format, args);
+    va_end(args);
+    wpk_engine_finish(engine, trial);
+}
+
+/* ---- putting and planning */
+
+static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *trial)
+{
+    const char *given[] = {trial->op, trial->layouts, trial->provider, trial->candidate,
+                           trial->schedule};
+    const char **kept[] = {&state->trial.op, &state->trial.layouts, &state->trial.provider,
+                           &state->trial.candidate, &state->trial.schedule};
+    state->trial = *trial;
+    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+        state->text[i] = copy_text(given[i]);
+        *kept[i] = state->text[i];
+        if (given[i] != NULL && state->text[i] == NULL) {
+            return false;
+        }
+    }
+    state->trial.policy = wpk_measure_policy(&trial->policy);
+    return true;
+}
+
+wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial)
+{
+    WPK_ASSERT(trial->op != NULL && trial->layouts != NULL);
+    WPK_ASSERT(trial->provider != NULL);
+    struct wpk_trial_state *state = NULL;
+    for (int i = 0; i < WPK_ENGINE_TRIALS_MAX && state == NULL; i++) {
+        state = engine->trials[i].stage == WPK_TRIAL_FREE ? &engine->trials[i] : NULL;
+    }
+    if (state == NULL) {
+        return WPK_ENOSPC;
+    }
+    if (!copy_trial(state, trial)) {
+        clear_trial(state);
+        return WPK_ENOMEM;
+    }
+    if (state->trial.policy.threads > engine->core_count) {
+        state->trial.policy.threads = engine->core_count;
+    }
+    state->stage = WPK_TRIAL_NEW;
+    state->order = ++engine->order;
+    state->since_ns = wpk_engine_now_ns();
+    if (engine->order == 1) {
+        /* The answers are computed while the builder warms up. */
+        (void)!wpk_message_send_op(&engine->runner.process.channel, trial->op);
+    }
+    return WPK_OK;
+}
+
+/* Two trials with the same identity give the same record. */
+static void identify(struct wpk_trial_state *trial)
+{
+    const struct wpk_policy *policy = &trial->trial.policy;
+    char text[256];
+    int size = snprintf(text, sizeof(text), "%s %s %d %d %llu %d", trial->planned.schedule_sha256,
+                        trial->trial.layouts, policy->threads, policy->cold_cache,
+                        (unsigned long long)policy->time_ns_min, policy->sample_count);
+    WPK_ASSERT(size > 0 && (size_t)size < sizeof(text));
+    struct wpk_crypto_hash hash;
+    wpk_crypto_hash_init(&hash);
+    wpk_crypto_hash_add(&hash, text, (size_t)size);
+    wpk_crypto_hash_add(&hash, trial->trial.op, strlen(trial->trial.op));
+    wpk_crypto_hash_finish_hex(&hash, trial->identity);
+}
+
+static void plan_vendor(struct wpk_engine *engine, struct wpk_trial_state *trial)
+{
+    struct wpk_planner_entry *entry = NULL;
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_planner_open(&engine->planner, trial->trial.op, trial->trial.layouts,
+                                   trial->trial.policy.threads, &entry, &diag);
+    if (err != WPK_OK) {
+        wpk_engine_fail(engine, trial, WPK_OUTCOME_UNSUPPORTED, "%s: %s", wpk_err_text(err),
+                        diag.text);
+        return;
+    }
+    trial->planned.rule = (struct wpk_verify_rule){.exact = entry->exact, .amplification = 1};
+    trial->stage = WPK_TRIAL_BUILT;
+}
+
+static void plan(struct wpk_engine *engine, struct wpk_trial_state *trial)
+{
+    if (strcmp(trial->trial.provider, "halide-cpu") != 0) {
+        plan_vendor(engine, trial);
+        return;
+    }
+    const struct wpk_planner_request request = {
+        .op = trial->trial.op,
+        .layouts = trial->trial.layouts,
+        .threads = trial->trial.policy.threads,
+        .candidate = trial->trial.candidate != NULL ? trial->trial.candidate : "",
+        .schedule = trial->trial.schedule,
+    };
+    struct wpk_diag diag = {0};
+    uint64_t start = wpk_engine_now_ns();
+    wpk_err err = wpk_planner_plan(&engine->planner, &request, &trial->planned, &diag);
+    wpk_trace_span(&engine->trace, WPK_TRACE_ENGINE, "plan", trial->trial.id, start,
+                   wpk_engine_now_ns());
+    if (err != WPK_OK) {
+        char text[WPK_DIAG_TEXT_MAX + 256];
+        wpk_diag_format(&diag, text, sizeof(text));
+        enum wpk_outcome outcome =
+            err == WPK_EUNSUPPORTED ? WPK_OUTCOME_UNSUPPORTED : WPK_OUTCOME_BUILD_ERROR;
+        wpk_engine_fail(engine, trial, outcome, "%s: %s", wpk_err_text(err), text);
+        return;
+    }
+    identify(trial);
+    const struct wpk_record *known = recall(engine, trial);
+    if (known != NULL) {
+        answer_from_memory(engine, trial, known);
+    } else {
+        trial->stage = find_twin(engine, trial) != NULL ? WPK_TRIAL_TWIN : WPK_TRIAL_PLANNED;
+    }
+}
+
+/* True when there is more to plan. Plans stay ahead of the builders by a few. */
+static bool plan_some(struct wpk_engine *engine)
+{
+    int waiting = 0;
+    for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
+        waiting += engine->trials[i].stage == WPK_TRIAL_PLANNED;
+    }
+    for (int i = 0; i < PLANS_PER_ADVANCE; i++) {
+        struct wpk_trial_state *trial = wpk_engine_first(engine, WPK_TRIAL_NEW);
+        if (trial == NULL || waiting >= engine->slot_count + PLANS_PER_ADVANCE) {
+            return false;
+        }
+        plan(engine, trial);
+        waiting += trial->stage == WPK_TRIAL_PLANNED;
+    }
+    return wpk_engine_first(engine, WPK_TRIAL_NEW) != NULL;
+}
+
+/* ---- the owner's loop */
+
+int wpk_engine_fd(const struct wpk_engine *engine)
+{
+    return engine->epoll;
+}
+
+wpk_err wpk_engine_advance(struct wpk_engine *engine, uint64_t *next_ms)
+{
+    wpk_engine_hear_builder(engine);
+    wpk_engine_hear_runner(engine);
+    wpk_engine_go_if_quiet(engine);
+    wpk_engine_feed_runner(engine);
+    bool more = plan_some(engine);
+    wpk_engine_feed_builder(engine);
+    wpk_engine_feed_runner(engine);
+    uint64_t now = wpk_engine_now_ns();
+    uint64_t builder = wpk_engine_watch_builder(engine, now);
+    uint64_t runner = wpk_engine_watch_runner(engine, now);
+    uint64_t next = builder < runner ? builder : runner;
+    *next_ms = more ? 0 : next == UINT64_MAX ? UINT64_MAX : next / WPK_NS_PER_MS + 1;
+    return WPK_OK;
+}
+
+wpk_err wpk_engine_take(struct wpk_engine *engine, uint64_t *id, struct wpk_record *out)
+{
+    struct wpk_trial_state *first = NULL;
+    for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
+        struct wpk_trial_state *trial = &engine->trials[i];
+        if (trial->stage == WPK_TRIAL_DONE && (first == NULL || trial->done_at < first->done_at)) {
+            first = trial;
+        }
+    }
+    if (first == NULL) {
+        return WPK_ENOENT;
+    }
+    *id = first->trial.id;
+    *out = first->record;
+    first->record = (struct wpk_record){0};
+    clear_trial(first);
+    return WPK_OK;
+}
+
+/* ---- duels */
+
+static void wait_for_event(struct wpk_engine *engine)
+{
+    uint64_t next_ms = 0;
+    if (wpk_engine_advance(engine, &next_ms) == WPK_OK && next_ms > 0) {
+        struct pollfd polled = {.fd = engine->epoll, .events = POLLIN};
+        poll(&polled, 1, next_ms > 1000 ? 1000 : (int)next_ms);
+    }
+}
+
+wpk_err wpk_engine_duel(struct wpk_engine *engine, const char *op, const char *layouts,
+                        const char *const *paths, int count, const struct wpk_policy *policy,
+                        int round_count, struct wpk_timing *timing, struct wpk_diag *diag)
+{
+    WPK_ASSERT(count > 0 && count <= WPK_DUEL_MAX);
+    WPK_ASSERT(round_count > 0 && round_count <= WPK_SAMPLES_MAX);
+    while (engine->running != NULL) {
+        wait_for_event(engine);
+    }
+    struct wpk_record records[WPK_DUEL_MAX] = {{0}};
+    struct wpk_duel_request request = {
+        .id = ++engine->order,
+        .op = op,
+        .layouts = layouts,
+        .count = count,
+        .round_count = round_count,
+        .policy = wpk_measure_policy(policy),
+        .timeout_ms = engine->options.run_timeout_ms * (uint64_t)count * (uint64_t)round_count,
+        .memory_bytes_max = engine->options.memory_bytes_max,
+    };
+    memcpy(request.contestant, paths, (size_t)count * sizeof(paths[0]));
+    engine->duelling = true;
+    engine->duel_records = records;
+    engine->duel_count = count;
+    engine->timed_threads = request.policy.threads;
+    (void)!wpk_message_send_duel(&engine->runner.process.channel, &request);
+    while (engine->duelling) {
+        wait_for_event(engine);
+    }
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < count; i++) {
+        timing[i] = records[i].timing;
+        if (records[i].outcome != WPK_OUTCOME_OK) {
+            wpk_diag_set(diag, "%s: %s %s", paths[i], wpk_outcome_name(records[i].outcome),
+                         records[i].log);
+            err = WPK_EUNSUPPORTED;
+        }
+        wpk_record_fini(&records[i]);
+    }
+    return err;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's side of wpk-builder: one build for each core, none on a core that is timed. */
+#include "worker/engine_state.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A builder that does not answer at all for so long, on top of a build's own time. */
+#define SILENCE_NS (60 * WPK_NS_PER_S)
+
+wpk_err wpk_engine_start_builder(struct wpk_engine *engine, struct wpk_diag *diag)
+{
+    char cache[WPK_ENGINE_PATH_MAX];
+    wpk_engine_path(engine, cache, "prepare-cache", NULL);
+    char *argv[] = {(char *)"wpk-builder", cache, (char *)"host", NULL};
+    return wpk_engine_start_program(engine, &engine->builder, "wpk-builder", argv, diag);
+}
+
+/* Not through wpk_fs_write: what a crash loses here is only built again. */
+static wpk_err write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    size_t size = strlen(text);
+    if (fd < 0) {
+        return WPK_EIO;
+    }
+    ssize_t written = write(fd, text, size);
+    return close(fd) == 0 && written == (ssize_t)size ? WPK_OK : WPK_EIO;
+}
+
+static wpk_err write_inputs(const struct wpk_engine *engine, const struct wpk_trial_state *trial)
+{
+    char path[WPK_ENGINE_PATH_MAX];
+    wpk_engine_build_path(engine, trial, path, NULL);
+    if (mkdir(path, 0755) != 0 && access(path, W_OK) != 0) {
+        return WPK_EIO;
+    }
+    wpk_engine_build_path(engine, trial, path, "schedule");
+    wpk_err err = write_file(path, trial->planned.schedule);
+    if (err == WPK_OK) {
+        wpk_engine_build_path(engine, trial, path, "manifest");
+        err = write_file(path, trial->planned.manifest);
+    }
+    return err;
+}
+
+static void start_build(struct wpk_engine *engine, struct wpk_trial_state *trial, int core)
+{
+    char directory[WPK_ENGINE_PATH_MAX];
+    if (write_inputs(engine, trial) != WPK_OK) {
+        wpk_engine_fail(engine, trial, WPK_OUTCOME_BUILD_ERROR, "cannot write into %s",
+                        engine->work_dir);
+        return;
+    }
+    wpk_engine_build_path(engine, trial, directory, NULL);
+    const struct wpk_build_request request = {
+        .id = trial->order,
+        .directory = directory,
+        .core = core,
+        .timeout_ms = engine->options.build_timeout_ms,
+        .memory_bytes_max = engine->options.memory_bytes_max,
+    };
+    trial->stage = WPK_TRIAL_BUILDING;
+    trial->since_ns = wpk_engine_now_ns();
+    trial->tries++;
+    engine->slot[core] = trial;
+    /* If it is dead, that is heard next and the trial is tried once more. */
+    (void)!wpk_message_send_build(&engine->builder.process.channel, &request);
+}
+
+void wpk_engine_feed_builder(struct wpk_engine *engine)
+{
+    if (engine->builder.process.pid == 0) {
+        return;
+    }
+    for (int core = 0; core < engine->slot_count; core++) {
+        if (engine->slot[core] != NULL || wpk_engine_is_timed_core(engine, core)) {
+            continue;
+        }
+        struct wpk_trial_state *trial = wpk_engine_first(engine, WPK_TRIAL_PLANNED);
+        if (trial == NULL) {
+            return;
+        }
+        start_build(engine, trial, core);
+    }
+}
+
+/* ---- quiet cores */
+
+bool wpk_engine_is_timed_core(const struct wpk_engine *engine, int core)
+{
+    return engine->timed_since_ns > 0 && core >= engine->core_count - engine->timed_threads;
+}
+
+void wpk_engine_quiet(struct wpk_engine *engine, bool quiet)
+{
+    enum wpk_message_kind kind = quiet ? WPK_MESSAGE_PAUSE : WPK_MESSAGE_RESUME;
+    for (int core = 0; core < engine->slot_count; core++) {
+        if (wpk_engine_is_timed_core(engine, core)) {
+            (void)!wpk_message_send_core(&engine->builder.process.channel, kind, core);
+            /* Where nothing is built, nothing will be: no need to wait for the answer. */
+            engine->quiet[core] = quiet && engine->slot[core] == NULL;
+        }
+    }
+}
+
+/* ---- hearing */
+
+static void end_build(struct wpk_engine *engine, const struct wpk_build_reply *reply)
+{
+    struct wpk_trial_state *trial = wpk_engine_find(engine, reply->id, WPK_TRIAL_BUILDING);
+    if (trial == NULL) {
+        return;
+    }
+    for (int core = 0; core < engine->slot_count; core++) {
+        if (engine->slot[core] == trial) {
+            engine->slot[core] = NULL;
+            wpk_trace_span(&engine->trace, WPK_TRACE_BUILDER + core, "build", trial->trial.id,
+                           trial->since_ns, wpk_engine_now_ns());
+        }
+    }
+    trial->record.build_ns = reply->build_ns;
+    if (reply->outcome == WPK_OUTCOME_OK) {
+        trial->stage = WPK_TRIAL_BUILT;
+        trial->since_ns = wpk_engine_now_ns();
+        trial->tries = 0;
+    } else {
+        wpk_engine_fail(engine, trial, reply->outcome, "%s", reply->log);
+    }
+}
+
+static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
+{
+    enum wpk_message_kind kind;
+    struct wpk_json_reader *reader = NULL;
+    wpk_err err = wpk_message_open(text, &kind, &reader);
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (kind == WPK_MESSAGE_READY) {
+        engine->builder.ready = true;
+        engine->builder.starts = 0;
+    } else if (kind == WPK_MESSAGE_BUILT) {
+        struct wpk_build_reply reply;
+        wpk_message_read_built(reader, &reply);
+        err = wpk_json_status(reader);
+        if (err == WPK_OK) {
+            end_build(engine, &reply);
+        }
+    } else if (kind == WPK_MESSAGE_PAUSED) {
+        int core = wpk_message_read_core(reader);
+        if (core >= 0 && core < engine->slot_count && wpk_engine_is_timed_core(engine, core)) {
+            engine->quiet[core] = true;
+        }
+    }
+    wpk_json_close(reader);
+    return err;
+}
+
+/* What was being built is tried once more; what was quiet is quiet now. */
+static void bury_builder(struct wpk_engine *engine)
+{
+    wpk_engine_stop_program(engine, &engine->builder);
+    for (int core = 0; core < engine->slot_count; core++) {
+        struct wpk_trial_state *trial = engine->slot[core];
+        engine->slot[core] = NULL;
+        engine->quiet[core] = wpk_engine_is_timed_core(engine, core);
+        if (trial == NULL) {
+            continue;
+        }
+        trial->stage = WPK_TRIAL_PLANNED;
+        if (trial->tries >= WPK_ENGINE_TRIES_MAX) {
+            wpk_engine_fail(engine, trial, WPK_OUTCOME_BUILD_ERROR, "the builder died twice");
+        }
+    }
+    if (engine->builder.starts < WPK_ENGINE_STARTS_MAX &&
+        wpk_engine_start_builder(engine, NULL) == WPK_OK) {
+        return;
+    }
+    struct wpk_trial_state *trial;
+    while ((trial = wpk_engine_first(engine, WPK_TRIAL_PLANNED)) != NULL) {
+        wpk_engine_fail(engine, trial, WPK_OUTCOME_BUILD_ERROR, "wpk-builder does not start");
+    }
+}
+
+void wpk_engine_hear_builder(struct wpk_engine *engine)
+{
+    struct wpk_buf text = {0};
+    if (engine->builder.process.pid == 0) {
+        return;
+    }
+    wpk_err err;
+    do {
+        err = wpk_channel_receive(&engine->builder.process.channel, &text);
+        if (err == WPK_OK) {
+            err = hear(engine, &text);
+        }
+    } while (err == WPK_OK);
+    wpk_buf_fini(&text);
+    if (err != WPK_ENOENT) {
+        bury_builder(engine);
+    }
+}
+
+uint64_t wpk_engine_watch_builder(struct wpk_engine *engine, uint64_t now_ns)
+{
+    uint64_t patience = engine->options.build_timeout_ms * 4 * WPK_NS_PER_MS + SILENCE_NS;
+    uint64_t next = UINT64_MAX;
+    for (int core = 0; core < engine->slot_count; core++) {
+        if (engine->slot[core] == NULL) {
+            continue;
+        }
+        uint64_t deadline = engine->slot[core]->since_ns + patience;
+        if (now_ns >= deadline) {
+            /* Its end is heard like any other. */
+            wpk_process_signal(engine->builder.process.pid, SIGKILL);
+            return WPK_NS_PER_S;
+        }
+        next = deadline - now_ns < next ? deadline - now_ns : next;
+    }
+    return next;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's side of wpk-runner: one candidate at a time; builds make room while it is timed. */
+#include "worker/engine_state.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A runner that does not answer at all for so long, on top of a candidate's own time. The answers
+ * of a large op are computed within it. */
+#define SILENCE_NS (120 * WPK_NS_PER_S)
+
+wpk_err wpk_engine_start_runner(struct wpk_engine *engine, struct wpk_diag *diag)
+{
+    char answers[WPK_ENGINE_PATH_MAX];
+    wpk_engine_path(engine, answers, "answers", NULL);
+    char *argv[] = {(char *)"wpk-runner", answers, (char *)WPK_ONEDNN_PATH, NULL};
+    return wpk_engine_start_program(engine, &engine->runner, "wpk-runner", argv, diag);
+}
+
+/* A winner's fresh set depends on the kernel: nobody can have been tuned to it. */
+static uint64_t fresh_seed(const struct wpk_trial_state *trial)
+{
+    uint64_t seed = trial->order;
+    for (int i = 0; i < 16 && trial->planned.schedule_sha256[i] != '\0'; i++) {
+        seed = seed * 16 + (uint64_t)(trial->planned.schedule_sha256[i] % 16);
+    }
+    return seed;
+}
+
+void wpk_engine_feed_runner(struct wpk_engine *engine)
+{
+    if (engine->running != NULL || engine->duelling || engine->runner.process.pid == 0) {
+        return;
+    }
+    struct wpk_trial_state *trial = wpk_engine_first(engine, WPK_TRIAL_BUILT);
+    if (trial == NULL) {
+        return;
+    }
+    char artifact[WPK_ENGINE_PATH_MAX] = "";
+    if (trial->planned.schedule != NULL) {
+        wpk_engine_build_path(engine, trial, artifact, "kernel.so");
+    }
+    const struct wpk_run_request request = {
+        .id = trial->order,
+        .op = trial->trial.op,
+        .provider = trial->trial.provider,
+        .layouts = trial->trial.layouts,
+        .artifact = artifact,
+        .policy = trial->trial.policy,
+        .rule = trial->planned.rule,
+        .incumbent_ns = trial->trial.incumbent_ns,
+        .fresh_seed = fresh_seed(trial),
+        .timeout_ms = engine->options.run_timeout_ms,
+        .memory_bytes_max = engine->options.memory_bytes_max,
+    };
+    trial->stage = WPK_TRIAL_RUNNING;
+    trial->since_ns = wpk_engine_now_ns();
+    trial->tries++;
+    engine->running = trial;
+    /* If it is dead, that is heard next and the trial is tried once more. */
+    (void)!wpk_message_send_run(&engine->runner.process.channel, &request);
+}
+
+/* ---- timing */
+
+static void begin_timing(struct wpk_engine *engine, uint64_t id)
+{
+    engine->timed_id = id;
+    engine->timed_since_ns = wpk_engine_now_ns();
+    if (!engine->duelling) {
+        struct wpk_trial_state *trial = engine->running;
+        engine->timed_threads = trial->trial.policy.threads;
+        wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, "verify", trial->trial.id,
+                       trial->since_ns, engine->timed_since_ns);
+    }
+    wpk_engine_quiet(engine, true);
+    wpk_engine_go_if_quiet(engine);
+}
+
+void wpk_engine_go_if_quiet(struct wpk_engine *engine)
+{
+    if (engine->timed_since_ns == 0 || engine->timed_id == 0) {
+        return;
+    }
+    for (int core = 0; core < engine->slot_count; core++) {
+        if (wpk_engine_is_timed_core(engine, core) && !engine->quiet[core]) {
+            return;
+        }
+    }
+    (void)!wpk_message_send(&engine->runner.process.channel, WPK_MESSAGE_GO, engine->timed_id);
+    engine->timed_id = 0;
+}
+
+static void end_timing(struct wpk_engine *engine)
+{
+    if (engine->timed_since_ns == 0) {
+        return;
+    }
+    uint64_t now = wpk_engine_now_ns();
+    if (engine->running != NULL) {
+        wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, "measure", engine->running->trial.id,
+                       engine->timed_since_ns, now);
+        engine->running->since_ns = now;
+    }
+    wpk_engine_quiet(engine, false);
+    engine->timed_since_ns = 0;
+    engine->timed_id = 0;
+}
+
+/* ---- hearing */
+
+/* What the engine knows of the trial stays; the rest is the runner's. */
+static void end_run(struct wpk_engine *engine, struct wpk_record *record)
+{
+    struct wpk_trial_state *trial = engine->running;
+    end_timing(engine);
+    wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, wpk_outcome_name(record->outcome),
+                   trial->trial.id, trial->since_ns, wpk_engine_now_ns());
+    uint64_t build_ns = trial->record.build_ns;
+    wpk_record_fini(&trial->record);
+    trial->record = *record;
+    *record = (struct wpk_record){0};
+    trial->record.build_ns = build_ns;
+    engine->running = NULL;
+    wpk_engine_finish(engine, trial);
+}
+
+static wpk_err hear_result(struct wpk_engine *engine, struct wpk_json_reader *reader)
+{
+    struct wpk_record records[WPK_DUEL_MAX] = {{0}};
+    int count = 0;
+    uint64_t id = wpk_message_read_id(reader);
+    wpk_err err = wpk_message_read_result(reader, records, WPK_DUEL_MAX, &count);
+    if (err == WPK_OK && engine->duelling && count == engine->duel_count) {
+        memcpy(engine->duel_records, records, (size_t)count * sizeof(records[0]));
+        end_timing(engine);
+        engine->duelling = false;
+        return WPK_OK;
+    }
+    if (err == WPK_OK && count == 1 && engine->running != NULL && engine->running->order == id) {
+        end_run(engine, &records[0]);
+    }
+    for (int i = 0; i < count; i++) {
+        wpk_record_fini(&records[i]);
+    }
+    return err;
+}
+
+static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
+{
+    enum wpk_message_kind kind;
+    struct wpk_json_reader *reader = NULL;
+    wpk_err err = wpk_message_open(text, &kind, &reader);
+    if (err != WPK_OK) {
+        return err;
+    }
+    bool busy = engine->duelling || engine->running != NULL;
+    if (kind == WPK_MESSAGE_READY) {
+        engine->runner.ready = true;
+        engine->runner.starts = 0;
+    } else if (kind == WPK_MESSAGE_VERIFIED && busy) {
+        begin_timing(engine, wpk_message_read_id(reader));
+    } else if (kind == WPK_MESSAGE_TIMED && busy) {
+        end_timing(engine);
+    } else if (kind == WPK_MESSAGE_RESULT) {
+        err = hear_result(engine, reader);
+    }
+    wpk_json_close(reader);
+    return err;
+}
+
+static void bury_runner(struct wpk_engine *engine)
+{
+    struct wpk_trial_state *trial = engine->running;
+    wpk_engine_stop_program(engine, &engine->runner);
+    end_timing(engine);
+    engine->running = NULL;
+    if (engine->duelling) {
+        for (int i = 0; i < engine->duel_count; i++) {
+            engine->duel_records[i].outcome = WPK_OUTCOME_RUN_CRASH;
+        }
+        engine->duelling = false;
+    }
+    if (trial != NULL) {
+        trial->stage = WPK_TRIAL_BUILT;
+        if (trial->tries >= WPK_ENGINE_TRIES_MAX) {
+            wpk_engine_fail(engine, trial, WPK_OUTCOME_RUN_CRASH, "the runner died twice");
+        }
+    }
+    if (engine->runner.starts < WPK_ENGINE_STARTS_MAX &&
+        wpk_engine_start_runner(engine, NULL) == WPK_OK) {
+        return;
+    }
+    while ((trial = wpk_engine_first(engine, WPK_TRIAL_BUILT)) != NULL) {
+        wpk_engine_fail(engine, trial, WPK_OUTCOME_RUN_CRASH, "wpk-runner does not start");
+    }
+}
+
+void wpk_engine_hear_runner(struct wpk_engine *engine)
+{
+    struct wpk_buf text = {0};
+    if (engine->runner.process.pid == 0) {
+        return;
+    }
+    wpk_err err;
+    do {
+        err = wpk_channel_receive(&engine->runner.process.channel, &text);
+        if (err == WPK_OK) {
+            err = hear(engine, &text);
+        }
+    } while (err == WPK_OK);
+    wpk_buf_fini(&text);
+    if (err != WPK_ENOENT) {
+        bury_runner(engine);
+    }
+}
+
+uint64_t wpk_engine_watch_runner(struct wpk_engine *engine, uint64_t now_ns)
+{
+    if (engine->running == NULL) {
+        return UINT64_MAX;
+    }
+    uint64_t deadline = engine->running->since_ns +
+                        engine->options.run_timeout_ms * 4 * WPK_NS_PER_MS + SILENCE_NS;
+    if (now_ns >= deadline) {
+        wpk_process_signal(engine->runner.process.pid, SIGKILL);
+        return WPK_NS_PER_S;
+    }
+    return deadline - now_ns;
+}

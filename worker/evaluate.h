@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Evaluating a list of candidates of one op from beginning to end: what wpk-evaluate does. */
+#ifndef WPK_WORKER_EVALUATE_H
+#define WPK_WORKER_EVALUATE_H
+
+#include "common/clock.h"
+#include "schema/device.h"
+#include "schema/record.h"
+
+#define WPK_EVALUATION_MAX 100000 /* candidates */
+#define WPK_EVALUATION_PINS_MAX 32
+
+/* Strings are borrowed. */
+struct wpk_evaluation {
+    const char *op_path;
+    const char *layouts;
+    const char *provider;
+    const char *candidate;       /* any of these five may say what to try */
+    const char *candidates_path;
+    const char *schedule_path;
+    int construct_count;
+    int random_count;
+    uint64_t seed;
+    const char *pins[WPK_EVALUATION_PINS_MAX]; /* "gene=value" */
+    int pin_count;
+    enum wpk_isa isa;
+    struct wpk_policy policy;
+    const char *work_dir; /* NULL: temporary */
+    const char *trace_path;
+    bool keep;
+    bool print_only;
+    bool quiet;
+    int duel_rounds; /* 0: none */
+};
+
+/* Try everything, print as main's comment says; *failed counts outcomes other than ok.
+ *   errors  of reading what was named, and of the engine */
+wpk_err wpk_evaluation_run(const struct wpk_evaluation *evaluation, int *failed,
+                           struct wpk_diag *diag);
+
+#endif

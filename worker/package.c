@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/package.h"
+
+#include "runtime/manifest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the generator that wpk-builder links: deploy/requirements.txt pins it. */
+#define VERSION_CODEGEN "halide-21.0.0"
+
+/* What the target's name asks of the machine; feature words as the generator spells them. */
+static void read_target(const char *target, struct wpk_manifest *out)
+{
+    out->isa = WPK_ISA_SSE41;
+    if (strstr(target, "avx512") != NULL) {
+        out->isa = WPK_ISA_AVX512;
+    } else if (strstr(target, "avx2") != NULL) {
+        out->isa = WPK_ISA_AVX2;
+    } else if (strstr(target, "avx") != NULL) {
+        out->isa = WPK_ISA_AVX;
+    }
+    bool recent = strstr(target, "sapphirerapids") != NULL || strstr(target, "zen4") != NULL ||
+                  strstr(target, "zen5") != NULL;
+    out->bf16 = recent;
+    out->vnni = recent || strstr(target, "cannonlake") != NULL;
+}
+
+static wpk_err add_tensor(struct wpk_manifest_tensor *list, int *count, const char *name,
+                          const struct wpk_tensor_type *type)
+{
+    if (*count == WPK_ABI_ARGUMENTS_MAX) {
+        return WPK_ENOSPC;
+    }
+    struct wpk_manifest_tensor *out = &list[(*count)++];
+    snprintf(out->name, sizeof(out->name), "%s", name);
+    out->type = *type;
+    return WPK_OK;
+}
+
+/* The tensor as the program declares it: dense in its axes, with its padding. */
+static struct wpk_tensor_type type_of(const struct wpk_tensor *tensor)
+{
+    struct wpk_tensor_type type = {.dtype = tensor->dtype,
+                                   .rank = tensor->rank,
+                                   .layout = wpk_layout_row_major(tensor->rank)};
+    for (int d = 0; d < tensor->rank; d++) {
+        type.extent[d] = tensor->extent[d];
+        type.layout.pad_before[d] = tensor->pad_before[d];
+        type.layout.pad_after[d] = tensor->pad_after[d];
+    }
+    return type;
+}
+
+/* A boundary tensor goes to the list of its role in the whole program. */
+static wpk_err list_boundary(const struct wpk_schedule *schedule, struct wpk_manifest *out)
+{
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < schedule->boundary_count && err == WPK_OK; i++) {
+        const struct wpk_boundary *boundary = &schedule->boundary[i];
+        int tensor = wpk_program_find_tensor(&schedule->program, boundary->name);
+        if (tensor < 0) {
+            return WPK_EINVAL;
+        }
+        switch (schedule->program.tensors[tensor].role) {
+        case WPK_ROLE_INPUT:
+            err = add_tensor(out->inputs, &out->input_count, boundary->name, &boundary->type);
+            break;
+        case WPK_ROLE_CONSTANT:
+            err = add_tensor(out->constants, &out->constant_count, boundary->name,
+                             &boundary->type);
+            break;
+        default:
+            err = add_tensor(out->outputs, &out->output_count, boundary->name, &boundary->type);
+        }
+    }
+    return err;
+}
+
+static wpk_err list_prepared(const struct wpk_schedule *schedule, struct wpk_manifest *out)
+{
+    const struct wpk_program *prepare = &schedule->prepare;
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < prepare->tensor_count && err == WPK_OK; i++) {
+        if (prepare->tensors[i].role == WPK_ROLE_OUTPUT) {
+            struct wpk_tensor_type type = type_of(&prepare->tensors[i]);
+            err = add_tensor(out->prepared, &out->prepared_count, prepare->tensors[i].name, &type);
+        }
+    }
+    return err;
+}
+
+/* Arguments in the order of codegen/halide.h: what is read, then what is written. */
+static wpk_err list_arguments(const struct wpk_program *program,
+                              char (*names)[WPK_NAME_MAX], int *count)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < program->tensor_count; i++) {
+            enum wpk_role role = program->tensors[i].role;
+            bool wanted = pass == 0 ? role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT
+                                    : role == WPK_ROLE_OUTPUT;
+            if (wanted && *count == WPK_ABI_ARGUMENTS_MAX) {
+                return WPK_ENOSPC;
+            }
+            if (wanted) {
+                memcpy(names[(*count)++], program->tensors[i].name, WPK_NAME_MAX);
+            }
+        }
+    }
+    return WPK_OK;
+}
+
+static wpk_err fill(const struct wpk_package *package, struct wpk_manifest *out)
+{
+    const struct wpk_schedule *schedule = package->schedule;
+    out->op = strdup(package->op);
+    out->algorithm = strdup(package->algorithm);
+    out->candidate = strdup(package->candidate);
+    out->schedule = strdup(package->schedule_text);
+    if (out->op == NULL || out->algorithm == NULL || out->candidate == NULL ||
+        out->schedule == NULL) {
+        return WPK_ENOMEM;
+    }
+    snprintf(out->fingerprint, sizeof(out->fingerprint), "%s", package->fingerprint);
+    snprintf(out->version_wpk, sizeof(out->version_wpk), "%s", WPK_VERSION);
+    snprintf(out->version_codegen, sizeof(out->version_codegen), "%s", VERSION_CODEGEN);
+    read_target(schedule->target, out);
+    out->threads = schedule->threads;
+    wpk_err err = list_boundary(schedule, out);
+    if (err == WPK_OK) {
+        err = list_prepared(schedule, out);
+    }
+    if (err == WPK_OK) {
+        err = list_arguments(&schedule->main, out->main, &out->main_count);
+    }
+    if (err == WPK_OK && schedule->prepare.stage_count > 0) {
+        err = list_arguments(&schedule->prepare, out->prepare, &out->prepare_count);
+    }
+    return err;
+}
+
+wpk_err wpk_package_manifest(const struct wpk_package *package, char **text)
+{
+    struct wpk_manifest *manifest = calloc(1, sizeof(*manifest));
+    if (manifest == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_err err = fill(package, manifest);
+    if (err == WPK_OK) {
+        err = wpk_manifest_encode(manifest, text);
+    }
+    wpk_manifest_fini(manifest);
+    free(manifest);
+    return err;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a kernel says of itself, made from the schedule that it is built from. */
+#ifndef WPK_WORKER_PACKAGE_H
+#define WPK_WORKER_PACKAGE_H
+
+#include "codegen/schedule.h"
+
+struct wpk_package {
+    const char *op;            /* whole form of the original program */
+    const char *fingerprint;   /* of it */
+    const char *algorithm;
+    const char *candidate;     /* genes as text; "" for a schedule written by hand */
+    const char *schedule_text; /* of the schedule below */
+    const struct wpk_schedule *schedule;
+};
+
+/* The manifest (runtime/manifest.h) as JSON.
+ *   owns    caller frees *text
+ *   errors  WPK_ENOSPC too many arguments; WPK_ENOMEM */
+wpk_err wpk_package_manifest(const struct wpk_package *package, char **text);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/planner.h"
+
+#include "codegen/lower.h"
+#include "codegen/schedule.h"
+#include "op/notation.h"
+#include "worker/package.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void wpk_planner_init(struct wpk_planner *planner, const struct wpk_device *device)
+{
+    *planner = (struct wpk_planner){.device = *device};
+}
+
+static void close_entry(struct wpk_planner_entry *entry)
+{
+    if (entry->has_space) {
+        wpk_space_fini(&entry->space);
+    }
+    wpk_program_fini(&entry->program);
+    *entry = (struct wpk_planner_entry){0};
+}
+
+void wpk_planner_fini(struct wpk_planner *planner)
+{
+    for (int i = 0; i < WPK_PLANNER_MAX; i++) {
+        close_entry(&planner->entries[i]);
+    }
+}
+
+void wpk_planned_fini(struct wpk_planned *result)
+{
+    free(result->schedule);
+    free(result->manifest);
+    *result = (struct wpk_planned){0};
+}
+
+static void make_key(const char *op, const char *layouts, int threads,
+                     char out[WPK_SHA256_HEX_SIZE])
+{
+    struct wpk_crypto_hash hash;
+    wpk_crypto_hash_init(&hash);
+    wpk_crypto_hash_add(&hash, op, strlen(op) + 1);
+    wpk_crypto_hash_add(&hash, layouts, strlen(layouts) + 1);
+    wpk_crypto_hash_add(&hash, &threads, sizeof(threads));
+    wpk_crypto_hash_finish_hex(&hash, out);
+}
+
+wpk_err wpk_planner_open(struct wpk_planner *planner, const char *op, const char *layouts,
+                         int threads, struct wpk_planner_entry **out, struct wpk_diag *diag)
+{
+    char key[WPK_SHA256_HEX_SIZE];
+    make_key(op, layouts, threads, key);
+    struct wpk_planner_entry *oldest = &planner->entries[0];
+    for (int i = 0; i < WPK_PLANNER_MAX; i++) {
+        struct wpk_planner_entry *entry = &planner->entries[i];
+        if (strcmp(entry->key, key) == 0) {
+            entry->used = ++planner->used;
+            *out = entry;
+            return WPK_OK;
+        }
+        oldest = entry->used < oldest->used ? entry : oldest;
+    }
+    close_entry(oldest);
+    wpk_err err = wpk_program_parse(op, &oldest->program, diag);
+    if (err == WPK_OK) {
+        err = wpk_fingerprint(&oldest->program, &oldest->fingerprint, NULL);
+    }
+    if (err != WPK_OK) {
+        close_entry(oldest);
+        return err;
+    }
+    oldest->exact = wpk_verify_is_exact(&oldest->program);
+    oldest->used = ++planner->used;
+    memcpy(oldest->key, key, sizeof(key));
+    *out = oldest;
+    return WPK_OK;
+}
+
+wpk_err wpk_planner_open_space(struct wpk_planner *planner, const char *op, const char *layouts,
+                               int threads, struct wpk_planner_entry **out, struct wpk_diag *diag)
+{
+    struct wpk_planner_entry *entry = NULL;
+    wpk_err err = wpk_planner_open(planner, op, layouts, threads, &entry, diag);
+    if (err == WPK_OK && !entry->has_space) {
+        const struct wpk_space_options options = {
+            .layouts = layouts, .threads = threads, .device = planner->device};
+        err = wpk_space_derive(&entry->program, &options, &entry->space, diag);
+        entry->has_space = err == WPK_OK;
+    }
+    if (err == WPK_OK) {
+        *out = entry;
+    }
+    return err;
+}
+
+/* The rule for kernels of `program`; `known` remembers what was measured for a variant. */
+static wpk_err find_rule(const struct wpk_planner_entry *entry, const struct wpk_program *program,
+                         double *known, struct wpk_verify_rule *out, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+    if (*known == 0) {
+        err = wpk_verify_amplification(&entry->program, program, known, diag);
+    }
+    *out = (struct wpk_verify_rule){
+        .exact = entry->exact && !wpk_verify_has_transforms(program), .amplification = *known};
+    return err;
+}
+
+/* Text, hash and manifest of a schedule. */
+static wpk_err finish(const struct wpk_planner_entry *entry, const char *op,
+                      const struct wpk_schedule *schedule, const char *algorithm,
+                      const char *candidate, struct wpk_planned *out)
+{
+    struct wpk_buf text = {0};
+    wpk_err err = wpk_schedule_print(schedule, &text);
+    if (err == WPK_OK) {
+        wpk_crypto_sha256_hex(text.data, text.size, out->schedule_sha256);
+        err = wpk_buf_take(&text, &out->schedule, NULL);
+    }
+    wpk_buf_fini(&text);
+    if (err != WPK_OK) {
+        return err;
+    }
+    const struct wpk_package package = {
+        .op = op,
+        .fingerprint = entry->fingerprint.exact,
+        .algorithm = algorithm,
+        .candidate = candidate,
+        .schedule_text = out->schedule,
+        .schedule = schedule,
+    };
+    return wpk_package_manifest(&package, &out->manifest);
+}
+
+static wpk_err plan_by_hand(struct wpk_planner *planner, const struct wpk_planner_request *request,
+                            struct wpk_schedule *schedule, struct wpk_planned *out,
+                            struct wpk_diag *diag)
+{
+    struct wpk_planner_entry *entry = NULL;
+    double amplification = 0;
+    wpk_err err = wpk_planner_open(planner, request->op, request->layouts, request->threads,
+                                   &entry, diag);
+    if (err == WPK_OK) {
+        err = wpk_schedule_parse(request->schedule, schedule, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_schedule_check(schedule, diag);
+    }
+    if (err == WPK_OK) {
+        err = find_rule(entry, &schedule->program, &amplification, &out->rule, diag);
+    }
+    return err != WPK_OK ? err : finish(entry, request->op, schedule, "by hand", "", out);
+}
+
+static wpk_err plan_candidate(struct wpk_planner *planner,
+                              const struct wpk_planner_request *request,
+                              struct wpk_schedule *schedule, struct wpk_planned *out,
+                              struct wpk_diag *diag)
+{
+    struct wpk_planner_entry *entry = NULL;
+    struct wpk_candidate candidate;
+    wpk_err err = wpk_planner_open_space(planner, request->op, request->layouts, request->threads,
+                                         &entry, diag);
+    if (err == WPK_OK) {
+        err = wpk_candidate_decode(&entry->space, request->candidate, &candidate, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_lower(&entry->space, &candidate, schedule, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_schedule_check(schedule, diag);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    const struct wpk_variant *variant = &entry->space.variants[candidate.variant];
+    err = find_rule(entry, &variant->program, &entry->amplification[candidate.variant], &out->rule,
+                    diag);
+    return err != WPK_OK ? err
+                         : finish(entry, request->op, schedule, variant->algorithm,
+                                  request->candidate, out);
+}
+
+wpk_err wpk_planner_plan(struct wpk_planner *planner, const struct wpk_planner_request *request,
+                         struct wpk_planned *out, struct wpk_diag *diag)
+{
+    struct wpk_schedule *schedule = calloc(1, sizeof(*schedule)); /* too large for a stack */
+    struct wpk_planned planned = {0};
+    if (schedule == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_err err = request->schedule != NULL
+                      ? plan_by_hand(planner, request, schedule, &planned, diag)
+                      : plan_candidate(planner, request, schedule, &planned, diag);
+    wpk_schedule_fini(schedule);
+    free(schedule);
+    if (err != WPK_OK) {
+        wpk_planned_fini(&planned);
+        return err;
+    }
+    *out = planned;
+    return WPK_OK;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a candidate to what the builder needs: keeps the spaces of the ops that are being tuned. */
+#ifndef WPK_WORKER_PLANNER_H
+#define WPK_WORKER_PLANNER_H
+
+#include "common/crypto.h"
+#include "op/fingerprint.h"
+#include "schema/device.h"
+#include "search/space.h"
+#include "worker/verify.h"
+
+#define WPK_PLANNER_MAX 8 /* spaces kept */
+
+/* One op with one choice of layouts and threads. */
+struct wpk_planner_entry {
+    char key[WPK_SHA256_HEX_SIZE]; /* empty: free place */
+    uint64_t used;
+    struct wpk_program program;
+    struct wpk_fingerprint fingerprint;
+    bool exact;
+    bool has_space; /* derived when first needed */
+    struct wpk_space space;
+    double amplification[WPK_VARIANTS_MAX]; /* 0: not yet known */
+};
+
+struct wpk_planner {
+    struct wpk_device device;
+    uint64_t used;
+    struct wpk_planner_entry entries[WPK_PLANNER_MAX];
+};
+
+struct wpk_planner_request {
+    const char *op; /* whole form */
+    const char *layouts;
+    int threads;
+    const char *candidate;
+    const char *schedule; /* by hand; NULL: from the candidate */
+};
+
+/* = {0} is empty. Strings are owned. */
+struct wpk_planned {
+    char *schedule;
+    char schedule_sha256[WPK_SHA256_HEX_SIZE];
+    char *manifest;
+    struct wpk_verify_rule rule;
+};
+
+void wpk_planner_init(struct wpk_planner *planner, const struct wpk_device *device);
+void wpk_planner_fini(struct wpk_planner *planner);
+
+/* The op's entry; valid until the next call.
+ *   errors  WPK_EPARSE, WPK_ERANGE, WPK_EINVAL the op; WPK_ENOMEM */
+wpk_err wpk_planner_open(struct wpk_planner *planner, const char *op, const char *layouts,
+                         int threads, struct wpk_planner_entry **out, struct wpk_diag *diag);
+/* The same with its space derived.
+ *   errors  and those of wpk_space_derive */
+wpk_err wpk_planner_open_space(struct wpk_planner *planner, const char *op, const char *layouts,
+                               int threads, struct wpk_planner_entry **out,
+                               struct wpk_diag *diag);
+
+/*   owns    caller calls wpk_planned_fini
+ *   errors  as above; those of wpk_candidate_decode, wpk_lower, wpk_schedule_parse and _check */
+wpk_err wpk_planner_plan(struct wpk_planner *planner, const struct wpk_planner_request *request,
+                         struct wpk_planned *out, struct wpk_diag *diag);
+void wpk_planned_fini(struct wpk_planned *result);
+
+#endif
