@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measurement by a clock that is turned by hand: every call advances it by what the kernel "takes". */
+#include "worker/measure.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct fake {
+    struct wpk_clock_fake clock;
+    uint64_t first_ns; /* of the first call, which is cold */
+    uint64_t call_ns;
+    uint64_t jitter_ns; /* added to every fourth call */
+    int call_count;
+    int flush_count;
+    int fail_at; /* call that fails; 0: none */
+};
+
+static wpk_err run(void *user)
+{
+    struct fake *fake = user;
+    fake->call_count++;
+    if (fake->call_count == fake->fail_at) {
+        return WPK_ENOMEM;
+    }
+    uint64_t ns = fake->call_count == 1 ? fake->first_ns : fake->call_ns;
+    if (fake->call_count % 4 == 0) {
+        ns += fake->jitter_ns;
+    }
+    wpk_clock_fake_advance(&fake->clock, ns);
+    return WPK_OK;
+}
+
+static void flush(void *user)
+{
+    ((struct fake *)user)->flush_count++;
+}
+
+static wpk_err measure(struct fake *fake, struct wpk_policy policy, uint64_t incumbent_ns,
+                       struct wpk_timing *timing)
+{
+    wpk_clock_fake_init(&fake->clock, 1000, 0);
+    const struct wpk_measure_subject subject = {
+        .run = run, .flush = flush, .user = fake, .clock = &fake->clock.clock};
+    policy = wpk_measure_policy(&policy);
+    return wpk_measure(&subject, &policy, incumbent_ns, timing);
+}
+
+static void test_short_kernel_is_repeated(void **state)
+{
+    (void)state;
+    struct fake fake = {.first_ns = 500000, .call_ns = 10000};
+    struct wpk_timing timing = {0};
+    assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_OK);
+    assert_true((uint64_t)timing.repeat_count * 10000 >= WPK_NS_PER_MS);
+    assert_true((uint64_t)timing.repeat_count * 10000 < 2 * WPK_NS_PER_MS);
+    assert_int_equal(timing.median_ns, 10000);
+    assert_int_equal(timing.min_ns, 10000);
+    assert_int_equal(timing.mad_ns, 0);
+    assert_false(timing.censored);
+    uint64_t total = (uint64_t)timing.sample_count * (uint64_t)timing.repeat_count * 10000;
+    assert_true(total >= 20 * WPK_NS_PER_MS && total < 25 * WPK_NS_PER_MS);
+}
+
+static void test_slow_kernel_gets_fewer_samples(void **state)
+{
+    (void)state;
+    struct fake fake = {.first_ns = 100 * WPK_NS_PER_MS, .call_ns = 90 * WPK_NS_PER_MS};
+    struct wpk_timing timing = {0};
+    assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_OK);
+    assert_int_equal(timing.repeat_count, 1);
+    assert_int_equal(timing.sample_count, 3);
+}
+
+static void test_race(void **state)
+{
+    (void)state;
+    struct fake fake = {.first_ns = 200000, .call_ns = 200000};
+    struct wpk_timing timing = {0};
+    struct wpk_policy policy = {.race_ratio = 1.5};
+    assert_int_equal(measure(&fake, policy, 100000, &timing), WPK_OK);
+    assert_true(timing.censored);
+    assert_int_equal(timing.sample_count, 3);
+    fake = (struct fake){.first_ns = 200000, .call_ns = 149000};
+    assert_int_equal(measure(&fake, policy, 100000, &timing), WPK_OK);
+    assert_false(timing.censored);
+    fake = (struct fake){.first_ns = 200000, .call_ns = 200000};
+    assert_int_equal(measure(&fake, (struct wpk_policy){0}, 100000, &timing), WPK_OK);
+    assert_false(timing.censored);
+}
+
+static void test_cold_cache_flushes_before_each_sample(void **state)
+{
+    (void)state;
+    struct fake fake = {.first_ns = 10000, .call_ns = 10000};
+    struct wpk_timing timing = {0};
+    struct wpk_policy policy = {.cold_cache = true, .time_ns_min = 100000};
+    assert_int_equal(measure(&fake, policy, 0, &timing), WPK_OK);
+    assert_int_equal(timing.repeat_count, 1);
+    assert_int_equal(fake.flush_count, timing.sample_count);
+}
+
+static void test_samples_never_exceed_their_place(void **state)
+{
+    (void)state;
+    struct fake fake = {.first_ns = 1000, .call_ns = 1000};
+    struct wpk_timing timing = {0};
+    struct wpk_policy policy = {.time_ns_min = 10 * WPK_NS_PER_S, .sample_count = 1000};
+    assert_int_equal(measure(&fake, policy, 0, &timing), WPK_OK);
+    assert_true(timing.sample_count <= WPK_SAMPLES_MAX);
+    uint64_t total = (uint64_t)timing.sample_count * (uint64_t)timing.repeat_count * 1000;
+    assert_true(total >= 10 * WPK_NS_PER_S);
+}
+
+static void test_failure_leaves_result_alone(void **state)
+{
+    (void)state;
+    for (int at = 1; at < 200; at += 33) {
+        struct fake fake = {.first_ns = 100000, .call_ns = 100000, .fail_at = at};
+        struct wpk_timing timing = {.sample_count = 77};
+        assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_ENOMEM);
+        assert_int_equal(timing.sample_count, 77);
+    }
+}
+
+static void test_summary(void **state)
+{
+    (void)state;
+    struct wpk_timing odd = {.sample_count = 5, .sample_ns = {9, 1, 5, 100, 6}};
+    wpk_measure_summarize(&odd);
+    assert_int_equal(odd.median_ns, 6);
+    assert_int_equal(odd.min_ns, 1);
+    assert_int_equal(odd.mad_ns, 3); /* of 3 5 1 94 0 */
+    assert_int_equal(odd.sample_ns[3], 100);
+    struct wpk_timing even = {.sample_count = 4, .sample_ns = {4, 2, 8, 6}};
+    wpk_measure_summarize(&even);
+    assert_int_equal(even.median_ns, 5);
+    struct wpk_timing one = {.sample_count = 1, .sample_ns = {7}};
+    wpk_measure_summarize(&one);
+    assert_int_equal(one.median_ns, 7);
+    assert_int_equal(one.mad_ns, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_short_kernel_is_repeated),
+        cmocka_unit_test(test_slow_kernel_gets_fewer_samples),
+        cmocka_unit_test(test_race),
+        cmocka_unit_test(test_cold_cache_flushes_before_each_sample),
+        cmocka_unit_test(test_samples_never_exceed_their_place),
+        cmocka_unit_test(test_failure_leaves_result_alone),
+        cmocka_unit_test(test_summary),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
