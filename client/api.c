@@ -110,6 +110,12 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
     get_contender_here(reader, arena, &out->served);
     get_contender(reader, "baseline", arena, &out->baseline);
     get_contender(reader, "own", arena, &out->own);
+    out->own_schedule = "";
+    if (given(reader, "own")) {
+        wpk_json_enter(reader, "own");
+        out->own_schedule = get_text(reader, "schedule", arena);
+        wpk_json_leave(reader);
+    }
     out->speedup = get_real(reader, "speedup");
     get_candidates(reader, &out->measured, &out->failed, NULL);
     if (given(reader, "verified")) {
@@ -119,6 +125,7 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
         wpk_json_leave(reader);
     }
     out->from_history = get_bool(reader, "from_history");
+    out->op = get_text(reader, "op", arena);
     out->schedule = get_text(reader, "schedule", arena);
     out->flops = get_real(reader, "flops");
     out->device = get_text(reader, "device", arena);

@@ -41,7 +41,9 @@ struct wpk_api_kernel {
     double error_max;
     double error_tolerance;
     bool from_history;
-    const char *schedule; /* "" for a vendor's */
+    const char *op;           /* whole form */
+    const char *schedule;     /* "" for a vendor's */
+    const char *own_schedule; /* of `own`; "" none */
     double flops;
     const char *device;
     double peak_flops_per_s; /* of one core; 0: unknown */

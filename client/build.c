@@ -3,16 +3,235 @@
  * wpk-evaluate, which owns a builder and a runner; here it is started and its record shown. */
 #include "client/child.h"
 #include "client/command.h"
+#include "client/follow.h"
 #include "client/format.h"
+#include "client/schedule_file.h"
 #include "common/fs.h"
+#include "common/json.h"
 #include "schema/record.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DIRECTIVES_SIZE_MAX ((size_t)1 << 20)
-#define RECORD_SIZE_MAX ((size_t)4 << 20)
+#define OUTPUT_SIZE_MAX ((size_t)8 << 20)
+#define ARTIFACT_SIZE_MAX ((size_t)256 << 20)
 #define PATH_SIZE 4096
+#define GRACE_MS 5000
 
+struct build {
+    const char *path;     /* directives */
+    const char *out_path; /* of the shared object; NULL: none wanted */
+    bool json;
+    const char *layouts;
+    int threads;
+    char dir[64]; /* private, removed at the end */
+    char op_path[128];
+    char output_path[128];
+};
+
+static wpk_err prepare(struct build *build, struct wpk_diag *diag)
+{
+    struct wpk_buf text = {.size_max = DIRECTIVES_SIZE_MAX + 1};
+    struct wpk_buf op = {.size_max = DIRECTIVES_SIZE_MAX};
+
+    wpk_err err = wpk_fs_read(build->path, DIRECTIVES_SIZE_MAX, &text, diag);
+    if (err == WPK_OK) {
+        err = wpk_schedule_file_read(wpk_buf_text(&text), &op, &build->layouts, &build->threads,
+                                     diag);
+        if (err != WPK_OK && diag != NULL) {
+            snprintf(diag->file, sizeof(diag->file), "%s", build->path);
+        }
+    } else if (err == WPK_ENOENT) {
+        err = WPK_EINVAL;
+    }
+    if (err == WPK_OK) {
+        snprintf(build->dir, sizeof(build->dir), "/tmp/wpk-build-XXXXXX");
+        if (mkdtemp(build->dir) == NULL) {
+            wpk_diag_set(diag, "cannot create a directory in /tmp: %s", strerror(errno));
+            err = wpk_fs_err(errno);
+            build->dir[0] = '\0';
+        }
+    }
+    if (err == WPK_OK) {
+        snprintf(build->op_path, sizeof(build->op_path), "%s/op", build->dir);
+        snprintf(build->output_path, sizeof(build->output_path), "%s/output", build->dir);
+        err = wpk_fs_write(build->op_path, wpk_buf_text(&op), op.size, 0600, diag);
+    }
+    wpk_buf_fini(&text);
+    wpk_buf_fini(&op);
+    return err;
+}
+
+/* Run wpk-evaluate to its end; its exit code in *code. */
+static wpk_err evaluate(const struct build *build, int *code, struct wpk_diag *diag)
+{
+    struct wpk_buf program = {.size_max = PATH_SIZE};
+    struct wpk_child child = {0};
+    char threads[16];
+    const char *const argv[] = {"wpk-evaluate", "--quiet",   "--keep", "--op",     build->op_path,
+                                "--schedule",   build->path, "--work", build->dir, "--layouts",
+                                build->layouts, "--threads", threads,  NULL};
+
+    snprintf(threads, sizeof(threads), "%d", build->threads);
+    wpk_err err = wpk_fs_program_dir(&program, diag);
+    if (err == WPK_OK) {
+        wpk_buf_append_text(&program, "/wpk-evaluate");
+        err = wpk_child_start(&child, wpk_buf_text(&program), argv, build->output_path, diag);
+    }
+    if (err == WPK_OK) {
+        *code = wpk_child_wait(&child, wpk_follow_interrupted);
+        if (wpk_follow_interrupted()) {
+            wpk_child_stop(&child, GRACE_MS);
+        }
+    }
+    wpk_buf_fini(&program);
+    return err;
+}
+
+/* Take the record out of {"index":0,"candidate":"","record":{...}}. */
+static wpk_err read_record(const struct build *build, struct wpk_buf *text,
+                           struct wpk_record *record, struct wpk_diag *diag)
+{
+    struct wpk_buf line = {.size_max = OUTPUT_SIZE_MAX + 1};
+    struct wpk_json_reader *reader;
+
+    wpk_err err = wpk_fs_read(build->output_path, OUTPUT_SIZE_MAX, &line, diag);
+    if (err == WPK_OK) {
+        err = wpk_json_open(wpk_buf_text(&line), line.size, OUTPUT_SIZE_MAX, &reader, diag);
+    }
+    if (err == WPK_OK) {
+        wpk_json_get_raw(reader, "record", text);
+        err = wpk_json_status(reader);
+        wpk_json_close(reader);
+    }
+    if (err == WPK_OK) {
+        err = wpk_record_decode(wpk_buf_text(text), record, diag);
+    }
+    wpk_buf_fini(&line);
+    return err;
+}
+
+static void print_record(const struct wpk_record *record)
+{
+    char median[WPK_FORMAT_SIZE];
+    char mad[WPK_FORMAT_SIZE];
+    char build[WPK_FORMAT_SIZE];
+
+    wpk_format_ns(record->build_ns, build);
+    printf("outcome    %s\n", wpk_outcome_name(record->outcome));
+    if (record->outcome == WPK_OUTCOME_OK) {
+        wpk_format_ns(record->timing.median_ns, median);
+        wpk_format_ns(record->timing.mad_ns, mad);
+        printf("time       %s, MAD %s, %d samples of %d calls\n", median,
+               record->timing.mad_ns > 0 ? mad : "0 ns", record->timing.sample_count,
+               record->timing.repeat_count);
+        printf("max error  %.2e, allowed %.2e\n", record->error_max, record->error_tolerance);
+    }
+    printf("build      %s\n", build);
+    if (record->log[0] != '\0') {
+        printf("log        %s\n", record->log);
+    }
+}
+
+static wpk_err keep_artifact(const struct build *build, const struct wpk_record *record,
+                             struct wpk_diag *diag)
+{
+    struct wpk_buf bytes = {.size_max = ARTIFACT_SIZE_MAX + 1};
+
+    if (record->artifact_path == NULL) {
+        wpk_diag_set(diag, "there is no shared object to keep");
+        return WPK_ENOENT;
+    }
+    wpk_err err = wpk_fs_read(record->artifact_path, ARTIFACT_SIZE_MAX, &bytes, diag);
+    if (err == WPK_OK) {
+        err = wpk_fs_write(build->out_path, wpk_buf_text(&bytes), bytes.size, 0755, diag);
+    }
+    wpk_buf_fini(&bytes);
+    return err;
+}
+
+static enum wpk_exit show(const struct build *build, struct wpk_diag *diag)
+{
+    struct wpk_buf text = {.size_max = OUTPUT_SIZE_MAX};
+    struct wpk_record record = {0};
+    enum wpk_exit status = WPK_EXIT_OK;
+
+    wpk_err err = read_record(build, &text, &record, diag);
+    if (err == WPK_OK) {
+        status = record.outcome == WPK_OUTCOME_OK ? WPK_EXIT_OK : WPK_EXIT_FAILED;
+        if (build->json) {
+            puts(wpk_buf_text(&text));
+        } else {
+            print_record(&record);
+        }
+    }
+    if (err == WPK_OK && build->out_path != NULL && record.outcome == WPK_OUTCOME_OK) {
+        err = keep_artifact(build, &record, diag);
+    }
+    wpk_record_fini(&record);
+    wpk_buf_fini(&text);
+    return err != WPK_OK ? wpk_command_fail(err, diag) : status;
+}
+
+static enum wpk_exit run(struct build *build)
+{
+    struct wpk_diag diag = {0};
+    enum wpk_exit status;
+    int code = 0;
+
+    wpk_err err = prepare(build, &diag);
+    if (err == WPK_OK) {
+        err = evaluate(build, &code, &diag);
+    }
+    if (err == WPK_OK && code > 1 && !wpk_follow_interrupted()) {
+        char words[WPK_DIAG_TEXT_MAX];
+        wpk_child_last_words(build->output_path, words, sizeof(words));
+        wpk_diag_set(&diag, "%s", words[0] != '\0' ? words : "wpk-evaluate failed");
+        err = code == 2 ? WPK_EINVAL : WPK_ESYSTEM;
+    }
+    if (err != WPK_OK) {
+        status = wpk_command_fail(err, &diag);
+    } else if (wpk_follow_interrupted()) {
+        status = WPK_EXIT_INTERRUPTED;
+    } else {
+        status = show(build, &diag);
+    }
+    if (build->dir[0] != '\0') {
+        err = wpk_fs_remove_tree(build->dir, NULL);
+        (void)err; /* what is left in /tmp harms nobody */
+    }
+    return status;
+}
+
+static enum wpk_exit build_main(const struct wpk_command *command,
+                                const struct wpk_command_context *context, int argc, char **argv)
+{
+    struct build build = {.layouts = "fixed", .threads = 1};
+    const struct wpk_option options[] = {
+        {"output", 'o', "FILE", "keep the shared object", WPK_OPTION_TEXT, &build.out_path, 0, 0},
+        {"json", 0, NULL, "the record as JSON", WPK_OPTION_FLAG, &build.json, 0, 0},
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    struct wpk_args args;
+    enum wpk_exit status;
+
+    (void)context;
+    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
+        return status;
+    }
+    build.path = args.operands[0];
+    wpk_follow_catch_signals();
+    return run(&build);
+}
+
+const struct wpk_command wpk_command_build = {
+    .name = "build",
+    .operands = "DIRECTIVES",
+    .summary = "build, verify and time a schedule edited by hand",
+    .run = build_main,
+};

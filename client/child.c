@@ -116,15 +116,22 @@ void wpk_child_stop(struct wpk_child *child, int grace_ms)
     }
 }
 
-int wpk_child_wait(struct wpk_child *child)
+int wpk_child_wait(struct wpk_child *child, bool (*give_up)(void))
 {
     int status = 0;
 
     WPK_ASSERT(child->pid > 0);
-    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
+    for (;;) {
+        pid_t ended = waitpid(child->pid, &status, WNOHANG);
+        if (ended == child->pid) {
+            child->pid = 0;
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        }
+        if (give_up()) {
+            return -1;
+        }
+        sleep_ms(POLL_MS);
     }
-    child->pid = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 void wpk_child_last_words(const char *log_path, char *out, size_t size)

@@ -28,8 +28,8 @@ bool wpk_child_runs(struct wpk_child *child);
 /* SIGTERM; SIGKILL to its group after `grace_ms`; returns when it is gone. */
 void wpk_child_stop(struct wpk_child *child, int grace_ms);
 
-/* Wait for it as long as it runs; the exit code, or 128 + signal. */
-int wpk_child_wait(struct wpk_child *child);
+/* Wait until it ends or `give_up` says true; the exit code, 128 + signal, or -1 when given up. */
+int wpk_child_wait(struct wpk_child *child, bool (*give_up)(void));
 
 /* The last line that `log_path` holds, for a message. */
 void wpk_child_last_words(const char *log_path, char *out, size_t size);

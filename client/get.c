@@ -2,6 +2,7 @@
 /* wpkctl get: a kernel's shared object, by the operator's fingerprint or its name in a job. */
 #include "client/command.h"
 #include "client/list.h"
+#include "client/schedule_file.h"
 #include "common/crypto.h"
 #include "common/fs.h"
 
@@ -14,6 +15,7 @@ struct get {
     const char *what; /* fingerprint or name */
     const char *out_path;
     bool own;
+    bool schedule; /* the directives instead of the shared object */
 };
 
 static wpk_err find_by_fingerprint(struct wpk_session *session, const char *fingerprint,
@@ -87,7 +89,7 @@ static wpk_err choose_artifact(const struct get *get, const struct wpk_api_kerne
 {
     const struct wpk_api_contender *chosen = get->own ? &kernel->own : &kernel->served;
 
-    if (chosen->provider != NULL && wpk_crypto_hex_valid(chosen->artifact, 2 * WPK_SHA256_SIZE)) {
+    if (chosen->provider != NULL && wpk_crypto_hex_valid(chosen->artifact, WPK_SHA256_SIZE)) {
         *sha256 = chosen->artifact;
         return WPK_OK;
     }
@@ -98,6 +100,16 @@ static wpk_err choose_artifact(const struct get *get, const struct wpk_api_kerne
         wpk_diag_set(diag, "there is no artifact: no generated kernel worked");
     }
     return WPK_ENOENT;
+}
+
+static wpk_err write_bytes(const char *path, const struct wpk_buf *bytes, unsigned mode,
+                           struct wpk_diag *diag)
+{
+    if (strcmp(path, "-") != 0) {
+        return wpk_fs_write(path, wpk_buf_text(bytes), bytes->size, mode, diag);
+    }
+    fwrite(wpk_buf_text(bytes), 1, bytes->size, stdout);
+    return fflush(stdout) == 0 ? WPK_OK : WPK_EIO;
 }
 
 static wpk_err download(struct wpk_session *session, const char *sha256, const char *path,
@@ -116,13 +128,32 @@ static wpk_err download(struct wpk_session *session, const char *sha256, const c
             err = WPK_ECORRUPT;
         }
     }
-    if (err == WPK_OK && strcmp(path, "-") == 0) {
-        fwrite(reply.body.data, 1, reply.body.size, stdout);
-        err = fflush(stdout) == 0 ? WPK_OK : WPK_EIO;
-    } else if (err == WPK_OK) {
-        err = wpk_fs_write(path, wpk_buf_text(&reply.body), reply.body.size, 0755, diag);
+    if (err == WPK_OK) {
+        err = write_bytes(path, &reply.body, 0755, diag);
     }
     wpk_http_reply_fini(&reply);
+    return err;
+}
+
+static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel *kernel,
+                              const char *path, struct wpk_diag *diag)
+{
+    const char *schedule = get->own ? kernel->own_schedule : kernel->schedule;
+    struct wpk_buf text = {0};
+
+    if (schedule[0] == '\0') {
+        wpk_diag_set(diag, "%s",
+                     get->own ? "no generated kernel worked"
+                              : "the vendor's implementation has no schedule; "
+                                "--own gets the best of our own");
+        return WPK_ENOENT;
+    }
+    wpk_schedule_file_print(kernel->op, kernel->layouts, schedule, &text);
+    wpk_err err = wpk_buf_status(&text);
+    if (err == WPK_OK) {
+        err = write_bytes(path, &text, 0644, diag);
+    }
+    wpk_buf_fini(&text);
     return err;
 }
 
@@ -131,21 +162,24 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
     struct wpk_arena arena = {0};
     const struct wpk_api_kernel *kernel = NULL;
     const char *sha256 = NULL;
-    char path[256];
+    char default_path[256];
 
-    wpk_err err = wpk_crypto_hex_valid(get->what, 2 * WPK_SHA256_SIZE)
+    snprintf(default_path, sizeof(default_path), "%.200s%s", get->what,
+             get->schedule ? ".schedule" : ".so");
+    const char *path = get->out_path != NULL ? get->out_path : default_path;
+    wpk_err err = wpk_crypto_hex_valid(get->what, WPK_SHA256_SIZE)
                       ? find_by_fingerprint(session, get->what, &arena, &kernel, diag)
                       : find_by_name(session, get->what, &arena, &kernel, diag);
-    if (err == WPK_OK) {
+    if (err == WPK_OK && get->schedule) {
+        err = write_schedule(get, kernel, path, diag);
+    } else if (err == WPK_OK) {
         err = choose_artifact(get, kernel, &sha256, diag);
+        if (err == WPK_OK) {
+            err = download(session, sha256, path, diag);
+        }
     }
     if (err == WPK_OK) {
-        snprintf(path, sizeof(path), "%.200s.so", get->what);
-        err = download(session, sha256, get->out_path != NULL ? get->out_path : path, diag);
-    }
-    if (err == WPK_OK) {
-        fprintf(stderr, "%s: %s on %s\n", get->out_path != NULL ? get->out_path : path,
-                kernel->fingerprint, kernel->device);
+        fprintf(stderr, "%s: %s on %s\n", path, kernel->fingerprint, kernel->device);
     }
     wpk_arena_fini(&arena);
     return err;
@@ -158,10 +192,12 @@ static enum wpk_exit get_main(const struct wpk_command *command,
     struct get get = {0};
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(&session_options.url, &session_options.data_dir),
-        {"output", 'o', "FILE", "where to; - is standard output; default NAME.so", WPK_OPTION_TEXT,
-         &get.out_path, 0, 0},
+        {"output", 'o', "FILE", "where to; - is standard output; default NAME.so or NAME.schedule",
+         WPK_OPTION_TEXT, &get.out_path, 0, 0},
         {"own", 0, NULL, "the best generated kernel, even where the vendor's is faster",
          WPK_OPTION_FLAG, &get.own, 0, 0},
+        {"schedule", 0, NULL, "its schedule, to be edited and built with wpkctl build",
+         WPK_OPTION_FLAG, &get.schedule, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };
     struct wpk_session session = {0};
