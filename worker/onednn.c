@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The only file that knows oneDNN's C interface (version 3). */
+#include "worker/onednn.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <oneapi/dnnl/dnnl.h>
+
+#define DETAIL_MAX 160
+
+_Static_assert(WPK_ONEDNN_RANK_MAX == DNNL_MAX_NDIMS, "arrays are passed as they are");
+
+/* Every function used, looked up once. */
+#define LIBRARY_LIST(X)                                                                            \
+    X(dnnl_version)                                                                                \
+    X(dnnl_engine_create)                                                                          \
+    X(dnnl_engine_destroy)                                                                         \
+    X(dnnl_stream_create)                                                                          \
+    X(dnnl_stream_destroy)                                                                         \
+    X(dnnl_stream_wait)                                                                            \
+    X(dnnl_memory_desc_create_with_strides)                                                        \
+    X(dnnl_memory_desc_create_with_tag)                                                            \
+    X(dnnl_memory_desc_destroy)                                                                    \
+    X(dnnl_memory_desc_get_size)                                                                   \
+    X(dnnl_memory_create)                                                                          \
+    X(dnnl_memory_destroy)                                                                         \
+    X(dnnl_primitive_attr_create)                                                                  \
+    X(dnnl_primitive_attr_destroy)                                                                 \
+    X(dnnl_primitive_attr_set_post_ops)                                                            \
+    X(dnnl_post_ops_create)                                                                        \
+    X(dnnl_post_ops_destroy)                                                                       \
+    X(dnnl_post_ops_append_eltwise)                                                                \
+    X(dnnl_convolution_forward_primitive_desc_create)                                              \
+    X(dnnl_matmul_primitive_desc_create)                                                           \
+    X(dnnl_softmax_forward_primitive_desc_create)                                                  \
+    X(dnnl_layer_normalization_forward_primitive_desc_create)                                      \
+    X(dnnl_pooling_forward_primitive_desc_create)                                                  \
+    X(dnnl_eltwise_forward_primitive_desc_create)                                                  \
+    X(dnnl_binary_primitive_desc_create)                                                           \
+    X(dnnl_reorder_primitive_desc_create)                                                          \
+    X(dnnl_primitive_desc_query)                                                                   \
+    X(dnnl_primitive_desc_query_md)                                                                \
+    X(dnnl_primitive_desc_destroy)                                                                 \
+    X(dnnl_primitive_create)                                                                       \
+    X(dnnl_primitive_destroy)                                                                      \
+    X(dnnl_primitive_execute)
+
+struct library {
+    void *handle;
+#define LIBRARY_FIELD(name) __typeof__(name) *name;
+    LIBRARY_LIST(LIBRARY_FIELD)
+#undef LIBRARY_FIELD
+};
+
+struct operand {
+    int arg; /* DNNL_ARG_* */
+    dnnl_memory_desc_t dense;          /* owned: as the user's array lies */
+    dnnl_memory_desc_t wanted;         /* owned: as asked for, "any" perhaps */
+    const_dnnl_memory_desc_t physical; /* the primitive's */
+    dnnl_memory_t memory;              /* owned; its bytes are not */
+};
+
+struct wpk_onednn {
+    struct library library;
+    struct wpk_onednn_op op;
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_primitive_desc_t desc;
+    dnnl_primitive_t primitive;
+    struct operand operands[WPK_ONEDNN_ROLE_COUNT];
+    dnnl_exec_arg_t args[WPK_ONEDNN_ROLE_COUNT];
+    int arg_count;
+    char detail[DETAIL_MAX];
+};
+
+static wpk_err translate(dnnl_status_t status)
+{
+    switch (status) {
+    case dnnl_success:
+        return WPK_OK;
+    case dnnl_out_of_memory:
+        return WPK_ENOMEM;
+    default:
+        return WPK_EUNSUPPORTED;
+    }
+}
+
+/* ---- the library */
+
+/* The threads are OpenMP's: other builds take them from the process's CPUs. */
+static void limit_threads(const struct library *library, int threads)
+{
+    void (*set_threads)(int) = NULL;
+    void *symbol = dlsym(library->handle, "omp_set_num_threads");
+
+    if (symbol != NULL) {
+        memcpy(&set_threads, &symbol, sizeof(symbol));
+        set_threads(threads);
+    }
+}
+
+static wpk_err load_library(struct library *library, const char *path, struct wpk_diag *diag)
+{
+    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library->handle == NULL) {
+        wpk_diag_set(diag, "cannot load oneDNN: %s", dlerror());
+        return WPK_ENOENT;
+    }
+#define LIBRARY_LOOK_UP(name)                                                                      \
+    {                                                                                              \
+        void *symbol = dlsym(library->handle, #name);                                              \
+        if (symbol == NULL) {                                                                      \
+            wpk_diag_set(diag, "%s has no %s: oneDNN 3 is wanted", path, #name);                   \
+            return WPK_EMISMATCH;                                                                  \
+        }                                                                                          \
+        memcpy(&library->name, &symbol, sizeof(symbol));                                           \
+    }
+    LIBRARY_LIST(LIBRARY_LOOK_UP)
+#undef LIBRARY_LOOK_UP
+    if (library->dnnl_version()->major != DNNL_VERSION_MAJOR) {
+        wpk_diag_set(diag, "oneDNN %d is not oneDNN %d", library->dnnl_version()->major,
+                     DNNL_VERSION_MAJOR);
+        return WPK_EMISMATCH;
+    }
+    return WPK_OK;
+}
+
+/* ---- descriptors */
+
+static dnnl_data_type_t data_type(enum wpk_dtype dtype)
+{
+    switch (dtype) {
+    case WPK_BF16:
+        return dnnl_bf16;
+    case WPK_F16:
+        return dnnl_f16;
+    default:
+        return dnnl_f32;
+    }
+}
+
+/* Channels innermost: what pooling likes best, and cannot choose by itself. */
+static void channels_last(const struct wpk_onednn_operand *view, dnnl_dims_t strides)
+{
+    int64_t stride = view->extent[1];
+
+    strides[1] = 1;
+    for (int d = view->rank - 1; d >= 2; d--) {
+        strides[d] = stride;
+        stride *= view->extent[d];
+    }
+    strides[0] = stride;
+}
+
+/* May the primitive choose this operand's layout? The others take what they are given. */
+static bool may_choose(const struct wpk_onednn *self, int role,
+                       const struct wpk_onednn_options *options)
+{
+    if (self->op.kind != WPK_ONEDNN_CONVOLUTION && self->op.kind != WPK_ONEDNN_MATMUL) {
+        return false;
+    }
+    return role == WPK_ONEDNN_WEIGHTS ? options->any || options->weights_any
+                                      : role != WPK_ONEDNN_BIAS && options->any;
+}
+
+static wpk_err describe_operand(struct wpk_onednn *self, int role, enum wpk_dtype dtype,
+                                const struct wpk_onednn_operand *view,
+                                const struct wpk_onednn_options *options)
+{
+    const struct library *lib = &self->library;
+    struct operand *operand = &self->operands[role];
+    bool is_pooling =
+        self->op.kind == WPK_ONEDNN_POOL_MAX || self->op.kind == WPK_ONEDNN_POOL_AVERAGE;
+    dnnl_dims_t dims = {0};
+    dnnl_dims_t strides = {0};
+
+    for (int d = 0; d < view->rank; d++) {
+        dims[d] = view->extent[d];
+        strides[d] = view->stride[d];
+    }
+    dnnl_status_t status = lib->dnnl_memory_desc_create_with_strides(
+        &operand->dense, view->rank, dims, data_type(dtype), strides);
+    if (status != dnnl_success) {
+        return translate(status);
+    }
+    if (may_choose(self, role, options)) {
+        status = lib->dnnl_memory_desc_create_with_tag(&operand->wanted, view->rank, dims,
+                                                       data_type(dtype), dnnl_format_tag_any);
+    } else {
+        if (is_pooling && options->any) {
+            channels_last(view, strides);
+        }
+        status = lib->dnnl_memory_desc_create_with_strides(&operand->wanted, view->rank, dims,
+                                                           data_type(dtype), strides);
+    }
+    return translate(status);
+}
+
+static dnnl_alg_kind_t eltwise_kind(enum wpk_onednn_function function)
+{
+    switch (function) {
+    case WPK_ONEDNN_RELU:
+        return dnnl_eltwise_relu;
+    case WPK_ONEDNN_CLIP:
+        return dnnl_eltwise_clip;
+    case WPK_ONEDNN_LINEAR:
+        return dnnl_eltwise_linear;
+    case WPK_ONEDNN_LOGISTIC:
+        return dnnl_eltwise_logistic;
+    case WPK_ONEDNN_TANH:
+        return dnnl_eltwise_tanh;
+    case WPK_ONEDNN_ABS:
+        return dnnl_eltwise_abs;
+    case WPK_ONEDNN_EXP:
+        return dnnl_eltwise_exp;
+    case WPK_ONEDNN_LOG:
+        return dnnl_eltwise_log;
+    case WPK_ONEDNN_SQRT:
+        break;
+    }
+    return dnnl_eltwise_sqrt;
+}
+
+static dnnl_alg_kind_t binary_kind(enum wpk_binary op)
+{
+    switch (op) {
+    case WPK_BINARY_SUB:
+        return dnnl_binary_sub;
+    case WPK_BINARY_MUL:
+        return dnnl_binary_mul;
+    case WPK_BINARY_DIV:
+        return dnnl_binary_div;
+    case WPK_BINARY_MIN:
+        return dnnl_binary_min;
+    case WPK_BINARY_MAX:
+        return dnnl_binary_max;
+    default:
+        return dnnl_binary_add;
+    }
+}
+
+/* Post-ops, less the first where that is the primitive itself. */
+static dnnl_status_t make_attributes(struct wpk_onednn *self, dnnl_primitive_attr_t *out)
+{
+    const struct library *lib = &self->library;
+    dnnl_post_ops_t posts = NULL;
+    dnnl_status_t status = lib->dnnl_primitive_attr_create(out);
+
+    if (status == dnnl_success) {
+        status = lib->dnnl_post_ops_create(&posts);
+    }
+    int first = self->op.kind == WPK_ONEDNN_ELTWISE ? 1 : 0;
+    for (int i = first; i < self->op.post_count && status == dnnl_success; i++) {
+        const struct wpk_onednn_post *post = &self->op.post[i];
+        status = lib->dnnl_post_ops_append_eltwise(posts, eltwise_kind(post->function),
+                                                   (float)post->alpha, (float)post->beta);
+    }
+    if (status == dnnl_success) {
+        status = lib->dnnl_primitive_attr_set_post_ops(*out, posts);
+    }
+    if (posts != NULL) {
+        lib->dnnl_post_ops_destroy(posts);
+    }
+    return status;
+}
+
+static dnnl_status_t make_window_desc(struct wpk_onednn *self, const_dnnl_primitive_attr_t attr)
+{
+    const struct wpk_onednn_op *op = &self->op;
+    const struct library *lib = &self->library;
+    const struct operand *o = self->operands;
+    dnnl_dims_t gaps = {0}; /* the library counts the elements left out */
+
+    for (int i = 0; i < op->spatial; i++) {
+        gaps[i] = op->dilation[i] - 1;
+    }
+    if (op->kind == WPK_ONEDNN_CONVOLUTION) {
+        return lib->dnnl_convolution_forward_primitive_desc_create(
+            &self->desc, self->engine, dnnl_forward_inference, dnnl_convolution_auto,
+            o[WPK_ONEDNN_SRC].wanted, o[WPK_ONEDNN_WEIGHTS].wanted, o[WPK_ONEDNN_BIAS].wanted,
+            o[WPK_ONEDNN_DST].wanted, op->stride, gaps, op->pad_before, op->pad_after, attr);
+    }
+    return lib->dnnl_pooling_forward_primitive_desc_create(
+        &self->desc, self->engine, dnnl_forward_inference,
+        op->kind == WPK_ONEDNN_POOL_MAX ? dnnl_pooling_max : dnnl_pooling_avg_include_padding,
+        o[WPK_ONEDNN_SRC].wanted, o[WPK_ONEDNN_DST].wanted, op->stride, op->kernel, gaps,
+        op->pad_before, op->pad_after, attr);
+}
+
+static dnnl_status_t make_desc(struct wpk_onednn *self, const_dnnl_primitive_attr_t attr)
+{
+    const struct wpk_onednn_op *op = &self->op;
+    const struct library *lib = &self->library;
+    const_dnnl_memory_desc_t src = self->operands[WPK_ONEDNN_SRC].wanted;
+    const_dnnl_memory_desc_t weights = self->operands[WPK_ONEDNN_WEIGHTS].wanted;
+    const_dnnl_memory_desc_t bias = self->operands[WPK_ONEDNN_BIAS].wanted;
+    const_dnnl_memory_desc_t dst = self->operands[WPK_ONEDNN_DST].wanted;
+
+    switch (op->kind) {
+    case WPK_ONEDNN_MATMUL:
+        return lib->dnnl_matmul_primitive_desc_create(&self->desc, self->engine, src, weights,
+                                                      bias, dst, attr);
+    case WPK_ONEDNN_SOFTMAX:
+        return lib->dnnl_softmax_forward_primitive_desc_create(
+            &self->desc, self->engine, dnnl_forward_inference, dnnl_softmax_accurate, src, dst,
+            op->axis, attr);
+    case WPK_ONEDNN_LAYERNORM:
+        return lib->dnnl_layer_normalization_forward_primitive_desc_create(
+            &self->desc, self->engine, dnnl_forward_inference, src, dst, NULL, (float)op->epsilon,
+            (weights != NULL ? (unsigned)dnnl_use_scale : 0U) |
+                (bias != NULL ? (unsigned)dnnl_use_shift : 0U),
+            attr);
+    case WPK_ONEDNN_ELTWISE:
+        return lib->dnnl_eltwise_forward_primitive_desc_create(
+            &self->desc, self->engine, dnnl_forward_inference,
+            eltwise_kind(op->post[0].function), src, dst, (float)op->post[0].alpha,
+            (float)op->post[0].beta, attr);
+    case WPK_ONEDNN_BINARY:
+        return lib->dnnl_binary_primitive_desc_create(
+            &self->desc, self->engine, binary_kind(op->binary), src, weights, dst, attr);
+    case WPK_ONEDNN_CONVOLUTION:
+    case WPK_ONEDNN_POOL_MAX:
+    case WPK_ONEDNN_POOL_AVERAGE:
+        break;
+    }
+    return make_window_desc(self, attr);
+}
+
+/* Which argument an operand is, and how the primitive wants it. */
+static void settle_operands(struct wpk_onednn *self)
+{
+    const struct library *lib = &self->library;
+    bool is_norm = self->op.kind == WPK_ONEDNN_LAYERNORM;
+    bool is_binary = self->op.kind == WPK_ONEDNN_BINARY;
+    const int arg[] = {DNNL_ARG_SRC,
+                       is_norm     ? DNNL_ARG_SCALE
+                       : is_binary ? DNNL_ARG_SRC_1
+                                   : DNNL_ARG_WEIGHTS,
+                       is_norm ? DNNL_ARG_SHIFT : DNNL_ARG_BIAS, DNNL_ARG_DST};
+
+    for (int role = 0; role < WPK_ONEDNN_ROLE_COUNT; role++) {
+        struct operand *operand = &self->operands[role];
+        if (operand->wanted != NULL) {
+            operand->arg = arg[role];
+            operand->physical = lib->dnnl_primitive_desc_query_md(
+                self->desc, dnnl_query_exec_arg_md, arg[role]);
+        }
+    }
+}
+
+/* ---- life */
+
+static const struct wpk_onednn_operand *view_of(const struct wpk_onednn_op *op, int role)
+{
+    const struct wpk_onednn_operand *const views[] = {&op->src, &op->weights, &op->bias, &op->dst};
+
+    return views[role];
+}
+
+static wpk_err make_primitive(struct wpk_onednn *self, struct wpk_diag *diag)
+{
+    const struct library *lib = &self->library;
+    dnnl_primitive_attr_t attr = NULL;
+    const char *name = "?";
+    dnnl_status_t status = make_attributes(self, &attr);
+
+    if (status == dnnl_success) {
+        status = make_desc(self, attr);
+    }
+    if (attr != NULL) {
+        lib->dnnl_primitive_attr_destroy(attr);
+    }
+    if (status == dnnl_success) {
+        status = lib->dnnl_primitive_create(&self->primitive, self->desc);
+    }
+    if (status != dnnl_success) {
+        wpk_diag_set(diag, "oneDNN has no implementation of this (status %d)", (int)status);
+        return translate(status);
+    }
+    settle_operands(self);
+    lib->dnnl_primitive_desc_query(self->desc, dnnl_query_impl_info_str, 0, &name);
+    snprintf(self->detail, sizeof(self->detail), "%s, oneDNN %d.%d.%d", name,
+             lib->dnnl_version()->major, lib->dnnl_version()->minor,
+             lib->dnnl_version()->patch);
+    return WPK_OK;
+}
+
+wpk_err wpk_onednn_open(const struct wpk_onednn_op *op, const enum wpk_dtype *dtype,
+                        const struct wpk_onednn_options *options, struct wpk_onednn **out,
+                        struct wpk_diag *diag)
+{
+    struct wpk_onednn *self = calloc(1, sizeof(*self));
+
+    if (self == NULL) {
+        return WPK_ENOMEM;
+    }
+    self->op = *op;
+    wpk_err err = load_library(&self->library, options->library_path, diag);
+    if (err == WPK_OK) {
+        limit_threads(&self->library, options->threads);
+        err = translate(self->library.dnnl_engine_create(&self->engine, dnnl_cpu, 0));
+    }
+    if (err == WPK_OK) {
+        err = translate(self->library.dnnl_stream_create(&self->stream, self->engine,
+                                                         dnnl_stream_default_flags));
+    }
+    for (int role = 0; role < WPK_ONEDNN_ROLE_COUNT && err == WPK_OK; role++) {
+        const struct wpk_onednn_operand *view = view_of(op, role);
+        if (view->tensor >= 0) {
+            err = describe_operand(self, role, dtype[role], view, options);
+        }
+    }
+    if (err == WPK_OK) {
+        err = make_primitive(self, diag);
+    }
+    if (err != WPK_OK) {
+        wpk_onednn_close(self);
+        return err;
+    }
+    *out = self;
+    return WPK_OK;
+}
+
+static void close_operand(const struct library *lib, struct operand *operand)
+{
+    if (operand->memory != NULL) {
+        lib->dnnl_memory_destroy(operand->memory);
+    }
+    if (operand->dense != NULL) {
+        lib->dnnl_memory_desc_destroy(operand->dense);
+    }
+    if (operand->wanted != NULL) {
+        lib->dnnl_memory_desc_destroy(operand->wanted);
+    }
+}
+
+void wpk_onednn_close(struct wpk_onednn *self)
+{
+    if (self == NULL) {
+        return;
+    }
+    const struct library *lib = &self->library;
+    for (int role = 0; role < WPK_ONEDNN_ROLE_COUNT; role++) {
+        close_operand(lib, &self->operands[role]);
+    }
+    if (self->primitive != NULL) {
+        lib->dnnl_primitive_destroy(self->primitive);
+    }
+    if (self->desc != NULL) {
+        lib->dnnl_primitive_desc_destroy(self->desc);
+    }
+    if (self->stream != NULL) {
+        lib->dnnl_stream_destroy(self->stream);
+    }
+    if (self->engine != NULL) {
+        lib->dnnl_engine_destroy(self->engine);
+    }
+    /* The library stays: its threads may still be on their way to sleep inside it. */
+    free(self);
+}
+
+/* ---- use */
+
+size_t wpk_onednn_size(const struct wpk_onednn *self, enum wpk_onednn_role role)
+{
+    const struct operand *operand = &self->operands[role];
+
+    return operand->wanted == NULL ? 0 : self->library.dnnl_memory_desc_get_size(operand->physical);
+}
+
+wpk_err wpk_onednn_attach(struct wpk_onednn *self, enum wpk_onednn_role role, void *memory)
+{
+    struct operand *operand = &self->operands[role];
+
+    WPK_ASSERT(operand->wanted != NULL);
+    WPK_ASSERT(operand->memory == NULL);
+    wpk_err err = translate(self->library.dnnl_memory_create(&operand->memory, operand->physical,
+                                                             self->engine, memory));
+    if (err == WPK_OK) {
+        self->args[self->arg_count++] = (dnnl_exec_arg_t){operand->arg, operand->memory};
+    }
+    return err;
+}
+
+static wpk_err reorder(struct wpk_onednn *self, const_dnnl_memory_desc_t from_desc,
+                       dnnl_memory_t from, const_dnnl_memory_desc_t to_desc, dnnl_memory_t to)
+{
+    const struct library *lib = &self->library;
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+    dnnl_primitive_desc_t desc = NULL;
+    dnnl_primitive_t primitive = NULL;
+    dnnl_status_t status = lib->dnnl_reorder_primitive_desc_create(
+        &desc, from_desc, self->engine, to_desc, self->engine, NULL);
+
+    if (status == dnnl_success) {
+        status = lib->dnnl_primitive_create(&primitive, desc);
+    }
+    if (status == dnnl_success) {
+        status = lib->dnnl_primitive_execute(primitive, self->stream, 2, args);
+    }
+    if (status == dnnl_success) {
+        status = lib->dnnl_stream_wait(self->stream);
+    }
+    if (primitive != NULL) {
+        lib->dnnl_primitive_destroy(primitive);
+    }
+    if (desc != NULL) {
+        lib->dnnl_primitive_desc_destroy(desc);
+    }
+    return translate(status);
+}
+
+/* Copy between the user's array and the attached memory, in either direction. */
+static wpk_err move(struct wpk_onednn *self, enum wpk_onednn_role role, void *dense, bool in)
+{
+    const struct library *lib = &self->library;
+    struct operand *operand = &self->operands[role];
+    dnnl_memory_t user = NULL;
+
+    WPK_ASSERT(operand->memory != NULL);
+    wpk_err err =
+        translate(lib->dnnl_memory_create(&user, operand->dense, self->engine, dense));
+    if (err == WPK_OK) {
+        err = in ? reorder(self, operand->dense, user, operand->physical, operand->memory)
+                 : reorder(self, operand->physical, operand->memory, operand->dense, user);
+        lib->dnnl_memory_destroy(user);
+    }
+    return err;
+}
+
+wpk_err wpk_onednn_put(struct wpk_onednn *self, enum wpk_onednn_role role, const void *dense)
+{
+    return move(self, role, (void *)(uintptr_t)dense, true);
+}
+
+wpk_err wpk_onednn_get(struct wpk_onednn *self, enum wpk_onednn_role role, void *dense)
+{
+    return move(self, role, dense, false);
+}
+
+wpk_err wpk_onednn_run(struct wpk_onednn *self)
+{
+    dnnl_status_t status = self->library.dnnl_primitive_execute(self->primitive, self->stream,
+                                                                self->arg_count, self->args);
+
+    if (status == dnnl_success) {
+        status = self->library.dnnl_stream_wait(self->stream);
+    }
+    return translate(status);
+}
+
+const char *wpk_onednn_detail(const struct wpk_onednn *self)
+{
+    return self->detail;
+}
