@@ -7,6 +7,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define WPK_DEVICE_TEXT_MAX 128
 
 /* suffix, text: instruction sets that change what is generated, weakest first */
@@ -56,4 +60,7 @@ void wpk_device_class(const struct wpk_device *device, char *out, size_t size);
 wpk_err wpk_device_encode(const struct wpk_device *device, char **text);
 wpk_err wpk_device_decode(const char *text, struct wpk_device *out, struct wpk_diag *diag);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
