@@ -144,6 +144,24 @@ static int only_consumer(const struct wpk_program *program, int tensor, int *loa
     return found;
 }
 
+/* Does the pointwise stage read a contraction? Then its tile is that contraction's register tile. */
+static bool finishes_contraction(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    int loads[LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+    for (int i = 0; i < count && i < LOADS_MAX && stage->reduction == WPK_REDUCE_NONE; i++) {
+        int writer = wpk_program_writer(program, program->nodes[loads[i]].tensor);
+        bool literal[WPK_AXES_MAX];
+        if (writer >= 0) {
+            mark_literal_axes(program, &program->stages[writer], literal);
+            if (has_reuse(program, &program->stages[writer], literal)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* The stage that this one joins, or -1: it is a root. */
 static int joins(const struct wpk_program *program, int id, int *load)
 {
@@ -159,7 +177,7 @@ static int joins(const struct wpk_program *program, int id, int *load)
     const struct wpk_stage *reader = &program->stages[consumer];
     mark_literal_axes(program, stage, literal);
     mark_literal_axes(program, reader, consumer_literal);
-    bool joined = has_reuse(program, stage, literal)
+    bool joined = has_reuse(program, stage, literal) || finishes_contraction(program, stage)
                       ? reads_one_to_one(program, reader, *load)
                       : reads_once(program, reader, *load, consumer_literal);
     return joined ? consumer : -1;
@@ -279,6 +297,20 @@ static double reduction_size(const struct wpk_stage *stage)
     return size;
 }
 
+/* Is the member's contiguous axis fed by a reduction of its consumer? */
+static bool is_row(const struct wpk_program *program, const struct wpk_group *group,
+                   const struct wpk_member *member)
+{
+    const struct wpk_stage *stage = &program->stages[member->stage];
+    int last = stage->rank - 1;
+    if (member->consumer < 0 || member->inlined || last < 0 || stage->axes[last].extent == 1) {
+        return false;
+    }
+    const struct wpk_member *reader = &group->member[member->consumer];
+    int axis = wpk_index_axis(program, program->nodes[member->load].index[last]);
+    return axis >= program->stages[reader->stage].rank && !reader->literal[axis];
+}
+
 static void describe_group(const struct wpk_program *program, struct wpk_group *group)
 {
     const struct wpk_stage *root = &program->stages[group->root];
@@ -305,11 +337,7 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
             group->contraction = m;
             group->reuse = has_reuse(program, stage, member->literal);
         }
-        /* its contiguous axis is fed by a reduction of its consumer */
-        if (!member->inlined && stage->rank > 0 && member->root_axis[stage->rank - 1] < 0 &&
-            !member->literal[stage->rank - 1] && stage->axes[stage->rank - 1].extent > 1) {
-            group->rows = true;
-        }
+        group->rows = group->rows || is_row(program, group, member);
     }
 }
 

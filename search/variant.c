@@ -250,9 +250,11 @@ wpk_err wpk_variants_derive(const struct wpk_program *program, struct wpk_space 
             err = add_algorithms(program, (struct request){.last = p, .staged = !any}, space);
         }
     }
+    /* as written: every algorithm, unless a better order was found for the clever ones */
     struct request plain = {.last = -1, .staged = !any};
     if (err == WPK_OK) {
-        err = add_algorithms(program, plain, space);
+        err = space->variant_count > 0 ? add_variant(program, &plain, space)
+                                       : add_algorithms(program, plain, space);
     }
     if (err == WPK_OK && space->variant_count == 0) {
         wpk_diag_set(diag, "no implementation can be derived for this program");

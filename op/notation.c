@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two entries of the parser: equations beside declarations, and the whole form. */
+#include "op/notation.h"
+
+#include "common/utf8.h"
+#include "op/notation_ast.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const role_names[] = {
+    [WPK_ROLE_INPUT] = "input",
+    [WPK_ROLE_CONSTANT] = "constant",
+    [WPK_ROLE_INTERMEDIATE] = "intermediate",
+    [WPK_ROLE_OUTPUT] = "output",
+    [WPK_ROLE_LITERAL] = "literal",
+};
+
+/* A cursor over a declaration; columns are counted from the start of its text. */
+struct cursor {
+    const char *text;
+    int at;
+    int line;
+    struct wpk_diag *diag;
+};
+
+static wpk_err fail(const struct cursor *c, wpk_err err, const char *what)
+{
+    wpk_diag_set_at(c->diag, c->line, c->at + 1, "%s", what);
+    return err;
+}
+
+static void skip_blanks(struct cursor *c)
+{
+    while (c->text[c->at] == ' ' || c->text[c->at] == '\t' || c->text[c->at] == '\r') {
+        c->at++;
+    }
+}
+
+static bool accept(struct cursor *c, char token)
+{
+    skip_blanks(c);
+    if (c->text[c->at] != token) {
+        return false;
+    }
+    c->at++;
+    return true;
+}
+
+static wpk_err read_word(struct cursor *c, char *out)
+{
+    int size = 0;
+    skip_blanks(c);
+    while (isalnum((unsigned char)c->text[c->at + size]) || c->text[c->at + size] == '_') {
+        size++;
+    }
+    if (size == 0 || size >= WPK_NAME_MAX) {
+        return fail(c, WPK_EPARSE, size == 0 ? "expected a name" : "name too long");
+    }
+    memcpy(out, c->text + c->at, (size_t)size);
+    out[size] = '\0';
+    c->at += size;
+    return WPK_OK;
+}
+
+static wpk_err read_int(struct cursor *c, int64_t low, int64_t high, int64_t *out)
+{
+    char *end = NULL;
+    skip_blanks(c);
+    errno = 0;
+    long long value = strtoll(c->text + c->at, &end, 10);
+    if (end == c->text + c->at || isspace((unsigned char)c->text[c->at])) {
+        return fail(c, WPK_EPARSE, "expected a whole number");
+    }
+    if (errno != 0 || value < low || value > high) {
+        return fail(c, WPK_ERANGE, "number out of range");
+    }
+    c->at = (int)(end - c->text);
+    *out = value;
+    return WPK_OK;
+}
+
+static wpk_err read_extents(struct cursor *c, int *rank, int64_t *extent)
+{
+    int64_t elements = 1;
+    *rank = 0;
+    if (!accept(c, '[')) {
+        return WPK_OK; /* a scalar */
+    }
+    while (!accept(c, ']')) {
+        if (*rank > 0 && !accept(c, ',')) {
+            return fail(c, WPK_EPARSE, "expected ',' or ']'");
+        }
+        if (*rank == WPK_RANK_MAX) {
+            return fail(c, WPK_ERANGE, "too many dimensions");
+        }
+        wpk_err err = read_int(c, 1, WPK_ELEMENTS_MAX, &extent[*rank]);
+        if (err != WPK_OK) {
+            return err;
+        }
+        if (elements > WPK_ELEMENTS_MAX / extent[*rank]) {
+            return fail(c, WPK_ERANGE, "the tensor has too many elements");
+        }
+        elements *= extent[(*rank)++];
+    }
+    return WPK_OK;
+}
+
+static wpk_err read_type(struct cursor *c, enum wpk_dtype *dtype, int *rank, int64_t *extent)
+{
+    char word[WPK_NAME_MAX];
+    wpk_err err = read_word(c, word);
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (wpk_dtype_parse(word, dtype) != WPK_OK) {
+        return fail(c, WPK_EPARSE, "unknown element type");
+    }
+    return read_extents(c, rank, extent);
+}
+
+wpk_err wpk_notation_parse_type(const char *text, struct wpk_declaration *out,
+                                struct wpk_diag *diag)
+{
+    struct cursor c = {.text = text, .line = 1, .diag = diag};
+    struct wpk_declaration parsed = {.name = out->name, .constant = out->constant};
+    wpk_err err = read_type(&c, &parsed.dtype, &parsed.rank, parsed.extent);
+    skip_blanks(&c);
+    if (err == WPK_OK && text[c.at] != '\0') {
+        err = fail(&c, WPK_EPARSE, "text behind the type");
+    }
+    if (err == WPK_OK) {
+        *out = parsed;
+    }
+    return err;
+}
+
+static wpk_err check_text(const char *text, struct wpk_diag *diag)
+{
+    size_t size = strnlen(text, WPK_NOTATION_SIZE_MAX + 1);
+    if (size > WPK_NOTATION_SIZE_MAX) {
+        wpk_diag_set(diag, "the notation is longer than %d bytes", WPK_NOTATION_SIZE_MAX);
+        return WPK_ERANGE;
+    }
+    for (size_t i = 0; i < size; i++) {
+        if ((unsigned char)text[i] >= 0x80) {
+            wpk_diag_set_at(diag, 1, (int)i + 1, "only ASCII is understood here");
+            return WPK_EPARSE;
+        }
+    }
+    return WPK_OK;
+}
+
+static wpk_err parse_equations(const char *text, int line_offset, bool closed,
+                               struct wpk_program *out, struct wpk_diag *diag)
+{
+    struct wpk_ast ast;
+    wpk_err err = wpk_ast_parse(text, line_offset, &ast, diag);
+    if (err == WPK_OK && !closed) {
+        int output = wpk_program_find_tensor(out, ast.equation[0].name);
+        if (output >= 0) {
+            out->tensors[output].role = WPK_ROLE_OUTPUT;
+        }
+    }
+    if (err == WPK_OK) {
+        err = wpk_ast_build(&ast, closed, out);
+    }
+    wpk_ast_fini(&ast);
+    return err == WPK_OK ? wpk_program_validate(out, diag) : err;
+}
+
+wpk_err wpk_notation_parse(const char *text, const struct wpk_declaration *declarations, int count,
+                           struct wpk_program *out, struct wpk_diag *diag)
+{
+    wpk_err err = check_text(text, diag);
+    memset(out, 0, sizeof(*out));
+    for (int i = 0; i < count && err == WPK_OK; i++) {
+        const struct wpk_declaration *d = &declarations[i];
+        if (wpk_program_find_tensor(out, d->name) >= 0) {
+            wpk_diag_set(diag, "tensor %s is declared twice", d->name);
+            err = WPK_EPARSE;
+        } else if (wpk_program_add_tensor(out, d->name,
+                                          d->constant ? WPK_ROLE_CONSTANT : WPK_ROLE_INPUT,
+                                          d->dtype, d->rank, d->extent) < 0) {
+            wpk_diag_set(diag, "too many tensors");
+            err = WPK_ENOSPC;
+        }
+    }
+    if (err == WPK_OK) {
+        err = parse_equations(text, 0, false, out, diag);
+    }
+    if (err != WPK_OK) {
+        wpk_program_fini(out);
+    }
+    return err;
+}
+
+/* ---- the whole form */
+
+static wpk_err read_padding(struct cursor *c, struct wpk_tensor *tensor)
+{
+    char word[WPK_NAME_MAX];
+    skip_blanks(c);
+    if (c->text[c->at] == '\0' || c->text[c->at] == '=') {
+        return WPK_OK;
+    }
+    wpk_err err = read_word(c, word);
+    if (err == WPK_OK && strcmp(word, "pad") != 0) {
+        return fail(c, WPK_EPARSE, "expected pad");
+    }
+    for (int d = 0; d < tensor->rank && err == WPK_OK; d++) {
+        if (d > 0 && !accept(c, ',')) {
+            return fail(c, WPK_EPARSE, "expected ','");
+        }
+        err = read_int(c, 0, WPK_ELEMENTS_MAX, &tensor->pad_before[d]);
+        if (err == WPK_OK && !accept(c, ':')) {
+            return fail(c, WPK_EPARSE, "expected ':'");
+        }
+        if (err == WPK_OK) {
+            err = read_int(c, 0, WPK_ELEMENTS_MAX, &tensor->pad_after[d]);
+        }
+    }
+    return err;
+}
+
+static wpk_err read_literal(struct cursor *c, const char *name, enum wpk_dtype dtype, int rank,
+                            const int64_t *extent, struct wpk_program *out)
+{
+    double values[WPK_LITERAL_ELEMENTS_MAX];
+    int64_t count = 1;
+    for (int d = 0; d < rank; d++) {
+        count *= extent[d];
+    }
+    if (count > WPK_LITERAL_ELEMENTS_MAX) {
+        return fail(c, WPK_ERANGE, "a literal this large");
+    }
+    if (!accept(c, '=')) {
+        return fail(c, WPK_EPARSE, "expected '=' and the literal's values");
+    }
+    for (int64_t i = 0; i < count; i++) {
+        char *end = NULL;
+        if (i > 0 && !accept(c, ',')) {
+            return fail(c, WPK_EPARSE, "too few values");
+        }
+        skip_blanks(c);
+        values[i] = strtod(c->text + c->at, &end);
+        if (end == c->text + c->at || isnan(values[i])) {
+            return fail(c, WPK_EPARSE, "expected a number");
+        }
+        c->at = (int)(end - c->text);
+    }
+    return wpk_program_add_literal(out, name, dtype, rank, extent, values) < 0 ? WPK_ENOSPC
+                                                                              : WPK_OK;
+}
+
+static wpk_err read_declaration(struct cursor *c, enum wpk_role role, struct wpk_program *out)
+{
+    char name[WPK_NAME_MAX];
+    enum wpk_dtype dtype = WPK_F32;
+    int rank = 0;
+    int64_t extent[WPK_RANK_MAX];
+    wpk_err err = read_word(c, name);
+    if (err == WPK_OK) {
+        err = read_type(c, &dtype, &rank, extent);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (wpk_program_find_tensor(out, name) >= 0) {
+        return fail(c, WPK_EPARSE, "a tensor is declared twice");
+    }
+    if (role == WPK_ROLE_LITERAL) {
+        err = read_literal(c, name, dtype, rank, extent, out);
+    } else {
+        int tensor = wpk_program_add_tensor(out, name, role, dtype, rank, extent);
+        err = tensor < 0 ? WPK_ENOSPC : read_padding(c, &out->tensors[tensor]);
+    }
+    skip_blanks(c);
+    if (err == WPK_OK && c->text[c->at] != '\0') {
+        err = fail(c, WPK_EPARSE, "text behind the declaration");
+    }
+    return err;
+}
+
+/* Is this line a declaration? Equations have '[' or '=' behind their first word. */
+static int role_of_line(const char *line)
+{
+    for (int r = 0; r < (int)(sizeof(role_names) / sizeof(role_names[0])); r++) {
+        size_t size = strlen(role_names[r]);
+        if (strncmp(line, role_names[r], size) == 0 && (line[size] == ' ' || line[size] == '\t')) {
+            const char *next = line + size + strspn(line + size, " \t");
+            if (isalpha((unsigned char)*next) || *next == '_') {
+                return r;
+            }
+        }
+    }
+    return -1;
+}
+
+static wpk_err read_declarations(char *text, char **rest, int *lines, struct wpk_program *out,
+                                 struct wpk_diag *diag)
+{
+    char *line = text;
+    *lines = 0;
+    while (*line != '\0') {
+        char *end = line + strcspn(line, "\n");
+        char *start = line + strspn(line, " \t\r");
+        int role = role_of_line(start);
+        if (role < 0 && *start != '#' && *start != '\n' && *start != '\0') {
+            break;
+        }
+        char kept = *end;
+        *end = '\0';
+        if (role >= 0) {
+            struct cursor c = {.text = line, .line = *lines + 1, .diag = diag};
+            char *hash = strchr(line, '#');
+            if (hash != NULL) {
+                *hash = '\0';
+            }
+            c.at = (int)(start - line) + (int)strlen(role_names[role]);
+            wpk_err err = read_declaration(&c, (enum wpk_role)role, out);
+            if (err != WPK_OK) {
+                return err;
+            }
+        }
+        (*lines)++;
+        line = end + (kept == '\n');
+    }
+    *rest = line;
+    return WPK_OK;
+}
+
+wpk_err wpk_program_parse(const char *text, struct wpk_program *out, struct wpk_diag *diag)
+{
+    wpk_err err = check_text(text, diag);
+    char *copy = err == WPK_OK ? strdup(text) : NULL, *rest = NULL;
+    int lines = 0;
+    memset(out, 0, sizeof(*out));
+    if (copy == NULL) {
+        return err == WPK_OK ? WPK_ENOMEM : err;
+    }
+    err = read_declarations(copy, &rest, &lines, out, diag);
+    if (err == WPK_OK) {
+        err = parse_equations(rest, lines, true, out, diag);
+    }
+    free(copy);
+    if (err != WPK_OK) {
+        wpk_program_fini(out);
+    }
+    return err;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parser makes of text before anything is known about tensors: private to notation_*.c.
+ *
+ * Nodes live in one array and name each other by index, so that a syntax tree has no owner but its
+ * array. Positions are byte offsets into the text; lines and columns are counted when an error is
+ * reported. */
+#ifndef WPK_OP_NOTATION_AST_H
+#define WPK_OP_NOTATION_AST_H
+
+#include "op/program.h"
+
+#define WPK_AST_NODES_MAX 8192
+#define WPK_AST_DEPTH_MAX 64
+#define WPK_AST_EQUATIONS_MAX WPK_STAGES_MAX
+
+enum wpk_ast_kind {
+    WPK_AST_NUMBER,    /* value, integer, is_integer */
+    WPK_AST_NAME,      /* an axis */
+    WPK_AST_LOAD,      /* name[child...] with an optional outside child last */
+    WPK_AST_UNARY,     /* op */
+    WPK_AST_BINARY,    /* op */
+    WPK_AST_SELECT,
+    WPK_AST_CAST,      /* dtype */
+    WPK_AST_REDUCTION, /* reduction, axes, accumulator; child 0 is the body */
+    WPK_AST_CALL,      /* relu, silu, gelu: expand when built */
+};
+
+enum wpk_ast_call { WPK_CALL_RELU, WPK_CALL_SILU, WPK_CALL_GELU };
+
+struct wpk_ast_axis {
+    char name[WPK_NAME_MAX];
+    int64_t extent; /* 0: to be inferred */
+    int at;
+};
+
+struct wpk_ast_node {
+    enum wpk_ast_kind kind;
+    int at;                      /* byte offset */
+    int op;                      /* enum wpk_unary, wpk_binary, wpk_reduction or wpk_ast_call */
+    enum wpk_dtype dtype;        /* casts; accumulators if `typed` */
+    bool typed;
+    bool is_integer;
+    double value;
+    int64_t integer;
+    char name[WPK_NAME_MAX];
+    int child[WPK_RANK_MAX + 1];
+    int child_count;
+    int outside;                 /* load: node or -1 */
+    struct wpk_ast_axis axis[6]; /* reductions */
+    int axis_count;
+};
+
+struct wpk_ast_equation {
+    char name[WPK_NAME_MAX];
+    int at;
+    struct wpk_ast_axis axis[WPK_RANK_MAX];
+    int axis_count;
+    int root;
+};
+
+struct wpk_ast {
+    const char *text;
+    struct wpk_diag *diag;
+    struct wpk_ast_node *nodes; /* owned */
+    int node_count;
+    struct wpk_ast_equation equation[WPK_AST_EQUATIONS_MAX];
+    int equation_count;
+    int line_offset;            /* lines before `text` in what the user sees */
+};
+
+/* Parse equations from text[*at] to its end.
+ *   errors  WPK_EPARSE, WPK_ERANGE, WPK_ENOMEM; caller calls wpk_ast_fini in any case */
+wpk_err wpk_ast_parse(const char *text, int line_offset, struct wpk_ast *out,
+                      struct wpk_diag *diag);
+void wpk_ast_fini(struct wpk_ast *ast);
+
+/* Report an error at a byte offset; returns `err`. */
+wpk_err wpk_ast_fail(const struct wpk_ast *ast, int at, wpk_err err, const char *format, ...)
+    WPK_PRINTF(4, 5);
+
+/* Add the equations as stages to `program`, whose declared tensors are there already.
+ * `closed`: every equation's tensor is declared (the whole form); else the first is the output and
+ * the others are intermediates whose types are inferred. */
+wpk_err wpk_ast_build(const struct wpk_ast *ast, bool closed, struct wpk_program *program);
+
+#endif
