@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests share: a sandbox for one test, and looking after processes.
+
+A test is a function test_*(box). main() runs them all, each in a sandbox of its own, and counts in
+the words of cmocka, so that run.py adds them up. A test that finds a process of its own left running
+has failed.
+"""
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BIN = os.environ.get("WPK_BIN", os.path.join(os.path.dirname(__file__), "../../build/bin"))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# What is small enough to be tuned in seconds, and still has something to choose.
+SMALL_OP = {
+    "name": "small",
+    "op": "Y[n,k,y,x] = relu(sum(c,r,s) X[n,c,y+r-1,x+s-1] * W[k,c,r,s] + B[k])",
+    "tensors": {"X": "f32[1,16,12,12]", "W": "f32[16,16,3,3]", "B": "f32[16]", "Y": "f32[1,16,12,12]"},
+    "constants": ["W", "B"],
+}
+
+
+class Failure(Exception):
+    """The test found something wrong."""
+
+
+class Skip(Exception):
+    """The test cannot run here."""
+
+
+def check(condition, message, *details):
+    if not condition:
+        raise Failure("\n".join([message] + [str(d) for d in details]))
+
+
+def small_job(**changes):
+    job = {"name": "e2e", "ops": [dict(SMALL_OP)], "target": {"kind": "cpu", "threads": 1},
+           "search": {"strategy": "random", "seed": 1}, "budget": {"candidates": 12, "seconds": 120}}
+    job.update(changes)
+    return job
+
+
+def stat_of(pid):
+    """(parent, start time, name) of a process, or None."""
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        head, tail = text[:text.rindex(")")], text[text.rindex(")") + 2:].split()
+        return None if tail[0] == "Z" else (int(tail[1]), tail[19], head[head.index("(") + 1:])
+    except (OSError, ValueError):
+        return None
+
+
+def all_processes():
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            stat = stat_of(int(entry))
+            if stat:
+                found[int(entry)] = stat
+    return found
+
+
+def descendants(root):
+    """{pid: (start time, name)} of everything below `root`."""
+    table = all_processes()
+    found = {}
+    grown = True
+    while grown:
+        grown = False
+        for pid, (parent, start, name) in table.items():
+            if pid not in found and (parent == root or parent in found):
+                found[pid] = (start, name)
+                grown = True
+    return found
+
+
+class Process:
+    """A program under test; remembers everything that ever ran below it."""
+
+    def __init__(self, box, args, **options):
+        self.box = box
+        self.args = args
+        self.seen = {}
+        self.out = tempfile.TemporaryFile("w+", dir=box.dir, encoding="utf-8", errors="replace")
+        self.err = tempfile.TemporaryFile("w+", dir=box.dir, encoding="utf-8", errors="replace")
+        self.popen = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=self.out,
+                                      stderr=self.err, env=box.env, cwd=box.dir, **options)
+        box.processes.append(self)
+
+    def note(self):
+        self.seen.update(descendants(self.popen.pid))
+        return self.popen.poll()
+
+    def text(self, file):
+        file.seek(0)
+        return file.read()
+
+    def wait(self, seconds=120):
+        """Wait for the end; (exit code, stdout, stderr)."""
+        end = time.monotonic() + seconds
+        while self.note() is None:
+            if time.monotonic() > end:
+                raise Failure("%s does not end; so far:\n%s\n%s" % (
+                    " ".join(self.args), self.text(self.out)[-2000:], self.text(self.err)[-4000:]))
+            time.sleep(0.02)
+        return self.popen.returncode, self.text(self.out), self.text(self.err)
+
+    def find(self, name, seconds=30):
+        """The pid of the program `name` below this process, once it is there."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for pid, (start, found) in descendants(self.popen.pid).items():
+                self.seen[pid] = (start, found)
+                if found == name[:15]:
+                    return pid
+            check(self.popen.poll() is None, "%s ended before %s was seen" % (self.args, name),
+                  self.text(self.err)[-2000:])
+            time.sleep(0.01)
+        raise Failure("there is no %s below %s" % (name, self.args))
+
+    def left(self):
+        """What of everything seen below it still runs."""
+        alive = {}
+        for pid, (start, name) in self.seen.items():
+            stat = stat_of(pid)
+            if stat and stat[1] == start:
+                alive[pid] = name
+        return alive
+
+
+class Box:
+    """A directory, an environment and processes that belong to one test."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="wpk-e2e-")
+        self.data = os.path.join(self.dir, "data")
+        self.env = {"PATH": os.environ["PATH"], "HOME": self.dir, "LANG": "C.UTF-8"}
+        for name, value in os.environ.items():
+            if name.endswith("SAN_OPTIONS"):
+                self.env[name] = value
+        self.processes = []
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def write(self, name, content):
+        """A file of text, bytes, or JSON; its path."""
+        with open(self.path(name), "wb") as file:
+            if isinstance(content, bytes):
+                file.write(content)
+            elif isinstance(content, str):
+                file.write(content.encode())
+            else:
+                file.write(json.dumps(content).encode())
+        return self.path(name)
+
+    def start(self, program, *args, **options):
+        return Process(self, [os.path.join(BIN, program)] + [str(a) for a in args], **options)
+
+    def run(self, program, *args, seconds=120):
+        return self.start(program, *args).wait(seconds)
+
+    def ctl(self, *args, want=0, seconds=120):
+        """wpkctl, which has to end with exit code `want`; its standard output."""
+        code, out, err = self.run("wpkctl", *args, seconds=seconds)
+        check(code == want, "wpkctl %s ended with %s, not %s" % (" ".join(map(str, args)), code, want),
+              out[-2000:], err[-4000:], self.logs())
+        return out
+
+    def logs(self):
+        """The last words of the private processes, for a failure's message."""
+        words = ""
+        folder = os.path.join(self.data, "log")
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                words += "--- %s\n%s\n" % (name, file.read()[-1500:])
+        return words
+
+    def expect_nothing_left(self, seconds=20):
+        end = time.monotonic() + seconds
+        left = {}
+        for process in self.processes:
+            while True:
+                left = process.left()
+                if not left or time.monotonic() > end:
+                    break
+                time.sleep(0.05)
+            check(not left, "processes were left behind by %s" % process.args, left)
+
+    def close(self):
+        for process in self.processes:
+            process.note()
+            if process.popen.poll() is None:
+                process.popen.kill()
+                process.popen.wait()
+            process.out.close()
+            process.err.close()
+        # After a failure only: a test that passes has seen that nothing is left.
+        for process in self.processes:
+            for pid in process.left():
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket: what curl --unix-socket does."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=30)
+        self.unix_path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(30)
+        self.sock.connect(self.unix_path)
+
+
+class Service:
+    """A wpkd started by hand, with workers."""
+
+    def __init__(self, box, data=None):
+        self.box = box
+        # A socket's path has to be short.
+        self.socket = box.path("http.sock")
+        self.url = "unix:" + self.socket
+        self.listen = "ipc://" + box.path("workers.sock")
+        self.wpkd = box.start("wpkd", "--data", data or box.data, "--http", self.url,
+                              "--listen", self.listen)
+        self.workers = []
+        wait_for("wpkd answers", self.healthy, 30)
+
+    def healthy(self):
+        code = self.wpkd.popen.poll()
+        check(code is None, "wpkd ended with %s" % code, self.wpkd.text(self.wpkd.err)[-2000:])
+        try:
+            return self.ask("GET", "/healthz")[0] == 200
+        except OSError:
+            return False
+
+    def ask(self, method, path, body=None, kind="application/json"):
+        """(status, parsed JSON or bytes, headers)"""
+        connection = UnixConnection(self.socket)
+        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        connection.request(method, path, data, {"Content-Type": kind} if data is not None else {})
+        answer = connection.getresponse()
+        content = answer.read()
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        connection.close()
+        if "json" in headers.get("content-type", ""):
+            content = json.loads(content)
+        return answer.status, content, headers
+
+    def add_worker(self):
+        worker = self.box.start("wpk-worker", "--cpu", "--coordinator", self.listen)
+        self.workers.append(worker)
+        return worker
+
+    def stop(self):
+        for process in self.workers + [self.wpkd]:
+            if process.note() is None:
+                process.popen.terminate()
+            process.wait(30)
+
+
+def wait_for(what, condition, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise Failure("waited %d s in vain: %s" % (seconds, what))
+
+
+def need(*programs):
+    missing = [p for p in programs if not os.path.exists(os.path.join(BIN, p))]
+    if missing:
+        raise Skip("not built: " + ", ".join(missing))
+
+
+def check_tune_json(text):
+    """The contract of `wpkctl tune --json`: these names, these types, nothing else."""
+    result = json.loads(text)
+    check(set(result) == {"kernels", "seconds"}, "members of the result", sorted(result))
+    check(isinstance(result["seconds"], (int, float)), "seconds", result["seconds"])
+    time_names = {"median", "min", "mad"}
+    for kernel in result["kernels"]:
+        check(set(kernel) == {"name", "fingerprint", "provider", "algorithm", "time_ns", "baseline",
+                              "speedup", "candidates", "verified", "from_history", "artifact",
+                              "schedule"}, "members of a kernel", sorted(kernel))
+        check(re.fullmatch("[0-9a-f]{64}", kernel["fingerprint"]), "fingerprint", kernel)
+        times = [kernel["time_ns"]]
+        if kernel["baseline"] is not None:
+            check(set(kernel["baseline"]) == {"provider", "time_ns"}, "members of baseline", kernel)
+            times.append(kernel["baseline"]["time_ns"])
+            ratio = times[1]["median"] / times[0]["median"]
+            check(abs(kernel["speedup"] - ratio) < 0.02 * ratio, "speedup is the ratio", kernel)
+        for time_ns in times:
+            check(set(time_ns) == time_names, "members of time_ns", time_ns)
+            check(all(isinstance(v, int) for v in time_ns.values()), "times are integers", time_ns)
+            check(0 < time_ns["min"] <= time_ns["median"], "times are ordered", time_ns)
+        check(set(kernel["candidates"]) == {"measured", "failed"}, "members of candidates", kernel)
+        check(set(kernel["verified"]) == {"max_error", "tolerance"}, "members of verified", kernel)
+        check(kernel["verified"]["max_error"] <= kernel["verified"]["tolerance"], "verified", kernel)
+        check(isinstance(kernel["from_history"], bool), "from_history", kernel)
+        if kernel["artifact"] is not None:
+            check(os.path.isfile(kernel["artifact"]), "the artifact is there", kernel["artifact"])
+    return result
+
+
+def main(tests):
+    """Run the functions named test_* of a module."""
+    failed, skipped, passed = [], [], 0
+    for name in [n for n in tests if n.startswith("test_")]:
+        box = Box()
+        print("[ RUN      ] " + name, flush=True)
+        try:
+            tests[name](box)
+            box.expect_nothing_left()
+            print("[       OK ] " + name, flush=True)
+            passed += 1
+        except Skip as reason:
+            print("[  SKIPPED ] %s: %s" % (name, reason), flush=True)
+            skipped.append(name)
+        except Exception:  # whatever it is, the test has failed and the next one runs
+            traceback.print_exc(file=sys.stdout)
+            print("[  FAILED  ] " + name, flush=True)
+            failed.append(name)
+        finally:
+            box.close()
+    print("[  PASSED  ] %d test(s)." % passed)
+    if skipped:
+        print("[  SKIPPED ] %d test(s), listed below:" % len(skipped))
+    if failed:
+        print("[  FAILED  ] %d test(s), listed below: %s" % (len(failed), " ".join(failed)))
+    sys.exit(1 if failed else 77 if skipped and not passed else 0)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tuned kernel, fetched and run through libwpk, gives the reference's numbers; its schedule can be
+edited and built by hand."""
+import json
+import os
+import re
+import subprocess
+
+from lib import Skip, check, check_tune_json, main, need, small_job
+
+PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
+RUN_KERNEL = os.environ.get("WPK_RUN_KERNEL", "")
+
+
+def pattern(tensor, count):
+    """What examples/run_kernel.c fills its tensors with, in eighths: exact integers."""
+    return [(7 * i + 3 * tensor) % 17 - 8 for i in range(count)]
+
+
+def reference():
+    """The small operator of lib.py in integer arithmetic; values in units of 1/64."""
+    channels, size = 16, 12
+    x, w = pattern(0, channels * size * size), pattern(1, channels * channels * 9)
+    b = pattern(2, channels)
+    result = []
+    for k in range(channels):
+        for y in range(size):
+            for col in range(size):
+                total = 8 * b[k]
+                for c in range(channels):
+                    for r in range(3):
+                        row = y + r - 1
+                        if 0 <= row < size:
+                            for s in range(3):
+                                if 0 <= col + s - 1 < size:
+                                    total += (x[(c * size + row) * size + col + s - 1] *
+                                              w[((k * channels + c) * 3 + r) * 3 + s])
+                result.append(max(total, 0) / 64)
+    return result
+
+
+def tune(box):
+    need(*PROGRAMS)
+    job = box.write("job.json", small_job())
+    result = check_tune_json(box.ctl("tune", job, "--data", box.data, "--json", "--pin",
+                                     "algorithm=direct"))
+    kernels = json.loads(box.ctl("kernels", "--data", box.data, "--json"))["kernels"]
+    check(kernels and kernels[0]["own"] and kernels[0]["own"]["artifact"],
+          "a generated kernel is kept", kernels)
+    return result["kernels"][0]
+
+
+def test_run_kernel(box):
+    if not os.path.exists(RUN_KERNEL):
+        raise Skip("examples/run_kernel is not built")
+    kernel = tune(box)
+    path = box.path("small.so")
+    box.ctl("get", kernel["fingerprint"], "--own", "-o", path, "--data", box.data)
+    by_name = box.path("by_name.so")
+    box.ctl("get", "small", "--own", "-o", by_name, "--data", box.data)
+    with open(path, "rb") as one, open(by_name, "rb") as other:
+        check(one.read() == other.read(), "by fingerprint and by name")
+    done = subprocess.run([RUN_KERNEL, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, env=box.env, timeout=60, check=False)
+    check(done.returncode == 0, "the example runs it", done.stdout)
+    want = reference()
+    found = re.search(r"Y: sum (\S+), sum of magnitudes", done.stdout)
+    check(found and abs(float(found.group(1)) - sum(want)) <= 1e-3 * abs(sum(want)) + 1e-3,
+          "the sum", done.stdout, sum(want))
+    points = re.findall(r"Y\[(\d+)\] = (\S+)", done.stdout)
+    check(len(points) >= 4, "points are shown", done.stdout)
+    for index, value in points:
+        check(abs(float(value) - want[int(index)]) < 2e-6 + 1e-6 * abs(want[int(index)]),
+              "point " + index, value, want[int(index)])
+
+
+def test_build_by_hand(box):
+    tune(box)
+    path = box.path("small.schedule")
+    box.ctl("get", "small", "--own", "--schedule", "-o", path, "--data", box.data)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    check("#op " in text and "wpk-schedule 1" in text, "the file says what it implements", text)
+    built = box.path("built.so")
+    record = json.loads(box.ctl("build", path, "--json", "-o", built))
+    check(record["outcome"] == "ok", "it builds and verifies", record)
+    check(os.path.getsize(built) > 1000, "the shared object is kept")
+    check("max error" in box.ctl("build", path), "for people")
+    # An edit that cannot be: the loop is not there.
+    bad = box.write("bad.schedule", text + "\nY vectorize nonsense\n")
+    code, out, err = box.run("wpkctl", "build", bad)
+    check(code in (1, 2) and "nonsense" in out + err, "the directive at fault is named", code, out, err)
+    code, _, err = box.run("wpkctl", "build", box.write("none.schedule", "wpk-schedule 1\n"))
+    check(code == 2 and "#op" in err, "no operator", code, err)
+
+
+if __name__ == "__main__":
+    main(globals())
