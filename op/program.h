@@ -15,7 +15,10 @@
  *   - after layouts are applied (derive.h) tensors are dense in these axes: layouts belong to the
  *     boundary, `pad_before/after` say how far outside [0, extent) a tensor is allocated
  *   - index expressions are of dtype i64: axes, integer literals, + - * and floor / and % by
- *     positive literals */
+ *     positive literals
+ *   - types are explicit: both operands of a binary node have one dtype, a pointwise stage's
+ *     expression has its output's dtype and a reduction's its accumulator's
+ *   - a node's children have smaller ids than the node */
 #ifndef WPK_OP_PROGRAM_H
 #define WPK_OP_PROGRAM_H
 
@@ -156,6 +159,7 @@ struct wpk_program {
     struct wpk_node *nodes; /* owned; [node_capacity] */
     int node_count;
     int node_capacity;
+    bool full; /* a limit or memory was reached while building: wpk_program_validate fails */
 };
 
 void wpk_program_fini(struct wpk_program *program);
@@ -163,7 +167,9 @@ void wpk_program_fini(struct wpk_program *program);
 wpk_err wpk_program_copy(const struct wpk_program *program, struct wpk_program *out);
 
 /* ---- building; all return an id, or -1 when a limit or memory is reached (sticky: validate
- * then fails with WPK_ENOSPC). Literal operands are folded and x+0, x*1 simplified. */
+ * then fails with WPK_ENOSPC). An operand of -1 gives -1. Literal operands are folded, x+0, x*1 and
+ * x-c (to x+-c) simplified, constants of i64 sums and products gathered: a sum's stands last, a
+ * product's first. Operands of one operation are cast to one dtype (op/node.h has the rule). */
 
 int wpk_program_add_tensor(struct wpk_program *program, const char *name, enum wpk_role role,
                            enum wpk_dtype dtype, int rank, const int64_t *extent);

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be known about an index expression: its affine form, its range, its alignment.
+ *
+ * Arithmetic saturates at +-INDEX_LIMIT, far beyond any tensor: a hostile `4611686018427387904*y*y`
+ * is then merely out of range. */
+#include "op/node.h"
+
+#define INDEX_LIMIT ((int64_t)1 << 61)
+
+static int64_t clamp(__int128 value)
+{
+    return value > INDEX_LIMIT ? INDEX_LIMIT : value < -INDEX_LIMIT ? -INDEX_LIMIT : (int64_t)value;
+}
+
+static int64_t add(int64_t a, int64_t b)
+{
+    return clamp((__int128)a + b);
+}
+
+static int64_t multiply(int64_t a, int64_t b)
+{
+    return clamp((__int128)a * b);
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0 ? 1 : 0);
+}
+
+static const struct wpk_node *node_at(const struct wpk_program *program, int id)
+{
+    WPK_ASSERT(id >= 0 && id < program->node_count);
+    return &program->nodes[id];
+}
+
+static bool is_constant(const struct wpk_affine *affine)
+{
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        if (affine->coefficient[a] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void scale(struct wpk_affine *affine, int64_t factor)
+{
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        affine->coefficient[a] = multiply(affine->coefficient[a], factor);
+    }
+    affine->constant = multiply(affine->constant, factor);
+}
+
+static bool affine_binary(const struct wpk_program *program, const struct wpk_node *node,
+                          struct wpk_affine *out)
+{
+    struct wpk_affine b;
+    if (!wpk_index_affine(program, node->arg[0], out) ||
+        !wpk_index_affine(program, node->arg[1], &b)) {
+        return false;
+    }
+    if (node->op == WPK_BINARY_MUL) {
+        if (is_constant(out)) {
+            int64_t factor = out->constant;
+            *out = b;
+            scale(out, factor);
+            return true;
+        }
+        scale(out, b.constant);
+        return is_constant(&b);
+    }
+    if (node->op != WPK_BINARY_ADD && node->op != WPK_BINARY_SUB) {
+        return false;
+    }
+    if (node->op == WPK_BINARY_SUB) {
+        scale(&b, -1);
+    }
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        out->coefficient[a] = add(out->coefficient[a], b.coefficient[a]);
+    }
+    out->constant = add(out->constant, b.constant);
+    return true;
+}
+
+bool wpk_index_affine(const struct wpk_program *program, int node, struct wpk_affine *out)
+{
+    const struct wpk_node *at = node_at(program, node);
+    *out = (struct wpk_affine){0};
+    switch (at->kind) {
+    case WPK_NODE_LITERAL:
+        out->constant = at->integer;
+        return true;
+    case WPK_NODE_AXIS:
+        out->coefficient[at->axis] = 1;
+        return true;
+    case WPK_NODE_BINARY:
+        return affine_binary(program, at, out);
+    default:
+        return false;
+    }
+}
+
+int wpk_index_axis(const struct wpk_program *program, int node)
+{
+    const struct wpk_node *at = node_at(program, node);
+    return at->kind == WPK_NODE_AXIS ? at->axis : -1;
+}
+
+/* ---- range */
+
+struct range {
+    int64_t low, high;
+};
+
+struct box {
+    const int64_t *low;    /* [axes] */
+    const int64_t *extent; /* [axes] */
+};
+
+static struct range range_of(const struct wpk_program *program, int id, const struct box *box);
+
+static struct range affine_range(const struct wpk_affine *affine, const struct box *box)
+{
+    struct range range = {affine->constant, affine->constant};
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        int64_t c = affine->coefficient[a];
+        if (c == 0) {
+            continue;
+        }
+        int64_t first = multiply(c, box->low[a]);
+        int64_t last = multiply(c, box->low[a] + box->extent[a] - 1);
+        range.low = add(range.low, c > 0 ? first : last);
+        range.high = add(range.high, c > 0 ? last : first);
+    }
+    return range;
+}
+
+static struct range product_range(struct range a, struct range b)
+{
+    const int64_t corner[4] = {multiply(a.low, b.low), multiply(a.low, b.high),
+                               multiply(a.high, b.low), multiply(a.high, b.high)};
+    struct range range = {corner[0], corner[0]};
+    for (int i = 1; i < 4; i++) {
+        range.low = corner[i] < range.low ? corner[i] : range.low;
+        range.high = corner[i] > range.high ? corner[i] : range.high;
+    }
+    return range;
+}
+
+static struct range binary_range(const struct wpk_program *program, const struct wpk_node *node,
+                                 const struct box *box)
+{
+    struct range a = range_of(program, node->arg[0], box);
+    struct range b = range_of(program, node->arg[1], box);
+    switch (node->op) {
+    case WPK_BINARY_ADD:
+        return (struct range){add(a.low, b.low), add(a.high, b.high)};
+    case WPK_BINARY_SUB:
+        return (struct range){add(a.low, -b.high), add(a.high, -b.low)};
+    case WPK_BINARY_MUL:
+        return product_range(a, b);
+    default:
+        break;
+    }
+    if (b.low != b.high || b.low < 1) {
+        return (struct range){-INDEX_LIMIT, INDEX_LIMIT};
+    }
+    struct range quotient = {floor_div(a.low, b.low), floor_div(a.high, b.low)};
+    if (node->op == WPK_BINARY_DIV) {
+        return quotient;
+    }
+    if (node->op == WPK_BINARY_MOD && quotient.low == quotient.high) {
+        return (struct range){a.low - quotient.low * b.low, a.high - quotient.low * b.low};
+    }
+    return (struct range){0, b.low - 1};
+}
+
+static struct range range_of(const struct wpk_program *program, int id, const struct box *box)
+{
+    const struct wpk_node *node = node_at(program, id);
+    struct wpk_affine affine;
+    if (wpk_index_affine(program, id, &affine)) {
+        return affine_range(&affine, box);
+    }
+    return node->kind == WPK_NODE_BINARY ? binary_range(program, node, box)
+                                         : (struct range){-INDEX_LIMIT, INDEX_LIMIT};
+}
+
+void wpk_index_range_in(const struct wpk_program *program, int node, const int64_t *low,
+                        const int64_t *extent, int64_t *out_low, int64_t *out_high)
+{
+    struct box box = {low, extent};
+    struct range range = range_of(program, node, &box);
+    *out_low = range.low;
+    *out_high = range.high;
+}
+
+void wpk_index_range(const struct wpk_program *program, const struct wpk_stage *stage, int node,
+                     int64_t *low, int64_t *high)
+{
+    const int64_t zero[WPK_AXES_MAX] = {0};
+    int64_t extent[WPK_AXES_MAX] = {0};
+    for (int a = 0; a < stage->axis_count; a++) {
+        extent[a] = stage->axes[a].extent;
+    }
+    wpk_index_range_in(program, node, zero, extent, low, high);
+}
+
+bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stage *stage, int load)
+{
+    const struct wpk_node *node = node_at(program, load);
+    WPK_ASSERT(node->kind == WPK_NODE_LOAD);
+    const struct wpk_tensor *tensor = &program->tensors[node->tensor];
+    for (int d = 0; d < tensor->rank; d++) {
+        int64_t low, high;
+        wpk_index_range(program, stage, node->index[d], &low, &high);
+        if (low < -tensor->pad_before[d] || high >= tensor->extent[d] + tensor->pad_after[d]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- alignment */
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? -a : a;
+}
+
+static int64_t lcm(int64_t a, int64_t b)
+{
+    __int128 product = (__int128)(a / gcd(a, b)) * b;
+    return product > WPK_ELEMENTS_MAX ? WPK_ELEMENTS_MAX : (int64_t)product;
+}
+
+struct alignment {
+    int axis;
+    int64_t lcm;
+};
+
+/* How fast an expression grows with the axis, as numerator / denominator. A step of the axis by k
+ * moves x / d or x % d evenly when k * numerator is a multiple of denominator * d. */
+struct slope {
+    int64_t numerator, denominator;
+};
+
+static struct slope slope_of(const struct wpk_program *program, int id, struct alignment *alignment)
+{
+    const struct wpk_node *node = node_at(program, id);
+    if (node->kind == WPK_NODE_AXIS) {
+        return (struct slope){node->axis == alignment->axis, 1};
+    }
+    if (node->kind != WPK_NODE_BINARY) {
+        return (struct slope){0, 1};
+    }
+    struct slope a = slope_of(program, node->arg[0], alignment);
+    struct slope b = slope_of(program, node->arg[1], alignment);
+    const struct wpk_node *left = node_at(program, node->arg[0]);
+    const struct wpk_node *right = node_at(program, node->arg[1]);
+    bool divides = node->op == WPK_BINARY_DIV || node->op == WPK_BINARY_MOD;
+    if (node->op == WPK_BINARY_MUL) {
+        struct slope *moving = left->kind == WPK_NODE_LITERAL ? &b : &a;
+        const struct wpk_node *factor = left->kind == WPK_NODE_LITERAL ? left : right;
+        moving->numerator = multiply(moving->numerator, factor->integer);
+        return *moving;
+    }
+    if (divides && a.numerator != 0 && right->kind == WPK_NODE_LITERAL && right->integer > 0) {
+        int64_t period = multiply(a.denominator, right->integer);
+        alignment->lcm = lcm(alignment->lcm, period / gcd(a.numerator, period));
+        return node->op == WPK_BINARY_MOD ? a : (struct slope){a.numerator, period};
+    }
+    if (divides) {
+        return a;
+    }
+    int64_t sign = node->op == WPK_BINARY_SUB ? -1 : 1;
+    return (struct slope){
+        add(multiply(a.numerator, b.denominator), sign * multiply(b.numerator, a.denominator)),
+        multiply(a.denominator, b.denominator)};
+}
+
+static void align_index(const struct wpk_program *program, int node, void *user)
+{
+    const struct wpk_node *load = node_at(program, node);
+    if (load->kind != WPK_NODE_LOAD) {
+        return;
+    }
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        (void)slope_of(program, load->index[d], user);
+    }
+}
+
+int64_t wpk_axis_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
+                           int axis)
+{
+    struct alignment alignment = {.axis = axis, .lcm = 1};
+    wpk_node_walk(program, stage->expr, false, align_index, &alignment);
+    return alignment.lcm;
+}
