@@ -179,7 +179,15 @@ static void derive_vector(struct collector *c, const struct wpk_structure *s, in
     if (group->rows || last < 0) {
         widest = 1;
     }
-    for (int lanes = widest < 4 ? 1 : 4; lanes <= widest; lanes *= 2) {
+    /* half the widest at least, unless an axis is too short for that */
+    int narrowest = widest / 2;
+    for (int a = 0; a < root->rank; a++) {
+        while (has_loop(group, root, a) && narrowest > root->axes[a].extent && narrowest > 4 &&
+               wpk_gene_choice(&c->variant->genes[slots->vec], root->axes[a].name) >= 0) {
+            narrowest /= 2;
+        }
+    }
+    for (int lanes = narrowest < 1 ? 1 : narrowest; lanes <= widest; lanes *= 2) {
         add_number(c, slots->lanes, lanes);
     }
     if (widest >= 4 && wpk_gene_choice(&c->variant->genes[slots->vec], "none") >= 0) {
@@ -378,14 +386,15 @@ static void derive_packs(struct collector *c, const struct wpk_structure *s, int
         for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
             plain = plain && wpk_index_axis(program, load->index[d]) >= 0;
         }
-        if (!plain || program->tensors[load->tensor].role == WPK_ROLE_LITERAL) {
-            continue;
+        bool constant = is_constant(program, load->tensor, s->plan.prepare);
+        if (!plain || (!constant && program->tensors[load->tensor].role != WPK_ROLE_INPUT)) {
+            continue; /* what a stage of ours writes is written in a good order to begin with */
         }
         int slot = slots->pack_count++;
         slots->pack_load[slot] = loads[i];
         slots->pack[slot] = new_gene(c, false, "%s.pack.%s", group->name,
                                      program->tensors[load->tensor].name);
-        if (is_constant(program, load->tensor, s->plan.prepare)) {
+        if (constant) {
             add_choice(c, slots->pack[slot], "yes");
         } else {
             add_choice(c, slots->pack[slot], "no");
