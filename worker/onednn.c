@@ -24,6 +24,7 @@ _Static_assert(WPK_ONEDNN_RANK_MAX == DNNL_MAX_NDIMS, "arrays are passed as they
     X(dnnl_memory_desc_create_with_strides)                                                        \
     X(dnnl_memory_desc_create_with_tag)                                                            \
     X(dnnl_memory_desc_destroy)                                                                    \
+    X(dnnl_memory_desc_equal)                                                                      \
     X(dnnl_memory_desc_get_size)                                                                   \
     X(dnnl_memory_create)                                                                          \
     X(dnnl_memory_destroy)                                                                         \
@@ -59,8 +60,13 @@ struct operand {
     int arg; /* DNNL_ARG_* */
     dnnl_memory_desc_t dense;          /* owned: as the user's array lies */
     dnnl_memory_desc_t wanted;         /* owned: as asked for, "any" perhaps */
-    const_dnnl_memory_desc_t physical; /* the primitive's */
+    const_dnnl_memory_desc_t physical; /* as it lies in `memory` */
     dnnl_memory_t memory;              /* owned; its bytes are not */
+    /* Where run converts: */
+    const_dnnl_memory_desc_t inner_desc; /* the primitive's; NULL: nothing is converted */
+    dnnl_memory_t inner;                 /* owned */
+    void *inner_bytes;                   /* owned */
+    dnnl_primitive_t conversion;         /* owned */
 };
 
 struct wpk_onednn {
@@ -159,11 +165,15 @@ static void channels_last(const struct wpk_onednn_operand *view, dnnl_dims_t str
 static bool may_choose(const struct wpk_onednn *self, int role,
                        const struct wpk_onednn_options *options)
 {
+    bool chooses = options->layouts != WPK_ONEDNN_AS_GIVEN;
+
     if (self->op.kind != WPK_ONEDNN_CONVOLUTION && self->op.kind != WPK_ONEDNN_MATMUL) {
         return false;
     }
-    return role == WPK_ONEDNN_WEIGHTS ? options->any || options->weights_any
-                                      : role != WPK_ONEDNN_BIAS && options->any;
+    if (role == WPK_ONEDNN_WEIGHTS) {
+        return options->weights_chosen || options->layouts == WPK_ONEDNN_CHOSEN;
+    }
+    return role != WPK_ONEDNN_BIAS && chooses;
 }
 
 static wpk_err describe_operand(struct wpk_onednn *self, int role, enum wpk_dtype dtype,
@@ -190,7 +200,7 @@ static wpk_err describe_operand(struct wpk_onednn *self, int role, enum wpk_dtyp
         status = lib->dnnl_memory_desc_create_with_tag(&operand->wanted, view->rank, dims,
                                                        data_type(dtype), dnnl_format_tag_any);
     } else {
-        if (is_pooling && options->any) {
+        if (is_pooling && options->layouts == WPK_ONEDNN_CHOSEN) {
             channels_last(view, strides);
         }
         status = lib->dnnl_memory_desc_create_with_strides(&operand->wanted, view->rank, dims,
@@ -351,6 +361,59 @@ static void settle_operands(struct wpk_onednn *self)
     }
 }
 
+/* ---- conversion inside run */
+
+static dnnl_status_t make_conversion(struct wpk_onednn *self, const_dnnl_memory_desc_t from,
+                                     const_dnnl_memory_desc_t to, dnnl_primitive_t *out)
+{
+    const struct library *lib = &self->library;
+    dnnl_primitive_desc_t desc = NULL;
+    dnnl_status_t status = lib->dnnl_reorder_primitive_desc_create(&desc, from, self->engine, to,
+                                                                   self->engine, NULL);
+
+    if (status == dnnl_success) {
+        status = lib->dnnl_primitive_create(out, desc);
+        lib->dnnl_primitive_desc_destroy(desc);
+    }
+    return status;
+}
+
+/* Let the operand lie as given, beside a copy that lies as the primitive wants it. */
+static wpk_err convert_operand(struct wpk_onednn *self, enum wpk_onednn_role role)
+{
+    const struct library *lib = &self->library;
+    struct operand *operand = &self->operands[role];
+    const_dnnl_memory_desc_t inner = operand->physical;
+
+    if (lib->dnnl_memory_desc_equal(inner, operand->dense)) {
+        return WPK_OK;
+    }
+    size_t size = (lib->dnnl_memory_desc_get_size(inner) + 63) / 64 * 64;
+    operand->inner_bytes = aligned_alloc(64, size);
+    if (operand->inner_bytes == NULL) {
+        return WPK_ENOMEM;
+    }
+    memset(operand->inner_bytes, 0, size);
+    operand->inner_desc = inner;
+    operand->physical = operand->dense;
+    dnnl_status_t status =
+        lib->dnnl_memory_create(&operand->inner, inner, self->engine, operand->inner_bytes);
+    if (status == dnnl_success) {
+        status = role == WPK_ONEDNN_DST
+                     ? make_conversion(self, inner, operand->dense, &operand->conversion)
+                     : make_conversion(self, operand->dense, inner, &operand->conversion);
+    }
+    return translate(status);
+}
+
+static dnnl_status_t run_conversion(struct wpk_onednn *self, dnnl_primitive_t conversion,
+                                    dnnl_memory_t from, dnnl_memory_t to)
+{
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+
+    return self->library.dnnl_primitive_execute(conversion, self->stream, 2, args);
+}
+
 /* ---- life */
 
 static const struct wpk_onednn_operand *view_of(const struct wpk_onednn_op *op, int role)
@@ -416,6 +479,10 @@ wpk_err wpk_onednn_open(const struct wpk_onednn_op *op, const enum wpk_dtype *dt
     if (err == WPK_OK) {
         err = make_primitive(self, diag);
     }
+    if (err == WPK_OK && options->layouts == WPK_ONEDNN_CONVERTED) {
+        err = convert_operand(self, WPK_ONEDNN_SRC);
+        err = err == WPK_OK ? convert_operand(self, WPK_ONEDNN_DST) : err;
+    }
     if (err != WPK_OK) {
         wpk_onednn_close(self);
         return err;
@@ -429,6 +496,13 @@ static void close_operand(const struct library *lib, struct operand *operand)
     if (operand->memory != NULL) {
         lib->dnnl_memory_destroy(operand->memory);
     }
+    if (operand->inner != NULL) {
+        lib->dnnl_memory_destroy(operand->inner);
+    }
+    if (operand->conversion != NULL) {
+        lib->dnnl_primitive_destroy(operand->conversion);
+    }
+    free(operand->inner_bytes);
     if (operand->dense != NULL) {
         lib->dnnl_memory_desc_destroy(operand->dense);
     }
@@ -480,35 +554,22 @@ wpk_err wpk_onednn_attach(struct wpk_onednn *self, enum wpk_onednn_role role, vo
     wpk_err err = translate(self->library.dnnl_memory_create(&operand->memory, operand->physical,
                                                              self->engine, memory));
     if (err == WPK_OK) {
-        self->args[self->arg_count++] = (dnnl_exec_arg_t){operand->arg, operand->memory};
+        self->args[self->arg_count++] = (dnnl_exec_arg_t){
+            operand->arg, operand->inner != NULL ? operand->inner : operand->memory};
     }
     return err;
 }
 
-static wpk_err reorder(struct wpk_onednn *self, const_dnnl_memory_desc_t from_desc,
-                       dnnl_memory_t from, const_dnnl_memory_desc_t to_desc, dnnl_memory_t to)
+static wpk_err convert_once(struct wpk_onednn *self, const_dnnl_memory_desc_t from_desc,
+                            dnnl_memory_t from, const_dnnl_memory_desc_t to_desc, dnnl_memory_t to)
 {
-    const struct library *lib = &self->library;
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    dnnl_primitive_desc_t desc = NULL;
-    dnnl_primitive_t primitive = NULL;
-    dnnl_status_t status = lib->dnnl_reorder_primitive_desc_create(
-        &desc, from_desc, self->engine, to_desc, self->engine, NULL);
+    dnnl_primitive_t conversion = NULL;
+    dnnl_status_t status = make_conversion(self, from_desc, to_desc, &conversion);
 
     if (status == dnnl_success) {
-        status = lib->dnnl_primitive_create(&primitive, desc);
-    }
-    if (status == dnnl_success) {
-        status = lib->dnnl_primitive_execute(primitive, self->stream, 2, args);
-    }
-    if (status == dnnl_success) {
-        status = lib->dnnl_stream_wait(self->stream);
-    }
-    if (primitive != NULL) {
-        lib->dnnl_primitive_destroy(primitive);
-    }
-    if (desc != NULL) {
-        lib->dnnl_primitive_desc_destroy(desc);
+        status = run_conversion(self, conversion, from, to);
+        self->library.dnnl_stream_wait(self->stream);
+        self->library.dnnl_primitive_destroy(conversion);
     }
     return translate(status);
 }
@@ -524,8 +585,8 @@ static wpk_err move(struct wpk_onednn *self, enum wpk_onednn_role role, void *de
     wpk_err err =
         translate(lib->dnnl_memory_create(&user, operand->dense, self->engine, dense));
     if (err == WPK_OK) {
-        err = in ? reorder(self, operand->dense, user, operand->physical, operand->memory)
-                 : reorder(self, operand->physical, operand->memory, operand->dense, user);
+        err = in ? convert_once(self, operand->dense, user, operand->physical, operand->memory)
+                 : convert_once(self, operand->physical, operand->memory, operand->dense, user);
         lib->dnnl_memory_destroy(user);
     }
     return err;
@@ -543,9 +604,20 @@ wpk_err wpk_onednn_get(struct wpk_onednn *self, enum wpk_onednn_role role, void 
 
 wpk_err wpk_onednn_run(struct wpk_onednn *self)
 {
-    dnnl_status_t status = self->library.dnnl_primitive_execute(self->primitive, self->stream,
-                                                                self->arg_count, self->args);
+    const struct operand *src = &self->operands[WPK_ONEDNN_SRC];
+    const struct operand *dst = &self->operands[WPK_ONEDNN_DST];
+    dnnl_status_t status = dnnl_success;
 
+    if (src->conversion != NULL) {
+        status = run_conversion(self, src->conversion, src->memory, src->inner);
+    }
+    if (status == dnnl_success) {
+        status = self->library.dnnl_primitive_execute(self->primitive, self->stream,
+                                                      self->arg_count, self->args);
+    }
+    if (status == dnnl_success && dst->conversion != NULL) {
+        status = run_conversion(self, dst->conversion, dst->inner, dst->memory);
+    }
     if (status == dnnl_success) {
         status = self->library.dnnl_stream_wait(self->stream);
     }

@@ -18,10 +18,17 @@ enum wpk_onednn_role {
 
 struct wpk_onednn;
 
+/* Who decides how src and dst lie. */
+enum wpk_onednn_layouts {
+    WPK_ONEDNN_AS_GIVEN,  /* as the operand says */
+    WPK_ONEDNN_CHOSEN,    /* the library */
+    WPK_ONEDNN_CONVERTED, /* as the operand says outside, the library inside: run converts */
+};
+
 struct wpk_onednn_options {
     const char *library_path;
-    bool any;         /* the library chooses layouts of src and dst; else as they are */
-    bool weights_any; /* the library chooses the layout of weights: they are packed before */
+    enum wpk_onednn_layouts layouts; /* of convolutions and matrix products; others: as given */
+    bool weights_chosen; /* the library chooses the layout of weights: they are packed before */
     int threads;
 };
 

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every kind of match, computed by the library and compared with the interpreter. */
+#include "op/notation.h"
+#include "op/reference.h"
+#include "worker/provider.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define TENSORS_MAX 6
+
+static void *take(void *user, size_t size)
+{
+    size_t whole = (size + 63) / 64 * 64;
+    void *memory = aligned_alloc(64, whole);
+
+    ++*(int *)user;
+    assert_non_null(memory);
+    memset(memory, 0, whole);
+    return memory;
+}
+
+static void give(void *user, void *memory)
+{
+    --*(int *)user;
+    free(memory);
+}
+
+struct given {
+    const char *text;
+    const char *tensors[TENSORS_MAX]; /* "name type"; those that begin with W or B are constants */
+};
+
+static const struct given ops[] = {
+    {"Y[n,k,y,x] = relu(sum(c,r,s) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s] + B[k])",
+     {"X f32[1,20,14,13]", "W f32[24,20,3,3]", "B f32[24]", "Y f32[1,24,7,7]"}},
+    {"Y[n,y,x,k] = sum(c,r,s) W[r,s,c,k] * X[n,y+2*r-2,x+2*s-2,c]",
+     {"X f32[2,10,11,8]", "W f32[3,3,8,16]", "Y f32[2,10,11,16]"}},
+    {"Y[n,k,y,x] = sum(c) X[n,c,2*y,2*x] * W[k,c]",
+     {"X f32[1,24,12,12]", "W f32[32,24]", "Y f32[1,32,6,6]"}},
+    {"Y[n,k,y,x] = sum(c,r,s) X[n,k/4*8+c,y+r-1,x+s-1] * W[k,c,r,s]",
+     {"X f32[1,32,9,9]", "W f32[16,8,3,3]", "Y f32[1,16,9,9]"}},
+    {"Y[n,c,y,x] = sum(r,s) X[n,c,y+r-1,x+s-1] * W[c,r,s]",
+     {"X f32[1,32,9,9]", "W f32[32,3,3]", "Y f32[1,32,9,9]"}},
+    {"Y[i,j] = max(sum(k) X[i,k] * W[j,k] + B[j], 0)",
+     {"X f32[8,17]", "W f32[24,17]", "B f32[24]", "Y f32[8,24]"}},
+    {"Y[b,i,j] = sum(k) X[b,i,k] * Z[b,k,j]",
+     {"X f32[3,12,16]", "Z f32[3,16,10]", "Y f32[3,12,10]"}},
+    {"S[i,j] = exp(X[i,j] - M[i]) / D[i] where M[i] = max(j) X[i,j]; "
+     "D[i] = sum(j) exp(X[i,j] - M[i])",
+     {"X f32[32,100]", "S f32[32,100]"}},
+    {"Y[i,j] = (X[i,j] - M[i]) * rsqrt(V[i] + 0.00001) * G[j] + H[j] where "
+     "M[i] = (sum(j) X[i,j]) / 100; V[i] = (sum(j) (X[i,j]-M[i])*(X[i,j]-M[i])) / 100",
+     {"X f32[32,100]", "G f32[100]", "H f32[100]", "Y f32[32,100]"}},
+    {"P[n,c,y,x] = max(r:3,s:3) X[n,c,2*y+r-1,2*x+s-1 | -inf]",
+     {"X f32[1,20,14,14]", "P f32[1,20,7,7]"}},
+    {"P[n,c,y,x] = (sum(r:2,s:2) X[n,c,2*y+r,2*x+s]) / 4",
+     {"X f32[1,20,14,14]", "P f32[1,20,7,7]"}},
+    {"Y[i,j] = tanh(2 * X[i,j])", {"X f32[8,9]", "Y f32[8,9]"}},
+    {"Y[i,j] = max(X[i,j] * Z[j], 0)", {"X f32[8,9]", "Z f32[9]", "Y f32[8,9]"}},
+};
+
+static void parse(const struct given *given, struct wpk_program *program)
+{
+    struct wpk_declaration declarations[TENSORS_MAX];
+    char names[TENSORS_MAX][WPK_NAME_MAX];
+    struct wpk_diag diag = {0};
+    int count = 0;
+
+    for (; count < TENSORS_MAX && given->tensors[count] != NULL; count++) {
+        const char *blank = strchr(given->tensors[count], ' ');
+        size_t length = (size_t)(blank - given->tensors[count]);
+        memcpy(names[count], given->tensors[count], length);
+        names[count][length] = '\0';
+        assert_int_equal(wpk_notation_parse_type(blank + 1, &declarations[count], &diag), WPK_OK);
+        declarations[count].name = names[count];
+        declarations[count].constant = names[count][0] == 'W' || names[count][0] == 'B';
+    }
+    if (wpk_notation_parse(given->text, declarations, count, program, &diag) != WPK_OK) {
+        fail_msg("%s: %s", given->text, diag.text);
+    }
+}
+
+/* Multiples of 1/8 that neither repeat with a row nor are all of one sign. */
+static double pattern(int tensor, int64_t i)
+{
+    return (double)((i * 7 + tensor * 3) % 17 - 8) / 8;
+}
+
+struct values {
+    float *dense[WPK_TENSORS_MAX];
+    double *wide[WPK_TENSORS_MAX];
+    double *want;
+    float *got;
+    int output;
+    int64_t count; /* of the output */
+};
+
+static void compute_reference(const struct wpk_program *program, struct values *values)
+{
+    struct wpk_reference_args args = {0};
+    struct wpk_diag diag = {0};
+
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        int64_t count = wpk_tensor_elements(tensor);
+        if (tensor->role == WPK_ROLE_OUTPUT) {
+            values->output = t;
+            values->count = count;
+        }
+        if (tensor->role != WPK_ROLE_INPUT && tensor->role != WPK_ROLE_CONSTANT) {
+            continue;
+        }
+        values->dense[t] = malloc((size_t)count * sizeof(float));
+        values->wide[t] = malloc((size_t)count * sizeof(double));
+        assert_non_null(values->dense[t]);
+        assert_non_null(values->wide[t]);
+        for (int64_t i = 0; i < count; i++) {
+            values->wide[t][i] = pattern(t, i);
+            values->dense[t][i] = (float)values->wide[t][i];
+        }
+        args.tensor[t] = values->wide[t];
+    }
+    values->want = malloc((size_t)values->count * sizeof(double));
+    values->got = malloc((size_t)values->count * sizeof(float));
+    assert_non_null(values->want);
+    assert_non_null(values->got);
+    if (wpk_reference_run(program, &args, values->want, NULL, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+}
+
+static void free_values(struct values *values)
+{
+    for (int t = 0; t < WPK_TENSORS_MAX; t++) {
+        free(values->dense[t]);
+        free(values->wide[t]);
+    }
+    free(values->want);
+    free(values->got);
+}
+
+/* The library's exp and tanh are good to about 1e-6. */
+static void compare(const struct given *given, const struct values *values)
+{
+    for (int64_t i = 0; i < values->count; i++) {
+        double error = fabs((double)values->got[i] - values->want[i]);
+        if (!(error <= 1e-5 * (1 + fabs(values->want[i])))) {
+            fail_msg("%s: %g instead of %g at %lld", given->text, (double)values->got[i],
+                     values->want[i], (long long)i);
+        }
+    }
+}
+
+static void compute(const struct given *given, const char *layouts, int threads)
+{
+    static struct wpk_program program;
+    const struct wpk_provider_class *kind = wpk_provider_find("onednn");
+    struct wpk_provider *provider = NULL;
+    struct wpk_diag diag = {0};
+    struct values values = {0};
+    int taken = 0;
+    const struct wpk_provider_memory memory = {take, give, &taken};
+
+    parse(given, &program);
+    compute_reference(&program, &values);
+    const struct wpk_provider_request request = {.program = &program,
+                                                 .layouts = layouts,
+                                                 .library_path = WPK_ONEDNN_PATH,
+                                                 .threads = threads,
+                                                 .memory = &memory};
+    if (kind->open(&request, &provider, &diag) != WPK_OK) {
+        fail_msg("%s: %s", given->text, diag.text);
+    }
+    for (int t = 0; t < program.tensor_count; t++) {
+        if (values.dense[t] != NULL) {
+            assert_int_equal(kind->set(provider, t, values.dense[t], &diag), WPK_OK);
+        }
+    }
+    assert_int_equal(kind->prepare(provider, &diag), WPK_OK);
+    for (int round = 0; round < 2; round++) {
+        kind->poison(provider, 0xff);
+        assert_int_equal(kind->run(provider), WPK_OK);
+        assert_int_equal(kind->check(provider, &diag), WPK_OK);
+        assert_int_equal(kind->get(provider, values.output, values.got), WPK_OK);
+        compare(given, &values);
+    }
+    assert_non_null(strstr(kind->detail(provider), "oneDNN 3"));
+    kind->close(provider);
+    assert_int_equal(taken, 0);
+    free_values(&values);
+    wpk_program_fini(&program);
+}
+
+static void computes_what_the_interpreter_computes(void **state)
+{
+    (void)state;
+    if (WPK_ONEDNN_PATH[0] == '\0') {
+        skip();
+    }
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        compute(&ops[i], "fixed", 1);
+        compute(&ops[i], "any", 1);
+        compute(&ops[i], "any", 2);
+    }
+}
+
+static void says_what_it_cannot_do(void **state)
+{
+    static const struct given transposed = {"Y[i,j] = X[j,i]", {"X f32[8,8]", "Y f32[8,8]"}};
+    static struct wpk_program program;
+    const struct wpk_provider_class *kind = wpk_provider_find("onednn");
+    struct wpk_provider *provider = NULL;
+    struct wpk_diag diag = {0};
+    int taken = 0;
+    const struct wpk_provider_memory memory = {take, give, &taken};
+    struct wpk_provider_request request = {.program = &program,
+                                           .layouts = "any",
+                                           .library_path = "/nowhere/libdnnl.so",
+                                           .threads = 1,
+                                           .memory = &memory};
+
+    (void)state;
+    parse(&transposed, &program);
+    assert_int_equal(kind->open(&request, &provider, &diag), WPK_EUNSUPPORTED);
+    wpk_program_fini(&program);
+    if (WPK_ONEDNN_PATH[0] != '\0') {
+        parse(&ops[0], &program);
+        diag.text[0] = '\0';
+        assert_int_equal(kind->open(&request, &provider, &diag), WPK_ENOENT);
+        assert_true(diag.text[0] != '\0');
+        wpk_program_fini(&program);
+    }
+    assert_null(wpk_provider_find("tpu"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(computes_what_the_interpreter_computes),
+        cmocka_unit_test(says_what_it_cannot_do),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
