@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 #define POLL_MS 250
-#define PLAIN_LINE_S 5   /* between lines where there is no terminal to redraw */
+/* Between lines where there is no terminal to redraw: the first few soon, then seldom. */
+#define PLAIN_SOON_S 1
+#define PLAIN_SOON_COUNT 10
+#define PLAIN_SELDOM_S 5
 #define UNREACHABLE_S 30 /* a restart of wpkd takes less */
 #define CANCEL_S 10      /* after that, what is recorded is enough */
 
@@ -110,11 +113,13 @@ struct line {
     bool terminal;
     bool drawn;
     uint64_t written_ns;
+    int written_count;
     struct wpk_buf last;
 };
 
 static void draw(struct line *line, const struct wpk_api_job *job, uint64_t now_ns)
 {
+    uint64_t pause_s = line->written_count < PLAIN_SOON_COUNT ? PLAIN_SOON_S : PLAIN_SELDOM_S;
     struct wpk_buf text = {0};
 
     wpk_follow_print(job, &text);
@@ -122,10 +127,10 @@ static void draw(struct line *line, const struct wpk_api_job *job, uint64_t now_
         fprintf(stderr, "\r\033[K%s", wpk_buf_text(&text));
         line->drawn = true;
     } else if (strcmp(wpk_buf_text(&text), wpk_buf_text(&line->last)) != 0 &&
-               (line->written_ns == 0 ||
-                now_ns - line->written_ns >= PLAIN_LINE_S * WPK_NS_PER_S)) {
+               (line->written_ns == 0 || now_ns - line->written_ns >= pause_s * WPK_NS_PER_S)) {
         fprintf(stderr, "%s\n", wpk_buf_text(&text));
         line->written_ns = now_ns;
+        line->written_count++;
         wpk_buf_reset(&line->last);
         wpk_buf_append_text(&line->last, wpk_buf_text(&text));
     }

@@ -166,8 +166,13 @@ static wpk_err start_process(struct wpk_private *self, enum process which, struc
     snprintf(path, sizeof(path), "%s/%s", self->program_dir, process_names[which]);
     snprintf(http, sizeof(http), "unix:%s/http.sock", self->socket_dir);
     snprintf(workers, sizeof(workers), "ipc://%s/workers.sock", self->socket_dir);
-    return wpk_child_start(&self->child[which], path, which == PROCESS_WPKD ? wpkd : worker,
-                           self->log_path[which], diag);
+    if (which == PROCESS_WPKD) {
+        /* One that was killed has left its socket. */
+        unlink(http + strlen(unix_prefix));
+    }
+    wpk_err err = wpk_child_start(&self->child[which], path, which == PROCESS_WPKD ? wpkd : worker,
+                                  self->log_path[which], diag);
+    return err == WPK_ENOENT ? WPK_ECLOSED : err;
 }
 
 static wpk_err fail_last_words(const struct wpk_private *self, enum process which,
@@ -295,6 +300,8 @@ static wpk_err prepare_paths(struct wpk_private *self, struct wpk_diag *diag)
             snprintf(self->log_path[i], PATH_SIZE, "%s/%s.log", logs, process_names[i]);
         }
         err = self->options.attach_only ? WPK_OK : wpk_fs_make_dirs(logs, diag);
+        /* A name that cannot be a directory is the caller's mistake, not a thing to look for. */
+        err = err == WPK_ENOENT || err == WPK_EEXIST ? WPK_EINVAL : err;
     }
     wpk_buf_fini(&dir);
     return err;

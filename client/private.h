@@ -33,8 +33,8 @@ struct wpk_private_options {
  *
  *   owns    caller closes; `options` is copied, its strings are borrowed
  *   errors  WPK_EBUSY another wpkd works on this data directory and cannot be reached;
- *           WPK_ECLOSED the process ended at once (its last words in `diag`); WPK_ETIMEDOUT;
- *           WPK_ENOENT programs are not beside wpkctl; WPK_EACCES, WPK_ENOSPC, WPK_ESYSTEM
+ *           WPK_ECLOSED a process ended at once (its last words in `diag`) or is not beside
+ *           wpkctl; WPK_EINVAL not a directory; WPK_ETIMEDOUT, WPK_EACCES, WPK_ENOSPC, WPK_ESYSTEM
  */
 WPK_MUST_CHECK wpk_err wpk_private_open(const struct wpk_private_options *options,
                                         struct wpk_private **out, struct wpk_diag *diag);
