@@ -8,7 +8,7 @@
  * tensor, inputs first, counted row-major from 0, is ((7 * i + 3 * t) % 17 - 8) / 8. So the output
  * can be compared with any other implementation's: exactly as long as sums stay small, since all
  * these numbers are multiples of 1/8. */
-#include <runtime/wpk.h>
+#include "runtime/wpk.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: run_kernel KERNEL.so [THREADS]\n");
         return 2;
     }
-    options.threads = argc > 2 ? atoi(argv[2]) : 0; /* 0: as the kernel was tuned */
+    options.threads = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0; /* 0: as it was tuned */
     check(wpk_kernel_open(argv[1], NULL, &kernel, &diag), argv[1], &diag);
     prepare(kernel);
     check(wpk_context_new(&options, &context), "context", NULL);
@@ -171,8 +171,7 @@ int main(int argc, char **argv)
         times[i] = now_us() - start;
     }
     qsort(times, RUN_COUNT, sizeof(times[0]), compare);
-    printf("%d runs: median %.1f us, fastest %.1f us\n", RUN_COUNT, times[RUN_COUNT / 2],
-           times[0]);
+    printf("%d runs: median %.1f us, fastest %.1f us\n", RUN_COUNT, times[RUN_COUNT / 2], times[0]);
     for (size_t i = 0; i < output_count; i++) {
         const struct wpk_argument *argument = wpk_kernel_output(kernel, i);
         float *dense = new_floats((size_t)wpk_tensor_type_elements(&argument->type));

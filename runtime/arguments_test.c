@@ -30,8 +30,7 @@ static void check_dim(const struct wpk_abi_dim *dim, int min, int extent, int st
 static void padded_dimensions_start_below_zero(void **state)
 {
     const int64_t extent[] = {1, 8, 5, 6};
-    struct wpk_tensor_type type =
-        make_type(WPK_F32, 4, extent, "0,2,3,1 pad 0:0,0:0,1:2,1:1");
+    struct wpk_tensor_type type = make_type(WPK_F32, 4, extent, "0,2,3,1 pad 0:0,0:0,1:2,1:1");
     struct wpk_abi_dim dim[WPK_RANK_MAX];
     struct wpk_abi_buffer buffer;
 
@@ -49,8 +48,7 @@ static void padded_dimensions_start_below_zero(void **state)
 static void blocked_dimensions_start_at_a_block(void **state)
 {
     const int64_t extent[] = {1, 20, 3, 3};
-    struct wpk_tensor_type type =
-        make_type(WPK_I8, 4, extent, "0,1,2,3,1/16 pad 0:0,16:0,0:0,0:0");
+    struct wpk_tensor_type type = make_type(WPK_I8, 4, extent, "0,1,2,3,1/16 pad 0:0,16:0,0:0,0:0");
     struct wpk_abi_dim dim[WPK_RANK_MAX];
     struct wpk_abi_buffer buffer;
 
@@ -94,11 +92,11 @@ static void data_are_matched_by_name_or_position(void **state)
     assert_ptr_equal(found[0], b);
 
     const struct wpk_tensor_data bad[][2] = {
-        {{"A", a, 16}, {"A", b, 16}},              /* twice */
-        {{"A", a, 16}, {"C", b, 16}},              /* unknown */
-        {{"A", a, 16}, {"B", b, 12}},              /* size */
-        {{"A", a, 16}, {"B", NULL, 16}},           /* no data */
-        {{"A", a, 16}, {"B", (char *)b + 2, 16}},  /* misaligned */
+        {{"A", a, 16}, {"A", b, 16}},             /* twice */
+        {{"A", a, 16}, {"C", b, 16}},             /* unknown */
+        {{"A", a, 16}, {"B", b, 12}},             /* size */
+        {{"A", a, 16}, {"B", NULL, 16}},          /* no data */
+        {{"A", a, 16}, {"B", (char *)b + 2, 16}}, /* misaligned */
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct wpk_diag diag = {0};

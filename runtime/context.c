@@ -31,7 +31,7 @@ struct wpk_context {
     struct thread_scratch *scratch; /* owned; [thread_count] */
     int thread_count;
     size_t scratch_size_max;
-    atomic_int err;                 /* wpk_err of the call in progress */
+    atomic_int err; /* wpk_err of the call in progress */
     atomic_flag busy;
 };
 
@@ -105,8 +105,8 @@ static void run_chunks(struct loop *loop)
             return;
         }
         long count = loop->extent - first < loop->chunk ? loop->extent - first : loop->chunk;
-        int result = run_serially(loop->context, loop->task, (int)(loop->min + first), count,
-                                  loop->closure);
+        int result =
+            run_serially(loop->context, loop->task, (int)(loop->min + first), count, loop->closure);
         if (result != 0) {
             atomic_store(&loop->result, result);
         }

@@ -24,8 +24,8 @@ static wpk_err check_device(const struct wpk_kernel *kernel, const struct wpk_de
         device = &here;
     }
     if (manifest->isa > device->isa) {
-        wpk_diag_set(diag, "the kernel needs %s, the machine has %s",
-                     wpk_isa_name(manifest->isa), wpk_isa_name(device->isa));
+        wpk_diag_set(diag, "the kernel needs %s, the machine has %s", wpk_isa_name(manifest->isa),
+                     wpk_isa_name(device->isa));
         return WPK_EMISMATCH;
     }
     if ((manifest->bf16 && !device->bf16) || (manifest->vnni && !device->vnni)) {
@@ -113,8 +113,7 @@ static wpk_err fill_slot(struct wpk_kernel *kernel, const char *name, struct wpk
     if (tensor >= manifest->inputs && tensor < manifest->inputs + manifest->input_count) {
         slot->kind = WPK_SLOT_INPUT;
         slot->index = (int)(tensor - manifest->inputs);
-    } else if (tensor >= manifest->outputs &&
-               tensor < manifest->outputs + manifest->output_count) {
+    } else if (tensor >= manifest->outputs && tensor < manifest->outputs + manifest->output_count) {
         slot->kind = WPK_SLOT_OUTPUT;
         slot->index = (int)(tensor - manifest->outputs);
     }
@@ -139,8 +138,8 @@ static wpk_err lay_out(struct wpk_kernel *kernel, struct wpk_diag *diag)
     return WPK_OK;
 }
 
-wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device,
-                        struct wpk_kernel **out, struct wpk_diag *diag)
+wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device, struct wpk_kernel **out,
+                        struct wpk_diag *diag)
 {
     wpk_err err = wpk_seal_check(path, diag);
 

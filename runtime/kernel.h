@@ -16,7 +16,7 @@ enum wpk_slot_kind {
 
 struct wpk_slot {
     enum wpk_slot_kind kind;
-    int index; /* in the manifest's inputs or outputs */
+    int index;                    /* in the manifest's inputs or outputs */
     struct wpk_abi_buffer buffer; /* host is NULL unless FIXED and prepared */
     struct wpk_abi_dim dim[WPK_RANK_MAX];
 };
@@ -54,8 +54,8 @@ WPK_MUST_CHECK wpk_err wpk_buffer_describe(const struct wpk_tensor_type *type,
  *   shape   data [count], found [list->count]; size [list->count] bytes each must have
  *   errors  WPK_EINVAL a missing, unknown, repeated, wrongly sized or misaligned one
  */
-WPK_MUST_CHECK wpk_err wpk_arguments_match(const struct wpk_argument_list *list,
-                                           const size_t *size, const struct wpk_tensor_data *data,
-                                           size_t count, void **found, struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_arguments_match(const struct wpk_argument_list *list, const size_t *size,
+                                           const struct wpk_tensor_data *data, size_t count,
+                                           void **found, struct wpk_diag *diag);
 
 #endif

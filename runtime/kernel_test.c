@@ -6,10 +6,10 @@
 #include "runtime/fixture/fixture.h"
 #include "runtime/seal.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,8 +102,8 @@ static struct wpk_context *new_context(int threads)
 {
     struct wpk_context *context = NULL;
 
-    assert_int_equal(
-        wpk_context_new(&(struct wpk_context_options){.threads = threads}, &context), WPK_OK);
+    assert_int_equal(wpk_context_new(&(struct wpk_context_options){.threads = threads}, &context),
+                     WPK_OK);
     return context;
 }
 
@@ -207,8 +207,7 @@ static void *run_often(void *argument)
     struct sharer *sharer = argument;
     struct wpk_context *context = NULL;
 
-    sharer->err =
-        wpk_context_new(&(struct wpk_context_options){.threads = 2}, &context);
+    sharer->err = wpk_context_new(&(struct wpk_context_options){.threads = 2}, &context);
     for (int i = 0; i < 100 && sharer->err == WPK_OK; i++) {
         sharer->err = run(sharer->kernel, context, &sharer->data);
     }

@@ -13,10 +13,12 @@ extern const size_t wpk_link_map_size;
 
 /* libm and libc by their file names: the -dev packages' scripts need not be there. */
 #define LINK_COMMAND(...)                                                                          \
-    {"ld", "-shared", "--no-undefined", "-z", "relro", "-z", "now", "-z", "noexecstack",           \
-     "--hash-style=gnu", "--build-id=none", "--gc-sections", "--version-script=kernel.map", "-o",  \
-     "kernel.so", "stub.o", __VA_ARGS__, "-b", "binary", "manifest", "-b", "elf64-x86-64",         \
-     "--as-needed", "-l:libm.so.6", "-l:libc.so.6", NULL}
+    {                                                                                              \
+        "ld", "-shared", "--no-undefined", "-z", "relro", "-z", "now", "-z", "noexecstack",        \
+            "--hash-style=gnu", "--build-id=none", "--gc-sections", "--version-script=kernel.map", \
+            "-o", "kernel.so", "stub.o", __VA_ARGS__, "-b", "binary", "manifest", "-b",            \
+            "elf64-x86-64", "--as-needed", "-l:libm.so.6", "-l:libc.so.6", NULL                    \
+    }
 
 static wpk_err write_part(const char *directory, const char *name, const void *data, size_t size,
                           struct wpk_diag *diag)

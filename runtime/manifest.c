@@ -29,8 +29,8 @@ static int list_get(const struct wpk_manifest *manifest, int list,
 {
     const struct wpk_manifest_tensor *const all[] = {manifest->inputs, manifest->constants,
                                                      manifest->outputs, manifest->prepared};
-    const int counts[] = {manifest->input_count, manifest->constant_count,
-                          manifest->output_count, manifest->prepared_count};
+    const int counts[] = {manifest->input_count, manifest->constant_count, manifest->output_count,
+                          manifest->prepared_count};
 
     *tensors = all[list];
     return counts[list];
@@ -89,8 +89,8 @@ static wpk_err put_tensors(struct wpk_json_writer *w, const char *key,
     return err;
 }
 
-static void put_names(struct wpk_json_writer *w, const char *key,
-                      const char (*names)[WPK_NAME_MAX], int count)
+static void put_names(struct wpk_json_writer *w, const char *key, const char (*names)[WPK_NAME_MAX],
+                      int count)
 {
     wpk_json_begin_array(w, key);
     for (int i = 0; i < count; i++) {
@@ -335,9 +335,9 @@ static char *get_owned(struct wpk_json_reader *r, const char *key)
 static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
 {
     static const char *const names[] = {
-        "abi",     "op",       "fingerprint", "isa",     "bf16",      "vnni",      "threads",
-        "inputs",  "constants", "outputs",    "prepared", "main",     "prepare",   "algorithm",
-        "candidate", "schedule", "versions",  NULL};
+        "abi",     "op",        "fingerprint", "isa",      "bf16",     "vnni",
+        "threads", "inputs",    "constants",   "outputs",  "prepared", "main",
+        "prepare", "algorithm", "candidate",   "schedule", "versions", NULL};
     static const char *const version_names[] = {"wpk", "codegen", NULL};
     const char *isa = NULL;
 

@@ -33,12 +33,12 @@ struct wpk_manifest_tensor {
 /* `= {0}` is valid to fini, not to encode. The lists have WPK_ABI_ARGUMENTS_MAX places, and no
  * name stands twice in the four lists of tensors. Strings are owned. */
 struct wpk_manifest {
-    char *op;               /* whole form of the original program */
-    char fingerprint[65];   /* of it, in hexadecimal */
-    enum wpk_isa isa;       /* and the two below: what the machine must have */
+    char *op;             /* whole form of the original program */
+    char fingerprint[65]; /* of it, in hexadecimal */
+    enum wpk_isa isa;     /* and the two below: what the machine must have */
     bool bf16;
     bool vnni;
-    int threads;            /* >= 1: what the schedule was made for */
+    int threads; /* >= 1: what the schedule was made for */
     struct wpk_manifest_tensor inputs[WPK_ABI_ARGUMENTS_MAX];
     int input_count;
     struct wpk_manifest_tensor constants[WPK_ABI_ARGUMENTS_MAX];
@@ -50,10 +50,10 @@ struct wpk_manifest {
     char main[WPK_ABI_ARGUMENTS_MAX][WPK_NAME_MAX];
     int main_count;
     char prepare[WPK_ABI_ARGUMENTS_MAX][WPK_NAME_MAX];
-    int prepare_count;      /* 0: there is no prepare program */
+    int prepare_count; /* 0: there is no prepare program */
     char *algorithm;
-    char *candidate;        /* genes as text */
-    char *schedule;         /* directive text: the kernel can be rebuilt from it */
+    char *candidate; /* genes as text */
+    char *schedule;  /* directive text: the kernel can be rebuilt from it */
     char version_wpk[32];
     char version_codegen[64]; /* "halide-21.0.0" */
 };
@@ -69,8 +69,8 @@ WPK_MUST_CHECK wpk_err wpk_manifest_encode(const struct wpk_manifest *manifest, 
  *   owns    caller calls wpk_manifest_fini
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another ABI;
  *           WPK_ENOMEM */
-WPK_MUST_CHECK wpk_err wpk_manifest_decode(const char *text, size_t size,
-                                           struct wpk_manifest *out, struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_manifest_decode(const char *text, size_t size, struct wpk_manifest *out,
+                                           struct wpk_diag *diag);
 
 /* The tensor of that name in the four lists; NULL when there is none. */
 const struct wpk_manifest_tensor *wpk_manifest_find(const struct wpk_manifest *manifest,

@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPIN_NS 60000 /* between two kernels of a model, and at the end of an uneven loop */
+#define SPIN_NS 60000      /* between two kernels of a model, and at the end of an uneven loop */
 #define PAUSES_PER_LOOK 64 /* the clock is read once in so many pauses */
 
 struct pool_thread {

@@ -10,7 +10,7 @@
 /* In front of each allocation. Inside the block a chain leads down through `below`. */
 struct wpk_scratch_header {
     alignas(WPK_MEMORY_ALIGNMENT) size_t size; /* bytes with this header */
-    size_t below;                    /* block: offset of the header below */
+    size_t below;                              /* block: offset of the header below */
     bool in_block;
     bool free;                       /* block: given back, but something above is live */
     struct wpk_scratch_header *next; /* overflow: list */
@@ -57,8 +57,7 @@ static void *block_take(struct wpk_scratch *scratch, size_t size)
 {
     struct wpk_scratch_header *header = header_at(scratch, scratch->top);
 
-    *header = (struct wpk_scratch_header){
-        .size = size, .below = scratch->last, .in_block = true};
+    *header = (struct wpk_scratch_header){.size = size, .below = scratch->last, .in_block = true};
     scratch->last = scratch->top;
     scratch->top += size;
     return header + 1;

@@ -18,13 +18,13 @@
 struct wpk_scratch_header;
 
 struct wpk_scratch {
-    char *block;  /* owned */
-    size_t size;  /* bytes */
-    size_t top;   /* bytes in use, holes included */
-    size_t last;  /* offset of the topmost allocation's header; top == 0: none */
-    size_t need;  /* bytes that one block would have needed at the worst moment */
-    size_t overflow_size;                 /* bytes of the list */
-    struct wpk_scratch_header *overflow;  /* owned: what did not fit */
+    char *block;          /* owned */
+    size_t size;          /* bytes */
+    size_t top;           /* bytes in use, holes included */
+    size_t last;          /* offset of the topmost allocation's header; top == 0: none */
+    size_t need;          /* bytes that one block would have needed at the worst moment */
+    size_t overflow_size; /* bytes of the list */
+    struct wpk_scratch_header *overflow; /* owned: what did not fit */
     size_t size_max; /* bytes in all; 0: unlimited. For tests and for hosts that bound memory */
 };
 

@@ -46,7 +46,7 @@ struct wpk_tensor_data {
 };
 
 struct wpk_context_options {
-    int threads;    /* 0: as many as the kernel wants when it runs */
+    int threads;     /* 0: as many as the kernel wants when it runs */
     const int *cpus; /* [threads] to pin to, or NULL; cpus[0] is the caller's, who pins itself */
 };
 

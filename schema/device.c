@@ -265,10 +265,21 @@ wpk_err wpk_device_encode(const struct wpk_device *device, char **text)
 
 wpk_err wpk_device_decode(const char *text, struct wpk_device *out, struct wpk_diag *diag)
 {
-    static const char *const names[] = {"kind", "model", "isa", "bf16", "vnni", "core_count",
-                                        "l1_bytes", "l2_bytes", "l3_bytes", "vector_bytes",
-                                        "vector_registers", "peak_flops_per_s",
-                                        "peak_bytes_per_s", "instance", NULL};
+    static const char *const names[] = {"kind",
+                                        "model",
+                                        "isa",
+                                        "bf16",
+                                        "vnni",
+                                        "core_count",
+                                        "l1_bytes",
+                                        "l2_bytes",
+                                        "l3_bytes",
+                                        "vector_bytes",
+                                        "vector_registers",
+                                        "peak_flops_per_s",
+                                        "peak_bytes_per_s",
+                                        "instance",
+                                        NULL};
     struct wpk_json_reader *r = NULL;
     struct wpk_device device = {0};
 

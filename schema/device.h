@@ -29,19 +29,19 @@ enum wpk_isa {
 
 /* Fields marked * are part of the device class: a kernel is `exact` only where they are equal. */
 struct wpk_device {
-    char kind[16];                    /* * "cpu" */
-    char model[WPK_DEVICE_TEXT_MAX];  /* * CPU model as the kernel names it */
-    enum wpk_isa isa;                 /* * avx2 means AVX2 + FMA + F16C; avx512 means F, BW, DQ, VL */
-    int bf16;                         /* * AVX512_BF16 */
-    int vnni;                         /* * AVX512_VNNI */
-    int core_count;                   /* usable by this process */
-    int64_t l1_bytes;                 /* data cache of a core */
-    int64_t l2_bytes;                 /* of a core */
-    int64_t l3_bytes;                 /* shared */
-    int vector_bytes;                 /* of the isa */
+    char kind[16];                   /* * "cpu" */
+    char model[WPK_DEVICE_TEXT_MAX]; /* * CPU model as the kernel names it */
+    enum wpk_isa isa;                /* * avx2: with FMA and F16C; avx512: F, BW, DQ, VL */
+    int bf16;                        /* * AVX512_BF16 */
+    int vnni;                        /* * AVX512_VNNI */
+    int core_count;                  /* usable by this process */
+    int64_t l1_bytes;                /* data cache of a core */
+    int64_t l2_bytes;                /* of a core */
+    int64_t l3_bytes;                /* shared */
+    int vector_bytes;                /* of the isa */
     int vector_registers;
-    double peak_flops_per_s;          /* measured, f32 FMA, one core; 0: not measured */
-    double peak_bytes_per_s;          /* measured; 0: not measured */
+    double peak_flops_per_s;            /* measured, f32 FMA, one core; 0: not measured */
+    double peak_bytes_per_s;            /* measured; 0: not measured */
     char instance[WPK_DEVICE_TEXT_MAX]; /* host and slot, e.g. "host3/cpu0": information only */
 };
 

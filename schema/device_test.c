@@ -53,8 +53,8 @@ static void isa_names_round_trip(void **state)
 
 static void class_names_what_kernels_depend_on(void **state)
 {
-    struct wpk_device device = {.kind = "cpu", .model = "Some CPU 9", .isa = WPK_ISA_AVX512,
-                                .bf16 = 1, .vnni = 1};
+    struct wpk_device device = {
+        .kind = "cpu", .model = "Some CPU 9", .isa = WPK_ISA_AVX512, .bf16 = 1, .vnni = 1};
     char text[256];
 
     (void)state;
@@ -95,7 +95,10 @@ static void json_round_trips(void **state)
 static void json_is_strict(void **state)
 {
     static const char *const bad[] = {
-        "", "{}", "[]", "{\"kind\":\"cpu\"}",
+        "",
+        "{}",
+        "[]",
+        "{\"kind\":\"cpu\"}",
         "{\"kind\":\"cpu\",\"model\":\"m\",\"isa\":\"mmx\",\"bf16\":false,\"vnni\":false,"
         "\"core_count\":1,\"l1_bytes\":1,\"l2_bytes\":1,\"l3_bytes\":1,\"vector_bytes\":16,"
         "\"vector_registers\":16,\"peak_flops_per_s\":0,\"peak_bytes_per_s\":0,"

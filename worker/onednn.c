@@ -1,63 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The only file that knows oneDNN's C interface (version 3). */
+/* From a matched operator to a primitive, its memory and its execution. */
 #include "worker/onednn.h"
 
-#include <dlfcn.h>
+#include "worker/onednn_library.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <oneapi/dnnl/dnnl.h>
 
 #define DETAIL_MAX 160
 
 _Static_assert(WPK_ONEDNN_RANK_MAX == DNNL_MAX_NDIMS, "arrays are passed as they are");
 
-/* Every function used, looked up once. */
-#define LIBRARY_LIST(X)                                                                            \
-    X(dnnl_version)                                                                                \
-    X(dnnl_engine_create)                                                                          \
-    X(dnnl_engine_destroy)                                                                         \
-    X(dnnl_stream_create)                                                                          \
-    X(dnnl_stream_destroy)                                                                         \
-    X(dnnl_stream_wait)                                                                            \
-    X(dnnl_memory_desc_create_with_strides)                                                        \
-    X(dnnl_memory_desc_create_with_tag)                                                            \
-    X(dnnl_memory_desc_destroy)                                                                    \
-    X(dnnl_memory_desc_equal)                                                                      \
-    X(dnnl_memory_desc_get_size)                                                                   \
-    X(dnnl_memory_create)                                                                          \
-    X(dnnl_memory_destroy)                                                                         \
-    X(dnnl_primitive_attr_create)                                                                  \
-    X(dnnl_primitive_attr_destroy)                                                                 \
-    X(dnnl_primitive_attr_set_post_ops)                                                            \
-    X(dnnl_post_ops_create)                                                                        \
-    X(dnnl_post_ops_destroy)                                                                       \
-    X(dnnl_post_ops_append_eltwise)                                                                \
-    X(dnnl_convolution_forward_primitive_desc_create)                                              \
-    X(dnnl_matmul_primitive_desc_create)                                                           \
-    X(dnnl_softmax_forward_primitive_desc_create)                                                  \
-    X(dnnl_layer_normalization_forward_primitive_desc_create)                                      \
-    X(dnnl_pooling_forward_primitive_desc_create)                                                  \
-    X(dnnl_eltwise_forward_primitive_desc_create)                                                  \
-    X(dnnl_binary_primitive_desc_create)                                                           \
-    X(dnnl_reorder_primitive_desc_create)                                                          \
-    X(dnnl_primitive_desc_query)                                                                   \
-    X(dnnl_primitive_desc_query_md)                                                                \
-    X(dnnl_primitive_desc_destroy)                                                                 \
-    X(dnnl_primitive_create)                                                                       \
-    X(dnnl_primitive_destroy)                                                                      \
-    X(dnnl_primitive_execute)
-
-struct library {
-    void *handle;
-#define LIBRARY_FIELD(name) __typeof__(name) *name;
-    LIBRARY_LIST(LIBRARY_FIELD)
-#undef LIBRARY_FIELD
-};
-
 struct operand {
-    int arg; /* DNNL_ARG_* */
+    int arg;                           /* DNNL_ARG_* */
     dnnl_memory_desc_t dense;          /* owned: as the user's array lies */
     dnnl_memory_desc_t wanted;         /* owned: as asked for, "any" perhaps */
     const_dnnl_memory_desc_t physical; /* as it lies in `memory` */
@@ -70,7 +26,7 @@ struct operand {
 };
 
 struct wpk_onednn {
-    struct library library;
+    struct wpk_onednn_library library;
     struct wpk_onednn_op op;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
@@ -92,46 +48,6 @@ static wpk_err translate(dnnl_status_t status)
     default:
         return WPK_EUNSUPPORTED;
     }
-}
-
-/* ---- the library */
-
-/* The threads are OpenMP's: other builds take them from the process's CPUs. */
-static void limit_threads(const struct library *library, int threads)
-{
-    void (*set_threads)(int) = NULL;
-    void *symbol = dlsym(library->handle, "omp_set_num_threads");
-
-    if (symbol != NULL) {
-        memcpy(&set_threads, &symbol, sizeof(symbol));
-        set_threads(threads);
-    }
-}
-
-static wpk_err load_library(struct library *library, const char *path, struct wpk_diag *diag)
-{
-    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library->handle == NULL) {
-        wpk_diag_set(diag, "cannot load oneDNN: %s", dlerror());
-        return WPK_ENOENT;
-    }
-#define LIBRARY_LOOK_UP(name)                                                                      \
-    {                                                                                              \
-        void *symbol = dlsym(library->handle, #name);                                              \
-        if (symbol == NULL) {                                                                      \
-            wpk_diag_set(diag, "%s has no %s: oneDNN 3 is wanted", path, #name);                   \
-            return WPK_EMISMATCH;                                                                  \
-        }                                                                                          \
-        memcpy(&library->name, &symbol, sizeof(symbol));                                           \
-    }
-    LIBRARY_LIST(LIBRARY_LOOK_UP)
-#undef LIBRARY_LOOK_UP
-    if (library->dnnl_version()->major != DNNL_VERSION_MAJOR) {
-        wpk_diag_set(diag, "oneDNN %d is not oneDNN %d", library->dnnl_version()->major,
-                     DNNL_VERSION_MAJOR);
-        return WPK_EMISMATCH;
-    }
-    return WPK_OK;
 }
 
 /* ---- descriptors */
@@ -180,7 +96,7 @@ static wpk_err describe_operand(struct wpk_onednn *self, int role, enum wpk_dtyp
                                 const struct wpk_onednn_operand *view,
                                 const struct wpk_onednn_options *options)
 {
-    const struct library *lib = &self->library;
+    const struct wpk_onednn_library *lib = &self->library;
     struct operand *operand = &self->operands[role];
     bool is_pooling =
         self->op.kind == WPK_ONEDNN_POOL_MAX || self->op.kind == WPK_ONEDNN_POOL_AVERAGE;
@@ -191,20 +107,20 @@ static wpk_err describe_operand(struct wpk_onednn *self, int role, enum wpk_dtyp
         dims[d] = view->extent[d];
         strides[d] = view->stride[d];
     }
-    dnnl_status_t status = lib->dnnl_memory_desc_create_with_strides(
-        &operand->dense, view->rank, dims, data_type(dtype), strides);
+    dnnl_status_t status = lib->memory_desc_create_with_strides(&operand->dense, view->rank, dims,
+                                                                data_type(dtype), strides);
     if (status != dnnl_success) {
         return translate(status);
     }
     if (may_choose(self, role, options)) {
-        status = lib->dnnl_memory_desc_create_with_tag(&operand->wanted, view->rank, dims,
-                                                       data_type(dtype), dnnl_format_tag_any);
+        status = lib->memory_desc_create_with_tag(&operand->wanted, view->rank, dims,
+                                                  data_type(dtype), dnnl_format_tag_any);
     } else {
         if (is_pooling && options->layouts == WPK_ONEDNN_CHOSEN) {
             channels_last(view, strides);
         }
-        status = lib->dnnl_memory_desc_create_with_strides(&operand->wanted, view->rank, dims,
-                                                           data_type(dtype), strides);
+        status = lib->memory_desc_create_with_strides(&operand->wanted, view->rank, dims,
+                                                      data_type(dtype), strides);
     }
     return translate(status);
 }
@@ -255,24 +171,24 @@ static dnnl_alg_kind_t binary_kind(enum wpk_binary op)
 /* Post-ops, less the first where that is the primitive itself. */
 static dnnl_status_t make_attributes(struct wpk_onednn *self, dnnl_primitive_attr_t *out)
 {
-    const struct library *lib = &self->library;
+    const struct wpk_onednn_library *lib = &self->library;
     dnnl_post_ops_t posts = NULL;
-    dnnl_status_t status = lib->dnnl_primitive_attr_create(out);
+    dnnl_status_t status = lib->primitive_attr_create(out);
 
     if (status == dnnl_success) {
-        status = lib->dnnl_post_ops_create(&posts);
+        status = lib->post_ops_create(&posts);
     }
     int first = self->op.kind == WPK_ONEDNN_ELTWISE ? 1 : 0;
     for (int i = first; i < self->op.post_count && status == dnnl_success; i++) {
         const struct wpk_onednn_post *post = &self->op.post[i];
-        status = lib->dnnl_post_ops_append_eltwise(posts, eltwise_kind(post->function),
-                                                   (float)post->alpha, (float)post->beta);
+        status = lib->post_ops_append_eltwise(posts, eltwise_kind(post->function),
+                                              (float)post->alpha, (float)post->beta);
     }
     if (status == dnnl_success) {
-        status = lib->dnnl_primitive_attr_set_post_ops(*out, posts);
+        status = lib->primitive_attr_set_post_ops(*out, posts);
     }
     if (posts != NULL) {
-        lib->dnnl_post_ops_destroy(posts);
+        lib->post_ops_destroy(posts);
     }
     return status;
 }
@@ -280,7 +196,7 @@ static dnnl_status_t make_attributes(struct wpk_onednn *self, dnnl_primitive_att
 static dnnl_status_t make_window_desc(struct wpk_onednn *self, const_dnnl_primitive_attr_t attr)
 {
     const struct wpk_onednn_op *op = &self->op;
-    const struct library *lib = &self->library;
+    const struct wpk_onednn_library *lib = &self->library;
     const struct operand *o = self->operands;
     dnnl_dims_t gaps = {0}; /* the library counts the elements left out */
 
@@ -288,12 +204,12 @@ static dnnl_status_t make_window_desc(struct wpk_onednn *self, const_dnnl_primit
         gaps[i] = op->dilation[i] - 1;
     }
     if (op->kind == WPK_ONEDNN_CONVOLUTION) {
-        return lib->dnnl_convolution_forward_primitive_desc_create(
+        return lib->convolution_forward_primitive_desc_create(
             &self->desc, self->engine, dnnl_forward_inference, dnnl_convolution_auto,
             o[WPK_ONEDNN_SRC].wanted, o[WPK_ONEDNN_WEIGHTS].wanted, o[WPK_ONEDNN_BIAS].wanted,
             o[WPK_ONEDNN_DST].wanted, op->stride, gaps, op->pad_before, op->pad_after, attr);
     }
-    return lib->dnnl_pooling_forward_primitive_desc_create(
+    return lib->pooling_forward_primitive_desc_create(
         &self->desc, self->engine, dnnl_forward_inference,
         op->kind == WPK_ONEDNN_POOL_MAX ? dnnl_pooling_max : dnnl_pooling_avg_include_padding,
         o[WPK_ONEDNN_SRC].wanted, o[WPK_ONEDNN_DST].wanted, op->stride, op->kernel, gaps,
@@ -303,7 +219,7 @@ static dnnl_status_t make_window_desc(struct wpk_onednn *self, const_dnnl_primit
 static dnnl_status_t make_desc(struct wpk_onednn *self, const_dnnl_primitive_attr_t attr)
 {
     const struct wpk_onednn_op *op = &self->op;
-    const struct library *lib = &self->library;
+    const struct wpk_onednn_library *lib = &self->library;
     const_dnnl_memory_desc_t src = self->operands[WPK_ONEDNN_SRC].wanted;
     const_dnnl_memory_desc_t weights = self->operands[WPK_ONEDNN_WEIGHTS].wanted;
     const_dnnl_memory_desc_t bias = self->operands[WPK_ONEDNN_BIAS].wanted;
@@ -311,26 +227,25 @@ static dnnl_status_t make_desc(struct wpk_onednn *self, const_dnnl_primitive_att
 
     switch (op->kind) {
     case WPK_ONEDNN_MATMUL:
-        return lib->dnnl_matmul_primitive_desc_create(&self->desc, self->engine, src, weights,
-                                                      bias, dst, attr);
+        return lib->matmul_primitive_desc_create(&self->desc, self->engine, src, weights, bias, dst,
+                                                 attr);
     case WPK_ONEDNN_SOFTMAX:
-        return lib->dnnl_softmax_forward_primitive_desc_create(
+        return lib->softmax_forward_primitive_desc_create(
             &self->desc, self->engine, dnnl_forward_inference, dnnl_softmax_accurate, src, dst,
             op->axis, attr);
     case WPK_ONEDNN_LAYERNORM:
-        return lib->dnnl_layer_normalization_forward_primitive_desc_create(
+        return lib->layer_normalization_forward_primitive_desc_create(
             &self->desc, self->engine, dnnl_forward_inference, src, dst, NULL, (float)op->epsilon,
             (weights != NULL ? (unsigned)dnnl_use_scale : 0U) |
                 (bias != NULL ? (unsigned)dnnl_use_shift : 0U),
             attr);
     case WPK_ONEDNN_ELTWISE:
-        return lib->dnnl_eltwise_forward_primitive_desc_create(
-            &self->desc, self->engine, dnnl_forward_inference,
-            eltwise_kind(op->post[0].function), src, dst, (float)op->post[0].alpha,
-            (float)op->post[0].beta, attr);
+        return lib->eltwise_forward_primitive_desc_create(
+            &self->desc, self->engine, dnnl_forward_inference, eltwise_kind(op->post[0].function),
+            src, dst, (float)op->post[0].alpha, (float)op->post[0].beta, attr);
     case WPK_ONEDNN_BINARY:
-        return lib->dnnl_binary_primitive_desc_create(
-            &self->desc, self->engine, binary_kind(op->binary), src, weights, dst, attr);
+        return lib->binary_primitive_desc_create(&self->desc, self->engine, binary_kind(op->binary),
+                                                 src, weights, dst, attr);
     case WPK_ONEDNN_CONVOLUTION:
     case WPK_ONEDNN_POOL_MAX:
     case WPK_ONEDNN_POOL_AVERAGE:
@@ -342,7 +257,7 @@ static dnnl_status_t make_desc(struct wpk_onednn *self, const_dnnl_primitive_att
 /* Which argument an operand is, and how the primitive wants it. */
 static void settle_operands(struct wpk_onednn *self)
 {
-    const struct library *lib = &self->library;
+    const struct wpk_onednn_library *lib = &self->library;
     bool is_norm = self->op.kind == WPK_ONEDNN_LAYERNORM;
     bool is_binary = self->op.kind == WPK_ONEDNN_BINARY;
     const int arg[] = {DNNL_ARG_SRC,
@@ -355,8 +270,8 @@ static void settle_operands(struct wpk_onednn *self)
         struct operand *operand = &self->operands[role];
         if (operand->wanted != NULL) {
             operand->arg = arg[role];
-            operand->physical = lib->dnnl_primitive_desc_query_md(
-                self->desc, dnnl_query_exec_arg_md, arg[role]);
+            operand->physical =
+                lib->primitive_desc_query_md(self->desc, dnnl_query_exec_arg_md, arg[role]);
         }
     }
 }
@@ -366,14 +281,14 @@ static void settle_operands(struct wpk_onednn *self)
 static dnnl_status_t make_conversion(struct wpk_onednn *self, const_dnnl_memory_desc_t from,
                                      const_dnnl_memory_desc_t to, dnnl_primitive_t *out)
 {
-    const struct library *lib = &self->library;
+    const struct wpk_onednn_library *lib = &self->library;
     dnnl_primitive_desc_t desc = NULL;
-    dnnl_status_t status = lib->dnnl_reorder_primitive_desc_create(&desc, from, self->engine, to,
-                                                                   self->engine, NULL);
+    dnnl_status_t status =
+        lib->reorder_primitive_desc_create(&desc, from, self->engine, to, self->engine, NULL);
 
     if (status == dnnl_success) {
-        status = lib->dnnl_primitive_create(out, desc);
-        lib->dnnl_primitive_desc_destroy(desc);
+        status = lib->primitive_create(out, desc);
+        lib->primitive_desc_destroy(desc);
     }
     return status;
 }
@@ -381,14 +296,14 @@ static dnnl_status_t make_conversion(struct wpk_onednn *self, const_dnnl_memory_
 /* Let the operand lie as given, beside a copy that lies as the primitive wants it. */
 static wpk_err convert_operand(struct wpk_onednn *self, enum wpk_onednn_role role)
 {
-    const struct library *lib = &self->library;
+    const struct wpk_onednn_library *lib = &self->library;
     struct operand *operand = &self->operands[role];
     const_dnnl_memory_desc_t inner = operand->physical;
 
-    if (lib->dnnl_memory_desc_equal(inner, operand->dense)) {
+    if (lib->memory_desc_equal(inner, operand->dense)) {
         return WPK_OK;
     }
-    size_t size = (lib->dnnl_memory_desc_get_size(inner) + 63) / 64 * 64;
+    size_t size = (lib->memory_desc_get_size(inner) + 63) / 64 * 64;
     operand->inner_bytes = aligned_alloc(64, size);
     if (operand->inner_bytes == NULL) {
         return WPK_ENOMEM;
@@ -397,7 +312,7 @@ static wpk_err convert_operand(struct wpk_onednn *self, enum wpk_onednn_role rol
     operand->inner_desc = inner;
     operand->physical = operand->dense;
     dnnl_status_t status =
-        lib->dnnl_memory_create(&operand->inner, inner, self->engine, operand->inner_bytes);
+        lib->memory_create(&operand->inner, inner, self->engine, operand->inner_bytes);
     if (status == dnnl_success) {
         status = role == WPK_ONEDNN_DST
                      ? make_conversion(self, inner, operand->dense, &operand->conversion)
@@ -411,7 +326,7 @@ static dnnl_status_t run_conversion(struct wpk_onednn *self, dnnl_primitive_t co
 {
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
 
-    return self->library.dnnl_primitive_execute(conversion, self->stream, 2, args);
+    return self->library.primitive_execute(conversion, self->stream, 2, args);
 }
 
 /* ---- life */
@@ -425,7 +340,7 @@ static const struct wpk_onednn_operand *view_of(const struct wpk_onednn_op *op, 
 
 static wpk_err make_primitive(struct wpk_onednn *self, struct wpk_diag *diag)
 {
-    const struct library *lib = &self->library;
+    const struct wpk_onednn_library *lib = &self->library;
     dnnl_primitive_attr_t attr = NULL;
     const char *name = "?";
     dnnl_status_t status = make_attributes(self, &attr);
@@ -434,20 +349,19 @@ static wpk_err make_primitive(struct wpk_onednn *self, struct wpk_diag *diag)
         status = make_desc(self, attr);
     }
     if (attr != NULL) {
-        lib->dnnl_primitive_attr_destroy(attr);
+        lib->primitive_attr_destroy(attr);
     }
     if (status == dnnl_success) {
-        status = lib->dnnl_primitive_create(&self->primitive, self->desc);
+        status = lib->primitive_create(&self->primitive, self->desc);
     }
     if (status != dnnl_success) {
         wpk_diag_set(diag, "oneDNN has no implementation of this (status %d)", (int)status);
         return translate(status);
     }
     settle_operands(self);
-    lib->dnnl_primitive_desc_query(self->desc, dnnl_query_impl_info_str, 0, &name);
-    snprintf(self->detail, sizeof(self->detail), "%s, oneDNN %d.%d.%d", name,
-             lib->dnnl_version()->major, lib->dnnl_version()->minor,
-             lib->dnnl_version()->patch);
+    lib->primitive_desc_query(self->desc, dnnl_query_impl_info_str, 0, &name);
+    snprintf(self->detail, sizeof(self->detail), "%s, oneDNN %d.%d.%d", name, lib->version()->major,
+             lib->version()->minor, lib->version()->patch);
     return WPK_OK;
 }
 
@@ -461,14 +375,14 @@ wpk_err wpk_onednn_open(const struct wpk_onednn_op *op, const enum wpk_dtype *dt
         return WPK_ENOMEM;
     }
     self->op = *op;
-    wpk_err err = load_library(&self->library, options->library_path, diag);
+    wpk_err err =
+        wpk_onednn_library_open(&self->library, options->library_path, options->threads, diag);
     if (err == WPK_OK) {
-        limit_threads(&self->library, options->threads);
-        err = translate(self->library.dnnl_engine_create(&self->engine, dnnl_cpu, 0));
+        err = translate(self->library.engine_create(&self->engine, dnnl_cpu, 0));
     }
     if (err == WPK_OK) {
-        err = translate(self->library.dnnl_stream_create(&self->stream, self->engine,
-                                                         dnnl_stream_default_flags));
+        err = translate(
+            self->library.stream_create(&self->stream, self->engine, dnnl_stream_default_flags));
     }
     for (int role = 0; role < WPK_ONEDNN_ROLE_COUNT && err == WPK_OK; role++) {
         const struct wpk_onednn_operand *view = view_of(op, role);
@@ -491,23 +405,23 @@ wpk_err wpk_onednn_open(const struct wpk_onednn_op *op, const enum wpk_dtype *dt
     return WPK_OK;
 }
 
-static void close_operand(const struct library *lib, struct operand *operand)
+static void close_operand(const struct wpk_onednn_library *lib, struct operand *operand)
 {
     if (operand->memory != NULL) {
-        lib->dnnl_memory_destroy(operand->memory);
+        lib->memory_destroy(operand->memory);
     }
     if (operand->inner != NULL) {
-        lib->dnnl_memory_destroy(operand->inner);
+        lib->memory_destroy(operand->inner);
     }
     if (operand->conversion != NULL) {
-        lib->dnnl_primitive_destroy(operand->conversion);
+        lib->primitive_destroy(operand->conversion);
     }
     free(operand->inner_bytes);
     if (operand->dense != NULL) {
-        lib->dnnl_memory_desc_destroy(operand->dense);
+        lib->memory_desc_destroy(operand->dense);
     }
     if (operand->wanted != NULL) {
-        lib->dnnl_memory_desc_destroy(operand->wanted);
+        lib->memory_desc_destroy(operand->wanted);
     }
 }
 
@@ -516,23 +430,22 @@ void wpk_onednn_close(struct wpk_onednn *self)
     if (self == NULL) {
         return;
     }
-    const struct library *lib = &self->library;
+    const struct wpk_onednn_library *lib = &self->library;
     for (int role = 0; role < WPK_ONEDNN_ROLE_COUNT; role++) {
         close_operand(lib, &self->operands[role]);
     }
     if (self->primitive != NULL) {
-        lib->dnnl_primitive_destroy(self->primitive);
+        lib->primitive_destroy(self->primitive);
     }
     if (self->desc != NULL) {
-        lib->dnnl_primitive_desc_destroy(self->desc);
+        lib->primitive_desc_destroy(self->desc);
     }
     if (self->stream != NULL) {
-        lib->dnnl_stream_destroy(self->stream);
+        lib->stream_destroy(self->stream);
     }
     if (self->engine != NULL) {
-        lib->dnnl_engine_destroy(self->engine);
+        lib->engine_destroy(self->engine);
     }
-    /* The library stays: its threads may still be on their way to sleep inside it. */
     free(self);
 }
 
@@ -542,7 +455,7 @@ size_t wpk_onednn_size(const struct wpk_onednn *self, enum wpk_onednn_role role)
 {
     const struct operand *operand = &self->operands[role];
 
-    return operand->wanted == NULL ? 0 : self->library.dnnl_memory_desc_get_size(operand->physical);
+    return operand->wanted == NULL ? 0 : self->library.memory_desc_get_size(operand->physical);
 }
 
 wpk_err wpk_onednn_attach(struct wpk_onednn *self, enum wpk_onednn_role role, void *memory)
@@ -551,8 +464,8 @@ wpk_err wpk_onednn_attach(struct wpk_onednn *self, enum wpk_onednn_role role, vo
 
     WPK_ASSERT(operand->wanted != NULL);
     WPK_ASSERT(operand->memory == NULL);
-    wpk_err err = translate(self->library.dnnl_memory_create(&operand->memory, operand->physical,
-                                                             self->engine, memory));
+    wpk_err err = translate(
+        self->library.memory_create(&operand->memory, operand->physical, self->engine, memory));
     if (err == WPK_OK) {
         self->args[self->arg_count++] = (dnnl_exec_arg_t){
             operand->arg, operand->inner != NULL ? operand->inner : operand->memory};
@@ -568,8 +481,8 @@ static wpk_err convert_once(struct wpk_onednn *self, const_dnnl_memory_desc_t fr
 
     if (status == dnnl_success) {
         status = run_conversion(self, conversion, from, to);
-        self->library.dnnl_stream_wait(self->stream);
-        self->library.dnnl_primitive_destroy(conversion);
+        self->library.stream_wait(self->stream);
+        self->library.primitive_destroy(conversion);
     }
     return translate(status);
 }
@@ -577,17 +490,16 @@ static wpk_err convert_once(struct wpk_onednn *self, const_dnnl_memory_desc_t fr
 /* Copy between the user's array and the attached memory, in either direction. */
 static wpk_err move(struct wpk_onednn *self, enum wpk_onednn_role role, void *dense, bool in)
 {
-    const struct library *lib = &self->library;
+    const struct wpk_onednn_library *lib = &self->library;
     struct operand *operand = &self->operands[role];
     dnnl_memory_t user = NULL;
 
     WPK_ASSERT(operand->memory != NULL);
-    wpk_err err =
-        translate(lib->dnnl_memory_create(&user, operand->dense, self->engine, dense));
+    wpk_err err = translate(lib->memory_create(&user, operand->dense, self->engine, dense));
     if (err == WPK_OK) {
         err = in ? convert_once(self, operand->dense, user, operand->physical, operand->memory)
                  : convert_once(self, operand->physical, operand->memory, operand->dense, user);
-        lib->dnnl_memory_destroy(user);
+        lib->memory_destroy(user);
     }
     return err;
 }
@@ -612,14 +524,14 @@ wpk_err wpk_onednn_run(struct wpk_onednn *self)
         status = run_conversion(self, src->conversion, src->memory, src->inner);
     }
     if (status == dnnl_success) {
-        status = self->library.dnnl_primitive_execute(self->primitive, self->stream,
-                                                      self->arg_count, self->args);
+        status = self->library.primitive_execute(self->primitive, self->stream, self->arg_count,
+                                                 self->args);
     }
     if (status == dnnl_success && dst->conversion != NULL) {
         status = run_conversion(self, dst->conversion, dst->inner, dst->memory);
     }
     if (status == dnnl_success) {
-        status = self->library.dnnl_stream_wait(self->stream);
+        status = self->library.stream_wait(self->stream);
     }
     return translate(status);
 }

@@ -170,7 +170,9 @@ static bool peel_step(const struct wpk_program *program, struct chain *chain)
 static void peel(const struct wpk_program *program, const struct wpk_stage *last,
                  struct chain *chain)
 {
-    *chain = (struct chain){.stage = last, .node = last->expr, .bias = -1,
+    *chain = (struct chain){.stage = last,
+                            .node = last->expr,
+                            .bias = -1,
                             .reduced = last->reduction != WPK_REDUCE_NONE};
     if (chain->reduced) {
         return;
@@ -302,8 +304,8 @@ static bool match_binary(const struct wpk_program *program, const struct chain *
     }
     const struct wpk_node *a = bare_node(program, node->arg[0]);
     const struct wpk_node *b = bare_node(program, node->arg[1]);
-    if (!found || a->kind != WPK_NODE_LOAD || b->kind != WPK_NODE_LOAD ||
-        is_written(program, a) || is_written(program, b) || a->tensor == b->tensor) {
+    if (!found || a->kind != WPK_NODE_LOAD || b->kind != WPK_NODE_LOAD || is_written(program, a) ||
+        is_written(program, b) || a->tensor == b->tensor) {
         return false;
     }
     op->kind = WPK_ONEDNN_BINARY;
@@ -334,14 +336,12 @@ static const struct wpk_node *resolve(const struct wpk_program *program,
 
 /* The stage with that reduction whose result is loaded, at any point; NULL when it is not one. */
 static const struct wpk_stage *reduced_by(const struct wpk_program *program,
-                                          const struct wpk_node *node,
-                                          enum wpk_reduction reduction)
+                                          const struct wpk_node *node, enum wpk_reduction reduction)
 {
     if (!is_written(program, node)) {
         return NULL;
     }
-    const struct wpk_stage *stage =
-        &program->stages[wpk_program_writer(program, node->tensor)];
+    const struct wpk_stage *stage = &program->stages[wpk_program_writer(program, node->tensor)];
     return stage->reduction == reduction && stage->axis_count == stage->rank + 1 ? stage : NULL;
 }
 
@@ -524,8 +524,8 @@ static const struct wpk_stage *last_stage(const struct wpk_program *program, int
     *output = -1;
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
-        bool plain = tensor->dtype == WPK_F32 || tensor->dtype == WPK_BF16 ||
-                     tensor->dtype == WPK_F16;
+        bool plain =
+            tensor->dtype == WPK_F32 || tensor->dtype == WPK_BF16 || tensor->dtype == WPK_F16;
         if (tensor->role != WPK_ROLE_INTERMEDIATE && !plain) {
             return NULL;
         }

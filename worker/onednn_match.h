@@ -60,14 +60,14 @@ struct wpk_onednn_op {
     struct wpk_onednn_operand bias;    /* convolution: [K]; layernorm: the shift */
     struct wpk_onednn_operand dst;
     int spatial; /* convolution, pooling: dimensions; the library reads arrays of its own length */
-    int64_t kernel[WPK_ONEDNN_RANK_MAX];     /* [spatial], and below */
+    int64_t kernel[WPK_ONEDNN_RANK_MAX]; /* [spatial], and below */
     int64_t stride[WPK_ONEDNN_RANK_MAX];
-    int64_t dilation[WPK_ONEDNN_RANK_MAX];   /* 1: none */
+    int64_t dilation[WPK_ONEDNN_RANK_MAX]; /* 1: none */
     int64_t pad_before[WPK_ONEDNN_RANK_MAX];
     int64_t pad_after[WPK_ONEDNN_RANK_MAX];
-    int axis;                          /* softmax: of src */
-    double epsilon;                    /* layernorm */
-    enum wpk_binary binary;            /* binary: ADD, SUB, MUL, DIV, MIN or MAX */
+    int axis;                                          /* softmax: of src */
+    double epsilon;                                    /* layernorm */
+    enum wpk_binary binary;                            /* binary: ADD, SUB, MUL, DIV, MIN or MAX */
     struct wpk_onednn_post post[WPK_ONEDNN_POSTS_MAX]; /* in the order of application */
     int post_count;
 };

@@ -73,9 +73,8 @@ static void convolution_with_bias_and_relu(void **state)
 static void convolution_in_another_order(void **state)
 {
     /* channels last, weights [r,s,c,k], factors exchanged, dilated */
-    const struct given given = {
-        "Y[n,y,x,k] = sum(c,r,s) W[r,s,c,k] * X[n,y+2*r-2,x+2*s-2,c]",
-        {"X f32[2,10,11,8]", "W f32[3,3,8,16]", "Y f32[2,10,11,16]"}};
+    const struct given given = {"Y[n,y,x,k] = sum(c,r,s) W[r,s,c,k] * X[n,y+2*r-2,x+2*s-2,c]",
+                                {"X f32[2,10,11,8]", "W f32[3,3,8,16]", "Y f32[2,10,11,16]"}};
     struct wpk_onednn_op op;
 
     (void)state;
@@ -94,18 +93,14 @@ static void convolution_in_another_order(void **state)
 
 static void convolution_1x1_and_in_groups(void **state)
 {
-    const struct given pointwise = {
-        "Y[n,k,y,x] = sum(c) X[n,c,2*y,2*x] * W[k,c]",
-        {"X f32[1,64,56,56]", "W f32[128,64]", "Y f32[1,128,28,28]"}};
-    const struct given plain = {
-        "Y[n,k,y,x] = sum(c) X[n,c,y,x] * W[k,c]",
-        {"X f32[1,64,56,56]", "W f32[128,64]", "Y f32[1,128,56,56]"}};
-    const struct given groups = {
-        "Y[n,k,y,x] = sum(c,r,s) X[n,k/4*8+c,y+r-1,x+s-1] * W[k,c,r,s]",
-        {"X f32[1,32,9,9]", "W f32[16,8,3,3]", "Y f32[1,16,9,9]"}};
-    const struct given depthwise = {
-        "Y[n,c,y,x] = sum(r,s) X[n,c,y+r-1,x+s-1] * W[c,r,s]",
-        {"X f32[1,32,9,9]", "W f32[32,3,3]", "Y f32[1,32,9,9]"}};
+    const struct given pointwise = {"Y[n,k,y,x] = sum(c) X[n,c,2*y,2*x] * W[k,c]",
+                                    {"X f32[1,64,56,56]", "W f32[128,64]", "Y f32[1,128,28,28]"}};
+    const struct given plain = {"Y[n,k,y,x] = sum(c) X[n,c,y,x] * W[k,c]",
+                                {"X f32[1,64,56,56]", "W f32[128,64]", "Y f32[1,128,56,56]"}};
+    const struct given groups = {"Y[n,k,y,x] = sum(c,r,s) X[n,k/4*8+c,y+r-1,x+s-1] * W[k,c,r,s]",
+                                 {"X f32[1,32,9,9]", "W f32[16,8,3,3]", "Y f32[1,16,9,9]"}};
+    const struct given depthwise = {"Y[n,c,y,x] = sum(r,s) X[n,c,y+r-1,x+s-1] * W[c,r,s]",
+                                    {"X f32[1,32,9,9]", "W f32[32,3,3]", "Y f32[1,32,9,9]"}};
     const struct given wrong_groups = {
         "Y[n,k,y,x] = sum(c,r,s) X[n,k/2*8+c,y+r-1,x+s-1] * W[k,c,r,s]",
         {"X f32[1,64,9,9]", "W f32[8,8,3,3]", "Y f32[1,8,9,9]"}};
@@ -157,10 +152,9 @@ static void matrix_products(void **state)
 
 static void softmax_and_layernorm(void **state)
 {
-    const struct given softmax = {
-        "S[i,j] = exp(X[i,j] - M[i]) / D[i] where M[i] = max(j) X[i,j]; "
-        "D[i] = sum(j) exp(X[i,j] - M[i])",
-        {"X f32[32,100]", "S f32[32,100]"}};
+    const struct given softmax = {"S[i,j] = exp(X[i,j] - M[i]) / D[i] where M[i] = max(j) X[i,j]; "
+                                  "D[i] = sum(j) exp(X[i,j] - M[i])",
+                                  {"X f32[32,100]", "S f32[32,100]"}};
     const struct given layernorm = {
         "Y[i,j] = (X[i,j] - M[i]) * rsqrt(V[i] + 0.00001) * G[j] + H[j] where "
         "M[i] = (sum(j) X[i,j]) / 100; V[i] = (sum(j) (X[i,j]-M[i])*(X[i,j]-M[i])) / 100",

@@ -181,7 +181,8 @@ static bool classify_dim(const struct wpk_program *program, const struct wpk_sta
     const struct wpk_tensor *tensor = &program->tensors[load->tensor];
     unsigned axes = index_axes(program, load->index[d]);
     unsigned outputs = (1U << stage->rank) - 1;
-    struct use use = {.dim = d, .output_axis = single_axis(axes & outputs & ~weight_axes),
+    struct use use = {.dim = d,
+                      .output_axis = single_axis(axes & outputs & ~weight_axes),
                       .reduction_axis = single_axis(axes & ~outputs)};
     struct wpk_affine affine;
 

@@ -15,9 +15,9 @@ void wpk_onednn_operand_add(const struct wpk_program *program, struct wpk_onednn
                             int dim);
 
 /* Is the stage's expression a product of two loads, and if so, a matrix product, a convolution?
- * Is it a load, and if so, a pooling? Fills kind, src, weights and dst; dst is the program's output,
- * whose dimensions are the stage's output axes; `bias` is a load node or -1, in terms of the
- * same axes. */
+ * Is it a load, and if so, a pooling? Fills kind, src, weights and dst; dst is the program's
+ * output, whose dimensions are the stage's output axes; `bias` is a load node or -1, in terms of
+ * the same axes. */
 bool wpk_onednn_match_matmul(const struct wpk_program *program, const struct wpk_stage *stage,
                              int bias, struct wpk_onednn_op *op);
 bool wpk_onednn_match_convolution(const struct wpk_program *program, const struct wpk_stage *stage,

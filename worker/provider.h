@@ -28,12 +28,12 @@ struct wpk_provider_memory {
 };
 
 struct wpk_provider_request {
-    const struct wpk_program *program; /* the original operator; outlives the provider */
-    const char *layouts;               /* "fixed": row-major at the boundary; or "any" */
-    const char *artifact_path;         /* our kernel's shared object; vendors ignore it */
-    const char *library_path;          /* the vendor's shared library; kernels ignore it */
-    const struct wpk_device *device;   /* NULL: the machine this runs on */
-    int threads;                       /* >= 1 */
+    const struct wpk_program *program;        /* the original operator; outlives the provider */
+    const char *layouts;                      /* "fixed": row-major at the boundary; or "any" */
+    const char *artifact_path;                /* our kernel's shared object; vendors ignore it */
+    const char *library_path;                 /* the vendor's shared library; kernels ignore it */
+    const struct wpk_device *device;          /* NULL: the machine this runs on */
+    int threads;                              /* >= 1 */
     const struct wpk_provider_memory *memory; /* outlives the provider */
 };
 

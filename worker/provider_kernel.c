@@ -46,8 +46,8 @@ static struct kernel_provider *from_base(struct wpk_provider *provider)
 }
 
 /* The operator's tensor of that name; it must be declared as the kernel declares it. */
-static wpk_err find_tensor(const struct kernel_provider *self,
-                           const struct wpk_argument *argument, int *out, struct wpk_diag *diag)
+static wpk_err find_tensor(const struct kernel_provider *self, const struct wpk_argument *argument,
+                           int *out, struct wpk_diag *diag)
 {
     int id = wpk_program_find_tensor(self->program, argument->name);
     bool same = id >= 0;
@@ -204,8 +204,7 @@ static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void 
     for (size_t i = 0; i < self->constant_count; i++) {
         struct constant *constant = &self->constants[i];
         const struct wpk_tensor *declared = &self->program->tensors[tensor];
-        size_t size =
-            (size_t)wpk_tensor_elements(declared) * wpk_dtype_size(declared->dtype);
+        size_t size = (size_t)wpk_tensor_elements(declared) * wpk_dtype_size(declared->dtype);
         if (constant->tensor == tensor) {
             free(constant->dense);
             constant->dense = malloc(size);
@@ -230,9 +229,9 @@ static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *di
     }
     for (size_t i = 0; i < self->constant_count; i++) {
         const struct wpk_tensor *declared = &self->program->tensors[self->constants[i].tensor];
-        data[i] = (struct wpk_tensor_data){
-            .data = self->constants[i].dense,
-            .size = (size_t)wpk_tensor_elements(declared) * wpk_dtype_size(declared->dtype)};
+        data[i] = (struct wpk_tensor_data){.data = self->constants[i].dense,
+                                           .size = (size_t)wpk_tensor_elements(declared) *
+                                                   wpk_dtype_size(declared->dtype)};
     }
     wpk_err err = wpk_kernel_prepare(self->kernel, data, self->constant_count, diag);
     for (size_t i = 0; i < self->constant_count && err == WPK_OK; i++) {
@@ -242,15 +241,15 @@ static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *di
     return err;
 }
 
-/* Packing writes elements and zeroes padding: an array of the byte, packed, is a poisoned tensor. */
+/* Packing writes elements and zeroes padding: an array of the byte is packed. */
 static void kernel_poison(struct wpk_provider *provider, unsigned char byte)
 {
     struct kernel_provider *self = from_base(provider);
 
     for (size_t i = 0; i < self->output_count; i++) {
         const struct place *place = &self->outputs[i];
-        size_t size = (size_t)wpk_tensor_type_elements(place->type) *
-                      wpk_dtype_size(place->type->dtype);
+        size_t size =
+            (size_t)wpk_tensor_type_elements(place->type) * wpk_dtype_size(place->type->dtype);
         void *dense = malloc(size);
         WPK_ASSERT(dense != NULL);
         memset(dense, byte, size);

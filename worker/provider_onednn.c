@@ -12,9 +12,9 @@ struct onednn_provider {
     const struct wpk_provider_memory *memory;
     struct wpk_onednn_op op;
     struct wpk_onednn *primitive;
-    int tensor[WPK_ONEDNN_ROLE_COUNT];      /* of the program, -1: the operand is not used */
-    void *physical[WPK_ONEDNN_ROLE_COUNT];  /* of the runner's memory */
-    void *src_as_set;                       /* owned: a copy to compare with */
+    int tensor[WPK_ONEDNN_ROLE_COUNT];     /* of the program, -1: the operand is not used */
+    void *physical[WPK_ONEDNN_ROLE_COUNT]; /* of the runner's memory */
+    void *src_as_set;                      /* owned: a copy to compare with */
 };
 
 static struct onednn_provider *from_base(struct wpk_provider *provider)
@@ -50,8 +50,8 @@ static wpk_err open_memory(struct onednn_provider *self)
         if (self->physical[role] == NULL) {
             return WPK_ENOMEM;
         }
-        wpk_err err = wpk_onednn_attach(self->primitive, (enum wpk_onednn_role)role,
-                                        self->physical[role]);
+        wpk_err err =
+            wpk_onednn_attach(self->primitive, (enum wpk_onednn_role)role, self->physical[role]);
         if (err != WPK_OK) {
             return err;
         }
@@ -85,8 +85,8 @@ static wpk_err open_primitive(struct onednn_provider *self,
         options.layouts = WPK_ONEDNN_CONVERTED;
     }
     /* Packed once and not per call, as our kernels pack constants; other factors stay in place. */
-    options.weights_chosen = self->op.weights.tensor >= 0 &&
-                          declared[self->op.weights.tensor].role == WPK_ROLE_CONSTANT;
+    options.weights_chosen =
+        self->op.weights.tensor >= 0 && declared[self->op.weights.tensor].role == WPK_ROLE_CONSTANT;
     return wpk_onednn_open(&self->op, dtype, &options, &self->primitive, diag);
 }
 
@@ -157,8 +157,7 @@ static void onednn_poison(struct wpk_provider *provider, unsigned char byte)
 {
     struct onednn_provider *self = from_base(provider);
 
-    memset(self->physical[WPK_ONEDNN_DST], byte,
-           wpk_onednn_size(self->primitive, WPK_ONEDNN_DST));
+    memset(self->physical[WPK_ONEDNN_DST], byte, wpk_onednn_size(self->primitive, WPK_ONEDNN_DST));
 }
 
 static wpk_err onednn_run(struct wpk_provider *provider)
@@ -190,8 +189,7 @@ static wpk_err onednn_get(struct wpk_provider *provider, int tensor, void *dense
 
 static const char *onednn_detail(const struct wpk_provider *provider)
 {
-    return wpk_onednn_detail(
-        ((const struct onednn_provider *)(const void *)provider)->primitive);
+    return wpk_onednn_detail(((const struct onednn_provider *)(const void *)provider)->primitive);
 }
 
 const struct wpk_provider_class wpk_provider_onednn = {
