@@ -232,7 +232,8 @@ def compile_alone(root, path):
     for compiler, options in (("cc", ["-x", "c", "-std=c11"]), ("c++", ["-x", "c++", "-std=c++17"])):
         command = [os.environ.get({"cc": "CC", "c++": "CXX"}[compiler], compiler)]
         command += options + ["-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I" + root,
-                              "-isystem", wheel, "-fsyntax-only", "-include", os.path.join(root, path), "/dev/null"]
+                              "-isystem", wheel, "-fsyntax-only", "-include",
+                              os.path.join(root, path), "/dev/null"]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             why = next((l for l in done.stdout.split("\n") if "error" in l), done.stdout)
