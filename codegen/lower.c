@@ -124,7 +124,7 @@ struct packed_dim {
     int key;
 };
 
-enum { KEY_REDUCTION = 100, KEY_TILE = 200, KEY_LANES = 299 };
+enum { KEY_UNROLLED = 50, KEY_REDUCTION = 100, KEY_TILE = 200, KEY_LANES = 299 };
 
 static int collect_dims(const struct wpk_variant *variant, const struct wpk_group *group,
                         const struct wpk_decisions *d, int load, struct packed_dim *dims)
@@ -139,6 +139,7 @@ static int collect_dims(const struct wpk_variant *variant, const struct wpk_grou
         WPK_ASSERT(axis >= 0);
         if (is_reduction_of(stage, axis)) {
             int position = reduction_position(d, axis);
+            position = position < 0 ? KEY_UNROLLED : position; /* unrolled: inside all others */
             if (axis == d->split_axis && d->split > 0) {
                 dims[count++] = (struct packed_dim){dim, -d->split, KEY_REDUCTION};
                 dims[count++] = (struct packed_dim){dim, d->split, KEY_REDUCTION + 1 + position};
@@ -277,10 +278,15 @@ static void reorder_root(struct lowering *l, int g)
         operand(reorder, loops->axis[d->vec].lanes);
     }
     for (int a = root->rank - 1; a >= 0; a--) {
-        if (group->whole[a]) {
+        if (group->whole[a] && !d->roll) {
             operand(reorder, root->axes[a].name);
         } else if (loops->axis[a].unrolled[0] != '\0') {
             operand(reorder, loops->axis[a].unrolled);
+        }
+    }
+    for (int a = root->rank - 1; a >= 0; a--) {
+        if (group->whole[a] && d->roll) {
+            operand(reorder, root->axes[a].name);
         }
     }
     for (int i = d->order_count - 1; i >= 0; i--) {
@@ -313,7 +319,7 @@ static void fill_tile(struct lowering *l, int g)
         if (axis->unrolled[0] != '\0') {
             emit_one(l, WPK_DIRECTIVE_UNROLL, group->root, false, axis->unrolled);
         }
-        if (group->whole[a] && root->axes[a].extent > 1) {
+        if (group->whole[a] && root->axes[a].extent > 1 && !l->decisions[g].roll) {
             emit_one(l, WPK_DIRECTIVE_UNROLL, group->root, false, root->axes[a].name);
         }
     }
@@ -420,13 +426,22 @@ static int member_vector(const struct lowering *l, int g, const struct wpk_membe
 }
 
 struct member_loops {
+    char rolled[WPK_AXES_MAX][WPK_NAME_MAX]; /* loops that stay loops */
+    int rolled_count;
     char lanes[WPK_NAME_MAX];
     char unrolled[WPK_AXES_MAX][WPK_NAME_MAX];
     int unrolled_count;
 };
 
-static void split_member_pure(struct lowering *l, const struct wpk_member *member, bool update,
-                              const int64_t *region, int vector, int lanes,
+/* An axis of the member that is covered whole because another member transforms along it. */
+static bool is_transformed(const struct lowering *l, int g, const struct wpk_member *member, int a)
+{
+    int root_axis = member->root_axis[a];
+    return root_axis < 0 || l->structure->plan.group[g].whole[root_axis];
+}
+
+static void split_member_pure(struct lowering *l, int g, const struct wpk_member *member,
+                              bool update, const int64_t *region, int vector, int lanes,
                               struct member_loops *loops)
 {
     const struct wpk_stage *stage = &l->variant->program.stages[member->stage];
@@ -441,6 +456,9 @@ static void split_member_pure(struct lowering *l, const struct wpk_member *membe
             suffixed(loops->lanes, name, 'V');
             emit_split(l, member->stage, update, name, vectors, loops->lanes, lanes,
                        WPK_TAIL_EXACT);
+        } else if (region[a] > 1 && l->decisions[g].roll && !member->literal[a] &&
+                   is_transformed(l, g, member, a)) {
+            snprintf(loops->rolled[loops->rolled_count++], WPK_NAME_MAX, "%s", name);
         } else if (region[a] > 1) {
             snprintf(loops->unrolled[loops->unrolled_count++], WPK_NAME_MAX, "%s", name);
         }
@@ -496,6 +514,9 @@ static void emit_member_loops(struct lowering *l, const struct wpk_member *membe
     for (int i = 0; i < serial_count; i++) {
         operand(reorder, serial[i]);
     }
+    for (int i = 0; i < loops->rolled_count; i++) {
+        operand(reorder, loops->rolled[i]);
+    }
     if (reorder->loop_count < 2 && l->err == WPK_OK) {
         l->out->directive_count--;
     }
@@ -532,7 +553,7 @@ static void lower_update(struct lowering *l, int g, int m, const int64_t *region
     if (vector < 0 && m != group->contraction && reduce_in_lanes(l, member)) {
         return;
     }
-    split_member_pure(l, member, true, region, vector, lanes, &loops);
+    split_member_pure(l, g, member, true, region, vector, lanes, &loops);
     if (m == group->contraction) {
         serial_count = split_reductions(l, g, member, &loops, serial);
     }
@@ -568,7 +589,7 @@ static void lower_member(struct lowering *l, int g, int m, const int64_t *region
             bound->factor = region[a];
         }
     }
-    split_member_pure(l, member, false, region, vector, lanes, &loops);
+    split_member_pure(l, g, member, false, region, vector, lanes, &loops);
     emit_member_loops(l, member, false, &loops, NULL, 0);
     if (stage->reduction != WPK_REDUCE_NONE) {
         lower_update(l, g, m, region, vector, lanes);

@@ -48,13 +48,16 @@ wpk_err wpk_derive_im2col(struct wpk_program *program);
  * dimension d of the result is dimension order[d] of before. */
 wpk_err wpk_derive_permute(struct wpk_program *program, const int *order, int rank);
 
-/* Give inputs the zero border that the loads need, where those loads read 0 outside. */
-wpk_err wpk_derive_halo(struct wpk_program *program);
+/* Give inputs the zero border that the loads need, where those loads read 0 outside. Dimension
+ * `bare` (-1: none) gets no border: its loads keep reading 0 outside, which costs nothing where the
+ * axes in its index are unrolled and saves the multiplications by zero. */
+wpk_err wpk_derive_halo(struct wpk_program *program, int bare);
 
 /* Make `tensor`, an input, an intermediate that a first stage copies from a row-major input of the
  * same name, dimension d of which is dimension order[d] of the tensor (NULL: the same order). The
- * copy holds whatever the loads read outside, so that no load needs a bounds check. */
-wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const int *order);
+ * copy holds whatever the loads read outside, so that no load needs a bounds check; dimension
+ * `bare` (-1: none) is copied without its border, as above. */
+wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const int *order, int bare);
 
 /* The same at the other end: the output is copied from an intermediate in the program's order. */
 wpk_err wpk_derive_stage_output(struct wpk_program *program, int tensor, const int *order);

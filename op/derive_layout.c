@@ -102,7 +102,8 @@ static double literal_value(const struct wpk_program *program, int node)
     return wpk_dtype_is_float(literal->dtype) ? literal->value : (double)literal->integer;
 }
 
-static void find_reach(const struct wpk_program *program, int tensor, struct reach *reach)
+static void find_reach(const struct wpk_program *program, int tensor, int bare,
+                       struct reach *reach)
 {
     const struct wpk_tensor *source = &program->tensors[tensor];
     memset(reach, 0, sizeof(*reach));
@@ -125,6 +126,9 @@ static void find_reach(const struct wpk_program *program, int tensor, struct rea
             reach->leaves = true;
             for (int d = 0; d < source->rank; d++) {
                 int64_t low = 0, high = 0;
+                if (d == bare) {
+                    continue;
+                }
                 wpk_index_range(program, stage, load->index[d], &low, &high);
                 reach->low[d] = low < reach->low[d] ? low : reach->low[d];
                 reach->high[d] = high > reach->high[d] ? high : reach->high[d];
@@ -137,6 +141,7 @@ static void find_reach(const struct wpk_program *program, int tensor, struct rea
 struct redirect {
     int from;
     int to;
+    int bare; /* a dimension that loads may still leave, or -1 */
     int64_t shift[WPK_RANK_MAX];
 };
 
@@ -154,17 +159,17 @@ static int redirect_load(struct wpk_program *program, const struct wpk_node *loa
             return -1;
         }
     }
-    return wpk_node_load(program, redirect->to, shifted, -1);
+    return wpk_node_load(program, redirect->to, shifted, redirect->bare >= 0 ? load->outside : -1);
 }
 
-wpk_err wpk_derive_halo(struct wpk_program *program)
+wpk_err wpk_derive_halo(struct wpk_program *program, int bare)
 {
     for (int t = 0; t < program->tensor_count; t++) {
         struct reach reach;
         if (program->tensors[t].role != WPK_ROLE_INPUT) {
             continue;
         }
-        find_reach(program, t, &reach);
+        find_reach(program, t, bare, &reach);
         if (!reach.leaves || !reach.uniform || reach.outside != 0) {
             continue;
         }
@@ -173,7 +178,7 @@ wpk_err wpk_derive_halo(struct wpk_program *program)
             tensor->pad_before[d] = -reach.low[d];
             tensor->pad_after[d] = reach.high[d] - (tensor->extent[d] - 1);
         }
-        struct redirect redirect = {.from = t, .to = t};
+        struct redirect redirect = {.from = t, .to = t, .bare = bare};
         wpk_err err = wpk_rewrite_all(program, -1, redirect_load, &redirect);
         if (err != WPK_OK) {
             return err;
@@ -203,13 +208,13 @@ static wpk_err add_copy(struct wpk_program *program, int to, int from, const int
     return WPK_OK;
 }
 
-wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const int *order)
+wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const int *order, int bare)
 {
     struct reach reach;
-    struct redirect redirect = {.from = tensor};
+    struct redirect redirect = {.from = tensor, .bare = bare};
     char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
     int64_t extent[WPK_RANK_MAX], given[WPK_RANK_MAX];
-    find_reach(program, tensor, &reach);
+    find_reach(program, tensor, bare, &reach);
     if (!reach.uniform || program->tensors[tensor].role != WPK_ROLE_INPUT) {
         return WPK_EUNSUPPORTED;
     }

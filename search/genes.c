@@ -407,10 +407,25 @@ static void clear_slots(struct wpk_slots *slots)
 {
     memset(slots, 0, sizeof(*slots));
     slots->vec = slots->lanes = slots->outer = slots->inner = slots->red = -1;
-    slots->split = slots->unroll = slots->at = slots->par = -1;
+    slots->split = slots->unroll = slots->at = slots->par = slots->roll = -1;
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         slots->tile[a] = slots->block[a] = -1;
     }
+}
+
+/* Does some member multiply by a literal along two axes in turn? Then each may be a loop while the
+ * other is unrolled. */
+static bool transforms(const struct wpk_program *program, const struct wpk_group *group)
+{
+    for (int m = 0; m < group->member_count; m++) {
+        const struct wpk_stage *stage = &program->stages[group->member[m].stage];
+        for (int a = 0; a < stage->axis_count; a++) {
+            if (group->member[m].literal[a]) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 static void derive_group(struct collector *c, struct wpk_structure *s, int g,
@@ -444,6 +459,11 @@ static void derive_group(struct collector *c, struct wpk_structure *s, int g,
         if (group->reuse) {
             derive_packs(c, s, g, slots);
         }
+    }
+    if (group->contraction < 0 && transforms(&c->variant->program, group)) {
+        slots->roll = new_gene(c, false, "%s.roll", group->name);
+        add_choice(c, slots->roll, "yes");
+        add_choice(c, slots->roll, "no");
     }
     derive_place(c, s, g, slots);
     if (options->threads > 1) {
@@ -586,6 +606,7 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
     }
     read_place(variant, &s->plan, slots->at < 0 ? "root" : value_of(variant, candidate, slots->at),
                out);
+    out->roll = slots->roll >= 0 && strcmp(value_of(variant, candidate, slots->roll), "yes") == 0;
     out->par = (int)number_of(variant, candidate, slots->par, 0);
     for (int i = 0; i < slots->pack_count; i++) {
         out->pack[i] = strcmp(value_of(variant, candidate, slots->pack[i]), "yes") == 0;

@@ -20,6 +20,7 @@ struct wpk_slots {
     int split;                  /* inner extent of its largest reduction axis; "all": not split */
     int unroll;                 /* of the innermost reduction loop */
     int at;                     /* where the group is computed */
+    int roll;                   /* loops over transformed axes stay loops where that is possible */
     int par;                    /* how many outermost loops run in parallel, fused */
     int pack[WPK_PACKS_MAX];    /* copy the operand into the order of use? */
     int pack_load[WPK_PACKS_MAX]; /* the contraction's load it is about */
@@ -51,6 +52,7 @@ struct wpk_decisions {
     int split_axis;                /* the contraction's largest reduction axis, or -1 */
     int64_t split;                 /* 0: not split */
     int64_t unroll;                /* 1: not unrolled */
+    bool roll;
     enum wpk_level level;
     int at_group;                  /* for levels other than root */
     int par;

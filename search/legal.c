@@ -88,16 +88,25 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
     }
     wpk_plan_regions(&variant->program, group, d->tile, region);
     int64_t statements = product(d->tile, root->rank) / d->lanes;
-    int64_t accumulators = 1;
+    int64_t accumulators = 1, unrolled = 1;
     for (int m = 0; m < group->member_count; m++) {
         const struct wpk_stage *stage = &variant->program.stages[group->member[m].stage];
         int64_t lanes = group->rows ? options->device.vector_bytes / 4 : d->lanes;
         int64_t values = product(region[m], stage->rank) / lanes;
         values = values < 1 ? 1 : values;
         accumulators = m == group->contraction ? values : accumulators;
-        for (int a = stage->rank; a < stage->axis_count; a++) {
-            values *= group->member[m].literal[a] ? stage->axes[a].extent : 1;
+        int64_t whole = values;
+        for (int a = 0; a < stage->axis_count; a++) {
+            bool literal = group->member[m].literal[a];
+            values *= a >= stage->rank && literal ? stage->axes[a].extent : 1;
+            if (d->roll && a < stage->rank && !literal && group->member[m].root_axis[a] < 0) {
+                values /= region[m][a];
+            } else if (d->roll && a < stage->rank && !literal &&
+                       group->whole[group->member[m].root_axis[a]]) {
+                values /= region[m][a];
+            }
         }
+        unrolled = m == group->contraction ? values / whole : unrolled;
         statements += values;
     }
     if (statements > STATEMENTS_MAX) {
@@ -111,7 +120,7 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
     }
     return group->contraction < 0 ||
            reduction_is_legal(&variant->program.stages[group->member[group->contraction].stage], d,
-                              accumulators, why);
+                              accumulators * unrolled, why);
 }
 
 /* Does computing something at (group, level) come before `reader` reads it, at every reader's

@@ -12,6 +12,9 @@
 
 /* ---- facts about one stage */
 
+static void mark_border_axes(const struct wpk_program *program, const struct wpk_stage *stage,
+                             bool *literal);
+
 static void mark_literal_axes(const struct wpk_program *program, const struct wpk_stage *stage,
                               bool *literal)
 {
@@ -27,6 +30,43 @@ static void mark_literal_axes(const struct wpk_program *program, const struct wp
             int axis = wpk_index_axis(program, load->index[d]);
             if (axis >= 0) {
                 literal[axis] = true;
+            }
+        }
+    }
+    mark_border_axes(program, stage, literal);
+}
+
+static bool is_product(const struct wpk_program *program, const struct wpk_stage *stage)
+{
+    int node = stage->expr;
+    while (program->nodes[node].kind == WPK_NODE_CAST) {
+        node = program->nodes[node].arg[0];
+    }
+    return stage->reduction == WPK_REDUCE_SUM && program->nodes[node].kind == WPK_NODE_BINARY &&
+           program->nodes[node].op == WPK_BINARY_MUL;
+}
+
+/* A contraction that reads 0 outside of a bare dimension: with the axes of that index unrolled,
+ * the multiplications by those zeros fold away. Such axes count as literal ones. */
+static void mark_border_axes(const struct wpk_program *program, const struct wpk_stage *stage,
+                             bool *literal)
+{
+    int loads[LOADS_MAX];
+    int count = is_product(program, stage) ? wpk_stage_loads(program, stage, loads, LOADS_MAX) : 0;
+    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        for (int d = 0; d < program->tensors[load->tensor].rank && load->outside >= 0; d++) {
+            const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+            int64_t low = 0, high = 0;
+            struct wpk_affine affine;
+            wpk_index_range(program, stage, load->index[d], &low, &high);
+            if ((low >= -tensor->pad_before[d] && high < tensor->extent[d] + tensor->pad_after[d]) ||
+                !wpk_index_affine(program, load->index[d], &affine)) {
+                continue;
+            }
+            for (int a = 0; a < stage->axis_count; a++) {
+                literal[a] = literal[a] || (affine.coefficient[a] != 0 &&
+                                            stage->axes[a].extent <= WPK_BORDER_EXTENT_MAX);
             }
         }
     }

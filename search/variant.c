@@ -90,10 +90,35 @@ struct request {
     bool im2col;
     int last;          /* axis moved to the end, -1: as written */
     bool staged;       /* inputs that leave or are reordered go through copies */
+    bool bare;         /* the first windowed dimension gets no border */
 };
 
+/* The first dimension of an input that is read through a window, or -1. */
+static int first_window(const struct wpk_program *program)
+{
+    int found = -1;
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+                int64_t low = 0, high = 0;
+                wpk_index_range(program, stage, load->index[d], &low, &high);
+                bool leaves = low < 0 || high >= program->tensors[load->tensor].extent[d];
+                if (program->tensors[load->tensor].role == WPK_ROLE_INPUT && leaves &&
+                    (found < 0 || d < found)) {
+                    found = d;
+                }
+            }
+        }
+    }
+    return found;
+}
+
 /* Names of the boundary tensors that need staging, collected before any of them moves. */
-static wpk_err stage_all(struct wpk_program *program, const int *order, int rank)
+static wpk_err stage_all(struct wpk_program *program, const int *order, int rank, int bare)
 {
     char names[WPK_TENSORS_MAX][WPK_NAME_MAX];
     int count = 0;
@@ -119,7 +144,7 @@ static wpk_err stage_all(struct wpk_program *program, const int *order, int rank
         }
         wpk_err err = WPK_OK;
         if (tensor->role == WPK_ROLE_INPUT && (reordered || leaves)) {
-            err = wpk_derive_stage_input(program, t, reordered ? order : NULL);
+            err = wpk_derive_stage_input(program, t, reordered ? order : NULL, bare);
         } else if (tensor->role == WPK_ROLE_OUTPUT && reordered) {
             err = wpk_derive_stage_output(program, t, order);
         }
@@ -145,10 +170,15 @@ static wpk_err transform(struct wpk_program *program, const struct request *requ
     if (err == WPK_OK && request->im2col) {
         err = wpk_derive_im2col(program);
     }
+    int bare = -1;
+    if (err == WPK_OK && request->bare) {
+        bare = first_window(program);
+        err = bare < 0 ? WPK_EUNSUPPORTED : WPK_OK;
+    }
     if (err == WPK_OK && request->staged) {
-        err = stage_all(program, request->last >= 0 ? order : NULL, rank);
+        err = stage_all(program, request->last >= 0 ? order : NULL, rank, bare);
     } else if (err == WPK_OK) {
-        err = wpk_derive_halo(program);
+        err = wpk_derive_halo(program, bare);
     }
     return err == WPK_OK ? wpk_plan_normalize(program, lanes) : err;
 }
@@ -194,6 +224,9 @@ static wpk_err build_variant(const struct wpk_program *program, const struct req
         snprintf(out->algorithm, sizeof(out->algorithm), "%s",
                  request->im2col ? "im2col" : "direct");
     }
+    if (request->bare) {
+        snprintf(out->algorithm, sizeof(out->algorithm), "bare");
+    }
     const char *boundary = request->staged ? "staged" : "halo";
     if (request->last >= 0) {
         snprintf(out->layout, sizeof(out->layout), "%s-last%d", boundary, request->last);
@@ -222,6 +255,34 @@ static wpk_err add_variant(const struct wpk_program *program, const struct reque
     return err == WPK_ENOMEM ? err : WPK_OK;
 }
 
+/* Does some contraction have an axis short enough to be unrolled for its border? */
+static bool borders_unroll(const struct wpk_program *program)
+{
+    int contraction = wpk_derive_contraction(program), bare = first_window(program);
+    int loads[LOADS_MAX];
+    if (contraction < 0 || bare < 0) {
+        return false;
+    }
+    const struct wpk_stage *stage = &program->stages[contraction];
+    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        struct wpk_affine affine;
+        if (program->tensors[load->tensor].role != WPK_ROLE_INPUT ||
+            bare >= program->tensors[load->tensor].rank ||
+            !wpk_index_affine(program, load->index[bare], &affine)) {
+            continue;
+        }
+        for (int a = 0; a < stage->axis_count; a++) {
+            if (affine.coefficient[a] != 0 && stage->axes[a].extent > WPK_BORDER_EXTENT_MAX) {
+                return false;
+            }
+        }
+        return true;
+    }
+    return false;
+}
+
 static wpk_err add_algorithms(const struct wpk_program *program, struct request request,
                               struct wpk_space *space)
 {
@@ -231,6 +292,9 @@ static wpk_err add_algorithms(const struct wpk_program *program, struct request 
         err = add_variant(program, &request, space);
     }
     request.winograd = 0;
+    request.bare = true;
+    err = err == WPK_OK && borders_unroll(program) ? add_variant(program, &request, space) : err;
+    request.bare = false;
     request.im2col = true;
     return err == WPK_OK ? add_variant(program, &request, space) : err;
 }
@@ -245,16 +309,18 @@ wpk_err wpk_variants_derive(const struct wpk_program *program, struct wpk_space 
     bool window = has_window(program);
     wpk_err err = WPK_OK;
     /* contiguous channels first: what a window slides over is then a whole vector */
-    for (int p = 0; p + 1 < rank && err == WPK_OK && window; p++) {
+    bool contracts = wpk_derive_contraction(program) >= 0;
+    for (int p = 0; p + 1 < rank && err == WPK_OK && (window || contracts); p++) {
         if (program->tensors[output].extent[p] > 1 && may_be_last(program, rank, p)) {
             err = add_algorithms(program, (struct request){.last = p, .staged = !any}, space);
         }
     }
-    /* as written: every algorithm, unless a better order was found for the clever ones */
+    /* as written: where no other order applies, or where another one costs copies */
     struct request plain = {.last = -1, .staged = !any};
-    if (err == WPK_OK) {
-        err = space->variant_count > 0 ? add_variant(program, &plain, space)
-                                       : add_algorithms(program, plain, space);
+    if (err == WPK_OK && (space->variant_count == 0 || !window)) {
+        err = add_algorithms(program, plain, space);
+    } else if (err == WPK_OK && !any) {
+        err = add_variant(program, &plain, space);
     }
     if (err == WPK_OK && space->variant_count == 0) {
         wpk_diag_set(diag, "no implementation can be derived for this program");
