@@ -336,11 +336,11 @@ static void execute(struct wpk_tape *tape, int slot_index)
         }
         return;
     case WPK_TAPE_UNARY:
-        wpk_lanes_unary(ins->op, count, a, value, magnitude);
+        wpk_lanes_unary((enum wpk_unary)ins->op, count, a, value, magnitude);
         break;
     case WPK_TAPE_BINARY:
-        wpk_lanes_binary(ins->op, ins->dtype, count, a, lanes_of(tape, ins->arg[1]), value,
-                         magnitude);
+        wpk_lanes_binary((enum wpk_binary)ins->op, ins->dtype, count, a,
+                         lanes_of(tape, ins->arg[1]), value, magnitude);
         break;
     case WPK_TAPE_SELECT:
         wpk_lanes_select(count, a, lanes_of(tape, ins->arg[1]), lanes_of(tape, ins->arg[2]), value,

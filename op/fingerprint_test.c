@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program is rewritten at random in all the ways that must not matter, then in those that do. */
+#include "op/fingerprint.h"
+
+#include "common/rng.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SHUFFLES 40
+
+/* ---- the same program, written differently */
+
+struct shuffle {
+    const struct wpk_program *from;
+    struct wpk_program *to;
+    struct wpk_rng rng;
+    int tensor[WPK_TENSORS_MAX]; /* id in `to` */
+    int axis[WPK_AXES_MAX];      /* of the stage at hand */
+};
+
+static void permute(struct wpk_rng *rng, int *order, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int j = (int)wpk_rng_below(rng, (uint64_t)i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}
+
+static bool commutes(enum wpk_binary op)
+{
+    return op == WPK_BINARY_ADD || op == WPK_BINARY_MUL || op == WPK_BINARY_MIN ||
+           op == WPK_BINARY_MAX || op == WPK_BINARY_EQ || op == WPK_BINARY_NE ||
+           op == WPK_BINARY_AND || op == WPK_BINARY_OR;
+}
+
+static int rewrite(struct shuffle *h, int node);
+
+/* (a + b) + c sometimes becomes a + (b + c); operands change places; nothing stays shared. */
+static int rewrite_binary(struct shuffle *h, const struct wpk_node *n)
+{
+    enum wpk_binary op = (enum wpk_binary)n->op;
+    const struct wpk_node *left = &h->from->nodes[n->arg[0]];
+    bool chain = commutes(op) && op != WPK_BINARY_EQ && op != WPK_BINARY_NE &&
+                 left->kind == WPK_NODE_BINARY && left->op == n->op && left->dtype == n->dtype;
+    int a = rewrite(h, chain ? left->arg[0] : n->arg[0]);
+    int b = chain ? rewrite(h, left->arg[1]) : rewrite(h, n->arg[1]);
+    if (chain) {
+        int c = rewrite(h, n->arg[1]);
+        if (wpk_rng_chance(&h->rng, 0.5)) {
+            a = wpk_node_binary(h->to, op, a, c);
+        } else {
+            b = wpk_node_binary(h->to, op, b, c);
+        }
+    }
+    bool swap = commutes(op) && wpk_rng_chance(&h->rng, 0.5);
+    return wpk_node_binary(h->to, op, swap ? b : a, swap ? a : b);
+}
+
+static int rewrite(struct shuffle *h, int node)
+{
+    const struct wpk_node *n = &h->from->nodes[node];
+    int index[WPK_RANK_MAX];
+    switch (n->kind) {
+    case WPK_NODE_LITERAL:
+        return n->dtype == WPK_I64 ? wpk_node_int(h->to, n->integer)
+                                   : wpk_node_real(h->to, n->dtype, n->value);
+    case WPK_NODE_AXIS:
+        return wpk_node_axis(h->to, h->axis[n->axis]);
+    case WPK_NODE_LOAD:
+        for (int d = 0; d < h->from->tensors[n->tensor].rank; d++) {
+            index[d] = rewrite(h, n->index[d]);
+        }
+        return wpk_node_load(h->to, h->tensor[n->tensor], index,
+                             n->outside < 0 ? -1 : rewrite(h, n->outside));
+    case WPK_NODE_UNARY:
+        return wpk_node_unary(h->to, (enum wpk_unary)n->op, rewrite(h, n->arg[0]));
+    case WPK_NODE_BINARY:
+        return rewrite_binary(h, n);
+    case WPK_NODE_SELECT:
+        index[0] = rewrite(h, n->arg[0]);
+        index[1] = rewrite(h, n->arg[1]);
+        return wpk_node_select(h->to, index[0], index[1], rewrite(h, n->arg[2]));
+    case WPK_NODE_CAST:
+        break;
+    }
+    return wpk_node_cast(h->to, n->dtype, rewrite(h, n->arg[0]));
+}
+
+static void add_tensor(struct shuffle *h, int t)
+{
+    const struct wpk_tensor *tensor = &h->from->tensors[t];
+    char name[WPK_NAME_MAX];
+    (void)snprintf(name, sizeof name, "n%u_%d", (unsigned)wpk_rng_below(&h->rng, 1000), t);
+    h->tensor[t] = tensor->role == WPK_ROLE_LITERAL
+                       ? wpk_program_add_literal(h->to, name, tensor->dtype, tensor->rank,
+                                                 tensor->extent, tensor->values)
+                       : wpk_program_add_tensor(h->to, name, tensor->role, tensor->dtype,
+                                                tensor->rank, tensor->extent);
+    assert_true(h->tensor[t] >= 0);
+    struct wpk_tensor *copy = &h->to->tensors[h->tensor[t]];
+    memcpy(copy->pad_before, tensor->pad_before, sizeof copy->pad_before);
+    memcpy(copy->pad_after, tensor->pad_after, sizeof copy->pad_after);
+}
+
+static void add_stage(struct shuffle *h, const struct wpk_stage *stage)
+{
+    int s = wpk_program_add_stage(h->to, h->tensor[stage->output], NULL);
+    assert_true(s >= 0);
+    struct wpk_stage *copy = &h->to->stages[s];
+    copy->reduction = stage->reduction;
+    copy->accumulator = stage->accumulator;
+    int order[WPK_AXES_MAX];
+    permute(&h->rng, order, stage->axis_count - stage->rank);
+    for (int a = 0; a < stage->axis_count; a++) {
+        h->axis[a] = a;
+    }
+    for (int i = 0; i < stage->axis_count - stage->rank; i++) {
+        int a = stage->rank + order[i];
+        char name[WPK_NAME_MAX];
+        (void)snprintf(name, sizeof name, "q%d", i);
+        h->axis[a] = wpk_stage_add_reduction_axis(copy, name, stage->axes[a].extent);
+    }
+    copy->expr = rewrite(h, stage->expr);
+    assert_true(copy->expr >= 0);
+}
+
+static bool is_ready(const struct wpk_program *from, const struct wpk_stage *stage,
+                     const bool *done)
+{
+    int loads[256];
+    int count = wpk_stage_loads(from, stage, loads, 256);
+    for (int i = 0; i < count; i++) {
+        int writer = wpk_program_writer(from, from->nodes[loads[i]].tensor);
+        if (writer >= 0 && !done[writer]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void shuffle(const struct wpk_program *from, uint64_t seed, struct wpk_program *to,
+                    int *tensor_map)
+{
+    struct shuffle h = {.from = from, .to = to};
+    wpk_rng_seed(&h.rng, seed);
+    int order[WPK_TENSORS_MAX];
+    permute(&h.rng, order, from->tensor_count);
+    for (int i = 0; i < from->tensor_count; i++) {
+        add_tensor(&h, order[i]);
+    }
+    bool done[WPK_STAGES_MAX] = {false};
+    for (int left = from->stage_count; left > 0;) {
+        int s = (int)wpk_rng_below(&h.rng, (uint64_t)from->stage_count);
+        if (!done[s] && is_ready(from, &from->stages[s], done)) {
+            add_stage(&h, &from->stages[s]);
+            done[s] = true;
+            left--;
+        }
+    }
+    memcpy(tensor_map, h.tensor, sizeof h.tensor);
+}
+
+static void assert_same(const struct wpk_program *program, bool symmetric)
+{
+    struct wpk_fingerprint expected;
+    int binding[WPK_TENSORS_MAX];
+    assert_int_equal(wpk_fingerprint(program, &expected, binding), WPK_OK);
+    for (uint64_t seed = 0; seed < SHUFFLES; seed++) {
+        struct wpk_program other = {0};
+        int map[WPK_TENSORS_MAX];
+        int other_binding[WPK_TENSORS_MAX];
+        struct wpk_fingerprint got;
+        shuffle(program, seed, &other, map);
+        assert_int_equal(wpk_fingerprint(&other, &got, other_binding), WPK_OK);
+        if (strcmp(got.exact, expected.exact) != 0) {
+            struct wpk_buf a = {0};
+            struct wpk_buf b = {0};
+            (void)wpk_fingerprint_text(program, false, &a);
+            (void)wpk_fingerprint_text(&other, false, &b);
+            fail_msg("seed %d:\n%s\n%s", (int)seed, wpk_buf_text(&a), wpk_buf_text(&b));
+        }
+        assert_string_equal(got.family, expected.family);
+        for (int t = 0; t < program->tensor_count && !symmetric; t++) {
+            assert_int_equal(other_binding[map[t]], binding[t]);
+        }
+        wpk_program_fini(&other);
+    }
+}
+
+/* ---- programs */
+
+#define EXTENTS(...) ((const int64_t[]){__VA_ARGS__})
+#define INDICES(...) ((const int[]){__VA_ARGS__})
+
+struct variant {
+    int64_t size, channels, stride, before;
+    enum wpk_dtype dtype;
+    enum wpk_role bias_role;
+    int64_t pad;
+    enum wpk_unary extra; /* applied at the end; COUNT: nothing */
+};
+
+static const struct variant base = {8, 4, 1, 1, WPK_F32, WPK_ROLE_CONSTANT, 0, WPK_UNARY_COUNT};
+
+static int sum2(struct wpk_program *p, int a, int b)
+{
+    return wpk_node_binary(p, WPK_BINARY_ADD, a, b);
+}
+
+static int times(struct wpk_program *p, int a, int b)
+{
+    return wpk_node_binary(p, WPK_BINARY_MUL, a, b);
+}
+
+static int ax(struct wpk_program *p, int axis)
+{
+    return wpk_node_axis(p, axis);
+}
+
+static struct wpk_stage *new_stage(struct wpk_program *p, int output, enum wpk_reduction reduction,
+                                   int count, const int64_t *extent)
+{
+    int s = wpk_program_add_stage(p, output, NULL);
+    assert_true(s >= 0);
+    struct wpk_stage *stage = &p->stages[s];
+    stage->reduction = reduction;
+    stage->accumulator = p->tensors[output].dtype;
+    for (int i = 0; i < count; i++) {
+        char name[WPK_NAME_MAX];
+        (void)snprintf(name, sizeof name, "r%d", i);
+        assert_true(wpk_stage_add_reduction_axis(stage, name, extent[i]) >= 0);
+    }
+    return stage;
+}
+
+/* Y = max(sum(c,r,s) X * W + B + Z, 0) */
+static void build_conv(struct wpk_program *p, const struct variant *v)
+{
+    int64_t o = (v->size + 2 * v->before - 3) / v->stride + 1;
+    const int64_t out[4] = {1, 6, o, o};
+    int x = wpk_program_add_tensor(p, "X", WPK_ROLE_INPUT, v->dtype, 4,
+                                   EXTENTS(1, v->channels, v->size, v->size));
+    int w = wpk_program_add_tensor(p, "W", WPK_ROLE_CONSTANT, v->dtype, 4,
+                                   EXTENTS(6, v->channels, 3, 3));
+    int b = wpk_program_add_tensor(p, "B", v->bias_role, v->dtype, 1, EXTENTS(6));
+    int z = wpk_program_add_tensor(p, "Z", WPK_ROLE_INPUT, v->dtype, 4, out);
+    int t = wpk_program_add_tensor(p, "T", WPK_ROLE_INTERMEDIATE, v->dtype, 4, out);
+    int y = wpk_program_add_tensor(p, "Y", WPK_ROLE_OUTPUT, v->dtype, 4, out);
+    p->tensors[x].pad_before[2] = v->pad;
+    struct wpk_stage *s = new_stage(p, t, WPK_REDUCE_SUM, 3, EXTENTS(v->channels, 3, 3));
+    int row = sum2(p, sum2(p, times(p, wpk_node_int(p, v->stride), ax(p, 2)), ax(p, 5)),
+                   wpk_node_int(p, -v->before));
+    int column = sum2(p, sum2(p, times(p, wpk_node_int(p, v->stride), ax(p, 3)), ax(p, 6)),
+                      wpk_node_int(p, -v->before));
+    int lx = wpk_node_load(p, x, INDICES(ax(p, 0), ax(p, 4), row, column),
+                           wpk_node_real(p, v->dtype, 0.0));
+    s->expr =
+        times(p, lx, wpk_node_load(p, w, INDICES(ax(p, 1), ax(p, 4), ax(p, 5), ax(p, 6)), -1));
+    s = new_stage(p, y, WPK_REDUCE_NONE, 0, NULL);
+    int point[4] = {ax(p, 0), ax(p, 1), ax(p, 2), ax(p, 3)};
+    int sum = sum2(p, sum2(p, wpk_node_load(p, t, point, -1), wpk_node_load(p, b, point + 1, -1)),
+                   wpk_node_load(p, z, point, -1));
+    int relu = wpk_node_binary(p, WPK_BINARY_MAX, sum, wpk_node_real(p, v->dtype, 0.0));
+    s->expr = v->extra == WPK_UNARY_COUNT ? relu : wpk_node_unary(p, v->extra, relu);
+}
+
+static void build_softmax(struct wpk_program *p)
+{
+    const int64_t columns = 9;
+    int x = wpk_program_add_tensor(p, "X", WPK_ROLE_INPUT, WPK_F32, 2, EXTENTS(5, 9));
+    int m = wpk_program_add_tensor(p, "M", WPK_ROLE_INTERMEDIATE, WPK_F32, 1, EXTENTS(5));
+    int d = wpk_program_add_tensor(p, "D", WPK_ROLE_INTERMEDIATE, WPK_F32, 1, EXTENTS(5));
+    int a = wpk_program_add_tensor(p, "A", WPK_ROLE_INTERMEDIATE, WPK_F32, 1, EXTENTS(5));
+    int y = wpk_program_add_tensor(p, "Y", WPK_ROLE_OUTPUT, WPK_F32, 2, EXTENTS(5, 9));
+    int ij[2] = {ax(p, 0), ax(p, 1)};
+    int lx = wpk_node_load(p, x, ij, -1);
+    int e = wpk_node_unary(p, WPK_UNARY_EXP,
+                           wpk_node_binary(p, WPK_BINARY_SUB, lx, wpk_node_load(p, m, ij, -1)));
+    new_stage(p, m, WPK_REDUCE_MAX, 1, &columns)->expr = lx;
+    new_stage(p, d, WPK_REDUCE_SUM, 1, &columns)->expr = e;
+    new_stage(p, a, WPK_REDUCE_MIN, 1, &columns)->expr = lx;
+    int low = sum2(p, wpk_node_load(p, a, ij, -1), wpk_node_load(p, d, ij, -1));
+    new_stage(p, y, WPK_REDUCE_NONE, 0, NULL)->expr = wpk_node_binary(p, WPK_BINARY_DIV, e, low);
+}
+
+/* Inputs A, B, C, D of one type, combined by `shape`. */
+static void build_four(struct wpk_program *p, int shape)
+{
+    int t[4];
+    int l[4];
+    static const char *const names[] = {"A", "B", "C", "D"};
+    int i = ax(p, 0);
+    for (int k = 0; k < 4; k++) {
+        t[k] = wpk_program_add_tensor(p, names[k], WPK_ROLE_INPUT, WPK_F32, 1, EXTENTS(7));
+        l[k] = wpk_node_load(p, t[k], &i, -1);
+    }
+    int y = wpk_program_add_tensor(p, "Y", WPK_ROLE_OUTPUT, WPK_F32, 1, EXTENTS(7));
+    struct wpk_stage *s = new_stage(p, y, WPK_REDUCE_NONE, 0, NULL);
+    switch (shape) {
+    case 0: /* two pairs */
+        s->expr = sum2(p, times(p, l[0], l[1]), times(p, l[2], l[3]));
+        break;
+    case 1: /* a ring: A B + B C + C D + D A */
+        s->expr = sum2(p, sum2(p, times(p, l[0], l[1]), times(p, l[1], l[2])),
+                       sum2(p, times(p, l[2], l[3]), times(p, l[3], l[0])));
+        break;
+    case 2: /* a path: A B + B C + C D + D D */
+        s->expr = sum2(p, sum2(p, times(p, l[0], l[1]), times(p, l[1], l[2])),
+                       sum2(p, times(p, l[2], l[3]), times(p, l[3], l[3])));
+        break;
+    default: /* B and C as one, shared: (A + B) (A + B) C / D */
+        i = sum2(p, l[0], l[1]);
+        s->expr = wpk_node_binary(p, WPK_BINARY_DIV, times(p, times(p, i, i), l[2]), l[3]);
+    }
+}
+
+/* Y = sum(r,s,t) A[r,s,t] op(A with the axes in another order) */
+static void build_axes(struct wpk_program *p, bool cyclic)
+{
+    int a = wpk_program_add_tensor(p, "A", WPK_ROLE_INPUT, WPK_F32, 3, EXTENTS(4, 4, 4));
+    int y = wpk_program_add_tensor(p, "Y", WPK_ROLE_OUTPUT, WPK_F32, 0, NULL);
+    struct wpk_stage *s = new_stage(p, y, WPK_REDUCE_SUM, 3, EXTENTS(4, 4, 4));
+    int x[3] = {ax(p, 0), ax(p, 1), ax(p, 2)};
+    s->expr = times(
+        p, wpk_node_load(p, a, x, -1),
+        wpk_node_load(p, a, cyclic ? INDICES(x[1], x[2], x[0]) : INDICES(x[1], x[0], x[2]), -1));
+}
+
+/* ---- tests */
+
+static void fingerprint_of(const struct variant *v, struct wpk_fingerprint *out)
+{
+    struct wpk_program p = {0};
+    build_conv(&p, v);
+    assert_int_equal(wpk_fingerprint(&p, out, NULL), WPK_OK);
+    wpk_program_fini(&p);
+}
+
+static void test_writing_does_not_matter(void **state)
+{
+    (void)state;
+    struct wpk_program p = {0};
+    build_conv(&p, &base);
+    assert_same(&p, false);
+    wpk_program_fini(&p);
+    build_softmax(&p);
+    assert_same(&p, false);
+    wpk_program_fini(&p);
+}
+
+static void test_symmetric_inputs(void **state)
+{
+    (void)state;
+    struct wpk_fingerprint seen[4];
+    for (int shape = 0; shape < 4; shape++) {
+        struct wpk_program p = {0};
+        build_four(&p, shape);
+        assert_same(&p, true);
+        assert_int_equal(wpk_fingerprint(&p, &seen[shape], NULL), WPK_OK);
+        for (int o = 0; o < shape; o++) {
+            assert_string_not_equal(seen[o].exact, seen[shape].exact);
+            assert_string_not_equal(seen[o].family, seen[shape].family);
+        }
+        wpk_program_fini(&p);
+    }
+}
+
+static void test_symmetric_axes(void **state)
+{
+    (void)state;
+    struct wpk_fingerprint seen[2];
+    for (int cyclic = 0; cyclic < 2; cyclic++) {
+        struct wpk_program p = {0};
+        build_axes(&p, cyclic == 1);
+        assert_same(&p, true);
+        assert_int_equal(wpk_fingerprint(&p, &seen[cyclic], NULL), WPK_OK);
+        wpk_program_fini(&p);
+    }
+    assert_string_not_equal(seen[0].exact, seen[1].exact);
+}
+
+static void test_extents_change_exact_only(void **state)
+{
+    (void)state;
+    struct wpk_fingerprint a;
+    struct wpk_fingerprint b;
+    fingerprint_of(&base, &a);
+    struct variant larger = base;
+    larger.size = 16;
+    fingerprint_of(&larger, &b);
+    assert_string_not_equal(a.exact, b.exact);
+    assert_string_equal(a.family, b.family);
+    struct variant deeper = base;
+    deeper.channels = 5;
+    fingerprint_of(&deeper, &b);
+    assert_string_not_equal(a.exact, b.exact);
+    assert_string_equal(a.family, b.family);
+}
+
+static void test_what_changes_both(void **state)
+{
+    (void)state;
+    struct variant variants[7];
+    for (int i = 0; i < 7; i++) {
+        variants[i] = base;
+    }
+    variants[1].stride = 2;
+    variants[2].before = 0;
+    variants[3].dtype = WPK_F64;
+    variants[4].bias_role = WPK_ROLE_INPUT;
+    variants[5].pad = 1;
+    variants[6].extra = WPK_UNARY_EXP;
+    struct wpk_fingerprint seen[7];
+    for (int i = 0; i < 7; i++) {
+        fingerprint_of(&variants[i], &seen[i]);
+        for (int o = 0; o < i; o++) {
+            assert_string_not_equal(seen[o].exact, seen[i].exact);
+            assert_string_not_equal(seen[o].family, seen[i].family);
+        }
+    }
+}
+
+static void test_literal_values_count(void **state)
+{
+    (void)state;
+    struct wpk_fingerprint seen[2];
+    for (int i = 0; i < 2; i++) {
+        struct wpk_program p = {0};
+        const double values[2] = {1.0, i};
+        int a = wpk_program_add_literal(&p, "A", WPK_F32, 1, EXTENTS(2), values);
+        int y = wpk_program_add_tensor(&p, "Y", WPK_ROLE_OUTPUT, WPK_F32, 1, EXTENTS(2));
+        int axis = ax(&p, 0);
+        new_stage(&p, y, WPK_REDUCE_NONE, 0, NULL)->expr = wpk_node_load(&p, a, &axis, -1);
+        assert_int_equal(wpk_fingerprint(&p, &seen[i], NULL), WPK_OK);
+        wpk_program_fini(&p);
+    }
+    assert_string_not_equal(seen[0].exact, seen[1].exact);
+    assert_string_not_equal(seen[0].family, seen[1].family);
+}
+
+/* An unused input and a dead stage leave no trace, and have no number. */
+static void test_dead_parts(void **state)
+{
+    (void)state;
+    struct wpk_program p = {0};
+    build_conv(&p, &base);
+    struct wpk_fingerprint before;
+    struct wpk_fingerprint after;
+    assert_int_equal(wpk_fingerprint(&p, &before, NULL), WPK_OK);
+    int u = wpk_program_add_tensor(&p, "U", WPK_ROLE_INPUT, WPK_F32, 1, EXTENTS(3));
+    int v = wpk_program_add_tensor(&p, "V", WPK_ROLE_INTERMEDIATE, WPK_F32, 1, EXTENTS(3));
+    int axis = ax(&p, 0);
+    new_stage(&p, v, WPK_REDUCE_NONE, 0, NULL)->expr = wpk_node_load(&p, u, &axis, -1);
+    int binding[WPK_TENSORS_MAX];
+    assert_int_equal(wpk_fingerprint(&p, &after, binding), WPK_OK);
+    assert_string_equal(before.exact, after.exact);
+    assert_int_equal(binding[u], -1);
+    assert_int_equal(binding[v], -1);
+    assert_true(binding[0] >= 0);
+    wpk_program_fini(&p);
+}
+
+/* The text is a stored contract: changing it takes a new version line. */
+static void test_text(void **state)
+{
+    (void)state;
+    struct wpk_program p = {0};
+    int a = wpk_program_add_tensor(&p, "A", WPK_ROLE_INPUT, WPK_F32, 2, EXTENTS(64, 128));
+    int b = wpk_program_add_tensor(&p, "B", WPK_ROLE_CONSTANT, WPK_F32, 2, EXTENTS(128, 32));
+    int y = wpk_program_add_tensor(&p, "Y", WPK_ROLE_OUTPUT, WPK_F32, 2, EXTENTS(64, 32));
+    p.tensors[a].pad_after[1] = 16;
+    struct wpk_stage *s = new_stage(&p, y, WPK_REDUCE_SUM, 1, EXTENTS(128));
+    int k = ax(&p, 2);
+    s->expr = wpk_node_binary(&p, WPK_BINARY_SUB, wpk_node_load(&p, a, INDICES(ax(&p, 0), k), -1),
+                              wpk_node_load(&p, b, INDICES(k, ax(&p, 1)), -1));
+    struct wpk_buf text = {0};
+    assert_int_equal(wpk_fingerprint_text(&p, false, &text), WPK_OK);
+    assert_string_equal(wpk_buf_text(&text),
+                        "wpk-program-1\n"
+                        "[64,32](128) sum:f32 (-:f32 t0[{+a0},{+a2}] t1[{+a2},{+a1}]) -> t2\n"
+                        "t0 input f32[64,128] pad 0:0,0:16\n"
+                        "t1 constant f32[128,32]\n"
+                        "t2 output f32[64,32]\n");
+    wpk_buf_reset(&text);
+    assert_int_equal(wpk_fingerprint_text(&p, true, &text), WPK_OK);
+    assert_string_equal(wpk_buf_text(&text),
+                        "wpk-program-1\n"
+                        "[*,*](*) sum:f32 (-:f32 t0[{+a0},{+a2}] t1[{+a2},{+a1}]) -> t2\n"
+                        "t0 input f32[*,*] pad 0:0,0:16\n"
+                        "t1 constant f32[*,*]\n"
+                        "t2 output f32[*,*]\n");
+    wpk_buf_fini(&text);
+    wpk_program_fini(&p);
+}
+
+/* x + x, doubled many times over: exponential as a tree. */
+static void test_sharing_is_cheap(void **state)
+{
+    (void)state;
+    struct wpk_program p = {0};
+    int x = wpk_program_add_tensor(&p, "X", WPK_ROLE_INPUT, WPK_F32, 1, EXTENTS(3));
+    int y = wpk_program_add_tensor(&p, "Y", WPK_ROLE_OUTPUT, WPK_F32, 1, EXTENTS(3));
+    int axis = ax(&p, 0);
+    int sum = wpk_node_load(&p, x, &axis, -1);
+    for (int i = 0; i < 48; i++) {
+        sum = sum2(&p, sum, sum);
+        sum = i % 3 == 0 ? wpk_node_unary(&p, WPK_UNARY_TANH, sum) : sum;
+    }
+    struct wpk_stage *s = new_stage(&p, y, WPK_REDUCE_NONE, 0, NULL);
+    s->expr = sum;
+    struct wpk_buf text = {0};
+    assert_int_equal(wpk_fingerprint_text(&p, false, &text), WPK_OK);
+    assert_true(text.size < 10000);
+    wpk_buf_fini(&text);
+    wpk_program_fini(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_writing_does_not_matter),
+        cmocka_unit_test(test_symmetric_inputs),
+        cmocka_unit_test(test_symmetric_axes),
+        cmocka_unit_test(test_extents_change_exact_only),
+        cmocka_unit_test(test_what_changes_both),
+        cmocka_unit_test(test_literal_values_count),
+        cmocka_unit_test(test_dead_parts),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_sharing_is_cheap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
