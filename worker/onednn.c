@@ -98,8 +98,9 @@ static wpk_err describe_operand(struct wpk_onednn *self, int role, enum wpk_dtyp
 {
     const struct wpk_onednn_library *lib = &self->library;
     struct operand *operand = &self->operands[role];
-    bool is_pooling =
-        self->op.kind == WPK_ONEDNN_POOL_MAX || self->op.kind == WPK_ONEDNN_POOL_AVERAGE;
+    bool is_pooling = self->op.kind == WPK_ONEDNN_POOL_MAX ||
+                      self->op.kind == WPK_ONEDNN_POOL_AVERAGE ||
+                      self->op.kind == WPK_ONEDNN_POOL_AVERAGE_INSIDE;
     dnnl_dims_t dims = {0};
     dnnl_dims_t strides = {0};
 
@@ -211,7 +212,9 @@ static dnnl_status_t make_window_desc(struct wpk_onednn *self, const_dnnl_primit
     }
     return lib->pooling_forward_primitive_desc_create(
         &self->desc, self->engine, dnnl_forward_inference,
-        op->kind == WPK_ONEDNN_POOL_MAX ? dnnl_pooling_max : dnnl_pooling_avg_include_padding,
+        op->kind == WPK_ONEDNN_POOL_MAX       ? dnnl_pooling_max
+        : op->kind == WPK_ONEDNN_POOL_AVERAGE ? dnnl_pooling_avg_include_padding
+                                              : dnnl_pooling_avg_exclude_padding,
         o[WPK_ONEDNN_SRC].wanted, o[WPK_ONEDNN_DST].wanted, op->stride, op->kernel, gaps,
         op->pad_before, op->pad_after, attr);
 }
@@ -249,6 +252,7 @@ static dnnl_status_t make_desc(struct wpk_onednn *self, const_dnnl_primitive_att
     case WPK_ONEDNN_CONVOLUTION:
     case WPK_ONEDNN_POOL_MAX:
     case WPK_ONEDNN_POOL_AVERAGE:
+    case WPK_ONEDNN_POOL_AVERAGE_INSIDE:
         break;
     }
     return make_window_desc(self, attr);

@@ -17,6 +17,7 @@ struct chain {
     int node;                      /* its expression, as far as it is left */
     bool reduced;                  /* node is the whole expression of a stage with a reduction */
     int bias;                      /* load node, -1: none */
+    bool counted;                  /* divided by what depends on the position alone */
     struct wpk_onednn_post post[WPK_ONEDNN_POSTS_MAX]; /* outermost first */
     int post_count;
     int post_count_at_bias;
@@ -38,16 +39,19 @@ static bool literal_value(const struct wpk_program *program, int node, double *o
     return true;
 }
 
-/* Index d is axis d, for all axes of the output. */
+/* Index d is axis d, for all axes of the output but trailing ones of extent 1. */
 static bool loads_same_point(const struct wpk_program *program, const struct wpk_stage *stage,
                              const struct wpk_node *load)
 {
-    if (program->tensors[load->tensor].rank != stage->rank) {
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+
+    if (tensor->rank > stage->rank) {
         return false;
     }
     for (int d = 0; d < stage->rank; d++) {
-        if (wpk_index_axis(program, load->index[d]) != d ||
-            program->tensors[load->tensor].extent[d] != stage->axes[d].extent) {
+        if (d >= tensor->rank ? stage->axes[d].extent != 1
+                              : wpk_index_axis(program, load->index[d]) != d ||
+                                    tensor->extent[d] != stage->axes[d].extent) {
             return false;
         }
     }
@@ -124,11 +128,31 @@ static bool peel_literal(struct chain *chain, int op, double value, bool left)
     }
 }
 
+static void note_load(const struct wpk_program *program, int node, void *user)
+{
+    *(bool *)user |= program->nodes[node].kind == WPK_NODE_LOAD;
+}
+
+/* A divisor computed from the axes: how many elements of a window are inside. */
+static bool is_count(const struct wpk_program *program, int node)
+{
+    bool loads = false;
+
+    wpk_node_walk(program, node, false, note_load, &loads);
+    return !loads;
+}
+
 static bool peel_binary(const struct wpk_program *program, struct chain *chain,
                         const struct wpk_node *node)
 {
     double value = 0;
 
+    if (node->op == WPK_BINARY_DIV && !chain->counted &&
+        !literal_value(program, node->arg[1], &value) && is_count(program, node->arg[1])) {
+        chain->counted = true;
+        chain->node = node->arg[0];
+        return true;
+    }
     for (int side = 0; side < 2; side++) {
         const struct wpk_node *mine = bare_node(program, node->arg[side]);
         const struct wpk_node *other = bare_node(program, node->arg[1 - side]);
@@ -199,7 +223,8 @@ static bool match_reduction(const struct wpk_program *program, const struct chai
         return false;
     }
     /* What is applied before the bias is added has no place in the primitive. */
-    bool product = chain->bias < 0 || chain->post_count == chain->post_count_at_bias;
+    bool product =
+        (chain->bias < 0 || chain->post_count == chain->post_count_at_bias) && !chain->counted;
     if (product && (wpk_onednn_match_matmul(program, chain->stage, chain->bias, op) ||
                     wpk_onednn_match_convolution(program, chain->stage, chain->bias, op))) {
         take_posts(chain, op);
@@ -209,6 +234,10 @@ static bool match_reduction(const struct wpk_program *program, const struct chai
         return false;
     }
     take_posts(chain, op);
+    if (chain->counted) {
+        op->kind = WPK_ONEDNN_POOL_AVERAGE_INSIDE;
+        return chain->stage->reduction == WPK_REDUCE_SUM;
+    }
     if (op->kind == WPK_ONEDNN_POOL_AVERAGE) {
         /* The division that makes a sum an average is part of the primitive: undo it. */
         double count = 1;
@@ -252,7 +281,7 @@ static bool match_eltwise(const struct wpk_program *program, const struct chain 
 {
     const struct wpk_node *load = bare_node(program, chain->node);
 
-    if (chain->reduced || chain->bias >= 0 || chain->post_count == 0 ||
+    if (chain->reduced || chain->counted || chain->bias >= 0 || chain->post_count == 0 ||
         load->kind != WPK_NODE_LOAD || !loads_same_point(program, chain->stage, load)) {
         return false;
     }
@@ -296,7 +325,7 @@ static bool match_binary(const struct wpk_program *program, const struct chain *
     const struct wpk_node *node = bare_node(program, chain->node);
     bool found = false;
 
-    if (chain->reduced || chain->bias >= 0 || node->kind != WPK_NODE_BINARY) {
+    if (chain->reduced || chain->counted || chain->bias >= 0 || node->kind != WPK_NODE_BINARY) {
         return false;
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

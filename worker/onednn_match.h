@@ -19,9 +19,10 @@ enum wpk_onednn_kind {
     WPK_ONEDNN_SOFTMAX,
     WPK_ONEDNN_LAYERNORM,
     WPK_ONEDNN_POOL_MAX,
-    WPK_ONEDNN_POOL_AVERAGE, /* padding counts */
-    WPK_ONEDNN_ELTWISE,      /* post[0] applied to src */
-    WPK_ONEDNN_BINARY,       /* src and weights, of one rank, broadcast where an extent is 1 */
+    WPK_ONEDNN_POOL_AVERAGE,        /* padding counts */
+    WPK_ONEDNN_POOL_AVERAGE_INSIDE, /* it does not */
+    WPK_ONEDNN_ELTWISE,             /* post[0] applied to src */
+    WPK_ONEDNN_BINARY, /* src and weights, of one rank, broadcast where an extent is 1 */
 };
 
 /* suffix: y = f(x); alpha and beta as the library defines them */

@@ -18,7 +18,7 @@ struct given {
 
 static void parse(const struct given *given, struct wpk_program *program)
 {
-    struct wpk_declaration declarations[TENSORS_MAX];
+    struct wpk_declaration declarations[TENSORS_MAX] = {0};
     char names[TENSORS_MAX][WPK_NAME_MAX];
     struct wpk_diag diag = {0};
     int count = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every kind of match, computed by the library and compared with the interpreter. */
+#include "op/definition.h"
 #include "op/notation.h"
 #include "op/reference.h"
 #include "worker/provider.h"
@@ -69,7 +70,7 @@ static const struct given ops[] = {
 
 static void parse(const struct given *given, struct wpk_program *program)
 {
-    struct wpk_declaration declarations[TENSORS_MAX];
+    struct wpk_declaration declarations[TENSORS_MAX] = {0};
     char names[TENSORS_MAX][WPK_NAME_MAX];
     struct wpk_diag diag = {0};
     int count = 0;
@@ -148,20 +149,20 @@ static void free_values(struct values *values)
 }
 
 /* The library's exp and tanh are good to about 1e-6. */
-static void compare(const struct given *given, const struct values *values)
+static void compare(const char *what, const struct values *values)
 {
     for (int64_t i = 0; i < values->count; i++) {
         double error = fabs((double)values->got[i] - values->want[i]);
         if (!(error <= 1e-5 * (1 + fabs(values->want[i])))) {
-            fail_msg("%s: %g instead of %g at %lld", given->text, (double)values->got[i],
-                     values->want[i], (long long)i);
+            fail_msg("%s: %g instead of %g at %lld", what, (double)values->got[i], values->want[i],
+                     (long long)i);
         }
     }
 }
 
-static void compute(const struct given *given, const char *layouts, int threads)
+static void compute(const char *what, const struct wpk_program *program, const char *layouts,
+                    int threads)
 {
-    static struct wpk_program program;
     const struct wpk_provider_class *kind = wpk_provider_find("onednn");
     struct wpk_provider *provider = NULL;
     struct wpk_diag diag = {0};
@@ -169,17 +170,16 @@ static void compute(const struct given *given, const char *layouts, int threads)
     int taken = 0;
     const struct wpk_provider_memory memory = {take, give, &taken};
 
-    parse(given, &program);
-    compute_reference(&program, &values);
-    const struct wpk_provider_request request = {.program = &program,
+    compute_reference(program, &values);
+    const struct wpk_provider_request request = {.program = program,
                                                  .layouts = layouts,
                                                  .library_path = WPK_ONEDNN_PATH,
                                                  .threads = threads,
                                                  .memory = &memory};
     if (kind->open(&request, &provider, &diag) != WPK_OK) {
-        fail_msg("%s: %s", given->text, diag.text);
+        fail_msg("%s: %s", what, diag.text);
     }
-    for (int t = 0; t < program.tensor_count; t++) {
+    for (int t = 0; t < program->tensor_count; t++) {
         if (values.dense[t] != NULL) {
             assert_int_equal(kind->set(provider, t, values.dense[t], &diag), WPK_OK);
         }
@@ -190,25 +190,80 @@ static void compute(const struct given *given, const char *layouts, int threads)
         assert_int_equal(kind->run(provider), WPK_OK);
         assert_int_equal(kind->check(provider, &diag), WPK_OK);
         assert_int_equal(kind->get(provider, values.output, values.got), WPK_OK);
-        compare(given, &values);
+        compare(what, &values);
     }
     assert_non_null(strstr(kind->detail(provider), "oneDNN 3"));
     kind->close(provider);
     assert_int_equal(taken, 0);
     free_values(&values);
-    wpk_program_fini(&program);
+}
+
+static void compute_all(const char *what, const struct wpk_program *program)
+{
+    compute(what, program, "fixed", 1);
+    compute(what, program, "any", 1);
+    compute(what, program, "any", 2);
 }
 
 static void computes_what_the_interpreter_computes(void **state)
 {
+    static struct wpk_program program;
+
     (void)state;
     if (WPK_ONEDNN_PATH[0] == '\0') {
         skip();
     }
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-        compute(&ops[i], "fixed", 1);
-        compute(&ops[i], "any", 1);
-        compute(&ops[i], "any", 2);
+        parse(&ops[i], &program);
+        compute_all(ops[i].text, &program);
+        wpk_program_fini(&program);
+    }
+}
+
+/* However the shorthands write these operators, they are recognised. */
+static void computes_the_shorthands(void **state)
+{
+    static const char *const shorthands[] = {
+        "{'type':'conv2d','input':[1,8,12,12],'filters':16,'kernel':[3,3],'stride':[2,2],"
+        "'padding':[1,1,1,1],'bias':true,'activation':'relu'}",
+        "{'type':'conv2d','input':[1,8,12,12],'filters':16,'kernel':[1,1],'bias':true}",
+        "{'type':'conv2d','input':[1,16,9,9],'filters':32,'kernel':[3,3],'groups':4,"
+        "'padding':[1,1,1,1]}",
+        "{'type':'depthwise_conv2d','input':[1,32,9,9],'kernel':[3,3],'padding':[1,1,1,1],"
+        "'bias':true,'activation':'relu'}",
+        "{'type':'matmul','a':[17,33],'b':[33,20],'bias':true,'activation':'relu'}",
+        "{'type':'gemm','a':[17,33],'b':[33,20]}",
+        "{'type':'batch_matmul','a':[3,17,33],'b':[3,33,20]}",
+        "{'type':'softmax','shape':[4,3,50]}",
+        "{'type':'layernorm','shape':[4,3,64]}",
+        "{'type':'max_pool2d','input':[1,16,12,12],'kernel':[3,3],'stride':[2,2],"
+        "'padding':[1,1,1,1]}",
+        "{'type':'avg_pool2d','input':[1,16,12,12],'kernel':[2,2],'stride':[2,2]}",
+        "{'type':'avg_pool2d','input':[1,16,12,12],'kernel':[3,3],'stride':[2,2],"
+        "'padding':[1,1,1,1]}",
+        "{'type':'global_avg_pool','input':[1,16,7,7]}",
+    };
+    static struct wpk_program program;
+
+    (void)state;
+    if (WPK_ONEDNN_PATH[0] == '\0') {
+        skip();
+    }
+    for (size_t i = 0; i < sizeof(shorthands) / sizeof(shorthands[0]); i++) {
+        struct wpk_diag diag = {0};
+        struct wpk_job job = {0};
+        char text[1024];
+        int length = snprintf(text, sizeof(text), "{'ops':[{'name':'op','op':%s}]}", shorthands[i]);
+        for (int c = 0; c < length; c++) {
+            text[c] = text[c] == '\'' ? '"' : text[c];
+        }
+        if (wpk_job_decode(text, (size_t)length, &job, &diag) != WPK_OK ||
+            wpk_job_op_program(&job, 0, &program, &diag) != WPK_OK) {
+            fail_msg("%s: %s: %s", shorthands[i], diag.field, diag.text);
+        }
+        compute_all(shorthands[i], &program);
+        wpk_program_fini(&program);
+        wpk_job_fini(&job);
     }
 }
 
@@ -245,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(computes_what_the_interpreter_computes),
+        cmocka_unit_test(computes_the_shorthands),
         cmocka_unit_test(says_what_it_cannot_do),
     };
 
