@@ -161,7 +161,7 @@ static enum wpk_exit tune_main(const struct wpk_command *command,
     const struct wpk_option options[] = {
         {"candidates", 0, "N", "budget of each operator", WPK_OPTION_INT, &overrides->candidates, 1,
          WPK_JOB_CANDIDATES_MAX},
-        {"seconds", 0, "S", "budget of the job", WPK_OPTION_INT, &overrides->seconds, 1,
+        {"seconds", 0, "S", "wall time for each operator", WPK_OPTION_INT, &overrides->seconds, 1,
          WPK_JOB_SECONDS_MAX},
         {"strategy", 0, "NAME", "random or ga", WPK_OPTION_TEXT, &overrides->strategy, 0, 0},
         {"seed", 0, "N", "of the search", WPK_OPTION_U64, &overrides->seed, 0, 0},

@@ -203,7 +203,12 @@ Expr Builder::convert_unary(const wpk_stage &stage, const wpk_node &node,
     case WPK_UNARY_EXP: return Halide::exp(a);
     case WPK_UNARY_LOG: return Halide::log(a);
     case WPK_UNARY_SQRT: return Halide::sqrt(a);
-    case WPK_UNARY_RSQRT: return Halide::Internal::make_one(a.type()) / Halide::sqrt(a);
+    case WPK_UNARY_RSQRT: {
+        // the target's estimate has 12 bits: one step of Newton's doubles them
+        Expr e = Halide::Internal::make_one(a.type()) / Halide::sqrt(a);
+        auto real = [&](double v) { return Halide::Internal::make_const(a.type(), v); };
+        return e * (real(1.5) - real(0.5) * a * e * e);
+    }
     case WPK_UNARY_TANH: {
         Expr e = Halide::exp(Halide::abs(a) * -2);
         Expr t = (1 - e) / (1 + e);
@@ -265,16 +270,23 @@ Expr Builder::convert(const wpk_stage &stage, int id, const std::vector<Expr> &a
     }
 }
 
+// The largest finite value: reductions by max and min start from it rather than from infinity,
+// which the default fast arithmetic knows nothing of and which no input holds.
+double largest(Halide::Type type) {
+    if (type == Halide::Float(64)) {
+        return std::numeric_limits<double>::max();
+    }
+    return type == Halide::Float(16) ? 65504.0 : 3.3895313892515355e38; // bf16's, below f32's
+}
+
 Expr identity_of(wpk_reduction reduction, Halide::Type type) {
     switch (reduction) {
     case WPK_REDUCE_SUM: return Halide::Internal::make_zero(type);
     case WPK_REDUCE_PROD: return Halide::Internal::make_one(type);
     case WPK_REDUCE_MAX:
-        return type.is_float() ? Halide::cast(type, Expr(-std::numeric_limits<float>::infinity()))
-                               : type.min();
+        return type.is_float() ? Halide::Internal::make_const(type, -largest(type)) : type.min();
     default:
-        return type.is_float() ? Halide::cast(type, Expr(std::numeric_limits<float>::infinity()))
-                               : type.max();
+        return type.is_float() ? Halide::Internal::make_const(type, largest(type)) : type.max();
     }
 }
 
@@ -515,16 +527,6 @@ bool has_infinity(const wpk_program &program) {
     return false;
 }
 
-bool reduces_by_order(const wpk_program &program) {
-    for (int i = 0; i < program.stage_count; i++) {
-        if (program.stages[i].reduction == WPK_REDUCE_MAX ||
-            program.stages[i].reduction == WPK_REDUCE_MIN) {
-            return true;
-        }
-    }
-    return false;
-}
-
 Halide::Target target_of(const wpk_schedule &schedule, const wpk_program &program) {
     Halide::Target target(schedule.target);
     for (Halide::Target::Feature f :
@@ -533,7 +535,7 @@ Halide::Target target_of(const wpk_schedule &schedule, const wpk_program &progra
         target.set_feature(f);
     }
     // infinities are meaningless under the default fast arithmetic
-    if (has_infinity(program) || reduces_by_order(program)) {
+    if (has_infinity(program)) {
         target.set_feature(Halide::Target::StrictFloat);
     }
     return target;

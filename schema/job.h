@@ -76,7 +76,7 @@ struct wpk_job {
     struct wpk_job_pin *pins; /* owned; [pin_count] */
     int pin_count;
     int64_t candidates; /* budget of each operator */
-    int64_t seconds;    /* budget of the whole job, wall time */
+    int64_t seconds;    /* budget of each operator, wall time */
     int priority;
     char owner[WPK_JOB_OWNER_MAX]; /* a label, not an identity */
     char *source;                  /* owned; the text it was decoded from, for positions */

@@ -132,7 +132,6 @@ static void put_work(struct wpk_json_writer *w, const struct wpk_message *messag
             wpk_json_put_text(w, "candidate", work->candidate);
             wpk_json_put_int(w, "incumbent_ns", (int64_t)work->incumbent_ns);
             wpk_json_put_bool(w, "keep_artifact", work->keep_artifact);
-            wpk_json_put_u64(w, "input_seed", work->input_seed);
         }
         wpk_json_end(w);
     }

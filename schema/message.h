@@ -58,7 +58,7 @@ enum wpk_message_kind {
     X(TRIAL, "trial")   /* a candidate of the search */                                            \
     X(VENDOR, "vendor") /* a vendor's implementation: the baseline */                              \
     X(FINAL, "final")   /* the best ones and the vendor, timed side by side */                     \
-    X(VERIFY, "verify") /* the winner, against a fresh set of inputs */
+    X(VERIFY, "verify") /* the winner, built again, against a fresh set of inputs */
 
 enum wpk_work_kind {
 #define WPK_WORK_ENUM(name, text) WPK_WORK_##name,
@@ -108,7 +108,6 @@ struct wpk_work {
     struct wpk_policy policy;
     uint64_t incumbent_ns;    /* for racing; 0: none */
     bool keep_artifact;
-    uint64_t input_seed;      /* verify: where the fresh set comes from; else 0 */
     uint32_t round_count;     /* final */
     struct wpk_contender contenders[WPK_CONTENDERS_MAX]; /* final; [contender_count] */
     uint32_t contender_count;

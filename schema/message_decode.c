@@ -248,7 +248,7 @@ static void get_work_item(struct decoder *d, struct wpk_work *work)
 {
     static const char *const names[] = {"search",       "kind",          "index",      "attempt",
                                         "op",           "policy",        "provider",   "candidate",
-                                        "incumbent_ns", "keep_artifact", "input_seed", NULL};
+                                        "incumbent_ns", "keep_artifact", NULL};
     work->id = get_id(d);
     work->attempt = get_u32(d, "attempt", 1, INT32_MAX);
     work->op = get_u32(d, "op", 0, d->message->op_count > 0 ? d->message->op_count - 1 : 0);
@@ -264,7 +264,6 @@ static void get_work_item(struct decoder *d, struct wpk_work *work)
     work->candidate = get_text(d, "candidate", CANDIDATE_MAX);
     work->incumbent_ns = (uint64_t)wpk_json_get_int(d->r, "incumbent_ns", 0, WPK_JSON_INT_MAX);
     work->keep_artifact = wpk_json_get_bool(d->r, "keep_artifact");
-    work->input_seed = wpk_json_get_u64(d->r, "input_seed");
 }
 
 static void get_work(struct decoder *d)

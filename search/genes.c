@@ -370,6 +370,16 @@ static void derive_place(struct collector *c, const struct wpk_structure *s, int
     }
 }
 
+static bool has_pack(const struct wpk_program *program, const struct wpk_slots *slots, int tensor)
+{
+    for (int i = 0; i < slots->pack_count; i++) {
+        if (program->nodes[slots->pack_load[i]].tensor == tensor) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Operands that are not constant may be packed when the contraction reuses them and reads every
  * dimension by a plain axis. Constants always are: it costs nothing per call. */
 static void derive_packs(struct collector *c, const struct wpk_structure *s, int g,
@@ -382,7 +392,7 @@ static void derive_packs(struct collector *c, const struct wpk_structure *s, int
     int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
     for (int i = 0; i < count && i < LOADS_MAX && slots->pack_count < WPK_PACKS_MAX; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
-        bool plain = load->outside < 0;
+        bool plain = load->outside < 0 && !has_pack(program, slots, load->tensor);
         for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
             plain = plain && wpk_index_axis(program, load->index[d]) >= 0;
         }

@@ -5,6 +5,7 @@
 #include "op/extract.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LOADS_MAX 64
@@ -86,28 +87,66 @@ static int axes_in_index(const struct wpk_program *program, int node, bool *used
     return count;
 }
 
+/* Do two points of the axes give the same index? Not if, from the smallest coefficient up, each
+ * exceeds all that the smaller ones reach together: a number written in a mixed radix. */
+static bool overlaps(const struct wpk_program *program, const struct wpk_stage *stage, int index)
+{
+    struct wpk_affine affine;
+    bool taken[WPK_AXES_MAX] = {false};
+    int64_t span = 0;
+    if (!wpk_index_affine(program, index, &affine)) {
+        return true;
+    }
+    for (;;) {
+        int next = -1;
+        for (int a = 0; a < stage->axis_count; a++) {
+            if (!taken[a] && affine.coefficient[a] != 0 && stage->axes[a].extent > 1 &&
+                (next < 0 ||
+                 llabs(affine.coefficient[a]) < llabs(affine.coefficient[next]))) {
+                next = a;
+            }
+        }
+        if (next < 0) {
+            return false;
+        }
+        int64_t coefficient = llabs(affine.coefficient[next]);
+        if (coefficient <= span) {
+            return true;
+        }
+        span += coefficient * (stage->axes[next].extent - 1);
+        taken[next] = true;
+    }
+}
+
 /* Does the stage read each element of what `load` reads once only? Axes of literals do not count:
  * they are covered whole. */
-static bool reads_once(const struct wpk_program *program, const struct wpk_stage *stage, int load,
-                       const bool *literal)
+static bool reads_once_over(const struct wpk_program *program, const struct wpk_stage *stage,
+                            int load, const bool *literal, int axis_count)
 {
     const struct wpk_node *node = &program->nodes[load];
     bool used[WPK_AXES_MAX] = {false};
     for (int d = 0; d < program->tensors[node->tensor].rank; d++) {
         bool here[WPK_AXES_MAX] = {false};
-        if (axes_in_index(program, node->index[d], here) > 1) {
+        if (axes_in_index(program, node->index[d], here) > 1 &&
+            overlaps(program, stage, node->index[d])) {
             return false;
         }
         for (int a = 0; a < stage->axis_count; a++) {
             used[a] = used[a] || here[a];
         }
     }
-    for (int a = 0; a < stage->axis_count; a++) {
+    for (int a = 0; a < axis_count; a++) {
         if (!used[a] && !literal[a] && stage->axes[a].extent > 1) {
             return false;
         }
     }
     return true;
+}
+
+static bool reads_once(const struct wpk_program *program, const struct wpk_stage *stage, int load,
+                       const bool *literal)
+{
+    return reads_once_over(program, stage, load, literal, stage->axis_count);
 }
 
 /* Pointwise, and index d of the load is exactly output axis perm(d), each axis once. */
@@ -157,7 +196,7 @@ static bool has_reuse(const struct wpk_program *program, const struct wpk_stage 
     for (int i = 0; i < count && i < LOADS_MAX; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         if (program->tensors[load->tensor].role != WPK_ROLE_LITERAL &&
-            !reads_once(program, stage, loads[i], literal)) {
+            !reads_once_over(program, stage, loads[i], literal, stage->rank)) {
             return true;
         }
     }

@@ -214,102 +214,7 @@ void wpk_engine_stop_program(struct wpk_engine *engine, struct wpk_engine_progra
     wpk_process_kill(&program->process);
 }
 
-/* ---- memory */
-
-static char *copy_text(const char *text)
-{
-    return text != NULL ? strdup(text) : NULL;
-}
-
-static void copy_record(const struct wpk_record *from, struct wpk_record *to)
-{
-    *to = *from;
-    to->schedule = copy_text(from->schedule);
-    to->artifact_path = copy_text(from->artifact_path);
-    to->detail = copy_text(from->detail);
-}
-
-static void remember(struct wpk_engine *engine, const struct wpk_trial_state *trial)
-{
-    /* What the machine did wrong may go right the next time. */
-    enum wpk_outcome outcome = trial->record.outcome;
-    if (trial->identity[0] == '\0' || outcome == WPK_OUTCOME_BUILD_TIMEOUT ||
-        outcome == WPK_OUTCOME_RUN_TIMEOUT || outcome == WPK_OUTCOME_ABANDONED) {
-        return;
-    }
-    struct wpk_engine_memory *place = &engine->memory[engine->memory_next];
-    engine->memory_next = (engine->memory_next + 1) % WPK_ENGINE_MEMORY_MAX;
-    wpk_record_fini(&place->record);
-    memcpy(place->identity, trial->identity, sizeof(place->identity));
-    copy_record(&trial->record, &place->record);
-}
-
-/* The record of an identical trial; not one whose artifact is wanted and gone. */
-static const struct wpk_record *recall(const struct wpk_engine *engine,
-                                       const struct wpk_trial_state *trial)
-{
-    for (int i = 0; i < WPK_ENGINE_MEMORY_MAX; i++) {
-        const struct wpk_engine_memory *place = &engine->memory[i];
-        if (strcmp(place->identity, trial->identity) != 0) {
-            continue;
-        }
-        const char *artifact = place->record.artifact_path;
-        bool there = artifact != NULL && access(artifact, R_OK) == 0;
-        bool wanted = trial->trial.keep_artifact || artifact != NULL;
-        if (there || !wanted || place->record.outcome != WPK_OUTCOME_OK) {
-            return &place->record;
-        }
-    }
-    return NULL;
-}
-
-static const struct wpk_trial_state *find_twin(const struct wpk_engine *engine,
-                                               const struct wpk_trial_state *trial)
-{
-    for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
-        const struct wpk_trial_state *other = &engine->trials[i];
-        bool on_its_way = other->stage == WPK_TRIAL_PLANNED ||
-                          other->stage == WPK_TRIAL_BUILDING || other->stage == WPK_TRIAL_BUILT ||
-                          other->stage == WPK_TRIAL_RUNNING;
-        if (other != trial && on_its_way && strcmp(other->identity, trial->identity) == 0) {
-            return other;
-        }
-    }
-    return NULL;
-}
-
 /* ---- finishing */
-
-static void mark_done(struct wpk_engine *engine, struct wpk_trial_state *trial)
-{
-    trial->stage = WPK_TRIAL_DONE;
-    trial->done_at = ++engine->done;
-}
-
-static void answer_from_memory(struct wpk_engine *engine, struct wpk_trial_state *trial,
-                               const struct wpk_record *record)
-{
-    wpk_record_fini(&trial->record);
-    copy_record(record, &trial->record);
-    mark_done(engine, trial);
-}
-
-/* The twins of what has just ended take its result, or go on by themselves. */
-static void release_twins(struct wpk_engine *engine, const struct wpk_trial_state *ended)
-{
-    for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
-        struct wpk_trial_state *trial = &engine->trials[i];
-        if (trial->stage != WPK_TRIAL_TWIN || strcmp(trial->identity, ended->identity) != 0) {
-            continue;
-        }
-        const struct wpk_record *known = recall(engine, trial);
-        if (known != NULL) {
-            answer_from_memory(engine, trial, known);
-        } else if (find_twin(engine, trial) == NULL) {
-            trial->stage = WPK_TRIAL_PLANNED;
-        }
-    }
-}
 
 /* Move the shared object out of the build's directory, under the name of its content. */
 static void keep_artifact(struct wpk_engine *engine, struct wpk_trial_state *trial)
@@ -343,6 +248,12 @@ static bool is_worth_keeping(const struct wpk_trial_state *trial)
     return trial->trial.keep_artifact || faster;
 }
 
+void wpk_engine_mark_done(struct wpk_engine *engine, struct wpk_trial_state *trial)
+{
+    trial->stage = WPK_TRIAL_DONE;
+    trial->done_at = ++engine->done;
+}
+
 void wpk_engine_finish(struct wpk_engine *engine, struct wpk_trial_state *trial)
 {
     WPK_ASSERT(trial->stage != WPK_TRIAL_FREE && trial->stage != WPK_TRIAL_DONE);
@@ -358,11 +269,8 @@ void wpk_engine_finish(struct wpk_engine *engine, struct wpk_trial_state *trial)
         memcpy(trial->record.schedule_sha256, trial->planned.schedule_sha256,
                sizeof(trial->record.schedule_sha256));
     }
-    mark_done(engine, trial);
-    remember(engine, trial);
-    if (trial->identity[0] != '\0') {
-        release_twins(engine, trial);
-    }
+    wpk_engine_mark_done(engine, trial);
+    wpk_engine_remember(engine, trial);
 }
 
 void wpk_engine_fail(struct wpk_engine *engine, struct wpk_trial_state *trial,
@@ -377,6 +285,11 @@ void wpk_engine_fail(struct wpk_engine *engine, struct wpk_trial_state *trial,
 }
 
 /* ---- putting and planning */
+
+static char *copy_text(const char *text)
+{
+    return text != NULL ? strdup(text) : NULL;
+}
 
 static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *trial)
 {
@@ -424,22 +337,6 @@ wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial)
     return WPK_OK;
 }
 
-/* Two trials with the same identity give the same record. */
-static void identify(struct wpk_trial_state *trial)
-{
-    const struct wpk_policy *policy = &trial->trial.policy;
-    char text[256];
-    int size = snprintf(text, sizeof(text), "%s %s %d %d %llu %d", trial->planned.schedule_sha256,
-                        trial->trial.layouts, policy->threads, policy->cold_cache,
-                        (unsigned long long)policy->time_ns_min, policy->sample_count);
-    WPK_ASSERT(size > 0 && (size_t)size < sizeof(text));
-    struct wpk_crypto_hash hash;
-    wpk_crypto_hash_init(&hash);
-    wpk_crypto_hash_add(&hash, text, (size_t)size);
-    wpk_crypto_hash_add(&hash, trial->trial.op, strlen(trial->trial.op));
-    wpk_crypto_hash_finish_hex(&hash, trial->identity);
-}
-
 static void plan_vendor(struct wpk_engine *engine, struct wpk_trial_state *trial)
 {
     struct wpk_planner_entry *entry = NULL;
@@ -481,13 +378,7 @@ static void plan(struct wpk_engine *engine, struct wpk_trial_state *trial)
         wpk_engine_fail(engine, trial, outcome, "%s: %s", wpk_err_text(err), text);
         return;
     }
-    identify(trial);
-    const struct wpk_record *known = recall(engine, trial);
-    if (known != NULL) {
-        answer_from_memory(engine, trial, known);
-    } else {
-        trial->stage = find_twin(engine, trial) != NULL ? WPK_TRIAL_TWIN : WPK_TRIAL_PLANNED;
-    }
+    wpk_engine_recall(engine, trial);
 }
 
 /* True when there is more to plan. Plans stay ahead of the builders by a few. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's insides, shared by engine.c (trials), engine_build.c and engine_run.c (the two kinds
- * of processes). Not for anybody else.
+/* The engine's insides, shared by engine.c (trials), engine_memory.c (trials made before),
+ * engine_build.c and engine_run.c (the two kinds of processes). Not for anybody else.
  *
  * A trial's stages; each transition is made in the file named:
  *
@@ -113,6 +113,15 @@ void wpk_engine_fail(struct wpk_engine *engine, struct wpk_trial_state *trial,
 wpk_err wpk_engine_start_program(struct wpk_engine *engine, struct wpk_engine_program *program,
                                  const char *name, char *const *argv, struct wpk_diag *diag);
 void wpk_engine_stop_program(struct wpk_engine *engine, struct wpk_engine_program *program);
+
+void wpk_engine_mark_done(struct wpk_engine *engine, struct wpk_trial_state *trial);
+
+/* ---- engine_memory.c */
+/* A trial that has been planned: answer it from memory, let it wait for its twin, or have it
+ * built. */
+void wpk_engine_recall(struct wpk_engine *engine, struct wpk_trial_state *trial);
+/* A trial that has ended; its twins take its result, or go on by themselves. */
+void wpk_engine_remember(struct wpk_engine *engine, const struct wpk_trial_state *trial);
 
 /* ---- engine_build.c */
 wpk_err wpk_engine_start_builder(struct wpk_engine *engine, struct wpk_diag *diag);

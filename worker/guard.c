@@ -73,6 +73,19 @@ void wpk_guard_fini(struct wpk_guard *guard)
     *guard = (struct wpk_guard){0};
 }
 
+const char *wpk_guard_explain(const struct wpk_guard *guard, const void *address)
+{
+    const unsigned char *at = address;
+    for (int i = 0; i < WPK_GUARD_BLOCKS_MAX; i++) {
+        const struct wpk_guard_block *block = &guard->blocks[i];
+        if (block->map == NULL || at < block->map || at >= block->map + block->map_size) {
+            continue;
+        }
+        return at < block->data ? "just before a buffer" : "just past a buffer";
+    }
+    return "nowhere near a buffer";
+}
+
 static bool is_pattern(const unsigned char *from, const unsigned char *to)
 {
     for (; from < to; from++) {

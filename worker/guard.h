@@ -31,6 +31,10 @@ struct wpk_guard {
 void wpk_guard_init(struct wpk_guard *guard, bool at_start);
 void wpk_guard_fini(struct wpk_guard *guard);
 
+/* Where a faulting address lies: "just past a buffer", "just before a buffer", or "nowhere near a
+ * buffer". Static; safe in a signal handler. */
+const char *wpk_guard_explain(const struct wpk_guard *guard, const void *address);
+
 /* Is every slack as it was?   errors  WPK_ECORRUPT */
 wpk_err wpk_guard_check(const struct wpk_guard *guard, struct wpk_diag *diag);
 

@@ -43,6 +43,9 @@ static void test_overrun_and_underrun(void **state)
     assert_true(write_kills(b - 1));
     assert_false(write_kills(a + 64 * 100 - 1));
     assert_false(write_kills(b));
+    assert_string_equal(wpk_guard_explain(&end, a + 64 * 100), "just past a buffer");
+    assert_string_equal(wpk_guard_explain(&start, b - 1), "just before a buffer");
+    assert_string_equal(wpk_guard_explain(&start, NULL), "nowhere near a buffer");
     wpk_guard_fini(&end);
     wpk_guard_fini(&start);
 }

@@ -85,7 +85,8 @@ static void reset_signals(void)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    static const int changed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGUSR1};
+    static const int changed[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGUSR1,
+                                  SIGSEGV, SIGBUS,  SIGILL, SIGFPE,  SIGABRT};
     for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
         signal(changed[i], SIG_DFL);
     }

@@ -12,9 +12,11 @@
 #include "worker/sentinel.h"
 #include "worker/subject.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DRIFT_MAX 0.10 /* of the sentinel within one timing; above, it is timed once more */
 
@@ -26,6 +28,34 @@ struct attempt {
     struct wpk_diag diag;
     struct wpk_record *record;
 };
+
+/* ---- crashes */
+
+/* Whose guard pages a fault may have struck; for the handler. */
+static const struct wpk_guard *volatile guard_in_use;
+
+/* Say where, for the log, and die of the same signal: the handler is reset when it is entered. */
+static void explain_fault(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)context;
+    const struct wpk_guard *guard = guard_in_use;
+    const char *where = guard != NULL ? wpk_guard_explain(guard, info->si_addr) : "while loading";
+    (void)!write(STDERR_FILENO, where, strlen(where));
+}
+
+static void listen_for_faults(void)
+{
+    static char stack[1 << 16];
+    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof(stack)};
+    struct sigaction action = {.sa_sigaction = explain_fault,
+                               .sa_flags = (int)(SA_SIGINFO | SA_RESETHAND | SA_ONSTACK)};
+    sigaltstack(&alternate, NULL);
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+/* ---- steps */
 
 static uint64_t now_ns(void)
 {
@@ -43,6 +73,7 @@ static wpk_err open_subject(struct attempt *a, const struct wpk_inputs *inputs, 
         .threads = a->request->policy.threads,
         .guard_at_start = guard_at_start,
     };
+    guard_in_use = &out->guard;
     return wpk_subject_open(out, a->op->program, &options, inputs, &a->diag);
 }
 
@@ -174,6 +205,7 @@ void wpk_runner_try(const struct wpk_runner_options *options, const struct wpk_r
 {
     static struct attempt a;
     a = (struct attempt){.options = options, .op = op, .request = request, .record = out};
+    listen_for_faults();
     if (request->policy.threads > 1) {
         /* Pools and vendors start their threads when they are opened. */
         int threads = request->policy.threads;

@@ -232,11 +232,12 @@ static void compare_point(const struct comparison *c, int64_t i, double y)
         tolerance = 1; /* rounding to an integer may fall on the other side */
     }
     double error = fabs(y - reference);
+    double ratio = error == 0 ? 0 : fmin(error / tolerance, DBL_MAX);
     /* NaN, and an infinity where there is none, are as wrong as can be. */
     if (!isfinite(error)) {
         error = DBL_MAX;
+        ratio = DBL_MAX;
     }
-    double ratio = error == 0 ? 0 : fmin(error / tolerance, DBL_MAX);
     struct wpk_verify_errors *e = c->errors;
     e->max = fmax(e->max, error);
     if (ratio > e->ratio) {

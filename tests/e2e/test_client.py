@@ -76,7 +76,7 @@ def test_wpkd_does_not_start(box):
 def test_processes_die(box):
     """kill -9 of wpkd and of the worker: both are started again, and the job ends."""
     for name in ("wpkd", "wpk-worker"):
-        tune = start(box, "tune", job(box, "ours", 30), "--data", box.data)
+        tune = start(box, "tune", job(box, "ours", 14), "--data", box.data)
         wait_for("progress", lambda: tune.note() is None and " tried" in tune.text(tune.err))
         pid = next(pid for pid in tune.seen if name in open(
             "/proc/%d/cmdline" % pid, encoding="utf-8").read().split("\0")[1])
@@ -118,7 +118,7 @@ def test_killed(box):
 def test_attach_and_take_over(box):
     first = start(box, "tune", job(box, "slow"), "--data", box.data)
     wait_for("progress", lambda: first.note() is None and " tried" in first.text(first.err))
-    second = start(box, "tune", job(box, "ours", 60), "--data", box.data)
+    second = start(box, "tune", job(box, "ours", 24), "--data", box.data)
     wait_for("the second attaches", lambda: "attached" in second.text(second.err))
     time.sleep(0.5)
     check(not [n for n in second.seen.values() if n[1] == "wpkd"], "it starts nothing", second.seen)
