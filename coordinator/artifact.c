@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/artifact.h"
+
+#include "common/crypto.h"
+#include "common/fs.h"
+#include "schema/message.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static wpk_err make_path(const char *data_dir, const char *sha256, bool make_dirs,
+                         struct wpk_buf *path, struct wpk_diag *diag)
+{
+    WPK_ASSERT(wpk_crypto_hex_valid(sha256, WPK_SHA256_SIZE));
+    wpk_buf_printf(path, "%s/artifacts/%.2s", data_dir, sha256);
+    wpk_err err = wpk_buf_status(path);
+    if (err == WPK_OK && make_dirs) {
+        err = wpk_fs_make_dirs(path->data, diag);
+    }
+    wpk_buf_printf(path, "/%s.so", sha256);
+    return err == WPK_OK ? wpk_buf_status(path) : err;
+}
+
+static bool matches(const char *sha256, const void *bytes, size_t size)
+{
+    char actual[WPK_SHA256_HEX_SIZE];
+    wpk_crypto_sha256_hex(bytes, size, actual);
+    return strcmp(actual, sha256) == 0;
+}
+
+wpk_err wpk_artifact_put(const char *data_dir, const char *sha256, const void *bytes, size_t size,
+                         struct wpk_diag *diag)
+{
+    if (!matches(sha256, bytes, size)) {
+        wpk_diag_set(diag, "the artifact is not what its hash says");
+        return WPK_ECORRUPT;
+    }
+    struct wpk_buf there = {0};
+    wpk_err err = wpk_artifact_get(data_dir, sha256, &there, NULL);
+    wpk_buf_fini(&there);
+    if (err == WPK_OK) {
+        return WPK_OK;
+    }
+    struct wpk_buf path = {0};
+    err = make_path(data_dir, sha256, true, &path, diag);
+    if (err == WPK_OK) {
+        err = wpk_fs_write(path.data, bytes, size, 0644, diag);
+    }
+    wpk_buf_fini(&path);
+    return err;
+}
+
+wpk_err wpk_artifact_get(const char *data_dir, const char *sha256, struct wpk_buf *out,
+                         struct wpk_diag *diag)
+{
+    struct wpk_buf path = {0};
+    size_t before = out->size;
+    wpk_err err = make_path(data_dir, sha256, false, &path, diag);
+    if (err == WPK_OK) {
+        err = wpk_fs_read(path.data, WPK_ARTIFACT_SIZE_MAX, out, diag);
+    }
+    if (err == WPK_OK && !matches(sha256, out->data + before, out->size - before)) {
+        wpk_diag_set(diag, "artifact %s is damaged on the disk", sha256);
+        err = WPK_ECORRUPT;
+    }
+    if (err != WPK_OK && out->size > before) {
+        wpk_buf_truncate(out, before);
+    }
+    wpk_buf_fini(&path);
+    return err;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The coordinator: a state machine that decides, and does nothing itself.
+ *
+ *      event ──▶ step(state, event) ──▶ effects ──▶ performed by service.c, or by a simulator
+ *        ▲                                 │
+ *        └──── what an effect found out ◀──┘     (opened, asked, kernel_put)
+ *
+ * It reads no clock and draws no random number: both come with the event. Effects are performed in
+ * their order, before the next step; what leaves the process (reply, respond) is held back until
+ * the batch's other effects are durable. Pointers in an effect reach into the state and into the
+ * event, and are good until the next step. */
+#ifndef WPK_COORDINATOR_COORDINATOR_H
+#define WPK_COORDINATOR_COORDINATOR_H
+
+#include "common/arena.h"
+#include "common/net.h"
+#include "coordinator/state.h"
+
+#define WPK_EFFECTS_MAX 4096
+#define WPK_JOBS_LIVE_MAX 1024 /* queued and running */
+#define WPK_ASKED_MAX WPK_WORK_MAX
+
+struct wpk_coordinator;
+
+enum wpk_event_kind {
+    WPK_EVENT_MESSAGE,    /* from a worker */
+    WPK_EVENT_GONE,       /* a worker's connection ended */
+    WPK_EVENT_SUBMIT,     /* a job, decoded */
+    WPK_EVENT_RESTORE,    /* a job from the store, at start */
+    WPK_EVENT_CANCEL,
+    WPK_EVENT_OPENED,     /* answers OPEN_SEARCH */
+    WPK_EVENT_ASKED,      /* answers ASK */
+    WPK_EVENT_KERNEL_PUT, /* answers PUT_KERNEL */
+    WPK_EVENT_TICK,       /* time passes: a few times a second */
+};
+
+/* What the store knew of a search. */
+struct wpk_opened {
+    wpk_err err;                /* the store's own failures end the batch and do not come here */
+    uint64_t search_id;
+    uint64_t problem_id;
+    uint64_t elapsed_ns;
+    uint32_t ended_asks;
+    bool exhausted;
+    uint64_t kernel_id;         /* of this search's last result; 0: none */
+    uint64_t served_kernel_id;  /* of the problem */
+    char served_provider[WPK_PROVIDER_NAME_MAX];
+    char served_artifact[WPK_ID_MAX];
+    struct wpk_piece *asks;     /* [ask_count]; taken, with their texts */
+    uint32_t ask_count;
+    struct wpk_piece vendors[WPK_PROVIDERS_MAX]; /* known ones ENDED; in the key's order; texts taken */
+    uint32_t vendor_count;
+};
+
+struct wpk_asked {
+    wpk_err err;               /* no space, no such strategy or gene: the operator fails */
+    char reason[WPK_REASON_MAX];
+    bool refused;              /* nothing until more is told */
+    bool exhausted;
+    double size_log2;
+    struct wpk_piece *items;   /* [count]; known ones ENDED, the others OPEN; texts taken */
+    uint32_t count;
+};
+
+struct wpk_event {
+    enum wpk_event_kind kind;
+    uint64_t now_ns;                       /* monotonic */
+    uint64_t wall_ns;
+    uint64_t random;                       /* unpredictable: for session numbers */
+    struct wpk_net_address address;        /* MESSAGE, GONE */
+    const struct wpk_message *message;     /* MESSAGE */
+    uint64_t request;                      /* SUBMIT, CANCEL: whom to answer; 0: nobody */
+    struct wpk_job_entry *job;             /* SUBMIT, RESTORE: taken, with its ops */
+    const char *source;                    /* SUBMIT: the job file */
+    const char *job_id;                    /* CANCEL */
+    uint64_t handle;                       /* OPENED, ASKED, KERNEL_PUT: the search */
+    struct wpk_opened *opened;
+    struct wpk_asked *asked;
+    uint64_t kernel_id;                    /* KERNEL_PUT */
+};
+
+enum wpk_effect_kind {
+    /* what leaves, once the batch is durable */
+    WPK_EFFECT_REPLY,        /* address, message */
+    WPK_EFFECT_RESPOND_JOB,  /* request, job, status */
+    WPK_EFFECT_RESPOND_PROBLEM, /* request, status, err, text */
+    /* the store */
+    WPK_EFFECT_PUT_JOB,      /* job, source */
+    WPK_EFFECT_SET_JOB,      /* job: its state; its document when it has ended */
+    WPK_EFFECT_SET_OP,       /* job, index */
+    WPK_EFFECT_OPEN_SEARCH,  /* search ──▶ OPENED */
+    WPK_EFFECT_SET_SEARCH,   /* search: its counters */
+    WPK_EFFECT_PUT_TRIAL,    /* search, work, record, worker: first result wins */
+    WPK_EFFECT_PUT_TIMES,    /* search, entry, worker: a final's measurement */
+    WPK_EFFECT_PUT_KERNEL,   /* search, served, own, baseline, record ──▶ KERNEL_PUT */
+    WPK_EFFECT_PUT_ARTIFACT, /* address, message: answered by who performs it */
+    WPK_EFFECT_GET_ARTIFACT, /* address, message: likewise */
+    /* the strategy */
+    WPK_EFFECT_ASK,          /* search, count ──▶ ASKED */
+    WPK_EFFECT_TELL,         /* search, index of the ask */
+    WPK_EFFECT_CLOSE_SEARCH, /* handle: nobody needs its strategy any more */
+    /* the log */
+    WPK_EFFECT_LOG,          /* text: event name; detail */
+};
+
+struct wpk_effect {
+    enum wpk_effect_kind kind;
+    struct wpk_net_address address;
+    const struct wpk_message *message;
+    uint64_t request;
+    int status;                         /* HTTP */
+    wpk_err err;
+    const char *text;
+    const char *detail;
+    const struct wpk_job_entry *job;
+    const char *source;
+    uint32_t index;
+    uint32_t count;
+    const struct wpk_search *search;
+    uint64_t handle;
+    wpk_work_id work;
+    const struct wpk_record *record;
+    const struct wpk_worker *worker;    /* NULL: nobody measured it, it was abandoned */
+    const struct wpk_final_entry *entry;
+    const struct wpk_final_entry *served;
+    const struct wpk_final_entry *own;
+    const struct wpk_final_entry *baseline;
+    bool serve;                         /* PUT_KERNEL: it replaces what the problem serves */
+};
+
+/* Filled by a step. `arena` holds what effects point to and the state does not. */
+struct wpk_effects {
+    struct wpk_effect *items; /* owned; [WPK_EFFECTS_MAX] */
+    uint32_t count;
+    struct wpk_arena arena;
+};
+
+wpk_err wpk_effects_init(struct wpk_effects *effects);
+void wpk_effects_fini(struct wpk_effects *effects);
+
+/* `job_number_next`: of the next job; the store knows. */
+wpk_err wpk_coordinator_new(uint64_t job_number_next, struct wpk_coordinator **out);
+void wpk_coordinator_free(struct wpk_coordinator *coordinator);
+
+/* Decide. Clears `out` and fills it. Cannot fail: what is wrong with an event becomes an answer. */
+void wpk_coordinator_step(struct wpk_coordinator *coordinator, const struct wpk_event *event,
+                          struct wpk_effects *out);
+
+/* ---- looking; what is returned is good until the next step */
+
+const struct wpk_job_entry *wpk_coordinator_job(const struct wpk_coordinator *coordinator,
+                                                const char *id);
+uint32_t wpk_coordinator_job_count(const struct wpk_coordinator *coordinator);
+uint32_t wpk_coordinator_worker_count(const struct wpk_coordinator *coordinator);
+const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *coordinator,
+                                                uint32_t index);
+/* Is a worker there for this operator of the job? */
+bool wpk_coordinator_served(const struct wpk_coordinator *coordinator,
+                            const struct wpk_job_entry *job, uint32_t op);
+/* Time spent on a search until `now_ns`. */
+uint64_t wpk_search_elapsed_ns(const struct wpk_search *search, uint64_t now_ns);
+
+/* Free what a job entry owns, and the entry. */
+void wpk_job_entry_free(struct wpk_job_entry *job);
+/* Free the texts of `count` pieces, and the array. */
+void wpk_pieces_free(struct wpk_piece *pieces, uint32_t count);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the store remembers, in the coordinator's terms. Writes belong to a batch (store.h), whose
+ * commit reports their failures; reads outside of one see the last commit. */
+#ifndef WPK_COORDINATOR_HISTORY_H
+#define WPK_COORDINATOR_HISTORY_H
+
+#include "common/buf.h"
+#include "common/json.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/store.h"
+
+/* ---- writing: one function for each effect */
+
+uint64_t wpk_history_job_number_next(struct wpk_store *store);
+void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
+                         const char *source);
+/* `document`: the job's resource once it has ended, else "" */
+void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
+                         const char *document);
+void wpk_history_set_op(struct wpk_store *store, const struct wpk_job_entry *job, uint32_t op);
+
+/* Find the search, or make it.
+ *   owns    the caller frees out->asks with wpk_pieces_free, and the vendors' texts */
+void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *search,
+                             struct wpk_opened *out);
+void wpk_history_set_search(struct wpk_store *store, const struct wpk_search *search,
+                            uint64_t elapsed_ns);
+/* Record an ask; `trial_id` is 0 until there is a result. */
+void wpk_history_put_ask(struct wpk_store *store, uint64_t search_id, uint32_t number,
+                         const char *candidate, uint64_t trial_id);
+/* Record a result, its measurement, and that the ask has it. A trial that is there already stays as
+ * it is. */
+void wpk_history_put_trial(struct wpk_store *store, const struct wpk_search *search,
+                           wpk_work_id work, const struct wpk_record *record,
+                           const struct wpk_worker *worker);
+/* Record a final's times of one contender. */
+void wpk_history_put_times(struct wpk_store *store, const struct wpk_search *search,
+                           const struct wpk_final_entry *entry, const struct wpk_worker *worker);
+/* Record a kernel, as the search's result and, if `serve`, as what the problem serves. */
+uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_search *search,
+                                const struct wpk_final_entry *served, const char *document,
+                                bool serve);
+void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size);
+
+/* ---- reading */
+
+/* The asks of a search, in their order, with what became of them.
+ *   owns    the caller frees *asks with wpk_pieces_free */
+void wpk_history_asks(struct wpk_store *store, uint64_t search_id, struct wpk_piece **asks,
+                      uint32_t *count);
+
+/* False when there is no such trial. *id may be NULL. */
+WPK_MUST_CHECK bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id,
+                                           const char *provider, const char *candidate,
+                                           struct wpk_trial_summary *out, uint64_t *id);
+/* What a vendor chose for the problem; appends nothing when it was not tried. */
+void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                        const char *candidate, struct wpk_buf *out);
+
+/* The kernel's document, appended. False when there is none. */
+WPK_MUST_CHECK bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id,
+                                       struct wpk_buf *out);
+
+/* Jobs that have not ended, oldest first, for the start. */
+struct wpk_history_job {
+    uint64_t number;
+    const char *id;
+    const char *source;
+    uint64_t created_wall_ns;
+    uint64_t started_wall_ns;
+};
+typedef void (*wpk_history_job_fn)(void *user, const struct wpk_history_job *job);
+void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void *user);
+
+/* What is stored of a job's operator. False when there is none. */
+struct wpk_history_op {
+    enum wpk_phase phase;
+    uint64_t kernel_id;
+    bool from_history;
+    char reason[WPK_REASON_MAX];
+};
+WPK_MUST_CHECK bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
+                                   struct wpk_history_op *out);
+
+/* The document of a job that has ended, appended, and its number. */
+WPK_MUST_CHECK bool wpk_history_job_document(struct wpk_store *store, const char *id,
+                                             struct wpk_buf *out, uint64_t *number);
+
+/* A page of jobs, newest first, with numbers below `before`: calls `fn` for each. Live ones have
+ * no document. Returns the last number, 0 when there are no more. */
+typedef void (*wpk_history_listed_fn)(void *user, uint64_t number, const char *id,
+                                      const char *state, const char *document);
+uint64_t wpk_history_list_jobs(struct wpk_store *store, uint64_t before, const char *state,
+                               int page_size, wpk_history_listed_fn fn, void *user);
+
+/* Write a page of a job's trials as JSON objects into the array that `w` is in: vendors first, then
+ * asks. `names` [op_count] are the operators' names, `op` one of them or -1 for all. *place is where
+ * to begin, and where to go on; false when there are no more. */
+struct wpk_history_place {
+    uint32_t position; /* of the operator */
+    int64_t index;     /* of the ask; below 0: of the vendors */
+};
+bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int op,
+                             const char *const *names, uint32_t op_count, int page_size,
+                             struct wpk_history_place *place, struct wpk_json_writer *w);
+
+/* Served kernels with ids below `before`, newest first; empty texts mean any. */
+typedef void (*wpk_history_kernel_fn)(void *user, uint64_t id, const char *document);
+uint64_t wpk_history_list_kernels(struct wpk_store *store, uint64_t before,
+                                  const char *fingerprint, const char *device_class, int page_size,
+                                  wpk_history_kernel_fn fn, void *user);
+
+/* How many device classes are known; the one, if it is one, is appended. */
+int wpk_history_devices(struct wpk_store *store, struct wpk_buf *out);
+
+/* The kernel served for an operator; the newest environment's, if there are several. *vendor: it
+ * is a vendor's. False when there is none. */
+WPK_MUST_CHECK bool wpk_history_lookup(struct wpk_store *store, const char *fingerprint,
+                                       const char *layouts, int threads, const char *device_class,
+                                       uint64_t *kernel_id, bool *vendor,
+                                       struct wpk_buf *document);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files that make up the coordinator share: coordinator.c (jobs), search.c (searches),
+ * final.c (their ends), worker.c (workers and leases). Nobody else includes this. */
+#ifndef WPK_COORDINATOR_PARTS_H
+#define WPK_COORDINATOR_PARTS_H
+
+#include "coordinator/coordinator.h"
+
+struct wpk_coordinator {
+    struct wpk_job_entry **jobs; /* owned; [job_count], by priority, then number */
+    uint32_t job_count;
+    uint64_t job_number_next;
+    struct wpk_search **searches; /* owned; [search_count] */
+    uint32_t search_count;
+    uint32_t search_capacity;
+    uint64_t handle_next;
+    struct wpk_worker **workers; /* owned; [worker_count] */
+    uint32_t worker_count;
+    /* of the step under way */
+    const struct wpk_event *event;
+    struct wpk_effects *effects;
+};
+
+/* The next effect, to be filled in. */
+struct wpk_effect *wpk_effect_add(struct wpk_coordinator *c, enum wpk_effect_kind kind);
+void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *format, ...)
+    WPK_PRINTF(3, 4);
+/* Zeroed memory that lives until the next step. */
+void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size);
+
+/* ---- coordinator.c */
+
+/* An operator's phase changed: store it, and end the job with its last one. */
+void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_entry *job, uint32_t op,
+                    enum wpk_phase phase, const char *reason);
+/* A job's first lease. */
+void wpk_job_started(struct wpk_coordinator *c, struct wpk_job_entry *job);
+
+/* ---- search.c */
+
+/* Find or make the search of each operator that has none and that this worker can serve. */
+void wpk_search_bind(struct wpk_coordinator *c, const struct wpk_worker *worker);
+bool wpk_search_serves(const struct wpk_search *search, const struct wpk_worker *worker);
+bool wpk_worker_suits(const struct wpk_worker *worker, const struct wpk_job_entry *job);
+void wpk_search_opened(struct wpk_coordinator *c);
+void wpk_search_asked(struct wpk_coordinator *c);
+struct wpk_search *wpk_search_find(struct wpk_coordinator *c, uint64_t id);
+struct wpk_search *wpk_search_find_handle(struct wpk_coordinator *c, uint64_t handle);
+/* NULL when the search has no such work. */
+struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work);
+/* Ask for more candidates, if there is room for them; true while an ASK is under way. */
+bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint32_t count);
+bool wpk_search_time_over(const struct wpk_search *search, uint64_t now_ns);
+/* A piece of work has ended with this record. */
+void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
+                      const struct wpk_record *record, const struct wpk_worker *worker);
+/* Go on to the next phase, if this one is over. */
+void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search);
+/* The budget is the largest of the jobs that wait for it. */
+void wpk_search_update_budget(struct wpk_coordinator *c, struct wpk_search *search);
+/* Every operator that waits for this search. */
+void wpk_search_set_phase(struct wpk_coordinator *c, struct wpk_search *search,
+                          enum wpk_phase phase, const char *reason);
+/* Free searches that nobody waits for. */
+void wpk_search_sweep(struct wpk_coordinator *c);
+
+/* ---- final.c */
+
+void wpk_final_start(struct wpk_coordinator *c, struct wpk_search *search);
+/* times [entry_count], or NULL when it did not take place */
+void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
+                     const struct wpk_timing *times, const struct wpk_worker *worker);
+void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
+                        const struct wpk_record *record);
+void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search,
+                          uint64_t kernel_id);
+
+/* ---- worker.c */
+
+void wpk_worker_message(struct wpk_coordinator *c);
+void wpk_worker_gone(struct wpk_coordinator *c);
+void wpk_worker_tick(struct wpk_coordinator *c);
+/* Answer the polls that there is work for. */
+void wpk_worker_serve(struct wpk_coordinator *c);
+
+#endif

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/performer.h"
+
+#include "coordinator/artifact.h"
+#include "coordinator/document.h"
+#include "coordinator/search_actor.h"
+#include "coordinator/submission.h"
+#include "common/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLLOW_UPS_MAX (WPK_EFFECTS_MAX * 2)
+
+/* Output that waits for its commit: a frame for a worker, or an answer to a request. */
+struct held {
+    struct held *next;
+    bool is_reply;
+    struct wpk_net_address address;
+    struct wpk_buf frame;
+    uint64_t request;
+    struct wpk_api_answer answer;
+};
+
+struct actor {
+    uint64_t handle;
+    struct wpk_search_actor *actor;
+};
+
+struct wpk_performer {
+    struct wpk_performer_options options;
+    struct wpk_coordinator *coordinator;
+    struct wpk_effects effects;
+    struct wpk_event *follow_ups; /* ring; [FOLLOW_UPS_MAX] */
+    uint32_t follow_up_first;
+    uint32_t follow_up_count;
+    struct actor *actors; /* owned; [actor_count] */
+    uint32_t actor_count;
+    uint32_t actor_capacity;
+    struct held *held_first;
+    struct held *held_last;
+    bool in_batch;
+};
+
+/* ---- held output */
+
+static struct held *hold(struct wpk_performer *p)
+{
+    struct held *held = calloc(1, sizeof *held);
+    WPK_ASSERT(held != NULL);
+    if (p->held_last != NULL) {
+        p->held_last->next = held;
+    } else {
+        p->held_first = held;
+    }
+    p->held_last = held;
+    return held;
+}
+
+static void hold_reply(struct wpk_performer *p, const struct wpk_net_address *address,
+                       const struct wpk_message *message)
+{
+    struct held *held = hold(p);
+    held->is_reply = true;
+    held->address = *address;
+    wpk_err err = wpk_message_encode(message, &held->frame);
+    if (err != WPK_OK) {
+        /* A worker that hears nothing asks again, and says what it holds. */
+        wpk_log_failure(WPK_LOG_ERROR, "reply_too_large", err, NULL);
+        wpk_buf_reset(&held->frame);
+    }
+}
+
+static void hold_error(struct wpk_performer *p, const struct wpk_net_address *address,
+                       uint64_t session, wpk_err err, const struct wpk_diag *diag)
+{
+    struct wpk_message message = {.kind = WPK_MESSAGE_ERROR,
+                                  .session = session,
+                                  .err = err,
+                                  .text = diag->text[0] != '\0' ? diag->text : wpk_err_text(err)};
+    hold_reply(p, address, &message);
+}
+
+static void release(struct wpk_performer *p, wpk_err err, const struct wpk_diag *diag)
+{
+    struct held *next;
+    for (struct held *held = p->held_first; held != NULL; held = next) {
+        next = held->next;
+        if (held->is_reply) {
+            if (err == WPK_OK && held->frame.size > 0) {
+                p->options.out.reply(p->options.out.user, &held->address, held->frame.data,
+                                     held->frame.size);
+            }
+        } else {
+            if (err != WPK_OK) {
+                wpk_api_problem(&held->answer, 507, err, diag);
+            }
+            p->options.out.respond(p->options.out.user, held->request, &held->answer);
+        }
+        wpk_buf_fini(&held->frame);
+        wpk_api_answer_fini(&held->answer);
+        free(held);
+    }
+    p->held_first = NULL;
+    p->held_last = NULL;
+}
+
+/* ---- effects */
+
+static void begin(struct wpk_performer *p)
+{
+    if (!p->in_batch) {
+        p->in_batch = true;
+        wpk_store_begin(p->options.store);
+    }
+}
+
+static uint64_t now_ns(const struct wpk_performer *p)
+{
+    return wpk_clock_now_ns(p->options.clock);
+}
+
+static void follow_up(struct wpk_performer *p, const struct wpk_event *event)
+{
+    WPK_ASSERT(p->follow_up_count < FOLLOW_UPS_MAX);
+    uint32_t at = (p->follow_up_first + p->follow_up_count++) % FOLLOW_UPS_MAX;
+    p->follow_ups[at] = *event;
+}
+
+static struct wpk_search_actor *find_actor(struct wpk_performer *p, uint64_t handle)
+{
+    for (uint32_t i = 0; i < p->actor_count; i++) {
+        if (p->actors[i].handle == handle) {
+            return p->actors[i].actor;
+        }
+    }
+    return NULL;
+}
+
+static wpk_err make_actor(struct wpk_performer *p, const struct wpk_search *search,
+                          struct wpk_search_actor **out, struct wpk_diag *diag)
+{
+    *out = find_actor(p, search->handle);
+    if (*out != NULL) {
+        return WPK_OK;
+    }
+    wpk_err err = wpk_search_actor_new(search, out, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    if (p->actor_count == p->actor_capacity) {
+        p->actor_capacity = p->actor_capacity == 0 ? 16 : p->actor_capacity * 2;
+        struct actor *grown = realloc(p->actors, p->actor_capacity * sizeof *grown);
+        WPK_ASSERT(grown != NULL);
+        p->actors = grown;
+    }
+    p->actors[p->actor_count++] = (struct actor){search->handle, *out};
+    return WPK_OK;
+}
+
+static void close_actor(struct wpk_performer *p, uint64_t handle)
+{
+    for (uint32_t i = 0; i < p->actor_count; i++) {
+        if (p->actors[i].handle == handle) {
+            wpk_search_actor_free(p->actors[i].actor);
+            p->actors[i] = p->actors[--p->actor_count];
+            return;
+        }
+    }
+}
+
+/* Record what was asked; what history knows already needs no worker. */
+static void record_asks(struct wpk_performer *p, const struct wpk_search *search, char **texts,
+                        uint32_t count, struct wpk_asked *asked)
+{
+    char provider[WPK_PROVIDER_NAME_MAX];
+    snprintf(provider, sizeof provider, "%.*s", (int)strcspn(search->key.providers, ";"),
+             search->key.providers);
+    asked->items = calloc(count + 1, sizeof *asked->items);
+    WPK_ASSERT(asked->items != NULL);
+    asked->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct wpk_piece *item = &asked->items[i];
+        uint64_t trial_id = 0;
+        item->text = texts[i];
+        item->known = wpk_history_find_trial(p->options.store, search->problem_id, provider,
+                                             texts[i], &item->trial, &trial_id);
+        item->standing = item->known ? WPK_STANDING_ENDED : WPK_STANDING_OPEN;
+        wpk_history_put_ask(p->options.store, search->id, search->ask_count + i, texts[i],
+                            trial_id);
+    }
+}
+
+static void ask(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    char *texts[WPK_ASKED_MAX];
+    uint32_t filled = 0;
+    struct wpk_diag diag = {0};
+    struct wpk_search_actor *actor = NULL;
+    struct wpk_asked *asked = calloc(1, sizeof *asked);
+    WPK_ASSERT(asked != NULL && effect->count <= WPK_ASKED_MAX);
+    begin(p);
+    asked->err = make_actor(p, effect->search, &actor, &diag);
+    if (asked->err == WPK_OK) {
+        asked->size_log2 = wpk_search_actor_size_log2(actor);
+        wpk_err err = wpk_search_actor_ask(actor, effect->count, texts, &filled);
+        asked->exhausted = err == WPK_EEXHAUSTED;
+        asked->refused = err == WPK_OK && filled == 0;
+        asked->err = asked->exhausted ? WPK_OK : err;
+    }
+    record_asks(p, effect->search, texts, filled, asked);
+    snprintf(asked->reason, sizeof asked->reason, "%.255s",
+             diag.text[0] != '\0' ? diag.text : wpk_err_text(asked->err));
+    follow_up(p, &(struct wpk_event){
+                     .kind = WPK_EVENT_ASKED, .handle = effect->search->handle, .asked = asked});
+}
+
+static void open_search(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct wpk_opened *opened = calloc(1, sizeof *opened);
+    WPK_ASSERT(opened != NULL);
+    begin(p);
+    wpk_history_open_search(p->options.store, effect->search, opened);
+    follow_up(p, &(struct wpk_event){
+                     .kind = WPK_EVENT_OPENED, .handle = effect->search->handle, .opened = opened});
+}
+
+static void put_kernel(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct wpk_buf document = {0};
+    struct wpk_diag diag = {0};
+    begin(p);
+    wpk_err err = wpk_document_kernel(p->options.store, effect, &document);
+    if (err != WPK_OK) {
+        wpk_diag_set(&diag, "a kernel's document: %s", wpk_err_text(err));
+        wpk_store_fail(p->options.store, err, &diag);
+    }
+    uint64_t id = wpk_history_put_kernel(p->options.store, effect->search, effect->served,
+                                         wpk_buf_text(&document), effect->serve);
+    wpk_buf_fini(&document);
+    follow_up(p, &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT,
+                                     .handle = effect->search->handle,
+                                     .kernel_id = id});
+}
+
+/* The document of a job that has ended is the last that is said of it from the state. */
+static void set_job(struct wpk_performer *p, const struct wpk_job_entry *job)
+{
+    struct wpk_buf document = {0};
+    struct wpk_diag diag = {0};
+    begin(p);
+    if (job->finished_wall_ns != 0) {
+        struct wpk_json_writer *w = wpk_json_writer_new_object();
+        wpk_document_job(w, NULL, job, now_ns(p), job->finished_wall_ns);
+        wpk_err err = wpk_json_print(w, false, &document);
+        wpk_json_writer_free(w);
+        if (err != WPK_OK) {
+            wpk_diag_set(&diag, "a job's document: %s", wpk_err_text(err));
+            wpk_store_fail(p->options.store, err, &diag);
+        }
+    }
+    wpk_history_set_job(p->options.store, job, wpk_buf_text(&document));
+    wpk_buf_fini(&document);
+}
+
+static void put_artifact(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    const struct wpk_message *message = effect->message;
+    struct wpk_diag diag = {0};
+    begin(p);
+    wpk_err err = wpk_artifact_put(p->options.data_dir, message->sha256, message->bytes,
+                                   message->bytes_size, &diag);
+    if (err == WPK_ECORRUPT) {
+        hold_error(p, &effect->address, message->session, err, &diag);
+        return;
+    }
+    if (err != WPK_OK) {
+        wpk_store_fail(p->options.store, err, &diag);
+        return;
+    }
+    wpk_history_put_artifact(p->options.store, message->sha256, message->bytes_size);
+    struct wpk_message ack = {.kind = WPK_MESSAGE_ACK, .session = message->session};
+    hold_reply(p, &effect->address, &ack);
+}
+
+static void get_artifact(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    const struct wpk_message *asked = effect->message;
+    struct wpk_diag diag = {0};
+    struct wpk_buf bytes = {0};
+    wpk_err err = wpk_artifact_get(p->options.data_dir, asked->sha256, &bytes, &diag);
+    if (err != WPK_OK) {
+        hold_error(p, &effect->address, asked->session, err == WPK_ENOENT ? WPK_ECORRUPT : err,
+                   &diag);
+    } else {
+        struct wpk_message message = {.kind = WPK_MESSAGE_ARTIFACT,
+                                      .session = asked->session,
+                                      .bytes = bytes.data,
+                                      .bytes_size = bytes.size};
+        memcpy(message.sha256, asked->sha256, sizeof message.sha256);
+        hold_reply(p, &effect->address, &message);
+    }
+    wpk_buf_fini(&bytes);
+}
+
+static struct wpk_api make_api(const struct wpk_performer *p, uint64_t random)
+{
+    return (struct wpk_api){.coordinator = p->coordinator,
+                            .store = p->options.store,
+                            .data_dir = p->options.data_dir,
+                            .now_ns = now_ns(p),
+                            .random = random};
+}
+
+static void respond(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct held *held = hold(p);
+    held->request = effect->request;
+    if (effect->kind == WPK_EFFECT_RESPOND_JOB) {
+        struct wpk_api api = make_api(p, 0);
+        wpk_api_job(&held->answer, &api, effect->status, effect->job->id);
+    } else {
+        struct wpk_diag diag = {0};
+        wpk_diag_set(&diag, "%s", effect->text);
+        wpk_api_problem(&held->answer, effect->status, effect->err, &diag);
+    }
+}
+
+static void perform_store(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct wpk_store *store = p->options.store;
+    begin(p);
+    switch (effect->kind) {
+    case WPK_EFFECT_PUT_JOB:
+        wpk_history_put_job(store, effect->job, effect->source);
+        break;
+    case WPK_EFFECT_SET_OP:
+        wpk_history_set_op(store, effect->job, effect->index);
+        break;
+    case WPK_EFFECT_SET_SEARCH:
+        wpk_history_set_search(store, effect->search,
+                               wpk_search_elapsed_ns(effect->search, now_ns(p)));
+        break;
+    case WPK_EFFECT_PUT_TRIAL:
+        wpk_history_put_trial(store, effect->search, effect->work, effect->record,
+                              effect->worker);
+        break;
+    case WPK_EFFECT_PUT_TIMES:
+        wpk_history_put_times(store, effect->search, effect->entry, effect->worker);
+        break;
+    default:
+        WPK_ASSERT(!"not of the store");
+    }
+}
+
+static void tell(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    /* One that does not exist yet will be told when it is made. */
+    struct wpk_search_actor *actor = find_actor(p, effect->search->handle);
+    const struct wpk_piece *piece = &effect->search->asks[effect->index];
+    if (actor != NULL) {
+        wpk_search_actor_tell(actor, piece->text, &piece->trial);
+    }
+}
+
+static void perform(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    switch (effect->kind) {
+    case WPK_EFFECT_REPLY:
+        hold_reply(p, &effect->address, effect->message);
+        break;
+    case WPK_EFFECT_RESPOND_JOB:
+    case WPK_EFFECT_RESPOND_PROBLEM:
+        respond(p, effect);
+        break;
+    case WPK_EFFECT_SET_JOB:
+        set_job(p, effect->job);
+        break;
+    case WPK_EFFECT_OPEN_SEARCH:
+        open_search(p, effect);
+        break;
+    case WPK_EFFECT_PUT_KERNEL:
+        put_kernel(p, effect);
+        break;
+    case WPK_EFFECT_PUT_ARTIFACT:
+        put_artifact(p, effect);
+        break;
+    case WPK_EFFECT_GET_ARTIFACT:
+        get_artifact(p, effect);
+        break;
+    case WPK_EFFECT_ASK:
+        ask(p, effect);
+        break;
+    case WPK_EFFECT_TELL:
+        tell(p, effect);
+        break;
+    case WPK_EFFECT_CLOSE_SEARCH:
+        close_actor(p, effect->handle);
+        break;
+    case WPK_EFFECT_LOG:
+        wpk_log(WPK_LOG_INFO, effect->text, "%s", effect->detail);
+        break;
+    default:
+        perform_store(p, effect);
+    }
+}
+
+/* ---- events */
+
+static void free_event(struct wpk_event *event)
+{
+    if (event->opened != NULL) {
+        free(event->opened->asks);
+        free(event->opened);
+    }
+    if (event->asked != NULL) {
+        free(event->asked->items);
+        free(event->asked);
+    }
+}
+
+static void step_one(struct wpk_performer *p, struct wpk_event *event)
+{
+    event->now_ns = now_ns(p);
+    event->wall_ns = wpk_clock_wall_ns(p->options.clock);
+    wpk_coordinator_step(p->coordinator, event, &p->effects);
+    for (uint32_t i = 0; i < p->effects.count; i++) {
+        perform(p, &p->effects.items[i]);
+    }
+}
+
+void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
+{
+    step_one(p, event);
+    while (p->follow_up_count > 0) {
+        struct wpk_event next = p->follow_ups[p->follow_up_first];
+        p->follow_up_first = (p->follow_up_first + 1) % FOLLOW_UPS_MAX;
+        p->follow_up_count--;
+        step_one(p, &next);
+        free_event(&next);
+    }
+}
+
+void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *address,
+                         const char *frame, size_t size, uint64_t random)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_message message = {0};
+    wpk_err err = wpk_message_decode(frame, size, &message, &diag);
+    if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_WARN, "bad_message", err, &diag);
+        hold_error(p, address, 0, err, &diag);
+        return;
+    }
+    struct wpk_event event = {
+        .kind = WPK_EVENT_MESSAGE, .random = random, .address = *address, .message = &message};
+    wpk_performer_step(p, &event);
+    wpk_message_fini(&message);
+}
+
+void wpk_performer_request(struct wpk_performer *p, const struct wpk_http_request *request,
+                           uint64_t random)
+{
+    struct wpk_api api = make_api(p, random);
+    struct wpk_api_answer answer;
+    wpk_api_serve(&api, request, &answer);
+    if (answer.later) {
+        wpk_performer_step(p, &answer.event);
+        wpk_api_answer_fini(&answer);
+        return;
+    }
+    struct held *held = hold(p);
+    held->request = request->id;
+    held->answer = answer;
+}
+
+wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_store_status(p->options.store);
+    if (p->in_batch || err != WPK_OK) {
+        wpk_store_begin(p->options.store); /* a read outside of a batch may have failed */
+        err = wpk_store_commit(p->options.store, diag);
+        p->in_batch = false;
+    }
+    release(p, err, diag);
+    return err;
+}
+
+/* ---- life */
+
+struct restored {
+    struct wpk_job_entry *jobs[WPK_JOBS_LIVE_MAX];
+    uint32_t count;
+};
+
+static void load_job(void *user, const struct wpk_history_job *stored)
+{
+    struct restored *restored = user;
+    struct wpk_diag diag = {0};
+    struct wpk_job_entry *job = NULL;
+    if (restored->count == WPK_JOBS_LIVE_MAX) {
+        return;
+    }
+    wpk_err err = wpk_submission_decode(stored->source, strlen(stored->source), &job, &diag);
+    if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_ERROR, "job_not_restored", err, &diag);
+        return;
+    }
+    job->number = stored->number;
+    snprintf(job->id, sizeof job->id, "%s", stored->id);
+    job->created_wall_ns = stored->created_wall_ns;
+    job->started_wall_ns = stored->started_wall_ns;
+    job->state = stored->started_wall_ns != 0 ? WPK_JOB_RUNNING : WPK_JOB_QUEUED;
+    restored->jobs[restored->count++] = job;
+}
+
+static void load_ops(struct wpk_store *store, struct wpk_job_entry *job)
+{
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        struct wpk_history_op op;
+        if (wpk_history_op(store, job->number, i, &op)) {
+            job->ops[i].phase = op.phase;
+            job->ops[i].kernel_id = op.kernel_id;
+            job->ops[i].from_history = op.from_history;
+            memcpy(job->ops[i].reason, op.reason, sizeof job->ops[i].reason);
+        }
+    }
+}
+
+static wpk_err restore(struct wpk_performer *p, struct wpk_diag *diag)
+{
+    struct restored *restored = calloc(1, sizeof *restored);
+    if (restored == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_history_live_jobs(p->options.store, load_job, restored);
+    for (uint32_t i = 0; i < restored->count; i++) {
+        load_ops(p->options.store, restored->jobs[i]);
+        struct wpk_event event = {.kind = WPK_EVENT_RESTORE, .job = restored->jobs[i]};
+        wpk_performer_step(p, &event);
+    }
+    free(restored);
+    return wpk_performer_commit(p, diag);
+}
+
+wpk_err wpk_performer_new(const struct wpk_performer_options *options, struct wpk_performer **out,
+                          struct wpk_diag *diag)
+{
+    struct wpk_performer *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return WPK_ENOMEM;
+    }
+    p->options = *options;
+    wpk_err err = wpk_effects_init(&p->effects);
+    p->follow_ups = calloc(FOLLOW_UPS_MAX, sizeof *p->follow_ups);
+    if (err == WPK_OK && p->follow_ups == NULL) {
+        err = WPK_ENOMEM;
+    }
+    if (err == WPK_OK) {
+        err = wpk_coordinator_new(wpk_history_job_number_next(options->store), &p->coordinator);
+    }
+    if (err == WPK_OK) {
+        err = restore(p, diag);
+    }
+    if (err != WPK_OK) {
+        wpk_performer_free(p);
+        return err;
+    }
+    *out = p;
+    return WPK_OK;
+}
+
+void wpk_performer_free(struct wpk_performer *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    struct wpk_diag ended = {.text = "wpkd is ending"};
+    release(p, WPK_ECLOSED, &ended);
+    while (p->actor_count > 0) {
+        close_actor(p, p->actors[0].handle);
+    }
+    free(p->actors);
+    wpk_coordinator_free(p->coordinator);
+    wpk_effects_fini(&p->effects);
+    free(p->follow_ups);
+    free(p);
+}
+
+const struct wpk_coordinator *wpk_performer_coordinator(const struct wpk_performer *p)
+{
+    return p->coordinator;
+}
