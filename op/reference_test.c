@@ -752,6 +752,40 @@ static void test_full_reductions(void **state)
     }
 }
 
+/* So many terms that the sum leaves 2^53 unless it wraps on the way; odd, to lose its last bit. */
+static void test_long_integer_sum(void **state)
+{
+    (void)state;
+    struct wpk_program p = {0};
+    int x = tensor(&p, "X", WPK_ROLE_INPUT, WPK_I32, 1, EXTENTS(1));
+    int y = tensor(&p, "Y", WPK_ROLE_OUTPUT, WPK_I32, 0, NULL);
+    struct wpk_stage *s = stage(&p, y);
+    reduce(s, WPK_REDUCE_SUM, WPK_I32, 1, EXTENTS(6000001));
+    s->expr = wpk_node_load(&p, x, INDICES(wpk_node_int(&p, 0)), -1);
+    const double most = INT32_MAX;
+    struct wpk_reference_args args = {.tensor = {&most}};
+    double value;
+    assert_int_equal(wpk_reference_run(&p, &args, &value, NULL, NULL), WPK_OK);
+    assert_true(value == 0x1p31 - 6000001.0);
+    wpk_program_fini(&p);
+}
+
+/* A factor of the accumulator that something else uses too. */
+static void test_shared_factor(void **state)
+{
+    (void)state;
+    struct wpk_program p = {0};
+    int x = tensor(&p, "X", WPK_ROLE_INPUT, WPK_F32, 2, EXTENTS(40, 50));
+    int y = tensor(&p, "Y", WPK_ROLE_OUTPUT, WPK_F32, 1, EXTENTS(40));
+    struct wpk_stage *s = stage(&p, y);
+    reduce(s, WPK_REDUCE_SUM, WPK_F32, 1, EXTENTS(50));
+    int load = wpk_node_load(&p, x, INDICES(ax(&p, 0), ax(&p, 1)), -1);
+    int shifted = op2(&p, WPK_BINARY_ADD, load, wpk_node_real(&p, WPK_F32, 0.25));
+    s->expr = op2(&p, WPK_BINARY_MUL, load, shifted);
+    check(&p, 9);
+    wpk_program_fini(&p);
+}
+
 /* Every operation, over a range of values, in float and in integers. */
 static void test_operations(void **state)
 {
@@ -1014,6 +1048,8 @@ int main(void)
         cmocka_unit_test(test_blocked_product),
         cmocka_unit_test(test_literal_transforms),
         cmocka_unit_test(test_full_reductions),
+        cmocka_unit_test(test_long_integer_sum),
+        cmocka_unit_test(test_shared_factor),
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_select_and_casts),
         cmocka_unit_test(test_scalar),
