@@ -118,10 +118,10 @@ static bool overlaps(const struct wpk_program *program, const struct wpk_stage *
     }
 }
 
-/* Does the stage read each element of what `load` reads once only? Axes of literals do not count:
- * they are covered whole. */
-static bool reads_once_over(const struct wpk_program *program, const struct wpk_stage *stage,
-                            int load, const bool *literal, int axis_count)
+/* Marks the axes that the load's indices do not depend on, those of literals and of extent 1 left
+ * out; false when some index overlaps itself. */
+static bool find_lacking(const struct wpk_program *program, const struct wpk_stage *stage, int load,
+                         const bool *literal, bool *lacking)
 {
     const struct wpk_node *node = &program->nodes[load];
     bool used[WPK_AXES_MAX] = {false};
@@ -135,18 +135,27 @@ static bool reads_once_over(const struct wpk_program *program, const struct wpk_
             used[a] = used[a] || here[a];
         }
     }
-    for (int a = 0; a < axis_count; a++) {
-        if (!used[a] && !literal[a] && stage->axes[a].extent > 1) {
-            return false;
-        }
+    for (int a = 0; a < stage->axis_count; a++) {
+        lacking[a] = !used[a] && !literal[a] && stage->axes[a].extent > 1;
     }
     return true;
 }
 
+/* Does the stage read each element of what `load` reads once only? Axes of literals do not count:
+ * they are covered whole. */
 static bool reads_once(const struct wpk_program *program, const struct wpk_stage *stage, int load,
                        const bool *literal)
 {
-    return reads_once_over(program, stage, load, literal, stage->axis_count);
+    bool lacking[WPK_AXES_MAX];
+    if (!find_lacking(program, stage, load, literal, lacking)) {
+        return false;
+    }
+    for (int a = 0; a < stage->axis_count; a++) {
+        if (lacking[a]) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Pointwise, and index d of the load is exactly output axis perm(d), each axis once. */
@@ -183,21 +192,36 @@ static bool has_plain_reduction(const struct wpk_stage *stage, const bool *liter
     return false;
 }
 
-/* A contraction with reuse: some operand does not depend on some output axis, or is read through a
- * window. */
+/* A contraction with reuse, for which a register tile pays: an operand read through a window, or
+ * two operands that each lack an output axis, and not the same ones. */
 static bool has_reuse(const struct wpk_program *program, const struct wpk_stage *stage,
                       const bool *literal)
 {
     int loads[LOADS_MAX];
     int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+    bool first[WPK_AXES_MAX] = {false}, have_first = false;
     if (!has_plain_reduction(stage, literal)) {
         return false;
     }
     for (int i = 0; i < count && i < LOADS_MAX; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
-        if (program->tensors[load->tensor].role != WPK_ROLE_LITERAL &&
-            !reads_once_over(program, stage, loads[i], literal, stage->rank)) {
+        bool lacking[WPK_AXES_MAX], any = false;
+        if (program->tensors[load->tensor].role == WPK_ROLE_LITERAL) {
+            continue;
+        }
+        if (!find_lacking(program, stage, loads[i], literal, lacking)) {
             return true;
+        }
+        for (int a = 0; a < stage->rank; a++) {
+            any = any || lacking[a];
+        }
+        if (any && have_first &&
+            memcmp(first, lacking, (size_t)stage->rank * sizeof(first[0])) != 0) {
+            return true;
+        }
+        if (any && !have_first) {
+            memcpy(first, lacking, sizeof(first));
+            have_first = true;
         }
     }
     return false;
@@ -264,6 +288,21 @@ static int joins(const struct wpk_program *program, int id, int *load)
 
 /* ---- normalizing */
 
+static bool uses_reduction(const struct wpk_program *program, const struct wpk_stage *stage,
+                           const struct wpk_node *load)
+{
+    bool used[WPK_AXES_MAX] = {false};
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        (void)axes_in_index(program, load->index[d], used);
+    }
+    for (int a = stage->rank; a < stage->axis_count; a++) {
+        if (used[a]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The reduction axis along which the stage's loads are contiguous while no output axis is. */
 static int row_axis(const struct wpk_program *program, const struct wpk_stage *stage)
 {
@@ -276,6 +315,9 @@ static int row_axis(const struct wpk_program *program, const struct wpk_stage *s
             continue;
         }
         int axis = wpk_index_axis(program, load->index[rank - 1]);
+        if (!uses_reduction(program, stage, load)) {
+            continue; /* the same for the whole row */
+        }
         if (axis >= stage->rank && (found < 0 || found == axis)) {
             found = axis;
         } else if (axis >= 0 && axis < stage->rank && stage->axes[axis].extent > 1) {
