@@ -191,8 +191,13 @@ wpk_err wpk_derive_halo(struct wpk_program *program, int bare)
 static wpk_err add_copy(struct wpk_program *program, int to, int from, const int *order,
                         const int64_t *shift, int outside)
 {
-    int stage = wpk_program_add_stage(program, to, NULL);
-    int index[WPK_RANK_MAX] = {0};
+    /* a copy of something computed keeps the names of its axes */
+    const char *names[WPK_RANK_MAX];
+    int writer = wpk_program_writer(program, from), index[WPK_RANK_MAX] = {0};
+    for (int d = 0; d < program->tensors[to].rank && writer >= 0; d++) {
+        names[d] = program->stages[writer].axes[order == NULL ? d : order[d]].name;
+    }
+    int stage = wpk_program_add_stage(program, to, writer < 0 ? NULL : names);
     if (stage < 0) {
         return WPK_ENOSPC;
     }

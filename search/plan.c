@@ -432,6 +432,17 @@ static bool is_row(const struct wpk_program *program, const struct wpk_group *gr
     return axis >= program->stages[reader->stage].rank && !reader->literal[axis];
 }
 
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y != 0) {
+        int64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
 static void describe_group(const struct wpk_program *program, struct wpk_group *group)
 {
     const struct wpk_stage *root = &program->stages[group->root];
@@ -448,9 +459,13 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
         struct wpk_member *member = &group->member[m];
         const struct wpk_stage *stage = &program->stages[member->stage];
         for (int d = 0; d < stage->rank; d++) {
-            if (member->literal[d] && member->root_axis[d] >= 0) {
-                group->whole[member->root_axis[d]] = true;
+            int axis = member->root_axis[d];
+            if (axis < 0) {
+                continue;
             }
+            group->whole[axis] = group->whole[axis] || member->literal[d];
+            group->align[axis] = common_multiple(group->align[axis],
+                                                 wpk_axis_alignment(program, stage, d));
         }
         if (stage->reduction != WPK_REDUCE_NONE && has_plain_reduction(stage, member->literal) &&
             reduction_size(stage) > largest) {
