@@ -226,6 +226,13 @@ static void keep_best(struct wpk_search *search, uint32_t index)
     if (trial->outcome != WPK_OUTCOME_OK || trial->censored || trial->artifact_sha256[0] == '\0') {
         return;
     }
+    /* Candidates that differ may come to the same code. */
+    for (uint32_t i = 0; i < search->best_count; i++) {
+        if (strcmp(search->asks[search->best[i]].trial.artifact_sha256, trial->artifact_sha256) ==
+            0) {
+            return;
+        }
+    }
     uint32_t at = search->best_count;
     while (at > 0 && search->asks[search->best[at - 1]].trial.median_ns > trial->median_ns) {
         at--;

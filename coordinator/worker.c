@@ -486,6 +486,9 @@ static void add_verify(struct wpk_coordinator *c, struct batch *batch, struct wp
     work->provider = search->entries[search->verifying].provider;
     work->candidate = search->verify.text;
     work->keep_artifact = true;
+    /* Measured again and longer: a worker that remembers the first time does not answer from it. */
+    work->policy.sample_count *= 2;
+    work->policy.race_ratio = 0;
 }
 
 static void add_trials(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)

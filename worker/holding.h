@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The leases a worker holds, and their way through the engine.
+ *
+ *      take in ──▶ WAITING ──▶ IN_ENGINE ──▶ ENDED ──▶ SENT ──▶ (acknowledged: gone)
+ *                     │                        ▲         │
+ *                     └── a final: fetch, duel ┘         └── not answered: ENDED again
+ *
+ * A final waits until nothing else is in the engine, and holds back what came after it: it is
+ * timed alone. */
+#ifndef WPK_WORKER_HOLDING_H
+#define WPK_WORKER_HOLDING_H
+
+#include "schema/message.h"
+#include "worker/engine.h"
+
+struct wpk_holding;
+
+struct wpk_holding_options {
+    struct wpk_engine *engine; /* borrowed */
+    const char *work_dir;      /* the engine's: artifacts lie in work_dir/artifacts */
+};
+
+wpk_err wpk_holding_new(const struct wpk_holding_options *options, struct wpk_holding **out);
+void wpk_holding_free(struct wpk_holding *holding);
+
+/* Take work in, with copies of its texts; what is held already is left as it is. */
+void wpk_holding_take_in(struct wpk_holding *holding, const struct wpk_message *work);
+
+/* Put into the engine what may go, take out what has ended, hold the duel that is due (this
+ * blocks). *next_ms as of wpk_engine_advance.
+ *   errors  WPK_ESYSTEM the engine cannot go on */
+WPK_MUST_CHECK wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t *next_ms);
+
+/* How many leases are held; how many of them are not worked off yet. */
+uint32_t wpk_holding_count(const struct wpk_holding *holding);
+uint32_t wpk_holding_unfinished(const struct wpk_holding *holding);
+/* All held, for a poll; or those that are not worked off, to be given back.
+ *   shape   ids [WPK_HOLDING_MAX]; returns how many */
+uint32_t wpk_holding_ids(const struct wpk_holding *holding, bool unfinished_only,
+                         wpk_work_id *ids);
+
+/* The hash of an artifact that a final needs and that is not here; NULL: none. */
+const char *wpk_holding_missing(const struct wpk_holding *holding);
+/* It came; or it cannot be had, and the final does not take place. */
+void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const char *bytes,
+                          size_t size, wpk_err err);
+
+/* The record of an ended trial whose artifact wpkd does not have yet; NULL: none. */
+const struct wpk_record *wpk_holding_next_upload(const struct wpk_holding *holding);
+/* It has it now; or it cannot be sent, and the record goes without. */
+void wpk_holding_uploaded(struct wpk_holding *holding, const char *sha256, bool stored);
+
+/* Results that are ready to be sent, as views; marks them SENT.
+ *   shape   results [WPK_WORK_MAX]; returns how many */
+uint32_t wpk_holding_results(struct wpk_holding *holding, struct wpk_result *results);
+/* The answer to what was SENT: forget it, or send it again. */
+void wpk_holding_acknowledged(struct wpk_holding *holding);
+void wpk_holding_not_acknowledged(struct wpk_holding *holding);
+
+#endif

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/session.h"
+
+#include "common/clock.h"
+#include "common/fs.h"
+#include "common/log.h"
+#include "common/net.h"
+#include "schema/message.h"
+#include "worker/holding.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define SLOT_POLL 0
+#define SLOT_OTHER 1
+#define SLOT_COUNT 2
+
+#define POLL_WAIT_MS 5000
+#define HEARTBEAT_MS 5000  /* a quarter of what wpkd grants */
+#define REQUEST_MS 15000
+#define RETRY_MS_MIN 50
+#define RETRY_MS_MAX 2000
+#define LEAVE_MS 3000      /* for the farewell */
+#define OWN_PROVIDER "halide-cpu"
+
+struct session {
+    const struct wpk_session_options *options;
+    struct wpk_net_client *client;
+    struct wpk_holding *holding;
+    int wake_fd;
+    uint64_t session;   /* 0: CLOSED */
+    uint32_t capacity;  /* leases that keep the engine busy */
+    enum wpk_message_kind asked; /* what is under way on SLOT_OTHER */
+    char asked_sha256[WPK_ID_MAX];
+    uint64_t retry_ms;    /* pause after a failure; doubles */
+    uint64_t retry_at_ns; /* nothing is asked before */
+    uint64_t polled_ns;   /* when the last poll went out */
+    uint64_t leave_ns;    /* LEAVING since; 0: not */
+    bool gave_back;
+    bool ended;
+    wpk_err err;
+    struct wpk_diag *diag;
+};
+
+static uint64_t now_ns(void)
+{
+    return wpk_clock_now_ns(wpk_clock_system());
+}
+
+static void wake(void *user)
+{
+    const struct session *s = user;
+    uint64_t one = 1;
+    ssize_t written = write(s->wake_fd, &one, sizeof one);
+    (void)written; /* full means that it is awake already */
+}
+
+static void fail(struct session *s, wpk_err err, const char *text)
+{
+    if (s->err == WPK_OK) {
+        wpk_diag_set(s->diag, "%s", text);
+        s->err = err;
+    }
+    s->ended = true;
+}
+
+/* ---- asking */
+
+static void ask(struct session *s, int slot, const struct wpk_message *message,
+                uint64_t timeout_ms)
+{
+    struct wpk_buf frame = {0};
+    wpk_err err = wpk_message_encode(message, &frame);
+    if (err == WPK_OK) {
+        err = wpk_net_client_put(s->client, slot, frame.data, frame.size, timeout_ms);
+    }
+    wpk_buf_fini(&frame);
+    if (err != WPK_OK) {
+        fail(s, err, "a request cannot be sent");
+        return;
+    }
+    if (slot == SLOT_OTHER) {
+        s->asked = message->kind;
+    }
+}
+
+static void ask_hello(struct session *s)
+{
+    struct wpk_hello hello = {.device = s->options->device};
+    struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
+    snprintf(hello.name, sizeof hello.name, "%s", s->options->name);
+    snprintf(hello.environment, sizeof hello.environment, "%s", s->options->environment);
+    snprintf(hello.providers[0].name, WPK_PROVIDER_NAME_MAX, OWN_PROVIDER);
+    hello.provider_count = 1;
+    for (int i = 0; i < s->options->vendor_count; i++) {
+        struct wpk_message_provider *provider = &hello.providers[hello.provider_count++];
+        snprintf(provider->name, sizeof provider->name, "%s", s->options->vendors[i]);
+        provider->vendor = true;
+    }
+    ask(s, SLOT_OTHER, &message, REQUEST_MS);
+}
+
+/* A poll for work; or, when there is enough, a sign of life that is answered at once. */
+static void ask_poll(struct session *s)
+{
+    wpk_work_id ids[WPK_HOLDING_MAX];
+    uint32_t unfinished = wpk_holding_unfinished(s->holding);
+    uint32_t want = s->capacity > unfinished ? s->capacity - unfinished : 0;
+    if (want == 0 && now_ns() < s->polled_ns + HEARTBEAT_MS * WPK_NS_PER_MS) {
+        return;
+    }
+    struct wpk_message message = {.kind = WPK_MESSAGE_POLL,
+                                  .session = s->session,
+                                  .want = want,
+                                  .wait_ms = want > 0 ? POLL_WAIT_MS : 0,
+                                  .holding = ids,
+                                  .holding_count = wpk_holding_ids(s->holding, false, ids)};
+    s->polled_ns = now_ns();
+    ask(s, SLOT_POLL, &message, POLL_WAIT_MS + REQUEST_MS);
+}
+
+static void ask_artifact(struct session *s, const char *sha256)
+{
+    struct wpk_message message = {.kind = WPK_MESSAGE_GET_ARTIFACT, .session = s->session};
+    snprintf(message.sha256, sizeof message.sha256, "%s", sha256);
+    snprintf(s->asked_sha256, sizeof s->asked_sha256, "%s", sha256);
+    ask(s, SLOT_OTHER, &message, REQUEST_MS);
+}
+
+static void ask_upload(struct session *s, const struct wpk_record *record)
+{
+    struct wpk_buf bytes = {0};
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_fs_read(record->artifact_path, WPK_ARTIFACT_SIZE_MAX, &bytes, &diag);
+    snprintf(s->asked_sha256, sizeof s->asked_sha256, "%s", record->artifact_sha256);
+    if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_WARN, "artifact_not_sent", err, &diag);
+        wpk_holding_uploaded(s->holding, s->asked_sha256, false);
+    } else {
+        struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
+                                      .session = s->session,
+                                      .bytes = bytes.data,
+                                      .bytes_size = bytes.size};
+        memcpy(message.sha256, s->asked_sha256, sizeof message.sha256);
+        ask(s, SLOT_OTHER, &message, REQUEST_MS);
+    }
+    wpk_buf_fini(&bytes);
+}
+
+/* False when there is nothing to be sent. */
+static bool ask_results(struct session *s)
+{
+    struct wpk_result results[WPK_WORK_MAX];
+    struct wpk_message message = {
+        .kind = WPK_MESSAGE_RESULTS, .session = s->session, .results = results};
+    message.result_count = wpk_holding_results(s->holding, results);
+    if (message.result_count > 0) {
+        ask(s, SLOT_OTHER, &message, REQUEST_MS);
+    }
+    return message.result_count > 0;
+}
+
+static void ask_give_back(struct session *s)
+{
+    wpk_work_id ids[WPK_HOLDING_MAX];
+    struct wpk_message message = {.kind = WPK_MESSAGE_GIVE_BACK,
+                                  .session = s->session,
+                                  .given_back = ids,
+                                  .given_back_count = wpk_holding_ids(s->holding, true, ids)};
+    ask(s, SLOT_OTHER, &message, LEAVE_MS);
+}
+
+/* The next request of SLOT_OTHER, by urgency. */
+static void ask_other(struct session *s)
+{
+    if (s->session == 0) {
+        ask_hello(s);
+        return;
+    }
+    const char *missing = wpk_holding_missing(s->holding);
+    const struct wpk_record *upload = wpk_holding_next_upload(s->holding);
+    if (missing != NULL && s->leave_ns == 0) {
+        ask_artifact(s, missing);
+    } else if (upload != NULL) {
+        ask_upload(s, upload);
+    } else if (!ask_results(s) && s->leave_ns != 0) {
+        ask_give_back(s);
+    }
+}
+
+static void ask_all(struct session *s)
+{
+    if (now_ns() < s->retry_at_ns || s->gave_back) {
+        return;
+    }
+    if (!wpk_net_client_busy(s->client, SLOT_OTHER)) {
+        ask_other(s);
+    }
+    if (s->session != 0 && s->leave_ns == 0 && !wpk_net_client_busy(s->client, SLOT_POLL)) {
+        ask_poll(s);
+    }
+}
+
+/* ---- answers */
+
+static void leave(struct session *s)
+{
+    if (s->leave_ns == 0) {
+        wpk_log(WPK_LOG_INFO, "leaving", "held=%u", wpk_holding_count(s->holding));
+        s->leave_ns = now_ns();
+        s->retry_at_ns = 0;
+    }
+}
+
+static void retry_later(struct session *s)
+{
+    s->retry_ms = s->retry_ms == 0 ? RETRY_MS_MIN : s->retry_ms * 2;
+    if (s->retry_ms > RETRY_MS_MAX) {
+        s->retry_ms = RETRY_MS_MAX;
+    }
+    s->retry_at_ns = now_ns() + s->retry_ms * WPK_NS_PER_MS;
+}
+
+/* What was asked on SLOT_OTHER has no answer, or an error for one. */
+static void not_answered(struct session *s, wpk_err err)
+{
+    switch (s->asked) {
+    case WPK_MESSAGE_RESULTS:
+        wpk_holding_not_acknowledged(s->holding);
+        break;
+    case WPK_MESSAGE_PUT_ARTIFACT:
+        if (err == WPK_ECORRUPT) {
+            wpk_holding_uploaded(s->holding, s->asked_sha256, false);
+        }
+        break;
+    case WPK_MESSAGE_GET_ARTIFACT:
+        if (err == WPK_ECORRUPT) {
+            wpk_holding_artifact(s->holding, s->asked_sha256, NULL, 0, err);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_error(struct session *s, int slot, const struct wpk_message *error)
+{
+    if (slot == SLOT_OTHER) {
+        not_answered(s, error->err);
+    }
+    if (error->err == WPK_ENOENT) {
+        s->session = 0; /* wpkd was started again */
+        return;
+    }
+    if (error->err == WPK_EMISMATCH) {
+        fail(s, WPK_EMISMATCH, error->text);
+        return;
+    }
+    wpk_log(WPK_LOG_WARN, "refused", "error=%s reason=\"%.300s\"", wpk_err_name(error->err),
+            error->text);
+    if (error->err != WPK_ECORRUPT) {
+        retry_later(s);
+    }
+}
+
+static void on_work(struct session *s, const struct wpk_message *work)
+{
+    wpk_holding_take_in(s->holding, work);
+    if (work->leave && s->options->private) {
+        leave(s);
+    }
+}
+
+static void on_ack(struct session *s)
+{
+    if (s->asked == WPK_MESSAGE_RESULTS) {
+        /* Recorded, recorded before, or wanted by nobody: in each case it is done with. */
+        wpk_holding_acknowledged(s->holding);
+    } else if (s->asked == WPK_MESSAGE_PUT_ARTIFACT) {
+        wpk_holding_uploaded(s->holding, s->asked_sha256, true);
+    } else if (s->asked == WPK_MESSAGE_GIVE_BACK) {
+        s->gave_back = true;
+    }
+}
+
+static void on_message(struct session *s, int slot, const struct wpk_message *message)
+{
+    s->retry_ms = 0;
+    switch (message->kind) {
+    case WPK_MESSAGE_WELCOME:
+        s->session = message->session;
+        s->polled_ns = 0;
+        wpk_log(WPK_LOG_INFO, "joined", "coordinator=%s", s->options->url);
+        break;
+    case WPK_MESSAGE_WORK:
+        on_work(s, message);
+        break;
+    case WPK_MESSAGE_ACK:
+        on_ack(s);
+        break;
+    case WPK_MESSAGE_ARTIFACT:
+        wpk_holding_artifact(s->holding, message->sha256, message->bytes, message->bytes_size,
+                             WPK_OK);
+        break;
+    case WPK_MESSAGE_ERROR:
+        on_error(s, slot, message);
+        break;
+    default:
+        fail(s, WPK_EINVAL, "wpkd answered what is no answer");
+        break;
+    }
+}
+
+static void on_reply(struct session *s, int slot, wpk_err err, const char *data, size_t size)
+{
+    struct wpk_message message = {0};
+    if (err != WPK_OK) {
+        if (slot == SLOT_OTHER) {
+            not_answered(s, err);
+        }
+        retry_later(s);
+        return;
+    }
+    err = wpk_message_decode(data, size, &message, s->diag);
+    if (err != WPK_OK) {
+        fail(s, err, "wpkd answered what cannot be read");
+        return;
+    }
+    on_message(s, slot, &message);
+    wpk_message_fini(&message);
+}
+
+static void take_replies(struct session *s)
+{
+    int slot;
+    wpk_err err;
+    char *data;
+    size_t size;
+    while (wpk_net_client_next(s->client, &slot, &err, &data, &size)) {
+        on_reply(s, slot, err, data, size);
+        free(data);
+    }
+}
+
+/* ---- the loop */
+
+static int timeout_ms(const struct session *s, uint64_t engine_ms)
+{
+    uint64_t now = now_ns();
+    uint64_t ms = HEARTBEAT_MS;
+    if (engine_ms < ms) {
+        ms = engine_ms;
+    }
+    if (s->retry_at_ns > now && (s->retry_at_ns - now) / WPK_NS_PER_MS + 1 < ms) {
+        ms = (s->retry_at_ns - now) / WPK_NS_PER_MS + 1;
+    }
+    if (s->leave_ns != 0 && ms > 100) {
+        ms = 100;
+    }
+    return (int)ms;
+}
+
+static void wait_for_something(struct session *s, uint64_t engine_ms)
+{
+    struct pollfd fds[] = {
+        {.fd = wpk_engine_fd(s->options->engine), .events = POLLIN},
+        {.fd = s->wake_fd, .events = POLLIN},
+        {.fd = s->leave_ns == 0 ? s->options->stop_fd : -1, .events = POLLIN},
+    };
+    if (poll(fds, 3, timeout_ms(s, engine_ms)) <= 0) {
+        return;
+    }
+    if (fds[1].revents != 0) {
+        uint64_t count;
+        ssize_t size = read(s->wake_fd, &count, sizeof count);
+        (void)size;
+    }
+    if (fds[2].revents != 0) {
+        leave(s);
+    }
+}
+
+static void turn(struct session *s)
+{
+    uint64_t engine_ms = UINT64_MAX;
+    take_replies(s);
+    if (s->leave_ns == 0) {
+        wpk_err err = wpk_holding_advance(s->holding, &engine_ms);
+        if (err != WPK_OK) {
+            fail(s, err, "the engine cannot go on");
+        }
+    }
+    ask_all(s);
+    bool too_long = s->leave_ns != 0 && now_ns() > s->leave_ns + LEAVE_MS * WPK_NS_PER_MS;
+    if (s->gave_back || too_long || (s->leave_ns != 0 && s->session == 0)) {
+        s->ended = true;
+    }
+    if (!s->ended) {
+        wait_for_something(s, engine_ms);
+    }
+}
+
+static uint32_t capacity_for(const struct wpk_device *device)
+{
+    /* Enough for every builder to have one under way and one ready, and for the way to wpkd. */
+    uint32_t capacity = (uint32_t)device->core_count * 3 + 2;
+    return capacity < 32 ? capacity : 32;
+}
+
+wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_diag *diag)
+{
+    struct session s = {.options = options,
+                        .diag = diag,
+                        .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                        .capacity = capacity_for(&options->device)};
+    if (s.wake_fd < 0) {
+        return WPK_ESYSTEM;
+    }
+    struct wpk_holding_options holding = {.engine = options->engine,
+                                          .work_dir = options->work_dir};
+    wpk_err err = wpk_holding_new(&holding, &s.holding);
+    if (err == WPK_OK) {
+        err = wpk_net_client_open(options->url, WPK_MESSAGE_SIZE_MAX, SLOT_COUNT, wake, &s,
+                                  &s.client, diag);
+    }
+    while (err == WPK_OK && !s.ended) {
+        turn(&s);
+    }
+    wpk_net_client_close(s.client);
+    wpk_holding_free(s.holding);
+    close(s.wake_fd);
+    return err == WPK_OK ? s.err : err;
+}
