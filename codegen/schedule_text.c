@@ -73,7 +73,7 @@ static wpk_err print_boundary(const struct wpk_boundary *boundary, struct wpk_bu
     for (int i = 0; i < boundary->type.rank; i++) {
         wpk_buf_printf(out, "%s%lld", i == 0 ? "" : ",", (long long)boundary->type.extent[i]);
     }
-    wpk_buf_printf(out, "] %s\n", layout);
+    wpk_buf_printf(out, "]%s%s\n", layout[0] == '\0' ? "" : " ", layout);
     return WPK_OK;
 }
 
@@ -192,7 +192,8 @@ static wpk_err parse_target(struct reader *reader, struct wpk_schedule *out)
 static wpk_err parse_boundary(struct reader *reader, struct wpk_schedule *out)
 {
     char layout[LINE_MAX_SIZE] = "";
-    if (reader->word_count < 4 || out->boundary_count == WPK_TENSORS_MAX) {
+    /* a scalar has no order of axes */
+    if (reader->word_count < 3 || out->boundary_count == WPK_TENSORS_MAX) {
         return fail(reader, 0, "expected: layout NAME TYPE ORDER [pad ...]");
     }
     struct wpk_boundary *boundary = &out->boundary[out->boundary_count];

@@ -128,7 +128,8 @@ static void infer_extents(struct builder *b, struct scope *scope, int node)
     for (int d = 0; d < n->child_count && tensor >= 0; d++) {
         const struct wpk_ast_node *index = &b->ast->nodes[n->child[d]];
         int axis = index->kind == WPK_AST_NAME ? find_axis(scope, index->name) : -1;
-        if (axis >= 0) {
+        /* the whole form states every extent, and reads a tensor with a border in part */
+        if (axis >= 0 && (!b->closed || scope->axis[axis].extent == 0)) {
             learn_extent(b, scope, axis, b->program->tensors[tensor].extent[d], index->at);
         }
     }
