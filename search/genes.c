@@ -15,7 +15,7 @@
 static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 12,
                                      13, 14, 15, 16, 18, 20, 24, 28};
 static const int64_t vector_counts[] = {1, 2, 3, 4, 5, 6, 8};
-static const int64_t block_sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 64};
+static const int64_t block_sizes[] = {1, 2, 3, 4, 6, 7, 8, 14, 16, 28, 32};
 static const int64_t split_sizes[] = {4, 8, 16, 32, 64, 128, 256};
 static const int64_t unroll_sizes[] = {1, 2, 3, 4, 7, 8};
 
@@ -121,6 +121,34 @@ static bool is_constant(const struct wpk_program *program, int tensor, const boo
     return program->tensors[tensor].role == WPK_ROLE_CONSTANT || (writer >= 0 && prepare[writer]);
 }
 
+/* Does some operand of the contraction not depend on the root axis? Only then does a register tile
+ * along it reuse what was loaded. */
+static bool is_lacked(const struct wpk_program *program, const struct wpk_group *group, int axis)
+{
+    const struct wpk_member *member = &group->member[group->contraction];
+    const struct wpk_stage *stage = &program->stages[member->stage];
+    int loads[LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        bool used = program->tensors[load->tensor].role == WPK_ROLE_LITERAL;
+        for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+            for (int a = 0; a < stage->rank; a++) {
+                int64_t low = 0, high = 0, origin[WPK_AXES_MAX] = {0}, extent[WPK_AXES_MAX];
+                for (int b = 0; b < WPK_AXES_MAX; b++) {
+                    extent[b] = b == a ? stage->axes[a].extent : 1;
+                }
+                wpk_index_range_in(program, load->index[d], origin, extent, &low, &high);
+                used = used || (member->root_axis[a] == axis && high > low);
+            }
+        }
+        if (!used) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Root axis `axis` is the contiguous axis of some load, or the plain axis of a packable operand. */
 static bool is_vectorizable(const struct wpk_program *program, const struct wpk_plan *plan,
                             const struct wpk_group *group, int axis)
@@ -133,7 +161,8 @@ static bool is_vectorizable(const struct wpk_program *program, const struct wpk_
             const struct wpk_node *load = &program->nodes[loads[i]];
             int rank = program->tensors[load->tensor].rank;
             bool packable = is_constant(program, load->tensor, plan->prepare) &&
-                            m == group->contraction && group->reuse;
+                            m == group->contraction && group->reuse &&
+                            is_lacked(program, group, axis);
             for (int d = 0; d < rank; d++) {
                 struct wpk_affine affine;
                 if ((d < rank - 1 && !packable) || !wpk_index_affine(program, load->index[d], &affine)) {
@@ -145,6 +174,21 @@ static bool is_vectorizable(const struct wpk_program *program, const struct wpk_
                         return true;
                     }
                 }
+            }
+        }
+    }
+    return false;
+}
+
+/* Does some member multiply by a literal along two axes in turn? Then each may be a loop while the
+ * other is unrolled. */
+static bool transforms(const struct wpk_program *program, const struct wpk_group *group)
+{
+    for (int m = 0; m < group->member_count; m++) {
+        const struct wpk_stage *stage = &program->stages[group->member[m].stage];
+        for (int a = 0; a < stage->axis_count; a++) {
+            if (group->member[m].literal[a]) {
+                return true;
             }
         }
     }
@@ -179,15 +223,15 @@ static void derive_vector(struct collector *c, const struct wpk_structure *s, in
     if (group->rows || last < 0) {
         widest = 1;
     }
-    /* half the widest at least, unless an axis is too short for that */
-    int narrowest = widest / 2;
+    /* narrower lanes where an axis is no multiple of the widest */
+    int narrowest = widest;
     for (int a = 0; a < root->rank; a++) {
-        while (has_loop(group, root, a) && narrowest > root->axes[a].extent && narrowest > 4 &&
+        while (has_loop(group, root, a) && root->axes[a].extent % narrowest != 0 && narrowest > 4 &&
                wpk_gene_choice(&c->variant->genes[slots->vec], root->axes[a].name) >= 0) {
             narrowest /= 2;
         }
     }
-    for (int lanes = narrowest < 1 ? 1 : narrowest; lanes <= widest; lanes *= 2) {
+    for (int lanes = narrowest; lanes <= widest; lanes *= 2) {
         add_number(c, slots->lanes, lanes);
     }
     if (widest >= 4 && wpk_gene_choice(&c->variant->genes[slots->vec], "none") >= 0) {
@@ -208,20 +252,23 @@ static void derive_tile(struct collector *c, const struct wpk_structure *s, int 
     }
     int64_t round = options->device.vector_bytes / 4;
     int64_t most = (extent + round - 1) / round * round;
-    bool many = group->reuse;
-    for (int i = 0; i < COUNT(tile_sizes); i++) {
+    bool tiled = group->reuse && is_lacked(&c->variant->program, group, axis);
+    bool transformed = transforms(&c->variant->program, group);
+    int most_tiles = tiled ? COUNT(tile_sizes) : transformed || group->reuse ? 1 : 3;
+    for (int i = 0; i < most_tiles; i++) {
         int64_t size = tile_sizes[i] * align;
-        if ((size <= extent || (size == align && i == 0)) && (many || tile_sizes[i] <= 4)) {
+        if (size <= extent || i == 0) {
             add_number(c, gene, size);
         }
     }
     /* as a vector axis: lanes times a few; the smaller lanes of narrow extents too */
-    int vec_gene = slots->vec;
-    if (align == 1 && wpk_gene_choice(&c->variant->genes[vec_gene], root->axes[axis].name) >= 0) {
-        for (int64_t lanes = 4; lanes <= round; lanes *= 2) {
-            for (int i = 0; i < COUNT(vector_counts); i++) {
-                int64_t size = lanes * vector_counts[i];
-                if (size <= most && (many || vector_counts[i] <= 4)) {
+    int most_vectors = tiled ? COUNT(vector_counts) : transformed ? 2 : 4;
+    if (align == 1 && wpk_gene_choice(&c->variant->genes[slots->vec], root->axes[axis].name) >= 0) {
+        const struct wpk_gene *lanes = &c->variant->genes[slots->lanes];
+        for (int k = 0; k < lanes->choice_count; k++) {
+            for (int i = 0; i < most_vectors; i++) {
+                int64_t size = strtoll(lanes->choice[k], NULL, 10) * vector_counts[i];
+                if (size <= most) {
                     add_number(c, gene, size);
                 }
             }
@@ -423,21 +470,6 @@ static void clear_slots(struct wpk_slots *slots)
     }
 }
 
-/* Does some member multiply by a literal along two axes in turn? Then each may be a loop while the
- * other is unrolled. */
-static bool transforms(const struct wpk_program *program, const struct wpk_group *group)
-{
-    for (int m = 0; m < group->member_count; m++) {
-        const struct wpk_stage *stage = &program->stages[group->member[m].stage];
-        for (int a = 0; a < stage->axis_count; a++) {
-            if (group->member[m].literal[a]) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 static void derive_group(struct collector *c, struct wpk_structure *s, int g,
                          const struct wpk_space_options *options)
 {
@@ -456,7 +488,7 @@ static void derive_group(struct collector *c, struct wpk_structure *s, int g,
         axes[count++] = &root->axes[a];
         derive_tile(c, s, g, a, options, slots);
         sort_choices(c, slots->tile[a]);
-        if (last || group->reuse) {
+        if (last || (group->reuse && is_lacked(&c->variant->program, group, a))) {
             derive_block(c, s, g, a, slots);
         }
     }
@@ -616,6 +648,9 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
     }
     read_place(variant, &s->plan, slots->at < 0 ? "root" : value_of(variant, candidate, slots->at),
                out);
+    for (int a = 0; a < root->rank && out->level != WPK_LEVEL_ROOT; a++) {
+        out->block[a] = 0; /* it is computed block by block already */
+    }
     out->roll = slots->roll >= 0 && strcmp(value_of(variant, candidate, slots->roll), "yes") == 0;
     out->par = (int)number_of(variant, candidate, slots->par, 0);
     for (int i = 0; i < slots->pack_count; i++) {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define STATEMENTS_MAX 1600   /* vector statements in one unrolled tile */
+#define STATEMENTS_MAX 700   /* vector statements in one unrolled tile */
 #define UNROLLED_FMA_MAX 256  /* in the body of the contraction's innermost loop */
 #define RECOMPUTE_MAX 4.0     /* a fused producer may be computed this many times over */
 
