@@ -249,17 +249,32 @@ static wpk_err try_lock(struct wpk_private *self, bool *locked, struct wpk_diag 
     return WPK_OK;
 }
 
-/* Become the owner, or find the owner's wpkd: whichever comes first. */
+/* A wpkd that serves this data directory already: an owner's, or one that was started by hand and
+ * listens where wpkd does by default. */
+static bool find_running(struct wpk_private *self)
+{
+    struct endpoint endpoint = {0};
+
+    if (!read_endpoint(self, &endpoint) || !answers(endpoint.url)) {
+        int length = snprintf(endpoint.url, sizeof(endpoint.url), "%s%s/wpkd.sock", unix_prefix,
+                              self->options.data_dir);
+        if (length >= (int)sizeof(endpoint.url) || !answers(endpoint.url)) {
+            return false;
+        }
+    }
+    memcpy(self->url, endpoint.url, sizeof(self->url));
+    return true;
+}
+
+/* Become the owner, or find a wpkd that runs: whichever comes first. */
 static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
 {
-    struct endpoint endpoint;
     bool locked;
 
+    if (find_running(self)) {
+        return WPK_OK;
+    }
     if (self->options.attach_only) {
-        if (read_endpoint(self, &endpoint) && answers(endpoint.url)) {
-            memcpy(self->url, endpoint.url, sizeof(self->url));
-            return WPK_OK;
-        }
         wpk_diag_set(diag,
                      "no wpkd runs over %s: start one and name it with --url or WPK_URL, or "
                      "use wpkctl tune, which needs none",
@@ -271,8 +286,7 @@ static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
         if (err != WPK_OK || locked) {
             return err != WPK_OK ? err : start_all(self, diag);
         }
-        if (read_endpoint(self, &endpoint) && answers(endpoint.url)) {
-            memcpy(self->url, endpoint.url, sizeof(self->url));
+        if (find_running(self)) {
             return WPK_OK;
         }
         sleep_ms(POLL_MS);

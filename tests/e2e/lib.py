@@ -252,7 +252,15 @@ class Service:
         """(status, parsed JSON or bytes, headers)"""
         connection = UnixConnection(self.socket)
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
-        connection.request(method, path, data, {"Content-Type": kind} if data is not None else {})
+        connection.putrequest(method, path)
+        if data is not None:
+            connection.putheader("Content-Type", kind)
+            connection.putheader("Content-Length", str(len(data)))
+        connection.endheaders()
+        try:
+            connection.send(data or b"")
+        except BrokenPipeError:
+            pass  # refused by its headers: the answer is there before the body was taken
         answer = connection.getresponse()
         content = answer.read()
         headers = {name.lower(): value for name, value in answer.getheaders()}
