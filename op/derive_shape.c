@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LOADS_MAX 256
+
 /* ---- a copy behind a reduction */
 
 wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage)
@@ -253,6 +255,28 @@ static int load_packed(struct wpk_program *program, const struct wpk_node *load,
     return wpk_node_load(program, repack->packed, moved, load->outside);
 }
 
+/* Does some load read something else than 0 outside the tensor? A block's filling would be read in
+ * its stead. */
+static bool reads_other_than_zero(const struct wpk_program *program, int tensor)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            const struct wpk_node *outside =
+                load->outside < 0 ? NULL : &program->nodes[load->outside];
+            if (load->tensor == tensor && outside != NULL &&
+                (outside->value != 0 || outside->integer != 0) &&
+                wpk_load_may_leave(program, stage, loads[i])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *packing,
                         char *name_out)
 {
@@ -265,6 +289,9 @@ wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *p
         int64_t size = old.extent[packing->dim[d]], block = packing->block[d];
         extent[d] = block > 0 ? block : block < 0 ? (size - block - 1) / -block : size;
         partial = partial || (block < 0 && size % -block != 0);
+    }
+    if (partial && reads_other_than_zero(program, packing->tensor)) {
+        return WPK_EUNSUPPORTED;
     }
     snprintf(stem, sizeof(stem), "%.40s_k", old.name);
     wpk_program_free_name(program, stem, name);

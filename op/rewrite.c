@@ -131,6 +131,21 @@ static void mark_needed(const struct wpk_program *program, bool *keep)
     }
 }
 
+/* A load that cannot leave its tensor has no value outside: the text form does not show it, and
+ * must give the same program back. Loads are never shared between stages. */
+static void drop_outside(struct wpk_program *program)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, LOADS_MAX);
+        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+            if (!wpk_load_may_leave(program, &program->stages[s], loads[i])) {
+                program->nodes[loads[i]].outside = -1;
+            }
+        }
+    }
+}
+
 wpk_err wpk_program_tidy(struct wpk_program *program)
 {
     int order[WPK_STAGES_MAX];
@@ -153,6 +168,7 @@ wpk_err wpk_program_tidy(struct wpk_program *program)
     if (err == WPK_OK) {
         wpk_program_fini(program);
         *program = fresh;
+        drop_outside(program);
     }
     return err;
 }
