@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates of many programs, built and verified against the reference: every outcome has to be ok.
+
+sweep_programs.txt has the programs. The short sweep takes some of them, each with another layout,
+thread count and instruction set; WPK_SWEEP=long takes all with all of those, WPK_SWEEP_SEED draws
+other candidates, WPK_SWEEP_ONLY=NAME[,NAME] names programs.
+"""
+import json
+import os
+
+import lib
+
+LONG = os.environ.get("WPK_SWEEP", "") == "long"
+SEED = int(os.environ.get("WPK_SWEEP_SEED", "1"))
+ONLY = [name for name in os.environ.get("WPK_SWEEP_ONLY", "").split(",") if name]
+CONSTRUCTED, RANDOM = (6, 8) if LONG else (2, 2)
+# What LLVM takes too long for is an outcome of the search, and depends on the machine's load.
+TIMEOUT_SHARE_MAX = 0.03
+SETTINGS = [(layouts, threads, isa) for isa in ("avx512", "avx2", "sse41") for threads in (1, 2)
+            for layouts in ("fixed", "any")]
+
+
+def read_programs():
+    """{name: (words, text)}"""
+    found = {}
+    name = None
+    with open(os.path.join(os.path.dirname(__file__), "sweep_programs.txt"), encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("== "):
+                name, *words = line[3:].split()
+                found[name] = (words, "")
+            elif name:
+                found[name] = (found[name][0], found[name][1] + line)
+    return found
+
+
+def settings_of(number, words):
+    """The whole product, or one that differs from program to program."""
+    if LONG:
+        return [s for s in SETTINGS if s[0] == "fixed" or "any" in words]
+    layouts, threads, isa = SETTINGS[number * 5 % len(SETTINGS)]
+    return [(layouts if "any" in words else "fixed", threads, isa)]
+
+
+def evaluate(box, path, setting):
+    layouts, threads, isa = setting
+    code, out, err = box.run("wpk-evaluate", "--op", path, "--quiet", "--time-ms", 1,
+                             "--construct", CONSTRUCTED, "--random", RANDOM, "--seed", SEED,
+                             "--layouts", layouts, "--threads", threads, "--isa", isa, seconds=600)
+    lib.check(code in (0, 1), "wpk-evaluate ended with %s" % code, path, setting, err[-2000:])
+    results = [json.loads(line) for line in out.splitlines()]
+    lib.check(results, "nothing was tried", path, setting)
+    return results
+
+
+def test_every_candidate_computes_its_program(box):
+    lib.need("wpk-evaluate", "wpk-builder", "wpk-runner")
+    programs = {name: p for name, p in read_programs().items()
+                if (name in ONLY if ONLY else LONG or "short" in p[0])}
+    tried = 0
+    timeouts = []
+    wrong = []
+    for number, (name, (words, text)) in enumerate(programs.items()):
+        path = box.write(name + ".txt", text)
+        for setting in settings_of(number, words):
+            results = evaluate(box, path, setting)
+            tried += len(results)
+            for result in results:
+                outcome = result["record"]["outcome"]
+                words_of = "%s %s: %s\n  %s\n  %s" % (name, setting, outcome, result["candidate"],
+                                                      result["record"].get("log", ""))
+                if outcome == "build_timeout":
+                    timeouts.append(words_of)
+                elif outcome != "ok":
+                    wrong.append(words_of)
+                    print(words_of, flush=True)
+    print("%d candidates of %d programs, %d not ok, %d timeouts" % (
+        tried, len(programs), len(wrong), len(timeouts)), flush=True)
+    lib.check(not wrong, "%d candidates are not ok" % len(wrong), *wrong[:10])
+    lib.check(len(timeouts) <= max(1, TIMEOUT_SHARE_MAX * tried), "too many builds took too long",
+              *timeouts[:10])
+
+
+if __name__ == "__main__":
+    lib.main(globals())
