@@ -401,30 +401,6 @@ static void place_root(struct lowering *l, int g)
 
 /* ---- members */
 
-/* The member's axis that becomes lanes, and how many; -1 when it stays scalar. */
-static int member_vector(const struct lowering *l, int g, const struct wpk_member *member,
-                         const int64_t *region, int *lanes)
-{
-    const struct wpk_decisions *d = &l->decisions[g];
-    const struct wpk_stage *stage = &l->variant->program.stages[member->stage];
-    for (int a = 0; a < stage->rank; a++) {
-        if (d->vec >= 0 && member->root_axis[a] == d->vec && region[a] % d->lanes == 0) {
-            *lanes = d->lanes;
-            return a;
-        }
-    }
-    int last = stage->rank - 1;
-    int widest = l->space->options.device.vector_bytes / 4;
-    while (last >= 0 && widest >= 4) {
-        if (region[last] % widest == 0) {
-            *lanes = widest;
-            return last;
-        }
-        widest /= 2;
-    }
-    return -1;
-}
-
 struct member_loops {
     char rolled[WPK_AXES_MAX][WPK_NAME_MAX]; /* loops that stay loops */
     int rolled_count;
@@ -575,7 +551,8 @@ static void lower_member(struct lowering *l, int g, int m, const int64_t *region
     const struct wpk_program *program = &l->variant->program;
     const struct wpk_stage *stage = &program->stages[member->stage];
     struct member_loops loops;
-    int lanes = 1, vector = member_vector(l, g, member, region, &lanes);
+    int lanes = 1, vector = wpk_member_vector(l->variant, &l->space->options, &l->decisions[g], member,
+                                              region, &lanes);
     if (l->loops[g].tile_level[0] == '\0') {
         (void)emit(l, WPK_DIRECTIVE_COMPUTE_ROOT, member->stage, false);
     } else {

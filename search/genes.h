@@ -82,6 +82,13 @@ int wpk_gene_floor(const struct wpk_gene *gene, int64_t value);
 void wpk_group_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int group,
                       int64_t *extent);
 
+/* The member's output axis that becomes lanes, and how many; -1 when it stays scalar: the root's
+ * vector axis where the tile needs whole vectors of it, else the last axis.
+ *   shape   region [member's axis_count] */
+int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                      const struct wpk_decisions *d, const struct wpk_member *member,
+                      const int64_t *region, int *lanes);
+
 /* Rules for one group, and between groups; `why` may be NULL. */
 bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,
                         int group, const struct wpk_decisions *decisions, const char **why);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define STATEMENTS_MAX 700   /* vector statements in one unrolled tile */
+#define COPIES_MAX 16         /* the same in a group that only copies or maps: borders multiply it */
 #define UNROLLED_FMA_MAX 256  /* in the body of the contraction's innermost loop */
 #define RECOMPUTE_MAX 4.0     /* a fused producer may be computed this many times over */
 
@@ -76,6 +77,55 @@ static bool reduction_is_legal(const struct wpk_stage *stage, const struct wpk_d
     return true;
 }
 
+int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_options *options,
+                      const struct wpk_decisions *d, const struct wpk_member *member,
+                      const int64_t *region, int *lanes)
+{
+    const struct wpk_stage *stage = &variant->program.stages[member->stage];
+    for (int a = 0; a < stage->rank; a++) {
+        if (d->vec >= 0 && member->root_axis[a] == d->vec && region[a] % d->lanes == 0) {
+            *lanes = d->lanes;
+            return a;
+        }
+    }
+    int last = stage->rank - 1;
+    for (int widest = options->device.vector_bytes / 4; last >= 0 && widest >= 4; widest /= 2) {
+        if (region[last] % widest == 0) {
+            *lanes = widest;
+            return last;
+        }
+    }
+    *lanes = 1;
+    return -1;
+}
+
+/* Does the stage read along the axis with a stride? A vector is then put together from as many
+ * scalar loads as it has lanes. Constants are packed along it. */
+static bool is_strided(const struct wpk_variant *variant, const struct wpk_stage *stage, int axis)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_program *program = &variant->program;
+    int loads[16];
+    int count = wpk_stage_loads(program, stage, loads, 16);
+    for (int i = 0; i < count && i < 16; i++) {
+        const struct wpk_node *load = &program->nodes[loads[i]];
+        const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+        int writer = wpk_program_writer(program, load->tensor);
+        if (tensor->role == WPK_ROLE_CONSTANT || (writer >= 0 && s->plan.prepare[writer])) {
+            continue;
+        }
+        for (int dim = 0; dim + 1 < tensor->rank; dim++) {
+            struct wpk_affine affine;
+            if (tensor->extent[tensor->rank - 1] > 1 &&
+                wpk_index_affine(program, load->index[dim], &affine) &&
+                affine.coefficient[axis] != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,
                         int g, const struct wpk_decisions *d, const char **why)
 {
@@ -91,7 +141,8 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
     int64_t accumulators = 1, unrolled = 1;
     for (int m = 0; m < group->member_count; m++) {
         const struct wpk_stage *stage = &variant->program.stages[group->member[m].stage];
-        int64_t lanes = group->rows ? options->device.vector_bytes / 4 : d->lanes;
+        int lanes = 1, vector = wpk_member_vector(variant, options, d, &group->member[m], region[m],
+                                                  &lanes);
         int64_t values = product(region[m], stage->rank) / lanes;
         values = values < 1 ? 1 : values;
         accumulators = m == group->contraction ? values : accumulators;
@@ -107,9 +158,12 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
             }
         }
         unrolled = m == group->contraction ? values / whole : unrolled;
-        statements += values;
+        values *= m == group->contraction ? d->unroll : 1;
+        statements += vector >= 0 && is_strided(variant, stage, vector) ? values * lanes
+                                                                                  : values;
     }
-    if (statements > STATEMENTS_MAX) {
+    bool copies = group->member_count == 0; /* nothing is reused: unrolling only hides latency */
+    if (statements > (copies ? COPIES_MAX : STATEMENTS_MAX)) {
         return no(why, "too many unrolled statements");
     }
     if (group->reuse) {

@@ -214,6 +214,7 @@ static double round_to(enum wpk_dtype dtype, double value)
 struct comparison {
     enum wpk_dtype dtype;
     bool exact;
+    bool spread; /* transforms carry the error of a tile's largest terms to all of its points */
     struct tolerance tolerance;
     const struct wpk_answers *answers;
     struct wpk_verify_errors *errors;
@@ -226,7 +227,8 @@ static void compare_point(const struct comparison *c, int64_t i, double y)
     if (c->exact) {
         reference = round_to(c->dtype, reference);
     } else if (wpk_dtype_is_float(c->dtype)) {
-        tolerance = c->tolerance.of_magnitude * c->answers->magnitude[i] +
+        double magnitude = c->spread ? c->answers->magnitude_max : c->answers->magnitude[i];
+        tolerance = c->tolerance.of_magnitude * magnitude +
                     c->tolerance.of_value * fabs(reference);
     } else {
         tolerance = 1; /* rounding to an integer may fall on the other side */
@@ -268,6 +270,7 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
         .dtype = tensor->dtype,
         .exact = rule->exact && answers->inputs.kind == WPK_INPUT_INTEGERS &&
                  answers->magnitude_max < EXACT_MAGNITUDE_MAX,
+        .spread = rule->amplification > 1,
         .tolerance = find_tolerance(op, rule->amplification),
         .answers = answers,
         .errors = errors,

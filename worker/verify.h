@@ -9,7 +9,8 @@
  *   u  unit roundoff of the accumulator (2^-24 for f32), v that of the output's type
  *   n  terms of the longest reduction
  *   A  amplification: how much more the candidate's algorithm adds and cancels than the op says,
- *      measured on its program (wpk_verify_amplification); 1 for direct and GEMM
+ *      measured on its program (wpk_verify_amplification); 1 for direct and GEMM. Where it is more,
+ *      sum|terms| is the largest of all points: a tile's transforms spread its largest error
  *
  * The form is statistical, not the worst case n u sum|terms|, which would let a product in bf16
  * pass: rounding errors are independent of each other. Terms of random sign leave an error of
