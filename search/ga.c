@@ -77,9 +77,9 @@ static wpk_err ga_new(const struct wpk_space *space, uint64_t seed, struct wpk_s
     ga->space = space;
     wpk_rng_seed(&ga->rng, seed);
     ga->population_size = population_for(space);
-    /* Two thirds constructed: the rest is drawn, so that what nobody thought of has a chance. */
+    /* Seven in eight constructed: the rest is drawn, so that what nobody thought of has a chance. */
     ga->constructed_count =
-        wpk_space_construct(space, ga->constructed, (ga->population_size * 2 + 2) / 3);
+        wpk_space_construct(space, ga->constructed, (ga->population_size * 7 + 7) / 8);
     *out = ga;
     return WPK_OK;
 }
@@ -239,10 +239,10 @@ static wpk_err breed(struct wpk_strategy *ga, struct wpk_candidate *out)
     return WPK_EEXHAUSTED;
 }
 
-/* Generation 0 interleaves the two kinds 2 : 1, so that a small budget sees both. */
+/* Generation 0 interleaves the two kinds, so that a small budget sees both. */
 static bool next_constructed(struct wpk_strategy *ga, struct wpk_candidate *out)
 {
-    if (ga->asked % 3 == 2 && ga->asked < (uint64_t)ga->population_size) {
+    if (ga->asked % 8 == 7 && ga->asked < (uint64_t)ga->population_size) {
         return false;
     }
     while (ga->constructed_next < ga->constructed_count) {
