@@ -18,6 +18,7 @@ enum wpk_exit {
 
 /* What main read from the environment; fixed for the run. NULL: not set. */
 struct wpk_command_context {
+    const char *program;         /* as it was called, for commands to be copied */
     const char *url;             /* WPK_URL */
     const char *home;            /* HOME */
     const char *xdg_data_home;   /* XDG_DATA_HOME */

@@ -63,6 +63,7 @@ static enum wpk_exit help(const struct wpk_command_context *context, const char 
 int main(int argc, char **argv)
 {
     const struct wpk_command_context context = {
+        .program = argc > 0 ? argv[0] : "wpkctl",
         .url = getenv("WPK_URL"),
         .home = getenv("HOME"),
         .xdg_data_home = getenv("XDG_DATA_HOME"),

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define CELL_SIZE 96
+#define LINE_WIDTH 100
+#define DETAIL_INDENT 15 /* columns before the text of a detail */
 
 void wpk_report_artifact_path(const char *data_dir, const char *sha256, struct wpk_buf *out)
 {
@@ -82,6 +84,27 @@ static void add_row(struct wpk_table *table, const struct wpk_api_kernel *kernel
                                                served->provider, vendor, ratio, error, tried});
 }
 
+/* A candidate's genes, over as many lines as they need. */
+static void print_wrapped(const char *text, int indent, struct wpk_buf *out)
+{
+    size_t column = (size_t)indent;
+
+    for (const char *p = text; *p != '\0';) {
+        size_t word = strcspn(p, " ");
+        if (column > (size_t)indent && column + 1 + word > LINE_WIDTH) {
+            wpk_buf_printf(out, "\n%*s", indent, "");
+            column = (size_t)indent;
+        } else if (column > (size_t)indent) {
+            wpk_buf_append_byte(out, ' ');
+            column++;
+        }
+        wpk_buf_append(out, p, word);
+        column += word;
+        p += word + strspn(p + word, " ");
+    }
+    wpk_buf_append_byte(out, '\n');
+}
+
 static void print_details(const struct wpk_api_kernel *kernel, const char *data_dir,
                           struct wpk_buf *out)
 {
@@ -90,7 +113,8 @@ static void print_details(const struct wpk_api_kernel *kernel, const char *data_
     wpk_buf_printf(out, "\n%s\n", kernel->name);
     wpk_buf_printf(out, "  fingerprint  %s\n", kernel->fingerprint);
     if (served->candidate[0] != '\0') {
-        wpk_buf_printf(out, "  schedule     %s\n", served->candidate);
+        wpk_buf_append_text(out, "  schedule     ");
+        print_wrapped(served->candidate, DETAIL_INDENT, out);
     }
     if (served->artifact[0] != '\0') {
         wpk_buf_append_text(out, "  kernel       ");

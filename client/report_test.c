@@ -93,6 +93,33 @@ static void test_print(void **state)
     wpk_arena_fini(&arena);
 }
 
+/* Genes are many: they are wrapped, and none is lost. */
+static void test_wrapped(void **state)
+{
+    struct wpk_api_kernel kernel = make_kernel();
+    struct wpk_api_job job = make_job(&kernel);
+    struct wpk_arena arena = {0};
+    struct wpk_buf genes = {0};
+    struct wpk_buf out = {0};
+    int count = 0;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        wpk_buf_printf(&genes, "%sgene%d=value", i > 0 ? " " : "", i);
+    }
+    kernel.served.candidate = wpk_buf_text(&genes);
+    assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);
+    for (const char *p = strstr(wpk_buf_text(&out), "  schedule"); p != NULL;
+         p = strstr(p + 1, "=value")) {
+        assert_true(strcspn(p, "\n") <= 100);
+        count++;
+    }
+    assert_int_equal(count, 101);
+    wpk_buf_fini(&genes);
+    wpk_buf_fini(&out);
+    wpk_arena_fini(&arena);
+}
+
 /* The vendor's wins: there is no artifact, and the table says what ours would have been. */
 static void test_vendor(void **state)
 {
@@ -153,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_print),
+        cmocka_unit_test(test_wrapped),
         cmocka_unit_test(test_vendor),
         cmocka_unit_test(test_encode),
     };

@@ -12,9 +12,10 @@
 
 #define SUBMIT_TRIES_MAX 40
 #define SUBMIT_PAUSE_NS 250000000L
-#define SECONDS_LONGER 4 /* how much more than this time is proposed as the next search */
+#define TIMES_LONGER 4 /* the search that is proposed next, against this one */
 
 struct tune {
+    const char *program;
     struct wpk_job_overrides overrides;
     struct wpk_job_inline given;
     const char *data_dir;
@@ -90,24 +91,27 @@ static wpk_err submit(struct tune *tune, struct wpk_arena *arena, char *id, size
 static void print_next(const struct tune *tune, const struct wpk_api_job *job)
 {
     const struct wpk_api_kernel *kernel = &job->kernels[0];
+    bool served = kernel->served.artifact[0] != '\0';
+    const char *program = tune->program;
     char data[4200] = "";
 
     if (tune->data_dir != NULL) {
         snprintf(data, sizeof(data), " --data %s", tune->data_dir);
     }
-    printf("\nGFLOP/s counts the operator's own operations: an algorithm that needs fewer can pass "
-           "the peak.\n\nnext:\n");
-    if (kernel->served.artifact[0] != '\0' || kernel->own.provider != NULL) {
-        printf("  wpkctl get %s%s -o %s.so\n", kernel->name, data, kernel->name);
+    puts("\nGFLOP/s counts the operator's own operations: an algorithm that needs fewer can pass "
+         "the peak.\n\nnext:");
+    if (served || kernel->own.provider != NULL) {
+        printf("  %s get %s%s%s -o %s.so\n", program, kernel->name, served ? "" : " --own", data,
+               kernel->name);
     } else {
-        printf("  wpkctl check %s\n", tune->file != NULL ? tune->file : "FILE");
+        printf("  %s kernels%s\n", program, data);
     }
     if (tune->file != NULL) {
-        printf("  wpkctl tune %s%s --candidates %lld --seconds %lld\n", tune->file, data,
-               (long long)tune->job.candidates * SECONDS_LONGER,
-               (long long)tune->job.seconds * SECONDS_LONGER);
+        printf("  %s tune %s%s --candidates %lld --seconds %lld\n", program, tune->file, data,
+               (long long)tune->job.candidates * TIMES_LONGER,
+               (long long)tune->job.seconds * TIMES_LONGER);
     } else {
-        printf("  wpkctl kernels%s\n", data);
+        printf("  %s get %s --own --schedule%s\n", program, kernel->name, data);
     }
 }
 
@@ -220,6 +224,7 @@ static enum wpk_exit tune_main(const struct wpk_command *command,
         wpk_diag_set(&diag, "tune takes a job file or --op: one of the two");
         return wpk_command_fail(WPK_EINVAL, &diag);
     }
+    tune.program = context->program;
     tune.file = args.operand_count > 0 ? args.operands[0] : NULL;
     wpk_err err = read_job(&tune, &diag);
     if (err != WPK_OK) {
