@@ -58,25 +58,25 @@ def matmul(op):
 
 
 def softmax(op):
-    return [helper.make_node("Softmax", ["X"], ["Y"], axis=-1)], {}, op["input"], op["input"]
+    return [helper.make_node("Softmax", ["X"], ["Y"], axis=-1)], {}, op["shape"], op["shape"]
 
 
 def layernorm(op):
-    columns = op["input"][-1:]
+    columns = op["shape"][-1:]
     nodes = [helper.make_node("LayerNormalization", ["X", "W", "B"], ["Y"], axis=-1,
-                              epsilon=op["epsilon"])]
-    return nodes, {"W": numbers(1, columns), "B": numbers(2, columns)}, op["input"], op["input"]
+                              epsilon=op["eps"])]
+    return nodes, {"W": numbers(1, columns), "B": numbers(2, columns)}, op["shape"], op["shape"]
 
 
 def relu(op):
-    return [helper.make_node("Relu", ["X"], ["Y"])], {}, op["input"], op["input"]
+    return [helper.make_node("Relu", ["X"], ["Y"])], {}, op["shape"], op["shape"]
 
 
 MAKERS = {"conv2d": conv, "depthwise_conv2d": conv, "matmul": matmul, "softmax": softmax,
           "layernorm": layernorm, "relu": relu}
 
 # bench/ops.c adds the same: next to no work, so its time is the cost of a call.
-EMPTY_CALL = {"name": "empty-call", "op": {"type": "relu", "input": [16]}}
+EMPTY_CALL = {"name": "empty-call", "op": {"type": "relu", "shape": [16]}}
 
 
 def write_model(entry, directory):

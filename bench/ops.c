@@ -61,12 +61,12 @@ static void read_matmul(struct wpk_json_reader *reader, struct bench_op *op)
 static void read_rows(struct wpk_json_reader *reader, enum bench_kind kind, struct bench_op *op)
 {
     int64_t input[2] = {0};
-    get_extents(reader, "input", input, 2);
+    get_extents(reader, "shape", input, 2);
     op->kind = kind;
     op->rows = input[0];
     op->columns = input[1];
     if (kind == BENCH_LAYERNORM) {
-        op->epsilon = wpk_json_get_real(reader, "epsilon", 0, 1);
+        op->epsilon = wpk_json_get_real(reader, "eps", 0, 1);
     }
 }
 

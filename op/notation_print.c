@@ -204,6 +204,13 @@ static void print_binary(struct printer *p, const struct wpk_node *n)
     }
     own = strength(p->program, (int)(n - p->program->nodes));
     bool index = n->dtype == WPK_I64;
+    const struct wpk_node *right = &p->program->nodes[n->arg[1]];
+    if (index && n->op == WPK_BINARY_ADD && right->kind == WPK_NODE_LITERAL &&
+        right->integer < 0 && right->integer > INT64_MIN) {
+        print_operand(p, n->arg[0], n->arg[1], own);
+        wpk_buf_printf(p->out, "-%lld", -(long long)right->integer);
+        return;
+    }
     print_operand(p, n->arg[0], n->arg[1], own);
     wpk_buf_printf(p->out, index ? "%s" : " %s ", binary_texts[n->op].text);
     print_operand(p, n->arg[1], n->arg[0], own + 1);
