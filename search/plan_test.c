@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The groups that programs fall into, written as trees: "Y(s(s1) e~)" is a root Y with the members
+ * s, which reads s1, and e, which is inlined; behind it what the group is. */
+#include "search/plan.h"
+
+#include "op/derive.h"
+#include "op/notation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LANES 16
+
+static void parse(const char *text, struct wpk_program *out)
+{
+    struct wpk_diag diag = {0};
+    if (wpk_program_parse(text, out, &diag) != WPK_OK) {
+        fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, text);
+    }
+}
+
+static const char *name_of(const struct wpk_program *program, int stage)
+{
+    return program->tensors[program->stages[stage].output].name;
+}
+
+static void write_members(const struct wpk_program *program, const struct wpk_group *group,
+                          int consumer, struct wpk_buf *out)
+{
+    int written = 0;
+    for (int m = 0; m < group->member_count; m++) {
+        if (group->member[m].consumer != consumer) {
+            continue;
+        }
+        wpk_buf_printf(out, "%s%s%s", written++ == 0 ? "(" : " ",
+                       name_of(program, group->member[m].stage),
+                       group->member[m].inlined ? "~" : "");
+        write_members(program, group, m, out);
+    }
+    if (written > 0) {
+        wpk_buf_append_byte(out, ')');
+    }
+}
+
+static void write_plan(const struct wpk_program *program, const struct wpk_plan *plan,
+                       struct wpk_buf *out)
+{
+    for (int g = 0; g < plan->group_count; g++) {
+        const struct wpk_group *group = &plan->group[g];
+        wpk_buf_printf(out, "%s%s", g == 0 ? "" : " | ", group->name);
+        write_members(program, group, -1, out);
+        if (group->contraction >= 0) {
+            wpk_buf_printf(out, " sums %s%s",
+                           name_of(program, group->member[group->contraction].stage),
+                           group->reuse ? ", reuse" : "");
+        }
+        wpk_buf_append_text(out, group->rows ? ", rows" : "");
+        const struct wpk_stage *root = &program->stages[group->root];
+        for (int a = 0; a < root->rank; a++) {
+            if (group->whole[a]) {
+                wpk_buf_printf(out, ", whole %s", root->axes[a].name);
+            }
+            if (group->align[a] > 1) {
+                wpk_buf_printf(out, ", %s by %lld", root->axes[a].name, (long long)group->align[a]);
+            }
+        }
+    }
+}
+
+/* Every stage is in exactly one group, and groups stand in topological order. */
+static void expect_sound(const struct wpk_program *program, const struct wpk_plan *plan)
+{
+    int seen[WPK_STAGES_MAX] = {0};
+    for (int g = 0; g < plan->group_count; g++) {
+        const struct wpk_group *group = &plan->group[g];
+        seen[group->root]++;
+        assert_int_equal(plan->group_of[group->root], g);
+        assert_int_equal(program->stages[group->root].reduction, WPK_REDUCE_NONE);
+        for (int m = 0; m < group->member_count; m++) {
+            seen[group->member[m].stage]++;
+            assert_int_equal(plan->group_of[group->member[m].stage], g);
+            assert_true(group->member[m].consumer < m);
+        }
+        for (int h = 0; h <= g; h++) {
+            assert_false(plan->feeds[g][h]);
+        }
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        assert_int_equal(seen[s], plan->prepare[s] ? 0 : 1);
+    }
+    int last = plan->group[plan->group_count - 1].root;
+    assert_int_equal(program->tensors[program->stages[last].output].role, WPK_ROLE_OUTPUT);
+}
+
+static void expect_groups(const char *text, int64_t winograd, const char *expected)
+{
+    struct wpk_program program = {0};
+    struct wpk_plan plan;
+    struct wpk_buf got = {0};
+    struct wpk_diag diag = {0};
+    parse(text, &program);
+    if (winograd > 0) {
+        assert_int_equal(wpk_derive_winograd(&program, winograd), WPK_OK);
+        assert_int_equal(wpk_derive_halo(&program, -1), WPK_OK);
+    }
+    assert_int_equal(wpk_plan_normalize(&program, LANES), WPK_OK);
+    assert_int_equal(wpk_program_validate(&program, &diag), WPK_OK);
+    assert_int_equal(wpk_plan_derive(&program, &plan), WPK_OK);
+    expect_sound(&program, &plan);
+    write_plan(&program, &plan, &got);
+    assert_string_equal(wpk_buf_text(&got), expected);
+    wpk_buf_fini(&got);
+    wpk_program_fini(&program);
+}
+
+#define CONV                                                                                       \
+    "input X f32[1,16,16,14]\nconstant W f32[24,14,3,3]\nconstant B f32[24]\n"                     \
+    "intermediate T f32[1,14,12,24]\noutput Y f32[1,14,12,24]\n"                                   \
+    "T[n,y,x,k] = sum(c:14,r:3,s:3) X[n,y+r,x+s,c] * W[k,c,r,s]\n"                                 \
+    "Y[n,y,x,k] = max(T[n,y,x,k] + B[k], 0)\n"
+
+static void test_convolution(void **state)
+{
+    (void)state;
+    expect_groups(CONV, 0, "Y(T) sums T, reuse");
+    /* one group for each transform and one for the products; weights are prepared */
+    expect_groups(CONV, 4,
+                  "T_v(T_v_r(T_v1)), whole a, whole b | T_m(T_m_r) sums T_m_r, reuse | "
+                  "Y(T_s(T_s1)), y by 4, x by 4");
+}
+
+static void test_winograd_1d(void **state)
+{
+    (void)state;
+    expect_groups(
+        "input X f32[2,20,6]\nconstant W f32[5,6,3]\noutput Y f32[2,18,5]\n"
+        "Y[n,x,k] = sum(c:6,s:3) X[n,x+s,c] * W[k,c,s]\n",
+        2, "Y_r_v(Y_r_v_r), whole a | Y_r_m(Y_r_m_r) sums Y_r_m_r, reuse | Y(Y_r_s), x by 2");
+}
+
+static void test_reductions_over_rows(void **state)
+{
+    (void)state;
+    expect_groups("input X f32[13,48]\nintermediate M f32[13]\nintermediate D f32[13]\n"
+                  "output S f32[13,48]\nM[i] = max(j:48) X[i,j]\n"
+                  "D[i] = sum(j:48) exp(X[i,j] - M[i])\nS[i,j] = exp(X[i,j] - M[i]) / D[i]\n",
+                  0, "M(M_r(M_p)) sums M_p, rows | D(D_r(D_p)) sums D_p, rows | S");
+    expect_groups("input X f32[9,64]\nconstant G f32[64]\nintermediate M f32[9]\n"
+                  "intermediate V f32[9]\noutput Y f32[9,64]\nM[i] = sum(j:64) X[i,j]\n"
+                  "V[i] = sum(j:64) (X[i,j] - M[i]) * (X[i,j] - M[i])\n"
+                  "Y[i,j] = (X[i,j] - M[i]) * rsqrt(V[i]) * G[j]\n",
+                  0, "M(M_r(M_p)) sums M_p, rows | V(V_r(V_p)) sums V_p, rows | Y");
+    /* a prime row is not cut into lanes */
+    expect_groups("input X f32[5,31]\noutput Y f32[5]\nY[i] = sum(j:31) X[i,j]\n", 0,
+                  "Y(Y_r) sums Y_r");
+    expect_groups("input X f32[96]\noutput Y f32[]\nY[] = sum(i:96) X[i] * X[i]\n", 0,
+                  "Y(Y_r(Y_p)) sums Y_p, rows");
+}
+
+static void test_other_programs(void **state)
+{
+    (void)state;
+    expect_groups("input A f32[33,40]\nconstant B f32[40,50]\noutput Y f32[33,50]\n"
+                  "Y[i,j] = sum(k:40) A[i,k] * B[k,j]\n",
+                  0, "Y(Y_r) sums Y_r, reuse");
+    expect_groups("input X f32[14,14,19]\nconstant W f32[19,3,3]\noutput Y f32[12,12,19]\n"
+                  "Y[y,x,c] = sum(r:3,s:3) X[y+r,x+s,c] * W[c,r,s]\n",
+                  0, "Y(Y_r) sums Y_r, reuse");
+    expect_groups("input X f32[15,15,20]\noutput Y f32[7,7,20]\n"
+                  "Y[y,x,c] = max(r:3,s:3) X[2*y+r,2*x+s,c]\n",
+                  0, "Y(Y_r) sums Y_r, reuse");
+    expect_groups("input X f32[7,30]\nconstant B f32[30]\noutput Y f32[7,30]\n"
+                  "Y[i,j] = tanh(X[i,j] + B[j])\n",
+                  0, "Y");
+    expect_groups("input A f32[14,22]\ninput B f32[18,22]\noutput Y f32[14,18]\n"
+                  "Y[i,j] = sum(k:22) abs(A[i,k] - B[j,k])\n",
+                  0, "Y(Y_r) sums Y_r, reuse");
+    expect_groups("input X f32[12,20]\nconstant V f32[20,24]\nconstant W f32[24,16]\n"
+                  "intermediate H f32[12,24]\nintermediate R f32[12,24]\noutput Y f32[12,16]\n"
+                  "H[i,k] = sum(c:20) X[i,c] * V[c,k]\nR[i,k] = max(H[i,k], 0)\n"
+                  "Y[i,j] = sum(k:24) R[i,k] * W[k,j]\n",
+                  0, "R(H) sums H, reuse | Y(Y_r) sums Y_r, reuse");
+    expect_groups("input X f32[13,40]\nintermediate T f32[13,40]\noutput Y f32[13,40]\n"
+                  "T[i,j] = X[i,j-1] + X[i,j+1]\nY[i,j] = T[i-1,j] + T[i+1,j]\n",
+                  0, "T | Y");
+    expect_groups("input X f32[10,30]\nintermediate A f32[10,30]\nintermediate S f32[10]\n"
+                  "output Y f32[10,30]\nA[i,j] = exp(X[i,j])\nS[i] = sum(j:30) A[i,j]\n"
+                  "Y[i,j] = A[i,j] / (1 + S[i])\n",
+                  0, "A | S(S_r) sums S_r | Y");
+    expect_groups("input X f32[6,20]\noutput Y f32[4,30]\nY[i,j] = X[(i*30+j)/20,(i*30+j)%20]\n", 0,
+                  "Y, i by 2, j by 20");
+    expect_groups("input X f32[6,20]\nintermediate Z f32[6,20]\noutput Y f32[20,6]\n"
+                  "Z[i,j] = exp(X[i,j])\nY[a,b] = Z[b,a] + 1\n",
+                  0, "Y(Z~)");
+}
+
+/* What one tile needs: windows overlap, whole axes stay whole, nothing exceeds the tensor. */
+static void test_regions(void **state)
+{
+    (void)state;
+    struct wpk_program program = {0};
+    struct wpk_plan plan;
+    int64_t region[WPK_MEMBERS_MAX][WPK_AXES_MAX];
+    parse(CONV, &program);
+    assert_int_equal(wpk_derive_winograd(&program, 4), WPK_OK);
+    assert_int_equal(wpk_derive_halo(&program, -1), WPK_OK);
+    assert_int_equal(wpk_plan_normalize(&program, LANES), WPK_OK);
+    assert_int_equal(wpk_plan_derive(&program, &plan), WPK_OK);
+    const struct wpk_group *last = &plan.group[plan.group_count - 1];
+    const int64_t tile[WPK_AXES_MAX] = {1, 4, 8, 16}; /* n y x k */
+    wpk_plan_regions(&program, last, tile, region);
+    /* s [u, v, n, ty, tx, k] then its reduction over b; s1 [u, b, n, ty, tx, k] */
+    static const int64_t s[] = {4, 4, 1, 1, 2, 16, 6}, s1[] = {4, 6, 1, 1, 2, 16, 6};
+    assert_memory_equal(region[0], s, sizeof(s));
+    assert_memory_equal(region[1], s1, sizeof(s1));
+    wpk_program_fini(&program);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_convolution),
+        cmocka_unit_test(test_winograd_1d),
+        cmocka_unit_test(test_reductions_over_rows),
+        cmocka_unit_test(test_other_programs),
+        cmocka_unit_test(test_regions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
