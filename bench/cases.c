@@ -115,8 +115,12 @@ static void read_tuned(struct wpk_json_reader *reader, struct bench_table *table
             const bool generated =
                 strncmp(wpk_json_get_text(reader, "provider", BENCH_TEXT_MAX), "halide", 6) == 0;
             row->what.threads = threads;
-            wpk_json_get_copy(reader, "artifact", generated ? row->kernel : row->served,
-                              BENCH_PATH_MAX);
+            read_optional(reader, "artifact", generated ? row->kernel : row->served);
+            if (wpk_json_has(reader, "own")) { /* a vendor is served: ours stands beside it */
+                wpk_json_enter(reader, "own");
+                read_optional(reader, "artifact", row->kernel);
+                wpk_json_leave(reader);
+            }
         }
     }
     wpk_json_leave(reader);

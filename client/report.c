@@ -205,6 +205,29 @@ static void put_baseline(struct wpk_json_writer *writer, const struct wpk_api_ke
     wpk_json_put_real(writer, "speedup", kernel->speedup);
 }
 
+/* Where a vendor's implementation is served, the best of our own stands beside it. */
+static void put_own(struct wpk_json_writer *writer, const struct wpk_api_kernel *kernel,
+                    const char *data_dir)
+{
+    struct wpk_buf path = {0};
+
+    if (!timed(&kernel->own) || kernel->own.artifact[0] == '\0' ||
+        strcmp(kernel->own.artifact, kernel->served.artifact) == 0) {
+        return;
+    }
+    if (data_dir != NULL) {
+        wpk_report_artifact_path(data_dir, kernel->own.artifact, &path);
+    }
+    wpk_json_begin_object(writer, "own");
+    wpk_json_put_text(writer, "provider", kernel->own.provider);
+    wpk_json_put_text(writer, "algorithm", kernel->own.algorithm);
+    put_time(writer, &kernel->own.time);
+    put_text_or_null(writer, "artifact",
+                     data_dir != NULL ? wpk_buf_text(&path) : kernel->own.artifact);
+    wpk_json_end(writer);
+    wpk_buf_fini(&path);
+}
+
 static void put_kernel(struct wpk_json_writer *writer, const struct wpk_api_kernel *kernel,
                        const char *data_dir)
 {
@@ -232,6 +255,7 @@ static void put_kernel(struct wpk_json_writer *writer, const struct wpk_api_kern
     put_text_or_null(writer, "artifact",
                      data_dir != NULL ? wpk_buf_text(&path) : kernel->served.artifact);
     put_text_or_null(writer, "schedule", kernel->schedule);
+    put_own(writer, kernel, data_dir);
     wpk_json_end(writer);
     wpk_buf_fini(&path);
 }
