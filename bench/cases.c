@@ -81,7 +81,7 @@ static struct bench_row *read_row(struct wpk_json_reader *reader, const char *ke
 
 static void read_optional(struct wpk_json_reader *reader, const char *key, char *out)
 {
-    if (wpk_json_has(reader, key)) {
+    if (wpk_json_kind_of(reader, key) == WPK_JSON_STRING) {
         wpk_json_get_copy(reader, key, out, BENCH_PATH_MAX);
     }
 }
