@@ -13,6 +13,9 @@ static wpk_err declare(const struct wpk_job *job, int op, struct wpk_declaration
     const struct wpk_job_op *raw = &job->ops[op];
 
     for (int i = 0; i < raw->tensor_count; i++) {
+        /* The parser keeps what it does not know of. */
+        declarations[i] = (struct wpk_declaration){.name = raw->tensors[i].name,
+                                                   .constant = raw->tensors[i].constant};
         wpk_err err = wpk_notation_parse_type(raw->tensors[i].type, &declarations[i], diag);
         if (err != WPK_OK) {
             char member[WPK_NAME_MAX + 16];
@@ -20,8 +23,6 @@ static wpk_err declare(const struct wpk_job *job, int op, struct wpk_declaration
             wpk_job_locate(job, op, member, diag);
             return err;
         }
-        declarations[i].name = raw->tensors[i].name;
-        declarations[i].constant = raw->tensors[i].constant;
     }
     return WPK_OK;
 }
