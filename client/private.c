@@ -161,7 +161,9 @@ static wpk_err start_process(struct wpk_private *self, enum process which, struc
     char workers[URL_SIZE + 32];
     const char *const wpkd[] = {
         "wpkd", "--data", self->options.data_dir, "--http", http, "--listen", workers, NULL};
-    const char *const worker[] = {"wpk-worker", "--cpu", "--coordinator", workers, NULL};
+    /* The worker's files lie beside the sockets: what a killed one leaves goes with them. */
+    const char *const worker[] = {"wpk-worker",     "--cpu", "--coordinator", workers, "--data",
+                                  self->socket_dir, NULL};
 
     snprintf(path, sizeof(path), "%s/%s", self->program_dir, process_names[which]);
     snprintf(http, sizeof(http), "unix:%s/http.sock", self->socket_dir);
