@@ -194,10 +194,15 @@ wpk_err wpk_derive_im2col(struct wpk_program *program)
         }
         fused *= old.axes[a].extent;
     }
-    /* the column q counts through the reduction axes, the last one fastest */
+    /* the column q counts through the reduction axes; the one that is contiguous in the source is
+     * fastest, so that columns are copied in vectors */
+    int fastest = wpk_index_axis(program, load.index[program->tensors[load.tensor].rank - 1]);
+    fastest = fastest >= old.rank ? fastest : old.axis_count - 1;
     int column = wpk_node_axis(program, rank), step = wpk_node_axis(program, old.rank);
     int64_t inner = 1;
-    for (int a = old.axis_count - 1; a >= old.rank; a--) {
+    for (int i = 0; i < old.axis_count - old.rank; i++) {
+        int a = old.axis_count - i;
+        a = i == 0 ? fastest : a > fastest ? a : a - 1;
         int64_t size = old.axes[a].extent;
         bool outermost = inner * size == fused;
         int q = wpk_index_div(program, column, inner), s = wpk_index_div(program, step, inner);

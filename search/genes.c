@@ -11,6 +11,7 @@
 
 #define ORDER_UNITS_MAX 4 /* 24 orders; more axes keep their leading ones together */
 #define LOADS_MAX 16
+#define LANES_MIN 4 /* fewer are not worth the vector */
 
 static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 12,
                                      13, 14, 15, 16, 18, 20, 24, 28};
@@ -195,6 +196,12 @@ static bool transforms(const struct wpk_program *program, const struct wpk_group
     return false;
 }
 
+/* Lanes lie within the divisions of an axis: q / 9 has the same value in all of them. */
+static bool fits_lanes(const struct wpk_group *group, int axis, int lanes)
+{
+    return group->align[axis] == 1 || group->align[axis] % lanes == 0;
+}
+
 static void derive_vector(struct collector *c, const struct wpk_structure *s, int g,
                           const struct wpk_space_options *options, struct wpk_slots *slots)
 {
@@ -202,40 +209,48 @@ static void derive_vector(struct collector *c, const struct wpk_structure *s, in
     const struct wpk_program *program = &c->variant->program;
     const struct wpk_stage *root = &program->stages[group->root];
     slots->vec = new_gene(c, false, "%s.vec", group->name);
+    slots->lanes = new_gene(c, true, "%s.lanes", group->name);
+    if (slots->lanes < 0) {
+        return;
+    }
     int last = -1;
     for (int a = root->rank - 1; a >= 0 && last < 0; a--) {
         last = has_loop(group, root, a) ? a : -1;
     }
     if (!group->rows && last >= 0) {
-        add_choice(c, slots->vec, root->axes[last].name);
+        if (fits_lanes(group, last, LANES_MIN)) {
+            add_choice(c, slots->vec, root->axes[last].name);
+        }
         for (int a = root->rank - 1; a >= 0; a--) {
-            if (has_loop(group, root, a) && is_vectorizable(program, &s->plan, group, a)) {
+            if (has_loop(group, root, a) && fits_lanes(group, a, LANES_MIN) &&
+                is_vectorizable(program, &s->plan, group, a)) {
                 add_choice(c, slots->vec, root->axes[a].name);
             }
         }
     }
-    if (group->rows || last < 0 || root->axes[last].extent < 4) {
+    if (group->rows || last < 0 || root->axes[last].extent < LANES_MIN ||
+        c->variant->genes[slots->vec].choice_count == 0) {
         add_choice(c, slots->vec, "none");
     }
     size_t size = wpk_dtype_size(program->tensors[root->output].dtype);
     int widest = options->device.vector_bytes / (int)(size < 4 ? 4 : size);
-    slots->lanes = new_gene(c, true, "%s.lanes", group->name);
     if (group->rows || last < 0) {
         widest = 1;
     }
     /* narrower lanes where an axis is no multiple of the widest */
     int narrowest = widest;
     for (int a = 0; a < root->rank; a++) {
-        while (has_loop(group, root, a) && root->axes[a].extent % narrowest != 0 && narrowest > 4 &&
+        while (has_loop(group, root, a) && narrowest > LANES_MIN &&
+               (root->axes[a].extent % narrowest != 0 || !fits_lanes(group, a, narrowest)) &&
                wpk_gene_choice(&c->variant->genes[slots->vec], root->axes[a].name) >= 0) {
             narrowest /= 2;
         }
     }
+    if (widest >= LANES_MIN && wpk_gene_choice(&c->variant->genes[slots->vec], "none") >= 0) {
+        add_number(c, slots->lanes, 1);
+    }
     for (int lanes = narrowest; lanes <= widest; lanes *= 2) {
         add_number(c, slots->lanes, lanes);
-    }
-    if (widest >= 4 && wpk_gene_choice(&c->variant->genes[slots->vec], "none") >= 0) {
-        add_number(c, slots->lanes, 1);
     }
 }
 

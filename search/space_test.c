@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Spaces of programs, known and unheard of: whatever is constructed, drawn or repaired is legal and
+ * survives its text, on every kind of device. */
+#include "search/space.h"
+
+#include "op/notation.h"
+#include "search/genes.h"
+#include "search/variant.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CONSTRUCT_MAX 64
+#define DRAWS 24
+
+static const struct {
+    const char *name;
+    const char *text;
+} programs[] = {
+    {"conv", "input X f32[1,12,14,14]\nconstant W f32[20,12,3,3]\nconstant B f32[20]\n"
+             "intermediate T f32[1,20,14,14]\noutput Y f32[1,20,14,14]\n"
+             "T[n,k,y,x] = sum(c:12,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n"
+             "Y[n,k,y,x] = max(T[n,k,y,x] + B[k], 0)\n"},
+    {"conv stride 2", "input X f32[2,5,15,15]\nconstant W f32[7,5,3,3]\noutput Y f32[2,7,8,8]\n"
+                      "Y[n,k,y,x] = sum(c:5,r:3,s:3) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s]\n"},
+    {"matmul", "input A f32[31,40]\nconstant B f32[40,53]\noutput Y f32[31,53]\n"
+               "Y[i,j] = sum(k:40) A[i,k] * B[k,j]\n"},
+    {"softmax", "input X f32[13,48]\nintermediate M f32[13]\nintermediate D f32[13]\n"
+                "output S f32[13,48]\nM[i] = max(j:48) X[i,j]\n"
+                "D[i] = sum(j:48) exp(X[i,j] - M[i])\nS[i,j] = exp(X[i,j] - M[i]) / D[i]\n"},
+    {"two sums of one tensor", "input X f32[9,64]\nintermediate M f32[9]\nintermediate V f32[9]\n"
+                               "output Y f32[9,64]\nM[i] = sum(j:64) X[i,j]\n"
+                               "V[i] = sum(j:64) (X[i,j] - M[i]) * (X[i,j] - M[i])\n"
+                               "Y[i,j] = (X[i,j] - M[i]) * rsqrt(V[i])\n"},
+    {"gram", "input X f32[24,17]\noutput Y f32[24,24]\nY[i,j] = sum(k:17) X[i,k] * X[j,k]\n"},
+    {"max pool", "input X f32[1,20,15,15]\noutput Y f32[1,20,8,8]\n"
+                 "Y[n,c,y,x] = max(r:3,s:3) X[n,c,2*y+r-1,2*x+s-1 | -inf]\n"},
+    {"l1 distance", "input A f32[14,22]\ninput B f32[18,22]\noutput Y f32[14,18]\n"
+                    "Y[i,j] = sum(k:22) abs(A[i,k] - B[j,k])\n"},
+    {"stencil", "input X f32[7,9,18]\noutput Y f32[7,9,18]\n"
+                "Y[a,b,c] = 6 * X[a,b,c] - X[a-1,b,c] - X[a,b+1,c] - X[a,b,c-1]\n"},
+    {"outer product", "input A f32[19]\ninput B f32[43]\noutput Y f32[19,43]\n"
+                      "Y[i,j] = A[i] * B[j]\n"},
+    {"product", "input X f32[11,9]\noutput Y f32[11]\nY[i] = prod(j:9) X[i,j]\n"},
+    {"scalar", "input X f32[96]\noutput Y f32[]\nY[] = sum(i:96) X[i] * X[i]\n"},
+    {"scalar copy", "input X f32[]\noutput Y f32[]\nY[] = exp(X[])\n"},
+    {"one of each", "input X f32[1,1,1,1]\nconstant W f32[1,1]\noutput Y f32[1,1,1,1]\n"
+                    "Y[n,k,y,x] = sum(c:1) X[n,c,y,x] * W[k,c]\n"},
+    {"primes", "input A f32[7,13]\ninput B f32[13,11]\noutput Y f32[7,11]\n"
+               "Y[i,j] = sum(k:13) A[i,k] * B[k,j]\n"},
+    {"reshape", "input X f32[6,20]\noutput Y f32[4,30]\nY[i,j] = X[(i*30+j)/20,(i*30+j)%20]\n"},
+    {"transposition", "input X f32[5,18,23]\noutput Y f32[23,5,18]\nY[c,a,b] = X[a,b,c]\n"},
+    {"long rows", "input X f32[3,70000]\noutput Y f32[3,70000]\nY[i,j] = tanh(X[i,j])\n"},
+    {"doubles", "input A f64[9,16]\ninput B f64[16,21]\noutput Y f64[9,21]\n"
+                "Y[i,j] = sum(k:16) A[i,k] * B[k,j]\n"},
+    {"bytes", "input A u8[18,32]\nconstant B i8[32,24]\noutput Y i32[18,24]\n"
+              "Y[i,j] = sum(k:32) i32(A[i,k]) * i32(B[k,j])\n"},
+};
+
+#define PROGRAMS ((int)(sizeof(programs) / sizeof(programs[0])))
+
+static const struct {
+    enum wpk_isa isa;
+    int vector_bytes, registers;
+} devices[] = {{WPK_ISA_AVX512, 64, 32},
+               {WPK_ISA_AVX2, 32, 16},
+               {WPK_ISA_AVX, 32, 16},
+               {WPK_ISA_SSE41, 16, 16}};
+
+static struct wpk_space_options options_for(int device, const char *layouts, int threads)
+{
+    struct wpk_space_options options = {.layouts = layouts, .threads = threads};
+    snprintf(options.device.kind, sizeof(options.device.kind), "cpu");
+    options.device.isa = devices[device].isa;
+    options.device.vector_bytes = devices[device].vector_bytes;
+    options.device.vector_registers = devices[device].registers;
+    options.device.core_count = 2;
+    options.device.l1_bytes = 32 << 10;
+    options.device.l2_bytes = 1 << 20;
+    options.device.l3_bytes = 32 << 20;
+    return options;
+}
+
+static void derive(int program, int device, const char *layouts, int threads,
+                   struct wpk_space *space)
+{
+    struct wpk_program parsed = {0};
+    struct wpk_diag diag = {0};
+    const struct wpk_space_options options = options_for(device, layouts, threads);
+    if (wpk_program_parse(programs[program].text, &parsed, &diag) != WPK_OK) {
+        fail_msg("%s: %d:%d: %s", programs[program].name, diag.line, diag.column, diag.text);
+    }
+    if (wpk_space_derive(&parsed, &options, space, &diag) != WPK_OK) {
+        fail_msg("%s: %s", programs[program].name, diag.text);
+    }
+    wpk_program_fini(&parsed);
+}
+
+/* Legal, within the device, and equal to what its text says. */
+static void expect_good(const struct wpk_space *space, const struct wpk_candidate *candidate,
+                        const char *name)
+{
+    char text[WPK_CANDIDATE_TEXT_MAX];
+    struct wpk_candidate read;
+    struct wpk_diag diag = {0};
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *structure = variant->plan;
+    assert_int_equal(wpk_candidate_encode(space, candidate, text, sizeof(text)), WPK_OK);
+    if (!wpk_space_is_legal(space, candidate)) {
+        fail_msg("%s: not legal: %s", name, text);
+    }
+    if (wpk_candidate_decode(space, text, &read, &diag) != WPK_OK) {
+        fail_msg("%s: %s: %s", name, diag.text, text);
+    }
+    assert_true(wpk_candidate_equal(candidate, &read));
+    assert_int_equal(wpk_candidate_hash(candidate), wpk_candidate_hash(&read));
+    for (int g = 0; g < structure->plan.group_count; g++) {
+        struct wpk_decisions d;
+        wpk_genes_read(variant, candidate, g, &d);
+        assert_true(d.lanes * 4 <= space->options.device.vector_bytes);
+        assert_true(d.par == 0 || space->options.threads > 1);
+    }
+}
+
+static void expect_constructed(const struct wpk_space *space, const char *name)
+{
+    struct wpk_candidate made[CONSTRUCT_MAX];
+    int of_variant[WPK_VARIANTS_MAX] = {0};
+    int count = wpk_space_construct(space, made, CONSTRUCT_MAX);
+    assert_true(count > 0);
+    for (int i = 0; i < count; i++) {
+        expect_good(space, &made[i], name);
+        of_variant[made[i].variant]++;
+        for (int k = 0; k < i; k++) {
+            assert_false(wpk_candidate_equal(&made[i], &made[k]));
+        }
+    }
+    for (int v = 0; v < space->variant_count; v++) {
+        if (of_variant[v] == 0) {
+            fail_msg("%s: none constructed for %s %s", name, space->variants[v].algorithm,
+                     space->variants[v].layout);
+        }
+    }
+}
+
+static void expect_drawn(const struct wpk_space *space, const char *name)
+{
+    struct wpk_rng rng, same;
+    wpk_rng_seed(&rng, 7);
+    wpk_rng_seed(&same, 7);
+    for (int i = 0; i < DRAWS; i++) {
+        struct wpk_candidate one, other;
+        if (wpk_space_draw(space, &rng, &one) != WPK_OK) {
+            fail_msg("%s: draw %d found nothing", name, i);
+        }
+        expect_good(space, &one, name);
+        assert_int_equal(wpk_space_draw(space, &same, &other), WPK_OK);
+        assert_true(wpk_candidate_equal(&one, &other));
+        /* corrupted, repaired: legal again, and near where it was */
+        other = one;
+        for (int broken = 0; broken < 4 && one.gene_count > 0; broken++) {
+            other.gene[wpk_rng_below(&rng, (uint64_t)one.gene_count)] =
+                (uint8_t)wpk_rng_below(&rng, 256);
+        }
+        if (wpk_space_repair(space, &rng, &other) == WPK_OK) {
+            expect_good(space, &other, name);
+        }
+        wpk_rng_seed(&rng, 100 + (uint64_t)i);
+        wpk_rng_seed(&same, 100 + (uint64_t)i);
+    }
+}
+
+static void test_every_program_has_a_usable_space(void **state)
+{
+    (void)state;
+    for (int p = 0; p < PROGRAMS; p++) {
+        for (int device = 0; device < 4; device++) {
+            for (int any = 0; any < 2; any++) {
+                struct wpk_space space;
+                derive(p, device, any == 0 ? "fixed" : "any", 1 + (p + device) % 2, &space);
+                assert_true(space.variant_count > 0 && space.size_log2 >= 0);
+                expect_constructed(&space, programs[p].name);
+                expect_drawn(&space, programs[p].name);
+                wpk_space_fini(&space);
+            }
+        }
+    }
+}
+
+static bool has_algorithm(const struct wpk_space *space, const char *algorithm)
+{
+    for (int v = 0; v < space->variant_count; v++) {
+        if (strcmp(space->variants[v].algorithm, algorithm) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void test_algorithms_apply_where_they_may(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    derive(0, 0, "any", 1, &space);
+    assert_true(has_algorithm(&space, "direct"));
+    assert_true(has_algorithm(&space, "winograd(2)"));
+    assert_true(has_algorithm(&space, "winograd(4)"));
+    assert_true(has_algorithm(&space, "im2col"));
+    wpk_space_fini(&space);
+    derive(1, 0, "any", 1, &space); /* stride 2 */
+    assert_true(has_algorithm(&space, "direct"));
+    assert_true(has_algorithm(&space, "im2col"));
+    assert_false(has_algorithm(&space, "winograd(2)"));
+    wpk_space_fini(&space);
+    derive(2, 0, "fixed", 1, &space); /* a matrix product is one already */
+    assert_false(has_algorithm(&space, "im2col"));
+    wpk_space_fini(&space);
+}
+
+/* Every boundary tensor of every variant has a layout that holds the whole tensor. */
+static void test_boundaries(void **state)
+{
+    (void)state;
+    for (int p = 0; p < PROGRAMS; p++) {
+        struct wpk_space space;
+        derive(p, 0, "any", 1, &space);
+        for (int v = 0; v < space.variant_count; v++) {
+            for (int t = 0; t < space.program.tensor_count; t++) {
+                struct wpk_tensor_type type;
+                const struct wpk_tensor *tensor = &space.program.tensors[t];
+                if (tensor->role == WPK_ROLE_INTERMEDIATE) {
+                    continue;
+                }
+                assert_int_equal(wpk_variant_boundary(&space.variants[v], &space.program, t, &type),
+                                 WPK_OK);
+                assert_int_equal(type.rank, tensor->rank);
+                assert_int_equal(wpk_tensor_type_elements(&type), wpk_tensor_elements(tensor));
+            }
+        }
+        wpk_space_fini(&space);
+    }
+}
+
+static void test_pins(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_rng rng;
+    struct wpk_diag diag = {0};
+    derive(0, 0, "any", 1, &space);
+    double whole = space.size_log2;
+    assert_int_equal(wpk_space_pin(&space, "algorithm", "direct", &diag), WPK_OK);
+    assert_int_equal(wpk_space_pin(&space, "Y.tile.x", "4", &diag), WPK_OK);
+    assert_true(space.size_log2 < whole);
+    wpk_rng_seed(&rng, 1);
+    for (int i = 0; i < DRAWS; i++) {
+        struct wpk_candidate one;
+        char text[WPK_CANDIDATE_TEXT_MAX];
+        assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
+        expect_good(&space, &one, "pinned");
+        assert_int_equal(wpk_candidate_encode(&space, &one, text, sizeof(text)), WPK_OK);
+        assert_non_null(strstr(text, "algorithm=direct "));
+        assert_true(strstr(text, "Y.tile.x=") == NULL || strstr(text, "Y.tile.x=4 ") != NULL);
+    }
+    assert_int_equal(wpk_space_pin(&space, "algorithm", "magic", &diag), WPK_ENOENT);
+    assert_non_null(strstr(diag.text, "magic"));
+    wpk_space_fini(&space);
+    derive(0, 0, "any", 1, &space);
+    assert_int_equal(wpk_space_pin(&space, "Y.tile.nothing", "4", NULL), WPK_ENOENT);
+    assert_int_equal(wpk_space_pin(&space, "Y.tile.x", "4711", NULL), WPK_ENOENT);
+    wpk_space_fini(&space);
+}
+
+static void test_text_of_candidates_is_strict(void **state)
+{
+    (void)state;
+    struct wpk_space space;
+    struct wpk_candidate one, read;
+    struct wpk_rng rng;
+    char text[WPK_CANDIDATE_TEXT_MAX], changed[2 * WPK_CANDIDATE_TEXT_MAX];
+    derive(2, 0, "fixed", 1, &space);
+    wpk_rng_seed(&rng, 1);
+    assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
+    assert_int_equal(wpk_candidate_encode(&space, &one, text, sizeof(text)), WPK_OK);
+    assert_int_equal(wpk_candidate_encode(&space, &one, text, 20), WPK_ENOSPC);
+    assert_int_equal(wpk_candidate_encode(&space, &one, text, sizeof(text)), WPK_OK);
+    const char *rest = strchr(text, ' ');
+    snprintf(changed, sizeof(changed), "cpu-0%s", rest);
+    assert_int_equal(wpk_candidate_decode(&space, changed, &read, NULL), WPK_EMISMATCH);
+    snprintf(changed, sizeof(changed), "%s magic=1", text);
+    assert_int_equal(wpk_candidate_decode(&space, changed, &read, NULL), WPK_ENOENT);
+    snprintf(changed, sizeof(changed), "%s magic", text);
+    assert_int_equal(wpk_candidate_decode(&space, changed, &read, NULL), WPK_EPARSE);
+    *strrchr(text, ' ') = '\0';
+    assert_int_equal(wpk_candidate_decode(&space, text, &read, NULL), WPK_EPARSE);
+    assert_int_equal(wpk_candidate_decode(&space, "", &read, NULL), WPK_EMISMATCH);
+    assert_int_equal(
+        wpk_candidate_decode(&space, WPK_SPACE_VERSION " algorithm=x layout=y", &read, NULL),
+        WPK_ENOENT);
+    wpk_space_fini(&space);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_program_has_a_usable_space),
+        cmocka_unit_test(test_algorithms_apply_where_they_may),
+        cmocka_unit_test(test_boundaries),
+        cmocka_unit_test(test_pins),
+        cmocka_unit_test(test_text_of_candidates_is_strict),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
