@@ -26,12 +26,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define THREAD_COUNT 2
 #define BACKLOG 128
 #define HEADER_BYTES_MAX (32 * 1024)
 #define SILENCE_S 30
+#define LAST_ANSWERS_MS 1000 /* for what is being sent when we close */
 
 enum exchange_state {
     EXCHANGE_READING,
@@ -570,6 +572,23 @@ static void answer_all(struct wpk_http_server *server)
     pthread_mutex_unlock(&server->lock);
 }
 
+/* Stopping cuts off what is being sent: the last answers, which say why we end, get a moment. */
+static void wait_for_answers(struct wpk_http_server *server)
+{
+    for (int waited_ms = 0; waited_ms < LAST_ANSWERS_MS; waited_ms += 5) {
+        bool sending = false;
+        pthread_mutex_lock(&server->lock);
+        for (struct exchange *e = server->exchanges; e != NULL; e = e->next) {
+            sending = sending || e->state == EXCHANGE_ANSWERED;
+        }
+        pthread_mutex_unlock(&server->lock);
+        if (!sending) {
+            return;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+}
+
 void wpk_http_server_close(struct wpk_http_server *server)
 {
     if (server == NULL) {
@@ -577,6 +596,7 @@ void wpk_http_server_close(struct wpk_http_server *server)
     }
     if (server->daemon != NULL) {
         answer_all(server);
+        wait_for_answers(server);
         MHD_stop_daemon(server->daemon); /* closes the listening socket */
     } else if (server->listen_fd >= 0) {
         close(server->listen_fd);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server against a raw socket: what a well-behaved client never sends. */
+#include "coordinator/http.h"
+
+#include "common/clock.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define BODY_MAX 100
+
+struct fixture {
+    char directory[64];
+    char address[96];
+    int fd;
+    struct wpk_http_server *server;
+};
+
+static size_t body_max(const char *method, const char *path)
+{
+    (void)path;
+    return strcmp(method, "POST") == 0 ? BODY_MAX : 0;
+}
+
+static void wake(void *user)
+{
+    uint64_t one = 1;
+    struct fixture *f = user;
+    ssize_t written = write(f->fd, &one, sizeof one);
+    (void)written;
+}
+
+static wpk_err open_server(struct fixture *f, const char *address, struct wpk_http_server **out,
+                           struct wpk_diag *diag)
+{
+    struct wpk_http_options options = {
+        .address = address, .body_max = body_max, .wake = wake, .user = f};
+    return wpk_http_server_open(&options, out, diag);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    strcpy(f->directory, "/tmp/wpk-http-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    snprintf(f->address, sizeof f->address, "unix:%s/s", f->directory);
+    f->fd = eventfd(0, EFD_CLOEXEC);
+    assert_int_equal(open_server(f, f->address, &f->server, NULL), WPK_OK);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    wpk_http_server_close(f->server);
+    int left = rmdir(f->directory); /* the socket is gone */
+    close(f->fd);
+    free(f);
+    return left;
+}
+
+static int dial(const struct fixture *f)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, f->address + 5);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    struct timeval patience = {.tv_sec = 5};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* What comes until the other side closes, or is silent for too long. */
+static void hear(int fd, char *out, size_t size)
+{
+    size_t at = 0;
+    ssize_t got;
+    while (at + 1 < size && (got = recv(fd, out + at, size - 1 - at, 0)) > 0) {
+        at += (size_t)got;
+        out[at] = '\0';
+        if (strstr(out, "\r\n\r\n") != NULL && strstr(out, "end") != NULL) {
+            break;
+        }
+    }
+    out[at] = '\0';
+}
+
+static void next_request(struct fixture *f, struct wpk_http_request *request)
+{
+    while (!wpk_http_server_next(f->server, request)) {
+        struct pollfd poll_fd = {.fd = f->fd, .events = POLLIN};
+        assert_int_equal(poll(&poll_fd, 1, 5000), 1);
+        uint64_t count;
+        assert_int_equal(read(f->fd, &count, sizeof count), sizeof count);
+    }
+}
+
+static void respond(struct fixture *f, uint64_t id, const char *body)
+{
+    struct wpk_http_response response = {.status = 200,
+                                         .content_type = "text/plain",
+                                         .body = body,
+                                         .body_size = strlen(body)};
+    wpk_http_server_respond(f->server, id, &response);
+}
+
+static void asks_and_answers(void **state)
+{
+    struct fixture *f = *state;
+    char heard[2048];
+    struct wpk_http_request request;
+    int fd = dial(f);
+    say(fd, "POST /v1/x?a=1&b=%20z HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            "Content-Length: 5\r\n\r\nhello");
+    next_request(f, &request);
+    assert_string_equal(request.method, "POST");
+    assert_string_equal(request.path, "/v1/x");
+    assert_string_equal(request.body, "hello");
+    assert_string_equal(request.content_type, "application/json");
+    assert_string_equal(wpk_http_query(&request, "a"), "1");
+    assert_string_equal(wpk_http_query(&request, "b"), " z");
+    assert_null(wpk_http_query(&request, "c"));
+    respond(f, request.id, "the end");
+    respond(f, request.id, "not again");
+    hear(fd, heard, sizeof heard);
+    assert_non_null(strstr(heard, "200 OK"));
+    assert_non_null(strstr(heard, "the end"));
+    /* The connection serves another request. */
+    say(fd, "GET /second HTTP/1.1\r\nHost: x\r\n\r\n");
+    next_request(f, &request);
+    assert_string_equal(request.path, "/second");
+    respond(f, request.id, "end");
+    hear(fd, heard, sizeof heard);
+    assert_non_null(strstr(heard, "200 OK"));
+    close(fd);
+}
+
+static void expect_refusal(struct fixture *f, const char *text, const char *status)
+{
+    char heard[2048];
+    struct wpk_http_request request;
+    int fd = dial(f);
+    say(fd, text);
+    hear(fd, heard, sizeof heard);
+    if (strstr(heard, status) == NULL) {
+        fail_msg("to %.40s: %s", text, heard);
+    }
+    assert_false(wpk_http_server_next(f->server, &request));
+    close(fd);
+}
+
+static void refuses_before_reading(void **state)
+{
+    struct fixture *f = *state;
+    expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n", "413");
+    expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                   "HTTP/1.1 4");
+    expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "411");
+    expect_refusal(f, "GET /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", "413");
+    expect_refusal(f, "nonsense\r\n\r\n", ""); /* the library hangs up without a word */
+}
+
+static void too_slow_is_ended(void **state)
+{
+    struct fixture *f = *state;
+    char heard[64];
+    int fd = dial(f);
+    say(fd, "GET / HT");
+    int answered = dial(f);
+    struct wpk_http_request request;
+    say(answered, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    next_request(f, &request);
+    uint64_t now = wpk_clock_now_ns(wpk_clock_system());
+    wpk_http_server_expire(f->server, now); /* too early */
+    say(fd, "TP");
+    wpk_http_server_expire(f->server, now + (WPK_HTTP_REQUEST_MS + 1) * WPK_NS_PER_MS);
+    assert_int_equal(recv(fd, heard, sizeof heard, 0), 0);
+    close(fd);
+    /* Who waits for us is not slow. */
+    char whole[1024];
+    respond(f, request.id, "end");
+    hear(answered, whole, sizeof whole);
+    assert_non_null(strstr(whole, "200 OK"));
+    close(answered);
+}
+
+static void unanswered_at_the_end(void **state)
+{
+    struct fixture *f = *state;
+    char heard[1024];
+    struct wpk_http_request request;
+    int fd = dial(f);
+    say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    next_request(f, &request);
+    wpk_http_server_close(f->server);
+    f->server = NULL;
+    hear(fd, heard, sizeof heard);
+    assert_non_null(strstr(heard, "503"));
+    close(fd);
+}
+
+static void the_socket_is_private(void **state)
+{
+    struct fixture *f = *state;
+    struct stat stat_of;
+    assert_int_equal(stat(f->address + 5, &stat_of), 0);
+    assert_int_equal(stat_of.st_mode & 0777, 0600);
+}
+
+static void addresses(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_http_server *server = NULL;
+    struct wpk_diag diag = {0};
+    assert_int_equal(open_server(f, f->address, &server, &diag), WPK_EBUSY);
+    assert_int_equal(open_server(f, "0.0.0.0:8080", &server, NULL), WPK_EINVAL);
+    assert_int_equal(open_server(f, "127.0.0.1:99999", &server, NULL), WPK_EINVAL);
+    assert_int_equal(open_server(f, "nonsense", &server, NULL), WPK_EINVAL);
+    char address[256] = "unix:/tmp/";
+    memset(address + 10, 'x', 150);
+    assert_int_equal(open_server(f, address, &server, NULL), WPK_ERANGE);
+    assert_null(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(asks_and_answers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_before_reading, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_slow_is_ended, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unanswered_at_the_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_socket_is_private, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(addresses, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Garbage on both ports, a full disk, a second wpkd, directories that cannot be: everyone else is
+served, or a clear error is given and nothing half-written is left."""
+import json
+import os
+import random
+import socket
+import sqlite3
+import struct
+import time
+
+from lib import Service, check, main, need, small_job, wait_for
+
+
+def connect(path):
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(5)
+    sock.connect(path)
+    return sock
+
+
+def throw(path, data):
+    """Send bytes and see what comes; being hung up on is fine."""
+    sock = connect(path)
+    try:
+        sock.sendall(data)
+        return sock.recv(65536)
+    except OSError:
+        return b""
+    finally:
+        sock.close()
+
+
+def test_garbage_on_http(box):
+    need("wpkd")
+    service = Service(box)
+    draw = random.Random(1)
+    throw(service.socket, b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * 100000 + b"\r\n\r\n")
+    for size in (1, 100, 5000):
+        throw(service.socket, bytes(draw.randrange(256) for _ in range(size)) + b"\r\n\r\n")
+    big = throw(service.socket, b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n")
+    check(b" 413 " in big, "100 MB are refused before they are read", big)
+    slow = [connect(service.socket) for _ in range(100)]
+    for sock in slow:
+        sock.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Le")
+    for body in (b"{", b"[]", b'"x"', b"\xff\xfe", b"{\"ops\":" + b"[" * 10000, b""):
+        status, answer, headers = service.ask("POST", "/v1/jobs", body)
+        check(400 <= status < 500, "a problem", status, answer)
+        check(headers["content-type"] == "application/problem+json", "a problem document", headers)
+        check(answer["status"] == status and answer["detail"], "with a reason", answer)
+    status, answer, _ = service.ask("POST", "/v1/jobs", small_job(search={"strategy": "astrology"}))
+    check(status == 422 and answer["field"] == "search.strategy", "the field is named", answer)
+    check(service.ask("POST", "/v1/jobs", b"name=x", kind="text/plain")[0] == 415, "not JSON")
+    check(service.ask("GET", "/v1/jobs?page_size=0")[0] == 422, "a wrong page size")
+    check(service.ask("GET", "/v1/jobs")[1]["jobs"] == [], "nothing was stored")
+    for sock in slow:
+        sock.close()
+    service.stop()
+
+
+def frame(message, tail=b""):
+    text = json.dumps(message).encode()
+    return struct.pack("<I", len(text)) + text + tail
+
+
+# SP over ipc: a greeting of 8 bytes, then each message with a byte 1 and its size in 64 bits.
+GREETING = b"\0SP\0\0\x30\0\0"
+
+
+def sp_message(body):
+    body = struct.pack(">I", 0x80000001) + body
+    return b"\1" + struct.pack(">Q", len(body)) + body
+
+
+def talk(path, body):
+    """One request of a worker's protocol; the JSON of the answer, or None."""
+    sock = connect(path)
+    try:
+        sock.sendall(GREETING + sp_message(body))
+        data = b""
+        while True:
+            data += sock.recv(65536)
+            if len(data) >= 17:
+                size = struct.unpack(">Q", data[9:17])[0]
+                if len(data) >= 17 + size:
+                    return json.loads(data[25:25 + struct.unpack("<I", data[21:25])[0]])
+    except (OSError, struct.error):
+        return None
+    finally:
+        sock.close()
+
+
+def test_garbage_on_the_worker_port(box):
+    need("wpkd")
+    service = Service(box)
+    path = box.path("workers.sock")
+    draw = random.Random(2)
+    for size in (1, 8, 1000):
+        throw(path, bytes(draw.randrange(256) for _ in range(size)))
+    throw(path, GREETING + b"\1" + struct.pack(">Q", 1 << 40) + b"x" * 100)
+    for body in (b"", b"\xff\xff\xff\xff", frame({}), frame({"version": 1}), frame([]), b"x" * 5000):
+        answer = talk(path, body)
+        check(answer and answer["type"] == "error", "garbage is answered by an error", body[:40], answer)
+    answer = talk(path, frame({"version": 99, "type": "poll", "session": "1"}))
+    check(answer["code"] == "EMISMATCH" and "99" in answer["text"], "another version", answer)
+    answer = talk(path, frame({"version": 1, "type": "poll", "session": "7", "want": 1, "wait_ms": 0,
+                               "holding": []}))
+    check(answer["code"] == "ENOENT", "a session that nobody knows", answer)
+    check(service.ask("GET", "/healthz")[0] == 200, "wpkd lives")
+    check(service.ask("GET", "/v1/workers")[1]["workers"] == [], "nobody joined")
+    service.stop()
+
+
+def test_two_on_one_directory(box):
+    need("wpkd")
+    service = Service(box)
+    code, _, err = box.run("wpkd", "--data", box.data, "--http", "unix:" + box.path("other"),
+                           "--listen", "ipc://" + box.path("others"))
+    check(code == 1 and "another wpkd" in err and str(service.wpkd.popen.pid) in err, "refused", err)
+    check(service.ask("GET", "/healthz")[0] == 200, "the first goes on")
+    service.stop()
+
+
+def test_addresses(box):
+    need("wpkd")
+    for options, says in ((("--http", "0.0.0.0:80"), "0.0.0.0"), (("--listen", "nonsense"), "nonsense"),
+                          (("--http", "unix:" + "/x" * 100), "longer")):
+        code, _, err = box.run("wpkd", "--data", box.data, *options)
+        check(code == 1 and says in err, "refused with the reason", options, code, err)
+    code, _, err = box.run("wpkd", "--data", "/proc/nothing")
+    check(code == 1 and "/proc/nothing" in err, "a directory that cannot be made", err)
+    code, _, err = box.run("wpkd", "--bogus")
+    check(code == 2, "usage", code, err)
+
+
+def test_full_disk(box):
+    """The database may not grow: the job is refused with the reason, and nothing of it is stored."""
+    need("wpkd")
+    options = ["--data", box.data, "--http", "unix:" + box.path("http.sock"), "--listen",
+               "ipc://" + box.path("workers.sock")]
+    service = Service(box)
+    service.stop()
+    pages = os.path.getsize(os.path.join(box.data, "history.db")) // 4096
+    service.wpkd = box.start("wpkd", *options, "--store-pages-max", pages + 2)
+    wait_for("wpkd answers", service.healthy, 30)
+    status = 201
+    accepted = 0
+    for number in range(200):
+        status, answer, _ = service.ask("POST", "/v1/jobs", small_job(name="n" * 60))
+        if status != 201:
+            break
+        accepted += 1
+    check(status == 507 and "full" in answer["detail"], "the reason is given", status, answer)
+    code, _, err = service.wpkd.wait(30)
+    check(code == 1 and "ENOSPC" in err, "wpkd ends and says why", code, err)
+    service.wpkd = box.start("wpkd", *options)
+    wait_for("wpkd answers again", service.healthy, 30)
+    jobs = service.ask("GET", "/v1/jobs?page_size=1000")[1]["jobs"]
+    check(len(jobs) == accepted, "what was acknowledged is there, and nothing else", accepted, len(jobs))
+    service.stop()
+    with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
+        check(db.execute("PRAGMA integrity_check").fetchone() == ("ok",), "the database is whole")
+
+
+def test_idle(box):
+    need("wpkd")
+    wpkd = box.start("wpkd", "--data", box.data, "--exit-when-idle", 1)
+    started = time.monotonic()
+    code, _, err = wpkd.wait(20)
+    check(code == 0 and "idle" in err, "it ends by itself", code, err)
+    check(time.monotonic() - started > 0.9, "not at once")
+
+
+if __name__ == "__main__":
+    main(globals())
