@@ -218,12 +218,14 @@ static wpk_err pack_operands(struct lowering *l, struct packed_names *names)
 
 /* ---- the root's nest */
 
-static enum wpk_tail tail_for(int64_t extent, int64_t factor, bool shift_allowed)
+/* `least` is what is left of the extent where an outer loop ends: what is exact elsewhere computes
+ * past the end there. */
+static enum wpk_tail tail_for(int64_t extent, int64_t least, int64_t factor, bool shift_allowed)
 {
-    if (extent % factor == 0) {
+    if (extent % factor == 0 && least == extent) {
         return WPK_TAIL_EXACT;
     }
-    return shift_allowed && factor <= extent ? WPK_TAIL_SHIFT : WPK_TAIL_GUARD;
+    return shift_allowed && factor <= least ? WPK_TAIL_SHIFT : WPK_TAIL_GUARD;
 }
 
 static void split_axis(struct lowering *l, int g, int axis)
@@ -233,8 +235,8 @@ static void split_axis(struct lowering *l, int g, int axis)
     const struct wpk_decisions *d = &l->decisions[g];
     struct axis_loops *loops = &l->loops[g].axis[axis];
     const char *name = root->axes[axis].name;
-    int64_t region[WPK_RANK_MAX];
-    wpk_group_region(l->variant, l->decisions, g, region);
+    int64_t region[WPK_RANK_MAX], least[WPK_RANK_MAX];
+    wpk_group_region(l->variant, l->decisions, g, region, least);
     bool plain = group->align[axis] == 1;
     int64_t tile = d->tile[axis];
     snprintf(loops->tile, WPK_NAME_MAX, "%s", name);
@@ -243,7 +245,7 @@ static void split_axis(struct lowering *l, int g, int axis)
         suffixed(loops->tile, name, 'T');
         suffixed(within, name, 'I');
         emit_split(l, group->root, false, name, loops->tile, within, tile,
-                   tail_for(region[axis], tile, plain));
+                   tail_for(region[axis], least[axis], tile, plain));
         if (axis != d->vec) {
             snprintf(loops->unrolled, WPK_NAME_MAX, "%s", within);
         } else if (tile == d->lanes) {
@@ -262,7 +264,8 @@ static void split_axis(struct lowering *l, int g, int axis)
         suffixed(loops->block, name, 'B');
         suffixed(tiles, name, tile > 1 ? 'S' : 'T');
         emit_split(l, group->root, false, whole, loops->block, tiles, block,
-                   tail_for(wpk_tile_count(root, d, axis), block, plain));
+                   tail_for((region[axis] + tile - 1) / tile, (least[axis] + tile - 1) / tile, block,
+                            plain));
         snprintf(loops->tile, WPK_NAME_MAX, "%s", tiles);
     }
 }
@@ -340,6 +343,17 @@ static void find_levels(struct lowering *l, int g)
     }
 }
 
+/* Is some group computed inside the block loops of this one? */
+static bool is_block_level(const struct lowering *l, int g)
+{
+    for (int h = 0; h < g; h++) {
+        if (l->decisions[h].level == WPK_LEVEL_BLOCK && l->decisions[h].at_group == g) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The outermost loops with more than one iteration run in parallel, fused into one. */
 static void parallelize(struct lowering *l, int g)
 {
@@ -355,6 +369,8 @@ static void parallelize(struct lowering *l, int g)
         }
     }
     const struct wpk_stage *root = &l->variant->program.stages[group->root];
+    /* what is computed inside the block loops is computed there for all of their tiles */
+    wanted = count > 0 && is_block_level(l, g) ? count : wanted;
     for (int i = 0; i < d->order_count && count < wanted; i++) {
         int a = d->inner[i];
         if (wpk_block_tiles(root, d, a) > 1) {

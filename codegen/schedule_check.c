@@ -127,11 +127,12 @@ static wpk_err play_fuse(struct model *m, struct nest *nest, const struct wpk_di
     if (nest->loop[inner].kind != LOOP_SERIAL || nest->loop[outer].kind != LOOP_SERIAL) {
         return refuse(m, "fuses a loop that is no longer serial:", d->loop[0]);
     }
-    struct loop *kept = &nest->loop[outer];
-    kept->extent *= nest->loop[inner].extent;
+    struct loop *kept = &nest->loop[inner];
+    kept->extent *= nest->loop[outer].extent;
+    kept->known = kept->known && nest->loop[outer].known;
     snprintf(kept->name, sizeof(kept->name), "%s", d->loop[2]);
-    memmove(&nest->loop[inner], &nest->loop[inner + 1],
-            (size_t)(nest->count - inner - 1) * sizeof(*kept));
+    memmove(&nest->loop[outer], &nest->loop[outer + 1],
+            (size_t)(nest->count - outer - 1) * sizeof(*kept));
     nest->count--;
     return WPK_OK;
 }

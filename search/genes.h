@@ -77,10 +77,11 @@ int wpk_gene_choice(const struct wpk_gene *gene, const char *text);
 /* The choice that is the largest number <= value, or the first one. */
 int wpk_gene_floor(const struct wpk_gene *gene, int64_t value);
 
-/* The part of a group's root that one iteration of where it is computed needs; the whole of it at
- * root.   shape  d [group_count]; extent [root rank] */
+/* The part of a group's root that one iteration of where it is computed needs, and what it needs
+ * at least, at the tails of loops that do not divide; the whole of it at root.
+ *   shape  d [group_count]; extent, least [root rank]; least may be NULL */
 void wpk_group_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int group,
-                      int64_t *extent);
+                      int64_t *extent, int64_t *least);
 
 /* The member's output axis that becomes lanes, and how many; -1 when it stays scalar: the root's
  * vector axis where the tile needs whole vectors of it, else the last axis.

@@ -163,7 +163,9 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
                                                                                   : values;
     }
     bool copies = group->member_count == 0; /* nothing is reused: unrolling only hides latency */
-    if (statements > (copies ? COPIES_MAX : STATEMENTS_MAX)) {
+    int64_t smallest = product(group->align, root->rank) / d->lanes; /* always has to be legal */
+    if (statements > STATEMENTS_MAX ||
+        (copies && statements > COPIES_MAX && statements > smallest)) {
         return no(why, "too many unrolled statements");
     }
     if (group->reuse) {
@@ -223,35 +225,60 @@ static void extend_by_loads(const struct wpk_program *program, int id, const int
     }
 }
 
-void wpk_group_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
-                      int64_t *extent)
+static void find_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
+                        bool least, int64_t *extent);
+
+/* What one iteration at `level` of group h covers of a root axis: most of the time, or at the tails
+ * at least. */
+static int64_t covered(const struct wpk_variant *variant, const struct wpk_decisions *d, int h,
+                       enum wpk_level level, int a, bool least)
+{
+    const struct wpk_structure *s = variant->plan;
+    const struct wpk_group *group = &s->plan.group[h];
+    const struct wpk_stage *root = &variant->program.stages[group->root];
+    int64_t most[WPK_RANK_MAX], fewest[WPK_RANK_MAX], tile = d[h].tile[a];
+    find_region(variant, d, h, false, most);
+    int64_t span = level == WPK_LEVEL_TILE              ? tile
+                   : wpk_has_block_loop(root, &d[h], a) ? tile * wpk_block_tiles(root, &d[h], a)
+                                                        : most[a];
+    if (!least || span >= most[a]) {
+        return span < most[a] ? span : most[a];
+    }
+    find_region(variant, d, h, true, fewest);
+    if (fewest[a] != most[a]) {
+        return 1;
+    }
+    if (group->align[a] > 1) { /* guarded: the last one is cut short */
+        return most[a] % span == 0 ? span : most[a] % span;
+    }
+    /* shifted: the last tile overlaps the one before it */
+    int64_t overlap = most[a] % tile == 0 ? 0 : tile - most[a] % tile;
+    return level == WPK_LEVEL_TILE ? tile : span - overlap;
+}
+
+static void find_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
+                        bool least, int64_t *extent)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_program *program = &variant->program;
     const struct wpk_stage *target = &program->stages[s->plan.group[g].root];
+    int at = d[g].level == WPK_LEVEL_ROOT ? -1 : d[g].at_group;
     struct boxes boxes;
     memset(boxes.present, 0, sizeof(boxes.present));
     for (int a = 0; a < target->rank; a++) {
         extent[a] = target->axes[a].extent;
     }
-    for (int h = d[g].level == WPK_LEVEL_ROOT ? -1 : d[g].at_group; h > g; h--) {
+    for (int h = at; h > g; h--) {
         const struct wpk_group *group = &s->plan.group[h];
         const struct wpk_stage *root = &program->stages[group->root];
         int64_t box[WPK_AXES_MAX], region[WPK_MEMBERS_MAX][WPK_AXES_MAX];
-        for (int a = 0; a < root->rank; a++) {
-            int64_t size = d[h].tile[a];
-            if (h != d[g].at_group) {
-                if (!boxes.present[root->output]) {
-                    break;
-                }
-                size = boxes.high[root->output][a] - boxes.low[root->output][a] + 1;
-            } else if (d[g].level == WPK_LEVEL_BLOCK) {
-                size *= wpk_block_tiles(root, &d[h], a);
-            }
-            box[a] = size < root->axes[a].extent ? size : root->axes[a].extent;
-        }
-        if (h != d[g].at_group && !boxes.present[root->output]) {
+        if (h != at && !boxes.present[root->output]) {
             continue;
+        }
+        for (int a = 0; a < root->rank; a++) {
+            int64_t size = h == at ? covered(variant, d, h, d[g].level, a, least)
+                                   : boxes.high[root->output][a] - boxes.low[root->output][a] + 1;
+            box[a] = size < root->axes[a].extent ? size : root->axes[a].extent;
         }
         wpk_plan_regions(program, group, box, region);
         extend_by_loads(program, group->root, box, &boxes);
@@ -265,6 +292,25 @@ void wpk_group_region(const struct wpk_variant *variant, const struct wpk_decisi
     }
 }
 
+void wpk_group_region(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
+                      int64_t *extent, int64_t *least)
+{
+    find_region(variant, d, g, false, extent);
+    if (least != NULL) {
+        find_region(variant, d, g, true, least);
+    }
+}
+
+static bool has_real_member(const struct wpk_group *group)
+{
+    for (int m = 0; m < group->member_count; m++) {
+        if (!group->member[m].inlined) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A tile that is larger than what is needed would read past the ends of what feeds it, and a part
  * that is computed over and over costs more than fusing saves. */
 static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_decisions *d, int g,
@@ -274,12 +320,23 @@ static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_
     const struct wpk_stage *stage = &variant->program.stages[s->plan.group[g].root];
     const struct wpk_decisions *at = &d[d[g].at_group];
     const struct wpk_stage *outer = &variant->program.stages[s->plan.group[d[g].at_group].root];
-    int64_t extent[WPK_RANK_MAX];
+    const struct wpk_group *group = &s->plan.group[g];
+    int64_t extent[WPK_RANK_MAX], least[WPK_RANK_MAX];
     double computed = 1, needed = 1;
-    wpk_group_region(variant, d, g, extent);
+    wpk_group_region(variant, d, g, extent, least);
+    bool members = has_real_member(group);
     for (int a = 0; a < stage->rank; a++) {
-        if (d[g].tile[a] > extent[a] && stage->axes[a].extent > 1) {
+        int64_t tile = d[g].tile[a];
+        if (tile > extent[a] && stage->axes[a].extent > 1) {
             return no(why, "a tile exceeds what is needed of it where it is computed");
+        }
+        if (wpk_has_block_loop(stage, &d[g], a) &&
+            tile * wpk_block_tiles(stage, &d[g], a) > extent[a]) {
+            return no(why, "a block exceeds what is needed of it where it is computed");
+        }
+        /* members are computed for whole tiles: their reads cannot be guarded */
+        if (members && least[a] < extent[a] && tile > 1 && (tile > least[a] || group->align[a] > 1)) {
+            return no(why, "a tile exceeds what is needed of it at a tail");
         }
         computed *= (double)extent[a];
         needed *= (double)stage->axes[a].extent;
