@@ -154,8 +154,7 @@ wpk_err wpk_loop_on_signal(struct wpk_loop *loop, int signal_number, wpk_loop_fn
     }
     loop->watch_count++;
     watch->uv.handle.data = watch;
-    return uv_signal_start(&watch->uv.signal, on_signal, signal_number) == 0 ? WPK_OK
-                                                                               : WPK_ESYSTEM;
+    return uv_signal_start(&watch->uv.signal, on_signal, signal_number) == 0 ? WPK_OK : WPK_ESYSTEM;
 }
 
 wpk_err wpk_loop_on_readable(struct wpk_loop *loop, int fd, wpk_loop_fn fn, void *user)
@@ -170,7 +169,7 @@ wpk_err wpk_loop_on_readable(struct wpk_loop *loop, int fd, wpk_loop_fn fn, void
     loop->watch_count++;
     watch->uv.handle.data = watch;
     return uv_poll_start(&watch->uv.poll, UV_READABLE | UV_DISCONNECT, on_poll) == 0 ? WPK_OK
-                                                                                       : WPK_ESYSTEM;
+                                                                                     : WPK_ESYSTEM;
 }
 
 void wpk_loop_set_timer(struct wpk_loop *loop, uint64_t after_ms, wpk_loop_fn fn, void *user)

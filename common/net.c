@@ -71,7 +71,7 @@ struct wpk_net_server {
     struct queued *first;
     struct queued *last;
     int count;
-    bool paused;  /* the queue was full: the next take starts receiving again */
+    bool paused; /* the queue was full: the next take starts receiving again */
     bool closing;
 };
 

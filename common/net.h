@@ -10,7 +10,8 @@
  *
  * Both sides queue what arrives and call `wake`, from a thread of the library: it may only wake a
  * loop or write to an eventfd. Everything else is called from one thread of the owner. A process
- * that forks afterwards must not touch these in the child. The only file that knows NNG is net.c. */
+ * that forks afterwards must not touch these in the child. The only file that knows NNG is net.c.
+ */
 #ifndef WPK_COMMON_NET_H
 #define WPK_COMMON_NET_H
 
@@ -32,16 +33,16 @@ typedef void (*wpk_net_wake)(void *user);
 
 /* Where a reply goes; by value, good for one reply. */
 struct wpk_net_address {
-    uint32_t peer;       /* the connection, never 0 */
-    uint8_t header[32];  /* the way back; opaque */
+    uint32_t peer;      /* the connection, never 0 */
+    uint8_t header[32]; /* the way back; opaque */
     uint32_t header_size;
 };
 
 struct wpk_net_event {
-    bool gone;                      /* the connection of address.peer ended; no data */
+    bool gone; /* the connection of address.peer ended; no data */
     struct wpk_net_address address;
-    char *data;                     /* owned by whoever took the event: free() */
-    size_t size;                    /* bytes */
+    char *data;  /* owned by whoever took the event: free() */
+    size_t size; /* bytes */
 };
 
 /* Listen at `url`.

@@ -66,7 +66,7 @@ static void open_server(struct pair *pair)
 static int set_up(void **state)
 {
     struct pair *pair = calloc(1, sizeof *pair);
-    strcat(pair->directory, "/tmp/wpk-net-XXXXXX");
+    snprintf(pair->directory, sizeof pair->directory, "/tmp/wpk-net-XXXXXX");
     assert_non_null(mkdtemp(pair->directory));
     snprintf(pair->url, sizeof pair->url, "ipc://%s/socket", pair->directory);
     pair->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

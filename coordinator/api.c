@@ -97,8 +97,8 @@ static void answer_json(struct call *call, struct wpk_json_writer *w)
 void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int status,
                  const char *id)
 {
-    wpk_err err = wpk_document_job_whole(api->coordinator, api->store, id, api->now_ns,
-                                         &answer->body);
+    wpk_err err =
+        wpk_document_job_whole(api->coordinator, api->store, id, api->now_ns, &answer->body);
     if (err != WPK_OK) {
         struct wpk_diag diag = {0};
         wpk_diag_set(&diag, "there is no job %s", id);
@@ -161,8 +161,7 @@ static void post_job(struct call *call)
 {
     struct wpk_diag diag = {0};
     struct wpk_job_entry *job = NULL;
-    wpk_err err =
-        wpk_submission_decode(call->request->body, call->request->body_size, &job, &diag);
+    wpk_err err = wpk_submission_decode(call->request->body, call->request->body_size, &job, &diag);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, status_of(err), err, &diag);
         return;
@@ -331,9 +330,9 @@ static void list_kernels(struct call *call)
     const char *device = wpk_http_query(call->request, "device");
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_begin_array(w, "kernels");
-    uint64_t last = wpk_history_list_kernels(
-        call->api->store, before, fingerprint != NULL ? fingerprint : "",
-        device != NULL ? device : "", page_size, list_kernel, w);
+    uint64_t last =
+        wpk_history_list_kernels(call->api->store, before, fingerprint != NULL ? fingerprint : "",
+                                 device != NULL ? device : "", page_size, list_kernel, w);
     wpk_json_end(w);
     put_token(w, last);
     answer_json(call, w);
@@ -406,9 +405,9 @@ static void answer_lookup(struct call *call, const struct lookup *lookup)
     struct wpk_buf document = {0};
     uint64_t id = 0;
     bool vendor = false;
-    bool found = wpk_history_lookup(call->api->store, lookup->fingerprint, lookup->layouts,
-                                    lookup->threads, wpk_buf_text(&lookup->device), &id, &vendor,
-                                    &document);
+    bool found =
+        wpk_history_lookup(call->api->store, lookup->fingerprint, lookup->layouts, lookup->threads,
+                           wpk_buf_text(&lookup->device), &id, &vendor, &document);
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_put_text(w, "match", !found ? "none" : vendor ? "vendor" : "exact");
     if (found) {
@@ -451,8 +450,7 @@ static void get_artifact(struct call *call)
         problem_text(call, 404, WPK_ENOENT, "sha256", "not a SHA-256 in lower-case hexadecimal");
         return;
     }
-    wpk_err err =
-        wpk_artifact_get(call->api->data_dir, call->name, &call->answer->body, &diag);
+    wpk_err err = wpk_artifact_get(call->api->data_dir, call->name, &call->answer->body, &diag);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, err == WPK_ENOENT ? 404 : 500, err, NULL);
         return;

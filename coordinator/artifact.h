@@ -11,8 +11,8 @@
  *   errors  WPK_ECORRUPT  they are not what `sha256` names
  *           WPK_ENOSPC, WPK_EACCES, WPK_EIO
  */
-WPK_MUST_CHECK wpk_err wpk_artifact_put(const char *data_dir, const char *sha256,
-                                        const void *bytes, size_t size, struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_artifact_put(const char *data_dir, const char *sha256, const void *bytes,
+                                        size_t size, struct wpk_diag *diag);
 
 /* Append the bytes to `out`, after comparing them with their name.
  *

@@ -402,8 +402,8 @@ bool wpk_coordinator_served(const struct wpk_coordinator *c, const struct wpk_jo
     const struct wpk_search *search = job->ops[op].search;
     for (uint32_t i = 0; i < c->worker_count; i++) {
         const struct wpk_worker *worker = c->workers[i];
-        bool fits = search != NULL ? wpk_search_serves(search, worker)
-                                   : wpk_worker_suits(worker, job);
+        bool fits =
+            search != NULL ? wpk_search_serves(search, worker) : wpk_worker_suits(worker, job);
         if (fits && worker->peer != 0 && !worker->draining) {
             return true;
         }

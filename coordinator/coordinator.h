@@ -23,10 +23,10 @@
 struct wpk_coordinator;
 
 enum wpk_event_kind {
-    WPK_EVENT_MESSAGE,    /* from a worker */
-    WPK_EVENT_GONE,       /* a worker's connection ended */
-    WPK_EVENT_SUBMIT,     /* a job, decoded */
-    WPK_EVENT_RESTORE,    /* a job from the store, at start */
+    WPK_EVENT_MESSAGE, /* from a worker */
+    WPK_EVENT_GONE,    /* a worker's connection ended */
+    WPK_EVENT_SUBMIT,  /* a job, decoded */
+    WPK_EVENT_RESTORE, /* a job from the store, at start */
     WPK_EVENT_CANCEL,
     WPK_EVENT_OPENED,     /* answers OPEN_SEARCH */
     WPK_EVENT_ASKED,      /* answers ASK */
@@ -36,53 +36,54 @@ enum wpk_event_kind {
 
 /* What the store knew of a search. */
 struct wpk_opened {
-    wpk_err err;                /* the store's own failures end the batch and do not come here */
+    wpk_err err; /* the store's own failures end the batch and do not come here */
     uint64_t search_id;
     uint64_t problem_id;
     uint64_t elapsed_ns;
     uint32_t ended_asks;
     bool exhausted;
-    uint64_t kernel_id;         /* of this search's last result; 0: none */
-    uint64_t served_kernel_id;  /* of the problem */
+    uint64_t kernel_id;        /* of this search's last result; 0: none */
+    uint64_t served_kernel_id; /* of the problem */
     char served_provider[WPK_PROVIDER_NAME_MAX];
     char served_artifact[WPK_ID_MAX];
-    struct wpk_piece *asks;     /* [ask_count]; taken, with their texts */
+    struct wpk_piece *asks; /* [ask_count]; taken, with their texts */
     uint32_t ask_count;
-    struct wpk_piece vendors[WPK_PROVIDERS_MAX]; /* known ones ENDED; in the key's order; texts taken */
+    struct wpk_piece
+        vendors[WPK_PROVIDERS_MAX]; /* known ones ENDED; in the key's order; texts taken */
     uint32_t vendor_count;
 };
 
 struct wpk_asked {
-    wpk_err err;               /* no space, no such strategy or gene: the operator fails */
+    wpk_err err; /* no space, no such strategy or gene: the operator fails */
     char reason[WPK_REASON_MAX];
-    bool refused;              /* nothing until more is told */
+    bool refused; /* nothing until more is told */
     bool exhausted;
     double size_log2;
-    struct wpk_piece *items;   /* [count]; known ones ENDED, the others OPEN; texts taken */
+    struct wpk_piece *items; /* [count]; known ones ENDED, the others OPEN; texts taken */
     uint32_t count;
 };
 
 struct wpk_event {
     enum wpk_event_kind kind;
-    uint64_t now_ns;                       /* monotonic */
+    uint64_t now_ns; /* monotonic */
     uint64_t wall_ns;
-    uint64_t random;                       /* unpredictable: for session numbers */
-    struct wpk_net_address address;        /* MESSAGE, GONE */
-    const struct wpk_message *message;     /* MESSAGE */
-    uint64_t request;                      /* SUBMIT, CANCEL: whom to answer; 0: nobody */
-    struct wpk_job_entry *job;             /* SUBMIT, RESTORE: taken, with its ops */
-    const char *source;                    /* SUBMIT: the job file */
-    const char *job_id;                    /* CANCEL */
-    uint64_t handle;                       /* OPENED, ASKED, KERNEL_PUT: the search */
+    uint64_t random;                   /* unpredictable: for session numbers */
+    struct wpk_net_address address;    /* MESSAGE, GONE */
+    const struct wpk_message *message; /* MESSAGE */
+    uint64_t request;                  /* SUBMIT, CANCEL: whom to answer; 0: nobody */
+    struct wpk_job_entry *job;         /* SUBMIT, RESTORE: taken, with its ops */
+    const char *source;                /* SUBMIT: the job file */
+    const char *job_id;                /* CANCEL */
+    uint64_t handle;                   /* OPENED, ASKED, KERNEL_PUT: the search */
     struct wpk_opened *opened;
     struct wpk_asked *asked;
-    uint64_t kernel_id;                    /* KERNEL_PUT */
+    uint64_t kernel_id; /* KERNEL_PUT */
 };
 
 enum wpk_effect_kind {
     /* what leaves, once the batch is durable */
-    WPK_EFFECT_REPLY,        /* address, message */
-    WPK_EFFECT_RESPOND_JOB,  /* request, job, status */
+    WPK_EFFECT_REPLY,           /* address, message */
+    WPK_EFFECT_RESPOND_JOB,     /* request, job, status */
     WPK_EFFECT_RESPOND_PROBLEM, /* request, status, err, text */
     /* the store */
     WPK_EFFECT_PUT_JOB,      /* job, source */
@@ -100,7 +101,7 @@ enum wpk_effect_kind {
     WPK_EFFECT_TELL,         /* search, index of the ask */
     WPK_EFFECT_CLOSE_SEARCH, /* handle: nobody needs its strategy any more */
     /* the log */
-    WPK_EFFECT_LOG,          /* text: event name; detail */
+    WPK_EFFECT_LOG, /* text: event name; detail */
 };
 
 struct wpk_effect {
@@ -108,7 +109,7 @@ struct wpk_effect {
     struct wpk_net_address address;
     const struct wpk_message *message;
     uint64_t request;
-    int status;                         /* HTTP */
+    int status; /* HTTP */
     wpk_err err;
     const char *text;
     const char *detail;
@@ -120,12 +121,12 @@ struct wpk_effect {
     uint64_t handle;
     wpk_work_id work;
     const struct wpk_record *record;
-    const struct wpk_worker *worker;    /* NULL: nobody measured it, it was abandoned */
+    const struct wpk_worker *worker; /* NULL: nobody measured it, it was abandoned */
     const struct wpk_final_entry *entry;
     const struct wpk_final_entry *served;
     const struct wpk_final_entry *own;
     const struct wpk_final_entry *baseline;
-    bool serve;                         /* PUT_KERNEL: it replaces what the problem serves */
+    bool serve; /* PUT_KERNEL: it replaces what the problem serves */
 };
 
 /* Filled by a step. `arena` holds what effects point to and the state does not. */

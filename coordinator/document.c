@@ -185,8 +185,7 @@ void wpk_document_job(struct wpk_json_writer *w, const struct wpk_coordinator *c
     put_wall(w, "started", job->started_wall_ns);
     put_wall(w, "finished", job->finished_wall_ns);
     wpk_json_put_real(w, "seconds", (double)(busy / 1000000) / 1000);
-    wpk_json_put_int(w, "seconds_left",
-                     job->finished_wall_ns != 0 ? 0 : seconds_left(job, now_ns));
+    wpk_json_put_int(w, "seconds_left", job->finished_wall_ns != 0 ? 0 : seconds_left(job, now_ns));
     wpk_json_begin_object(w, "budget");
     wpk_json_put_int(w, "candidates", job->candidates);
     wpk_json_put_int(w, "seconds", (int64_t)(job->time_ns / NS_PER_S));
@@ -462,7 +461,9 @@ void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *wor
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "name", worker->hello.name);
     wpk_json_put_text(w, "state",
-                      worker->draining ? "draining" : worker->peer == 0 ? "lost" : "ready");
+                      worker->draining    ? "draining"
+                      : worker->peer == 0 ? "lost"
+                                          : "ready");
     wpk_json_put_text(w, "device", worker->device_class);
     wpk_json_put_text(w, "instance", worker->hello.device.instance);
     wpk_json_put_text(w, "environment", worker->hello.environment);

@@ -27,8 +27,8 @@ WPK_MUST_CHECK wpk_err wpk_document_op_names(const struct wpk_coordinator *coord
 
 /* The kernel that PUT_KERNEL stores, without what a job adds: id, name, from_history.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_document_kernel(struct wpk_store *store,
-                                           const struct wpk_effect *effect, struct wpk_buf *out);
+WPK_MUST_CHECK wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *effect,
+                                           struct wpk_buf *out);
 
 /* A stored kernel as it is given out: what a job knows of it goes in front. */
 void wpk_document_kernel_served(struct wpk_json_writer *w, const char *key, uint64_t id,

@@ -72,8 +72,8 @@ static void collect_entries(struct wpk_search *search)
     for (uint32_t i = 0; i < search->best_count; i++) {
         const struct wpk_piece *ask = &search->asks[search->best[i]];
         add_entry(search, ask, own, ask->trial.artifact_sha256);
-        served_is_among_them = served_is_among_them || strcmp(ask->trial.artifact_sha256,
-                                                              search->served_artifact) == 0;
+        served_is_among_them = served_is_among_them ||
+                               strcmp(ask->trial.artifact_sha256, search->served_artifact) == 0;
     }
     for (uint32_t i = 0; i < search->vendor_count && search->entry_count < WPK_CONTENDERS_MAX - 1;
          i++) {
@@ -107,8 +107,7 @@ static void describe_failure(const struct wpk_search *search, char out[WPK_REASO
         return;
     }
     snprintf(out, WPK_REASON_MAX, "no implementation works: %u of %u candidates ended %s",
-             counts[commonest], search->ask_count,
-             wpk_outcome_name((enum wpk_outcome)commonest));
+             counts[commonest], search->ask_count, wpk_outcome_name((enum wpk_outcome)commonest));
 }
 
 static struct wpk_final_entry *fastest(struct wpk_search *search,

@@ -101,22 +101,22 @@ static uint64_t make_problem(struct wpk_store *store, const struct wpk_search *s
     wpk_store_run(store,
                   "INSERT INTO problem (fingerprint, layouts, device_class, environment, policy,"
                   " family, op, flops, created_at, epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "tttttttrii", key->fingerprint, key->layouts, key->device_class,
-                  key->environment, policy, search->family, search->op, search->flops,
-                  now_of(store), wpk_store_epoch(store));
+                  "tttttttrii", key->fingerprint, key->layouts, key->device_class, key->environment,
+                  policy, search->family, search->op, search->flops, now_of(store),
+                  wpk_store_epoch(store));
     return (uint64_t)wpk_store_inserted(store);
 }
 
-static bool find_search(struct wpk_store *store, const struct wpk_search_key *key,
-                        const char *seed, struct wpk_opened *out)
+static bool find_search(struct wpk_store *store, const struct wpk_search_key *key, const char *seed,
+                        struct wpk_opened *out)
 {
     struct wpk_rows *rows = wpk_store_query(
         store,
         "SELECT id, elapsed_ns, ended_asks, exhausted, kernel_id FROM search WHERE problem_id = ?"
         " AND strategy = ? AND parameters = ? AND seed = ? AND providers = ?"
         " AND space_version = ?",
-        "ittttt", (int64_t)out->problem_id, key->strategy, key->parameters, seed,
-        key->providers, key->space_version);
+        "ittttt", (int64_t)out->problem_id, key->strategy, key->parameters, seed, key->providers,
+        key->space_version);
     bool found = wpk_rows_next(rows);
     if (found) {
         out->search_id = (uint64_t)wpk_rows_int(rows, 0);
@@ -129,8 +129,8 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
     return found;
 }
 
-static void make_search(struct wpk_store *store, const struct wpk_search_key *key,
-                        const char *seed, struct wpk_opened *out)
+static void make_search(struct wpk_store *store, const struct wpk_search_key *key, const char *seed,
+                        struct wpk_opened *out)
 {
     wpk_store_run(store,
                   "INSERT INTO search (problem_id, strategy, parameters, seed, providers,"
@@ -145,8 +145,8 @@ static void find_served(struct wpk_store *store, struct wpk_opened *out)
 {
     struct wpk_rows *rows = wpk_store_query(
         store,
-        "SELECT id, provider, artifact_sha256 FROM kernel WHERE problem_id = ? AND served = 1",
-        "i", (int64_t)out->problem_id);
+        "SELECT id, provider, artifact_sha256 FROM kernel WHERE problem_id = ? AND served = 1", "i",
+        (int64_t)out->problem_id);
     if (wpk_rows_next(rows)) {
         out->served_kernel_id = (uint64_t)wpk_rows_int(rows, 0);
         snprintf(out->served_provider, sizeof out->served_provider, "%s", wpk_rows_text(rows, 1));

@@ -94,8 +94,8 @@ uint64_t wpk_history_list_jobs(struct wpk_store *store, uint64_t before, const c
                                int page_size, wpk_history_listed_fn fn, void *user);
 
 /* Write a page of a job's trials as JSON objects into the array that `w` is in: vendors first, then
- * asks. `names` [op_count] are the operators' names, `op` one of them or -1 for all. *place is where
- * to begin, and where to go on; false when there are no more. */
+ * asks. `names` [op_count] are the operators' names, `op` one of them or -1 for all. *place is
+ * where to begin, and where to go on; false when there are no more. */
 struct wpk_history_place {
     uint32_t position; /* of the operator */
     int64_t index;     /* of the ask; below 0: of the vendors */
@@ -106,9 +106,9 @@ bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int o
 
 /* Served kernels with ids below `before`, newest first; empty texts mean any. */
 typedef void (*wpk_history_kernel_fn)(void *user, uint64_t id, const char *document);
-uint64_t wpk_history_list_kernels(struct wpk_store *store, uint64_t before,
-                                  const char *fingerprint, const char *device_class, int page_size,
-                                  wpk_history_kernel_fn fn, void *user);
+uint64_t wpk_history_list_kernels(struct wpk_store *store, uint64_t before, const char *fingerprint,
+                                  const char *device_class, int page_size, wpk_history_kernel_fn fn,
+                                  void *user);
 
 /* How many device classes are known; the one, if it is one, is appended. */
 int wpk_history_devices(struct wpk_store *store, struct wpk_buf *out);
@@ -117,7 +117,6 @@ int wpk_history_devices(struct wpk_store *store, struct wpk_buf *out);
  * is a vendor's. False when there is none. */
 WPK_MUST_CHECK bool wpk_history_lookup(struct wpk_store *store, const char *fingerprint,
                                        const char *layouts, int threads, const char *device_class,
-                                       uint64_t *kernel_id, bool *vendor,
-                                       struct wpk_buf *document);
+                                       uint64_t *kernel_id, bool *vendor, struct wpk_buf *document);
 
 #endif

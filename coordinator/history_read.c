@@ -33,11 +33,11 @@ static struct wpk_trial_summary read_summary(const struct wpk_rows *rows)
 bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id, const char *provider,
                             const char *candidate, struct wpk_trial_summary *out, uint64_t *id)
 {
-    struct wpk_rows *rows = wpk_store_query(
-        store,
-        "SELECT " SUMMARY_COLUMNS ", t.id FROM trial t" SUMMARY_JOIN
-        " WHERE t.problem_id = ? AND t.provider = ? AND t.candidate = ?",
-        "itt", (int64_t)problem_id, provider, candidate);
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT " SUMMARY_COLUMNS ", t.id FROM trial t" SUMMARY_JOIN
+                        " WHERE t.problem_id = ? AND t.provider = ? AND t.candidate = ?",
+                        "itt", (int64_t)problem_id, provider, candidate);
     bool found = wpk_rows_next(rows);
     if (found) {
         *out = read_summary(rows);
@@ -53,9 +53,8 @@ void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char
                         const char *candidate, struct wpk_buf *out)
 {
     struct wpk_rows *rows = wpk_store_query(
-        store,
-        "SELECT detail FROM trial WHERE problem_id = ? AND provider = ? AND candidate = ?", "itt",
-        (int64_t)problem_id, provider, candidate);
+        store, "SELECT detail FROM trial WHERE problem_id = ? AND provider = ? AND candidate = ?",
+        "itt", (int64_t)problem_id, provider, candidate);
     if (wpk_rows_next(rows)) {
         wpk_buf_append_text(out, wpk_rows_text(rows, 0));
     }
@@ -66,12 +65,12 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, struct wpk_pi
                       uint32_t *count)
 {
     uint32_t capacity = 0;
-    struct wpk_rows *rows = wpk_store_query(
-        store,
-        "SELECT " SUMMARY_COLUMNS ", a.candidate, a.trial_id, a.known FROM ask a"
-        " LEFT JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN
-        " WHERE a.search_id = ? ORDER BY a.number",
-        "i", (int64_t)search_id);
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT " SUMMARY_COLUMNS ", a.candidate, a.trial_id, a.known FROM ask a"
+                        " LEFT JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN
+                        " WHERE a.search_id = ? ORDER BY a.number",
+                        "i", (int64_t)search_id);
     while (wpk_rows_next(rows)) {
         if (*count == capacity) {
             capacity = capacity == 0 ? 256 : capacity * 2;
@@ -94,8 +93,8 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, struct wpk_pi
 
 bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id, struct wpk_buf *out)
 {
-    struct wpk_rows *rows = wpk_store_query(store, "SELECT document FROM kernel WHERE id = ?", "i",
-                                            (int64_t)kernel_id);
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT document FROM kernel WHERE id = ?", "i", (int64_t)kernel_id);
     bool found = wpk_rows_next(rows);
     if (found) {
         wpk_buf_append_text(out, wpk_rows_text(rows, 0));
@@ -108,11 +107,11 @@ bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id, struct wpk_
 
 void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void *user)
 {
-    struct wpk_rows *rows = wpk_store_query(
-        store,
-        "SELECT number, id, source, created_at, started_at FROM job"
-        " WHERE state IN ('queued', 'running') ORDER BY number",
-        "");
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT number, id, source, created_at, started_at FROM job"
+                        " WHERE state IN ('queued', 'running') ORDER BY number",
+                        "");
     while (wpk_rows_next(rows)) {
         struct wpk_history_job job = {
             .number = (uint64_t)wpk_rows_int(rows, 0),
@@ -129,11 +128,11 @@ void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void 
 bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
                     struct wpk_history_op *out)
 {
-    struct wpk_rows *rows = wpk_store_query(
-        store,
-        "SELECT phase, kernel_id, from_history, reason FROM job_op"
-        " WHERE job_number = ? AND position = ?",
-        "ii", (int64_t)job_number, (int64_t)position);
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT phase, kernel_id, from_history, reason FROM job_op"
+                        " WHERE job_number = ? AND position = ?",
+                        "ii", (int64_t)job_number, (int64_t)position);
     bool found = wpk_rows_next(rows);
     if (found) {
         memset(out, 0, sizeof *out);
@@ -239,9 +238,9 @@ static void write_trial(struct wpk_json_writer *w, const char *op, const struct 
 static uint64_t search_of(struct wpk_store *store, uint64_t job_number, uint32_t position)
 {
     uint64_t id = 0;
-    struct wpk_rows *rows = wpk_store_query(
-        store, "SELECT search_id FROM job_op WHERE job_number = ? AND position = ?", "ii",
-        (int64_t)job_number, (int64_t)position);
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT search_id FROM job_op WHERE job_number = ? AND position = ?",
+                        "ii", (int64_t)job_number, (int64_t)position);
     if (wpk_rows_next(rows)) {
         id = (uint64_t)wpk_rows_int(rows, 0);
     }
@@ -276,8 +275,9 @@ static int write_asks(struct wpk_store *store, uint64_t search_id, const char *o
         store,
         "SELECT " SUMMARY_COLUMNS ", a.candidate, substr(s.providers, 1,"
         " instr(s.providers || ';', ';') - 1), t.log, t.schedule_sha256, t.recorded_at, a.number"
-        " FROM ask a JOIN search s ON s.id = a.search_id LEFT JOIN trial t ON t.id = a.trial_id"
-        SUMMARY_JOIN " WHERE a.search_id = ? AND a.number >= ? ORDER BY a.number LIMIT ?",
+        " FROM ask a JOIN search s ON s.id = a.search_id LEFT JOIN trial t ON t.id = "
+        "a.trial_id" SUMMARY_JOIN
+        " WHERE a.search_id = ? AND a.number >= ? ORDER BY a.number LIMIT ?",
         "iii", (int64_t)search_id, first, (int64_t)max);
     while (wpk_rows_next(rows)) {
         write_trial(w, op, rows);
@@ -317,9 +317,9 @@ bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int o
 
 /* ---- kernels */
 
-uint64_t wpk_history_list_kernels(struct wpk_store *store, uint64_t before,
-                                  const char *fingerprint, const char *device_class, int page_size,
-                                  wpk_history_kernel_fn fn, void *user)
+uint64_t wpk_history_list_kernels(struct wpk_store *store, uint64_t before, const char *fingerprint,
+                                  const char *device_class, int page_size, wpk_history_kernel_fn fn,
+                                  void *user)
 {
     uint64_t last = 0;
     int count = 0;

@@ -13,24 +13,18 @@
 
 #include "common/buf.h"
 #include "common/clock.h"
-#include "common/fs.h"
+#include "coordinator/http_listener.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
-#include <unistd.h>
 
 #define THREAD_COUNT 2
-#define BACKLOG 128
 #define HEADER_BYTES_MAX (32 * 1024)
 #define SILENCE_S 30
 #define LAST_ANSWERS_MS 1000 /* for what is being sent when we close */
@@ -59,7 +53,7 @@ struct exchange {
 };
 
 struct open_connection {
-    int fd; /* -1: free */
+    int fd;       /* -1: free */
     bool waiting; /* suspended: it is we who take long */
     bool idle;    /* between two requests */
     uint64_t since_ns;
@@ -68,9 +62,7 @@ struct open_connection {
 struct wpk_http_server {
     struct MHD_Daemon *daemon;
     struct wpk_http_options options;
-    int listen_fd;
-    bool local; /* a Unix socket */
-    char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    struct wpk_http_listener listener;
     pthread_mutex_t lock; /* guards all below; nothing else is locked while it is held */
     uint64_t id_next;
     struct exchange *exchanges; /* newest first */
@@ -162,8 +154,8 @@ static bool peer_may(const struct wpk_http_server *server, int fd)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    return !server->local || (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-                              (peer.uid == geteuid() || peer.uid == 0));
+    return !server->listener.local || (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+                                       (peer.uid == geteuid() || peer.uid == 0));
 }
 
 static void on_connection(void *user, struct MHD_Connection *connection, void **context,
@@ -277,7 +269,7 @@ static enum MHD_Result begin(struct wpk_http_server *server, struct MHD_Connecti
                              const char *method, const char *path, void **context)
 {
     set_clock(server, connection, false, false);
-    if (!server->local && !host_is_local(connection)) {
+    if (!server->listener.local && !host_is_local(connection)) {
         return refuse(connection, MHD_HTTP_FORBIDDEN, "the Host header names another host");
     }
     int status = check_body(server, connection, method, path);
@@ -294,8 +286,8 @@ static enum MHD_Result begin(struct wpk_http_server *server, struct MHD_Connecti
     exchange->path = strdup(path);
     exchange->content_type = strdup(type != NULL ? type : "");
     wpk_buf_init(&exchange->body, server->options.body_max(method, path) + 1);
-    bool copied = exchange->method != NULL && exchange->path != NULL &&
-                  exchange->content_type != NULL;
+    bool copied =
+        exchange->method != NULL && exchange->path != NULL && exchange->content_type != NULL;
     int count = MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, NULL, NULL);
     if (!copied || count > WPK_HTTP_QUERY_MAX) {
         exchange_free(exchange);
@@ -353,9 +345,9 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
     if (state != EXCHANGE_ANSWERED) {
         return MHD_YES;
     }
-    return exchange->response != NULL ? MHD_queue_response(connection, (unsigned)exchange->status,
-                                                           exchange->response)
-                                      : MHD_NO;
+    return exchange->response != NULL
+               ? MHD_queue_response(connection, (unsigned)exchange->status, exchange->response)
+               : MHD_NO;
 }
 
 static void on_completed(void *user, struct MHD_Connection *connection, void **context,
@@ -437,83 +429,7 @@ void wpk_http_server_respond(struct wpk_http_server *server, uint64_t id,
     pthread_mutex_unlock(&server->lock);
 }
 
-/* ---- opening */
-
-static wpk_err fail_errno(const char *what, struct wpk_diag *diag)
-{
-    wpk_err err = errno == EADDRINUSE ? WPK_EBUSY : wpk_fs_err(errno);
-    wpk_diag_set(diag, "%s: %s", what, strerror(errno));
-    return err;
-}
-
-/* A socket that nobody listens on was left by a process that was killed. */
-static bool is_stale(const struct sockaddr_un *address)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool stale = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
-                 errno == ECONNREFUSED;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return stale;
-}
-
-static wpk_err listen_unix(struct wpk_http_server *server, const char *path, struct wpk_diag *diag)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path) {
-        wpk_diag_set(diag, "the socket's path is longer than %zu bytes: %s",
-                     sizeof address.sun_path - 1, path);
-        return WPK_ERANGE;
-    }
-    strcpy(address.sun_path, path);
-    if (is_stale(&address)) {
-        unlink(path);
-    }
-    server->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (server->listen_fd < 0) {
-        return fail_errno("socket", diag);
-    }
-    mode_t before = umask(0177); /* the socket is 0600 from its first moment */
-    int failed = bind(server->listen_fd, (struct sockaddr *)&address, sizeof address);
-    umask(before);
-    if (failed != 0) {
-        return fail_errno(path, diag);
-    }
-    strcpy(server->socket_path, path);
-    server->local = true;
-    return listen(server->listen_fd, BACKLOG) == 0 ? WPK_OK : fail_errno(path, diag);
-}
-
-static wpk_err listen_tcp(struct wpk_http_server *server, const char *text, struct wpk_diag *diag)
-{
-    const char *colon = strrchr(text, ':');
-    char *end = NULL;
-    unsigned long port = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
-    bool v4 = colon != NULL && strncmp(text, "127.0.0.1:", 10) == 0;
-    bool v6 = colon != NULL && strncmp(text, "[::1]:", 6) == 0;
-    if ((!v4 && !v6) || end == colon + 1 || *end != '\0' || port > 65535) {
-        wpk_diag_set(diag, "%s is neither unix:PATH nor 127.0.0.1:PORT nor [::1]:PORT", text);
-        return WPK_EINVAL;
-    }
-    struct sockaddr_in a4 = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_in6 a6 = {.sin6_family = AF_INET6,
-                              .sin6_port = htons((uint16_t)port),
-                              .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    const struct sockaddr *address = v4 ? (struct sockaddr *)&a4 : (struct sockaddr *)&a6;
-    socklen_t size = v4 ? sizeof a4 : sizeof a6;
-    server->listen_fd =
-        socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int on = 1;
-    if (server->listen_fd < 0 ||
-        setsockopt(server->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        bind(server->listen_fd, address, size) != 0 || listen(server->listen_fd, BACKLOG) != 0) {
-        return fail_errno(text, diag);
-    }
-    return WPK_OK;
-}
+/* ---- life */
 
 wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_http_server **out,
                              struct wpk_diag *diag)
@@ -523,23 +439,21 @@ wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_
         return WPK_ENOMEM;
     }
     server->options = *options;
-    server->listen_fd = -1;
+    server->listener.fd = -1;
     pthread_mutex_init(&server->lock, NULL);
     for (int i = 0; i < WPK_HTTP_CONNECTIONS_MAX; i++) {
         server->connections[i].fd = -1;
     }
-    wpk_err err = strncmp(options->address, "unix:", 5) == 0
-                      ? listen_unix(server, options->address + 5, diag)
-                      : listen_tcp(server, options->address, diag);
+    wpk_err err = wpk_http_listener_open(options->address, &server->listener, diag);
     if (err == WPK_OK) {
         server->daemon = MHD_start_daemon(
             MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
-            server, MHD_OPTION_LISTEN_SOCKET, server->listen_fd, MHD_OPTION_THREAD_POOL_SIZE,
-            (unsigned)THREAD_COUNT, MHD_OPTION_CONNECTION_LIMIT,
-            (unsigned)WPK_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-            (size_t)HEADER_BYTES_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S,
-            MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
-            on_connection, server, MHD_OPTION_END);
+            server, MHD_OPTION_LISTEN_SOCKET, server->listener.fd, MHD_OPTION_THREAD_POOL_SIZE,
+            (unsigned)THREAD_COUNT, MHD_OPTION_CONNECTION_LIMIT, (unsigned)WPK_HTTP_CONNECTIONS_MAX,
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES_MAX,
+            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S, MHD_OPTION_NOTIFY_COMPLETED,
+            on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+            MHD_OPTION_END);
         if (server->daemon == NULL) {
             wpk_diag_set(diag, "%s: the HTTP server does not start", options->address);
             err = WPK_ESYSTEM;
@@ -598,12 +512,9 @@ void wpk_http_server_close(struct wpk_http_server *server)
         answer_all(server);
         wait_for_answers(server);
         MHD_stop_daemon(server->daemon); /* closes the listening socket */
-    } else if (server->listen_fd >= 0) {
-        close(server->listen_fd);
+        server->listener.fd = -1;
     }
-    if (server->socket_path[0] != '\0') {
-        unlink(server->socket_path);
-    }
+    wpk_http_listener_close(&server->listener);
     pthread_mutex_destroy(&server->lock);
     free(server);
 }

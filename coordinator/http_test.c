@@ -52,7 +52,7 @@ static wpk_err open_server(struct fixture *f, const char *address, struct wpk_ht
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    strcpy(f->directory, "/tmp/wpk-http-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-http-XXXXXX");
     assert_non_null(mkdtemp(f->directory));
     snprintf(f->address, sizeof f->address, "unix:%s/s", f->directory);
     f->fd = eventfd(0, EFD_CLOEXEC);
@@ -74,7 +74,7 @@ static int tear_down(void **state)
 static int dial(const struct fixture *f)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strcpy(address.sun_path, f->address + 5);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", f->address + 5);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     struct timeval patience = {.tv_sec = 5};
@@ -114,10 +114,8 @@ static void next_request(struct fixture *f, struct wpk_http_request *request)
 
 static void respond(struct fixture *f, uint64_t id, const char *body)
 {
-    struct wpk_http_response response = {.status = 200,
-                                         .content_type = "text/plain",
-                                         .body = body,
-                                         .body_size = strlen(body)};
+    struct wpk_http_response response = {
+        .status = 200, .content_type = "text/plain", .body = body, .body_size = strlen(body)};
     wpk_http_server_respond(f->server, id, &response);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files that make up the coordinator share: coordinator.c (jobs), search.c (searches),
- * final.c (their ends), worker.c (workers and leases). Nobody else includes this. */
+ * final.c (their ends), worker.c (workers and leases), dispatch.c (what they are given).
+ * Nobody else includes this. */
 #ifndef WPK_COORDINATOR_PARTS_H
 #define WPK_COORDINATOR_PARTS_H
 
@@ -72,15 +73,25 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
                      const struct wpk_timing *times, const struct wpk_worker *worker);
 void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
                         const struct wpk_record *record);
-void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search,
-                          uint64_t kernel_id);
+void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id);
 
 /* ---- worker.c */
 
 void wpk_worker_message(struct wpk_coordinator *c);
 void wpk_worker_gone(struct wpk_coordinator *c);
 void wpk_worker_tick(struct wpk_coordinator *c);
+
+/* ---- dispatch.c */
+
 /* Answer the polls that there is work for. */
 void wpk_worker_serve(struct wpk_coordinator *c);
+/* Lease an open piece of work. */
+void wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
+                    struct wpk_piece *piece, struct wpk_worker *worker);
+/* A message of this step, to be filled in and sent. */
+struct wpk_message *wpk_reply_new(struct wpk_coordinator *c, enum wpk_message_kind kind,
+                                  uint64_t session);
+void wpk_reply_send(struct wpk_coordinator *c, const struct wpk_net_address *address,
+                    const struct wpk_message *message);
 
 #endif

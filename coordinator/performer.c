@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/performer.h"
 
+#include "common/log.h"
 #include "coordinator/artifact.h"
 #include "coordinator/document.h"
 #include "coordinator/search_actor.h"
 #include "coordinator/submission.h"
-#include "common/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -343,8 +343,7 @@ static void perform_store(struct wpk_performer *p, const struct wpk_effect *effe
                                wpk_search_elapsed_ns(effect->search, now_ns(p)));
         break;
     case WPK_EFFECT_PUT_TRIAL:
-        wpk_history_put_trial(store, effect->search, effect->work, effect->record,
-                              effect->worker);
+        wpk_history_put_trial(store, effect->search, effect->work, effect->record, effect->worker);
         break;
     case WPK_EFFECT_PUT_TIMES:
         wpk_history_put_times(store, effect->search, effect->entry, effect->worker);

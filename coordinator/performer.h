@@ -47,15 +47,14 @@ void wpk_performer_step(struct wpk_performer *performer, struct wpk_event *event
 void wpk_performer_frame(struct wpk_performer *performer, const struct wpk_net_address *address,
                          const char *frame, size_t size, uint64_t random);
 /* Answer a request, or step what it asks for. */
-void wpk_performer_request(struct wpk_performer *performer,
-                           const struct wpk_http_request *request, uint64_t random);
+void wpk_performer_request(struct wpk_performer *performer, const struct wpk_http_request *request,
+                           uint64_t random);
 
 /* Make the batch durable and let its output go.
  *
  *   errors  what the store says. Then nothing of the batch left: requests were answered with a
  *           problem, workers with nothing. The state is ahead of the store: free the performer
  */
-WPK_MUST_CHECK wpk_err wpk_performer_commit(struct wpk_performer *performer,
-                                            struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_performer_commit(struct wpk_performer *performer, struct wpk_diag *diag);
 
 #endif

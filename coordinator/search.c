@@ -198,7 +198,8 @@ void wpk_search_bind(struct wpk_coordinator *c, const struct wpk_worker *worker)
         struct wpk_job_entry *job = c->jobs[j];
         for (uint32_t i = 0; i < job->op_count; i++) {
             struct wpk_job_op_state *op = &job->ops[i];
-            if (op->search != NULL || wpk_phase_ended(op->phase) || !wpk_worker_suits(worker, job)) {
+            if (op->search != NULL || wpk_phase_ended(op->phase) ||
+                !wpk_worker_suits(worker, job)) {
                 continue;
             }
             struct wpk_search_key key;
@@ -440,9 +441,8 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
 
 uint64_t wpk_search_elapsed_ns(const struct wpk_search *search, uint64_t now_ns)
 {
-    uint64_t since = search->active_ns != 0 && now_ns > search->active_ns
-                         ? now_ns - search->active_ns
-                         : 0;
+    uint64_t since =
+        search->active_ns != 0 && now_ns > search->active_ns ? now_ns - search->active_ns : 0;
     return search->elapsed_ns + since;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/search_actor.h"
 
-#include "op/program.h"
 #include "op/notation.h"
+#include "op/program.h"
 #include "search/strategy.h"
 
 #include <stdio.h>
@@ -87,13 +87,13 @@ static bool replay(struct wpk_search_actor *actor, const struct wpk_search *sear
 
 static wpk_err start(struct wpk_search_actor *actor, const struct wpk_search *search)
 {
-    wpk_err err = actor->kind->new(&actor->space, actor->seed, &actor->strategy);
+    wpk_err err = actor->kind->make(&actor->space, actor->seed, &actor->strategy);
     if (err != WPK_OK || replay(actor, search)) {
         return err;
     }
     actor->kind->free(actor->strategy);
     actor->strategy = NULL;
-    err = actor->kind->new(&actor->space, actor->seed, &actor->strategy);
+    err = actor->kind->make(&actor->space, actor->seed, &actor->strategy);
     for (uint32_t i = 0; err == WPK_OK && i < search->told_count; i++) {
         wpk_search_actor_tell(actor, search->asks[i].text, &search->asks[i].trial);
     }

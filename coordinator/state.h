@@ -21,13 +21,13 @@
 #define WPK_JOB_TEXT_MAX 64
 #define WPK_KEY_TEXT_MAX 256
 #define WPK_REASON_MAX 256
-#define WPK_FINAL_OWN_MAX 4     /* of our own in a final: Helion's finalists are as many */
-#define WPK_FINAL_ROUNDS 15     /* odd, so that the median is a sample */
-#define WPK_ATTEMPTS_MAX 3      /* leases of one piece of work before it is abandoned */
-#define WPK_WORKERS_MAX 256     /* sessions that live */
-#define WPK_LEASES_MAX 64       /* of one worker */
-#define WPK_LEASE_MS 20000      /* after the last word of its worker */
-#define WPK_GONE_MS 3000        /* a worker whose connection ended may come back that long */
+#define WPK_FINAL_OWN_MAX 4 /* of our own in a final: Helion's finalists are as many */
+#define WPK_FINAL_ROUNDS 15 /* odd, so that the median is a sample */
+#define WPK_ATTEMPTS_MAX 3  /* leases of one piece of work before it is abandoned */
+#define WPK_WORKERS_MAX 256 /* sessions that live */
+#define WPK_LEASES_MAX 64   /* of one worker */
+#define WPK_LEASE_MS 20000  /* after the last word of its worker */
+#define WPK_GONE_MS 3000    /* a worker whose connection ended may come back that long */
 
 /* suffix, text */
 #define WPK_PHASE_LIST(X)                                                                          \
@@ -80,7 +80,7 @@ struct wpk_trial_summary {
 
 /* Where a piece of work stands. */
 enum wpk_standing {
-    WPK_STANDING_OPEN,   /* wants a worker */
+    WPK_STANDING_OPEN, /* wants a worker */
     WPK_STANDING_LEASED,
     WPK_STANDING_ENDED,
 };
@@ -88,11 +88,11 @@ enum wpk_standing {
 /* A piece of work: an ask of the search, a vendor's baseline, a final or a verification. */
 struct wpk_piece {
     enum wpk_standing standing;
-    uint32_t attempts;  /* leases given out so far */
-    uint64_t session;   /* LEASED: of the worker that holds it */
-    uint64_t leased_ns; /* LEASED: since when */
-    bool known;         /* history had the result */
-    char *text;         /* candidate; for a vendor its provider; owned */
+    uint32_t attempts;              /* leases given out so far */
+    uint64_t session;               /* LEASED: of the worker that holds it */
+    uint64_t leased_ns;             /* LEASED: since when */
+    bool known;                     /* history had the result */
+    char *text;                     /* candidate; for a vendor its provider; owned */
     struct wpk_trial_summary trial; /* ENDED */
 };
 
@@ -111,42 +111,42 @@ struct wpk_search_key {
 };
 
 struct wpk_final_entry {
-    const struct wpk_piece *piece;    /* an ask or a vendor; NULL: the kernel served so far */
+    const struct wpk_piece *piece; /* an ask or a vendor; NULL: the kernel served so far */
     char provider[WPK_PROVIDER_NAME_MAX];
     char artifact_sha256[WPK_ID_MAX];
-    struct wpk_timing timing;         /* after the final */
-    bool rejected;                    /* did not verify */
+    struct wpk_timing timing; /* after the final */
+    bool rejected;            /* did not verify */
 };
 
 struct wpk_search {
-    uint64_t id;               /* in the store; 0 until opened */
+    uint64_t id; /* in the store; 0 until opened */
     uint64_t problem_id;
-    uint64_t handle;           /* of this struct, from 1: what effects and events name */
+    uint64_t handle; /* of this struct, from 1: what effects and events name */
     struct wpk_search_key key;
     char family[WPK_ID_MAX];
-    char *op;                  /* whole form; owned */
+    char *op; /* whole form; owned */
     double flops;
-    double size_log2;          /* of the space */
-    struct wpk_device device;  /* of the worker it was bound to: the space is derived from it */
+    double size_log2;         /* of the space */
+    struct wpk_device device; /* of the worker it was bound to: the space is derived from it */
     struct wpk_policy policy;
-    enum wpk_phase phase;      /* WAITING: being opened */
+    enum wpk_phase phase; /* WAITING: being opened */
     char reason[WPK_REASON_MAX];
 
-    struct wpk_piece *asks;    /* owned; [ask_count], in the order of the asks */
+    struct wpk_piece *asks; /* owned; [ask_count], in the order of the asks */
     uint32_t ask_count;
     uint32_t ask_capacity;
-    uint32_t open_first;       /* no ask before it is OPEN */
-    uint32_t told_count;       /* asks told to the strategy: all before it have ended */
-    bool asking;               /* an ASK effect is under way */
-    bool refused;              /* the strategy wants to be told more first */
+    uint32_t open_first; /* no ask before it is OPEN */
+    uint32_t told_count; /* asks told to the strategy: all before it have ended */
+    bool asking;         /* an ASK effect is under way */
+    bool refused;        /* the strategy wants to be told more first */
     bool exhausted;
     struct wpk_piece vendors[WPK_PROVIDERS_MAX];
     uint32_t vendor_count;
 
-    uint32_t ok_count;         /* of the ended asks */
+    uint32_t ok_count; /* of the ended asks */
     uint32_t failed_count;
     uint32_t known_count;
-    uint32_t leased_count;     /* asks out now */
+    uint32_t leased_count;            /* asks out now */
     uint32_t best[WPK_FINAL_OWN_MAX]; /* asks with the best times and an artifact, best first */
     uint32_t best_count;
 
@@ -159,13 +159,13 @@ struct wpk_search {
     uint64_t served_kernel_id; /* the problem's; 0: none */
     char served_provider[WPK_PROVIDER_NAME_MAX];
     char served_artifact[WPK_ID_MAX];
-    bool measured;             /* something was measured since it was opened */
+    bool measured; /* something was measured since it was opened */
 
     struct wpk_final_entry entries[WPK_CONTENDERS_MAX];
     uint32_t entry_count;
     struct wpk_piece final;
     struct wpk_piece verify;
-    uint32_t verifying;        /* index into entries */
+    uint32_t verifying; /* index into entries */
 };
 
 struct wpk_job_op_state {
@@ -173,13 +173,13 @@ struct wpk_job_op_state {
     char fingerprint[WPK_ID_MAX];
     char family[WPK_ID_MAX];
     char layouts[16];
-    char *op;                    /* whole form; owned */
+    char *op; /* whole form; owned */
     double flops;
-    struct wpk_search *search;   /* NULL until a device was found; borrowed */
+    struct wpk_search *search; /* NULL until a device was found; borrowed */
     enum wpk_phase phase;
     char reason[WPK_REASON_MAX];
     bool from_history;
-    uint64_t kernel_id;          /* 0: none */
+    uint64_t kernel_id; /* 0: none */
 };
 
 /* A job that has not ended; what has ended lives in the store alone. */
@@ -189,7 +189,7 @@ struct wpk_job_entry {
     char name[WPK_JOB_TEXT_MAX];
     char owner[WPK_JOB_TEXT_MAX];
     int priority;
-    char kind[16];       /* of the device */
+    char kind[16]; /* of the device */
     int threads;
     char strategy[32];
     char parameters[4096];
@@ -209,11 +209,11 @@ struct wpk_worker {
     uint64_t session;
     struct wpk_hello hello;
     char device_class[2 * WPK_DEVICE_TEXT_MAX];
-    uint32_t peer;          /* its connection; 0: ended */
+    uint32_t peer; /* its connection; 0: ended */
     uint64_t heard_ns;
-    uint64_t gone_ns;       /* when the connection ended; 0: it has not */
-    bool draining;          /* gave its leases back */
-    bool polling;           /* a poll waits for work */
+    uint64_t gone_ns;                     /* when the connection ended; 0: it has not */
+    bool draining;                        /* gave its leases back */
+    bool polling;                         /* a poll waits for work */
     struct wpk_net_address *poll_address; /* owned; of that poll */
     uint32_t poll_want;
     uint64_t poll_until_ns;

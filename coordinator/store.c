@@ -206,8 +206,10 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
         err = WPK_EACCES;
     }
     if (err == WPK_OK) {
-        err = execute(store->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                                 "PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000", diag);
+        err = execute(store->db,
+                      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                      "PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000",
+                      diag);
     }
     if (err == WPK_OK) {
         err = check_integrity(store->db, diag);
@@ -223,8 +225,8 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
                : err;
 }
 
-wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock,
-                       struct wpk_store **out, struct wpk_diag *diag)
+wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock, struct wpk_store **out,
+                       struct wpk_diag *diag)
 {
     struct wpk_store *store = calloc(1, sizeof *store);
     struct wpk_buf path = {0};
@@ -299,8 +301,7 @@ wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag)
     for (int i = 0; i < store->statement_count; i++) {
         WPK_ASSERT(!store->statements[i].open);
     }
-    if (store->err == WPK_OK &&
-        sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+    if (store->err == WPK_OK && sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
         fail(store, "commit");
     }
     if (store->err != WPK_OK && !sqlite3_get_autocommit(store->db)) {
@@ -343,8 +344,8 @@ static struct wpk_rows *find_statement(struct wpk_store *store, const char *sql)
     rows->store = store;
     rows->sql = sql;
     rows->open = false;
-    int code = sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &rows->statement,
-                                  NULL);
+    int code =
+        sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &rows->statement, NULL);
     if (code != SQLITE_OK) {
         fail(store, sql);
         return NULL;

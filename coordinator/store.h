@@ -11,7 +11,8 @@
  *
  * The first failure of a batch sticks: later statements do nothing, queries find nothing, and
  * commit reports it. So the statements themselves return no codes. One thread; one writer process,
- * which a lock on the data directory sees to. Text that a row gives out lives until the next step. */
+ * which a lock on the data directory sees to. Text that a row gives out lives until the next step.
+ */
 #ifndef WPK_COORDINATOR_STORE_H
 #define WPK_COORDINATOR_STORE_H
 

@@ -29,7 +29,7 @@ static wpk_err open_store(struct fixture *f, struct wpk_diag *diag)
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    strcpy(f->directory, "/tmp/wpk-store-XXXXXX");
+    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-store-XXXXXX");
     assert_non_null(mkdtemp(f->directory));
     snprintf(f->path, sizeof f->path, "%s/history.db", f->directory);
     assert_int_equal(open_store(f, NULL), WPK_OK);

@@ -34,8 +34,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
         wpk_cost(&program, &cost);
         op->flops = cost.flops;
         snprintf(op->name, sizeof op->name, "%s", job->ops[index].name);
-        snprintf(op->layouts, sizeof op->layouts, "%s",
-                 wpk_layouts_name(job->ops[index].layouts));
+        snprintf(op->layouts, sizeof op->layouts, "%s", wpk_layouts_name(job->ops[index].layouts));
         snprintf(op->fingerprint, sizeof op->fingerprint, "%s", fingerprint.exact);
         snprintf(op->family, sizeof op->family, "%s", fingerprint.family);
     }

@@ -24,10 +24,10 @@
 #define WPK_PROTOCOL_VERSION_MIN 1             /* the oldest that is still understood */
 #define WPK_MESSAGE_SIZE_MAX ((size_t)4 << 20) /* bytes of a frame */
 #define WPK_ARTIFACT_SIZE_MAX (WPK_MESSAGE_SIZE_MAX - 65536)
-#define WPK_WORK_MAX 64       /* in one message; also results and statuses */
-#define WPK_CONTENDERS_MAX 8  /* in a final */
-#define WPK_PROVIDERS_MAX 8   /* of a worker */
-#define WPK_HOLDING_MAX 256   /* leases presented again */
+#define WPK_WORK_MAX 64      /* in one message; also results and statuses */
+#define WPK_CONTENDERS_MAX 8 /* in a final */
+#define WPK_PROVIDERS_MAX 8  /* of a worker */
+#define WPK_HOLDING_MAX 256  /* leases presented again */
 #define WPK_PROVIDER_NAME_MAX 32
 #define WPK_WORKER_NAME_MAX 128
 #define WPK_ENVIRONMENT_MAX 256
@@ -82,9 +82,9 @@ enum wpk_ack {
 
 /* What is leased: by value, and the same for every attempt at it. */
 typedef struct wpk_work_id {
-    uint64_t search;         /* number of the search in the store, from 1 */
+    uint64_t search; /* number of the search in the store, from 1 */
     enum wpk_work_kind kind;
-    uint32_t index;          /* of the ask, the vendor, or the round of finals */
+    uint32_t index; /* of the ask, the vendor, or the round of finals */
 } wpk_work_id;
 
 /* An operator that work refers to, said once per message. */
@@ -101,14 +101,14 @@ struct wpk_contender {
 
 struct wpk_work {
     wpk_work_id id;
-    uint32_t attempt;         /* from 1 */
-    uint32_t op;              /* index into the message's ops */
-    const char *provider;     /* not for a final */
-    const char *candidate;    /* "" for a vendor */
+    uint32_t attempt;      /* from 1 */
+    uint32_t op;           /* index into the message's ops */
+    const char *provider;  /* not for a final */
+    const char *candidate; /* "" for a vendor */
     struct wpk_policy policy;
-    uint64_t incumbent_ns;    /* for racing; 0: none */
+    uint64_t incumbent_ns; /* for racing; 0: none */
     bool keep_artifact;
-    uint32_t round_count;     /* final */
+    uint32_t round_count;                                /* final */
     struct wpk_contender contenders[WPK_CONTENDERS_MAX]; /* final; [contender_count] */
     uint32_t contender_count;
 };
@@ -116,10 +116,10 @@ struct wpk_work {
 struct wpk_result {
     wpk_work_id id;
     uint32_t attempt;
-    struct wpk_record record; /* but for a final */
+    struct wpk_record record;                     /* but for a final */
     struct wpk_timing timing[WPK_CONTENDERS_MAX]; /* final; as its contenders; none if it failed */
     uint32_t timing_count;
-    const char *failure;      /* final: why it did not take place; "" when it did */
+    const char *failure; /* final: why it did not take place; "" when it did */
 };
 
 struct wpk_message_provider {
@@ -140,30 +140,30 @@ struct wpk_hello {
  * message was put together by hand. */
 struct wpk_message {
     enum wpk_message_kind kind;
-    uint64_t session;             /* 0 in hello */
-    struct wpk_hello *hello;      /* hello */
-    uint32_t want;                /* poll: at most so many pieces of work */
-    uint32_t wait_ms;             /* poll: answer after that long, with none if need be */
+    uint64_t session;        /* 0 in hello */
+    struct wpk_hello *hello; /* hello */
+    uint32_t want;           /* poll: at most so many pieces of work */
+    uint32_t wait_ms;        /* poll: answer after that long, with none if need be */
     /* hello, poll: every lease the worker holds; wpkd takes others of this worker's for lost. */
-    wpk_work_id *holding;         /* [holding_count] */
+    wpk_work_id *holding; /* [holding_count] */
     uint32_t holding_count;
-    struct wpk_result *results;   /* results [result_count] */
+    struct wpk_result *results; /* results [result_count] */
     uint32_t result_count;
-    char sha256[WPK_ID_MAX];      /* put_artifact, get_artifact, artifact */
-    const char *bytes;            /* put_artifact, artifact; into the frame that was decoded */
+    char sha256[WPK_ID_MAX]; /* put_artifact, get_artifact, artifact */
+    const char *bytes;       /* put_artifact, artifact; into the frame that was decoded */
     size_t bytes_size;
-    wpk_work_id *given_back;      /* give_back [given_back_count] */
+    wpk_work_id *given_back; /* give_back [given_back_count] */
     uint32_t given_back_count;
-    uint32_t lease_ms;            /* welcome: a lease ends that long after the last heartbeat */
-    struct wpk_message_op *ops;   /* work [op_count] */
+    uint32_t lease_ms;          /* welcome: a lease ends that long after the last heartbeat */
+    struct wpk_message_op *ops; /* work [op_count] */
     uint32_t op_count;
-    struct wpk_work *work;        /* work [work_count] */
+    struct wpk_work *work; /* work [work_count] */
     uint32_t work_count;
-    bool leave;                   /* work: wpkd goes for good; a private worker ends */
-    enum wpk_ack *acks;           /* ack [ack_count]: one for each result */
+    bool leave;         /* work: wpkd goes for good; a private worker ends */
+    enum wpk_ack *acks; /* ack [ack_count]: one for each result */
     uint32_t ack_count;
-    wpk_err err;                  /* error; WPK_ENOENT: the session is not known, say hello */
-    const char *text;             /* error: one sentence */
+    wpk_err err;      /* error; WPK_ENOENT: the session is not known, say hello */
+    const char *text; /* error: one sentence */
     struct wpk_arena arena;
 };
 

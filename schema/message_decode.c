@@ -65,8 +65,8 @@ static void *take(struct decoder *d, size_t count, size_t size)
 /* A text that lives as long as the message; "" after a failure. */
 static const char *get_text(struct decoder *d, const char *key, size_t size_max)
 {
-    const char *text = wpk_arena_copy_text(&d->message->arena,
-                                           wpk_json_get_text(d->r, key, size_max));
+    const char *text =
+        wpk_arena_copy_text(&d->message->arena, wpk_json_get_text(d->r, key, size_max));
     if (text == NULL) {
         d->err = WPK_ENOMEM;
         return "";
@@ -163,8 +163,8 @@ static void get_record(struct decoder *d, const char *key, struct wpk_record *ou
 
 static void get_final(struct decoder *d, struct wpk_result *result)
 {
-    static const char *const names[] = {"search", "kind", "index", "attempt", "failure", "times",
-                                        NULL};
+    static const char *const names[] = {"search",  "kind",  "index", "attempt",
+                                        "failure", "times", NULL};
     wpk_json_allow(d->r, names);
     result->failure = get_text(d, "failure", TEXT_MAX);
     uint32_t count = get_count(d, "times", WPK_CONTENDERS_MAX);
@@ -184,8 +184,7 @@ static void get_results(struct decoder *d)
     uint32_t count = get_count(d, "results", WPK_WORK_MAX);
     d->message->results = take(d, count, sizeof *d->message->results);
     wpk_json_enter_array(d->r, "results");
-    while (d->message->results != NULL && d->message->result_count < count &&
-           wpk_json_next(d->r)) {
+    while (d->message->results != NULL && d->message->result_count < count && wpk_json_next(d->r)) {
         struct wpk_result *result = &d->message->results[d->message->result_count++];
         result->id = get_id(d);
         result->attempt = get_u32(d, "attempt", 1, INT32_MAX);
@@ -246,8 +245,8 @@ static void get_contenders(struct decoder *d, struct wpk_work *work)
 
 static void get_work_item(struct decoder *d, struct wpk_work *work)
 {
-    static const char *const names[] = {"search",       "kind",          "index",      "attempt",
-                                        "op",           "policy",        "provider",   "candidate",
+    static const char *const names[] = {"search",       "kind",          "index",    "attempt",
+                                        "op",           "policy",        "provider", "candidate",
                                         "incumbent_ns", "keep_artifact", NULL};
     work->id = get_id(d);
     work->attempt = get_u32(d, "attempt", 1, INT32_MAX);

@@ -43,16 +43,23 @@ static void hello(void **state)
     (void)state;
     struct wpk_hello hello = {
         .name = "host/17",
-        .device = {.kind = "cpu", .model = "A \"CPU\"", .isa = WPK_ISA_AVX2, .core_count = 2,
-                   .l1_bytes = 32768, .l2_bytes = 1 << 20, .l3_bytes = 1 << 25,
-                   .vector_bytes = 32, .vector_registers = 16, .instance = "host/cpu0"},
+        .device = {.kind = "cpu",
+                   .model = "A \"CPU\"",
+                   .isa = WPK_ISA_AVX2,
+                   .core_count = 2,
+                   .l1_bytes = 32768,
+                   .l2_bytes = 1 << 20,
+                   .l3_bytes = 1 << 25,
+                   .vector_bytes = 32,
+                   .vector_registers = 16,
+                   .instance = "host/cpu0"},
         .environment = "codegen=1;halide=21.0.0",
         .providers = {{.name = "halide-cpu"}, {.name = "onednn", .vendor = true}},
         .provider_count = 2,
     };
     wpk_work_id holding = {.search = 3, .kind = WPK_WORK_TRIAL, .index = 17};
-    struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello, .holding = &holding,
-                                  .holding_count = 1};
+    struct wpk_message message = {
+        .kind = WPK_MESSAGE_HELLO, .hello = &hello, .holding = &holding, .holding_count = 1};
     struct wpk_buf frame = {0};
     struct wpk_message back = {0};
     round_trip(&message, &back, &frame);
@@ -73,12 +80,16 @@ static void results_with_records_and_a_final(void **state)
         {.id = {9, WPK_WORK_FINAL, 0},
          .attempt = 1,
          .failure = "",
-         .timing = {{.median_ns = 5, .min_ns = 4, .mad_ns = 1, .sample_count = 2,
-                     .repeat_count = 1, .sample_ns = {4, 5}}},
+         .timing = {{.median_ns = 5,
+                     .min_ns = 4,
+                     .mad_ns = 1,
+                     .sample_count = 2,
+                     .repeat_count = 1,
+                     .sample_ns = {4, 5}}},
          .timing_count = 1},
     };
-    struct wpk_message message = {.kind = WPK_MESSAGE_RESULTS, .session = UINT64_MAX,
-                                  .results = results, .result_count = 2};
+    struct wpk_message message = {
+        .kind = WPK_MESSAGE_RESULTS, .session = UINT64_MAX, .results = results, .result_count = 2};
     struct wpk_buf frame = {0};
     struct wpk_message back = {0};
     round_trip(&message, &back, &frame);
@@ -94,17 +105,33 @@ static void work_of_every_kind(void **state)
     (void)state;
     struct wpk_message_op op = {.text = "input X f32[4]\noutput Y f32[4]\nY[i] = X[i]",
                                 .layouts = "any"};
-    struct wpk_policy policy = {.threads = 2, .cold_cache = true, .time_ns_min = 20000000,
-                                .sample_count = 10, .race_ratio = 1.25};
+    struct wpk_policy policy = {.threads = 2,
+                                .cold_cache = true,
+                                .time_ns_min = 20000000,
+                                .sample_count = 10,
+                                .race_ratio = 1.25};
     struct wpk_work work[2] = {
-        {.id = {1, WPK_WORK_TRIAL, 0}, .attempt = 1, .provider = "halide-cpu",
-         .candidate = "cpu-1 algorithm=direct", .policy = policy, .incumbent_ns = 590125,
+        {.id = {1, WPK_WORK_TRIAL, 0},
+         .attempt = 1,
+         .provider = "halide-cpu",
+         .candidate = "cpu-1 algorithm=direct",
+         .policy = policy,
+         .incumbent_ns = 590125,
          .keep_artifact = true},
-        {.id = {1, WPK_WORK_FINAL, 1}, .attempt = 3, .policy = policy, .round_count = 7,
-         .contenders = {{"halide-cpu", HASH}, {"onednn", ""}}, .contender_count = 2},
+        {.id = {1, WPK_WORK_FINAL, 1},
+         .attempt = 3,
+         .policy = policy,
+         .round_count = 7,
+         .contenders = {{"halide-cpu", HASH}, {"onednn", ""}},
+         .contender_count = 2},
     };
-    struct wpk_message message = {.kind = WPK_MESSAGE_WORK, .session = 1, .ops = &op,
-                                  .op_count = 1, .work = work, .work_count = 2, .leave = true};
+    struct wpk_message message = {.kind = WPK_MESSAGE_WORK,
+                                  .session = 1,
+                                  .ops = &op,
+                                  .op_count = 1,
+                                  .work = work,
+                                  .work_count = 2,
+                                  .leave = true};
     struct wpk_buf frame = {0};
     struct wpk_message back = {0};
     round_trip(&message, &back, &frame);
@@ -125,15 +152,19 @@ static void the_small_ones(void **state)
     check(&(struct wpk_message){.kind = WPK_MESSAGE_ACK, .acks = acks, .ack_count = 2});
     check(&(struct wpk_message){
         .kind = WPK_MESSAGE_GIVE_BACK, .given_back = &id, .given_back_count = 1});
-    check(&(struct wpk_message){
-        .kind = WPK_MESSAGE_ERROR, .err = WPK_EMISMATCH, .text = "too old"});
+    check(
+        &(struct wpk_message){.kind = WPK_MESSAGE_ERROR, .err = WPK_EMISMATCH, .text = "too old"});
 }
 
 static void artifacts_carry_bytes(void **state)
 {
     (void)state;
-    struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT, .session = 2, .sha256 = HASH,
-                                  .bytes = "\0\x7f" "ELF", .bytes_size = 5};
+    struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
+                                  .session = 2,
+                                  .sha256 = HASH,
+                                  .bytes = "\0\x7f"
+                                           "ELF",
+                                  .bytes_size = 5};
     struct wpk_buf frame = {0};
     struct wpk_message back = {0};
     round_trip(&message, &back, &frame);
@@ -171,13 +202,16 @@ static void rejects(void **state)
     assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"dance\",\"session\":\"1\"}", ""),
                          WPK_OK);
     assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"poll\",\"session\":\"1\","
-                                     "\"want\":1,\"wait_ms\":0,\"holding\":[],\"more\":1}", ""),
+                                     "\"want\":1,\"wait_ms\":0,\"holding\":[],\"more\":1}",
+                                     ""),
                          WPK_OK);
     assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"get_artifact\",\"session\":\"1\","
-                                     "\"sha256\":\"../../etc/passwd\"}", ""),
+                                     "\"sha256\":\"../../etc/passwd\"}",
+                                     ""),
                          WPK_OK);
     assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"work\",\"session\":\"1\",\"ops\":"
-                                     "[],\"work\":[{}],\"leave\":false}", ""),
+                                     "[],\"work\":[{}],\"leave\":false}",
+                                     ""),
                          WPK_OK);
     struct wpk_message message = {0};
     assert_int_equal(wpk_message_decode("\xff\xff\xff\xff{}", 6, &message, NULL), WPK_EPARSE);
@@ -187,10 +221,11 @@ static void rejects(void **state)
 static void every_cut_is_refused(void **state)
 {
     (void)state;
-    struct wpk_result result = {.id = {9, WPK_WORK_TRIAL, 4}, .attempt = 1,
+    struct wpk_result result = {.id = {9, WPK_WORK_TRIAL, 4},
+                                .attempt = 1,
                                 .record = {.outcome = WPK_OUTCOME_OK, .detail = (char *)"x"}};
-    struct wpk_message message = {.kind = WPK_MESSAGE_RESULTS, .results = &result,
-                                  .result_count = 1};
+    struct wpk_message message = {
+        .kind = WPK_MESSAGE_RESULTS, .results = &result, .result_count = 1};
     struct wpk_buf frame = {0};
     assert_int_equal(wpk_message_encode(&message, &frame), WPK_OK);
     for (size_t size = 0; size < frame.size; size++) {

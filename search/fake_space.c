@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The landscape: each variant has a base time; each gene multiplies it, by a smooth bowl if it is
- * ordered; neighbouring genes interact. One point in 16 is illegal, one in 20 fails. Everything is a
- * hash of the seed, so that nothing has to be stored. */
+ * ordered; neighbouring genes interact. One point in 16 is illegal, one in 20 fails. Everything is
+ * a hash of the seed, so that nothing has to be stored. */
 #include "search/fake_space.h"
 
 #include <math.h>

@@ -7,8 +7,8 @@
  *
  * It is a steady-state algorithm, because builders must not wait for a generation to end: ask i is
  * a function of the seed and of the tells before i - AHEAD, and of nothing else. Tells that come
- * sooner wait in `pending`; an ask that comes too soon is refused. So the asks are the same whatever
- * the number of workers and the order in which results came in.
+ * sooner wait in `pending`; an ask that comes too soon is refused. So the asks are the same
+ * whatever the number of workers and the order in which results came in.
  *
  *   source  population grows with the logarithm of the space's size, roulette wheel on fitness,
  *           crossover, mutation, elitism: Woodpecker-DL, section on genetic search. Steady state:
@@ -23,13 +23,13 @@
 
 #define POPULATION_MIN 8
 #define POPULATION_MAX 64
-#define AHEAD 16          /* asks under way: keeps two builders busy past a build of two seconds */
+#define AHEAD 16 /* asks under way: keeps two builders busy past a build of two seconds */
 #define OUTSTANDING_MAX 256
 #define CHILD_TRIES_MAX 64
 #define CROSSOVER_RATE 0.5
-#define IMMIGRANT_RATE 0.04 /* children that are random draws: the way out of a dead end */
+#define IMMIGRANT_RATE 0.04  /* children that are random draws: the way out of a dead end */
 #define SELECTION_POWER 12.0 /* fitness^power on the wheel: times of good candidates lie close */
-#define STEP_RATE 0.7       /* ordered genes: a step to a neighbour, else any value */
+#define STEP_RATE 0.7        /* ordered genes: a step to a neighbour, else any value */
 
 struct individual {
     struct wpk_candidate candidate;
@@ -68,7 +68,7 @@ static int population_for(const struct wpk_space *space)
     return size < POPULATION_MAX ? (int)size : POPULATION_MAX;
 }
 
-static wpk_err ga_new(const struct wpk_space *space, uint64_t seed, struct wpk_strategy **out)
+static wpk_err ga_make(const struct wpk_space *space, uint64_t seed, struct wpk_strategy **out)
 {
     struct wpk_strategy *ga = calloc(1, sizeof *ga);
     if (ga == NULL) {
@@ -77,7 +77,7 @@ static wpk_err ga_new(const struct wpk_space *space, uint64_t seed, struct wpk_s
     ga->space = space;
     wpk_rng_seed(&ga->rng, seed);
     ga->population_size = population_for(space);
-    /* Seven in eight constructed: the rest is drawn, so that what nobody thought of has a chance. */
+    /* Seven in eight constructed: the rest is drawn: what nobody thought of has a chance. */
     ga->constructed_count =
         wpk_space_construct(space, ga->constructed, (ga->population_size * 7 + 7) / 8);
     *out = ga;
@@ -175,8 +175,7 @@ static void cross(struct wpk_strategy *ga, const struct wpk_candidate *first,
         if (source < 0) {
             continue;
         }
-        int choice =
-            find_choice(&to->genes[g], from->genes[source].choice[second->gene[source]]);
+        int choice = find_choice(&to->genes[g], from->genes[source].choice[second->gene[source]]);
         if (choice >= 0) {
             child->gene[g] = (uint8_t)choice;
         }
@@ -261,8 +260,8 @@ static wpk_err next_candidate(struct wpk_strategy *ga, struct wpk_candidate *out
     if (first_generation && next_constructed(ga, out)) {
         return WPK_OK;
     }
-    bool draws = first_generation || ga->population_count == 0 ||
-                 wpk_rng_chance(&ga->rng, IMMIGRANT_RATE);
+    bool draws =
+        first_generation || ga->population_count == 0 || wpk_rng_chance(&ga->rng, IMMIGRANT_RATE);
     if (!draws && breed(ga, out) == WPK_OK) {
         return WPK_OK;
     }
@@ -327,7 +326,7 @@ static void ga_tell(struct wpk_strategy *ga, const struct wpk_candidate *candida
 
 const struct wpk_strategy_class wpk_strategy_ga = {
     .name = "ga",
-    .new = ga_new,
+    .make = ga_make,
     .ask = ga_ask,
     .tell = ga_tell,
     .free = ga_free,

@@ -11,7 +11,7 @@ struct wpk_strategy {
     struct wpk_seen seen;
 };
 
-static wpk_err random_new(const struct wpk_space *space, uint64_t seed, struct wpk_strategy **out)
+static wpk_err random_make(const struct wpk_space *space, uint64_t seed, struct wpk_strategy **out)
 {
     struct wpk_strategy *strategy = calloc(1, sizeof *strategy);
     if (strategy == NULL) {
@@ -61,7 +61,7 @@ static void random_free(struct wpk_strategy *strategy)
 
 const struct wpk_strategy_class wpk_strategy_random = {
     .name = "random",
-    .new = random_new,
+    .make = random_make,
     .ask = random_ask,
     .tell = random_tell,
     .free = random_free,

@@ -48,7 +48,8 @@ static wpk_err grow(struct wpk_seen *seen)
 
 bool wpk_seen_has(const struct wpk_seen *seen, const struct wpk_candidate *candidate)
 {
-    return seen->count > 0 && seen->slots[find(seen->slots, seen->capacity, key_of(candidate))] != 0;
+    return seen->count > 0 &&
+           seen->slots[find(seen->slots, seen->capacity, key_of(candidate))] != 0;
 }
 
 wpk_err wpk_seen_put(struct wpk_seen *seen, const struct wpk_candidate *candidate)

@@ -9,7 +9,7 @@
 
 #include "search/space.h"
 
-#define WPK_SEEN_DRAWS_MAX 256 /* random draws before the walk */
+#define WPK_SEEN_DRAWS_MAX 256   /* random draws before the walk */
 #define WPK_SEEN_STEPS_MAX 65536 /* of the walk, for one candidate */
 
 /* `= {0}` is empty. */

@@ -15,13 +15,13 @@ struct wpk_strategy;
 struct wpk_tell {
     bool ok;
     bool censored;       /* raced out: `relative` is a lower bound */
-    double relative;     /* time / reference kernel's time on the same instance; smaller is better */
+    double relative;     /* time / reference kernel's time on the same instance: less is better */
 };
 
 struct wpk_strategy_class {
     const char *name; /* "random", "ga" */
     /* required; `space` is borrowed for the strategy's life */
-    wpk_err (*new)(const struct wpk_space *space, uint64_t seed, struct wpk_strategy **out);
+    wpk_err (*make)(const struct wpk_space *space, uint64_t seed, struct wpk_strategy **out);
     /* required; fills up to `count` candidates never asked before, *filled says how many; 0 with
      * WPK_OK: tell first; WPK_EEXHAUSTED: the space holds nothing new */
     wpk_err (*ask)(struct wpk_strategy *strategy, int count, struct wpk_candidate *out,

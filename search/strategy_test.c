@@ -35,7 +35,7 @@ static void search(const char *name, const struct wpk_space *space, uint64_t lan
     const struct wpk_strategy_class *kind = wpk_strategy_find(name);
     struct wpk_strategy *strategy = NULL;
     assert_non_null(kind);
-    assert_int_equal(kind->new(space, seed, &strategy), WPK_OK);
+    assert_int_equal(kind->make(space, seed, &strategy), WPK_OK);
     run->asked_count = 0;
     run->best = HUGE_VAL;
     int told = 0;
@@ -63,8 +63,8 @@ static void search(const char *name, const struct wpk_space *space, uint64_t lan
 
 static void make_space(struct wpk_space *space)
 {
-    struct wpk_fake_space_options options = {.variant_count = 8, .gene_count = 14,
-                                             .choice_count = 8};
+    struct wpk_fake_space_options options = {
+        .variant_count = 8, .gene_count = 14, .choice_count = 8};
     assert_int_equal(wpk_fake_space_init(&options, space), WPK_OK);
 }
 
@@ -117,8 +117,8 @@ static void a_small_space_is_searched_whole(void **state)
 {
     (void)state;
     struct wpk_space space;
-    struct wpk_fake_space_options options = {.variant_count = 2, .gene_count = 5,
-                                             .choice_count = 4};
+    struct wpk_fake_space_options options = {
+        .variant_count = 2, .gene_count = 5, .choice_count = 4};
     assert_int_equal(wpk_fake_space_init(&options, &space), WPK_OK);
     int legal = 0;
     for (int v = 0; v < 2; v++) {
@@ -180,7 +180,7 @@ static void history_counts_as_seen(void **state)
     search("ga", &space, 3, 7, 300, 8, 24, run);
     const struct wpk_strategy_class *kind = wpk_strategy_find("ga");
     struct wpk_strategy *strategy = NULL;
-    assert_int_equal(kind->new(&space, 8, &strategy), WPK_OK);
+    assert_int_equal(kind->make(&space, 8, &strategy), WPK_OK);
     for (int i = 0; i < 300; i++) {
         struct wpk_tell tell = tell_for(3, &run->asked[i]);
         kind->tell(strategy, &run->asked[i], &tell);

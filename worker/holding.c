@@ -21,8 +21,8 @@ enum standing {
 
 struct item {
     enum standing standing;
-    uint64_t order;        /* of arrival; the engine's id */
-    struct wpk_work work;  /* texts owned below */
+    uint64_t order;       /* of arrival; the engine's id */
+    struct wpk_work work; /* texts owned below */
     char *op;
     char *layouts;
     char *provider;
@@ -114,8 +114,7 @@ static void take_in(struct wpk_holding *holding, const struct wpk_work *work,
     for (uint32_t i = 0; i < work->contender_count; i++) {
         snprintf(item->contender_provider[i], WPK_PROVIDER_NAME_MAX, "%s",
                  work->contenders[i].provider);
-        snprintf(item->contender_sha256[i], WPK_ID_MAX, "%s",
-                 work->contenders[i].artifact_sha256);
+        snprintf(item->contender_sha256[i], WPK_ID_MAX, "%s", work->contenders[i].artifact_sha256);
     }
     holding->count++;
 }
@@ -200,9 +199,9 @@ static void hold_duel(struct wpk_holding *holding, struct item *item)
         artifact_path(holding, item->contender_sha256[i], paths[i]);
         names[i] = item->contender_sha256[i][0] != '\0' ? paths[i] : item->contender_provider[i];
     }
-    wpk_err err = wpk_engine_duel(holding->options.engine, item->op, item->layouts, names,
-                                  (int)count, &item->work.policy, (int)item->work.round_count,
-                                  item->timing, &diag);
+    wpk_err err =
+        wpk_engine_duel(holding->options.engine, item->op, item->layouts, names, (int)count,
+                        &item->work.policy, (int)item->work.round_count, item->timing, &diag);
     item->timing_count = err == WPK_OK ? count : 0;
     if (err != WPK_OK) {
         snprintf(item->failure, sizeof item->failure, "%s",
@@ -367,7 +366,7 @@ uint32_t wpk_holding_results(struct wpk_holding *holding, struct wpk_result *res
         memset(result, 0, sizeof *result);
         result->id = item->work.id;
         result->attempt = item->work.attempt;
-        result->record = item->record; /* borrowed */
+        result->record = item->record;       /* borrowed */
         result->record.artifact_path = NULL; /* of this machine */
         memcpy(result->timing, item->timing, sizeof result->timing);
         result->timing_count = item->timing_count;

@@ -36,8 +36,7 @@ uint32_t wpk_holding_count(const struct wpk_holding *holding);
 uint32_t wpk_holding_unfinished(const struct wpk_holding *holding);
 /* All held, for a poll; or those that are not worked off, to be given back.
  *   shape   ids [WPK_HOLDING_MAX]; returns how many */
-uint32_t wpk_holding_ids(const struct wpk_holding *holding, bool unfinished_only,
-                         wpk_work_id *ids);
+uint32_t wpk_holding_ids(const struct wpk_holding *holding, bool unfinished_only, wpk_work_id *ids);
 
 /* The hash of an artifact that a final needs and that is not here; NULL: none. */
 const char *wpk_holding_missing(const struct wpk_holding *holding);

@@ -40,7 +40,7 @@ struct arguments {
     enum wpk_isa isa_max;
     int builder_count;
     bool cpu;
-    bool private;
+    bool is_private;
     enum wpk_log_level log_level;
 };
 
@@ -86,7 +86,7 @@ static bool apply(struct arguments *a, int option, const char *value)
         a->trace = value;
         return true;
     case PRIVATE:
-        a->private = true;
+        a->is_private = true;
         return true;
     case LEVEL:
         return wpk_log_level_parse(value, &a->log_level) == WPK_OK;
@@ -107,7 +107,7 @@ static void on_stop(int signal_number)
     signal(signal_number, SIG_DFL); /* a second one kills */
 }
 
-static wpk_err prepare_signals(bool private, pid_t parent)
+static wpk_err prepare_signals(bool is_private, pid_t parent)
 {
     stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (stop_fd < 0) {
@@ -117,7 +117,7 @@ static wpk_err prepare_signals(bool private, pid_t parent)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
-    if (private && (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)) {
+    if (is_private && (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)) {
         return WPK_ECLOSED; /* it has gone before we could ask to be told */
     }
     return WPK_OK;
@@ -145,7 +145,7 @@ static wpk_err work(const struct arguments *a, struct wpk_workplace *place, stru
                                           .vendors = vendors,
                                           .vendor_count = 1,
                                           .work_dir = place->path,
-                                          .private = a->private,
+                                          .is_private = a->is_private,
                                           .stop_fd = stop_fd};
     struct wpk_buf program_dir = {0};
     char name[160];
@@ -177,7 +177,7 @@ static int run(const struct arguments *a, pid_t parent)
     struct wpk_workplace place = {0};
     const char *temporary = getenv("TMPDIR");
     wpk_log_init("wpk-worker", a->log_level, 2);
-    wpk_err err = prepare_signals(a->private, parent);
+    wpk_err err = prepare_signals(a->is_private, parent);
     if (err == WPK_OK) {
         const char *base = a->data != NULL ? a->data : temporary != NULL ? temporary : "/tmp";
         err = wpk_workplace_open(base, &place, &diag);

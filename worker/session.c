@@ -20,11 +20,11 @@
 #define SLOT_COUNT 2
 
 #define POLL_WAIT_MS 5000
-#define HEARTBEAT_MS 5000  /* a quarter of what wpkd grants */
+#define HEARTBEAT_MS 5000 /* a quarter of what wpkd grants */
 #define REQUEST_MS 15000
 #define RETRY_MS_MIN 50
 #define RETRY_MS_MAX 2000
-#define LEAVE_MS 3000      /* for the farewell */
+#define LEAVE_MS 3000 /* for the farewell */
 #define OWN_PROVIDER "halide-cpu"
 
 struct session {
@@ -32,8 +32,8 @@ struct session {
     struct wpk_net_client *client;
     struct wpk_holding *holding;
     int wake_fd;
-    uint64_t session;   /* 0: CLOSED */
-    uint32_t capacity;  /* leases that keep the engine busy */
+    uint64_t session;            /* 0: CLOSED */
+    uint32_t capacity;           /* leases that keep the engine busy */
     enum wpk_message_kind asked; /* what is under way on SLOT_OTHER */
     char asked_sha256[WPK_ID_MAX];
     uint64_t retry_ms;    /* pause after a failure; doubles */
@@ -70,8 +70,7 @@ static void fail(struct session *s, wpk_err err, const char *text)
 
 /* ---- asking */
 
-static void ask(struct session *s, int slot, const struct wpk_message *message,
-                uint64_t timeout_ms)
+static void ask(struct session *s, int slot, const struct wpk_message *message, uint64_t timeout_ms)
 {
     struct wpk_buf frame = {0};
     wpk_err err = wpk_message_encode(message, &frame);
@@ -270,7 +269,7 @@ static void on_error(struct session *s, int slot, const struct wpk_message *erro
 static void on_work(struct session *s, const struct wpk_message *work)
 {
     wpk_holding_take_in(s->holding, work);
-    if (work->leave && s->options->private) {
+    if (work->leave && s->options->is_private) {
         leave(s);
     }
 }
@@ -420,8 +419,7 @@ wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_di
     if (s.wake_fd < 0) {
         return WPK_ESYSTEM;
     }
-    struct wpk_holding_options holding = {.engine = options->engine,
-                                          .work_dir = options->work_dir};
+    struct wpk_holding_options holding = {.engine = options->engine, .work_dir = options->work_dir};
     wpk_err err = wpk_holding_new(&holding, &s.holding);
     if (err == WPK_OK) {
         err = wpk_net_client_open(options->url, WPK_MESSAGE_SIZE_MAX, SLOT_COUNT, wake, &s,

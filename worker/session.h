@@ -14,15 +14,15 @@
 #include "worker/engine.h"
 
 struct wpk_session_options {
-    const char *url;           /* of wpkd */
-    const char *name;          /* unique among workers: host/pid */
-    const char *environment;   /* versions that break `exact`: schema/message.h */
+    const char *url;            /* of wpkd */
+    const char *name;           /* unique among workers: host/pid */
+    const char *environment;    /* versions that break `exact`: schema/message.h */
     const char *const *vendors; /* [vendor_count] providers besides our own */
     int vendor_count;
     const char *work_dir;
     struct wpk_device device;
     struct wpk_engine *engine; /* borrowed */
-    bool private;              /* end when wpkd says that it ends */
+    bool is_private;           /* end when wpkd says that it ends */
     int stop_fd;               /* readable once the worker has to leave */
 };
 

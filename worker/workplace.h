@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory for a worker's temporary files: BASE/wpk-worker-UID/XXXXXX, locked while it is in use.
- * What workers left behind that were killed is removed by the next one. */
+/* A directory for a worker's temporary files: BASE/wpk-worker-UID/XXXXXX, locked while in use. What
+ * workers left behind that were killed is removed by the next one. */
 #ifndef WPK_WORKER_WORKPLACE_H
 #define WPK_WORKER_WORKPLACE_H
 

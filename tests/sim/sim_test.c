@@ -48,7 +48,7 @@ struct sim_worker {
     uint32_t peer; /* of its connection; a new one for each life */
     int life;
     uint64_t session;
-    bool awaits;   /* an answer */
+    bool awaits; /* an answer */
     uint64_t asked_ns;
     wpk_work_id held[HELD_MAX];
     struct wpk_work work[HELD_MAX]; /* texts owned: candidate */
@@ -80,8 +80,8 @@ struct sim {
 
 /* ---- network */
 
-static void send_frame(struct sim *sim, bool to_worker, int worker, uint32_t peer,
-                       const void *data, size_t size)
+static void send_frame(struct sim *sim, bool to_worker, int worker, uint32_t peer, const void *data,
+                       size_t size)
 {
     int copies = wpk_rng_chance(&sim->rng, sim->trouble) ? (int)wpk_rng_below(&sim->rng, 3) : 1;
     for (int i = 0; i < copies && sim->frame_count < FRAMES_MAX; i++) {
@@ -181,9 +181,16 @@ static void worker_send(struct sim *sim, int index, struct wpk_message *message)
 static void say_hello(struct sim *sim, int index)
 {
     struct wpk_hello hello = {
-        .device = {.kind = "cpu", .model = "sim", .isa = WPK_ISA_AVX2, .core_count = 2,
-                   .l1_bytes = 1, .l2_bytes = 1, .l3_bytes = 1, .vector_bytes = 32,
-                   .vector_registers = 16, .instance = "sim/cpu0"},
+        .device = {.kind = "cpu",
+                   .model = "sim",
+                   .isa = WPK_ISA_AVX2,
+                   .core_count = 2,
+                   .l1_bytes = 1,
+                   .l2_bytes = 1,
+                   .l3_bytes = 1,
+                   .vector_bytes = 32,
+                   .vector_registers = 16,
+                   .instance = "sim/cpu0"},
         .environment = "sim=1",
         .providers = {{.name = "halide-cpu"}, {.name = "vendor", .vendor = true}},
         .provider_count = 2,
@@ -248,8 +255,8 @@ static bool send_results(struct sim *sim, int index)
     struct wpk_result results[HELD_MAX];
     struct wpk_message message = {.kind = WPK_MESSAGE_RESULTS, .results = results};
     for (uint32_t i = 0; i < worker->held_count; i++) {
-        bool has_artifact = worker->work[i].id.kind == WPK_WORK_TRIAL ||
-                            worker->work[i].id.kind == WPK_WORK_VERIFY;
+        bool has_artifact =
+            worker->work[i].id.kind == WPK_WORK_TRIAL || worker->work[i].id.kind == WPK_WORK_VERIFY;
         if (worker->done[i] && has_artifact && !worker->uploaded[i]) {
             struct wpk_message put = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
                                       .bytes = worker->candidate[i],
@@ -348,7 +355,8 @@ static void worker_receive(struct sim *sim, int index, const struct frame *frame
     if (frame->peer != worker->peer || !worker->awaits) {
         return;
     }
-    assert_int_equal(wpk_message_decode(frame->data.data, frame->data.size, &message, NULL), WPK_OK);
+    assert_int_equal(wpk_message_decode(frame->data.data, frame->data.size, &message, NULL),
+                     WPK_OK);
     bool fits = message.kind == WPK_MESSAGE_ERROR ||
                 (worker->asked == WPK_MESSAGE_HELLO && message.kind == WPK_MESSAGE_WELCOME) ||
                 (worker->asked == WPK_MESSAGE_POLL && message.kind == WPK_MESSAGE_WORK) ||
@@ -440,12 +448,12 @@ static bool job_is_live(struct sim *sim)
 /* Everything that was recorded of asks, as one text. */
 static void recorded(struct sim *sim, struct wpk_buf *out)
 {
-    struct wpk_rows *rows = wpk_store_query(
-        sim->store,
-        "SELECT p.fingerprint, a.number, a.candidate, t.outcome FROM ask a"
-        " JOIN search s ON s.id = a.search_id JOIN problem p ON p.id = s.problem_id"
-        " LEFT JOIN trial t ON t.id = a.trial_id ORDER BY p.fingerprint, a.number",
-        "");
+    struct wpk_rows *rows =
+        wpk_store_query(sim->store,
+                        "SELECT p.fingerprint, a.number, a.candidate, t.outcome FROM ask a"
+                        " JOIN search s ON s.id = a.search_id JOIN problem p ON p.id = s.problem_id"
+                        " LEFT JOIN trial t ON t.id = a.trial_id ORDER BY p.fingerprint, a.number",
+                        "");
     while (wpk_rows_next(rows)) {
         wpk_buf_printf(out, "%.8s %d %s %s\n", wpk_rows_text(rows, 0), (int)wpk_rows_int(rows, 1),
                        wpk_rows_text(rows, 2), wpk_rows_text(rows, 3));
@@ -489,7 +497,7 @@ static void sim_init(struct sim *sim, uint64_t seed, double trouble)
     wpk_rng_seed(&sim->rng, seed);
     sim->trouble = trouble;
     wpk_clock_fake_init(&sim->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
-    strcpy(sim->directory, "/tmp/wpk-sim-XXXXXX");
+    snprintf(sim->directory, sizeof sim->directory, "/tmp/wpk-sim-XXXXXX");
     assert_non_null(mkdtemp(sim->directory));
     for (int i = 0; i < WORKERS; i++) {
         sim->workers[i].peer = ++sim->peer_next;
@@ -576,7 +584,7 @@ int main(int argc, char **argv)
 {
     if (argc == 3) {
         first_seed = strtoull(argv[1], NULL, 10);
-        seed_count = atoi(argv[2]);
+        seed_count = (int)strtol(argv[2], NULL, 10);
     }
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     wpk_log_init("sim", WPK_LOG_ERROR, null);
