@@ -13,8 +13,8 @@ struct wpk_child {
 };
 
 /* Start `path` with its arguments (NULL-terminated, argv[0] included), in a process group of its
- * own, so that Ctrl-C reaches only us; it gets SIGTERM when we die, however that happens. Output goes
- * to `log_path`, which is begun anew.
+ * own, so that Ctrl-C reaches only us; it gets SIGTERM when we die, however that happens. Output
+ * goes to `log_path`, which is begun anew.
  *
  *   errors  WPK_ENOENT no such program, WPK_EACCES, WPK_ESYSTEM
  */

@@ -84,10 +84,10 @@ static wpk_err fill_kernels(const struct wpk_buf *body, struct wpk_arena *arena,
         if (kernel->speedup > 0) {
             snprintf(speedup, sizeof(speedup), "%.2fx", kernel->speedup);
         }
-        wpk_table_add(table, (const char *const[]){
-                                 kernel->id, kernel->name, fingerprint, kernel->served.provider,
-                                 kernel->served.algorithm, time, speedup, kernel->layouts, threads,
-                                 kernel->device, kernel->created});
+        wpk_table_add(table, (const char *const[]){kernel->id, fingerprint, kernel->served.provider,
+                                                   kernel->served.algorithm, time, speedup,
+                                                   kernel->layouts, threads, kernel->device,
+                                                   kernel->created});
     }
     return err;
 }
@@ -113,10 +113,10 @@ static const struct list workers_list = {
 static const struct list kernels_list = {
     .path = "/v1/kernels",
     .key = "kernels",
-    .column_count = 11,
-    .headings = {"kernel", "name", "fingerprint", "by", "algorithm", "median", "speedup", "layouts",
+    .column_count = 10,
+    .headings = {"kernel", "fingerprint", "by", "algorithm", "median", "speedup", "layouts",
                  "threads", "device", "created"},
-    .right = {[5] = true, [6] = true, [8] = true},
+    .right = {[4] = true, [5] = true, [7] = true},
     .fill = fill_kernels,
 };
 

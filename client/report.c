@@ -43,7 +43,7 @@ static void format_spread(const struct wpk_api_time *time, char *out, size_t siz
              (double)time->mad_ns / unit, blank);
 }
 
-/* The operator's own operations per second; a Winograd algorithm needs fewer, and may pass 100 %. */
+/* The operator's own operations per second; Winograd needs fewer, and may pass 100 %. */
 static void format_speed(const struct wpk_api_kernel *kernel, char *speed, char *share)
 {
     snprintf(speed, CELL_SIZE, "-");

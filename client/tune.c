@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl tune: the whole service for one command. The job goes through the same wpkd and wpk-worker
- * as everywhere, started privately over local sockets; what was found stays in the data directory. */
+ * as everywhere, started privately over local sockets; what was found stays in the data directory.
+ */
 #include "client/command.h"
 #include "client/follow.h"
 #include "client/job_file.h"

@@ -4,7 +4,7 @@
  *     fuzz_job CORPUS_DIR [SECONDS [SEED]]
  *
  * Every file of the corpus, then mutations of them until the time is up. The input at work lies in
- * memory that a handler writes out when the target dies: fuzz-crash-<pid> in the current directory. */
+ * memory that a handler writes out when the target dies: fuzz-crash-<pid>, where it was started. */
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/fs.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The job file, operators included: what is accepted survives a round trip, what is not says why. */
+/* The job file, operators included: what is accepted survives a round trip, and what is not says
+ * why. */
 #include "op/definition.h"
 #include "schema/job.h"
 #include "tests/fuzz/fuzz.h"
