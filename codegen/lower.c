@@ -136,7 +136,10 @@ static int collect_dims(const struct wpk_variant *variant, const struct wpk_grou
     int count = 0;
     for (int dim = 0; dim < program->tensors[node->tensor].rank; dim++) {
         int axis = wpk_index_axis(program, node->index[dim]);
-        WPK_ASSERT(axis >= 0);
+        if (axis < 0) {
+            WPK_ASSERT(program->tensors[node->tensor].extent[dim] == 1);
+            continue; /* always index 0: the packed tensor does without */
+        }
         if (is_reduction_of(stage, axis)) {
             int position = reduction_position(d, axis);
             position = position < 0 ? KEY_UNROLLED : position; /* unrolled: inside all others */

@@ -456,7 +456,8 @@ static void derive_packs(struct collector *c, const struct wpk_structure *s, int
         const struct wpk_node *load = &program->nodes[loads[i]];
         bool plain = load->outside < 0 && !has_pack(program, slots, load->tensor);
         for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-            plain = plain && wpk_index_axis(program, load->index[d]) >= 0;
+            plain = plain && (program->tensors[load->tensor].extent[d] == 1 ||
+                              wpk_index_axis(program, load->index[d]) >= 0);
         }
         bool constant = is_constant(program, load->tensor, s->plan.prepare);
         if (!plain || (!constant && program->tensors[load->tensor].role != WPK_ROLE_INPUT)) {
