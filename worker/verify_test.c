@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tolerance held against sums as kernels compute them: honest ones in several orders, and ones
+ * that must be caught. */
+#include "worker/verify.h"
+
+#include "op/derive.h"
+#include "op/notation.h"
+#include "op/reference.h"
+
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ROWS 512
+#define TERMS 1152 /* of a 3x3 convolution of 128 channels */
+
+static const char product[] = "input X f32[512,1152]\nconstant W f32[1152]\noutput Y f32[512]\n"
+                              "Y[i] = sum(k:1152) X[i,k] * W[k]\n";
+
+static struct wpk_program parse(const char *text)
+{
+    struct wpk_program program = {0};
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_program_parse(text, &program, &diag);
+    if (err != WPK_OK) {
+        fail_msg("%s: %s", wpk_err_text(err), diag.text);
+    }
+    return program;
+}
+
+/* How a kernel might compute one row. */
+typedef float (*summation)(const float *x, const float *w);
+
+static float sum_in_order(const float *x, const float *w)
+{
+    float sum = 0;
+    for (int k = 0; k < TERMS; k++) {
+        sum += x[k] * w[k];
+    }
+    return sum;
+}
+
+static float sum_backwards(const float *x, const float *w)
+{
+    float sum = 0;
+    for (int k = TERMS - 1; k >= 0; k--) {
+        sum = fmaf(x[k], w[k], sum);
+    }
+    return sum;
+}
+
+static float sum_in_lanes(const float *x, const float *w)
+{
+    float lane[16] = {0};
+    for (int k = 0; k < TERMS; k++) {
+        lane[k % 16] = fmaf(x[k], w[k], lane[k % 16]);
+    }
+    float sum = 0;
+    for (int i = 0; i < 16; i++) {
+        sum += lane[i];
+    }
+    return sum;
+}
+
+static float sum_without_one(const float *x, const float *w)
+{
+    float sum = 0;
+    for (int k = 0; k < TERMS; k++) {
+        sum += k == 77 ? 0 : x[k] * w[k];
+    }
+    return sum;
+}
+
+static float round_to(enum wpk_dtype dtype, float value)
+{
+    double wide = (double)value;
+    char narrow[8];
+    wpk_reference_narrow(dtype, &wide, 1, narrow);
+    wpk_reference_widen(dtype, narrow, 1, &wide);
+    return (float)wide;
+}
+
+static float sum_of_bf16(const float *x, const float *w)
+{
+    float sum = 0;
+    for (int k = 0; k < TERMS; k++) {
+        sum += round_to(WPK_BF16, x[k]) * round_to(WPK_BF16, w[k]);
+    }
+    return sum;
+}
+
+static float sum_of_f16(const float *x, const float *w)
+{
+    float sum = 0;
+    for (int k = 0; k < TERMS; k++) {
+        sum += round_to(WPK_F16, x[k]) * round_to(WPK_F16, w[k]);
+    }
+    return sum;
+}
+
+/* The errors of a summation on one input set. */
+static struct wpk_verify_errors judge(enum wpk_input_kind kind, bool positive, summation sum,
+                                      double amplification)
+{
+    struct wpk_program op = parse(product);
+    struct wpk_answers answers = {0};
+    struct wpk_inputs inputs = {0};
+    assert_int_equal(wpk_answers_make(&op, kind, 3, 0, &answers, NULL), WPK_OK);
+    if (positive) {
+        /* All terms of one sign: the sum's own rounding is what matters. */
+        answers.inputs.positive = true;
+    }
+    assert_int_equal(wpk_inputs_make(&op, &answers.inputs, &inputs), WPK_OK);
+    if (positive) {
+        assert_int_equal(wpk_inputs_widen(&op, &inputs), WPK_OK);
+        struct wpk_reference_args args = {{0}};
+        args.tensor[0] = inputs.wide[0];
+        args.tensor[1] = inputs.wide[1];
+        assert_int_equal(wpk_reference_run(&op, &args, (double *)answers.value,
+                                           (double *)answers.magnitude, NULL),
+                         WPK_OK);
+    }
+    static float y[ROWS];
+    const float *x = inputs.dense[0];
+    for (int i = 0; i < ROWS; i++) {
+        y[i] = sum(x + i * TERMS, inputs.dense[1]);
+    }
+    struct wpk_verify_errors errors = {0};
+    const struct wpk_verify_rule rule = {.exact = wpk_verify_is_exact(&op),
+                                         .amplification = amplification};
+    wpk_verify_compare(&op, &answers, &rule, y, &errors);
+    wpk_inputs_fini(&inputs);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+    return errors;
+}
+
+static void test_honest_sums_pass_with_margin(void **state)
+{
+    (void)state;
+    static const summation honest[] = {sum_in_order, sum_backwards, sum_in_lanes};
+    for (size_t i = 0; i < sizeof(honest) / sizeof(honest[0]); i++) {
+        assert_true(judge(WPK_INPUT_REALS, false, honest[i], 1).ratio < 0.5);
+        assert_true(judge(WPK_INPUT_REALS, true, honest[i], 1).ratio < 0.5);
+        struct wpk_verify_errors exact = judge(WPK_INPUT_INTEGERS, false, honest[i], 1);
+        assert_true(exact.ratio == 0 && exact.max == 0);
+    }
+}
+
+static void test_dishonest_sums_are_caught(void **state)
+{
+    (void)state;
+    static const summation dishonest[] = {sum_without_one, sum_of_bf16, sum_of_f16};
+    for (size_t i = 0; i < sizeof(dishonest) / sizeof(dishonest[0]); i++) {
+        assert_true(judge(WPK_INPUT_REALS, false, dishonest[i], 1).ratio > 2);
+        assert_true(judge(WPK_INPUT_REALS, true, dishonest[i], 1).ratio > 1);
+    }
+    assert_true(judge(WPK_INPUT_INTEGERS, false, sum_without_one, 1).ratio > 1);
+    /* Winograd's tolerance is wider, but not that wide. */
+    assert_true(judge(WPK_INPUT_REALS, false, sum_without_one, 40).ratio > 2);
+    assert_true(judge(WPK_INPUT_INTEGERS, false, sum_without_one, 40).ratio <= DBL_MAX);
+}
+
+/* One value of `op` replaced; returns the ratio. */
+static double judge_value(const char *text, const struct wpk_verify_rule *rule, int at,
+                          double value)
+{
+    struct wpk_program op = parse(text);
+    struct wpk_answers answers = {0};
+    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_INTEGERS, 3, 0, &answers, NULL), WPK_OK);
+    enum wpk_dtype dtype = op.tensors[wpk_program_find_tensor(&op, "Y")].dtype;
+    char *y = calloc((size_t)answers.count, 8);
+    wpk_reference_narrow(dtype, answers.value, answers.count, y);
+    if (at >= 0) {
+        double wrong = answers.value[at] + value;
+        wpk_reference_narrow(dtype, &wrong, 1, y + (size_t)at * wpk_dtype_size(dtype));
+    }
+    struct wpk_verify_errors errors = {0};
+    wpk_verify_compare(&op, &answers, rule, y, &errors);
+    if (at >= 0 && errors.ratio > 0) {
+        char text_of[200];
+        assert_int_equal(errors.point, at);
+        wpk_verify_describe(&op, &answers, &errors, text_of, sizeof(text_of));
+        assert_int_equal(strncmp(text_of, "Y[", 2), 0);
+    }
+    free(y);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+    return errors.ratio;
+}
+
+static void test_values_that_are_none(void **state)
+{
+    (void)state;
+    const struct wpk_verify_rule rules[] = {{true, 1}, {false, 1}, {false, 1000}};
+    for (int i = 0; i < 3; i++) {
+        assert_true(judge_value(product, &rules[i], 5, NAN) == DBL_MAX);
+        assert_true(judge_value(product, &rules[i], 511, INFINITY) > 1);
+        assert_true(judge_value(product, &rules[i], 0, -INFINITY) > 1);
+        assert_true(judge_value(product, &rules[i], -1, 0) <= 1);
+    }
+}
+
+static void test_other_types(void **state)
+{
+    (void)state;
+    const struct wpk_verify_rule exact = {true, 1};
+    static const char *const ops[] = {
+        "input X i8[16,64]\nconstant W i8[64]\noutput Y i32[16]\n"
+        "Y[i] = sum(k:64) i32(X[i,k]) * i32(W[k])\n",
+        "input X f16[16,64]\nconstant W f16[64]\noutput Y f16[16]\nintermediate T f32[16]\n"
+        "T[i] = sum(k:64) f32(X[i,k]) * f32(W[k])\nY[i] = f16(T[i])\n",
+    };
+    for (int i = 0; i < 2; i++) {
+        assert_true(judge_value(ops[i], &exact, -1, 0) == 0);
+        assert_true(judge_value(ops[i], &exact, 3, 1) > 1);
+    }
+}
+
+static void test_exactness(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool exact;
+    } cases[] = {
+        {product, true},
+        {"input X f32[8]\noutput Y f32[8]\nY[i] = max(X[i] * 2 - 1, 0)\n", true},
+        {"input X f32[8]\noutput Y f32[8]\nY[i] = X[i] * 0.1\n", false},
+        {"input X f32[8]\noutput Y f32[8]\nY[i] = exp(X[i])\n", false},
+        {"input X f32[8]\ninput Z f32[8]\noutput Y f32[8]\nY[i] = X[i] / Z[i]\n", false},
+        {"input X f32[8]\noutput Y f32[8]\nintermediate T f16[8]\nT[i] = f16(X[i])\n"
+         "Y[i] = f32(T[i])\n",
+         false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wpk_program op = parse(cases[i].text);
+        assert_int_equal(wpk_verify_is_exact(&op), cases[i].exact);
+        wpk_program_fini(&op);
+    }
+}
+
+static const char convolution[] =
+    "input X f32[1,8,16,16]\nconstant W f32[8,8,3,3]\noutput Y f32[1,8,16,16]\n"
+    "Y[n,k,y,x] = sum(c:8,r:3,s:3) X[n,c,y+r-1,x+s-1 | 0] * W[k,c,r,s]\n";
+
+static double amplification_of(int64_t m)
+{
+    struct wpk_program op = parse(convolution);
+    struct wpk_program derived = parse(convolution);
+    double out = 0;
+    if (m > 0) {
+        assert_int_equal(wpk_derive_winograd(&derived, m), WPK_OK);
+    }
+    assert_int_equal(wpk_verify_has_transforms(&derived), m > 0);
+    assert_int_equal(wpk_verify_amplification(&op, &derived, &out, NULL), WPK_OK);
+    wpk_program_fini(&op);
+    wpk_program_fini(&derived);
+    return out;
+}
+
+static void test_amplification(void **state)
+{
+    (void)state;
+    double f2 = amplification_of(2);
+    double f4 = amplification_of(4);
+    double f6 = amplification_of(6);
+    assert_true(amplification_of(0) == 1);
+    assert_true(f2 > 2 && f2 < 6);
+    assert_true(f4 > 20 && f4 < 60);
+    assert_true(f6 > f4);
+}
+
+static void test_answers_as_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/wpk-answers-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    struct wpk_program op = parse(convolution);
+    for (int64_t samples = 0; samples <= 50; samples += 50) {
+        struct wpk_answers made = {0};
+        struct wpk_answers read = {0};
+        assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 9, samples, &made, NULL), WPK_OK);
+        assert_int_equal(made.whole, samples == 0);
+        assert_int_equal(wpk_answers_save(&made, path, NULL), WPK_OK);
+        assert_int_equal(wpk_answers_load(path, &read), WPK_OK);
+        assert_int_equal(read.count, made.count);
+        assert_int_equal(read.inputs.seed, 9);
+        assert_memory_equal(read.value, made.value, (size_t)made.count * sizeof(double));
+        assert_memory_equal(read.magnitude, made.magnitude, (size_t)made.count * sizeof(double));
+        assert_true(read.magnitude_max == made.magnitude_max);
+        wpk_answers_fini(&read);
+        assert_int_equal(truncate(path, (off_t)made.block_size - 1), 0);
+        assert_int_equal(wpk_answers_load(path, &read), WPK_ECORRUPT);
+        wpk_answers_fini(&made);
+    }
+    assert_int_equal(wpk_answers_load("/nowhere", &(struct wpk_answers){0}), WPK_ENOENT);
+    unlink(path);
+    close(fd);
+    wpk_program_fini(&op);
+}
+
+/* Sampled points give what the whole gives there. */
+static void test_samples_equal_whole(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse(convolution);
+    struct wpk_answers whole = {0};
+    struct wpk_answers some = {0};
+    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 0, &whole, NULL), WPK_OK);
+    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 300, &some, NULL), WPK_OK);
+    for (int64_t i = 0; i < some.count; i++) {
+        const int64_t *p = some.points + i * 4;
+        int64_t at = ((p[0] * 8 + p[1]) * 16 + p[2]) * 16 + p[3];
+        assert_true(fabs(whole.value[at] - some.value[i]) < 1e-12);
+    }
+    wpk_answers_fini(&whole);
+    wpk_answers_fini(&some);
+    wpk_program_fini(&op);
+}
+
+static void test_undefined_ops_get_positive_inputs(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse("input X f32[64]\noutput Y f32[64]\nY[i] = log(X[i])\n");
+    struct wpk_answers answers = {0};
+    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 0, &answers, NULL), WPK_OK);
+    assert_true(answers.inputs.positive);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_honest_sums_pass_with_margin),
+        cmocka_unit_test(test_dishonest_sums_are_caught),
+        cmocka_unit_test(test_values_that_are_none),
+        cmocka_unit_test(test_other_types),
+        cmocka_unit_test(test_exactness),
+        cmocka_unit_test(test_amplification),
+        cmocka_unit_test(test_answers_as_file),
+        cmocka_unit_test(test_samples_equal_whole),
+        cmocka_unit_test(test_undefined_ops_get_positive_inputs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
