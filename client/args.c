@@ -68,8 +68,7 @@ static wpk_err store(const struct wpk_option *option, const char *value, struct 
         list->items[list->count++] = value;
         return WPK_OK;
     }
-    WPK_ASSERT(!"every kind is handled");
-    return WPK_EINVAL;
+    wpk_assert_failed("every kind is handled", __FILE__, __LINE__);
 }
 
 /* The option that `word` names, and its value if that is in the same word. */
