@@ -17,6 +17,7 @@ struct wpk_coordinator {
     uint64_t handle_next;
     struct wpk_worker **workers; /* owned; [worker_count] */
     uint32_t worker_count;
+    uint64_t ticked_ns; /* the last tick; 0: none yet */
     /* of the step under way */
     const struct wpk_event *event;
     struct wpk_effects *effects;

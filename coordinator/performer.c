@@ -349,7 +349,7 @@ static void perform_store(struct wpk_performer *p, const struct wpk_effect *effe
         wpk_history_put_times(store, effect->search, effect->entry, effect->worker);
         break;
     default:
-        WPK_ASSERT(!"not of the store");
+        WPK_ASSERT(false);
     }
 }
 

@@ -27,6 +27,7 @@
 #define WPK_WORKERS_MAX 256 /* sessions that live */
 #define WPK_LEASES_MAX 64   /* of one worker */
 #define WPK_LEASE_MS 20000  /* after the last word of its worker */
+#define WPK_SLEPT_MS 5000   /* between two ticks: the machine was suspended, not idle */
 #define WPK_GONE_MS 3000    /* a worker whose connection ended may come back that long */
 
 /* suffix, text */

@@ -380,7 +380,7 @@ static void bind_values(struct wpk_rows *rows, const char *types, va_list args)
             code = sqlite3_bind_null(rows->statement, i);
             break;
         default:
-            WPK_ASSERT(!"no such type");
+            WPK_ASSERT(false);
         }
     }
     if (code != SQLITE_OK) {

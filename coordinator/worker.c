@@ -363,8 +363,28 @@ static bool is_lost(const struct wpk_worker *worker, uint64_t now_ns)
            now_ns > worker->heard_ns + WPK_LEASE_MS * ms;
 }
 
+/* Time in which we did not run ourselves is nobody's silence, and nobody's budget. */
+static void forgive_sleep(struct wpk_coordinator *c)
+{
+    uint64_t gap_ns = c->ticked_ns != 0 ? c->event->now_ns - c->ticked_ns : 0;
+    c->ticked_ns = c->event->now_ns;
+    if (gap_ns <= WPK_SLEPT_MS * UINT64_C(1000000)) {
+        return;
+    }
+    wpk_effect_log(c, "slept", "ms=%llu", (unsigned long long)(gap_ns / 1000000));
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        struct wpk_worker *worker = c->workers[i];
+        worker->heard_ns += gap_ns;
+        worker->gone_ns += worker->gone_ns != 0 ? gap_ns : 0;
+    }
+    for (uint32_t i = 0; i < c->search_count; i++) {
+        c->searches[i]->active_ns += c->searches[i]->active_ns != 0 ? gap_ns : 0;
+    }
+}
+
 void wpk_worker_tick(struct wpk_coordinator *c)
 {
+    forgive_sleep(c);
     for (uint32_t i = c->worker_count; i-- > 0;) {
         struct wpk_worker *worker = c->workers[i];
         if (is_lost(worker, c->event->now_ns)) {

@@ -233,7 +233,7 @@ static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *
     case WPK_MESSAGE_COUNT:
         break;
     }
-    WPK_ASSERT(!"no such kind");
+    WPK_ASSERT(false);
     return WPK_EINVAL;
 }
 

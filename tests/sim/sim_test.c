@@ -541,6 +541,34 @@ static void run(uint64_t seed, double trouble, struct wpk_buf *out)
     free(sim);
 }
 
+/* A minute in which nothing ran: no lease is taken back, no budget is used up. */
+static void a_suspended_machine(void **state)
+{
+    (void)state;
+    struct sim *sim = calloc(1, sizeof *sim);
+    sim_init(sim, 1, 0);
+    submit(sim);
+    for (int i = 0; i < 20; i++) {
+        step(sim);
+    }
+    const struct wpk_coordinator *coordinator = wpk_performer_coordinator(sim->performer);
+    assert_int_equal(wpk_coordinator_worker_count(coordinator), WORKERS);
+    uint64_t sessions[WORKERS];
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        sessions[i] = wpk_coordinator_worker(coordinator, i)->session;
+    }
+    wpk_clock_fake_advance(&sim->clock, 2 * 3600 * WPK_NS_PER_S);
+    for (int steps = 0; job_is_live(sim) && steps < STEPS_MAX; steps++) {
+        step(sim);
+    }
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        assert_true(wpk_coordinator_worker(coordinator, i)->session == sessions[i]);
+    }
+    check_invariants(sim);
+    sim_fini(sim);
+    free(sim);
+}
+
 static uint64_t first_seed = 1;
 static int seed_count = SEEDS_DEFAULT;
 
@@ -591,6 +619,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trouble_changes_nothing),
         cmocka_unit_test(history_answers),
+        cmocka_unit_test(a_suspended_machine),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     close(null);
