@@ -22,10 +22,18 @@ enum wpk_ast_kind {
     WPK_AST_SELECT,
     WPK_AST_CAST,      /* dtype */
     WPK_AST_REDUCTION, /* reduction, axes, accumulator; child 0 is the body */
-    WPK_AST_CALL,      /* relu, silu, gelu: expand when built */
+    WPK_AST_CALL,      /* relu, gelu and the like: expand when built */
 };
 
-enum wpk_ast_call { WPK_CALL_RELU, WPK_CALL_SILU, WPK_CALL_GELU };
+enum wpk_ast_call {
+    WPK_CALL_RELU,
+    WPK_CALL_RELU6,
+    WPK_CALL_LEAKY_RELU, /* slope 0.01 */
+    WPK_CALL_SILU,
+    WPK_CALL_GELU,
+    WPK_CALL_HARDSWISH,
+    WPK_CALL_COUNT
+};
 
 struct wpk_ast_axis {
     char name[WPK_NAME_MAX];

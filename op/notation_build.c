@@ -357,7 +357,27 @@ static int build_unary(struct builder *b, const struct scope *scope, int node,
     return operand < 0 ? -1 : wpk_node_unary(b->program, (enum wpk_unary)n->op, operand);
 }
 
-/* relu, silu and gelu in terms of the operations that there are. */
+static int times(struct wpk_program *p, int a, int b)
+{
+    return wpk_node_binary(p, WPK_BINARY_MUL, a, b);
+}
+
+/* max(x, 0), and no more than 6 */
+static int relu6_node(struct wpk_program *p, enum wpk_dtype dtype, int x)
+{
+    int low = wpk_node_binary(p, WPK_BINARY_MAX, x, wpk_node_real(p, dtype, 0));
+    return wpk_node_binary(p, WPK_BINARY_MIN, low, wpk_node_real(p, dtype, 6));
+}
+
+static int gelu_node(struct wpk_program *p, enum wpk_dtype dtype, int x)
+{
+    int scaled = times(p, x, wpk_node_real(p, dtype, 0.70710678118654752));
+    int one = wpk_node_binary(p, WPK_BINARY_ADD, wpk_node_real(p, dtype, 1),
+                              wpk_node_unary(p, WPK_UNARY_ERF, scaled));
+    return times(p, times(p, x, wpk_node_real(p, dtype, 0.5)), one);
+}
+
+/* Activations in terms of the operations that there are. */
 static int build_call(struct builder *b, const struct scope *scope, const struct wpk_ast_node *n,
                       enum wpk_dtype wanted)
 {
@@ -367,24 +387,31 @@ static int build_call(struct builder *b, const struct scope *scope, const struct
         return -1;
     }
     enum wpk_dtype dtype = wide(dtype_of(b, x));
+    bool keeps = n->op == WPK_CALL_RELU || n->op == WPK_CALL_RELU6;
+    if (!keeps && !wpk_dtype_is_float(dtype)) {
+        dtype = WPK_F32;
+    }
     x = wpk_node_cast(p, dtype, x);
-    if (n->op == WPK_CALL_RELU) {
-        return x < 0 ? -1 : wpk_node_binary(p, WPK_BINARY_MAX, x, wpk_node_real(p, dtype, 0));
-    }
-    if (!wpk_dtype_is_float(dtype)) {
-        x = wpk_node_cast(p, dtype = WPK_F32, x);
-    }
     if (x < 0) {
         return -1;
     }
-    if (n->op == WPK_CALL_SILU) {
-        return wpk_node_binary(p, WPK_BINARY_MUL, x, wpk_node_unary(p, WPK_UNARY_SIGMOID, x));
+    switch ((enum wpk_ast_call)n->op) {
+    case WPK_CALL_RELU:
+        return wpk_node_binary(p, WPK_BINARY_MAX, x, wpk_node_real(p, dtype, 0));
+    case WPK_CALL_RELU6:
+        return relu6_node(p, dtype, x);
+    case WPK_CALL_LEAKY_RELU:
+        return wpk_node_binary(p, WPK_BINARY_MAX, x, times(p, x, wpk_node_real(p, dtype, 0.01)));
+    case WPK_CALL_SILU:
+        return times(p, x, wpk_node_unary(p, WPK_UNARY_SIGMOID, x));
+    case WPK_CALL_GELU:
+        return gelu_node(p, dtype, x);
+    default: {
+        int shifted = wpk_node_binary(p, WPK_BINARY_ADD, x, wpk_node_real(p, dtype, 3));
+        int gate = relu6_node(p, dtype, shifted);
+        return times(p, times(p, x, gate), wpk_node_real(p, dtype, 1.0 / 6));
     }
-    int scaled = wpk_node_binary(p, WPK_BINARY_MUL, x, wpk_node_real(p, dtype, 0.70710678118654752));
-    int one = wpk_node_binary(p, WPK_BINARY_ADD, wpk_node_real(p, dtype, 1),
-                              wpk_node_unary(p, WPK_UNARY_ERF, scaled));
-    int half = wpk_node_binary(p, WPK_BINARY_MUL, x, wpk_node_real(p, dtype, 0.5));
-    return wpk_node_binary(p, WPK_BINARY_MUL, half, one);
+    }
 }
 
 static void mark_axes(const struct wpk_ast *ast, const struct scope *scope, int node, bool *used)

@@ -346,10 +346,11 @@ static int parse_arguments(struct parser *p, int node, int wanted)
 
 static int parse_call(struct parser *p, const char *name, int at)
 {
-    static const struct {
-        const char *name;
-        enum wpk_ast_call call;
-    } calls[] = {{"relu", WPK_CALL_RELU}, {"silu", WPK_CALL_SILU}, {"gelu", WPK_CALL_GELU}};
+    static const char *const calls[WPK_CALL_COUNT] = {
+        [WPK_CALL_RELU] = "relu", [WPK_CALL_RELU6] = "relu6",
+        [WPK_CALL_LEAKY_RELU] = "leaky_relu", [WPK_CALL_SILU] = "silu",
+        [WPK_CALL_GELU] = "gelu", [WPK_CALL_HARDSWISH] = "hardswish",
+    };
     static const char *const unary[] = {
 #define TEXT(suffix, text) text,
         WPK_UNARY_LIST(TEXT)
@@ -365,11 +366,11 @@ static int parse_call(struct parser *p, const char *name, int at)
     if (reduction != WPK_REDUCE_NONE && looks_like_reduction(p)) {
         return parse_reduction(p, reduction, at, false, WPK_F32);
     }
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(name, calls[i].name) == 0) {
+    for (int i = 0; i < WPK_CALL_COUNT; i++) {
+        if (strcmp(name, calls[i]) == 0) {
             int node = new_node(p, WPK_AST_CALL, at);
             if (node >= 0) {
-                p->ast->nodes[node].op = (int)calls[i].call;
+                p->ast->nodes[node].op = i;
             }
             return parse_arguments(p, node, 1);
         }
