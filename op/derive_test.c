@@ -3,7 +3,7 @@
  * original's. Over random shapes; WPK_TEST_SEED draws others, a failure prints both programs. */
 #include "op/derive.h"
 
-#include "common/rng.h"
+#include "op/derive_fixture.h"
 #include "op/notation.h"
 #include "op/reference.h"
 
@@ -18,150 +18,10 @@
 
 #define SEED 20240611
 #define ROUNDS 24
-#define CLOSE 1e-9 /* relative to the terms; F(6,5) in two dimensions loses five digits of sixteen */
-
-/* ---- programs with room for any extents */
-
-enum shape { CONV_2D, CONV_1D, CONV_GROUPED, DEPTHWISE, MATMUL, POOLING, SOFTMAX, STENCIL, SHAPES };
-
-struct conv {
-    int64_t n, c, k, h, w, r, s, stride, dilation, pad;
-    bool epilogue;
-};
-
-static int64_t pick(struct wpk_rng *rng, int count, const int64_t *from)
-{
-    return from[wpk_rng_below(rng, (uint64_t)count)];
-}
-
-static struct conv draw_conv(struct wpk_rng *rng)
-{
-    static const int64_t windows[] = {1, 2, 3, 3, 5};
-    struct conv conv = {.n = wpk_rng_between(rng, 1, 3),
-                        .c = wpk_rng_between(rng, 1, 5),
-                        .k = wpk_rng_between(rng, 1, 5),
-                        .h = wpk_rng_between(rng, 1, 13),
-                        .w = wpk_rng_between(rng, 1, 13),
-                        .r = pick(rng, 5, windows),
-                        .s = pick(rng, 5, windows),
-                        .stride = wpk_rng_chance(rng, 0.2) ? 2 : 1,
-                        .dilation = wpk_rng_chance(rng, 0.2) ? 2 : 1,
-                        .pad = wpk_rng_between(rng, 0, 2),
-                        .epilogue = wpk_rng_chance(rng, 0.5)};
-    return conv;
-}
+#define CLOSE                                                                                      \
+    1e-9 /* relative to the terms; F(6,5) in two dimensions loses five digits of sixteen */
 
 #define LL(x) ((long long)(x))
-
-/* The extent read along an axis of `size` outputs through a window of `r`, `pad` less at each end. */
-static long long reach(const struct conv *v, int64_t size, int64_t r)
-{
-    int64_t all = (size - 1) * v->stride + (r - 1) * v->dilation + 1 - 2 * v->pad;
-    return LL(all < 1 ? 1 : all);
-}
-
-static void write_conv_2d(const struct conv *v, struct wpk_buf *out)
-{
-    wpk_buf_printf(out, "input X f32[%lld,%lld,%lld,%lld]\nconstant W f32[%lld,%lld,%lld,%lld]\n",
-                   LL(v->n), LL(v->c), reach(v, v->h, v->r), reach(v, v->w, v->s), LL(v->k),
-                   LL(v->c), LL(v->r), LL(v->s));
-    const char *sum = v->epilogue ? "T" : "Y";
-    if (v->epilogue) {
-        wpk_buf_printf(out, "constant B f32[%lld]\nintermediate T f32[%lld,%lld,%lld,%lld]\n",
-                       LL(v->k), LL(v->n), LL(v->k), LL(v->h), LL(v->w));
-    }
-    wpk_buf_printf(out, "output Y f32[%lld,%lld,%lld,%lld]\n", LL(v->n), LL(v->k), LL(v->h),
-                   LL(v->w));
-    wpk_buf_printf(out,
-                   "%s[n,k,y,x] = sum(c:%lld,r:%lld,s:%lld) X[n,c,%lld*y+%lld*r-%lld,"
-                   "%lld*x+%lld*s-%lld] * W[k,c,r,s]\n",
-                   sum, LL(v->c), LL(v->r), LL(v->s), LL(v->stride), LL(v->dilation), LL(v->pad),
-                   LL(v->stride), LL(v->dilation), LL(v->pad));
-    if (v->epilogue) {
-        wpk_buf_append_text(out, "Y[n,k,y,x] = max(T[n,k,y,x] + B[k], 0)\n");
-    }
-}
-
-static void write_conv_1d(const struct conv *v, struct wpk_buf *out)
-{
-    wpk_buf_printf(out,
-                   "input X f32[%lld,%lld,%lld]\nconstant W f32[%lld,%lld,%lld]\n"
-                   "output Y f32[%lld,%lld,%lld]\n"
-                   "Y[n,k,x] = sum(c:%lld,s:%lld) X[n,c,%lld*x+%lld*s-%lld] * W[k,c,s]\n",
-                   LL(v->n), LL(v->c), reach(v, v->w, v->s), LL(v->k), LL(v->c), LL(v->s), LL(v->n),
-                   LL(v->k), LL(v->w), LL(v->c), LL(v->s), LL(v->stride), LL(v->dilation),
-                   LL(v->pad));
-}
-
-static void write_depthwise(const struct conv *v, struct wpk_buf *out)
-{
-    wpk_buf_printf(out,
-                   "input X f32[%lld,%lld,%lld]\nconstant W f32[%lld,%lld,%lld]\n"
-                   "output Y f32[%lld,%lld,%lld]\n"
-                   "Y[c,y,x] = sum(r:%lld,s:%lld) X[c,%lld*y+%lld*r-%lld,%lld*x+%lld*s-%lld] * "
-                   "W[c,r,s]\n",
-                   LL(v->c), reach(v, v->h, v->r), reach(v, v->w, v->s), LL(v->c), LL(v->r),
-                   LL(v->s), LL(v->c), LL(v->h), LL(v->w), LL(v->r), LL(v->s), LL(v->stride),
-                   LL(v->dilation), LL(v->pad), LL(v->stride), LL(v->dilation), LL(v->pad));
-}
-
-static void write_grouped(const struct conv *v, struct wpk_buf *out)
-{
-    wpk_buf_printf(out,
-                   "input X f32[%lld,2,%lld,%lld,%lld]\nconstant W f32[2,%lld,%lld,%lld,%lld]\n"
-                   "output Y f32[%lld,2,%lld,%lld,%lld]\n"
-                   "Y[n,g,k,y,x] = sum(c:%lld,r:%lld,s:%lld) X[n,g,c,%lld*y+%lld*r-%lld,"
-                   "%lld*x+%lld*s-%lld] * W[g,k,c,r,s]\n",
-                   LL(v->n), LL(v->c), reach(v, v->h, v->r), reach(v, v->w, v->s), LL(v->k),
-                   LL(v->c), LL(v->r), LL(v->s), LL(v->n), LL(v->k), LL(v->h), LL(v->w), LL(v->c),
-                   LL(v->r), LL(v->s), LL(v->stride), LL(v->dilation), LL(v->pad), LL(v->stride),
-                   LL(v->dilation), LL(v->pad));
-}
-
-static void write_rest(enum shape shape, const struct conv *v, struct wpk_buf *out)
-{
-    switch (shape) {
-    case MATMUL:
-        wpk_buf_printf(out,
-                       "input A f32[%lld,%lld]\nconstant B f32[%lld,%lld]\noutput Y f32[%lld,%lld]\n"
-                       "Y[i,j] = sum(k:%lld) A[i,k] * B[k,j]\n",
-                       LL(v->h), LL(4 * v->c), LL(4 * v->c), LL(v->w), LL(v->h), LL(v->w),
-                       LL(4 * v->c));
-        break;
-    case POOLING:
-        wpk_buf_printf(out,
-                       "input X f32[%lld,%lld,%lld]\noutput Y f32[%lld,%lld,%lld]\n"
-                       "Y[c,y,x] = max(r:%lld,s:%lld) X[c,%lld*y+r-%lld,%lld*x+s-%lld | -inf]\n",
-                       LL(v->c), LL(v->h * v->stride), LL(v->w * v->stride), LL(v->c), LL(v->h),
-                       LL(v->w), LL(v->r), LL(v->s), LL(v->stride), LL(v->r / 2), LL(v->stride),
-                       LL(v->s / 2));
-        break;
-    case SOFTMAX:
-        wpk_buf_printf(out,
-                       "input X f32[%lld,%lld]\nintermediate M f32[%lld]\nintermediate D f32[%lld]\n"
-                       "output Y f32[%lld,%lld]\nM[i] = max(j:%lld) X[i,j]\n"
-                       "D[i] = sum(j:%lld) exp(X[i,j] - M[i])\nY[i,j] = exp(X[i,j] - M[i]) / D[i]\n",
-                       LL(v->h), LL(4 * v->w), LL(v->h), LL(v->h), LL(v->h), LL(4 * v->w),
-                       LL(4 * v->w), LL(4 * v->w));
-        break;
-    default: /* a stencil: no contraction, and two reads that leave */
-        wpk_buf_printf(out,
-                       "input X f32[%lld,%lld]\noutput Y f32[%lld,%lld]\n"
-                       "Y[i,j] = 2 * X[i,j] - X[i-1,j] - X[i,j+2]\n",
-                       LL(v->h), LL(v->w), LL(v->h), LL(v->w));
-    }
-}
-
-static void write_program(enum shape shape, const struct conv *v, struct wpk_buf *out)
-{
-    switch (shape) {
-    case CONV_2D: write_conv_2d(v, out); break;
-    case CONV_1D: write_conv_1d(v, out); break;
-    case CONV_GROUPED: write_grouped(v, out); break;
-    case DEPTHWISE: write_depthwise(v, out); break;
-    default: write_rest(shape, v, out);
-    }
-}
 
 /* ---- the property */
 
@@ -257,7 +117,8 @@ static void expect_equal(const struct wpk_program *original, const struct wpk_pr
     assert_string_equal(out->name, derived_out->name);
     assert_int_equal(wpk_tensor_elements(derived_out), count);
     bind(original, derived, order, rng, values, &first, &second, moved);
-    double *y = malloc((size_t)count * sizeof(double)), *sum = malloc((size_t)count * sizeof(double));
+    double *y = malloc((size_t)count * sizeof(double)),
+           *sum = malloc((size_t)count * sizeof(double));
     double *z = malloc((size_t)count * sizeof(double)), *w = malloc((size_t)count * sizeof(double));
     assert_true(y != NULL && sum != NULL && z != NULL && w != NULL);
     assert_int_equal(wpk_reference_run(original, &first, y, sum, &diag), WPK_OK);
@@ -448,7 +309,8 @@ static wpk_err derive_split(struct derivation *d)
         const struct wpk_stage *stage = &d->program->stages[s];
         if (stage->reduction != WPK_REDUCE_NONE) {
             int axis = (int)wpk_rng_between(d->rng, stage->rank, stage->axis_count - 1);
-            return wpk_derive_split_reduction(d->program, s, axis, pick(d->rng, 3, lanes));
+            return wpk_derive_split_reduction(d->program, s, axis,
+                                              wpk_fixture_pick(d->rng, 3, lanes));
         }
     }
     return WPK_EUNSUPPORTED;
@@ -476,7 +338,7 @@ static wpk_err derive_pack(struct derivation *d)
     int rank = tensor->rank, order[WPK_RANK_MAX], dims[2 * WPK_RANK_MAX], count = 0;
     int64_t size[2 * WPK_RANK_MAX];
     for (int dim = 0; dim < rank; dim++) {
-        int64_t block = pick(d->rng, 6, blocks);
+        int64_t block = wpk_fixture_pick(d->rng, 6, blocks);
         bool cut = count + 1 + rank - dim < WPK_RANK_MAX && wpk_rng_chance(d->rng, 0.5);
         dims[count] = dim;
         size[count++] = cut ? -block : 0;
@@ -517,12 +379,13 @@ static const struct {
 
 #define DERIVATIONS ((int)(sizeof(derivations) / sizeof(derivations[0])))
 
-static bool try_one(enum shape shape, const struct conv *conv, int which, struct wpk_rng *rng)
+static bool try_one(enum wpk_fixture_shape shape, const struct wpk_fixture_conv *conv, int which,
+                    struct wpk_rng *rng)
 {
     struct wpk_buf text = {0};
     struct wpk_program original = {0}, derived = {0};
     struct wpk_diag diag = {0};
-    write_program(shape, conv, &text);
+    wpk_fixture_write(shape, conv, &text);
     if (wpk_program_parse(wpk_buf_text(&text), &original, &diag) != WPK_OK) {
         fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&text));
     }
@@ -551,10 +414,10 @@ static void test_derived_equals_original(void **state)
     wpk_rng_seed(&rng, seed);
     print_message("WPK_TEST_SEED=%llu\n", (unsigned long long)seed);
     for (int round = 0; round < ROUNDS; round++) {
-        for (int shape = 0; shape < SHAPES; shape++) {
-            struct conv conv = draw_conv(&rng);
+        for (int shape = 0; shape < WPK_FIXTURE_COUNT; shape++) {
+            struct wpk_fixture_conv conv = wpk_fixture_draw(&rng);
             for (int which = 0; which < DERIVATIONS; which++) {
-                bool ok = try_one((enum shape)shape, &conv, which, &rng);
+                bool ok = try_one((enum wpk_fixture_shape)shape, &conv, which, &rng);
                 applied[which] += ok;
                 total += ok;
             }
@@ -569,12 +432,13 @@ static void test_derived_equals_original(void **state)
 
 /* ---- what must be refused, and what must not */
 
-static wpk_err winograd_of(const struct conv *conv, enum shape shape, int64_t m)
+static wpk_err winograd_of(const struct wpk_fixture_conv *conv, enum wpk_fixture_shape shape,
+                           int64_t m)
 {
     struct wpk_buf text = {0};
     struct wpk_program program = {0};
     struct wpk_diag diag = {0};
-    write_program(shape, conv, &text);
+    wpk_fixture_write(shape, conv, &text);
     assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, &diag), WPK_OK);
     wpk_err err = wpk_derive_winograd(&program, m);
     wpk_program_fini(&program);
@@ -585,42 +449,61 @@ static wpk_err winograd_of(const struct conv *conv, enum shape shape, int64_t m)
 static void test_winograd_applies_where_it_may(void **state)
 {
     (void)state;
-    const struct conv plain = {.n = 1, .c = 2, .k = 3, .h = 7, .w = 9, .r = 3, .s = 3, .stride = 1,
-                               .dilation = 1, .pad = 1};
-    for (int shape = CONV_2D; shape <= DEPTHWISE; shape++) {
+    const struct wpk_fixture_conv plain = {.n = 1,
+                                           .c = 2,
+                                           .k = 3,
+                                           .h = 7,
+                                           .w = 9,
+                                           .r = 3,
+                                           .s = 3,
+                                           .stride = 1,
+                                           .dilation = 1,
+                                           .pad = 1};
+    for (int shape = WPK_FIXTURE_CONV_2D; shape <= WPK_FIXTURE_DEPTHWISE; shape++) {
         for (int64_t m = 2; m <= 6; m++) {
-            struct conv conv = plain;
-            assert_int_equal(winograd_of(&conv, (enum shape)shape, m), WPK_OK);
+            struct wpk_fixture_conv conv = plain;
+            assert_int_equal(winograd_of(&conv, (enum wpk_fixture_shape)shape, m), WPK_OK);
             conv.stride = 2;
-            assert_int_equal(winograd_of(&conv, (enum shape)shape, m), WPK_EUNSUPPORTED);
+            assert_int_equal(winograd_of(&conv, (enum wpk_fixture_shape)shape, m),
+                             WPK_EUNSUPPORTED);
             conv.stride = 1;
             conv.dilation = 2;
-            assert_int_equal(winograd_of(&conv, (enum shape)shape, m), WPK_EUNSUPPORTED);
+            assert_int_equal(winograd_of(&conv, (enum wpk_fixture_shape)shape, m),
+                             WPK_EUNSUPPORTED);
             conv = plain;
             conv.r = conv.s = 1;
-            assert_int_equal(winograd_of(&conv, (enum shape)shape, m), WPK_EUNSUPPORTED);
+            assert_int_equal(winograd_of(&conv, (enum wpk_fixture_shape)shape, m),
+                             WPK_EUNSUPPORTED);
         }
     }
-    struct conv one = plain;
+    struct wpk_fixture_conv one = plain;
     one.r = 1; /* one pair is left: the 1-D form */
-    assert_int_equal(winograd_of(&one, CONV_2D, 4), WPK_OK);
-    assert_int_equal(winograd_of(&plain, MATMUL, 4), WPK_EUNSUPPORTED);
-    assert_int_equal(winograd_of(&plain, POOLING, 4), WPK_EUNSUPPORTED);
-    assert_int_equal(winograd_of(&plain, CONV_2D, 1), WPK_EUNSUPPORTED);
-    struct conv wide = plain;
+    assert_int_equal(winograd_of(&one, WPK_FIXTURE_CONV_2D, 4), WPK_OK);
+    assert_int_equal(winograd_of(&plain, WPK_FIXTURE_MATMUL, 4), WPK_EUNSUPPORTED);
+    assert_int_equal(winograd_of(&plain, WPK_FIXTURE_POOLING, 4), WPK_EUNSUPPORTED);
+    assert_int_equal(winograd_of(&plain, WPK_FIXTURE_CONV_2D, 1), WPK_EUNSUPPORTED);
+    struct wpk_fixture_conv wide = plain;
     wide.r = wide.s = 5; /* F(8,5) needs more points than there are */
-    assert_int_not_equal(winograd_of(&wide, CONV_2D, 8), WPK_OK);
+    assert_int_not_equal(winograd_of(&wide, WPK_FIXTURE_CONV_2D, 8), WPK_OK);
 }
 
 static void test_im2col_is_for_windows(void **state)
 {
     (void)state;
-    const struct conv conv = {.n = 1, .c = 2, .k = 3, .h = 7, .w = 9, .r = 3, .s = 3, .stride = 2,
-                              .dilation = 1, .pad = 1};
+    const struct wpk_fixture_conv conv = {.n = 1,
+                                          .c = 2,
+                                          .k = 3,
+                                          .h = 7,
+                                          .w = 9,
+                                          .r = 3,
+                                          .s = 3,
+                                          .stride = 2,
+                                          .dilation = 1,
+                                          .pad = 1};
     struct wpk_buf text = {0};
     struct wpk_program program = {0};
     struct wpk_diag diag = {0};
-    write_program(MATMUL, &conv, &text);
+    wpk_fixture_write(WPK_FIXTURE_MATMUL, &conv, &text);
     assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, &diag), WPK_OK);
     assert_int_equal(wpk_derive_im2col(&program), WPK_EUNSUPPORTED);
     wpk_program_fini(&program);
