@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define STATEMENTS_MAX 700   /* vector statements in one unrolled tile */
-#define COPIES_MAX 16         /* the same in a group that only copies or maps: borders multiply it */
+#define COPIES_MAX 16         /* in a group that only copies or maps: borders multiply it */
 #define UNROLLED_FMA_MAX 256  /* in the body of the contraction's innermost loop */
 #define RECOMPUTE_MAX 4.0     /* a fused producer may be computed this many times over */
 
@@ -335,7 +335,8 @@ static bool region_is_legal(const struct wpk_variant *variant, const struct wpk_
             return no(why, "a block exceeds what is needed of it where it is computed");
         }
         /* members are computed for whole tiles: their reads cannot be guarded */
-        if (members && least[a] < extent[a] && tile > 1 && (tile > least[a] || group->align[a] > 1)) {
+        if (members && least[a] < extent[a] && tile > 1 &&
+            (tile > least[a] || group->align[a] > 1)) {
             return no(why, "a tile exceeds what is needed of it at a tail");
         }
         computed *= (double)extent[a];

@@ -152,15 +152,80 @@ static void redraw_one(const struct wpk_variant *variant, struct wpk_rng *rng, i
     redraw(variant, rng, genes[wpk_rng_below(rng, (uint64_t)count)], candidate);
 }
 
+static bool is_legal_group(const struct wpk_space *space, int g,
+                           const struct wpk_candidate *candidate)
+{
+    struct wpk_decisions decisions;
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    wpk_genes_read(variant, candidate, g, &decisions);
+    return wpk_group_is_legal(variant, &space->options, g, &decisions, NULL);
+}
+
+/* Most draws break one rule: bring the vector axis's tile to the nearest whole vectors. */
+static void align_tile(const struct wpk_variant *variant, int g, struct wpk_candidate *candidate)
+{
+    const struct wpk_structure *structure = variant->plan;
+    struct wpk_decisions d;
+    wpk_genes_read(variant, candidate, g, &d);
+    int slot = d.vec < 0 ? -1 : structure->slots[g].tile[d.vec];
+    if (slot < 0) {
+        return;
+    }
+    const struct wpk_gene *gene = &variant->genes[slot];
+    int at = candidate->gene[slot];
+    for (int distance = 0; distance < gene->choice_count; distance++) {
+        for (int side = -1; side <= 1; side += 2) {
+            int choice = at + side * distance;
+            if (choice >= 0 && choice < gene->choice_count &&
+                strtoll(gene->choice[choice], NULL, 10) % d.lanes == 0) {
+                candidate->gene[slot] = (uint8_t)choice;
+                return;
+            }
+        }
+    }
+}
+
+/* The least that can be asked for: one vector, no other tile, nothing unrolled. */
+static bool shrink_group(const struct wpk_space *space, int g, struct wpk_candidate *candidate)
+{
+    const struct wpk_variant *variant = &space->variants[candidate->variant];
+    const struct wpk_structure *structure = variant->plan;
+    const struct wpk_slots *slots = &structure->slots[g];
+    struct wpk_candidate attempt = *candidate;
+    for (int a = 0; a < WPK_RANK_MAX; a++) {
+        if (slots->tile[a] >= 0) {
+            attempt.gene[slots->tile[a]] = 0;
+        }
+    }
+    if (slots->unroll >= 0) {
+        attempt.gene[slots->unroll] = 0;
+    }
+    for (int v = 0; v < variant->genes[slots->vec].choice_count; v++) {
+        for (int n = 0; n < variant->genes[slots->lanes].choice_count; n++) {
+            struct wpk_candidate small = attempt;
+            small.gene[slots->vec] = (uint8_t)v;
+            small.gene[slots->lanes] = (uint8_t)n;
+            align_tile(variant, g, &small);
+            if (is_legal_group(space, g, &small)) {
+                *candidate = small;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool repair_group(const struct wpk_space *space, struct wpk_rng *rng, int g,
                          struct wpk_candidate *candidate)
 {
     const struct wpk_variant *variant = &space->variants[candidate->variant];
+    if (is_legal_group(space, g, candidate)) {
+        return true;
+    }
+    align_tile(variant, g, candidate);
     struct wpk_candidate attempt = *candidate;
     for (int tries = 0; tries < GROUP_TRIES_MAX; tries++) {
-        struct wpk_decisions decisions;
-        wpk_genes_read(variant, &attempt, g, &decisions);
-        if (wpk_group_is_legal(variant, &space->options, g, &decisions, NULL)) {
+        if (is_legal_group(space, g, &attempt)) {
             *candidate = attempt;
             return true;
         }
@@ -168,8 +233,9 @@ static bool repair_group(const struct wpk_space *space, struct wpk_rng *rng, int
             attempt = *candidate; /* walked too far: start again near the parent */
         }
         redraw_one(variant, rng, g, &attempt);
+        align_tile(variant, g, &attempt);
     }
-    return false;
+    return shrink_group(space, g, candidate);
 }
 
 /* Where a group is computed is repaired by trying its other places, root being always right. */
@@ -335,7 +401,7 @@ wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,
     if (strlen(text) >= sizeof(copy)) {
         return WPK_ERANGE;
     }
-    strcpy(copy, text);
+    snprintf(copy, sizeof(copy), "%s", text);
     wpk_err err = decode_head(space, &rest, &decoded, diag);
     const struct wpk_variant *variant =
         err == WPK_OK ? &space->variants[decoded.variant] : NULL;

@@ -347,7 +347,8 @@ wpk_err wpk_variant_boundary(const struct wpk_variant *variant,
     int output = find_role(original, WPK_ROLE_OUTPUT);
     if (last != NULL && logical->rank == original->tensors[output].rank &&
         logical->role != WPK_ROLE_CONSTANT) {
-        order_with_last(logical->rank, atoi(last + strlen("halo-last")), out->layout.axis);
+        int axis = (int)strtol(last + strlen("halo-last"), NULL, 10);
+        order_with_last(logical->rank, axis, out->layout.axis);
     }
     const struct wpk_tensor *laid = &variant->program.tensors[physical];
     for (int d = 0; d < laid->rank; d++) {
