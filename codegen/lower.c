@@ -267,8 +267,8 @@ static void split_axis(struct lowering *l, int g, int axis)
         suffixed(loops->block, name, 'B');
         suffixed(tiles, name, tile > 1 ? 'S' : 'T');
         emit_split(l, group->root, false, whole, loops->block, tiles, block,
-                   tail_for((region[axis] + tile - 1) / tile, (least[axis] + tile - 1) / tile, block,
-                            plain));
+                   tail_for((region[axis] + tile - 1) / tile, (least[axis] + tile - 1) / tile,
+                            block, plain));
         snprintf(loops->tile, WPK_NAME_MAX, "%s", tiles);
     }
 }
@@ -570,8 +570,8 @@ static void lower_member(struct lowering *l, int g, int m, const int64_t *region
     const struct wpk_program *program = &l->variant->program;
     const struct wpk_stage *stage = &program->stages[member->stage];
     struct member_loops loops;
-    int lanes = 1, vector = wpk_member_vector(l->variant, &l->space->options, &l->decisions[g], member,
-                                              region, &lanes);
+    int lanes = 1, vector = wpk_member_vector(l->variant, &l->space->options, &l->decisions[g],
+                                              member, region, &lanes);
     if (l->loops[g].tile_level[0] == '\0') {
         (void)emit(l, WPK_DIRECTIVE_COMPUTE_ROOT, member->stage, false);
     } else {

@@ -283,16 +283,16 @@ static void test_readable_halide(void **state)
                      WPK_OK);
     assert_int_equal(wpk_schedule_print_halide(&schedule, &text), WPK_OK);
     const char *const expected[] = {
-        "    ImageParam X(type_of<float>(), 2, \"X\");\n"
-        "    X.dim(0).set_bounds(0, 20).set_stride(1);\n"
-        "    X.dim(1).set_bounds(0, 12).set_stride(20);\n",
+        ("    ImageParam X(type_of<float>(), 2, \"X\");\n"
+         "    X.dim(0).set_bounds(0, 20).set_stride(1);\n"
+         "    X.dim(1).set_bounds(0, 12).set_stride(20);\n"),
         "    T(i) = cast<float>(0);\n    T(i) += X(T_j, i);\n",
         "    Y(i) = (T(i) * 2.0f);\n",
         "    RVar T_jO(\"jO\"), T_jU(\"jU\");\n",
         "    Y\n        .split(i, iT, iI, 4, TailStrategy::RoundUp)\n        .vectorize(iI);\n",
         "    T\n        .compute_at(Y, iT);\n",
-        "    T.update()\n        .split(T_j, T_jO, T_jU, 4, TailStrategy::Auto)\n"
-        "        .reorder(i, T_jU, T_jO)\n        .unroll(T_jU);\n",
+        ("    T.update()\n        .split(T_j, T_jO, T_jU, 4, TailStrategy::Auto)\n"
+         "        .reorder(i, T_jU, T_jO)\n        .unroll(T_jU);\n"),
         ".compile_to_object(\"kernel.o\", {X}, \"wpk_main\",",
     };
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {

@@ -182,7 +182,7 @@ static wpk_err parse_target(struct reader *reader, struct wpk_schedule *out)
     if (strlen(reader->word[1]) >= sizeof(out->target)) {
         return fail(reader, 1, "target too long");
     }
-    strcpy(out->target, reader->word[1]);
+    snprintf(out->target, sizeof(out->target), "%s", reader->word[1]);
     int64_t threads = 0;
     wpk_err err = parse_int(reader, 3, 1, 1024, &threads);
     out->threads = (int)threads;
@@ -192,6 +192,7 @@ static wpk_err parse_target(struct reader *reader, struct wpk_schedule *out)
 static wpk_err parse_boundary(struct reader *reader, struct wpk_schedule *out)
 {
     char layout[LINE_MAX_SIZE] = "";
+    size_t used = 0;
     /* a scalar has no order of axes */
     if (reader->word_count < 3 || out->boundary_count == WPK_TENSORS_MAX) {
         return fail(reader, 0, "expected: layout NAME TYPE ORDER [pad ...]");
@@ -203,14 +204,14 @@ static wpk_err parse_boundary(struct reader *reader, struct wpk_schedule *out)
         return err;
     }
     for (int i = 3; i < reader->word_count; i++) {
-        strcat(layout, i == 3 ? "" : " ");
-        strcat(layout, reader->word[i]);
+        used += (size_t)snprintf(layout + used, sizeof(layout) - used, "%s%s", i == 3 ? "" : " ",
+                                 reader->word[i]);
     }
     if (strlen(reader->word[1]) >= sizeof(boundary->name) ||
         wpk_layout_decode(layout, declaration.rank, &boundary->type.layout) != WPK_OK) {
         return fail(reader, 3, "malformed layout");
     }
-    strcpy(boundary->name, reader->word[1]);
+    snprintf(boundary->name, sizeof(boundary->name), "%s", reader->word[1]);
     boundary->type.dtype = declaration.dtype;
     boundary->type.rank = declaration.rank;
     memcpy(boundary->type.extent, declaration.extent, sizeof(boundary->type.extent));
@@ -272,7 +273,8 @@ static wpk_err parse_operands(struct reader *reader, struct wpk_directive *direc
     const struct layout_of_words *words = &words_of[directive->kind];
     int after = (words->factor ? 1 : 0) + (words->tail ? 1 : 0);
     int names = reader->word_count - 2 - after;
-    if (names < 0 || names > WPK_LOOPS_MAX || (words->name_count >= 0 && names != words->name_count) ||
+    if (names < 0 || names > WPK_LOOPS_MAX ||
+        (words->name_count >= 0 && names != words->name_count) ||
         (words->name_count < 0 && names == 0)) {
         return fail(reader, 1, "wrong number of operands");
     }
@@ -281,7 +283,7 @@ static wpk_err parse_operands(struct reader *reader, struct wpk_directive *direc
         if (strlen(reader->word[2 + i]) >= WPK_NAME_MAX) {
             return fail(reader, 2 + i, "name too long");
         }
-        strcpy(directive->loop[i], reader->word[2 + i]);
+        snprintf(directive->loop[i], WPK_NAME_MAX, "%s", reader->word[2 + i]);
     }
     int word = 2 + names;
     if (words->factor) {
