@@ -202,7 +202,8 @@ static wpk_err pack_operand(struct lowering *l, int g, int slot, struct packed_n
         packing.block[i] = dims[i].block;
         moved = moved || dims[i].dim != i || dims[i].block != 0;
     }
-    return moved ? wpk_derive_pack(&l->out->program, &packing, names->name[names->count++]) : WPK_OK;
+    return moved ? wpk_derive_pack(&l->out->program, &packing, names->name[names->count++])
+                 : WPK_OK;
 }
 
 static wpk_err pack_operands(struct lowering *l, struct packed_names *names)
@@ -579,8 +580,7 @@ static void lower_member(struct lowering *l, int g, int m, const int64_t *region
         operand(place, group->name);
         operand(place, l->loops[g].tile_level);
         for (int a = 0; a < stage->rank; a++) {
-            struct wpk_directive *bound =
-                emit(l, WPK_DIRECTIVE_BOUND_EXTENT, member->stage, false);
+            struct wpk_directive *bound = emit(l, WPK_DIRECTIVE_BOUND_EXTENT, member->stage, false);
             operand(bound, stage->axes[a].name);
             bound->factor = region[a];
         }
@@ -656,7 +656,8 @@ static void lower_packed(struct lowering *l, const char *name)
     suffixed(inner, last->name, 'V');
     operand(vector, inner);
     if (l->space->options.threads > 1 && stage->rank > 1) {
-        struct wpk_directive *parallel = wpk_schedule_add(l->out, WPK_DIRECTIVE_PARALLEL, id, false);
+        struct wpk_directive *parallel =
+            wpk_schedule_add(l->out, WPK_DIRECTIVE_PARALLEL, id, false);
         if (parallel != NULL) {
             operand(parallel, stage->axes[0].name);
         }

@@ -228,21 +228,29 @@ static wpk_err play(struct model *m, const struct wpk_directive *d)
 {
     struct nest *nest = d->update ? &m->update[d->stage] : &m->pure[d->stage];
     switch (d->kind) {
-    case WPK_DIRECTIVE_SPLIT: return play_split(m, nest, d);
-    case WPK_DIRECTIVE_FUSE: return play_fuse(m, nest, d);
-    case WPK_DIRECTIVE_REORDER: return play_reorder(m, nest, d);
-    case WPK_DIRECTIVE_VECTORIZE: return play_mark(m, nest, d, LOOP_LANES);
-    case WPK_DIRECTIVE_UNROLL: return play_mark(m, nest, d, LOOP_UNROLLED);
-    case WPK_DIRECTIVE_PARALLEL: return play_mark(m, nest, d, LOOP_PARALLEL);
+    case WPK_DIRECTIVE_SPLIT:
+        return play_split(m, nest, d);
+    case WPK_DIRECTIVE_FUSE:
+        return play_fuse(m, nest, d);
+    case WPK_DIRECTIVE_REORDER:
+        return play_reorder(m, nest, d);
+    case WPK_DIRECTIVE_VECTORIZE:
+        return play_mark(m, nest, d, LOOP_LANES);
+    case WPK_DIRECTIVE_UNROLL:
+        return play_mark(m, nest, d, LOOP_UNROLLED);
+    case WPK_DIRECTIVE_PARALLEL:
+        return play_mark(m, nest, d, LOOP_PARALLEL);
     case WPK_DIRECTIVE_ATOMIC:
         if (m->schedule->main.stages[d->stage].reduction == WPK_REDUCE_NONE) {
             return refuse(m, "the stage does not reduce", "");
         }
         m->update[d->stage].atomic = true;
         return WPK_OK;
-    case WPK_DIRECTIVE_COMPUTE_AT: return play_place(m, d);
+    case WPK_DIRECTIVE_COMPUTE_AT:
+        return play_place(m, d);
     case WPK_DIRECTIVE_BOUND_EXTENT:
-    case WPK_DIRECTIVE_ALIGN_BOUNDS: return play_bound(m, d);
+    case WPK_DIRECTIVE_ALIGN_BOUNDS:
+        return play_bound(m, d);
     case WPK_DIRECTIVE_NO_PARTITION:
         return find_loop(nest, d->loop[0]) < 0 ? refuse(m, "no loop", d->loop[0]) : WPK_OK;
     case WPK_DIRECTIVE_STORE_IN:
@@ -250,7 +258,8 @@ static wpk_err play(struct model *m, const struct wpk_directive *d)
                        strcmp(d->loop[0], "register") == 0
                    ? WPK_OK
                    : refuse(m, "no such memory:", d->loop[0]);
-    default: return WPK_OK;
+    default:
+        return WPK_OK;
     }
 }
 

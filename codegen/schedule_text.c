@@ -221,8 +221,8 @@ static wpk_err parse_boundary(struct reader *reader, struct wpk_schedule *out)
 
 static wpk_err parse_program(struct reader *reader, struct wpk_schedule *out)
 {
-    const char *end = strncmp(reader->next, "end\n", 4) == 0 ? reader->next
-                                                             : strstr(reader->next, "\nend\n");
+    const char *end =
+        strncmp(reader->next, "end\n", 4) == 0 ? reader->next : strstr(reader->next, "\nend\n");
     if (end == NULL) {
         return fail(reader, 0, "program without end");
     }

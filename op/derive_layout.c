@@ -102,8 +102,7 @@ static double literal_value(const struct wpk_program *program, int node)
     return wpk_dtype_is_float(literal->dtype) ? literal->value : (double)literal->integer;
 }
 
-static void find_reach(const struct wpk_program *program, int tensor, int bare,
-                       struct reach *reach)
+static void find_reach(const struct wpk_program *program, int tensor, int bare, struct reach *reach)
 {
     const struct wpk_tensor *source = &program->tensors[tensor];
     memset(reach, 0, sizeof(*reach));
@@ -145,8 +144,8 @@ struct redirect {
     int64_t shift[WPK_RANK_MAX];
 };
 
-static int redirect_load(struct wpk_program *program, const struct wpk_node *load,
-                         const int *index, void *user)
+static int redirect_load(struct wpk_program *program, const struct wpk_node *load, const int *index,
+                         void *user)
 {
     const struct redirect *redirect = user;
     int shifted[WPK_RANK_MAX] = {0};

@@ -122,8 +122,8 @@ struct gather {
     bool done;
 };
 
-static int load_gathered(struct wpk_program *program, const struct wpk_node *load,
-                         const int *index, void *user)
+static int load_gathered(struct wpk_program *program, const struct wpk_node *load, const int *index,
+                         void *user)
 {
     struct gather *gather = user;
     if (load->tensor != gather->load_tensor) {
@@ -318,8 +318,8 @@ wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *p
         int64_t block = packing->block[d];
         int axis = wpk_node_axis(program, d);
         int *to = &index[packing->dim[d]];
-        *to = wpk_index_add(program, *to,
-                            block < 0 ? wpk_index_scale(program, axis, -block) : axis);
+        *to =
+            wpk_index_add(program, *to, block < 0 ? wpk_index_scale(program, axis, -block) : axis);
     }
     int outside = partial ? wpk_node_real(program, old.dtype, 0) : -1;
     program->stages[stage].expr = wpk_node_load(program, packing->tensor, index, outside);

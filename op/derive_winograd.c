@@ -81,7 +81,7 @@ wpk_err wpk_winograd_matrices(int64_t m, int64_t r, double *at, double *g, doubl
     return WPK_OK;
 }
 
-/* One correlated pair: output axis y, reduction axis s, where they meet and where s stands alone. */
+/* One correlated pair: output axis y, reduction axis s, where they meet, where s stands alone. */
 struct pair {
     int output_axis;
     int reduction_axis;
@@ -357,8 +357,8 @@ static wpk_err add_matrices(struct winograd *w)
             int64_t extent[2] = {matrices[i].rows, matrices[i].columns};
             snprintf(stem, sizeof(stem), "%.40s_%s", w->stem, matrices[i].suffix);
             wpk_program_free_name(w->program, stem, name);
-            *matrices[i].out = wpk_program_add_literal(w->program, name, dtype, 2, extent,
-                                                       matrices[i].values);
+            *matrices[i].out =
+                wpk_program_add_literal(w->program, name, dtype, 2, extent, matrices[i].values);
             if (*matrices[i].out < 0) {
                 return WPK_ENOSPC;
             }
@@ -511,7 +511,7 @@ static int build_data_transform(struct winograd *w, int *data_axis_of)
     return source;
 }
 
-/* M: the products, summed over what is left of the reduction. m_axis_of as above for output axes. */
+/* M: the products, summed over the rest of the reduction. m_axis_of as above for output axes. */
 static int build_products(struct winograd *w, int u, const int *u_axis_of, int v,
                           const int *v_axis_of, int *m_axis_of)
 {
@@ -536,8 +536,8 @@ static int build_products(struct winograd *w, int u, const int *u_axis_of, int v
     struct wpk_stage *stage = &program->stages[id];
     for (int a = w->old.rank; a < w->old.axis_count; a++) {
         if (pair_of_reduction(w, a) < 0) {
-            int axis = wpk_stage_add_reduction_axis(stage, w->old.axes[a].name,
-                                                    w->old.axes[a].extent);
+            int axis =
+                wpk_stage_add_reduction_axis(stage, w->old.axes[a].name, w->old.axes[a].extent);
             axis_node[a] = wpk_node_axis(program, axis);
         }
     }
@@ -577,8 +577,7 @@ static int build_output_transform(struct winograd *w, int m_tensor)
             draft_add(&draft, q <= p ? output_name[q] : point_name[q],
                       q <= p ? w->pair[q].m : w->pair[q].n);
         }
-        const struct wpk_stage *products =
-            &program->stages[wpk_program_writer(program, m_tensor)];
+        const struct wpk_stage *products = &program->stages[wpk_program_writer(program, m_tensor)];
         for (int d = w->pair_count; d < m->rank; d++) {
             draft_add(&draft, products->axes[d].name, m->extent[d]);
         }

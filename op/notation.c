@@ -254,7 +254,7 @@ static wpk_err read_literal(struct cursor *c, const char *name, enum wpk_dtype d
         c->at = (int)(end - c->text);
     }
     return wpk_program_add_literal(out, name, dtype, rank, extent, values) < 0 ? WPK_ENOSPC
-                                                                              : WPK_OK;
+                                                                               : WPK_OK;
 }
 
 static wpk_err read_declaration(struct cursor *c, enum wpk_role role, struct wpk_program *out)

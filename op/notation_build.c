@@ -34,7 +34,6 @@ static int fail(struct builder *b, int at, wpk_err err, const char *what, const 
     return -1;
 }
 
-
 static int find_axis(const struct scope *scope, const char *name)
 {
     for (int i = 0; i < scope->count; i++) {
@@ -90,8 +89,9 @@ static void learn_extent(struct builder *b, struct scope *scope, int axis, int64
     if (a->extent == 0) {
         a->extent = extent;
     } else if (a->extent != extent && b->err == WPK_OK) {
-        b->err = wpk_ast_fail(b->ast, at, WPK_ERANGE, "axis %s has extent %lld here and %lld before",
-                              a->name, (long long)extent, (long long)a->extent);
+        b->err =
+            wpk_ast_fail(b->ast, at, WPK_ERANGE, "axis %s has extent %lld here and %lld before",
+                         a->name, (long long)extent, (long long)a->extent);
     }
 }
 
@@ -320,10 +320,9 @@ static int build_binary(struct builder *b, const struct scope *scope, const stru
     if (dtype == WPK_I64 && bare[1 - first] && !b->ast->nodes[number[1 - first]].is_integer) {
         dtype = wpk_dtype_is_float(first_wanted) ? first_wanted : WPK_F32;
     }
-    operand[1 - first] = bare[1 - first]
-                             ? number_node(b, &b->ast->nodes[number[1 - first]], sign[1 - first],
-                                           dtype)
-                             : build_expr(b, scope, n->child[1 - first], dtype);
+    operand[1 - first] =
+        bare[1 - first] ? number_node(b, &b->ast->nodes[number[1 - first]], sign[1 - first], dtype)
+                        : build_expr(b, scope, n->child[1 - first], dtype);
     if (operand[1 - first] < 0) {
         return -1;
     }
@@ -438,13 +437,13 @@ static enum wpk_dtype index_is_no_value(enum wpk_dtype dtype)
 
 /* Complete a stage that reduces: its reduction axes, body and accumulator. */
 static bool finish_reduction(struct builder *b, struct scope *scope, int stage,
-                             const struct wpk_ast_node *n, enum wpk_dtype wanted,
-                             int *tensor_dtype)
+                             const struct wpk_ast_node *n, enum wpk_dtype wanted, int *tensor_dtype)
 {
     struct wpk_stage *s = &b->program->stages[stage];
     for (int i = 0; i < n->axis_count; i++) {
         int at = find_axis(scope, n->axis[i].name);
-        if (at < 0 || wpk_stage_add_reduction_axis(s, n->axis[i].name, scope->axis[at].extent) < 0) {
+        if (at < 0 ||
+            wpk_stage_add_reduction_axis(s, n->axis[i].name, scope->axis[at].extent) < 0) {
             fail(b, n->at, WPK_ERANGE, "too many axes%s", "");
             return false;
         }
@@ -493,13 +492,12 @@ static int build_nested(struct builder *b, const struct scope *scope, int node,
     }
     snprintf(stem, sizeof(stem), "%.36s_acc", b->current);
     snprintf(name, sizeof(name), "%s", stem);
-    for (int i = 2; wpk_program_find_tensor(b->program, name) >= 0 ||
-                    find_equation(b->ast, name) >= 0;
-         i++) {
+    for (int i = 2;
+         wpk_program_find_tensor(b->program, name) >= 0 || find_equation(b->ast, name) >= 0; i++) {
         snprintf(name, sizeof(name), "%.40s%d", stem, i);
     }
-    int tensor = wpk_program_add_tensor(b->program, name, WPK_ROLE_INTERMEDIATE, WPK_F32, rank,
-                                        extent);
+    int tensor =
+        wpk_program_add_tensor(b->program, name, WPK_ROLE_INTERMEDIATE, WPK_F32, rank, extent);
     if (tensor < 0) {
         return fail(b, n->at, WPK_ERANGE, "too many tensors%s", "");
     }
@@ -514,8 +512,7 @@ static int build_nested(struct builder *b, const struct scope *scope, int node,
     return wpk_node_load(b->program, tensor, index, -1);
 }
 
-static int build_expr(struct builder *b, const struct scope *scope, int node,
-                      enum wpk_dtype wanted)
+static int build_expr(struct builder *b, const struct scope *scope, int node, enum wpk_dtype wanted)
 {
     const struct wpk_ast_node *n = &b->ast->nodes[node];
     if (b->err != WPK_OK) {
@@ -635,8 +632,7 @@ static int build_stage(struct builder *b, const struct wpk_ast_equation *e, int 
             return -1;
         }
         dtype = (int)dtype_of(b, expr);
-        b->program->stages[stage].expr =
-            inferred ? expr : wpk_node_cast(b->program, wanted, expr);
+        b->program->stages[stage].expr = inferred ? expr : wpk_node_cast(b->program, wanted, expr);
     }
     if (inferred) {
         b->program->tensors[tensor].dtype = (enum wpk_dtype)dtype;

@@ -177,8 +177,8 @@ static int parse_top(struct parser *p)
     if (++p->depth > WPK_AST_DEPTH_MAX) {
         p->depth--;
         if (p->err == WPK_OK) {
-            p->err = wpk_ast_fail(p->ast, p->at, WPK_ERANGE, "nested deeper than %d",
-                                  WPK_AST_DEPTH_MAX);
+            p->err =
+                wpk_ast_fail(p->ast, p->at, WPK_ERANGE, "nested deeper than %d", WPK_AST_DEPTH_MAX);
         }
         return -1;
     }
@@ -347,9 +347,8 @@ static int parse_arguments(struct parser *p, int node, int wanted)
 static int parse_call(struct parser *p, const char *name, int at)
 {
     static const char *const calls[WPK_CALL_COUNT] = {
-        [WPK_CALL_RELU] = "relu", [WPK_CALL_RELU6] = "relu6",
-        [WPK_CALL_LEAKY_RELU] = "leaky_relu", [WPK_CALL_SILU] = "silu",
-        [WPK_CALL_GELU] = "gelu", [WPK_CALL_HARDSWISH] = "hardswish",
+        [WPK_CALL_RELU] = "relu", [WPK_CALL_RELU6] = "relu6", [WPK_CALL_LEAKY_RELU] = "leaky_relu",
+        [WPK_CALL_SILU] = "silu", [WPK_CALL_GELU] = "gelu",   [WPK_CALL_HARDSWISH] = "hardswish",
     };
     static const char *const unary[] = {
 #define TEXT(suffix, text) text,
@@ -560,8 +559,7 @@ static bool parse_equation(struct parser *p)
             struct wpk_ast_axis *axis = &e->axis[e->axis_count];
             skip_space(p);
             axis->at = p->at;
-            if (!read_name(p, axis->name) ||
-                (accept(p, ":") && !read_extent(p, &axis->extent))) {
+            if (!read_name(p, axis->name) || (accept(p, ":") && !read_extent(p, &axis->extent))) {
                 return false;
             }
             for (int i = 0; i < e->axis_count; i++) {
@@ -587,8 +585,7 @@ static bool parse_equation(struct parser *p)
     return e->root >= 0;
 }
 
-wpk_err wpk_ast_parse(const char *text, int line_offset, struct wpk_ast *out,
-                      struct wpk_diag *diag)
+wpk_err wpk_ast_parse(const char *text, int line_offset, struct wpk_ast *out, struct wpk_diag *diag)
 {
     struct parser p = {.ast = out, .text = text};
     memset(out, 0, sizeof(*out));

@@ -49,14 +49,19 @@ static int strength(const struct wpk_program *program, int node)
         return 9;
     }
     switch (n->op) {
-    case WPK_BINARY_OR: return 0;
-    case WPK_BINARY_AND: return 1;
+    case WPK_BINARY_OR:
+        return 0;
+    case WPK_BINARY_AND:
+        return 1;
     case WPK_BINARY_ADD:
-    case WPK_BINARY_SUB: return 3;
+    case WPK_BINARY_SUB:
+        return 3;
     case WPK_BINARY_MUL:
     case WPK_BINARY_DIV:
-    case WPK_BINARY_MOD: return 4;
-    default: return 2;
+    case WPK_BINARY_MOD:
+        return 4;
+    default:
+        return 2;
     }
 }
 
@@ -205,8 +210,8 @@ static void print_binary(struct printer *p, const struct wpk_node *n)
     own = strength(p->program, (int)(n - p->program->nodes));
     bool index = n->dtype == WPK_I64;
     const struct wpk_node *right = &p->program->nodes[n->arg[1]];
-    if (index && n->op == WPK_BINARY_ADD && right->kind == WPK_NODE_LITERAL &&
-        right->integer < 0 && right->integer > INT64_MIN) {
+    if (index && n->op == WPK_BINARY_ADD && right->kind == WPK_NODE_LITERAL && right->integer < 0 &&
+        right->integer > INT64_MIN) {
         print_operand(p, n->arg[0], n->arg[1], own);
         wpk_buf_printf(p->out, "-%lld", -(long long)right->integer);
         return;
@@ -270,11 +275,14 @@ static enum wpk_dtype usual_accumulator(enum wpk_dtype dtype)
 {
     switch (dtype) {
     case WPK_F16:
-    case WPK_BF16: return WPK_F32;
+    case WPK_BF16:
+        return WPK_F32;
     case WPK_I8:
     case WPK_U8:
-    case WPK_BOOL: return WPK_I32;
-    default: return dtype;
+    case WPK_BOOL:
+        return WPK_I32;
+    default:
+        return dtype;
     }
 }
 
@@ -333,8 +341,8 @@ static void print_declaration(const struct wpk_tensor *tensor, struct wpk_buf *o
     }
     wpk_buf_append_byte(out, ']');
     for (int d = 0; d < tensor->rank && padded; d++) {
-        wpk_buf_printf(out, "%s%lld:%lld", d == 0 ? " pad " : ",",
-                       (long long)tensor->pad_before[d], (long long)tensor->pad_after[d]);
+        wpk_buf_printf(out, "%s%lld:%lld", d == 0 ? " pad " : ",", (long long)tensor->pad_before[d],
+                       (long long)tensor->pad_after[d]);
     }
     int64_t count = tensor->role == WPK_ROLE_LITERAL ? wpk_tensor_elements(tensor) : 0;
     for (int64_t i = 0; i < count; i++) {

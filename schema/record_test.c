@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,7 +84,7 @@ static void test_round_trip_each_outcome(void **state)
     (void)state;
     for (int i = 0; i < WPK_OUTCOME_COUNT; i++) {
         struct wpk_record record = {.outcome = (enum wpk_outcome)i};
-        strcpy(record.log, "line one\n\"quoted\" \t\x01 end");
+        snprintf(record.log, sizeof(record.log), "%s", "line one\n\"quoted\" \t\x01 end");
         check_round_trip(&record);
     }
 }

@@ -85,9 +85,9 @@ static double score_tile(const struct wpk_variant *variant, const struct wpk_spa
     }
     double accumulators = points * vectors;
     double loads = vectors + points;
-    double busy = accumulators / fmax(accumulators, loads);           /* two loads, two FMAs */
+    double busy = accumulators / fmax(accumulators, loads); /* two loads, two FMAs */
     double hidden = fmin(1, accumulators / LATENCY_ACCUMULATORS);
-    double amortized = accumulators / (accumulators + 2);             /* loop overhead */
+    double amortized = accumulators / (accumulators + 2); /* loop overhead */
     return cover * lanes_used * busy * hidden * amortized;
 }
 
@@ -122,9 +122,12 @@ static void add_recipes_for(const struct wpk_variant *variant,
     const struct wpk_stage *root = root_of(variant, g);
     int companion[2] = {-1, -1};
     int companions = companion_axes(base, base->vec, companion);
-    const struct wpk_gene *vec_tiles = base->vec >= 0 ? &variant->genes[slots->tile[base->vec]] : NULL;
-    const struct wpk_gene *first = companions > 0 ? &variant->genes[slots->tile[companion[0]]] : NULL;
-    const struct wpk_gene *second = companions > 1 ? &variant->genes[slots->tile[companion[1]]] : NULL;
+    const struct wpk_gene *vec_tiles =
+        base->vec >= 0 ? &variant->genes[slots->tile[base->vec]] : NULL;
+    const struct wpk_gene *first =
+        companions > 0 ? &variant->genes[slots->tile[companion[0]]] : NULL;
+    const struct wpk_gene *second =
+        companions > 1 ? &variant->genes[slots->tile[companion[1]]] : NULL;
     for (int v = 0; v < (vec_tiles == NULL ? 1 : vec_tiles->choice_count); v++) {
         for (int p = 0; p < (first == NULL ? 1 : first->choice_count); p++) {
             for (int q = 0; q < (second == NULL ? 1 : second->choice_count); q++) {

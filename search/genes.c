@@ -13,8 +13,8 @@
 #define LOADS_MAX 16
 #define LANES_MIN 4 /* fewer are not worth the vector */
 
-static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 12,
-                                     13, 14, 15, 16, 18, 20, 24, 28};
+static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
+                                     12, 13, 14, 15, 16, 18, 20, 24, 28};
 static const int64_t vector_counts[] = {1, 2, 3, 4, 5, 6, 8};
 static const int64_t block_sizes[] = {1, 2, 3, 4, 6, 7, 8, 14, 16, 28, 32};
 static const int64_t split_sizes[] = {4, 8, 16, 32, 64, 128, 256};
@@ -28,8 +28,7 @@ struct collector {
     wpk_err err;
 };
 
-static int new_gene(struct collector *c, bool ordered, const char *format, ...)
-    WPK_PRINTF(3, 4);
+static int new_gene(struct collector *c, bool ordered, const char *format, ...) WPK_PRINTF(3, 4);
 
 static int new_gene(struct collector *c, bool ordered, const char *format, ...)
 {
@@ -166,7 +165,8 @@ static bool is_vectorizable(const struct wpk_program *program, const struct wpk_
                             is_lacked(program, group, axis);
             for (int d = 0; d < rank; d++) {
                 struct wpk_affine affine;
-                if ((d < rank - 1 && !packable) || !wpk_index_affine(program, load->index[d], &affine)) {
+                if ((d < rank - 1 && !packable) ||
+                    !wpk_index_affine(program, load->index[d], &affine)) {
                     continue;
                 }
                 for (int a = 0; a < stage->rank; a++) {
@@ -260,8 +260,8 @@ static void derive_tile(struct collector *c, const struct wpk_structure *s, int 
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_stage *root = &c->variant->program.stages[group->root];
     int64_t extent = root->axes[axis].extent, align = group->align[axis];
-    int gene = slots->tile[axis] = new_gene(c, true, "%s.tile.%s", group->name,
-                                            root->axes[axis].name);
+    int gene = slots->tile[axis] =
+        new_gene(c, true, "%s.tile.%s", group->name, root->axes[axis].name);
     if (gene < 0) {
         return;
     }
@@ -310,8 +310,8 @@ static void derive_block(struct collector *c, const struct wpk_structure *s, int
 {
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_stage *root = &c->variant->program.stages[group->root];
-    int gene = slots->block[axis] = new_gene(c, true, "%s.block.%s", group->name,
-                                             root->axes[axis].name);
+    int gene = slots->block[axis] =
+        new_gene(c, true, "%s.block.%s", group->name, root->axes[axis].name);
     for (int i = 0; i < COUNT(block_sizes); i++) {
         if (block_sizes[i] * group->align[axis] < root->axes[axis].extent) {
             add_number(c, gene, block_sizes[i]);
@@ -465,8 +465,8 @@ static void derive_packs(struct collector *c, const struct wpk_structure *s, int
         }
         int slot = slots->pack_count++;
         slots->pack_load[slot] = loads[i];
-        slots->pack[slot] = new_gene(c, false, "%s.pack.%s", group->name,
-                                     program->tensors[load->tensor].name);
+        slots->pack[slot] =
+            new_gene(c, false, "%s.pack.%s", group->name, program->tensors[load->tensor].name);
         if (constant) {
             add_choice(c, slots->pack[slot], "yes");
         } else {
@@ -617,9 +617,9 @@ static void read_orders(const struct wpk_variant *variant, const struct wpk_cand
     }
 }
 
-static void read_reduction(const struct wpk_variant *variant,
-                           const struct wpk_candidate *candidate, const struct wpk_slots *slots,
-                           const struct wpk_group *group, struct wpk_decisions *out)
+static void read_reduction(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                           const struct wpk_slots *slots, const struct wpk_group *group,
+                           struct wpk_decisions *out)
 {
     const struct wpk_stage *stage = contraction_of(variant, group);
     const bool *literal = group->member[group->contraction].literal;
@@ -637,8 +637,8 @@ static void read_reduction(const struct wpk_variant *variant,
     out->unroll = number_of(variant, candidate, slots->unroll, 1);
 }
 
-void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
-                    int g, struct wpk_decisions *out)
+void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate, int g,
+                    struct wpk_decisions *out)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_group *group = &s->plan.group[g];

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #define STATEMENTS_MAX 700   /* vector statements in one unrolled tile */
-#define COPIES_MAX 16         /* in a group that only copies or maps: borders multiply it */
-#define UNROLLED_FMA_MAX 256  /* in the body of the contraction's innermost loop */
-#define RECOMPUTE_MAX 4.0     /* a fused producer may be computed this many times over */
+#define COPIES_MAX 16        /* in a group that only copies or maps: borders multiply it */
+#define UNROLLED_FMA_MAX 256 /* in the body of the contraction's innermost loop */
+#define RECOMPUTE_MAX 4.0    /* a fused producer may be computed this many times over */
 
 static bool no(const char **why, const char *reason)
 {
@@ -141,8 +141,8 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
     int64_t accumulators = 1, unrolled = 1;
     for (int m = 0; m < group->member_count; m++) {
         const struct wpk_stage *stage = &variant->program.stages[group->member[m].stage];
-        int lanes = 1, vector = wpk_member_vector(variant, options, d, &group->member[m], region[m],
-                                                  &lanes);
+        int lanes = 1,
+            vector = wpk_member_vector(variant, options, d, &group->member[m], region[m], &lanes);
         int64_t values = product(region[m], stage->rank) / lanes;
         values = values < 1 ? 1 : values;
         accumulators = m == group->contraction ? values : accumulators;
@@ -159,8 +159,7 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
         }
         unrolled = m == group->contraction ? values / whole : unrolled;
         values *= m == group->contraction ? d->unroll : 1;
-        statements += vector >= 0 && is_strided(variant, stage, vector) ? values * lanes
-                                                                                  : values;
+        statements += vector >= 0 && is_strided(variant, stage, vector) ? values * lanes : values;
     }
     bool copies = group->member_count == 0; /* nothing is reused: unrolling only hides latency */
     int64_t smallest = product(group->align, root->rank) / d->lanes; /* always has to be legal */

@@ -61,7 +61,8 @@ static void mark_border_axes(const struct wpk_program *program, const struct wpk
             int64_t low = 0, high = 0;
             struct wpk_affine affine;
             wpk_index_range(program, stage, load->index[d], &low, &high);
-            if ((low >= -tensor->pad_before[d] && high < tensor->extent[d] + tensor->pad_after[d]) ||
+            if ((low >= -tensor->pad_before[d] &&
+                 high < tensor->extent[d] + tensor->pad_after[d]) ||
                 !wpk_index_affine(program, load->index[d], &affine)) {
                 continue;
             }
@@ -101,8 +102,7 @@ static bool overlaps(const struct wpk_program *program, const struct wpk_stage *
         int next = -1;
         for (int a = 0; a < stage->axis_count; a++) {
             if (!taken[a] && affine.coefficient[a] != 0 && stage->axes[a].extent > 1 &&
-                (next < 0 ||
-                 llabs(affine.coefficient[a]) < llabs(affine.coefficient[next]))) {
+                (next < 0 || llabs(affine.coefficient[a]) < llabs(affine.coefficient[next]))) {
                 next = a;
             }
         }
@@ -247,7 +247,7 @@ static int only_consumer(const struct wpk_program *program, int tensor, int *loa
     return found;
 }
 
-/* Does the pointwise stage read a contraction? Then its tile is that contraction's register tile. */
+/* Does the pointwise stage read a contraction? Then its tile is the register tile. */
 static bool finishes_contraction(const struct wpk_program *program, const struct wpk_stage *stage)
 {
     int loads[LOADS_MAX];
@@ -464,8 +464,8 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
                 continue;
             }
             group->whole[axis] = group->whole[axis] || member->literal[d];
-            group->align[axis] = common_multiple(group->align[axis],
-                                                 wpk_axis_alignment(program, stage, d));
+            group->align[axis] =
+                common_multiple(group->align[axis], wpk_axis_alignment(program, stage, d));
         }
         if (stage->reduction != WPK_REDUCE_NONE && has_plain_reduction(stage, member->literal) &&
             reduction_size(stage) > largest) {
@@ -550,8 +550,8 @@ void wpk_plan_regions(const struct wpk_program *program, const struct wpk_group 
             int64_t low = 0, high = 0;
             wpk_index_range_in(program, program->nodes[member->load].index[d], origin, of_consumer,
                                &low, &high);
-            region[m][d] = high - low + 1 < stage->axes[d].extent ? high - low + 1
-                                                                  : stage->axes[d].extent;
+            region[m][d] =
+                high - low + 1 < stage->axes[d].extent ? high - low + 1 : stage->axes[d].extent;
         }
         for (int a = stage->rank; a < stage->axis_count; a++) {
             region[m][a] = stage->axes[a].extent;

@@ -340,8 +340,8 @@ static int find_variant(const struct wpk_space *space, const char *algorithm, co
     return -1;
 }
 
-static wpk_err decode_gene(const struct wpk_variant *variant, char *word,
-                           struct wpk_candidate *out, bool *given, struct wpk_diag *diag)
+static wpk_err decode_gene(const struct wpk_variant *variant, char *word, struct wpk_candidate *out,
+                           bool *given, struct wpk_diag *diag)
 {
     char *equals = strchr(word, '=');
     if (equals == NULL) {
@@ -403,8 +403,7 @@ wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,
     }
     snprintf(copy, sizeof(copy), "%s", text);
     wpk_err err = decode_head(space, &rest, &decoded, diag);
-    const struct wpk_variant *variant =
-        err == WPK_OK ? &space->variants[decoded.variant] : NULL;
+    const struct wpk_variant *variant = err == WPK_OK ? &space->variants[decoded.variant] : NULL;
     for (char *word; err == WPK_OK && (word = strtok_r(NULL, " ", &rest)) != NULL;) {
         err = decode_gene(variant, word, &decoded, given, diag);
     }

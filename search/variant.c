@@ -86,11 +86,11 @@ static void order_with_last(int rank, int last, int *order)
 /* ---- one variant */
 
 struct request {
-    int64_t winograd;  /* m, 0: no */
+    int64_t winograd; /* m, 0: no */
     bool im2col;
-    int last;          /* axis moved to the end, -1: as written */
-    bool staged;       /* inputs that leave or are reordered go through copies */
-    bool bare;         /* the first windowed dimension gets no border */
+    int last;    /* axis moved to the end, -1: as written */
+    bool staged; /* inputs that leave or are reordered go through copies */
+    bool bare;   /* the first windowed dimension gets no border */
 };
 
 /* The first dimension of an input that is read through a window, or -1. */
@@ -248,8 +248,8 @@ static wpk_err add_variant(const struct wpk_program *program, const struct reque
         return WPK_ENOMEM;
     }
     space->variants = grown;
-    wpk_err err = build_variant(program, request, &space->options,
-                                &space->variants[space->variant_count]);
+    wpk_err err =
+        build_variant(program, request, &space->options, &space->variants[space->variant_count]);
     space->variant_count += err == WPK_OK;
     /* that an algorithm does not apply, or outgrows a limit, is an answer */
     return err == WPK_ENOMEM ? err : WPK_OK;
@@ -329,9 +329,8 @@ wpk_err wpk_variants_derive(const struct wpk_program *program, struct wpk_space 
     return err;
 }
 
-wpk_err wpk_variant_boundary(const struct wpk_variant *variant,
-                             const struct wpk_program *original, int tensor,
-                             struct wpk_tensor_type *out)
+wpk_err wpk_variant_boundary(const struct wpk_variant *variant, const struct wpk_program *original,
+                             int tensor, struct wpk_tensor_type *out)
 {
     const struct wpk_tensor *logical = &original->tensors[tensor];
     int physical = wpk_program_find_tensor(&variant->program, logical->name);

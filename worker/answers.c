@@ -14,8 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x31736e61706b7730) /* changes with the format and with how inputs are drawn */
-#define BORDER 2                           /* coordinates from each end that count as border */
+#define MAGIC                                                                                      \
+    UINT64_C(0x31736e61706b7730) /* changes with the format and with how inputs are drawn */
+#define BORDER 2                 /* coordinates from each end that count as border */
 
 struct file_head {
     uint64_t magic;
@@ -59,7 +60,7 @@ static int find_output(const struct wpk_program *program)
     return -1;
 }
 
-/* Half of the points lie at a border in some dimension: that is where tails and padding go wrong. */
+/* Half of the points lie at a border in some dimension: there tails and padding go wrong. */
 static void draw_points(const struct wpk_tensor *output, uint64_t seed, int64_t count,
                         int64_t *points)
 {

@@ -33,9 +33,9 @@ struct child {
     int fd;    /* readable when it has ended */
     uint64_t id;
     int core;
-    int log;              /* its standard error, a file */
-    uint64_t started_ns;  /* moved forward by every pause */
-    uint64_t stopped_ns;  /* since when it is stopped; 0: it runs */
+    int log;             /* its standard error, a file */
+    uint64_t started_ns; /* moved forward by every pause */
+    uint64_t stopped_ns; /* since when it is stopped; 0: it runs */
     uint64_t timeout_ns;
     bool timed_out;
 };
@@ -66,8 +66,8 @@ static void run_child(const struct builder *builder, const struct wpk_build_requ
         wpk_process_pin(request->core, 1);
     }
     wpk_err err = wpk_builder_build(builder->options);
-    bool rejected = err == WPK_EINVAL || err == WPK_EPARSE || err == WPK_ERANGE ||
-                    err == WPK_EUNSUPPORTED;
+    bool rejected =
+        err == WPK_EINVAL || err == WPK_EPARSE || err == WPK_ERANGE || err == WPK_EUNSUPPORTED;
     /* Not exit(): what the generator registered there was the zygote's. */
     _exit(err == WPK_OK ? 0 : rejected ? EXIT_REJECTED : EXIT_MACHINE);
 }
@@ -213,9 +213,8 @@ static wpk_err obey(struct builder *builder, const struct wpk_buf *text)
         err = wpk_json_status(reader);
         wpk_err started = err == WPK_OK ? start_child(builder, &request) : WPK_OK;
         if (started != WPK_OK) {
-            struct wpk_build_reply reply = {.id = request.id,
-                                            .outcome = WPK_OUTCOME_BUILD_ERROR,
-                                            .log = wpk_err_text(started)};
+            struct wpk_build_reply reply = {
+                .id = request.id, .outcome = WPK_OUTCOME_BUILD_ERROR, .log = wpk_err_text(started)};
             err = wpk_message_send_built(&builder->channel, &reply);
         }
     } else if (kind == WPK_MESSAGE_PAUSE || kind == WPK_MESSAGE_RESUME) {
@@ -245,7 +244,7 @@ static wpk_err obey_all(struct builder *builder)
     return err == WPK_ENOENT ? WPK_OK : err;
 }
 
-/* Kill what is past its deadline; returns how long the loop may sleep, -1 for as long as it likes. */
+/* Kill what is past its deadline; returns how long the loop may sleep, -1 for ever. */
 static int enforce_deadlines(struct builder *builder)
 {
     uint64_t now = now_ns();

@@ -347,8 +347,8 @@ static wpk_err run_engine(struct run *run, const char *work_dir, struct wpk_diag
     if (err == WPK_OK && !run->e->quiet) {
         double seconds = (double)(wpk_clock_now_ns(wpk_clock_system()) - run->start_ns) / 1e9;
         fprintf(stderr, "%d candidates, %d failed, %.1f s, %.2f/s; best %.1f us, %.1f GFLOP/s\n",
-                run->count, run->failed, seconds, run->count / seconds,
-                (double)run->best_ns / 1e3, run->best_ns > 0 ? run->flops / (double)run->best_ns : 0);
+                run->count, run->failed, seconds, run->count / seconds, (double)run->best_ns / 1e3,
+                run->best_ns > 0 ? run->flops / (double)run->best_ns : 0);
     }
     if (err == WPK_OK && run->e->duel_rounds > 0) {
         err = duel(run, engine, diag);

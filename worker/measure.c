@@ -46,7 +46,7 @@ static wpk_err time_calls(const struct wpk_measure_subject *subject, int count, 
     return WPK_OK;
 }
 
-/* Run until caches, page tables and the clock's frequency have settled; returns the fastest call. */
+/* Run until caches, page tables and the clock's frequency have settled; gives the fastest call. */
 static wpk_err warm_up(const struct wpk_measure_subject *subject, uint64_t *call_ns)
 {
     uint64_t total = 0;
@@ -159,8 +159,8 @@ void wpk_measure_summarize(struct wpk_timing *timing)
     timing->min_ns = sorted[0];
     for (int i = 0; i < count; i++) {
         uint64_t value = timing->sample_ns[i];
-        sorted[i] = value > timing->median_ns ? value - timing->median_ns
-                                              : timing->median_ns - value;
+        sorted[i] =
+            value > timing->median_ns ? value - timing->median_ns : timing->median_ns - value;
     }
     timing->mad_ns = median_of(sorted, count);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measurement by a clock that is turned by hand: every call advances it by what the kernel "takes". */
+/* Measurement by a clock that is turned by hand: a call advances it by what the kernel "takes". */
 #include "worker/measure.h"
 
 #include <setjmp.h>

@@ -151,7 +151,7 @@ static void describe_end(const struct wpk_runner_child *child, int status,
 bool wpk_runner_child_end(struct wpk_runner_child *child, struct wpk_record *record)
 {
     int status = 0;
-    /* It is on its way out: this does not change how it ended, unless it only closed its channel. */
+    /* It is on its way out: this does not change how it ended, unless only its channel closed. */
     wpk_process_signal(child->pid, SIGKILL);
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
     }
