@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layouts are walked by one odometer over the physical dimensions: what maps a physical index to
- * a logical one is written once, and packing, unpacking and the padding check differ only in what
- * they do at each element. */
+ * a logical one is written once, row by row, and packing, unpacking and the padding check differ
+ * only in what they do with a row. */
 #include "schema/tensor.h"
 
 #include <inttypes.h>
@@ -228,14 +228,24 @@ size_t wpk_tensor_type_bytes(const struct wpk_tensor_type *type)
     return bytes;
 }
 
-/* ---- the odometer over physical elements */
+/* ---- the odometer over physical rows */
 
 struct walk {
     const struct wpk_tensor_type *type;
     int64_t dims[WPK_RANK_MAX];
-    int64_t index[WPK_RANK_MAX];  /* physical */
+    int64_t index[WPK_RANK_MAX];  /* physical, of the row's first element */
     int64_t stride[WPK_RANK_MAX]; /* of the logical array, in elements */
-    int64_t count;                /* physical elements */
+    int64_t row_count;
+    int64_t row_length; /* elements of the last physical dimension */
+};
+
+/* Of a row, elements [first, last) are in the logical array, `step` apart from `offset` on; the
+ * rest is padding. */
+struct row {
+    int64_t first;
+    int64_t last;
+    int64_t offset;
+    int64_t step;
 };
 
 static void walk_init(struct walk *walk, const struct wpk_tensor_type *type)
@@ -243,9 +253,11 @@ static void walk_init(struct walk *walk, const struct wpk_tensor_type *type)
     memset(walk, 0, sizeof *walk);
     walk->type = type;
     wpk_tensor_type_dims(type, walk->dims);
-    walk->count = 1;
-    for (int d = 0; d < type->layout.dim_count; d++) {
-        walk->count *= walk->dims[d];
+    int last = type->layout.dim_count - 1;
+    walk->row_length = last >= 0 ? walk->dims[last] : 1;
+    walk->row_count = 1;
+    for (int d = 0; d < last; d++) {
+        walk->row_count *= walk->dims[d];
     }
     int64_t stride = 1;
     for (int a = type->rank - 1; a >= 0; a--) {
@@ -254,36 +266,78 @@ static void walk_init(struct walk *walk, const struct wpk_tensor_type *type)
     }
 }
 
-/* Offset in the logical array, or -1 in the padding. */
-static int64_t walk_logical(const struct walk *walk)
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static struct row walk_row(const struct walk *walk)
 {
     const struct wpk_layout *layout = &walk->type->layout;
     int64_t logical[WPK_RANK_MAX] = {0};
-    for (int d = 0; d < layout->dim_count; d++) {
+    int last = layout->dim_count - 1;
+    for (int d = 0; d < last; d++) {
         int axis = layout->axis[d];
-        bool quotient =
-            layout->block > 0 && axis == layout->block_axis && d < layout->dim_count - 1;
+        bool quotient = layout->block > 0 && axis == layout->block_axis;
         logical[axis] += quotient ? walk->index[d] * layout->block : walk->index[d];
     }
-    int64_t offset = 0;
+    /* The last dimension is never a quotient: it moves its axis by one. */
+    int inner = last >= 0 ? layout->axis[last] : -1;
+    struct row row = {.last = walk->row_length};
     for (int a = 0; a < walk->type->rank; a++) {
-        int64_t i = logical[a] - layout->pad_before[a];
-        if (i < 0 || i >= walk->type->extent[a]) {
-            return -1;
+        int64_t start = logical[a] - layout->pad_before[a];
+        int64_t extent = walk->type->extent[a];
+        if (a == inner) {
+            row.first = clamp(-start, 0, walk->row_length);
+            row.last = clamp(extent - start, row.first, walk->row_length);
+            row.step = walk->stride[a];
+            start += row.first;
+        } else if (start < 0 || start >= extent) {
+            return (struct row){0};
         }
-        offset += i * walk->stride[a];
+        row.offset += start * walk->stride[a];
     }
-    return offset;
+    return row;
 }
 
 static void walk_next(struct walk *walk)
 {
-    for (int d = walk->type->layout.dim_count - 1; d >= 0; d--) {
+    for (int d = walk->type->layout.dim_count - 2; d >= 0; d--) {
         if (++walk->index[d] < walk->dims[d]) {
             return;
         }
         walk->index[d] = 0;
     }
+}
+
+/* `count` elements of `size` bytes, `to_step` and `from_step` elements apart. */
+static void copy_elements(size_t size, char *to, int64_t to_step, const char *from,
+                          int64_t from_step, int64_t count)
+{
+    if (to_step == 1 && from_step == 1) {
+        memcpy(to, from, (size_t)count * size);
+        return;
+    }
+    /* A constant size makes each copy one instruction. */
+#define COPY(bytes)                                                                                \
+    for (int64_t i = 0; i < count; i++) {                                                          \
+        memcpy(to + i * to_step * (bytes), from + i * from_step * (bytes), (bytes));               \
+    }
+    switch (size) {
+    case 1:
+        COPY(1)
+        break;
+    case 2:
+        COPY(2)
+        break;
+    case 4:
+        COPY(4)
+        break;
+    default:
+        WPK_ASSERT(size == 8);
+        COPY(8)
+    }
+#undef COPY
 }
 
 void wpk_tensor_pack(const struct wpk_tensor_type *type, const void *logical, void *physical)
@@ -292,13 +346,16 @@ void wpk_tensor_pack(const struct wpk_tensor_type *type, const void *logical, vo
     struct walk walk;
     walk_init(&walk, type);
     char *to = physical;
-    for (int64_t i = 0; i < walk.count; i++, to += size, walk_next(&walk)) {
-        int64_t offset = walk_logical(&walk);
-        if (offset < 0) {
-            memset(to, 0, size);
-        } else {
-            memcpy(to, (const char *)logical + (size_t)offset * size, size);
+    for (int64_t i = 0; i < walk.row_count; i++, walk_next(&walk)) {
+        struct row row = walk_row(&walk);
+        memset(to, 0, (size_t)row.first * size);
+        if (row.last > row.first) {
+            copy_elements(size, to + (size_t)row.first * size, 1,
+                          (const char *)logical + (size_t)row.offset * size, row.step,
+                          row.last - row.first);
         }
+        memset(to + (size_t)row.last * size, 0, (size_t)(walk.row_length - row.last) * size);
+        to += (size_t)walk.row_length * size;
     }
 }
 
@@ -308,25 +365,40 @@ void wpk_tensor_unpack(const struct wpk_tensor_type *type, const void *physical,
     struct walk walk;
     walk_init(&walk, type);
     const char *from = physical;
-    for (int64_t i = 0; i < walk.count; i++, from += size, walk_next(&walk)) {
-        int64_t offset = walk_logical(&walk);
-        if (offset >= 0) {
-            memcpy((char *)logical + (size_t)offset * size, from, size);
+    for (int64_t i = 0; i < walk.row_count; i++, walk_next(&walk)) {
+        struct row row = walk_row(&walk);
+        if (row.last > row.first) {
+            copy_elements(size, (char *)logical + (size_t)row.offset * size, row.step,
+                          from + (size_t)row.first * size, 1, row.last - row.first);
+        }
+        from += (size_t)walk.row_length * size;
+    }
+}
+
+static bool is_zero(const char *data, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (data[i] != 0) {
+            return false;
         }
     }
+    return true;
 }
 
 bool wpk_tensor_padding_is_zero(const struct wpk_tensor_type *type, const void *physical)
 {
-    static const char zero[8];
     size_t size = wpk_dtype_size(type->dtype);
     struct walk walk;
     walk_init(&walk, type);
     const char *at = physical;
-    for (int64_t i = 0; i < walk.count; i++, at += size, walk_next(&walk)) {
-        if (memcmp(at, zero, size) != 0 && walk_logical(&walk) < 0) {
+    for (int64_t i = 0; i < walk.row_count; i++, walk_next(&walk)) {
+        struct row row = walk_row(&walk);
+        if (!is_zero(at, (size_t)row.first * size) ||
+            !is_zero(at + (size_t)row.last * size,
+                     (size_t)(walk.row_length - row.last) * size)) {
             return false;
         }
+        at += (size_t)walk.row_length * size;
     }
     return true;
 }
