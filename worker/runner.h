@@ -10,7 +10,9 @@
 #include "worker/answers.h"
 #include "worker/message.h"
 
-#define WPK_RUNNER_SETS 2 /* input sets that every candidate faces */
+/* Input sets whose answers are kept. Kernels that must match bit for bit face both, others the
+ * integers only when they win. */
+enum { WPK_RUNNER_INTEGERS, WPK_RUNNER_REALS, WPK_RUNNER_SETS };
 
 struct wpk_runner_options {
     const char *answers_dir; /* where answers are kept from one start to the next */

@@ -47,8 +47,8 @@ static wpk_err open_contestant(const struct wpk_runner_options *options,
         .threads = request->policy.threads,
     };
     struct wpk_diag diag = {0};
-    return wpk_subject_open(subject, op->program, &subject_options,
-                            &op->inputs[WPK_RUNNER_SETS - 1], &diag);
+    return wpk_subject_open(subject, op->program, &subject_options, &op->inputs[WPK_RUNNER_REALS],
+                            &diag);
 }
 
 /* A turn for every byte that comes, until the other end is closed. */
@@ -76,9 +76,8 @@ static void serve_turns(const struct wpk_duel_request *request, struct wpk_subje
 }
 
 static void start_contestant(const struct wpk_runner_options *options,
-                             const struct wpk_runner_op *op,
-                             const struct wpk_duel_request *request, int index,
-                             struct contestant *out)
+                             const struct wpk_runner_op *op, const struct wpk_duel_request *request,
+                             int index, struct contestant *out)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {

@@ -64,7 +64,7 @@ static void compute_set(const struct wpk_runner_ops *ops, const struct wpk_runne
 {
     char path[4096];
     struct wpk_answers answers = {0};
-    enum wpk_input_kind kind = index == 0 ? WPK_INPUT_INTEGERS : WPK_INPUT_REALS;
+    enum wpk_input_kind kind = index == WPK_RUNNER_INTEGERS ? WPK_INPUT_INTEGERS : WPK_INPUT_REALS;
     name_file(ops, known, index, path, sizeof(path));
     wpk_err err =
         wpk_answers_make(&known->program, kind, SEED + (uint64_t)index, 0, &answers, NULL);

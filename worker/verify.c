@@ -164,7 +164,7 @@ wpk_err wpk_verify_amplification(const struct wpk_program *op, const struct wpk_
     }
     if (err == WPK_OK && before > 0 && after > before && isfinite(after)) {
         double growth = after / before;
-        *out = cbrt(growth * growth);
+        *out = fmax(1, cbrt(growth * growth) / 2);
     }
     return err;
 }
@@ -228,20 +228,20 @@ static void compare_point(const struct comparison *c, int64_t i, double y)
         reference = round_to(c->dtype, reference);
     } else if (wpk_dtype_is_float(c->dtype)) {
         double magnitude = c->spread ? c->answers->magnitude_max : c->answers->magnitude[i];
-        tolerance = c->tolerance.of_magnitude * magnitude +
-                    c->tolerance.of_value * fabs(reference);
+        tolerance = c->tolerance.of_magnitude * magnitude + c->tolerance.of_value * fabs(reference);
     } else {
         tolerance = 1; /* rounding to an integer may fall on the other side */
     }
+    /* Written so that a NaN fails every comparison on the right side, and without calls. */
     double error = fabs(y - reference);
-    double ratio = error == 0 ? 0 : fmin(error / tolerance, DBL_MAX);
-    /* NaN, and an infinity where there is none, are as wrong as can be. */
-    if (!isfinite(error)) {
-        error = DBL_MAX;
+    double ratio = error > 0 ? error / tolerance : 0;
+    if (!(error <= DBL_MAX)) {
+        error = DBL_MAX; /* not a number, or infinite: as wrong as can be */
         ratio = DBL_MAX;
     }
+    ratio = ratio <= DBL_MAX ? ratio : DBL_MAX;
     struct wpk_verify_errors *e = c->errors;
-    e->max = fmax(e->max, error);
+    e->max = error > e->max ? error : e->max;
     if (ratio > e->ratio) {
         e->ratio = ratio;
         e->tolerance = tolerance;
@@ -269,8 +269,7 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
     struct comparison c = {
         .dtype = tensor->dtype,
         .exact = rule->exact && answers->inputs.kind == WPK_INPUT_INTEGERS &&
-                 answers->magnitude_max < EXACT_MAGNITUDE_MAX,
-        .spread = rule->amplification > 1,
+                 answers->magnitude_max<EXACT_MAGNITUDE_MAX, .spread = rule->amplification> 1,
         .tolerance = find_tolerance(op, rule->amplification),
         .answers = answers,
         .errors = errors,
