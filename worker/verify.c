@@ -41,7 +41,7 @@ static const struct wpk_tensor *output_of(const struct wpk_program *op)
             return &op->tensors[i];
         }
     }
-    WPK_ASSERT(!"a program has an output");
+    WPK_ASSERT(false); /* a program has an output */
     return NULL;
 }
 
