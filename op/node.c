@@ -430,6 +430,8 @@ enum wpk_dtype wpk_node_common_dtype(const struct wpk_program *program, enum wpk
         dtype = x_literal ? adopt(x, y->dtype) : adopt(y, x->dtype);
     } else if (x->dtype == y->dtype) {
         dtype = x->dtype;
+    } else if (x_literal != y_literal && x_real != y_real) {
+        dtype = WPK_F32; /* a real literal beside an integer */
     } else if (x_real != y_real) {
         dtype = x_real ? x->dtype : y->dtype;
     } else {
@@ -545,6 +547,21 @@ int wpk_node_select(struct wpk_program *program, int condition, int a, int b)
     return wpk_node_append(program, &node);
 }
 
+/* Integers are cast to integers by their low bits. */
+static int64_t wrap_integer(enum wpk_dtype dtype, int64_t value)
+{
+    switch (dtype) {
+    case WPK_I8:
+        return (int8_t)(uint8_t)value;
+    case WPK_U8:
+        return (uint8_t)value;
+    case WPK_I32:
+        return (int32_t)(uint32_t)value;
+    default:
+        return value;
+    }
+}
+
 int wpk_node_cast(struct wpk_program *program, enum wpk_dtype dtype, int a)
 {
     if (a < 0) {
@@ -555,18 +572,13 @@ int wpk_node_cast(struct wpk_program *program, enum wpk_dtype dtype, int a)
         return a;
     }
     if (x.kind == WPK_NODE_LITERAL) {
-        int64_t low, high;
         if (dtype == WPK_BOOL) {
             return literal_integer(program, dtype, literal_value(&x) != 0);
         }
         if (wpk_dtype_is_float(dtype) || wpk_dtype_is_float(x.dtype)) {
             return wpk_node_real(program, dtype, literal_value(&x));
         }
-        wpk_dtype_integer_range(dtype, &low, &high);
-        return literal_integer(program, dtype,
-                               x.integer < low    ? low
-                               : x.integer > high ? high
-                                                  : x.integer);
+        return literal_integer(program, dtype, wrap_integer(dtype, x.integer));
     }
     struct wpk_node node = blank(WPK_NODE_CAST, dtype);
     node.arg[0] = a;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How nodes are typed: the rule by which operands of different types meet.
  *
- *   - an integer literal takes the other operand's type, a real one too if that is floating
+ *   - an integer literal takes the other operand's type, a real one too if that is floating; a real
+ *     one beside an integer makes both f32
  *   - two literals: i64 for two integers, else f32
  *   - a floating and an integer type: the floating one; two integer or two floating types: the
  *     wider; bool is the narrowest of all; f16 with bf16 is f32, i8 with u8 is i32

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/random_program.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define POINTS_MAX 4000 /* of one stage */
+
+struct generator {
+    struct wpk_rng *rng;
+    struct wpk_random_options options;
+    struct wpk_program *program;
+    struct wpk_stage draft; /* the stage at work; its axes are known before its expression */
+    int64_t used[WPK_TENSORS_MAX];
+};
+
+static int64_t between(struct generator *g, int64_t low, int64_t high)
+{
+    return wpk_rng_between(g->rng, low, high);
+}
+
+static bool chance(struct generator *g, double probability)
+{
+    return wpk_rng_chance(g->rng, probability);
+}
+
+static enum wpk_dtype random_dtype(struct generator *g)
+{
+    static const enum wpk_dtype floats[] = {WPK_F64, WPK_F16, WPK_BF16};
+    static const enum wpk_dtype others[] = {WPK_F64, WPK_F16, WPK_BF16, WPK_I8,
+                                            WPK_U8,  WPK_I32, WPK_I64,  WPK_BOOL};
+    if (chance(g, 0.6)) {
+        return WPK_F32;
+    }
+    return g->options.smooth ? floats[between(g, 0, 2)] : others[between(g, 0, 7)];
+}
+
+/* ---- given tensors */
+
+static void add_literal(struct generator *g)
+{
+    double values[9];
+    for (int i = 0; i < 9; i++) {
+        values[i] = (double)between(g, -8, 8) / 4;
+    }
+    (void)wpk_program_add_literal(g->program, "L", WPK_F32, 2, (int64_t[]){3, 3}, values);
+}
+
+static void add_given(struct generator *g)
+{
+    int count = (int)between(g, 1, 3);
+    for (int i = 0; i < count; i++) {
+        char name[8];
+        int64_t extent[4];
+        int rank = chance(g, 0.1) ? 0 : (int)between(g, 1, 4);
+        for (int d = 0; d < rank; d++) {
+            extent[d] = between(g, 1, 9);
+        }
+        snprintf(name, sizeof name, "%c", 'A' + i);
+        int id = wpk_program_add_tensor(g->program, name,
+                                        chance(g, 0.3) ? WPK_ROLE_CONSTANT : WPK_ROLE_INPUT,
+                                        random_dtype(g), rank, extent);
+        struct wpk_tensor *tensor = &g->program->tensors[id];
+        bool padded = !g->options.without_pads && chance(g, 0.15);
+        for (int d = 0; d < rank && padded; d++) {
+            tensor->pad_before[d] = between(g, 0, 2);
+            tensor->pad_after[d] = between(g, 0, 2);
+        }
+    }
+    if (chance(g, 0.2)) {
+        add_literal(g);
+    }
+}
+
+/* ---- indices */
+
+static int binary(struct generator *g, enum wpk_binary op, int a, int b)
+{
+    return wpk_node_binary(g->program, op, a, b);
+}
+
+static int integer(struct generator *g, int64_t value)
+{
+    return wpk_node_int(g->program, value);
+}
+
+/* An axis as long as the dimension if there is one and luck will have it, else any. */
+static int pick_axis(struct generator *g, int64_t extent)
+{
+    int first = (int)between(g, 0, g->draft.axis_count - 1);
+    for (int i = 0; i < g->draft.axis_count && chance(g, 0.8); i++) {
+        int axis = (first + i) % g->draft.axis_count;
+        if (g->draft.axes[axis].extent == extent) {
+            return axis;
+        }
+    }
+    return first;
+}
+
+static int random_index(struct generator *g, int64_t extent)
+{
+    if (g->draft.axis_count == 0 || chance(g, 0.05)) {
+        return integer(g, between(g, 0, extent - 1));
+    }
+    int axis = wpk_node_axis(g->program, pick_axis(g, extent));
+    switch (between(g, 0, 9)) {
+    case 0: /* a strided window */
+        return binary(g, WPK_BINARY_ADD,
+                      binary(g, WPK_BINARY_MUL, integer(g, between(g, 1, 3)), axis),
+                      binary(g, WPK_BINARY_SUB, wpk_node_axis(g->program, pick_axis(g, 3)),
+                             integer(g, between(g, 0, 2))));
+    case 1:
+        return binary(g, WPK_BINARY_DIV, axis, integer(g, between(g, 1, 4)));
+    case 2:
+        return binary(g, WPK_BINARY_MOD, axis, integer(g, between(g, 1, 4)));
+    case 3: /* backwards */
+        return binary(g, WPK_BINARY_SUB, integer(g, extent - 1), axis);
+    case 4:
+        return binary(g, WPK_BINARY_MOD,
+                      binary(g, WPK_BINARY_DIV,
+                             binary(g, WPK_BINARY_ADD, axis, integer(g, between(g, -3, 3))),
+                             integer(g, 2)),
+                      integer(g, between(g, 2, 5)));
+    case 5:
+        return binary(g, WPK_BINARY_ADD, axis, integer(g, between(g, -2, 2)));
+    default:
+        return axis;
+    }
+}
+
+static int random_load(struct generator *g, int id)
+{
+    struct wpk_tensor *tensor = &g->program->tensors[id];
+    int index[WPK_RANK_MAX];
+    int outside = -1;
+    g->used[id]++;
+    for (int d = 0; d < tensor->rank; d++) {
+        int64_t low, high;
+        index[d] = random_index(g, tensor->extent[d]);
+        wpk_index_range(g->program, &g->draft, index[d], &low, &high);
+        if (low < -tensor->pad_before[d] || high >= tensor->extent[d] + tensor->pad_after[d]) {
+            outside = 0;
+        }
+    }
+    if (outside == 0) {
+        double value = chance(g, 0.7) ? 0 : (double)between(g, -6, 6) / 4;
+        bool maximum = g->draft.reduction == WPK_REDUCE_MAX && chance(g, 0.3);
+        value = wpk_dtype_is_float(tensor->dtype) && maximum ? -1e30 : value;
+        outside = wpk_node_real(g->program, tensor->dtype, value);
+    }
+    return wpk_node_load(g->program, id, index, outside);
+}
+
+/* ---- expressions */
+
+static int random_expr(struct generator *g, int depth);
+
+static int random_leaf(struct generator *g)
+{
+    int kind = (int)between(g, 0, 11);
+    if (kind == 0) {
+        return wpk_node_real(g->program, WPK_F32, (double)between(g, -20, 20) / 8);
+    }
+    if (kind == 1) {
+        return integer(g, between(g, -3, 3));
+    }
+    if (kind == 2 && g->draft.axis_count > 0) {
+        return wpk_node_axis(g->program, pick_axis(g, 0));
+    }
+    return random_load(g, (int)between(g, 0, g->program->tensor_count - 1));
+}
+
+static int unary(struct generator *g, enum wpk_unary op, int a)
+{
+    return wpk_node_unary(g->program, op, a);
+}
+
+/* |x| + 1: what may be divided by and taken the logarithm of */
+static int positive(struct generator *g, int a)
+{
+    return binary(g, WPK_BINARY_ADD, unary(g, WPK_UNARY_ABS, a), integer(g, 1));
+}
+
+static int random_function(struct generator *g, int a)
+{
+    static const enum wpk_unary tame[] = {
+        WPK_UNARY_NEG, WPK_UNARY_TANH, WPK_UNARY_ERF,   WPK_UNARY_SIGMOID, WPK_UNARY_ABS,
+        WPK_UNARY_SIN, WPK_UNARY_COS,  WPK_UNARY_FLOOR, WPK_UNARY_CEIL,    WPK_UNARY_ROUND};
+    int kind = (int)between(g, 0, g->options.smooth ? 10 : 13);
+    switch (kind) {
+    case 0:
+        return unary(g, WPK_UNARY_EXP, binary(g, WPK_BINARY_MIN, a, integer(g, 2)));
+    case 1:
+        return unary(g, WPK_UNARY_LOG, positive(g, a));
+    case 2:
+        return unary(g, WPK_UNARY_SQRT, positive(g, a));
+    case 3:
+        return unary(g, WPK_UNARY_RSQRT, positive(g, a));
+    default:
+        return unary(g, tame[kind - 4], a);
+    }
+}
+
+static int random_select(struct generator *g, int depth)
+{
+    static const enum wpk_binary compare[] = {WPK_BINARY_LT, WPK_BINARY_LE, WPK_BINARY_EQ,
+                                              WPK_BINARY_NE};
+    /* a condition on an axis is exact, whatever the values */
+    bool on_axis = g->options.smooth && g->draft.axis_count > 0;
+    int left = on_axis ? wpk_node_axis(g->program, pick_axis(g, 0)) : random_expr(g, depth - 1);
+    int right = on_axis || g->options.smooth ? integer(g, 2) : random_expr(g, depth - 1);
+    if (g->options.smooth && !on_axis) {
+        return random_expr(g, depth - 1);
+    }
+    int condition = binary(g, compare[between(g, 0, 3)], left, right);
+    if (chance(g, 0.3)) {
+        int other = binary(g, WPK_BINARY_LT, left, integer(g, 1));
+        condition = binary(g, chance(g, 0.5) ? WPK_BINARY_AND : WPK_BINARY_OR, condition, other);
+    }
+    if (chance(g, 0.2)) {
+        condition = unary(g, WPK_UNARY_NOT, condition);
+    }
+    int yes = random_expr(g, depth - 1);
+    int no = random_expr(g, depth - 1);
+    return wpk_node_select(g->program, condition, yes, no);
+}
+
+static int random_binary(struct generator *g, int depth)
+{
+    int a = random_expr(g, depth - 1);
+    int b = random_expr(g, depth - 1);
+    switch (between(g, 0, g->options.smooth ? 6 : 8)) {
+    case 0:
+        return binary(g, WPK_BINARY_ADD, a, b);
+    case 1:
+        return binary(g, WPK_BINARY_SUB, a, b);
+    case 2:
+        return binary(g, WPK_BINARY_DIV, a, positive(g, b));
+    case 3:
+        return binary(g, WPK_BINARY_MIN, a, b);
+    case 4:
+        return binary(g, WPK_BINARY_MAX, a, b);
+    case 7:
+        return binary(g, WPK_BINARY_MOD, a, positive(g, b));
+    case 8:
+        return wpk_node_cast(g->program, random_dtype(g), a);
+    default:
+        return binary(g, WPK_BINARY_MUL, a, b);
+    }
+}
+
+static int random_expr(struct generator *g, int depth)
+{
+    if (depth <= 0 || chance(g, 0.15)) {
+        return random_leaf(g);
+    }
+    int kind = (int)between(g, 0, 9);
+    return kind == 0   ? random_select(g, depth)
+           : kind <= 2 ? random_function(g, random_expr(g, depth - 1))
+                       : random_binary(g, depth);
+}
+
+/* ---- stages */
+
+static void draft_axes(struct generator *g)
+{
+    static const enum wpk_reduction reductions[] = {WPK_REDUCE_SUM, WPK_REDUCE_SUM, WPK_REDUCE_MAX,
+                                                    WPK_REDUCE_MIN, WPK_REDUCE_PROD};
+    int64_t points = 1;
+    int rank = (int)between(g, 0, 4);
+    int reduced = chance(g, 0.5) ? (int)between(g, 1, 3) : 0;
+    memset(&g->draft, 0, sizeof g->draft);
+    for (int a = 0; a < rank + reduced; a++) {
+        char name[8];
+        int64_t extent = between(g, 1, 9);
+        extent = extent * points > POINTS_MAX ? 1 : extent;
+        points *= extent;
+        snprintf(name, sizeof name, "%c", (a < rank ? 'i' : 'r') + (a < rank ? a : a - rank));
+        (void)wpk_stage_add_reduction_axis(&g->draft, name, extent);
+    }
+    g->draft.rank = rank;
+    g->draft.reduction = reduced > 0 ? reductions[between(g, 0, 4)] : WPK_REDUCE_NONE;
+}
+
+/* Every tensor not used so far, added to the expression of the last stage. */
+static int use_all(struct generator *g, int expr)
+{
+    for (int t = 0; t < g->program->tensor_count; t++) {
+        if (g->used[t] == 0) {
+            expr = binary(g, WPK_BINARY_ADD, expr, random_load(g, t));
+        }
+    }
+    return expr;
+}
+
+static void add_stage(struct generator *g, int number, bool last)
+{
+    int64_t extent[WPK_RANK_MAX];
+    const char *names[WPK_RANK_MAX];
+    char name[8];
+    draft_axes(g);
+    for (int a = 0; a < g->draft.rank; a++) {
+        extent[a] = g->draft.axes[a].extent;
+        names[a] = g->draft.axes[a].name;
+    }
+    int expr = random_expr(g, (int)between(g, 0, 3));
+    expr = last ? use_all(g, expr) : expr;
+    snprintf(name, sizeof name, last ? "Y" : "T%d", number);
+    int output =
+        wpk_program_add_tensor(g->program, name, last ? WPK_ROLE_OUTPUT : WPK_ROLE_INTERMEDIATE,
+                               random_dtype(g), g->draft.rank, extent);
+    int id = wpk_program_add_stage(g->program, output, names);
+    WPK_ASSERT(id >= 0);
+    struct wpk_stage *stage = &g->program->stages[id];
+    enum wpk_dtype dtype = g->program->tensors[output].dtype;
+    for (int a = g->draft.rank; a < g->draft.axis_count; a++) {
+        (void)wpk_stage_add_reduction_axis(stage, g->draft.axes[a].name, g->draft.axes[a].extent);
+    }
+    stage->reduction = g->draft.reduction;
+    if (stage->reduction != WPK_REDUCE_NONE) {
+        dtype = chance(g, 0.8) ? WPK_F32 : random_dtype(g);
+        stage->accumulator = dtype;
+    }
+    stage->expr = wpk_node_cast(g->program, dtype, expr);
+}
+
+void wpk_random_program(struct wpk_rng *rng, const struct wpk_random_options *options,
+                        struct wpk_program *out)
+{
+    struct generator g = {.rng = rng, .program = out};
+    struct wpk_diag diag = {0};
+    memset(out, 0, sizeof *out);
+    if (options != NULL) {
+        g.options = *options;
+    }
+    add_given(&g);
+    int count = (int)between(&g, 1, 4);
+    for (int s = 0; s < count; s++) {
+        add_stage(&g, s, s == count - 1);
+    }
+    wpk_err err = wpk_program_validate(out, &diag);
+    if (err != WPK_OK) {
+        fprintf(stderr, "random program: %s\n", diag.text);
+    }
+    WPK_ASSERT(err == WPK_OK);
+}
