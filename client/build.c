@@ -93,6 +93,16 @@ static wpk_err evaluate(const struct build *build, int *code, struct wpk_diag *d
     return err;
 }
 
+/* The line of the record: what a sanitizer or the loader says on stderr goes to the same file. */
+static const char *record_line(const char *text)
+{
+    while (*text != '\0' && *text != '{') {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return text;
+}
+
 /* Take the record out of {"index":0,"candidate":"","record":{...}}. */
 static wpk_err read_record(const struct build *build, struct wpk_buf *text,
                            struct wpk_record *record, struct wpk_diag *diag)
@@ -102,7 +112,8 @@ static wpk_err read_record(const struct build *build, struct wpk_buf *text,
 
     wpk_err err = wpk_fs_read(build->output_path, OUTPUT_SIZE_MAX, &line, diag);
     if (err == WPK_OK) {
-        err = wpk_json_open(wpk_buf_text(&line), line.size, OUTPUT_SIZE_MAX, &reader, diag);
+        const char *start = record_line(wpk_buf_text(&line));
+        err = wpk_json_open(start, strcspn(start, "\n"), OUTPUT_SIZE_MAX, &reader, diag);
     }
     if (err == WPK_OK) {
         wpk_json_get_raw(reader, "record", text);
