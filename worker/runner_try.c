@@ -19,7 +19,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DRIFT_MAX 0.10 /* of the sentinel within one timing; above, it is timed once more */
+/* Above either, something else ran on the core or its clock changed: it is timed once more. */
+#define DRIFT_MAX 0.10 /* of the sentinel, before to after */
+#define NOISE_MAX 0.10 /* median absolute deviation over median */
 
 struct attempt {
     const struct wpk_runner_options *options;
@@ -152,7 +154,8 @@ static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
         record->reference_ns = before < after ? before : after;
         uint64_t slower = before > after ? before : after;
         double drift = (double)slower / (double)record->reference_ns - 1;
-        if (drift <= DRIFT_MAX || record->timing.censored) {
+        double noise = (double)record->timing.mad_ns / (double)record->timing.median_ns;
+        if (record->timing.censored || (drift <= DRIFT_MAX && noise <= NOISE_MAX)) {
             break;
         }
     }

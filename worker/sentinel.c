@@ -3,7 +3,7 @@
 
 #include "common/clock.h"
 
-#define CHAIN_LENGTH 25000 /* about 8 cycles each: 50 us at 4 GHz */
+#define CHAIN_LENGTH 25000 /* 4 to 8 cycles each: 25 to 50 us at 4 GHz */
 #define MEMORY_FLOATS (256 * 1024 / sizeof(float))
 #define MEMORY_PASSES 8
 #define RUN_COUNT 5

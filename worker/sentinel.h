@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Fastest of a few runs, about 0.1 ms each: half a chain of dependent multiplications and
+/* Fastest of a few runs of some tens of microseconds: half a chain of dependent multiplications and
  * additions, half a walk through memory that the second-level cache holds. */
 uint64_t wpk_sentinel_run_ns(void);
 
