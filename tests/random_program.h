@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that nobody thought of, for property tests: the same seed gives the same program.
  *
- * One to four stages, pointwise or reducing, over up to four given tensors, literals among them; the
+ * One to four stages, pointwise or reducing, over up to four given tensors, literals too; the
  * indices stride, shift, divide and take remainders, and leave their tensors. Every tensor is used,
  * no value is NaN, and a whole program takes the interpreter about a millisecond at most. */
 #ifndef WPK_TESTS_RANDOM_PROGRAM_H
