@@ -49,7 +49,7 @@ bool wpk_verify_has_transforms(const struct wpk_program *program);
  * of the op, both on inputs of 1, at the worst of some points. The root turns the worst case into
  * the typical one: g is 7 and 256 for F(2,3) and F(4,3) in two dimensions, A 1.8 and 20, their
  * errors on random data 1.7 and 17 times the direct algorithm's. From 1 to 512 channels and up to
- * F(6,3) honest kernels stay below 0.4 of the tolerance.
+ * F(6,3) honest kernels stay below half of the tolerance.
  *   errors  WPK_ENOMEM, WPK_EUNSUPPORTED */
 wpk_err wpk_verify_amplification(const struct wpk_program *op, const struct wpk_program *derived,
                                  double *out, struct wpk_diag *diag);
