@@ -75,7 +75,7 @@ struct wpk_record {
     uint64_t verify_ns;
     uint64_t measure_ns;          /* wall time spent timing */
     double error_max;             /* largest |y - ref|, over all input sets */
-    double error_tolerance;       /* of the point where |y - ref| / tolerance is largest */
+    double error_tolerance;       /* allowed at the point of error_max */
     double error_ratio;           /* largest |y - ref| / tolerance; <= 1 for ok */
     char *schedule;               /* directive text; NULL for vendors */
     char schedule_sha256[WPK_ID_MAX];

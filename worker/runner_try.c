@@ -243,7 +243,7 @@ void wpk_runner_try(const struct wpk_runner_options *options, const struct wpk_r
     wpk_err err = attempt(&a, channel);
     out->outcome = wpk_subject_outcome(err);
     out->error_max = a.errors.max;
-    out->error_tolerance = a.errors.tolerance;
+    out->error_tolerance = a.errors.max_tolerance;
     out->error_ratio = a.errors.ratio;
     if (err != WPK_OK) {
         out->timing = (struct wpk_timing){0};

@@ -241,7 +241,10 @@ static void compare_point(const struct comparison *c, int64_t i, double y)
     }
     ratio = ratio <= DBL_MAX ? ratio : DBL_MAX;
     struct wpk_verify_errors *e = c->errors;
-    e->max = error > e->max ? error : e->max;
+    if (error > e->max) {
+        e->max = error;
+        e->max_tolerance = tolerance;
+    }
     if (ratio > e->ratio) {
         e->ratio = ratio;
         e->tolerance = tolerance;
@@ -266,10 +269,11 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
 {
     const struct wpk_tensor *tensor = output_of(op);
     WPK_ASSERT(rule->amplification >= 1);
+    bool integers = answers->inputs.kind == WPK_INPUT_INTEGERS;
     struct comparison c = {
         .dtype = tensor->dtype,
-        .exact = rule->exact && answers->inputs.kind == WPK_INPUT_INTEGERS &&
-                 answers->magnitude_max<EXACT_MAGNITUDE_MAX, .spread = rule->amplification> 1,
+        .exact = rule->exact && integers && (answers->magnitude_max < EXACT_MAGNITUDE_MAX),
+        .spread = (rule->amplification > 1),
         .tolerance = find_tolerance(op, rule->amplification),
         .answers = answers,
         .errors = errors,

@@ -32,11 +32,13 @@ struct wpk_verify_rule {
 
 /* The worst point so far; = {0} before the first. */
 struct wpk_verify_errors {
-    double max;       /* largest |y - ref|; DBL_MAX where the output is not a number */
-    double tolerance; /* of the point where the ratio is largest */
-    double ratio;     /* largest |y - ref| / tolerance, at most DBL_MAX; > 1: wrong */
-    int64_t point;    /* where: index into the answers */
-    double value;     /* what the candidate gave there */
+    double max;           /* largest |y - ref|; DBL_MAX where the output is not a number */
+    double max_tolerance; /* what is allowed at that point */
+    double ratio;         /* largest |y - ref| / tolerance, at most DBL_MAX; > 1: wrong */
+    /* Where the ratio is largest: index into the answers, what is allowed, given and right there. */
+    int64_t point;
+    double tolerance;
+    double value;
     double reference;
 };
 

@@ -135,6 +135,8 @@ static struct wpk_verify_errors judge(enum wpk_input_kind kind, bool positive, s
     const struct wpk_verify_rule rule = {.exact = wpk_verify_is_exact(&op),
                                          .amplification = amplification};
     wpk_verify_compare(&op, &answers, &rule, y, &errors);
+    /* The largest error and what is allowed there are one pair: users compare them. */
+    assert_true(errors.ratio > 1 || errors.max <= errors.max_tolerance);
     wpk_inputs_fini(&inputs);
     wpk_answers_fini(&answers);
     wpk_program_fini(&op);
@@ -165,6 +167,27 @@ static void test_dishonest_sums_are_caught(void **state)
     /* Winograd's tolerance is wider, but not that wide. */
     assert_true(judge(WPK_INPUT_REALS, false, sum_without_one, 40).ratio > 2);
     assert_true(judge(WPK_INPUT_INTEGERS, false, sum_without_one, 40).ratio <= DBL_MAX);
+}
+
+/* Where terms are large, a large error is right; where they are small, a small one is wrong. */
+static void test_largest_error_has_its_own_tolerance(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse("input X f32[2,4]\noutput Y f32[2]\nY[i] = sum(k:4) X[i,k]\n");
+    struct wpk_answers answers = {0};
+    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 3, 0, &answers, NULL), WPK_OK);
+    ((double *)answers.value)[0] = ((double *)answers.magnitude)[0] = 1e6;
+    ((double *)answers.value)[1] = ((double *)answers.magnitude)[1] = 1;
+    const float y[2] = {1e6F + 0.0625F, 1 + 4e-7F}; /* an ulp, and three of them */
+    struct wpk_verify_errors errors = {0};
+    wpk_verify_compare(&op, &answers, &(struct wpk_verify_rule){false, 1}, y, &errors);
+    assert_true(errors.ratio < 1);
+    assert_int_equal(errors.point, 1);
+    assert_true(errors.max == 0.0625);
+    assert_true(errors.max_tolerance > 0.5 && errors.max_tolerance < 1);
+    assert_true(errors.tolerance < 1e-5);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
 }
 
 /* One value of `op` replaced; returns the ratio. */
@@ -342,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_honest_sums_pass_with_margin),
         cmocka_unit_test(test_dishonest_sums_are_caught),
+        cmocka_unit_test(test_largest_error_has_its_own_tolerance),
         cmocka_unit_test(test_values_that_are_none),
         cmocka_unit_test(test_other_types),
         cmocka_unit_test(test_exactness),
