@@ -39,8 +39,8 @@ bench: all ## compare with ONNX Runtime, OpenVINO and oneDNN, from history (minu
 bench-tune: all ## tune what the bench compares (long)
 	@bench/run.sh tune
 
-format: ## lay out the C and C++ files as .clang-format says
-	@git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i
+format: ## lay out the C and C++ sources as .clang-format says
+	@git ls-files '*.c' '*.cc' | xargs clang-format -i
 
 clean: ## remove what was built; .deps/ stays
 	rm -rf build build-test

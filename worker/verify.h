@@ -35,7 +35,7 @@ struct wpk_verify_errors {
     double max;           /* largest |y - ref|; DBL_MAX where the output is not a number */
     double max_tolerance; /* what is allowed at that point */
     double ratio;         /* largest |y - ref| / tolerance, at most DBL_MAX; > 1: wrong */
-    /* Where the ratio is largest: index into the answers, what is allowed, given and right there. */
+    /* Where the ratio is largest: index into the answers, what is allowed, given and right. */
     int64_t point;
     double tolerance;
     double value;
