@@ -64,6 +64,19 @@ static double coverage(int64_t extent, int64_t tile)
 
 /* ---- register tiles */
 
+/* Does the contraction gather its vectors from memory one value at a time? */
+static bool reads_strided(const struct wpk_variant *variant, const struct wpk_group *group, int vec)
+{
+    const struct wpk_member *member = &group->member[group->contraction];
+    const struct wpk_stage *stage = &variant->program.stages[member->stage];
+    for (int a = 0; a < stage->rank; a++) {
+        if (vec >= 0 && member->root_axis[a] == vec) {
+            return wpk_stage_is_strided(variant, stage, a);
+        }
+    }
+    return false;
+}
+
 static double score_tile(const struct wpk_variant *variant, const struct wpk_space_options *options,
                          int g, const struct recipe *recipe)
 {
@@ -84,7 +97,8 @@ static double score_tile(const struct wpk_variant *variant, const struct wpk_spa
         return cover * lanes_used / (1 + 0.05 * fabs(points * vectors - 2));
     }
     double accumulators = points * vectors;
-    double loads = vectors + points;
+    double loads =
+        vectors * (reads_strided(variant, group, recipe->vec) ? recipe->lanes : 1) + points;
     double busy = accumulators / fmax(accumulators, loads); /* two loads, two FMAs */
     double hidden = fmin(1, accumulators / LATENCY_ACCUMULATORS);
     double amortized = accumulators / (accumulators + 2); /* loop overhead */
@@ -98,6 +112,21 @@ static int compare_recipes(const void *a, const void *b)
         return x->score < y->score ? 1 : -1;
     }
     return memcmp(x->tile, y->tile, sizeof(x->tile));
+}
+
+static void sort_recipes(struct recipes *recipes)
+{
+    qsort(recipes->recipe, (size_t)recipes->count, sizeof(recipes->recipe[0]), compare_recipes);
+}
+
+/* The worse half makes room: the first vector axis alone may have more tiles than fit. */
+static void add_recipe(struct recipes *out, const struct recipe *recipe)
+{
+    if (out->count == RECIPES_MAX) {
+        sort_recipes(out);
+        out->count /= 2;
+    }
+    out->recipe[out->count++] = *recipe;
 }
 
 /* The two axes beside the vector axis that may have tiles of more than one: the last two with
@@ -142,13 +171,11 @@ static void add_recipes_for(const struct wpk_variant *variant,
                 if (second != NULL) {
                     d.tile[companion[1]] = strtoll(second->choice[q], NULL, 10);
                 }
-                if (out->count == RECIPES_MAX ||
-                    !wpk_group_is_legal(variant, options, g, &d, NULL)) {
-                    continue;
+                if (wpk_group_is_legal(variant, options, g, &d, NULL)) {
+                    memcpy(recipe.tile, d.tile, (size_t)root->rank * sizeof(d.tile[0]));
+                    recipe.score = score_tile(variant, options, g, &recipe);
+                    add_recipe(out, &recipe);
                 }
-                memcpy(recipe.tile, d.tile, (size_t)root->rank * sizeof(d.tile[0]));
-                recipe.score = score_tile(variant, options, g, &recipe);
-                out->recipe[out->count++] = recipe;
             }
         }
     }
@@ -172,7 +199,7 @@ static void collect_recipes(const struct wpk_variant *variant,
             add_recipes_for(variant, options, g, &base, out);
         }
     }
-    qsort(out->recipe, (size_t)out->count, sizeof(out->recipe[0]), compare_recipes);
+    sort_recipes(out);
 }
 
 static void set_recipe(const struct wpk_variant *variant, int g, const struct recipe *recipe,

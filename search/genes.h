@@ -90,6 +90,11 @@ int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_
                       const struct wpk_decisions *d, const struct wpk_member *member,
                       const int64_t *region, int *lanes);
 
+/* Does the stage read along its output axis with a stride? A vector is then put together from as
+ * many scalar loads as it has lanes. Constants are packed along it. */
+bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_stage *stage,
+                          int axis);
+
 /* Rules for one group, and between groups; `why` may be NULL. */
 bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,
                         int group, const struct wpk_decisions *decisions, const char **why);

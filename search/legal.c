@@ -99,9 +99,8 @@ int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_
     return -1;
 }
 
-/* Does the stage read along the axis with a stride? A vector is then put together from as many
- * scalar loads as it has lanes. Constants are packed along it. */
-static bool is_strided(const struct wpk_variant *variant, const struct wpk_stage *stage, int axis)
+bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_stage *stage,
+                          int axis)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_program *program = &variant->program;
@@ -159,7 +158,8 @@ bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_spac
         }
         unrolled = m == group->contraction ? values / whole : unrolled;
         values *= m == group->contraction ? d->unroll : 1;
-        statements += vector >= 0 && is_strided(variant, stage, vector) ? values * lanes : values;
+        statements +=
+            vector >= 0 && wpk_stage_is_strided(variant, stage, vector) ? values * lanes : values;
     }
     bool copies = group->member_count == 0; /* nothing is reused: unrolling only hides latency */
     int64_t smallest = product(group->align, root->rank) / d->lanes; /* always has to be legal */
