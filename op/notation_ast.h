@@ -14,11 +14,11 @@
 #define WPK_AST_EQUATIONS_MAX WPK_STAGES_MAX
 
 enum wpk_ast_kind {
-    WPK_AST_NUMBER,    /* value, integer, is_integer */
-    WPK_AST_NAME,      /* an axis */
-    WPK_AST_LOAD,      /* name[child...] with an optional outside child last */
-    WPK_AST_UNARY,     /* op */
-    WPK_AST_BINARY,    /* op */
+    WPK_AST_NUMBER, /* value, integer, is_integer */
+    WPK_AST_NAME,   /* an axis */
+    WPK_AST_LOAD,   /* name[child...] with an optional outside child last */
+    WPK_AST_UNARY,  /* op */
+    WPK_AST_BINARY, /* op */
     WPK_AST_SELECT,
     WPK_AST_CAST,      /* dtype */
     WPK_AST_REDUCTION, /* reduction, axes, accumulator; child 0 is the body */
@@ -43,9 +43,9 @@ struct wpk_ast_axis {
 
 struct wpk_ast_node {
     enum wpk_ast_kind kind;
-    int at;                      /* byte offset */
-    int op;                      /* enum wpk_unary, wpk_binary, wpk_reduction or wpk_ast_call */
-    enum wpk_dtype dtype;        /* casts; accumulators if `typed` */
+    int at;               /* byte offset */
+    int op;               /* enum wpk_unary, wpk_binary, wpk_reduction or wpk_ast_call */
+    enum wpk_dtype dtype; /* casts; accumulators if `typed` */
     bool typed;
     bool is_integer;
     double value;
@@ -73,7 +73,7 @@ struct wpk_ast {
     int node_count;
     struct wpk_ast_equation equation[WPK_AST_EQUATIONS_MAX];
     int equation_count;
-    int line_offset;            /* lines before `text` in what the user sees */
+    int line_offset; /* lines before `text` in what the user sees */
 };
 
 /* Parse equations from text[*at] to its end.

@@ -3,6 +3,8 @@
  * back into the expression that reads them and writes relu(x) for max(x, 0). */
 #include "op/notation.h"
 
+#include "op/node.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,21 +273,6 @@ static void print_node(struct printer *p, int node, int least)
     }
 }
 
-static enum wpk_dtype usual_accumulator(enum wpk_dtype dtype)
-{
-    switch (dtype) {
-    case WPK_F16:
-    case WPK_BF16:
-        return WPK_F32;
-    case WPK_I8:
-    case WPK_U8:
-    case WPK_BOOL:
-        return WPK_I32;
-    default:
-        return dtype;
-    }
-}
-
 static void print_stage_value(struct printer *p, const struct wpk_stage *stage)
 {
     static const char *const names[] = {[WPK_REDUCE_SUM] = "sum",
@@ -298,7 +285,7 @@ static void print_stage_value(struct printer *p, const struct wpk_stage *stage)
     }
     wpk_buf_append_text(p->out, names[stage->reduction]);
     enum wpk_dtype body = p->program->nodes[stage->expr].dtype;
-    if (!p->fold || stage->accumulator != usual_accumulator(body)) {
+    if (!p->fold || stage->accumulator != wpk_dtype_accumulator(body)) {
         wpk_buf_printf(p->out, ".%s", wpk_dtype_name(stage->accumulator));
     }
     wpk_buf_append_byte(p->out, '(');

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a syntax tree to a program, the parts its files share: private to notation_scope.c,
+ * notation_expr.c and notation_build.c.
+ *
+ * Errors stick: the first one is reported, everything then returns -1 and unwinds. */
+#ifndef WPK_OP_NOTATION_BUILDER_H
+#define WPK_OP_NOTATION_BUILDER_H
+
+#include "op/notation_ast.h"
+
+/* The axes of the stage being built: output axes, then reductions. */
+struct wpk_scope {
+    struct wpk_axis axis[WPK_AXES_MAX];
+    int at[WPK_AXES_MAX]; /* where it was named, for errors */
+    int count;
+};
+
+struct wpk_builder {
+    const struct wpk_ast *ast;
+    struct wpk_program *program;
+    bool closed;
+    int state[WPK_AST_EQUATIONS_MAX]; /* 0 not built, 1 being built, 2 built */
+    bool used[WPK_TENSORS_MAX];
+    const char *current; /* the equation's tensor, stem of made-up names */
+    wpk_err err;
+};
+
+/* `what` is a format with one %s for `name`; always -1. */
+int wpk_builder_fail(struct wpk_builder *b, int at, wpk_err err, const char *what,
+                     const char *name);
+
+/* ---- notation_scope.c */
+
+int wpk_scope_find(const struct wpk_scope *scope, const char *name);    /* -1: none */
+int wpk_ast_find_equation(const struct wpk_ast *ast, const char *name); /* -1: none */
+/* The tensor a load names; intermediates that are defined further down are built on the way. */
+int wpk_builder_resolve(struct wpk_builder *b, const struct wpk_ast_node *load);
+/* Fill `scope` with the axes of an equation that writes `tensor` (-1: not declared). */
+bool wpk_builder_infer(struct wpk_builder *b, const struct wpk_ast_equation *e, int tensor,
+                       struct wpk_scope *scope);
+
+/* ---- notation_expr.c; `wanted` is the type a bare number takes */
+
+int wpk_builder_expr(struct wpk_builder *b, const struct wpk_scope *scope, int node,
+                     enum wpk_dtype wanted);
+
+/* ---- notation_build.c */
+
+/* A reduction inside an expression: a stage of its own and a load of what it writes. */
+int wpk_builder_nested(struct wpk_builder *b, const struct wpk_scope *scope, int node,
+                       enum wpk_dtype wanted);
+int wpk_builder_equation(struct wpk_builder *b, int id);
+
+#endif

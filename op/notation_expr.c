@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From expressions in a syntax tree to nodes: which type each takes, what functions expand to. */
+#include "op/notation_builder.h"
+
+#include "op/node.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- types */
+
+static int weight(enum wpk_dtype dtype)
+{
+    return dtype == WPK_F64 ? 4 : dtype == WPK_F32 ? 3 : dtype == WPK_I64 ? 1 : 2;
+}
+
+/* The type two operands meet in: narrow types are widened, axis values (i64) give way. */
+static enum wpk_dtype meet(enum wpk_dtype a, enum wpk_dtype b)
+{
+    a = wpk_dtype_wide(a);
+    b = wpk_dtype_wide(b);
+    return weight(a) >= weight(b) ? a : b;
+}
+
+static enum wpk_dtype dtype_of(const struct wpk_builder *b, int node)
+{
+    return b->program->nodes[node].dtype;
+}
+
+static int number_node(struct wpk_builder *b, const struct wpk_ast_node *n, double sign,
+                       enum wpk_dtype dtype)
+{
+    if (wpk_dtype_is_float(dtype)) {
+        return wpk_node_real(b->program, dtype, sign * n->value);
+    }
+    if (!n->is_integer) {
+        return wpk_builder_fail(b, n->at, WPK_EPARSE, "a whole number is needed here%s", "");
+    }
+    int node = wpk_node_int(b->program, sign < 0 ? -n->integer : n->integer);
+    if (node >= 0) {
+        b->program->nodes[node].dtype = dtype;
+        b->program->nodes[node].value = 0;
+    }
+    return node;
+}
+
+/* A number, perhaps negated: it takes the type of what it meets. */
+static bool is_number(const struct wpk_ast *ast, int node, double *sign, int *number)
+{
+    const struct wpk_ast_node *n = &ast->nodes[node];
+    *sign = 1;
+    while (n->kind == WPK_AST_UNARY && n->op == WPK_UNARY_NEG) {
+        *sign = -*sign;
+        node = n->child[0];
+        n = &ast->nodes[node];
+    }
+    *number = node;
+    return n->kind == WPK_AST_NUMBER;
+}
+
+/* ---- indices and loads */
+
+static int build_index(struct wpk_builder *b, const struct wpk_scope *scope, int node)
+{
+    const struct wpk_ast_node *n = &b->ast->nodes[node];
+    if (n->kind == WPK_AST_NUMBER) {
+        return number_node(b, n, 1, WPK_I64);
+    }
+    if (n->kind == WPK_AST_NAME) {
+        int axis = wpk_scope_find(scope, n->name);
+        return axis < 0 ? wpk_builder_fail(b, n->at, WPK_EPARSE, "%s is no axis of this equation",
+                                           n->name)
+                        : wpk_node_axis(b->program, axis);
+    }
+    if (n->kind == WPK_AST_UNARY && n->op == WPK_UNARY_NEG) {
+        int operand = build_index(b, scope, n->child[0]);
+        return operand < 0 ? -1
+                           : wpk_node_binary(b->program, WPK_BINARY_MUL,
+                                             wpk_node_int(b->program, -1), operand);
+    }
+    if (n->kind != WPK_AST_BINARY || n->op > WPK_BINARY_MOD) {
+        return wpk_builder_fail(b, n->at, WPK_EPARSE,
+                                "indices are made of axes, numbers and + - * / %%%s", "");
+    }
+    int left = build_index(b, scope, n->child[0]);
+    int right = left < 0 ? -1 : build_index(b, scope, n->child[1]);
+    if (right < 0) {
+        return -1;
+    }
+    const struct wpk_node *x = &b->program->nodes[left], *y = &b->program->nodes[right];
+    bool divides = n->op == WPK_BINARY_DIV || n->op == WPK_BINARY_MOD;
+    if (divides && (y->kind != WPK_NODE_LITERAL || y->integer < 1)) {
+        return wpk_builder_fail(b, n->at, WPK_EPARSE,
+                                "an index is divided by a number of at least 1%s", "");
+    }
+    if (n->op == WPK_BINARY_MUL && x->kind != WPK_NODE_LITERAL && y->kind != WPK_NODE_LITERAL) {
+        return wpk_builder_fail(b, n->at, WPK_EPARSE, "an index is multiplied by a number only%s",
+                                "");
+    }
+    return wpk_node_binary(b->program, (enum wpk_binary)n->op, left, right);
+}
+
+static bool leaves(const struct wpk_builder *b, const struct wpk_scope *scope,
+                   const struct wpk_tensor *tensor, const int *index)
+{
+    int64_t low[WPK_AXES_MAX] = {0}, extent[WPK_AXES_MAX];
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        extent[a] = a < scope->count ? scope->axis[a].extent : 1;
+    }
+    for (int d = 0; d < tensor->rank; d++) {
+        int64_t first = 0, last = 0;
+        wpk_index_range_in(b->program, index[d], low, extent, &first, &last);
+        if (first < -tensor->pad_before[d] || last >= tensor->extent[d] + tensor->pad_after[d]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int build_load(struct wpk_builder *b, const struct wpk_scope *scope,
+                      const struct wpk_ast_node *n)
+{
+    int tensor = wpk_builder_resolve(b, n), index[WPK_RANK_MAX] = {0}, outside = -1;
+    for (int d = 0; d < n->child_count && tensor >= 0; d++) {
+        index[d] = build_index(b, scope, n->child[d]);
+        if (index[d] < 0) {
+            return -1;
+        }
+    }
+    if (tensor < 0) {
+        return -1;
+    }
+    const struct wpk_tensor *source = &b->program->tensors[tensor];
+    if (leaves(b, scope, source, index)) {
+        double sign = 1;
+        int number = -1;
+        if (n->outside >= 0 && !is_number(b->ast, n->outside, &sign, &number)) {
+            return wpk_builder_fail(b, n->at, WPK_EPARSE,
+                                    "the value outside of %s must be a number", n->name);
+        }
+        outside = n->outside < 0 ? wpk_node_real(b->program, source->dtype, 0)
+                                 : number_node(b, &b->ast->nodes[number], sign, source->dtype);
+        if (outside < 0) {
+            return -1;
+        }
+    }
+    return wpk_node_load(b->program, tensor, index, outside);
+}
+
+static int build_binary(struct wpk_builder *b, const struct wpk_scope *scope,
+                        const struct wpk_ast_node *n, enum wpk_dtype wanted)
+{
+    double sign[2];
+    int number[2], operand[2];
+    bool bare[2];
+    bool compares = n->op >= WPK_BINARY_LT;
+    bool logical = n->op == WPK_BINARY_AND || n->op == WPK_BINARY_OR;
+    enum wpk_dtype first_wanted = compares ? WPK_F32 : wanted;
+    for (int i = 0; i < 2; i++) {
+        bare[i] = is_number(b->ast, n->child[i], &sign[i], &number[i]);
+    }
+    int first = bare[0] && !bare[1] ? 1 : 0;
+    operand[first] = wpk_builder_expr(b, scope, n->child[first], first_wanted);
+    if (operand[first] < 0) {
+        return -1;
+    }
+    enum wpk_dtype dtype = logical ? WPK_BOOL : wpk_dtype_wide(dtype_of(b, operand[first]));
+    /* an axis beside a fraction becomes a float */
+    if (dtype == WPK_I64 && bare[1 - first] && !b->ast->nodes[number[1 - first]].is_integer) {
+        dtype = wpk_dtype_is_float(first_wanted) ? first_wanted : WPK_F32;
+    }
+    operand[1 - first] =
+        bare[1 - first] ? number_node(b, &b->ast->nodes[number[1 - first]], sign[1 - first], dtype)
+                        : wpk_builder_expr(b, scope, n->child[1 - first], dtype);
+    if (operand[1 - first] < 0) {
+        return -1;
+    }
+    if (!logical) {
+        dtype = bare[1 - first] ? dtype : meet(dtype_of(b, operand[0]), dtype_of(b, operand[1]));
+        operand[0] = wpk_node_cast(b->program, dtype, operand[0]);
+        operand[1] = wpk_node_cast(b->program, dtype, operand[1]);
+    }
+    return wpk_node_binary(b->program, (enum wpk_binary)n->op, operand[0], operand[1]);
+}
+
+static int build_unary(struct wpk_builder *b, const struct wpk_scope *scope, int node,
+                       enum wpk_dtype wanted)
+{
+    const struct wpk_ast_node *n = &b->ast->nodes[node];
+    double sign = 1;
+    int number = -1;
+    if (is_number(b->ast, node, &sign, &number)) {
+        return number_node(b, &b->ast->nodes[number], sign, wanted);
+    }
+    int operand = wpk_builder_expr(b, scope, n->child[0], wanted);
+    if (operand < 0 || n->op == WPK_UNARY_NOT) {
+        return operand < 0 ? -1 : wpk_node_unary(b->program, WPK_UNARY_NOT, operand);
+    }
+    enum wpk_dtype dtype = wpk_dtype_wide(dtype_of(b, operand));
+    bool keeps = n->op == WPK_UNARY_NEG || n->op == WPK_UNARY_ABS;
+    if (!keeps && !wpk_dtype_is_float(dtype)) {
+        dtype = WPK_F32;
+    }
+    operand = wpk_node_cast(b->program, dtype, operand);
+    return operand < 0 ? -1 : wpk_node_unary(b->program, (enum wpk_unary)n->op, operand);
+}
+
+static int times(struct wpk_program *p, int a, int b)
+{
+    return wpk_node_binary(p, WPK_BINARY_MUL, a, b);
+}
+
+/* max(x, 0), and no more than 6 */
+static int relu6_node(struct wpk_program *p, enum wpk_dtype dtype, int x)
+{
+    int low = wpk_node_binary(p, WPK_BINARY_MAX, x, wpk_node_real(p, dtype, 0));
+    return wpk_node_binary(p, WPK_BINARY_MIN, low, wpk_node_real(p, dtype, 6));
+}
+
+static int gelu_node(struct wpk_program *p, enum wpk_dtype dtype, int x)
+{
+    int scaled = times(p, x, wpk_node_real(p, dtype, 0.70710678118654752));
+    int one = wpk_node_binary(p, WPK_BINARY_ADD, wpk_node_real(p, dtype, 1),
+                              wpk_node_unary(p, WPK_UNARY_ERF, scaled));
+    return times(p, times(p, x, wpk_node_real(p, dtype, 0.5)), one);
+}
+
+/* Activations in terms of the operations that there are. */
+static int build_call(struct wpk_builder *b, const struct wpk_scope *scope,
+                      const struct wpk_ast_node *n, enum wpk_dtype wanted)
+{
+    struct wpk_program *p = b->program;
+    int x = wpk_builder_expr(b, scope, n->child[0], wanted);
+    if (x < 0) {
+        return -1;
+    }
+    enum wpk_dtype dtype = wpk_dtype_wide(dtype_of(b, x));
+    bool keeps = n->op == WPK_CALL_RELU || n->op == WPK_CALL_RELU6;
+    if (!keeps && !wpk_dtype_is_float(dtype)) {
+        dtype = WPK_F32;
+    }
+    x = wpk_node_cast(p, dtype, x);
+    if (x < 0) {
+        return -1;
+    }
+    switch ((enum wpk_ast_call)n->op) {
+    case WPK_CALL_RELU:
+        return wpk_node_binary(p, WPK_BINARY_MAX, x, wpk_node_real(p, dtype, 0));
+    case WPK_CALL_RELU6:
+        return relu6_node(p, dtype, x);
+    case WPK_CALL_LEAKY_RELU:
+        return wpk_node_binary(p, WPK_BINARY_MAX, x, times(p, x, wpk_node_real(p, dtype, 0.01)));
+    case WPK_CALL_SILU:
+        return times(p, x, wpk_node_unary(p, WPK_UNARY_SIGMOID, x));
+    case WPK_CALL_GELU:
+        return gelu_node(p, dtype, x);
+    default: {
+        int shifted = wpk_node_binary(p, WPK_BINARY_ADD, x, wpk_node_real(p, dtype, 3));
+        int gate = relu6_node(p, dtype, shifted);
+        return times(p, times(p, x, gate), wpk_node_real(p, dtype, 1.0 / 6));
+    }
+    }
+}
+
+int wpk_builder_expr(struct wpk_builder *b, const struct wpk_scope *scope, int node,
+                     enum wpk_dtype wanted)
+{
+    const struct wpk_ast_node *n = &b->ast->nodes[node];
+    if (b->err != WPK_OK) {
+        return -1;
+    }
+    int made = -1;
+    switch (n->kind) {
+    case WPK_AST_NUMBER:
+        made = number_node(b, n, 1, wanted);
+        break;
+    case WPK_AST_NAME: {
+        int axis = wpk_scope_find(scope, n->name);
+        made = axis < 0 ? wpk_builder_fail(b, n->at, WPK_EPARSE, "%s is no axis of this equation",
+                                           n->name)
+                        : wpk_node_axis(b->program, axis);
+        break;
+    }
+    case WPK_AST_LOAD:
+        made = build_load(b, scope, n);
+        break;
+    case WPK_AST_UNARY:
+        made = build_unary(b, scope, node, wanted);
+        break;
+    case WPK_AST_BINARY:
+        made = build_binary(b, scope, n, wanted);
+        break;
+    case WPK_AST_SELECT: {
+        int condition = wpk_builder_expr(b, scope, n->child[0], WPK_BOOL);
+        int yes = wpk_builder_expr(b, scope, n->child[1], wanted);
+        int no = yes < 0 ? -1 : wpk_builder_expr(b, scope, n->child[2], dtype_of(b, yes));
+        if (no >= 0 && dtype_of(b, no) != dtype_of(b, yes)) {
+            enum wpk_dtype dtype = meet(dtype_of(b, yes), dtype_of(b, no));
+            yes = wpk_node_cast(b->program, dtype, yes);
+            no = wpk_node_cast(b->program, dtype, no);
+        }
+        made = condition < 0 || no < 0 ? -1 : wpk_node_select(b->program, condition, yes, no);
+        break;
+    }
+    case WPK_AST_CAST: {
+        double sign = 1;
+        int number = -1;
+        if (is_number(b->ast, n->child[0], &sign, &number)) {
+            made = number_node(b, &b->ast->nodes[number], sign, n->dtype);
+            break;
+        }
+        int operand = wpk_builder_expr(b, scope, n->child[0], n->dtype);
+        made = operand < 0 ? -1 : wpk_node_cast(b->program, n->dtype, operand);
+        break;
+    }
+    case WPK_AST_REDUCTION:
+        made = wpk_builder_nested(b, scope, node, wanted);
+        break;
+    case WPK_AST_CALL:
+        made = build_call(b, scope, n, wanted);
+        break;
+    }
+    return made < 0 ? wpk_builder_fail(b, n->at, WPK_ERANGE, "expression too large%s", "") : made;
+}

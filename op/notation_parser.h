@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parser's state and what its files share: private to notation_token.c, notation_call.c and
+ * notation_parse.c.
+ *
+ * A failure sticks: the first one is reported, readers then return -1 or false and the callers
+ * unwind. Those that make a node return its index in the syntax tree. */
+#ifndef WPK_OP_NOTATION_PARSER_H
+#define WPK_OP_NOTATION_PARSER_H
+
+#include "op/notation_ast.h"
+
+struct wpk_parser {
+    struct wpk_ast *ast;
+    const char *text;
+    int at;    /* byte offset of what is read next */
+    int depth; /* of nesting, at most WPK_AST_DEPTH_MAX */
+    wpk_err err;
+};
+
+/* Report what is wrong at byte `at`, or at the cursor; always -1. */
+int wpk_parser_fail_at(struct wpk_parser *p, int at, const char *what);
+int wpk_parser_fail(struct wpk_parser *p, const char *what);
+
+/* ---- tokens; blanks and comments before them are skipped */
+
+bool wpk_parser_starts_name(char c);
+bool wpk_parser_continues_name(char c);
+void wpk_parser_skip_space(struct wpk_parser *p);
+bool wpk_parser_peek(struct wpk_parser *p, const char *token);
+bool wpk_parser_accept(struct wpk_parser *p, const char *token);
+bool wpk_parser_expect(struct wpk_parser *p, const char *token);
+bool wpk_parser_read_name(struct wpk_parser *p, char *out); /* [WPK_NAME_MAX] */
+bool wpk_parser_read_extent(struct wpk_parser *p, int64_t *out);
+
+/* ---- nodes */
+
+int wpk_parser_add_node(struct wpk_parser *p, enum wpk_ast_kind kind, int at);
+int wpk_parser_read_number(struct wpk_parser *p);
+int wpk_parser_read_named(struct wpk_parser *p); /* axis, load, reduction, call */
+int wpk_parser_read_expr(struct wpk_parser *p);
+int wpk_parser_read_term(struct wpk_parser *p); /* one multiplicative term: what reductions take */
+
+#endif

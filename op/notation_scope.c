@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The axes of a stage and how long each is: written, or learnt from a tensor it indexes alone. */
+#include "op/notation_builder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int wpk_builder_fail(struct wpk_builder *b, int at, wpk_err err, const char *what, const char *name)
+{
+    if (b->err == WPK_OK) {
+        b->err = wpk_ast_fail(b->ast, at, err, what, name);
+    }
+    return -1;
+}
+
+int wpk_scope_find(const struct wpk_scope *scope, const char *name)
+{
+    for (int i = 0; i < scope->count; i++) {
+        if (strcmp(scope->axis[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+int wpk_ast_find_equation(const struct wpk_ast *ast, const char *name)
+{
+    for (int i = 0; i < ast->equation_count; i++) {
+        if (strcmp(ast->equation[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void add_axis(struct wpk_builder *b, struct wpk_scope *scope,
+                     const struct wpk_ast_axis *axis)
+{
+    if (wpk_scope_find(scope, axis->name) >= 0) {
+        wpk_builder_fail(b, axis->at, WPK_EPARSE, "axis %s is named twice", axis->name);
+        return;
+    }
+    if (scope->count == WPK_AXES_MAX) {
+        wpk_builder_fail(b, axis->at, WPK_ERANGE, "too many axes at %s", axis->name);
+        return;
+    }
+    struct wpk_axis *to = &scope->axis[scope->count];
+    snprintf(to->name, sizeof(to->name), "%s", axis->name);
+    to->extent = axis->extent;
+    scope->at[scope->count++] = axis->at;
+}
+
+static void add_reduction_axes(struct wpk_builder *b, struct wpk_scope *scope, int node)
+{
+    const struct wpk_ast_node *n = &b->ast->nodes[node];
+    for (int i = 0; i < n->axis_count; i++) {
+        add_axis(b, scope, &n->axis[i]);
+    }
+    for (int i = 0; i < n->child_count; i++) {
+        add_reduction_axes(b, scope, n->child[i]);
+    }
+}
+
+static void learn_extent(struct wpk_builder *b, struct wpk_scope *scope, int axis, int64_t extent,
+                         int at)
+{
+    struct wpk_axis *a = &scope->axis[axis];
+    if (a->extent == 0) {
+        a->extent = extent;
+    } else if (a->extent != extent && b->err == WPK_OK) {
+        b->err =
+            wpk_ast_fail(b->ast, at, WPK_ERANGE, "axis %s has extent %lld here and %lld before",
+                         a->name, (long long)extent, (long long)a->extent);
+    }
+}
+
+int wpk_builder_resolve(struct wpk_builder *b, const struct wpk_ast_node *load)
+{
+    int equation = wpk_ast_find_equation(b->ast, load->name);
+    if (equation >= 0 && b->state[equation] != 2 && wpk_builder_equation(b, equation) < 0) {
+        return -1;
+    }
+    int tensor = wpk_program_find_tensor(b->program, load->name);
+    if (tensor < 0) {
+        return wpk_builder_fail(b, load->at, WPK_EPARSE, "tensor %s is not declared", load->name);
+    }
+    if (b->program->tensors[tensor].rank != load->child_count) {
+        return wpk_builder_fail(b, load->at, WPK_EPARSE, "wrong number of indices for %s",
+                                load->name);
+    }
+    b->used[tensor] = true;
+    return tensor;
+}
+
+static void infer_extents(struct wpk_builder *b, struct wpk_scope *scope, int node)
+{
+    const struct wpk_ast_node *n = &b->ast->nodes[node];
+    for (int i = 0; i < n->child_count && b->err == WPK_OK; i++) {
+        infer_extents(b, scope, n->child[i]);
+    }
+    if (n->kind != WPK_AST_LOAD || b->err != WPK_OK) {
+        return;
+    }
+    int tensor = wpk_builder_resolve(b, n);
+    for (int d = 0; d < n->child_count && tensor >= 0; d++) {
+        const struct wpk_ast_node *index = &b->ast->nodes[n->child[d]];
+        int axis = index->kind == WPK_AST_NAME ? wpk_scope_find(scope, index->name) : -1;
+        /* the whole form states every extent, and reads a tensor with a border in part */
+        if (axis >= 0 && (!b->closed || scope->axis[axis].extent == 0)) {
+            learn_extent(b, scope, axis, b->program->tensors[tensor].extent[d], index->at);
+        }
+    }
+}
+
+static bool check_extents(struct wpk_builder *b, const struct wpk_scope *scope)
+{
+    for (int i = 0; i < scope->count && b->err == WPK_OK; i++) {
+        if (scope->axis[i].extent == 0) {
+            wpk_builder_fail(b, scope->at[i], WPK_EPARSE,
+                             "the extent of axis %s cannot be inferred", scope->axis[i].name);
+        }
+    }
+    return b->err == WPK_OK;
+}
+
+bool wpk_builder_infer(struct wpk_builder *b, const struct wpk_ast_equation *e, int tensor,
+                       struct wpk_scope *scope)
+{
+    memset(scope, 0, sizeof(*scope));
+    for (int i = 0; i < e->axis_count; i++) {
+        add_axis(b, scope, &e->axis[i]);
+    }
+    if (tensor >= 0 && b->program->tensors[tensor].rank != e->axis_count) {
+        wpk_builder_fail(b, e->at, WPK_EPARSE, "wrong number of axes for %s", e->name);
+    }
+    for (int i = 0; i < e->axis_count && tensor >= 0 && b->err == WPK_OK; i++) {
+        learn_extent(b, scope, i, b->program->tensors[tensor].extent[i], e->axis[i].at);
+    }
+    if (b->err == WPK_OK) {
+        add_reduction_axes(b, scope, e->root);
+        infer_extents(b, scope, e->root);
+    }
+    return b->err == WPK_OK && check_extents(b, scope);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/simple_interpreter.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pair {
+    double value, magnitude;
+};
+
+struct walk {
+    const struct wpk_program *program;
+    const double *value[WPK_TENSORS_MAX];
+    const double *magnitude[WPK_TENSORS_MAX];
+    int64_t axis[WPK_AXES_MAX];
+};
+
+static double wrapped(enum wpk_dtype dtype, double x)
+{
+    double modulus = dtype == WPK_I32 ? 0x1p32 : 0x1p8;
+    if (wpk_dtype_is_float(dtype) || dtype == WPK_I64) {
+        return x;
+    }
+    if (dtype == WPK_BOOL) {
+        return x != 0.0 ? 1.0 : 0.0;
+    }
+    double rest = fmod(x, modulus);
+    rest += rest < 0.0 ? modulus : 0.0;
+    return dtype != WPK_U8 && rest >= modulus / 2.0 ? rest - modulus : rest;
+}
+
+static double converted(enum wpk_dtype from, enum wpk_dtype to, double x)
+{
+    if (wpk_dtype_is_float(to) || to == WPK_BOOL || !wpk_dtype_is_float(from)) {
+        return wrapped(to, x);
+    }
+    double low = to == WPK_I8 ? -128.0 : to == WPK_U8 ? 0.0 : to == WPK_I32 ? -0x1p31 : -0x1p63;
+    double high = to == WPK_I8    ? 127.0
+                  : to == WPK_U8  ? 255.0
+                  : to == WPK_I32 ? 0x1p31 - 1.0
+                                  : 0x1p63;
+    return fmin(fmax(nearbyint(x), low), high);
+}
+
+static double exact(double x)
+{
+    return isinf(x) ? 0.0 : fabs(x);
+}
+
+static struct pair walk_node(const struct walk *w, int node);
+
+static struct pair walk_load(const struct walk *w, const struct wpk_node *n)
+{
+    const struct wpk_tensor *t = &w->program->tensors[n->tensor];
+    int64_t offset = 0;
+    bool inside = true;
+    bool padding = true;
+    for (int d = 0; d < t->rank; d++) {
+        int64_t i = (int64_t)walk_node(w, n->index[d]).value;
+        inside = inside && i >= 0 && i < t->extent[d];
+        padding = padding && i >= -t->pad_before[d] && i < t->extent[d] + t->pad_after[d];
+        offset = offset * t->extent[d] + i;
+    }
+    if (!inside) {
+        double outside = padding || n->outside < 0 ? 0.0 : walk_node(w, n->outside).value;
+        return (struct pair){outside, exact(outside)};
+    }
+    const double *m = w->magnitude[n->tensor];
+    double value = w->value[n->tensor][offset];
+    return (struct pair){value, m != NULL ? m[offset] : fabs(value)};
+}
+
+static struct pair walk_unary(const struct wpk_node *n, struct pair a)
+{
+    double x = a.value;
+    double m = a.magnitude;
+    double flat = 4096.0 * sqrt(m);
+    switch ((enum wpk_unary)n->op) {
+    case WPK_UNARY_NEG:
+        return (struct pair){wrapped(n->dtype, -x), m};
+    case WPK_UNARY_NOT:
+        return (struct pair){x == 0.0, x == 0.0};
+    case WPK_UNARY_EXP:
+        return (struct pair){exp(x), exp(x) * (1.0 + m)};
+    case WPK_UNARY_LOG:
+        return (struct pair){log(x), fabs(log(x)) + m / fabs(x)};
+    case WPK_UNARY_SQRT:
+        return (struct pair){sqrt(x), sqrt(x) + (x > 0.0 ? fmin(m / 2.0 / sqrt(x), flat) : flat)};
+    case WPK_UNARY_RSQRT:
+        return (struct pair){pow(x, -0.5), pow(x, -0.5) + 0.5 * pow(x, -1.5) * m};
+    case WPK_UNARY_TANH:
+        return (struct pair){tanh(x), 1.0 + m / (cosh(x) * cosh(x))};
+    case WPK_UNARY_ERF:
+        return (struct pair){erf(x), 1.0 + 2.0 / sqrt(acos(-1.0)) * exp(-x * x) * m};
+    case WPK_UNARY_SIGMOID: {
+        double s = 0.5 + 0.5 * tanh(0.5 * x);
+        return (struct pair){s, s + s * (1.0 - s) * m};
+    }
+    case WPK_UNARY_ABS:
+        return (struct pair){wrapped(n->dtype, fabs(x)), m};
+    case WPK_UNARY_FLOOR:
+        return (struct pair){floor(x), m};
+    case WPK_UNARY_CEIL:
+        return (struct pair){ceil(x), m};
+    case WPK_UNARY_ROUND:
+        return (struct pair){nearbyint(x), m};
+    case WPK_UNARY_SIN:
+        return (struct pair){sin(x), 1.0 + fabs(cos(x)) * m};
+    case WPK_UNARY_COS:
+        return (struct pair){cos(x), 1.0 + fabs(sin(x)) * m};
+    case WPK_UNARY_COUNT:
+        break;
+    }
+    WPK_ASSERT(!"a unary operation");
+    return a;
+}
+
+static struct pair floor_divide(double x, double y, bool remainder)
+{
+    if (y == 0.0) {
+        return (struct pair){0.0, 0.0};
+    }
+    int64_t a = (int64_t)x;
+    int64_t b = (int64_t)y;
+    int64_t q = a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
+    double result = (double)(remainder ? a - q * b : q);
+    return (struct pair){result, fabs(result)};
+}
+
+static struct pair walk_arithmetic(const struct wpk_node *n, struct pair a, struct pair b)
+{
+    double x = a.value;
+    double y = b.value;
+    bool is_float = wpk_dtype_is_float(n->dtype);
+    switch ((enum wpk_binary)n->op) {
+    case WPK_BINARY_ADD:
+        return (struct pair){x + y, a.magnitude + b.magnitude};
+    case WPK_BINARY_SUB:
+        return (struct pair){x - y, a.magnitude + b.magnitude};
+    case WPK_BINARY_MUL:
+        if (!is_float) {
+            return (struct pair){wrapped(n->dtype, (double)((int64_t)x * (int64_t)y)),
+                                 a.magnitude * b.magnitude};
+        }
+        return (struct pair){x * y, a.magnitude * b.magnitude};
+    case WPK_BINARY_DIV:
+        if (!is_float) {
+            return floor_divide(x, y, false);
+        }
+        return (struct pair){x / y, a.magnitude / fabs(y) + fabs(x) * b.magnitude / (y * y)};
+    case WPK_BINARY_MOD:
+        if (!is_float) {
+            return floor_divide(x, y, true);
+        }
+        return (struct pair){x - y * floor(x / y), a.magnitude + fabs(floor(x / y)) * b.magnitude};
+    case WPK_BINARY_POW: {
+        double p = pow(x, y);
+        return (struct pair){is_float ? p : trunc(p),
+                             fabs(p) + (x != 0.0 ? fabs(p * y / x) : 1.0) * a.magnitude +
+                                 (x > 0.0 ? fabs(p * log(x)) : 0.0) * b.magnitude};
+    }
+    default:
+        WPK_ASSERT(!"a binary operation");
+        return a;
+    }
+}
+
+static struct pair walk_binary(const struct wpk_node *n, struct pair a, struct pair b)
+{
+    double x = a.value;
+    double y = b.value;
+    double truth;
+    switch ((enum wpk_binary)n->op) {
+    case WPK_BINARY_MIN:
+        return (struct pair){fmin(x, y), fmax(a.magnitude, b.magnitude)};
+    case WPK_BINARY_MAX:
+        return (struct pair){fmax(x, y), fmax(a.magnitude, b.magnitude)};
+    case WPK_BINARY_LT:
+        truth = x < y;
+        break;
+    case WPK_BINARY_LE:
+        truth = x <= y;
+        break;
+    case WPK_BINARY_EQ:
+        truth = x == y;
+        break;
+    case WPK_BINARY_NE:
+        truth = x != y;
+        break;
+    case WPK_BINARY_AND:
+        truth = x != 0.0 && y != 0.0;
+        break;
+    case WPK_BINARY_OR:
+        truth = x != 0.0 || y != 0.0;
+        break;
+    default: {
+        struct pair result = walk_arithmetic(n, a, b);
+        result.value = wrapped(n->dtype, result.value);
+        return result;
+    }
+    }
+    return (struct pair){truth, truth};
+}
+
+static struct pair walk_node(const struct walk *w, int node)
+{
+    const struct wpk_node *n = &w->program->nodes[node];
+    switch (n->kind) {
+    case WPK_NODE_LITERAL: {
+        double x = wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer;
+        return (struct pair){x, exact(x)};
+    }
+    case WPK_NODE_AXIS:
+        return (struct pair){(double)w->axis[n->axis], (double)w->axis[n->axis]};
+    case WPK_NODE_LOAD:
+        return walk_load(w, n);
+    case WPK_NODE_UNARY:
+        return walk_unary(n, walk_node(w, n->arg[0]));
+    case WPK_NODE_BINARY:
+        return walk_binary(n, walk_node(w, n->arg[0]), walk_node(w, n->arg[1]));
+    case WPK_NODE_SELECT: {
+        struct pair a = walk_node(w, n->arg[1]);
+        struct pair b = walk_node(w, n->arg[2]);
+        double chosen = walk_node(w, n->arg[0]).value != 0.0 ? a.value : b.value;
+        return (struct pair){chosen, fmax(a.magnitude, b.magnitude)};
+    }
+    case WPK_NODE_CAST:
+        break;
+    }
+    struct pair a = walk_node(w, n->arg[0]);
+    double x = converted(w->program->nodes[n->arg[0]].dtype, n->dtype, a.value);
+    bool to_bool = n->dtype == WPK_BOOL && w->program->nodes[n->arg[0]].dtype != WPK_BOOL;
+    return (struct pair){x, to_bool ? x : a.magnitude};
+}
+
+static void combine(const struct wpk_stage *stage, struct pair term, struct pair *sum)
+{
+    switch (stage->reduction) {
+    case WPK_REDUCE_NONE:
+        *sum = term;
+        break;
+    case WPK_REDUCE_SUM:
+        sum->value = wrapped(stage->accumulator, sum->value + term.value);
+        sum->magnitude += term.magnitude;
+        break;
+    case WPK_REDUCE_MAX:
+        sum->value = fmax(sum->value, term.value);
+        sum->magnitude = fmax(sum->magnitude, term.magnitude);
+        break;
+    case WPK_REDUCE_MIN:
+        sum->value = fmin(sum->value, term.value);
+        sum->magnitude = fmax(sum->magnitude, term.magnitude);
+        break;
+    case WPK_REDUCE_PROD:
+        /* i64 first: a product of two i32 is not a double */
+        sum->value =
+            wpk_dtype_is_float(stage->accumulator)
+                ? sum->value * term.value
+                : wrapped(stage->accumulator, (double)((int64_t)sum->value * (int64_t)term.value));
+        sum->magnitude *= term.magnitude;
+        break;
+    }
+}
+
+/* The next index below `extent` in axes [from, to); false after the last. */
+static bool advance(const struct wpk_stage *stage, int64_t *axis, int from, int to)
+{
+    for (int a = to - 1; a >= from; a--) {
+        if (++axis[a] < stage->axes[a].extent) {
+            return true;
+        }
+        axis[a] = 0;
+    }
+    return false;
+}
+
+static void walk_stage(struct walk *w, const struct wpk_stage *stage, double *value,
+                       double *magnitude)
+{
+    enum wpk_dtype to = w->program->tensors[stage->output].dtype;
+    enum wpk_dtype from = w->program->nodes[stage->expr].dtype;
+    int64_t point = 0;
+    memset(w->axis, 0, sizeof w->axis);
+    do {
+        struct pair sum = {0.0, 0.0};
+        sum.value = stage->reduction == WPK_REDUCE_MAX    ? -(double)INFINITY
+                    : stage->reduction == WPK_REDUCE_MIN  ? (double)INFINITY
+                    : stage->reduction == WPK_REDUCE_PROD ? 1.0
+                                                          : 0.0;
+        sum.magnitude = stage->reduction == WPK_REDUCE_PROD ? 1.0 : 0.0;
+        bool reduces = stage->reduction != WPK_REDUCE_NONE;
+        do {
+            struct pair term = walk_node(w, stage->expr);
+            term.value = converted(from, reduces ? stage->accumulator : to, term.value);
+            combine(stage, term, &sum);
+        } while (advance(stage, w->axis, stage->rank, stage->axis_count));
+        value[point] = reduces ? converted(stage->accumulator, to, sum.value) : sum.value;
+        magnitude[point++] = sum.magnitude;
+    } while (advance(stage, w->axis, 0, stage->rank));
+}
+
+void wpk_simple_run(const struct wpk_program *program, const double *const *given,
+                    struct wpk_simple_values *out)
+{
+    struct walk w = {.program = program};
+    memset(out, 0, sizeof *out);
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        w.value[t] = tensor->role == WPK_ROLE_LITERAL ? tensor->values : given[t];
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        int t = program->stages[s].output;
+        size_t bytes = (size_t)wpk_tensor_elements(&program->tensors[t]) * sizeof(double);
+        w.value[t] = out->value[t] = malloc(bytes);
+        w.magnitude[t] = out->magnitude[t] = malloc(bytes);
+        WPK_ASSERT(out->value[t] != NULL);
+        WPK_ASSERT(out->magnitude[t] != NULL);
+        walk_stage(&w, &program->stages[s], out->value[t], out->magnitude[t]);
+    }
+}
+
+void wpk_simple_values_fini(struct wpk_simple_values *values)
+{
+    for (int t = 0; t < WPK_TENSORS_MAX; t++) {
+        free(values->value[t]);
+        free(values->magnitude[t]);
+    }
+    memset(values, 0, sizeof *values);
+}
