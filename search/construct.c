@@ -10,6 +10,7 @@
  *
  *   source  the model is the usual one of register blocking (Goto & van de Geijn 2008, section 6);
  *           the weights were set on the twelve convolutions of the bench */
+#include "search/gene_list.h"
 #include "search/genes.h"
 
 #include <math.h>

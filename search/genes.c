@@ -3,8 +3,8 @@
  * pointwise group needs no reduction order. Sizes are listed ascending, so that a mutation can step
  * to a neighbour. */
 #include "search/genes.h"
+#include "search/gene_list.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,99 +21,6 @@ static const int64_t split_sizes[] = {4, 8, 16, 32, 64, 128, 256};
 static const int64_t unroll_sizes[] = {1, 2, 3, 4, 7, 8};
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
-/* Collects genes; the first failure sticks. */
-struct collector {
-    struct wpk_variant *variant;
-    wpk_err err;
-};
-
-static int new_gene(struct collector *c, bool ordered, const char *format, ...) WPK_PRINTF(3, 4);
-
-static int new_gene(struct collector *c, bool ordered, const char *format, ...)
-{
-    struct wpk_variant *variant = c->variant;
-    va_list args;
-    if (c->err != WPK_OK || variant->gene_count == WPK_GENES_MAX) {
-        c->err = c->err == WPK_OK ? WPK_ENOSPC : c->err;
-        return -1;
-    }
-    struct wpk_gene *grown =
-        realloc(variant->genes, (size_t)(variant->gene_count + 1) * sizeof(*grown));
-    if (grown == NULL) {
-        c->err = WPK_ENOMEM;
-        return -1;
-    }
-    variant->genes = grown;
-    struct wpk_gene *gene = &variant->genes[variant->gene_count];
-    memset(gene, 0, sizeof(*gene));
-    gene->ordered = ordered;
-    gene->choice = calloc(WPK_CHOICES_MAX, sizeof(*gene->choice));
-    if (gene->choice == NULL) {
-        c->err = WPK_ENOMEM;
-        return -1;
-    }
-    va_start(args, format);
-    vsnprintf(gene->name, sizeof(gene->name), format, args);
-    va_end(args);
-    return variant->gene_count++;
-}
-
-static void add_choice(struct collector *c, int gene, const char *text)
-{
-    if (gene < 0 || c->err != WPK_OK) {
-        return;
-    }
-    struct wpk_gene *g = &c->variant->genes[gene];
-    if (g->choice_count < WPK_CHOICES_MAX && wpk_gene_choice(g, text) < 0) {
-        snprintf(g->choice[g->choice_count++], WPK_CHOICE_MAX, "%s", text);
-    }
-}
-
-static void add_number(struct collector *c, int gene, int64_t value)
-{
-    char text[32];
-    snprintf(text, sizeof(text), "%lld", (long long)value);
-    add_choice(c, gene, text);
-}
-
-int wpk_gene_choice(const struct wpk_gene *gene, const char *text)
-{
-    for (int i = 0; i < gene->choice_count; i++) {
-        if (strcmp(gene->choice[i], text) == 0) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-int wpk_gene_floor(const struct wpk_gene *gene, int64_t value)
-{
-    int best = 0;
-    for (int i = 0; i < gene->choice_count; i++) {
-        char *end = NULL;
-        long long here = strtoll(gene->choice[i], &end, 10);
-        if (*end == '\0' && here <= value) {
-            best = i;
-        }
-    }
-    return best;
-}
-
-/* ---- deriving */
-
-static bool has_loop(const struct wpk_group *group, const struct wpk_stage *root, int axis)
-{
-    return root->axes[axis].extent > 1 && !group->whole[axis];
-}
-
-static const struct wpk_stage *contraction_of(const struct wpk_variant *variant,
-                                              const struct wpk_group *group)
-{
-    return group->contraction < 0
-               ? NULL
-               : &variant->program.stages[group->member[group->contraction].stage];
-}
 
 static bool is_constant(const struct wpk_program *program, int tensor, const bool *prepare)
 {
@@ -202,35 +109,35 @@ static bool fits_lanes(const struct wpk_group *group, int axis, int lanes)
     return group->align[axis] == 1 || group->align[axis] % lanes == 0;
 }
 
-static void derive_vector(struct collector *c, const struct wpk_structure *s, int g,
+static void derive_vector(struct wpk_gene_list *c, const struct wpk_structure *s, int g,
                           const struct wpk_space_options *options, struct wpk_slots *slots)
 {
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_program *program = &c->variant->program;
     const struct wpk_stage *root = &program->stages[group->root];
-    slots->vec = new_gene(c, false, "%s.vec", group->name);
-    slots->lanes = new_gene(c, true, "%s.lanes", group->name);
+    slots->vec = wpk_gene_list_add(c, false, "%s.vec", group->name);
+    slots->lanes = wpk_gene_list_add(c, true, "%s.lanes", group->name);
     if (slots->lanes < 0) {
         return;
     }
     int last = -1;
     for (int a = root->rank - 1; a >= 0 && last < 0; a--) {
-        last = has_loop(group, root, a) ? a : -1;
+        last = wpk_has_loop(group, root, a) ? a : -1;
     }
     if (!group->rows && last >= 0) {
         if (fits_lanes(group, last, LANES_MIN)) {
-            add_choice(c, slots->vec, root->axes[last].name);
+            wpk_gene_list_choice(c, slots->vec, root->axes[last].name);
         }
         for (int a = root->rank - 1; a >= 0; a--) {
-            if (has_loop(group, root, a) && fits_lanes(group, a, LANES_MIN) &&
+            if (wpk_has_loop(group, root, a) && fits_lanes(group, a, LANES_MIN) &&
                 is_vectorizable(program, &s->plan, group, a)) {
-                add_choice(c, slots->vec, root->axes[a].name);
+                wpk_gene_list_choice(c, slots->vec, root->axes[a].name);
             }
         }
     }
     if (group->rows || last < 0 || root->axes[last].extent < LANES_MIN ||
         c->variant->genes[slots->vec].choice_count == 0) {
-        add_choice(c, slots->vec, "none");
+        wpk_gene_list_choice(c, slots->vec, "none");
     }
     size_t size = wpk_dtype_size(program->tensors[root->output].dtype);
     int widest = options->device.vector_bytes / (int)(size < 4 ? 4 : size);
@@ -240,28 +147,28 @@ static void derive_vector(struct collector *c, const struct wpk_structure *s, in
     /* narrower lanes where an axis is no multiple of the widest */
     int narrowest = widest;
     for (int a = 0; a < root->rank; a++) {
-        while (has_loop(group, root, a) && narrowest > LANES_MIN &&
+        while (wpk_has_loop(group, root, a) && narrowest > LANES_MIN &&
                (root->axes[a].extent % narrowest != 0 || !fits_lanes(group, a, narrowest)) &&
                wpk_gene_choice(&c->variant->genes[slots->vec], root->axes[a].name) >= 0) {
             narrowest /= 2;
         }
     }
     if (widest >= LANES_MIN && wpk_gene_choice(&c->variant->genes[slots->vec], "none") >= 0) {
-        add_number(c, slots->lanes, 1);
+        wpk_gene_list_number(c, slots->lanes, 1);
     }
     for (int lanes = narrowest; lanes <= widest; lanes *= 2) {
-        add_number(c, slots->lanes, lanes);
+        wpk_gene_list_number(c, slots->lanes, lanes);
     }
 }
 
-static void derive_tile(struct collector *c, const struct wpk_structure *s, int g, int axis,
+static void derive_tile(struct wpk_gene_list *c, const struct wpk_structure *s, int g, int axis,
                         const struct wpk_space_options *options, struct wpk_slots *slots)
 {
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_stage *root = &c->variant->program.stages[group->root];
     int64_t extent = root->axes[axis].extent, align = group->align[axis];
     int gene = slots->tile[axis] =
-        new_gene(c, true, "%s.tile.%s", group->name, root->axes[axis].name);
+        wpk_gene_list_add(c, true, "%s.tile.%s", group->name, root->axes[axis].name);
     if (gene < 0) {
         return;
     }
@@ -273,7 +180,7 @@ static void derive_tile(struct collector *c, const struct wpk_structure *s, int 
     for (int i = 0; i < most_tiles; i++) {
         int64_t size = tile_sizes[i] * align;
         if (size <= extent || i == 0) {
-            add_number(c, gene, size);
+            wpk_gene_list_number(c, gene, size);
         }
     }
     /* as a vector axis: lanes times a few; the smaller lanes of narrow extents too */
@@ -284,40 +191,26 @@ static void derive_tile(struct collector *c, const struct wpk_structure *s, int 
             for (int i = 0; i < most_vectors; i++) {
                 int64_t size = strtoll(lanes->choice[k], NULL, 10) * vector_counts[i];
                 if (size <= most) {
-                    add_number(c, gene, size);
+                    wpk_gene_list_number(c, gene, size);
                 }
             }
         }
     }
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    long long x = strtoll(a, NULL, 10), y = strtoll(b, NULL, 10);
-    return (x > y) - (x < y);
-}
-
-static void sort_choices(struct collector *c, int gene)
-{
-    if (gene >= 0 && c->err == WPK_OK) {
-        struct wpk_gene *g = &c->variant->genes[gene];
-        qsort(g->choice, (size_t)g->choice_count, sizeof(*g->choice), compare_numbers);
-    }
-}
-
-static void derive_block(struct collector *c, const struct wpk_structure *s, int g, int axis,
+static void derive_block(struct wpk_gene_list *c, const struct wpk_structure *s, int g, int axis,
                          struct wpk_slots *slots)
 {
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_stage *root = &c->variant->program.stages[group->root];
     int gene = slots->block[axis] =
-        new_gene(c, true, "%s.block.%s", group->name, root->axes[axis].name);
+        wpk_gene_list_add(c, true, "%s.block.%s", group->name, root->axes[axis].name);
     for (int i = 0; i < COUNT(block_sizes); i++) {
         if (block_sizes[i] * group->align[axis] < root->axes[axis].extent) {
-            add_number(c, gene, block_sizes[i]);
+            wpk_gene_list_number(c, gene, block_sizes[i]);
         }
     }
-    add_choice(c, gene, "all");
+    wpk_gene_list_choice(c, gene, "all");
 }
 
 struct unit_list {
@@ -325,11 +218,11 @@ struct unit_list {
     int count;
 };
 
-static void add_orders(struct collector *c, int gene, const struct unit_list *units, int taken,
+static void add_orders(struct wpk_gene_list *c, int gene, const struct unit_list *units, int taken,
                        const char *prefix)
 {
     if (taken == (1 << units->count) - 1) {
-        add_choice(c, gene, prefix);
+        wpk_gene_list_choice(c, gene, prefix);
         return;
     }
     for (int i = 0; i < units->count; i++) {
@@ -357,34 +250,23 @@ static void collect_units(const struct wpk_axis *const *axes, int count, struct 
     }
 }
 
-static int derive_order(struct collector *c, const struct wpk_group *group, const char *what,
+static int derive_order(struct wpk_gene_list *c, const struct wpk_group *group, const char *what,
                         const struct wpk_axis *const *axes, int count)
 {
     struct unit_list units = {0};
     if (count < 2) {
         return -1;
     }
-    int gene = new_gene(c, false, "%s.%s", group->name, what);
+    int gene = wpk_gene_list_add(c, false, "%s.%s", group->name, what);
     collect_units(axes, count, &units);
     add_orders(c, gene, &units, 0, "");
     return gene;
 }
 
-static int largest_reduction(const struct wpk_stage *stage, const bool *literal)
-{
-    int best = -1;
-    for (int a = stage->rank; a < stage->axis_count; a++) {
-        if (!literal[a] && (best < 0 || stage->axes[a].extent > stage->axes[best].extent)) {
-            best = a;
-        }
-    }
-    return best;
-}
-
-static void derive_reduction(struct collector *c, const struct wpk_group *group,
+static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *group,
                              struct wpk_slots *slots)
 {
-    const struct wpk_stage *stage = contraction_of(c->variant, group);
+    const struct wpk_stage *stage = wpk_contraction_of(c->variant, group);
     const struct wpk_axis *axes[WPK_AXES_MAX];
     int count = 0;
     const bool *literal = group->member[group->contraction].literal;
@@ -394,40 +276,40 @@ static void derive_reduction(struct collector *c, const struct wpk_group *group,
         }
     }
     slots->red = derive_order(c, group, "red", axes, count);
-    int largest = largest_reduction(stage, literal);
-    slots->split = new_gene(c, true, "%s.split", group->name);
+    int largest = wpk_largest_reduction(stage, literal);
+    slots->split = wpk_gene_list_add(c, true, "%s.split", group->name);
     for (int i = 0; i < COUNT(split_sizes) && largest >= 0; i++) {
         int64_t extent = stage->axes[largest].extent;
         if (split_sizes[i] < extent && extent % split_sizes[i] == 0 && count > 1) {
-            add_number(c, slots->split, split_sizes[i]);
+            wpk_gene_list_number(c, slots->split, split_sizes[i]);
         }
     }
-    add_choice(c, slots->split, "all");
-    slots->unroll = new_gene(c, true, "%s.unroll", group->name);
+    wpk_gene_list_choice(c, slots->split, "all");
+    slots->unroll = wpk_gene_list_add(c, true, "%s.unroll", group->name);
     for (int i = 0; i < COUNT(unroll_sizes); i++) {
-        add_number(c, slots->unroll, unroll_sizes[i]);
+        wpk_gene_list_number(c, slots->unroll, unroll_sizes[i]);
     }
 }
 
-static void derive_place(struct collector *c, const struct wpk_structure *s, int g,
+static void derive_place(struct wpk_gene_list *c, const struct wpk_structure *s, int g,
                          struct wpk_slots *slots)
 {
     if (g == s->plan.group_count - 1) {
         return;
     }
-    slots->at = new_gene(c, false, "%s.at", s->plan.group[g].name);
-    add_choice(c, slots->at, "root");
+    slots->at = wpk_gene_list_add(c, false, "%s.at", s->plan.group[g].name);
+    wpk_gene_list_choice(c, slots->at, "root");
     for (int h = g + 1; h < s->plan.group_count; h++) {
         bool last = h == s->plan.group_count - 1;
         if (s->plan.feeds[g][h] || last) {
             char text[WPK_CHOICE_MAX];
             snprintf(text, sizeof(text), "%.48s.block", s->plan.group[h].name);
-            add_choice(c, slots->at, text);
+            wpk_gene_list_choice(c, slots->at, text);
         }
         if (s->plan.feeds[g][h]) {
             char text[WPK_CHOICE_MAX];
             snprintf(text, sizeof(text), "%.48s.tile", s->plan.group[h].name);
-            add_choice(c, slots->at, text);
+            wpk_gene_list_choice(c, slots->at, text);
         }
     }
 }
@@ -444,12 +326,12 @@ static bool has_pack(const struct wpk_program *program, const struct wpk_slots *
 
 /* Operands that are not constant may be packed when the contraction reuses them and reads every
  * dimension by a plain axis. Constants always are: it costs nothing per call. */
-static void derive_packs(struct collector *c, const struct wpk_structure *s, int g,
+static void derive_packs(struct wpk_gene_list *c, const struct wpk_structure *s, int g,
                          struct wpk_slots *slots)
 {
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_program *program = &c->variant->program;
-    const struct wpk_stage *stage = contraction_of(c->variant, group);
+    const struct wpk_stage *stage = wpk_contraction_of(c->variant, group);
     int loads[LOADS_MAX];
     int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
     for (int i = 0; i < count && i < LOADS_MAX && slots->pack_count < WPK_PACKS_MAX; i++) {
@@ -465,13 +347,13 @@ static void derive_packs(struct collector *c, const struct wpk_structure *s, int
         }
         int slot = slots->pack_count++;
         slots->pack_load[slot] = loads[i];
-        slots->pack[slot] =
-            new_gene(c, false, "%s.pack.%s", group->name, program->tensors[load->tensor].name);
+        slots->pack[slot] = wpk_gene_list_add(c, false, "%s.pack.%s", group->name,
+                                              program->tensors[load->tensor].name);
         if (constant) {
-            add_choice(c, slots->pack[slot], "yes");
+            wpk_gene_list_choice(c, slots->pack[slot], "yes");
         } else {
-            add_choice(c, slots->pack[slot], "no");
-            add_choice(c, slots->pack[slot], "yes");
+            wpk_gene_list_choice(c, slots->pack[slot], "no");
+            wpk_gene_list_choice(c, slots->pack[slot], "yes");
         }
     }
 }
@@ -486,7 +368,7 @@ static void clear_slots(struct wpk_slots *slots)
     }
 }
 
-static void derive_group(struct collector *c, struct wpk_structure *s, int g,
+static void derive_group(struct wpk_gene_list *c, struct wpk_structure *s, int g,
                          const struct wpk_space_options *options)
 {
     const struct wpk_group *group = &s->plan.group[g];
@@ -498,12 +380,12 @@ static void derive_group(struct collector *c, struct wpk_structure *s, int g,
     clear_slots(slots);
     derive_vector(c, s, g, options, slots);
     for (int a = 0; a < root->rank; a++) {
-        if (!has_loop(group, root, a)) {
+        if (!wpk_has_loop(group, root, a)) {
             continue;
         }
         axes[count++] = &root->axes[a];
         derive_tile(c, s, g, a, options, slots);
-        sort_choices(c, slots->tile[a]);
+        wpk_gene_list_sort(c, slots->tile[a]);
         if (last || (group->reuse && is_lacked(&c->variant->program, group, a))) {
             derive_block(c, s, g, a, slots);
         }
@@ -519,15 +401,15 @@ static void derive_group(struct collector *c, struct wpk_structure *s, int g,
         }
     }
     if (group->contraction < 0 && transforms(&c->variant->program, group)) {
-        slots->roll = new_gene(c, false, "%s.roll", group->name);
-        add_choice(c, slots->roll, "yes");
-        add_choice(c, slots->roll, "no");
+        slots->roll = wpk_gene_list_add(c, false, "%s.roll", group->name);
+        wpk_gene_list_choice(c, slots->roll, "yes");
+        wpk_gene_list_choice(c, slots->roll, "no");
     }
     derive_place(c, s, g, slots);
     if (options->threads > 1) {
-        slots->par = new_gene(c, true, "%s.par", group->name);
+        slots->par = wpk_gene_list_add(c, true, "%s.par", group->name);
         for (int i = 0; i <= 2; i++) {
-            add_number(c, slots->par, i);
+            wpk_gene_list_number(c, slots->par, i);
         }
     }
 }
@@ -535,157 +417,9 @@ static void derive_group(struct collector *c, struct wpk_structure *s, int g,
 wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *structure,
                          const struct wpk_space_options *options)
 {
-    struct collector c = {.variant = variant, .err = WPK_OK};
+    struct wpk_gene_list c = {.variant = variant, .err = WPK_OK};
     for (int g = 0; g < structure->plan.group_count; g++) {
         derive_group(&c, structure, g, options);
     }
     return c.err;
-}
-
-/* ---- reading a candidate */
-
-static const char *value_of(const struct wpk_variant *variant,
-                            const struct wpk_candidate *candidate, int gene)
-{
-    WPK_ASSERT(gene >= 0 && gene < variant->gene_count);
-    const struct wpk_gene *g = &variant->genes[gene];
-    int choice = candidate->gene[gene];
-    return g->choice[choice < g->choice_count ? choice : 0];
-}
-
-/* "all" and other words read as 0. */
-static int64_t number_of(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
-                         int gene, int64_t absent)
-{
-    return gene < 0 ? absent : strtoll(value_of(variant, candidate, gene), NULL, 10);
-}
-
-static int axis_named(const struct wpk_stage *stage, int first, int end, const char *name,
-                      size_t size)
-{
-    for (int a = first; a < end; a++) {
-        if (strlen(stage->axes[a].name) == size && strncmp(stage->axes[a].name, name, size) == 0) {
-            return a;
-        }
-    }
-    return -1;
-}
-
-static int read_order(const char *text, const struct wpk_stage *stage, int first, int end, int *out)
-{
-    int count = 0;
-    while (*text != '\0') {
-        size_t size = strcspn(text, ",");
-        int axis = axis_named(stage, first, end, text, size);
-        WPK_ASSERT(axis >= 0);
-        out[count++] = axis;
-        text += size + (text[size] == ',');
-    }
-    return count;
-}
-
-static void read_place(const struct wpk_variant *variant, const struct wpk_plan *plan,
-                       const char *text, struct wpk_decisions *out)
-{
-    (void)variant;
-    out->level = WPK_LEVEL_ROOT;
-    out->at_group = -1;
-    for (int h = 0; h < plan->group_count; h++) {
-        size_t size = strlen(plan->group[h].name);
-        if (strncmp(text, plan->group[h].name, size) == 0 && text[size] == '.') {
-            out->at_group = h;
-            out->level = strcmp(text + size + 1, "tile") == 0 ? WPK_LEVEL_TILE : WPK_LEVEL_BLOCK;
-        }
-    }
-}
-
-static void read_orders(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
-                        const struct wpk_slots *slots, const struct wpk_group *group,
-                        const struct wpk_stage *root, struct wpk_decisions *out)
-{
-    for (int a = 0; a < root->rank; a++) {
-        if (has_loop(group, root, a)) {
-            out->inner[out->order_count] = a;
-            out->outer[out->order_count++] = a;
-        }
-    }
-    if (slots->inner >= 0) {
-        read_order(value_of(variant, candidate, slots->inner), root, 0, root->rank, out->inner);
-    }
-    if (slots->outer >= 0) {
-        read_order(value_of(variant, candidate, slots->outer), root, 0, root->rank, out->outer);
-    }
-}
-
-static void read_reduction(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
-                           const struct wpk_slots *slots, const struct wpk_group *group,
-                           struct wpk_decisions *out)
-{
-    const struct wpk_stage *stage = contraction_of(variant, group);
-    const bool *literal = group->member[group->contraction].literal;
-    for (int a = stage->rank; a < stage->axis_count; a++) {
-        if (!literal[a] && stage->axes[a].extent > 1) {
-            out->red[out->red_count++] = a;
-        }
-    }
-    if (slots->red >= 0) {
-        read_order(value_of(variant, candidate, slots->red), stage, stage->rank, stage->axis_count,
-                   out->red);
-    }
-    out->split_axis = largest_reduction(stage, literal);
-    out->split = number_of(variant, candidate, slots->split, 0);
-    out->unroll = number_of(variant, candidate, slots->unroll, 1);
-}
-
-void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate, int g,
-                    struct wpk_decisions *out)
-{
-    const struct wpk_structure *s = variant->plan;
-    const struct wpk_group *group = &s->plan.group[g];
-    const struct wpk_slots *slots = &s->slots[g];
-    const struct wpk_stage *root = &variant->program.stages[group->root];
-    memset(out, 0, sizeof(*out));
-    out->split_axis = -1;
-    out->unroll = 1;
-    const char *vec = value_of(variant, candidate, slots->vec);
-    out->vec = axis_named(root, 0, root->rank, vec, strlen(vec));
-    out->lanes = (int)number_of(variant, candidate, slots->lanes, 1);
-    for (int a = 0; a < root->rank; a++) {
-        out->tile[a] = group->whole[a] ? root->axes[a].extent
-                                       : number_of(variant, candidate, slots->tile[a], 1);
-        out->block[a] = number_of(variant, candidate, slots->block[a], 0);
-    }
-    if (out->vec < 0) {
-        out->lanes = 1;
-    }
-    read_orders(variant, candidate, slots, group, root, out);
-    if (group->contraction >= 0) {
-        read_reduction(variant, candidate, slots, group, out);
-    }
-    read_place(variant, &s->plan, slots->at < 0 ? "root" : value_of(variant, candidate, slots->at),
-               out);
-    for (int a = 0; a < root->rank && out->level != WPK_LEVEL_ROOT; a++) {
-        out->block[a] = 0; /* it is computed block by block already */
-    }
-    out->roll = slots->roll >= 0 && strcmp(value_of(variant, candidate, slots->roll), "yes") == 0;
-    out->par = (int)number_of(variant, candidate, slots->par, 0);
-    for (int i = 0; i < slots->pack_count; i++) {
-        out->pack[i] = strcmp(value_of(variant, candidate, slots->pack[i]), "yes") == 0;
-    }
-}
-
-int64_t wpk_tile_count(const struct wpk_stage *root, const struct wpk_decisions *d, int axis)
-{
-    return (root->axes[axis].extent + d->tile[axis] - 1) / d->tile[axis];
-}
-
-int64_t wpk_block_tiles(const struct wpk_stage *root, const struct wpk_decisions *d, int axis)
-{
-    int64_t count = wpk_tile_count(root, d, axis);
-    return d->block[axis] == 0 || d->block[axis] > count ? count : d->block[axis];
-}
-
-bool wpk_has_block_loop(const struct wpk_stage *root, const struct wpk_decisions *d, int axis)
-{
-    return wpk_block_tiles(root, d, axis) < wpk_tile_count(root, d, axis);
 }

@@ -66,16 +66,19 @@ wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *stru
 void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                     int group, struct wpk_decisions *out);
 
+/* The stage that reduces most, or NULL; its longest reduction axis that indexes no literal, or -1.
+ *   shape  literal [axis_count] */
+const struct wpk_stage *wpk_contraction_of(const struct wpk_variant *variant,
+                                           const struct wpk_group *group);
+int wpk_largest_reduction(const struct wpk_stage *stage, const bool *literal);
+
+/* Does the group's nest have a loop over the axis? */
+bool wpk_has_loop(const struct wpk_group *group, const struct wpk_stage *root, int axis);
 /* Tiles along a root axis, and tiles in a block (all of them when the block says so). */
 int64_t wpk_tile_count(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
 int64_t wpk_block_tiles(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
 /* Does the axis have a block loop of more than one iteration? */
 bool wpk_has_block_loop(const struct wpk_stage *root, const struct wpk_decisions *d, int axis);
-
-/* Index of the choice with this text, or -1. */
-int wpk_gene_choice(const struct wpk_gene *gene, const char *text);
-/* The choice that is the largest number <= value, or the first one. */
-int wpk_gene_floor(const struct wpk_gene *gene, int64_t value);
 
 /* The part of a group's root that one iteration of where it is computed needs, and what it needs
  * at least, at the tails of loops that do not divide; the whole of it at root.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/space.h"
 
+#include "search/gene_list.h"
 #include "search/genes.h"
 #include "search/variant.h"
 

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/gene_list.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int wpk_gene_list_add(struct wpk_gene_list *c, bool ordered, const char *format, ...)
+{
+    struct wpk_variant *variant = c->variant;
+    va_list args;
+    if (c->err != WPK_OK || variant->gene_count == WPK_GENES_MAX) {
+        c->err = c->err == WPK_OK ? WPK_ENOSPC : c->err;
+        return -1;
+    }
+    struct wpk_gene *grown =
+        realloc(variant->genes, (size_t)(variant->gene_count + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        c->err = WPK_ENOMEM;
+        return -1;
+    }
+    variant->genes = grown;
+    struct wpk_gene *gene = &variant->genes[variant->gene_count];
+    memset(gene, 0, sizeof(*gene));
+    gene->ordered = ordered;
+    gene->choice = calloc(WPK_CHOICES_MAX, sizeof(*gene->choice));
+    if (gene->choice == NULL) {
+        c->err = WPK_ENOMEM;
+        return -1;
+    }
+    va_start(args, format);
+    vsnprintf(gene->name, sizeof(gene->name), format, args);
+    va_end(args);
+    return variant->gene_count++;
+}
+
+void wpk_gene_list_choice(struct wpk_gene_list *c, int gene, const char *text)
+{
+    if (gene < 0 || c->err != WPK_OK) {
+        return;
+    }
+    struct wpk_gene *g = &c->variant->genes[gene];
+    if (g->choice_count < WPK_CHOICES_MAX && wpk_gene_choice(g, text) < 0) {
+        snprintf(g->choice[g->choice_count++], WPK_CHOICE_MAX, "%s", text);
+    }
+}
+
+void wpk_gene_list_number(struct wpk_gene_list *c, int gene, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%lld", (long long)value);
+    wpk_gene_list_choice(c, gene, text);
+}
+
+int wpk_gene_choice(const struct wpk_gene *gene, const char *text)
+{
+    for (int i = 0; i < gene->choice_count; i++) {
+        if (strcmp(gene->choice[i], text) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+int wpk_gene_floor(const struct wpk_gene *gene, int64_t value)
+{
+    int best = 0;
+    for (int i = 0; i < gene->choice_count; i++) {
+        char *end = NULL;
+        long long here = strtoll(gene->choice[i], &end, 10);
+        if (*end == '\0' && here <= value) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    long long x = strtoll(a, NULL, 10), y = strtoll(b, NULL, 10);
+    return (x > y) - (x < y);
+}
+
+void wpk_gene_list_sort(struct wpk_gene_list *c, int gene)
+{
+    if (gene >= 0 && c->err == WPK_OK) {
+        struct wpk_gene *g = &c->variant->genes[gene];
+        qsort(g->choice, (size_t)g->choice_count, sizeof(*g->choice), compare_numbers);
+    }
+}
