@@ -215,6 +215,45 @@ static void test_every_program_has_a_usable_space(void **state)
     }
 }
 
+/* A convolution wide enough that the tiles of its first vector axis alone are hundreds: those of
+ * the others must be found too. */
+static const char wide[] =
+    "input X f32[1,64,56,56]\nconstant W f32[128,64,3,3]\noutput Y f32[1,128,28,28]\n"
+    "Y[n,k,y,x] = sum(c:64,r:3,s:3) X[n,c,2*y+r-1,2*x+s-1] * W[k,c,r,s]\n";
+
+/* What is constructed reads whole vectors, where any tile does. */
+static void test_constructed_tiles_do_not_gather(void **state)
+{
+    (void)state;
+    static struct wpk_candidate out[CONSTRUCT_MAX];
+    struct wpk_program program = {0};
+    struct wpk_space space = {0};
+    const struct wpk_space_options options = options_for(0, "fixed", 1);
+    assert_int_equal(wpk_program_parse(wide, &program, NULL), WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
+    int count = wpk_space_construct(&space, out, CONSTRUCT_MAX), seen = 0;
+    for (int i = 0; i < count; i++) {
+        const struct wpk_variant *variant = &space.variants[out[i].variant];
+        const struct wpk_plan *plan = &((struct wpk_structure *)variant->plan)->plan;
+        const struct wpk_group *group = &plan->group[plan->group_count - 1];
+        if (strncmp(variant->layout, "staged-last", 11) != 0 || group->contraction < 0) {
+            continue;
+        }
+        const struct wpk_member *member = &group->member[group->contraction];
+        struct wpk_decisions d;
+        wpk_genes_read(variant, &out[i], plan->group_count - 1, &d);
+        for (int a = 0; a < wpk_contraction_of(variant, group)->rank; a++) {
+            if (member->root_axis[a] == d.vec) {
+                assert_false(wpk_stage_is_strided(variant, wpk_contraction_of(variant, group), a));
+                seen++;
+            }
+        }
+    }
+    assert_true(seen > 0);
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
+}
+
 static bool has_algorithm(const struct wpk_space *space, const char *algorithm)
 {
     for (int v = 0; v < space->variant_count; v++) {
@@ -332,6 +371,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_program_has_a_usable_space),
+        cmocka_unit_test(test_constructed_tiles_do_not_gather),
         cmocka_unit_test(test_algorithms_apply_where_they_may),
         cmocka_unit_test(test_boundaries),
         cmocka_unit_test(test_pins),
