@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of derive_winograd.c share: the contraction as the algorithm sees it.
+ *
+ *      derive_winograd_match.c        which axes are correlated
+ *      derive_winograd_matrices.c     G, BT and AT, from their interpolation points
+ *      derive_winograd_transform.c    the stages that apply them: U, V and S
+ */
+#ifndef WPK_OP_DERIVE_WINOGRAD_H
+#define WPK_OP_DERIVE_WINOGRAD_H
+
+#include "op/derive.h"
+
+#define WPK_WINOGRAD_PAIRS_MAX 2
+
+/* An output axis y and a reduction axis s that meet in one index of the data, as y + s + constant;
+ * in the weight s stands alone. */
+struct wpk_winograd_pair {
+    int output_axis;
+    int reduction_axis;
+    int64_t m, r, n; /* outputs of a tile, taps, points: n = m + r - 1 */
+    int64_t tiles;
+    int at, g, bt;   /* literals */
+};
+
+struct wpk_winograd {
+    struct wpk_program *program;
+    int stage;
+    struct wpk_stage old;         /* a copy: stages are appended */
+    struct wpk_node data, weight; /* its loads; the weight is a constant where one of them is */
+    struct wpk_winograd_pair pair[WPK_WINOGRAD_PAIRS_MAX];
+    int pair_count;
+    bool in_data[WPK_AXES_MAX], in_weight[WPK_AXES_MAX]; /* which axes index them */
+    char stem[WPK_NAME_MAX]; /* of the names of what is added */
+};
+
+/* Find the contraction of w->program and its pairs; false where F(m, r) does not apply. */
+bool wpk_winograd_recognise(struct wpk_winograd *w, int64_t m);
+/* The pair that an axis of the old stage belongs to, or -1. */
+int wpk_winograd_pair_of_output(const struct wpk_winograd *w, int axis);
+int wpk_winograd_pair_of_reduction(const struct wpk_winograd *w, int axis);
+
+/* Add the literals of every pair.   errors  WPK_EUNSUPPORTED too many points; WPK_ENOSPC */
+wpk_err wpk_winograd_add_matrices(struct wpk_winograd *w);
+
+/* A tensor to be: its dimensions, which name the axes of the stage that writes it. */
+struct wpk_winograd_draft {
+    int rank;
+    int64_t extent[WPK_RANK_MAX];
+    char name[WPK_RANK_MAX][WPK_NAME_MAX];
+};
+
+void wpk_winograd_draft_add(struct wpk_winograd_draft *draft, const char *name, int64_t extent);
+/* The points of the first `count` pairs. */
+void wpk_winograd_draft_add_points(const struct wpk_winograd *w, struct wpk_winograd_draft *draft,
+                                   int count);
+/* An axis of the old stage: its tiles where it is the output axis of a pair. */
+void wpk_winograd_draft_add_axis(const struct wpk_winograd *w, struct wpk_winograd_draft *draft,
+                                 int axis);
+/* Add the tensor and its stage; returns the stage, or -1. */
+int wpk_winograd_draft_finish(struct wpk_winograd *w, const struct wpk_winograd_draft *draft,
+                              const char *suffix);
+
+/* Each adds its stages, one for each pair, and returns the last one's tensor, or -1. Dimensions of U
+ * and V are the points, then the axes that axis_of says: dimension of the old stage's axis, or -1.
+ *
+ *   shape  axis_of [WPK_AXES_MAX]
+ */
+int wpk_winograd_transform_weight(struct wpk_winograd *w, int *axis_of); /* U */
+int wpk_winograd_transform_data(struct wpk_winograd *w, int *axis_of);   /* V */
+/* S, from M: the positions in the tile, then M's dimensions behind its points. */
+int wpk_winograd_transform_products(struct wpk_winograd *w, int products);
+
+#endif
