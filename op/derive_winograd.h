@@ -60,8 +60,8 @@ void wpk_winograd_draft_add_axis(const struct wpk_winograd *w, struct wpk_winogr
 int wpk_winograd_draft_finish(struct wpk_winograd *w, const struct wpk_winograd_draft *draft,
                               const char *suffix);
 
-/* Each adds its stages, one for each pair, and returns the last one's tensor, or -1. Dimensions of U
- * and V are the points, then the axes that axis_of says: dimension of the old stage's axis, or -1.
+/* Each adds its stages, one for each pair, and returns the last one's tensor, or -1. U and V have
+ * the points first; axis_of says which dimension stands for which of the old stage's axes, or -1.
  *
  *   shape  axis_of [WPK_AXES_MAX]
  */

@@ -162,8 +162,8 @@ static void add_data_axes(const struct wpk_winograd *w, struct wpk_winograd_draf
     }
 }
 
-/* Index of the data in dimension d, with tile origins for output axes of pairs and offset[pair], the
- * place in the window, for their reduction axes. */
+/* Index of the data in dimension d: output axes of pairs become the tile's origin, their reduction
+ * axes the place in the window, offset[pair]. */
 static int data_index(struct wpk_winograd *w, int d, const int *axis_of, const int *offset)
 {
     struct wpk_program *program = w->program;
