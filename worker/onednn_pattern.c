@@ -1,30 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contractions and windows: each dimension of the data is classified by the axes that index it.
- *
- *      one output axis, alone                     free: batch, or a spatial one with kernel 1
- *      one output axis and one reduction axis     spatial: stride * y + dilation * r - pad
- *      axes that index the weights                channel, or channel within a group */
+/* Nodes, loads and operands, as all patterns read them. */
 #include "worker/onednn_pattern.h"
 
-#define GROUP_CHECKS_MAX (1 << 22) /* index evaluations: more channels are no real operator's */
-
-/* How one dimension of a tensor is indexed. */
-struct use {
-    int dim;
-    int output_axis;    /* -1: none that is not of the weights */
-    int reduction_axis; /* -1: none */
-    int64_t stride;
-    int64_t dilation;
-    int64_t offset;
-};
-
-struct uses {
-    struct use free[WPK_RANK_MAX];
-    int free_count;
-    struct use spatial[WPK_RANK_MAX];
-    int spatial_count;
-    int channel_dim; /* -1: none */
-};
+/* ---- nodes */
 
 int wpk_onednn_bare(const struct wpk_program *program, int node)
 {
@@ -37,6 +15,109 @@ int wpk_onednn_bare(const struct wpk_program *program, int node)
     }
     return node;
 }
+
+const struct wpk_node *wpk_onednn_bare_node(const struct wpk_program *program, int node)
+{
+    return &program->nodes[wpk_onednn_bare(program, node)];
+}
+
+bool wpk_onednn_literal(const struct wpk_program *program, int node, double *out)
+{
+    const struct wpk_node *n = wpk_onednn_bare_node(program, node);
+
+    if (n->kind != WPK_NODE_LITERAL) {
+        return false;
+    }
+    *out = wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer;
+    return true;
+}
+
+bool wpk_onednn_loads_same_point(const struct wpk_program *program, const struct wpk_stage *stage,
+                                 const struct wpk_node *load)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+
+    if (tensor->rank > stage->rank) {
+        return false;
+    }
+    for (int d = 0; d < stage->rank; d++) {
+        if (d >= tensor->rank ? stage->axes[d].extent != 1
+                              : wpk_index_axis(program, load->index[d]) != d ||
+                                    tensor->extent[d] != stage->axes[d].extent) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool wpk_onednn_is_written(const struct wpk_program *program, const struct wpk_node *node)
+{
+    return node->kind == WPK_NODE_LOAD && wpk_program_writer(program, node->tensor) >= 0;
+}
+
+const struct wpk_stage *wpk_onednn_follow(const struct wpk_program *program,
+                                          const struct wpk_stage *stage,
+                                          const struct wpk_node *node)
+{
+    if (!wpk_onednn_is_written(program, node) ||
+        !wpk_onednn_loads_same_point(program, stage, node)) {
+        return NULL;
+    }
+    return &program->stages[wpk_program_writer(program, node->tensor)];
+}
+
+int wpk_onednn_output(const struct wpk_program *program)
+{
+    for (int t = 0; t < program->tensor_count; t++) {
+        if (program->tensors[t].role == WPK_ROLE_OUTPUT) {
+            return t;
+        }
+    }
+    return -1;
+}
+
+/* ---- loads */
+
+bool wpk_onednn_plain_dims(const struct wpk_program *program, const struct wpk_stage *stage,
+                           const struct wpk_node *load, int *dim_of)
+{
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        dim_of[a] = -1;
+    }
+    for (int d = 0; d < tensor->rank; d++) {
+        int axis = wpk_index_axis(program, load->index[d]);
+        const struct wpk_node *index = &program->nodes[load->index[d]];
+        if (axis < 0) {
+            if (index->kind != WPK_NODE_LITERAL || index->integer != 0 || tensor->extent[d] != 1) {
+                return false;
+            }
+        } else if (dim_of[axis] >= 0 || tensor->extent[d] != stage->axes[axis].extent) {
+            return false;
+        } else {
+            dim_of[axis] = d;
+        }
+    }
+    return true;
+}
+
+bool wpk_onednn_factors(const struct wpk_program *program, const struct wpk_stage *stage,
+                        const struct wpk_node **a, const struct wpk_node **b)
+{
+    const struct wpk_node *product = wpk_onednn_bare_node(program, stage->expr);
+
+    if (stage->reduction != WPK_REDUCE_SUM || product->kind != WPK_NODE_BINARY ||
+        product->op != WPK_BINARY_MUL) {
+        return false;
+    }
+    *a = wpk_onednn_bare_node(program, product->arg[0]);
+    *b = wpk_onednn_bare_node(program, product->arg[1]);
+    return (*a)->kind == WPK_NODE_LOAD && (*b)->kind == WPK_NODE_LOAD &&
+           !wpk_onednn_is_written(program, *a) && !wpk_onednn_is_written(program, *b);
+}
+
+/* ---- operands */
 
 void wpk_onednn_operand_begin(struct wpk_onednn_operand *operand, int tensor)
 {
@@ -64,524 +145,14 @@ void wpk_onednn_operand_add(const struct wpk_program *program, struct wpk_onednn
     operand->rank++;
 }
 
-static int64_t axis_extent(const struct wpk_stage *stage, int axis)
+void wpk_onednn_operand_whole(const struct wpk_program *program, int tensor,
+                              struct wpk_onednn_operand *operand)
 {
-    return axis < 0 ? 1 : stage->axes[axis].extent;
-}
-
-/* ---- indices */
-
-static unsigned index_axes(const struct wpk_program *program, int node)
-{
-    const struct wpk_node *n = &program->nodes[node];
-
-    switch (n->kind) {
-    case WPK_NODE_AXIS:
-        return 1U << n->axis;
-    case WPK_NODE_BINARY:
-        return index_axes(program, n->arg[0]) | index_axes(program, n->arg[1]);
-    case WPK_NODE_UNARY:
-    case WPK_NODE_CAST:
-        return index_axes(program, n->arg[0]);
-    case WPK_NODE_LITERAL:
-    case WPK_NODE_LOAD:
-    case WPK_NODE_SELECT:
-        break;
+    wpk_onednn_operand_begin(operand, tensor);
+    for (int d = 0; d < program->tensors[tensor].rank; d++) {
+        wpk_onednn_operand_add(program, operand, d);
     }
-    return 0;
-}
-
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
-/* The index's value with each axis at the given one; only what an index may hold occurs. */
-static int64_t index_value(const struct wpk_program *program, int node, const int64_t *axis)
-{
-    const struct wpk_node *n = &program->nodes[node];
-
-    if (n->kind == WPK_NODE_AXIS) {
-        return axis[n->axis];
+    if (operand->rank == 0) {
+        wpk_onednn_operand_add(program, operand, -1);
     }
-    if (n->kind != WPK_NODE_BINARY) {
-        return n->kind == WPK_NODE_LITERAL ? n->integer : -1;
-    }
-    int64_t a = index_value(program, n->arg[0], axis);
-    int64_t b = index_value(program, n->arg[1], axis);
-    switch (n->op) {
-    case WPK_BINARY_ADD:
-        return a + b;
-    case WPK_BINARY_SUB:
-        return a - b;
-    case WPK_BINARY_MUL:
-        return a * b;
-    case WPK_BINARY_DIV:
-        return b > 0 ? floor_div(a, b) : -1;
-    case WPK_BINARY_MOD:
-        return b > 0 ? a - floor_div(a, b) * b : -1;
-    default:
-        return -1;
-    }
-}
-
-/* For each axis the dimension that it alone indexes: every dimension must be such a one, whole, or
- * have extent 1 and index 0.   shape  dim_of [WPK_AXES_MAX], -1 where the axis is not there */
-static bool plain_dims(const struct wpk_program *program, const struct wpk_stage *stage,
-                       const struct wpk_node *load, int *dim_of)
-{
-    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-
-    for (int a = 0; a < WPK_AXES_MAX; a++) {
-        dim_of[a] = -1;
-    }
-    for (int d = 0; d < tensor->rank; d++) {
-        int axis = wpk_index_axis(program, load->index[d]);
-        const struct wpk_node *index = &program->nodes[load->index[d]];
-        if (axis < 0) {
-            if (index->kind != WPK_NODE_LITERAL || index->integer != 0 || tensor->extent[d] != 1) {
-                return false;
-            }
-        } else if (dim_of[axis] >= 0 || tensor->extent[d] != axis_extent(stage, axis)) {
-            return false;
-        } else {
-            dim_of[axis] = d;
-        }
-    }
-    return true;
-}
-
-/* Only reads 0 outside, or -1 for "stays inside". */
-static bool reads_zero_outside(const struct wpk_program *program, const struct wpk_node *load)
-{
-    const struct wpk_node *outside = load->outside < 0 ? NULL : &program->nodes[load->outside];
-
-    return outside == NULL || (outside->kind == WPK_NODE_LITERAL && outside->integer == 0 &&
-                               !(outside->value < 0) && !(outside->value > 0));
-}
-
-/* Max pooling ignores padding, which is what -inf outside means. */
-static bool ignores_outside(const struct wpk_program *program, const struct wpk_node *load)
-{
-    return load->outside < 0 || program->nodes[load->outside].value < -1e30;
-}
-
-/* ---- dimensions of the data */
-
-static int single_axis(unsigned mask)
-{
-    return mask == 0 ? -1 : (mask & (mask - 1)) == 0 ? __builtin_ctz(mask) : -2;
-}
-
-/* One dimension. weight_axes: those that index the weights. */
-static bool classify_dim(const struct wpk_program *program, const struct wpk_stage *stage,
-                         const struct wpk_node *load, int d, unsigned weight_axes,
-                         struct uses *uses)
-{
-    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
-    unsigned axes = index_axes(program, load->index[d]);
-    unsigned outputs = (1U << stage->rank) - 1;
-    struct use use = {.dim = d,
-                      .output_axis = single_axis(axes & outputs & ~weight_axes),
-                      .reduction_axis = single_axis(axes & ~outputs)};
-    struct wpk_affine affine;
-
-    if (axes == 0) {
-        return tensor->extent[d] == 1;
-    }
-    if (use.output_axis == -1 && weight_axes != 0) {
-        if (uses->channel_dim >= 0) {
-            return false;
-        }
-        uses->channel_dim = d;
-        return true;
-    }
-    if (use.output_axis == -2 || use.reduction_axis == -2 || (axes & outputs & weight_axes) != 0 ||
-        !wpk_index_affine(program, load->index[d], &affine)) {
-        return false;
-    }
-    use.stride = use.output_axis >= 0 ? affine.coefficient[use.output_axis] : 1;
-    use.dilation = use.reduction_axis >= 0 ? affine.coefficient[use.reduction_axis] : 1;
-    use.offset = affine.constant;
-    if (use.stride < 1 || use.dilation < 1) {
-        return false;
-    }
-    if (use.reduction_axis == -1 && use.stride == 1 && use.offset == 0 &&
-        tensor->extent[d] == axis_extent(stage, use.output_axis)) {
-        uses->free[uses->free_count++] = use;
-    } else {
-        uses->spatial[uses->spatial_count++] = use;
-    }
-    return true;
-}
-
-static bool classify(const struct wpk_program *program, const struct wpk_stage *stage,
-                     const struct wpk_node *load, unsigned weight_axes, struct uses *uses)
-{
-    *uses = (struct uses){.channel_dim = -1};
-    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-        if (!classify_dim(program, stage, load, d, weight_axes, uses)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Free dimensions past `keep` are spatial ones with a kernel of 1; order is that of the tensor. */
-static bool free_to_spatial(struct uses *uses, int keep)
-{
-    while (uses->free_count > keep) {
-        struct use use = uses->free[--uses->free_count];
-        int i = uses->spatial_count++;
-        for (; i > 0 && uses->spatial[i - 1].dim > use.dim; i--) {
-            uses->spatial[i] = uses->spatial[i - 1];
-        }
-        uses->spatial[i] = use;
-    }
-    return uses->spatial_count >= 1 && uses->spatial_count <= WPK_ONEDNN_SPATIAL_MAX;
-}
-
-static void fill_window(const struct wpk_stage *stage, const struct wpk_tensor *src,
-                        const struct uses *uses, struct wpk_onednn_op *op)
-{
-    op->spatial = uses->spatial_count;
-    for (int i = 0; i < uses->spatial_count; i++) {
-        const struct use *use = &uses->spatial[i];
-        int64_t size = axis_extent(stage, use->output_axis);
-        op->kernel[i] = axis_extent(stage, use->reduction_axis);
-        op->stride[i] = use->stride;
-        op->dilation[i] = use->dilation;
-        op->pad_before[i] = -use->offset;
-        int64_t reach = (size - 1) * use->stride + (op->kernel[i] - 1) * use->dilation + 1;
-        int64_t after = reach - src->extent[use->dim] - op->pad_before[i];
-        /* Elements that the last step does not reach are no padding. */
-        op->pad_after[i] = after < 0 && -after < use->stride ? 0 : after;
-    }
-}
-
-/* All axes of the stage are used: those in the mask and those of the dimensions. */
-static bool all_axes_used(const struct wpk_stage *stage, const struct uses *uses, unsigned mask)
-{
-    for (int i = 0; i < uses->free_count; i++) {
-        mask |= 1U << uses->free[i].output_axis;
-    }
-    for (int i = 0; i < uses->spatial_count; i++) {
-        const struct use *use = &uses->spatial[i];
-        mask |= use->output_axis >= 0 ? 1U << use->output_axis : 0;
-        mask |= use->reduction_axis >= 0 ? 1U << use->reduction_axis : 0;
-    }
-    return mask == (1U << stage->axis_count) - 1;
-}
-
-static int output_tensor(const struct wpk_program *program)
-{
-    for (int t = 0; t < program->tensor_count; t++) {
-        if (program->tensors[t].role == WPK_ROLE_OUTPUT) {
-            return t;
-        }
-    }
-    return -1;
-}
-
-/* ---- convolution */
-
-/* The stage as a product of two loads. */
-static bool match_product(const struct wpk_program *program, const struct wpk_stage *stage,
-                          const struct wpk_node **a, const struct wpk_node **b)
-{
-    const struct wpk_node *product = &program->nodes[wpk_onednn_bare(program, stage->expr)];
-
-    if (stage->reduction != WPK_REDUCE_SUM || product->kind != WPK_NODE_BINARY ||
-        product->op != WPK_BINARY_MUL) {
-        return false;
-    }
-    *a = &program->nodes[wpk_onednn_bare(program, product->arg[0])];
-    *b = &program->nodes[wpk_onednn_bare(program, product->arg[1])];
-    return (*a)->kind == WPK_NODE_LOAD && (*b)->kind == WPK_NODE_LOAD &&
-           wpk_program_writer(program, (*a)->tensor) < 0 &&
-           wpk_program_writer(program, (*b)->tensor) < 0;
-}
-
-/* Number of groups, 0 when the channel index is nothing of the kind: channel(k, c) must be
- * (k / filters of a group) * channels of a group + c. However it is written, its values tell. */
-static int64_t count_groups(const struct wpk_program *program, const struct wpk_stage *stage,
-                            int index, int64_t channels, int k, int c)
-{
-    int64_t filters = axis_extent(stage, k);
-    int64_t in_group = axis_extent(stage, c);
-    int64_t axis[WPK_AXES_MAX] = {0};
-
-    if (channels % in_group != 0 || filters % (channels / in_group) != 0 ||
-        filters * in_group > GROUP_CHECKS_MAX) {
-        return 0;
-    }
-    int64_t groups = channels / in_group;
-    for (int64_t i = 0; i < filters; i++) {
-        for (int64_t j = 0; j < in_group; j++) {
-            axis[k] = i;
-            if (c >= 0) {
-                axis[c] = j;
-            }
-            if (index_value(program, index, axis) != i / (filters / groups) * in_group + j) {
-                return 0;
-            }
-        }
-    }
-    return groups;
-}
-
-/* The filter axis and the channel's reduction axis among those of the weights; -1 where there is
- * none, -2 where there are several. */
-static void weight_roles(const struct wpk_stage *stage, const struct uses *uses,
-                         unsigned weight_axes, int *k, int *c)
-{
-    unsigned outputs = (1U << stage->rank) - 1;
-    unsigned left = weight_axes & ~outputs;
-
-    for (int i = 0; i < uses->spatial_count; i++) {
-        if (uses->spatial[i].reduction_axis >= 0) {
-            left &= ~(1U << uses->spatial[i].reduction_axis);
-        }
-    }
-    *k = single_axis(weight_axes & outputs);
-    *c = single_axis(left);
-}
-
-static void fill_weights(const struct wpk_program *program, const struct wpk_stage *stage,
-                         const struct uses *uses, const int *dim_of, int k, int c, int64_t groups,
-                         struct wpk_onednn_operand *weights)
-{
-    if (groups > 1) {
-        int64_t filters = axis_extent(stage, k) / groups;
-        wpk_onednn_operand_add(program, weights, dim_of[k]);
-        wpk_onednn_operand_add(program, weights, dim_of[k]);
-        weights->extent[0] = groups;
-        weights->extent[1] = filters;
-        weights->stride[0] = weights->stride[1] * filters;
-    } else {
-        wpk_onednn_operand_add(program, weights, dim_of[k]);
-    }
-    wpk_onednn_operand_add(program, weights, c < 0 ? -1 : dim_of[c]);
-    for (int i = 0; i < uses->spatial_count; i++) {
-        int r = uses->spatial[i].reduction_axis;
-        wpk_onednn_operand_add(program, weights, r < 0 ? -1 : dim_of[r]);
-    }
-}
-
-static bool fill_bias(const struct wpk_program *program, const struct wpk_stage *stage, int bias,
-                      int k, struct wpk_onednn_operand *operand)
-{
-    int dim_of[WPK_AXES_MAX];
-
-    wpk_onednn_operand_begin(operand, -1);
-    if (bias < 0) {
-        return true;
-    }
-    const struct wpk_node *load = &program->nodes[bias];
-    if (!plain_dims(program, stage, load, dim_of) || dim_of[k] < 0 ||
-        program->tensors[load->tensor].extent[dim_of[k]] !=
-            wpk_tensor_elements(&program->tensors[load->tensor])) {
-        return false;
-    }
-    wpk_onednn_operand_begin(operand, load->tensor);
-    wpk_onednn_operand_add(program, operand, dim_of[k]);
-    return true;
-}
-
-static bool convolve(const struct wpk_program *program, const struct wpk_stage *stage,
-                     const struct wpk_node *x, const struct wpk_node *w, int bias,
-                     struct wpk_onednn_op *op)
-{
-    const struct wpk_tensor *src = &program->tensors[x->tensor];
-    int dim_of[WPK_AXES_MAX];
-    unsigned weight_axes = 0;
-    struct uses uses;
-    int k = -1;
-    int c = -1;
-
-    if (!plain_dims(program, stage, w, dim_of) || !reads_zero_outside(program, x)) {
-        return false;
-    }
-    for (int a = 0; a < stage->axis_count; a++) {
-        weight_axes |= dim_of[a] >= 0 ? 1U << a : 0;
-    }
-    if (!classify(program, stage, x, weight_axes, &uses) || uses.channel_dim < 0 ||
-        !free_to_spatial(&uses, 1)) {
-        return false;
-    }
-    weight_roles(stage, &uses, weight_axes, &k, &c);
-    if (k < 0 || c == -2 || !all_axes_used(stage, &uses, weight_axes)) {
-        return false;
-    }
-    for (int i = 0; i < uses.spatial_count; i++) {
-        int r = uses.spatial[i].reduction_axis;
-        if (uses.spatial[i].output_axis < 0 || (r >= 0 && dim_of[r] < 0)) {
-            return false;
-        }
-    }
-    int64_t groups = count_groups(program, stage, x->index[uses.channel_dim],
-                                  src->extent[uses.channel_dim], k, c);
-    if (groups == 0 || !fill_bias(program, stage, bias, k, &op->bias)) {
-        return false;
-    }
-    int batch = uses.free_count > 0 ? 0 : -1;
-    op->kind = WPK_ONEDNN_CONVOLUTION;
-    wpk_onednn_operand_begin(&op->src, x->tensor);
-    wpk_onednn_operand_begin(&op->weights, w->tensor);
-    wpk_onednn_operand_begin(&op->dst, output_tensor(program));
-    wpk_onednn_operand_add(program, &op->src, batch < 0 ? -1 : uses.free[0].dim);
-    wpk_onednn_operand_add(program, &op->src, uses.channel_dim);
-    wpk_onednn_operand_add(program, &op->dst, batch < 0 ? -1 : uses.free[0].output_axis);
-    wpk_onednn_operand_add(program, &op->dst, k);
-    for (int i = 0; i < uses.spatial_count; i++) {
-        wpk_onednn_operand_add(program, &op->src, uses.spatial[i].dim);
-        wpk_onednn_operand_add(program, &op->dst, uses.spatial[i].output_axis);
-    }
-    fill_weights(program, stage, &uses, dim_of, k, c, groups, &op->weights);
-    fill_window(stage, src, &uses, op);
-    return true;
-}
-
-bool wpk_onednn_match_convolution(const struct wpk_program *program, const struct wpk_stage *stage,
-                                  int bias, struct wpk_onednn_op *op)
-{
-    const struct wpk_node *a = NULL;
-    const struct wpk_node *b = NULL;
-
-    return match_product(program, stage, &a, &b) &&
-           (convolve(program, stage, a, b, bias, op) || convolve(program, stage, b, a, bias, op));
-}
-
-/* ---- pooling */
-
-bool wpk_onednn_match_pooling(const struct wpk_program *program, const struct wpk_stage *stage,
-                              struct wpk_onednn_op *op)
-{
-    const struct wpk_node *load = &program->nodes[wpk_onednn_bare(program, stage->expr)];
-    bool is_max = stage->reduction == WPK_REDUCE_MAX;
-    struct uses uses;
-
-    if ((!is_max && stage->reduction != WPK_REDUCE_SUM) || load->kind != WPK_NODE_LOAD ||
-        wpk_program_writer(program, load->tensor) >= 0 ||
-        !classify(program, stage, load, 0, &uses) || !free_to_spatial(&uses, 2) ||
-        !all_axes_used(stage, &uses, 0) ||
-        !(is_max ? ignores_outside(program, load) : reads_zero_outside(program, load))) {
-        return false;
-    }
-    op->kind = is_max ? WPK_ONEDNN_POOL_MAX : WPK_ONEDNN_POOL_AVERAGE;
-    wpk_onednn_operand_begin(&op->src, load->tensor);
-    wpk_onednn_operand_begin(&op->dst, output_tensor(program));
-    for (int i = uses.free_count; i < 2; i++) {
-        wpk_onednn_operand_add(program, &op->src, -1);
-        wpk_onednn_operand_add(program, &op->dst, -1);
-    }
-    for (int i = 0; i < uses.free_count; i++) {
-        wpk_onednn_operand_add(program, &op->src, uses.free[i].dim);
-        wpk_onednn_operand_add(program, &op->dst, uses.free[i].output_axis);
-    }
-    for (int i = 0; i < uses.spatial_count; i++) {
-        wpk_onednn_operand_add(program, &op->src, uses.spatial[i].dim);
-        wpk_onednn_operand_add(program, &op->dst, uses.spatial[i].output_axis);
-    }
-    fill_window(stage, &program->tensors[load->tensor], &uses, op);
-    return true;
-}
-
-/* ---- matrix product */
-
-/* The axes of the stage by their part in the product; -1: none. */
-struct product_axes {
-    int batch[WPK_AXES_MAX];
-    int batch_count;
-    int m, n, k;
-};
-
-static bool sort_axes(const struct wpk_stage *stage, const int *in_a, const int *in_b,
-                      struct product_axes *out)
-{
-    *out = (struct product_axes){.m = -1, .n = -1, .k = -1};
-    for (int i = 0; i < stage->axis_count; i++) {
-        bool reduced = i >= stage->rank;
-        int *place = reduced ? &out->k : in_b[i] < 0 ? &out->m : &out->n;
-        if (in_a[i] < 0 && in_b[i] < 0) {
-            return false;
-        }
-        if (reduced && (in_a[i] < 0 || in_b[i] < 0)) {
-            return false;
-        }
-        if (!reduced && in_a[i] >= 0 && in_b[i] >= 0) {
-            out->batch[out->batch_count++] = i;
-            continue;
-        }
-        if (*place >= 0) {
-            return false;
-        }
-        *place = i;
-    }
-    /* More would not fit the library's rank. */
-    return out->k >= 0 && out->batch_count <= WPK_ONEDNN_RANK_MAX - 2;
-}
-
-static void fill_factor(const struct wpk_program *program, const struct product_axes *axes,
-                        const int *dim_of, int row, int column, struct wpk_onednn_operand *out)
-{
-    for (int i = 0; i < axes->batch_count; i++) {
-        wpk_onednn_operand_add(program, out, dim_of[axes->batch[i]]);
-    }
-    wpk_onednn_operand_add(program, out, row < 0 ? -1 : dim_of[row]);
-    wpk_onednn_operand_add(program, out, column < 0 ? -1 : dim_of[column]);
-}
-
-static bool multiply(const struct wpk_program *program, const struct wpk_stage *stage,
-                     const struct wpk_node *a, const struct wpk_node *b, int bias,
-                     struct wpk_onednn_op *op)
-{
-    int in_a[WPK_AXES_MAX];
-    int in_b[WPK_AXES_MAX];
-    int in_bias[WPK_AXES_MAX];
-    int in_dst[WPK_AXES_MAX];
-    struct product_axes axes;
-
-    if (!plain_dims(program, stage, a, in_a) || !plain_dims(program, stage, b, in_b) ||
-        !sort_axes(stage, in_a, in_b, &axes)) {
-        return false;
-    }
-    wpk_onednn_operand_begin(&op->bias, -1);
-    if (bias >= 0) {
-        const struct wpk_node *load = &program->nodes[bias];
-        if (!plain_dims(program, stage, load, in_bias)) {
-            return false;
-        }
-        wpk_onednn_operand_begin(&op->bias, load->tensor);
-        fill_factor(program, &axes, in_bias, axes.m, axes.n, &op->bias);
-    }
-    for (int i = 0; i < WPK_AXES_MAX; i++) {
-        in_dst[i] = i < stage->rank ? i : -1;
-    }
-    op->kind = WPK_ONEDNN_MATMUL;
-    wpk_onednn_operand_begin(&op->src, a->tensor);
-    wpk_onednn_operand_begin(&op->weights, b->tensor);
-    wpk_onednn_operand_begin(&op->dst, output_tensor(program));
-    fill_factor(program, &axes, in_a, axes.m, axes.k, &op->src);
-    fill_factor(program, &axes, in_b, axes.k, axes.n, &op->weights);
-    fill_factor(program, &axes, in_dst, axes.m, axes.n, &op->dst);
-    return true;
-}
-
-/* The left factor is the one whose own axis comes first in the output: then a row-major output is
- * row-major to the library too. */
-bool wpk_onednn_match_matmul(const struct wpk_program *program, const struct wpk_stage *stage,
-                             int bias, struct wpk_onednn_op *op)
-{
-    const struct wpk_node *a = NULL;
-    const struct wpk_node *b = NULL;
-    int in_a[WPK_AXES_MAX];
-
-    if (!match_product(program, stage, &a, &b) || stage->rank == 0 ||
-        !plain_dims(program, stage, a, in_a)) {
-        return false;
-    }
-    bool swap = in_a[stage->rank - 1] >= 0;
-    return multiply(program, stage, swap ? b : a, swap ? a : b, bias, op) ||
-           multiply(program, stage, swap ? a : b, swap ? b : a, bias, op);
 }
