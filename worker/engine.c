@@ -16,12 +16,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define TIMEOUT_MS_DEFAULT 10000
 #define MEMORY_BYTES_DEFAULT ((uint64_t)4 << 30)
 #define PLANS_PER_ADVANCE 4 /* planning takes milliseconds; messages must not wait for all of it */
 #define ARTIFACT_SIZE_MAX ((size_t)256 << 20)
+#define ROOM_BYTES_MIN ((uint64_t)8 << 20) /* with less, a failure may have been the disk's */
 
 static const char *const directories[] = {"build", "artifacts", "prepare-cache", "answers"};
 
@@ -33,8 +35,8 @@ uint64_t wpk_engine_now_ns(void)
 void wpk_engine_path(const struct wpk_engine *engine, char out[WPK_ENGINE_PATH_MAX],
                      const char *name, const char *rest)
 {
-    snprintf(out, WPK_ENGINE_PATH_MAX, "%s/%s%s%s", engine->work_dir, name,
-             rest != NULL ? "/" : "", rest != NULL ? rest : "");
+    snprintf(out, WPK_ENGINE_PATH_MAX, "%s/%s%s%s", engine->work_dir, name, rest != NULL ? "/" : "",
+             rest != NULL ? rest : "");
 }
 
 void wpk_engine_build_path(const struct wpk_engine *engine, const struct wpk_trial_state *trial,
@@ -112,11 +114,11 @@ static wpk_err set_up(struct wpk_engine *engine, const struct wpk_engine_options
 static struct wpk_engine_options complete(const struct wpk_engine_options *options, int core_count)
 {
     struct wpk_engine_options full = *options;
-    full.build_timeout_ms = options->build_timeout_ms ? options->build_timeout_ms
-                                                      : TIMEOUT_MS_DEFAULT;
+    full.build_timeout_ms =
+        options->build_timeout_ms ? options->build_timeout_ms : TIMEOUT_MS_DEFAULT;
     full.run_timeout_ms = options->run_timeout_ms ? options->run_timeout_ms : TIMEOUT_MS_DEFAULT;
-    full.memory_bytes_max = options->memory_bytes_max ? options->memory_bytes_max
-                                                      : MEMORY_BYTES_DEFAULT;
+    full.memory_bytes_max =
+        options->memory_bytes_max ? options->memory_bytes_max : MEMORY_BYTES_DEFAULT;
     if (full.builder_count <= 0 || full.builder_count > core_count) {
         full.builder_count = core_count;
     }
@@ -242,9 +244,9 @@ static bool is_worth_keeping(const struct wpk_trial_state *trial)
     if (record->outcome != WPK_OUTCOME_OK || trial->planned.schedule == NULL) {
         return false;
     }
-    bool faster = !record->timing.censored &&
-                  (trial->trial.incumbent_ns == 0 ||
-                   record->timing.median_ns < trial->trial.incumbent_ns);
+    bool faster =
+        !record->timing.censored &&
+        (trial->trial.incumbent_ns == 0 || record->timing.median_ns < trial->trial.incumbent_ns);
     return trial->trial.keep_artifact || faster;
 }
 
@@ -254,9 +256,39 @@ void wpk_engine_mark_done(struct wpk_engine *engine, struct wpk_trial_state *tri
     trial->done_at = ++engine->done;
 }
 
+void wpk_engine_break(struct wpk_engine *engine, wpk_err err, const char *format, ...)
+{
+    WPK_ASSERT(err != WPK_OK);
+    if (engine->err == WPK_OK) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(engine->failure.text, sizeof(engine->failure.text), format, args);
+        va_end(args);
+        engine->err = err;
+    }
+}
+
+const struct wpk_diag *wpk_engine_failure(const struct wpk_engine *engine)
+{
+    return &engine->failure;
+}
+
+/* On a full disk every candidate fails, here or in a program of ours, in a different way each. */
+static bool has_room(const struct wpk_engine *engine)
+{
+    struct statvfs disk;
+    return statvfs(engine->work_dir, &disk) != 0 ||
+           (uint64_t)disk.f_bavail * disk.f_frsize >= ROOM_BYTES_MIN;
+}
+
 void wpk_engine_finish(struct wpk_engine *engine, struct wpk_trial_state *trial)
 {
     WPK_ASSERT(trial->stage != WPK_TRIAL_FREE && trial->stage != WPK_TRIAL_DONE);
+    if (trial->record.outcome != WPK_OUTCOME_OK && !has_room(engine)) {
+        wpk_engine_break(engine, WPK_ENOSPC, "no space is left in %.400s", engine->work_dir);
+        clear_trial(trial);
+        return;
+    }
     if (is_worth_keeping(trial)) {
         keep_artifact(engine, trial);
     }
@@ -408,6 +440,9 @@ int wpk_engine_fd(const struct wpk_engine *engine)
 
 wpk_err wpk_engine_advance(struct wpk_engine *engine, uint64_t *next_ms)
 {
+    if (engine->err != WPK_OK) {
+        return engine->err;
+    }
     wpk_engine_hear_builder(engine);
     wpk_engine_hear_runner(engine);
     wpk_engine_go_if_quiet(engine);
@@ -420,7 +455,7 @@ wpk_err wpk_engine_advance(struct wpk_engine *engine, uint64_t *next_ms)
     uint64_t runner = wpk_engine_watch_runner(engine, now);
     uint64_t next = builder < runner ? builder : runner;
     *next_ms = more ? 0 : next == UINT64_MAX ? UINT64_MAX : next / WPK_NS_PER_MS + 1;
-    return WPK_OK;
+    return engine->err;
 }
 
 wpk_err wpk_engine_take(struct wpk_engine *engine, uint64_t *id, struct wpk_record *out)
@@ -459,7 +494,7 @@ wpk_err wpk_engine_duel(struct wpk_engine *engine, const char *op, const char *l
 {
     WPK_ASSERT(count > 0 && count <= WPK_DUEL_MAX);
     WPK_ASSERT(round_count > 0 && round_count <= WPK_SAMPLES_MAX);
-    while (engine->running != NULL) {
+    while (engine->running != NULL && engine->err == WPK_OK) {
         wait_for_event(engine);
     }
     struct wpk_record records[WPK_DUEL_MAX] = {{0}};
@@ -479,10 +514,11 @@ wpk_err wpk_engine_duel(struct wpk_engine *engine, const char *op, const char *l
     engine->duel_count = count;
     engine->timed_threads = request.policy.threads;
     (void)!wpk_message_send_duel(&engine->runner.process.channel, &request);
-    while (engine->duelling) {
+    while (engine->duelling && engine->err == WPK_OK) {
         wait_for_event(engine);
     }
-    wpk_err err = WPK_OK;
+    engine->duelling = false;
+    wpk_err err = engine->err;
     for (int i = 0; i < count; i++) {
         timing[i] = records[i].timing;
         if (records[i].outcome != WPK_OUTCOME_OK) {

@@ -2,6 +2,9 @@
 /* The engine's side of wpk-builder: one build for each core, none on a core that is timed. */
 #include "worker/engine_state.h"
 
+#include "common/fs.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,18 +29,20 @@ static wpk_err write_file(const char *path, const char *text)
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     size_t size = strlen(text);
     if (fd < 0) {
-        return WPK_EIO;
+        return wpk_fs_err(errno);
     }
     ssize_t written = write(fd, text, size);
-    return close(fd) == 0 && written == (ssize_t)size ? WPK_OK : WPK_EIO;
+    wpk_err err = written < 0 ? wpk_fs_err(errno) : written < (ssize_t)size ? WPK_ENOSPC : WPK_OK;
+    close(fd);
+    return err;
 }
 
 static wpk_err write_inputs(const struct wpk_engine *engine, const struct wpk_trial_state *trial)
 {
     char path[WPK_ENGINE_PATH_MAX];
     wpk_engine_build_path(engine, trial, path, NULL);
-    if (mkdir(path, 0755) != 0 && access(path, W_OK) != 0) {
-        return WPK_EIO;
+    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
+        return wpk_fs_err(errno);
     }
     wpk_engine_build_path(engine, trial, path, "schedule");
     wpk_err err = write_file(path, trial->planned.schedule);
@@ -51,9 +56,10 @@ static wpk_err write_inputs(const struct wpk_engine *engine, const struct wpk_tr
 static void start_build(struct wpk_engine *engine, struct wpk_trial_state *trial, int core)
 {
     char directory[WPK_ENGINE_PATH_MAX];
-    if (write_inputs(engine, trial) != WPK_OK) {
-        wpk_engine_fail(engine, trial, WPK_OUTCOME_BUILD_ERROR, "cannot write into %s",
-                        engine->work_dir);
+    wpk_err err = write_inputs(engine, trial);
+    if (err != WPK_OK) {
+        wpk_engine_break(engine, err, "cannot write into %.400s: %s", engine->work_dir,
+                         wpk_err_text(err));
         return;
     }
     wpk_engine_build_path(engine, trial, directory, NULL);
@@ -82,7 +88,7 @@ void wpk_engine_feed_builder(struct wpk_engine *engine)
             continue;
         }
         struct wpk_trial_state *trial = wpk_engine_first(engine, WPK_TRIAL_PLANNED);
-        if (trial == NULL) {
+        if (trial == NULL || engine->err != WPK_OK) {
             return;
         }
         start_build(engine, trial, core);
@@ -161,9 +167,11 @@ static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
     return err;
 }
 
-/* What was being built is tried once more; what was quiet is quiet now. */
+/* What was being built is tried once more, and not blamed if the builder has not even come up; what
+ * was quiet is quiet now. */
 static void bury_builder(struct wpk_engine *engine)
 {
+    bool was_ready = engine->builder.ready;
     wpk_engine_stop_program(engine, &engine->builder);
     for (int core = 0; core < engine->slot_count; core++) {
         struct wpk_trial_state *trial = engine->slot[core];
@@ -173,6 +181,7 @@ static void bury_builder(struct wpk_engine *engine)
             continue;
         }
         trial->stage = WPK_TRIAL_PLANNED;
+        trial->tries -= was_ready ? 0 : 1;
         if (trial->tries >= WPK_ENGINE_TRIES_MAX) {
             wpk_engine_fail(engine, trial, WPK_OUTCOME_BUILD_ERROR, "the builder died twice");
         }
@@ -181,10 +190,7 @@ static void bury_builder(struct wpk_engine *engine)
         wpk_engine_start_builder(engine, NULL) == WPK_OK) {
         return;
     }
-    struct wpk_trial_state *trial;
-    while ((trial = wpk_engine_first(engine, WPK_TRIAL_PLANNED)) != NULL) {
-        wpk_engine_fail(engine, trial, WPK_OUTCOME_BUILD_ERROR, "wpk-builder does not start");
-    }
+    wpk_engine_break(engine, WPK_ESYSTEM, "wpk-builder does not start");
 }
 
 void wpk_engine_hear_builder(struct wpk_engine *engine)

@@ -71,8 +71,8 @@ static void begin_timing(struct wpk_engine *engine, uint64_t id)
     if (!engine->duelling) {
         struct wpk_trial_state *trial = engine->running;
         engine->timed_threads = trial->trial.policy.threads;
-        wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, "verify", trial->trial.id,
-                       trial->since_ns, engine->timed_since_ns);
+        wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, "verify", trial->trial.id, trial->since_ns,
+                       engine->timed_since_ns);
     }
     wpk_engine_quiet(engine, true);
     wpk_engine_go_if_quiet(engine);
@@ -173,6 +173,7 @@ static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
 static void bury_runner(struct wpk_engine *engine)
 {
     struct wpk_trial_state *trial = engine->running;
+    bool was_ready = engine->runner.ready;
     wpk_engine_stop_program(engine, &engine->runner);
     end_timing(engine);
     engine->running = NULL;
@@ -184,6 +185,7 @@ static void bury_runner(struct wpk_engine *engine)
     }
     if (trial != NULL) {
         trial->stage = WPK_TRIAL_BUILT;
+        trial->tries -= was_ready ? 0 : 1;
         if (trial->tries >= WPK_ENGINE_TRIES_MAX) {
             wpk_engine_fail(engine, trial, WPK_OUTCOME_RUN_CRASH, "the runner died twice");
         }
@@ -192,9 +194,7 @@ static void bury_runner(struct wpk_engine *engine)
         wpk_engine_start_runner(engine, NULL) == WPK_OK) {
         return;
     }
-    while ((trial = wpk_engine_first(engine, WPK_TRIAL_BUILT)) != NULL) {
-        wpk_engine_fail(engine, trial, WPK_OUTCOME_RUN_CRASH, "wpk-runner does not start");
-    }
+    wpk_engine_break(engine, WPK_ESYSTEM, "wpk-runner does not start");
 }
 
 void wpk_engine_hear_runner(struct wpk_engine *engine)
@@ -221,8 +221,8 @@ uint64_t wpk_engine_watch_runner(struct wpk_engine *engine, uint64_t now_ns)
     if (engine->running == NULL) {
         return UINT64_MAX;
     }
-    uint64_t deadline = engine->running->since_ns +
-                        engine->options.run_timeout_ms * 4 * WPK_NS_PER_MS + SILENCE_NS;
+    uint64_t deadline =
+        engine->running->since_ns + engine->options.run_timeout_ms * 4 * WPK_NS_PER_MS + SILENCE_NS;
     if (now_ns >= deadline) {
         wpk_process_signal(engine->runner.process.pid, SIGKILL);
         return WPK_NS_PER_S;

@@ -91,6 +91,9 @@ struct wpk_engine {
     int timed_threads;
     uint64_t timed_id;
     bool quiet[WPK_ENGINE_CORES_MAX]; /* acknowledged by the builder */
+
+    wpk_err err; /* why it cannot go on; no trial ends any more */
+    struct wpk_diag failure;
 };
 
 uint64_t wpk_engine_now_ns(void);
@@ -109,6 +112,10 @@ struct wpk_trial_state *wpk_engine_first(struct wpk_engine *engine, enum wpk_sta
 void wpk_engine_finish(struct wpk_engine *engine, struct wpk_trial_state *trial);
 void wpk_engine_fail(struct wpk_engine *engine, struct wpk_trial_state *trial,
                      enum wpk_outcome outcome, const char *format, ...) WPK_PRINTF(4, 5);
+/* The machine's fault, not a candidate's: the engine ends, and nothing is recorded. The first call
+ * counts. */
+void wpk_engine_break(struct wpk_engine *engine, wpk_err err, const char *format, ...)
+    WPK_PRINTF(3, 4);
 /* Start a program of the engine's and listen to it. */
 wpk_err wpk_engine_start_program(struct wpk_engine *engine, struct wpk_engine_program *program,
                                  const char *name, char *const *argv, struct wpk_diag *diag);

@@ -225,11 +225,8 @@ static void test_wrong_numbers(void **state)
 static void test_schedule_that_does_not_parse(void **state)
 {
     struct bench *bench = *state;
-    const struct wpk_trial trial = {.id = 1,
-                                    .op = op,
-                                    .layouts = "fixed",
-                                    .provider = "halide-cpu",
-                                    .schedule = "nonsense"};
+    const struct wpk_trial trial = {
+        .id = 1, .op = op, .layouts = "fixed", .provider = "halide-cpu", .schedule = "nonsense"};
     struct wpk_record record;
     assert_int_equal(wpk_engine_put(bench->engine, &trial), WPK_OK);
     assert_int_equal(take(bench, &record), 1);
@@ -294,7 +291,8 @@ static void test_builder_killed_twice(void **state)
     kill(bench->engine->builder.process.pid, SIGKILL);
     while (bench->engine->slot[0] != NULL) {
         step(bench);
-        if (bench->engine->slot[0] != NULL && bench->engine->slot[0]->tries == 2) {
+        if (bench->engine->slot[0] != NULL && bench->engine->slot[0]->tries == 2 &&
+            bench->engine->builder.ready) {
             break;
         }
     }
@@ -319,6 +317,29 @@ static void test_runner_killed(void **state)
     assert_int_equal(record.outcome, WPK_OUTCOME_RUN_TIMEOUT); /* it was tried again */
     wpk_record_fini(&record);
     expect(bench, "good", WPK_OUTCOME_OK, "");
+}
+
+/* Not a candidate's fault: nothing is recorded, and whoever waits is told. */
+static void test_builder_that_does_not_start(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_record record;
+    char link[160];
+    uint64_t id = 0;
+    uint64_t next_ms = 0;
+    snprintf(link, sizeof(link), "%s/wpk-builder", bench->directory);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(symlink("/bin/false", link), 0);
+    put(bench, 9, "build-slow");
+    wait_until_building(bench);
+    kill(bench->engine->builder.process.pid, SIGKILL);
+    while (wpk_engine_advance(bench->engine, &next_ms) == WPK_OK) {
+        assert_true(wpk_engine_now_ns() < bench->deadline_ns);
+        usleep(1000);
+    }
+    assert_int_equal(wpk_engine_advance(bench->engine, &next_ms), WPK_ESYSTEM);
+    assert_non_null(strstr(wpk_engine_failure(bench->engine)->text, "wpk-builder"));
+    assert_int_equal(wpk_engine_take(bench->engine, &id, &record), WPK_ENOENT);
 }
 
 /* Is anybody left who has its files in that directory? */
@@ -384,16 +405,14 @@ static void test_duel(void **state)
     const char *paths[] = {record.artifact_path, record.artifact_path};
     struct wpk_timing timing[2];
     struct wpk_policy policy = {.threads = 1, .time_ns_min = 1000000, .sample_count = 3};
-    assert_int_equal(wpk_engine_duel(bench->engine, op, "fixed", paths, 2, &policy, 5, timing,
-                                     NULL),
-                     WPK_OK);
+    assert_int_equal(
+        wpk_engine_duel(bench->engine, op, "fixed", paths, 2, &policy, 5, timing, NULL), WPK_OK);
     assert_int_equal(timing[0].sample_count, 5);
     assert_int_equal(timing[1].sample_count, 5);
     assert_true(timing[1].min_ns > 0 && timing[1].min_ns <= timing[1].median_ns);
     paths[1] = "/nowhere/kernel.so";
-    assert_int_not_equal(wpk_engine_duel(bench->engine, op, "fixed", paths, 2, &policy, 5, timing,
-                                         NULL),
-                         WPK_OK);
+    assert_int_not_equal(
+        wpk_engine_duel(bench->engine, op, "fixed", paths, 2, &policy, 5, timing, NULL), WPK_OK);
     wpk_record_fini(&record);
     expect(bench, "crash", WPK_OUTCOME_RUN_CRASH, "SIGSEGV");
 }
@@ -424,6 +443,7 @@ int main(int argc, char **argv)
         CASE(test_builder_killed_once),
         CASE(test_builder_killed_twice),
         CASE(test_runner_killed),
+        CASE(test_builder_that_does_not_start),
         CASE(test_nobody_outlives_the_engine),
         CASE(test_limit_of_trials),
         CASE(test_duel),

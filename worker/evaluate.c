@@ -273,7 +273,7 @@ static wpk_err print_done(struct run *run, int *printed)
 /* Few enough under way that the race's incumbent is not stale, enough to keep everybody busy. */
 #define UNDER_WAY_MAX 24
 
-static wpk_err try_all(struct run *run, struct wpk_engine *engine)
+static wpk_err try_all(struct run *run, struct wpk_engine *engine, struct wpk_diag *diag)
 {
     int next = 0;
     int printed = 0;
@@ -287,6 +287,9 @@ static wpk_err try_all(struct run *run, struct wpk_engine *engine)
         uint64_t wait_ms = 0;
         if (err == WPK_OK) {
             err = wpk_engine_advance(engine, &wait_ms);
+            if (err != WPK_OK) {
+                *diag = *wpk_engine_failure(engine);
+            }
         }
         uint64_t id = 0;
         struct wpk_record record;
@@ -299,7 +302,7 @@ static wpk_err try_all(struct run *run, struct wpk_engine *engine)
         if (err == WPK_OK) {
             err = print_done(run, &printed);
         }
-        if (!took && wait_ms > 0) {
+        if (err == WPK_OK && !took && wait_ms > 0) {
             struct pollfd polled = {.fd = wpk_engine_fd(engine), .events = POLLIN};
             poll(&polled, 1, wait_ms > 60000 ? 60000 : (int)wait_ms);
         }
@@ -342,7 +345,7 @@ static wpk_err run_engine(struct run *run, const char *work_dir, struct wpk_diag
     }
     if (err == WPK_OK) {
         run->start_ns = wpk_clock_now_ns(wpk_clock_system());
-        err = try_all(run, engine);
+        err = try_all(run, engine, diag);
     }
     if (err == WPK_OK && !run->e->quiet) {
         double seconds = (double)(wpk_clock_now_ns(wpk_clock_system()) - run->start_ns) / 1e9;

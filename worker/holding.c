@@ -189,6 +189,11 @@ static const char *missing_of(const struct wpk_holding *holding, const struct it
     return NULL;
 }
 
+static bool has_failed(const struct wpk_holding *holding)
+{
+    return wpk_engine_failure(holding->options.engine)->text[0] != '\0';
+}
+
 static void hold_duel(struct wpk_holding *holding, struct item *item)
 {
     char paths[WPK_CONTENDERS_MAX][PATH_SIZE];
@@ -202,6 +207,9 @@ static void hold_duel(struct wpk_holding *holding, struct item *item)
     wpk_err err =
         wpk_engine_duel(holding->options.engine, item->op, item->layouts, names, (int)count,
                         &item->work.policy, (int)item->work.round_count, item->timing, &diag);
+    if (has_failed(holding)) {
+        return; /* it is given back */
+    }
     item->timing_count = err == WPK_OK ? count : 0;
     if (err != WPK_OK) {
         snprintf(item->failure, sizeof item->failure, "%s",
@@ -216,7 +224,8 @@ static void put_all(struct wpk_holding *holding)
     struct item *item;
     while ((item = first(holding, WAITING)) != NULL) {
         if (item->work.id.kind == WPK_WORK_FINAL) {
-            if (first(holding, IN_ENGINE) == NULL && missing_of(holding, item) == NULL) {
+            if (first(holding, IN_ENGINE) == NULL && missing_of(holding, item) == NULL &&
+                !has_failed(holding)) {
                 hold_duel(holding, item);
                 continue;
             }

@@ -390,7 +390,11 @@ static void turn(struct session *s)
     if (s->leave_ns == 0) {
         wpk_err err = wpk_holding_advance(s->holding, &engine_ms);
         if (err != WPK_OK) {
-            fail(s, err, "the engine cannot go on");
+            /* What it holds is given back unblamed: a machine that works may try it. */
+            const struct wpk_diag *why = wpk_engine_failure(s->options->engine);
+            fail(s, err, why->text[0] != '\0' ? why->text : "the engine cannot go on");
+            s->ended = false;
+            leave(s);
         }
     }
     ask_all(s);
