@@ -5,6 +5,7 @@
 #include "common/fs.h"
 #include "schema/message.h"
 
+#include <dirent.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,4 +69,31 @@ wpk_err wpk_artifact_get(const char *data_dir, const char *sha256, struct wpk_bu
     }
     wpk_buf_fini(&path);
     return err;
+}
+
+/* What wpk_fs_write writes before it renames. */
+static void sweep_directory(const char *path)
+{
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        if (strstr(entry->d_name, ".so.tmp.") != NULL) {
+            unlinkat(dirfd(directory), entry->d_name, 0);
+        }
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
+}
+
+void wpk_artifact_sweep(const char *data_dir)
+{
+    for (int first = 0; first < 256; first++) {
+        struct wpk_buf path = {0};
+        wpk_buf_printf(&path, "%s/artifacts/%02x", data_dir, first);
+        if (wpk_buf_status(&path) == WPK_OK) {
+            sweep_directory(path.data);
+        }
+        wpk_buf_fini(&path);
+    }
 }

@@ -145,8 +145,8 @@ static void put_reason(struct wpk_json_writer *w, const struct wpk_coordinator *
          i++) {
         if (!wpk_phase_ended(job->ops[i].phase) && !wpk_coordinator_served(coordinator, job, i)) {
             char reason[WPK_REASON_MAX];
-            snprintf(reason, sizeof reason, "no worker serves %s with %d threads", job->kind,
-                     job->threads);
+            snprintf(reason, sizeof reason, "no worker serves %s with %d thread%s", job->kind,
+                     job->threads, job->threads == 1 ? "" : "s");
             wpk_json_put_text(w, "reason", reason);
             return;
         }

@@ -106,8 +106,9 @@ static void describe_failure(const struct wpk_search *search, char out[WPK_REASO
         snprintf(out, WPK_REASON_MAX, "the time was over before a candidate was tried");
         return;
     }
-    snprintf(out, WPK_REASON_MAX, "no implementation works: %u of %u candidates ended %s",
-             counts[commonest], search->ask_count, wpk_outcome_name((enum wpk_outcome)commonest));
+    snprintf(out, WPK_REASON_MAX, "no implementation works: %u of %u candidates ended %s%s%s",
+             counts[commonest], search->ask_count, wpk_outcome_name((enum wpk_outcome)commonest),
+             search->failure[0] != '\0' ? "; the last one: " : "", search->failure);
 }
 
 static struct wpk_final_entry *fastest(struct wpk_search *search,

@@ -274,7 +274,12 @@ static enum MHD_Result begin(struct wpk_http_server *server, struct MHD_Connecti
     }
     int status = check_body(server, connection, method, path);
     if (status != 0) {
-        return refuse(connection, status, "the body is too large, or its length is not given");
+        char why[96] = "the length of the body has to be given";
+        if (status == MHD_HTTP_CONTENT_TOO_LARGE) {
+            snprintf(why, sizeof why, "a body of at most %zu bytes is taken here",
+                     server->options.body_max(method, path));
+        }
+        return refuse(connection, status, why);
     }
     struct exchange *exchange = calloc(1, sizeof *exchange);
     if (exchange == NULL) {

@@ -408,6 +408,14 @@ static struct wpk_trial_summary summarize(const struct wpk_record *record)
     return trial;
 }
 
+static void note_failure(struct wpk_search *search, const struct wpk_record *record)
+{
+    if (record->outcome != WPK_OUTCOME_OK && record->log[0] != '\0') {
+        snprintf(search->failure, sizeof search->failure, "%.*s", (int)strcspn(record->log, "\n"),
+                 record->log);
+    }
+}
+
 void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
                       const struct wpk_record *record, const struct wpk_worker *worker)
 {
@@ -431,6 +439,7 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
     effect->record = record;
     effect->worker = worker;
     if (work.kind == WPK_WORK_TRIAL) {
+        note_failure(search, record);
         count_ended(search, work.index);
         tell(c, search);
     }

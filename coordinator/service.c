@@ -6,6 +6,7 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/loop.h"
+#include "coordinator/artifact.h"
 #include "coordinator/performer.h"
 
 #include <errno.h>
@@ -208,6 +209,7 @@ static wpk_err open_store(struct service *service, struct wpk_diag *diag)
     if (err != WPK_OK) {
         return err;
     }
+    wpk_artifact_sweep(wpk_buf_text(&service->config->data_dir));
     struct wpk_performer_options options = {
         .store = service->store,
         .data_dir = wpk_buf_text(&service->config->data_dir),

@@ -132,6 +132,7 @@ struct wpk_search {
     struct wpk_policy policy;
     enum wpk_phase phase; /* WAITING: being opened */
     char reason[WPK_REASON_MAX];
+    char failure[WPK_REASON_MAX / 2]; /* what the latest failed candidate's log begins with */
 
     struct wpk_piece *asks; /* owned; [ask_count], in the order of the asks */
     uint32_t ask_count;

@@ -67,11 +67,16 @@ static wpk_err translate(int code)
     }
 }
 
+static const char way_out[] = "; wpkd begins a new history where there is none";
+
+/* The file, what SQLite says, and what was being done, if that helps (NULL: not). */
 static wpk_err describe(sqlite3 *db, const char *what, struct wpk_diag *diag)
 {
-    int code = sqlite3_extended_errcode(db);
-    wpk_diag_set(diag, "%s: %s", what, sqlite3_errmsg(db));
-    wpk_err err = translate(code);
+    wpk_err err = translate(sqlite3_extended_errcode(db));
+    const char *path = db != NULL ? sqlite3_db_filename(db, "main") : NULL;
+    wpk_diag_set(diag, "%s: %s%s%s%s%s", path != NULL && path[0] != '\0' ? path : "history.db",
+                 sqlite3_errmsg(db), err == WPK_ECORRUPT ? way_out : "", what != NULL ? " (" : "",
+                 what != NULL ? what : "", what != NULL ? ")" : "");
     return err == WPK_OK ? WPK_EIO : err;
 }
 
@@ -87,22 +92,21 @@ static void fail(struct wpk_store *store, const char *what)
 
 static wpk_err execute(sqlite3 *db, const char *sql, struct wpk_diag *diag)
 {
-    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? WPK_OK
-                                                                : describe(db, "history.db", diag);
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? WPK_OK : describe(db, NULL, diag);
 }
 
 static wpk_err read_int(sqlite3 *db, const char *sql, int64_t *out, struct wpk_diag *diag)
 {
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK) {
-        return describe(db, "history.db", diag);
+        return describe(db, NULL, diag);
     }
     wpk_err err = WPK_OK;
     int code = sqlite3_step(statement);
     if (code == SQLITE_ROW) {
         *out = sqlite3_column_int64(statement, 0);
     } else {
-        err = code == SQLITE_DONE ? WPK_ENOENT : describe(db, "history.db", diag);
+        err = code == SQLITE_DONE ? WPK_ENOENT : describe(db, NULL, diag);
     }
     sqlite3_finalize(statement);
     return err;
@@ -113,15 +117,16 @@ static wpk_err check_integrity(sqlite3 *db, struct wpk_diag *diag)
 {
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, NULL) != SQLITE_OK) {
-        return describe(db, "history.db", diag);
+        return describe(db, NULL, diag);
     }
     wpk_err err = WPK_OK;
     if (sqlite3_step(statement) != SQLITE_ROW) {
-        err = describe(db, "history.db", diag);
+        err = describe(db, NULL, diag);
     } else {
         const char *verdict = (const char *)sqlite3_column_text(statement, 0);
         if (verdict == NULL || strcmp(verdict, "ok") != 0) {
-            wpk_diag_set(diag, "history.db is damaged: %s", verdict != NULL ? verdict : "?");
+            wpk_diag_set(diag, "%s is damaged: %s%s", sqlite3_db_filename(db, "main"),
+                         verdict != NULL ? verdict : "?", way_out);
             err = WPK_ECORRUPT;
         }
     }
@@ -165,7 +170,7 @@ static wpk_err back_up(struct wpk_store *store, const char *path, int64_t versio
         code = backup == NULL ? SQLITE_ERROR : sqlite3_backup_step(backup, -1);
     }
     sqlite3_backup_finish(backup);
-    wpk_err err = code == SQLITE_DONE ? WPK_OK : describe(to, backup_path, diag);
+    wpk_err err = code == SQLITE_DONE ? WPK_OK : describe(to, NULL, diag);
     sqlite3_close(to);
     return err;
 }
