@@ -16,6 +16,7 @@
 
 #define POLL_MS 20
 #define LOG_TAIL 4096
+#define LOG_ROOM 4096
 
 static void sleep_ms(int ms)
 {
@@ -46,6 +47,22 @@ static void run_program(const char *path, const char *const *argv, int log, int 
     _exit(127);
 }
 
+/* Who ends because the disk is full has to be able to say so: room for that is taken now. File
+ * systems that cannot reserve have to do without. */
+static int open_log(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    if (fd >= 0 && fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOG_ROOM) != 0 &&
+        (errno == ENOSPC || errno == EDQUOT)) {
+        int failed = errno;
+        close(fd);
+        errno = failed;
+        return -1;
+    }
+    return fd;
+}
+
 wpk_err wpk_child_start(struct wpk_child *child, const char *path, const char *const *argv,
                         const char *log_path, struct wpk_diag *diag)
 {
@@ -53,7 +70,7 @@ wpk_err wpk_child_start(struct wpk_child *child, const char *path, const char *c
     int failed = 0;
 
     WPK_ASSERT(child->pid == 0);
-    int log = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int log = open_log(log_path);
     if (log < 0 || pipe2(report, O_CLOEXEC) < 0) {
         failed = errno;
         wpk_diag_set(diag, "cannot write '%s': %s", log_path, strerror(failed));
@@ -89,10 +106,18 @@ done:
     return failed != 0 ? wpk_fs_err(failed) : WPK_OK;
 }
 
+static void note_end(struct wpk_child *child, int status)
+{
+    child->pid = 0;
+    child->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 bool wpk_child_runs(struct wpk_child *child)
 {
-    if (child->pid > 0 && waitpid(child->pid, NULL, WNOHANG) != 0) {
-        child->pid = 0;
+    int status = 0;
+
+    if (child->pid > 0 && waitpid(child->pid, &status, WNOHANG) != 0) {
+        note_end(child, status);
     }
     return child->pid > 0;
 }
@@ -124,8 +149,8 @@ int wpk_child_wait(struct wpk_child *child, bool (*give_up)(void))
     for (;;) {
         pid_t ended = waitpid(child->pid, &status, WNOHANG);
         if (ended == child->pid) {
-            child->pid = 0;
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+            note_end(child, status);
+            return child->status;
         }
         if (give_up()) {
             return -1;
@@ -136,6 +161,7 @@ int wpk_child_wait(struct wpk_child *child, bool (*give_up)(void))
 
 void wpk_child_last_words(const char *log_path, char *out, size_t size)
 {
+    static const char reason_mark[] = " reason=\""; /* as wpk_log_failure writes it */
     char tail[LOG_TAIL + 1];
     ssize_t got = 0;
     int fd = open(log_path, O_RDONLY | O_CLOEXEC);
@@ -156,5 +182,13 @@ void wpk_child_last_words(const char *log_path, char *out, size_t size)
     }
     tail[got] = '\0';
     const char *newline = strrchr(tail, '\n');
-    snprintf(out, size, "%s", newline != NULL ? newline + 1 : tail);
+    const char *line = newline != NULL ? newline + 1 : tail;
+    const char *reason = strstr(line, reason_mark);
+    const char *end = strrchr(line, '"');
+    if (reason != NULL && end > reason + strlen(reason_mark)) {
+        line = reason + strlen(reason_mark);
+        snprintf(out, size, "%.*s", (int)(end - line), line);
+    } else {
+        snprintf(out, size, "%s", line);
+    }
 }

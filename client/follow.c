@@ -18,6 +18,7 @@
 #define PLAIN_SELDOM_S 5
 #define UNREACHABLE_S 30 /* a restart of wpkd takes less */
 #define CANCEL_S 10      /* after that, what is recorded is enough */
+#define STARTING_S 10    /* a private worker measures its machine's peak before it joins */
 
 static volatile sig_atomic_t interrupted;
 
@@ -77,7 +78,7 @@ static void print_op(const struct wpk_api_op *op, struct wpk_buf *out)
     }
 }
 
-void wpk_follow_print(const struct wpk_api_job *job, struct wpk_buf *out)
+void wpk_follow_print(const struct wpk_api_job *job, bool starting, struct wpk_buf *out)
 {
     const struct wpk_api_op *current = NULL;
     int ended = 0;
@@ -100,8 +101,13 @@ void wpk_follow_print(const struct wpk_api_job *job, struct wpk_buf *out)
         return;
     }
     wpk_buf_printf(out, "%s: ", current->name);
-    print_op(current, out);
-    if (strcmp(current->phase, "waiting") == 0 && job->reason[0] != '\0') {
+    bool waiting = strcmp(current->phase, "waiting") == 0;
+    if (waiting && starting) {
+        wpk_buf_append_text(out, "starting a worker");
+    } else {
+        print_op(current, out);
+    }
+    if (waiting && !starting && job->reason[0] != '\0') {
         wpk_buf_printf(out, " (%s)", job->reason);
     }
     wpk_format_seconds(job->seconds_left, left);
@@ -117,12 +123,12 @@ struct line {
     struct wpk_buf last;
 };
 
-static void draw(struct line *line, const struct wpk_api_job *job, uint64_t now_ns)
+static void draw(struct line *line, const struct wpk_api_job *job, bool starting, uint64_t now_ns)
 {
     uint64_t pause_s = line->written_count < PLAIN_SOON_COUNT ? PLAIN_SOON_S : PLAIN_SELDOM_S;
     struct wpk_buf text = {0};
 
-    wpk_follow_print(job, &text);
+    wpk_follow_print(job, starting, &text);
     if (line->terminal) {
         fprintf(stderr, "\r\033[K%s", wpk_buf_text(&text));
         line->drawn = true;
@@ -173,7 +179,9 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
 {
     const struct wpk_clock *clock = wpk_clock_system();
     struct line line = {.terminal = isatty(STDERR_FILENO) == 1};
-    uint64_t heard_ns = wpk_clock_now_ns(clock);
+    uint64_t began_ns = wpk_clock_now_ns(clock);
+    uint64_t starting_ns = options->own_worker ? STARTING_S * WPK_NS_PER_S : 0;
+    uint64_t heard_ns = began_ns;
     uint64_t cancelled_ns = 0;
     struct wpk_diag last = {0};
     wpk_err err = WPK_OK;
@@ -187,11 +195,11 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
         if (answered) {
             heard_ns = now_ns;
             cancelled_ns = cancel ? now_ns : cancelled_ns;
-            if (!options->quiet) {
-                draw(&line, out, now_ns);
-            }
             if (wpk_api_job_ended(out)) {
                 break;
+            }
+            if (!options->quiet) {
+                draw(&line, out, now_ns - began_ns < starting_ns, now_ns);
             }
         } else if (err == WPK_OK && now_ns - heard_ns > UNREACHABLE_S * WPK_NS_PER_S) {
             err = WPK_ECLOSED;

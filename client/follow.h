@@ -7,8 +7,9 @@
 
 struct wpk_follow_options {
     const char *id;
-    bool cancel; /* Ctrl-C asks wpkd to cancel the job; without it, only the watching ends */
-    bool quiet;  /* no progress */
+    bool cancel;     /* Ctrl-C asks wpkd to cancel the job; without it, only the watching ends */
+    bool quiet;      /* no progress */
+    bool own_worker; /* one was started just now, for this job */
 };
 
 /* From here on Ctrl-C and SIGTERM are remembered instead of ending the process at once; a second
@@ -28,7 +29,8 @@ WPK_MUST_CHECK wpk_err wpk_follow(struct wpk_session *session,
                                   struct wpk_http_reply *reply, struct wpk_api_job *out,
                                   struct wpk_diag *diag);
 
-/* The progress of a job as one line, without newline. */
-void wpk_follow_print(const struct wpk_api_job *job, struct wpk_buf *out);
+/* The progress of a job as one line, without newline; `starting`: a worker of our own is on its
+ * way, so that waiting for one needs no reason. */
+void wpk_follow_print(const struct wpk_api_job *job, bool starting, struct wpk_buf *out);
 
 #endif

@@ -350,8 +350,9 @@ void wpk_private_close(struct wpk_private *self)
     if (self == NULL) {
         return;
     }
-    /* The worker first: it can still hand in what it has. */
-    wpk_child_stop(&self->child[PROCESS_WORKER], WORKER_MS);
+    /* The worker first: it can still hand in what it has, where there is somebody to take it. */
+    wpk_child_stop(&self->child[PROCESS_WORKER],
+                   wpk_child_runs(&self->child[PROCESS_WPKD]) ? WORKER_MS : 0);
     wpk_child_stop(&self->child[PROCESS_WPKD], DRAIN_MS);
     if (self->socket_dir[0] != '\0') {
         wpk_err err = wpk_fs_remove_tree(self->socket_dir, NULL);
@@ -374,25 +375,44 @@ bool wpk_private_is_owner(const struct wpk_private *self)
     return self->lock_fd >= 0;
 }
 
-static void notice(const struct wpk_private *self, const char *format, const char *name)
+static void notice(const struct wpk_private *self, const char *format, const char *words)
 {
     char text[WPK_DIAG_TEXT_MAX];
 
     if (self->options.notice != NULL) {
-        snprintf(text, sizeof(text), format, name);
+        snprintf(text, sizeof(text), format, words);
         self->options.notice(text, self->options.user);
     }
 }
 
+/* Killed ones have not said why. */
+static void notice_restart(const struct wpk_private *self, enum process which, int status)
+{
+    char words[WPK_DIAG_TEXT_MAX / 2] = "";
+    char ended[WPK_DIAG_TEXT_MAX];
+
+    if (status > 0 && status < 128) {
+        wpk_child_last_words(self->log_path[which], words, sizeof(words));
+    }
+    snprintf(ended, sizeof(ended), "%s ended%s%s", process_names[which],
+             words[0] != '\0' ? ": " : "", words);
+    notice(self, "%s; it is started again", ended);
+}
+
 static wpk_err revive(struct wpk_private *self, enum process which, struct wpk_diag *diag)
 {
+    /* A wpkd that ends by itself cannot keep its history, and would say so again. */
+    int status = self->child[which].status;
+    if (which == PROCESS_WPKD && status > 0 && status < 128) {
+        return fail_last_words(self, which, diag);
+    }
     if (self->restart_count[which] == WPK_PRIVATE_RESTARTS_MAX) {
         wpk_err err = fail_last_words(self, which, diag);
         (void)err; /* the words are what matters */
         return WPK_EEXHAUSTED;
     }
     self->restart_count[which]++;
-    notice(self, "%s ended; it is started again", process_names[which]);
+    notice_restart(self, which, status);
     return which == PROCESS_WPKD ? start_wpkd(self, diag) : start_process(self, which, diag);
 }
 

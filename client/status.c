@@ -17,7 +17,7 @@ static wpk_err show(const struct wpk_api_job *job, const struct wpk_session *ses
     wpk_buf_printf(&out, "%s  %s  %s%s%s\n", job->id, job->name[0] != '\0' ? job->name : "-",
                    job->state, job->reason[0] != '\0' ? ": " : "", job->reason);
     if (!wpk_api_job_ended(job)) {
-        wpk_follow_print(job, &out);
+        wpk_follow_print(job, false, &out);
         wpk_buf_append_byte(&out, '\n');
     }
     wpk_err err = WPK_OK;

@@ -6,6 +6,7 @@
 #include "client/follow.h"
 #include "client/job_file.h"
 #include "client/report.h"
+#include "schema/device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -139,6 +140,20 @@ static wpk_err report(const struct tune *tune, const struct wpk_api_job *job,
     return err;
 }
 
+/* Our own worker is all that serves the job: what it cannot do would be waited for for ever. */
+static wpk_err check_threads(const struct wpk_job *job, struct wpk_diag *diag)
+{
+    struct wpk_device device;
+    wpk_err err = wpk_device_probe(WPK_ISA_AVX512, &device);
+
+    if (err == WPK_OK && job->threads > device.core_count) {
+        wpk_diag_set(diag, "the job asks for %d threads, and this machine has %d cores",
+                     job->threads, device.core_count);
+        err = WPK_EINVAL;
+    }
+    return err;
+}
+
 /* Everything between the job and the report. */
 static enum wpk_exit run(const struct wpk_command_context *context, struct tune *tune)
 {
@@ -157,11 +172,19 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     if (err == WPK_OK) {
         if (!wpk_private_is_owner(tune->session.private_service)) {
             print_notice("attached to the wpkd that works on this data directory", tune);
+        } else {
+            err = check_threads(&tune->job, &diag);
         }
+    }
+    if (err == WPK_OK) {
         err = submit(tune, &arena, id, sizeof(id), &diag);
     }
     if (err == WPK_OK) {
-        const struct wpk_follow_options follow = {.id = id, .cancel = true, .quiet = tune->quiet};
+        const struct wpk_follow_options follow = {
+            .id = id,
+            .cancel = true,
+            .quiet = tune->quiet,
+            .own_worker = wpk_private_is_owner(tune->session.private_service)};
         err = wpk_follow(&tune->session, &follow, &arena, &reply, &job, &diag);
     }
     if (err == WPK_OK && job.state != NULL) {
