@@ -6,7 +6,9 @@ BIN := build/bin
 
 .PHONY: all help setup demo check test bench bench-tune format clean
 
+# A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
+	@ninja -C build build.ninja >.deps/configure.log 2>&1 || { cat .deps/configure.log >&2; exit 1; }
 	@ninja -C build --quiet
 
 help: ## this list
