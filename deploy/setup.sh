@@ -4,6 +4,7 @@
 #
 #     deploy/setup.sh          what building and tuning need
 #     deploy/setup.sh test     and what `make test` needs on top
+#     deploy/setup.sh bench    and what `make bench` does; bench/setup.sh fetches the peers
 #
 # Two things are done, each only when something is missing: Debian packages are installed (as root
 # or through sudo), and the wheels of requirements.txt, pinned by hash, are unpacked into .deps/.
@@ -17,9 +18,10 @@ requirements=$root/deploy/requirements.txt
 packages="gcc g++ make binutils meson ninja-build pkg-config python3
     libuv1-dev libnng-dev libsqlite3-dev libcjson-dev libsodium-dev libmicrohttpd-dev
     libcurl4-openssl-dev libcmocka-dev"
-if [ "${1:-}" = test ]; then
-    packages="$packages clang git curl"
-fi
+case ${1:-} in
+test) packages="$packages clang git curl" ;;
+bench) packages="$packages python3-venv" ;;
+esac
 
 say() {
     echo "setup: $*" >&2
@@ -95,7 +97,10 @@ fetch_wheels() {
 
 unpack_wheels() {
     staging=$(mktemp -d "$deps/staging.XXXXXX")
+    # sh leaves without the trap on EXIT when a signal ends it.
     trap 'rm -rf "$staging"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
     fetch_wheels "$staging"
     mkdir "$staging/halide" "$staging/onednn" "$staging/onednn/lib"
     mv "$staging"/tree/halide/include "$staging"/tree/halide/lib64 "$staging/halide/"

@@ -6,8 +6,10 @@
  *
  * Inputs and constants are filled with a pattern that anyone can repeat: element i of the t-th
  * tensor, inputs first, counted row-major from 0, is ((7 * i + 3 * t) % 17 - 8) / 8. So the output
- * can be compared with any other implementation's: exactly as long as sums stay small, since all
- * these numbers are multiples of 1/8. */
+ * can be compared with any other implementation's: sums of products of these multiples of 1/8 are
+ * exact unless the kernel transforms its tensors, as Winograd's do. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, under -std=c11 too */
+
 #include "runtime/wpk.h"
 
 #include <stdint.h>
