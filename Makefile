@@ -9,7 +9,8 @@ BIN := build/bin
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
 	@ninja -C build build.ninja >.deps/configure.log 2>&1 || { cat .deps/configure.log >&2; exit 1; }
-	@ninja -C build --quiet
+	@ninja -C build -n | grep -qx 'ninja: no work to do.' || \
+	    { echo 'make: building' >&2; ninja -C build --quiet; }
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -36,9 +37,11 @@ test: ## every test: gcc, clang, sanitizers, tidy
 	@tests/run.py
 
 bench: all ## compare with ONNX Runtime, OpenVINO and oneDNN, from history (minutes)
+	@$(SETUP) bench
 	@bench/run.sh compare
 
 bench-tune: all ## tune what the bench compares (long)
+	@$(SETUP) bench
 	@bench/run.sh tune
 
 format: ## lay out the C and C++ sources as .clang-format says
