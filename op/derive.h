@@ -16,11 +16,9 @@ extern "C" {
 #endif
 
 #define WPK_WINOGRAD_POINTS_MAX 10
+#define WPK_WINOGRAD_F32_POINTS_MAX 8 /* in two dimensions; F(6,4) is wrong in the 2nd digit */
 
 /* ---- algorithms */
-
-/* The stage that dominates the program's cost and is a sum of a product of two loads, or -1. */
-int wpk_derive_contraction(const struct wpk_program *program);
 
 /* Minimal filtering F(m, r) along every correlated pair of axes of the contraction: an output axis
  * y and a reduction axis s of extent r > 1 that meet in one index as y + s + constant and nowhere
@@ -28,13 +26,19 @@ int wpk_derive_contraction(const struct wpk_program *program);
  *
  *   source  Winograd 1980 through Lavin & Gray 2016; matrices by Toom-Cook at the points
  *           0, 1, -1, 2, -2, 1/2, -1/2, … and infinity
- *   errors  WPK_EUNSUPPORTED no such pair, or more than two
+ *   errors  WPK_EUNSUPPORTED no such pair, more than two, or too many points for the type
  */
 wpk_err wpk_derive_winograd(struct wpk_program *program, int64_t m);
 
 /* Fill the matrices of F(m, r): y = at [m][n] ((g [n][r] w) * (bt [n][n] x)), n = m + r - 1.
  *   errors  WPK_ERANGE n exceeds WPK_WINOGRAD_POINTS_MAX */
 wpk_err wpk_winograd_matrices(int64_t m, int64_t r, double *at, double *g, double *bt);
+
+/* Turn a strided window of the contraction into one without stride over the phases of its data,
+ * which join one of the reduction axes ("space to depth"): what minimal filtering needs. The data
+ * is copied to an extent that holds whole tiles of `tile` outputs.
+ *   errors  WPK_EUNSUPPORTED no strided window, or no axis that phases could join */
+wpk_err wpk_derive_phases(struct wpk_program *program, int64_t tile);
 
 /* Gather what the contraction reads of its window operand into a matrix, one row for each output
  * point and one column for each step of the (fused) reduction: the contraction becomes a matrix

@@ -8,7 +8,7 @@ int64_t wpk_fixture_pick(struct wpk_rng *rng, int count, const int64_t *from)
 
 struct wpk_fixture_conv wpk_fixture_draw(struct wpk_rng *rng)
 {
-    static const int64_t windows[] = {1, 2, 3, 3, 5};
+    static const int64_t windows[] = {1, 2, 3, 3, 5}, strides[] = {1, 1, 2, 3};
     struct wpk_fixture_conv conv = {.n = wpk_rng_between(rng, 1, 3),
                                     .c = wpk_rng_between(rng, 1, 5),
                                     .k = wpk_rng_between(rng, 1, 5),
@@ -16,7 +16,7 @@ struct wpk_fixture_conv wpk_fixture_draw(struct wpk_rng *rng)
                                     .w = wpk_rng_between(rng, 1, 13),
                                     .r = wpk_fixture_pick(rng, 5, windows),
                                     .s = wpk_fixture_pick(rng, 5, windows),
-                                    .stride = wpk_rng_chance(rng, 0.2) ? 2 : 1,
+                                    .stride = wpk_fixture_pick(rng, 4, strides),
                                     .dilation = wpk_rng_chance(rng, 0.2) ? 2 : 1,
                                     .pad = wpk_rng_between(rng, 0, 2),
                                     .epilogue = wpk_rng_chance(rng, 0.5)};

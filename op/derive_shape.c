@@ -3,6 +3,7 @@
  * reductions cut into lanes, gathered and packed operands. */
 #include "op/derive.h"
 
+#include "op/contraction.h"
 #include "op/rewrite.h"
 
 #include <stdio.h>
@@ -166,7 +167,7 @@ static int find_window(const struct wpk_program *program, const struct wpk_stage
 
 wpk_err wpk_derive_im2col(struct wpk_program *program)
 {
-    int id = wpk_derive_contraction(program);
+    int id = wpk_contraction_find(program);
     int window = id < 0 ? -1 : find_window(program, &program->stages[id]);
     if (window < 0) {
         return WPK_EUNSUPPORTED;

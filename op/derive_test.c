@@ -291,6 +291,19 @@ static wpk_err derive_winograd_staged(struct derivation *d)
     return err == WPK_OK ? wpk_derive_halo(d->program, -1) : err;
 }
 
+static wpk_err derive_phases(struct derivation *d)
+{
+    return wpk_derive_phases(d->program, wpk_rng_between(d->rng, 1, 6));
+}
+
+/* What phases are for: minimal filtering of a strided window. */
+static wpk_err derive_phases_winograd(struct derivation *d)
+{
+    wpk_err err = wpk_derive_phases(d->program, 4);
+    err = err == WPK_OK ? wpk_derive_winograd(d->program, 4) : err;
+    return err == WPK_OK ? wpk_derive_halo(d->program, -1) : err;
+}
+
 static wpk_err derive_im2col(struct derivation *d)
 {
     return wpk_derive_im2col(d->program);
@@ -370,6 +383,8 @@ static const struct {
     {"winograd 4", derive_winograd_4},
     {"winograd 6", derive_winograd_6},
     {"winograd 4, permuted, halo", derive_winograd_staged},
+    {"phases", derive_phases},
+    {"phases, winograd 4, halo", derive_phases_winograd},
     {"im2col", derive_im2col},
     {"im2col, halo", derive_im2col_halo},
     {"split reduction", derive_split},

@@ -81,8 +81,9 @@ wpk_err wpk_winograd_add_matrices(struct wpk_winograd *w)
             pair->bt = w->pair[0].bt;
             continue;
         }
-        wpk_err err = wpk_winograd_matrices(pair->m, pair->r, at, g, bt);
-        if (err != WPK_OK) {
+        bool inexact =
+            dtype == WPK_F32 && w->pair_count > 1 && pair->n > WPK_WINOGRAD_F32_POINTS_MAX;
+        if (inexact || wpk_winograd_matrices(pair->m, pair->r, at, g, bt) != WPK_OK) {
             return WPK_EUNSUPPORTED;
         }
         const struct {

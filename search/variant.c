@@ -4,6 +4,7 @@
  * axis becomes contiguous at the boundary (layouts "any") or behind staging copies ("fixed"). */
 #include "search/variant.h"
 
+#include "op/contraction.h"
 #include "op/cost.h"
 #include "op/derive.h"
 #include "search/genes.h"
@@ -87,6 +88,7 @@ static void order_with_last(int rank, int last, int *order)
 
 struct request {
     int64_t winograd; /* m, 0: no */
+    bool phases;      /* a strided window is cut into phases first */
     bool im2col;
     int last;    /* axis moved to the end, -1: as written */
     bool staged; /* inputs that leave or are reordered go through copies */
@@ -164,6 +166,9 @@ static wpk_err transform(struct wpk_program *program, const struct request *requ
         order_with_last(rank, request->last, order);
         err = wpk_derive_permute(program, order, rank);
     }
+    if (err == WPK_OK && request->phases) {
+        err = wpk_derive_phases(program, request->winograd);
+    }
     if (err == WPK_OK && request->winograd > 0) {
         err = wpk_derive_winograd(program, request->winograd);
     }
@@ -218,8 +223,8 @@ static wpk_err build_variant(const struct wpk_program *program, const struct req
         return err;
     }
     if (request->winograd > 0) {
-        snprintf(out->algorithm, sizeof(out->algorithm), "winograd(%lld)",
-                 (long long)request->winograd);
+        snprintf(out->algorithm, sizeof(out->algorithm), "%swinograd(%lld)",
+                 request->phases ? "phased-" : "", (long long)request->winograd);
     } else {
         snprintf(out->algorithm, sizeof(out->algorithm), "%s",
                  request->im2col ? "im2col" : "direct");
@@ -258,7 +263,7 @@ static wpk_err add_variant(const struct wpk_program *program, const struct reque
 /* Does some contraction have an axis short enough to be unrolled for its border? */
 static bool borders_unroll(const struct wpk_program *program)
 {
-    int contraction = wpk_derive_contraction(program), bare = first_window(program);
+    int contraction = wpk_contraction_find(program), bare = first_window(program);
     int loads[LOADS_MAX];
     if (contraction < 0 || bare < 0) {
         return false;
@@ -287,11 +292,13 @@ static wpk_err add_algorithms(const struct wpk_program *program, struct request 
                               struct wpk_space *space)
 {
     wpk_err err = add_variant(program, &request, space);
-    for (int i = 0; i < WINOGRAD_COUNT && err == WPK_OK; i++) {
-        request.winograd = winograd_sizes[i];
+    for (int i = 0; i < 2 * WINOGRAD_COUNT && err == WPK_OK; i++) {
+        request.winograd = winograd_sizes[i / 2];
+        request.phases = i % 2 == 1;
         err = add_variant(program, &request, space);
     }
     request.winograd = 0;
+    request.phases = false;
     request.bare = true;
     err = err == WPK_OK && borders_unroll(program) ? add_variant(program, &request, space) : err;
     request.bare = false;
@@ -309,7 +316,7 @@ wpk_err wpk_variants_derive(const struct wpk_program *program, struct wpk_space 
     bool window = has_window(program);
     wpk_err err = WPK_OK;
     /* contiguous channels first: what a window slides over is then a whole vector */
-    bool contracts = wpk_derive_contraction(program) >= 0;
+    bool contracts = wpk_contraction_find(program) >= 0;
     for (int p = 0; p + 1 < rank && err == WPK_OK && (window || contracts); p++) {
         if (program->tensors[output].extent[p] > 1 && may_be_last(program, rank, p)) {
             err = add_algorithms(program, (struct request){.last = p, .staged = !any}, space);
