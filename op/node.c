@@ -295,7 +295,7 @@ static int index_sum(struct wpk_program *program, enum wpk_binary op, int a, int
 
 static int index_product(struct wpk_program *program, int a, int b)
 {
-    if (!wpk_node_is_literal(program, a)) {
+    if (!wpk_node_is_literal(program, a) && wpk_node_is_literal(program, b)) {
         int swap = a;
         a = b;
         b = swap;

@@ -2,12 +2,12 @@
 /* The two entries of the parser: equations beside declarations, and the whole form. */
 #include "op/notation.h"
 
-#include "common/utf8.h"
 #include "op/notation_ast.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +28,16 @@ struct cursor {
     struct wpk_diag *diag;
 };
 
-static wpk_err fail(const struct cursor *c, wpk_err err, const char *what)
+static wpk_err fail(const struct cursor *c, wpk_err err, const char *format, ...) WPK_PRINTF(3, 4);
+
+static wpk_err fail(const struct cursor *c, wpk_err err, const char *format, ...)
 {
-    wpk_diag_set_at(c->diag, c->line, c->at + 1, "%s", what);
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    wpk_diag_set_at(c->diag, c->line, c->at + 1, "%s", text);
     return err;
 }
 
@@ -59,7 +66,7 @@ static wpk_err read_word(struct cursor *c, char *out)
         size++;
     }
     if (size == 0 || size >= WPK_NAME_MAX) {
-        return fail(c, WPK_EPARSE, size == 0 ? "expected a name" : "name too long");
+        return fail(c, WPK_EPARSE, "%s", size == 0 ? "expected a name" : "a name that is too long");
     }
     memcpy(out, c->text + c->at, (size_t)size);
     out[size] = '\0';
@@ -77,7 +84,8 @@ static wpk_err read_int(struct cursor *c, int64_t low, int64_t high, int64_t *ou
         return fail(c, WPK_EPARSE, "expected a whole number");
     }
     if (errno != 0 || value < low || value > high) {
-        return fail(c, WPK_ERANGE, "number out of range");
+        return fail(c, WPK_ERANGE, "a whole number from %lld to %lld is needed", (long long)low,
+                    (long long)high);
     }
     c->at = (int)(end - c->text);
     *out = value;
@@ -96,14 +104,15 @@ static wpk_err read_extents(struct cursor *c, int *rank, int64_t *extent)
             return fail(c, WPK_EPARSE, "expected ',' or ']'");
         }
         if (*rank == WPK_RANK_MAX) {
-            return fail(c, WPK_ERANGE, "too many dimensions");
+            return fail(c, WPK_ERANGE, "more than %d dimensions", WPK_RANK_MAX);
         }
         wpk_err err = read_int(c, 1, WPK_ELEMENTS_MAX, &extent[*rank]);
         if (err != WPK_OK) {
             return err;
         }
         if (elements > WPK_ELEMENTS_MAX / extent[*rank]) {
-            return fail(c, WPK_ERANGE, "the tensor has too many elements");
+            return fail(c, WPK_ERANGE, "the tensor has more than %lld elements",
+                        (long long)WPK_ELEMENTS_MAX);
         }
         elements *= extent[(*rank)++];
     }
@@ -118,7 +127,7 @@ static wpk_err read_type(struct cursor *c, enum wpk_dtype *dtype, int *rank, int
         return err;
     }
     if (wpk_dtype_parse(word, dtype) != WPK_OK) {
-        return fail(c, WPK_EPARSE, "unknown element type");
+        return fail(c, WPK_EPARSE, "unknown element type %s", word);
     }
     return read_extents(c, rank, extent);
 }
@@ -146,11 +155,15 @@ static wpk_err check_text(const char *text, struct wpk_diag *diag)
         wpk_diag_set(diag, "the notation is longer than %d bytes", WPK_NOTATION_SIZE_MAX);
         return WPK_ERANGE;
     }
+    int line = 1, column = 1;
     for (size_t i = 0; i < size; i++) {
         if ((unsigned char)text[i] >= 0x80) {
-            wpk_diag_set_at(diag, 1, (int)i + 1, "only ASCII is understood here");
+            wpk_diag_set_at(diag, line, column, "byte 0x%02x: only ASCII is understood here",
+                            (unsigned char)text[i]);
             return WPK_EPARSE;
         }
+        column = text[i] == '\n' ? 1 : column + 1;
+        line += text[i] == '\n';
     }
     return WPK_OK;
 }
@@ -186,7 +199,7 @@ wpk_err wpk_notation_parse(const char *text, const struct wpk_declaration *decla
         } else if (wpk_program_add_tensor(out, d->name,
                                           d->constant ? WPK_ROLE_CONSTANT : WPK_ROLE_INPUT,
                                           d->dtype, d->rank, d->extent) < 0) {
-            wpk_diag_set(diag, "too many tensors");
+            wpk_diag_set(diag, "more than %d tensors", WPK_TENSORS_MAX);
             err = WPK_ENOSPC;
         }
     }
@@ -210,7 +223,7 @@ static wpk_err read_padding(struct cursor *c, struct wpk_tensor *tensor)
     }
     wpk_err err = read_word(c, word);
     if (err == WPK_OK && strcmp(word, "pad") != 0) {
-        return fail(c, WPK_EPARSE, "expected pad");
+        return fail(c, WPK_EPARSE, "expected pad instead of %s", word);
     }
     for (int d = 0; d < tensor->rank && err == WPK_OK; d++) {
         if (d > 0 && !accept(c, ',')) {
@@ -236,7 +249,8 @@ static wpk_err read_literal(struct cursor *c, const char *name, enum wpk_dtype d
         count *= extent[d];
     }
     if (count > WPK_LITERAL_ELEMENTS_MAX) {
-        return fail(c, WPK_ERANGE, "a literal this large");
+        return fail(c, WPK_ERANGE, "literal %s has more than %d elements", name,
+                    WPK_LITERAL_ELEMENTS_MAX);
     }
     if (!accept(c, '=')) {
         return fail(c, WPK_EPARSE, "expected '=' and the literal's values");
@@ -244,7 +258,7 @@ static wpk_err read_literal(struct cursor *c, const char *name, enum wpk_dtype d
     for (int64_t i = 0; i < count; i++) {
         char *end = NULL;
         if (i > 0 && !accept(c, ',')) {
-            return fail(c, WPK_EPARSE, "too few values");
+            return fail(c, WPK_EPARSE, "literal %s needs %lld values", name, (long long)count);
         }
         skip_blanks(c);
         values[i] = strtod(c->text + c->at, &end);
@@ -253,8 +267,9 @@ static wpk_err read_literal(struct cursor *c, const char *name, enum wpk_dtype d
         }
         c->at = (int)(end - c->text);
     }
-    return wpk_program_add_literal(out, name, dtype, rank, extent, values) < 0 ? WPK_ENOSPC
-                                                                               : WPK_OK;
+    return wpk_program_add_literal(out, name, dtype, rank, extent, values) < 0
+               ? fail(c, WPK_ENOSPC, "more than %d tensors", WPK_TENSORS_MAX)
+               : WPK_OK;
 }
 
 static wpk_err read_declaration(struct cursor *c, enum wpk_role role, struct wpk_program *out)
@@ -271,13 +286,14 @@ static wpk_err read_declaration(struct cursor *c, enum wpk_role role, struct wpk
         return err;
     }
     if (wpk_program_find_tensor(out, name) >= 0) {
-        return fail(c, WPK_EPARSE, "a tensor is declared twice");
+        return fail(c, WPK_EPARSE, "tensor %s is declared twice", name);
     }
     if (role == WPK_ROLE_LITERAL) {
         err = read_literal(c, name, dtype, rank, extent, out);
     } else {
         int tensor = wpk_program_add_tensor(out, name, role, dtype, rank, extent);
-        err = tensor < 0 ? WPK_ENOSPC : read_padding(c, &out->tensors[tensor]);
+        err = tensor < 0 ? fail(c, WPK_ENOSPC, "more than %d tensors", WPK_TENSORS_MAX)
+                         : read_padding(c, &out->tensors[tensor]);
     }
     skip_blanks(c);
     if (err == WPK_OK && c->text[c->at] != '\0') {

@@ -9,12 +9,12 @@
 
 #include "op/program.h"
 
-#define WPK_AST_NODES_MAX 8192
+#define WPK_AST_NODES_MAX (3 * WPK_TREE_MAX) /* a literal may be cast(-number) */
 #define WPK_AST_DEPTH_MAX 64
 #define WPK_AST_EQUATIONS_MAX WPK_STAGES_MAX
 
 enum wpk_ast_kind {
-    WPK_AST_NUMBER, /* value, integer, is_integer */
+    WPK_AST_NUMBER, /* value, magnitude, is_integer; without a sign */
     WPK_AST_NAME,   /* an axis */
     WPK_AST_LOAD,   /* name[child...] with an optional outside child last */
     WPK_AST_UNARY,  /* op */
@@ -49,7 +49,7 @@ struct wpk_ast_node {
     bool typed;
     bool is_integer;
     double value;
-    int64_t integer;
+    uint64_t magnitude; /* of an integer, at most 2^63 */
     char name[WPK_NAME_MAX];
     int child[WPK_RANK_MAX + 1];
     int child_count;

@@ -244,7 +244,8 @@ wpk_err wpk_ast_build(const struct wpk_ast *ast, bool closed, struct wpk_program
     }
     for (int t = 0; t < program->tensor_count && b->err == WPK_OK; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
-        if (!b->used[t] && tensor->role != WPK_ROLE_OUTPUT) {
+        /* the whole form may hold what folding has made useless */
+        if (!b->used[t] && !b->closed && tensor->role != WPK_ROLE_OUTPUT) {
             wpk_builder_fail(b, 0, WPK_EPARSE, "tensor %s is not used", tensor->name);
         } else if (tensor->role == WPK_ROLE_OUTPUT && wpk_program_writer(program, t) < 0) {
             wpk_builder_fail(b, 0, WPK_EPARSE, "tensor %s is not computed", tensor->name);

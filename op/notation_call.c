@@ -17,7 +17,7 @@ static int parse_load(struct wpk_parser *p, const char *name, int at)
     int count = 0;
     while (!wpk_parser_peek(p, "]") && !wpk_parser_peek(p, "|")) {
         if (count == WPK_RANK_MAX) {
-            return wpk_parser_fail(p, "too many indices");
+            return wpk_parser_fail(p, "more than %d indices for %s", WPK_RANK_MAX, name);
         }
         int child = wpk_parser_read_expr(p);
         if (child < 0) {
@@ -80,7 +80,8 @@ static bool looks_like_reduction(struct wpk_parser *p)
     while (isspace((unsigned char)text[at])) {
         at++;
     }
-    return wpk_parser_continues_name(text[at]) || text[at] == '(' || text[at] == '.';
+    bool where = strncmp(text + at, "where", 5) == 0 && !wpk_parser_continues_name(text[at + 5]);
+    return !where && (wpk_parser_continues_name(text[at]) || text[at] == '(' || text[at] == '.');
 }
 
 static int parse_reduction(struct wpk_parser *p, int reduction, int at, bool typed,
@@ -90,7 +91,7 @@ static int parse_reduction(struct wpk_parser *p, int reduction, int at, bool typ
     int count = 0;
     do {
         if (count == 6) {
-            return wpk_parser_fail(p, "too many reduction axes");
+            return wpk_parser_fail(p, "more than 6 axes in one reduction");
         }
         memset(&axis[count], 0, sizeof(axis[count]));
         wpk_parser_skip_space(p);
@@ -119,7 +120,7 @@ static int parse_reduction(struct wpk_parser *p, int reduction, int at, bool typ
     return node;
 }
 
-static int parse_arguments(struct wpk_parser *p, int node, int wanted)
+static int parse_arguments(struct wpk_parser *p, int node, const char *name, int wanted)
 {
     int count = 0;
     if (node < 0) {
@@ -131,7 +132,7 @@ static int parse_arguments(struct wpk_parser *p, int node, int wanted)
             return -1;
         }
         if (count == wanted) {
-            return wpk_parser_fail(p, "too many arguments");
+            return wpk_parser_fail(p, "more than %d arguments for %s", wanted, name);
         }
         p->ast->nodes[node].child[count++] = child;
     } while (wpk_parser_accept(p, ","));
@@ -139,7 +140,8 @@ static int parse_arguments(struct wpk_parser *p, int node, int wanted)
     if (!wpk_parser_expect(p, ")")) {
         return -1;
     }
-    return count == wanted ? node : wpk_parser_fail(p, "too few arguments");
+    return count == wanted ? node
+                           : wpk_parser_fail(p, "%d of %d arguments for %s", count, wanted, name);
 }
 
 static int parse_call(struct wpk_parser *p, const char *name, int at)
@@ -160,7 +162,9 @@ static int parse_call(struct wpk_parser *p, const char *name, int at)
     };
     enum wpk_dtype dtype;
     int reduction = reduction_named(name);
-    if (reduction != WPK_REDUCE_NONE && looks_like_reduction(p)) {
+    /* no function is called sum or prod: what is wrong in their parentheses is told as such */
+    bool certain = reduction == WPK_REDUCE_SUM || reduction == WPK_REDUCE_PROD;
+    if (certain || (reduction != WPK_REDUCE_NONE && looks_like_reduction(p))) {
         return parse_reduction(p, reduction, at, false, WPK_F32);
     }
     for (int i = 0; i < WPK_CALL_COUNT; i++) {
@@ -169,7 +173,7 @@ static int parse_call(struct wpk_parser *p, const char *name, int at)
             if (node >= 0) {
                 p->ast->nodes[node].op = i;
             }
-            return parse_arguments(p, node, 1);
+            return parse_arguments(p, node, name, 1);
         }
     }
     for (int i = 0; i < WPK_UNARY_COUNT; i++) {
@@ -178,7 +182,7 @@ static int parse_call(struct wpk_parser *p, const char *name, int at)
             if (node >= 0) {
                 p->ast->nodes[node].op = i;
             }
-            return parse_arguments(p, node, 1);
+            return parse_arguments(p, node, name, 1);
         }
     }
     for (int i = 0; i < WPK_BINARY_COUNT; i++) {
@@ -187,20 +191,20 @@ static int parse_call(struct wpk_parser *p, const char *name, int at)
             if (node >= 0) {
                 p->ast->nodes[node].op = i;
             }
-            return parse_arguments(p, node, 2);
+            return parse_arguments(p, node, name, 2);
         }
     }
     if (strcmp(name, "select") == 0) {
-        return parse_arguments(p, wpk_parser_add_node(p, WPK_AST_SELECT, at), 3);
+        return parse_arguments(p, wpk_parser_add_node(p, WPK_AST_SELECT, at), name, 3);
     }
     if (wpk_dtype_parse(name, &dtype) == WPK_OK) {
         int node = wpk_parser_add_node(p, WPK_AST_CAST, at);
         if (node >= 0) {
             p->ast->nodes[node].dtype = dtype;
         }
-        return parse_arguments(p, node, 1);
+        return parse_arguments(p, node, name, 1);
     }
-    return wpk_parser_fail_at(p, at, "unknown function");
+    return wpk_parser_fail_at(p, at, "unknown function %s", name);
 }
 
 int wpk_parser_read_named(struct wpk_parser *p)
@@ -230,7 +234,7 @@ int wpk_parser_read_named(struct wpk_parser *p)
             return -1;
         }
         if (wpk_dtype_parse(type, &accumulator) != WPK_OK) {
-            return wpk_parser_fail_at(p, at, "unknown accumulator type");
+            return wpk_parser_fail_at(p, at, "unknown accumulator type %s", type);
         }
         return wpk_parser_expect(p, "(")
                    ? parse_reduction(p, reduction_named(name), at, true, accumulator)

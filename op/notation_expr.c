@@ -27,21 +27,46 @@ static enum wpk_dtype dtype_of(const struct wpk_builder *b, int node)
     return b->program->nodes[node].dtype;
 }
 
+static bool signed_integer(uint64_t magnitude, double sign, int64_t *out)
+{
+    if (sign < 0) {
+        *out = magnitude > 0 ? -(int64_t)(magnitude - 1) - 1 : 0;
+        return true;
+    }
+    *out = magnitude <= INT64_MAX ? (int64_t)magnitude : INT64_MAX;
+    return magnitude <= INT64_MAX;
+}
+
 static int number_node(struct wpk_builder *b, const struct wpk_ast_node *n, double sign,
                        enum wpk_dtype dtype)
 {
     if (wpk_dtype_is_float(dtype)) {
         return wpk_node_real(b->program, dtype, sign * n->value);
     }
+    int64_t value, low, high;
     if (!n->is_integer) {
-        return wpk_builder_fail(b, n->at, WPK_EPARSE, "a whole number is needed here%s", "");
+        return wpk_builder_fail(b, n->at, WPK_EPARSE, "a whole number is needed for %s",
+                                wpk_dtype_name(dtype));
     }
-    int node = wpk_node_int(b->program, sign < 0 ? -n->integer : n->integer);
+    wpk_dtype_integer_range(dtype, &low, &high);
+    if (!signed_integer(n->magnitude, sign, &value) || value < low || value > high) {
+        return wpk_builder_fail(b, n->at, WPK_ERANGE, "the number is out of the range of %s",
+                                wpk_dtype_name(dtype));
+    }
+    int node = wpk_node_int(b->program, value);
     if (node >= 0) {
         b->program->nodes[node].dtype = dtype;
-        b->program->nodes[node].value = 0;
     }
     return node;
+}
+
+/* A number in a cast is an i64 or, with a fraction, an f64, and converted as any value would be. */
+static int cast_number(struct wpk_builder *b, const struct wpk_ast_node *n, double sign,
+                       enum wpk_dtype dtype)
+{
+    bool whole = n->is_integer && !wpk_dtype_is_float(dtype);
+    int number = number_node(b, n, sign, whole ? WPK_I64 : WPK_F64);
+    return number < 0 ? -1 : wpk_node_cast(b->program, dtype, number);
 }
 
 /* A number, perhaps negated: it takes the type of what it meets. */
@@ -147,6 +172,14 @@ static int build_load(struct wpk_builder *b, const struct wpk_scope *scope,
     return wpk_node_load(b->program, tensor, index, outside);
 }
 
+/* The type in which `op` computes with an operand of `dtype`. Users' narrow values are widened
+ * always; the whole form says what it means, and what need not be wide stays narrow. */
+static enum wpk_dtype operand_dtype(const struct wpk_builder *b, int op, enum wpk_dtype dtype)
+{
+    bool keeps = op == WPK_BINARY_MIN || op == WPK_BINARY_MAX || op >= WPK_BINARY_LT;
+    return b->closed && keeps ? dtype : wpk_dtype_wide(dtype);
+}
+
 static int build_binary(struct wpk_builder *b, const struct wpk_scope *scope,
                         const struct wpk_ast_node *n, enum wpk_dtype wanted)
 {
@@ -164,7 +197,8 @@ static int build_binary(struct wpk_builder *b, const struct wpk_scope *scope,
     if (operand[first] < 0) {
         return -1;
     }
-    enum wpk_dtype dtype = logical ? WPK_BOOL : wpk_dtype_wide(dtype_of(b, operand[first]));
+    enum wpk_dtype dtype =
+        logical ? WPK_BOOL : operand_dtype(b, n->op, dtype_of(b, operand[first]));
     /* an axis beside a fraction becomes a float */
     if (dtype == WPK_I64 && bare[1 - first] && !b->ast->nodes[number[1 - first]].is_integer) {
         dtype = wpk_dtype_is_float(first_wanted) ? first_wanted : WPK_F32;
@@ -176,7 +210,8 @@ static int build_binary(struct wpk_builder *b, const struct wpk_scope *scope,
         return -1;
     }
     if (!logical) {
-        dtype = bare[1 - first] ? dtype : meet(dtype_of(b, operand[0]), dtype_of(b, operand[1]));
+        enum wpk_dtype other = operand_dtype(b, n->op, dtype_of(b, operand[1 - first]));
+        dtype = bare[1 - first] || other == dtype ? dtype : meet(dtype, other);
         operand[0] = wpk_node_cast(b->program, dtype, operand[0]);
         operand[1] = wpk_node_cast(b->program, dtype, operand[1]);
     }
@@ -201,7 +236,9 @@ static int build_unary(struct wpk_builder *b, const struct wpk_scope *scope, int
     if (!keeps && !wpk_dtype_is_float(dtype)) {
         dtype = WPK_F32;
     }
-    operand = wpk_node_cast(b->program, dtype, operand);
+    if (!b->closed) {
+        operand = wpk_node_cast(b->program, dtype, operand);
+    }
     return operand < 0 ? -1 : wpk_node_unary(b->program, (enum wpk_unary)n->op, operand);
 }
 
@@ -306,7 +343,7 @@ int wpk_builder_expr(struct wpk_builder *b, const struct wpk_scope *scope, int n
         double sign = 1;
         int number = -1;
         if (is_number(b->ast, n->child[0], &sign, &number)) {
-            made = number_node(b, &b->ast->nodes[number], sign, n->dtype);
+            made = cast_number(b, &b->ast->nodes[number], sign, n->dtype);
             break;
         }
         int operand = wpk_builder_expr(b, scope, n->child[0], n->dtype);

@@ -18,11 +18,7 @@ static int parse_level(struct wpk_parser *p, int level);
 static int nest(struct wpk_parser *p, int level)
 {
     if (p->depth == WPK_AST_DEPTH_MAX) {
-        if (p->err == WPK_OK) {
-            p->err =
-                wpk_ast_fail(p->ast, p->at, WPK_ERANGE, "nested deeper than %d", WPK_AST_DEPTH_MAX);
-        }
-        return -1;
+        return wpk_parser_fail_range(p, p->at, "nested deeper than %d levels", WPK_AST_DEPTH_MAX);
     }
     p->depth++;
     int node = parse_level(p, level);
@@ -54,7 +50,7 @@ static int parse_primary(struct wpk_parser *p)
     if (wpk_parser_starts_name(c)) {
         return wpk_parser_read_named(p);
     }
-    return wpk_parser_fail(p, "expected an expression");
+    return wpk_parser_fail(p, "expected an expression before %s", wpk_parser_next(p));
 }
 
 static int parse_unary(struct wpk_parser *p)
@@ -76,26 +72,33 @@ static int parse_unary(struct wpk_parser *p)
     return node;
 }
 
-/* Operators by level, weakest first; `<=` before `<` so that the longer one wins. */
-static const struct {
+/* By level, weakest first; `<=` before `<` so that the longer one wins. The IR has one order of
+ * comparison: a > b is b < a. */
+static const struct operator
+{
     int level;
     const char *text;
     enum wpk_binary op;
-} operators[] = {
-    {0, "||", WPK_BINARY_OR}, {1, "&&", WPK_BINARY_AND}, {2, "<=", WPK_BINARY_LE},
-    {2, "==", WPK_BINARY_EQ}, {2, "!=", WPK_BINARY_NE},  {2, "<", WPK_BINARY_LT},
-    {3, "+", WPK_BINARY_ADD}, {3, "-", WPK_BINARY_SUB},  {4, "*", WPK_BINARY_MUL},
-    {4, "/", WPK_BINARY_DIV}, {4, "%", WPK_BINARY_MOD},
+    bool swapped;
+}
+operators[] = {
+    {0, "||", WPK_BINARY_OR, false}, {1, "&&", WPK_BINARY_AND, false},
+    {2, "<=", WPK_BINARY_LE, false}, {2, ">=", WPK_BINARY_LE, true},
+    {2, "==", WPK_BINARY_EQ, false}, {2, "!=", WPK_BINARY_NE, false},
+    {2, "<", WPK_BINARY_LT, false},  {2, ">", WPK_BINARY_LT, true},
+    {3, "+", WPK_BINARY_ADD, false}, {3, "-", WPK_BINARY_SUB, false},
+    {4, "*", WPK_BINARY_MUL, false}, {4, "/", WPK_BINARY_DIV, false},
+    {4, "%", WPK_BINARY_MOD, false},
 };
 
-static int accept_operator(struct wpk_parser *p, int level)
+static const struct operator* accept_operator(struct wpk_parser *p, int level)
 {
     for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
         if (operators[i].level == level && wpk_parser_accept(p, operators[i].text)) {
-            return (int)operators[i].op;
+            return &operators[i];
         }
     }
-    return -1;
+    return NULL;
 }
 
 static int parse_level(struct wpk_parser *p, int level)
@@ -107,16 +110,16 @@ static int parse_level(struct wpk_parser *p, int level)
     while (left >= 0) {
         wpk_parser_skip_space(p);
         int at = p->at;
-        int op = accept_operator(p, level);
-        if (op < 0) {
+        const struct operator* op = accept_operator(p, level);
+        if (op == NULL) {
             break;
         }
         int right = parse_level(p, level + 1);
         int node = right < 0 ? -1 : wpk_parser_add_node(p, WPK_AST_BINARY, at);
         if (node >= 0) {
-            p->ast->nodes[node].op = op;
-            p->ast->nodes[node].child[0] = left;
-            p->ast->nodes[node].child[1] = right;
+            p->ast->nodes[node].op = (int)op->op;
+            p->ast->nodes[node].child[0] = op->swapped ? right : left;
+            p->ast->nodes[node].child[1] = op->swapped ? left : right;
             p->ast->nodes[node].child_count = 2;
         }
         left = node;
@@ -126,46 +129,57 @@ static int parse_level(struct wpk_parser *p, int level)
 
 /* ---- equations */
 
+/* [n,k,y:28,x:28] */
+static bool parse_output_axes(struct wpk_parser *p, struct wpk_ast_equation *e)
+{
+    while (!wpk_parser_peek(p, "]")) {
+        struct wpk_ast_axis *axis = &e->axis[e->axis_count];
+        wpk_parser_skip_space(p);
+        if (e->axis_count == WPK_RANK_MAX) {
+            wpk_parser_fail_range(p, p->at, "more than %d axes of %s", WPK_RANK_MAX, e->name);
+            return false;
+        }
+        axis->at = p->at;
+        if (!wpk_parser_read_name(p, axis->name) ||
+            (wpk_parser_accept(p, ":") && !wpk_parser_read_extent(p, &axis->extent))) {
+            return false;
+        }
+        for (int i = 0; i < e->axis_count; i++) {
+            if (strcmp(e->axis[i].name, axis->name) == 0) {
+                wpk_parser_fail_at(p, axis->at, "axis %s is named twice", axis->name);
+                return false;
+            }
+        }
+        e->axis_count++;
+        if (!wpk_parser_accept(p, ",")) {
+            break;
+        }
+    }
+    return wpk_parser_expect(p, "]");
+}
+
 static bool parse_equation(struct wpk_parser *p)
 {
+    wpk_parser_skip_space(p);
     if (p->ast->equation_count == WPK_AST_EQUATIONS_MAX) {
-        p->err = wpk_ast_fail(p->ast, p->at, WPK_ERANGE, "too many equations");
+        wpk_parser_fail_range(p, p->at, "more than %d equations", WPK_AST_EQUATIONS_MAX);
+        return false;
+    }
+    if (!wpk_parser_starts_name(p->text[p->at])) {
+        wpk_parser_fail(p, "expected %s before %s",
+                        p->ast->equation_count == 0 ? "an equation"
+                                                    : "an operator or another equation",
+                        wpk_parser_next(p));
         return false;
     }
     struct wpk_ast_equation *e = &p->ast->equation[p->ast->equation_count];
     memset(e, 0, sizeof(*e));
-    wpk_parser_skip_space(p);
     e->at = p->at;
     if (!wpk_parser_read_name(p, e->name)) {
         return false;
     }
-    if (wpk_parser_accept(p, "[")) {
-        while (!wpk_parser_peek(p, "]")) {
-            if (e->axis_count == WPK_RANK_MAX) {
-                wpk_parser_fail(p, "too many axes");
-                return false;
-            }
-            struct wpk_ast_axis *axis = &e->axis[e->axis_count];
-            wpk_parser_skip_space(p);
-            axis->at = p->at;
-            if (!wpk_parser_read_name(p, axis->name) ||
-                (wpk_parser_accept(p, ":") && !wpk_parser_read_extent(p, &axis->extent))) {
-                return false;
-            }
-            for (int i = 0; i < e->axis_count; i++) {
-                if (strcmp(e->axis[i].name, axis->name) == 0) {
-                    wpk_parser_fail_at(p, axis->at, "this axis is named twice");
-                    return false;
-                }
-            }
-            e->axis_count++;
-            if (!wpk_parser_accept(p, ",")) {
-                break;
-            }
-        }
-        if (!wpk_parser_expect(p, "]")) {
-            return false;
-        }
+    if (wpk_parser_accept(p, "[") && !parse_output_axes(p, e)) {
+        return false;
     }
     if (!wpk_parser_expect(p, "=")) {
         return false;
@@ -192,7 +206,7 @@ wpk_err wpk_ast_parse(const char *text, int line_offset, struct wpk_ast *out, st
         wpk_parser_skip_space(&p);
         int at = p.at;
         if (wpk_parser_accept(&p, ";")) {
-            wpk_parser_skip_space(&p);
+            /* it may stand at the very end */
         } else if (wpk_parser_starts_name(text[at]) && wpk_parser_read_name(&p, word) &&
                    strcmp(word, "where") != 0) {
             p.at = at;
@@ -201,9 +215,6 @@ wpk_err wpk_ast_parse(const char *text, int line_offset, struct wpk_ast *out, st
         if (text[p.at] == '\0') {
             break;
         }
-    }
-    if (p.err == WPK_OK && out->equation_count == 0) {
-        wpk_parser_fail(&p, "expected an equation");
     }
     return p.err;
 }

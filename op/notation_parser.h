@@ -15,17 +15,22 @@ struct wpk_parser {
     int at;    /* byte offset of what is read next */
     int depth; /* of nesting, at most WPK_AST_DEPTH_MAX */
     wpk_err err;
+    char shown[16]; /* what wpk_parser_next returns */
 };
 
 /* Report what is wrong at byte `at`, or at the cursor; always -1. */
-int wpk_parser_fail_at(struct wpk_parser *p, int at, const char *what);
-int wpk_parser_fail(struct wpk_parser *p, const char *what);
+int wpk_parser_fail_at(struct wpk_parser *p, int at, const char *format, ...) WPK_PRINTF(3, 4);
+int wpk_parser_fail(struct wpk_parser *p, const char *format, ...) WPK_PRINTF(2, 3);
+/* The same for what is too large. */
+int wpk_parser_fail_range(struct wpk_parser *p, int at, const char *format, ...) WPK_PRINTF(3, 4);
 
 /* ---- tokens; blanks and comments before them are skipped */
 
 bool wpk_parser_starts_name(char c);
 bool wpk_parser_continues_name(char c);
 void wpk_parser_skip_space(struct wpk_parser *p);
+/* What stands at the cursor, for messages: "')'", "the end". */
+const char *wpk_parser_next(struct wpk_parser *p);
 bool wpk_parser_peek(struct wpk_parser *p, const char *token);
 bool wpk_parser_accept(struct wpk_parser *p, const char *token);
 bool wpk_parser_expect(struct wpk_parser *p, const char *token);

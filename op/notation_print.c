@@ -80,12 +80,7 @@ static void print_real(struct wpk_buf *out, double value)
             break;
         }
     }
-    /* a whole number beyond what the reader takes as one needs its point */
-    bool whole = strspn(text, "-0123456789") == strlen(text);
     wpk_buf_append_text(out, text);
-    if (whole && fabs(value) > 9007199254740991.0) {
-        wpk_buf_append_text(out, ".0");
-    }
 }
 
 static void print_literal(struct wpk_buf *out, const struct wpk_node *n)
@@ -202,11 +197,14 @@ static void print_binary(struct printer *p, const struct wpk_node *n)
         return;
     }
     if (binary_texts[n->op].call) {
-        wpk_buf_printf(p->out, "%s(", binary_texts[n->op].text);
+        /* max(i, j) before a name, such as the next stage's, would be a reduction */
+        bool names = p->program->nodes[n->arg[0]].kind == WPK_NODE_AXIS &&
+                     p->program->nodes[n->arg[1]].kind == WPK_NODE_AXIS;
+        wpk_buf_printf(p->out, names ? "(%s(" : "%s(", binary_texts[n->op].text);
         print_operand(p, n->arg[0], n->arg[1], 0);
         wpk_buf_append_text(p->out, ", ");
         print_operand(p, n->arg[1], n->arg[0], 0);
-        wpk_buf_append_byte(p->out, ')');
+        wpk_buf_append_text(p->out, names ? "))" : ")");
         return;
     }
     own = strength(p->program, (int)(n - p->program->nodes));

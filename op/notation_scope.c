@@ -74,6 +74,15 @@ static void learn_extent(struct wpk_builder *b, struct wpk_scope *scope, int axi
     }
 }
 
+static void wrong_rank(struct wpk_builder *b, int at, int id, int given)
+{
+    const struct wpk_tensor *tensor = &b->program->tensors[id];
+    if (b->err == WPK_OK) {
+        b->err = wpk_ast_fail(b->ast, at, WPK_EPARSE, "%s has %d dimensions and is given %d",
+                              tensor->name, tensor->rank, given);
+    }
+}
+
 int wpk_builder_resolve(struct wpk_builder *b, const struct wpk_ast_node *load)
 {
     int equation = wpk_ast_find_equation(b->ast, load->name);
@@ -85,8 +94,8 @@ int wpk_builder_resolve(struct wpk_builder *b, const struct wpk_ast_node *load)
         return wpk_builder_fail(b, load->at, WPK_EPARSE, "tensor %s is not declared", load->name);
     }
     if (b->program->tensors[tensor].rank != load->child_count) {
-        return wpk_builder_fail(b, load->at, WPK_EPARSE, "wrong number of indices for %s",
-                                load->name);
+        wrong_rank(b, load->at, tensor, load->child_count);
+        return -1;
     }
     b->used[tensor] = true;
     return tensor;
@@ -131,7 +140,7 @@ bool wpk_builder_infer(struct wpk_builder *b, const struct wpk_ast_equation *e, 
         add_axis(b, scope, &e->axis[i]);
     }
     if (tensor >= 0 && b->program->tensors[tensor].rank != e->axis_count) {
-        wpk_builder_fail(b, e->at, WPK_EPARSE, "wrong number of axes for %s", e->name);
+        wrong_rank(b, e->at, tensor, e->axis_count);
     }
     for (int i = 0; i < e->axis_count && tensor >= 0 && b->err == WPK_OK; i++) {
         learn_extent(b, scope, i, b->program->tensors[tensor].extent[i], e->axis[i].at);

@@ -26,17 +26,40 @@ wpk_err wpk_ast_fail(const struct wpk_ast *ast, int at, wpk_err err, const char 
     return err;
 }
 
-int wpk_parser_fail_at(struct wpk_parser *p, int at, const char *what)
+static void report(struct wpk_parser *p, int at, wpk_err err, const char *format, va_list args)
 {
+    char text[256];
     if (p->err == WPK_OK) {
-        p->err = wpk_ast_fail(p->ast, at, WPK_EPARSE, "%s", what);
+        vsnprintf(text, sizeof(text), format, args);
+        p->err = wpk_ast_fail(p->ast, at, err, "%s", text);
     }
+}
+
+int wpk_parser_fail_at(struct wpk_parser *p, int at, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report(p, at, WPK_EPARSE, format, args);
+    va_end(args);
     return -1;
 }
 
-int wpk_parser_fail(struct wpk_parser *p, const char *what)
+int wpk_parser_fail(struct wpk_parser *p, const char *format, ...)
 {
-    return wpk_parser_fail_at(p, p->at, what);
+    va_list args;
+    va_start(args, format);
+    report(p, p->at, WPK_EPARSE, format, args);
+    va_end(args);
+    return -1;
+}
+
+int wpk_parser_fail_range(struct wpk_parser *p, int at, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report(p, at, WPK_ERANGE, format, args);
+    va_end(args);
+    return -1;
 }
 
 bool wpk_parser_starts_name(char c)
@@ -64,6 +87,18 @@ void wpk_parser_skip_space(struct wpk_parser *p)
     }
 }
 
+const char *wpk_parser_next(struct wpk_parser *p)
+{
+    wpk_parser_skip_space(p);
+    char c = p->text[p->at];
+    if (c == '\0') {
+        return "the end";
+    }
+    snprintf(p->shown, sizeof(p->shown), isprint((unsigned char)c) ? "'%c'" : "byte 0x%02x",
+             (unsigned char)c);
+    return p->shown;
+}
+
 bool wpk_parser_peek(struct wpk_parser *p, const char *token)
 {
     wpk_parser_skip_space(p);
@@ -81,12 +116,10 @@ bool wpk_parser_accept(struct wpk_parser *p, const char *token)
 
 bool wpk_parser_expect(struct wpk_parser *p, const char *token)
 {
-    char what[48];
     if (p->err == WPK_OK && wpk_parser_accept(p, token)) {
         return true;
     }
-    snprintf(what, sizeof(what), "expected '%s'", token);
-    wpk_parser_fail(p, what);
+    wpk_parser_fail(p, "expected '%s' before %s", token, wpk_parser_next(p));
     return false;
 }
 
@@ -95,14 +128,14 @@ bool wpk_parser_read_name(struct wpk_parser *p, char *out)
     wpk_parser_skip_space(p);
     int size = 0;
     if (!wpk_parser_starts_name(p->text[p->at])) {
-        wpk_parser_fail(p, "expected a name");
+        wpk_parser_fail(p, "expected a name before %s", wpk_parser_next(p));
         return false;
     }
     while (wpk_parser_continues_name(p->text[p->at + size])) {
         size++;
     }
     if (size >= WPK_NAME_MAX) {
-        wpk_parser_fail(p, "name too long");
+        wpk_parser_fail(p, "a name longer than %d characters", WPK_NAME_MAX - 1);
         return false;
     }
     memcpy(out, p->text + p->at, (size_t)size);
@@ -117,8 +150,8 @@ int wpk_parser_add_node(struct wpk_parser *p, enum wpk_ast_kind kind, int at)
         return -1;
     }
     if (p->ast->node_count == WPK_AST_NODES_MAX) {
-        p->err = wpk_ast_fail(p->ast, at, WPK_ERANGE, "expression too large");
-        return -1;
+        return wpk_parser_fail_range(p, at, "more than %d names, numbers and operators",
+                                     WPK_AST_NODES_MAX);
     }
     struct wpk_ast_node *node = &p->ast->nodes[p->ast->node_count];
     memset(node, 0, sizeof(*node));
@@ -142,16 +175,17 @@ int wpk_parser_read_number(struct wpk_parser *p)
     if (size == 0 || wpk_parser_continues_name(*end)) {
         return wpk_parser_fail_at(p, at, "malformed number");
     }
-    if (!isfinite(value) || (integer && fabs(value) > 9007199254740991.0)) {
-        p->err = wpk_ast_fail(p->ast, at, WPK_ERANGE, "number out of range");
-        return -1;
+    /* -2^63 is a number and a sign before it */
+    uint64_t magnitude = integer ? strtoull(p->text + at, NULL, 10) : 0;
+    if (!isfinite(value) || magnitude > (uint64_t)INT64_MAX + 1) {
+        return wpk_parser_fail_range(p, at, "number out of range");
     }
     p->at += (int)size;
     int node = wpk_parser_add_node(p, WPK_AST_NUMBER, at);
     if (node >= 0) {
         p->ast->nodes[node].value = value;
         p->ast->nodes[node].is_integer = integer;
-        p->ast->nodes[node].integer = integer ? (int64_t)value : 0;
+        p->ast->nodes[node].magnitude = magnitude;
     }
     return node;
 }
@@ -165,10 +199,11 @@ bool wpk_parser_read_extent(struct wpk_parser *p, int64_t *out)
         return false;
     }
     const struct wpk_ast_node *number = &p->ast->nodes[node];
-    if (!number->is_integer || number->integer < 1 || number->integer > WPK_ELEMENTS_MAX) {
-        p->err = wpk_ast_fail(p->ast, at, WPK_ERANGE, "an extent is a number of at least 1");
+    if (!number->is_integer || number->magnitude < 1 || number->magnitude > WPK_ELEMENTS_MAX) {
+        wpk_parser_fail_range(p, at, "an extent is a whole number from 1 to %lld",
+                              (long long)WPK_ELEMENTS_MAX);
         return false;
     }
-    *out = number->integer;
+    *out = (int64_t)number->magnitude;
     return true;
 }

@@ -18,7 +18,8 @@
  *     positive literals
  *   - types are explicit: both operands of a binary node have one dtype, a pointwise stage's
  *     expression has its output's dtype and a reduction's its accumulator's
- *   - a node's children have smaller ids than the node */
+ *   - a node's children have smaller ids than the node
+ *   - written out, where nothing is shared, all expressions have at most WPK_TREE_MAX nodes */
 #ifndef WPK_OP_PROGRAM_H
 #define WPK_OP_PROGRAM_H
 
@@ -33,13 +34,14 @@ extern "C" {
 #define WPK_STAGES_MAX 48
 #define WPK_NODES_MAX 16384
 #define WPK_LITERAL_ELEMENTS_MAX 4096
+#define WPK_TREE_MAX 8192 /* nodes of all stages when written out: each as often as it is read */
 
 enum wpk_role {
     WPK_ROLE_INPUT,
-    WPK_ROLE_CONSTANT,     /* the same for every call: may be prepared once */
+    WPK_ROLE_CONSTANT, /* the same for every call: may be prepared once */
     WPK_ROLE_INTERMEDIATE,
     WPK_ROLE_OUTPUT,
-    WPK_ROLE_LITERAL,      /* values are part of the program, e.g. Winograd's matrices */
+    WPK_ROLE_LITERAL, /* values are part of the program, e.g. Winograd's matrices */
 };
 
 struct wpk_tensor {
@@ -58,9 +60,10 @@ enum wpk_node_kind {
     WPK_NODE_AXIS,    /* the current value of stage axis `axis`; dtype i64 */
     WPK_NODE_LOAD,    /* tensor[index...], or `outside` where an index leaves the tensor */
     WPK_NODE_UNARY,
-    WPK_NODE_BINARY,  /* comparisons too: their dtype is bool */
-    WPK_NODE_SELECT,  /* arg[0] ? arg[1] : arg[2] */
-    WPK_NODE_CAST,    /* arg[0] to dtype: float to int rounds to nearest even and saturates */
+    WPK_NODE_BINARY, /* comparisons too: their dtype is bool */
+    WPK_NODE_SELECT, /* arg[0] ? arg[1] : arg[2] */
+    WPK_NODE_CAST,   /* arg[0] to dtype: float to int rounds to nearest even and saturates, int to
+                         int wraps (keeps the low bits), to bool is x != 0 */
 };
 
 /* suffix, notation */
@@ -234,8 +237,7 @@ void wpk_index_range_in(const struct wpk_program *program, int node, const int64
 int64_t wpk_axis_alignment(const struct wpk_program *program, const struct wpk_stage *stage,
                            int axis);
 /* True when a load of the stage can leave its tensor (padding counts as inside). */
-bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stage *stage,
-                        int load);
+bool wpk_load_may_leave(const struct wpk_program *program, const struct wpk_stage *stage, int load);
 
 /*   errors  WPK_EINVAL with the broken invariant in `diag`; WPK_ENOSPC a limit was hit */
 wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag *diag);

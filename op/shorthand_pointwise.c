@@ -99,13 +99,22 @@ static const struct operand *find_operand(const struct chain *chain, const char 
     return NULL;
 }
 
-/* Copy the expression with each input's name followed by its indices. An expression that ends or
- * nests an equation is no expression. */
+/* An expression that brings indices or another equation along is none: a lone = would be one. */
+static bool is_expression(const char *expr)
+{
+    for (const char *c = expr; *c != '\0'; c++) {
+        bool compares = c[1] == '=' || (c > expr && strchr("<>=!", c[-1]) != NULL);
+        if (strchr("[];#\n", *c) != NULL || (*c == '=' && !compares)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Copy the expression with each input's name followed by its indices. */
 static void print_expr(struct wpk_shorthand *s, const struct chain *chain, const char *expr)
 {
-    static const char foreign[] = "[];=#\n";
-    if (strcspn(expr, foreign) != strlen(expr) && strstr(expr, "==") == NULL &&
-        strstr(expr, "<=") == NULL && strstr(expr, "!=") == NULL) {
+    if (!is_expression(expr)) {
         wpk_json_fail(s->reader, "expr", WPK_EINVAL,
                       "names of inputs, numbers, operators and functions only");
         return;

@@ -291,6 +291,35 @@ static wpk_err check_stage(struct check *check, const struct wpk_stage *stage)
     return WPK_OK;
 }
 
+/* Sharing makes gelu(gelu(gelu(...))) small as nodes and endless as text, or for whoever walks it:
+ * each level doubles it. Nodes that no stage needs any more may be anything. */
+static wpk_err check_size(const struct check *check)
+{
+    const struct wpk_program *program = check->program;
+    int size[WPK_NODES_MAX], total = 0;
+    for (int id = 0; id < program->node_count; id++) {
+        const struct wpk_node *node = &program->nodes[id];
+        size[id] = 1;
+        for (int i = 0; i < 3 && node->kind != WPK_NODE_LOAD; i++) {
+            size[id] += is_child(node->arg[i], id) ? size[node->arg[i]] : 0;
+        }
+        bool loads = node->kind == WPK_NODE_LOAD && node->tensor < program->tensor_count;
+        for (int d = 0; loads && d < program->tensors[node->tensor].rank; d++) {
+            size[id] += is_child(node->index[d], id) ? size[node->index[d]] : 0;
+        }
+        size[id] = size[id] < WPK_TREE_MAX ? size[id] : WPK_TREE_MAX;
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        total += size[program->stages[s].expr];
+    }
+    if (total >= WPK_TREE_MAX) {
+        wpk_diag_set(check->diag, "written out, the expressions have more than %d parts",
+                     WPK_TREE_MAX);
+        return WPK_ENOSPC;
+    }
+    return WPK_OK;
+}
+
 wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag *diag)
 {
     struct check checking = {.program = program, .diag = diag};
@@ -320,5 +349,5 @@ wpk_err wpk_program_validate(const struct wpk_program *program, struct wpk_diag 
             return err;
         }
     }
-    return WPK_OK;
+    return check_size(check);
 }
