@@ -21,8 +21,9 @@ setup: ## install what is missing (Debian packages; Halide and oneDNN into .deps
 .deps/stamp: setup
 
 # Configured anew when the wheels change: what they offer decides what is built.
+# lib: without dpkg-dev meson takes Debian for a system with lib64, where pkg-config finds nothing.
 build/build.ninja: .deps/stamp
-	@if [ -e $@ ]; then meson setup --reconfigure build; else meson setup build; fi \
+	@if [ -e $@ ]; then meson setup --reconfigure build; else meson setup build --libdir lib; fi \
 	    >.deps/configure.log 2>&1 || { cat .deps/configure.log >&2; rm -f $@; exit 1; }
 
 demo: all ## tune a real ResNet-18 convolution and show it beside the vendor's
