@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever goes wrong, in the end every run must have recorded the same as one in which nothing did;
- * each prints its seed. */
+/* Whatever goes wrong, in the end every run must have recorded the same as one in which nothing
+ * did. Each prints its seed. */
 #include "tests/sim/sim.h"
 
 #include "common/log.h"
