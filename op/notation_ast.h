@@ -69,8 +69,9 @@ struct wpk_ast_equation {
 struct wpk_ast {
     const char *text;
     struct wpk_diag *diag;
-    struct wpk_ast_node *nodes; /* owned */
+    struct wpk_ast_node *nodes; /* owned; [node_capacity] */
     int node_count;
+    int node_capacity;
     struct wpk_ast_equation equation[WPK_AST_EQUATIONS_MAX];
     int equation_count;
     int line_offset; /* lines before `text` in what the user sees */

@@ -196,10 +196,6 @@ wpk_err wpk_ast_parse(const char *text, int line_offset, struct wpk_ast *out, st
     out->text = text;
     out->diag = diag;
     out->line_offset = line_offset;
-    out->nodes = calloc(WPK_AST_NODES_MAX, sizeof(*out->nodes));
-    if (out->nodes == NULL) {
-        return WPK_ENOMEM;
-    }
     /* equations follow one another, with `where` or `;` between them where that reads better */
     while (p.err == WPK_OK && parse_equation(&p)) {
         char word[WPK_NAME_MAX];

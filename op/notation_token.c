@@ -144,6 +144,17 @@ bool wpk_parser_read_name(struct wpk_parser *p, char *out)
     return true;
 }
 
+static bool grow(struct wpk_ast *ast)
+{
+    int capacity = ast->node_capacity == 0 ? 64 : 2 * ast->node_capacity;
+    struct wpk_ast_node *nodes = realloc(ast->nodes, (size_t)capacity * sizeof(*nodes));
+    if (nodes != NULL) {
+        ast->nodes = nodes;
+        ast->node_capacity = capacity;
+    }
+    return nodes != NULL;
+}
+
 int wpk_parser_add_node(struct wpk_parser *p, enum wpk_ast_kind kind, int at)
 {
     if (p->err != WPK_OK) {
@@ -152,6 +163,10 @@ int wpk_parser_add_node(struct wpk_parser *p, enum wpk_ast_kind kind, int at)
     if (p->ast->node_count == WPK_AST_NODES_MAX) {
         return wpk_parser_fail_range(p, at, "more than %d names, numbers and operators",
                                      WPK_AST_NODES_MAX);
+    }
+    if (p->ast->node_count == p->ast->node_capacity && !grow(p->ast)) {
+        p->err = WPK_ENOMEM;
+        return -1;
     }
     struct wpk_ast_node *node = &p->ast->nodes[p->ast->node_count];
     memset(node, 0, sizeof(*node));
