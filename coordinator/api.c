@@ -452,7 +452,9 @@ static void get_artifact(struct call *call)
     }
     wpk_err err = wpk_artifact_get(call->api->data_dir, call->name, &call->answer->body, &diag);
     if (err != WPK_OK) {
-        wpk_api_problem(call->answer, err == WPK_ENOENT ? 404 : 500, err, NULL);
+        /* Other failures name paths of this machine. */
+        wpk_api_problem(call->answer, err == WPK_ENOENT ? 404 : 500, err,
+                        err == WPK_ECORRUPT ? &diag : NULL);
         return;
     }
     call->answer->status = 200;

@@ -112,9 +112,10 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
 {
     struct wpk_rows *rows = wpk_store_query(
         store,
-        "SELECT id, elapsed_ns, ended_asks, exhausted, kernel_id FROM search WHERE problem_id = ?"
-        " AND strategy = ? AND parameters = ? AND seed = ? AND providers = ?"
-        " AND space_version = ?",
+        "SELECT s.id, s.elapsed_ns, s.ended_asks, s.exhausted, s.kernel_id, k.artifact_sha256"
+        " FROM search s LEFT JOIN kernel k ON k.id = s.kernel_id WHERE s.problem_id = ?"
+        " AND s.strategy = ? AND s.parameters = ? AND s.seed = ? AND s.providers = ?"
+        " AND s.space_version = ?",
         "ittttt", (int64_t)out->problem_id, key->strategy, key->parameters, seed, key->providers,
         key->space_version);
     bool found = wpk_rows_next(rows);
@@ -124,6 +125,7 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
         out->ended_asks = (uint32_t)wpk_rows_int(rows, 2);
         out->exhausted = wpk_rows_int(rows, 3) != 0;
         out->kernel_id = (uint64_t)wpk_rows_int(rows, 4);
+        snprintf(out->kernel_artifact, sizeof out->kernel_artifact, "%s", wpk_rows_text(rows, 5));
     }
     wpk_rows_close(rows);
     return found;

@@ -413,6 +413,9 @@ static void note_failure(struct wpk_search *search, const struct wpk_record *rec
     if (record->outcome != WPK_OUTCOME_OK && record->log[0] != '\0') {
         snprintf(search->failure, sizeof search->failure, "%.*s", (int)strcspn(record->log, "\n"),
                  record->log);
+        for (char *p = search->failure; *p != '\0'; p++) {
+            *p = (unsigned char)*p < ' ' || *p == 0x7f ? ' ' : *p; /* it is shown on terminals */
+        }
     }
 }
 
