@@ -57,8 +57,8 @@ void wpk_engine_close(struct wpk_engine *engine);
 int wpk_engine_fd(const struct wpk_engine *engine);
 /* Moves every trial as far as it goes without waiting; `timeout_ms` to the next own deadline is
  * returned in *next_ms (UINT64_MAX: none).
- *   errors  WPK_ENOSPC, WPK_ESYSTEM, ...  what it needs is missing: room in work_dir, a program that
- *           starts. Candidates cannot make it fail, and what was under way has no outcome */
+ *   errors  WPK_ENOSPC, WPK_ESYSTEM, ...  what it needs is missing: room in work_dir, a program
+ *           that starts. Candidates cannot make it fail, and what was under way has no outcome */
 wpk_err wpk_engine_advance(struct wpk_engine *engine, uint64_t *next_ms);
 /* Why it failed; empty text while it has not. */
 const struct wpk_diag *wpk_engine_failure(const struct wpk_engine *engine);
