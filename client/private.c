@@ -386,12 +386,12 @@ static void notice(const struct wpk_private *self, const char *format, const cha
 }
 
 /* Killed ones have not said why. */
-static void notice_restart(const struct wpk_private *self, enum process which, int status)
+static void notice_restart(const struct wpk_private *self, enum process which, bool failed)
 {
     char words[WPK_DIAG_TEXT_MAX / 2] = "";
     char ended[WPK_DIAG_TEXT_MAX];
 
-    if (status > 0 && status < 128) {
+    if (failed) {
         wpk_child_last_words(self->log_path[which], words, sizeof(words));
     }
     snprintf(ended, sizeof(ended), "%s ended%s%s", process_names[which],
@@ -403,16 +403,18 @@ static wpk_err revive(struct wpk_private *self, enum process which, struct wpk_d
 {
     /* A wpkd that ends by itself cannot keep its history, and would say so again. */
     int status = self->child[which].status;
-    if (which == PROCESS_WPKD && status > 0 && status < 128) {
+    bool failed = status > 0 && status < 128;
+    if (which == PROCESS_WPKD && failed) {
         return fail_last_words(self, which, diag);
     }
-    if (self->restart_count[which] == WPK_PRIVATE_RESTARTS_MAX) {
+    if (self->restart_count[which] >=
+        (failed ? WPK_PRIVATE_FAILURES_MAX : WPK_PRIVATE_RESTARTS_MAX)) {
         wpk_err err = fail_last_words(self, which, diag);
         (void)err; /* the words are what matters */
         return WPK_EEXHAUSTED;
     }
     self->restart_count[which]++;
-    notice_restart(self, which, status);
+    notice_restart(self, which, failed);
     return which == PROCESS_WPKD ? start_wpkd(self, diag) : start_process(self, which, diag);
 }
 

@@ -16,7 +16,8 @@
 
 #include "common/err.h"
 
-#define WPK_PRIVATE_RESTARTS_MAX 5 /* of each process, within one command */
+#define WPK_PRIVATE_RESTARTS_MAX 5 /* of each process that was killed, within one command */
+#define WPK_PRIVATE_FAILURES_MAX 2 /* likewise, of one that ended by itself */
 
 struct wpk_private;
 
@@ -49,7 +50,7 @@ bool wpk_private_is_owner(const struct wpk_private *private_service);
 /* Look after the processes: start the dead ones, take over from an owner that has gone. To be
  * called every second or so; quick when all is well. *changed: the URL is another one now.
  *
- *   errors  as above, and WPK_EEXHAUSTED after WPK_PRIVATE_RESTARTS_MAX
+ *   errors  as above, and WPK_EEXHAUSTED after so many restarts
  */
 WPK_MUST_CHECK wpk_err wpk_private_tend(struct wpk_private *private_service, bool *changed,
                                         struct wpk_diag *diag);
