@@ -488,7 +488,6 @@ void Builder::apply(const wpk_directive &directive) {
                                  Halide::Partition::Never);
         });
         break;
-    case WPK_DIRECTIVE_PREFETCH: break;
     default: apply_placement(stage, directive); break;
     }
 }

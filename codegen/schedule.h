@@ -5,18 +5,27 @@
  * is rebuilt from it. The text is made to be edited by hand (`wpkctl build`):
  *
  *     wpk-schedule 1
- *     target x86-64-linux-avx-avx2-fma-f16c-avx512-avx512_skylake threads 1
- *     layout X 0,2,3,1 pad 0:0,0:0,1:1,1:1
- *     layout Y 0,2,3,1
+ *     target x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake threads 1
+ *     layout X f32[1,16,14,14] 0,2,3,1 pad 0:0,0:0,1:1,1:1
+ *     layout W f32[24,16,3,3] 0,1,2,3
+ *     layout Y f32[1,24,14,14] 0,2,3,1
  *     program
- *       input X f32[1,28,28,128] pad 0:0,1:1,1:1,0:0
- *       ...
+ *     input X f32[1,14,14,16] pad 0:0,1:1,1:1,0:0
+ *     ...
+ *     Y[n,y,x,k] = max(T[n,y,x,k], 0)
  *     end
- *     Y split k k_o k_i 32 exact
- *     Y reorder k_i x_i y_i x_o y_o k_o
- *     Y vectorize k_i 16
- *     acc compute_at Y x_o
- *     acc.0 reorder k x c r s
+ *     Y split k kT kI 16 shift
+ *     Y reorder kI x kT y n
+ *     Y vectorize kI
+ *     T compute_at Y x
+ *     T bound_extent k 16
+ *     T vectorize k
+ *     T.0 reorder k c s r
+ *     T.0 vectorize k
+ *
+ * A layout line is a tensor of the user's, in his order of axes; its type, then the order the
+ * kernel wants it in, then the padding of each axis (schema/tensor.h). A scalar has no order. The
+ * program is in whole form (op/notation.h), its tensors already in the kernel's order.
  *
  * A directive names a stage by its output tensor; `.0` is the update of a reduction, without it
  * the pure definition is meant. Loop names are axis names until split. */
@@ -51,8 +60,7 @@ extern "C" {
     X(ALIGN_STORAGE, "align_storage")     /* axis, factor */                                       \
     X(BOUND_EXTENT, "bound_extent")       /* axis, factor: the extent needed at its level */       \
     X(ALIGN_BOUNDS, "align_bounds")       /* axis, factor */                                       \
-    X(NO_PARTITION, "no_partition")       /* loops are not split into prologue, body, epilogue */  \
-    X(PREFETCH, "prefetch")               /* tensor loop distance */
+    X(NO_PARTITION, "no_partition")       /* loop: not split into prologue, body and epilogue */
 
 enum wpk_directive_kind {
 #define WPK_DIRECTIVE_ENUM(name, text) WPK_DIRECTIVE_##name,

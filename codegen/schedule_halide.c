@@ -520,9 +520,6 @@ static void put_directives(struct writer *w)
     for (int i = 0; i < w->schedule->directive_count; i++) {
         const struct wpk_directive *d = &w->schedule->directives[i];
         bool update = d->update && is_of_definition(d->kind);
-        if (d->kind == WPK_DIRECTIVE_PREFETCH) {
-            continue; /* halide.cc does not replay it */
-        }
         if (previous == NULL || previous->stage != d->stage || previous_update != update) {
             wpk_buf_printf(w->out, "%s    %s%s\n        ", previous == NULL ? "" : ";\n",
                            stage_name(w, &w->program->stages[d->stage]), update ? ".update()" : "");

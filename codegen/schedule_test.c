@@ -63,9 +63,9 @@ static void test_every_directive_survives_its_text(void **state)
                       "T align_storage i 4\nT bound_extent i 5\nT align_bounds i 4\n"
                       "T.0 split j jO jU 4 predicate\nT.0 split jO jA jB 5 round\n"
                       "T.0 reorder i jU jB jA\nT.0 atomic\nT.0 vectorize jU\nT.0 unroll jB\n"
-                      "T compute_root\nT inline\nT prefetch X jA 2\n";
+                      "T compute_root\nT inline\n";
     assert_int_equal(parse(all, &schedule, &diag), WPK_OK);
-    assert_int_equal(schedule.directive_count, 22);
+    assert_int_equal(schedule.directive_count, 21);
     assert_int_equal(schedule.main.stage_count, 2);
     assert_int_equal(schedule.prepare.stage_count, 0);
     expect_round_trip(&schedule);
@@ -93,6 +93,7 @@ static void test_errors_have_positions(void **state)
     (void)state;
     expect_error_at("Z split i a b 4 exact\n", WPK_EPARSE, 0, 1, "no such stage");
     expect_error_at("Y splat i\n", WPK_EPARSE, 0, 3, "unknown directive");
+    expect_error_at("Y prefetch X i 2\n", WPK_EPARSE, 0, 3, "unknown directive");
     expect_error_at("Y unroll i\nY vectorize\n", WPK_EPARSE, 1, 3, "operands");
     expect_error_at("Y vectorize i i\n", WPK_EPARSE, 0, 3, "operands");
     expect_error_at("Y split i a b four exact\n", WPK_EPARSE, 0, 15, "number");

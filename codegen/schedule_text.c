@@ -40,7 +40,6 @@ static const struct layout_of_words words_of[WPK_DIRECTIVE_COUNT] = {
     [WPK_DIRECTIVE_BOUND_EXTENT] = {1, true, false},
     [WPK_DIRECTIVE_ALIGN_BOUNDS] = {1, true, false},
     [WPK_DIRECTIVE_NO_PARTITION] = {1, false, false},
-    [WPK_DIRECTIVE_PREFETCH] = {2, true, false},
 };
 
 static void print_directive(const struct wpk_schedule *schedule,
