@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl get: a kernel's shared object, by the operator's fingerprint or its name in a job. */
+/* wpkctl get: a kernel's shared object or its schedule, by the operator's fingerprint or its name
+ * in a job. */
 #include "client/command.h"
 #include "client/list.h"
 #include "client/schedule_file.h"
+#include "codegen/schedule.h"
 #include "common/crypto.h"
 #include "common/fs.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define JOBS_SEARCHED 1000 /* the newest; a fingerprint finds what is older */
@@ -15,7 +18,9 @@ struct get {
     const char *what; /* fingerprint or name */
     const char *out_path;
     bool own;
-    bool schedule; /* the directives instead of the shared object */
+    /* instead of the shared object: */
+    bool schedule; /* the directives, to be edited */
+    bool halide;   /* the same as Halide C++, to be read */
 };
 
 static wpk_err find_by_fingerprint(struct wpk_session *session, const char *fingerprint,
@@ -135,6 +140,22 @@ static wpk_err download(struct wpk_session *session, const char *sha256, const c
     return err;
 }
 
+static wpk_err print_halide(const char *directives, struct wpk_buf *out, struct wpk_diag *diag)
+{
+    struct wpk_schedule *schedule = calloc(1, sizeof(*schedule)); /* too large for a stack */
+
+    if (schedule == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_err err = wpk_schedule_parse(directives, schedule, diag);
+    if (err == WPK_OK) {
+        err = wpk_schedule_print_halide(schedule, out);
+        wpk_schedule_fini(schedule);
+    }
+    free(schedule);
+    return err;
+}
+
 static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel *kernel,
                               const char *path, struct wpk_diag *diag)
 {
@@ -148,8 +169,13 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
                                 "--own gets the best of our own");
         return WPK_ENOENT;
     }
-    wpk_schedule_file_print(kernel->op, kernel->layouts, schedule, &text);
-    wpk_err err = wpk_buf_status(&text);
+    wpk_err err = WPK_OK;
+    if (get->halide) {
+        err = print_halide(schedule, &text, diag);
+    } else {
+        wpk_schedule_file_print(kernel->op, kernel->layouts, schedule, &text);
+    }
+    err = err == WPK_OK ? wpk_buf_status(&text) : err;
     if (err == WPK_OK) {
         err = write_bytes(path, &text, 0644, diag);
     }
@@ -165,12 +191,14 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
     char default_path[256];
 
     snprintf(default_path, sizeof(default_path), "%.200s%s", get->what,
-             get->schedule ? ".schedule" : ".so");
+             get->halide     ? ".cc"
+             : get->schedule ? ".schedule"
+                             : ".so");
     const char *path = get->out_path != NULL ? get->out_path : default_path;
     wpk_err err = wpk_crypto_hex_valid(get->what, WPK_SHA256_SIZE)
                       ? find_by_fingerprint(session, get->what, &arena, &kernel, diag)
                       : find_by_name(session, get->what, &arena, &kernel, diag);
-    if (err == WPK_OK && get->schedule) {
+    if (err == WPK_OK && (get->schedule || get->halide)) {
         err = write_schedule(get, kernel, path, diag);
     } else if (err == WPK_OK) {
         err = choose_artifact(get, kernel, &sha256, diag);
@@ -192,12 +220,15 @@ static enum wpk_exit get_main(const struct wpk_command *command,
     struct get get = {0};
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(&session_options.url, &session_options.data_dir),
-        {"output", 'o', "FILE", "where to; - is standard output; default NAME.so or NAME.schedule",
+        {"output", 'o', "FILE",
+         "where to; - is standard output; default NAME.so, NAME.schedule or NAME.cc",
          WPK_OPTION_TEXT, &get.out_path, 0, 0},
         {"own", 0, NULL, "the best generated kernel, even where the vendor's is faster",
          WPK_OPTION_FLAG, &get.own, 0, 0},
         {"schedule", 0, NULL, "its schedule, to be edited and built with wpkctl build",
          WPK_OPTION_FLAG, &get.schedule, 0, 0},
+        {"halide", 0, NULL, "its schedule as Halide C++, to be read", WPK_OPTION_FLAG, &get.halide,
+         0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };
     struct wpk_session session = {0};
@@ -212,6 +243,9 @@ static enum wpk_exit get_main(const struct wpk_command *command,
     wpk_err err = WPK_OK;
     if (strchr(get.what, '/') != NULL || get.what[0] == '\0') {
         wpk_diag_set(&diag, "'%s' is neither a fingerprint nor an operator's name", get.what);
+        err = WPK_EINVAL;
+    } else if (get.schedule && get.halide) {
+        wpk_diag_set(&diag, "--schedule and --halide are two files: get one after the other");
         err = WPK_EINVAL;
     }
     if (err == WPK_OK) {
@@ -230,6 +264,6 @@ static enum wpk_exit get_main(const struct wpk_command *command,
 const struct wpk_command wpk_command_get = {
     .name = "get",
     .operands = "FINGERPRINT|NAME",
-    .summary = "fetch a kernel's shared object",
+    .summary = "fetch a kernel's shared object or its schedule",
     .run = get_main,
 };

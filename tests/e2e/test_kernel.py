@@ -10,6 +10,7 @@ from lib import Skip, check, check_tune_json, main, need, small_job
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 RUN_KERNEL = os.environ.get("WPK_RUN_KERNEL", "")
+HALIDE = os.path.join(os.path.dirname(__file__), "../../.deps/halide/include")
 
 
 def pattern(tensor, count):
@@ -74,8 +75,24 @@ def test_run_kernel(box):
               "point " + index, value, want[int(index)])
 
 
+def check_readable(box):
+    """The schedule as Halide C++: the user's tensors, every directive, and a compiler accepts it."""
+    path = box.path("small.cc")
+    box.ctl("get", "small", "--own", "--halide", "-o", path, "--data", box.data)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for words in ("#include <Halide.h>", "ImageParam X(", 'Func Y("Y");', ".vectorize("):
+        check(words in text, "the text has " + words, text)
+    box.ctl("get", "small", "--own", "--halide", "--schedule", "--data", box.data, want=2)
+    if os.path.exists(os.path.join(HALIDE, "Halide.h")):
+        done = subprocess.run(["g++", "-std=c++17", "-fsyntax-only", "-isystem", HALIDE, path],
+                              stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        check(done.returncode == 0, "it compiles", done.stderr[-3000:], text)
+
+
 def test_build_by_hand(box):
     tune(box)
+    check_readable(box)
     path = box.path("small.schedule")
     box.ctl("get", "small", "--own", "--schedule", "-o", path, "--data", box.data)
     with open(path, encoding="utf-8") as file:

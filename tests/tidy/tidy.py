@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "runtime": ["schema"],
     "worker": ["codegen", "runtime"],
     "coordinator": ["search"],
-    "client": ["runtime", "search"],
+    "client": ["runtime", "codegen"],
 }
 EVERYTHING = ("bench", "tests", "examples")
 
