@@ -128,6 +128,13 @@ static int64_t floor_div(int64_t a, int64_t b)
     return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
+/* Not a - floor_div(a, b) * b: the product may lie outside of the type. */
+static int64_t floor_mod(int64_t a, int64_t b)
+{
+    int64_t rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 /* False when it overflows, divides by zero or is no arithmetic. */
 static bool fold_integers(enum wpk_binary op, int64_t a, int64_t b, int64_t *out)
 {
@@ -143,7 +150,7 @@ static bool fold_integers(enum wpk_binary op, int64_t a, int64_t b, int64_t *out
         if (b == 0 || (a == INT64_MIN && b == -1)) {
             return false;
         }
-        *out = op == WPK_BINARY_DIV ? floor_div(a, b) : a - floor_div(a, b) * b;
+        *out = op == WPK_BINARY_DIV ? floor_div(a, b) : floor_mod(a, b);
         return true;
     case WPK_BINARY_MIN:
         *out = a < b ? a : b;

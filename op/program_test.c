@@ -138,12 +138,41 @@ static void literals_are_folded(void **state)
     assert_int_equal(p.nodes[floored].integer, -4);
     int rest = wpk_node_binary(&p, WPK_BINARY_MOD, wpk_node_int(&p, -7), wpk_node_int(&p, 4));
     assert_int_equal(p.nodes[rest].integer, 1);
+    /* the quotient times the divisor lies outside of i64, the remainder does not */
+    int least = wpk_node_binary(&p, WPK_BINARY_MOD, wpk_node_int(&p, INT64_MIN), three);
+    assert_int_equal(p.nodes[least].integer, 1);
     int axis = wpk_node_axis(&p, 0);
     assert_int_equal(wpk_node_binary(&p, WPK_BINARY_ADD, axis, wpk_node_int(&p, 0)), axis);
     assert_int_equal(wpk_node_binary(&p, WPK_BINARY_MUL, wpk_node_int(&p, 1), axis), axis);
     int big = wpk_node_int(&p, INT64_MAX);
     int overflow = wpk_node_binary(&p, WPK_BINARY_MUL, big, three);
     assert_int_equal(p.nodes[overflow].kind, WPK_NODE_BINARY);
+    wpk_program_fini(&p);
+}
+
+/* As the same casts do at run time: integers wrap, what has a fraction is rounded and saturates. */
+static void literals_are_cast(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t from;
+        enum wpk_dtype to;
+        int64_t expected;
+    } integers[] = {{300, WPK_I8, 44},
+                    {-129, WPK_I8, 127},
+                    {-1, WPK_U8, 255},
+                    {0x100000001, WPK_I32, 1},
+                    {0x80000000, WPK_I32, INT32_MIN},
+                    {256, WPK_BOOL, 1}};
+    struct wpk_program p = {0};
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
+        int cast = wpk_node_cast(&p, integers[i].to, wpk_node_int(&p, integers[i].from));
+        assert_int_equal(p.nodes[cast].kind, WPK_NODE_LITERAL);
+        assert_int_equal(p.nodes[cast].integer, integers[i].expected);
+    }
+    int real = wpk_node_real(&p, WPK_F32, 300.5);
+    assert_int_equal(p.nodes[wpk_node_cast(&p, WPK_I8, real)].integer, 127);
+    assert_int_equal(p.nodes[wpk_node_cast(&p, WPK_I32, real)].integer, 300);
     wpk_program_fini(&p);
 }
 
@@ -377,6 +406,7 @@ int main(void)
         cmocka_unit_test(broken_invariants_are_found),
         cmocka_unit_test(limits_are_sticky),
         cmocka_unit_test(literals_are_folded),
+        cmocka_unit_test(literals_are_cast),
         cmocka_unit_test(shifts_are_gathered),
         cmocka_unit_test(operands_meet_in_one_type),
         cmocka_unit_test(literals_take_the_type_they_meet),
