@@ -37,16 +37,31 @@ def test_check_rejects(box):
             check(word in err, "%s: '%s' is named" % (name, word), err)
 
 
-def test_hostile_files(box):
-    deep = box.write("deep.json", "[" * 10000 + "]" * 10000)
-    latin = box.write("latin.json", b'{"name": "\xe9", "ops": []}')
+def hostile_files(box):
+    """(path, a word that has to be said)"""
     huge = box.path("huge.json")
     with open(huge, "wb") as file:
+        file.write(b'{"name": "')
         file.truncate(100 << 20)
-    for path, word in ((deep, "deep"), (latin, "1:"), (huge, "1048576"),
-                       (box.path("missing.json"), "missing.json"), (box.dir, box.dir)):
-        code, out, err = box.run("wpkctl", "check", path, seconds=5)
-        check(code == 2 and out == "" and word in err, "rejected: " + path, code, err)
+    deep = "[" * 10000 + "]" * 10000
+    yield huge, "1048576"
+    yield box.write("deep.json", deep), "1:65"
+    yield box.write("deep_op.json", '{"ops": %s}' % deep), "deep"
+    yield box.write("latin.json", b'{"name":\n "\xe9", "ops": []}'), "2:3: not valid UTF-8"
+    yield box.write("wide.json", json.dumps(small_job()).encode("utf-16")), "1:1"
+    yield box.write("nul.json", b'{"name": "a\0b", "ops": []}'), "1:12"
+    yield box.write("surrogate.json", '{"name": "\\ud800", "ops": []}'), "1:"
+    yield box.path("missing.json"), "No such file"
+    yield box.dir, "Is a directory"
+
+
+def test_hostile_files(box):
+    for path, word in hostile_files(box):
+        for command in (["check"], ["tune", "--data", box.data], ["submit", "--data", box.data]):
+            code, out, err = box.run("wpkctl", *command, path, seconds=10)
+            check(code == 2 and out == "", "rejected by %s: %s" % (command[0], path), code, err)
+            check(path in err and word in err, "and said why: " + path, word, err)
+    check(not os.path.exists(box.data), "nothing is stored")
 
 
 def test_tune_rejects(box):
@@ -56,6 +71,8 @@ def test_tune_rejects(box):
         check(code == 2 and "bad.json" in err, "exit code 2: " + name, code, err)
     check(not os.path.exists(box.data), "nothing is stored")
     good = box.write("job.json", small_job())
+    code, _, err = box.run("wpkctl", "tune", "--data", box.data, good, "--threads", 1024)
+    check(code == 2 and "1024 threads" in err, "more threads than cores", code, err)
     for arguments in (["--candidates", "0"], ["--candidates", "many"], ["--nonsense"],
                       ["--layouts", "nhwc"], ["--strategy", "magic"], ["--pin", "algorithm"], [good]):
         code, _, err = box.run("wpkctl", "tune", "--data", box.data, good, *arguments)
@@ -76,10 +93,13 @@ def test_wpkd_rejects(box):
         check(problem["status"] == status and problem["detail"], name, problem)
         if says[0].rstrip(":").isdigit() or says[0][0] in "12":
             check(problem.get("line") == int(says[0].split(":")[0]), "line of " + name, problem)
-    status, problem, _ = service.ask("POST", "/v1/jobs", b"x" * (2 << 20))
-    check(status == 413, "too large", status, problem)
-    status, problem, _ = service.ask("POST", "/v1/jobs", b"[" * 10000)
-    check(status in (400, 422), "too deep", status, problem)
+    for path, word in hostile_files(box):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                status, problem, headers = service.ask("POST", "/v1/jobs", file.read())
+            check(400 <= status < 500 and problem["status"] == status, path, status, problem)
+            check(headers["content-type"].startswith("application/problem+json"), path, headers)
+            check(word == "1048576" or problem.get("line", 0) > 0, "with a position", problem)
     status, problem, _ = service.ask("POST", "/v1/jobs", json.dumps(small_job()).encode(),
                                      "text/plain")
     check(status == 415, "not JSON", status, problem)

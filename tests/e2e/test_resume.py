@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever dies, the job goes on from what was recorded, and nothing is left running."""
+import hashlib
 import json
 import os
+import random
 import signal
+import sqlite3
+import time
 
-from lib import check, check_tune_json, main, need, small_job, stat_of, wait_for
+from lib import check, check_tune_json, descendants, main, need, small_job, stat_of, wait_for
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
-CANDIDATES = 40
+CANDIDATES = 20
 
 
 def start_tune(box, *more):
@@ -56,6 +60,51 @@ def test_wpkd_dies(box):
     kill_during_tune(box, "wpkd")
 
 
+def check_history(box):
+    """What was recorded, was recorded once, and every artifact is whole."""
+    with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
+        check(db.execute("PRAGMA integrity_check").fetchone() == ("ok",), "the database is whole")
+        asked, named = db.execute("SELECT COUNT(*), COUNT(DISTINCT number) FROM ask").fetchone()
+        check(asked == named <= CANDIDATES, "each ask once", asked, named)
+        bad = db.execute("SELECT outcome, log FROM trial WHERE outcome != 'ok'").fetchall()
+        check(not bad, "nobody is blamed for a kill", bad)
+    for folder, _, names in os.walk(os.path.join(box.data, "artifacts")):
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as file:
+                check(hashlib.sha256(file.read()).hexdigest() + ".so" == name, "whole", name)
+
+
+def is_program(pid, name):
+    stat = stat_of(pid)
+    parent = stat and stat_of(stat[0])
+    return name in PROGRAMS and parent is not None and parent[2] != name
+
+
+def test_anything_dies_at_any_moment(box):
+    """kill -9 of whatever there is, from the first moment on."""
+    need(*PROGRAMS)
+    draw = random.Random(os.environ.get("WPK_SEED", 7))
+    tune = start_tune(box)
+    killed = []
+    for _ in range(8):
+        time.sleep(draw.uniform(0.05, 0.8))
+        if tune.note() is not None:
+            break
+        # Programs, not what they fork for a candidate, whose death is that candidate's outcome; four
+        # times at most each, as after five wpkctl gives up.
+        there = sorted((pid, name) for pid, (_, name) in descendants(tune.popen.pid).items()
+                       if killed.count(name) < 4 and is_program(pid, name))
+        if there:
+            pid, name = draw.choice(there)
+            os.kill(pid, signal.SIGKILL)
+            killed.append(name)
+    code, out, err = tune.wait(200)
+    check(code == 0, "the job ends well after the deaths of %s" % killed, err[-4000:], box.logs())
+    check_tune_json(out)
+    box.expect_nothing_left()
+    check_history(box)
+
+
 def resume(box):
     """A second run with the same job: it takes what was recorded."""
     code, out, err = start_tune(box).wait(200)
@@ -77,19 +126,42 @@ def test_wpkctl_is_killed(box):
     check(not os.path.exists(sockets), "what the killed one left is removed", sockets)
 
 
-def test_interrupt(box):
+def interrupt(box, number):
     need(*PROGRAMS)
     tune = start_tune(box)
     wait_for_progress(tune, 5)
-    tune.popen.send_signal(signal.SIGINT)
-    code, _, err = tune.wait(30)
-    check(code == 130 and "interrupted" in err, "Ctrl-C", code, err)
+    tune.popen.send_signal(number)
+    code, out, err = tune.wait(30)
+    check(code == 130 and "interrupted" in err, "it says so", code, err)
     box.expect_nothing_left()
     trials = json.loads(box.ctl("jobs", "--data", box.data, "--json"))["jobs"]
     check(trials[0]["state"] == "cancelled", "the job is cancelled", trials)
     measured = trials[0]["ops"][0]["candidates"]
     check(measured["measured"] + measured["failed"] >= 5, "what was measured is kept", measured)
+    check_history(box)
+
+
+def test_interrupt(box):
+    interrupt(box, signal.SIGINT)
     resume(box)
+
+
+def test_terminate(box):
+    interrupt(box, signal.SIGTERM)
+
+
+def test_interrupt_at_once(box):
+    """Before there is a worker, a job, or even a wpkd."""
+    need(*PROGRAMS)
+    for pause in (0.02, 0.1, 0.3):
+        tune = start_tune(box)
+        time.sleep(pause)
+        tune.note()
+        tune.popen.send_signal(signal.SIGINT)
+        code, _, err = tune.wait(30)
+        # Before the signal is caught it ends as any program does.
+        check(code in (130, -signal.SIGINT), "it ends", pause, code, err)
+        box.expect_nothing_left()
 
 
 if __name__ == "__main__":
