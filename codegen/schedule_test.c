@@ -153,6 +153,13 @@ static void test_model_refuses_what_halide_drowns_in(void **state)
     expect_refused("T.0 reorder j i\nT.0 unroll i\n", "inside the unrolled loop i");
     expect_refused("T.0 reorder j i\nT.0 vectorize i\n", "inside the lanes i");
     expect_refused("T.0 reorder i j\nT.0 unroll i\n", NULL);
+    /* a fused loop stands where its inner one stood: inside iS here, and outside of it */
+    expect_refused("Y split i iT iI 3 exact\nY split iT iB iS 2 exact\nY fuse iI iB both\n"
+                   "Y unroll iS\n",
+                   "serial loop both stands inside the unrolled loop iS");
+    expect_refused("Y split i iT iI 3 exact\nY split iT iB iS 2 exact\nY fuse iI iB both\n"
+                   "Y unroll both\n",
+                   NULL);
     /* reductions */
     expect_refused("T.0 split j a b 3 shift\n", "cannot be shifted");
     expect_refused("T.0 reorder j i\nT.0 vectorize j\n", "only an atomic update");

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lowering decides by itself: tails, and which loops run in parallel. The candidates here are
+ * ones whose kernels read outside their inputs before it decided rightly. */
+#include "codegen/lower.h"
+
+#include "op/notation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- a candidate's schedule, as text */
+
+struct subject {
+    const char *program;
+    const char *candidate; /* without the version */
+    int threads;
+};
+
+static wpk_err lower(const struct subject *subject, struct wpk_buf *text, struct wpk_diag *diag)
+{
+    struct wpk_space_options options = {.layouts = "fixed", .threads = subject->threads};
+    struct wpk_program program;
+    struct wpk_space space;
+    struct wpk_candidate candidate;
+    struct wpk_schedule schedule;
+    char words[WPK_CANDIDATE_TEXT_MAX];
+    options.device.isa = WPK_ISA_AVX512;
+    options.device.vector_bytes = 64;
+    options.device.vector_registers = 32;
+    snprintf(words, sizeof(words), "%s %s", WPK_SPACE_VERSION, subject->candidate);
+    assert_int_equal(wpk_program_parse(subject->program, &program, diag), WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, diag), WPK_OK);
+    if (wpk_candidate_decode(&space, words, &candidate, diag) != WPK_OK) {
+        fail_msg("%s\n%s", diag->text, words);
+    }
+    wpk_err err = wpk_lower(&space, &candidate, &schedule, diag);
+    if (err == WPK_OK) {
+        assert_int_equal(wpk_schedule_check(&schedule, diag), WPK_OK);
+        assert_int_equal(wpk_schedule_print(&schedule, text), WPK_OK);
+        wpk_schedule_fini(&schedule);
+    }
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
+    return err;
+}
+
+static void expect_lines(const struct subject *subject, const char *const *lines, int count)
+{
+    struct wpk_buf text = {0};
+    struct wpk_diag diag = {0};
+    if (lower(subject, &text, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+    for (int i = 0; i < count; i++) {
+        if (strstr(wpk_buf_text(&text), lines[i]) == NULL) {
+            fail_msg("no '%s' in\n%s", lines[i], wpk_buf_text(&text));
+        }
+    }
+    wpk_buf_fini(&text);
+}
+
+/* ---- tails */
+
+/* Blocks of 6 rows of 10, the last tile shifted inwards: where A is computed inside them, the last
+ * block needs only 4 rows of it, which tiles of 3 do not divide. */
+#define ROWS                                                                                       \
+    "input X f32[10,30]\nintermediate A f32[10,30]\nintermediate S f32[10]\noutput Y f32[10,30]\n" \
+    "A[i,j] = exp(X[i,j])\nS[i] = sum(j:30) A[i,j]\nY[i,j] = A[i,j] / (1 + S[i])\n"
+#define ROWS_CANDIDATE(rows, at)                                                                   \
+    "algorithm=direct layout=staged A.vec=j A.lanes=16 A.tile.i=" rows " A.tile.j=16 "             \
+    "A.inner=i,j A.at=" at " S.vec=i S.lanes=4 S.tile.i=4 S.split=all S.unroll=1 S.at=Y.block "    \
+    "Y.vec=j Y.lanes=16 Y.tile.i=3 Y.block.i=2 Y.tile.j=16 Y.block.j=all Y.outer=i,j Y.inner=i,j"
+
+static void test_producers_tail_is_that_of_its_least_part(void **state)
+{
+    (void)state;
+    const struct subject inside = {ROWS, ROWS_CANDIDATE("3", "Y.block"), 1};
+    const char *const guarded[] = {"\nA compute_at Y iB\n", "\nA split i iT iI 3 shift\n"};
+    expect_lines(&inside, guarded, 2);
+    /* at root all of it is needed at once: what divides is exact */
+    const struct subject root = {ROWS, ROWS_CANDIDATE("2", "root"), 1};
+    const char *const exact[] = {"\nA compute_root\n", "\nA split i iT iI 2 exact\n"};
+    expect_lines(&root, exact, 2);
+}
+
+/* The maximum and the sum are computed for whole tiles of 4 rows, where the last block of 5 needs
+ * fewer: reads of reductions cannot be guarded, so there is no such kernel. */
+#define SOFTMAX                                                                                    \
+    "input X f32[5,31]\nintermediate M f32[5]\nintermediate D f32[5]\noutput S f32[5,31]\n"        \
+    "M[i] = max(j:31) X[i,j]\nD[i] = sum(j:31) exp(X[i,j] - M[i])\n"                               \
+    "S[i,j] = exp(X[i,j] - M[i]) / D[i]\n"
+#define SOFTMAX_CANDIDATE(at)                                                                      \
+    "algorithm=direct layout=staged M.vec=i M.lanes=4 M.tile.i=4 M.split=all M.unroll=1 M.at=" at  \
+    " D.vec=i D.lanes=4 D.tile.i=4 D.split=all D.unroll=1 D.at=" at " S.vec=j S.lanes=16 "         \
+    "S.tile.i=2 S.block.i=2 S.tile.j=16 S.block.j=all S.outer=i,j S.inner=i,j"
+
+static void test_members_past_a_tail_are_illegal(void **state)
+{
+    (void)state;
+    struct wpk_buf text = {0};
+    struct wpk_diag diag = {0};
+    const struct subject inside = {SOFTMAX, SOFTMAX_CANDIDATE("S.block"), 1};
+    assert_int_equal(lower(&inside, &text, &diag), WPK_EINVAL);
+    const struct subject root = {SOFTMAX, SOFTMAX_CANDIDATE("root"), 1};
+    assert_int_equal(lower(&root, &text, &diag), WPK_OK);
+    wpk_buf_fini(&text);
+}
+
+/* ---- parallel loops */
+
+/* The copies of A and B are computed for a block of two matrices. Fused with the loop over columns,
+ * the block's loop would be another one, of which each iteration needs other parts of them. */
+#define BATCH                                                                                      \
+    "input A f32[3,16,24]\ninput B f32[3,24,20]\noutput Y f32[3,16,20]\n"                          \
+    "Y[b,i,j] = sum(k:24) A[b,i,k] * B[b,k,j]\n"
+#define BATCH_CANDIDATE(at)                                                                        \
+    "algorithm=direct layout=staged-last0 A_t.vec=i1 A_t.lanes=16 A_t.tile.i0=2 A_t.tile.i1=16 "   \
+    "A_t.tile.i2=1 A_t.inner=i1,i0,i2 A_t.at=" at " A_t.par=2 B_t.vec=i1 B_t.lanes=16 "            \
+    "B_t.tile.i0=2 B_t.tile.i1=16 B_t.tile.i2=1 B_t.inner=i1,i0,i2 B_t.at=" at " B_t.par=2 "       \
+    "Y.vec=j Y.lanes=8 Y.tile.b=1 Y.block.b=2 Y.tile.i=16 Y.block.i=all Y.tile.j=8 "               \
+    "Y.block.j=all Y.outer=b,i,j Y.inner=j,b,i Y.split=all Y.unroll=1 Y.par=2"
+
+static void test_blocks_with_producers_are_not_fused_with_tiles(void **state)
+{
+    (void)state;
+    const struct subject inside = {BATCH, BATCH_CANDIDATE("Y.block"), 2};
+    const char *const alone[] = {"\nY parallel bB\n", "\nA_t compute_at Y bB\n",
+                                 "\nB_t compute_at Y bB\n"};
+    expect_lines(&inside, alone, 3);
+    /* with nothing inside them, two loops become one */
+    const struct subject root = {BATCH, BATCH_CANDIDATE("root"), 2};
+    const char *const fused[] = {"\nY fuse jT bB jobs\nY parallel jobs\n"};
+    expect_lines(&root, fused, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_producers_tail_is_that_of_its_least_part),
+        cmocka_unit_test(test_members_past_a_tail_are_illegal),
+        cmocka_unit_test(test_blocks_with_producers_are_not_fused_with_tiles),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
