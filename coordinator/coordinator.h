@@ -42,9 +42,9 @@ struct wpk_opened {
     uint64_t elapsed_ns;
     uint32_t ended_asks;
     bool exhausted;
-    uint64_t kernel_id;               /* of this search's last result; 0: none */
-    char kernel_artifact[WPK_ID_MAX]; /* that result's; "" for a vendor's */
-    uint64_t served_kernel_id;        /* of the problem */
+    uint64_t kernel_id;            /* of this search's last result; 0: none */
+    char own_artifact[WPK_ID_MAX]; /* of the best of our own in that result; "": none */
+    uint64_t served_kernel_id;     /* of the problem */
     char served_provider[WPK_PROVIDER_NAME_MAX];
     char served_artifact[WPK_ID_MAX];
     struct wpk_piece *asks; /* [ask_count]; taken, with their texts */

@@ -112,7 +112,8 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
 {
     struct wpk_rows *rows = wpk_store_query(
         store,
-        "SELECT s.id, s.elapsed_ns, s.ended_asks, s.exhausted, s.kernel_id, k.artifact_sha256"
+        "SELECT s.id, s.elapsed_ns, s.ended_asks, s.exhausted, s.kernel_id,"
+        " CASE json_valid(k.document) WHEN 1 THEN json_extract(k.document, '$.own.artifact') END"
         " FROM search s LEFT JOIN kernel k ON k.id = s.kernel_id WHERE s.problem_id = ?"
         " AND s.strategy = ? AND s.parameters = ? AND s.seed = ? AND s.providers = ?"
         " AND s.space_version = ?",
@@ -125,7 +126,7 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
         out->ended_asks = (uint32_t)wpk_rows_int(rows, 2);
         out->exhausted = wpk_rows_int(rows, 3) != 0;
         out->kernel_id = (uint64_t)wpk_rows_int(rows, 4);
-        snprintf(out->kernel_artifact, sizeof out->kernel_artifact, "%s", wpk_rows_text(rows, 5));
+        snprintf(out->own_artifact, sizeof out->own_artifact, "%s", wpk_rows_text(rows, 5));
     }
     wpk_rows_close(rows);
     return found;

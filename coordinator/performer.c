@@ -216,29 +216,13 @@ static void ask(struct wpk_performer *p, const struct wpk_effect *effect)
                      .kind = WPK_EVENT_ASKED, .handle = effect->search->handle, .asked = asked});
 }
 
-/* The artifact that the last result stands on: what is served, or the best of our own beside it. */
-static const char *result_artifact(const struct wpk_opened *opened)
-{
-    const struct wpk_trial_summary *best = NULL;
-    for (uint32_t i = 0; opened->kernel_artifact[0] == '\0' && i < opened->ask_count; i++) {
-        const struct wpk_trial_summary *trial = &opened->asks[i].trial;
-        if (trial->outcome == WPK_OUTCOME_OK && !trial->censored &&
-            trial->artifact_sha256[0] != '\0' &&
-            (best == NULL || trial->median_ns < best->median_ns)) {
-            best = trial;
-        }
-    }
-    return best != NULL ? best->artifact_sha256 : opened->kernel_artifact;
-}
-
 /* A result whose file was lost or damaged is none: the search ends once more, and makes it anew. */
 static void forget_lost_result(struct wpk_performer *p, struct wpk_opened *opened)
 {
-    const char *sha256 = result_artifact(opened);
     struct wpk_buf bytes = {0};
-    if (opened->kernel_id != 0 && sha256[0] != '\0' &&
-        wpk_artifact_get(p->options.data_dir, sha256, &bytes, NULL) != WPK_OK) {
-        wpk_log(WPK_LOG_WARN, "artifact_lost", "sha256=%s", sha256);
+    if (opened->own_artifact[0] != '\0' &&
+        wpk_artifact_get(p->options.data_dir, opened->own_artifact, &bytes, NULL) != WPK_OK) {
+        wpk_log(WPK_LOG_WARN, "artifact_lost", "sha256=%s", opened->own_artifact);
         opened->kernel_id = 0;
     }
     wpk_buf_fini(&bytes);
