@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What schedule_halide.c, which writes declarations, definitions and directives, shares with
+ * schedule_halide_node.c, which writes names and expressions. */
+#ifndef WPK_CODEGEN_SCHEDULE_HALIDE_H
+#define WPK_CODEGEN_SCHEDULE_HALIDE_H
+
+#include "codegen/schedule.h"
+
+#define WPK_HALIDE_NAMES_MAX 512
+
+struct wpk_halide_writer {
+    const struct wpk_schedule *schedule;
+    const struct wpk_program *program; /* the main program */
+    struct wpk_buf *out;
+    /* Variables declared so far: they are one by name; reductions belong to a stage. */
+    char declared[WPK_HALIDE_NAMES_MAX][WPK_NAME_MAX];
+    int declared_count;
+};
+
+const char *wpk_halide_type(enum wpk_dtype dtype);
+/* The stage's Func: the tensor it writes. */
+const char *wpk_halide_stage_name(const struct wpk_halide_writer *w, const struct wpk_stage *stage);
+
+/* A variable's name, which must not hide a tensor's. */
+void wpk_halide_put_variable(const struct wpk_halide_writer *w, const char *name);
+/* A loop of the stage's pure definition, or of its update. */
+void wpk_halide_put_loop(const struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                         bool update, const char *name);
+/* Is the name a reduction axis of the stage, or cut from one? */
+bool wpk_halide_is_reduction_loop(const struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                                  const char *name);
+
+void wpk_halide_put_real(struct wpk_halide_writer *w, enum wpk_dtype dtype, double value);
+/* The expression rooted at node `id` of the stage. */
+void wpk_halide_put_node(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id);
+
+#endif

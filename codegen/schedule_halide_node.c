@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and expressions of a schedule's Halide program. */
+#include "codegen/schedule_halide.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names */
+
+const char *wpk_halide_type(enum wpk_dtype dtype)
+{
+    static const char *const names[WPK_DTYPE_COUNT] = {
+        [WPK_F32] = "float",       [WPK_F64] = "double",  [WPK_F16] = "float16_t",
+        [WPK_BF16] = "bfloat16_t", [WPK_I8] = "int8_t",   [WPK_U8] = "uint8_t",
+        [WPK_I32] = "int32_t",     [WPK_I64] = "int64_t", [WPK_BOOL] = "bool",
+    };
+    return names[dtype];
+}
+
+const char *wpk_halide_stage_name(const struct wpk_halide_writer *w, const struct wpk_stage *stage)
+{
+    return w->program->tensors[stage->output].name;
+}
+
+void wpk_halide_put_variable(const struct wpk_halide_writer *w, const char *name)
+{
+    bool hides = wpk_program_find_tensor(w->program, name) >= 0;
+    wpk_buf_printf(w->out, "%s%s", name, hides ? "_" : "");
+}
+
+bool wpk_halide_is_reduction_loop(const struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                                  const char *name)
+{
+    for (int a = stage->rank; a < stage->axis_count; a++) {
+        if (strcmp(stage->axes[a].name, name) == 0) {
+            return true;
+        }
+    }
+    const struct wpk_schedule *s = w->schedule;
+    for (int i = 0; i < s->directive_count && w->program == &s->main; i++) {
+        const struct wpk_directive *d = &s->directives[i];
+        bool cuts =
+            d->kind == WPK_DIRECTIVE_SPLIT && d->update && &s->main.stages[d->stage] == stage;
+        /* the parts of a loop have other names than itself: this ends */
+        if (cuts && (strcmp(d->loop[1], name) == 0 || strcmp(d->loop[2], name) == 0)) {
+            return strcmp(d->loop[0], name) != 0 &&
+                   wpk_halide_is_reduction_loop(w, stage, d->loop[0]);
+        }
+    }
+    return false;
+}
+
+void wpk_halide_put_loop(const struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                         bool update, const char *name)
+{
+    if (update && wpk_halide_is_reduction_loop(w, stage, name)) {
+        wpk_buf_printf(w->out, "%s_%s", wpk_halide_stage_name(w, stage), name);
+    } else {
+        wpk_halide_put_variable(w, name);
+    }
+}
+
+/* ---- expressions */
+
+void wpk_halide_put_real(struct wpk_halide_writer *w, enum wpk_dtype dtype, double value)
+{
+    char text[40];
+    if (isinf(value)) {
+        wpk_buf_printf(w->out, "cast<%s>(%sstd::numeric_limits<float>::infinity())",
+                       wpk_halide_type(dtype), value < 0 ? "-" : "");
+        return;
+    }
+    snprintf(text, sizeof(text), "%.17g", value);
+    if (dtype == WPK_F32 && strtof(text, NULL) == (float)value) {
+        snprintf(text, sizeof(text), "%.9g", value);
+    }
+    const char *point = strpbrk(text, ".en") == NULL ? ".0" : "";
+    if (dtype == WPK_F32 || dtype == WPK_F64) {
+        wpk_buf_printf(w->out, "%s%s%s", text, point, dtype == WPK_F64 ? "" : "f");
+    } else {
+        wpk_buf_printf(w->out, "cast<%s>(%s%sf)", wpk_halide_type(dtype), text, point);
+    }
+}
+
+static void put_literal(struct wpk_halide_writer *w, const struct wpk_node *node)
+{
+    if (wpk_dtype_is_float(node->dtype)) {
+        wpk_halide_put_real(w, node->dtype, node->value);
+    } else if (node->dtype == WPK_I64) {
+        wpk_buf_printf(w->out, "%" PRId64, node->integer);
+    } else {
+        wpk_buf_printf(w->out, "cast<%s>(%" PRId64 ")", wpk_halide_type(node->dtype),
+                       node->integer);
+    }
+}
+
+/* The bounds in which a dimension may be read; false when the index cannot leave them. */
+static bool may_leave(const struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                      const struct wpk_node *load, int d, int64_t *first, int64_t *last)
+{
+    const struct wpk_tensor *t = &w->program->tensors[load->tensor];
+    int64_t low = 0, high = 0;
+    *first = -t->pad_before[d];
+    *last = t->extent[d] + t->pad_after[d] - 1;
+    wpk_index_range(w->program, stage, load->index[d], &low, &high);
+    return low < *first || high > *last;
+}
+
+/* Does a load yield something else than the tensor's type: a byte for a bool, the accumulator? */
+static bool is_stored_otherwise(const struct wpk_halide_writer *w, int tensor)
+{
+    const struct wpk_tensor *t = &w->program->tensors[tensor];
+    int writer = wpk_program_writer(w->program, tensor);
+    const struct wpk_stage *stage = writer < 0 ? NULL : &w->program->stages[writer];
+    return stage == NULL ? t->dtype == WPK_BOOL
+                         : stage->reduction != WPK_REDUCE_NONE && stage->accumulator != t->dtype;
+}
+
+static void put_load(struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                     const struct wpk_node *load)
+{
+    const struct wpk_tensor *t = &w->program->tensors[load->tensor];
+    int64_t first = 0, last = 0;
+    int leaving = 0;
+    for (int d = 0; d < t->rank; d++) {
+        if (may_leave(w, stage, load, d, &first, &last)) {
+            wpk_buf_append_text(w->out, leaving++ == 0 ? "select(" : " && ");
+            wpk_halide_put_node(w, stage, load->index[d]);
+            wpk_buf_printf(w->out, " >= %" PRId64 " && ", first);
+            wpk_halide_put_node(w, stage, load->index[d]);
+            wpk_buf_printf(w->out, " <= %" PRId64, last);
+        }
+    }
+    bool cast = is_stored_otherwise(w, load->tensor);
+    wpk_buf_append_text(w->out, leaving > 0 ? ", " : "");
+    if (cast) {
+        wpk_buf_printf(w->out, "cast<%s>(", wpk_halide_type(t->dtype));
+    }
+    wpk_buf_printf(w->out, "%s(", t->name);
+    for (int d = t->rank - 1; d >= 0; d--) {
+        bool leaves = may_leave(w, stage, load, d, &first, &last);
+        wpk_buf_append_text(w->out, leaves ? "clamp(likely(" : "");
+        wpk_halide_put_node(w, stage, load->index[d]);
+        if (leaves) {
+            wpk_buf_printf(w->out, "), %" PRId64 ", %" PRId64 ")", first, last);
+        }
+        wpk_buf_append_text(w->out, d > 0 ? ", " : "");
+    }
+    wpk_buf_append_text(w->out, cast ? "))" : ")");
+    if (leaving > 0) {
+        wpk_buf_append_text(w->out, ", ");
+        if (load->outside >= 0) {
+            wpk_halide_put_node(w, stage, load->outside);
+        } else {
+            wpk_buf_printf(w->out, "cast<%s>(0)", wpk_halide_type(t->dtype));
+        }
+        wpk_buf_append_byte(w->out, ')');
+    }
+}
+
+static void put_call(struct wpk_halide_writer *w, const struct wpk_stage *stage, const char *before,
+                     int arg, const char *after)
+{
+    wpk_buf_append_text(w->out, before);
+    wpk_halide_put_node(w, stage, arg);
+    wpk_buf_append_text(w->out, after);
+}
+
+static void put_unary(struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                      const struct wpk_node *node)
+{
+    static const char *const notation[] = {
+#define UNARY_TEXT(name, text) text,
+        WPK_UNARY_LIST(UNARY_TEXT)
+#undef UNARY_TEXT
+    };
+    char before[32];
+    switch (node->op) {
+    case WPK_UNARY_RSQRT:
+        put_call(w, stage, "(1 / sqrt(", node->arg[0], "))");
+        break;
+    case WPK_UNARY_SIGMOID:
+        put_call(w, stage, "(1 / (1 + exp(-", node->arg[0], ")))");
+        break;
+    default:
+        snprintf(before, sizeof(before), "%s(", notation[node->op]);
+        put_call(w, stage, before, node->arg[0], ")");
+    }
+}
+
+static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                       const struct wpk_node *node)
+{
+    static const struct {
+        const char *text;
+        bool call;
+    } notation[] = {
+#define BINARY_TEXT(name, text, commutative, call) {text, call},
+        WPK_BINARY_LIST(BINARY_TEXT)
+#undef BINARY_TEXT
+    };
+    bool call = notation[node->op].call;
+    wpk_buf_printf(w->out, "%s(", call ? notation[node->op].text : "");
+    wpk_halide_put_node(w, stage, node->arg[0]);
+    wpk_buf_printf(w->out, call ? ", " : " %s ", notation[node->op].text);
+    wpk_halide_put_node(w, stage, node->arg[1]);
+    wpk_buf_append_byte(w->out, ')');
+}
+
+static void put_cast(struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                     const struct wpk_node *node)
+{
+    enum wpk_dtype from = w->program->nodes[node->arg[0]].dtype;
+    bool rounds =
+        wpk_dtype_is_float(from) && !wpk_dtype_is_float(node->dtype) && node->dtype != WPK_BOOL;
+    wpk_buf_printf(w->out, rounds ? "saturating_cast<%s>(round(" : "cast<%s>(",
+                   wpk_halide_type(node->dtype));
+    wpk_halide_put_node(w, stage, node->arg[0]);
+    wpk_buf_append_text(w->out, rounds ? "))" : ")");
+}
+
+static void put_axis(struct wpk_halide_writer *w, const struct wpk_stage *stage, int axis)
+{
+    wpk_halide_put_loop(w, stage, axis >= stage->rank, stage->axes[axis].name);
+}
+
+void wpk_halide_put_node(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id)
+{
+    const struct wpk_node *node = &w->program->nodes[id];
+    switch (node->kind) {
+    case WPK_NODE_LITERAL:
+        put_literal(w, node);
+        break;
+    case WPK_NODE_AXIS:
+        put_axis(w, stage, node->axis);
+        break;
+    case WPK_NODE_LOAD:
+        put_load(w, stage, node);
+        break;
+    case WPK_NODE_UNARY:
+        put_unary(w, stage, node);
+        break;
+    case WPK_NODE_BINARY:
+        put_binary(w, stage, node);
+        break;
+    case WPK_NODE_CAST:
+        put_cast(w, stage, node);
+        break;
+    case WPK_NODE_SELECT:
+        put_call(w, stage, "select(", node->arg[0], ", ");
+        wpk_halide_put_node(w, stage, node->arg[1]);
+        put_call(w, stage, ", ", node->arg[2], ")");
+        break;
+    }
+}
