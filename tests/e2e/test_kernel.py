@@ -10,7 +10,8 @@ from lib import Skip, check, check_tune_json, main, need, small_job
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 RUN_KERNEL = os.environ.get("WPK_RUN_KERNEL", "")
-HALIDE = os.path.join(os.path.dirname(__file__), "../../.deps/halide/include")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+HALIDE = os.path.join(ROOT, ".deps/halide/include")
 
 
 def pattern(tensor, count):
@@ -88,6 +89,20 @@ def check_readable(box):
         done = subprocess.run(["g++", "-std=c++17", "-fsyntax-only", "-isystem", HALIDE, path],
                               stderr=subprocess.PIPE, text=True, timeout=120, check=False)
         check(done.returncode == 0, "it compiles", done.stderr[-3000:], text)
+
+
+def test_documented_schedule(box):
+    """The page about schedules shows one: it builds, and names every directive there is."""
+    need(*PROGRAMS)
+    with open(os.path.join(ROOT, "docs/schedule.md"), encoding="utf-8") as file:
+        page = file.read()
+    text = re.search(r"```\n(.*?)```", page, re.DOTALL).group(1)
+    record = json.loads(box.ctl("build", box.write("page.schedule", text), "--json"))
+    check(record["outcome"] == "ok", "it builds and verifies", record)
+    with open(os.path.join(ROOT, "codegen/schedule.h"), encoding="utf-8") as file:
+        header = file.read()
+    for name in re.findall(r'^    X\([A-Z_]+, "([a-z_]+)"\)', header, re.MULTILINE):
+        check("`%s`" % name in page, "the page says what it does: " + name)
 
 
 def test_build_by_hand(box):
