@@ -174,6 +174,9 @@ static void test_reductions(void **state)
                  "intermediate Y_acc f32[2]\n"
                  "Y_acc[i] = sum.f32(k:3) A[i,k] * B[k]\n"
                  "Y[i,j] = max(Y_acc[i] + 1, 0)\n");
+    /* users' narrow values are wide before they meet, those of the whole form need not be */
+    assert_whole(&(struct given){"Y[i] = max(A[i], 300)", {"A i8[2]", "Y i32[2]"}},
+                 "input A i8[2]\noutput Y i32[2]\nY[i] = max(i32(A[i]), 300)\n");
     /* the accumulators of narrow types, and one that is asked for */
     assert_whole(
         &(struct given){"Y[i] = sum(k) A[i,k] * B[i,k]", {"A u8[2,3]", "B i8[2,3]", "Y i32[2]"}},
@@ -370,6 +373,12 @@ static void test_wrong_meaning(void **state)
          1,
          16,
          "out of the range of i8"},
+        {"Y[i] = V[i-1 | -1] + X[i]",
+         {"X f32[4]", "V u8[4]", "Y f32[4]"},
+         WPK_ERANGE,
+         1,
+         17,
+         "out of the range of u8"},
         {"Y[i] = V[i] + 3000000000",
          {"V i32[4]", "Y i32[4]"},
          WPK_ERANGE,

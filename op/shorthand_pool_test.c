@@ -4,6 +4,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -12,7 +13,7 @@ enum kind { MAXIMUM, AVERAGE_INSIDE, AVERAGE_WHOLE };
 struct pool {
     enum kind kind;
     int n, channels, height, width, kernel[2], stride[2], padding[4], dilation[2];
-    const char *json;
+    const char *more; /* fields, with their comma */
 };
 
 static int output_extent(const struct pool *p, int d)
@@ -44,11 +45,11 @@ static double pool_at(const struct pool *p, const double *image, int y, int x)
                                        : sum / (p->kernel[0] * p->kernel[1]);
 }
 
-static void check_pool(const struct pool *p)
+static void check_pool(const struct pool *p, const char *json)
 {
     struct wpk_expanded e;
     int64_t at = 0;
-    wpk_expanded_init(&e, p->json);
+    wpk_expanded_init(&e, json);
     const double *image = wpk_expanded_values(&e, "X");
     int height = output_extent(p, 0), width = output_extent(p, 1);
     assert_int_equal(wpk_tensor_elements(wpk_expanded_tensor(&e, "Y")),
@@ -67,60 +68,13 @@ static void check_pool(const struct pool *p)
 static void test_pools(void **state)
 {
     static const struct pool cases[] = {
-        {MAXIMUM,
-         1,
-         2,
-         7,
-         6,
-         {3, 3},
-         {2, 2},
-         {1, 1, 1, 1},
-         {1, 1},
-         "{'type':'max_pool2d','input':[1,2,7,6],'kernel':[3,3],'stride':[2,2],"
-         "'padding':[1,1,1,1]}"},
-        {MAXIMUM,
-         2,
-         1,
-         6,
-         7,
-         {2, 3},
-         {2, 3},
-         {0, 0, 0, 0},
-         {1, 1}, /* the kernel's stride */
-         "{'type':'max_pool2d','input':[2,1,6,7],'kernel':[2,3]}"},
-        {MAXIMUM,
-         1,
-         1,
-         8,
-         8,
-         {2, 2},
-         {1, 1},
-         {1, 0, 0, 1},
-         {3, 2},
-         "{'type':'max_pool2d','input':[1,1,8,8],'kernel':[2,2],'stride':[1,1],"
-         "'padding':[1,0,0,1],'dilation':[3,2],'dtype':'i8'}"},
-        {AVERAGE_INSIDE,
-         1,
-         2,
-         7,
-         5,
-         {3, 3},
-         {2, 1},
-         {1, 1, 1, 1},
-         {1, 1},
-         "{'type':'avg_pool2d','input':[1,2,7,5],'kernel':[3,3],'stride':[2,1],"
-         "'padding':[1,1,1,1]}"},
-        {AVERAGE_INSIDE,
-         1,
-         1,
-         5,
-         5,
-         {3, 2},
-         {1, 2},
-         {2, 0, 0, 1},
-         {1, 1},
-         "{'type':'avg_pool2d','input':[1,1,5,5],'kernel':[3,2],'stride':[1,2],"
-         "'padding':[2,0,0,1]}"},
+        {MAXIMUM, 1, 2, 7, 6, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, ""},
+        /* windows with one element inside, which may be negative */
+        {MAXIMUM, 1, 3, 6, 6, {2, 2}, {2, 2}, {1, 1, 1, 1}, {1, 1}, ""},
+        {MAXIMUM, 1, 1, 8, 8, {2, 2}, {1, 1}, {1, 0, 0, 1}, {3, 2}, ",'dilation':[3,2]"},
+        {MAXIMUM, 1, 3, 6, 6, {2, 2}, {2, 2}, {1, 1, 1, 1}, {1, 1}, ",'dtype':'i8'"},
+        {AVERAGE_INSIDE, 1, 2, 7, 5, {3, 3}, {2, 1}, {1, 1, 1, 1}, {1, 1}, ""},
+        {AVERAGE_INSIDE, 1, 1, 5, 5, {3, 2}, {1, 2}, {2, 0, 0, 1}, {1, 1}, ""},
         {AVERAGE_WHOLE,
          1,
          2,
@@ -130,33 +84,32 @@ static void test_pools(void **state)
          {2, 1},
          {1, 1, 1, 1},
          {1, 1},
-         "{'type':'avg_pool2d','input':[1,2,7,5],'kernel':[3,3],'stride':[2,1],"
-         "'padding':[1,1,1,1],'count_include_pad':true}"},
-        {AVERAGE_WHOLE,
-         1,
-         3,
-         4,
-         4,
-         {2, 2},
-         {2, 2},
-         {0, 0, 0, 0},
-         {1, 1},
-         "{'type':'avg_pool2d','input':[1,3,4,4],'kernel':[2,2]}"},
-        {AVERAGE_WHOLE,
-         2,
-         3,
-         4,
-         5,
-         {4, 5},
-         {1, 1},
-         {0, 0, 0, 0},
-         {1, 1},
-         "{'type':'global_avg_pool','input':[2,3,4,5]}"},
+         ",'count_include_pad':true"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        check_pool(&cases[i]);
+        const struct pool *p = &cases[i];
+        char json[300];
+        (void)snprintf(json, sizeof json,
+                       "{'type':'%s','input':[%d,%d,%d,%d],'kernel':[%d,%d],'stride':[%d,%d],"
+                       "'padding':[%d,%d,%d,%d]%s}",
+                       p->kind == MAXIMUM ? "max_pool2d" : "avg_pool2d", p->n, p->channels,
+                       p->height, p->width, p->kernel[0], p->kernel[1], p->stride[0], p->stride[1],
+                       p->padding[0], p->padding[1], p->padding[2], p->padding[3], p->more);
+        check_pool(p, json);
     }
+}
+
+/* The stride is the kernel's, unless it is given; a global pool's kernel is the image. */
+static void test_defaults(void **state)
+{
+    (void)state;
+    check_pool(&(struct pool){MAXIMUM, 2, 1, 6, 7, {2, 3}, {2, 3}, {0}, {1, 1}, ""},
+               "{'type':'max_pool2d','input':[2,1,6,7],'kernel':[2,3]}");
+    check_pool(&(struct pool){AVERAGE_WHOLE, 1, 3, 4, 4, {2, 2}, {2, 2}, {0}, {1, 1}, ""},
+               "{'type':'avg_pool2d','input':[1,3,4,4],'kernel':[2,2]}");
+    check_pool(&(struct pool){AVERAGE_WHOLE, 2, 3, 4, 5, {4, 5}, {1, 1}, {0}, {1, 1}, ""},
+               "{'type':'global_avg_pool','input':[2,3,4,5]}");
 }
 
 static void test_mistakes(void **state)
@@ -183,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
