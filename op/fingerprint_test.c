@@ -3,6 +3,7 @@
 #include "op/fingerprint.h"
 
 #include "common/rng.h"
+#include "tests/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,13 +43,30 @@ static bool commutes(enum wpk_binary op)
 
 static int rewrite(struct shuffle *h, int node);
 
+static bool is_literal(const struct wpk_program *program, int node)
+{
+    return program->nodes[node].kind == WPK_NODE_LITERAL;
+}
+
+/* Is it (a + b) + c, with no two constants that would be folded when they meet? */
+static bool is_chain(const struct shuffle *h, const struct wpk_node *n)
+{
+    const struct wpk_node *left = &h->from->nodes[n->arg[0]];
+    if (!commutes((enum wpk_binary)n->op) || n->op == WPK_BINARY_EQ || n->op == WPK_BINARY_NE ||
+        left->kind != WPK_NODE_BINARY || left->op != n->op || left->dtype != n->dtype) {
+        return false;
+    }
+    return is_literal(h->from, left->arg[0]) + is_literal(h->from, left->arg[1]) +
+               is_literal(h->from, n->arg[1]) <
+           2;
+}
+
 /* (a + b) + c sometimes becomes a + (b + c); operands change places; nothing stays shared. */
 static int rewrite_binary(struct shuffle *h, const struct wpk_node *n)
 {
     enum wpk_binary op = (enum wpk_binary)n->op;
     const struct wpk_node *left = &h->from->nodes[n->arg[0]];
-    bool chain = commutes(op) && op != WPK_BINARY_EQ && op != WPK_BINARY_NE &&
-                 left->kind == WPK_NODE_BINARY && left->op == n->op && left->dtype == n->dtype;
+    bool chain = is_chain(h, n);
     int a = rewrite(h, chain ? left->arg[0] : n->arg[0]);
     int b = chain ? rewrite(h, left->arg[1]) : rewrite(h, n->arg[1]);
     if (chain) {
@@ -69,8 +87,10 @@ static int rewrite(struct shuffle *h, int node)
     int index[WPK_RANK_MAX];
     switch (n->kind) {
     case WPK_NODE_LITERAL:
-        return n->dtype == WPK_I64 ? wpk_node_int(h->to, n->integer)
-                                   : wpk_node_real(h->to, n->dtype, n->value);
+        return n->dtype == WPK_I64
+                   ? wpk_node_int(h->to, n->integer)
+                   : wpk_node_real(h->to, n->dtype,
+                                   wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer);
     case WPK_NODE_AXIS:
         return wpk_node_axis(h->to, h->axis[n->axis]);
     case WPK_NODE_LOAD:
@@ -167,12 +187,12 @@ static void shuffle(const struct wpk_program *from, uint64_t seed, struct wpk_pr
     memcpy(tensor_map, h.tensor, sizeof h.tensor);
 }
 
-static void assert_same(const struct wpk_program *program, bool symmetric)
+static void assert_same(const struct wpk_program *program, bool symmetric, uint64_t shuffles)
 {
     struct wpk_fingerprint expected;
     int binding[WPK_TENSORS_MAX];
     assert_int_equal(wpk_fingerprint(program, &expected, binding), WPK_OK);
-    for (uint64_t seed = 0; seed < SHUFFLES; seed++) {
+    for (uint64_t seed = 0; seed < shuffles; seed++) {
         struct wpk_program other = {0};
         int map[WPK_TENSORS_MAX];
         int other_binding[WPK_TENSORS_MAX];
@@ -348,10 +368,10 @@ static void test_writing_does_not_matter(void **state)
     (void)state;
     struct wpk_program p = {0};
     build_conv(&p, &base);
-    assert_same(&p, false);
+    assert_same(&p, false, SHUFFLES);
     wpk_program_fini(&p);
     build_softmax(&p);
-    assert_same(&p, false);
+    assert_same(&p, false, SHUFFLES);
     wpk_program_fini(&p);
 }
 
@@ -362,7 +382,7 @@ static void test_symmetric_inputs(void **state)
     for (int shape = 0; shape < 4; shape++) {
         struct wpk_program p = {0};
         build_four(&p, shape);
-        assert_same(&p, true);
+        assert_same(&p, true, SHUFFLES);
         assert_int_equal(wpk_fingerprint(&p, &seen[shape], NULL), WPK_OK);
         for (int o = 0; o < shape; o++) {
             assert_string_not_equal(seen[o].exact, seen[shape].exact);
@@ -379,11 +399,25 @@ static void test_symmetric_axes(void **state)
     for (int cyclic = 0; cyclic < 2; cyclic++) {
         struct wpk_program p = {0};
         build_axes(&p, cyclic == 1);
-        assert_same(&p, true);
+        assert_same(&p, true, SHUFFLES);
         assert_int_equal(wpk_fingerprint(&p, &seen[cyclic], NULL), WPK_OK);
         wpk_program_fini(&p);
     }
     assert_string_not_equal(seen[0].exact, seen[1].exact);
+}
+
+/* Fewer ways of writing each, so that there can be many. */
+static void test_random_programs(void **state)
+{
+    struct wpk_rng rng;
+    (void)state;
+    wpk_rng_seed(&rng, 5);
+    for (int i = 0; i < 200; i++) {
+        struct wpk_program p;
+        wpk_random_program(&rng, NULL, &p);
+        assert_same(&p, true, 4);
+        wpk_program_fini(&p);
+    }
 }
 
 static void test_extents_change_exact_only(void **state)
@@ -528,6 +562,7 @@ int main(void)
         cmocka_unit_test(test_writing_does_not_matter),
         cmocka_unit_test(test_symmetric_inputs),
         cmocka_unit_test(test_symmetric_axes),
+        cmocka_unit_test(test_random_programs),
         cmocka_unit_test(test_extents_change_exact_only),
         cmocka_unit_test(test_what_changes_both),
         cmocka_unit_test(test_literal_values_count),

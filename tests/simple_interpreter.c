@@ -94,7 +94,7 @@ static struct pair walk_unary(const struct wpk_node *n, struct pair a)
     case WPK_UNARY_ERF:
         return (struct pair){erf(x), 1.0 + 2.0 / sqrt(acos(-1.0)) * exp(-x * x) * m};
     case WPK_UNARY_SIGMOID: {
-        double s = 0.5 + 0.5 * tanh(0.5 * x);
+        double s = 1.0 / (1.0 + exp(-x));
         return (struct pair){s, s + s * (1.0 - s) * m};
     }
     case WPK_UNARY_ABS:
