@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-#define STATEMENTS_MAX 400   /* vector statements in one unrolled tile: of 2,400 trials on c1..c12 none
-                                of the best had more, and theirs took twice as long to build */
+/* Vector statements in one unrolled tile: of 2,400 trials on c1..c12 none of the best had more, and
+ * theirs took twice as long to build. */
+#define STATEMENTS_MAX 400
 #define COPIES_MAX 16        /* in a group that only copies or maps: borders multiply it */
 #define UNROLLED_FMA_MAX 256 /* in the body of the contraction's innermost loop */
 #define RECOMPUTE_MAX 4.0    /* a fused producer may be computed this many times over */
