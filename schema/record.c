@@ -4,6 +4,7 @@
 #include "schema/record.h"
 
 #include "common/json.h"
+#include "common/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -228,7 +229,7 @@ static void get_log(struct wpk_json_reader *r, char out[WPK_LOG_MAX])
         return;
     }
     const char *text = wpk_json_get_text(r, "log", LOG_TEXT_MAX);
-    size_t size = strnlen(text, WPK_LOG_MAX - 1);
+    size_t size = wpk_utf8_check(text, strnlen(text, WPK_LOG_MAX - 1)); /* no half character */
     memcpy(out, text, size);
     out[size] = '\0';
 }

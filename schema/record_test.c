@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/record.h"
 
+#include "common/utf8.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,12 +107,14 @@ static void test_log_of_any_bytes(void **state)
     (void)state;
     struct wpk_record record = {.outcome = WPK_OUTCOME_BUILD_ERROR};
     memset(record.log, 0xff, sizeof(record.log) - 1);
+    record.log[0] = 'x'; /* three bytes for each would fill the log exactly */
     char *text = NULL;
     struct wpk_record back = {0};
     assert_int_equal(wpk_record_encode(&record, &text), WPK_OK);
     assert_int_equal(wpk_record_decode(text, &back, NULL), WPK_OK);
     assert_true(strlen(back.log) > WPK_LOG_MAX / 2);
     assert_true(strlen(back.log) < WPK_LOG_MAX);
+    assert_int_equal(wpk_utf8_check(back.log, strlen(back.log)), strlen(back.log));
     free(text);
     wpk_record_fini(&back);
 }

@@ -130,6 +130,9 @@ static wpk_err start_child(struct builder *builder, const struct wpk_build_reque
 static void read_log(int fd, char out[WPK_LOG_MAX])
 {
     ssize_t size = pread(fd, out, WPK_LOG_MAX - 1, 0);
+    for (ssize_t i = 0; i < size; i++) {
+        out[i] = out[i] == '\0' ? ' ' : out[i];
+    }
     out[size > 0 ? size : 0] = '\0';
 }
 
@@ -167,6 +170,8 @@ static void end_child(struct builder *builder, struct child *child)
             snprintf(text, sizeof(text), "the code generator died by %s",
                      wpk_process_signal_name(WTERMSIG(status)));
             append_log(log, text);
+        } else if (log[0] == '\0') {
+            append_log(log, "the build failed and did not say why");
         }
     }
     close(child->fd);
