@@ -4,6 +4,7 @@
  * The strategy itself lives outside (search_actor.c): here is only what is known of its asks. They
  * are told in the order in which they were asked, whatever the order of the results, so that the
  * asks are a function of the seed and of the results. */
+#include "common/utf8.h"
 #include "coordinator/parts.h"
 #include "search/space.h"
 
@@ -411,8 +412,10 @@ static struct wpk_trial_summary summarize(const struct wpk_record *record)
 static void note_failure(struct wpk_search *search, const struct wpk_record *record)
 {
     if (record->outcome != WPK_OUTCOME_OK && record->log[0] != '\0') {
-        snprintf(search->failure, sizeof search->failure, "%.*s", (int)strcspn(record->log, "\n"),
-                 record->log);
+        size_t size = strcspn(record->log, "\n");
+        size = size < sizeof search->failure ? size : sizeof search->failure - 1;
+        size = wpk_utf8_check(record->log, size); /* no half character */
+        snprintf(search->failure, sizeof search->failure, "%.*s", (int)size, record->log);
         for (char *p = search->failure; *p != '\0'; p++) {
             *p = (unsigned char)*p < ' ' || *p == 0x7f ? ' ' : *p; /* it is shown on terminals */
         }
