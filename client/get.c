@@ -111,7 +111,8 @@ static wpk_err write_bytes(const char *path, const struct wpk_buf *bytes, unsign
                            struct wpk_diag *diag)
 {
     if (strcmp(path, "-") != 0) {
-        return wpk_fs_write(path, wpk_buf_text(bytes), bytes->size, mode, diag);
+        wpk_err err = wpk_fs_write(path, wpk_buf_text(bytes), bytes->size, mode, diag);
+        return err == WPK_ENOENT ? WPK_EINVAL : err; /* not found means the kernel, to scripts */
     }
     fwrite(wpk_buf_text(bytes), 1, bytes->size, stdout);
     return fflush(stdout) == 0 ? WPK_OK : WPK_EIO;

@@ -2,10 +2,13 @@
 /* wpkctl: what a person or a script says to Woodpecker. One file a command. */
 #include "client/command.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct wpk_command *const commands[] = {
     &wpk_command_tune,    &wpk_command_check, &wpk_command_build,  &wpk_command_submit,
@@ -60,6 +63,23 @@ static enum wpk_exit help(const struct wpk_command_context *context, const char 
     return command != NULL ? command->run(command, context, 1, words) : complain(name);
 }
 
+/* Output that was lost, on a full disk say, is no success; a reader that has left knows. */
+static enum wpk_exit end_output(enum wpk_exit status)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && ferror(stdout) == 0) {
+        return status;
+    }
+    int failed = errno;
+    struct pollfd reader = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    if (failed == EPIPE || (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0)) {
+        return status;
+    }
+    fprintf(stderr, "wpkctl: cannot write the output%s%s\n", failed != 0 ? ": " : "",
+            failed != 0 ? strerror(failed) : "");
+    return status == WPK_EXIT_OK ? WPK_EXIT_FAILED : status;
+}
+
 int main(int argc, char **argv)
 {
     const struct wpk_command_context context = {
@@ -88,5 +108,5 @@ int main(int argc, char **argv)
     if (command == NULL) {
         return (int)complain(name);
     }
-    return (int)command->run(command, &context, argc - 2, argv + 2);
+    return (int)end_output(command->run(command, &context, argc - 2, argv + 2));
 }

@@ -155,6 +155,8 @@ def test_get(box):
     with open(box.path("s"), encoding="utf-8") as file:
         check(file.read() == "#layouts any\n#op output Y f32[1]\nwpk-schedule 1\n", "the schedule")
     run(box, "get", "nothing", "--data", box.data, want=4)
+    _, err = run(box, "get", "small", "-o", box.path("no/where"), "--data", box.data, want=2)
+    check("no/where" in err, "where it cannot be written", err)
     run(box, "get", "../nothing", "--data", box.data, want=2)
     run(box, "tune", job(box, "vendor"), "--data", box.data)
     _, err = run(box, "get", "small", "--data", box.data, want=4)

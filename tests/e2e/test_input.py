@@ -3,7 +3,7 @@
 import json
 import os
 
-from lib import Service, check, main, need, small_job, SMALL_OP
+from lib import BIN, Process, Service, check, main, need, small_job, SMALL_OP
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -26,6 +26,16 @@ def test_check_accepts(box):
     text = box.ctl("check", os.path.join(HERE, "../../examples/job.json"))
     for word in ("c6", "c4", "attention", "fingerprint", "space", "relu("):
         check(word in text, "the text shows " + word, text)
+
+
+def test_lost_output(box):
+    """What could not be written is no success; a reader that has left is none of our business."""
+    command = "%s/wpkctl check --json job.json %s; echo $? >&2"
+    box.write("job.json", small_job())
+    for where, says in ((">/dev/full", "wpkctl: cannot write the output: No space left on device\n1\n"),
+                        ("| true", "0\n"), (">&-", "1\n")):
+        code, _, err = Process(box, ["sh", "-c", command % (BIN, where)]).wait(20)
+        check(err.endswith(says), where, code, err)
 
 
 def test_check_rejects(box):
