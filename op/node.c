@@ -317,6 +317,9 @@ static int index_product(struct wpk_program *program, int a, int b)
             b = rest;
         }
     }
+    if (is_value(program, a, 1) || is_value(program, a, 0)) { /* -1 * (-1 * y) */
+        return is_value(program, a, 1) ? b : a;
+    }
     return raw_binary(program, WPK_BINARY_MUL, WPK_I64, a, b);
 }
 

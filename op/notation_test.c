@@ -112,6 +112,7 @@ static void test_expressions(void **state)
         {"Y[i] = max(i, 2)", "Y[i] = f32(max(i, 2))"},
         {"Y[i] = A[3-i]", "Y[i] = A[3-i]"},
         {"Y[i] = A[i/2*2+i%2]", "Y[i] = A[2*(i/2)+i%2]"},
+        {"Y[i] = A[--i]", "Y[i] = A[i]"},
         {"Y[i] = A[i-1]", "Y[i] = A[i-1]"},
         {"Y[i] = A[i-1 | -inf]", "Y[i] = A[i-1 | -inf]"},
         {"Y[i] = A[2*i | 1e3]", "Y[i] = A[2*i | 1e+03]"},

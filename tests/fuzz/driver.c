@@ -109,6 +109,10 @@ static void mutate(struct wpk_rng *rng)
                                         "where",
                                         "|",
                                         "-inf",
+                                        ">=",
+                                        "gelu(",
+                                        "max(i, j)",
+                                        "i8(",
                                         "\\n",
                                         "18446744073709551616"};
     size_t at = draw(rng, at_work_size + 1);
