@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators by name: {"type": "conv2d", …} becomes equations, and those become a program.
  *
- * Nothing downstream knows the names. The fields of each type are in docs/notation.md and in
+ * Nothing downstream knows the names. The fields of each type are in docs/job-file.md and in
  * job.schema.json; unknown and missing ones are failures that name the field. */
 #ifndef WPK_OP_SHORTHAND_H
 #define WPK_OP_SHORTHAND_H

@@ -112,8 +112,7 @@ static struct pair walk_unary(const struct wpk_node *n, struct pair a)
     case WPK_UNARY_COUNT:
         break;
     }
-    WPK_ASSERT(!"a unary operation");
-    return a;
+    wpk_assert_failed("a unary operation", __FILE__, __LINE__);
 }
 
 static struct pair floor_divide(double x, double y, bool remainder)
@@ -161,8 +160,7 @@ static struct pair walk_arithmetic(const struct wpk_node *n, struct pair a, stru
                                  (x > 0.0 ? fabs(p * log(x)) : 0.0) * b.magnitude};
     }
     default:
-        WPK_ASSERT(!"a binary operation");
-        return a;
+        wpk_assert_failed("a binary operation", __FILE__, __LINE__);
     }
 }
 

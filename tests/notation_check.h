@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Equations beside their tensors, and text that must come back, for tests of the notation. */
+#ifndef WPK_TESTS_NOTATION_CHECK_H
+#define WPK_TESTS_NOTATION_CHECK_H
+
+#include "op/notation.h"
+
+#define WPK_GIVEN_MAX 6
+
+struct wpk_given {
+    const char *text;
+    const char *tensors[WPK_GIVEN_MAX]; /* each "name type", then NULL */
+};
+
+wpk_err wpk_given_parse(const struct wpk_given *given, struct wpk_program *out,
+                        struct wpk_diag *diag);
+
+/* These fail the running cmocka test where they fail. */
+void wpk_given_parse_good(const struct wpk_given *given, struct wpk_program *out);
+/* The whole form of `program`, which must come back from its own text.   owns  caller frees */
+char *wpk_print_again(const struct wpk_program *program);
+
+#endif
