@@ -183,7 +183,8 @@ static wpk_err parse_equations(const char *text, int line_offset, bool closed,
         err = wpk_ast_build(&ast, closed, out);
     }
     wpk_ast_fini(&ast);
-    return err == WPK_OK ? wpk_program_validate(out, diag) : err;
+    err = err == WPK_OK ? wpk_program_validate(out, diag) : err;
+    return err == WPK_ENOSPC ? WPK_ERANGE : err; /* trying again would not help */
 }
 
 wpk_err wpk_notation_parse(const char *text, const struct wpk_declaration *declarations, int count,
@@ -200,7 +201,7 @@ wpk_err wpk_notation_parse(const char *text, const struct wpk_declaration *decla
                                           d->constant ? WPK_ROLE_CONSTANT : WPK_ROLE_INPUT,
                                           d->dtype, d->rank, d->extent) < 0) {
             wpk_diag_set(diag, "more than %d tensors", WPK_TENSORS_MAX);
-            err = WPK_ENOSPC;
+            err = WPK_ERANGE;
         }
     }
     if (err == WPK_OK) {
@@ -268,7 +269,7 @@ static wpk_err read_literal(struct cursor *c, const char *name, enum wpk_dtype d
         c->at = (int)(end - c->text);
     }
     return wpk_program_add_literal(out, name, dtype, rank, extent, values) < 0
-               ? fail(c, WPK_ENOSPC, "more than %d tensors", WPK_TENSORS_MAX)
+               ? fail(c, WPK_ERANGE, "more than %d tensors", WPK_TENSORS_MAX)
                : WPK_OK;
 }
 
@@ -292,7 +293,7 @@ static wpk_err read_declaration(struct cursor *c, enum wpk_role role, struct wpk
         err = read_literal(c, name, dtype, rank, extent, out);
     } else {
         int tensor = wpk_program_add_tensor(out, name, role, dtype, rank, extent);
-        err = tensor < 0 ? fail(c, WPK_ENOSPC, "more than %d tensors", WPK_TENSORS_MAX)
+        err = tensor < 0 ? fail(c, WPK_ERANGE, "more than %d tensors", WPK_TENSORS_MAX)
                          : read_padding(c, &out->tensors[tensor]);
     }
     skip_blanks(c);

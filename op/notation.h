@@ -46,7 +46,8 @@ wpk_err wpk_notation_parse_type(const char *text, struct wpk_declaration *out,
  *
  *   shape   declarations [count]; the output is the tensor of the first equation
  *   errors  WPK_EPARSE, WPK_ERANGE with line and column of the text: unknown or unused tensors,
- *           extents that conflict, axes without an extent, wrong rank, nesting deeper than 64
+ *           extents that conflict, axes without an extent, wrong rank, nesting deeper than 64;
+ *           WPK_ERANGE without a position where the whole is too large; WPK_ENOMEM
  *   owns    caller calls wpk_program_fini
  */
 wpk_err wpk_notation_parse(const char *text, const struct wpk_declaration *declarations, int count,
