@@ -112,7 +112,7 @@ static void on_received(void *user)
 {
     struct wpk_net_server *server = user;
     if (nng_aio_result(server->receive) != 0) {
-        return; /* the socket is being closed: the only way for a raw receive to fail */
+        return; /* the server is being closed: the only way for a raw receive to fail */
     }
     nng_msg *msg = nng_aio_get_msg(server->receive);
     struct queued *item = queued_new(msg);
@@ -211,8 +211,11 @@ void wpk_net_server_close(struct wpk_net_server *server)
     pthread_mutex_lock(&server->lock);
     server->closing = true;
     pthread_mutex_unlock(&server->lock);
+    /* First: a receive that its callback starts on a socket half closed stays pending for ever, and
+     * NNG (1.5.2) panics over the socket's lock when it is cancelled after the socket is gone. */
+    nng_aio_stop(server->receive);
     nng_close(server->socket);
-    nng_aio_free(server->receive); /* waits for the callback */
+    nng_aio_free(server->receive);
     struct wpk_net_event event;
     while (wpk_net_server_next(server, &event)) {
         free(event.data);
@@ -387,9 +390,14 @@ void wpk_net_client_close(struct wpk_net_client *client)
     if (client == NULL) {
         return;
     }
-    nng_close(client->socket); /* NNG refuses a socket that never was; ends every operation */
     for (int i = 0; i < client->slot_count; i++) {
-        nng_aio_free(client->slots[i].aio); /* waits for the callback */
+        if (client->slots[i].aio != NULL) {
+            nng_aio_stop(client->slots[i].aio); /* before the socket, as the server's */
+        }
+    }
+    nng_close(client->socket); /* NNG refuses a socket that never was */
+    for (int i = 0; i < client->slot_count; i++) {
+        nng_aio_free(client->slots[i].aio);
         free(client->slots[i].data);
     }
     pthread_mutex_destroy(&client->lock);
