@@ -161,6 +161,14 @@ static void get_record(struct decoder *d, const char *key, struct wpk_record *ou
     wpk_buf_fini(&text);
 }
 
+/* What was never timed would be faster than everything. */
+static void check_timed(struct decoder *d, const struct wpk_record *record)
+{
+    if (d->err == WPK_OK && record->outcome == WPK_OUTCOME_OK && record->timing.sample_count == 0) {
+        wpk_json_fail(d->r, "record", WPK_EINVAL, "ok, and not timed");
+    }
+}
+
 static void get_final(struct decoder *d, struct wpk_result *result)
 {
     static const char *const names[] = {"search",  "kind",  "index", "attempt",
@@ -194,6 +202,7 @@ static void get_results(struct decoder *d)
         } else {
             wpk_json_allow(d->r, names);
             get_record(d, "record", &result->record);
+            check_timed(d, &result->record);
         }
     }
     wpk_json_leave(d->r);

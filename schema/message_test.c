@@ -221,9 +221,13 @@ static void rejects(void **state)
 static void every_cut_is_refused(void **state)
 {
     (void)state;
-    struct wpk_result result = {.id = {9, WPK_WORK_TRIAL, 4},
-                                .attempt = 1,
-                                .record = {.outcome = WPK_OUTCOME_OK, .detail = (char *)"x"}};
+    struct wpk_result result = {
+        .id = {9, WPK_WORK_TRIAL, 4},
+        .attempt = 1,
+        .record = {
+            .outcome = WPK_OUTCOME_OK,
+            .timing = {.median_ns = 1, .sample_count = 1, .repeat_count = 1, .sample_ns = {1}},
+            .detail = (char *)"x"}};
     struct wpk_message message = {
         .kind = WPK_MESSAGE_RESULTS, .results = &result, .result_count = 1};
     struct wpk_buf frame = {0};
@@ -238,6 +242,29 @@ static void every_cut_is_refused(void **state)
     wpk_buf_fini(&frame);
 }
 
+static void ok_is_timed(void **state)
+{
+    (void)state;
+    struct wpk_result result = {.id = {9, WPK_WORK_TRIAL, 4}, .attempt = 1};
+    struct wpk_message message = {
+        .kind = WPK_MESSAGE_RESULTS, .results = &result, .result_count = 1};
+    struct wpk_buf frame = {0};
+    struct wpk_message back = {0};
+    struct wpk_diag diag = {0};
+    assert_int_equal(result.record.outcome, WPK_OUTCOME_OK);
+    assert_int_equal(wpk_message_encode(&message, &frame), WPK_OK);
+    assert_int_equal(wpk_message_decode(frame.data, frame.size, &back, &diag), WPK_EINVAL);
+    assert_non_null(strstr(diag.text, "not timed"));
+    wpk_buf_reset(&frame);
+    result.id.kind = WPK_WORK_FINAL; /* whose contenders may have failed */
+    result.failure = "";
+    result.timing_count = 1;
+    assert_int_equal(wpk_message_encode(&message, &frame), WPK_OK);
+    assert_int_equal(wpk_message_decode(frame.data, frame.size, &back, NULL), WPK_OK);
+    wpk_message_fini(&back);
+    wpk_buf_fini(&frame);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +275,7 @@ int main(void)
         cmocka_unit_test(artifacts_carry_bytes),
         cmocka_unit_test(rejects),
         cmocka_unit_test(every_cut_is_refused),
+        cmocka_unit_test(ok_is_timed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

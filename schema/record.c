@@ -3,6 +3,7 @@
  * are absent from the text rather than zero, so that nobody mistakes them for measurements. */
 #include "schema/record.h"
 
+#include "common/crypto.h"
 #include "common/json.h"
 #include "common/utf8.h"
 
@@ -161,7 +162,7 @@ static void get_timing(struct wpk_json_reader *r, struct wpk_timing *out)
     int64_t samples[WPK_SAMPLES_MAX];
     wpk_json_enter(r, "timing");
     wpk_json_allow(r, names);
-    out->median_ns = get_ns(r, "median_ns");
+    out->median_ns = (uint64_t)wpk_json_get_int(r, "median_ns", 1, WPK_JSON_INT_MAX);
     out->min_ns = get_ns(r, "min_ns");
     out->mad_ns = get_ns(r, "mad_ns");
     out->repeat_count = (int)wpk_json_get_int(r, "repeat_count", 1, INT32_MAX);
@@ -170,6 +171,9 @@ static void get_timing(struct wpk_json_reader *r, struct wpk_timing *out)
         (int)wpk_json_get_ints(r, "sample_ns", 0, WPK_JSON_INT_MAX, samples, WPK_SAMPLES_MAX);
     for (int i = 0; i < out->sample_count; i++) {
         out->sample_ns[i] = (uint64_t)samples[i];
+    }
+    if (out->sample_count == 0) {
+        wpk_json_fail(r, "sample_ns", WPK_ERANGE, "a time without a sample");
     }
     wpk_json_leave(r);
 }
@@ -218,8 +222,12 @@ static char *get_owned(struct wpk_json_reader *r, const char *key, size_t size_m
 
 static void get_hash(struct wpk_json_reader *r, const char *key, char out[WPK_ID_MAX])
 {
-    if (wpk_json_has(r, key)) {
-        wpk_json_get_copy(r, key, out, WPK_ID_MAX);
+    if (!wpk_json_has(r, key)) {
+        return;
+    }
+    wpk_json_get_copy(r, key, out, WPK_ID_MAX);
+    if (!wpk_crypto_hex_valid(out, WPK_SHA256_SIZE)) {
+        wpk_json_fail(r, key, WPK_EINVAL, "not a SHA-256 in hexadecimal");
     }
 }
 

@@ -67,7 +67,7 @@ struct wpk_counters {
 /* Strings own their memory unless NULL; wpk_record_fini frees. */
 struct wpk_record {
     enum wpk_outcome outcome;
-    char log[WPK_LOG_MAX];        /* bounded excerpt; empty for ok */
+    char log[WPK_LOG_MAX];        /* bounded excerpt; for ok a remark, or empty */
     struct wpk_timing timing;     /* only for ok */
     uint64_t reference_ns;        /* sentinel kernel's time in the same batch; 0: none */
     struct wpk_counters counters;
@@ -91,7 +91,7 @@ wpk_err wpk_outcome_parse(const char *text, enum wpk_outcome *out);
 
 /* JSON both ways; decode(encode(r)) equals r.
  *   owns    encode: caller frees *text with free(); decode: caller calls wpk_record_fini
- *   errors  WPK_EPARSE, WPK_ERANGE with field and position; WPK_ENOMEM */
+ *   errors  WPK_EPARSE; WPK_EINVAL, WPK_ERANGE with field and position; WPK_ENOMEM */
 wpk_err wpk_record_encode(const struct wpk_record *record, char **text);
 wpk_err wpk_record_decode(const char *text, struct wpk_record *out, struct wpk_diag *diag);
 

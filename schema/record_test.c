@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 static struct wpk_record make_full(void)
 {
     struct wpk_record record = {
@@ -31,9 +33,9 @@ static struct wpk_record make_full(void)
         .error_tolerance = 0.7,
         .error_ratio = 1e-17,
         .schedule = strdup("wpk-schedule 1\ntarget \"x\"\n"),
-        .schedule_sha256 = "00aa",
+        .schedule_sha256 = HASH,
         .artifact_path = strdup("/a/b.so"),
-        .artifact_sha256 = "11bb",
+        .artifact_sha256 = HASH,
         .detail = strdup("brgconv:avx512_core"),
     };
     return record;
@@ -94,7 +96,8 @@ static void test_round_trip_each_outcome(void **state)
 static void test_round_trip_all_samples(void **state)
 {
     (void)state;
-    struct wpk_record record = {.timing = {.sample_count = WPK_SAMPLES_MAX, .repeat_count = 1}};
+    struct wpk_record record = {
+        .timing = {.median_ns = 1, .sample_count = WPK_SAMPLES_MAX, .repeat_count = 1}};
     for (int i = 0; i < WPK_SAMPLES_MAX; i++) {
         record.timing.sample_ns[i] = (uint64_t)i * 1000003;
     }
@@ -132,6 +135,9 @@ static void test_names(void **state)
     assert_int_equal(unchanged, WPK_OUTCOME_ABANDONED);
 }
 
+#define TIMING(median, samples)                                                                    \
+    "\"timing\":{\"median_ns\":" median ",\"min_ns\":0,\"mad_ns\":0,\"repeat_count\":1,"           \
+    "\"censored\":false,\"sample_ns\":" samples "},"
 #define REST                                                                                       \
     "\"reference_ns\":0,\"build_ns\":0,\"verify_ns\":0,\"measure_ns\":0,"                          \
     "\"error\":{\"max\":0,\"tolerance\":0,\"ratio\":0}}"
@@ -145,10 +151,13 @@ static void test_decode_rejects(void **state)
         "[]",
         "{\"outcome\":\"fine\"," REST,
         "{\"outcome\":\"ok\",\"more\":1," REST,
-        "{\"outcome\":\"ok\",\"timing\":{\"median_ns\":-1,\"min_ns\":0,\"mad_ns\":0,"
-        "\"repeat_count\":1,\"censored\":false,\"sample_ns\":[]}," REST,
-        "{\"outcome\":\"run_crash\",\"timing\":{\"median_ns\":1,\"min_ns\":1,\"mad_ns\":0,"
-        "\"repeat_count\":1,\"censored\":false,\"sample_ns\":[1]}," REST,
+        "{\"outcome\":\"ok\"," TIMING("-1", "[1]") REST,
+        "{\"outcome\":\"ok\"," TIMING("0", "[0]") REST, /* it would be the fastest of all */
+        "{\"outcome\":\"ok\"," TIMING("1", "[]") REST,
+        "{\"outcome\":\"run_crash\"," TIMING("1", "[1]") REST,
+        "{\"outcome\":\"ok\",\"schedule_sha256\":\"00aa\"," REST,
+        "{\"outcome\":\"ok\",\"artifact\":{\"sha256\":\"\"}," REST,
+        "{\"outcome\":\"ok\",\"artifact\":{\"sha256\":\"../../../../../../etc/passwd\"}," REST,
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct wpk_record record = {.build_ns = 7};
@@ -157,8 +166,16 @@ static void test_decode_rejects(void **state)
         assert_int_equal(record.build_ns, 7);
         assert_true(diag.text[0] != '\0');
     }
-    struct wpk_record record = {0};
-    assert_int_equal(wpk_record_decode("{\"outcome\":\"ok\"," REST, &record, NULL), WPK_OK);
+    static const char *const good[] = {
+        "{\"outcome\":\"ok\"," REST,
+        "{\"outcome\":\"ok\"," TIMING("1", "[1]") REST,
+        "{\"outcome\":\"ok\",\"artifact\":{\"sha256\":\"" HASH "\"}," REST,
+    };
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        struct wpk_record record = {0};
+        assert_int_equal(wpk_record_decode(good[i], &record, NULL), WPK_OK);
+        wpk_record_fini(&record);
+    }
 }
 
 int main(void)
