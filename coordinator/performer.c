@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "coordinator/artifact.h"
 #include "coordinator/document.h"
+#include "coordinator/outbox.h"
 #include "coordinator/search_actor.h"
 #include "coordinator/submission.h"
 
@@ -12,16 +13,6 @@
 #include <string.h>
 
 #define FOLLOW_UPS_MAX (WPK_EFFECTS_MAX * 2)
-
-/* Output that waits for its commit: a frame for a worker, or an answer to a request. */
-struct held {
-    struct held *next;
-    bool is_reply;
-    struct wpk_net_address address;
-    struct wpk_buf frame;
-    uint64_t request;
-    struct wpk_api_answer answer;
-};
 
 struct actor {
     uint64_t handle;
@@ -38,73 +29,9 @@ struct wpk_performer {
     struct actor *actors; /* owned; [actor_count] */
     uint32_t actor_count;
     uint32_t actor_capacity;
-    struct held *held_first;
-    struct held *held_last;
+    struct wpk_outbox outbox;
     bool in_batch;
 };
-
-/* ---- held output */
-
-static struct held *hold(struct wpk_performer *p)
-{
-    struct held *held = calloc(1, sizeof *held);
-    WPK_ASSERT(held != NULL);
-    if (p->held_last != NULL) {
-        p->held_last->next = held;
-    } else {
-        p->held_first = held;
-    }
-    p->held_last = held;
-    return held;
-}
-
-static void hold_reply(struct wpk_performer *p, const struct wpk_net_address *address,
-                       const struct wpk_message *message)
-{
-    struct held *held = hold(p);
-    held->is_reply = true;
-    held->address = *address;
-    wpk_err err = wpk_message_encode(message, &held->frame);
-    if (err != WPK_OK) {
-        /* A worker that hears nothing asks again, and says what it holds. */
-        wpk_log_failure(WPK_LOG_ERROR, "reply_too_large", err, NULL);
-        wpk_buf_reset(&held->frame);
-    }
-}
-
-static void hold_error(struct wpk_performer *p, const struct wpk_net_address *address,
-                       uint64_t session, wpk_err err, const struct wpk_diag *diag)
-{
-    struct wpk_message message = {.kind = WPK_MESSAGE_ERROR,
-                                  .session = session,
-                                  .err = err,
-                                  .text = diag->text[0] != '\0' ? diag->text : wpk_err_text(err)};
-    hold_reply(p, address, &message);
-}
-
-static void release(struct wpk_performer *p, wpk_err err, const struct wpk_diag *diag)
-{
-    struct held *next;
-    for (struct held *held = p->held_first; held != NULL; held = next) {
-        next = held->next;
-        if (held->is_reply) {
-            if (err == WPK_OK && held->frame.size > 0) {
-                p->options.out.reply(p->options.out.user, &held->address, held->frame.data,
-                                     held->frame.size);
-            }
-        } else {
-            if (err != WPK_OK) {
-                wpk_api_problem(&held->answer, 507, err, diag);
-            }
-            p->options.out.respond(p->options.out.user, held->request, &held->answer);
-        }
-        wpk_buf_fini(&held->frame);
-        wpk_api_answer_fini(&held->answer);
-        free(held);
-    }
-    p->held_first = NULL;
-    p->held_last = NULL;
-}
 
 /* ---- effects */
 
@@ -285,7 +212,7 @@ static void put_artifact(struct wpk_performer *p, const struct wpk_effect *effec
     wpk_err err = wpk_artifact_put(p->options.data_dir, message->sha256, message->bytes,
                                    message->bytes_size, &diag);
     if (err == WPK_ECORRUPT) {
-        hold_error(p, &effect->address, message->session, err, &diag);
+        wpk_outbox_error(&p->outbox, &effect->address, message->session, err, &diag);
         return;
     }
     if (err != WPK_OK) {
@@ -294,7 +221,7 @@ static void put_artifact(struct wpk_performer *p, const struct wpk_effect *effec
     }
     wpk_history_put_artifact(p->options.store, message->sha256, message->bytes_size);
     struct wpk_message ack = {.kind = WPK_MESSAGE_ACK, .session = message->session};
-    hold_reply(p, &effect->address, &ack);
+    wpk_outbox_reply(&p->outbox, &effect->address, &ack);
 }
 
 static void get_artifact(struct wpk_performer *p, const struct wpk_effect *effect)
@@ -304,15 +231,15 @@ static void get_artifact(struct wpk_performer *p, const struct wpk_effect *effec
     struct wpk_buf bytes = {0};
     wpk_err err = wpk_artifact_get(p->options.data_dir, asked->sha256, &bytes, &diag);
     if (err != WPK_OK) {
-        hold_error(p, &effect->address, asked->session, err == WPK_ENOENT ? WPK_ECORRUPT : err,
-                   &diag);
+        wpk_outbox_error(&p->outbox, &effect->address, asked->session,
+                         err == WPK_ENOENT ? WPK_ECORRUPT : err, &diag);
     } else {
         struct wpk_message message = {.kind = WPK_MESSAGE_ARTIFACT,
                                       .session = asked->session,
                                       .bytes = bytes.data,
                                       .bytes_size = bytes.size};
         memcpy(message.sha256, asked->sha256, sizeof message.sha256);
-        hold_reply(p, &effect->address, &message);
+        wpk_outbox_reply(&p->outbox, &effect->address, &message);
     }
     wpk_buf_fini(&bytes);
 }
@@ -328,15 +255,14 @@ static struct wpk_api make_api(const struct wpk_performer *p, uint64_t random)
 
 static void respond(struct wpk_performer *p, const struct wpk_effect *effect)
 {
-    struct held *held = hold(p);
-    held->request = effect->request;
+    struct wpk_api_answer *answer = wpk_outbox_answer(&p->outbox, effect->request);
     if (effect->kind == WPK_EFFECT_RESPOND_JOB) {
         struct wpk_api api = make_api(p, 0);
-        wpk_api_job(&held->answer, &api, effect->status, effect->job->id);
+        wpk_api_job(answer, &api, effect->status, effect->job->id);
     } else {
         struct wpk_diag diag = {0};
         wpk_diag_set(&diag, "%s", effect->text);
-        wpk_api_problem(&held->answer, effect->status, effect->err, &diag);
+        wpk_api_problem(answer, effect->status, effect->err, &diag);
     }
 }
 
@@ -380,7 +306,7 @@ static void perform(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     switch (effect->kind) {
     case WPK_EFFECT_REPLY:
-        hold_reply(p, &effect->address, effect->message);
+        wpk_outbox_reply(&p->outbox, &effect->address, effect->message);
         break;
     case WPK_EFFECT_RESPOND_JOB:
     case WPK_EFFECT_RESPOND_PROBLEM:
@@ -462,7 +388,7 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
     wpk_err err = wpk_message_decode(frame, size, &message, &diag);
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_WARN, "bad_message", err, &diag);
-        hold_error(p, address, 0, err, &diag);
+        wpk_outbox_error(&p->outbox, address, 0, err, &diag);
         return;
     }
     struct wpk_event event = {
@@ -482,9 +408,7 @@ void wpk_performer_request(struct wpk_performer *p, const struct wpk_http_reques
         wpk_api_answer_fini(&answer);
         return;
     }
-    struct held *held = hold(p);
-    held->request = request->id;
-    held->answer = answer;
+    *wpk_outbox_answer(&p->outbox, request->id) = answer;
 }
 
 wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
@@ -495,7 +419,7 @@ wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
         err = wpk_store_commit(p->options.store, diag);
         p->in_batch = false;
     }
-    release(p, err, diag);
+    wpk_outbox_release(&p->outbox, &p->options.out, err, diag);
     return err;
 }
 
@@ -589,7 +513,7 @@ void wpk_performer_free(struct wpk_performer *p)
         return;
     }
     struct wpk_diag ended = {.text = "wpkd is ending"};
-    release(p, WPK_ECLOSED, &ended);
+    wpk_outbox_release(&p->outbox, &p->options.out, WPK_ECLOSED, &ended);
     while (p->actor_count > 0) {
         close_actor(p, p->actors[0].handle);
     }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What leaves the process, held back until its batch is durable: frames for workers and answers to
+ * requests, in their order. A zeroed one is empty. */
+#ifndef WPK_COORDINATOR_OUTBOX_H
+#define WPK_COORDINATOR_OUTBOX_H
+
+#include "coordinator/api.h"
+
+struct wpk_held;
+struct wpk_performer_out;
+
+struct wpk_outbox {
+    struct wpk_held *first; /* owned */
+    struct wpk_held *last;
+};
+
+/* Encodes at once: `message` may go. One that is too large is dropped. */
+void wpk_outbox_reply(struct wpk_outbox *outbox, const struct wpk_net_address *address,
+                      const struct wpk_message *message);
+void wpk_outbox_error(struct wpk_outbox *outbox, const struct wpk_net_address *address,
+                      uint64_t session, wpk_err err, const struct wpk_diag *diag);
+/* The answer to a request, to be filled in; the outbox owns what it holds. */
+struct wpk_api_answer *wpk_outbox_answer(struct wpk_outbox *outbox, uint64_t request);
+
+/* Let everything go. If `err`, the batch is lost: requests are answered with that problem, workers
+ * with nothing. */
+void wpk_outbox_release(struct wpk_outbox *outbox, const struct wpk_performer_out *out, wpk_err err,
+                        const struct wpk_diag *diag);
+
+#endif
