@@ -56,6 +56,10 @@ wpk_err wpk_artifact_get(const char *data_dir, const char *sha256, struct wpk_bu
 {
     struct wpk_buf path = {0};
     size_t before = out->size;
+    if (!wpk_crypto_hex_valid(sha256, WPK_SHA256_SIZE)) {
+        wpk_diag_set(diag, "no artifact has such a name"); /* a damaged row may */
+        return WPK_ENOENT;
+    }
     wpk_err err = make_path(data_dir, sha256, false, &path, diag);
     if (err == WPK_OK) {
         err = wpk_fs_read(path.data, WPK_ARTIFACT_SIZE_MAX, out, diag);

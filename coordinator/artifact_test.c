@@ -60,6 +60,9 @@ static void a_wrong_name_is_refused(void **state)
     struct fixture *f = *state;
     assert_int_equal(wpk_artifact_put(f->directory, f->sha256, content, 3, NULL), WPK_ECORRUPT);
     assert_int_equal(access(f->path, F_OK), -1);
+    struct wpk_buf out = {0};
+    assert_int_equal(wpk_artifact_get(f->directory, "../history.db", &out, NULL), WPK_ENOENT);
+    wpk_buf_fini(&out);
 }
 
 static void damage_is_seen_and_mended(void **state)

@@ -76,6 +76,14 @@ void wpk_history_set_op(struct wpk_store *store, const struct wpk_job_entry *job
                   (int64_t)op->from_history, (int64_t)job->number, (int64_t)index);
 }
 
+void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job)
+{
+    wpk_store_run(store,
+                  "UPDATE job_op SET phase = 'failed', reason = ? WHERE job_number = ?"
+                  " AND phase NOT IN ('done', 'failed', 'cancelled')",
+                  "ti", job->reason, (int64_t)job->number);
+}
+
 /* ---- searches */
 
 static uint64_t find_problem(struct wpk_store *store, const struct wpk_search_key *key,
@@ -168,8 +176,8 @@ static void open_vendors(struct wpk_store *store, const struct wpk_search_key *k
         struct wpk_piece *vendor = &out->vendors[out->vendor_count++];
         vendor->text = strndup(at + 1, size);
         WPK_ASSERT(vendor->text != NULL);
-        if (wpk_history_find_trial(store, out->problem_id, vendor->text, "", &vendor->trial,
-                                   NULL)) {
+        if (wpk_history_known_trial(store, out->problem_id, vendor->text, "", &vendor->trial,
+                                    NULL)) {
             vendor->standing = WPK_STANDING_ENDED;
             vendor->known = true;
         }
@@ -274,21 +282,44 @@ static const char *or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-static bool insert_trial(struct wpk_store *store, uint64_t problem_id, const char *provider,
-                         const char *candidate, const struct wpk_record *record)
+/* Returns its id. */
+static uint64_t insert_trial(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                             const char *candidate, const struct wpk_record *record)
 {
-    int changes = wpk_store_run(
+    wpk_store_run(
         store,
         "INSERT INTO trial (problem_id, provider, candidate, outcome, log, detail,"
-        " schedule_sha256, artifact_sha256, error_max, error_tolerance, build_ns, verify_ns,"
-        " recorded_at, epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT DO NOTHING",
+        " schedule_sha256, artifact_sha256, error_max, error_tolerance, build_ns,"
+        " verify_ns, recorded_at, epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         "itttttttrriiii", (int64_t)problem_id, provider, candidate,
         wpk_outcome_name(record->outcome), record->log, or_empty(record->detail),
         record->schedule_sha256, record->artifact_sha256, record->error_max,
         record->error_tolerance, (int64_t)record->build_ns, (int64_t)record->verify_ns,
         now_of(store), wpk_store_epoch(store));
-    return changes > 0;
+    return (uint64_t)wpk_store_inserted(store);
+}
+
+static void replace_trial(struct wpk_store *store, uint64_t id, const struct wpk_record *record)
+{
+    wpk_store_run(store,
+                  "UPDATE trial SET outcome = ?, log = ?, detail = ?, schedule_sha256 = ?,"
+                  " artifact_sha256 = ?, error_max = ?, error_tolerance = ?, build_ns = ?,"
+                  " verify_ns = ?, recorded_at = ?, epoch = ? WHERE id = ?",
+                  "tttttrriiiii", wpk_outcome_name(record->outcome), record->log,
+                  or_empty(record->detail), record->schedule_sha256, record->artifact_sha256,
+                  record->error_max, record->error_tolerance, (int64_t)record->build_ns,
+                  (int64_t)record->verify_ns, now_of(store), wpk_store_epoch(store), (int64_t)id);
+}
+
+/* Does the result say more than what is stored? */
+static bool supersedes(const struct wpk_record *record, const struct wpk_trial_summary *stored,
+                       const char *candidate)
+{
+    struct wpk_trial_summary trial = {.outcome = record->outcome,
+                                      .censored = record->timing.censored};
+    memcpy(trial.artifact_sha256, record->artifact_sha256, sizeof trial.artifact_sha256);
+    return !wpk_history_settled(stored, candidate) &&
+           (wpk_history_settled(&trial, candidate) || stored->outcome == WPK_OUTCOME_ABANDONED);
 }
 
 /* The provider and the candidate that a piece of work stands for. */
@@ -312,14 +343,17 @@ void wpk_history_put_trial(struct wpk_store *store, const struct wpk_search *sea
     char provider[WPK_PROVIDER_NAME_MAX];
     const char *candidate;
     name_work(search, work, provider, &candidate);
-    bool inserted = insert_trial(store, search->problem_id, provider, candidate, record);
     struct wpk_trial_summary stored;
     uint64_t trial_id = 0;
-    if (!wpk_history_find_trial(store, search->problem_id, provider, candidate, &stored,
-                                &trial_id)) {
-        return; /* the batch has failed */
+    bool there =
+        wpk_history_find_trial(store, search->problem_id, provider, candidate, &stored, &trial_id);
+    bool taken = !there || supersedes(record, &stored, candidate);
+    if (!there) {
+        trial_id = insert_trial(store, search->problem_id, provider, candidate, record);
+    } else if (taken) {
+        replace_trial(store, trial_id, record);
     }
-    if (inserted && worker != NULL && record->timing.sample_count > 0) {
+    if (taken && worker != NULL && record->timing.sample_count > 0) {
         struct measurement m = {.trial_id = trial_id,
                                 .kind = wpk_work_kind_name(work.kind),
                                 .search_id = search->id,
@@ -335,21 +369,55 @@ void wpk_history_put_trial(struct wpk_store *store, const struct wpk_search *sea
     }
 }
 
+/* The trial of a contender; 0 when there is none. */
+static uint64_t trial_of(struct wpk_store *store, const struct wpk_search *search,
+                         const struct wpk_final_entry *entry)
+{
+    struct wpk_trial_summary stored;
+    uint64_t id = 0;
+    const char *candidate = entry->artifact_sha256[0] != '\0' ? entry->piece->text : "";
+    bool found =
+        wpk_history_find_trial(store, search->problem_id, entry->provider, candidate, &stored, &id);
+    return found ? id : 0;
+}
+
 void wpk_history_put_times(struct wpk_store *store, const struct wpk_search *search,
                            const struct wpk_final_entry *entry, const struct wpk_worker *worker)
 {
-    struct wpk_trial_summary stored;
-    uint64_t trial_id = 0;
-    const char *candidate = entry->artifact_sha256[0] != '\0' ? entry->piece->text : "";
-    if (wpk_history_find_trial(store, search->problem_id, entry->provider, candidate, &stored,
-                               &trial_id)) {
-        struct measurement m = {.trial_id = trial_id,
-                                .kind = "final",
-                                .search_id = search->id,
-                                .worker = worker,
-                                .timing = &entry->timing};
+    struct measurement m = {.trial_id = trial_of(store, search, entry),
+                            .kind = wpk_work_kind_name(WPK_WORK_FINAL),
+                            .search_id = search->id,
+                            .worker = worker,
+                            .timing = &entry->timing};
+    if (m.trial_id != 0) {
         put_measurement(store, &m);
     }
+}
+
+void wpk_history_put_verified(struct wpk_store *store, const struct wpk_search *search,
+                              const struct wpk_final_entry *entry, const struct wpk_record *record,
+                              const struct wpk_worker *worker)
+{
+    struct measurement m = {.trial_id = trial_of(store, search, entry),
+                            .kind = wpk_work_kind_name(WPK_WORK_VERIFY),
+                            .search_id = search->id,
+                            .worker = worker,
+                            .timing = &record->timing,
+                            .reference_ns = record->reference_ns,
+                            .counters = &record->counters};
+    if (m.trial_id == 0 || record->outcome == WPK_OUTCOME_ABANDONED) {
+        return;
+    }
+    if (record->outcome == WPK_OUTCOME_OK) {
+        put_measurement(store, &m);
+        return;
+    }
+    /* So have those that came to the same code. */
+    wpk_store_run(store,
+                  "UPDATE trial SET outcome = ?, log = ? WHERE problem_id = ? AND outcome = 'ok'"
+                  " AND artifact_sha256 = ?",
+                  "ttit", wpk_outcome_name(record->outcome), record->log,
+                  (int64_t)search->problem_id, entry->artifact_sha256);
 }
 
 /* ---- kernels and artifacts */

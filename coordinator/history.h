@@ -18,6 +18,8 @@ void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *jo
 void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
                          const char *document);
 void wpk_history_set_op(struct wpk_store *store, const struct wpk_job_entry *job, uint32_t op);
+/* Every operator of the job that has not ended has failed. */
+void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job);
 
 /* Find the search, or make it.
  *   owns    the caller frees out->asks with wpk_pieces_free, and the vendors' texts */
@@ -29,13 +31,18 @@ void wpk_history_set_search(struct wpk_store *store, const struct wpk_search *se
 void wpk_history_put_ask(struct wpk_store *store, uint64_t search_id, uint32_t number,
                          const char *candidate, uint64_t trial_id);
 /* Record a result, its measurement, and that the ask has it. A trial that is there already stays as
- * it is. */
+ * it is, unless it settled nothing and this one does. */
 void wpk_history_put_trial(struct wpk_store *store, const struct wpk_search *search,
                            wpk_work_id work, const struct wpk_record *record,
                            const struct wpk_worker *worker);
 /* Record a final's times of one contender. */
 void wpk_history_put_times(struct wpk_store *store, const struct wpk_search *search,
                            const struct wpk_final_entry *entry, const struct wpk_worker *worker);
+/* Record what became of an own contender on inputs that nobody saw before: its times; or, when it
+ * was rejected, that its trial, and every other of the same artifact, failed after all. */
+void wpk_history_put_verified(struct wpk_store *store, const struct wpk_search *search,
+                              const struct wpk_final_entry *entry, const struct wpk_record *record,
+                              const struct wpk_worker *worker);
 /* Record a kernel, as the search's result and, if `serve`, as what the problem serves. */
 uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_search *search,
                                 const struct wpk_final_entry *served, const char *document,
@@ -49,13 +56,22 @@ void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_
 void wpk_history_asks(struct wpk_store *store, uint64_t search_id, struct wpk_piece **asks,
                       uint32_t *count);
 
-/* False when there is no such trial. *id may be NULL. */
+/* False when there is no such trial. A vendor's candidate is "". *id may be NULL. */
 WPK_MUST_CHECK bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id,
                                            const char *provider, const char *candidate,
                                            struct wpk_trial_summary *out, uint64_t *id);
+/* Need it not be run again? So if it failed, or can be an answer: a candidate of our own that was
+ * stopped early or left no artifact cannot, and what was abandoned may be its workers' fault. */
+bool wpk_history_settled(const struct wpk_trial_summary *trial, const char *candidate);
+/* The same as find_trial, for trials that are settled. */
+WPK_MUST_CHECK bool wpk_history_known_trial(struct wpk_store *store, uint64_t problem_id,
+                                            const char *provider, const char *candidate,
+                                            struct wpk_trial_summary *out, uint64_t *id);
 /* What a vendor chose for the problem; appends nothing when it was not tried. */
 void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char *provider,
                         const char *candidate, struct wpk_buf *out);
+
+bool wpk_history_has_artifact(struct wpk_store *store, const char *sha256);
 
 /* The kernel's document, appended. False when there is none. */
 WPK_MUST_CHECK bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id,
@@ -65,6 +81,9 @@ WPK_MUST_CHECK bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_
 struct wpk_history_job {
     uint64_t number;
     const char *id;
+    const char *name;
+    const char *owner;
+    int priority;
     const char *source;
     uint64_t created_wall_ns;
     uint64_t started_wall_ns;

@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns 0 to 8: what read_summary() wants; the measurement is the one of the trial itself. */
+/* Columns 0 to 8: what read_summary() wants. A trial that was repeated has several measurements of
+ * its own: the last that was not stopped early counts. One that failed in the end has no times. */
 #define SUMMARY_COLUMNS                                                                            \
     "t.outcome, t.artifact_sha256, t.error_max, t.error_tolerance, m.median_ns, m.min_ns,"         \
     " m.mad_ns, m.reference_ns, m.censored"
 #define SUMMARY_JOIN                                                                               \
-    " LEFT JOIN measurement m ON m.trial_id = t.id AND m.kind IN ('trial', 'vendor')"
+    " LEFT JOIN measurement m ON t.outcome = 'ok' AND m.id = (SELECT n.id FROM measurement n"      \
+    " WHERE n.trial_id = t.id AND n.kind IN ('trial', 'vendor')"                                   \
+    " ORDER BY n.censored, n.id DESC LIMIT 1)"
 
 static struct wpk_trial_summary read_summary(const struct wpk_rows *rows)
 {
@@ -47,6 +50,31 @@ bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id, const 
     }
     wpk_rows_close(rows);
     return found;
+}
+
+bool wpk_history_settled(const struct wpk_trial_summary *trial, const char *candidate)
+{
+    if (trial->outcome != WPK_OUTCOME_OK) {
+        return trial->outcome != WPK_OUTCOME_ABANDONED;
+    }
+    bool vendor = candidate[0] == '\0';
+    return vendor || (!trial->censored && trial->artifact_sha256[0] != '\0');
+}
+
+bool wpk_history_known_trial(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                             const char *candidate, struct wpk_trial_summary *out, uint64_t *id)
+{
+    struct wpk_trial_summary trial;
+    uint64_t trial_id = 0;
+    if (!wpk_history_find_trial(store, problem_id, provider, candidate, &trial, &trial_id) ||
+        !wpk_history_settled(&trial, candidate)) {
+        return false;
+    }
+    *out = trial;
+    if (id != NULL) {
+        *id = trial_id;
+    }
+    return true;
 }
 
 void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char *provider,
@@ -91,6 +119,15 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, struct wpk_pi
     wpk_rows_close(rows);
 }
 
+bool wpk_history_has_artifact(struct wpk_store *store, const char *sha256)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT 1 FROM artifact WHERE sha256 = ?", "t", sha256);
+    bool found = wpk_rows_next(rows);
+    wpk_rows_close(rows);
+    return found;
+}
+
 bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id, struct wpk_buf *out)
 {
     struct wpk_rows *rows =
@@ -109,16 +146,19 @@ void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void 
 {
     struct wpk_rows *rows =
         wpk_store_query(store,
-                        "SELECT number, id, source, created_at, started_at FROM job"
-                        " WHERE state IN ('queued', 'running') ORDER BY number",
+                        "SELECT number, id, name, owner, priority, source, created_at, started_at"
+                        " FROM job WHERE state IN ('queued', 'running') ORDER BY number",
                         "");
     while (wpk_rows_next(rows)) {
         struct wpk_history_job job = {
             .number = (uint64_t)wpk_rows_int(rows, 0),
             .id = wpk_rows_text(rows, 1),
-            .source = wpk_rows_text(rows, 2),
-            .created_wall_ns = (uint64_t)wpk_rows_int(rows, 3),
-            .started_wall_ns = (uint64_t)wpk_rows_int(rows, 4),
+            .name = wpk_rows_text(rows, 2),
+            .owner = wpk_rows_text(rows, 3),
+            .priority = (int)wpk_rows_int(rows, 4),
+            .source = wpk_rows_text(rows, 5),
+            .created_wall_ns = (uint64_t)wpk_rows_int(rows, 6),
+            .started_wall_ns = (uint64_t)wpk_rows_int(rows, 7),
         };
         fn(user, &job);
     }

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLLOW_UPS_MAX (WPK_EFFECTS_MAX * 2)
-
 struct actor {
     uint64_t handle;
     struct wpk_search_actor *actor;
@@ -23,9 +21,9 @@ struct wpk_performer {
     struct wpk_performer_options options;
     struct wpk_coordinator *coordinator;
     struct wpk_effects effects;
-    struct wpk_event *follow_ups; /* ring; [FOLLOW_UPS_MAX] */
-    uint32_t follow_up_first;
+    struct wpk_event *follow_ups; /* owned; [follow_up_count]: of the step under way, in order */
     uint32_t follow_up_count;
+    uint32_t follow_up_capacity;
     struct actor *actors; /* owned; [actor_count] */
     uint32_t actor_count;
     uint32_t actor_capacity;
@@ -50,9 +48,13 @@ static uint64_t now_ns(const struct wpk_performer *p)
 
 static void follow_up(struct wpk_performer *p, const struct wpk_event *event)
 {
-    WPK_ASSERT(p->follow_up_count < FOLLOW_UPS_MAX);
-    uint32_t at = (p->follow_up_first + p->follow_up_count++) % FOLLOW_UPS_MAX;
-    p->follow_ups[at] = *event;
+    if (p->follow_up_count == p->follow_up_capacity) {
+        p->follow_up_capacity = p->follow_up_capacity == 0 ? 64 : p->follow_up_capacity * 2;
+        struct wpk_event *grown = realloc(p->follow_ups, p->follow_up_capacity * sizeof *grown);
+        WPK_ASSERT(grown != NULL);
+        p->follow_ups = grown;
+    }
+    p->follow_ups[p->follow_up_count++] = *event;
 }
 
 static struct wpk_search_actor *find_actor(struct wpk_performer *p, uint64_t handle)
@@ -111,8 +113,8 @@ static void record_asks(struct wpk_performer *p, const struct wpk_search *search
         struct wpk_piece *item = &asked->items[i];
         uint64_t trial_id = 0;
         item->text = texts[i];
-        item->known = wpk_history_find_trial(p->options.store, search->problem_id, provider,
-                                             texts[i], &item->trial, &trial_id);
+        item->known = wpk_history_known_trial(p->options.store, search->problem_id, provider,
+                                              texts[i], &item->trial, &trial_id);
         item->standing = item->known ? WPK_STANDING_ENDED : WPK_STANDING_OPEN;
         wpk_history_put_ask(p->options.store, search->id, search->ask_count + i, texts[i],
                             trial_id);
@@ -143,16 +145,29 @@ static void ask(struct wpk_performer *p, const struct wpk_effect *effect)
                      .kind = WPK_EVENT_ASKED, .handle = effect->search->handle, .asked = asked});
 }
 
-/* A result whose file was lost or damaged is none: the search ends once more, and makes it anew. */
-static void forget_lost_result(struct wpk_performer *p, struct wpk_opened *opened)
+static bool is_lost(struct wpk_performer *p, const char *sha256)
 {
     struct wpk_buf bytes = {0};
-    if (opened->own_artifact[0] != '\0' &&
-        wpk_artifact_get(p->options.data_dir, opened->own_artifact, &bytes, NULL) != WPK_OK) {
-        wpk_log(WPK_LOG_WARN, "artifact_lost", "sha256=%s", opened->own_artifact);
+    bool lost =
+        sha256[0] != '\0' && wpk_artifact_get(p->options.data_dir, sha256, &bytes, NULL) != WPK_OK;
+    wpk_buf_fini(&bytes);
+    if (lost) {
+        wpk_log(WPK_LOG_WARN, "artifact_lost", "sha256=%s", sha256);
+    }
+    return lost;
+}
+
+/* What was lost or damaged with its file is none: the search ends once more, and makes it anew. */
+static void forget_lost(struct wpk_performer *p, struct wpk_opened *opened)
+{
+    if (is_lost(p, opened->own_artifact)) {
         opened->kernel_id = 0;
     }
-    wpk_buf_fini(&bytes);
+    if (is_lost(p, opened->served_artifact)) {
+        opened->served_kernel_id = 0;
+        opened->served_provider[0] = '\0';
+        opened->served_artifact[0] = '\0';
+    }
 }
 
 static void open_search(struct wpk_performer *p, const struct wpk_effect *effect)
@@ -161,7 +176,7 @@ static void open_search(struct wpk_performer *p, const struct wpk_effect *effect
     WPK_ASSERT(opened != NULL);
     begin(p);
     wpk_history_open_search(p->options.store, effect->search, opened);
-    forget_lost_result(p, opened);
+    forget_lost(p, opened);
     follow_up(p, &(struct wpk_event){
                      .kind = WPK_EVENT_OPENED, .handle = effect->search->handle, .opened = opened});
 }
@@ -285,7 +300,12 @@ static void perform_store(struct wpk_performer *p, const struct wpk_effect *effe
         wpk_history_put_trial(store, effect->search, effect->work, effect->record, effect->worker);
         break;
     case WPK_EFFECT_PUT_TIMES:
-        wpk_history_put_times(store, effect->search, effect->entry, effect->worker);
+        if (effect->record != NULL) {
+            wpk_history_put_verified(store, effect->search, effect->entry, effect->record,
+                                     effect->worker);
+        } else {
+            wpk_history_put_times(store, effect->search, effect->entry, effect->worker);
+        }
         break;
     default:
         WPK_ASSERT(false);
@@ -371,12 +391,24 @@ static void step_one(struct wpk_performer *p, struct wpk_event *event)
 void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
 {
     step_one(p, event);
-    while (p->follow_up_count > 0) {
-        struct wpk_event next = p->follow_ups[p->follow_up_first];
-        p->follow_up_first = (p->follow_up_first + 1) % FOLLOW_UPS_MAX;
-        p->follow_up_count--;
+    for (uint32_t i = 0; i < p->follow_up_count; i++) {
+        struct wpk_event next = p->follow_ups[i]; /* the array may move */
         step_one(p, &next);
         free_event(&next);
+    }
+    p->follow_up_count = 0;
+}
+
+/* An artifact is named once we have it: what is said to be ours, and is not, could never be served.
+ * Before the step, so that state and store agree. */
+static void forget_absent_artifacts(struct wpk_performer *p, struct wpk_message *message)
+{
+    for (uint32_t i = 0; i < message->result_count; i++) {
+        char *sha256 = message->results[i].record.artifact_sha256;
+        if (sha256[0] != '\0' && !wpk_history_has_artifact(p->options.store, sha256)) {
+            wpk_log(WPK_LOG_WARN, "artifact_absent", "sha256=%s", sha256);
+            sha256[0] = '\0';
+        }
     }
 }
 
@@ -391,6 +423,7 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
         wpk_outbox_error(&p->outbox, address, 0, err, &diag);
         return;
     }
+    forget_absent_artifacts(p, &message);
     struct wpk_event event = {
         .kind = WPK_EVENT_MESSAGE, .random = random, .address = *address, .message = &message};
     wpk_performer_step(p, &event);
@@ -430,6 +463,22 @@ struct restored {
     uint32_t count;
 };
 
+/* What is left of a job whose file is not understood any more: enough to say so. */
+static struct wpk_job_entry *make_lost(const struct wpk_history_job *stored, wpk_err err,
+                                       const struct wpk_diag *diag)
+{
+    struct wpk_job_entry *job = calloc(1, sizeof *job);
+    WPK_ASSERT(job != NULL);
+    snprintf(job->name, sizeof job->name, "%s", stored->name);
+    snprintf(job->owner, sizeof job->owner, "%s", stored->owner);
+    job->priority = stored->priority;
+    job->state = WPK_JOB_FAILED;
+    snprintf(job->reason, sizeof job->reason,
+             "this wpkd does not understand the job's file: %.180s",
+             diag->text[0] != '\0' ? diag->text : wpk_err_text(err));
+    return job;
+}
+
 static void load_job(void *user, const struct wpk_history_job *stored)
 {
     struct restored *restored = user;
@@ -439,15 +488,19 @@ static void load_job(void *user, const struct wpk_history_job *stored)
         return;
     }
     wpk_err err = wpk_submission_decode(stored->source, strlen(stored->source), &job, &diag);
-    if (err != WPK_OK) {
+    if (err == WPK_ENOMEM) {
+        return; /* it stays, for the next start */
+    }
+    if (err == WPK_OK) {
+        job->state = stored->started_wall_ns != 0 ? WPK_JOB_RUNNING : WPK_JOB_QUEUED;
+    } else {
         wpk_log_failure(WPK_LOG_ERROR, "job_not_restored", err, &diag);
-        return;
+        job = make_lost(stored, err, &diag);
     }
     job->number = stored->number;
     snprintf(job->id, sizeof job->id, "%s", stored->id);
     job->created_wall_ns = stored->created_wall_ns;
     job->started_wall_ns = stored->started_wall_ns;
-    job->state = stored->started_wall_ns != 0 ? WPK_JOB_RUNNING : WPK_JOB_QUEUED;
     restored->jobs[restored->count++] = job;
 }
 
@@ -464,6 +517,15 @@ static void load_ops(struct wpk_store *store, struct wpk_job_entry *job)
     }
 }
 
+/* A job that was accepted does not vanish: it failed, with its reason. */
+static void end_lost(struct wpk_performer *p, struct wpk_job_entry *job)
+{
+    job->finished_wall_ns = wpk_clock_wall_ns(p->options.clock);
+    set_job(p, job);
+    wpk_history_fail_ops(p->options.store, job);
+    wpk_job_entry_free(job);
+}
+
 static wpk_err restore(struct wpk_performer *p, struct wpk_diag *diag)
 {
     struct restored *restored = calloc(1, sizeof *restored);
@@ -472,6 +534,10 @@ static wpk_err restore(struct wpk_performer *p, struct wpk_diag *diag)
     }
     wpk_history_live_jobs(p->options.store, load_job, restored);
     for (uint32_t i = 0; i < restored->count; i++) {
+        if (restored->jobs[i]->state == WPK_JOB_FAILED) {
+            end_lost(p, restored->jobs[i]);
+            continue;
+        }
         load_ops(p->options.store, restored->jobs[i]);
         struct wpk_event event = {.kind = WPK_EVENT_RESTORE, .job = restored->jobs[i]};
         wpk_performer_step(p, &event);
@@ -489,10 +555,6 @@ wpk_err wpk_performer_new(const struct wpk_performer_options *options, struct wp
     }
     p->options = *options;
     wpk_err err = wpk_effects_init(&p->effects);
-    p->follow_ups = calloc(FOLLOW_UPS_MAX, sizeof *p->follow_ups);
-    if (err == WPK_OK && p->follow_ups == NULL) {
-        err = WPK_ENOMEM;
-    }
     if (err == WPK_OK) {
         err = wpk_coordinator_new(wpk_history_job_number_next(options->store), &p->coordinator);
     }

@@ -7,8 +7,8 @@
 --                      └──< kernel >─ artifact
 --
 -- Times are integers: *_ns durations in nanoseconds, *_at wall clock in nanoseconds since 1970.
--- Rows are only added, or filled in once; what happened is never rewritten. PRAGMA user_version
--- is the version of this file; store.c migrates forwards after a backup.
+-- Rows are only added, or filled in; what was measured is never rewritten. PRAGMA user_version is
+-- the version of this file; store.c migrates forwards after a backup.
 -- `epoch`: which life of the store wrote the row. It grows by one each time the store is opened,
 -- so that several writers, one after the other, can be told apart.
 
@@ -25,7 +25,7 @@ CREATE TABLE problem (
     fingerprint  TEXT NOT NULL,         -- SHA-256 of the operator's canonical form
     layouts      TEXT NOT NULL,         -- "fixed" or "any"
     device_class TEXT NOT NULL,         -- schema/device.h
-    environment  TEXT NOT NULL,         -- versions that break `exact`: "codegen=1;halide=21.0.0"
+    environment  TEXT NOT NULL,         -- versions: "codegen=1;halide=21.0.0;onednn=3.2.0"
     policy       TEXT NOT NULL,         -- how it is timed: "threads=1;cold=0;..."
     family       TEXT NOT NULL,         -- fingerprint with the extents erased
     op           TEXT NOT NULL,         -- the operator in whole form, as first submitted
@@ -54,14 +54,17 @@ CREATE TABLE search (
     UNIQUE (problem_id, strategy, parameters, seed, providers, space_version)
 );
 
--- One candidate of one provider, and what became of it. Recorded once: the first result wins.
+-- One candidate of one provider, and what became of it. The first result that settles it stays: a
+-- failure, or a whole time and an artifact (of a vendor: a time). Later searches take that from
+-- here; what was abandoned, raced out or left no artifact they measure again. A winner that is
+-- rejected on fresh inputs has failed.
 CREATE TABLE trial (
     id              INTEGER PRIMARY KEY,
     problem_id      INTEGER NOT NULL REFERENCES problem,
     provider        TEXT NOT NULL,      -- "halide-cpu", "onednn"
     candidate       TEXT NOT NULL,      -- genes as text; "" for a vendor
     outcome         TEXT NOT NULL,      -- schema/record.h
-    log             TEXT NOT NULL,      -- bounded excerpt; "" for ok
+    log             TEXT NOT NULL,      -- bounded excerpt; for ok a remark, or ""
     detail          TEXT NOT NULL,      -- what a vendor chose
     schedule_sha256 TEXT NOT NULL,      -- identity of what was built; "" for a vendor
     artifact_sha256 TEXT NOT NULL,      -- "" when the shared object was not kept
@@ -74,7 +77,9 @@ CREATE TABLE trial (
     UNIQUE (problem_id, provider, candidate)
 );
 
--- One timing of a trial; only trials that ended ok have any.
+-- One timing of a trial: its own ("trial" or "vendor"; several, if it was measured again: the last
+-- that is not censored counts), one in a search's "final", one on fresh inputs ("verify"). A trial
+-- that failed in the end may have some, from before.
 CREATE TABLE measurement (
     id           INTEGER PRIMARY KEY,
     trial_id     INTEGER NOT NULL REFERENCES trial,

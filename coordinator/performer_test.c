@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is believed of a worker, and of a history that another wpkd wrote. */
+#include "coordinator/performer.h"
+
+#include "common/fs.h"
+#include "common/log.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static const char job_text[] =
+    "{\"name\":\"one\",\"ops\":["
+    "{\"name\":\"a\",\"op\":\"Y[i] = X[i] * 2\",\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}],"
+    "\"search\":{\"strategy\":\"ga\",\"seed\":5},\"budget\":{\"candidates\":4,\"seconds\":3600}}";
+
+struct fixture {
+    char directory[64];
+    struct wpk_clock_fake clock;
+    struct wpk_store *store;
+    struct wpk_performer *performer;
+    struct wpk_buf reply; /* the last frame to a worker */
+    int status;           /* of the last answer to a request */
+    struct wpk_buf body;
+};
+
+static void on_reply(void *user, const struct wpk_net_address *address, const void *frame,
+                     size_t size)
+{
+    struct fixture *f = user;
+    (void)address;
+    wpk_buf_reset(&f->reply);
+    wpk_buf_append(&f->reply, frame, size);
+}
+
+static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
+{
+    struct fixture *f = user;
+    (void)request;
+    f->status = answer->status;
+    wpk_buf_reset(&f->body);
+    wpk_buf_append_text(&f->body, wpk_buf_text(&answer->body));
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-performer-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    wpk_clock_fake_init(&f->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
+    assert_int_equal(wpk_store_open(f->directory, &f->clock.clock, &f->store, NULL), WPK_OK);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    wpk_performer_free(f->performer);
+    wpk_store_close(f->store);
+    wpk_buf_fini(&f->reply);
+    wpk_buf_fini(&f->body);
+    wpk_err err = wpk_fs_remove_tree(f->directory, NULL);
+    free(f);
+    return err == WPK_OK ? 0 : -1;
+}
+
+static void start(struct fixture *f)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_performer_options options = {
+        .store = f->store,
+        .data_dir = f->directory,
+        .clock = &f->clock.clock,
+        .out = {.reply = on_reply, .respond = on_respond, .user = f},
+    };
+    if (wpk_performer_new(&options, &f->performer, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+}
+
+static void request(struct fixture *f, const char *method, const char *path, const char *body)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_http_request request = {.id = 1,
+                                       .method = method,
+                                       .path = path,
+                                       .body = body,
+                                       .body_size = strlen(body),
+                                       .content_type = "application/json"};
+    wpk_performer_request(f->performer, &request, 77);
+    assert_int_equal(wpk_performer_commit(f->performer, &diag), WPK_OK);
+}
+
+/* Send it, and read the answer into `back`. */
+static void ask(struct fixture *f, const struct wpk_message *message, struct wpk_message *back)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_net_address address = {.peer = 1};
+    struct wpk_buf frame = {0};
+    assert_int_equal(wpk_message_encode(message, &frame), WPK_OK);
+    wpk_performer_frame(f->performer, &address, frame.data, frame.size, 99);
+    assert_int_equal(wpk_performer_commit(f->performer, &diag), WPK_OK);
+    wpk_buf_fini(&frame);
+    assert_int_equal(wpk_message_decode(f->reply.data, f->reply.size, back, &diag), WPK_OK);
+}
+
+static uint64_t say_hello(struct fixture *f)
+{
+    struct wpk_hello hello = {
+        .name = "w",
+        .device = {.kind = "cpu",
+                   .model = "none",
+                   .isa = WPK_ISA_AVX2,
+                   .core_count = 1,
+                   .l1_bytes = 32768,
+                   .l2_bytes = 1 << 20,
+                   .l3_bytes = 1 << 25,
+                   .vector_bytes = 32,
+                   .vector_registers = 16,
+                   .instance = "none/cpu0"},
+        .environment = "none=1",
+        .providers = {{.name = "halide-cpu"}},
+        .provider_count = 1,
+    };
+    struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
+    struct wpk_message back = {0};
+    ask(f, &message, &back);
+    assert_int_equal(back.kind, WPK_MESSAGE_WELCOME);
+    uint64_t session = back.session;
+    wpk_message_fini(&back);
+    return session;
+}
+
+static void expect_trials(struct fixture *f, const char *wanted)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(f->store, "SELECT outcome || ' ' || artifact_sha256 FROM trial", "");
+    assert_true(wpk_rows_next(rows));
+    assert_string_equal(wpk_rows_text(rows, 0), wanted);
+    assert_false(wpk_rows_next(rows));
+    wpk_rows_close(rows);
+}
+
+static void an_artifact_that_was_never_sent(void **state)
+{
+    struct fixture *f = *state;
+    start(f);
+    request(f, "POST", "/v1/jobs", job_text);
+    assert_int_equal(f->status, 201);
+    uint64_t session = say_hello(f);
+    struct wpk_message back = {0};
+    ask(f, &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1}, &back);
+    assert_int_equal(back.kind, WPK_MESSAGE_WORK);
+    assert_int_equal(back.work_count, 1);
+    struct wpk_result result = {
+        .id = back.work[0].id,
+        .attempt = 1,
+        .failure = "",
+        .record = {.timing = {.median_ns = 5,
+                              .min_ns = 5,
+                              .sample_count = 1,
+                              .repeat_count = 1,
+                              .sample_ns = {5}},
+                   .artifact_sha256 = HASH},
+    };
+    wpk_message_fini(&back);
+    struct wpk_message results = {
+        .kind = WPK_MESSAGE_RESULTS, .session = session, .results = &result, .result_count = 1};
+    ask(f, &results, &back);
+    assert_int_equal(back.ack_count, 1);
+    assert_int_equal(back.acks[0], WPK_ACK_RECORDED);
+    wpk_message_fini(&back);
+    expect_trials(f, "ok ");
+}
+
+static void put_job(struct fixture *f, const char *source)
+{
+    wpk_store_begin(f->store);
+    wpk_store_run(f->store,
+                  "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
+                  " document, created_at, started_at, finished_at, epoch) VALUES"
+                  " (1, 'j0123456789abcdef', 'old', 'me', 3, ?, 'running', '', '', 1, 2, 0, 1)",
+                  "t", source);
+    wpk_store_run(f->store,
+                  "INSERT INTO job_op (job_number, position, search_id, kernel_id, phase, reason,"
+                  " from_history, epoch) VALUES (1, 0, NULL, NULL, 'searching', '', 0, 1)",
+                  "");
+    assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
+}
+
+static void a_job_that_is_not_understood_any_more(void **state)
+{
+    struct fixture *f = *state;
+    put_job(f, "{\"name\":\"old\",\"what\":\"is this\"}");
+    start(f);
+    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 0);
+    request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
+    assert_int_equal(f->status, 200);
+    const char *body = wpk_buf_text(&f->body);
+    assert_non_null(strstr(body, "\"state\":\"failed\""));
+    assert_non_null(strstr(body, "\"reason\":\"this wpkd does not understand the job's file: "));
+    assert_non_null(strstr(body, "\"owner\":\"me\""));
+    struct wpk_rows *rows = wpk_store_query(
+        f->store, "SELECT j.state, o.phase FROM job j JOIN job_op o ON o.job_number = j.number",
+        "");
+    assert_true(wpk_rows_next(rows));
+    assert_string_equal(wpk_rows_text(rows, 0), "failed");
+    assert_string_equal(wpk_rows_text(rows, 1), "failed");
+    wpk_rows_close(rows);
+}
+
+static void a_job_that_is_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    put_job(f, job_text);
+    start(f);
+    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 1);
+    request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
+    assert_non_null(strstr(wpk_buf_text(&f->body), "\"state\":\"running\""));
+}
+
+int main(void)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    wpk_log_init("performer", WPK_LOG_ERROR, null);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_artifact_that_was_never_sent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_job_that_is_not_understood_any_more, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_job_that_is_goes_on, set_up, tear_down),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    close(null);
+    return failed;
+}
