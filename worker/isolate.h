@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 
-/* A network namespace of its own where the system permits it, and everywhere `socket` refused with
- * EACCES for all but local sockets. Descriptors that are open stay. False when neither worked. */
+/* `socket` is refused with EACCES from now on, for local sockets too; where the system permits it
+ * the network namespace is another besides. Descriptors that are open stay, and pairs of connected
+ * sockets can be made. False when it does not work: nothing that is not trusted may run then. */
 bool wpk_isolate_from_network(void);
 
 #endif

@@ -2,8 +2,8 @@
 /* The inside of wpk-runner: holds the device, the input sets and the answers, and forks a child for
  * each candidate, which may crash, hang or eat memory there.
  *
- * It has no network: `socket` is refused to it and all below it (seccomp), and where the system
- * permits it lives in a network namespace of its own. */
+ * It has no network: `socket` is refused to it and all below it (seccomp), or it does not start;
+ * where the system permits it lives in a network namespace of its own besides. */
 #ifndef WPK_WORKER_RUNNER_H
 #define WPK_WORKER_RUNNER_H
 

@@ -13,7 +13,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "wpk-runner is started by wpk-worker\n");
         return 2;
     }
-    wpk_isolate_from_network();
+    if (!wpk_isolate_from_network()) {
+        fprintf(stderr, "wpk-runner: the network cannot be taken away from candidates here\n");
+        return 1;
+    }
     const struct wpk_runner_options options = {.answers_dir = argv[1], .onednn_path = argv[2]};
     return wpk_runner_serve(&options);
 }
