@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/holding.h"
 
+#include "common/crypto.h"
 #include "common/fs.h"
+#include "common/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,6 +191,16 @@ static const char *missing_of(const struct wpk_holding *holding, const struct it
     return NULL;
 }
 
+static bool needs(const struct item *item, const char *sha256)
+{
+    for (uint32_t i = 0; i < item->work.contender_count; i++) {
+        if (strcmp(item->contender_sha256[i], sha256) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool has_failed(const struct wpk_holding *holding)
 {
     return wpk_engine_failure(holding->options.engine)->text[0] != '\0';
@@ -209,6 +221,9 @@ static void hold_duel(struct wpk_holding *holding, struct item *item)
                         &item->work.policy, (int)item->work.round_count, item->timing, &diag);
     if (has_failed(holding)) {
         return; /* it is given back */
+    }
+    if (err == WPK_OK && diag.text[0] != '\0') {
+        wpk_log(WPK_LOG_WARN, "contender_failed", "reason=\"%.300s\"", diag.text);
     }
     item->timing_count = err == WPK_OK ? count : 0;
     if (err != WPK_OK) {
@@ -249,6 +264,9 @@ static void take_out(struct wpk_holding *holding)
                 item->standing = ENDED;
                 item->record = record;
                 item->uploaded = record.artifact_path == NULL;
+                if (item->uploaded) {
+                    item->record.artifact_sha256[0] = '\0';
+                }
                 memset(&record, 0, sizeof record);
             }
         }
@@ -320,13 +338,16 @@ void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const
 {
     char path[PATH_SIZE];
     struct wpk_diag diag = {0};
+    char hash[WPK_SHA256_HEX_SIZE];
     artifact_path(holding, sha256, path);
     if (err == WPK_OK) {
-        err = wpk_fs_write(path, bytes, size, 0700, &diag);
+        wpk_crypto_sha256_hex(bytes, size, hash);
+        err =
+            strcmp(hash, sha256) == 0 ? wpk_fs_write(path, bytes, size, 0700, &diag) : WPK_ECORRUPT;
     }
     for (int i = 0; err != WPK_OK && i < WPK_HOLDING_MAX; i++) {
         struct item *item = &holding->items[i];
-        if (item->standing == WAITING && missing_of(holding, item) != NULL) {
+        if (item->standing == WAITING && needs(item, sha256)) {
             snprintf(item->failure, sizeof item->failure, "artifact %.12s: %s", sha256,
                      wpk_err_text(err));
             item->standing = ENDED;
@@ -363,10 +384,11 @@ void wpk_holding_uploaded(struct wpk_holding *holding, const char *sha256, bool 
 
 /* ---- results */
 
-uint32_t wpk_holding_results(struct wpk_holding *holding, struct wpk_result *results)
+uint32_t wpk_holding_results(struct wpk_holding *holding, struct wpk_result *results, uint32_t max)
 {
     uint32_t count = 0;
-    for (int i = 0; i < WPK_HOLDING_MAX && count < WPK_WORK_MAX; i++) {
+    WPK_ASSERT(max <= WPK_WORK_MAX);
+    for (int i = 0; i < WPK_HOLDING_MAX && count < max; i++) {
         struct item *item = &holding->items[i];
         if (item->standing != ENDED || !item->uploaded) {
             continue;
@@ -383,6 +405,35 @@ uint32_t wpk_holding_results(struct wpk_holding *holding, struct wpk_result *res
         item->standing = SENT;
     }
     return count;
+}
+
+wpk_err wpk_holding_encode_results(struct wpk_holding *holding, uint64_t session,
+                                   struct wpk_buf *frame, uint32_t *count)
+{
+    struct wpk_result results[WPK_WORK_MAX];
+    wpk_err err = WPK_ENOSPC;
+    uint32_t max = WPK_WORK_MAX;
+    for (bool whole = true; err == WPK_ENOSPC && max > 0;) {
+        *count = wpk_holding_results(holding, results, max);
+        if (*count == 0) {
+            return WPK_OK;
+        }
+        if (!whole) {
+            results[0].record.schedule = NULL; /* the holding's stays */
+        }
+        const struct wpk_message message = {.kind = WPK_MESSAGE_RESULTS,
+                                            .session = session,
+                                            .results = results,
+                                            .result_count = *count};
+        wpk_buf_reset(frame);
+        err = wpk_message_encode(&message, frame);
+        if (err == WPK_ENOSPC) {
+            wpk_holding_not_acknowledged(holding);
+            max = *count > 1 ? *count / 2 : whole ? 1 : 0;
+            whole = *count > 1;
+        }
+    }
+    return err;
 }
 
 void wpk_holding_acknowledged(struct wpk_holding *holding)

@@ -40,7 +40,8 @@ uint32_t wpk_holding_ids(const struct wpk_holding *holding, bool unfinished_only
 
 /* The hash of an artifact that a final needs and that is not here; NULL: none. */
 const char *wpk_holding_missing(const struct wpk_holding *holding);
-/* It came; or it cannot be had, and the final does not take place. */
+/* It came; or it cannot be had, or is not what its hash says, and the finals that need it do not
+ * take place. */
 void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const char *bytes,
                           size_t size, wpk_err err);
 
@@ -50,8 +51,13 @@ const struct wpk_record *wpk_holding_next_upload(const struct wpk_holding *holdi
 void wpk_holding_uploaded(struct wpk_holding *holding, const char *sha256, bool stored);
 
 /* Results that are ready to be sent, as views; marks them SENT.
- *   shape   results [WPK_WORK_MAX]; returns how many */
-uint32_t wpk_holding_results(struct wpk_holding *holding, struct wpk_result *results);
+ *   shape   results [max], max <= WPK_WORK_MAX; returns how many */
+uint32_t wpk_holding_results(struct wpk_holding *holding, struct wpk_result *results, uint32_t max);
+/* As many of them as go into one frame, which is appended; *count of 0: there are none. One that
+ * does not fit even alone goes without its schedule.
+ *   errors  WPK_ENOMEM, WPK_ENOSPC */
+wpk_err wpk_holding_encode_results(struct wpk_holding *holding, uint64_t session,
+                                   struct wpk_buf *frame, uint32_t *count);
 /* The answer to what was SENT: forget it, or send it again. */
 void wpk_holding_acknowledged(struct wpk_holding *holding);
 void wpk_holding_not_acknowledged(struct wpk_holding *holding);

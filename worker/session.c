@@ -70,21 +70,27 @@ static void fail(struct session *s, wpk_err err, const char *text)
 
 /* ---- asking */
 
-static void ask(struct session *s, int slot, const struct wpk_message *message, uint64_t timeout_ms)
+static void send_frame(struct session *s, int slot, enum wpk_message_kind kind,
+                       const struct wpk_buf *frame, wpk_err err, uint64_t timeout_ms)
 {
-    struct wpk_buf frame = {0};
-    wpk_err err = wpk_message_encode(message, &frame);
     if (err == WPK_OK) {
-        err = wpk_net_client_put(s->client, slot, frame.data, frame.size, timeout_ms);
+        err = wpk_net_client_put(s->client, slot, frame->data, frame->size, timeout_ms);
     }
-    wpk_buf_fini(&frame);
     if (err != WPK_OK) {
         fail(s, err, "a request cannot be sent");
         return;
     }
     if (slot == SLOT_OTHER) {
-        s->asked = message->kind;
+        s->asked = kind;
     }
+}
+
+static void ask(struct session *s, int slot, const struct wpk_message *message, uint64_t timeout_ms)
+{
+    struct wpk_buf frame = {0};
+    wpk_err err = wpk_message_encode(message, &frame);
+    send_frame(s, slot, message->kind, &frame, err, timeout_ms);
+    wpk_buf_fini(&frame);
 }
 
 static void ask_hello(struct session *s)
@@ -153,14 +159,14 @@ static void ask_upload(struct session *s, const struct wpk_record *record)
 /* False when there is nothing to be sent. */
 static bool ask_results(struct session *s)
 {
-    struct wpk_result results[WPK_WORK_MAX];
-    struct wpk_message message = {
-        .kind = WPK_MESSAGE_RESULTS, .session = s->session, .results = results};
-    message.result_count = wpk_holding_results(s->holding, results);
-    if (message.result_count > 0) {
-        ask(s, SLOT_OTHER, &message, REQUEST_MS);
+    struct wpk_buf frame = {0};
+    uint32_t count = 0;
+    wpk_err err = wpk_holding_encode_results(s->holding, s->session, &frame, &count);
+    if (err != WPK_OK || count > 0) {
+        send_frame(s, SLOT_OTHER, WPK_MESSAGE_RESULTS, &frame, err, REQUEST_MS);
     }
-    return message.result_count > 0;
+    wpk_buf_fini(&frame);
+    return count > 0;
 }
 
 static void ask_give_back(struct session *s)
@@ -302,7 +308,7 @@ static void on_message(struct session *s, int slot, const struct wpk_message *me
         on_ack(s);
         break;
     case WPK_MESSAGE_ARTIFACT:
-        wpk_holding_artifact(s->holding, message->sha256, message->bytes, message->bytes_size,
+        wpk_holding_artifact(s->holding, s->asked_sha256, message->bytes, message->bytes_size,
                              WPK_OK);
         break;
     case WPK_MESSAGE_ERROR:
