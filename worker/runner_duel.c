@@ -21,7 +21,7 @@
 /* Between turns, for the pools of threads that spin before they sleep. */
 #define SETTLE_NS (2 * (long)WPK_NS_PER_MS)
 
-/* What a contestant says after a turn. */
+/* What a contestant says when it is open, without a time, and after each turn. */
 struct turn {
     wpk_err err;
     uint64_t ns; /* median of the turn's samples */
@@ -51,9 +51,13 @@ static wpk_err open_contestant(const struct wpk_runner_options *options,
                             &diag);
 }
 
+static bool say(int fd, const struct turn *turn)
+{
+    return write(fd, turn, sizeof(*turn)) == (ssize_t)sizeof(*turn);
+}
+
 /* A turn for every byte that comes, until the other end is closed. */
-static void serve_turns(const struct wpk_duel_request *request, struct wpk_subject *subject,
-                        wpk_err opened, int fd)
+static void serve_turns(const struct wpk_duel_request *request, struct wpk_subject *subject, int fd)
 {
     const struct wpk_measure_subject measured = {.run = wpk_subject_run,
                                                  .flush = wpk_subject_flush,
@@ -62,13 +66,10 @@ static void serve_turns(const struct wpk_duel_request *request, struct wpk_subje
     char byte;
     while (read(fd, &byte, 1) == 1) {
         struct wpk_timing timing = {0};
-        struct turn turn = {.err = opened};
-        if (opened == WPK_OK) {
-            turn.err = wpk_measure(&measured, &request->policy, 0, &timing);
-            turn.ns = timing.median_ns;
-            turn.repeat_count = timing.repeat_count;
-        }
-        if (write(fd, &turn, sizeof(turn)) != (ssize_t)sizeof(turn)) {
+        struct turn turn = {.err = wpk_measure(&measured, &request->policy, 0, &timing)};
+        turn.ns = timing.median_ns;
+        turn.repeat_count = timing.repeat_count;
+        if (!say(fd, &turn)) {
             break;
         }
     }
@@ -93,8 +94,12 @@ static void start_contestant(const struct wpk_runner_options *options,
         }
         close(pair[0]);
         static struct wpk_subject subject;
-        wpk_err err = open_contestant(options, op, request, request->contestant[index], &subject);
-        serve_turns(request, &subject, err, pair[1]);
+        const struct turn opened = {
+            .err = open_contestant(options, op, request, request->contestant[index], &subject)};
+        if (say(pair[1], &opened) && opened.err == WPK_OK) {
+            serve_turns(request, &subject, pair[1]);
+        }
+        _exit(0);
     }
     close(pair[1]);
     if (pid < 0) {
@@ -104,26 +109,33 @@ static void start_contestant(const struct wpk_runner_options *options,
     *out = (struct contestant){.pid = pid, .fd = pair[0]};
 }
 
-/* One turn; a contestant that fails is out. */
+/* What it says next; a contestant that fails is out. */
+static bool hear(struct contestant *contestant, struct wpk_record *record, struct turn *turn)
+{
+    bool alive = read(contestant->fd, turn, sizeof(*turn)) == (ssize_t)sizeof(*turn);
+    if (alive && turn->err == WPK_OK) {
+        return true;
+    }
+    record->outcome = alive ? wpk_subject_outcome(turn->err) : WPK_OUTCOME_RUN_CRASH;
+    snprintf(record->log, sizeof(record->log), "%s",
+             alive ? wpk_err_text(turn->err) : "died in the duel");
+    record->timing = (struct wpk_timing){0};
+    close(contestant->fd);
+    contestant->pid = 0;
+    return false;
+}
+
 static void take_turn(struct contestant *contestant, struct wpk_record *record)
 {
     struct turn turn;
     if (contestant->pid == 0) {
         return;
     }
-    bool alive = write(contestant->fd, "t", 1) == 1 &&
-                 read(contestant->fd, &turn, sizeof(turn)) == (ssize_t)sizeof(turn);
-    if (alive && turn.err == WPK_OK) {
+    (void)!write(contestant->fd, "t", 1); /* if it is dead, that is heard */
+    if (hear(contestant, record, &turn)) {
         record->timing.sample_ns[record->timing.sample_count++] = turn.ns;
         record->timing.repeat_count = turn.repeat_count;
-        return;
     }
-    record->outcome = alive ? wpk_subject_outcome(turn.err) : WPK_OUTCOME_RUN_CRASH;
-    snprintf(record->log, sizeof(record->log), "%s",
-             alive ? wpk_err_text(turn.err) : "died in the duel");
-    record->timing = (struct wpk_timing){0};
-    close(contestant->fd);
-    contestant->pid = 0;
 }
 
 void wpk_runner_duel(const struct wpk_runner_options *options, const struct wpk_runner_op *op,
@@ -140,6 +152,13 @@ void wpk_runner_duel(const struct wpk_runner_options *options, const struct wpk_
         start_contestant(options, op, request, i, &contestants[i]);
         if (contestants[i].pid == 0) {
             out[i].outcome = WPK_OUTCOME_OUT_OF_MEMORY;
+        }
+    }
+    /* Nobody is opened any more while another is timed. */
+    for (int i = 0; i < request->count; i++) {
+        struct turn opened;
+        if (contestants[i].pid != 0) {
+            (void)hear(&contestants[i], &out[i], &opened);
         }
     }
     wpk_runner_wait_for_go(channel, request->id);
