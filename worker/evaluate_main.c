@@ -84,85 +84,99 @@ static const struct option options[] = {
     {0},
 };
 
-static bool apply(struct wpk_evaluation *e, int option, const char *value)
+static bool parse_count(const char *text, uint64_t min, uint64_t max, int *out)
 {
     uint64_t number = 0;
-    bool ok = true;
+    bool ok = parse_number(text, max, &number) && number >= min;
+    *out = (int)number;
+    return ok;
+}
+
+/* How it is timed; false for other options too. */
+static bool apply_policy(struct wpk_policy *policy, int option, const char *value)
+{
+    int milliseconds = 0;
+    switch (option) {
+    case 't':
+        return parse_count(value, 1, 1024, &policy->threads);
+    case RACE:
+        policy->race_ratio = strtod(value, NULL);
+        return policy->race_ratio >= 1;
+    case TIME:
+        if (!parse_count(value, 1, 60000, &milliseconds)) {
+            return false;
+        }
+        policy->time_ns_min = (uint64_t)milliseconds * WPK_NS_PER_MS;
+        return true;
+    case COLD:
+        policy->cold_cache = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Where an option's text goes as it is; NULL: it is of another kind. */
+static const char **find_text(struct wpk_evaluation *e, int option)
+{
     switch (option) {
     case 'o':
-        e->op_path = value;
-        break;
+        return &e->op_path;
     case 'c':
-        e->candidate = value;
-        break;
+        return &e->candidate;
     case 'f':
-        e->candidates_path = value;
-        break;
+        return &e->candidates_path;
     case 's':
-        e->schedule_path = value;
-        break;
+        return &e->schedule_path;
     case 'p':
-        e->provider = value;
-        break;
+        return &e->provider;
     case 'l':
-        e->layouts = value;
-        ok = strcmp(value, "any") == 0 || strcmp(value, "fixed") == 0;
-        break;
-    case 'g':
-        ok = parse_number(value, WPK_EVALUATION_MAX, &number);
-        e->construct_count = (int)number;
-        break;
-    case 'r':
-        ok = parse_number(value, WPK_EVALUATION_MAX, &number);
-        e->random_count = (int)number;
-        break;
-    case 't':
-        ok = parse_number(value, 1024, &number) && number > 0;
-        e->policy.threads = (int)number;
-        break;
-    case SEED:
-        ok = parse_number(value, UINT64_MAX, &e->seed);
-        break;
-    case PIN:
-        ok = parse_pin(e, value);
-        break;
-    case ISA:
-        ok = wpk_isa_parse(value, &e->isa) == WPK_OK;
-        break;
-    case RACE:
-        e->policy.race_ratio = strtod(value, NULL);
-        ok = e->policy.race_ratio >= 1;
-        break;
-    case TIME:
-        ok = parse_number(value, 60000, &number) && number > 0;
-        e->policy.time_ns_min = number * WPK_NS_PER_MS;
-        break;
-    case DUEL:
-        ok = parse_number(value, WPK_SAMPLES_MAX, &number) && number > 0;
-        e->duel_rounds = (int)number;
-        break;
-    case COLD:
-        e->policy.cold_cache = true;
-        break;
+        return &e->layouts;
     case WORK:
-        e->work_dir = value;
-        break;
-    case KEEP:
-        e->keep = true;
-        break;
+        return &e->work_dir;
     case TRACE:
-        e->trace_path = value;
-        break;
-    case PRINT:
-        e->print_only = true;
-        break;
-    case QUIET:
-        e->quiet = true;
-        break;
+        return &e->trace_path;
     default:
-        ok = false;
+        return NULL;
     }
-    return ok;
+}
+
+static bool *find_flag(struct wpk_evaluation *e, int option)
+{
+    return option == KEEP    ? &e->keep
+           : option == PRINT ? &e->print_only
+           : option == QUIET ? &e->quiet
+                             : NULL;
+}
+
+static bool apply(struct wpk_evaluation *e, int option, const char *value)
+{
+    const char **text = find_text(e, option);
+    bool *flag = find_flag(e, option);
+    if (text != NULL) {
+        *text = value;
+        return option != 'l' || strcmp(value, "any") == 0 || strcmp(value, "fixed") == 0;
+    }
+    if (flag != NULL) {
+        *flag = true;
+        return true;
+    }
+    switch (option) {
+    case 'g':
+        return parse_count(value, 0, WPK_EVALUATION_MAX, &e->construct_count);
+    case 'r':
+        return parse_count(value, 0, WPK_EVALUATION_MAX, &e->random_count);
+    case DUEL:
+        return parse_count(value, 1, WPK_SAMPLES_MAX, &e->duel_rounds);
+    case SEED:
+        return parse_number(value, UINT64_MAX, &e->seed);
+    case PIN:
+        return parse_pin(e, value);
+    case ISA:
+        return wpk_isa_parse(value, &e->isa) == WPK_OK;
+    default:
+        return apply_policy(&e->policy, option, value);
+    }
 }
 
 int main(int argc, char **argv)
