@@ -5,7 +5,7 @@
  * Chosen points: intermediates that are cheap are computed whole, once. Of the others each point
  * asks for a box: walking the stages backwards, the box a stage must produce gives, through the
  * ranges of its indices, the boxes it needs of the tensors it loads; walking forwards, the boxes
- * are computed. */
+ * are computed. A box stays for the points after it: a sum over everything is computed once. */
 #include "op/reference.h"
 
 #include "op/reference_tape.h"
@@ -38,6 +38,7 @@ struct evaluation {
     struct wpk_region region[WPK_TENSORS_MAX];
     double *memory[WPK_TENSORS_MAX]; /* owned, of intermediates */
     int64_t memory_elements[WPK_TENSORS_MAX];
+    struct box held[WPK_TENSORS_MAX]; /* what memory holds for chosen points */
 };
 
 /* ---- set up */
@@ -123,16 +124,20 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
     return WPK_OK;
 }
 
+static wpk_err look_at(struct evaluation *e, const struct wpk_program *program,
+                       struct wpk_diag *diag)
+{
+    e->program = program;
+    wpk_err err = find_output(e, diag);
+    return err == WPK_OK ? trace(e) : err;
+}
+
 static wpk_err start(struct evaluation *e, const struct wpk_program *program,
                      const struct wpk_reference_args *args, bool with_magnitude,
                      struct wpk_diag *diag)
 {
-    e->program = program;
     e->with_magnitude = with_magnitude;
-    wpk_err err = find_output(e, diag);
-    if (err == WPK_OK) {
-        err = trace(e);
-    }
+    wpk_err err = look_at(e, program, diag);
     return err == WPK_OK ? bind_arguments(e, args, diag) : err;
 }
 
@@ -233,12 +238,11 @@ static double stage_iterations(const struct wpk_stage *stage)
     return iterations;
 }
 
-/* Compute whole what is cheap and needs nothing that is not. */
-static wpk_err compute_cheap(struct evaluation *e)
+/* What is cheap and needs nothing that is not is computed whole. */
+static void mark_cheap(struct evaluation *e)
 {
     const struct wpk_program *program = e->program;
-    wpk_err err = WPK_OK;
-    for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
+    for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
         bool whole = e->live[s] && stage->output != e->output &&
                      stage_iterations(stage) <= WHOLE_INTERMEDIATE_MAX;
@@ -247,7 +251,15 @@ static wpk_err compute_cheap(struct evaluation *e)
             whole = writer < 0 || e->whole[writer];
         }
         e->whole[s] = whole;
-        err = whole ? compute_intermediate(e, s) : WPK_OK;
+    }
+}
+
+static wpk_err compute_cheap(struct evaluation *e)
+{
+    wpk_err err = WPK_OK;
+    mark_cheap(e);
+    for (int s = 0; s < e->program->stage_count && err == WPK_OK; s++) {
+        err = e->whole[s] ? compute_intermediate(e, s) : WPK_OK;
     }
     return err;
 }
@@ -302,12 +314,21 @@ static bool set_box(struct wpk_region *region, const struct box *box, int rank)
     return true;
 }
 
-static wpk_err compute_point(struct evaluation *e, const int64_t *point, double *value,
-                             double *magnitude, struct wpk_diag *diag)
+static bool contains(const struct box *outer, const struct box *inner, int rank)
+{
+    bool inside = outer->wanted;
+    for (int d = 0; inside && d < rank; d++) {
+        inside = outer->low[d] <= inner->low[d] && inner->high[d] <= outer->high[d];
+    }
+    return inside;
+}
+
+/* The boxes to compute for a point; what is held already is not wanted.
+ *   shape  need [tensor_count] */
+static void plan_point(const struct evaluation *e, const int64_t *point, struct box *need)
 {
     const struct wpk_program *program = e->program;
-    struct box need[WPK_TENSORS_MAX];
-    memset(need, 0, sizeof need);
+    memset(need, 0, (size_t)program->tensor_count * sizeof *need);
     need[e->output].wanted = true;
     for (int d = 0; d < program->tensors[e->output].rank; d++) {
         WPK_ASSERT(point[d] >= 0);
@@ -317,15 +338,28 @@ static wpk_err compute_point(struct evaluation *e, const int64_t *point, double 
     }
     for (int s = program->stage_count - 1; s >= 0; s--) {
         int t = program->stages[s].output;
-        if (e->live[s] && !e->whole[s] && need[t].wanted) {
+        if (!e->live[s] || e->whole[s] || !need[t].wanted) {
+            continue;
+        }
+        if (contains(&e->held[t], &need[t], program->tensors[t].rank)) {
+            need[t].wanted = false;
+        } else {
             spread(e, s, &need[t], need);
         }
     }
+}
+
+static wpk_err compute_point(struct evaluation *e, const int64_t *point, double *value,
+                             double *magnitude, struct wpk_diag *diag)
+{
+    const struct wpk_program *program = e->program;
+    struct box need[WPK_TENSORS_MAX];
+    plan_point(e, point, need);
     wpk_err err = WPK_OK;
     for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
         int t = program->stages[s].output;
         const struct wpk_tensor *tensor = &program->tensors[t];
-        if (!e->live[s] || e->whole[s] || !need[t].wanted) {
+        if (!need[t].wanted) {
             continue;
         }
         if (!set_box(&e->region[t], &need[t], tensor->rank)) {
@@ -337,8 +371,60 @@ static wpk_err compute_point(struct evaluation *e, const int64_t *point, double 
             err = compute(e, s, value, magnitude);
         } else {
             err = compute_intermediate(e, s);
+            e->held[t] = need[t];
         }
     }
+    return err;
+}
+
+/* Iterations that a point takes; what it computes is held afterwards. */
+static double count_point(struct evaluation *e, const int64_t *point)
+{
+    const struct wpk_program *program = e->program;
+    struct box need[WPK_TENSORS_MAX];
+    double all = 0;
+    plan_point(e, point, need);
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        const struct box *box = &need[stage->output];
+        if (!box->wanted) {
+            continue;
+        }
+        double iterations = 1;
+        for (int a = 0; a < stage->axis_count; a++) {
+            int64_t extent = a < stage->rank ? box->high[a] - box->low[a] : stage->axes[a].extent;
+            iterations *= (double)extent;
+        }
+        all += iterations;
+        if (stage->output != e->output) {
+            e->held[stage->output] = *box;
+        }
+    }
+    return all;
+}
+
+wpk_err wpk_reference_points_within(const struct wpk_program *program, const int64_t *points,
+                                    int64_t count, double iterations_max, int64_t *out,
+                                    struct wpk_diag *diag)
+{
+    struct evaluation e = {0};
+    double iterations = 0;
+    wpk_err err = look_at(&e, program, diag);
+    if (err == WPK_OK) {
+        mark_cheap(&e);
+        for (int s = 0; s < program->stage_count; s++) {
+            iterations += e.whole[s] ? stage_iterations(&program->stages[s]) : 0;
+        }
+    }
+    *out = 0;
+    for (int64_t i = 0; i < count && err == WPK_OK; i++) {
+        iterations += count_point(&e, points + i * program->tensors[e.output].rank);
+        if (iterations > iterations_max) {
+            break;
+        }
+        *out = i + 1;
+    }
+    finish(&e);
     return err;
 }
 

@@ -8,7 +8,10 @@
 
 #include "op/program.h"
 
-#define WPK_REFERENCE_WHOLE_MAX 1000000000 /* multiply-adds up to which all points are computed */
+/* Up to these all points are computed: innermost iterations of all stages, which are seconds, and
+ * elements that the stages write, of which each takes 16 bytes. */
+#define WPK_REFERENCE_WHOLE_MAX 1000000000
+#define WPK_REFERENCE_WHOLE_ELEMENTS_MAX ((int64_t)1 << 26)
 
 /* The arguments of one evaluation: dense row-major, padding not included, in element type double
  * (the interpreter's own; wpk_reference_widen makes them from f32 and the rest). */
@@ -28,7 +31,7 @@ wpk_err wpk_reference_run(const struct wpk_program *program, const struct wpk_re
                           double *value, double *magnitude, struct wpk_diag *diag);
 
 /* The same at chosen points only, for programs too large to compute whole. Intermediates needed
- * are computed on demand.
+ * are computed on demand, and again only where the point before needed another part of them.
  *
  *   shape   points [count][output rank] indices; value, magnitude [count]
  */
@@ -36,6 +39,14 @@ wpk_err wpk_reference_run_at(const struct wpk_program *program,
                              const struct wpk_reference_args *args, const int64_t *points,
                              int64_t count, double *value, double *magnitude,
                              struct wpk_diag *diag);
+
+/* How many of the points, from the first on, take at most so many iterations together: nobody
+ * knows beforehand what a point needs of the intermediates.
+ *   shape   points [count][output rank]; out: 0 to count
+ *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED */
+wpk_err wpk_reference_points_within(const struct wpk_program *program, const int64_t *points,
+                                    int64_t count, double iterations_max, int64_t *out,
+                                    struct wpk_diag *diag);
 
 /* Convert between element types; narrowing rounds to nearest even, integers saturate.
  *   shape   in, out [count] */

@@ -201,6 +201,90 @@ static void test_points_of_large(void **state)
     wpk_program_fini(&p);
 }
 
+/* Many points in one call: boxes that are kept from point to point serve the right ones. */
+static void test_points_share_boxes(void **state)
+{
+    (void)state;
+    struct wpk_program p = {0};
+    int64_t size = 260; /* T is too large to be computed whole */
+    int x = tensor(&p, "X", WPK_ROLE_INPUT, WPK_F32, 2, EXTENTS(size, size));
+    int t = tensor(&p, "T", WPK_ROLE_INTERMEDIATE, WPK_F32, 2, EXTENTS(size, size));
+    int u = tensor(&p, "U", WPK_ROLE_INTERMEDIATE, WPK_F32, 1, EXTENTS(size));
+    int y = tensor(&p, "Y", WPK_ROLE_OUTPUT, WPK_F32, 2, EXTENTS(size, size));
+    int ij[2] = {ax(&p, 0), ax(&p, 1)};
+    struct wpk_stage *s = stage(&p, t);
+    reduce(s, WPK_REDUCE_SUM, WPK_F32, 1, &size);
+    s->expr = op2(&p, WPK_BINARY_MUL, wpk_node_load(&p, x, INDICES(ij[0], ax(&p, 2)), -1),
+                  wpk_node_load(&p, x, INDICES(ax(&p, 2), ij[1]), -1));
+    s = stage(&p, u);
+    reduce(s, WPK_REDUCE_MAX, WPK_F32, 1, EXTENTS(4));
+    s->expr = wpk_node_load(&p, t, INDICES(ij[0], ax(&p, 1)), -1);
+    s = stage(&p, y);
+    s->expr = op2(&p, WPK_BINARY_SUB,
+                  wpk_node_load(&p, t, INDICES(slide(&p, 1, 0, 1, -3), ij[1]), zero(&p, WPK_F32)),
+                  wpk_node_load(&p, u, ij, -1));
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, 8);
+    double *values = wpk_check_values(&rng, &p.tensors[x]);
+    struct wpk_reference_args args = {.tensor = {values}};
+    double *value = malloc((size_t)(2 * size * size) * sizeof *value);
+    double *magnitude = value + size * size;
+    assert_int_equal(wpk_reference_run(&p, &args, value, magnitude, NULL), WPK_OK);
+    enum { COUNT = 400 };
+    int64_t points[COUNT][2];
+    double got[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        /* Few rows and columns: the point before often needed the same, or a part. */
+        points[i][0] = wpk_rng_between(&rng, 100, 103);
+        points[i][1] = wpk_rng_between(&rng, 0, 7);
+    }
+    assert_int_equal(wpk_reference_run_at(&p, &args, points[0], COUNT, got, NULL, NULL), WPK_OK);
+    for (int i = 0; i < COUNT; i++) {
+        int64_t at = points[i][0] * size + points[i][1];
+        assert_true(fabs(got[i] - value[at]) <= 1e-12 * magnitude[at]);
+    }
+    free(value);
+    free(values);
+    wpk_program_fini(&p);
+}
+
+/* A sum over everything, too large to be computed whole, is computed once for all points. */
+static void test_sum_of_all_is_computed_once(void **state)
+{
+    (void)state;
+    struct wpk_program p = {0};
+    const double all = 4000.0 * 4000.0;
+    int x = tensor(&p, "X", WPK_ROLE_INPUT, WPK_F32, 1, EXTENTS(4000));
+    int t = tensor(&p, "T", WPK_ROLE_INTERMEDIATE, WPK_F32, 0, NULL);
+    int y = tensor(&p, "Y", WPK_ROLE_OUTPUT, WPK_F32, 1, EXTENTS(4000));
+    struct wpk_stage *s = stage(&p, t);
+    reduce(s, WPK_REDUCE_SUM, WPK_F32, 2, EXTENTS(4000, 4000));
+    s->expr = wpk_node_load(&p, x, INDICES(ax(&p, 0)), -1);
+    s = stage(&p, y);
+    s->expr = op2(&p, WPK_BINARY_DIV, wpk_node_load(&p, x, INDICES(ax(&p, 0)), -1),
+                  wpk_node_load(&p, t, NULL, -1));
+    static int64_t points[1000];
+    static double values[4000];
+    double got[1000];
+    for (int i = 0; i < 4000; i++) {
+        values[i] = i % 10;
+        points[i % 1000] = i;
+    }
+    int64_t within = 0;
+    assert_int_equal(wpk_reference_points_within(&p, points, 1000, all + 1000.0, &within, NULL),
+                     WPK_OK);
+    assert_int_equal(within, 1000);
+    assert_int_equal(wpk_reference_points_within(&p, points, 1000, all + 10.0, &within, NULL),
+                     WPK_OK);
+    assert_int_equal(within, 10);
+    assert_int_equal(wpk_reference_points_within(&p, points, 1000, all, &within, NULL), WPK_OK);
+    assert_int_equal(within, 0);
+    struct wpk_reference_args args = {.tensor = {values}};
+    assert_int_equal(wpk_reference_run_at(&p, &args, points, 1000, got, NULL, NULL), WPK_OK);
+    assert_true(got[7] == values[points[7]] / (4.5 * all));
+    wpk_program_fini(&p);
+}
+
 /* Stages that the output does not need are not run: this one would read a missing input. */
 static void test_dead_stage(void **state)
 {
@@ -267,10 +351,16 @@ static void test_resnet_layer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_convolutions),           cmocka_unit_test(test_padded_input),
-        cmocka_unit_test(test_padding_before_outside), cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_infinite_outside),       cmocka_unit_test(test_scalar),
-        cmocka_unit_test(test_points_of_large),        cmocka_unit_test(test_dead_stage),
+        cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_padded_input),
+        cmocka_unit_test(test_padding_before_outside),
+        cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_infinite_outside),
+        cmocka_unit_test(test_scalar),
+        cmocka_unit_test(test_points_of_large),
+        cmocka_unit_test(test_points_share_boxes),
+        cmocka_unit_test(test_sum_of_all_is_computed_once),
+        cmocka_unit_test(test_dead_stage),
         cmocka_unit_test(test_resnet_layer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
