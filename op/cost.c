@@ -59,7 +59,8 @@ void wpk_stage_cost(const struct wpk_program *program, int stage_index, struct w
     double operations = count_operations(program, stage->expr, seen);
     free(seen);
     *out = (struct wpk_cost){.flops = iterations * (operations + (reduces ? 1.0 : 0.0)),
-                             .multiply_adds = reduces ? iterations : 0.0};
+                             .iterations = iterations,
+                             .elements = (double)wpk_tensor_elements(output)};
     if (output->role == WPK_ROLE_INTERMEDIATE) {
         out->bytes_intermediate = bytes;
     }
@@ -72,7 +73,8 @@ void wpk_cost(const struct wpk_program *program, struct wpk_cost *out)
         struct wpk_cost stage;
         wpk_stage_cost(program, s, &stage);
         sum.flops += stage.flops;
-        sum.multiply_adds += stage.multiply_adds;
+        sum.iterations += stage.iterations;
+        sum.elements += stage.elements;
         sum.bytes_intermediate += stage.bytes_intermediate;
     }
     for (int t = 0; t < program->tensor_count; t++) {

@@ -8,7 +8,8 @@
 struct wpk_cost {
     double flops;     /* add, mul, max, compare each 1; exp and the like 1; loads and indices 0;
                          a reduction counts its combine: 2 per multiply-add */
-    double multiply_adds; /* innermost iterations of stages with a reduction */
+    double iterations; /* innermost, of all stages: what computing them one by one takes */
+    double elements;   /* written by the stages: intermediates and outputs */
     double bytes_min; /* every input, constant and output touched once, without padding */
     double bytes_intermediate;
 };

@@ -57,13 +57,15 @@ static void test_convolution(void **state)
     struct wpk_cost cost;
     wpk_cost(&p, &cost);
     const double points = 28.0 * 28.0 * 128.0;
-    assert_true(cost.multiply_adds == points * 128.0 * 9.0);
+    assert_true(cost.iterations == points * 128.0 * 9.0 + points);
+    assert_true(cost.elements == 2.0 * points);
     assert_true(cost.flops == 2.0 * points * 128.0 * 9.0 + 2.0 * points);
     assert_true(cost.bytes_min == 4.0 * (2.0 * points + 128.0 * 128.0 * 9.0 + 128.0));
     assert_true(cost.bytes_intermediate == 4.0 * points);
     wpk_stage_cost(&p, 1, &cost);
     assert_true(cost.flops == 2.0 * points);
-    assert_true(cost.multiply_adds == 0.0);
+    assert_true(cost.iterations == points);
+    assert_true(cost.elements == points);
     wpk_program_fini(&p);
 }
 

@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #define MAGIC                                                                                      \
-    UINT64_C(0x31736e61706b7730) /* changes with the format and with how inputs are drawn */
+    UINT64_C(0x32736e61706b7730) /* changes with the format and with how inputs are drawn */
 #define BORDER 2                 /* coordinates from each end that count as border */
+/* Iterations of a winner's fresh set: a second or two, of the ten that a candidate has. */
+#define FRESH_ITERATIONS_MAX 2e8
 
 struct file_head {
     uint64_t magic;
@@ -60,7 +62,8 @@ static int find_output(const struct wpk_program *program)
     return -1;
 }
 
-/* Half of the points lie at a border in some dimension: there tails and padding go wrong. */
+/* The first points are the two corners, then each dimension's first and last index with the rest
+ * drawn; of the others half lie near a border: there tails and padding go wrong. */
 static void draw_points(const struct wpk_tensor *output, uint64_t seed, int64_t count,
                         int64_t *points)
 {
@@ -70,7 +73,9 @@ static void draw_points(const struct wpk_tensor *output, uint64_t seed, int64_t 
         for (int d = 0; d < output->rank; d++) {
             int64_t extent = output->extent[d];
             int64_t at = wpk_rng_between(&rng, 0, extent - 1);
-            if (p % 2 == 0 && wpk_rng_chance(&rng, 0.5)) {
+            if (p < 2 || p / 2 == d + 1) {
+                at = p % 2 == 0 ? 0 : extent - 1;
+            } else if (p % 2 == 0 && wpk_rng_chance(&rng, 0.5)) {
                 int64_t depth = wpk_rng_between(&rng, 0, BORDER < extent ? BORDER - 1 : extent - 1);
                 at = wpk_rng_chance(&rng, 0.5) ? depth : extent - 1 - depth;
             }
@@ -130,40 +135,90 @@ static void fill_head(struct wpk_answers *answers)
     };
 }
 
+static bool fits_whole(const struct wpk_program *program)
+{
+    struct wpk_cost cost;
+    wpk_cost(program, &cost);
+    return cost.iterations <= (double)WPK_REFERENCE_WHOLE_MAX &&
+           cost.elements <= (double)WPK_REFERENCE_WHOLE_ELEMENTS_MAX;
+}
+
+/* Memory for the answers, with the points in it, as many as are not too much work. */
+static wpk_err choose_points(const struct wpk_program *program, const struct wpk_tensor *output,
+                             int64_t count, double iterations_max, struct wpk_answers *answers,
+                             struct wpk_diag *diag)
+{
+    size_t point_size = (size_t)output->rank * sizeof(int64_t);
+    int64_t *points = malloc((size_t)count * point_size + 1);
+    if (points == NULL) {
+        return WPK_ENOMEM;
+    }
+    draw_points(output, answers->inputs.seed, count, points);
+    wpk_err err =
+        wpk_reference_points_within(program, points, count, iterations_max, &answers->count, diag);
+    if (err == WPK_OK && answers->count == 0) {
+        wpk_diag_set(diag, "one point takes more than %.0f iterations", iterations_max);
+        err = WPK_EUNSUPPORTED;
+    }
+    if (err == WPK_OK) {
+        answers->block_size = block_size(false, answers->rank, answers->count);
+        answers->block = malloc(answers->block_size);
+        err = answers->block == NULL ? WPK_ENOMEM : WPK_OK;
+    }
+    if (err == WPK_OK) {
+        point_into(answers);
+        memcpy((int64_t *)answers->points, points, (size_t)answers->count * point_size);
+    }
+    free(points);
+    return err;
+}
+
+static wpk_err choose_all(const struct wpk_tensor *output, struct wpk_answers *answers)
+{
+    answers->whole = true;
+    answers->count = wpk_tensor_elements(output);
+    answers->block_size = block_size(true, answers->rank, answers->count);
+    answers->block = malloc(answers->block_size);
+    if (answers->block == NULL) {
+        return WPK_ENOMEM;
+    }
+    point_into(answers);
+    return WPK_OK;
+}
+
+static wpk_err evaluate_finite(const struct wpk_program *program, struct wpk_answers *answers,
+                               struct wpk_diag *diag)
+{
+    wpk_err err = evaluate(program, answers, diag);
+    if (err == WPK_OK && !all_finite(answers)) {
+        answers->inputs.positive = true;
+        err = evaluate(program, answers, diag);
+        if (err == WPK_OK && !all_finite(answers)) {
+            wpk_diag_set(diag, "the operator's values are not finite, even on positive inputs");
+            err = WPK_EUNSUPPORTED;
+        }
+    }
+    return err;
+}
+
 wpk_err wpk_answers_make(const struct wpk_program *program, enum wpk_input_kind kind, uint64_t seed,
                          int64_t sample_count, struct wpk_answers *out, struct wpk_diag *diag)
 {
     int tensor = find_output(program);
     WPK_ASSERT(tensor >= 0);
     const struct wpk_tensor *output = &program->tensors[tensor];
-    struct wpk_cost cost;
-    wpk_cost(program, &cost);
-    bool whole = sample_count == 0 && cost.multiply_adds <= WPK_REFERENCE_WHOLE_MAX;
-    struct wpk_answers answers = {
-        .inputs = {.kind = kind, .seed = seed},
-        .whole = whole,
-        .rank = output->rank,
-        .count = whole              ? wpk_tensor_elements(output)
-                 : sample_count > 0 ? sample_count
-                                    : WPK_ANSWERS_SAMPLE_COUNT,
-    };
-    answers.block_size = block_size(whole, answers.rank, answers.count);
-    answers.block = malloc(answers.block_size);
-    if (answers.block == NULL) {
-        return WPK_ENOMEM;
+    struct wpk_answers answers = {.inputs = {.kind = kind, .seed = seed}, .rank = output->rank};
+    wpk_err err;
+    if (sample_count > 0) {
+        err = choose_points(program, output, sample_count, FRESH_ITERATIONS_MAX, &answers, diag);
+    } else if (fits_whole(program)) {
+        err = choose_all(output, &answers);
+    } else {
+        err = choose_points(program, output, WPK_ANSWERS_SAMPLE_COUNT,
+                            (double)WPK_REFERENCE_WHOLE_MAX, &answers, diag);
     }
-    point_into(&answers);
-    if (!whole) {
-        draw_points(output, seed, answers.count, (int64_t *)answers.points);
-    }
-    wpk_err err = evaluate(program, &answers, diag);
-    if (err == WPK_OK && !all_finite(&answers)) {
-        answers.inputs.positive = true;
-        err = evaluate(program, &answers, diag);
-        if (err == WPK_OK && !all_finite(&answers)) {
-            wpk_diag_set(diag, "the operator's values are not finite, even on positive inputs");
-            err = WPK_EUNSUPPORTED;
-        }
+    if (err == WPK_OK) {
+        err = evaluate_finite(program, &answers, diag);
     }
     if (err != WPK_OK) {
         wpk_answers_fini(&answers);

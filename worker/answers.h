@@ -27,11 +27,13 @@ struct wpk_answers {
 };
 
 /* Compute. `sample_count` 0: the whole output, or WPK_ANSWERS_SAMPLE_COUNT points of it when it
- * takes more than WPK_REFERENCE_WHOLE_MAX multiply-adds. Draws positive inputs when others give
- * values that are not finite.
+ * is more than WPK_REFERENCE_WHOLE_MAX allows. Else so many points at most, and no more than can be
+ * computed within a candidate's time. Among the points are the first and the last index of every
+ * dimension. Draws positive inputs when others give values that are not finite.
  *
  *   owns    caller calls wpk_answers_fini
- *   errors  WPK_ENOMEM, WPK_EUNSUPPORTED (also: not finite on positive inputs either) */
+ *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED: also where one point alone is too much, and where values
+ *           are not finite on positive inputs either */
 wpk_err wpk_answers_make(const struct wpk_program *program, enum wpk_input_kind kind, uint64_t seed,
                          int64_t sample_count, struct wpk_answers *out, struct wpk_diag *diag);
 void wpk_answers_fini(struct wpk_answers *answers);

@@ -13,7 +13,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -166,7 +165,7 @@ static void test_dishonest_sums_are_caught(void **state)
     assert_true(judge(WPK_INPUT_INTEGERS, false, sum_without_one, 1).ratio > 1);
     /* Winograd's tolerance is wider, but not that wide. */
     assert_true(judge(WPK_INPUT_REALS, false, sum_without_one, 40).ratio > 2);
-    assert_true(judge(WPK_INPUT_INTEGERS, false, sum_without_one, 40).ratio <= DBL_MAX);
+    assert_true(judge(WPK_INPUT_INTEGERS, false, sum_without_one, 40).ratio > 1);
 }
 
 /* Where terms are large, a large error is right; where they are small, a small one is wrong. */
@@ -300,66 +299,6 @@ static void test_amplification(void **state)
     assert_true(f6 > f4);
 }
 
-static void test_answers_as_file(void **state)
-{
-    (void)state;
-    char path[] = "/tmp/wpk-answers-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    struct wpk_program op = parse(convolution);
-    for (int64_t samples = 0; samples <= 50; samples += 50) {
-        struct wpk_answers made = {0};
-        struct wpk_answers read = {0};
-        assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 9, samples, &made, NULL), WPK_OK);
-        assert_int_equal(made.whole, samples == 0);
-        assert_int_equal(wpk_answers_save(&made, path, NULL), WPK_OK);
-        assert_int_equal(wpk_answers_load(path, &read), WPK_OK);
-        assert_int_equal(read.count, made.count);
-        assert_int_equal(read.inputs.seed, 9);
-        assert_memory_equal(read.value, made.value, (size_t)made.count * sizeof(double));
-        assert_memory_equal(read.magnitude, made.magnitude, (size_t)made.count * sizeof(double));
-        assert_true(read.magnitude_max == made.magnitude_max);
-        wpk_answers_fini(&read);
-        assert_int_equal(truncate(path, (off_t)made.block_size - 1), 0);
-        assert_int_equal(wpk_answers_load(path, &read), WPK_ECORRUPT);
-        wpk_answers_fini(&made);
-    }
-    assert_int_equal(wpk_answers_load("/nowhere", &(struct wpk_answers){0}), WPK_ENOENT);
-    unlink(path);
-    close(fd);
-    wpk_program_fini(&op);
-}
-
-/* Sampled points give what the whole gives there. */
-static void test_samples_equal_whole(void **state)
-{
-    (void)state;
-    struct wpk_program op = parse(convolution);
-    struct wpk_answers whole = {0};
-    struct wpk_answers some = {0};
-    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 0, &whole, NULL), WPK_OK);
-    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 300, &some, NULL), WPK_OK);
-    for (int64_t i = 0; i < some.count; i++) {
-        const int64_t *p = some.points + i * 4;
-        int64_t at = ((p[0] * 8 + p[1]) * 16 + p[2]) * 16 + p[3];
-        assert_true(fabs(whole.value[at] - some.value[i]) < 1e-12);
-    }
-    wpk_answers_fini(&whole);
-    wpk_answers_fini(&some);
-    wpk_program_fini(&op);
-}
-
-static void test_undefined_ops_get_positive_inputs(void **state)
-{
-    (void)state;
-    struct wpk_program op = parse("input X f32[64]\noutput Y f32[64]\nY[i] = log(X[i])\n");
-    struct wpk_answers answers = {0};
-    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 0, &answers, NULL), WPK_OK);
-    assert_true(answers.inputs.positive);
-    wpk_answers_fini(&answers);
-    wpk_program_fini(&op);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,9 +309,6 @@ int main(void)
         cmocka_unit_test(test_other_types),
         cmocka_unit_test(test_exactness),
         cmocka_unit_test(test_amplification),
-        cmocka_unit_test(test_answers_as_file),
-        cmocka_unit_test(test_samples_equal_whole),
-        cmocka_unit_test(test_undefined_ops_get_positive_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/answers.h"
+
+#include "op/notation.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct wpk_program parse(const char *text)
+{
+    struct wpk_program program = {0};
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_program_parse(text, &program, &diag);
+    if (err != WPK_OK) {
+        fail_msg("%s: %s", wpk_err_text(err), diag.text);
+    }
+    return program;
+}
+
+static const char convolution[] =
+    "input X f32[1,8,16,16]\nconstant W f32[8,8,3,3]\noutput Y f32[1,8,16,16]\n"
+    "Y[n,k,y,x] = sum(c:8,r:3,s:3) X[n,c,y+r-1,x+s-1 | 0] * W[k,c,r,s]\n";
+
+static void test_answers_as_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/wpk-answers-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    struct wpk_program op = parse(convolution);
+    for (int64_t samples = 0; samples <= 50; samples += 50) {
+        struct wpk_answers made = {0};
+        struct wpk_answers read = {0};
+        assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 9, samples, &made, NULL), WPK_OK);
+        assert_int_equal(made.whole, samples == 0);
+        assert_int_equal(wpk_answers_save(&made, path, NULL), WPK_OK);
+        assert_int_equal(wpk_answers_load(path, &read), WPK_OK);
+        assert_int_equal(read.count, made.count);
+        assert_int_equal(read.inputs.seed, 9);
+        assert_memory_equal(read.value, made.value, (size_t)made.count * sizeof(double));
+        assert_memory_equal(read.magnitude, made.magnitude, (size_t)made.count * sizeof(double));
+        assert_true(read.magnitude_max == made.magnitude_max);
+        wpk_answers_fini(&read);
+        assert_int_equal(truncate(path, (off_t)made.block_size - 1), 0);
+        assert_int_equal(wpk_answers_load(path, &read), WPK_ECORRUPT);
+        wpk_answers_fini(&made);
+    }
+    assert_int_equal(wpk_answers_load("/nowhere", &(struct wpk_answers){0}), WPK_ENOENT);
+    unlink(path);
+    close(fd);
+    wpk_program_fini(&op);
+}
+
+/* Sampled points give what the whole gives there. */
+static void test_samples_equal_whole(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse(convolution);
+    struct wpk_answers whole = {0};
+    struct wpk_answers some = {0};
+    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 0, &whole, NULL), WPK_OK);
+    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 300, &some, NULL), WPK_OK);
+    for (int64_t i = 0; i < some.count; i++) {
+        const int64_t *p = some.points + i * 4;
+        int64_t at = ((p[0] * 8 + p[1]) * 16 + p[2]) * 16 + p[3];
+        assert_true(fabs(whole.value[at] - some.value[i]) < 1e-12);
+    }
+    wpk_answers_fini(&whole);
+    wpk_answers_fini(&some);
+    wpk_program_fini(&op);
+}
+
+static void test_undefined_ops_get_positive_inputs(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse("input X f32[64]\noutput Y f32[64]\nY[i] = log(X[i])\n");
+    struct wpk_answers answers = {0};
+    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 0, &answers, NULL), WPK_OK);
+    assert_true(answers.inputs.positive);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+}
+
+static bool has_index(const struct wpk_answers *answers, int dimension, int64_t index)
+{
+    for (int64_t i = 0; i < answers->count; i++) {
+        if (answers->points[i * answers->rank + dimension] == index) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* However few points there are and whatever is drawn: tails and padding go wrong at the borders. */
+static void test_samples_reach_every_border(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse("input X f32[500]\ninput Z f32[700]\noutput Y f32[3,500,700]\n"
+                                  "Y[b,i,j] = X[i] * Z[j] + f32(b)\n");
+    static const int64_t extent[] = {3, 500, 700};
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        for (int64_t samples = 2; samples <= 18; samples += 16) {
+            struct wpk_answers answers = {0};
+            assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, seed, samples, &answers, NULL),
+                             WPK_OK);
+            assert_int_equal(answers.count, samples);
+            for (int d = 0; d < 3; d++) {
+                assert_true(has_index(&answers, d, 0));
+                assert_true(has_index(&answers, d, extent[d] - 1));
+            }
+            /* Not in the corners alone. */
+            bool inside = samples == 2 || has_index(&answers, 0, 1);
+            for (int64_t j = 3; j < 697 && !inside; j++) {
+                inside = has_index(&answers, 2, j);
+            }
+            assert_true(inside);
+            wpk_answers_fini(&answers);
+        }
+    }
+    wpk_program_fini(&op);
+}
+
+/* What has no reduction can be too large as well: this would take 4 GiB. */
+static void test_large_pointwise_ops_are_sampled(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse("input X f32[16384]\ninput Z f32[16384]\n"
+                                  "output Y f32[16384,16384]\nY[i,j] = exp(X[i] - Z[j])\n");
+    struct wpk_answers answers = {0};
+    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 1, 0, &answers, NULL), WPK_OK);
+    assert_false(answers.whole);
+    assert_int_equal(answers.count, WPK_ANSWERS_SAMPLE_COUNT);
+    assert_true(answers.value[0] > exp(-2) && answers.value[0] < exp(2));
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+}
+
+/* Y's two elements each take side * side. */
+static wpk_err make_large(int64_t side, int64_t samples, struct wpk_diag *diag)
+{
+    char text[200];
+    snprintf(text, sizeof(text),
+             "input A f32[%lld]\noutput Y f32[2]\nY[i] = sum(k:%lld,l:%lld) A[k] * A[l]\n",
+             (long long)side, (long long)side, (long long)side);
+    struct wpk_program op = parse(text);
+    struct wpk_answers answers = {0};
+    wpk_err err = wpk_answers_make(&op, WPK_INPUT_REALS, 1, samples, &answers, diag);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+    return err;
+}
+
+/* Not even one point: said, and nothing computed. A fresh set has a candidate's time only. */
+static void test_too_large_a_point(void **state)
+{
+    (void)state;
+    struct wpk_diag diag = {0};
+    assert_int_equal(make_large(40000, 0, &diag), WPK_EUNSUPPORTED);
+    assert_true(diag.text[0] != '\0');
+    diag = (struct wpk_diag){0};
+    assert_int_equal(make_large(20000, 2, &diag), WPK_EUNSUPPORTED);
+    assert_true(diag.text[0] != '\0');
+    assert_int_equal(make_large(200, 2, &diag), WPK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers_as_file),
+        cmocka_unit_test(test_samples_equal_whole),
+        cmocka_unit_test(test_undefined_ops_get_positive_inputs),
+        cmocka_unit_test(test_samples_reach_every_border),
+        cmocka_unit_test(test_large_pointwise_ops_are_sampled),
+        cmocka_unit_test(test_too_large_a_point),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
