@@ -52,6 +52,7 @@ struct exchange {
     struct exchange *next; /* of all exchanges */
 };
 
+/* One that is not in the table was refused: it may not ask. */
 struct open_connection {
     int fd;       /* -1: free */
     bool waiting; /* suspended: it is we who take long */
@@ -147,6 +148,15 @@ static void set_clock(struct wpk_http_server *server, struct MHD_Connection *con
         open->idle = idle;
     }
     pthread_mutex_unlock(&server->lock);
+}
+
+/* Shutting a peer out does not promise that the library reads nothing of what it had sent. */
+static bool was_refused(struct wpk_http_server *server, struct MHD_Connection *connection)
+{
+    pthread_mutex_lock(&server->lock);
+    bool refused = find_connection(server, fd_of(connection)) == NULL;
+    pthread_mutex_unlock(&server->lock);
+    return refused;
 }
 
 /* Only this user, and root, may use the Unix socket: its mode says so, and so do we. */
@@ -268,18 +278,23 @@ static int check_body(const struct wpk_http_server *server, struct MHD_Connectio
 static enum MHD_Result begin(struct wpk_http_server *server, struct MHD_Connection *connection,
                              const char *method, const char *path, void **context)
 {
+    if (was_refused(server, connection)) {
+        return MHD_NO;
+    }
     set_clock(server, connection, false, false);
     if (!server->listener.local && !host_is_local(connection)) {
         return refuse(connection, MHD_HTTP_FORBIDDEN, "the Host header names another host");
     }
     int status = check_body(server, connection, method, path);
     if (status != 0) {
-        char why[96] = "the length of the body has to be given";
-        if (status == MHD_HTTP_CONTENT_TOO_LARGE) {
-            snprintf(why, sizeof why, "a body of at most %zu bytes is taken here",
-                     server->options.body_max(method, path));
-        }
-        return refuse(connection, status, why);
+        char too_large[96];
+        snprintf(too_large, sizeof too_large, "a body of at most %zu bytes is taken here",
+                 server->options.body_max(method, path));
+        return refuse(connection, status,
+                      status == MHD_HTTP_CONTENT_TOO_LARGE ? too_large
+                      : status == MHD_HTTP_LENGTH_REQUIRED
+                          ? "the length of the body has to be given"
+                          : "the Content-Length header is no number of bytes");
     }
     struct exchange *exchange = calloc(1, sizeof *exchange);
     if (exchange == NULL) {
@@ -350,6 +365,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
     if (state != EXCHANGE_ANSWERED) {
         return MHD_YES;
     }
+    set_clock(server, connection, false, false); /* now it is the client that may take long */
     return exchange->response != NULL
                ? MHD_queue_response(connection, (unsigned)exchange->status, exchange->response)
                : MHD_NO;

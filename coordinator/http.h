@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define WPK_HTTP_CONNECTIONS_MAX 512
-#define WPK_HTTP_REQUEST_MS 30000 /* from the first byte that is waited for to the last */
+#define WPK_HTTP_REQUEST_MS 30000 /* for all of a request to come; again, for its answer to leave */
 #define WPK_HTTP_IDLE_MS 60000    /* a connection without a request */
 #define WPK_HTTP_QUERY_MAX 16     /* parameters of a request */
 

@@ -5,25 +5,32 @@
 #include "common/clock.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define BODY_MAX 100
+#define SERVER_THREADS 2
 
 struct fixture {
     char directory[64];
     char address[96];
     int fd;
+    pthread_mutex_t gate; /* the server's threads pass it when they wake the owner */
+    atomic_int at_gate;   /* how many have come to it */
     struct wpk_http_server *server;
 };
 
@@ -39,6 +46,14 @@ static void wake(void *user)
     struct fixture *f = user;
     ssize_t written = write(f->fd, &one, sizeof one);
     (void)written;
+    atomic_fetch_add(&f->at_gate, 1);
+    pthread_mutex_lock(&f->gate);
+    pthread_mutex_unlock(&f->gate);
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
 static wpk_err open_server(struct fixture *f, const char *address, struct wpk_http_server **out,
@@ -56,6 +71,7 @@ static int set_up(void **state)
     assert_non_null(mkdtemp(f->directory));
     snprintf(f->address, sizeof f->address, "unix:%s/s", f->directory);
     f->fd = eventfd(0, EFD_CLOEXEC);
+    pthread_mutex_init(&f->gate, NULL);
     assert_int_equal(open_server(f, f->address, &f->server, NULL), WPK_OK);
     *state = f;
     return 0;
@@ -67,6 +83,7 @@ static int tear_down(void **state)
     wpk_http_server_close(f->server);
     int left = rmdir(f->directory); /* the socket is gone */
     close(f->fd);
+    pthread_mutex_destroy(&f->gate);
     free(f);
     return left;
 }
@@ -170,6 +187,7 @@ static void refuses_before_reading(void **state)
     expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n", "413");
     expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
                    "HTTP/1.1 4");
+    expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1x\r\n\r\n", "400");
     expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "411");
     expect_refusal(f, "GET /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", "413");
     expect_refusal(f, "nonsense\r\n\r\n", ""); /* the library hangs up without a word */
@@ -199,6 +217,38 @@ static void too_slow_is_ended(void **state)
     close(answered);
 }
 
+/* Who does not take the answer occupies a connection as well as who does not end the question. */
+static void too_slow_a_reader_is_ended(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_http_request request;
+    char heard[4096];
+    size_t size = 8 << 20; /* more than sockets hold */
+    char *body = malloc(size + 1);
+    assert_non_null(body);
+    memset(body, 'x', size);
+    body[size] = '\0';
+    int fd = dial(f);
+    say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    next_request(f, &request);
+    respond(f, request.id, body);
+    free(body);
+    ssize_t got = recv(fd, heard, sizeof heard, 0); /* the answer is on its way */
+    assert_true(got > 0);
+    uint64_t now = wpk_clock_now_ns(wpk_clock_system());
+    wpk_http_server_expire(f->server, now); /* too early */
+    got = recv(fd, heard, sizeof heard, 0);
+    assert_true(got > 0);
+    wpk_http_server_expire(f->server, now + (WPK_HTTP_REQUEST_MS + 1) * WPK_NS_PER_MS);
+    size_t total = 2 * sizeof heard;
+    while (total < size && (got = recv(fd, heard, sizeof heard, 0)) > 0) {
+        total += (size_t)got;
+    }
+    assert_int_equal(got, 0);
+    assert_true(total < size);
+    close(fd);
+}
+
 static void unanswered_at_the_end(void **state)
 {
     struct fixture *f = *state;
@@ -222,6 +272,51 @@ static void the_socket_is_private(void **state)
     assert_int_equal(stat_of.st_mode & 0777, 0600);
 }
 
+/* Of this thread alone: the server's keep theirs. */
+static void become(uid_t uid)
+{
+    assert_int_equal(syscall(SYS_setresuid, -1, uid, -1), 0);
+}
+
+/* Even where the file's mode would let them. What a stranger sends before the server has time to look
+ * at the connection is not read either: here its threads wait at a gate meanwhile. */
+static void strangers_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_http_request request;
+    char heard[64];
+    int ours[SERVER_THREADS];
+    if (geteuid() != 0) {
+        skip(); /* only root can be somebody else */
+    }
+    assert_int_equal(chmod(f->directory, 0755), 0);
+    assert_int_equal(chmod(f->address + 5, 0666), 0);
+    pthread_mutex_lock(&f->gate);
+    for (int i = 0; i < SERVER_THREADS; i++) {
+        ours[i] = dial(f);
+        say(ours[i], "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        for (int ms = 0; atomic_load(&f->at_gate) <= i && ms < 5000; ms++) {
+            pause_ms(1);
+        }
+        assert_int_equal(atomic_load(&f->at_gate), i + 1);
+    }
+    become(65534);
+    int fd = dial(f);
+    become(0);
+    say(fd, "GET /secret HTTP/1.1\r\nHost: x\r\n\r\n");
+    pthread_mutex_unlock(&f->gate);
+    assert_true(recv(fd, heard, sizeof heard, 0) <= 0);
+    close(fd);
+    for (int i = 0; i < SERVER_THREADS; i++) {
+        next_request(f, &request);
+        assert_string_equal(request.path, "/");
+        respond(f, request.id, "end");
+        close(ours[i]);
+    }
+    pause_ms(100);
+    assert_false(wpk_http_server_next(f->server, &request));
+}
+
 static void addresses(void **state)
 {
     struct fixture *f = *state;
@@ -243,8 +338,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(asks_and_answers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_before_reading, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_slow_is_ended, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_slow_a_reader_is_ended, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unanswered_at_the_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_socket_is_private, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(strangers_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(addresses, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
