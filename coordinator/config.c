@@ -14,8 +14,8 @@ const char wpk_config_usage[] =
     "  --data DIR          history and artifacts; default $XDG_DATA_HOME/woodpecker\n"
     "  --http ADDRESS      where clients ask: unix:PATH, 127.0.0.1:PORT or [::1]:PORT;\n"
     "                      default unix:DIR/wpkd.sock\n"
-    "  --listen URL        where workers connect: ipc://PATH or tcp://HOST:PORT;\n"
-    "                      default ipc://DIR/workers.sock\n"
+    "  --listen URL        where workers connect: ipc://PATH, tcp://127.0.0.1:PORT or\n"
+    "                      tcp://[::1]:PORT; default ipc://DIR/workers.sock\n"
     "  --exit-when-idle S  end after S seconds without a job or a request\n"
     "  --log-level LEVEL   debug, info (default), warn or error\n"
     "  --help, --version\n"
@@ -50,6 +50,33 @@ static wpk_err parse_number(const char *name, const char *text, long max, long *
     return WPK_OK;
 }
 
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_number(const char *text)
+{
+    return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* Workers bring code that users run: until they show tokens, only this machine's are let in. */
+static wpk_err check_listen(const char *url, struct wpk_diag *diag)
+{
+    static const char *const places[] = {"tcp://127.0.0.1:", "tcp://[::1]:"};
+    if (starts_with(url, "ipc://")) {
+        return WPK_OK;
+    }
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (starts_with(url, places[i]) && is_number(url + strlen(places[i]))) {
+            return WPK_OK;
+        }
+    }
+    wpk_diag_set(
+        diag, "--listen takes ipc://PATH, tcp://127.0.0.1:PORT or tcp://[::1]:PORT, not %s", url);
+    return WPK_EINVAL;
+}
+
 static wpk_err apply(struct wpk_config *config, int option, const char *value,
                      const char **data_dir, struct wpk_diag *diag)
 {
@@ -66,6 +93,7 @@ static wpk_err apply(struct wpk_config *config, int option, const char *value,
     case LISTEN:
         wpk_buf_reset(&config->listen);
         wpk_buf_append_text(&config->listen, value);
+        err = check_listen(value, diag);
         break;
     case IDLE:
         err = parse_number("exit-when-idle", value, 1000000, &number, diag);

@@ -8,8 +8,8 @@
 
 struct wpk_config {
     struct wpk_buf data_dir;
-    struct wpk_buf http;   /* where clients ask: unix:PATH or 127.0.0.1:PORT */
-    struct wpk_buf listen; /* where workers connect: ipc://PATH or tcp://HOST:PORT */
+    struct wpk_buf http;   /* where clients ask: unix:PATH, 127.0.0.1:PORT or [::1]:PORT */
+    struct wpk_buf listen; /* where workers connect: ipc://PATH, or tcp:// on loopback */
     unsigned idle_s;       /* end by itself after so long without a job or a request; 0: never */
     int store_pages_max;   /* of the database, for tests; 0: no limit */
     enum wpk_log_level log_level;
