@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHILDREN_MAX 64
+#define CHILDREN_MAX WPK_PROCESS_CORES_MAX
 #define EXIT_REJECTED 3 /* the schedule's fault, explained in the log */
 #define EXIT_MACHINE 4  /* ours */
 
@@ -66,10 +66,10 @@ static void run_child(const struct builder *builder, const struct wpk_build_requ
         wpk_process_pin(request->core, 1);
     }
     wpk_err err = wpk_builder_build(builder->options);
-    bool rejected =
-        err == WPK_EINVAL || err == WPK_EPARSE || err == WPK_ERANGE || err == WPK_EUNSUPPORTED;
+    bool machine = err == WPK_ENOENT || err == WPK_ENOSPC || err == WPK_EIO || err == WPK_EACCES ||
+                   err == WPK_EBUSY || err == WPK_ESYSTEM;
     /* Not exit(): what the generator registered there was the zygote's. */
-    _exit(err == WPK_OK ? 0 : rejected ? EXIT_REJECTED : EXIT_MACHINE);
+    _exit(err == WPK_OK ? 0 : machine ? EXIT_MACHINE : EXIT_REJECTED);
 }
 
 /* Standard output and error go to a file of the build's directory, which becomes the working
@@ -108,6 +108,10 @@ static wpk_err start_child(struct builder *builder, const struct wpk_build_reque
     }
     int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
     if (fd < 0) {
+        if (pid > 0) {
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+        }
         close(log);
         return WPK_ESYSTEM;
     }
@@ -154,6 +158,7 @@ static void end_child(struct builder *builder, struct child *child)
     /* What it may have left in its group, a linker say, ends with it. */
     kill(-child->pid, SIGKILL);
     char log[WPK_LOG_MAX];
+    bool broken = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_MACHINE && !child->timed_out;
     read_log(child->log, log);
     struct wpk_build_reply reply = {
         .id = child->id, .log = log, .build_ns = now_ns() - child->started_ns};
@@ -178,7 +183,8 @@ static void end_child(struct builder *builder, struct child *child)
     close(child->log);
     *child = (struct child){0};
     /* A dead engine is noticed by the loop. */
-    (void)!wpk_message_send_built(&builder->channel, &reply);
+    (void)!(broken ? wpk_message_send_broken(&builder->channel, log)
+                   : wpk_message_send_built(&builder->channel, &reply));
 }
 
 /* ---- requests */
@@ -218,9 +224,9 @@ static wpk_err obey(struct builder *builder, const struct wpk_buf *text)
         err = wpk_json_status(reader);
         wpk_err started = err == WPK_OK ? start_child(builder, &request) : WPK_OK;
         if (started != WPK_OK) {
-            struct wpk_build_reply reply = {
-                .id = request.id, .outcome = WPK_OUTCOME_BUILD_ERROR, .log = wpk_err_text(started)};
-            err = wpk_message_send_built(&builder->channel, &reply);
+            char why[128];
+            snprintf(why, sizeof why, "a build cannot be started: %s", wpk_err_text(started));
+            err = wpk_message_send_broken(&builder->channel, why);
         }
     } else if (kind == WPK_MESSAGE_PAUSE || kind == WPK_MESSAGE_RESUME) {
         int core = wpk_message_read_core(reader);
@@ -281,17 +287,21 @@ int wpk_builder_serve(const struct wpk_builder_options *options)
     while (err == WPK_OK) {
         int timeout_ms = enforce_deadlines(&builder);
         struct pollfd polled[1 + CHILDREN_MAX] = {{.fd = builder.channel.fd, .events = POLLIN}};
+        struct child *owner[1 + CHILDREN_MAX] = {NULL};
+        nfds_t count = 1;
         for (int i = 0; i < CHILDREN_MAX; i++) {
-            bool used = builder.children[i].pid != 0;
-            polled[1 + i] =
-                (struct pollfd){.fd = used ? builder.children[i].fd : -1, .events = POLLIN};
+            if (builder.children[i].pid != 0) {
+                owner[count] = &builder.children[i];
+                polled[count] = (struct pollfd){.fd = owner[count]->fd, .events = POLLIN};
+                count++;
+            }
         }
-        if (poll(polled, 1 + CHILDREN_MAX, timeout_ms) < 0 && errno != EINTR) {
+        if (poll(polled, count, timeout_ms) < 0 && errno != EINTR) {
             return 1;
         }
-        for (int i = 0; i < CHILDREN_MAX; i++) {
-            if (builder.children[i].pid != 0 && polled[1 + i].revents != 0) {
-                end_child(&builder, &builder.children[i]);
+        for (nfds_t i = 1; i < count; i++) {
+            if (polled[i].revents != 0) {
+                end_child(&builder, owner[i]);
             }
         }
         err = obey_all(&builder);

@@ -18,7 +18,8 @@ int wpk_builder_serve(const struct wpk_builder_options *options);
 
 /* Build the current directory's `schedule` and `manifest` into `kernel.so`; what is wrong goes to
  * standard error.
- *   errors  WPK_EINVAL, WPK_EPARSE, WPK_EUNSUPPORTED the schedule's fault; others the machine's */
+ *   errors  WPK_ENOENT, WPK_ENOSPC, WPK_EIO, WPK_EACCES, WPK_EBUSY, WPK_ESYSTEM the machine's
+ *           fault; others the schedule's (WPK_ENOMEM too: a child's memory is bounded) */
 wpk_err wpk_builder_build(const struct wpk_builder_options *options);
 
 #endif

@@ -74,6 +74,8 @@ static wpk_err build_prepare(const struct wpk_builder_options *options,
         return WPK_OK;
     }
     wpk_err err = name_prepare(options, schedule, path);
+    /* A build that is tried again finds the cache's own file here, not to be written over. */
+    unlink("prepare.o");
     if (err != WPK_OK || link(path, "prepare.o") == 0) {
         return err;
     }

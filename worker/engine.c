@@ -24,6 +24,7 @@
 #define PLANS_PER_ADVANCE 4 /* planning takes milliseconds; messages must not wait for all of it */
 #define ARTIFACT_SIZE_MAX ((size_t)256 << 20)
 #define ROOM_BYTES_MIN ((uint64_t)8 << 20) /* with less, a failure may have been the disk's */
+#define TOO_MANY_THREADS "%d threads, and the machine has %d cores for them"
 
 static const char *const directories[] = {"build", "artifacts", "prepare-cache", "answers"};
 
@@ -100,7 +101,7 @@ static wpk_err set_up(struct wpk_engine *engine, const struct wpk_engine_options
     }
     wpk_err err = make_directories(engine, diag);
     if (err == WPK_OK && options->trace_path != NULL) {
-        err = wpk_trace_open(&engine->trace, options->trace_path, wpk_engine_now_ns());
+        err = wpk_trace_open(&engine->trace, options->trace_path);
     }
     if (err == WPK_OK) {
         err = wpk_engine_start_builder(engine, diag);
@@ -135,12 +136,10 @@ wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_eng
         return WPK_ENOMEM;
     }
     engine->epoll = -1;
+    wpk_device_lock_init(&engine->device, "cpu");
     engine->builder.process.channel.fd = -1;
     engine->runner.process.channel.fd = -1;
     engine->core_count = wpk_process_core_count();
-    if (engine->core_count > WPK_ENGINE_CORES_MAX) {
-        engine->core_count = WPK_ENGINE_CORES_MAX;
-    }
     engine->options = complete(options, engine->core_count);
     engine->slot_count = engine->options.builder_count;
     wpk_planner_init(&engine->planner, &options->device);
@@ -170,6 +169,7 @@ void wpk_engine_close(struct wpk_engine *engine)
     }
     wpk_process_kill(&engine->builder.process);
     wpk_process_kill(&engine->runner.process);
+    wpk_device_lock_give(&engine->device);
     for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
         clear_trial(&engine->trials[i]);
     }
@@ -235,6 +235,10 @@ static void keep_artifact(struct wpk_engine *engine, struct wpk_trial_state *tri
             trial->record.artifact_path = strdup(to);
         }
     }
+    if (trial->record.artifact_path == NULL) {
+        /* A record does not name what nobody has. */
+        trial->record.artifact_sha256[0] = '\0';
+    }
     wpk_buf_fini(&content);
 }
 
@@ -281,11 +285,25 @@ static bool has_room(const struct wpk_engine *engine)
            (uint64_t)disk.f_bavail * disk.f_frsize >= ROOM_BYTES_MIN;
 }
 
+static void break_full(struct wpk_engine *engine)
+{
+    wpk_engine_break(engine, WPK_ENOSPC, "no space is left in %.400s", engine->work_dir);
+}
+
+void wpk_engine_break_told(struct wpk_engine *engine, const char *program, const char *why)
+{
+    if (!has_room(engine)) {
+        break_full(engine);
+        return;
+    }
+    wpk_engine_break(engine, WPK_ESYSTEM, "%s: %.*s", program, (int)strcspn(why, "\n"), why);
+}
+
 void wpk_engine_finish(struct wpk_engine *engine, struct wpk_trial_state *trial)
 {
     WPK_ASSERT(trial->stage != WPK_TRIAL_FREE && trial->stage != WPK_TRIAL_DONE);
     if (trial->record.outcome != WPK_OUTCOME_OK && !has_room(engine)) {
-        wpk_engine_break(engine, WPK_ENOSPC, "no space is left in %.400s", engine->work_dir);
+        break_full(engine);
         clear_trial(trial);
         return;
     }
@@ -356,12 +374,14 @@ wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial)
         clear_trial(state);
         return WPK_ENOMEM;
     }
-    if (state->trial.policy.threads > engine->core_count) {
-        state->trial.policy.threads = engine->core_count;
-    }
     state->stage = WPK_TRIAL_NEW;
     state->order = ++engine->order;
     state->since_ns = wpk_engine_now_ns();
+    if (state->trial.policy.threads > engine->core_count) {
+        wpk_engine_fail(engine, state, WPK_OUTCOME_UNSUPPORTED, TOO_MANY_THREADS,
+                        state->trial.policy.threads, engine->core_count);
+        return WPK_OK;
+    }
     if (engine->order == 1) {
         /* The answers are computed while the builder warms up. */
         (void)!wpk_message_send_op(&engine->runner.process.channel, trial->op);
@@ -413,10 +433,14 @@ static void plan(struct wpk_engine *engine, struct wpk_trial_state *trial)
     wpk_engine_recall(engine, trial);
 }
 
-/* True when there is more to plan. Plans stay ahead of the builders by a few. */
+/* True when there is more to plan. Plans stay ahead of the builders by a few, and are not made on
+ * cores that are all being timed. */
 static bool plan_some(struct wpk_engine *engine)
 {
     int waiting = 0;
+    if (engine->timed_since_ns > 0 && engine->timed_threads >= engine->core_count) {
+        return false;
+    }
     for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
         waiting += engine->trials[i].stage == WPK_TRIAL_PLANNED;
     }
@@ -488,12 +512,34 @@ static void wait_for_event(struct wpk_engine *engine)
     }
 }
 
+static wpk_err finish_duel(struct wpk_engine *engine, struct wpk_record *records,
+                           const char *const *paths, int count, struct wpk_timing *timing,
+                           struct wpk_diag *diag)
+{
+    int timed = 0;
+    for (int i = 0; i < count; i++) {
+        bool ok = engine->err == WPK_OK && records[i].outcome == WPK_OUTCOME_OK;
+        timing[i] = ok ? records[i].timing : (struct wpk_timing){0};
+        timed += timing[i].sample_count > 0;
+        if (!ok) {
+            wpk_diag_set(diag, "%s: %s %s", paths[i], wpk_outcome_name(records[i].outcome),
+                         records[i].log);
+        }
+        wpk_record_fini(&records[i]);
+    }
+    return engine->err != WPK_OK ? engine->err : timed == 0 ? WPK_EUNSUPPORTED : WPK_OK;
+}
+
 wpk_err wpk_engine_duel(struct wpk_engine *engine, const char *op, const char *layouts,
                         const char *const *paths, int count, const struct wpk_policy *policy,
                         int round_count, struct wpk_timing *timing, struct wpk_diag *diag)
 {
     WPK_ASSERT(count > 0 && count <= WPK_DUEL_MAX);
     WPK_ASSERT(round_count > 0 && round_count <= WPK_SAMPLES_MAX);
+    if (policy->threads > engine->core_count) {
+        wpk_diag_set(diag, TOO_MANY_THREADS, policy->threads, engine->core_count);
+        return WPK_EUNSUPPORTED;
+    }
     while (engine->running != NULL && engine->err == WPK_OK) {
         wait_for_event(engine);
     }
@@ -513,20 +559,11 @@ wpk_err wpk_engine_duel(struct wpk_engine *engine, const char *op, const char *l
     engine->duel_records = records;
     engine->duel_count = count;
     engine->timed_threads = request.policy.threads;
+    wpk_engine_expect_runner(engine, request.timeout_ms);
     (void)!wpk_message_send_duel(&engine->runner.process.channel, &request);
     while (engine->duelling && engine->err == WPK_OK) {
         wait_for_event(engine);
     }
     engine->duelling = false;
-    wpk_err err = engine->err;
-    for (int i = 0; i < count; i++) {
-        timing[i] = records[i].timing;
-        if (records[i].outcome != WPK_OUTCOME_OK) {
-            wpk_diag_set(diag, "%s: %s %s", paths[i], wpk_outcome_name(records[i].outcome),
-                         records[i].log);
-            err = WPK_EUNSUPPORTED;
-        }
-        wpk_record_fini(&records[i]);
-    }
-    return err;
+    return finish_duel(engine, records, paths, count, timing, diag);
 }

@@ -5,7 +5,8 @@
  * and one runner process (wpk-runner, which forks a child per candidate and holds the device).
  * Builds overlap with timing only where that does not disturb it: a 1-thread kernel is timed on
  * the last core while builds go on on the others; every build stops while a kernel that uses all
- * cores is timed.
+ * cores is timed. Engines of one machine time in turns (worker/device_lock.h), and the time one
+ * waits for its turn is nobody's fault.
  *
  *      put ──▶ [schedule] ──▶ [build] ──▶ [verify] ──▶ [measure] ──▶ take
  *                  │             │            │             │
@@ -63,7 +64,8 @@ wpk_err wpk_engine_advance(struct wpk_engine *engine, uint64_t *next_ms);
 /* Why it failed; empty text while it has not. */
 const struct wpk_diag *wpk_engine_failure(const struct wpk_engine *engine);
 
-/*   errors  WPK_ENOSPC  WPK_ENGINE_TRIALS_MAX reached */
+/* One that wants more threads than there are cores ends WPK_OUTCOME_UNSUPPORTED.
+ *   errors  WPK_ENOSPC  WPK_ENGINE_TRIALS_MAX reached */
 wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial);
 /* The next finished trial, in the order of finishing.
  *   owns    caller calls wpk_record_fini
@@ -72,7 +74,10 @@ wpk_err wpk_engine_take(struct wpk_engine *engine, uint64_t *id, struct wpk_reco
 
 /* Re-time `count` kept artifacts (shared objects by path, or "onednn" for the vendor) interleaved
  * round by round, each in the same process conditions; blocks. Used for finalists.
- *   shape   paths [count], timing [count] */
+ *   shape   paths [count], timing [count]; sample_count is 0 for one that failed, and `diag` says
+ *           why of the last of those
+ *   errors  WPK_EUNSUPPORTED nobody could be timed, or it wants more threads than there are cores;
+ *           those of wpk_engine_advance */
 wpk_err wpk_engine_duel(struct wpk_engine *engine, const char *op, const char *layouts,
                         const char *const *paths, int count, const struct wpk_policy *policy,
                         int round_count, struct wpk_timing *timing, struct wpk_diag *diag);

@@ -99,7 +99,14 @@ void wpk_engine_feed_builder(struct wpk_engine *engine)
 
 bool wpk_engine_is_timed_core(const struct wpk_engine *engine, int core)
 {
-    return engine->timed_since_ns > 0 && core >= engine->core_count - engine->timed_threads;
+    int timed = engine->core_count - engine->timed_threads;
+    if (engine->timed_since_ns == 0) {
+        return false;
+    }
+    while (timed < engine->core_count && !wpk_process_are_siblings(timed, core)) {
+        timed++;
+    }
+    return timed < engine->core_count;
 }
 
 void wpk_engine_quiet(struct wpk_engine *engine, bool quiet)
@@ -157,6 +164,8 @@ static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
         if (err == WPK_OK) {
             end_build(engine, &reply);
         }
+    } else if (kind == WPK_MESSAGE_BROKEN) {
+        wpk_engine_break_told(engine, "wpk-builder", wpk_message_read_broken(reader));
     } else if (kind == WPK_MESSAGE_PAUSED) {
         int core = wpk_message_read_core(reader);
         if (core >= 0 && core < engine->slot_count && wpk_engine_is_timed_core(engine, core)) {

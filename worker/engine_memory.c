@@ -26,9 +26,10 @@ static void identify(struct wpk_trial_state *trial)
 {
     const struct wpk_policy *policy = &trial->trial.policy;
     char text[256];
-    int size = snprintf(text, sizeof(text), "%s %s %d %d %llu %d", trial->planned.schedule_sha256,
-                        trial->trial.layouts, policy->threads, policy->cold_cache,
-                        (unsigned long long)policy->time_ns_min, policy->sample_count);
+    int size =
+        snprintf(text, sizeof(text), "%s %s %d %d %llu %d %a", trial->planned.schedule_sha256,
+                 trial->trial.layouts, policy->threads, policy->cold_cache,
+                 (unsigned long long)policy->time_ns_min, policy->sample_count, policy->race_ratio);
     WPK_ASSERT(size > 0 && (size_t)size < sizeof(text));
     struct wpk_crypto_hash hash;
     wpk_crypto_hash_init(&hash);
@@ -37,19 +38,28 @@ static void identify(struct wpk_trial_state *trial)
     wpk_crypto_hash_finish_hex(&hash, trial->identity);
 }
 
+/* A race's loser stopped early and its object was thrown away: that serves where it would lose
+ * again, not where it might win. */
+static bool answers_for(const struct wpk_record *record, const struct wpk_trial_state *trial)
+{
+    const char *artifact = record->artifact_path;
+    bool there = artifact != NULL && access(artifact, R_OK) == 0;
+    bool whole = there && !record->timing.censored;
+    bool may_win =
+        trial->trial.incumbent_ns == 0 || record->timing.median_ns < trial->trial.incumbent_ns;
+    if (record->outcome != WPK_OUTCOME_OK) {
+        return true;
+    }
+    return (whole || !may_win) && (there || (artifact == NULL && !trial->trial.keep_artifact));
+}
+
 /* The record of an identical trial; not one whose artifact is wanted and gone. */
 static const struct wpk_record *recall(const struct wpk_engine *engine,
                                        const struct wpk_trial_state *trial)
 {
     for (int i = 0; i < WPK_ENGINE_MEMORY_MAX; i++) {
         const struct wpk_engine_memory *place = &engine->memory[i];
-        if (strcmp(place->identity, trial->identity) != 0) {
-            continue;
-        }
-        const char *artifact = place->record.artifact_path;
-        bool there = artifact != NULL && access(artifact, R_OK) == 0;
-        bool wanted = trial->trial.keep_artifact || artifact != NULL;
-        if (there || !wanted || place->record.outcome != WPK_OUTCOME_OK) {
+        if (strcmp(place->identity, trial->identity) == 0 && answers_for(&place->record, trial)) {
             return &place->record;
         }
     }
@@ -61,9 +71,8 @@ static const struct wpk_trial_state *find_twin(const struct wpk_engine *engine,
 {
     for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
         const struct wpk_trial_state *other = &engine->trials[i];
-        bool on_its_way = other->stage == WPK_TRIAL_PLANNED ||
-                          other->stage == WPK_TRIAL_BUILDING || other->stage == WPK_TRIAL_BUILT ||
-                          other->stage == WPK_TRIAL_RUNNING;
+        bool on_its_way = other->stage == WPK_TRIAL_PLANNED || other->stage == WPK_TRIAL_BUILDING ||
+                          other->stage == WPK_TRIAL_BUILT || other->stage == WPK_TRIAL_RUNNING;
         if (other != trial && on_its_way && strcmp(other->identity, trial->identity) == 0) {
             return other;
         }

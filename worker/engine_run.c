@@ -5,10 +5,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 /* A runner that does not answer at all for so long, on top of a candidate's own time. The answers
  * of a large op are computed within it. */
 #define SILENCE_NS (120 * WPK_NS_PER_S)
+
+/* Another look at the device where nobody tells us that it is free, and in any case. */
+#define DEVICE_AGAIN_NS (10 * WPK_NS_PER_MS)
+#define DEVICE_ANYWAY_NS WPK_NS_PER_S
 
 wpk_err wpk_engine_start_runner(struct wpk_engine *engine, struct wpk_diag *diag)
 {
@@ -58,29 +63,67 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
     trial->since_ns = wpk_engine_now_ns();
     trial->tries++;
     engine->running = trial;
+    wpk_engine_expect_runner(engine, engine->options.run_timeout_ms * 4);
     /* If it is dead, that is heard next and the trial is tried once more. */
     (void)!wpk_message_send_run(&engine->runner.process.channel, &request);
 }
 
 /* ---- timing */
 
+/* What is timed, for the trace: a trial of the caller's; 0: a duel. */
+static uint64_t timed_trial(const struct wpk_engine *engine)
+{
+    return engine->running != NULL ? engine->running->trial.id : 0;
+}
+
 static void begin_timing(struct wpk_engine *engine, uint64_t id)
 {
+    if (engine->timed_id != 0 || engine->timed_since_ns != 0) {
+        return; /* what a damaged child says twice */
+    }
     engine->timed_id = id;
-    engine->timed_since_ns = wpk_engine_now_ns();
+    engine->wanted_ns = wpk_engine_now_ns();
     if (!engine->duelling) {
         struct wpk_trial_state *trial = engine->running;
         engine->timed_threads = trial->trial.policy.threads;
         wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, "verify", trial->trial.id, trial->since_ns,
-                       engine->timed_since_ns);
+                       engine->wanted_ns);
+    }
+    wpk_engine_go_if_quiet(engine);
+}
+
+/* Builds go on until the device is ours; from then on this thread keeps off the timed cores. */
+static bool take_device(struct wpk_engine *engine)
+{
+    if (engine->timed_since_ns != 0) {
+        return true;
+    }
+    wpk_err err = wpk_device_lock_take(&engine->device);
+    if (err == WPK_EBUSY && engine->device.wait_fd >= 0) {
+        struct epoll_event event = {.events = EPOLLIN};
+        /* It may be listened to already; closing it ends that. */
+        (void)epoll_ctl(engine->epoll, EPOLL_CTL_ADD, engine->device.wait_fd, &event);
+    } else if (err != WPK_OK && err != WPK_EBUSY) {
+        wpk_engine_break(engine, err, "cannot take the device for timing: no local sockets");
+    }
+    if (err != WPK_OK) {
+        return false;
+    }
+    engine->timed_since_ns = wpk_engine_now_ns();
+    if (engine->timed_since_ns - engine->wanted_ns > WPK_NS_PER_MS) {
+        wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, "wait", timed_trial(engine),
+                       engine->wanted_ns, engine->timed_since_ns);
+    }
+    if (engine->timed_threads < engine->core_count) {
+        wpk_process_pin(0, engine->core_count - engine->timed_threads);
     }
     wpk_engine_quiet(engine, true);
-    wpk_engine_go_if_quiet(engine);
+    return true;
 }
 
 void wpk_engine_go_if_quiet(struct wpk_engine *engine)
 {
-    if (engine->timed_since_ns == 0 || engine->timed_id == 0) {
+    if (engine->timed_id == 0 || !take_device(engine)) {
         return;
     }
     for (int core = 0; core < engine->slot_count; core++) {
@@ -90,22 +133,26 @@ void wpk_engine_go_if_quiet(struct wpk_engine *engine)
     }
     (void)!wpk_message_send(&engine->runner.process.channel, WPK_MESSAGE_GO, engine->timed_id);
     engine->timed_id = 0;
+    engine->deadline_ns = wpk_engine_now_ns() + engine->patience_ns;
 }
 
 static void end_timing(struct wpk_engine *engine)
 {
+    uint64_t now = wpk_engine_now_ns();
+    wpk_device_lock_give(&engine->device);
+    engine->timed_id = 0;
+    engine->deadline_ns = now + engine->patience_ns;
     if (engine->timed_since_ns == 0) {
         return;
     }
-    uint64_t now = wpk_engine_now_ns();
+    wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, engine->duelling ? "duel" : "measure",
+                   timed_trial(engine), engine->timed_since_ns, now);
     if (engine->running != NULL) {
-        wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, "measure", engine->running->trial.id,
-                       engine->timed_since_ns, now);
         engine->running->since_ns = now;
     }
     wpk_engine_quiet(engine, false);
     engine->timed_since_ns = 0;
-    engine->timed_id = 0;
+    wpk_process_pin(0, 0);
 }
 
 /* ---- hearing */
@@ -122,6 +169,10 @@ static void end_run(struct wpk_engine *engine, struct wpk_record *record)
     trial->record = *record;
     *record = (struct wpk_record){0};
     trial->record.build_ns = build_ns;
+    /* Where files lie is not the candidate's to say. */
+    free(trial->record.artifact_path);
+    trial->record.artifact_path = NULL;
+    trial->record.artifact_sha256[0] = '\0';
     engine->running = NULL;
     wpk_engine_finish(engine, trial);
 }
@@ -165,6 +216,8 @@ static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
         end_timing(engine);
     } else if (kind == WPK_MESSAGE_RESULT) {
         err = hear_result(engine, reader);
+    } else if (kind == WPK_MESSAGE_BROKEN) {
+        wpk_engine_break_told(engine, "wpk-runner", wpk_message_read_broken(reader));
     }
     wpk_json_close(reader);
     return err;
@@ -216,16 +269,25 @@ void wpk_engine_hear_runner(struct wpk_engine *engine)
     }
 }
 
+void wpk_engine_expect_runner(struct wpk_engine *engine, uint64_t timeout_ms)
+{
+    engine->patience_ns = timeout_ms * WPK_NS_PER_MS + SILENCE_NS;
+    engine->deadline_ns = wpk_engine_now_ns() + engine->patience_ns;
+}
+
 uint64_t wpk_engine_watch_runner(struct wpk_engine *engine, uint64_t now_ns)
 {
-    if (engine->running == NULL) {
+    if ((engine->running == NULL && !engine->duelling) || engine->runner.process.pid == 0) {
         return UINT64_MAX;
     }
-    uint64_t deadline =
-        engine->running->since_ns + engine->options.run_timeout_ms * 4 * WPK_NS_PER_MS + SILENCE_NS;
-    if (now_ns >= deadline) {
+    if (engine->timed_id != 0) {
+        bool wants = engine->timed_since_ns == 0;
+        bool told = engine->device.wait_fd >= 0;
+        return !wants ? UINT64_MAX : told ? DEVICE_ANYWAY_NS : DEVICE_AGAIN_NS;
+    }
+    if (now_ns >= engine->deadline_ns) {
         wpk_process_signal(engine->runner.process.pid, SIGKILL);
         return WPK_NS_PER_S;
     }
-    return deadline - now_ns;
+    return engine->deadline_ns - now_ns;
 }

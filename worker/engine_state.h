@@ -14,13 +14,13 @@
 #define WPK_WORKER_ENGINE_STATE_H
 
 #include "common/clock.h"
+#include "worker/device_lock.h"
 #include "worker/engine.h"
 #include "worker/message.h"
 #include "worker/planner.h"
 #include "worker/process.h"
 #include "worker/trace.h"
 
-#define WPK_ENGINE_CORES_MAX 64
 #define WPK_ENGINE_MEMORY_MAX 512 /* records of finished schedules remembered */
 #define WPK_ENGINE_TRIES_MAX 2    /* of a trial whose builder or runner dies */
 #define WPK_ENGINE_STARTS_MAX 3   /* of a program that dies before it is ready, in a row */
@@ -79,7 +79,7 @@ struct wpk_engine {
     int memory_next;
 
     struct wpk_engine_program builder;
-    struct wpk_trial_state *slot[WPK_ENGINE_CORES_MAX]; /* what is built there; NULL: free */
+    struct wpk_trial_state *slot[WPK_PROCESS_CORES_MAX]; /* what is built there; NULL: free */
     int slot_count;
 
     struct wpk_engine_program runner;
@@ -87,10 +87,16 @@ struct wpk_engine {
     bool duelling;
     struct wpk_record *duel_records; /* [duel_count] */
     int duel_count;
-    uint64_t timed_since_ns; /* since when cores are quiet or being quieted; 0: they are not */
+    uint64_t patience_ns; /* how long the runner may be silent over what it was given */
+    uint64_t deadline_ns; /* of its next word; it stands still while the runner waits for go */
+
+    /* verified ──▶ [wants the device] ──▶ [cores being quieted] ──go──▶ [timed] ──▶ timed */
+    struct wpk_device_lock device;
+    uint64_t timed_id;       /* of the message that waits for go; 0: none does */
+    uint64_t wanted_ns;      /* since when it wants the device */
+    uint64_t timed_since_ns; /* since when the device is ours; 0: it is not */
     int timed_threads;
-    uint64_t timed_id;
-    bool quiet[WPK_ENGINE_CORES_MAX]; /* acknowledged by the builder */
+    bool quiet[WPK_PROCESS_CORES_MAX]; /* acknowledged by the builder */
 
     wpk_err err; /* why it cannot go on; no trial ends any more */
     struct wpk_diag failure;
@@ -116,6 +122,8 @@ void wpk_engine_fail(struct wpk_engine *engine, struct wpk_trial_state *trial,
  * counts. */
 void wpk_engine_break(struct wpk_engine *engine, wpk_err err, const char *format, ...)
     WPK_PRINTF(3, 4);
+/* The same, of what one of its programs says. */
+void wpk_engine_break_told(struct wpk_engine *engine, const char *program, const char *why);
 /* Start a program of the engine's and listen to it. */
 wpk_err wpk_engine_start_program(struct wpk_engine *engine, struct wpk_engine_program *program,
                                  const char *name, char *const *argv, struct wpk_diag *diag);
@@ -138,6 +146,7 @@ void wpk_engine_hear_builder(struct wpk_engine *engine);
 void wpk_engine_feed_builder(struct wpk_engine *engine);
 /* Stop building on the cores of the timing that begins, or go on. */
 void wpk_engine_quiet(struct wpk_engine *engine, bool quiet);
+/* One that is timed, or the other half of one. */
 bool wpk_engine_is_timed_core(const struct wpk_engine *engine, int core);
 /* Kill the builder if it has not answered for too long; ns until then. */
 uint64_t wpk_engine_watch_builder(struct wpk_engine *engine, uint64_t now_ns);
@@ -146,8 +155,10 @@ uint64_t wpk_engine_watch_builder(struct wpk_engine *engine, uint64_t now_ns);
 wpk_err wpk_engine_start_runner(struct wpk_engine *engine, struct wpk_diag *diag);
 void wpk_engine_hear_runner(struct wpk_engine *engine);
 void wpk_engine_feed_runner(struct wpk_engine *engine);
-/* All cores of the timing are quiet: let it begin. */
+/* The device is ours and all cores of the timing are quiet: let it begin. */
 void wpk_engine_go_if_quiet(struct wpk_engine *engine);
+/* The runner was given something, and may be silent over it for so long. */
+void wpk_engine_expect_runner(struct wpk_engine *engine, uint64_t timeout_ms);
 uint64_t wpk_engine_watch_runner(struct wpk_engine *engine, uint64_t now_ns);
 
 #endif

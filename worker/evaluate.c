@@ -320,6 +320,9 @@ static wpk_err duel(struct run *run, struct wpk_engine *engine, struct wpk_diag 
     struct wpk_timing timing[2];
     wpk_err err = wpk_engine_duel(engine, wpk_buf_text(&run->op), run->e->layouts, paths, 2,
                                   &run->e->policy, run->e->duel_rounds, timing, diag);
+    if (err == WPK_OK && (timing[0].sample_count == 0 || timing[1].sample_count == 0)) {
+        return WPK_EUNSUPPORTED;
+    }
     if (err == WPK_OK) {
         fprintf(stderr, "duel: ours %.1f us (mad %.1f), vendor %.1f us (mad %.1f): %.3f times\n",
                 (double)timing[0].median_ns / 1e3, (double)timing[0].mad_ns / 1e3,

@@ -98,6 +98,13 @@ wpk_err wpk_message_send_built(struct wpk_channel *channel, const struct wpk_bui
     return finish(channel, w);
 }
 
+wpk_err wpk_message_send_broken(struct wpk_channel *channel, const char *why)
+{
+    struct wpk_json_writer *w = begin(WPK_MESSAGE_BROKEN);
+    wpk_json_put_text(w, "log", why);
+    return finish(channel, w);
+}
+
 wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_request *request)
 {
     struct wpk_json_writer *w = begin(WPK_MESSAGE_RUN);
@@ -168,8 +175,8 @@ wpk_err wpk_message_open(const struct wpk_buf *text, enum wpk_message_kind *kind
     if (err != WPK_OK) {
         return err;
     }
-    *kind = (enum wpk_message_kind)wpk_json_get_choice(*reader, "type", kind_names,
-                                                       WPK_MESSAGE_COUNT);
+    *kind =
+        (enum wpk_message_kind)wpk_json_get_choice(*reader, "type", kind_names, WPK_MESSAGE_COUNT);
     err = wpk_json_status(*reader);
     if (err != WPK_OK) {
         wpk_json_close(*reader);
@@ -208,6 +215,11 @@ void wpk_message_read_built(struct wpk_json_reader *reader, struct wpk_build_rep
         (enum wpk_outcome)wpk_json_get_choice(reader, "outcome", outcome_names, WPK_OUTCOME_COUNT);
     out->log = wpk_json_get_text(reader, "log", LOG_SIZE_MAX);
     out->build_ns = wpk_json_get_u64(reader, "build_ns");
+}
+
+const char *wpk_message_read_broken(struct wpk_json_reader *reader)
+{
+    return wpk_json_get_text(reader, "log", LOG_SIZE_MAX);
 }
 
 static void read_policy(struct wpk_json_reader *reader, struct wpk_policy *out)

@@ -11,6 +11,8 @@
  *                                                 │ ◀── result ────│
  *                                                 │ ─── duel ─────▶│ waits and goes likewise
  *
+ * Either says "broken" instead when the machine, and no candidate, keeps it from its work.
+ *
  * A message is an object with a "type". Structs read from one borrow its strings: they live until
  * the reader is closed. */
 #ifndef WPK_WORKER_MESSAGE_H
@@ -28,6 +30,7 @@
     X(READY, "ready")                                                                              \
     X(BUILD, "build")                                                                              \
     X(BUILT, "built")                                                                              \
+    X(BROKEN, "broken")                                                                            \
     X(PAUSE, "pause")                                                                              \
     X(PAUSED, "paused")                                                                            \
     X(RESUME, "resume")                                                                            \
@@ -97,6 +100,7 @@ wpk_err wpk_message_send_op(struct wpk_channel *channel, const char *op);
 wpk_err wpk_message_send_build(struct wpk_channel *channel,
                                const struct wpk_build_request *request);
 wpk_err wpk_message_send_built(struct wpk_channel *channel, const struct wpk_build_reply *reply);
+wpk_err wpk_message_send_broken(struct wpk_channel *channel, const char *why);
 wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_request *request);
 wpk_err wpk_message_send_duel(struct wpk_channel *channel, const struct wpk_duel_request *request);
 /* `records` [count]: one, or those of a duel's contestants */
@@ -112,6 +116,7 @@ int wpk_message_read_core(struct wpk_json_reader *reader);
 const char *wpk_message_read_op(struct wpk_json_reader *reader);
 void wpk_message_read_build(struct wpk_json_reader *reader, struct wpk_build_request *out);
 void wpk_message_read_built(struct wpk_json_reader *reader, struct wpk_build_reply *out);
+const char *wpk_message_read_broken(struct wpk_json_reader *reader);
 void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request *out);
 void wpk_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_request *out);
 /*   owns  caller calls wpk_record_fini on the *count first of out [max] */

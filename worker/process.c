@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -29,8 +30,12 @@
 /* The cores this process was started with, in ascending order: pinning must not forget them. */
 static struct {
     int count;
-    size_t core[CPU_SETSIZE];
+    size_t core[WPK_PROCESS_CORES_MAX];
+    bool siblings_known;
+    size_t sibling[WPK_PROCESS_CORES_MAX]; /* the first hardware thread of the same core */
 } usable;
+
+_Static_assert(CPU_SETSIZE == WPK_PROCESS_CORES_MAX, "a core of the mask has no place");
 
 static void look_at_cores(void)
 {
@@ -56,6 +61,34 @@ int wpk_process_core_count(void)
     return usable.count;
 }
 
+/* The system's list begins with the lowest: "0,32", "4-5". */
+static size_t first_sibling(size_t core)
+{
+    char path[96];
+    char text[64] = "";
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list",
+             core);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return core;
+    }
+    bool read = fgets(text, sizeof text, file) != NULL;
+    fclose(file);
+    return read && text[0] >= '0' && text[0] <= '9' ? (size_t)strtoul(text, NULL, 10) : core;
+}
+
+bool wpk_process_are_siblings(int a, int b)
+{
+    look_at_cores();
+    WPK_ASSERT(a >= 0 && a < usable.count);
+    WPK_ASSERT(b >= 0 && b < usable.count);
+    for (int i = 0; i < usable.count && !usable.siblings_known; i++) {
+        usable.sibling[i] = first_sibling(usable.core[i]);
+    }
+    usable.siblings_known = true;
+    return usable.sibling[a] == usable.sibling[b];
+}
+
 void wpk_process_pin(int first, int count)
 {
     look_at_cores();
@@ -63,6 +96,7 @@ void wpk_process_pin(int first, int count)
         first = 0;
         count = usable.count;
     }
+    WPK_ASSERT(first >= 0);
     cpu_set_t set;
     CPU_ZERO(&set);
     for (int i = 0; i < count; i++) {
@@ -85,8 +119,8 @@ static void reset_signals(void)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    static const int changed[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGUSR1,
-                                  SIGSEGV, SIGBUS,  SIGILL, SIGFPE,  SIGABRT};
+    static const int changed[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD,
+                                  SIGUSR1, SIGSEGV, SIGBUS, SIGILL,  SIGFPE,  SIGABRT};
     for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
         signal(changed[i], SIG_DFL);
     }
@@ -97,6 +131,7 @@ static void exec_program(pid_t parent, int fd, int report, const char *path, cha
     setpgid(0, 0);
     die_with(parent);
     reset_signals();
+    wpk_process_pin(0, 0);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null < 0 || dup2(null, STDIN_FILENO) < 0) {
         _exit(1);

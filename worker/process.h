@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define WPK_PROCESS_CORES_MAX 1024 /* as many as an affinity mask has */
+
 /* A started program. = {.channel = {.fd = -1}} is none. */
 struct wpk_process {
     pid_t pid; /* 0: none */
@@ -36,11 +38,13 @@ struct wpk_child_limits {
 /* In the child, first thing after fork: own group, dies with `parent`, default signal mask, limits,
  * no core file. */
 void wpk_process_enter_child(pid_t parent, const struct wpk_child_limits *limits);
-/* Run the calling thread, and what it starts from now on, on `count` cores from `first` on, counted
- * among those this process may use; count <= 0: all of them. */
+/* Run the calling thread, and what it forks from now on, on `count` cores from `first` on, counted
+ * among those this process may use; count <= 0: all of them. Programs are started unpinned. */
 void wpk_process_pin(int first, int count);
 /* Cores this process may use. */
 int wpk_process_core_count(void);
+/* Are two of them threads of one core of the hardware (or the same)? Each slows the other. */
+bool wpk_process_are_siblings(int a, int b);
 
 /* Signal a child's whole group; fine if it is gone. */
 void wpk_process_signal(pid_t pid, int signal_number);

@@ -135,7 +135,9 @@ static wpk_err advance_pending(struct runner *runner)
         if (err == WPK_OK) {
             err = start(runner, &wanted, &op);
         }
-        if (err != WPK_OK) {
+        if (err == WPK_ESYSTEM) {
+            (void)!wpk_message_send_broken(&runner->channel, "no process for a candidate");
+        } else if (err != WPK_OK) {
             enum wpk_outcome outcome =
                 err == WPK_ENOMEM ? WPK_OUTCOME_OUT_OF_MEMORY : WPK_OUTCOME_UNSUPPORTED;
             char why[WPK_DIAG_TEXT_MAX + 64];

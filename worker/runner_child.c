@@ -79,9 +79,13 @@ wpk_err wpk_runner_child_relay(struct wpk_runner_child *child, struct wpk_channe
     while (err == WPK_OK) {
         enum wpk_message_kind kind;
         struct wpk_json_reader *reader = NULL;
-        /* What a damaged child says is not passed on. */
-        if (wpk_message_open(&text, &kind, &reader) == WPK_OK) {
+        bool is_message = wpk_message_open(&text, &kind, &reader) == WPK_OK;
+        if (is_message) {
             wpk_json_close(reader);
+        }
+        /* What a damaged child says is not passed on. */
+        if (is_message && (kind == WPK_MESSAGE_VERIFIED || kind == WPK_MESSAGE_TIMED ||
+                           kind == WPK_MESSAGE_RESULT)) {
             note(child, kind);
             err = wpk_channel_send(to, text.data, text.size);
         }
@@ -91,6 +95,7 @@ wpk_err wpk_runner_child_relay(struct wpk_runner_child *child, struct wpk_channe
     }
     wpk_buf_fini(&text);
     if (err == WPK_ECORRUPT) {
+        child->damaged = true;
         wpk_process_signal(child->pid, SIGKILL);
         err = WPK_ECLOSED;
     }
@@ -133,6 +138,9 @@ static void describe_end(const struct wpk_runner_child *child, int status,
     if (child->timed_out || number == SIGXCPU) {
         record->outcome = WPK_OUTCOME_RUN_TIMEOUT;
         snprintf(how, sizeof(how), "took too long");
+    } else if (child->damaged) {
+        record->outcome = WPK_OUTCOME_RUN_CRASH;
+        snprintf(how, sizeof(how), "damaged its process");
     } else if (number == SIGKILL) {
         /* Not ours: the system kills whoever takes its last memory. */
         record->outcome = WPK_OUTCOME_OUT_OF_MEMORY;

@@ -18,6 +18,7 @@ struct wpk_runner_child {
     const char *doing;          /* static, for the log of a crash */
     bool reported;              /* its result has passed */
     bool timed_out;
+    bool damaged; /* killed for what it said */
 };
 
 /* As fork: returns twice. In the child `pid` is 0, limits are set, and `channel` is its own; the

@@ -74,7 +74,8 @@ static void compute_set(const struct wpk_runner_ops *ops, const struct wpk_runne
     _exit(err == WPK_OK ? 0 : 1);
 }
 
-static void start_set(struct wpk_runner_ops *ops, struct wpk_runner_known *known, int index)
+/* False when there is no process for it. */
+static bool start_set(struct wpk_runner_ops *ops, struct wpk_runner_known *known, int index)
 {
     struct wpk_runner_set *set = &known->sets[index];
     pid_t parent = getpid();
@@ -91,7 +92,7 @@ static void start_set(struct wpk_runner_ops *ops, struct wpk_runner_known *known
     } else if (pid > 0) {
         set->pid = pid;
     }
-    set->tries += set->pid == 0;
+    return set->pid != 0;
 }
 
 int wpk_runner_ops_poll(const struct wpk_runner_ops *ops, struct pollfd *out, int max)
@@ -171,8 +172,9 @@ wpk_err wpk_runner_ops_get(struct wpk_runner_ops *ops, const char *text, struct 
     wpk_err err = WPK_OK;
     for (int k = 0; k < WPK_RUNNER_SETS; k++) {
         struct wpk_runner_set *set = &known->sets[k];
-        if (!set->ready && set->pid == 0 && set->tries < TRIES_MAX) {
-            start_set(ops, known, k);
+        bool wanted = !set->ready && set->pid == 0 && set->tries < TRIES_MAX;
+        if (wanted && !start_set(ops, known, k)) {
+            return WPK_ESYSTEM;
         }
         if (!set->ready) {
             bool hopeless = set->pid == 0;

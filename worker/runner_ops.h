@@ -43,7 +43,8 @@ void wpk_runner_ops_init(struct wpk_runner_ops *ops, const char *directory);
 
 /* What to hold a candidate of this op against; begins to compute it if need be. `out` stays valid
  * until the next call.
- *   errors  WPK_EBUSY being computed; WPK_EPARSE; WPK_EUNSUPPORTED cannot be had; WPK_ENOMEM */
+ *   errors  WPK_EBUSY being computed; WPK_EPARSE; WPK_EUNSUPPORTED cannot be had; WPK_ENOMEM;
+ *           WPK_ESYSTEM the machine has no process for it */
 wpk_err wpk_runner_ops_get(struct wpk_runner_ops *ops, const char *text, struct wpk_runner_op *out,
                            struct wpk_diag *diag);
 

@@ -5,10 +5,9 @@
 
 #include <errno.h>
 
-wpk_err wpk_trace_open(struct wpk_trace *trace, const char *path, uint64_t now_ns)
+wpk_err wpk_trace_open(struct wpk_trace *trace, const char *path)
 {
     trace->file = fopen(path, "we");
-    trace->origin_ns = now_ns;
     if (trace->file == NULL) {
         return wpk_fs_err(errno);
     }
@@ -38,6 +37,6 @@ void wpk_trace_span(struct wpk_trace *trace, int row, const char *name, uint64_t
     fprintf(trace->file,
             ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
             "\"args\":{\"trial\":%llu}}",
-            name, row, (double)(from_ns - trace->origin_ns) / 1e3,
-            (double)(to_ns - from_ns) / 1e3, (unsigned long long)trial);
+            name, row, (double)from_ns / 1e3, (double)(to_ns - from_ns) / 1e3,
+            (unsigned long long)trial);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the wall time goes, as a Chrome trace: open it in chrome://tracing or Perfetto. */
+/* Where the wall time goes, as a Chrome trace: open it in chrome://tracing or Perfetto. Times are
+ * the system's monotonic clock's: traces of several processes of one machine go together. */
 #ifndef WPK_WORKER_TRACE_H
 #define WPK_WORKER_TRACE_H
 
@@ -16,11 +17,10 @@
 /* = {0} writes nothing. */
 struct wpk_trace {
     FILE *file;
-    uint64_t origin_ns;
 };
 
 /*   errors  of creating the file */
-wpk_err wpk_trace_open(struct wpk_trace *trace, const char *path, uint64_t now_ns);
+wpk_err wpk_trace_open(struct wpk_trace *trace, const char *path);
 void wpk_trace_close(struct wpk_trace *trace);
 /* Something that lasted; `name` needs no escaping. */
 void wpk_trace_span(struct wpk_trace *trace, int row, const char *name, uint64_t trial,

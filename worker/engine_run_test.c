@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Timing: duels, the device that is another engine's, a runner that hangs. */
+#include "worker/fixture/bench.h"
+
+#include "worker/device_lock.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void test_duel(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_record record;
+    bench_put(bench, 1, "good");
+    bench_take(bench, &record);
+    const char *paths[] = {record.artifact_path, record.artifact_path};
+    struct wpk_timing timing[2];
+    struct wpk_diag diag = {0};
+    assert_int_equal(
+        wpk_engine_duel(bench->engine, bench_op, "fixed", paths, 2, &bench_brief, 5, timing, NULL),
+        WPK_OK);
+    assert_int_equal(timing[0].sample_count, 5);
+    assert_int_equal(timing[1].sample_count, 5);
+    assert_true(timing[1].min_ns > 0 && timing[1].min_ns <= timing[1].median_ns);
+    /* Who cannot take part does not spoil it for the others. */
+    paths[0] = "/nowhere/kernel.so";
+    assert_int_equal(
+        wpk_engine_duel(bench->engine, bench_op, "fixed", paths, 2, &bench_brief, 5, timing, &diag),
+        WPK_OK);
+    assert_int_equal(timing[0].sample_count, 0);
+    assert_int_equal(timing[1].sample_count, 5);
+    assert_non_null(strstr(diag.text, "/nowhere/kernel.so"));
+    paths[1] = paths[0];
+    assert_int_equal(
+        wpk_engine_duel(bench->engine, bench_op, "fixed", paths, 2, &bench_brief, 5, timing, &diag),
+        WPK_EUNSUPPORTED);
+    wpk_record_fini(&record);
+    bench_expect(bench, "crash", WPK_OUTCOME_RUN_CRASH, "SIGSEGV");
+}
+
+/* Its deadline is moved to now instead of waited for. */
+static void test_runner_that_hangs_in_a_duel(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_engine *engine = bench->engine;
+    struct wpk_record records[1] = {{0}};
+    while (!engine->runner.ready) {
+        bench_step(bench);
+    }
+    pid_t before = engine->runner.process.pid;
+    kill(before, SIGSTOP);
+    engine->duelling = true;
+    engine->duel_records = records;
+    engine->duel_count = 1;
+    wpk_engine_expect_runner(engine, 1000);
+    assert_in_range(wpk_engine_watch_runner(engine, wpk_engine_now_ns()), WPK_NS_PER_S,
+                    600 * WPK_NS_PER_S);
+    engine->deadline_ns = wpk_engine_now_ns();
+    while (engine->duelling) {
+        bench_step(bench);
+    }
+    assert_int_equal(records[0].outcome, WPK_OUTCOME_RUN_CRASH);
+    assert_int_not_equal(engine->runner.process.pid, before);
+    bench_expect(bench, "good", WPK_OUTCOME_OK, "");
+}
+
+/* A kernel is not timed with other threads than asked for, nor its children pinned to core -1. */
+static void test_more_threads_than_cores(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_policy policy = {.threads = bench->engine->core_count + 1};
+    const char *paths[] = {"onednn"};
+    struct wpk_timing timing[1];
+    struct wpk_record record;
+    struct wpk_diag diag = {0};
+    bench_put_with(bench, 3, "good", &policy);
+    assert_int_equal(bench_take(bench, &record), 3);
+    assert_int_equal(record.outcome, WPK_OUTCOME_UNSUPPORTED);
+    assert_non_null(strstr(record.log, "cores"));
+    wpk_record_fini(&record);
+    assert_int_equal(
+        wpk_engine_duel(bench->engine, bench_op, "fixed", paths, 1, &policy, 5, timing, &diag),
+        WPK_EUNSUPPORTED);
+    assert_non_null(strstr(diag.text, "cores"));
+}
+
+/* ---- two engines on one machine */
+
+static void test_engines_time_in_turns(void **state)
+{
+    struct bench *first = *state;
+    struct bench second;
+    const struct wpk_policy policy = {.threads = 1, .time_ns_min = 250000000, .sample_count = 3};
+    struct wpk_record record;
+    uint64_t id = 0;
+    bool waited = false;
+    bench_start(&second);
+    bench_put_with(first, 1, "good", &policy);
+    bench_put_with(&second, 1, "good", &policy);
+    for (int taken = 0; taken < 2;) {
+        struct bench *both[] = {first, &second};
+        for (int i = 0; i < 2; i++) {
+            const struct wpk_engine *engine = both[i]->engine;
+            uint64_t next_ms = 0;
+            assert_int_equal(wpk_engine_advance(both[i]->engine, &next_ms), WPK_OK);
+            assert_true(first->engine->timed_since_ns == 0 || second.engine->timed_since_ns == 0);
+            waited |= engine->timed_id != 0 && engine->timed_since_ns == 0;
+            while (wpk_engine_take(both[i]->engine, &id, &record) == WPK_OK) {
+                assert_int_equal(record.outcome, WPK_OUTCOME_OK);
+                wpk_record_fini(&record);
+                taken++;
+            }
+        }
+        assert_true(wpk_engine_now_ns() < first->deadline_ns);
+        usleep(1000);
+    }
+    assert_true(waited);
+    bench_stop(&second);
+}
+
+/* Longer than the candidate may take: the wait is not held against it, and nobody is deaf. */
+static void test_waiting_for_the_device(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_engine *engine = bench->engine;
+    struct wpk_device_lock other;
+    struct wpk_record record;
+    wpk_device_lock_init(&other, "cpu");
+    while (wpk_device_lock_take(&other) != WPK_OK) {
+        usleep(1000);
+    }
+    bench_put(bench, 4, "good");
+    while (engine->timed_id == 0) {
+        bench_step(bench);
+    }
+    bench_put(bench, 5, "build-error");
+    uint64_t until = wpk_engine_now_ns() + (engine->options.run_timeout_ms + 500) * WPK_NS_PER_MS;
+    assert_int_equal(bench_take(bench, &record), 5);
+    wpk_record_fini(&record);
+    while (wpk_engine_now_ns() < until) {
+        bench_step(bench);
+        assert_int_equal(engine->timed_since_ns, 0);
+    }
+    wpk_device_lock_give(&other);
+    assert_int_equal(bench_take(bench, &record), 4);
+    assert_int_equal(record.outcome, WPK_OUTCOME_OK);
+    wpk_record_fini(&record);
+}
+
+int main(int argc, char **argv)
+{
+    int served = bench_serve(argc, argv);
+    if (served >= 0) {
+        return served;
+    }
+#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
+    const struct CMUnitTest tests[] = {
+        CASE(test_duel),
+        CASE(test_runner_that_hangs_in_a_duel),
+        CASE(test_more_threads_than_cores),
+        CASE(test_engines_time_in_turns),
+        CASE(test_waiting_for_the_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
