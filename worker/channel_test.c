@@ -168,8 +168,8 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
     const struct CMUnitTest tests[] = {
-        CASE(test_whole_messages), CASE(test_message_in_pieces), CASE(test_dead_peer),
-        CASE(test_announced_too_long), CASE(test_run_request), CASE(test_result),
+        CASE(test_whole_messages),      CASE(test_message_in_pieces), CASE(test_dead_peer),
+        CASE(test_announced_too_long),  CASE(test_run_request),       CASE(test_result),
         CASE(test_nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,9 +42,8 @@ static wpk_err add_tensor(struct wpk_manifest_tensor *list, int *count, const ch
 /* The tensor as the program declares it: dense in its axes, with its padding. */
 static struct wpk_tensor_type type_of(const struct wpk_tensor *tensor)
 {
-    struct wpk_tensor_type type = {.dtype = tensor->dtype,
-                                   .rank = tensor->rank,
-                                   .layout = wpk_layout_row_major(tensor->rank)};
+    struct wpk_tensor_type type = {
+        .dtype = tensor->dtype, .rank = tensor->rank, .layout = wpk_layout_row_major(tensor->rank)};
     for (int d = 0; d < tensor->rank; d++) {
         type.extent[d] = tensor->extent[d];
         type.layout.pad_before[d] = tensor->pad_before[d];
@@ -68,8 +67,7 @@ static wpk_err list_boundary(const struct wpk_schedule *schedule, struct wpk_man
             err = add_tensor(out->inputs, &out->input_count, boundary->name, &boundary->type);
             break;
         case WPK_ROLE_CONSTANT:
-            err = add_tensor(out->constants, &out->constant_count, boundary->name,
-                             &boundary->type);
+            err = add_tensor(out->constants, &out->constant_count, boundary->name, &boundary->type);
             break;
         default:
             err = add_tensor(out->outputs, &out->output_count, boundary->name, &boundary->type);
@@ -92,8 +90,8 @@ static wpk_err list_prepared(const struct wpk_schedule *schedule, struct wpk_man
 }
 
 /* Arguments in the order of codegen/halide.h: what is read, then what is written. */
-static wpk_err list_arguments(const struct wpk_program *program,
-                              char (*names)[WPK_NAME_MAX], int *count)
+static wpk_err list_arguments(const struct wpk_program *program, char (*names)[WPK_NAME_MAX],
+                              int *count)
 {
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < program->tensor_count; i++) {

@@ -104,8 +104,8 @@ static wpk_err find_rule(const struct wpk_planner_entry *entry, const struct wpk
     if (*known == 0) {
         err = wpk_verify_amplification(&entry->program, program, known, diag);
     }
-    *out = (struct wpk_verify_rule){
-        .exact = entry->exact && !wpk_verify_has_transforms(program), .amplification = *known};
+    *out = (struct wpk_verify_rule){.exact = entry->exact && !wpk_verify_has_transforms(program),
+                                    .amplification = *known};
     return err;
 }
 
@@ -141,8 +141,8 @@ static wpk_err plan_by_hand(struct wpk_planner *planner, const struct wpk_planne
 {
     struct wpk_planner_entry *entry = NULL;
     double amplification = 0;
-    wpk_err err = wpk_planner_open(planner, request->op, request->layouts, request->threads,
-                                   &entry, diag);
+    wpk_err err =
+        wpk_planner_open(planner, request->op, request->layouts, request->threads, &entry, diag);
     if (err == WPK_OK) {
         err = wpk_schedule_parse(request->schedule, schedule, diag);
     }
@@ -179,9 +179,9 @@ static wpk_err plan_candidate(struct wpk_planner *planner,
     const struct wpk_variant *variant = &entry->space.variants[candidate.variant];
     err = find_rule(entry, &variant->program, &entry->amplification[candidate.variant], &out->rule,
                     diag);
-    return err != WPK_OK ? err
-                         : finish(entry, request->op, schedule, variant->algorithm,
-                                  request->candidate, out);
+    return err != WPK_OK
+               ? err
+               : finish(entry, request->op, schedule, variant->algorithm, request->candidate, out);
 }
 
 wpk_err wpk_planner_plan(struct wpk_planner *planner, const struct wpk_planner_request *request,

@@ -35,8 +35,8 @@ static wpk_err load(struct wpk_subject *subject, const struct wpk_inputs *inputs
 }
 
 wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *program,
-                         const struct wpk_subject_options *options,
-                         const struct wpk_inputs *inputs, struct wpk_diag *diag)
+                         const struct wpk_subject_options *options, const struct wpk_inputs *inputs,
+                         struct wpk_diag *diag)
 {
     const struct wpk_provider_class *kind = wpk_provider_find(options->provider);
     if (kind == NULL) {
@@ -46,8 +46,7 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
     *subject = (struct wpk_subject){.program = program, .output = find_output(program)};
     wpk_guard_init(&subject->guard, options->guard_at_start);
     const struct wpk_tensor *output = &program->tensors[subject->output];
-    subject->result =
-        malloc((size_t)wpk_tensor_elements(output) * wpk_dtype_size(output->dtype));
+    subject->result = malloc((size_t)wpk_tensor_elements(output) * wpk_dtype_size(output->dtype));
     const struct wpk_provider_request request = {
         .program = program,
         .layouts = options->layouts,
@@ -56,8 +55,8 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
         .threads = options->threads,
         .memory = &subject->guard.memory,
     };
-    wpk_err err = subject->result == NULL ? WPK_ENOMEM
-                                          : kind->open(&request, &subject->provider, diag);
+    wpk_err err =
+        subject->result == NULL ? WPK_ENOMEM : kind->open(&request, &subject->provider, diag);
     if (err == WPK_OK) {
         err = load(subject, inputs, diag);
     }
