@@ -76,6 +76,17 @@ def test_a_builder_that_does_not_start(box):
     check(not [t for t in trials(box) if t[1] != "ok"], "nobody is blamed", trials(box))
 
 
+def test_a_machine_without_a_linker(box):
+    """What no candidate can help is not recorded as what it did."""
+    need(*PROGRAMS)
+    os.mkdir(box.path("empty"))
+    box.env["PATH"] = box.path("empty")
+    code, _, err = box.run("wpkctl", "tune", write_job(box), "--data", box.data)
+    check(code == 1 and "wpk-worker ended: wpk-builder" in err and "no linker" in err, "it is said",
+          code, err)
+    check(not [t for t in trials(box) if t[1] != "ok"], "nobody is blamed", trials(box))
+
+
 def registers(path):
     """The vector registers that a shared object uses: x, y, z."""
     done = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE,
