@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EFFECTS_FIRST 256 /* room for them at first */
+
 static const char *const phase_names[] = {
 #define PHASE_ROW(name, text) [WPK_PHASE_##name] = (text),
     WPK_PHASE_LIST(PHASE_ROW)
@@ -42,7 +44,8 @@ wpk_err wpk_effects_init(struct wpk_effects *effects)
 {
     memset(effects, 0, sizeof *effects);
     wpk_arena_init(&effects->arena, 0);
-    effects->items = calloc(WPK_EFFECTS_MAX, sizeof *effects->items);
+    effects->items = calloc(EFFECTS_FIRST, sizeof *effects->items);
+    effects->capacity = effects->items != NULL ? EFFECTS_FIRST : 0;
     return effects->items != NULL ? WPK_OK : WPK_ENOMEM;
 }
 
@@ -55,8 +58,15 @@ void wpk_effects_fini(struct wpk_effects *effects)
 
 struct wpk_effect *wpk_effect_add(struct wpk_coordinator *c, enum wpk_effect_kind kind)
 {
-    WPK_ASSERT(c->effects->count < WPK_EFFECTS_MAX);
-    struct wpk_effect *effect = &c->effects->items[c->effects->count++];
+    struct wpk_effects *effects = c->effects;
+    if (effects->count == effects->capacity) {
+        uint32_t capacity = effects->capacity * 2;
+        struct wpk_effect *grown = realloc(effects->items, capacity * sizeof *grown);
+        WPK_ASSERT(grown != NULL);
+        effects->items = grown;
+        effects->capacity = capacity;
+    }
+    struct wpk_effect *effect = &effects->items[effects->count++];
     memset(effect, 0, sizeof *effect);
     effect->kind = kind;
     return effect;
@@ -236,6 +246,7 @@ static void insert_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
 
 static void bind_to_workers(struct wpk_coordinator *c)
 {
+    c->unbound = false;
     for (uint32_t i = 0; i < c->worker_count; i++) {
         wpk_search_bind(c, c->workers[i]);
     }
@@ -322,6 +333,7 @@ void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *eve
     out->count = 0;
     c->event = event;
     c->effects = out;
+    c->opened_count = 0;
     sweep_jobs(c);
     wpk_search_sweep(c);
     switch (event->kind) {
@@ -354,6 +366,9 @@ void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *eve
     }
     case WPK_EVENT_TICK:
         wpk_worker_tick(c);
+        if (c->unbound) {
+            bind_to_workers(c);
+        }
         for (uint32_t i = 0; i < c->search_count; i++) {
             wpk_search_advance(c, c->searches[i]);
         }

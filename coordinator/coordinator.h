@@ -16,7 +16,6 @@
 #include "common/net.h"
 #include "coordinator/state.h"
 
-#define WPK_EFFECTS_MAX 4096
 #define WPK_JOBS_LIVE_MAX 1024 /* queued and running */
 #define WPK_ASKED_MAX WPK_WORK_MAX
 
@@ -44,7 +43,7 @@ struct wpk_opened {
     bool exhausted;
     uint64_t kernel_id;            /* of this search's last result; 0: none */
     char own_artifact[WPK_ID_MAX]; /* of the best of our own in that result; "": none */
-    uint64_t served_kernel_id;     /* of the problem */
+    uint64_t served_kernel_id;     /* of the problem; 0: none, or its file is lost */
     char served_provider[WPK_PROVIDER_NAME_MAX];
     char served_artifact[WPK_ID_MAX];
     struct wpk_piece *asks; /* [ask_count]; taken, with their texts */
@@ -93,7 +92,8 @@ enum wpk_effect_kind {
     WPK_EFFECT_OPEN_SEARCH,  /* search ──▶ OPENED */
     WPK_EFFECT_SET_SEARCH,   /* search: its counters */
     WPK_EFFECT_PUT_TRIAL,    /* search, work, record, worker: first result wins */
-    WPK_EFFECT_PUT_TIMES,    /* search, entry, worker: a final's measurement */
+    /* search, entry, worker: a final's measurement; with a record: what its verification gave */
+    WPK_EFFECT_PUT_TIMES,
     WPK_EFFECT_PUT_KERNEL,   /* search, served, own, baseline, record ──▶ KERNEL_PUT */
     WPK_EFFECT_PUT_ARTIFACT, /* address, message: answered by who performs it */
     WPK_EFFECT_GET_ARTIFACT, /* address, message: likewise */
@@ -132,8 +132,9 @@ struct wpk_effect {
 
 /* Filled by a step. `arena` holds what effects point to and the state does not. */
 struct wpk_effects {
-    struct wpk_effect *items; /* owned; [WPK_EFFECTS_MAX] */
+    struct wpk_effect *items; /* owned; [count], grows: users decide how much there is to do */
     uint32_t count;
+    uint32_t capacity;
     struct wpk_arena arena;
 };
 

@@ -27,16 +27,16 @@ struct wpk_message *wpk_reply_new(struct wpk_coordinator *c, enum wpk_message_ki
     return message;
 }
 
-void wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
-                    struct wpk_piece *piece, struct wpk_worker *worker)
+void wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search, struct wpk_piece *piece,
+                    struct wpk_worker *worker)
 {
     WPK_ASSERT(piece->standing == WPK_STANDING_OPEN);
     piece->standing = WPK_STANDING_LEASED;
     piece->session = worker->session;
-    piece->leased_ns = c->event->now_ns;
+    piece->lease = ++c->lease_next;
     piece->attempts++;
     worker->lease_count++;
-    search->leased_count += work.kind == WPK_WORK_TRIAL;
+    search->leased_count++;
     if (search->active_ns == 0) {
         search->active_ns = c->event->now_ns;
     }
@@ -73,7 +73,7 @@ static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
     if (message->work == NULL) {
         message->work = wpk_effect_memory(c, WPK_WORK_MAX, sizeof *message->work);
     }
-    wpk_lease_take(c, search, id, piece, batch->worker);
+    wpk_lease_take(c, search, piece, batch->worker);
     struct wpk_work *work = &message->work[message->work_count++];
     work->id = id;
     work->attempt = piece->attempts;
@@ -95,8 +95,8 @@ static const char *own_provider(struct wpk_coordinator *c, const struct wpk_sear
 
 static void add_final(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
 {
-    struct wpk_work *work =
-        add_work(c, batch, search, &search->final, (wpk_work_id){search->id, WPK_WORK_FINAL, 0});
+    wpk_work_id id = {search->id, WPK_WORK_FINAL, search->final_number};
+    struct wpk_work *work = add_work(c, batch, search, &search->final, id);
     work->round_count = WPK_FINAL_ROUNDS;
     for (uint32_t i = 0; i < search->entry_count; i++) {
         work->contenders[i].provider = search->entries[i].provider;
@@ -107,7 +107,7 @@ static void add_final(struct wpk_coordinator *c, struct batch *batch, struct wpk
 
 static void add_verify(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
 {
-    wpk_work_id id = {search->id, WPK_WORK_VERIFY, search->verifying};
+    wpk_work_id id = {search->id, WPK_WORK_VERIFY, search->verify_number};
     struct wpk_work *work = add_work(c, batch, search, &search->verify, id);
     work->provider = search->entries[search->verifying].provider;
     work->candidate = search->verify.text;
@@ -180,6 +180,18 @@ static void add_search(struct wpk_coordinator *c, struct batch *batch, struct wp
     }
 }
 
+/* All that share the search. */
+static void start_jobs_of(struct wpk_coordinator *c, const struct wpk_search *search)
+{
+    for (uint32_t j = 0; j < c->job_count; j++) {
+        for (uint32_t i = 0; i < c->jobs[j]->op_count; i++) {
+            if (c->jobs[j]->ops[i].search == search) {
+                wpk_job_started(c, c->jobs[j]);
+            }
+        }
+    }
+}
+
 static void fill(struct wpk_coordinator *c, struct batch *batch)
 {
     for (uint32_t j = 0; j < c->job_count; j++) {
@@ -196,7 +208,7 @@ static void fill(struct wpk_coordinator *c, struct batch *batch)
                 add_search(c, batch, op->search);
             }
             if (batch->message->work_count > before) {
-                wpk_job_started(c, job);
+                start_jobs_of(c, op->search);
             }
             if (batch->awaiting || batch->message->work_count == batch->max) {
                 return;

@@ -4,6 +4,7 @@
  *
  * Times from the search itself were taken minutes apart, and the fastest of many is likely to be
  * one that was lucky: so they only choose who takes part. */
+#include "common/crypto.h"
 #include "coordinator/parts.h"
 
 #include <math.h>
@@ -82,9 +83,50 @@ static void collect_entries(struct wpk_search *search)
         }
     }
     /* What another search found for this problem is not thrown out by a slower newcomer. */
-    if (!served_is_among_them && search->best_count > 0) {
+    if (!served_is_among_them) {
         add_entry(search, NULL, search->served_provider, search->served_artifact);
     }
+}
+
+/* A number for these contenders: the same wherever and whenever it is made. */
+static uint32_t number_of(const struct wpk_final_entry *entries, uint32_t count)
+{
+    struct wpk_crypto_hash hash;
+    uint8_t digest[WPK_SHA256_SIZE];
+    wpk_crypto_hash_init(&hash);
+    for (uint32_t i = 0; i < count; i++) {
+        wpk_crypto_hash_add(&hash, entries[i].provider, strlen(entries[i].provider) + 1);
+        wpk_crypto_hash_add(&hash, entries[i].artifact_sha256,
+                            strlen(entries[i].artifact_sha256) + 1);
+    }
+    wpk_crypto_hash_finish(&hash, digest);
+    uint32_t number;
+    memcpy(&number, digest, sizeof number);
+    return number & INT32_MAX; /* what a message takes */
+}
+
+/* What the problem serves, if it takes part. */
+static const struct wpk_final_entry *find_served(const struct wpk_search *search)
+{
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        const struct wpk_final_entry *entry = &search->entries[i];
+        if (strcmp(entry->provider, search->served_provider) == 0 &&
+            strcmp(entry->artifact_sha256, search->served_artifact) == 0) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* May `winner` replace what the problem serves? Only what nobody timed beside it stays. */
+static bool is_to_be_served(const struct wpk_search *search, const struct wpk_final_entry *winner)
+{
+    const struct wpk_final_entry *served = find_served(search);
+    if (search->served_kernel_id == 0 || served == winner) {
+        return true;
+    }
+    return served != NULL && served->timed && winner->timed &&
+           is_faster(&winner->timing, &served->timing);
 }
 
 /* Why candidates failed, the commonest outcome first. */
@@ -125,48 +167,68 @@ static struct wpk_final_entry *fastest(struct wpk_search *search,
     return best;
 }
 
-/* Choose what is served and hand it to the store; `record` is of the verification of our own. */
+/* Choose the winner and hand it to the store; `record` is of the verification of our own. */
 static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
                      const struct wpk_record *record)
 {
     const struct wpk_final_entry *own = fastest(search, is_own);
     const struct wpk_final_entry *baseline = fastest(search, is_vendor);
-    const struct wpk_final_entry *served = own;
+    const struct wpk_final_entry *winner = own;
     if (own == NULL || (baseline != NULL && !is_faster(&own->timing, &baseline->timing))) {
-        served = baseline;
+        winner = baseline;
+    }
+    if (winner != NULL && search->served_artifact[0] != '\0' && find_served(search) == NULL) {
+        wpk_final_start(c, search); /* another search has ended meanwhile: its kernel takes part */
+        return;
     }
     search->ended_asks = search->ok_count + search->failed_count;
-    if (served == NULL) {
+    if (winner == NULL) {
         char reason[WPK_REASON_MAX];
         describe_failure(search, reason);
         wpk_search_set_phase(c, search, WPK_PHASE_FAILED, reason);
         return;
     }
-    bool serve = true;
-    for (uint32_t i = 0; i < search->entry_count; i++) {
-        const struct wpk_final_entry *entry = &search->entries[i];
-        if (entry->piece == NULL && entry->timing.sample_count > 0) {
-            serve = is_faster(&served->timing, &entry->timing);
-        }
-    }
+    search->concluding = true;
+    search->winner = (uint32_t)(winner - search->entries);
+    search->serving = is_to_be_served(search, winner);
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_KERNEL);
     effect->search = search;
-    effect->served = served;
+    effect->served = winner;
     effect->own = own;
     effect->baseline = baseline;
     effect->record = own != NULL ? record : NULL;
-    effect->serve = serve;
+    effect->serve = search->serving;
+}
+
+/* Did a rejection let a candidate in that the last final was without? */
+static bool has_successor(const struct wpk_search *search)
+{
+    for (uint32_t i = 0; i < search->best_count; i++) {
+        bool is_new = true;
+        for (uint32_t e = 0; e < search->entry_count; e++) {
+            is_new = is_new && search->entries[e].piece != &search->asks[search->best[i]];
+        }
+        if (is_new) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The fastest of our own that was not rejected is tried on inputs that nobody saw before. */
 static void verify_next(struct wpk_coordinator *c, struct wpk_search *search)
 {
     struct wpk_final_entry *own = fastest(search, is_own);
+    if (own == NULL && has_successor(search)) {
+        wpk_final_start(c, search);
+        return;
+    }
     if (own == NULL) {
         conclude(c, search, NULL);
         return;
     }
     search->verifying = (uint32_t)(own - search->entries);
+    search->verify_number = number_of(own, 1);
     memset(&search->verify, 0, sizeof search->verify);
     search->verify.text = own->piece->text;
     if (search->phase != WPK_PHASE_VERIFYING) {
@@ -182,8 +244,23 @@ void wpk_final_start(struct wpk_coordinator *c, struct wpk_search *search)
         verify_next(c, search);
         return;
     }
+    search->final_number = number_of(search->entries, search->entry_count);
     memset(&search->final, 0, sizeof search->final);
     wpk_search_set_phase(c, search, WPK_PHASE_FINALS, "");
+}
+
+/* As it is now: another final of this step may collect others in its place. */
+static void put_times(struct wpk_coordinator *c, const struct wpk_search *search,
+                      const struct wpk_final_entry *entry, const struct wpk_record *record,
+                      const struct wpk_worker *worker)
+{
+    struct wpk_final_entry *copy = wpk_effect_memory(c, 1, sizeof *copy);
+    *copy = *entry;
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TIMES);
+    effect->search = search;
+    effect->entry = copy;
+    effect->record = record;
+    effect->worker = worker;
 }
 
 void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
@@ -192,21 +269,24 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
     WPK_ASSERT(search->phase == WPK_PHASE_FINALS);
     search->final.standing = WPK_STANDING_ENDED;
     for (uint32_t i = 0; times != NULL && i < search->entry_count; i++) {
-        search->entries[i].timing = times[i];
-        if (times[i].sample_count > 0 && search->entries[i].piece != NULL) {
-            struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TIMES);
-            effect->search = search;
-            effect->entry = &search->entries[i];
-            effect->worker = worker;
+        struct wpk_final_entry *entry = &search->entries[i];
+        entry->timing = times[i];
+        entry->timed = times[i].sample_count > 0;
+        if (entry->timed && entry->piece != NULL) {
+            put_times(c, search, entry, NULL, worker);
         }
     }
     verify_next(c, search);
 }
 
 void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
-                        const struct wpk_record *record)
+                        const struct wpk_record *record, const struct wpk_worker *worker)
 {
     WPK_ASSERT(search->phase == WPK_PHASE_VERIFYING);
+    struct wpk_final_entry *entry = &search->entries[search->verifying];
+    if (worker != NULL) {
+        put_times(c, search, entry, record, worker);
+    }
     if (record->outcome == WPK_OUTCOME_OK) {
         conclude(c, search, record);
         return;
@@ -214,12 +294,29 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
     wpk_effect_log(c, "winner_rejected", "search=%llu outcome=%s candidate=\"%.200s\"",
                    (unsigned long long)search->id, wpk_outcome_name(record->outcome),
                    search->verify.text);
-    search->entries[search->verifying].rejected = true;
+    entry->rejected = true;
+    if (strcmp(entry->artifact_sha256, search->served_artifact) == 0) {
+        search->served_kernel_id = 0; /* what is wrong need not be beaten */
+        search->served_provider[0] = '\0';
+        search->served_artifact[0] = '\0';
+    }
+    wpk_search_reject(search, entry->artifact_sha256, record->outcome);
     verify_next(c, search);
 }
 
+/* The searches of one problem race against what it serves now, not when they were opened. */
 void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
 {
+    const struct wpk_final_entry *winner = &search->entries[search->winner];
+    search->concluding = false;
     search->kernel_id = kernel_id;
+    for (uint32_t i = 0; search->serving && i < c->search_count; i++) {
+        struct wpk_search *other = c->searches[i];
+        if (other->id != 0 && other->problem_id == search->problem_id) {
+            other->served_kernel_id = kernel_id;
+            memcpy(other->served_provider, winner->provider, sizeof other->served_provider);
+            memcpy(other->served_artifact, winner->artifact_sha256, sizeof other->served_artifact);
+        }
+    }
     wpk_search_set_phase(c, search, WPK_PHASE_DONE, "");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files that make up the coordinator share: coordinator.c (jobs), search.c (searches),
  * final.c (their ends), worker.c (workers and leases), dispatch.c (what they are given).
- * Nobody else includes this. */
+ * Nobody else includes this, but for tests. */
 #ifndef WPK_COORDINATOR_PARTS_H
 #define WPK_COORDINATOR_PARTS_H
 
@@ -18,8 +18,11 @@ struct wpk_coordinator {
     struct wpk_worker **workers; /* owned; [worker_count] */
     uint32_t worker_count;
     uint64_t ticked_ns; /* the last tick; 0: none yet */
+    uint64_t lease_next; /* number of the next lease */
+    bool unbound;        /* operators were left over: the next tick binds them */
     /* of the step under way */
     const struct wpk_event *event;
+    uint32_t opened_count; /* OPEN_SEARCH effects */
     struct wpk_effects *effects;
 };
 
@@ -56,6 +59,8 @@ bool wpk_search_time_over(const struct wpk_search *search, uint64_t now_ns);
 /* A piece of work has ended with this record. */
 void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
                       const struct wpk_record *record, const struct wpk_worker *worker);
+/* What did not verify cannot win any more, nor can what comes to the same code. */
+void wpk_search_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome);
 /* Go on to the next phase, if this one is over. */
 void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search);
 /* The budget is the largest of the jobs that wait for it. */
@@ -73,7 +78,7 @@ void wpk_final_start(struct wpk_coordinator *c, struct wpk_search *search);
 void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
                      const struct wpk_timing *times, const struct wpk_worker *worker);
 void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
-                        const struct wpk_record *record);
+                        const struct wpk_record *record, const struct wpk_worker *worker);
 void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id);
 
 /* ---- worker.c */
@@ -87,8 +92,8 @@ void wpk_worker_tick(struct wpk_coordinator *c);
 /* Answer the polls that there is work for. */
 void wpk_worker_serve(struct wpk_coordinator *c);
 /* Lease an open piece of work. */
-void wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
-                    struct wpk_piece *piece, struct wpk_worker *worker);
+void wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search, struct wpk_piece *piece,
+                    struct wpk_worker *worker);
 /* A message of this step, to be filled in and sent. */
 struct wpk_message *wpk_reply_new(struct wpk_coordinator *c, enum wpk_message_kind kind,
                                   uint64_t session);

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OPENED_MAX 256 /* searches that one step opens; what is left over waits for the next tick */
+
 /* How candidates are timed; its text in the store's key is made by history.c. */
 static const struct wpk_policy default_policy = {
     .threads = 1,
@@ -137,6 +139,7 @@ static struct wpk_search *search_new(struct wpk_coordinator *c, const struct wpk
     search->policy = default_policy;
     search->policy.threads = key->threads;
     c->searches[c->search_count++] = search;
+    c->opened_count++;
     wpk_effect_add(c, WPK_EFFECT_OPEN_SEARCH)->search = search;
     return search;
 }
@@ -210,6 +213,10 @@ void wpk_search_bind(struct wpk_coordinator *c, const struct wpk_worker *worker)
                     op->search = c->searches[s];
                 }
             }
+            if (op->search == NULL && c->opened_count == OPENED_MAX) {
+                c->unbound = true;
+                return;
+            }
             if (op->search == NULL) {
                 op->search = search_new(c, &key, op, worker);
                 wpk_search_update_budget(c, op->search);
@@ -249,6 +256,24 @@ static void keep_best(struct wpk_search *search, uint32_t index)
         search->best[i] = search->best[i - 1];
     }
     search->best[at] = index;
+}
+
+void wpk_search_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome)
+{
+    search->best_count = 0;
+    for (uint32_t i = 0; i < search->ask_count; i++) {
+        struct wpk_piece *ask = &search->asks[i];
+        if (ask->standing != WPK_STANDING_ENDED) {
+            continue;
+        }
+        if (ask->trial.outcome == WPK_OUTCOME_OK &&
+            strcmp(ask->trial.artifact_sha256, artifact) == 0) {
+            ask->trial = (struct wpk_trial_summary){.outcome = outcome};
+            search->ok_count--;
+            search->failed_count++;
+        }
+        keep_best(search, i);
+    }
 }
 
 /* Count an ask that has ended. */
@@ -380,9 +405,11 @@ struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work)
     case WPK_WORK_VENDOR:
         return work.index < search->vendor_count ? &search->vendors[work.index] : NULL;
     case WPK_WORK_FINAL:
-        return search->phase == WPK_PHASE_FINALS ? &search->final : NULL;
+        return search->phase == WPK_PHASE_FINALS && work.index == search->final_number
+                   ? &search->final
+                   : NULL;
     case WPK_WORK_VERIFY:
-        return search->phase == WPK_PHASE_VERIFYING && work.index == search->verifying
+        return search->phase == WPK_PHASE_VERIFYING && work.index == search->verify_number
                    ? &search->verify
                    : NULL;
     case WPK_WORK_COUNT:
@@ -426,16 +453,13 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
                       const struct wpk_record *record, const struct wpk_worker *worker)
 {
     struct wpk_piece *piece = wpk_search_piece(search, work);
-    WPK_ASSERT(piece != NULL && piece->standing != WPK_STANDING_ENDED);
+    WPK_ASSERT(piece != NULL);
     WPK_ASSERT(work.kind != WPK_WORK_FINAL);
-    if (work.kind == WPK_WORK_TRIAL && piece->standing == WPK_STANDING_LEASED) {
-        WPK_ASSERT(search->leased_count > 0);
-        search->leased_count--;
-    }
+    WPK_ASSERT(piece->standing == WPK_STANDING_OPEN); /* its lease has ended */
     piece->standing = WPK_STANDING_ENDED;
     piece->trial = summarize(record);
     if (work.kind == WPK_WORK_VERIFY) {
-        wpk_final_verified(c, search, record);
+        wpk_final_verified(c, search, record, worker);
         return;
     }
     search->measured = true;
@@ -523,32 +547,39 @@ static bool is_over(const struct wpk_search *search, uint64_t now_ns)
 
 void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    if (search->phase == WPK_PHASE_SEARCHING && search->candidates > 0 &&
+    if (search->phase == WPK_PHASE_SEARCHING && search->candidates > 0 && !search->concluding &&
         is_over(search, c->event->now_ns)) {
         wpk_final_start(c, search);
     }
 }
 
-static bool has_jobs(const struct wpk_coordinator *c, const struct wpk_search *search)
+static void mark_wanted(struct wpk_coordinator *c)
 {
+    for (uint32_t i = 0; i < c->search_count; i++) {
+        c->searches[i]->wanted = false;
+    }
     for (uint32_t j = 0; j < c->job_count; j++) {
         for (uint32_t i = 0; i < c->jobs[j]->op_count; i++) {
-            if (c->jobs[j]->ops[i].search == search) {
-                return true;
+            if (c->jobs[j]->ops[i].search != NULL) {
+                c->jobs[j]->ops[i].search->wanted = true;
             }
         }
     }
-    return false;
+}
+
+/* Some effect's answer will name it, or some worker's lease refers to it. */
+static bool is_busy(const struct wpk_search *search)
+{
+    return search->id == 0 || search->asking || search->concluding || search->leased_count > 0;
 }
 
 void wpk_search_sweep(struct wpk_coordinator *c)
 {
     uint32_t kept = 0;
+    mark_wanted(c);
     for (uint32_t i = 0; i < c->search_count; i++) {
         struct wpk_search *search = c->searches[i];
-        /* One that is being opened or asked waits for its answer; one with leases, for results. */
-        bool busy = search->id == 0 || search->asking || search->leased_count > 0;
-        if (c->event != NULL && (busy || has_jobs(c, search))) {
+        if (c->event != NULL && (search->wanted || is_busy(search))) {
             c->searches[kept++] = search;
             continue;
         }

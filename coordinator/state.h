@@ -91,7 +91,7 @@ struct wpk_piece {
     enum wpk_standing standing;
     uint32_t attempts;              /* leases given out so far */
     uint64_t session;               /* LEASED: of the worker that holds it */
-    uint64_t leased_ns;             /* LEASED: since when */
+    uint64_t lease;                 /* LEASED: its number, in the order they were given out */
     bool known;                     /* history had the result */
     char *text;                     /* candidate; for a vendor its provider; owned */
     struct wpk_trial_summary trial; /* ENDED */
@@ -116,6 +116,7 @@ struct wpk_final_entry {
     char provider[WPK_PROVIDER_NAME_MAX];
     char artifact_sha256[WPK_ID_MAX];
     struct wpk_timing timing; /* after the final */
+    bool timed;               /* in the final: its time compares with the others' */
     bool rejected;            /* did not verify */
 };
 
@@ -148,7 +149,7 @@ struct wpk_search {
     uint32_t ok_count; /* of the ended asks */
     uint32_t failed_count;
     uint32_t known_count;
-    uint32_t leased_count;            /* asks out now */
+    uint32_t leased_count;            /* pieces of any kind out now: it stays until they end */
     uint32_t best[WPK_FINAL_OWN_MAX]; /* asks with the best times and an artifact, best first */
     uint32_t best_count;
 
@@ -162,12 +163,20 @@ struct wpk_search {
     char served_provider[WPK_PROVIDER_NAME_MAX];
     char served_artifact[WPK_ID_MAX];
     bool measured; /* something was measured since it was opened */
+    bool wanted;   /* of the sweep: an operator of a live job refers to it */
 
     struct wpk_final_entry entries[WPK_CONTENDERS_MAX];
     uint32_t entry_count;
     struct wpk_piece final;
     struct wpk_piece verify;
     uint32_t verifying; /* index into entries */
+    /* What a work id says of them: made of who takes part. A result of other contenders, from
+     * before a restart or from a round before, is not one of these. */
+    uint32_t final_number;
+    uint32_t verify_number;
+    bool concluding; /* a PUT_KERNEL is under way */
+    bool serving;    /* its kernel becomes the one that the problem serves */
+    uint32_t winner; /* index into entries: of that kernel */
 };
 
 struct wpk_job_op_state {

@@ -41,7 +41,7 @@ static struct wpk_worker *find_session(struct wpk_coordinator *c, uint64_t sessi
     return NULL;
 }
 
-/* The lease is over without a result. */
+/* The lease is over: the piece is open again, unless its result is there. */
 static void drop_lease(struct wpk_search *search, wpk_work_id work, struct wpk_piece *piece,
                        struct wpk_worker *worker)
 {
@@ -49,12 +49,10 @@ static void drop_lease(struct wpk_search *search, wpk_work_id work, struct wpk_p
     piece->standing = WPK_STANDING_OPEN;
     WPK_ASSERT(worker->lease_count > 0);
     worker->lease_count--;
-    if (work.kind == WPK_WORK_TRIAL) {
-        WPK_ASSERT(search->leased_count > 0);
-        search->leased_count--;
-        if (work.index < search->open_first) {
-            search->open_first = work.index;
-        }
+    WPK_ASSERT(search->leased_count > 0);
+    search->leased_count--;
+    if (work.kind == WPK_WORK_TRIAL && work.index < search->open_first) {
+        search->open_first = work.index;
     }
 }
 
@@ -102,8 +100,9 @@ static void visit_leases(struct wpk_coordinator *c, struct wpk_worker *worker, l
             visit_piece(c, search, (wpk_work_id){search->id, WPK_WORK_VENDOR, i}, worker, visit,
                         user);
         }
-        visit_piece(c, search, (wpk_work_id){search->id, WPK_WORK_FINAL, 0}, worker, visit, user);
-        visit_piece(c, search, (wpk_work_id){search->id, WPK_WORK_VERIFY, search->verifying},
+        visit_piece(c, search, (wpk_work_id){search->id, WPK_WORK_FINAL, search->final_number},
+                    worker, visit, user);
+        visit_piece(c, search, (wpk_work_id){search->id, WPK_WORK_VERIFY, search->verify_number},
                     worker, visit, user);
     }
 }
@@ -122,7 +121,7 @@ static void drop_and_keep_oldest(struct wpk_coordinator *c, struct wpk_search *s
     struct oldest *oldest = user;
     drop_lease(search, work, piece, worker);
     piece->attempts--;
-    if (oldest->piece == NULL || piece->leased_ns < oldest->piece->leased_ns) {
+    if (oldest->piece == NULL || piece->lease < oldest->piece->lease) {
         *oldest = (struct oldest){search, piece, work};
     }
 }
@@ -214,10 +213,9 @@ static void adopt_held(struct wpk_coordinator *c, struct wpk_worker *worker)
         wpk_work_id work = message->holding[i];
         struct wpk_search *search = wpk_search_find(c, work.search);
         struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, work) : NULL;
-        /* A final's contenders may have changed since: it is given out anew. */
-        if (piece != NULL && piece->standing == WPK_STANDING_OPEN && work.kind != WPK_WORK_FINAL &&
+        if (piece != NULL && piece->standing == WPK_STANDING_OPEN &&
             worker->lease_count < WPK_LEASES_MAX) {
-            wpk_lease_take(c, search, work, piece, worker);
+            wpk_lease_take(c, search, piece, worker);
         }
     }
 }
@@ -249,8 +247,8 @@ static enum wpk_ack accept_result(struct wpk_coordinator *c, struct wpk_worker *
     }
     if (piece->standing == WPK_STANDING_LEASED) {
         struct wpk_worker *holder = find_session(c, piece->session);
-        WPK_ASSERT(holder != NULL && holder->lease_count > 0);
-        holder->lease_count--;
+        WPK_ASSERT(holder != NULL);
+        drop_lease(search, result->id, piece, holder);
     }
     if (result->id.kind == WPK_WORK_FINAL) {
         bool whole = result->timing_count == search->entry_count;

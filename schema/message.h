@@ -84,7 +84,7 @@ enum wpk_ack {
 typedef struct wpk_work_id {
     uint64_t search; /* number of the search in the store, from 1 */
     enum wpk_work_kind kind;
-    uint32_t index; /* of the ask, the vendor, or the round of finals */
+    uint32_t index; /* of the ask or the vendor; else a number made of who takes part */
 } wpk_work_id;
 
 /* An operator that work refers to, said once per message. */

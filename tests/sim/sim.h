@@ -4,8 +4,9 @@
  *
  * What goes wrong, each with its own probability: a frame is lost or comes twice, either way; a
  * worker dies and another takes its place; wpkd dies, before or after a commit, and opens its store
- * again. Workers are never wrong about a candidate: its outcome is a function of its text. What
- * must not happen at all fails the test that is running. */
+ * again. Workers are never wrong about a candidate: its outcome is a function of its text, and so
+ * are its time in a final and whether it stands its verification. What must not happen at all fails
+ * the test that is running; sim_check.c looks after every commit. */
 #ifndef WPK_TESTS_SIM_SIM_H
 #define WPK_TESTS_SIM_SIM_H
 
@@ -28,6 +29,7 @@ struct wpk_sim_frame {
 struct wpk_sim_holding {
     struct wpk_work work; /* what it points to is gone, but for the candidate */
     char *candidate;      /* owned */
+    uint64_t final_ns[WPK_CONTENDERS_MAX]; /* of a final's contenders */
     bool done;
     bool uploaded;
 };
@@ -48,6 +50,7 @@ struct wpk_sim_worker {
 struct wpk_sim {
     struct wpk_rng rng;
     double trouble; /* 0: nothing goes wrong */
+    bool resting;   /* the workers do nothing of their own */
     char directory[64];
     struct wpk_clock_fake clock;
     struct wpk_store *store;
@@ -56,6 +59,7 @@ struct wpk_sim {
     uint32_t peer_last;
     struct wpk_sim_frame frames[WPK_SIM_FRAMES_MAX]; /* under way */
     int frame_count;
+    const struct wpk_message *delivering;            /* what wpkd was told last; NULL: nothing */
     int responses;
     int executions; /* trials run, the same one twice included */
     int crashes;    /* of wpkd */
@@ -64,8 +68,9 @@ struct wpk_sim {
 void wpk_sim_init(struct wpk_sim *sim, uint64_t seed, double trouble);
 void wpk_sim_fini(struct wpk_sim *sim);
 
-/* Hand wpkd the job. */
+/* Hand wpkd the job; take back the one that it works on first. */
 void wpk_sim_submit(struct wpk_sim *sim, const char *job);
+void wpk_sim_cancel(struct wpk_sim *sim);
 bool wpk_sim_is_live(const struct wpk_sim *sim);
 /* 50 ms: everybody has a turn, and what is under way arrives. */
 void wpk_sim_step(struct wpk_sim *sim);
@@ -76,6 +81,16 @@ int wpk_sim_finish(struct wpk_sim *sim);
 void wpk_sim_send(struct wpk_sim *sim, const struct wpk_sim_frame *frame, const void *data,
                   size_t size);
 void wpk_sim_commit(struct wpk_sim *sim);
+
+/* What a contender's time is in every final. */
+uint64_t wpk_sim_final_ns(const char *provider, const char *artifact);
+/* Does the candidate stand its verification? */
+bool wpk_sim_verifies(const char *candidate);
+
+/* What holds after every event: a lease has two ends, and both count it. */
+void wpk_sim_check_leases(const struct wpk_sim *sim);
+/* A frame for a worker, about to leave: a result that it acknowledges is in the store. */
+void wpk_sim_check_reply(const struct wpk_sim *sim, const void *frame, size_t size);
 
 /* What a worker does: work, ask, take an answer; and die, to be followed by another. */
 void wpk_sim_worker_turn(struct wpk_sim *sim, int index);

@@ -33,14 +33,30 @@ static void artifact_hash(const char *candidate, char out[WPK_SHA256_HEX_SIZE])
     wpk_crypto_sha256_hex(candidate, strlen(candidate), out);
 }
 
-static struct wpk_timing timing_of(double ns)
+uint64_t wpk_sim_final_ns(const char *provider, const char *artifact)
 {
-    struct wpk_timing timing = {.median_ns = (uint64_t)ns,
-                                .min_ns = (uint64_t)ns - 10,
+    char text[WPK_PROVIDER_NAME_MAX + WPK_ID_MAX];
+    uint64_t hash[4];
+    snprintf(text, sizeof text, "%s%s", provider, artifact);
+    wpk_crypto_sha256(text, strlen(text), (uint8_t *)hash);
+    return 100000 + hash[0] % 1000000;
+}
+
+bool wpk_sim_verifies(const char *candidate)
+{
+    uint64_t hash[4];
+    wpk_crypto_sha256(candidate, strlen(candidate), (uint8_t *)hash);
+    return hash[2] % 3 != 0;
+}
+
+static struct wpk_timing timing_of(uint64_t ns)
+{
+    struct wpk_timing timing = {.median_ns = ns,
+                                .min_ns = ns - 10,
                                 .mad_ns = 5,
                                 .sample_count = 1,
                                 .repeat_count = 1,
-                                .sample_ns = {(uint64_t)ns}};
+                                .sample_ns = {ns}};
     return timing;
 }
 
@@ -54,14 +70,18 @@ static void fill_result(const struct wpk_sim_holding *held, struct wpk_result *r
     if (work->id.kind == WPK_WORK_FINAL) {
         result->timing_count = work->contender_count;
         for (uint32_t c = 0; c < work->contender_count; c++) {
-            result->timing[c] = timing_of(1e5 + 1000 * c);
+            result->timing[c] = timing_of(held->final_ns[c]);
         }
         return;
     }
     double ns = work->id.kind == WPK_WORK_VENDOR ? VENDOR_NS : time_of(held->candidate);
     result->record.outcome = ns > 0 ? WPK_OUTCOME_OK : WPK_OUTCOME_BUILD_ERROR;
+    if (work->id.kind == WPK_WORK_VERIFY && !wpk_sim_verifies(held->candidate)) {
+        result->record.outcome = WPK_OUTCOME_WRONG_RESULT;
+        return;
+    }
     if (ns > 0) {
-        result->record.timing = timing_of(ns);
+        result->record.timing = timing_of((uint64_t)ns);
         if (work->id.kind != WPK_WORK_VENDOR) {
             artifact_hash(held->candidate, result->record.artifact_sha256);
         }
@@ -190,9 +210,15 @@ static bool is_held(const struct wpk_sim_worker *worker, wpk_work_id id)
 static void take_work(struct wpk_sim_worker *worker, const struct wpk_message *message)
 {
     for (uint32_t i = 0; i < message->work_count && worker->held_count < WPK_SIM_HELD_MAX; i++) {
-        if (!is_held(worker, message->work[i].id)) {
-            worker->held[worker->held_count++] = (struct wpk_sim_holding){
-                .work = message->work[i], .candidate = strdup(message->work[i].candidate)};
+        const struct wpk_work *work = &message->work[i];
+        if (is_held(worker, work->id)) {
+            continue;
+        }
+        struct wpk_sim_holding *held = &worker->held[worker->held_count++];
+        *held = (struct wpk_sim_holding){.work = *work, .candidate = strdup(work->candidate)};
+        for (uint32_t c = 0; c < work->contender_count; c++) {
+            held->final_ns[c] =
+                wpk_sim_final_ns(work->contenders[c].provider, work->contenders[c].artifact_sha256);
         }
     }
 }

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who wins, who is served, and what a worker's answer has to name to count. */
+#include "coordinator/parts.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define OWN_MAX 6
+#define MAD_NS 10
+
+/* One search whose asks have ended, at the point where its final begins. */
+struct scene {
+    struct wpk_coordinator c;
+    struct wpk_search *searches[2];
+    struct wpk_effects effects;
+    struct wpk_event event;
+    struct wpk_search search;
+    struct wpk_search other; /* of the same problem */
+    struct wpk_worker worker;
+    struct wpk_piece asks[OWN_MAX];
+};
+
+/* `own_count` candidates, ask i with artifact "own<i>" and time 1000 + i; a vendor if wanted;
+ * `served`: the artifact that the problem serves, "" for the vendor, NULL for none. */
+static struct scene *begin(uint32_t own_count, bool vendor, const char *served)
+{
+    static char vendor_name[] = "vendor";
+    static char candidate[] = "candidate";
+    struct scene *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    assert_int_equal(wpk_effects_init(&s->effects), WPK_OK);
+    s->searches[0] = &s->search;
+    s->searches[1] = &s->other;
+    s->c = (struct wpk_coordinator){.searches = s->searches, .search_count = 2};
+    s->c.event = &s->event;
+    s->c.effects = &s->effects;
+    struct wpk_search *search = &s->search;
+    s->other = (struct wpk_search){.id = 2, .problem_id = 7};
+    *search = (struct wpk_search){.id = 1, .problem_id = 7, .phase = WPK_PHASE_SEARCHING};
+    snprintf(search->key.providers, sizeof search->key.providers, "own;vendor");
+    search->asks = s->asks;
+    for (uint32_t i = 0; i < own_count; i++) {
+        struct wpk_piece *ask = &s->asks[search->ask_count++];
+        *ask = (struct wpk_piece){.standing = WPK_STANDING_ENDED, .text = candidate};
+        ask->trial.median_ns = 1000 + i;
+        snprintf(ask->trial.artifact_sha256, WPK_ID_MAX, "own%u", i);
+        if (i < WPK_FINAL_OWN_MAX) {
+            search->best[search->best_count++] = i;
+        }
+    }
+    search->ok_count = own_count;
+    if (vendor) {
+        search->vendor_count = 1;
+        search->vendors[0] =
+            (struct wpk_piece){.standing = WPK_STANDING_ENDED, .text = vendor_name};
+        search->vendors[0].trial.median_ns = 2000;
+    }
+    if (served != NULL) {
+        search->served_kernel_id = 9;
+        snprintf(search->served_provider, WPK_PROVIDER_NAME_MAX, "%s",
+                 served[0] != '\0' ? "own" : "vendor");
+        snprintf(search->served_artifact, WPK_ID_MAX, "%s", served);
+    }
+    wpk_final_start(&s->c, search);
+    return s;
+}
+
+static void end(struct scene *s)
+{
+    wpk_effects_fini(&s->effects);
+    free(s);
+}
+
+/* The final took place: these are the contenders' times. */
+static void time_all(struct scene *s, const uint64_t *ns)
+{
+    static struct wpk_timing times[WPK_CONTENDERS_MAX];
+    assert_int_equal(s->search.phase, WPK_PHASE_FINALS);
+    for (uint32_t i = 0; i < s->search.entry_count; i++) {
+        times[i] = (struct wpk_timing){.median_ns = ns[i], .mad_ns = MAD_NS, .sample_count = 1};
+    }
+    wpk_final_timed(&s->c, &s->search, times, &s->worker);
+}
+
+static void verify(struct scene *s, const char *artifact, enum wpk_outcome outcome)
+{
+    static struct wpk_record record;
+    assert_int_equal(s->search.phase, WPK_PHASE_VERIFYING);
+    assert_string_equal(s->search.entries[s->search.verifying].artifact_sha256, artifact);
+    record = (struct wpk_record){.outcome = outcome};
+    s->search.verify.standing = WPK_STANDING_ENDED;
+    wpk_final_verified(&s->c, &s->search, &record, &s->worker);
+}
+
+static const struct wpk_effect *find_effect(const struct scene *s, enum wpk_effect_kind kind)
+{
+    for (uint32_t i = 0; i < s->effects.count; i++) {
+        if (s->effects.items[i].kind == kind) {
+            return &s->effects.items[i];
+        }
+    }
+    return NULL;
+}
+
+static void expect_kernel(const struct scene *s, const char *artifact, bool serve)
+{
+    const struct wpk_effect *effect = find_effect(s, WPK_EFFECT_PUT_KERNEL);
+    assert_non_null(effect);
+    assert_string_equal(effect->served->artifact_sha256, artifact);
+    assert_int_equal(effect->serve, serve);
+}
+
+/* ---- who wins */
+
+static void own_wins_beyond_the_noise(void **state)
+{
+    (void)state;
+    struct scene *s = begin(2, true, NULL);
+    time_all(s, (uint64_t[]){900, 800, 1000});
+    verify(s, "own1", WPK_OUTCOME_OK);
+    expect_kernel(s, "own1", true);
+    end(s);
+}
+
+/* 1.48 * sqrt(2) * 10, twice: 42. */
+static void within_the_noise_the_vendor_stays(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, NULL);
+    time_all(s, (uint64_t[]){960, 1000});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "", true);
+    end(s);
+    s = begin(1, true, NULL);
+    time_all(s, (uint64_t[]){955, 1000});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", true);
+    end(s);
+}
+
+static void the_vendor_wins(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, NULL);
+    time_all(s, (uint64_t[]){1500, 1000});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "", true);
+    assert_string_equal(find_effect(s, WPK_EFFECT_PUT_KERNEL)->own->artifact_sha256, "own0");
+    end(s);
+}
+
+static void a_rejected_winner_is_followed(void **state)
+{
+    (void)state;
+    struct scene *s = begin(2, true, NULL);
+    time_all(s, (uint64_t[]){500, 600, 1000});
+    verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
+    verify(s, "own1", WPK_OUTCOME_OK);
+    expect_kernel(s, "own1", true);
+    assert_int_equal(s->search.ok_count, 1);
+    assert_int_equal(s->search.failed_count, 1);
+    end(s);
+}
+
+/* The fifth is good: it does not lose to the vendor by default. */
+static void all_finalists_are_rejected(void **state)
+{
+    (void)state;
+    struct scene *s = begin(6, true, NULL);
+    time_all(s, (uint64_t[]){500, 600, 700, 800, 1000});
+    verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
+    verify(s, "own1", WPK_OUTCOME_WRONG_RESULT);
+    verify(s, "own2", WPK_OUTCOME_RUN_CRASH);
+    verify(s, "own3", WPK_OUTCOME_WRONG_RESULT);
+    assert_int_equal(s->search.entry_count, 3);
+    time_all(s, (uint64_t[]){900, 500, 1000});
+    verify(s, "own5", WPK_OUTCOME_WRONG_RESULT);
+    verify(s, "own4", WPK_OUTCOME_OK);
+    expect_kernel(s, "own4", true);
+    end(s);
+}
+
+static void none_is_left(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, NULL);
+    time_all(s, (uint64_t[]){500, 1000});
+    verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
+    expect_kernel(s, "", true);
+    end(s);
+    s = begin(1, false, NULL);
+    verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
+    assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
+    assert_int_equal(s->search.phase, WPK_PHASE_FAILED);
+    end(s);
+}
+
+/* ---- what is served */
+
+static void a_slower_newcomer_is_not_served(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, "old");
+    time_all(s, (uint64_t[]){800, 1000, 700});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", false);
+    end(s);
+    s = begin(1, true, "old");
+    time_all(s, (uint64_t[]){600, 1000, 700});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", true);
+    end(s);
+}
+
+/* A search that found nothing is no reason to fall back to the vendor. */
+static void nothing_usable_replaces_nothing(void **state)
+{
+    (void)state;
+    struct scene *s = begin(0, true, "old");
+    time_all(s, (uint64_t[]){1000, 500});
+    expect_kernel(s, "", false);
+    end(s);
+}
+
+static void what_was_not_timed_replaces_nothing(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, "old");
+    wpk_final_timed(&s->c, &s->search, NULL, NULL);
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", false);
+    end(s);
+    s = begin(1, true, "");
+    wpk_final_timed(&s->c, &s->search, NULL, NULL);
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", false);
+    end(s);
+    s = begin(1, true, NULL);
+    wpk_final_timed(&s->c, &s->search, NULL, NULL);
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", true);
+    end(s);
+}
+
+/* It is one of the finalists, and turns out to be wrong. */
+static void what_is_served_is_rejected(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, "own0");
+    assert_int_equal(s->search.entry_count, 2);
+    time_all(s, (uint64_t[]){500, 1000});
+    verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
+    expect_kernel(s, "", true);
+    end(s);
+}
+
+/* Two searches opened when nothing was served: the second to end races the first. */
+static void another_search_ended_meanwhile(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, NULL);
+    snprintf(s->other.entries[0].provider, WPK_PROVIDER_NAME_MAX, "own");
+    snprintf(s->other.entries[0].artifact_sha256, WPK_ID_MAX, "better");
+    s->other.serving = true;
+    wpk_final_kernel_put(&s->c, &s->other, 11);
+    time_all(s, (uint64_t[]){800, 1000});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
+    time_all(s, (uint64_t[]){800, 1000, 700});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", false);
+    end(s);
+}
+
+/* ---- whose result it is */
+
+/* A worker may bring the times of a final before a restart, or of the round before. */
+static void results_name_their_contenders(void **state)
+{
+    (void)state;
+    struct scene *s = begin(2, true, NULL);
+    struct scene *again = begin(2, true, NULL);
+    struct scene *longer = begin(3, true, NULL);
+    wpk_work_id id = {1, WPK_WORK_FINAL, s->search.final_number};
+    assert_non_null(wpk_search_piece(&s->search, id));
+    assert_non_null(wpk_search_piece(&again->search, id));
+    assert_null(wpk_search_piece(&longer->search, id));
+    time_all(s, (uint64_t[]){500, 600, 1000});
+    time_all(again, (uint64_t[]){600, 500, 1000});
+    id = (wpk_work_id){1, WPK_WORK_VERIFY, s->search.verify_number};
+    assert_non_null(wpk_search_piece(&s->search, id));
+    assert_null(wpk_search_piece(&again->search, id));
+    verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
+    assert_null(wpk_search_piece(&s->search, id));
+    end(s);
+    end(again);
+    end(longer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(own_wins_beyond_the_noise),
+        cmocka_unit_test(within_the_noise_the_vendor_stays),
+        cmocka_unit_test(the_vendor_wins),
+        cmocka_unit_test(a_rejected_winner_is_followed),
+        cmocka_unit_test(all_finalists_are_rejected),
+        cmocka_unit_test(none_is_left),
+        cmocka_unit_test(a_slower_newcomer_is_not_served),
+        cmocka_unit_test(nothing_usable_replaces_nothing),
+        cmocka_unit_test(what_was_not_timed_replaces_nothing),
+        cmocka_unit_test(what_is_served_is_rejected),
+        cmocka_unit_test(another_search_ended_meanwhile),
+        cmocka_unit_test(results_name_their_contenders),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
