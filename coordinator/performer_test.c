@@ -17,16 +17,20 @@
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static const char job_text[] =
-    "{\"name\":\"one\",\"ops\":["
-    "{\"name\":\"a\",\"op\":\"Y[i] = X[i] * 2\",\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}],"
-    "\"search\":{\"strategy\":\"ga\",\"seed\":5},\"budget\":{\"candidates\":4,\"seconds\":3600}}";
+/* One candidate: what a strategy tries first does not depend on its seed. */
+#define JOB(seed)                                                                                  \
+    "{\"name\":\"one\",\"ops\":["                                                                  \
+    "{\"name\":\"a\",\"op\":\"Y[i] = X[i]\","                                                      \
+    "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}],"                                           \
+    "\"search\":{\"strategy\":\"ga\",\"seed\":" seed "},"                                          \
+    "\"budget\":{\"candidates\":1,\"seconds\":3600}}"
 
 struct fixture {
     char directory[64];
     struct wpk_clock_fake clock;
     struct wpk_store *store;
     struct wpk_performer *performer;
+    uint64_t random;      /* counts: for ids */
     struct wpk_buf reply; /* the last frame to a worker */
     int status;           /* of the last answer to a request */
     struct wpk_buf body;
@@ -96,7 +100,7 @@ static void request(struct fixture *f, const char *method, const char *path, con
                                        .body = body,
                                        .body_size = strlen(body),
                                        .content_type = "application/json"};
-    wpk_performer_request(f->performer, &request, 77);
+    wpk_performer_request(f->performer, &request, ++f->random);
     assert_int_equal(wpk_performer_commit(f->performer, &diag), WPK_OK);
 }
 
@@ -150,35 +154,69 @@ static void expect_trials(struct fixture *f, const char *wanted)
     wpk_rows_close(rows);
 }
 
-static void an_artifact_that_was_never_sent(void **state)
+/* Poll for one piece of work, whose candidate is copied. */
+static wpk_work_id take_work(struct fixture *f, uint64_t session, char candidate[256])
 {
-    struct fixture *f = *state;
-    start(f);
-    request(f, "POST", "/v1/jobs", job_text);
-    assert_int_equal(f->status, 201);
-    uint64_t session = say_hello(f);
     struct wpk_message back = {0};
     ask(f, &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1}, &back);
     assert_int_equal(back.kind, WPK_MESSAGE_WORK);
     assert_int_equal(back.work_count, 1);
+    wpk_work_id id = back.work[0].id;
+    assert_int_equal(id.kind, WPK_WORK_TRIAL);
+    snprintf(candidate, 256, "%s", back.work[0].candidate);
+    wpk_message_fini(&back);
+    return id;
+}
+
+static void send_result(struct fixture *f, uint64_t session, wpk_work_id id, bool censored,
+                        const char *artifact)
+{
     struct wpk_result result = {
-        .id = back.work[0].id,
+        .id = id,
         .attempt = 1,
         .failure = "",
         .record = {.timing = {.median_ns = 5,
                               .min_ns = 5,
                               .sample_count = 1,
                               .repeat_count = 1,
-                              .sample_ns = {5}},
-                   .artifact_sha256 = HASH},
+                              .censored = censored,
+                              .sample_ns = {5}}},
     };
-    wpk_message_fini(&back);
-    struct wpk_message results = {
+    snprintf(result.record.artifact_sha256, WPK_ID_MAX, "%s", artifact);
+    struct wpk_message message = {
         .kind = WPK_MESSAGE_RESULTS, .session = session, .results = &result, .result_count = 1};
-    ask(f, &results, &back);
+    struct wpk_message back = {0};
+    ask(f, &message, &back);
     assert_int_equal(back.ack_count, 1);
     assert_int_equal(back.acks[0], WPK_ACK_RECORDED);
     wpk_message_fini(&back);
+}
+
+static void an_artifact_that_was_never_sent(void **state)
+{
+    struct fixture *f = *state;
+    char candidate[256];
+    start(f);
+    request(f, "POST", "/v1/jobs", JOB("5"));
+    assert_int_equal(f->status, 201);
+    uint64_t session = say_hello(f);
+    send_result(f, session, take_work(f, session, candidate), false, HASH);
+    expect_trials(f, "ok ");
+}
+
+static void raced_out_is_given_out_again(void **state)
+{
+    struct fixture *f = *state;
+    char first[256];
+    char second[256];
+    start(f);
+    request(f, "POST", "/v1/jobs", JOB("5"));
+    uint64_t session = say_hello(f);
+    send_result(f, session, take_work(f, session, first), true, "");
+    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 0);
+    request(f, "POST", "/v1/jobs", JOB("6"));
+    send_result(f, session, take_work(f, session, second), true, "");
+    assert_string_equal(second, first);
     expect_trials(f, "ok ");
 }
 
@@ -221,7 +259,7 @@ static void a_job_that_is_not_understood_any_more(void **state)
 static void a_job_that_is_goes_on(void **state)
 {
     struct fixture *f = *state;
-    put_job(f, job_text);
+    put_job(f, JOB("5"));
     start(f);
     assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 1);
     request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
@@ -234,6 +272,7 @@ int main(void)
     wpk_log_init("performer", WPK_LOG_ERROR, null);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_artifact_that_was_never_sent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(raced_out_is_given_out_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_is_not_understood_any_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_is_goes_on, set_up, tear_down),
     };
