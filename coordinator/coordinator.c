@@ -256,7 +256,7 @@ static void submit(struct wpk_coordinator *c)
 {
     struct wpk_job_entry *job = c->event->job;
     if (c->job_count == WPK_JOBS_LIVE_MAX) {
-        answer_problem(c, 503, WPK_ENOSPC, "too many jobs are queued");
+        answer_problem(c, 429, WPK_ENOSPC, "too many jobs are queued");
         wpk_job_entry_free(job);
         return;
     }
