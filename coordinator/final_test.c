@@ -107,6 +107,19 @@ static const struct wpk_effect *find_effect(const struct scene *s, enum wpk_effe
     return NULL;
 }
 
+/* The verification that was recorded first is of that artifact. */
+static void expect_verified(const struct scene *s, const char *artifact)
+{
+    for (uint32_t i = 0; i < s->effects.count; i++) {
+        const struct wpk_effect *effect = &s->effects.items[i];
+        if (effect->kind == WPK_EFFECT_PUT_TIMES && effect->record != NULL) {
+            assert_string_equal(effect->entry->artifact_sha256, artifact);
+            return;
+        }
+    }
+    fail_msg("nothing was verified");
+}
+
 static void expect_kernel(const struct scene *s, const char *artifact, bool serve)
 {
     const struct wpk_effect *effect = find_effect(s, WPK_EFFECT_PUT_KERNEL);
@@ -178,6 +191,7 @@ static void all_finalists_are_rejected(void **state)
     verify(s, "own2", WPK_OUTCOME_RUN_CRASH);
     verify(s, "own3", WPK_OUTCOME_WRONG_RESULT);
     assert_int_equal(s->search.entry_count, 3);
+    expect_verified(s, "own0"); /* its place in the final is another's now */
     time_all(s, (uint64_t[]){900, 500, 1000});
     verify(s, "own5", WPK_OUTCOME_WRONG_RESULT);
     verify(s, "own4", WPK_OUTCOME_OK);
