@@ -113,9 +113,7 @@ static void prepare(struct wpk_kernel *kernel)
         constants[i].data = new_pattern(argument, wpk_kernel_input_count(kernel) + i);
         constants[i].size = (size_t)wpk_tensor_type_elements(&argument->type) * sizeof(float);
     }
-    if (count > 0) {
-        check(wpk_kernel_prepare(kernel, constants, count, &diag), "prepare", &diag);
-    }
+    check(wpk_kernel_prepare(kernel, constants, count, &diag), "prepare", &diag);
     for (size_t i = 0; i < count; i++) {
         free(constants[i].data); /* the kernel has its own copy */
     }

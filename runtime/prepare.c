@@ -116,7 +116,7 @@ wpk_err wpk_kernel_prepare(struct wpk_kernel *kernel, const struct wpk_tensor_da
     if (err == WPK_OK) {
         err = place(manifest->prepared, manifest->prepared_count, places.prepared, &places.size);
     }
-    if (err != WPK_OK) {
+    if (err != WPK_OK || places.size == 0) {
         return err;
     }
     uint8_t *block = wpk_memory_take(places.size);

@@ -2,8 +2,8 @@
 /* libwpk: load a tuned kernel, prepare its constants, run it.
  *
  *     struct wpk_kernel *kernel;
- *     wpk_kernel_open("c6.so", NULL, &kernel);
- *     wpk_kernel_prepare(kernel, constants, 2);
+ *     wpk_kernel_open("c6.so", NULL, &kernel, NULL);
+ *     wpk_kernel_prepare(kernel, constants, 2, NULL);
  *     wpk_context_new(&(struct wpk_context_options){.threads = 1}, &context);
  *     wpk_kernel_run(kernel, context, inputs, 1, outputs, 1);
  *
@@ -62,7 +62,8 @@ WPK_API wpk_err wpk_kernel_open(const char *path, const struct wpk_device *devic
 WPK_API void wpk_kernel_close(struct wpk_kernel *kernel);
 
 /* Run the kernel's prepare program on the constants (packing, transforms) and keep the result.
- * Constants are copied as needed: the caller's memory may go afterwards.
+ * Constants are copied as needed: the caller's memory may go afterwards. A kernel without any may
+ * have something to prepare all the same: call it with a count of 0.
  *
  *   errors  WPK_EINVAL missing, unknown or wrongly sized constant; WPK_ENOMEM
  */

@@ -224,9 +224,6 @@ static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *di
     struct kernel_provider *self = from_base(provider);
     struct wpk_tensor_data data[ARGUMENTS_MAX];
 
-    if (self->constant_count == 0) {
-        return WPK_OK;
-    }
     for (size_t i = 0; i < self->constant_count; i++) {
         const struct wpk_tensor *declared = &self->program->tensors[self->constants[i].tensor];
         data[i] = (struct wpk_tensor_data){.data = self->constants[i].dense,
