@@ -320,6 +320,7 @@ static wpk_err translate_status(int status)
         return WPK_ENOENT;
     case 503:
         return WPK_EBUSY;
+    case 429: /* as many jobs as there may be: no better in a second */
     case 507:
         return WPK_ENOSPC;
     default:

@@ -111,7 +111,7 @@ WPK_MUST_CHECK wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct
 /* Turn an answer that is not 2xx into a failure: the problem document's words into `diag`.
  *
  *   errors  WPK_OK for 2xx; WPK_EINVAL 400, 413, 415, 422; WPK_ENOENT 404; WPK_EACCES 401, 403;
- *           WPK_EBUSY 503; WPK_ENOSPC 507; WPK_EIO anything else
+ *           WPK_EBUSY 503; WPK_ENOSPC 429, 507; WPK_EIO anything else
  */
 WPK_MUST_CHECK wpk_err wpk_api_check(const struct wpk_http_reply *reply, struct wpk_diag *diag);
 

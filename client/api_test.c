@@ -108,6 +108,9 @@ static void test_problem(void **state)
     assert_string_equal(diag.text, "wpkd answered with status 404");
     wpk_http_reply_fini(&reply);
 
+    reply.status = 429; /* not EBUSY, which is tried again */
+    assert_int_equal(wpk_api_check(&reply, &diag), WPK_ENOSPC);
+
     reply.status = 201;
     assert_int_equal(wpk_api_check(&reply, NULL), WPK_OK);
 }
