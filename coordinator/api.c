@@ -14,6 +14,7 @@
 
 #define PAGE_SIZE_DEFAULT 100
 #define PAGE_SIZE_MAX 1000
+#define PAGE_JOBS_MAX 100 /* with 256 operators each, still less than a client takes at once */
 
 struct call {
     const struct wpk_api *api;
@@ -213,19 +214,43 @@ static void list_job(void *user, uint64_t number, const char *id, const char *st
     }
 }
 
+/* The parameter `state`, "" where it is not given; false after answering with a problem. */
+static bool get_state(struct call *call, const char **out)
+{
+    char detail[128] = "state has to be one of:";
+    const char *text = wpk_http_query(call->request, "state");
+    *out = text != NULL ? text : "";
+    if (**out == '\0') {
+        return true;
+    }
+    for (int i = 0; i < WPK_JOB_STATE_COUNT; i++) {
+        const char *name = wpk_job_state_name((enum wpk_job_state)i);
+        size_t used = strlen(detail);
+        if (strcmp(*out, name) == 0) {
+            return true;
+        }
+        snprintf(detail + used, sizeof detail - used, "%s %s", i > 0 ? "," : "", name);
+    }
+    problem_text(call, 422, WPK_EINVAL, "state", detail);
+    return false;
+}
+
 static void list_jobs(struct call *call)
 {
     int page_size;
     uint64_t before;
-    if (!get_page_size(call, &page_size) ||
+    const char *state;
+    if (!get_page_size(call, &page_size) || !get_state(call, &state) ||
         !get_number(call, "page_token", INT64_MAX, 1, INT64_MAX, &before)) {
         return;
     }
-    const char *state = wpk_http_query(call->request, "state");
+    if (page_size > PAGE_JOBS_MAX) {
+        page_size = PAGE_JOBS_MAX;
+    }
     struct job_list list = {.api = call->api, .w = wpk_json_writer_new_object()};
     wpk_json_begin_array(list.w, "jobs");
-    uint64_t last = wpk_history_list_jobs(call->api->store, before, state != NULL ? state : "",
-                                          page_size, list_job, &list);
+    uint64_t last =
+        wpk_history_list_jobs(call->api->store, before, state, page_size, list_job, &list);
     wpk_json_end(list.w);
     put_token(list.w, last);
     answer_json(call, list.w);

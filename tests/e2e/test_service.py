@@ -1,12 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """wpkd and a worker by hand; wpkctl and plain HTTP against them."""
+import concurrent.futures
 import hashlib
 import json
+import os
+import re
+import shutil
 import time
 
-from lib import SMALL_OP, Service, check, main, need, small_job, wait_for
+import contract
+from lib import ROOT, SMALL_OP, Process, Service, check, main, need, small_job, wait_for
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner")
+JOBS_MAX = 1024  # that have not ended
+
+
+class CheckedService(Service):
+    """Every answer has to be what openapi.yaml promises."""
+
+    def ask(self, method, path, body=None, kind="application/json"):
+        status, content, headers = super().ask(method, path, body, kind)
+        found = contract.of_answer(method, path, status, content)
+        check(not found, "%s %s answers as the contract says" % (method, path), found, content)
+        return status, content, headers
 
 
 def test_commands(box):
@@ -46,10 +62,51 @@ def test_cancel(box):
     service.stop()
 
 
+def check_trials(service, job):
+    """What was tried, page by page; why a candidate failed stands beside it."""
+    path = "/v1/jobs/%s/trials?page_size=5" % job["id"]
+    trials, token = [], ""
+    while token or not trials:
+        status, page, _ = service.ask("GET", path + ("&page_token=" + token if token else ""))
+        check(status == 200 and 0 < len(page["trials"]) <= 5, "a page", page)
+        trials, token = trials + page["trials"], page["next_page_token"]
+    own = [trial for trial in trials if trial["index"] >= 0]
+    counts = job["ops"][0]["candidates"]
+    check(len(own) == counts["measured"] + counts["failed"] > 5, "each candidate once", counts, own)
+    check([t["index"] for t in own] == list(range(len(own))), "in the order of the asks", own)
+    for trial in trials:
+        check((trial["outcome"] == "ok") == (trial["time_ns"] is not None), "ok has a time", trial)
+        check(trial["outcome"] == "ok" or trial["log"], "a failure has its reason", trial)
+    check(service.ask("GET", path + "&op=small")[1]["trials"] == trials[:5], "of an operator")
+    check(service.ask("GET", path + "&op=large")[0] == 422, "of one that is not in the job")
+
+
+def check_documented(box, service, job, artifact):
+    """The lines for curl in the page about commands, as they stand there."""
+    with open(os.path.join(ROOT, "docs/cli.md"), encoding="utf-8") as file:
+        block = re.search(r"## curl\n\n```sh\n(.*?)```", file.read(), re.DOTALL).group(1)
+    lines = block.replace("\\\n", " ").splitlines()
+    check(len(lines) >= 5 and all(line.startswith("curl ") for line in lines), "they are found", block)
+    box.write("job.json", small_job())
+    for line in lines if shutil.which("curl") else []:
+        if "SHA256" in line and not artifact:
+            continue
+        for name, value in (("SOCKET", service.socket), ("JOB", job["id"]), ("SHA256", artifact)):
+            line = line.replace(name, value or "")
+        code, out, err = Process(box, ["sh", "-c", line]).wait(30)
+        check(code == 0, "curl does it: " + line, code, err)
+        if " -o " not in line:
+            answer = json.loads(out)
+            check("title" not in answer, "no problem with: " + line, answer)
+    if shutil.which("curl") and artifact:
+        with open(box.path("kernel.so"), "rb") as file:
+            check(hashlib.sha256(file.read()).hexdigest() == artifact, "curl got the artifact")
+
+
 def test_http(box):
     """The three resources, as curl would ask for them."""
     need(*PROGRAMS)
-    service = Service(box)
+    service = CheckedService(box)
     service.add_worker()
     status, job, headers = service.ask("POST", "/v1/jobs", small_job())
     check(status == 201 and headers.get("location", "").endswith(job["id"]), "created", job, headers)
@@ -75,9 +132,35 @@ def test_http(box):
     if artifact:
         status, data, _ = service.ask("GET", "/v1/artifacts/" + artifact)
         check(status == 200 and hashlib.sha256(data).hexdigest() == artifact, "the artifact", status)
+    check(service.ask("GET", "/v1/jobs?state=done")[1]["jobs"][0]["id"] == job["id"], "jobs by state")
+    status, problem, _ = service.ask("GET", "/v1/jobs?state=nonsense")
+    check(status == 422 and problem["field"] == "state" and "cancelled" in problem["detail"],
+          "a state that is none", status, problem)
+    check(service.ask("GET", "/v1/workers")[1]["workers"], "the worker is known")
+    check_trials(service, done)
+    check_documented(box, service, done, artifact)
     check(service.ask("GET", "/v1/artifacts/" + "0" * 64)[0] == 404, "an unknown artifact")
     check(service.ask("GET", "/v1/nonsense")[0] == 404, "an unknown path")
     check(service.ask("POST", "/healthz", {})[0] == 405, "a wrong method")
+    service.stop()
+
+
+def test_many_jobs(box):
+    """Live jobs are bounded, and that is no reason to come again in a second."""
+    need("wpkd")
+    service = CheckedService(box)
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _: service.ask("POST", "/v1/jobs", small_job())[0],
+                                range(JOBS_MAX)))
+    check(set(answers) == {201}, "as many are taken", set(answers))
+    status, problem, _ = service.ask("POST", "/v1/jobs", small_job())
+    check(status == 429 and "too many jobs" in problem["detail"], "one more is not", status, problem)
+    box.ctl("submit", box.write("job.json", small_job()), "--url", service.url, want=1)
+    status, page, _ = service.ask("GET", "/v1/jobs?page_size=1000")
+    check(len(page["jobs"]) == 100 and page["next_page_token"], "a page of jobs is bounded",
+          len(page["jobs"]))
+    listed = json.loads(box.ctl("jobs", "--url", service.url, "--max", 2 * JOBS_MAX, "--json"))["jobs"]
+    check(len({job["id"] for job in listed}) == JOBS_MAX, "all of them, page by page", len(listed))
     service.stop()
 
 
