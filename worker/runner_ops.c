@@ -4,7 +4,7 @@
 #include "op/notation.h"
 #include "worker/process.h"
 
-#include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +14,8 @@
 
 #define TRIES_MAX 2
 #define SEED UINT64_C(0x776f6f64) /* with the set's number: the same sets on every machine */
+/* Of one set: several times what the largest op takes, and less than the engine's patience. */
+#define CPU_SECONDS_MAX 100
 
 void wpk_runner_ops_init(struct wpk_runner_ops *ops, const char *directory)
 {
@@ -74,14 +76,31 @@ static void compute_set(const struct wpk_runner_ops *ops, const struct wpk_runne
     _exit(err == WPK_OK ? 0 : 1);
 }
 
+/* Half of the machine's memory on top of what is mapped already, which is shared with us. */
+static uint64_t find_memory_limit(void)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t mapped = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL || fscanf(file, "%" SCNu64, &mapped) != 1) {
+        mapped = 0;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return (mapped + (uint64_t)sysconf(_SC_PHYS_PAGES) / 2) * page;
+}
+
 /* False when there is no process for it. */
 static bool start_set(struct wpk_runner_ops *ops, struct wpk_runner_known *known, int index)
 {
     struct wpk_runner_set *set = &known->sets[index];
+    const struct wpk_child_limits limits = {.memory_bytes_max = find_memory_limit(),
+                                            .cpu_seconds_max = CPU_SECONDS_MAX};
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        wpk_process_enter_child(parent, &(struct wpk_child_limits){0});
+        wpk_process_enter_child(parent, &limits);
         close(WPK_CHANNEL_FD);
         compute_set(ops, known, index);
     }
@@ -113,13 +132,15 @@ void wpk_runner_ops_collect(struct wpk_runner_ops *ops)
     for (int i = 0; i < WPK_RUNNER_OPS_MAX; i++) {
         for (int k = 0; k < WPK_RUNNER_SETS; k++) {
             struct wpk_runner_set *set = &ops->known[i].sets[k];
-            if (set->pid == 0 || waitpid(set->pid, NULL, WNOHANG) != set->pid) {
+            int status = 0;
+            if (set->pid == 0 || waitpid(set->pid, &status, WNOHANG) != set->pid) {
                 continue;
             }
             close(set->fd);
             set->pid = 0;
             load_set(ops, &ops->known[i], k);
-            set->tries += !set->ready;
+            /* Killed at its limits: it would be again. */
+            set->tries = WIFSIGNALED(status) ? TRIES_MAX : set->tries + !set->ready;
         }
     }
 }
@@ -179,6 +200,9 @@ wpk_err wpk_runner_ops_get(struct wpk_runner_ops *ops, const char *text, struct 
         if (!set->ready) {
             bool hopeless = set->pid == 0;
             err = hopeless || err == WPK_EUNSUPPORTED ? WPK_EUNSUPPORTED : WPK_EBUSY;
+            if (hopeless) {
+                wpk_diag_set(diag, "the interpreter cannot do it, or not within its limits");
+            }
         }
         known->answers[k] = set->answers;
         known->inputs[k] = set->inputs;
