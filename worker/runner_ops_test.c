@@ -30,13 +30,16 @@ static char directory[64];
 
 static int set_up(void **state)
 {
-    static struct wpk_runner_ops ops;
+    /* A runner keeps what it knows to its end: each test is one. */
+    static struct wpk_runner_ops runners[3];
+    static int count;
+    struct wpk_runner_ops *ops = &runners[count++ % 3];
     memcpy(directory, "/tmp/wpk-ops-XXXXXX", sizeof("/tmp/wpk-ops-XXXXXX"));
     if (mkdtemp(directory) == NULL) {
         return -1;
     }
-    wpk_runner_ops_init(&ops, directory);
-    *state = &ops;
+    wpk_runner_ops_init(ops, directory);
+    *state = ops;
     return 0;
 }
 
