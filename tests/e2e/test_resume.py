@@ -30,17 +30,52 @@ def wait_for_progress(tune, tried):
     wait_for("progress", progressed, 60)
 
 
+def is_program(pid, name):
+    """A program, not what it forks for a candidate, whose death is that candidate's outcome."""
+    stat = stat_of(pid)
+    parent = stat and stat_of(stat[0])
+    return name in PROGRAMS and parent is not None and parent[2] != name
+
+
+def trials(box):
+    """What was tried and what became of it. No result was recorded twice."""
+    with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
+        found = db.execute("SELECT candidate, outcome FROM trial WHERE candidate != ''").fetchall()
+        timed = db.execute("SELECT COUNT(*), COUNT(DISTINCT trial_id) FROM measurement"
+                           " WHERE kind = 'trial'").fetchone()
+    ok = [candidate for candidate, outcome in found if outcome == "ok"]
+    check(timed == (len(ok), len(ok)), "each candidate has one time", timed, found)
+    return sorted(found)
+
+
+UNDISTURBED = []
+
+
+def undisturbed(box):
+    """The trials of a run in which nothing dies; one run serves all tests."""
+    if not UNDISTURBED:
+        data, box.data = box.data, box.path("undisturbed")
+        code, _, err = start_tune(box).wait(200)
+        check(code == 0, "the undisturbed job ends well", err[-4000:], box.logs())
+        UNDISTURBED.extend(trials(box))
+        box.data = data
+        check(len(UNDISTURBED) == CANDIDATES, "each candidate once", UNDISTURBED)
+    return UNDISTURBED
+
+
 def kill_during_tune(box, program):
     need(*PROGRAMS)
     tune = start_tune(box)
     wait_for_progress(tune, 1)
-    pid = tune.find(program)
+    pid = wait_for(program, lambda: next((p for p, (_, name) in descendants(tune.popen.pid).items()
+                                          if name == program and is_program(p, name)), None), 30)
     os.kill(pid, signal.SIGKILL)
     code, out, err = tune.wait(200)
     check(code == 0, "the job ends well after kill -9 of " + program, err[-4000:], box.logs())
     kernel = check_tune_json(out)["kernels"][0]
     tried = kernel["candidates"]["measured"] + kernel["candidates"]["failed"]
-    check(0 < tried <= CANDIDATES, "nothing is counted twice", kernel)
+    check(tried == CANDIDATES, "nothing is counted twice, or lost", kernel)
+    check(trials(box) == undisturbed(box), "the same was tried", trials(box), undisturbed(box))
     check(stat_of(pid) is None, "the killed one is gone")
 
 
@@ -74,12 +109,6 @@ def check_history(box):
                 check(hashlib.sha256(file.read()).hexdigest() + ".so" == name, "whole", name)
 
 
-def is_program(pid, name):
-    stat = stat_of(pid)
-    parent = stat and stat_of(stat[0])
-    return name in PROGRAMS and parent is not None and parent[2] != name
-
-
 def test_anything_dies_at_any_moment(box):
     """kill -9 of whatever there is, from the first moment on."""
     need(*PROGRAMS)
@@ -90,8 +119,7 @@ def test_anything_dies_at_any_moment(box):
         time.sleep(draw.uniform(0.05, 0.8))
         if tune.note() is not None:
             break
-        # Programs, not what they fork for a candidate, whose death is that candidate's outcome; four
-        # times at most each, as after five wpkctl gives up.
+        # Four times at most each, as after five wpkctl gives up.
         there = sorted((pid, name) for pid, (_, name) in descendants(tune.popen.pid).items()
                        if killed.count(name) < 4 and is_program(pid, name))
         if there:
