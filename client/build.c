@@ -29,9 +29,10 @@ struct build {
     bool json;
     const char *layouts;
     int threads;
-    char dir[64]; /* private, removed at the end */
-    char op_path[128];
-    char output_path[128];
+    const char *tmp_dir;
+    char dir[PATH_SIZE]; /* private, in tmp_dir; removed at the end */
+    char op_path[PATH_SIZE];
+    char output_path[PATH_SIZE];
 };
 
 static wpk_err prepare(struct build *build, struct wpk_diag *diag)
@@ -50,10 +51,11 @@ static wpk_err prepare(struct build *build, struct wpk_diag *diag)
         err = WPK_EINVAL;
     }
     if (err == WPK_OK) {
-        snprintf(build->dir, sizeof(build->dir), "/tmp/wpk-build-XXXXXX");
+        snprintf(build->dir, sizeof(build->dir), "%s/wpk-build-XXXXXX", build->tmp_dir);
         if (mkdtemp(build->dir) == NULL) {
-            wpk_diag_set(diag, "cannot create a directory in /tmp: %s", strerror(errno));
-            err = wpk_fs_err(errno);
+            err = errno == ENOENT ? WPK_EINVAL : wpk_fs_err(errno);
+            wpk_diag_set(diag, "cannot create a directory in %s: %s", build->tmp_dir,
+                         strerror(errno));
             build->dir[0] = '\0';
         }
     }
@@ -104,10 +106,11 @@ static const char *record_line(const char *text)
 }
 
 /* Take the record out of {"index":0,"candidate":"","record":{...}}. */
-static wpk_err read_record(const struct build *build, struct wpk_buf *text,
-                           struct wpk_record *record, struct wpk_diag *diag)
+static wpk_err read_record(const struct build *build, struct wpk_record *record,
+                           struct wpk_diag *diag)
 {
     struct wpk_buf line = {.size_max = OUTPUT_SIZE_MAX + 1};
+    struct wpk_buf text = {.size_max = OUTPUT_SIZE_MAX};
     struct wpk_json_reader *reader;
 
     wpk_err err = wpk_fs_read(build->output_path, OUTPUT_SIZE_MAX, &line, diag);
@@ -116,14 +119,15 @@ static wpk_err read_record(const struct build *build, struct wpk_buf *text,
         err = wpk_json_open(start, strcspn(start, "\n"), OUTPUT_SIZE_MAX, &reader, diag);
     }
     if (err == WPK_OK) {
-        wpk_json_get_raw(reader, "record", text);
+        wpk_json_get_raw(reader, "record", &text);
         err = wpk_json_status(reader);
         wpk_json_close(reader);
     }
     if (err == WPK_OK) {
-        err = wpk_record_decode(wpk_buf_text(text), record, diag);
+        err = wpk_record_decode(wpk_buf_text(&text), record, diag);
     }
     wpk_buf_fini(&line);
+    wpk_buf_fini(&text);
     return err;
 }
 
@@ -166,26 +170,42 @@ static wpk_err keep_artifact(const struct build *build, const struct wpk_record 
     return err;
 }
 
+/* The shared object is where the user wanted it, or nowhere: its directory is removed. */
+static wpk_err print_json(struct wpk_record *record, const char *kept_path)
+{
+    char *text = NULL;
+
+    free(record->artifact_path);
+    record->artifact_path = kept_path != NULL ? strdup(kept_path) : NULL;
+    if (kept_path != NULL && record->artifact_path == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_err err = wpk_record_encode(record, &text);
+    if (err == WPK_OK) {
+        puts(text);
+        free(text);
+    }
+    return err;
+}
+
 static enum wpk_exit show(const struct build *build, struct wpk_diag *diag)
 {
-    struct wpk_buf text = {.size_max = OUTPUT_SIZE_MAX};
     struct wpk_record record = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    wpk_err err = read_record(build, &text, &record, diag);
-    if (err == WPK_OK) {
-        status = record.outcome == WPK_OUTCOME_OK ? WPK_EXIT_OK : WPK_EXIT_FAILED;
-        if (build->json) {
-            puts(wpk_buf_text(&text));
-        } else {
-            print_record(&record);
-        }
+    wpk_err err = read_record(build, &record, diag);
+    if (err != WPK_OK) {
+        return wpk_command_fail(err, diag);
     }
-    if (err == WPK_OK && build->out_path != NULL && record.outcome == WPK_OUTCOME_OK) {
-        err = keep_artifact(build, &record, diag);
+    enum wpk_exit status = record.outcome == WPK_OUTCOME_OK ? WPK_EXIT_OK : WPK_EXIT_FAILED;
+    bool keep = build->out_path != NULL && status == WPK_EXIT_OK;
+    wpk_err kept = keep ? keep_artifact(build, &record, diag) : WPK_OK;
+    if (build->json) {
+        err = print_json(&record, keep && kept == WPK_OK ? build->out_path : NULL);
+    } else {
+        print_record(&record);
     }
     wpk_record_fini(&record);
-    wpk_buf_fini(&text);
+    err = kept != WPK_OK ? kept : err;
     return err != WPK_OK ? wpk_command_fail(err, diag) : status;
 }
 
@@ -214,7 +234,7 @@ static enum wpk_exit run(struct build *build)
     }
     if (build->dir[0] != '\0') {
         err = wpk_fs_remove_tree(build->dir, NULL);
-        (void)err; /* what is left in /tmp harms nobody */
+        (void)err; /* what is left there harms nobody */
     }
     return status;
 }
@@ -222,7 +242,9 @@ static enum wpk_exit run(struct build *build)
 static enum wpk_exit build_main(const struct wpk_command *command,
                                 const struct wpk_command_context *context, int argc, char **argv)
 {
-    struct build build = {.layouts = "fixed", .threads = 1};
+    bool given = context->tmp_dir != NULL && context->tmp_dir[0] != '\0';
+    struct build build = {
+        .layouts = "fixed", .threads = 1, .tmp_dir = given ? context->tmp_dir : "/tmp"};
     const struct wpk_option options[] = {
         {"output", 'o', "FILE", "keep the shared object", WPK_OPTION_TEXT, &build.out_path, 0, 0},
         {"json", 0, NULL, "the record as JSON", WPK_OPTION_FLAG, &build.json, 0, 0},
@@ -231,7 +253,6 @@ static enum wpk_exit build_main(const struct wpk_command *command,
     struct wpk_args args;
     enum wpk_exit status;
 
-    (void)context;
     if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
         return status;
     }

@@ -23,6 +23,7 @@ struct wpk_command_context {
     const char *home;            /* HOME */
     const char *xdg_data_home;   /* XDG_DATA_HOME */
     const char *xdg_runtime_dir; /* XDG_RUNTIME_DIR */
+    const char *tmp_dir;         /* TMPDIR */
 };
 
 struct wpk_command {

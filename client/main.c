@@ -88,6 +88,7 @@ int main(int argc, char **argv)
         .home = getenv("HOME"),
         .xdg_data_home = getenv("XDG_DATA_HOME"),
         .xdg_runtime_dir = getenv("XDG_RUNTIME_DIR"),
+        .tmp_dir = getenv("TMPDIR"),
     };
 
     /* A reader that leaves (`| head`) is seen as a failed write, and children keep theirs. */

@@ -4,9 +4,10 @@ edited and built by hand."""
 import json
 import os
 import re
+import shutil
 import subprocess
 
-from lib import Skip, check, check_tune_json, main, need, small_job
+from lib import BIN, Skip, check, check_tune_json, main, need, small_job
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 RUN_KERNEL = os.environ.get("WPK_RUN_KERNEL", "")
@@ -52,6 +53,40 @@ def tune(box):
     return result["kernels"][0]
 
 
+def results(output):
+    """What run_kernel says of the numbers, without its times."""
+    return re.findall(r"Y: sum .*|Y\[\d+\] = \S+", output)
+
+
+def call(box, command, **variables):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env=dict(box.env, **variables), cwd=box.dir, timeout=120, check=False)
+    check(done.returncode == 0, " ".join(command), done.stdout[-3000:])
+    return done.stdout
+
+
+def check_installed(box, kernel_path, expected):
+    """The README's lines for the installed library: headers, pkg-config file and libwpk are enough."""
+    tools = [shutil.which(name) for name in ("meson", "cc", "pkg-config")]
+    with open(os.path.join(BIN, "wpkctl"), "rb") as file:
+        if None in tools or b"__asan_init" in file.read():
+            return  # a sanitizer would have to be linked into the user's program too
+    root = box.path("installed")
+    call(box, ["meson", "install", "--quiet", "--no-rebuild", "-C", os.path.dirname(BIN),
+               "--destdir", root])
+    found = [folder for folder, _, names in os.walk(root) if "wpk.pc" in names]
+    check(len(found) == 1, "one wpk.pc", found)
+    flags = call(box, ["pkg-config", "--cflags", "--libs", "wpk"], PKG_CONFIG_PATH=found[0],
+                 PKG_CONFIG_SYSROOT_DIR=root).split()
+    source = shutil.copy(os.path.join(ROOT, "examples/run_kernel.c"), box.dir)
+    call(box, ["cc", "-O2", source] + flags + ["-o", "run_kernel"])
+    output = call(box, ["./run_kernel", kernel_path], LD_LIBRARY_PATH=os.path.dirname(found[0]))
+    check(results(output) == results(expected) != [], "the same numbers", output, expected)
+    programs = [name for _, _, names in os.walk(root) for name in names if name.startswith("wpk")]
+    for name in ("wpkctl", "wpkd", "wpk-worker", "wpkctl.1", "wpk.h"):
+        check(name in programs, name + " is installed", programs)
+
+
 def test_run_kernel(box):
     if not os.path.exists(RUN_KERNEL):
         raise Skip("examples/run_kernel is not built")
@@ -74,6 +109,7 @@ def test_run_kernel(box):
     for index, value in points:
         check(abs(float(value) - want[int(index)]) < 2e-6 + 1e-6 * abs(want[int(index)]),
               "point " + index, value, want[int(index)])
+    check_installed(box, path, done.stdout)
 
 
 def check_readable(box):
@@ -117,6 +153,12 @@ def test_build_by_hand(box):
     record = json.loads(box.ctl("build", path, "--json", "-o", built))
     check(record["outcome"] == "ok", "it builds and verifies", record)
     check(os.path.getsize(built) > 1000, "the shared object is kept")
+    check(record["artifact"]["path"] == built, "and its record says where", record["artifact"])
+    record = json.loads(box.ctl("build", path, "--json"))
+    check("path" not in record["artifact"], "nowhere, where it is not kept", record["artifact"])
+    box.env["TMPDIR"] = box.path("nowhere")
+    code, _, err = box.run("wpkctl", "build", path)
+    check(code == 2 and box.env.pop("TMPDIR") in err, "$TMPDIR is where it works", code, err)
     check("max error" in box.ctl("build", path), "for people")
     # An edit that cannot be: the loop is not there.
     bad = box.write("bad.schedule", text + "\nY vectorize nonsense\n")
