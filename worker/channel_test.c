@@ -134,8 +134,9 @@ static void test_run_request(void **state)
 static void test_result(void **state)
 {
     struct ends *ends = *state;
-    struct wpk_record sent[2] = {{.outcome = WPK_OUTCOME_RUN_CRASH, .log = "a\nb"},
-                                 {.timing = {.sample_count = 1, .repeat_count = 1, .min_ns = 5}}};
+    struct wpk_record sent[2] = {
+        {.outcome = WPK_OUTCOME_RUN_CRASH, .log = "a\nb"},
+        {.timing = {.sample_count = 1, .repeat_count = 1, .min_ns = 5, .median_ns = 6}}};
     assert_int_equal(wpk_message_send_result(&ends->a, 3, sent, 2), WPK_OK);
     assert_int_equal(wpk_channel_receive(&ends->b, &ends->text), WPK_OK);
     enum wpk_message_kind kind;
