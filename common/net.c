@@ -155,6 +155,17 @@ static void on_pipe_gone(nng_pipe pipe, nng_pipe_ev event, void *user)
     }
 }
 
+/* A local socket is its user's alone: whoever connects may be given work and bring results. */
+static int start_listener(nng_socket socket, const char *url)
+{
+    nng_listener listener;
+    int code = nng_listener_create(&listener, socket, url);
+    if (code == 0 && strncmp(url, "ipc://", 6) == 0) {
+        code = nng_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, 0600);
+    }
+    return code == 0 ? nng_listener_start(listener, 0) : code;
+}
+
 static int server_listen(struct wpk_net_server *server, const char *url, size_t size_max)
 {
     int code = nng_rep0_open_raw(&server->socket);
@@ -172,7 +183,7 @@ static int server_listen(struct wpk_net_server *server, const char *url, size_t 
         code = nng_aio_alloc(&server->receive, on_received, server);
     }
     if (code == 0) {
-        code = nng_listen(server->socket, url, NULL, 0);
+        code = start_listener(server->socket, url);
     }
     if (code != 0) {
         nng_close(server->socket);

@@ -45,7 +45,7 @@ struct wpk_net_event {
     size_t size; /* bytes */
 };
 
-/* Listen at `url`.
+/* Listen at `url`. The socket of ipc:// gets mode 0600.
  *
  *   unit    size_max: bytes; a longer message ends its connection
  *   owns    caller closes

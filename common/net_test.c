@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -90,6 +91,14 @@ static int tear_down(void **state)
     close(pair->fd);
     free(pair);
     return 0;
+}
+
+static void the_socket_is_private(void **state)
+{
+    struct pair *pair = *state;
+    struct stat stat_of;
+    assert_int_equal(stat(pair->url + 6, &stat_of), 0);
+    assert_int_equal(stat_of.st_mode & 0777, 0600);
 }
 
 static void replies_in_any_order(void **state)
@@ -211,6 +220,7 @@ static void bad_addresses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_socket_is_private, set_up, tear_down),
         cmocka_unit_test_setup_teardown(replies_in_any_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_reply_times_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lost_server_ends_the_request, set_up, tear_down),
