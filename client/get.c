@@ -7,6 +7,7 @@
 #include "codegen/schedule.h"
 #include "common/crypto.h"
 #include "common/fs.h"
+#include "common/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,13 @@ struct get {
     /* instead of the shared object: */
     bool schedule; /* the directives, to be edited */
     bool halide;   /* the same as Halide C++, to be read */
+    bool json;     /* say as JSON what was written */
+};
+
+/* What was written, and where. */
+struct written {
+    const char *path;
+    char sha256[WPK_SHA256_HEX_SIZE];
 };
 
 static wpk_err find_by_fingerprint(struct wpk_session *session, const char *fingerprint,
@@ -107,18 +115,19 @@ static wpk_err choose_artifact(const struct get *get, const struct wpk_api_kerne
     return WPK_ENOENT;
 }
 
-static wpk_err write_bytes(const char *path, const struct wpk_buf *bytes, unsigned mode,
+static wpk_err write_bytes(struct written *written, const struct wpk_buf *bytes, unsigned mode,
                            struct wpk_diag *diag)
 {
-    if (strcmp(path, "-") != 0) {
-        wpk_err err = wpk_fs_write(path, wpk_buf_text(bytes), bytes->size, mode, diag);
+    wpk_crypto_sha256_hex(wpk_buf_text(bytes), bytes->size, written->sha256);
+    if (strcmp(written->path, "-") != 0) {
+        wpk_err err = wpk_fs_write(written->path, wpk_buf_text(bytes), bytes->size, mode, diag);
         return err == WPK_ENOENT ? WPK_EINVAL : err; /* not found means the kernel, to scripts */
     }
     fwrite(wpk_buf_text(bytes), 1, bytes->size, stdout);
     return fflush(stdout) == 0 ? WPK_OK : WPK_EIO;
 }
 
-static wpk_err download(struct wpk_session *session, const char *sha256, const char *path,
+static wpk_err download(struct wpk_session *session, const char *sha256, struct written *written,
                         struct wpk_diag *diag)
 {
     struct wpk_http_reply reply = {0};
@@ -135,7 +144,7 @@ static wpk_err download(struct wpk_session *session, const char *sha256, const c
         }
     }
     if (err == WPK_OK) {
-        err = write_bytes(path, &reply.body, 0755, diag);
+        err = write_bytes(written, &reply.body, 0755, diag);
     }
     wpk_http_reply_fini(&reply);
     return err;
@@ -158,7 +167,7 @@ static wpk_err print_halide(const char *directives, struct wpk_buf *out, struct 
 }
 
 static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel *kernel,
-                              const char *path, struct wpk_diag *diag)
+                              struct written *written, struct wpk_diag *diag)
 {
     const char *schedule = get->own ? kernel->own_schedule : kernel->schedule;
     struct wpk_buf text = {0};
@@ -178,7 +187,30 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
     }
     err = err == WPK_OK ? wpk_buf_status(&text) : err;
     if (err == WPK_OK) {
-        err = write_bytes(path, &text, 0644, diag);
+        err = write_bytes(written, &text, 0644, diag);
+    }
+    wpk_buf_fini(&text);
+    return err;
+}
+
+static wpk_err print_written(const struct get *get, const struct written *written,
+                             const struct wpk_api_kernel *kernel)
+{
+    struct wpk_buf text = {0};
+
+    fprintf(stderr, "%s: %s on %s\n", written->path, kernel->fingerprint, kernel->device);
+    if (!get->json) {
+        return WPK_OK;
+    }
+    struct wpk_json_writer *writer = wpk_json_writer_new_object();
+    wpk_json_put_text(writer, "path", written->path);
+    wpk_json_put_text(writer, "fingerprint", kernel->fingerprint);
+    wpk_json_put_text(writer, "sha256", written->sha256);
+    wpk_json_put_text(writer, "device", kernel->device);
+    wpk_err err = wpk_json_print(writer, false, &text);
+    wpk_json_writer_free(writer);
+    if (err == WPK_OK) {
+        puts(wpk_buf_text(&text));
     }
     wpk_buf_fini(&text);
     return err;
@@ -195,20 +227,20 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
              get->halide     ? ".cc"
              : get->schedule ? ".schedule"
                              : ".so");
-    const char *path = get->out_path != NULL ? get->out_path : default_path;
+    struct written written = {.path = get->out_path != NULL ? get->out_path : default_path};
     wpk_err err = wpk_crypto_hex_valid(get->what, WPK_SHA256_SIZE)
                       ? find_by_fingerprint(session, get->what, &arena, &kernel, diag)
                       : find_by_name(session, get->what, &arena, &kernel, diag);
     if (err == WPK_OK && (get->schedule || get->halide)) {
-        err = write_schedule(get, kernel, path, diag);
+        err = write_schedule(get, kernel, &written, diag);
     } else if (err == WPK_OK) {
         err = choose_artifact(get, kernel, &sha256, diag);
         if (err == WPK_OK) {
-            err = download(session, sha256, path, diag);
+            err = download(session, sha256, &written, diag);
         }
     }
     if (err == WPK_OK) {
-        fprintf(stderr, "%s: %s on %s\n", path, kernel->fingerprint, kernel->device);
+        err = print_written(get, &written, kernel);
     }
     wpk_arena_fini(&arena);
     return err;
@@ -230,6 +262,7 @@ static enum wpk_exit get_main(const struct wpk_command *command,
          WPK_OPTION_FLAG, &get.schedule, 0, 0},
         {"halide", 0, NULL, "its schedule as Halide C++, to be read", WPK_OPTION_FLAG, &get.halide,
          0, 0},
+        {"json", 0, NULL, "what was written, as JSON", WPK_OPTION_FLAG, &get.json, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };
     struct wpk_session session = {0};
@@ -247,6 +280,9 @@ static enum wpk_exit get_main(const struct wpk_command *command,
         err = WPK_EINVAL;
     } else if (get.schedule && get.halide) {
         wpk_diag_set(&diag, "--schedule and --halide are two files: get one after the other");
+        err = WPK_EINVAL;
+    } else if (get.json && get.out_path != NULL && strcmp(get.out_path, "-") == 0) {
+        wpk_diag_set(&diag, "--json needs standard output for itself: -o FILE");
         err = WPK_EINVAL;
     }
     if (err == WPK_OK) {
