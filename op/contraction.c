@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op/contraction.h"
 
-#define LOADS_MAX 16
-
 static int strip_casts(const struct wpk_program *program, int node)
 {
     while (program->nodes[node].kind == WPK_NODE_CAST) {
@@ -51,13 +49,13 @@ int wpk_contraction_find(const struct wpk_program *program)
 static bool is_constant(const struct wpk_program *program, int tensor)
 {
     enum wpk_role role = program->tensors[tensor].role;
-    int writer = wpk_program_writer(program, tensor), loads[LOADS_MAX];
+    int writer = wpk_program_writer(program, tensor), loads[WPK_LOADS_MAX];
     if (writer < 0) {
         return role == WPK_ROLE_CONSTANT || role == WPK_ROLE_LITERAL;
     }
-    int count = wpk_stage_loads(program, &program->stages[writer], loads, LOADS_MAX);
+    int count = wpk_stage_loads(program, &program->stages[writer], loads, WPK_LOADS_MAX);
     for (int i = 0; i < count; i++) {
-        if (i == LOADS_MAX || !is_constant(program, program->nodes[loads[i]].tensor)) {
+        if (!is_constant(program, program->nodes[loads[i]].tensor)) {
             return false;
         }
     }

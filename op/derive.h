@@ -88,7 +88,8 @@ struct wpk_packing {
 
 /* Copy the tensor into packed order before its first use and load the copy in its stead. A packed
  * constant becomes part of the prepare program. Blocks that do not divide are filled with 0.
- *   errors  WPK_EUNSUPPORTED such a block, and a load that reads other than 0 outside
+ *   errors  WPK_EUNSUPPORTED such a block, and a load that reads other than 0 outside; a load that
+ *           reads the tensor's border; nothing is changed then
  *   shape   name [WPK_NAME_MAX] of the packed tensor, or NULL */
 wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *packing,
                         char *name);

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOADS_MAX 256
-
 struct permutation {
     const int *order;
     int rank;
@@ -87,7 +85,8 @@ wpk_err wpk_derive_permute(struct wpk_program *program, const int *order, int ra
     return wpk_program_tidy(program);
 }
 
-/* The box of indices that the program reads of a tensor, and what it reads outside of it. */
+/* The box of indices that the program reads of a tensor, its border included, and what it reads
+ * outside of it. */
 struct reach {
     int64_t low[WPK_RANK_MAX];
     int64_t high[WPK_RANK_MAX];
@@ -108,13 +107,14 @@ static void find_reach(const struct wpk_program *program, int tensor, int bare, 
     memset(reach, 0, sizeof(*reach));
     reach->uniform = true;
     for (int d = 0; d < source->rank; d++) {
-        reach->high[d] = source->extent[d] - 1;
+        reach->low[d] = -source->pad_before[d];
+        reach->high[d] = source->extent[d] - 1 + source->pad_after[d];
     }
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
             const struct wpk_node *load = &program->nodes[loads[i]];
             if (load->tensor != tensor || !wpk_load_may_leave(program, stage, loads[i])) {
                 continue;
@@ -217,7 +217,7 @@ wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const in
     struct reach reach;
     struct redirect redirect = {.from = tensor, .bare = bare};
     char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
-    int64_t extent[WPK_RANK_MAX], given[WPK_RANK_MAX];
+    int64_t extent[WPK_RANK_MAX];
     find_reach(program, tensor, bare, &reach);
     if (!reach.uniform || program->tensors[tensor].role != WPK_ROLE_INPUT) {
         return WPK_EUNSUPPORTED;
@@ -226,7 +226,6 @@ wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const in
     for (int d = 0; d < source.rank; d++) {
         extent[d] = reach.high[d] - reach.low[d] + 1;
         redirect.shift[d] = -reach.low[d];
-        given[order == NULL ? d : order[d]] = source.extent[d];
     }
     snprintf(stem, sizeof(stem), "%.40s_t", source.name);
     wpk_program_free_name(program, stem, name);
@@ -240,7 +239,12 @@ wpk_err wpk_derive_stage_input(struct wpk_program *program, int tensor, const in
     if (err != WPK_OK) {
         return err;
     }
-    memcpy(program->tensors[tensor].extent, given, sizeof(given));
+    for (int d = 0; d < source.rank; d++) {
+        int to = order == NULL ? d : order[d];
+        program->tensors[tensor].extent[to] = source.extent[d];
+        program->tensors[tensor].pad_before[to] = source.pad_before[d];
+        program->tensors[tensor].pad_after[to] = source.pad_after[d];
+    }
     int outside = reach.leaves ? wpk_node_real(program, source.dtype, reach.outside) : -1;
     err = add_copy(program, staged, tensor, order, redirect.shift, outside);
     return err == WPK_OK ? wpk_program_tidy(program) : err;

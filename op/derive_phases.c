@@ -70,7 +70,9 @@ static bool match_pair(const struct phases *ph, int y, int s, struct pair *pair)
     pair->stride = affine.coefficient[y];
     pair->offset = affine.constant;
     pair->taps = (old->axes[s].extent + pair->stride - 1) / pair->stride;
-    return pair->stride >= 1;
+    /* behind the last tap the weight has to end */
+    return pair->stride >= 1 &&
+           ph->program->tensors[ph->weight.tensor].extent[pair->weight_dim] <= old->axes[s].extent;
 }
 
 static bool find_pairs(struct phases *ph)
@@ -106,11 +108,20 @@ static bool find_channel(struct phases *ph)
 }
 
 /* Taps of zero meet data that was not read before: it must not be made up of anything but zeros. */
-static bool reads_zero_outside(const struct phases *ph)
+static bool reads_zero_outside(const struct phases *ph, const struct wpk_node *load)
 {
-    const struct wpk_node *outside =
-        ph->data.outside < 0 ? NULL : &ph->program->nodes[ph->data.outside];
+    const struct wpk_node *outside = load->outside < 0 ? NULL : &ph->program->nodes[load->outside];
     return outside == NULL || (outside->value == 0 && outside->integer == 0);
+}
+
+static bool has_border(const struct wpk_tensor *tensor)
+{
+    for (int d = 0; d < tensor->rank; d++) {
+        if (tensor->pad_before[d] > 0 || tensor->pad_after[d] > 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool recognise(struct phases *ph)
@@ -121,8 +132,10 @@ static bool recognise(struct phases *ph)
     }
     ph->old = ph->program->stages[ph->stage];
     wpk_contraction_operands(ph->program, ph->stage, &ph->data, &ph->weight);
-    return ph->data.tensor != ph->weight.tensor && reads_zero_outside(ph) && find_pairs(ph) &&
-           find_channel(ph);
+    return ph->data.tensor != ph->weight.tensor &&
+           !has_border(&ph->program->tensors[ph->data.tensor]) &&
+           reads_zero_outside(ph, &ph->data) && reads_zero_outside(ph, &ph->weight) &&
+           find_pairs(ph) && find_channel(ph);
 }
 
 /* ---- what it becomes */
@@ -178,11 +191,12 @@ static int add_copy(struct phases *ph, const struct wpk_node *load, const char *
 static int copy_data(struct phases *ph, int64_t tile)
 {
     const struct wpk_tensor *tensor = &ph->program->tensors[ph->data.tensor];
+    int64_t channels = ph->old.axes[ph->channel].extent * ph->count;
     int pair_of[WPK_RANK_MAX];
     int64_t extent[WPK_RANK_MAX];
     for (int d = 0; d < tensor->rank; d++) {
         pair_of[d] = -1;
-        extent[d] = tensor->extent[d] * (d == ph->data_channel ? ph->count : 1);
+        extent[d] = d == ph->data_channel ? channels : tensor->extent[d];
         for (int p = 0; p < ph->pair_count; p++) {
             if (ph->pair[p].data_dim == d) {
                 int64_t outputs = ph->old.axes[ph->pair[p].output_axis].extent;
@@ -197,11 +211,12 @@ static int copy_data(struct phases *ph, int64_t tile)
 static int copy_weight(struct phases *ph)
 {
     const struct wpk_tensor *tensor = &ph->program->tensors[ph->weight.tensor];
+    int64_t channels = ph->old.axes[ph->channel].extent * ph->count;
     int pair_of[WPK_RANK_MAX];
     int64_t extent[WPK_RANK_MAX];
     for (int d = 0; d < tensor->rank; d++) {
         pair_of[d] = -1;
-        extent[d] = tensor->extent[d] * (d == ph->weight_channel ? ph->count : 1);
+        extent[d] = d == ph->weight_channel ? channels : tensor->extent[d];
         for (int p = 0; p < ph->pair_count; p++) {
             if (ph->pair[p].weight_dim == d) {
                 pair_of[d] = p;
@@ -224,7 +239,7 @@ static int load_phases(struct wpk_program *program, const struct wpk_node *load,
     const struct phases *ph = use->ph;
     int moved[WPK_RANK_MAX] = {0};
     if (load->tensor == ph->weight.tensor) {
-        return wpk_node_load(program, use->weight, index, -1);
+        return wpk_node_load(program, use->weight, index, load->outside);
     }
     for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
         moved[d] = index[d];

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOADS_MAX 256
-
 /* ---- a copy behind a reduction */
 
 wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage)
@@ -56,7 +54,8 @@ wpk_err wpk_derive_split_reduction(struct wpk_program *program, int stage, int a
     int64_t extent[WPK_RANK_MAX];
     int axis_map[WPK_AXES_MAX], index[WPK_RANK_MAX] = {0};
     if (axis < old.rank || axis >= old.axis_count || lanes < 2 ||
-        old.axes[axis].extent % lanes != 0 || old.rank + 1 > WPK_RANK_MAX) {
+        old.axes[axis].extent % lanes != 0 || old.rank + 1 > WPK_RANK_MAX ||
+        old.axis_count + 1 > WPK_AXES_MAX) {
         return WPK_EUNSUPPORTED;
     }
     memcpy(extent, target.extent, sizeof(extent));
@@ -134,26 +133,34 @@ static int load_gathered(struct wpk_program *program, const struct wpk_node *loa
     return wpk_node_load(program, gather->matrix, gather->index, -1);
 }
 
-/* Marks the axes that occur in the load's indices. */
-static void axes_of_load(const struct wpk_program *program, const struct wpk_stage *stage,
-                         const struct wpk_node *load, bool *used)
+static void mark_axis(const struct wpk_program *program, int node, void *user)
 {
-    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
-        struct wpk_affine affine;
-        if (wpk_index_affine(program, load->index[d], &affine)) {
-            for (int a = 0; a < stage->axis_count; a++) {
-                used[a] = used[a] || affine.coefficient[a] != 0;
-            }
-        }
+    bool *used = user;
+    if (program->nodes[node].kind == WPK_NODE_AXIS) {
+        used[program->nodes[node].axis] = true;
     }
 }
 
-/* Which of the stage's loads is read through a window, if exactly one is? -1 else. */
+/* Marks the axes that occur in the load's indices; returns how many. */
+static int axes_of_load(const struct wpk_program *program, const struct wpk_node *load, bool *used)
+{
+    int count = 0;
+    for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
+        wpk_node_walk(program, load->index[d], false, mark_axis, used);
+    }
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        count += used[a];
+    }
+    return count;
+}
+
+/* Which of the stage's loads is read through a window, if exactly one is, of a tensor that no other
+ * one reads? -1 else. */
 static int find_window(const struct wpk_program *program, const struct wpk_stage *stage)
 {
-    int loads[8], found = -1;
-    int count = wpk_stage_loads(program, stage, loads, 8);
-    for (int i = 0; i < count && i < 8; i++) {
+    int loads[WPK_LOADS_MAX], found = -1;
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         if (window_operand(program, stage, load)) {
             if (found >= 0) {
@@ -161,6 +168,10 @@ static int find_window(const struct wpk_program *program, const struct wpk_stage
             }
             found = loads[i];
         }
+    }
+    for (int i = 0; i < count && found >= 0; i++) {
+        bool same = program->nodes[loads[i]].tensor == program->nodes[found].tensor;
+        found = same && loads[i] != found ? -1 : found;
     }
     return found;
 }
@@ -179,7 +190,9 @@ wpk_err wpk_derive_im2col(struct wpk_program *program)
     const char *axes[WPK_AXES_MAX] = {0};
     int64_t extent[WPK_RANK_MAX], fused = 1;
     int rank = 0, gather_map[WPK_AXES_MAX], fused_map[WPK_AXES_MAX], index[WPK_RANK_MAX] = {0};
-    axes_of_load(program, &old, &load, used);
+    if (axes_of_load(program, &load, used) > WPK_RANK_MAX) {
+        return WPK_EUNSUPPORTED;
+    }
     for (int a = 0; a < old.rank; a++) {
         fused_map[a] = wpk_node_axis(program, a);
         if (used[a]) {
@@ -261,15 +274,37 @@ static int load_packed(struct wpk_program *program, const struct wpk_node *load,
     return wpk_node_load(program, repack->packed, moved, load->outside);
 }
 
+/* Does some load read the tensor's own border, which a copy does not have? */
+static bool reads_border(const struct wpk_program *program, int tensor)
+{
+    const struct wpk_tensor *source = &program->tensors[tensor];
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            for (int d = 0; d < source->rank && load->tensor == tensor; d++) {
+                int64_t low = 0, high = 0;
+                wpk_index_range(program, &program->stages[s], load->index[d], &low, &high);
+                if ((source->pad_before[d] > 0 && low < 0) ||
+                    (source->pad_after[d] > 0 && high >= source->extent[d])) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
 /* Does some load read something else than 0 outside the tensor? A block's filling would be read in
  * its stead. */
 static bool reads_other_than_zero(const struct wpk_program *program, int tensor)
 {
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
             const struct wpk_node *load = &program->nodes[loads[i]];
             const struct wpk_node *outside =
                 load->outside < 0 ? NULL : &program->nodes[load->outside];
@@ -296,7 +331,8 @@ wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *p
         extent[d] = block > 0 ? block : block < 0 ? (size - block - 1) / -block : size;
         partial = partial || (block < 0 && size % -block != 0);
     }
-    if (partial && reads_other_than_zero(program, packing->tensor)) {
+    if (reads_border(program, packing->tensor) ||
+        (partial && reads_other_than_zero(program, packing->tensor))) {
         return WPK_EUNSUPPORTED;
     }
     snprintf(stem, sizeof(stem), "%.40s_k", old.name);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The property that every derivation stands on: the derived program's reference equals the
- * original's. Over random shapes; WPK_TEST_SEED draws others, a failure prints both programs. */
+ * original's. Over random shapes of known operators and over random programs; WPK_TEST_SEED draws
+ * others, a failure prints both programs. */
 #include "op/derive.h"
 
 #include "op/derive_fixture.h"
 #include "op/notation.h"
-#include "op/reference.h"
+#include "tests/derive_check.h"
+#include "tests/random_program.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -18,169 +20,12 @@
 
 #define SEED 20240611
 #define ROUNDS 24
-#define CLOSE                                                                                      \
-    1e-9 /* relative to the terms; F(6,5) in two dimensions loses five digits of sixteen */
-
-#define LL(x) ((long long)(x))
-
-/* ---- the property */
-
-static int output_of(const struct wpk_program *program)
-{
-    for (int t = 0; t < program->tensor_count; t++) {
-        if (program->tensors[t].role == WPK_ROLE_OUTPUT) {
-            return t;
-        }
-    }
-    fail_msg("no output");
-    return -1;
-}
-
-/* to[i] = from[j] where j[order[d]] = i[d]; `extent` is of `to`. */
-static void rearrange(const double *from, int rank, const int64_t *extent, const int *order,
-                      double *to)
-{
-    int64_t index[WPK_RANK_MAX] = {0}, from_extent[WPK_RANK_MAX], count = 1;
-    for (int d = 0; d < rank; d++) {
-        from_extent[order[d]] = extent[d];
-        count *= extent[d];
-    }
-    for (int64_t i = 0; i < count; i++) {
-        int64_t rest = i, at = 0, moved[WPK_RANK_MAX] = {0};
-        for (int d = rank - 1; d >= 0; d--) {
-            index[d] = rest % extent[d];
-            rest /= extent[d];
-            moved[order[d]] = index[d];
-        }
-        for (int d = 0; d < rank; d++) {
-            at = at * from_extent[d] + moved[d];
-        }
-        to[i] = from[at];
-    }
-}
-
-static double *draw_values(struct wpk_rng *rng, int64_t count)
-{
-    double *values = malloc((size_t)count * sizeof(double));
-    assert_non_null(values);
-    for (int64_t i = 0; i < count; i++) {
-        values[i] = 2 * wpk_rng_unit(rng) - 1;
-    }
-    return values;
-}
-
-/* Inputs bound by name; `order` says how the derived boundary lies, NULL: as the original's. */
-static void bind(const struct wpk_program *original, const struct wpk_program *derived,
-                 const int *order, struct wpk_rng *rng, double **values,
-                 struct wpk_reference_args *first, struct wpk_reference_args *second,
-                 double **moved)
-{
-    for (int t = 0; t < original->tensor_count; t++) {
-        const struct wpk_tensor *tensor = &original->tensors[t];
-        if (tensor->role != WPK_ROLE_INPUT && tensor->role != WPK_ROLE_CONSTANT) {
-            continue;
-        }
-        int there = wpk_program_find_tensor(derived, tensor->name);
-        assert_true(there >= 0);
-        int64_t count = wpk_tensor_elements(tensor);
-        assert_int_equal(wpk_tensor_elements(&derived->tensors[there]), count);
-        first->tensor[t] = values[t] = draw_values(rng, count);
-        second->tensor[there] = values[t];
-        if (order != NULL && tensor->role == WPK_ROLE_INPUT &&
-            tensor->rank == original->tensors[output_of(original)].rank) {
-            moved[t] = malloc((size_t)count * sizeof(double));
-            assert_non_null(moved[t]);
-            rearrange(values[t], tensor->rank, derived->tensors[there].extent, order, moved[t]);
-            second->tensor[there] = moved[t];
-        }
-    }
-}
-
-static void show(const char *what, const struct wpk_program *program)
-{
-    struct wpk_buf text = {0};
-    if (wpk_program_print(program, &text) == WPK_OK) {
-        print_error("%s:\n%s\n", what, wpk_buf_text(&text));
-    }
-    wpk_buf_fini(&text);
-}
-
-static void expect_equal(const struct wpk_program *original, const struct wpk_program *derived,
-                         const int *order, struct wpk_rng *rng)
-{
-    struct wpk_reference_args first = {{0}}, second = {{0}};
-    double *values[WPK_TENSORS_MAX] = {0}, *moved[WPK_TENSORS_MAX] = {0};
-    struct wpk_diag diag = {0};
-    const struct wpk_tensor *out = &original->tensors[output_of(original)];
-    const struct wpk_tensor *derived_out = &derived->tensors[output_of(derived)];
-    int64_t count = wpk_tensor_elements(out);
-    assert_string_equal(out->name, derived_out->name);
-    assert_int_equal(wpk_tensor_elements(derived_out), count);
-    bind(original, derived, order, rng, values, &first, &second, moved);
-    double *y = malloc((size_t)count * sizeof(double)),
-           *sum = malloc((size_t)count * sizeof(double));
-    double *z = malloc((size_t)count * sizeof(double)), *w = malloc((size_t)count * sizeof(double));
-    assert_true(y != NULL && sum != NULL && z != NULL && w != NULL);
-    assert_int_equal(wpk_reference_run(original, &first, y, sum, &diag), WPK_OK);
-    wpk_err err = wpk_reference_run(derived, &second, w, NULL, &diag);
-    if (err != WPK_OK) {
-        show("original", original);
-        show("derived", derived);
-        fail_msg("the derived program does not run: %s", diag.text);
-    }
-    if (order != NULL) { /* w = rearranged z: turn it back */
-        int inverse[WPK_RANK_MAX];
-        for (int d = 0; d < out->rank; d++) {
-            inverse[order[d]] = d;
-        }
-        rearrange(w, out->rank, out->extent, inverse, z);
-    } else {
-        memcpy(z, w, (size_t)count * sizeof(double));
-    }
-    double largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        largest = fmax(largest, sum[i]);
-    }
-    for (int64_t i = 0; i < count; i++) {
-        /* not !(<=): a NaN is as wrong as can be, and equal infinities are right */
-        if (y[i] != z[i] && !(fabs(y[i] - z[i]) <= CLOSE * (1 + largest))) {
-            show("original", original);
-            show("derived", derived);
-            fail_msg("element %lld is %.17g, should be %.17g", LL(i), z[i], y[i]);
-        }
-    }
-    free(y);
-    free(sum);
-    free(z);
-    free(w);
-    for (int t = 0; t < WPK_TENSORS_MAX; t++) {
-        free(values[t]);
-        free(moved[t]);
-    }
-}
-
-/* Valid, and text and back is the same text. */
-static void expect_whole(const struct wpk_program *program)
-{
-    struct wpk_diag diag = {0};
-    struct wpk_buf first = {0}, second = {0};
-    struct wpk_program parsed = {0};
-    if (wpk_program_validate(program, &diag) != WPK_OK) {
-        show("derived", program);
-        fail_msg("invalid: %s", diag.text);
-    }
-    assert_int_equal(wpk_program_print(program, &first), WPK_OK);
-    if (wpk_program_parse(wpk_buf_text(&first), &parsed, &diag) != WPK_OK) {
-        fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&first));
-    }
-    assert_int_equal(wpk_program_print(&parsed, &second), WPK_OK);
-    assert_string_equal(wpk_buf_text(&first), wpk_buf_text(&second));
-    wpk_program_fini(&parsed);
-    wpk_buf_fini(&first);
-    wpk_buf_fini(&second);
-}
+#define RANDOM_PROGRAMS 1500
 
 /* ---- the derivations */
+
+/* What the programs of these tests call their inputs. */
+static const char *const inputs[] = {"X", "A", "B", "C"};
 
 static int find_input(const struct wpk_program *program, const char *name)
 {
@@ -213,7 +58,7 @@ typedef wpk_err (*derive)(struct derivation *d);
 
 static wpk_err derive_permute(struct derivation *d)
 {
-    int rank = d->program->tensors[output_of(d->program)].rank;
+    int rank = d->program->tensors[wpk_check_output(d->program)].rank;
     draw_order(d->rng, rank, d->order);
     d->permuted = true;
     return wpk_derive_permute(d->program, d->order, rank);
@@ -226,21 +71,24 @@ static wpk_err derive_halo(struct derivation *d)
 
 static wpk_err derive_bare_halo(struct derivation *d)
 {
-    int rank = d->program->tensors[output_of(d->program)].rank;
-    return wpk_derive_halo(d->program, rank - 1 - (int)wpk_rng_below(d->rng, 2) % rank);
+    int rank = d->program->tensors[wpk_check_output(d->program)].rank;
+    int last = rank - 1 - (int)wpk_rng_below(d->rng, 2);
+    return wpk_derive_halo(d->program, last < 0 ? rank - 1 : last);
 }
 
 static wpk_err derive_stages(struct derivation *d, int bare)
 {
-    int rank = d->program->tensors[output_of(d->program)].rank;
+    int rank = d->program->tensors[wpk_check_output(d->program)].rank;
     char output[WPK_NAME_MAX];
-    snprintf(output, sizeof(output), "%s", d->program->tensors[output_of(d->program)].name);
+    snprintf(output, sizeof(output), "%s", d->program->tensors[wpk_check_output(d->program)].name);
     draw_order(d->rng, rank, d->order);
     wpk_err err = wpk_derive_permute(d->program, d->order, rank);
-    int x = find_input(d->program, "X");
-    if (err == WPK_OK && x >= 0) {
-        bool moved = d->program->tensors[x].rank == rank;
-        err = wpk_derive_stage_input(d->program, x, moved ? d->order : NULL, bare);
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]) && err == WPK_OK; i++) {
+        int x = find_input(d->program, inputs[i]);
+        if (x >= 0) {
+            bool moved = d->program->tensors[x].rank == rank;
+            err = wpk_derive_stage_input(d->program, x, moved ? d->order : NULL, bare);
+        }
     }
     if (err == WPK_OK) {
         int y = wpk_program_find_tensor(d->program, output);
@@ -251,13 +99,12 @@ static wpk_err derive_stages(struct derivation *d, int bare)
 
 static wpk_err derive_staged(struct derivation *d)
 {
-    return find_input(d->program, "X") < 0 ? WPK_EUNSUPPORTED : derive_stages(d, -1);
+    return derive_stages(d, -1);
 }
 
 static wpk_err derive_bare_staged(struct derivation *d)
 {
-    int rank = d->program->tensors[output_of(d->program)].rank;
-    return find_input(d->program, "X") < 0 ? WPK_EUNSUPPORTED : derive_stages(d, rank - 1);
+    return derive_stages(d, d->program->tensors[wpk_check_output(d->program)].rank - 1);
 }
 
 static wpk_err derive_winograd_2(struct derivation *d)
@@ -283,7 +130,7 @@ static wpk_err derive_winograd_6(struct derivation *d)
 /* As the variants of a space do it: another order, Winograd, then copies at the boundary. */
 static wpk_err derive_winograd_staged(struct derivation *d)
 {
-    int rank = d->program->tensors[output_of(d->program)].rank;
+    int rank = d->program->tensors[wpk_check_output(d->program)].rank;
     draw_order(d->rng, rank, d->order);
     d->permuted = true;
     wpk_err err = wpk_derive_permute(d->program, d->order, rank);
@@ -392,57 +239,83 @@ static const struct {
     {"pack", derive_pack},
 };
 
-#define DERIVATIONS ((int)(sizeof(derivations) / sizeof(derivations[0])))
+enum { DERIVATIONS = sizeof(derivations) / sizeof(derivations[0]) };
 
-static bool try_one(enum wpk_fixture_shape shape, const struct wpk_fixture_conv *conv, int which,
-                    struct wpk_rng *rng)
+static bool try_one(const struct wpk_program *original, int which, struct wpk_rng *rng)
 {
-    struct wpk_buf text = {0};
-    struct wpk_program original = {0}, derived = {0};
-    struct wpk_diag diag = {0};
-    wpk_fixture_write(shape, conv, &text);
-    if (wpk_program_parse(wpk_buf_text(&text), &original, &diag) != WPK_OK) {
-        fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&text));
-    }
-    assert_int_equal(wpk_program_copy(&original, &derived), WPK_OK);
+    struct wpk_program derived = {0};
+    assert_int_equal(wpk_program_copy(original, &derived), WPK_OK);
     struct derivation d = {.program = &derived, .rng = rng};
     wpk_err err = derivations[which].derive(&d);
     if (err == WPK_OK) {
-        expect_whole(&derived);
-        expect_equal(&original, &derived, d.permuted ? d.order : NULL, rng);
+        wpk_check_whole(&derived);
+        wpk_check_derived(original, &derived, d.permuted ? d.order : NULL, rng);
     } else {
         assert_true(err == WPK_EUNSUPPORTED || err == WPK_ERANGE);
     }
     wpk_program_fini(&derived);
-    wpk_program_fini(&original);
-    wpk_buf_fini(&text);
     return err == WPK_OK;
+}
+
+static void try_all(const struct wpk_program *original, struct wpk_rng *rng, int *applied)
+{
+    for (int which = 0; which < DERIVATIONS; which++) {
+        applied[which] += try_one(original, which, rng);
+    }
+}
+
+static void expect_applied(const int *applied, int least)
+{
+    for (int which = 0; which < DERIVATIONS; which++) {
+        print_message("%-28s %d\n", derivations[which].name, applied[which]);
+        assert_true(applied[which] >= least);
+    }
+}
+
+static void seed_rng(struct wpk_rng *rng)
+{
+    const char *given = getenv("WPK_TEST_SEED");
+    uint64_t seed = given == NULL ? SEED : strtoull(given, NULL, 10);
+    wpk_rng_seed(rng, seed);
+    print_message("WPK_TEST_SEED=%llu\n", (unsigned long long)seed);
 }
 
 static void test_derived_equals_original(void **state)
 {
     (void)state;
     struct wpk_rng rng;
-    int applied[sizeof(derivations) / sizeof(derivations[0])] = {0}, total = 0;
-    const char *given = getenv("WPK_TEST_SEED");
-    uint64_t seed = given == NULL ? SEED : strtoull(given, NULL, 10);
-    wpk_rng_seed(&rng, seed);
-    print_message("WPK_TEST_SEED=%llu\n", (unsigned long long)seed);
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int shape = 0; shape < WPK_FIXTURE_COUNT; shape++) {
-            struct wpk_fixture_conv conv = wpk_fixture_draw(&rng);
-            for (int which = 0; which < DERIVATIONS; which++) {
-                bool ok = try_one((enum wpk_fixture_shape)shape, &conv, which, &rng);
-                applied[which] += ok;
-                total += ok;
-            }
+    int applied[DERIVATIONS] = {0};
+    seed_rng(&rng);
+    for (int i = 0; i < ROUNDS * WPK_FIXTURE_COUNT; i++) {
+        struct wpk_fixture_conv conv = wpk_fixture_draw(&rng);
+        struct wpk_buf text = {0};
+        struct wpk_program original = {0};
+        struct wpk_diag diag = {0};
+        wpk_fixture_write((enum wpk_fixture_shape)(i % WPK_FIXTURE_COUNT), &conv, &text);
+        if (wpk_program_parse(wpk_buf_text(&text), &original, &diag) != WPK_OK) {
+            fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&text));
         }
+        try_all(&original, &rng, applied);
+        wpk_program_fini(&original);
+        wpk_buf_fini(&text);
     }
-    for (int which = 0; which < DERIVATIONS; which++) {
-        print_message("%-28s %d\n", derivations[which].name, applied[which]);
-        assert_true(applied[which] >= 10);
+    expect_applied(applied, 10);
+}
+
+static void test_random_programs(void **state)
+{
+    (void)state;
+    struct wpk_rng rng;
+    const struct wpk_random_options options = {.smooth = true, .products = true};
+    int applied[DERIVATIONS] = {0};
+    seed_rng(&rng);
+    for (int i = 0; i < RANDOM_PROGRAMS; i++) {
+        struct wpk_program original;
+        wpk_random_program(&rng, &options, &original);
+        try_all(&original, &rng, applied);
+        wpk_program_fini(&original);
     }
-    assert_true(total >= 200);
+    expect_applied(applied, 1);
 }
 
 /* ---- what must be refused, and what must not */
@@ -574,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_winograd_applies_where_it_may),
         cmocka_unit_test(test_im2col_is_for_windows),
         cmocka_unit_test(test_derived_equals_original),
+        cmocka_unit_test(test_random_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

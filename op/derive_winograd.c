@@ -35,6 +35,22 @@ static int build_stages(struct wpk_winograd *w, int *m_axis_of)
     return products < 0 ? -1 : wpk_winograd_transform_products(w, products);
 }
 
+/* Does some load leave the tensor? Whole tiles reach past its end: outside would not be outside. */
+static bool is_left(const struct wpk_program *program, int tensor)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            if (program->nodes[loads[i]].tensor == tensor &&
+                wpk_load_may_leave(program, &program->stages[s], loads[i])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 wpk_err wpk_derive_winograd(struct wpk_program *program, int64_t m)
 {
     struct wpk_winograd w = {.program = program};
@@ -43,7 +59,7 @@ wpk_err wpk_derive_winograd(struct wpk_program *program, int64_t m)
         return WPK_EUNSUPPORTED;
     }
     const struct wpk_tensor *output = &program->tensors[w.old.output];
-    if (output->role == WPK_ROLE_OUTPUT) {
+    if (output->role == WPK_ROLE_OUTPUT || is_left(program, w.old.output)) {
         wpk_err err = wpk_derive_copy_after(program, w.stage);
         return err == WPK_OK ? wpk_derive_winograd(program, m) : err;
     }
@@ -105,9 +121,13 @@ static int build_products(struct wpk_winograd *w, const int tensor[2], const int
     }
     int left = load_factor(w, tensor[0], axis_of[0], axis_node);
     int right = load_factor(w, tensor[1], axis_of[1], axis_node);
-    stage->expr = wpk_node_binary(program, WPK_BINARY_MUL, left, right);
     stage->reduction = stage->axis_count > stage->rank ? WPK_REDUCE_SUM : WPK_REDUCE_NONE;
     stage->accumulator = w->old.accumulator;
+    enum wpk_dtype dtype = stage->reduction == WPK_REDUCE_SUM
+                               ? stage->accumulator
+                               : program->tensors[stage->output].dtype;
+    stage->expr =
+        wpk_node_cast(program, dtype, wpk_node_binary(program, WPK_BINARY_MUL, left, right));
     return stage->expr < 0 ? -1 : stage->output;
 }
 
@@ -137,7 +157,8 @@ static int load_from_tiles(struct wpk_program *program, const struct wpk_node *l
         moved[use->m_axis_of[a]] =
             pair >= 0 ? wpk_index_div(program, index[a], w->pair[pair].m) : index[a];
     }
-    return wpk_node_load(program, use->tiles, moved, load->outside);
+    int tile = wpk_node_load(program, use->tiles, moved, -1); /* whatever leaves reads a copy */
+    return wpk_node_cast(program, load->dtype, tile);
 }
 
 static wpk_err use_tiles(struct wpk_winograd *w, int tiles, const int *m_axis_of)

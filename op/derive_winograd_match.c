@@ -72,12 +72,16 @@ bool wpk_winograd_recognise(struct wpk_winograd *w, int64_t m)
         return false;
     }
     for (int d = 0; d < w->program->tensors[w->weight.tensor].rank; d++) {
-        if (wpk_index_axis(w->program, w->weight.index[d]) < 0) {
-            return false;
+        int axis = wpk_index_axis(w->program, w->weight.index[d]);
+        if (axis < 0 || wpk_contraction_only_dim(w->program, &w->weight, axis) != d ||
+            w->old.axes[axis].extent > w->program->tensors[w->weight.tensor].extent[d]) {
+            return false; /* not each by an axis of its own, or read from outside */
         }
     }
     enum wpk_dtype dtype = w->program->tensors[w->data.tensor].dtype;
-    return (dtype == WPK_F32 || dtype == WPK_F64) && find_pairs(w, m);
+    bool narrows =
+        wpk_dtype_size(w->program->tensors[w->weight.tensor].dtype) > wpk_dtype_size(dtype);
+    return (dtype == WPK_F32 || dtype == WPK_F64) && !narrows && find_pairs(w, m);
 }
 
 int wpk_winograd_pair_of_output(const struct wpk_winograd *w, int axis)

@@ -73,7 +73,8 @@ static int finish_transform(struct wpk_winograd *w, int stage, const struct tran
     int literal = wpk_node_load(program, t->matrix, index, -1);
     s->reduction = WPK_REDUCE_SUM;
     s->accumulator = program->tensors[s->output].dtype;
-    s->expr = wpk_node_binary(program, WPK_BINARY_MUL, literal, t->load);
+    s->expr = wpk_node_cast(program, s->accumulator,
+                            wpk_node_binary(program, WPK_BINARY_MUL, literal, t->load));
     return axis < 0 || s->expr < 0 ? -1 : s->output;
 }
 

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define LOADS_MAX 256
-
 static void mark_touched(const struct wpk_program *program, const bool *keep, bool *touched)
 {
     for (int s = 0; s < program->stage_count; s++) {
@@ -14,8 +12,8 @@ static void mark_touched(const struct wpk_program *program, const bool *keep, bo
             continue;
         }
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
         touched[stage->output] = true;
         for (int i = 0; i < count; i++) {
             touched[program->nodes[loads[i]].tensor] = true;
@@ -75,13 +73,16 @@ static wpk_err copy_stage(const struct wpk_program *program, const struct wpk_st
     return copy->expr >= 0 ? WPK_OK : WPK_ENOSPC;
 }
 
-wpk_err wpk_program_extract(const struct wpk_program *program, const bool *keep,
-                            const bool *output, struct wpk_program *out)
+wpk_err wpk_program_extract(const struct wpk_program *program, const bool *keep, const bool *output,
+                            struct wpk_program *out)
 {
     bool touched[WPK_TENSORS_MAX] = {false};
     int tensor_map[WPK_TENSORS_MAX];
     wpk_err err = WPK_OK;
     memset(out, 0, sizeof(*out));
+    if (!wpk_program_loads_fit(program)) {
+        return WPK_ENOSPC;
+    }
     mark_touched(program, keep, touched);
     for (int t = 0; t < program->tensor_count; t++) {
         tensor_map[t] = -1;
@@ -115,10 +116,10 @@ void wpk_program_mark_prepare(const struct wpk_program *program, bool *out)
     }
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
         bool all = count > 0 && program->tensors[stage->output].role != WPK_ROLE_OUTPUT;
-        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        for (int i = 0; i < count; i++) {
             all = all && constant[program->nodes[loads[i]].tensor];
         }
         out[s] = all;

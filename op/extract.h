@@ -15,7 +15,7 @@ extern "C" {
  *
  *   shape   keep [stage_count]; output [tensor_count]
  *   owns    caller calls wpk_program_fini
- *   errors  WPK_ENOMEM, WPK_ENOSPC
+ *   errors  WPK_ENOMEM; WPK_ENOSPC a limit, WPK_LOADS_MAX among them
  */
 wpk_err wpk_program_extract(const struct wpk_program *program, const bool *keep,
                             const bool *output, struct wpk_program *out);

@@ -73,6 +73,18 @@ int wpk_stage_loads(const struct wpk_program *program, const struct wpk_stage *s
     return collection.count < max ? collection.count : max;
 }
 
+bool wpk_program_loads_fit(const struct wpk_program *program)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX + 1];
+        if (wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX + 1) >
+            WPK_LOADS_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- copying */
 
 struct copying {

@@ -200,9 +200,9 @@ static void check_duplicates(struct wpk_builder *b)
 /* Stages were added outermost first where one holds another: put writers before readers. */
 static bool reads(const struct wpk_program *program, const struct wpk_stage *stage, int tensor)
 {
-    int loads[128];
-    int count = wpk_stage_loads(program, stage, loads, 128);
-    for (int i = 0; i < count && i < 128; i++) {
+    int loads[WPK_NODES_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_NODES_MAX);
+    for (int i = 0; i < count; i++) {
         if (program->nodes[loads[i]].tensor == tensor) {
             return true;
         }

@@ -129,14 +129,17 @@ static void print_stage_value(struct printer *p, const struct wpk_stage *stage);
 /* The reduction that this load may be replaced by in the user's form, or NULL. */
 static const struct wpk_stage *foldable(const struct printer *p, const struct wpk_node *load)
 {
-    int writer = wpk_program_writer(p->program, load->tensor), uses = 0, loads[64];
+    int writer = wpk_program_writer(p->program, load->tensor), uses = 0, loads[WPK_LOADS_MAX];
     if (!p->fold || writer < 0 || load->outside >= 0 ||
         p->program->stages[writer].reduction == WPK_REDUCE_NONE) {
         return NULL;
     }
     for (int s = 0; s < p->program->stage_count; s++) {
-        int count = wpk_stage_loads(p->program, &p->program->stages[s], loads, 64);
-        for (int i = 0; i < count && i < 64; i++) {
+        int count = wpk_stage_loads(p->program, &p->program->stages[s], loads, WPK_LOADS_MAX);
+        if (count == WPK_LOADS_MAX) {
+            return NULL; /* there may be more than were counted */
+        }
+        for (int i = 0; i < count; i++) {
             uses += p->program->nodes[loads[i]].tensor == load->tensor;
         }
     }
@@ -354,9 +357,9 @@ wpk_err wpk_program_print(const struct wpk_program *program, struct wpk_buf *out
 static bool is_folded(struct printer *p, const struct wpk_stage *stage)
 {
     for (int s = 0; s < p->program->stage_count; s++) {
-        int loads[64];
-        int count = wpk_stage_loads(p->program, &p->program->stages[s], loads, 64);
-        for (int i = 0; i < count && i < 64; i++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(p->program, &p->program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
             if (foldable(p, &p->program->nodes[loads[i]]) == stage) {
                 return true;
             }

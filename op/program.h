@@ -35,6 +35,7 @@ extern "C" {
 #define WPK_NODES_MAX 16384
 #define WPK_LITERAL_ELEMENTS_MAX 4096
 #define WPK_TREE_MAX 8192 /* nodes of all stages when written out: each as often as it is read */
+#define WPK_LOADS_MAX 256 /* of one stage, for derivations and what comes behind them */
 
 enum wpk_role {
     WPK_ROLE_INPUT,
@@ -216,6 +217,10 @@ void wpk_node_walk(const struct wpk_program *program, int node, bool into_indice
 /* Loads in `stage`, each distinct node once: fills `loads` up to `max`, returns how many. */
 int wpk_stage_loads(const struct wpk_program *program, const struct wpk_stage *stage, int *loads,
                     int max);
+
+/* Has every stage at most WPK_LOADS_MAX loads? Other programs can be parsed, printed and
+ * interpreted, but derivations, splitting and spaces refuse them. */
+bool wpk_program_loads_fit(const struct wpk_program *program);
 
 /* index = sum(coefficient[axis] * axis) + constant */
 struct wpk_affine {

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOADS_MAX 256
-
 int wpk_rewrite_keep(struct wpk_program *program, const struct wpk_node *load, const int *index)
 {
     return wpk_node_load(program, load->tensor, index, load->outside);
@@ -82,9 +80,9 @@ wpk_err wpk_rewrite_all(struct wpk_program *program, int except, wpk_load_rewrit
 static bool is_ready(const struct wpk_program *program, const struct wpk_stage *stage,
                      const bool *written)
 {
-    int loads[LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
         int tensor = program->nodes[loads[i]].tensor;
         if (wpk_program_writer(program, tensor) >= 0 && !written[tensor]) {
             return false;
@@ -122,10 +120,10 @@ static void mark_needed(const struct wpk_program *program, bool *keep)
     }
     for (int s = program->stage_count - 1; s >= 0; s--) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[LOADS_MAX];
+        int loads[WPK_LOADS_MAX];
         keep[s] = needed[stage->output];
-        int count = keep[s] ? wpk_stage_loads(program, stage, loads, LOADS_MAX) : 0;
-        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        int count = keep[s] ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
+        for (int i = 0; i < count; i++) {
             needed[program->nodes[loads[i]].tensor] = true;
         }
     }
@@ -136,13 +134,37 @@ static void mark_needed(const struct wpk_program *program, bool *keep)
 static void drop_outside(struct wpk_program *program)
 {
     for (int s = 0; s < program->stage_count; s++) {
-        int loads[LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, LOADS_MAX);
-        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
             if (!wpk_load_may_leave(program, &program->stages[s], loads[i])) {
                 program->nodes[loads[i]].outside = -1;
             }
         }
+    }
+}
+
+/* Is the name that of an axis before `end`? */
+static bool is_taken(const struct wpk_stage *stage, int end, const char *name)
+{
+    for (int a = 0; a < end; a++) {
+        if (strcmp(stage->axes[a].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Derivations name the axes that they add ("q", "lane", ...); so may the user have named his. */
+static void part_names(struct wpk_stage *stage)
+{
+    for (int a = 0; a < stage->axis_count; a++) {
+        char name[WPK_NAME_MAX];
+        snprintf(name, sizeof(name), "%s", stage->axes[a].name);
+        for (int i = 2; is_taken(stage, a, name); i++) {
+            snprintf(name, sizeof(name), "%.*s%d", WPK_NAME_MAX - 8, stage->axes[a].name, i);
+        }
+        snprintf(stage->axes[a].name, sizeof(name), "%s", name);
     }
 }
 
@@ -169,6 +191,9 @@ wpk_err wpk_program_tidy(struct wpk_program *program)
         wpk_program_fini(program);
         *program = fresh;
         drop_outside(program);
+        for (int s = 0; s < program->stage_count; s++) {
+            part_names(&program->stages[s]);
+        }
     }
     return err;
 }

@@ -129,15 +129,14 @@ static int random_index(struct generator *g, int64_t extent)
     }
 }
 
-static int random_load(struct generator *g, int id)
+/* A load, with a value for outside where it can leave the tensor. */
+static int finish_load(struct generator *g, int id, const int *index)
 {
     struct wpk_tensor *tensor = &g->program->tensors[id];
-    int index[WPK_RANK_MAX];
     int outside = -1;
     g->used[id]++;
     for (int d = 0; d < tensor->rank; d++) {
         int64_t low, high;
-        index[d] = random_index(g, tensor->extent[d]);
         wpk_index_range(g->program, &g->draft, index[d], &low, &high);
         if (low < -tensor->pad_before[d] || high >= tensor->extent[d] + tensor->pad_after[d]) {
             outside = 0;
@@ -150,6 +149,61 @@ static int random_load(struct generator *g, int id)
         outside = wpk_node_real(g->program, tensor->dtype, value);
     }
     return wpk_node_load(g->program, id, index, outside);
+}
+
+static int random_load(struct generator *g, int id)
+{
+    int index[WPK_RANK_MAX];
+    for (int d = 0; d < g->program->tensors[id].rank; d++) {
+        index[d] = random_index(g, g->program->tensors[id].extent[d]);
+    }
+    return finish_load(g, id, index);
+}
+
+/* ---- products, as algorithms are derived for */
+
+/* An axis not used so far that fits the dimension, if there is one and luck will have it. */
+static int fresh_axis(struct generator *g, int64_t extent, bool *used)
+{
+    int count = g->draft.axis_count, first = (int)between(g, 0, count - 1);
+    for (int i = 0; i < count; i++) {
+        int axis = (first + i) % count;
+        if (!used[axis] && (g->draft.axes[axis].extent <= extent || chance(g, 0.1))) {
+            used[axis] = true;
+            return axis;
+        }
+    }
+    return first;
+}
+
+/* One operand: a dimension indexed by the window, the others by axes. */
+static int random_operand(struct generator *g, int window, bool *used)
+{
+    int id = (int)between(g, 0, g->program->tensor_count - 1), index[WPK_RANK_MAX];
+    int rank = g->program->tensors[id].rank, at = rank > 0 ? (int)between(g, 0, rank - 1) : 0;
+    for (int d = 0; d < rank; d++) {
+        int64_t extent = g->program->tensors[id].extent[d];
+        index[d] = d == at           ? window
+                   : chance(g, 0.05) ? random_index(g, extent)
+                                     : wpk_node_axis(g->program, fresh_axis(g, extent, used));
+    }
+    return finish_load(g, id, index);
+}
+
+/* sum(r) data[stride * y + r - shift, ..] * weight[r, ..] */
+static int random_product(struct generator *g)
+{
+    int y = (int)between(g, 0, g->draft.rank - 1);
+    int r = (int)between(g, g->draft.rank, g->draft.axis_count - 1);
+    bool by_data[WPK_AXES_MAX] = {false}, by_weight[WPK_AXES_MAX] = {false};
+    int64_t stride = chance(g, 0.6) ? 1 : between(g, 2, 3);
+    by_data[y] = by_data[r] = by_weight[y] = by_weight[r] = true;
+    int reduced = wpk_node_axis(g->program, r);
+    int window = binary(g, WPK_BINARY_ADD,
+                        binary(g, WPK_BINARY_MUL, integer(g, stride), wpk_node_axis(g->program, y)),
+                        binary(g, WPK_BINARY_SUB, reduced, integer(g, between(g, 0, 2))));
+    int data = random_operand(g, window, by_data);
+    return binary(g, WPK_BINARY_MUL, data, random_operand(g, reduced, by_weight));
 }
 
 /* ---- expressions */
@@ -281,6 +335,9 @@ static void draft_axes(struct generator *g)
     }
     g->draft.rank = rank;
     g->draft.reduction = reduced > 0 ? reductions[between(g, 0, 4)] : WPK_REDUCE_NONE;
+    if (reduced > 0 && g->options.products && chance(g, 0.7)) {
+        g->draft.reduction = WPK_REDUCE_SUM;
+    }
 }
 
 /* Every tensor not used so far, added to the expression of the last stage. */
@@ -304,7 +361,9 @@ static void add_stage(struct generator *g, int number, bool last)
         extent[a] = g->draft.axes[a].extent;
         names[a] = g->draft.axes[a].name;
     }
-    int expr = random_expr(g, (int)between(g, 0, 3));
+    bool product = g->options.products && g->draft.reduction == WPK_REDUCE_SUM &&
+                   g->draft.rank > 0 && chance(g, 0.9);
+    int expr = product ? random_product(g) : random_expr(g, (int)between(g, 0, 3));
     expr = last ? use_all(g, expr) : expr;
     snprintf(name, sizeof name, last ? "Y" : "T%d", number);
     int output =

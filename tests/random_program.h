@@ -14,6 +14,7 @@ struct wpk_random_options {
     bool smooth;       /* floating types and continuous functions only: rounding cannot flip a
                            result, so equivalent programs can be compared within a tolerance */
     bool without_pads; /* no tensor has a border of its own */
+    bool products;     /* most reductions are sums of products of two loads, windows among them */
 };
 
 /* `options` may be NULL: everything.
