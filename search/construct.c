@@ -5,8 +5,9 @@
  * `vectors` vectors of one operand and broadcasts `points` scalars of the other for
  * vectors * points multiply-adds, of which a core does two in the time of two loads. Tiles are
  * ranked by that, by how much of the axes they cover without a remainder, and by whether there
- * are enough accumulators to hide the latency of a multiply-add. The rest of the nest follows:
- * lanes innermost in memory, one operand's panel kept in the first cache.
+ * are enough accumulators to hide the latency of a multiply-add. The rest of the nest, its orders,
+ * splits of the reduction, blocks and places, is walked through in fixed steps of a few sizes that
+ * keep what is reused small; the sizes of the device's caches are not looked at.
  *
  *   source  the model is the usual one of register blocking (Goto & van de Geijn 2008, section 6);
  *           the weights were set on the twelve convolutions of the bench */
@@ -290,8 +291,8 @@ static void set_reduction(const struct wpk_variant *variant, int g, int which,
     }
 }
 
-/* Blocks of the first axis with several tiles, so that what is fused into the block stays in the
- * second cache; `which` 0 means no blocks. */
+/* Blocks of the first axis with several tiles, of a few tiles each, so that what is fused into the
+ * block is used soon after it was computed; `which` 0 means no blocks. */
 static void set_blocks(const struct wpk_variant *variant, int g, int which,
                        struct wpk_candidate *out)
 {

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #define ORDER_UNITS_MAX 4 /* 24 orders; more axes keep their leading ones together */
-#define LOADS_MAX 16
-#define LANES_MIN 4 /* fewer are not worth the vector */
+#define LANES_MIN 4       /* fewer are not worth the vector */
 
 static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
                                      12, 13, 14, 15, 16, 18, 20, 24, 28};
@@ -34,9 +33,9 @@ static bool is_lacked(const struct wpk_program *program, const struct wpk_group 
 {
     const struct wpk_member *member = &group->member[group->contraction];
     const struct wpk_stage *stage = &program->stages[member->stage];
-    int loads[LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         bool used = program->tensors[load->tensor].role == WPK_ROLE_LITERAL;
         for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
@@ -61,10 +60,10 @@ static bool is_vectorizable(const struct wpk_program *program, const struct wpk_
                             const struct wpk_group *group, int axis)
 {
     for (int m = -1; m < group->member_count; m++) {
-        int id = m < 0 ? group->root : group->member[m].stage, loads[LOADS_MAX];
+        int id = m < 0 ? group->root : group->member[m].stage, loads[WPK_LOADS_MAX];
         const struct wpk_stage *stage = &program->stages[id];
-        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
             const struct wpk_node *load = &program->nodes[loads[i]];
             int rank = program->tensors[load->tensor].rank;
             bool packable = is_constant(program, load->tensor, plan->prepare) &&
@@ -332,9 +331,9 @@ static void derive_packs(struct wpk_gene_list *c, const struct wpk_structure *s,
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_program *program = &c->variant->program;
     const struct wpk_stage *stage = wpk_contraction_of(c->variant, group);
-    int loads[LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-    for (int i = 0; i < count && i < LOADS_MAX && slots->pack_count < WPK_PACKS_MAX; i++) {
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count && slots->pack_count < WPK_PACKS_MAX; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         bool plain = load->outside < 0 && !has_pack(program, slots, load->tensor);
         for (int d = 0; d < program->tensors[load->tensor].rank; d++) {

@@ -106,9 +106,9 @@ bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_st
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_program *program = &variant->program;
-    int loads[16];
-    int count = wpk_stage_loads(program, stage, loads, 16);
-    for (int i = 0; i < count && i < 16; i++) {
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         const struct wpk_tensor *tensor = &program->tensors[load->tensor];
         int writer = wpk_program_writer(program, load->tensor);
@@ -207,9 +207,9 @@ static void extend_by_loads(const struct wpk_program *program, int id, const int
 {
     static const int64_t origin[WPK_AXES_MAX] = {0};
     const struct wpk_stage *stage = &program->stages[id];
-    int loads[16];
-    int count = wpk_stage_loads(program, stage, loads, 16);
-    for (int i = 0; i < count && i < 16; i++) {
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         int t = load->tensor;
         for (int dim = 0; dim < program->tensors[t].rank; dim++) {
@@ -379,6 +379,9 @@ bool wpk_placement_is_legal(const struct wpk_variant *variant,
         const struct wpk_stage *root = &variant->program.stages[plan->group[at].root];
         if (d[g].level == WPK_LEVEL_BLOCK && !has_any_block(root, &d[at])) {
             return no(why, "computed inside block loops that do not exist");
+        }
+        if (d[g].level == WPK_LEVEL_TILE && d[at].order_count == 0) {
+            return no(why, "computed inside tile loops that do not exist");
         }
         for (int h = 0; h < plan->group_count; h++) {
             if (plan->feeds[g][h] && !encloses(d, at, d[g].level, h)) {

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOADS_MAX 64
 #define LANES_PER_ROW 4 /* vectors of partial results: hides the latency of the combine */
 
 /* ---- facts about one stage */
@@ -19,10 +18,10 @@ static void mark_border_axes(const struct wpk_program *program, const struct wpk
 static void mark_literal_axes(const struct wpk_program *program, const struct wpk_stage *stage,
                               bool *literal)
 {
-    int loads[LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     memset(literal, 0, WPK_AXES_MAX * sizeof(*literal));
-    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+    for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         if (program->tensors[load->tensor].role != WPK_ROLE_LITERAL) {
             continue;
@@ -52,9 +51,10 @@ static bool is_product(const struct wpk_program *program, const struct wpk_stage
 static void mark_border_axes(const struct wpk_program *program, const struct wpk_stage *stage,
                              bool *literal)
 {
-    int loads[LOADS_MAX];
-    int count = is_product(program, stage) ? wpk_stage_loads(program, stage, loads, LOADS_MAX) : 0;
-    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+    int loads[WPK_LOADS_MAX];
+    int count =
+        is_product(program, stage) ? wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX) : 0;
+    for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         for (int d = 0; d < program->tensors[load->tensor].rank && load->outside >= 0; d++) {
             const struct wpk_tensor *tensor = &program->tensors[load->tensor];
@@ -197,13 +197,13 @@ static bool has_plain_reduction(const struct wpk_stage *stage, const bool *liter
 static bool has_reuse(const struct wpk_program *program, const struct wpk_stage *stage,
                       const bool *literal)
 {
-    int loads[LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     bool first[WPK_AXES_MAX] = {false}, have_first = false;
     if (!has_plain_reduction(stage, literal)) {
         return false;
     }
-    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+    for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         bool lacking[WPK_AXES_MAX], any = false;
         if (program->tensors[load->tensor].role == WPK_ROLE_LITERAL) {
@@ -232,9 +232,9 @@ static int only_consumer(const struct wpk_program *program, int tensor, int *loa
 {
     int found = -1;
     for (int s = 0; s < program->stage_count; s++) {
-        int loads[LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, LOADS_MAX);
-        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
             if (program->nodes[loads[i]].tensor == tensor) {
                 if (found >= 0) {
                     return -1;
@@ -250,9 +250,9 @@ static int only_consumer(const struct wpk_program *program, int tensor, int *loa
 /* Does the pointwise stage read a contraction? Then its tile is the register tile. */
 static bool finishes_contraction(const struct wpk_program *program, const struct wpk_stage *stage)
 {
-    int loads[LOADS_MAX];
-    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-    for (int i = 0; i < count && i < LOADS_MAX && stage->reduction == WPK_REDUCE_NONE; i++) {
+    int loads[WPK_LOADS_MAX];
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count && stage->reduction == WPK_REDUCE_NONE; i++) {
         int writer = wpk_program_writer(program, program->nodes[loads[i]].tensor);
         bool literal[WPK_AXES_MAX];
         if (writer >= 0) {
@@ -306,9 +306,9 @@ static bool uses_reduction(const struct wpk_program *program, const struct wpk_s
 /* The reduction axis along which the stage's loads are contiguous while no output axis is. */
 static int row_axis(const struct wpk_program *program, const struct wpk_stage *stage)
 {
-    int loads[LOADS_MAX], found = -1;
-    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+    int loads[WPK_LOADS_MAX], found = -1;
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         int rank = program->tensors[load->tensor].rank;
         if (rank == 0 || program->tensors[load->tensor].role == WPK_ROLE_LITERAL) {
@@ -475,14 +475,18 @@ static void describe_group(const struct wpk_program *program, struct wpk_group *
         }
         group->rows = group->rows || is_row(program, group, member);
     }
+    for (int a = 0; a < root->rank; a++) { /* one tile holds all of an axis that short */
+        int64_t extent = root->axes[a].extent;
+        group->align[a] = group->align[a] < extent ? group->align[a] : extent;
+    }
 }
 
 static void mark_feeds(const struct wpk_program *program, struct wpk_plan *plan)
 {
     for (int s = 0; s < program->stage_count; s++) {
-        int loads[LOADS_MAX];
-        int count = wpk_stage_loads(program, &program->stages[s], loads, LOADS_MAX);
-        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
             int writer = wpk_program_writer(program, program->nodes[loads[i]].tensor);
             if (writer >= 0 && plan->group_of[writer] >= 0 && plan->group_of[s] >= 0 &&
                 plan->group_of[writer] != plan->group_of[s]) {

@@ -41,7 +41,8 @@ struct wpk_group {
     int contraction;               /* member with the largest reduction over no literal, or -1 */
     bool reuse;                    /* and its operands are reused: register tiling pays */
     bool rows;                     /* members are vectorized over an axis that the root lacks */
-    int64_t align[WPK_RANK_MAX];   /* [root rank] a split must be a multiple of it */
+    int64_t align[WPK_RANK_MAX];   /* [root rank] a split must be a multiple of it; at most
+                                      the extent */
     bool whole[WPK_RANK_MAX];      /* [root rank] always covered whole by the tile */
 };
 

@@ -93,18 +93,54 @@ static wpk_err pin_gene(struct wpk_space *space, const char *name, const char *v
     return found ? WPK_OK : WPK_ENOENT;
 }
 
+/* Add a word to a list in `out`, unless it is there or there is no room. */
+static void add_word(const char *word, char *out, size_t size)
+{
+    size_t length = strlen(word), used = strlen(out);
+    for (const char *at = strstr(out, word); at != NULL; at = strstr(at + 1, word)) {
+        if ((at == out || at[-1] == ' ') && (at[length] == ',' || at[length] == '\0')) {
+            return;
+        }
+    }
+    snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", word);
+}
+
+/* What `name` can be, separated by ", "; "" where there is no such gene. */
+static void list_choices(const struct wpk_space *space, const char *name, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (int v = 0; v < space->variant_count; v++) {
+        const struct wpk_variant *variant = &space->variants[v];
+        if (strcmp(name, "algorithm") == 0) {
+            add_word(variant->algorithm, out, size);
+        } else if (strcmp(name, "layout") == 0) {
+            add_word(variant->layout, out, size);
+        }
+        for (int i = 0; i < variant->gene_count; i++) {
+            const struct wpk_gene *gene = &variant->genes[i];
+            for (int k = 0; k < gene->choice_count && strcmp(gene->name, name) == 0; k++) {
+                add_word(gene->choice[k], out, size);
+            }
+        }
+    }
+}
+
 wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
                       struct wpk_diag *diag)
 {
+    char choices[WPK_DIAG_TEXT_MAX / 2];
     bool algorithm = strcmp(name, "algorithm") == 0;
+    list_choices(space, name, choices, sizeof(choices));
     wpk_err err = algorithm || strcmp(name, "layout") == 0 ? pin_variants(space, algorithm, value)
                                                            : pin_gene(space, name, value);
-    if (err != WPK_OK) {
-        wpk_diag_set(diag, "no variant of this operator has %s=%s", name, value);
-        return err;
+    if (err == WPK_OK) {
+        measure_size(space);
+    } else if (choices[0] == '\0') {
+        wpk_diag_set(diag, "no variant of this operator has a gene %s", name);
+    } else {
+        wpk_diag_set(diag, "%s cannot be %s here, but: %s", name, value, choices);
     }
-    measure_size(space);
-    return WPK_OK;
+    return err;
 }
 
 /* ---- legality, drawing, repair */

@@ -6,7 +6,7 @@
  * the same thing in every variant, so candidates of different variants can be crossed.
  *
  * A candidate is a variant and a value for each of its genes. Its text is self-describing, e.g.
- *     cpu-1 algorithm=winograd(4,3) layout=last1 Y.tile.k=16 Y.order=n,y,x,k threads=1
+ *     cpu-1 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
  * and never a bare index: it can be read back as long as the space's version is known. */
 #ifndef WPK_SEARCH_SPACE_H
 #define WPK_SEARCH_SPACE_H
@@ -36,8 +36,10 @@ struct wpk_gene {
 };
 
 struct wpk_variant {
-    char algorithm[WPK_CHOICE_MAX]; /* "direct", "im2col", "winograd(4,3)", … */
-    char layout[WPK_CHOICE_MAX];    /* "fixed", "last1", … */
+    char algorithm[WPK_CHOICE_MAX]; /* "direct", "im2col", "winograd(4)", … */
+    char layout[WPK_CHOICE_MAX];    /* "asis", "halo-last1", "staged-last1", … */
+    int boundary_last;              /* axis that is last in inputs and outputs of the output's rank,
+                                       -1: they lie as written */
     struct wpk_program program;     /* derived; its boundary tensors have the layout applied */
     struct wpk_gene *genes;         /* owned; [gene_count] */
     int gene_count;
@@ -94,7 +96,9 @@ wpk_err wpk_space_draw(const struct wpk_space *space, struct wpk_rng *rng,
 wpk_err wpk_space_repair(const struct wpk_space *space, struct wpk_rng *rng,
                          struct wpk_candidate *candidate);
 
-/* Is it legal? The rules: registers, unrolled statements, cache footprints, divisibility. */
+/* Is it legal? The rules: registers, unrolled statements, divisibility, and where producers are
+ * computed: how much of them is needed there, and how often it is computed again. None of them
+ * looks at caches: block sizes are left to the measurements. */
 bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate);
 
 bool wpk_candidate_equal(const struct wpk_candidate *a, const struct wpk_candidate *b);

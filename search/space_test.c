@@ -308,6 +308,111 @@ static void test_boundaries(void **state)
     }
 }
 
+/* Inputs and outputs lie as the variant says, whatever its layout is called. */
+static void test_order_at_the_boundary(void **state)
+{
+    (void)state;
+    for (int any = 0; any < 2; any++) {
+        struct wpk_space space;
+        int moved = 0;
+        derive(0, 0, any == 0 ? "fixed" : "any", 1, &space);
+        for (int v = 0; v < space.variant_count; v++) {
+            struct wpk_variant *variant = &space.variants[v];
+            const char *const names[] = {"X", "Y", "W", "B"};
+            int last = variant->boundary_last < 0 ? 3 : variant->boundary_last;
+            const int dims[] = {last, last, 3, 0};
+            snprintf(variant->layout, sizeof(variant->layout), "no matter");
+            moved += variant->boundary_last >= 0;
+            for (int i = 0; i < 4; i++) {
+                struct wpk_tensor_type type;
+                int t = wpk_program_find_tensor(&space.program, names[i]);
+                assert_int_equal(wpk_variant_boundary(variant, &space.program, t, &type), WPK_OK);
+                assert_int_equal(type.layout.axis[type.rank - 1], dims[i]);
+            }
+        }
+        assert_true(any == 0 ? moved == 0 : moved > 0);
+        wpk_space_fini(&space);
+    }
+}
+
+/* Every load counts, the last of many too: a tile of Y needs 19 more of A. */
+static void test_windows_of_many_loads(void **state)
+{
+    (void)state;
+    const struct wpk_space_options options = options_for(0, "fixed", 1);
+    struct wpk_program program = {0};
+    struct wpk_space space = {0};
+    struct wpk_buf text = {0};
+    struct wpk_rng rng;
+    int seen = 0;
+    wpk_buf_append_text(&text, "input X f32[64]\nintermediate A f32[64]\noutput Y f32[45]\n"
+                               "A[i] = exp(X[i])\nY[i] = A[i]");
+    for (int k = 1; k < 20; k++) {
+        wpk_buf_printf(&text, " + A[i+%d]", k);
+    }
+    assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, NULL), WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
+    wpk_rng_seed(&rng, 1);
+    for (int i = 0; i < 200; i++) {
+        struct wpk_candidate one;
+        struct wpk_decisions d[2];
+        int64_t extent[WPK_RANK_MAX];
+        assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
+        const struct wpk_variant *variant = &space.variants[one.variant];
+        assert_int_equal(((struct wpk_structure *)variant->plan)->plan.group_count, 2);
+        wpk_genes_read(variant, &one, 0, &d[0]);
+        wpk_genes_read(variant, &one, 1, &d[1]);
+        if (d[0].level == WPK_LEVEL_TILE) {
+            wpk_group_region(variant, d, 0, extent, NULL);
+            assert_int_equal(extent[0], d[1].tile[0] + 19);
+            seen++;
+        }
+    }
+    assert_true(seen > 0);
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
+    wpk_buf_fini(&text);
+}
+
+/* More loads than anybody looks at are refused, not half seen. */
+static void test_too_many_loads(void **state)
+{
+    (void)state;
+    const struct wpk_space_options options = options_for(0, "fixed", 1);
+    for (int more = 0; more < 2; more++) {
+        struct wpk_program program = {0};
+        struct wpk_space space = {0};
+        struct wpk_diag diag = {0};
+        struct wpk_buf text = {0};
+        wpk_buf_append_text(&text, "input X f32[400]\noutput Y f32[100]\nY[i] = X[i]");
+        for (int k = 1; k < WPK_LOADS_MAX + more; k++) {
+            wpk_buf_printf(&text, " + X[i+%d]", k);
+        }
+        assert_int_equal(wpk_program_parse(wpk_buf_text(&text), &program, &diag), WPK_OK);
+        wpk_err err = wpk_space_derive(&program, &options, &space, &diag);
+        assert_int_equal(err, more == 0 ? WPK_OK : WPK_EUNSUPPORTED);
+        assert_true(more == 0 || strstr(diag.text, "more than 256 places") != NULL);
+        wpk_space_fini(&space);
+        wpk_program_fini(&program);
+        wpk_buf_fini(&text);
+    }
+}
+
+static void test_idle_inputs(void **state)
+{
+    (void)state;
+    const struct wpk_space_options options = options_for(0, "fixed", 1);
+    struct wpk_program program = {0};
+    struct wpk_space space = {0};
+    struct wpk_diag diag = {0};
+    const char *text = "input X f32[8]\ninput Z f32[8]\nintermediate T f32[8]\noutput Y f32[8]\n"
+                       "T[i] = Z[i] + 1\nY[i] = X[i]\n";
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, &diag), WPK_EUNSUPPORTED);
+    assert_string_equal(diag.text, "the output does not depend on Z");
+    wpk_program_fini(&program);
+}
+
 static void test_pins(void **state)
 {
     (void)state;
@@ -331,6 +436,14 @@ static void test_pins(void **state)
     }
     assert_int_equal(wpk_space_pin(&space, "algorithm", "magic", &diag), WPK_ENOENT);
     assert_non_null(strstr(diag.text, "magic"));
+    wpk_space_fini(&space);
+    derive(0, 0, "any", 1, &space);
+    diag = (struct wpk_diag){0};
+    assert_int_equal(wpk_space_pin(&space, "Y.vec", "z", &diag), WPK_ENOENT);
+    assert_string_equal(diag.text, "Y.vec cannot be z here, but: k");
+    diag = (struct wpk_diag){0};
+    assert_int_equal(wpk_space_pin(&space, "Y.what", "z", &diag), WPK_ENOENT);
+    assert_string_equal(diag.text, "no variant of this operator has a gene Y.what");
     wpk_space_fini(&space);
     derive(0, 0, "any", 1, &space);
     assert_int_equal(wpk_space_pin(&space, "Y.tile.nothing", "4", NULL), WPK_ENOENT);
@@ -374,6 +487,10 @@ int main(void)
         cmocka_unit_test(test_constructed_tiles_do_not_gather),
         cmocka_unit_test(test_algorithms_apply_where_they_may),
         cmocka_unit_test(test_boundaries),
+        cmocka_unit_test(test_order_at_the_boundary),
+        cmocka_unit_test(test_windows_of_many_loads),
+        cmocka_unit_test(test_too_many_loads),
+        cmocka_unit_test(test_idle_inputs),
         cmocka_unit_test(test_pins),
         cmocka_unit_test(test_text_of_candidates_is_strict),
     };

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOADS_MAX 32
 #define WINOGRAD_COUNT 3
 
 static const int64_t winograd_sizes[WINOGRAD_COUNT] = {4, 2, 6};
@@ -37,9 +36,9 @@ static bool may_be_last(const struct wpk_program *program, int rank, int p)
     bool used = false;
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
             const struct wpk_node *load = &program->nodes[loads[i]];
             const struct wpk_tensor *tensor = &program->tensors[load->tensor];
             if (tensor->role != WPK_ROLE_INPUT || tensor->rank != rank) {
@@ -58,9 +57,9 @@ static bool has_window(const struct wpk_program *program)
 {
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
             const struct wpk_node *load = &program->nodes[loads[i]];
             for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
                 if (program->tensors[load->tensor].role == WPK_ROLE_INPUT &&
@@ -101,9 +100,9 @@ static int first_window(const struct wpk_program *program)
     int found = -1;
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
-        int loads[LOADS_MAX];
-        int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-        for (int i = 0; i < count && i < LOADS_MAX; i++) {
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
             const struct wpk_node *load = &program->nodes[loads[i]];
             for (int d = 0; d < program->tensors[load->tensor].rank; d++) {
                 int64_t low = 0, high = 0;
@@ -137,9 +136,9 @@ static wpk_err stage_all(struct wpk_program *program, const int *order, int rank
         bool leaves = false;
         for (int s = 0; s < program->stage_count; s++) {
             const struct wpk_stage *stage = &program->stages[s];
-            int loads[LOADS_MAX];
-            int n = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-            for (int k = 0; k < n && k < LOADS_MAX; k++) {
+            int loads[WPK_LOADS_MAX];
+            int n = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+            for (int k = 0; k < n; k++) {
                 leaves = leaves || (program->nodes[loads[k]].tensor == t &&
                                     wpk_load_may_leave(program, stage, loads[k]));
             }
@@ -147,6 +146,8 @@ static wpk_err stage_all(struct wpk_program *program, const int *order, int rank
         wpk_err err = WPK_OK;
         if (tensor->role == WPK_ROLE_INPUT && (reordered || leaves)) {
             err = wpk_derive_stage_input(program, t, reordered ? order : NULL, bare);
+            /* read with several values outside, which no copy can hold: each load checks */
+            err = err == WPK_EUNSUPPORTED && !reordered ? WPK_OK : err;
         } else if (tensor->role == WPK_ROLE_OUTPUT && reordered) {
             err = wpk_derive_stage_output(program, t, order);
         }
@@ -233,6 +234,7 @@ static wpk_err build_variant(const struct wpk_program *program, const struct req
         snprintf(out->algorithm, sizeof(out->algorithm), "bare");
     }
     const char *boundary = request->staged ? "staged" : "halo";
+    out->boundary_last = request->staged ? -1 : request->last;
     if (request->last >= 0) {
         snprintf(out->layout, sizeof(out->layout), "%s-last%d", boundary, request->last);
     } else {
@@ -264,13 +266,13 @@ static wpk_err add_variant(const struct wpk_program *program, const struct reque
 static bool borders_unroll(const struct wpk_program *program)
 {
     int contraction = wpk_contraction_find(program), bare = first_window(program);
-    int loads[LOADS_MAX];
+    int loads[WPK_LOADS_MAX];
     if (contraction < 0 || bare < 0) {
         return false;
     }
     const struct wpk_stage *stage = &program->stages[contraction];
-    int count = wpk_stage_loads(program, stage, loads, LOADS_MAX);
-    for (int i = 0; i < count && i < LOADS_MAX; i++) {
+    int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+    for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         struct wpk_affine affine;
         if (program->tensors[load->tensor].role != WPK_ROLE_INPUT ||
@@ -306,6 +308,44 @@ static wpk_err add_algorithms(const struct wpk_program *program, struct request 
     return err == WPK_OK ? add_variant(program, &request, space) : err;
 }
 
+/* An input or constant that the output does not depend on, or -1: kernels would not take it. */
+static int find_idle(const struct wpk_program *program)
+{
+    bool needed[WPK_TENSORS_MAX] = {false};
+    needed[find_role(program, WPK_ROLE_OUTPUT)] = true;
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count && needed[stage->output]; i++) {
+            needed[program->nodes[loads[i]].tensor] = true;
+        }
+    }
+    for (int t = 0; t < program->tensor_count; t++) {
+        enum wpk_role role = program->tensors[t].role;
+        if (!needed[t] && (role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT)) {
+            return t;
+        }
+    }
+    return -1;
+}
+
+/* Whether there can be a space at all, before anything is derived. */
+static wpk_err check_program(const struct wpk_program *program, struct wpk_diag *diag)
+{
+    if (!wpk_program_loads_fit(program)) {
+        wpk_diag_set(diag, "a stage of this program reads tensors in more than %d places",
+                     WPK_LOADS_MAX);
+        return WPK_EUNSUPPORTED;
+    }
+    int idle = find_idle(program);
+    if (idle >= 0) {
+        wpk_diag_set(diag, "the output does not depend on %s", program->tensors[idle].name);
+        return WPK_EUNSUPPORTED;
+    }
+    return WPK_OK;
+}
+
 wpk_err wpk_variants_derive(const struct wpk_program *program, struct wpk_space *space,
                             struct wpk_diag *diag)
 {
@@ -313,8 +353,11 @@ wpk_err wpk_variants_derive(const struct wpk_program *program, struct wpk_space 
     WPK_ASSERT(output >= 0);
     int rank = program->tensors[output].rank;
     bool any = strcmp(space->options.layouts, "any") == 0;
+    wpk_err err = check_program(program, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
     bool window = has_window(program);
-    wpk_err err = WPK_OK;
     /* contiguous channels first: what a window slides over is then a whole vector */
     bool contracts = wpk_contraction_find(program) >= 0;
     for (int p = 0; p + 1 < rank && err == WPK_OK && (window || contracts); p++) {
@@ -349,12 +392,10 @@ wpk_err wpk_variant_boundary(const struct wpk_variant *variant, const struct wpk
     out->rank = logical->rank;
     memcpy(out->extent, logical->extent, sizeof(out->extent));
     out->layout = wpk_layout_row_major(logical->rank);
-    const char *last = strstr(variant->layout, "halo-last");
     int output = find_role(original, WPK_ROLE_OUTPUT);
-    if (last != NULL && logical->rank == original->tensors[output].rank &&
+    if (variant->boundary_last >= 0 && logical->rank == original->tensors[output].rank &&
         logical->role != WPK_ROLE_CONSTANT) {
-        int axis = (int)strtol(last + strlen("halo-last"), NULL, 10);
-        order_with_last(logical->rank, axis, out->layout.axis);
+        order_with_last(logical->rank, variant->boundary_last, out->layout.axis);
     }
     const struct wpk_tensor *laid = &variant->program.tensors[physical];
     for (int d = 0; d < laid->rank; d++) {
