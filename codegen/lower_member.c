@@ -168,12 +168,12 @@ void wpk_lowering_member(struct wpk_lowering *l, int g, int m, const int64_t *re
             wpk_lowering_emit(l, WPK_DIRECTIVE_COMPUTE_AT, member->stage, false);
         wpk_directive_operand(place, group->name);
         wpk_directive_operand(place, l->loops[g].tile_level);
-        for (int a = 0; a < stage->rank; a++) {
-            struct wpk_directive *bound =
-                wpk_lowering_emit(l, WPK_DIRECTIVE_BOUND_EXTENT, member->stage, false);
-            wpk_directive_operand(bound, stage->axes[a].name);
-            bound->factor = region[a];
-        }
+    }
+    for (int a = 0; a < stage->rank; a++) {
+        struct wpk_directive *bound =
+            wpk_lowering_emit(l, WPK_DIRECTIVE_BOUND_EXTENT, member->stage, false);
+        wpk_directive_operand(bound, stage->axes[a].name);
+        bound->factor = region[a];
     }
     split_member_pure(l, g, member, false, region, vector, lanes, &loops);
     emit_member_loops(l, member, false, &loops, NULL, 0);

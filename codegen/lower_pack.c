@@ -112,8 +112,12 @@ static wpk_err pack_operand(struct wpk_lowering *l, int g, int slot, struct wpk_
         packing.block[i] = dims[i].block;
         moved = moved || dims[i].dim != i || dims[i].block != 0;
     }
-    return moved ? wpk_derive_pack(&l->out->program, &packing, names->name[names->count++])
-                 : WPK_OK;
+    if (!moved) {
+        return WPK_OK;
+    }
+    wpk_err err = wpk_derive_pack(&l->out->program, &packing, names->name[names->count]);
+    names->count += err == WPK_OK;
+    return err == WPK_EUNSUPPORTED ? WPK_OK : err; /* other loads of it forbid: left as it is */
 }
 
 wpk_err wpk_lowering_pack(struct wpk_lowering *l, struct wpk_packed_names *names)

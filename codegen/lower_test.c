@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lowering decides by itself: tails, and which loops run in parallel. The candidates here are
- * ones whose kernels read outside their inputs before it decided rightly. */
+ * ones whose kernels read outside their inputs before it decided rightly. And that programs nobody
+ * thought of get from a space to a schedule; WPK_TEST_SEED draws others. */
 #include "codegen/lower.h"
 
 #include "op/notation.h"
+#include "tests/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -138,12 +140,121 @@ static void test_blocks_with_producers_are_not_fused_with_tiles(void **state)
     expect_lines(&root, fused, 1);
 }
 
+/* ---- programs nobody thought of */
+
+#define SEED 20240611
+#define RANDOM_PROGRAMS 150
+#define CANDIDATES 6 /* constructed, and as many drawn */
+
+struct draft {
+    struct wpk_program program;
+    struct wpk_space space;
+};
+
+static void show(const struct draft *draft, const struct wpk_candidate *candidate)
+{
+    struct wpk_buf text = {0};
+    char words[WPK_CANDIDATE_TEXT_MAX] = "";
+    (void)wpk_program_print(&draft->program, &text);
+    if (candidate != NULL) {
+        (void)wpk_candidate_encode(&draft->space, candidate, words, sizeof(words));
+    }
+    print_error("layouts %s, threads %d\n%s%s\n", draft->space.options.layouts,
+                draft->space.options.threads, wpk_buf_text(&text), words);
+    wpk_buf_fini(&text);
+}
+
+/* A schedule that passes its check, and whose text gives it back. */
+static void expect_schedule(const struct draft *draft, const struct wpk_candidate *candidate)
+{
+    struct wpk_schedule schedule, parsed;
+    struct wpk_buf text = {0}, again = {0};
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_lower(&draft->space, candidate, &schedule, &diag);
+    if (err == WPK_OK) {
+        err = wpk_schedule_check(&schedule, &diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_program_validate(&schedule.program, &diag);
+    }
+    if (err != WPK_OK) {
+        show(draft, candidate);
+        fail_msg("%s: %s", wpk_err_name(err), diag.text);
+    }
+    assert_int_equal(wpk_schedule_print(&schedule, &text), WPK_OK);
+    if (wpk_schedule_parse(wpk_buf_text(&text), &parsed, &diag) != WPK_OK) {
+        fail_msg("%d:%d: %s\n%s", diag.line, diag.column, diag.text, wpk_buf_text(&text));
+    }
+    assert_int_equal(wpk_schedule_print(&parsed, &again), WPK_OK);
+    assert_string_equal(wpk_buf_text(&text), wpk_buf_text(&again));
+    wpk_schedule_fini(&parsed);
+    wpk_schedule_fini(&schedule);
+    wpk_buf_fini(&text);
+    wpk_buf_fini(&again);
+}
+
+static struct wpk_space_options draw_options(struct wpk_rng *rng)
+{
+    static const enum wpk_isa isas[] = {WPK_ISA_SSE41, WPK_ISA_AVX2, WPK_ISA_AVX512};
+    int width = (int)wpk_rng_below(rng, 3);
+    struct wpk_space_options options = {.layouts = wpk_rng_chance(rng, 0.5) ? "any" : "fixed",
+                                        .threads = (int)wpk_rng_between(rng, 1, 2)};
+    options.device.isa = isas[width];
+    options.device.vector_bytes = 16 << width;
+    options.device.vector_registers = width == 2 ? 32 : 16;
+    return options;
+}
+
+static void test_random_programs(void **state)
+{
+    (void)state;
+    const char *given = getenv("WPK_TEST_SEED");
+    uint64_t seed = given == NULL ? SEED : strtoull(given, NULL, 10);
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, seed);
+    print_message("WPK_TEST_SEED=%llu\n", (unsigned long long)seed);
+    int idle = 0, too_large = 0;
+    for (int i = 0; i < RANDOM_PROGRAMS; i++) {
+        struct draft draft;
+        struct wpk_candidate candidate[2 * CANDIDATES];
+        struct wpk_diag diag = {0};
+        const struct wpk_random_options kind = {.products = i % 2 == 0};
+        const struct wpk_space_options options = draw_options(&rng);
+        wpk_random_program(&rng, &kind, &draft.program);
+        wpk_err err = wpk_space_derive(&draft.program, &options, &draft.space, &diag);
+        if (err == WPK_EUNSUPPORTED && strstr(diag.text, "does not depend on") != NULL) {
+            wpk_program_fini(&draft.program);
+            idle++;
+            continue;
+        }
+        if (err != WPK_OK) {
+            show(&draft, NULL);
+            fail_msg("program %d: %s", i, diag.text);
+        }
+        int count = wpk_space_construct(&draft.space, candidate, CANDIDATES);
+        for (int k = 0; k < CANDIDATES; k++) {
+            count += wpk_space_draw(&draft.space, &rng, &candidate[count]) == WPK_OK;
+        }
+        too_large += count == 0;
+        for (int k = 0; k < count; k++) {
+            expect_schedule(&draft, &candidate[k]);
+        }
+        wpk_space_fini(&draft.space);
+        wpk_program_fini(&draft.program);
+    }
+    assert_true(idle < RANDOM_PROGRAMS / 2);
+    /* where one point of a stage needs all of another, what is unrolled may be too much */
+    print_message("%d idle, %d too large\n", idle, too_large);
+    assert_true(too_large < RANDOM_PROGRAMS / 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_producers_tail_is_that_of_its_least_part),
         cmocka_unit_test(test_members_past_a_tail_are_illegal),
         cmocka_unit_test(test_blocks_with_producers_are_not_fused_with_tiles),
+        cmocka_unit_test(test_random_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

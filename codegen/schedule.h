@@ -132,7 +132,8 @@ int wpk_schedule_find_stage(const struct wpk_program *program, const char *name)
 wpk_err wpk_schedule_print(const struct wpk_schedule *schedule, struct wpk_buf *out);
 wpk_err wpk_schedule_parse(const char *text, struct wpk_schedule *out, struct wpk_diag *diag);
 
-/* The same as readable Halide C++: ships with the kernel, for people. */
+/* The same as readable Halide C++, for people: `wpkctl get --halide` prints it from the stored
+ * text, no kernel carries it. */
 wpk_err wpk_schedule_print_halide(const struct wpk_schedule *schedule, struct wpk_buf *out);
 
 /* Check every directive against a model of each stage's loop nest, before anything is compiled:
