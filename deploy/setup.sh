@@ -19,7 +19,7 @@ packages="gcc g++ make binutils meson ninja-build pkg-config python3
     libuv1-dev libnng-dev libsqlite3-dev libcjson-dev libsodium-dev libmicrohttpd-dev
     libcurl4-openssl-dev libcmocka-dev"
 case ${1:-} in
-test) packages="$packages clang git curl" ;;
+test) packages="$packages clang clang-format git curl" ;;
 bench) packages="$packages python3-venv" ;;
 esac
 

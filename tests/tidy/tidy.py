@@ -6,13 +6,16 @@
     tidy.py --self-test   show each check something that it has to find
 
 Who may include whom, which file may know which library, calls that are banned, guards, headers that
-compile alone, files that no build lists, tests without a subject, licence lines, layout of lines.
+compile alone, files that no build lists, tests without a subject, licence lines, layout of lines,
+and, where clang-format is there, whether C sources are laid out as it would.
 A file of more than 600 lines is a warning only.
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 # folder: what it may include, besides what those may.
@@ -54,6 +57,8 @@ SYSTEM_HEADERS = re.compile(
     r"grp|immintrin|inttypes|iso646|libgen|limits|link|locale|malloc|math|netdb|poll|pthread|pwd|"
     r"sched|semaphore|setjmp|signal|spawn|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|"
     r"stdlib|stdnoreturn|string|strings|syslog|termios|threads|time|ucontext|unistd|wchar)\.h")
+
+FORMATTER = shutil.which("clang-format")
 
 # call: what to use instead.
 BANNED = {
@@ -243,6 +248,20 @@ def compile_alone(root, path):
                 path, "C" if compiler == "cc" else "C++", why)
 
 
+def check_format(root, paths):
+    """C sources as .clang-format says; headers, and C++, are laid out by hand."""
+    command = [FORMATTER, "--style=file", "--dry-run", "-Werror"]
+    done = subprocess.run(command + paths, cwd=root, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    first = {}
+    for path, line in re.findall(r"^(\S+?):(\d+):\d+: error:", done.stdout, re.M):
+        first.setdefault(path, line)
+    for path, line in first.items():
+        yield "%s:%s: not laid out as clang-format would: make format" % (path, line)
+    if done.returncode != 0 and not first:
+        yield "clang-format: " + done.stdout.strip()
+
+
 def read_tree(root):
     files = {}
     for directory, folders, names in os.walk(root):
@@ -262,6 +281,10 @@ def check_tree(root):
     with ThreadPoolExecutor(max_workers=2) as pool:
         for found in pool.map(lambda path: list(compile_alone(root, path)), headers):
             breaches += found
+    if FORMATTER:
+        breaches += check_format(root, [p for p in files if p.endswith(".c")])
+    else:
+        print("tidy: no clang-format here: the layout of sources is not checked")
     for path, text in files.items():
         lines = text.count("\n")
         if path.endswith(CODE) and lines > LINES_MAX:
@@ -308,6 +331,20 @@ SAMPLES = [
 ]
 
 
+def test_format():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(os.path.join(root, ".clang-format"), folder)
+        for name, text in (("good.c", "int a;\n"), ("bad.c", "int  a;\n")):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        found = list(check_format(folder, ["good.c", "bad.c"]))
+    good = len(found) == 1 and found[0].startswith("bad.c:1: not laid out")
+    if not good:
+        print("clang-format of good.c and bad.c: found %r" % found)
+    return 0 if good else 1
+
+
 def self_test():
     failed = 0
     for path, text, expected in SAMPLES:
@@ -322,6 +359,8 @@ def self_test():
     if not list(check_licence("op/a.c", "int a;\n")):
         failed += 1
         print("a missing licence line was not found")
+    if FORMATTER:
+        failed += test_format()
     print("tidy: self-test of %d samples, %d failed" % (len(SAMPLES) + 1, failed))
     return 1 if failed else 0
 
