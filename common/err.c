@@ -8,9 +8,8 @@
 static const struct {
     const char *name;
     const char *text;
-    bool may_retry;
-} err_table[] = {[WPK_OK] = {"OK", "success", false},
-#define WPK_ERR_ROW(name, text, retry) [WPK_##name] = {#name, text, retry},
+} err_table[] = {[WPK_OK] = {"OK", "success"},
+#define WPK_ERR_ROW(name, text) [WPK_##name] = {#name, text},
                  WPK_ERR_LIST(WPK_ERR_ROW)
 #undef WPK_ERR_ROW
 };
@@ -31,11 +30,6 @@ const char *wpk_err_name(wpk_err err)
 const char *wpk_err_text(wpk_err err)
 {
     return err_known(err) ? err_table[err].text : "unknown error";
-}
-
-bool wpk_err_may_retry(wpk_err err)
-{
-    return err_known(err) && err_table[err].may_retry;
 }
 
 static void diag_write(struct wpk_diag *diag, int line, int column, const char *format,

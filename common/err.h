@@ -16,29 +16,29 @@
 extern "C" {
 #endif
 
-/* name, text, may the same call succeed later? */
+/* name, text */
 #define WPK_ERR_LIST(X)                                                                            \
-    X(ENOMEM, "out of memory", true)                                                               \
-    X(EINVAL, "invalid argument", false)                                                           \
-    X(EPARSE, "malformed input", false)                                                            \
-    X(ERANGE, "value out of range", false)                                                         \
-    X(EUNSUPPORTED, "not supported", false)                                                        \
-    X(ENOENT, "not found", false)                                                                  \
-    X(EEXIST, "already exists", false)                                                             \
-    X(ENOSPC, "no room", true)                                                                     \
-    X(EIO, "input/output error", true)                                                             \
-    X(ETIMEDOUT, "timed out", true)                                                                \
-    X(ECLOSED, "closed by the other side", true)                                                   \
-    X(EBUSY, "in use by another process", true)                                                    \
-    X(EACCES, "permission denied", false)                                                          \
-    X(ECORRUPT, "stored data is corrupt", false)                                                   \
-    X(EMISMATCH, "does not fit this device or version", false)                                     \
-    X(EEXHAUSTED, "nothing left to try", false)                                                    \
-    X(ESYSTEM, "a system call failed", true)
+    X(ENOMEM, "out of memory")                                                                     \
+    X(EINVAL, "invalid argument")                                                                  \
+    X(EPARSE, "malformed input")                                                                   \
+    X(ERANGE, "value out of range")                                                                \
+    X(EUNSUPPORTED, "not supported")                                                               \
+    X(ENOENT, "not found")                                                                         \
+    X(EEXIST, "already exists")                                                                    \
+    X(ENOSPC, "no room")                                                                           \
+    X(EIO, "input/output error")                                                                   \
+    X(ETIMEDOUT, "timed out")                                                                      \
+    X(ECLOSED, "closed by the other side")                                                         \
+    X(EBUSY, "in use by another process")                                                          \
+    X(EACCES, "permission denied")                                                                 \
+    X(ECORRUPT, "stored data is corrupt")                                                          \
+    X(EMISMATCH, "does not fit this device or version")                                            \
+    X(EEXHAUSTED, "nothing left to try")                                                           \
+    X(ESYSTEM, "a system call failed")
 
 typedef enum wpk_err_code {
     WPK_OK = 0,
-#define WPK_ERR_ENUM(name, text, retry) WPK_##name,
+#define WPK_ERR_ENUM(name, text) WPK_##name,
     WPK_ERR_LIST(WPK_ERR_ENUM)
 #undef WPK_ERR_ENUM
         WPK_ERR_COUNT
@@ -72,7 +72,6 @@ struct wpk_diag {
 /* The code's short name ("EPARSE") and text; never NULL, for unknown codes too. */
 const char *wpk_err_name(wpk_err err);
 const char *wpk_err_text(wpk_err err);
-bool wpk_err_may_retry(wpk_err err);
 
 /* Write `diag` (which may be NULL) unless something lower has written it already.
  *

@@ -23,9 +23,6 @@ static void test_every_code_has_name_and_text(void **state)
         assert_true(strlen(wpk_err_name((wpk_err)i)) > 0);
         assert_true(strlen(wpk_err_text((wpk_err)i)) > 0);
     }
-    assert_true(wpk_err_may_retry(WPK_ETIMEDOUT));
-    assert_false(wpk_err_may_retry(WPK_EINVAL));
-    assert_false(wpk_err_may_retry(WPK_OK));
 }
 
 static void test_unknown_codes_are_answered(void **state)
@@ -33,7 +30,6 @@ static void test_unknown_codes_are_answered(void **state)
     (void)state;
     assert_string_equal(wpk_err_name((wpk_err)WPK_ERR_COUNT), "EUNKNOWN");
     assert_string_equal(wpk_err_text((wpk_err)-1), "unknown error");
-    assert_false(wpk_err_may_retry((wpk_err)4711));
 }
 
 static void test_first_detail_stays(void **state)

@@ -105,10 +105,9 @@ size_t wpk_json_get_ints(struct wpk_json_reader *reader, const char *key, int64_
  * failure here and there. */
 void wpk_json_get_raw(struct wpk_json_reader *reader, const char *key, struct wpk_buf *out);
 
-/* Build a document whose root is an object (or array); the caller frees it. NULL when out of
+/* Build a document whose root is an object; the caller frees it. NULL when out of
  * memory. */
 struct wpk_json_writer *wpk_json_writer_new_object(void);
-struct wpk_json_writer *wpk_json_writer_new_array(void);
 void wpk_json_writer_free(struct wpk_json_writer *writer);
 
 /* Begin and end pair up; `key` is NULL inside an array and only there. A NULL writer or a failure

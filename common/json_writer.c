@@ -30,24 +30,14 @@ static void open_container(struct wpk_json_writer *writer, bool is_array)
     wpk_buf_append_byte(&writer->text, is_array ? '[' : '{');
 }
 
-static struct wpk_json_writer *new_writer(bool is_array)
+struct wpk_json_writer *wpk_json_writer_new_object(void)
 {
     struct wpk_json_writer *writer = calloc(1, sizeof(*writer));
 
     if (writer != NULL) {
-        open_container(writer, is_array);
+        open_container(writer, false);
     }
     return writer;
-}
-
-struct wpk_json_writer *wpk_json_writer_new_object(void)
-{
-    return new_writer(false);
-}
-
-struct wpk_json_writer *wpk_json_writer_new_array(void)
-{
-    return new_writer(true);
 }
 
 void wpk_json_writer_free(struct wpk_json_writer *writer)

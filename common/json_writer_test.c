@@ -23,6 +23,15 @@ static void expect_text(struct wpk_json_writer *w, bool pretty, const char *expe
     wpk_json_writer_free(w);
 }
 
+/* {"x": [ */
+static struct wpk_json_writer *new_list(void)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+
+    wpk_json_begin_array(w, "x");
+    return w;
+}
+
 static struct wpk_json_writer *build_sample(void)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
@@ -55,7 +64,7 @@ static void test_compact(void **state)
                 "{\"name\":\"c6\",\"shape\":[1,128,28],\"best\":{\"ns\":-5,\"speedup\":2.5,"
                 "\"verified\":true,\"artifact\":null},\"none\":[],\"list\":[{},\"a,b:{\\\"\"],"
                 "\"raw\":{\"x\":[1]},\"id\":\"18446744073709551615\"}");
-    expect_text(wpk_json_writer_new_array(), false, "[]");
+    expect_text(wpk_json_writer_new_object(), false, "{}");
 }
 
 static void test_pretty(void **state)
@@ -87,44 +96,45 @@ static void test_pretty(void **state)
 static void test_printing_leaves_the_writer_usable(void **state)
 {
     (void)state;
-    struct wpk_json_writer *w = wpk_json_writer_new_array();
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf out = {0};
 
-    wpk_json_put_int(w, NULL, 1);
+    wpk_json_put_int(w, "a", 1);
     assert_int_equal(wpk_json_print(w, false, &out), WPK_OK);
-    assert_string_equal(wpk_buf_text(&out), "[1]");
+    assert_string_equal(wpk_buf_text(&out), "{\"a\":1}");
     wpk_buf_fini(&out);
-    wpk_json_put_int(w, NULL, 2);
-    expect_text(w, false, "[1,2]");
+    wpk_json_put_int(w, "b", 2);
+    expect_text(w, false, "{\"a\":1,\"b\":2}");
 }
 
 static void test_strings_are_escaped(void **state)
 {
     (void)state;
-    struct wpk_json_writer *w = wpk_json_writer_new_array();
+    struct wpk_json_writer *w = new_list();
 
     wpk_json_put_text(w, NULL, "\"\\/\b\t\n\v\f\r\x1f\x7f");
     wpk_json_put_text(w, NULL, "\xc3\xa4\xf0\x9f\x98\x80");
     /* What is not UTF-8, and NUL, become U+FFFD. */
     wpk_json_put_bytes(w, NULL, "a\xff\0b\xe2\x82", 6);
-    expect_text(w, false,
-                "[\"\\\"\\\\/\\b\\t\\n\\u000b\\f\\r\\u001f\\u007f\",\"\xc3\xa4\xf0\x9f\x98\x80\","
-                "\"a\xef\xbf\xbd\xef\xbf\xbd"
-                "b\xef\xbf\xbd\xef\xbf\xbd\"]");
+    wpk_json_end(w);
+    expect_text(
+        w, false,
+        "{\"x\":[\"\\\"\\\\/\\b\\t\\n\\u000b\\f\\r\\u001f\\u007f\",\"\xc3\xa4\xf0\x9f\x98\x80\","
+        "\"a\xef\xbf\xbd\xef\xbf\xbd"
+        "b\xef\xbf\xbd\xef\xbf\xbd\"]}");
 }
 
 /* Write one real and read it back. */
 static double pass_real(double value)
 {
-    struct wpk_json_writer *w = wpk_json_writer_new_array();
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_json_reader *r = NULL;
     struct wpk_buf out = {0};
 
-    wpk_json_put_real(w, NULL, value);
+    wpk_json_put_real(w, "x", value);
     assert_int_equal(wpk_json_print(w, false, &out), WPK_OK);
     assert_int_equal(wpk_json_open(out.data, out.size, 0, &r, NULL), WPK_OK);
-    assert_true(wpk_json_next(r));
-    double again = wpk_json_get_real(r, NULL, -DBL_MAX, DBL_MAX);
+    double again = wpk_json_get_real(r, "x", -DBL_MAX, DBL_MAX);
     assert_int_equal(wpk_json_status(r), WPK_OK);
     wpk_json_close(r);
     wpk_json_writer_free(w);
@@ -155,12 +165,13 @@ static void test_reals_read_back_exactly(void **state)
 static void test_reals_are_short(void **state)
 {
     (void)state;
-    struct wpk_json_writer *w = wpk_json_writer_new_array();
+    struct wpk_json_writer *w = new_list();
 
     wpk_json_put_real(w, NULL, 0.1);
     wpk_json_put_real(w, NULL, 1e-9);
     wpk_json_put_real(w, NULL, 2.0);
-    expect_text(w, false, "[0.1,1e-09,2]");
+    wpk_json_end(w);
+    expect_text(w, false, "{\"x\":[0.1,1e-09,2]}");
 }
 
 static void test_integers_read_back_exactly(void **state)

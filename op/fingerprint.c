@@ -14,6 +14,7 @@
  * every fingerprint: raise the version in the first line. */
 #include "op/fingerprint.h"
 
+#include "common/buf.h"
 #include "common/crypto.h"
 #include "op/fingerprint_label.h"
 
@@ -383,11 +384,6 @@ static wpk_err print_program(const struct wpk_program *program, bool family, str
     free(p.met);
     wpk_labels_fini(&p.labels);
     return err;
-}
-
-wpk_err wpk_fingerprint_text(const struct wpk_program *program, bool family, struct wpk_buf *out)
-{
-    return print_program(program, family, out, NULL);
 }
 
 wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprint *out,

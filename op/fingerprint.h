@@ -3,7 +3,6 @@
 #ifndef WPK_OP_FINGERPRINT_H
 #define WPK_OP_FINGERPRINT_H
 
-#include "common/buf.h"
 #include "op/program.h"
 
 #define WPK_FINGERPRINT_SIZE 65 /* 64 hexadecimal digits and a NUL */
@@ -24,8 +23,5 @@ struct wpk_fingerprint {
  */
 wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprint *out,
                         int *binding);
-
-/* The canonical text that is hashed, for debugging and tests. */
-wpk_err wpk_fingerprint_text(const struct wpk_program *program, bool family, struct wpk_buf *out);
 
 #endif

@@ -36,7 +36,6 @@ struct pool_thread {
 };
 
 struct wpk_pool {
-    int thread_count;
     bool may_spin;
     struct pool_thread *threads; /* [thread_count - 1] */
     int started;
@@ -205,7 +204,6 @@ wpk_err wpk_pool_new(int thread_count, const int *cpus, struct wpk_pool **out)
         return WPK_ENOMEM;
     }
     memset(pool, 0, sizeof(*pool));
-    pool->thread_count = thread_count;
     pool->may_spin = cpus_suffice(thread_count, cpus);
     pool->threads = calloc((size_t)thread_count, sizeof(*pool->threads));
     wpk_err err = pool->threads != NULL ? WPK_OK : WPK_ENOMEM;
@@ -232,9 +230,4 @@ void wpk_pool_free(struct wpk_pool *pool)
     }
     free(pool->threads);
     free(pool);
-}
-
-int wpk_pool_thread_count(const struct wpk_pool *pool)
-{
-    return pool->thread_count;
 }

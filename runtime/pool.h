@@ -29,7 +29,6 @@ typedef void (*wpk_pool_body)(void *user, int thread);
  */
 WPK_MUST_CHECK wpk_err wpk_pool_new(int thread_count, const int *cpus, struct wpk_pool **out);
 void wpk_pool_free(struct wpk_pool *pool);
-int wpk_pool_thread_count(const struct wpk_pool *pool);
 
 /* Run `body` on the caller and on every thread that comes in time; returns when all that came have
  * left. The caller alone may have to do it all. */

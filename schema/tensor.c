@@ -394,33 +394,10 @@ bool wpk_tensor_padding_is_zero(const struct wpk_tensor_type *type, const void *
     for (int64_t i = 0; i < walk.row_count; i++, walk_next(&walk)) {
         struct row row = walk_row(&walk);
         if (!is_zero(at, (size_t)row.first * size) ||
-            !is_zero(at + (size_t)row.last * size,
-                     (size_t)(walk.row_length - row.last) * size)) {
+            !is_zero(at + (size_t)row.last * size, (size_t)(walk.row_length - row.last) * size)) {
             return false;
         }
         at += (size_t)walk.row_length * size;
-    }
-    return true;
-}
-
-bool wpk_tensor_type_equal(const struct wpk_tensor_type *a, const struct wpk_tensor_type *b)
-{
-    const struct wpk_layout *x = &a->layout;
-    const struct wpk_layout *y = &b->layout;
-    if (a->dtype != b->dtype || a->rank != b->rank || x->dim_count != y->dim_count ||
-        x->block != y->block || (x->block > 0 && x->block_axis != y->block_axis)) {
-        return false;
-    }
-    for (int i = 0; i < a->rank; i++) {
-        if (a->extent[i] != b->extent[i] || x->pad_before[i] != y->pad_before[i] ||
-            x->pad_after[i] != y->pad_after[i]) {
-            return false;
-        }
-    }
-    for (int d = 0; d < x->dim_count; d++) {
-        if (x->axis[d] != y->axis[d]) {
-            return false;
-        }
     }
     return true;
 }

@@ -97,9 +97,6 @@ void wpk_tensor_unpack(const struct wpk_tensor_type *type, const void *physical,
 /* True when every padding element of `physical` is zero: kernels never write padding. */
 bool wpk_tensor_padding_is_zero(const struct wpk_tensor_type *type, const void *physical);
 
-/* Equal dtype, extents and layout. */
-bool wpk_tensor_type_equal(const struct wpk_tensor_type *a, const struct wpk_tensor_type *b);
-
 #ifdef __cplusplus
 }
 #endif
