@@ -8,8 +8,8 @@
  * kill -9, the same for every user and for services that see a /tmp and a /run of their own. A file
  * would belong to whoever came first. Who waits is connected to who holds, and is hung up on:
  * nobody polls, on cores that are being timed. The name is per network namespace: containers with
- * networks of their own must not share cores. Whoever may run programs here may hold it for ever; he
- * could disturb every timing as well.
+ * networks of their own must not share cores. Whoever may run programs here may hold it for ever;
+ * he could disturb every timing as well.
  *
  * Only timing is exclusive: builds of another worker go on, also on the core that is timed. */
 #ifndef WPK_WORKER_DEVICE_LOCK_H
