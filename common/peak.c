@@ -18,11 +18,13 @@
 static const int flops_calls = 20000;
 static const int stream_passes = 5;
 
+/* each run would lay it out in another way */
+/* clang-format off */
 #define EACH_ACCUMULATOR(X, r)                                                                     \
     X(r, "0")                                                                                      \
-    X(r, "1")                                                                                      \
-    X(r, "2") X(r, "3") X(r, "4") X(r, "5") X(r, "6") X(r, "7") X(r, "8") X(r, "9") X(r, "10")     \
-        X(r, "11")
+    X(r, "1") X(r, "2") X(r, "3") X(r, "4") X(r, "5") X(r, "6") X(r, "7") X(r, "8") X(r, "9")      \
+        X(r, "10") X(r, "11")
+/* clang-format on */
 
 /* x = x * 0.5 + 0.5 converges to 1: neither denormal nor infinite */
 #define FMA_BEGIN(r, i) "vmovaps %%" r "15, %%" r i "\n\t"
