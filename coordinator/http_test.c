@@ -278,8 +278,8 @@ static void become(uid_t uid)
     assert_int_equal(syscall(SYS_setresuid, -1, uid, -1), 0);
 }
 
-/* Even where the file's mode would let them. What a stranger sends before the server has time to look
- * at the connection is not read either: here its threads wait at a gate meanwhile. */
+/* Even where the file's mode would let them. What a stranger sends before the server has time to
+ * look at the connection is not read either: here its threads wait at a gate meanwhile. */
 static void strangers_are_refused(void **state)
 {
     struct fixture *f = *state;
