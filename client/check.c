@@ -115,8 +115,8 @@ static void print_finding(const struct check *check, const char *name,
            finding->cost.flops / finding->cost.bytes_min);
     if (finding->roofline_ns > 0) {
         wpk_format_ns((uint64_t)llround(finding->roofline_ns), roofline);
-        printf("  roofline     %s on %d core%s of this machine\n", roofline, check->job.threads,
-               check->job.threads == 1 ? "" : "s");
+        printf("  roofline     %s on %d core%s of this machine, with as many operations\n",
+               roofline, check->job.threads, check->job.threads == 1 ? "" : "s");
     }
     printf("  space        about 10^%.1f candidates in %d variants of algorithm and layout\n",
            finding->space_size_log2 * log10(2), finding->variant_count);

@@ -137,9 +137,14 @@ wpk_err wpk_http_ask(struct wpk_http *http, const char *path, const char *body,
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     reply->status = (int)status;
     if (code != CURLE_OK) {
-        const char *place = http->socket[0] != '\0' ? http->socket : http->base;
-        wpk_diag_set(diag, "cannot reach wpkd at %s: %s", place,
-                     why[0] != '\0' ? why : curl_easy_strerror(code));
+        bool local = http->socket[0] != '\0';
+        long system = 0;
+        curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &system);
+        /* libcurl speaks of the host and port that it was told, which a socket does not have. */
+        wpk_diag_set(diag, "cannot reach wpkd at %s: %s", local ? http->socket : http->base,
+                     local && code == CURLE_COULDNT_CONNECT && system != 0 ? strerror((int)system)
+                     : why[0] != '\0'                                      ? why
+                                      : curl_easy_strerror(code));
     }
     return translate(code);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PEAK_PASSED 1.05 /* less is the peak's own error */
 #define CELL_SIZE 96
 #define LINE_WIDTH 100
 #define DETAIL_INDENT 15 /* columns before the text of a detail */
@@ -43,17 +44,23 @@ static void format_spread(const struct wpk_api_time *time, char *out, size_t siz
              (double)time->mad_ns / unit, blank);
 }
 
-/* The operator's own operations per second; Winograd needs fewer, and may pass 100 %. */
+/* The operator's own operations per second over the peak of its cores; 0: unknown. */
+static double share_of_peak(const struct wpk_api_kernel *kernel)
+{
+    double peak = kernel->peak_flops_per_s * (kernel->threads > 0 ? kernel->threads : 1);
+    double time_s = (double)kernel->served.time.median_ns / 1e9;
+    return peak > 0 && timed(&kernel->served) ? kernel->flops / time_s / peak : 0;
+}
+
 static void format_speed(const struct wpk_api_kernel *kernel, char *speed, char *share)
 {
     snprintf(speed, CELL_SIZE, "-");
     snprintf(share, CELL_SIZE, "-");
     if (kernel->flops > 0 && timed(&kernel->served)) {
         double flops_per_s = kernel->flops / (double)kernel->served.time.median_ns * 1e9;
-        double peak = kernel->peak_flops_per_s * (kernel->threads > 0 ? kernel->threads : 1);
         snprintf(speed, CELL_SIZE, "%.1f", flops_per_s / 1e9);
-        if (peak > 0) {
-            snprintf(share, CELL_SIZE, "%.0f %%", 100 * flops_per_s / peak);
+        if (kernel->peak_flops_per_s > 0) {
+            snprintf(share, CELL_SIZE, "%.0f %%", 100 * share_of_peak(kernel));
         }
     }
 }
@@ -161,9 +168,18 @@ wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
     for (int i = 0; i < job->kernel_count; i++) {
         add_row(table, &job->kernels[i]);
     }
-    wpk_table_print(table, out);
+    if (job->kernel_count > 0) {
+        wpk_table_print(table, out);
+    }
+    bool passes = false;
     for (int i = 0; i < job->kernel_count; i++) {
         print_details(&job->kernels[i], data_dir, out);
+        passes = passes || share_of_peak(&job->kernels[i]) > PEAK_PASSED;
+    }
+    if (passes) {
+        wpk_buf_append_text(out,
+                            "\nGFLOP/s counts the operator's own operations: an algorithm that "
+                            "needs fewer can pass the peak.\n");
     }
     for (int i = 0; i < job->op_count; i++) {
         if (job->ops[i].reason[0] != '\0') {

@@ -100,8 +100,7 @@ static void print_next(const struct tune *tune, const struct wpk_api_job *job)
     if (tune->data_dir != NULL) {
         snprintf(data, sizeof(data), " --data %s", tune->data_dir);
     }
-    puts("\nGFLOP/s counts the operator's own operations: an algorithm that needs fewer can pass "
-         "the peak.\n\nnext:");
+    puts("\nnext:");
     if (served || kernel->own.provider != NULL) {
         printf("  %s get %s%s%s -o %s.so\n", program, kernel->name, served ? "" : " --own", data,
                kernel->name);
