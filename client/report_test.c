@@ -20,9 +20,9 @@ static struct wpk_api_kernel make_kernel(void)
         .name = "c6",
         .fingerprint = "ff00",
         .served = {.provider = "halide-cpu",
-                   .algorithm = "winograd(4,3)",
+                   .algorithm = "winograd(6)",
                    .detail = "",
-                   .candidate = "cpu-1 algorithm=winograd(4,3)",
+                   .candidate = "cpu-1 algorithm=winograd(6)",
                    .artifact = "abcd",
                    .time = {590125, 588001, 912}},
         .baseline = {.provider = "onednn",
@@ -65,7 +65,7 @@ static void test_print(void **state)
         "590.1 ± 0.9 µs",
         "391.8",
         "272 %",
-        "winograd(4,3)",
+        "winograd(6)",
         "halide-cpu",
         "1.770 ± 0.002 ms",
         "3.00x",
@@ -75,6 +75,7 @@ static void test_print(void **state)
         "cpu-1 algo",
         "abcd.so",
         "/data/artifacts/ab/",
+        "can pass the peak",
     };
     struct wpk_api_kernel kernel = make_kernel();
     struct wpk_api_job job = make_job(&kernel);
@@ -89,6 +90,11 @@ static void test_print(void **state)
         }
     }
     assert_null(strstr(wpk_buf_text(&out), "history"));
+    /* What stays below the peak needs no excuse. */
+    kernel.served.time.median_ns = 1700000;
+    wpk_buf_reset(&out);
+    assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);
+    assert_null(strstr(wpk_buf_text(&out), "can pass the peak"));
     wpk_buf_fini(&out);
     wpk_arena_fini(&arena);
 }
@@ -145,6 +151,23 @@ static void test_vendor(void **state)
     wpk_arena_fini(&arena);
 }
 
+/* Nothing was found: no headings over nothing, but why. */
+static void test_no_kernel(void **state)
+{
+    struct wpk_api_op failed = {.name = "c6", .phase = "failed", .reason = "no candidate worked"};
+    struct wpk_api_job job = make_job(NULL);
+    struct wpk_arena arena = {0};
+    struct wpk_buf out = {0};
+
+    (void)state;
+    job.kernel_count = 0;
+    job.ops = &failed;
+    assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);
+    assert_string_equal(wpk_buf_text(&out), "\nc6: no candidate worked\n");
+    wpk_buf_fini(&out);
+    wpk_arena_fini(&arena);
+}
+
 /* The names are a contract: nothing more, nothing less. */
 static void test_encode(void **state)
 {
@@ -179,9 +202,8 @@ static void test_encode(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_print),
-        cmocka_unit_test(test_wrapped),
-        cmocka_unit_test(test_vendor),
+        cmocka_unit_test(test_print),  cmocka_unit_test(test_wrapped),
+        cmocka_unit_test(test_vendor), cmocka_unit_test(test_no_kernel),
         cmocka_unit_test(test_encode),
     };
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """wpkctl against a wpkd that tunes nothing: what it does when things die, and what it prints."""
+import hashlib
 import json
 import os
 import shutil
@@ -57,8 +58,9 @@ def test_vendor(box):
 
 
 def test_fails(box):
-    _, err = run(box, "tune", job(box, "fails"), "--data", box.data, want=1)
+    out, err = run(box, "tune", job(box, "fails"), "--data", box.data, want=1)
     check("no candidate worked" in err, "the reason", err)
+    check("GFLOP/s" not in out, "no table without a kernel", out)
     _, err = run(box, "tune", job(box, "rejected"), "--data", box.data, want=2)
     check("not today" in err, "the problem document's words", err)
 
@@ -141,7 +143,9 @@ def test_lists(box):
     run(box, "status", "j%016x" % 99, "--data", box.data, want=4)
     _, err = run(box, "submit", job(box, "ours"), "--data", box.data, want=3)
     check("no wpkd runs" in err and "wpkctl tune" in err, "what to do", err)
-    check(run(box, "jobs", "--url", "unix:/nowhere", want=3)[0] == "", "nobody there")
+    out, err = run(box, "jobs", "--url", "unix:/nowhere", want=3)
+    check(out == "" and "/nowhere: No such file" in err, "nobody there", err)
+    check("localhost" not in err, "a socket has no host", err)
     run(box, "jobs", "--url", "ftp://x", want=2)
 
 
@@ -158,6 +162,20 @@ def test_get(box):
     _, err = run(box, "get", "small", "-o", box.path("no/where"), "--data", box.data, want=2)
     check("no/where" in err, "where it cannot be written", err)
     run(box, "get", "../nothing", "--data", box.data, want=2)
+    answer = json.loads(run(box, "get", "small", "-o", out, "--json", "--data", box.data)[0])
+    check(answer == {"path": out, "fingerprint": "ab" * 32, "device": "cpu/fake/avx2",
+                     "sha256": hashlib.sha256(b"an artifact" * 100).hexdigest()}, "as JSON", answer)
+    answer = json.loads(run(box, "get", "small", "--own", "--schedule", "-o", box.path("s"), "--json",
+                            "--data", box.data)[0])
+    with open(box.path("s"), "rb") as file:
+        check(answer["sha256"] == hashlib.sha256(file.read()).hexdigest(), "of what is written", answer)
+    _, err = run(box, "get", "small", "-o", "-", "--json", "--data", box.data, want=2)
+    check("--json" in err, "one output is not for two", err)
+    # The newest job found less than what an older one left in history.
+    run(box, "tune", job(box, "worse"), "--data", box.data)
+    run(box, "get", "small", "-o", out, "--data", box.data)
+    with open(out, "rb") as file:
+        check(file.read() == b"an artifact" * 100, "what history serves")
     run(box, "tune", job(box, "vendor"), "--data", box.data)
     _, err = run(box, "get", "small", "--data", box.data, want=4)
     check("--own" in err, "the vendor's is no file", err)
