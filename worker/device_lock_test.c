@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +72,7 @@ static void another_device_is_another_lock(void **state)
 static void hold_for_ever(int ready_fd)
 {
     struct wpk_device_lock lock;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves nobody */
     wpk_device_lock_init(&lock, name);
     char held = wpk_device_lock_take(&lock) == WPK_OK;
     if (write(ready_fd, &held, 1) == 1) {

@@ -123,10 +123,12 @@ def test_two_on_one_directory(box):
 
 def test_addresses(box):
     need("wpkd")
-    for options, says in ((("--http", "0.0.0.0:80"), "0.0.0.0"), (("--listen", "nonsense"), "nonsense"),
-                          (("--http", "unix:" + "/x" * 100), "longer")):
+    for options, says, want in ((("--http", "0.0.0.0:80"), "0.0.0.0", 1),
+                                (("--listen", "nonsense"), "nonsense", 2),
+                                (("--listen", "tcp://0.0.0.0:80"), "0.0.0.0", 2),
+                                (("--http", "unix:" + "/x" * 100), "longer", 1)):
         code, _, err = box.run("wpkd", "--data", box.data, *options)
-        check(code == 1 and says in err, "refused with the reason", options, code, err)
+        check(code == want and says in err, "refused with the reason", options, code, err)
     code, _, err = box.run("wpkd", "--data", "/proc/nothing")
     check(code == 1 and "/proc/nothing" in err, "a directory that cannot be made", err)
     code, _, err = box.run("wpkd", "--bogus")
