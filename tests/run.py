@@ -33,6 +33,7 @@ VARIANTS = {
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    "LSAN_OPTIONS": "print_suppressions=0:suppressions=" + os.path.join(ROOT, "tests/lsan.supp"),
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:suppressions="
                     + os.path.join(ROOT, "tests/tsan.supp"),
 }
