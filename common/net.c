@@ -57,6 +57,80 @@ static char *copy_body(nng_msg *msg, size_t *size)
     return data;
 }
 
+/* A socket on its way to be closed; freed by the second of the two that know it. */
+struct closing {
+    nng_socket socket;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool closed;
+    bool abandoned; /* nobody waits any more */
+};
+
+static void closing_free(struct closing *closing)
+{
+    pthread_cond_destroy(&closing->changed);
+    pthread_mutex_destroy(&closing->lock);
+    free(closing);
+}
+
+static void *close_socket(void *user)
+{
+    struct closing *closing = user;
+    nng_close(closing->socket);
+    pthread_mutex_lock(&closing->lock);
+    closing->closed = true;
+    bool abandoned = closing->abandoned;
+    pthread_cond_signal(&closing->changed);
+    pthread_mutex_unlock(&closing->lock);
+    if (abandoned) {
+        closing_free(closing);
+    }
+    return NULL;
+}
+
+static bool wait_closed(struct closing *closing)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += CLOSE_MS / 1000;
+    pthread_mutex_lock(&closing->lock);
+    int late = 0;
+    while (!closing->closed && late == 0) {
+        late = pthread_cond_timedwait(&closing->changed, &closing->lock, &end);
+    }
+    bool closed = closing->closed;
+    closing->abandoned = !closed;
+    pthread_mutex_unlock(&closing->lock);
+    return closed;
+}
+
+/* NNG 1.5.2 may wait for itself for ever when it closes a socket that is dialling again, once in
+ * some hundred times, and then with every socket that is closed after it. Returns whether the
+ * socket is closed; if not, what hangs on it must stay. */
+static bool close_in_time(nng_socket socket)
+{
+    pthread_t thread;
+    struct closing *closing = calloc(1, sizeof *closing);
+    if (closing == NULL) {
+        nng_close(socket);
+        return true;
+    }
+    closing->socket = socket;
+    pthread_mutex_init(&closing->lock, NULL);
+    pthread_cond_init(&closing->changed, NULL);
+    if (pthread_create(&thread, NULL, close_socket, closing) != 0) {
+        closing_free(closing);
+        nng_close(socket);
+        return true;
+    }
+    pthread_detach(thread);
+    bool closed = wait_closed(closing);
+    if (closed) {
+        closing_free(closing);
+    }
+    return closed;
+}
+
 /* ---- server */
 
 struct queued {
@@ -227,7 +301,9 @@ void wpk_net_server_close(struct wpk_net_server *server)
     /* First: a receive that its callback starts on a socket half closed stays pending for ever, and
      * NNG (1.5.2) panics over the socket's lock when it is cancelled after the socket is gone. */
     nng_aio_stop(server->receive);
-    nng_close(server->socket);
+    if (!close_in_time(server->socket)) {
+        return;
+    }
     nng_aio_free(server->receive);
     struct wpk_net_event event;
     while (wpk_net_server_next(server, &event)) {
@@ -396,79 +472,6 @@ wpk_err wpk_net_client_open(const char *url, size_t size_max, int slot_count, wp
     }
     *out = client;
     return WPK_OK;
-}
-
-/* A socket on its way to be closed; freed by the second of the two that know it. */
-struct closing {
-    nng_socket socket;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool closed;
-    bool abandoned; /* nobody waits any more */
-};
-
-static void closing_free(struct closing *closing)
-{
-    pthread_cond_destroy(&closing->changed);
-    pthread_mutex_destroy(&closing->lock);
-    free(closing);
-}
-
-static void *close_socket(void *user)
-{
-    struct closing *closing = user;
-    nng_close(closing->socket);
-    pthread_mutex_lock(&closing->lock);
-    closing->closed = true;
-    bool abandoned = closing->abandoned;
-    pthread_cond_signal(&closing->changed);
-    pthread_mutex_unlock(&closing->lock);
-    if (abandoned) {
-        closing_free(closing);
-    }
-    return NULL;
-}
-
-static bool wait_closed(struct closing *closing)
-{
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += CLOSE_MS / 1000;
-    pthread_mutex_lock(&closing->lock);
-    int late = 0;
-    while (!closing->closed && late == 0) {
-        late = pthread_cond_timedwait(&closing->changed, &closing->lock, &end);
-    }
-    bool closed = closing->closed;
-    closing->abandoned = !closed;
-    pthread_mutex_unlock(&closing->lock);
-    return closed;
-}
-
-/* NNG 1.5.2 may wait for itself for ever when it closes a socket that is dialling again: 3 times in
- * 750. Returns whether the socket is closed; if not, what hangs on it must stay. */
-static bool close_in_time(nng_socket socket)
-{
-    pthread_t thread;
-    struct closing *closing = calloc(1, sizeof *closing);
-    if (closing == NULL) {
-        nng_close(socket);
-        return true;
-    }
-    closing->socket = socket;
-    pthread_mutex_init(&closing->lock, NULL);
-    pthread_cond_init(&closing->changed, NULL);
-    if (pthread_create(&thread, NULL, close_socket, closing) != 0) {
-        closing_free(closing);
-        nng_close(socket);
-        return true;
-    }
-    pthread_detach(thread);
-    bool closed = wait_closed(closing);
-    if (closed) {
-        closing_free(closing);
-    }
-    return closed;
 }
 
 void wpk_net_client_close(struct wpk_net_client *client)
