@@ -28,6 +28,8 @@ struct wpk_performer {
     uint32_t actor_count;
     uint32_t actor_capacity;
     struct wpk_outbox outbox;
+    struct wpk_order *order_first; /* performed in this batch: not done yet */
+    struct wpk_order *order_last;
     bool in_batch;
 };
 
@@ -444,6 +446,36 @@ void wpk_performer_request(struct wpk_performer *p, const struct wpk_http_reques
     *wpk_outbox_answer(&p->outbox, request->id) = answer;
 }
 
+void wpk_performer_order(struct wpk_performer *p, struct wpk_order *order)
+{
+    begin(p);
+    order->next = NULL;
+    if (p->order_last != NULL) {
+        p->order_last->next = order;
+    } else {
+        p->order_first = order;
+    }
+    p->order_last = order;
+    order->perform(order, p->options.store);
+}
+
+static void finish_orders(struct wpk_performer *p, wpk_err err, const struct wpk_diag *diag)
+{
+    struct wpk_order *next;
+    for (struct wpk_order *order = p->order_first; order != NULL; order = next) {
+        next = order->next;
+        order->done(order, err, diag);
+    }
+    p->order_first = NULL;
+    p->order_last = NULL;
+}
+
+void wpk_performer_answer(struct wpk_performer *p, uint64_t request, struct wpk_api_answer *answer)
+{
+    p->options.out.respond(p->options.out.user, request, answer);
+    wpk_api_answer_fini(answer);
+}
+
 wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
 {
     wpk_err err = wpk_store_status(p->options.store);
@@ -453,7 +485,20 @@ wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
         p->in_batch = false;
     }
     wpk_outbox_release(&p->outbox, &p->options.out, err, diag);
+    finish_orders(p, err, diag);
     return err;
+}
+
+void wpk_performer_poll(struct wpk_performer *p)
+{
+    (void)p; /* nothing happens between the calls */
+}
+
+wpk_err wpk_performer_degraded(const struct wpk_performer *p, struct wpk_diag *diag)
+{
+    (void)p;
+    (void)diag;
+    return WPK_OK;
 }
 
 /* ---- life */
@@ -576,6 +621,7 @@ void wpk_performer_free(struct wpk_performer *p)
     }
     struct wpk_diag ended = {.text = "wpkd is ending"};
     wpk_outbox_release(&p->outbox, &p->options.out, WPK_ECLOSED, &ended);
+    finish_orders(p, WPK_ECLOSED, &ended);
     while (p->actor_count > 0) {
         close_actor(p, p->actors[0].handle);
     }

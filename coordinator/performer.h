@@ -15,6 +15,19 @@
 
 struct wpk_performer;
 
+/* Something that a handler on the loop wants written, besides what effects write: as part of the
+ * batch, in the order of the calls. Its owner embeds it. */
+struct wpk_order {
+    /* Required. On the writer's thread, inside the batch: uses the functions of history.h and
+     * touches nothing that the loop may touch. What goes wrong goes through the store, and then
+     * nothing of the batch is stored. */
+    void (*perform)(struct wpk_order *order, struct wpk_store *store);
+    /* Required. On the loop's thread, after the commit, or without one when `err`: WPK_ECLOSED
+     * when wpkd ends. Frees the order. */
+    void (*done)(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag);
+    struct wpk_order *next; /* of the performer while it has it */
+};
+
 /* Where held output goes once it is durable. Both slots are required. */
 struct wpk_performer_out {
     void (*reply)(void *user, const struct wpk_net_address *address, const void *frame,
@@ -28,6 +41,11 @@ struct wpk_performer_options {
     const char *data_dir;    /* for artifacts */
     const struct wpk_clock *clock;
     struct wpk_performer_out out;
+    /* 0: everything happens inside the calls below, the same each time, as a simulator needs it.
+     * Else so many threads for strategies, and one that writes. */
+    int threads;
+    void (*wake)(void *user); /* from those threads: wpk_performer_poll() has something to do */
+    void *wake_user;
 };
 
 /* Make a coordinator, and load the jobs that had not ended.
@@ -50,11 +68,22 @@ void wpk_performer_frame(struct wpk_performer *performer, const struct wpk_net_a
 void wpk_performer_request(struct wpk_performer *performer, const struct wpk_http_request *request,
                            uint64_t random);
 
+/* Write this too, in the batch under way. `order` is taken. */
+void wpk_performer_order(struct wpk_performer *performer, struct wpk_order *order);
+/* Answer a request, at once: for what is durable, as in an order's `done`. Takes what `answer`
+ * owns. */
+void wpk_performer_answer(struct wpk_performer *performer, uint64_t request,
+                          struct wpk_api_answer *answer);
+
 /* Make the batch durable and let its output go.
  *
  *   errors  what the store says. Then nothing of the batch left: requests were answered with a
  *           problem, workers with nothing. The state is ahead of the store: free the performer
  */
 WPK_MUST_CHECK wpk_err wpk_performer_commit(struct wpk_performer *performer, struct wpk_diag *diag);
+/* After a wake: let go what has become durable, and step what the threads answered. */
+void wpk_performer_poll(struct wpk_performer *performer);
+/* Is the store out of order, so that nothing is promised and nothing leased? Then the reason. */
+wpk_err wpk_performer_degraded(const struct wpk_performer *performer, struct wpk_diag *diag);
 
 #endif

@@ -266,6 +266,46 @@ static void a_job_that_is_goes_on(void **state)
     assert_non_null(strstr(wpk_buf_text(&f->body), "\"state\":\"running\""));
 }
 
+struct artifact_order {
+    struct wpk_order order;
+    struct fixture *fixture;
+    wpk_err err;
+    bool done;
+};
+
+static void perform_order(struct wpk_order *order, struct wpk_store *store)
+{
+    (void)order;
+    wpk_history_put_artifact(store, HASH, 5);
+}
+
+/* Answers the request that the order came from. */
+static void on_done(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+{
+    struct artifact_order *mine = (struct artifact_order *)order;
+    struct wpk_api_answer answer = {0};
+    mine->err = err;
+    mine->done = true;
+    wpk_api_problem(&answer, 418, err != WPK_OK ? err : WPK_EEXIST, diag);
+    wpk_performer_answer(mine->fixture->performer, 7, &answer);
+}
+
+static void an_order_of_a_handler(void **state)
+{
+    struct fixture *f = *state;
+    start(f);
+    struct artifact_order mine = {.order = {.perform = perform_order, .done = on_done},
+                                  .fixture = f};
+    wpk_performer_order(f->performer, &mine.order);
+    assert_false(mine.done);
+    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+    wpk_performer_poll(f->performer);
+    assert_true(mine.done);
+    assert_int_equal(mine.err, WPK_OK);
+    assert_int_equal(f->status, 418);
+    assert_true(wpk_history_has_artifact(f->store, HASH));
+}
+
 int main(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -275,6 +315,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(raced_out_is_given_out_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_is_not_understood_any_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_is_goes_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_order_of_a_handler, set_up, tear_down),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     close(null);

@@ -6,11 +6,13 @@
 
 #include "common/buf.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define STATEMENTS_MAX 96
 
@@ -31,6 +33,7 @@ struct wpk_store {
     sqlite3 *db;
     const struct wpk_clock *clock;
     int64_t epoch;
+    bool reader;
     bool in_batch;
     wpk_err err; /* the batch's first failure */
     struct wpk_diag diag;
@@ -230,22 +233,48 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
                : err;
 }
 
-wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock, struct wpk_store **out,
-                       struct wpk_diag *diag)
+/* What a reader has to know before it reads. */
+static wpk_err prepare_reader(struct wpk_store *store, const char *path, struct wpk_diag *diag)
+{
+    int64_t version = 0;
+    sqlite3_busy_timeout(store->db, BUSY_MS);
+    wpk_err err = read_int(store->db, "PRAGMA user_version", &version, diag);
+    if (err == WPK_OK && version != WPK_STORE_VERSION) {
+        wpk_diag_set(diag, "%s is of version %lld, not %d", path, (long long)version,
+                     WPK_STORE_VERSION);
+        err = WPK_EMISMATCH;
+    }
+    if (err == WPK_OK) {
+        err = execute(store->db, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", diag);
+    }
+    return err == WPK_OK
+               ? read_int(store->db, "SELECT epoch FROM installation", &store->epoch, diag)
+               : err;
+}
+
+static wpk_err open_database(const char *directory, const struct wpk_clock *clock, bool reader,
+                             struct wpk_store **out, struct wpk_diag *diag)
 {
     struct wpk_store *store = calloc(1, sizeof *store);
     struct wpk_buf path = {0};
     wpk_buf_printf(&path, "%s/history.db", directory);
     wpk_err err = store == NULL ? WPK_ENOMEM : wpk_buf_status(&path);
+    if (err == WPK_OK && reader && access(path.data, F_OK) != 0) {
+        wpk_diag_set(diag, "%s: %s", path.data, strerror(errno));
+        err = WPK_ENOENT;
+    }
     if (err == WPK_OK) {
         store->clock = clock;
-        int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-        if (sqlite3_open_v2(path.data, &store->db, flags, NULL) != SQLITE_OK) {
+        store->reader = reader;
+        int flags = reader ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+        if (sqlite3_open_v2(path.data, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) !=
+            SQLITE_OK) {
             err = describe(store->db, path.data, diag);
         }
     }
     if (err == WPK_OK) {
-        err = prepare_database(store, path.data, diag);
+        err = reader ? prepare_reader(store, path.data, diag)
+                     : prepare_database(store, path.data, diag);
     }
     wpk_buf_fini(&path);
     if (err != WPK_OK) {
@@ -254,6 +283,18 @@ wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock, str
     }
     *out = store;
     return WPK_OK;
+}
+
+wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock, struct wpk_store **out,
+                       struct wpk_diag *diag)
+{
+    return open_database(directory, clock, false, out, diag);
+}
+
+wpk_err wpk_store_open_reader(const char *directory, const struct wpk_clock *clock,
+                              struct wpk_store **out, struct wpk_diag *diag)
+{
+    return open_database(directory, clock, true, out, diag);
 }
 
 void wpk_store_close(struct wpk_store *store)
@@ -294,6 +335,7 @@ void wpk_store_begin(struct wpk_store *store)
     if (store->in_batch) {
         return;
     }
+    WPK_ASSERT(!store->reader);
     store->in_batch = true;
     if (sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
         fail(store, "begin");
@@ -324,6 +366,17 @@ wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag)
 wpk_err wpk_store_status(const struct wpk_store *store)
 {
     return store->err;
+}
+
+wpk_err wpk_store_take_status(struct wpk_store *store, struct wpk_diag *diag)
+{
+    WPK_ASSERT(!store->in_batch);
+    wpk_err err = store->err;
+    if (err != WPK_OK && diag != NULL) {
+        *diag = store->diag;
+    }
+    store->err = WPK_OK;
+    return err;
 }
 
 void wpk_store_fail(struct wpk_store *store, wpk_err err, const struct wpk_diag *diag)

@@ -32,6 +32,14 @@ struct wpk_rows;
  */
 WPK_MUST_CHECK wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock,
                                       struct wpk_store **out, struct wpk_diag *diag);
+/* Open the same database to read only, beside its writer: for one thread, which sees the last
+ * commit at each query. Batches are a bug.
+ *
+ *   owns    caller closes
+ *   errors  WPK_ENOENT there is none yet; WPK_EMISMATCH not of this version; as above
+ */
+WPK_MUST_CHECK wpk_err wpk_store_open_reader(const char *directory, const struct wpk_clock *clock,
+                                             struct wpk_store **out, struct wpk_diag *diag);
 void wpk_store_close(struct wpk_store *store);
 
 /* Which life of the store this is: grows by one with each open. */
@@ -45,6 +53,8 @@ void wpk_store_begin(struct wpk_store *store);
 WPK_MUST_CHECK wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag);
 /* What commit would say; WPK_OK so far. */
 wpk_err wpk_store_status(const struct wpk_store *store);
+/* For readers, which have no commit: what failed since the last call, and forget it. */
+wpk_err wpk_store_take_status(struct wpk_store *store, struct wpk_diag *diag);
 /* Fail the batch, for a reason that lies outside of the database. */
 void wpk_store_fail(struct wpk_store *store, wpk_err err, const struct wpk_diag *diag);
 

@@ -136,6 +136,33 @@ static void a_full_disk_is_said(void **state)
     assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
 }
 
+/* A reader sees what was committed when it asks, and is not in the writer's way. */
+static void a_reader_beside_the_writer(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_store *reader = NULL;
+    struct wpk_diag diag = {0};
+    assert_int_equal(wpk_store_open_reader(f->directory, wpk_clock_system(), &reader, NULL),
+                     WPK_OK);
+    wpk_store_begin(f->store);
+    put_artifact(f->store, "a");
+    assert_int_equal(count_artifacts(reader), 0);
+    assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
+    assert_int_equal(count_artifacts(reader), 1);
+    assert_int_equal(wpk_store_epoch(reader), wpk_store_epoch(f->store));
+    /* A query that fails does not spoil those after it. */
+    assert_null(wpk_store_query(reader, "SELECT nothing FROM nowhere", ""));
+    assert_int_equal(count_artifacts(reader), -1);
+    assert_int_equal(wpk_store_take_status(reader, &diag), WPK_EIO);
+    assert_non_null(strstr(diag.text, "nowhere"));
+    assert_int_equal(count_artifacts(reader), 1);
+    wpk_store_close(reader);
+    reader = NULL;
+    assert_int_equal(
+        wpk_store_open_reader("/tmp/wpk-nothing-is-here", wpk_clock_system(), &reader, &diag),
+        WPK_ENOENT);
+}
+
 static void overwrite(const char *path, long at, const char *bytes, size_t size)
 {
     FILE *file = fopen(path, "r+b");
@@ -197,6 +224,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_not_committed_is_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_and_nulls, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_disk_is_said, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_reader_beside_the_writer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_that_is_no_database, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_database, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_newer_database, set_up, tear_down),
