@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define VERSION "ga-1"
 #define POPULATION_MIN 8
 #define POPULATION_MAX 64
 #define AHEAD 16 /* asks under way: keeps two builders busy past a build of two seconds */
@@ -94,10 +95,15 @@ static void ga_free(struct wpk_strategy *ga)
 
 /* ---- the population */
 
+static bool has_time(const struct wpk_tell *tell)
+{
+    return tell->ok && tell->relative > 0 && isfinite(tell->relative);
+}
+
 static void insert(struct wpk_strategy *ga, const struct wpk_candidate *candidate,
                    const struct wpk_tell *tell)
 {
-    if (!tell->ok || !(tell->relative > 0) || !isfinite(tell->relative)) {
+    if (!has_time(tell)) {
         return;
     }
     int at = ga->population_count;
@@ -324,10 +330,106 @@ static void ga_tell(struct wpk_strategy *ga, const struct wpk_candidate *candida
     }
 }
 
+/* ---- snapshots */
+
+static void save_pending(const struct wpk_strategy *ga, struct wpk_buf *out)
+{
+    for (uint64_t ask = ga->applied; ask < ga->asked; ask++) {
+        const struct outstanding *pending = &ga->pending[ask % OUTSTANDING_MAX];
+        wpk_snapshot_put_candidate(out, &pending->candidate);
+        if (ask < ga->told) {
+            wpk_snapshot_put_real(out, has_time(&pending->tell) ? pending->tell.relative : 0);
+        }
+    }
+}
+
+static wpk_err ga_save(const struct wpk_strategy *ga, struct wpk_buf *out)
+{
+    wpk_snapshot_begin(out, VERSION, ga->space);
+    wpk_snapshot_put_rng(out, &ga->rng);
+    wpk_snapshot_put_number(out, (uint64_t)ga->constructed_next);
+    wpk_snapshot_put_number(out, (uint64_t)ga->population_count);
+    for (int i = 0; i < ga->population_count; i++) {
+        wpk_snapshot_put_candidate(out, &ga->population[i].candidate);
+        wpk_snapshot_put_real(out, ga->population[i].relative);
+    }
+    wpk_snapshot_put_number(out, ga->asked);
+    wpk_snapshot_put_number(out, ga->asked - ga->told);
+    wpk_snapshot_put_number(out, ga->asked - ga->applied);
+    save_pending(ga, out);
+    return wpk_seen_save(&ga->seen, out);
+}
+
+static void load_population(struct wpk_strategy *ga, struct wpk_snapshot_reader *reader)
+{
+    ga->population_count = (int)wpk_snapshot_number(reader, (uint64_t)ga->population_size);
+    for (int i = 0; i < ga->population_count; i++) {
+        struct individual *one = &ga->population[i];
+        wpk_snapshot_candidate(reader, &one->candidate);
+        one->relative = wpk_snapshot_real(reader);
+        bool sorted = i == 0 || one->relative >= one[-1].relative;
+        if (!(one->relative > 0) || !sorted) {
+            reader->err = WPK_EPARSE;
+        }
+    }
+}
+
+static void load_pending(struct wpk_strategy *ga, struct wpk_snapshot_reader *reader)
+{
+    ga->asked = wpk_snapshot_number(reader, UINT64_MAX);
+    uint64_t untold = wpk_snapshot_number(reader, OUTSTANDING_MAX - 1);
+    uint64_t unapplied = wpk_snapshot_number(reader, OUTSTANDING_MAX - 1);
+    if (untold > unapplied || unapplied > ga->asked) {
+        reader->err = WPK_EPARSE;
+        return;
+    }
+    ga->told = ga->asked - untold;
+    ga->applied = ga->asked - unapplied;
+    for (uint64_t ask = ga->applied; ask < ga->asked; ask++) {
+        struct outstanding *pending = &ga->pending[ask % OUTSTANDING_MAX];
+        wpk_snapshot_candidate(reader, &pending->candidate);
+        if (ask < ga->told) {
+            pending->tell.relative = wpk_snapshot_real(reader);
+            pending->tell.ok = pending->tell.relative > 0;
+        }
+    }
+}
+
+static wpk_err ga_load(const struct wpk_space *space, const char *text, struct wpk_strategy **out,
+                       struct wpk_diag *diag)
+{
+    struct wpk_snapshot_reader reader;
+    struct wpk_strategy *ga = NULL;
+    wpk_err err = wpk_snapshot_open(&reader, text, VERSION, space, diag);
+    if (err == WPK_OK) {
+        err = ga_make(space, 0, &ga);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_snapshot_rng(&reader, &ga->rng);
+    ga->constructed_next = (int)wpk_snapshot_number(&reader, (uint64_t)ga->constructed_count);
+    load_population(ga, &reader);
+    load_pending(ga, &reader);
+    err = wpk_seen_load(&ga->seen, &reader);
+    if (err == WPK_OK) {
+        err = wpk_snapshot_close(&reader, diag);
+    }
+    if (err != WPK_OK) {
+        ga_free(ga);
+        return err;
+    }
+    *out = ga;
+    return WPK_OK;
+}
+
 const struct wpk_strategy_class wpk_strategy_ga = {
     .name = "ga",
+    .version = VERSION,
     .make = ga_make,
     .ask = ga_ask,
     .tell = ga_tell,
+    .save = ga_save,
+    .load = ga_load,
     .free = ga_free,
 };

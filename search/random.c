@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#define VERSION "random-1"
+
 struct wpk_strategy {
     const struct wpk_space *space;
     struct wpk_rng rng;
@@ -59,10 +61,45 @@ static void random_free(struct wpk_strategy *strategy)
     }
 }
 
+static wpk_err random_save(const struct wpk_strategy *strategy, struct wpk_buf *out)
+{
+    wpk_snapshot_begin(out, VERSION, strategy->space);
+    wpk_snapshot_put_rng(out, &strategy->rng);
+    return wpk_seen_save(&strategy->seen, out);
+}
+
+static wpk_err random_load(const struct wpk_space *space, const char *text,
+                           struct wpk_strategy **out, struct wpk_diag *diag)
+{
+    struct wpk_snapshot_reader reader;
+    struct wpk_strategy *strategy = NULL;
+    wpk_err err = wpk_snapshot_open(&reader, text, VERSION, space, diag);
+    if (err == WPK_OK) {
+        err = random_make(space, 0, &strategy);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_snapshot_rng(&reader, &strategy->rng);
+    err = wpk_seen_load(&strategy->seen, &reader);
+    if (err == WPK_OK) {
+        err = wpk_snapshot_close(&reader, diag);
+    }
+    if (err != WPK_OK) {
+        random_free(strategy);
+        return err;
+    }
+    *out = strategy;
+    return WPK_OK;
+}
+
 const struct wpk_strategy_class wpk_strategy_random = {
     .name = "random",
+    .version = VERSION,
     .make = random_make,
     .ask = random_ask,
     .tell = random_tell,
+    .save = random_save,
+    .load = random_load,
     .free = random_free,
 };

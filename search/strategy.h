@@ -19,7 +19,9 @@ struct wpk_tell {
 };
 
 struct wpk_strategy_class {
-    const char *name; /* "random", "ga" */
+    const char *name;    /* "random", "ga" */
+    const char *version; /* of what `save` writes, "ga-1": grows when the same text, or the same
+                            results, would give other asks */
     /* required; `space` is borrowed for the strategy's life */
     wpk_err (*make)(const struct wpk_space *space, uint64_t seed, struct wpk_strategy **out);
     /* required; fills up to `count` candidates never asked before, *filled says how many; 0 with
@@ -29,6 +31,16 @@ struct wpk_strategy_class {
     /* required; in the order of the asks */
     void (*tell)(struct wpk_strategy *strategy, const struct wpk_candidate *candidate,
                  const struct wpk_tell *tell);
+    /* required; append all that it knows, as one line: about 8 bytes for each candidate asked for,
+     * a few thousand for the rest. errors  WPK_ENOMEM, WPK_ENOSPC */
+    wpk_err (*save)(const struct wpk_strategy *strategy, struct wpk_buf *out);
+    /* required; the strategy as it was: asked as often and told as much, so that it goes on with
+     * the very asks that it would have given. Where that fails, the owner makes a new one and
+     * tells it everything.
+     *   owns    as for make()
+     *   errors  WPK_EMISMATCH another version's text or another space's; WPK_EPARSE, WPK_ENOMEM */
+    wpk_err (*load)(const struct wpk_space *space, const char *text, struct wpk_strategy **out,
+                    struct wpk_diag *diag);
     void (*free)(struct wpk_strategy *strategy); /* required; accepts NULL */
 };
 
