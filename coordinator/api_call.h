@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request under way: what the files api_*.c, one for each resource, share. Nobody else includes
+ * this. */
+#ifndef WPK_COORDINATOR_API_CALL_H
+#define WPK_COORDINATOR_API_CALL_H
+
+#include "common/json.h"
+#include "coordinator/api.h"
+
+struct wpk_call {
+    const struct wpk_api *api;
+    const struct wpk_http_request *request;
+    struct wpk_api_answer *answer;
+    char name[WPK_ID_MAX]; /* what the path names: a job, an artifact */
+};
+
+/* ---- answering */
+
+void wpk_call_problem(struct wpk_call *call, int status, wpk_err err, const char *field,
+                      const char *text);
+/* Takes `w`. */
+void wpk_call_json(struct wpk_call *call, struct wpk_json_writer *w);
+/* The HTTP status of a failure. */
+int wpk_api_status(wpk_err err);
+
+/* ---- parameters of the query */
+
+/* A decimal parameter in [min, max]; false after answering with a problem. */
+WPK_MUST_CHECK bool wpk_call_number(struct wpk_call *call, const char *name, uint64_t fallback,
+                                    uint64_t min, uint64_t max, uint64_t *out);
+WPK_MUST_CHECK bool wpk_call_page_size(struct wpk_call *call, int *out);
+/* `next_page_token`: 0 on the last page. */
+void wpk_call_put_token(struct wpk_json_writer *w, uint64_t token);
+
+/* ---- resources: each answers the call, or leaves an event in the answer that does */
+
+void wpk_api_get_health(struct wpk_call *call);
+void wpk_api_post_job(struct wpk_call *call);
+void wpk_api_get_job(struct wpk_call *call);
+void wpk_api_cancel_job(struct wpk_call *call);
+void wpk_api_list_jobs(struct wpk_call *call);
+void wpk_api_list_trials(struct wpk_call *call);
+void wpk_api_list_workers(struct wpk_call *call);
+void wpk_api_list_kernels(struct wpk_call *call);
+void wpk_api_lookup_kernel(struct wpk_call *call);
+void wpk_api_get_artifact(struct wpk_call *call);
+
+#endif
