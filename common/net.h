@@ -36,6 +36,7 @@ struct wpk_net_address {
     uint32_t peer;      /* the connection, never 0 */
     uint8_t header[32]; /* the way back; opaque */
     uint32_t header_size;
+    uint32_t tag; /* the owner's; 0 at first, and goes wherever the address goes */
 };
 
 struct wpk_net_event {

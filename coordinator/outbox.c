@@ -34,7 +34,9 @@ void wpk_outbox_reply(struct wpk_outbox *outbox, const struct wpk_net_address *a
     struct wpk_held *held = hold(outbox);
     held->is_reply = true;
     held->address = *address;
-    wpk_err err = wpk_message_encode(message, &held->frame);
+    struct wpk_message spoken = *message;
+    spoken.version = address->tag;
+    wpk_err err = wpk_message_encode(&spoken, &held->frame);
     if (err != WPK_OK) {
         /* A worker that hears nothing asks again, and says what it holds. */
         wpk_log_failure(WPK_LOG_ERROR, "reply_too_large", err, NULL);

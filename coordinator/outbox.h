@@ -14,7 +14,8 @@ struct wpk_outbox {
     struct wpk_held *last;
 };
 
-/* Encodes at once: `message` may go. One that is too large is dropped. */
+/* Encodes at once, in the protocol version that is the address's tag: `message` may go. One that is
+ * too large is dropped. */
 void wpk_outbox_reply(struct wpk_outbox *outbox, const struct wpk_net_address *address,
                       const struct wpk_message *message);
 void wpk_outbox_error(struct wpk_outbox *outbox, const struct wpk_net_address *address,

@@ -419,15 +419,17 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
 {
     struct wpk_diag diag = {0};
     struct wpk_message message = {0};
+    struct wpk_net_address answer_to = *address;
     wpk_err err = wpk_message_decode(frame, size, &message, &diag);
+    answer_to.tag = err == WPK_OK ? message.version : WPK_PROTOCOL_VERSION_MIN;
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_WARN, "bad_message", err, &diag);
-        wpk_outbox_error(&p->outbox, address, 0, err, &diag);
+        wpk_outbox_error(&p->outbox, &answer_to, 0, err, &diag);
         return;
     }
     forget_absent_artifacts(p, &message);
     struct wpk_event event = {
-        .kind = WPK_EVENT_MESSAGE, .random = random, .address = *address, .message = &message};
+        .kind = WPK_EVENT_MESSAGE, .random = random, .address = answer_to, .message = &message};
     wpk_performer_step(p, &event);
     wpk_message_fini(&message);
 }

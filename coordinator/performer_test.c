@@ -134,6 +134,7 @@ static uint64_t say_hello(struct fixture *f)
         .environment = "none=1",
         .providers = {{.name = "halide-cpu"}},
         .provider_count = 1,
+        .roles = WPK_WORKER_ROLES_ALL,
     };
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
     struct wpk_message back = {0};

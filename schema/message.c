@@ -19,6 +19,12 @@ static const char *const work_names[] = {
 #undef WORK_ROW
 };
 
+static const char *const stage_names[] = {
+#define STAGE_ROW(name, text) [WPK_STAGE_##name] = (text),
+    WPK_STAGE_LIST(STAGE_ROW)
+#undef STAGE_ROW
+};
+
 static const char *const ack_names[] = {
 #define ACK_ROW(name, text) [WPK_ACK_##name] = (text),
     WPK_ACK_LIST(ACK_ROW)
@@ -35,6 +41,12 @@ const char *wpk_work_kind_name(enum wpk_work_kind kind)
 {
     WPK_ASSERT(kind < WPK_WORK_COUNT);
     return work_names[kind];
+}
+
+const char *wpk_work_stage_name(enum wpk_work_stage stage)
+{
+    WPK_ASSERT(stage < WPK_STAGE_COUNT);
+    return stage_names[stage];
 }
 
 bool wpk_work_id_equal(wpk_work_id a, wpk_work_id b)
@@ -61,7 +73,23 @@ static void put_ids(struct wpk_json_writer *w, const char *key, const wpk_work_i
     wpk_json_end(w);
 }
 
-static wpk_err put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
+/* What version 1 has no words for. */
+static void put_hello_2(struct wpk_json_writer *w, const struct wpk_hello *hello)
+{
+    WPK_ASSERT(hello->roles != 0);
+    wpk_json_put_text(w, "program", hello->program);
+    wpk_json_put_text(w, "token", hello->token);
+    wpk_json_put_bool(w, "builds", (hello->roles & WPK_WORKER_BUILDS) != 0);
+    wpk_json_put_bool(w, "runs", (hello->roles & WPK_WORKER_RUNS) != 0);
+    wpk_json_put_int(w, "slots", hello->slots);
+    wpk_json_begin_object(w, "labels");
+    for (uint32_t i = 0; i < hello->label_count; i++) {
+        wpk_json_put_text(w, hello->labels[i].name, hello->labels[i].value);
+    }
+    wpk_json_end(w);
+}
+
+static wpk_err put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello, uint32_t version)
 {
     char *device = NULL;
     wpk_err err = wpk_device_encode(&hello->device, &device);
@@ -80,6 +108,9 @@ static wpk_err put_hello(struct wpk_json_writer *w, const struct wpk_hello *hell
         wpk_json_end(w);
     }
     wpk_json_end(w);
+    if (version >= 2) {
+        put_hello_2(w, hello);
+    }
     return WPK_OK;
 }
 
@@ -107,7 +138,7 @@ static void put_contenders(struct wpk_json_writer *w, const struct wpk_work *wor
     wpk_json_end(w);
 }
 
-static void put_work(struct wpk_json_writer *w, const struct wpk_message *message)
+static void put_ops(struct wpk_json_writer *w, const struct wpk_message *message)
 {
     wpk_json_begin_array(w, "ops");
     for (uint32_t i = 0; i < message->op_count; i++) {
@@ -117,26 +148,72 @@ static void put_work(struct wpk_json_writer *w, const struct wpk_message *messag
         wpk_json_end(w);
     }
     wpk_json_end(w);
+}
+
+static wpk_err put_targets(struct wpk_json_writer *w, const struct wpk_message *message)
+{
+    wpk_err err = WPK_OK;
+    wpk_json_begin_array(w, "targets");
+    for (uint32_t i = 0; err == WPK_OK && i < message->target_count; i++) {
+        char *device = NULL;
+        err = wpk_device_encode(&message->targets[i], &device);
+        if (err == WPK_OK) {
+            wpk_json_put_raw(w, NULL, device);
+        }
+        free(device);
+    }
+    wpk_json_end(w);
+    return err;
+}
+
+/* The lease, and what its stage needs. */
+static void put_stage(struct wpk_json_writer *w, const struct wpk_work *work)
+{
+    wpk_json_put_u64(w, "lease", work->lease);
+    wpk_json_put_text(w, "stage", wpk_work_stage_name(work->stage));
+    if (work->stage == WPK_STAGE_BUILD) {
+        wpk_json_put_int(w, "target", work->target);
+    } else if (work->stage == WPK_STAGE_RUN && work->id.kind != WPK_WORK_FINAL) {
+        wpk_json_put_text(w, "artifact", work->artifact_sha256);
+        wpk_json_put_int(w, "build_ns", (int64_t)work->build_ns);
+    }
+}
+
+static void put_work_item(struct wpk_json_writer *w, const struct wpk_work *work, uint32_t version)
+{
+    wpk_json_begin_object(w, NULL);
+    put_id(w, work->id);
+    if (version >= 2) {
+        put_stage(w, work);
+    }
+    wpk_json_put_int(w, "attempt", work->attempt);
+    wpk_json_put_int(w, "op", work->op);
+    put_policy(w, &work->policy);
+    if (work->id.kind == WPK_WORK_FINAL) {
+        put_contenders(w, work);
+    } else {
+        wpk_json_put_text(w, "provider", work->provider);
+        wpk_json_put_text(w, "candidate", work->candidate);
+        wpk_json_put_int(w, "incumbent_ns", (int64_t)work->incumbent_ns);
+        wpk_json_put_bool(w, "keep_artifact", work->keep_artifact);
+    }
+    wpk_json_end(w);
+}
+
+static wpk_err put_work(struct wpk_json_writer *w, const struct wpk_message *message,
+                        uint32_t version)
+{
+    put_ops(w, message);
+    wpk_err err = version >= 2 ? put_targets(w, message) : WPK_OK;
     wpk_json_begin_array(w, "work");
     for (uint32_t i = 0; i < message->work_count; i++) {
-        const struct wpk_work *work = &message->work[i];
-        wpk_json_begin_object(w, NULL);
-        put_id(w, work->id);
-        wpk_json_put_int(w, "attempt", work->attempt);
-        wpk_json_put_int(w, "op", work->op);
-        put_policy(w, &work->policy);
-        if (work->id.kind == WPK_WORK_FINAL) {
-            put_contenders(w, work);
-        } else {
-            wpk_json_put_text(w, "provider", work->provider);
-            wpk_json_put_text(w, "candidate", work->candidate);
-            wpk_json_put_int(w, "incumbent_ns", (int64_t)work->incumbent_ns);
-            wpk_json_put_bool(w, "keep_artifact", work->keep_artifact);
-        }
-        wpk_json_end(w);
+        /* Who speaks version 1 builds and runs: nobody may lease it half of that. */
+        WPK_ASSERT(version >= 2 || message->work[i].stage == WPK_STAGE_WHOLE);
+        put_work_item(w, &message->work[i], version);
     }
     wpk_json_end(w);
     wpk_json_put_bool(w, "leave", message->leave);
+    return err;
 }
 
 /* The times of a final, as a record would carry them: one codec for both. */
@@ -152,11 +229,16 @@ static wpk_err put_record(struct wpk_json_writer *w, const char *key,
     return err;
 }
 
-static wpk_err put_result(struct wpk_json_writer *w, const struct wpk_result *result)
+static wpk_err put_result(struct wpk_json_writer *w, const struct wpk_result *result,
+                          uint32_t version)
 {
     wpk_err err = WPK_OK;
     wpk_json_begin_object(w, NULL);
     put_id(w, result->id);
+    if (version >= 2) {
+        wpk_json_put_u64(w, "lease", result->lease);
+        wpk_json_put_text(w, "stage", wpk_work_stage_name(result->stage));
+    }
     wpk_json_put_int(w, "attempt", result->attempt);
     if (result->id.kind != WPK_WORK_FINAL) {
         err = put_record(w, "record", &result->record);
@@ -173,12 +255,13 @@ static wpk_err put_result(struct wpk_json_writer *w, const struct wpk_result *re
     return err;
 }
 
-static wpk_err put_results(struct wpk_json_writer *w, const struct wpk_message *message)
+static wpk_err put_results(struct wpk_json_writer *w, const struct wpk_message *message,
+                           uint32_t version)
 {
     wpk_err err = WPK_OK;
     wpk_json_begin_array(w, "results");
     for (uint32_t i = 0; err == WPK_OK && i < message->result_count; i++) {
-        err = put_result(w, &message->results[i]);
+        err = put_result(w, &message->results[i], version);
     }
     wpk_json_end(w);
     return err;
@@ -193,22 +276,27 @@ static void put_acks(struct wpk_json_writer *w, const struct wpk_message *messag
     wpk_json_end(w);
 }
 
-static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *message)
+static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *message,
+                           uint32_t version)
 {
-    wpk_json_put_int(w, "version", WPK_PROTOCOL_VERSION);
+    WPK_ASSERT(version >= WPK_PROTOCOL_VERSION_MIN && version <= WPK_PROTOCOL_VERSION);
+    wpk_json_put_int(w, "version", version);
     wpk_json_put_text(w, "type", wpk_message_kind_name(message->kind));
     wpk_json_put_u64(w, "session", message->session);
     switch (message->kind) {
     case WPK_MESSAGE_HELLO:
         put_ids(w, "holding", message->holding, message->holding_count);
-        return put_hello(w, message->hello);
+        return put_hello(w, message->hello, version);
     case WPK_MESSAGE_POLL:
         wpk_json_put_int(w, "want", message->want);
         wpk_json_put_int(w, "wait_ms", message->wait_ms);
         put_ids(w, "holding", message->holding, message->holding_count);
+        if (version >= 2) {
+            wpk_json_put_u64(w, "running", message->running);
+        }
         return WPK_OK;
     case WPK_MESSAGE_RESULTS:
-        return put_results(w, message);
+        return put_results(w, message, version);
     case WPK_MESSAGE_PUT_ARTIFACT:
     case WPK_MESSAGE_GET_ARTIFACT:
     case WPK_MESSAGE_ARTIFACT:
@@ -219,16 +307,21 @@ static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *
         return WPK_OK;
     case WPK_MESSAGE_WELCOME:
         wpk_json_put_int(w, "lease_ms", message->lease_ms);
+        if (version >= 2) {
+            wpk_json_put_text(w, "server", message->server != NULL ? message->server : "");
+        }
         return WPK_OK;
     case WPK_MESSAGE_WORK:
-        put_work(w, message);
-        return WPK_OK;
+        return put_work(w, message, version);
     case WPK_MESSAGE_ACK:
         put_acks(w, message);
         return WPK_OK;
     case WPK_MESSAGE_ERROR:
         wpk_json_put_text(w, "code", wpk_err_name(message->err));
         wpk_json_put_text(w, "text", message->text);
+        if (version >= 2) {
+            wpk_json_put_int(w, "retry_ms", message->retry_ms);
+        }
         return WPK_OK;
     case WPK_MESSAGE_COUNT:
         break;
@@ -242,7 +335,8 @@ wpk_err wpk_message_encode(const struct wpk_message *message, struct wpk_buf *ou
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf json;
     wpk_buf_init(&json, WPK_MESSAGE_SIZE_MAX);
-    wpk_err err = put_message(w, message);
+    wpk_err err =
+        put_message(w, message, message->version != 0 ? message->version : WPK_PROTOCOL_VERSION);
     if (err == WPK_OK) {
         err = wpk_json_print(w, false, &json);
     }

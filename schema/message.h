@@ -5,13 +5,16 @@
  *     poll          ──▶ work        waits at wpkd until there is some; counts as a heartbeat
  *     results       ──▶ ack         records and finals; one status each
  *     put_artifact  ──▶ ack         a shared object by its hash, before the record that names it
- *     get_artifact  ──▶ artifact    one that a duel needs and this worker has not
+ *     get_artifact  ──▶ artifact    one that is to be timed and that this worker has not
  *     give_back     ──▶ ack         leases that will not be worked on; the worker leaves
  *                   ──▶ error       instead of any answer
  *
  * Every request names its session and protocol version and may be repeated: saying it twice
  * changes nothing. A frame is the size of the JSON (4 bytes, little-endian), the JSON, and the
- * bytes of an artifact, if any. Decoding is strict. */
+ * bytes of an artifact, if any. Decoding is strict.
+ *
+ * Version 2 has roles, stages, leases by number, labels and tokens. A worker of version 1 is served
+ * in version 1: what its messages lack decodes as the default written beside the field. */
 #ifndef WPK_SCHEMA_MESSAGE_H
 #define WPK_SCHEMA_MESSAGE_H
 
@@ -20,8 +23,8 @@
 #include "schema/device.h"
 #include "schema/record.h"
 
-#define WPK_PROTOCOL_VERSION 1
-#define WPK_PROTOCOL_VERSION_MIN 1             /* the oldest that is still understood */
+#define WPK_PROTOCOL_VERSION 2
+#define WPK_PROTOCOL_VERSION_MIN 1             /* the oldest that is still served */
 #define WPK_MESSAGE_SIZE_MAX ((size_t)4 << 20) /* bytes of a frame */
 #define WPK_ARTIFACT_SIZE_MAX (WPK_MESSAGE_SIZE_MAX - 65536)
 #define WPK_WORK_MAX 64      /* in one message; also results and statuses */
@@ -31,6 +34,13 @@
 #define WPK_PROVIDER_NAME_MAX 32
 #define WPK_WORKER_NAME_MAX 128
 #define WPK_ENVIRONMENT_MAX 256
+#define WPK_WORKER_LABELS_MAX 16 /* of a worker */
+#define WPK_WORKER_LABEL_NAME_MAX 64
+#define WPK_WORKER_LABEL_VALUE_MAX 128
+#define WPK_TOKEN_MAX 128
+#define WPK_PROGRAM_MAX 64 /* name and version of a program */
+#define WPK_SLOTS_MAX 1024
+#define WPK_RETRY_MS_MAX 60000
 
 /* suffix, text */
 #define WPK_MESSAGE_LIST(X)                                                                        \
@@ -67,6 +77,22 @@ enum wpk_work_kind {
         WPK_WORK_COUNT
 };
 
+/* suffix, text: how much of the work a lease is for */
+#define WPK_STAGE_LIST(X)                                                                          \
+    X(WHOLE, "whole") /* build and run */                                                          \
+    X(BUILD, "build") /* for the target that is named; its artifact goes to wpkd */                \
+    X(RUN, "run")     /* verify and time the artifact that is named */
+
+enum wpk_work_stage {
+#define WPK_STAGE_ENUM(name, text) WPK_STAGE_##name,
+    WPK_STAGE_LIST(WPK_STAGE_ENUM)
+#undef WPK_STAGE_ENUM
+        WPK_STAGE_COUNT
+};
+
+/* What a worker is for: bits of wpk_hello.roles. */
+enum { WPK_WORKER_BUILDS = 1, WPK_WORKER_RUNS = 2, WPK_WORKER_ROLES_ALL = 3 };
+
 /* suffix, text: what became of a result */
 #define WPK_ACK_LIST(X)                                                                            \
     X(RECORDED, "recorded")                                                                        \
@@ -101,8 +127,13 @@ struct wpk_contender {
 
 struct wpk_work {
     wpk_work_id id;
-    uint32_t attempt;      /* from 1 */
-    uint32_t op;           /* index into the message's ops */
+    uint64_t lease;              /* its number; version 1: 0 */
+    enum wpk_work_stage stage;        /* version 1: WHOLE */
+    uint32_t attempt;            /* from 1 */
+    uint32_t op;                 /* index into the message's ops */
+    uint32_t target;             /* BUILD: index into the message's targets */
+    const char *artifact_sha256; /* RUN; else "" */
+    uint64_t build_ns;           /* RUN: what building took, for the record */
     const char *provider;  /* not for a final */
     const char *candidate; /* "" for a vendor */
     struct wpk_policy policy;
@@ -115,8 +146,11 @@ struct wpk_work {
 
 struct wpk_result {
     wpk_work_id id;
+    uint64_t lease;       /* version 1: 0 */
+    enum wpk_work_stage stage; /* version 1: WHOLE */
     uint32_t attempt;
-    struct wpk_record record;                     /* but for a final */
+    /* But for a final. Of BUILD: ok with an artifact and without times, or why it failed. */
+    struct wpk_record record;
     struct wpk_timing timing[WPK_CONTENDERS_MAX]; /* final; as its contenders; none if it failed */
     uint32_t timing_count;
     const char *failure; /* final: why it did not take place; "" when it did */
@@ -127,6 +161,12 @@ struct wpk_message_provider {
     bool vendor;
 };
 
+/* What an operator calls a machine by; jobs select by it. */
+struct wpk_worker_label {
+    char name[WPK_WORKER_LABEL_NAME_MAX]; /* [a-z0-9_.-]+, unique among the worker's */
+    char value[WPK_WORKER_LABEL_VALUE_MAX];
+};
+
 struct wpk_hello {
     char name[WPK_WORKER_NAME_MAX]; /* unique among the workers that live: host/pid */
     struct wpk_device device;
@@ -134,12 +174,19 @@ struct wpk_hello {
     char environment[WPK_ENVIRONMENT_MAX];
     struct wpk_message_provider providers[WPK_PROVIDERS_MAX];
     uint32_t provider_count;
+    char token[WPK_TOKEN_MAX];     /* who it may be; "" where none is needed; version 1: "" */
+    unsigned roles;                /* WPK_WORKER_*, at least one; version 1: both */
+    uint32_t slots;                /* builds at a time; 0: not said, as in version 1 */
+    char program[WPK_PROGRAM_MAX]; /* "wpk-worker 0.2.0"; version 1: "" */
+    struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX];
+    uint32_t label_count;
 };
 
 /* One message. `= {0}` is valid for fini. Texts point into `arena`, or are borrowed when the
  * message was put together by hand. */
 struct wpk_message {
     enum wpk_message_kind kind;
+    uint32_t version;        /* of the frame; 0 before encoding: WPK_PROTOCOL_VERSION */
     uint64_t session;        /* 0 in hello */
     struct wpk_hello *hello; /* hello */
     uint32_t want;           /* poll: at most so many pieces of work */
@@ -147,6 +194,7 @@ struct wpk_message {
     /* hello, poll: every lease the worker holds; wpkd takes others of this worker's for lost. */
     wpk_work_id *holding; /* [holding_count] */
     uint32_t holding_count;
+    uint64_t running;           /* poll: number of the lease that is being timed; 0: none */
     struct wpk_result *results; /* results [result_count] */
     uint32_t result_count;
     char sha256[WPK_ID_MAX]; /* put_artifact, get_artifact, artifact */
@@ -155,8 +203,11 @@ struct wpk_message {
     wpk_work_id *given_back; /* give_back [given_back_count] */
     uint32_t given_back_count;
     uint32_t lease_ms;          /* welcome: a lease ends that long after the last heartbeat */
+    const char *server;         /* welcome: name and version of wpkd; version 1: "" */
     struct wpk_message_op *ops; /* work [op_count] */
     uint32_t op_count;
+    struct wpk_device *targets; /* work [target_count]: what is built for, said once */
+    uint32_t target_count;
     struct wpk_work *work; /* work [work_count] */
     uint32_t work_count;
     bool leave;         /* work: wpkd goes for good; a private worker ends */
@@ -164,21 +215,24 @@ struct wpk_message {
     uint32_t ack_count;
     wpk_err err;      /* error; WPK_ENOENT: the session is not known, say hello */
     const char *text; /* error: one sentence */
+    uint32_t retry_ms; /* error: try again after that; 0: as the caller likes, as in version 1 */
     struct wpk_arena arena;
 };
 
 const char *wpk_message_kind_name(enum wpk_message_kind kind);
 const char *wpk_work_kind_name(enum wpk_work_kind kind);
+const char *wpk_work_stage_name(enum wpk_work_stage stage);
 bool wpk_work_id_equal(wpk_work_id a, wpk_work_id b);
 
-/* Append the frame to `out`.
+/* Append the frame to `out`, in message->version; what version 1 cannot say is left out of it.
  *   errors  WPK_ENOMEM, WPK_ENOSPC larger than WPK_MESSAGE_SIZE_MAX */
 WPK_MUST_CHECK wpk_err wpk_message_encode(const struct wpk_message *message, struct wpk_buf *out);
 
 /* Decode a frame, which must outlive `out->bytes`.
  *
  *   owns    caller calls wpk_message_fini, which frees the records too
- *   errors  WPK_EMISMATCH  another protocol version
+ *   errors  WPK_EMISMATCH  a protocol version that is not spoken here; it can be told so in
+ *                          WPK_PROTOCOL_VERSION_MIN, as everybody whose version is not known
  *           WPK_EPARSE, WPK_EINVAL, WPK_ERANGE, WPK_ENOMEM
  */
 WPK_MUST_CHECK wpk_err wpk_message_decode(const char *frame, size_t size, struct wpk_message *out,

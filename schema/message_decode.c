@@ -5,6 +5,7 @@
 #include "schema/message.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #define CANDIDATE_MAX 4096
 #define TEXT_MAX 1024
 #define WAIT_MS_MAX 60000
+#define MEMBERS_MAX 6
 
 static const char *const kind_names[] = {
 #define KIND_ROW(name, text) [WPK_MESSAGE_##name] = (text),
@@ -25,14 +27,20 @@ static const char *const work_names[] = {
 #undef WORK_ROW
 };
 
+static const char *const stage_names[] = {
+#define STAGE_ROW(name, text) [WPK_STAGE_##name] = (text),
+    WPK_STAGE_LIST(STAGE_ROW)
+#undef STAGE_ROW
+};
+
 static const char *const ack_names[] = {
 #define ACK_ROW(name, text) [WPK_ACK_##name] = (text),
     WPK_ACK_LIST(ACK_ROW)
 #undef ACK_ROW
 };
 
-/* The members of each kind besides version, type and session. */
-static const char *const member_names[WPK_MESSAGE_COUNT][6] = {
+/* The members of each kind besides version, type and session; first those of version 1. */
+static const char *const member_names[WPK_MESSAGE_COUNT][MEMBERS_MAX] = {
     [WPK_MESSAGE_HELLO] = {"name", "device", "environment", "providers", "holding"},
     [WPK_MESSAGE_POLL] = {"want", "wait_ms", "holding"},
     [WPK_MESSAGE_RESULTS] = {"results"},
@@ -44,6 +52,13 @@ static const char *const member_names[WPK_MESSAGE_COUNT][6] = {
     [WPK_MESSAGE_ACK] = {"results"},
     [WPK_MESSAGE_ARTIFACT] = {"sha256"},
     [WPK_MESSAGE_ERROR] = {"code", "text"},
+};
+static const char *const member_names_2[WPK_MESSAGE_COUNT][MEMBERS_MAX] = {
+    [WPK_MESSAGE_HELLO] = {"program", "token", "builds", "runs", "slots", "labels"},
+    [WPK_MESSAGE_POLL] = {"running"},
+    [WPK_MESSAGE_WELCOME] = {"server"},
+    [WPK_MESSAGE_WORK] = {"targets"},
+    [WPK_MESSAGE_ERROR] = {"retry_ms"},
 };
 
 struct decoder {
@@ -131,6 +146,53 @@ static void get_providers(struct decoder *d, struct wpk_hello *hello)
     wpk_json_leave(d->r);
 }
 
+static bool is_label_name(const char *name)
+{
+    return name[0] != '\0' && strlen(name) < WPK_WORKER_LABEL_NAME_MAX &&
+           name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-")] == '\0';
+}
+
+static void get_labels(struct decoder *d, struct wpk_hello *hello)
+{
+    uint32_t count = get_count(d, "labels", WPK_WORKER_LABELS_MAX);
+    wpk_json_enter(d->r, "labels");
+    while (hello->label_count < count && wpk_json_next(d->r)) {
+        struct wpk_worker_label *label = &hello->labels[hello->label_count++];
+        const char *name = wpk_json_name(d->r);
+        if (!is_label_name(name)) {
+            wpk_json_fail(d->r, NULL, WPK_EINVAL, "a label's name is of a-z, 0-9, _, . and -");
+            break;
+        }
+        snprintf(label->name, sizeof label->name, "%s", name);
+        wpk_json_get_copy(d->r, NULL, label->value, sizeof label->value);
+    }
+    wpk_json_leave(d->r);
+}
+
+static void get_hello_2(struct decoder *d, struct wpk_hello *hello)
+{
+    wpk_json_get_copy(d->r, "program", hello->program, sizeof hello->program);
+    wpk_json_get_copy(d->r, "token", hello->token, sizeof hello->token);
+    hello->roles = (wpk_json_get_bool(d->r, "builds") ? WPK_WORKER_BUILDS : 0U) |
+                   (wpk_json_get_bool(d->r, "runs") ? WPK_WORKER_RUNS : 0U);
+    if (hello->roles == 0) {
+        wpk_json_fail(d->r, "runs", WPK_EINVAL, "a worker builds, runs or does both");
+    }
+    hello->slots = get_u32(d, "slots", 0, WPK_SLOTS_MAX);
+    get_labels(d, hello);
+}
+
+static void get_device(struct decoder *d, const char *key, struct wpk_device *out)
+{
+    struct wpk_buf device;
+    wpk_buf_init(&device, 64 * 1024);
+    wpk_json_get_raw(d->r, key, &device);
+    if (wpk_json_status(d->r) == WPK_OK && d->err == WPK_OK) {
+        d->err = wpk_device_decode(wpk_buf_text(&device), out, d->diag);
+    }
+    wpk_buf_fini(&device);
+}
+
 static void get_hello(struct decoder *d)
 {
     struct wpk_hello *hello = take(d, 1, sizeof *hello);
@@ -141,13 +203,11 @@ static void get_hello(struct decoder *d)
     wpk_json_get_copy(d->r, "name", hello->name, sizeof hello->name);
     wpk_json_get_copy(d->r, "environment", hello->environment, sizeof hello->environment);
     get_providers(d, hello);
-    struct wpk_buf device;
-    wpk_buf_init(&device, 64 * 1024);
-    wpk_json_get_raw(d->r, "device", &device);
-    if (wpk_json_status(d->r) == WPK_OK && d->err == WPK_OK) {
-        d->err = wpk_device_decode(wpk_buf_text(&device), &hello->device, d->diag);
+    get_device(d, "device", &hello->device);
+    hello->roles = WPK_WORKER_ROLES_ALL;
+    if (d->message->version >= 2) {
+        get_hello_2(d, hello);
     }
-    wpk_buf_fini(&device);
 }
 
 static void get_record(struct decoder *d, const char *key, struct wpk_record *out)
@@ -162,18 +222,54 @@ static void get_record(struct decoder *d, const char *key, struct wpk_record *ou
 }
 
 /* What was never timed would be faster than everything. */
-static void check_timed(struct decoder *d, const struct wpk_record *record)
+static void check_timed(struct decoder *d, const struct wpk_result *result)
 {
-    if (d->err == WPK_OK && record->outcome == WPK_OUTCOME_OK && record->timing.sample_count == 0) {
+    const struct wpk_record *record = &result->record;
+    bool timed = record->timing.sample_count > 0;
+    if (d->err != WPK_OK || record->outcome != WPK_OUTCOME_OK) {
+        return;
+    }
+    if (result->stage == WPK_STAGE_BUILD && (timed || record->artifact_sha256[0] == '\0')) {
+        wpk_json_fail(d->r, "record", WPK_EINVAL, "built, and timed or without an artifact");
+    } else if (result->stage != WPK_STAGE_BUILD && !timed) {
         wpk_json_fail(d->r, "record", WPK_EINVAL, "ok, and not timed");
     }
 }
+
+/* Fail on members besides these and, from version 2 on, those. */
+static void allow_both(struct decoder *d, const char *const *names, const char *const *names_2)
+{
+    const char *all[24] = {NULL};
+    size_t count = 0;
+    for (; *names != NULL; names++) {
+        all[count++] = *names;
+    }
+    for (; d->message->version >= 2 && *names_2 != NULL; names_2++) {
+        all[count++] = *names_2;
+    }
+    WPK_ASSERT(count < sizeof all / sizeof all[0]);
+    wpk_json_allow(d->r, all);
+}
+
+static enum wpk_work_stage get_stage(struct decoder *d, enum wpk_work_kind kind)
+{
+    enum wpk_work_stage stage =
+        (enum wpk_work_stage)wpk_json_get_choice(d->r, "stage", stage_names, WPK_STAGE_COUNT);
+    if (stage == WPK_STAGE_BUILD && (kind == WPK_WORK_FINAL || kind == WPK_WORK_VENDOR)) {
+        wpk_json_fail(d->r, "stage", WPK_EINVAL, "there is nothing to build");
+    }
+    return stage;
+}
+
+static const char *const result_names_2[] = {"lease", "stage", NULL};
+static const char *const work_names_2[] = {"lease",    "stage",    "target",
+                                           "artifact", "build_ns", NULL};
 
 static void get_final(struct decoder *d, struct wpk_result *result)
 {
     static const char *const names[] = {"search",  "kind",  "index", "attempt",
                                         "failure", "times", NULL};
-    wpk_json_allow(d->r, names);
+    allow_both(d, names, result_names_2);
     result->failure = get_text(d, "failure", TEXT_MAX);
     uint32_t count = get_count(d, "times", WPK_CONTENDERS_MAX);
     wpk_json_enter_array(d->r, "times");
@@ -197,23 +293,32 @@ static void get_results(struct decoder *d)
         result->id = get_id(d);
         result->attempt = get_u32(d, "attempt", 1, INT32_MAX);
         result->failure = "";
+        if (d->message->version >= 2) {
+            result->lease = wpk_json_get_u64(d->r, "lease");
+            result->stage = get_stage(d, result->id.kind);
+        }
         if (result->id.kind == WPK_WORK_FINAL) {
             get_final(d, result);
         } else {
-            wpk_json_allow(d->r, names);
+            allow_both(d, names, result_names_2);
             get_record(d, "record", &result->record);
-            check_timed(d, &result->record);
+            check_timed(d, result);
         }
     }
     wpk_json_leave(d->r);
 }
 
+static void check_hash(struct decoder *d, const char *key, const char *text)
+{
+    if (!wpk_crypto_hex_valid(text, WPK_SHA256_SIZE)) {
+        wpk_json_fail(d->r, key, WPK_EINVAL, "not a SHA-256 in hexadecimal");
+    }
+}
+
 static void get_hash(struct decoder *d)
 {
     wpk_json_get_copy(d->r, "sha256", d->message->sha256, sizeof d->message->sha256);
-    if (!wpk_crypto_hex_valid(d->message->sha256, WPK_SHA256_SIZE)) {
-        wpk_json_fail(d->r, "sha256", WPK_EINVAL, "not a SHA-256 in hexadecimal");
-    }
+    check_hash(d, "sha256", d->message->sha256);
 }
 
 static void get_policy(struct decoder *d, struct wpk_policy *policy)
@@ -235,7 +340,7 @@ static void get_contenders(struct decoder *d, struct wpk_work *work)
     static const char *const names[] = {"search", "kind",        "index",      "attempt", "op",
                                         "policy", "round_count", "contenders", NULL};
     static const char *const contender_names[] = {"provider", "artifact", NULL};
-    wpk_json_allow(d->r, names);
+    allow_both(d, names, work_names_2);
     work->round_count = get_u32(d, "round_count", 1, WPK_SAMPLES_MAX);
     uint32_t count = get_count(d, "contenders", WPK_CONTENDERS_MAX);
     wpk_json_enter_array(d->r, "contenders");
@@ -244,12 +349,30 @@ static void get_contenders(struct decoder *d, struct wpk_work *work)
         wpk_json_allow(d->r, contender_names);
         contender->provider = get_text(d, "provider", WPK_PROVIDER_NAME_MAX - 1);
         contender->artifact_sha256 = get_text(d, "artifact", WPK_ID_MAX - 1);
-        if (contender->artifact_sha256[0] != '\0' &&
-            !wpk_crypto_hex_valid(contender->artifact_sha256, WPK_SHA256_SIZE)) {
-            wpk_json_fail(d->r, "artifact", WPK_EINVAL, "not a SHA-256 in hexadecimal");
+        if (contender->artifact_sha256[0] != '\0') {
+            check_hash(d, "artifact", contender->artifact_sha256);
         }
     }
     wpk_json_leave(d->r);
+}
+
+static void get_work_stage(struct decoder *d, struct wpk_work *work)
+{
+    work->lease = wpk_json_get_u64(d->r, "lease");
+    work->stage = get_stage(d, work->id.kind);
+    if (work->stage == WPK_STAGE_BUILD) {
+        uint32_t count = d->message->target_count;
+        work->target = get_u32(d, "target", 0, count > 0 ? count - 1 : 0);
+        if (count == 0) {
+            wpk_json_fail(d->r, "target", WPK_EINVAL, "the message names no targets");
+        }
+    } else if (work->stage == WPK_STAGE_RUN && work->id.kind != WPK_WORK_FINAL) {
+        work->artifact_sha256 = get_text(d, "artifact", WPK_ID_MAX - 1);
+        work->build_ns = (uint64_t)wpk_json_get_int(d->r, "build_ns", 0, WPK_JSON_INT_MAX);
+        if (work->id.kind != WPK_WORK_VENDOR) {
+            check_hash(d, "artifact", work->artifact_sha256);
+        }
+    }
 }
 
 static void get_work_item(struct decoder *d, struct wpk_work *work)
@@ -263,18 +386,22 @@ static void get_work_item(struct decoder *d, struct wpk_work *work)
     get_policy(d, &work->policy);
     work->provider = "";
     work->candidate = "";
+    work->artifact_sha256 = "";
+    if (d->message->version >= 2) {
+        get_work_stage(d, work);
+    }
     if (work->id.kind == WPK_WORK_FINAL) {
         get_contenders(d, work);
         return;
     }
-    wpk_json_allow(d->r, names);
+    allow_both(d, names, work_names_2);
     work->provider = get_text(d, "provider", WPK_PROVIDER_NAME_MAX - 1);
     work->candidate = get_text(d, "candidate", CANDIDATE_MAX);
     work->incumbent_ns = (uint64_t)wpk_json_get_int(d->r, "incumbent_ns", 0, WPK_JSON_INT_MAX);
     work->keep_artifact = wpk_json_get_bool(d->r, "keep_artifact");
 }
 
-static void get_work(struct decoder *d)
+static void get_ops(struct decoder *d)
 {
     static const char *const op_names[] = {"text", "layouts", NULL};
     struct wpk_message *message = d->message;
@@ -288,6 +415,27 @@ static void get_work(struct decoder *d)
         op->layouts = get_text(d, "layouts", 16);
     }
     wpk_json_leave(d->r);
+}
+
+static void get_targets(struct decoder *d)
+{
+    struct wpk_message *message = d->message;
+    uint32_t count = get_count(d, "targets", WPK_WORK_MAX);
+    message->targets = take(d, count, sizeof *message->targets);
+    wpk_json_enter_array(d->r, "targets");
+    while (message->targets != NULL && message->target_count < count && wpk_json_next(d->r)) {
+        get_device(d, NULL, &message->targets[message->target_count++]);
+    }
+    wpk_json_leave(d->r);
+}
+
+static void get_work(struct decoder *d)
+{
+    struct wpk_message *message = d->message;
+    get_ops(d);
+    if (message->version >= 2) {
+        get_targets(d);
+    }
     uint32_t work_count = get_count(d, "work", WPK_WORK_MAX);
     if (work_count > 0 && message->op_count == 0) {
         wpk_json_fail(d->r, "ops", WPK_EINVAL, "work without an operator");
@@ -323,25 +471,40 @@ static void get_error(struct decoder *d)
         }
     }
     d->message->text = get_text(d, "text", TEXT_MAX);
+    if (d->message->version >= 2) {
+        d->message->retry_ms = get_u32(d, "retry_ms", 0, WPK_RETRY_MS_MAX);
+    }
 }
 
 /* Fail on members that the kind does not have. */
 static void allow_members(struct decoder *d, enum wpk_message_kind kind)
 {
-    const char *names[10] = {"version", "type", "session"};
+    const char *names[4 + MEMBERS_MAX] = {"version", "type", "session"};
+    const char *names_2[1 + MEMBERS_MAX] = {NULL};
     memcpy(names + 3, member_names[kind], sizeof member_names[kind]);
-    wpk_json_allow(d->r, names);
+    memcpy(names_2, member_names_2[kind], sizeof member_names_2[kind]);
+    allow_both(d, names, names_2);
 }
 
-static void get_message(struct decoder *d)
+static bool get_version(struct decoder *d)
 {
     int64_t version = wpk_json_get_int(d->r, "version", 0, INT32_MAX);
     if (version < WPK_PROTOCOL_VERSION_MIN || version > WPK_PROTOCOL_VERSION) {
         wpk_json_fail(d->r, "version", WPK_EMISMATCH,
                       "protocol version %d is not spoken here, only %d to %d", (int)version,
                       WPK_PROTOCOL_VERSION_MIN, WPK_PROTOCOL_VERSION);
+        return false;
+    }
+    d->message->version = (uint32_t)version;
+    return true;
+}
+
+static void get_message(struct decoder *d)
+{
+    if (!get_version(d)) {
         return;
     }
+    bool is_2 = d->message->version >= 2;
     d->message->kind =
         (enum wpk_message_kind)wpk_json_get_choice(d->r, "type", kind_names, WPK_MESSAGE_COUNT);
     allow_members(d, d->message->kind);
@@ -355,6 +518,7 @@ static void get_message(struct decoder *d)
         d->message->want = get_u32(d, "want", 0, WPK_HOLDING_MAX);
         d->message->wait_ms = get_u32(d, "wait_ms", 0, WAIT_MS_MAX);
         d->message->holding = get_ids(d, "holding", &d->message->holding_count);
+        d->message->running = is_2 ? wpk_json_get_u64(d->r, "running") : 0;
         break;
     case WPK_MESSAGE_RESULTS:
         get_results(d);
@@ -369,6 +533,7 @@ static void get_message(struct decoder *d)
         break;
     case WPK_MESSAGE_WELCOME:
         d->message->lease_ms = get_u32(d, "lease_ms", 1, INT32_MAX);
+        d->message->server = is_2 ? get_text(d, "server", WPK_PROGRAM_MAX - 1) : "";
         break;
     case WPK_MESSAGE_WORK:
         get_work(d);

@@ -56,6 +56,12 @@ static void hello(void **state)
         .environment = "codegen=1;halide=21.0.0",
         .providers = {{.name = "halide-cpu"}, {.name = "onednn", .vendor = true}},
         .provider_count = 2,
+        .token = "wpk_0123",
+        .roles = WPK_WORKER_BUILDS,
+        .slots = 7,
+        .program = "wpk-worker 2",
+        .labels = {{"zone", "b"}, {"rack.row", "4 \"x\""}},
+        .label_count = 2,
     };
     wpk_work_id holding = {.search = 3, .kind = WPK_WORK_TRIAL, .index = 17};
     struct wpk_message message = {
@@ -65,6 +71,13 @@ static void hello(void **state)
     round_trip(&message, &back, &frame);
     assert_string_equal(back.hello->device.model, "A \"CPU\"");
     assert_true(back.hello->providers[1].vendor);
+    assert_int_equal(back.version, WPK_PROTOCOL_VERSION);
+    assert_int_equal(back.hello->roles, WPK_WORKER_BUILDS);
+    assert_int_equal(back.hello->slots, 7);
+    assert_string_equal(back.hello->token, "wpk_0123");
+    assert_string_equal(back.hello->program, "wpk-worker 2");
+    assert_string_equal(back.hello->labels[1].name, "rack.row");
+    assert_string_equal(back.hello->labels[1].value, "4 \"x\"");
     assert_true(wpk_work_id_equal(back.holding[0], holding));
     wpk_message_fini(&back);
     wpk_buf_fini(&frame);
@@ -141,19 +154,98 @@ static void work_of_every_kind(void **state)
     wpk_buf_fini(&frame);
 }
 
+static void stages_name_what_they_need(void **state)
+{
+    (void)state;
+    struct wpk_message_op op = {.text = "Y[i] = X[i]", .layouts = "any"};
+    struct wpk_device target = {.kind = "cpu",
+                                .model = "B",
+                                .isa = WPK_ISA_AVX512,
+                                .core_count = 4,
+                                .vector_bytes = 64,
+                                .l1_bytes = 1,
+                                .l2_bytes = 1,
+                                .l3_bytes = 1,
+                                .vector_registers = 32,
+                                .instance = "b/cpu0"};
+    struct wpk_policy policy = {.threads = 1, .sample_count = 1};
+    struct wpk_work work[2] = {
+        {.id = {1, WPK_WORK_TRIAL, 0},
+         .lease = UINT64_MAX,
+         .stage = WPK_STAGE_BUILD,
+         .attempt = 1,
+         .provider = "halide-cpu",
+         .candidate = "a=b",
+         .policy = policy},
+        {.id = {1, WPK_WORK_VERIFY, 1},
+         .lease = 4,
+         .stage = WPK_STAGE_RUN,
+         .attempt = 1,
+         .artifact_sha256 = HASH,
+         .build_ns = 150000000,
+         .provider = "halide-cpu",
+         .candidate = "a=c",
+         .policy = policy},
+    };
+    struct wpk_message message = {.kind = WPK_MESSAGE_WORK,
+                                  .session = 1,
+                                  .ops = &op,
+                                  .op_count = 1,
+                                  .targets = &target,
+                                  .target_count = 1,
+                                  .work = work,
+                                  .work_count = 2};
+    struct wpk_buf frame = {0};
+    struct wpk_message back = {0};
+    round_trip(&message, &back, &frame);
+    assert_string_equal(back.targets[back.work[0].target].model, "B");
+    assert_int_equal(back.work[0].stage, WPK_STAGE_BUILD);
+    assert_true(back.work[0].lease == UINT64_MAX);
+    assert_string_equal(back.work[0].artifact_sha256, "");
+    assert_string_equal(back.work[1].artifact_sha256, HASH);
+    assert_int_equal(back.work[1].build_ns, 150000000);
+    wpk_message_fini(&back);
+    wpk_buf_reset(&frame);
+    message.target_count = 0; /* what is built for is nowhere said */
+    assert_int_equal(wpk_message_encode(&message, &frame), WPK_OK);
+    assert_int_equal(wpk_message_decode(frame.data, frame.size, &back, NULL), WPK_EINVAL);
+    wpk_buf_fini(&frame);
+}
+
+/* What an old worker does not understand is not said to it. */
+static void version_1_is_answered_in_version_1(void **state)
+{
+    (void)state;
+    struct wpk_message error = {.kind = WPK_MESSAGE_ERROR,
+                                .version = 1,
+                                .session = 1,
+                                .err = WPK_ENOENT,
+                                .text = "hello?",
+                                .retry_ms = 500};
+    static const char said[] = "{\"version\":1,\"type\":\"error\",\"session\":\"1\","
+                               "\"code\":\"ENOENT\",\"text\":\"hello?\"}";
+    struct wpk_buf frame = {0};
+    assert_int_equal(wpk_message_encode(&error, &frame), WPK_OK);
+    assert_int_equal(frame.size, 4 + sizeof said - 1);
+    assert_memory_equal(frame.data + 4, said, sizeof said - 1);
+    wpk_buf_fini(&frame);
+}
+
 static void the_small_ones(void **state)
 {
     (void)state;
     enum wpk_ack acks[] = {WPK_ACK_RECORDED, WPK_ACK_UNKNOWN};
     wpk_work_id id = {1, WPK_WORK_VERIFY, 2};
-    check(&(struct wpk_message){.kind = WPK_MESSAGE_POLL, .want = 8, .wait_ms = 5000});
+    check(&(struct wpk_message){
+        .kind = WPK_MESSAGE_POLL, .want = 8, .wait_ms = 5000, .running = UINT64_MAX});
     check(&(struct wpk_message){.kind = WPK_MESSAGE_GET_ARTIFACT, .sha256 = HASH});
-    check(&(struct wpk_message){.kind = WPK_MESSAGE_WELCOME, .session = 5, .lease_ms = 15000});
+    check(&(struct wpk_message){
+        .kind = WPK_MESSAGE_WELCOME, .session = 5, .lease_ms = 15000, .server = "wpkd 2"});
     check(&(struct wpk_message){.kind = WPK_MESSAGE_ACK, .acks = acks, .ack_count = 2});
     check(&(struct wpk_message){
         .kind = WPK_MESSAGE_GIVE_BACK, .given_back = &id, .given_back_count = 1});
-    check(
-        &(struct wpk_message){.kind = WPK_MESSAGE_ERROR, .err = WPK_EMISMATCH, .text = "too old"});
+    check(&(struct wpk_message){
+        .kind = WPK_MESSAGE_ERROR, .err = WPK_EMISMATCH, .text = "too old", .retry_ms = 1000});
 }
 
 static void artifacts_carry_bytes(void **state)
@@ -174,20 +266,93 @@ static void artifacts_carry_bytes(void **state)
     wpk_buf_fini(&frame);
 }
 
+static void make_frame(const char *json, const char *after, struct wpk_buf *frame)
+{
+    size_t size = strlen(json);
+    for (int shift = 0; shift < 32; shift += 8) {
+        wpk_buf_append_byte(frame, (char)(size >> shift & 0xff));
+    }
+    wpk_buf_append(frame, json, size);
+    wpk_buf_append(frame, after, strlen(after));
+    assert_int_equal(wpk_buf_status(frame), WPK_OK);
+}
+
 static wpk_err decode_text(const char *json, const char *after)
 {
-    char frame[1024];
-    size_t size = strlen(json);
-    frame[0] = (char)(size & 0xff);
-    frame[1] = (char)(size >> 8);
-    frame[2] = 0;
-    frame[3] = 0;
-    memcpy(frame + 4, json, size);
-    memcpy(frame + 4 + size, after, strlen(after));
+    struct wpk_buf frame = {0};
     struct wpk_message message = {0};
-    wpk_err err = wpk_message_decode(frame, 4 + size + strlen(after), &message, NULL);
+    make_frame(json, after, &frame);
+    wpk_err err = wpk_message_decode(frame.data, frame.size, &message, NULL);
     wpk_message_fini(&message);
+    wpk_buf_fini(&frame);
     return err;
+}
+
+/* What the first release's workers and wpkd sent, as it was on the wire. */
+static const char *const version_1_frames[] = {
+    "{\"version\":1,\"type\":\"hello\",\"session\":\"0\",\"holding\":[{\"search\":\"1\","
+    "\"kind\":\"trial\",\"index\":1}],\"name\":\"host/1\",\"device\":{\"kind\":\"cpu\","
+    "\"model\":\"CPU\",\"isa\":\"avx2\",\"bf16\":false,\"vnni\":false,\"core_count\":2,"
+    "\"l1_bytes\":32768,\"l2_bytes\":1048576,\"l3_bytes\":33554432,\"vector_bytes\":32,"
+    "\"vector_registers\":16,\"peak_flops_per_s\":0,\"peak_bytes_per_s\":0,"
+    "\"instance\":\"host/cpu0\"},\"environment\":\"codegen=1\","
+    "\"providers\":[{\"name\":\"halide-cpu\",\"vendor\":false}]}",
+    "{\"version\":1,\"type\":\"poll\",\"session\":\"18446744073709551615\",\"want\":8,"
+    "\"wait_ms\":5000,\"holding\":[{\"search\":\"1\",\"kind\":\"verify\",\"index\":0}]}",
+    "{\"version\":1,\"type\":\"results\",\"session\":\"1\",\"results\":[{\"search\":\"1\","
+    "\"kind\":\"trial\",\"index\":0,\"attempt\":1,\"record\":{\"outcome\":\"ok\","
+    "\"timing\":{\"median_ns\":590125,\"min_ns\":588001,\"mad_ns\":912,\"repeat_count\":2,"
+    "\"censored\":false,\"sample_ns\":[588001,590125]},\"reference_ns\":1000,\"build_ns\":1,"
+    "\"verify_ns\":2,\"measure_ns\":3,\"error\":{\"max\":0.5,\"tolerance\":1,\"ratio\":0.5},"
+    "\"schedule\":\"wpk-schedule 1\\n\",\"schedule_sha256\":\"" HASH "\","
+    "\"artifact\":{\"sha256\":\"" HASH "\"},\"detail\":\"x\"}}]}",
+    "{\"version\":1,\"type\":\"put_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":1,\"type\":\"get_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":1,\"type\":\"give_back\",\"session\":\"1\",\"leases\":[{\"search\":\"1\","
+    "\"kind\":\"trial\",\"index\":1}]}",
+    "{\"version\":1,\"type\":\"welcome\",\"session\":\"5\",\"lease_ms\":20000}",
+    "{\"version\":1,\"type\":\"work\",\"session\":\"1\",\"ops\":[{\"text\":\"input X f32[4]\\n\","
+    "\"layouts\":\"any\"}],\"work\":[{\"search\":\"1\",\"kind\":\"trial\",\"index\":0,"
+    "\"attempt\":1,\"op\":0,\"policy\":{\"threads\":1,\"cold_cache\":false,"
+    "\"time_ns_min\":20000000,\"sample_count\":10,\"race_ratio\":1.3},"
+    "\"provider\":\"halide-cpu\",\"candidate\":\"cpu-1 a=b\",\"incumbent_ns\":5,"
+    "\"keep_artifact\":true},{\"search\":\"1\",\"kind\":\"final\",\"index\":0,\"attempt\":1,"
+    "\"op\":0,\"policy\":{\"threads\":1,\"cold_cache\":false,\"time_ns_min\":20000000,"
+    "\"sample_count\":10,\"race_ratio\":1.3},\"round_count\":15,"
+    "\"contenders\":[{\"provider\":\"onednn\",\"artifact\":\"\"}]}],\"leave\":false}",
+    "{\"version\":1,\"type\":\"ack\",\"session\":\"1\",\"results\":[\"recorded\",\"unknown\"]}",
+    "{\"version\":1,\"type\":\"artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":1,\"type\":\"error\",\"session\":\"1\",\"code\":\"ENOENT\",\"text\":\"hello?\"}",
+};
+
+/* Each is understood, and said again in version 1 it is the same to the byte. */
+static void version_1_is_understood(void **state)
+{
+    (void)state;
+    bool seen[WPK_MESSAGE_COUNT] = {false};
+    for (size_t i = 0; i < sizeof version_1_frames / sizeof version_1_frames[0]; i++) {
+        struct wpk_buf frame = {0};
+        struct wpk_buf again = {0};
+        struct wpk_message message = {0};
+        make_frame(version_1_frames[i], "", &frame);
+        assert_int_equal(wpk_message_decode(frame.data, frame.size, &message, NULL), WPK_OK);
+        assert_int_equal(message.version, 1);
+        seen[message.kind] = true;
+        if (message.kind == WPK_MESSAGE_HELLO) {
+            assert_int_equal(message.hello->roles, WPK_WORKER_ROLES_ALL);
+            assert_string_equal(message.hello->token, "");
+            assert_int_equal(message.hello->label_count, 0);
+        }
+        assert_int_equal(wpk_message_encode(&message, &again), WPK_OK);
+        assert_int_equal(again.size, frame.size);
+        assert_memory_equal(again.data, frame.data, frame.size);
+        wpk_message_fini(&message);
+        wpk_buf_fini(&frame);
+        wpk_buf_fini(&again);
+    }
+    for (int kind = 0; kind < WPK_MESSAGE_COUNT; kind++) {
+        assert_true(seen[kind]);
+    }
 }
 
 static void rejects(void **state)
@@ -197,8 +362,14 @@ static void rejects(void **state)
                        "\"wait_ms\":0,\"holding\":[]}";
     assert_int_equal(decode_text(poll, ""), WPK_OK);
     assert_int_equal(decode_text(poll, "x"), WPK_EPARSE);
-    assert_int_equal(decode_text("{\"version\":2,\"type\":\"poll\",\"session\":\"1\"}", ""),
+    assert_int_equal(decode_text("{\"version\":3,\"type\":\"poll\",\"session\":\"1\"}", ""),
                      WPK_EMISMATCH);
+    assert_int_equal(decode_text("{\"version\":0,\"type\":\"poll\",\"session\":\"1\"}", ""),
+                     WPK_EMISMATCH);
+    assert_int_equal(decode_text("{\"version\":1,\"type\":\"poll\",\"session\":\"1\",\"want\":1,"
+                                 "\"wait_ms\":0,\"holding\":[],\"running\":\"1\"}",
+                                 ""),
+                     WPK_EINVAL); /* a word of version 2 */
     assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"dance\",\"session\":\"1\"}", ""),
                          WPK_OK);
     assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"poll\",\"session\":\"1\","
@@ -256,6 +427,17 @@ static void ok_is_timed(void **state)
     assert_int_equal(wpk_message_decode(frame.data, frame.size, &back, &diag), WPK_EINVAL);
     assert_non_null(strstr(diag.text, "not timed"));
     wpk_buf_reset(&frame);
+    result.stage = WPK_STAGE_BUILD; /* which times nothing, but has something to show */
+    assert_int_equal(wpk_message_encode(&message, &frame), WPK_OK);
+    assert_int_equal(wpk_message_decode(frame.data, frame.size, &back, NULL), WPK_EINVAL);
+    wpk_buf_reset(&frame);
+    memcpy(result.record.artifact_sha256, HASH, sizeof HASH);
+    assert_int_equal(wpk_message_encode(&message, &frame), WPK_OK);
+    assert_int_equal(wpk_message_decode(frame.data, frame.size, &back, NULL), WPK_OK);
+    assert_int_equal(back.results[0].stage, WPK_STAGE_BUILD);
+    wpk_message_fini(&back);
+    wpk_buf_reset(&frame);
+    result.stage = WPK_STAGE_WHOLE;
     result.id.kind = WPK_WORK_FINAL; /* whose contenders may have failed */
     result.failure = "";
     result.timing_count = 1;
@@ -271,6 +453,9 @@ int main(void)
         cmocka_unit_test(hello),
         cmocka_unit_test(results_with_records_and_a_final),
         cmocka_unit_test(work_of_every_kind),
+        cmocka_unit_test(stages_name_what_they_need),
+        cmocka_unit_test(version_1_is_understood),
+        cmocka_unit_test(version_1_is_answered_in_version_1),
         cmocka_unit_test(the_small_ones),
         cmocka_unit_test(artifacts_carry_bytes),
         cmocka_unit_test(rejects),

@@ -95,7 +95,7 @@ static void ask(struct session *s, int slot, const struct wpk_message *message, 
 
 static void ask_hello(struct session *s)
 {
-    struct wpk_hello hello = {.device = s->options->device};
+    struct wpk_hello hello = {.device = s->options->device, .roles = WPK_WORKER_ROLES_ALL};
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
     snprintf(hello.name, sizeof hello.name, "%s", s->options->name);
     snprintf(hello.environment, sizeof hello.environment, "%s", s->options->environment);

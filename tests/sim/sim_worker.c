@@ -120,6 +120,7 @@ static void say_hello(struct wpk_sim *sim, int index)
         .environment = "sim=1",
         .providers = {{.name = "halide-cpu"}, {.name = "vendor", .vendor = true}},
         .provider_count = 2,
+        .roles = WPK_WORKER_ROLES_ALL,
     };
     snprintf(hello.name, sizeof hello.name, "w%d.%d", index, sim->workers[index].life);
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
