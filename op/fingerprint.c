@@ -19,7 +19,9 @@
 #include "op/fingerprint_label.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define VERSION_LINE "wpk-program-1\n"
 
@@ -48,6 +50,8 @@ struct printer {
     struct wpk_labels labels;
     const struct wpk_program *program;
     struct wpk_buf *out;
+    struct wpk_buf *extents; /* of the axes, as they are met; NULL: nobody asks */
+    int extent_count;
     int numbered[WPK_TENSORS_MAX]; /* tensors in the order of first use; equal ones only once */
     int numbered_count;
     bool printed[WPK_TENSORS_MAX]; /* the stage that writes it, by its number */
@@ -266,6 +270,13 @@ static void enter_stage(struct printer *p, int s)
     wpk_labels_enter(&p->labels);
 }
 
+static void note_extent(struct printer *p, int64_t extent)
+{
+    if (p->extents != NULL && p->extent_count++ < WPK_EXTENTS_MAX) {
+        wpk_buf_printf(p->extents, "%s%" PRId64, p->extents->size > 0 ? "," : "", extent);
+    }
+}
+
 static void print_stage_line(struct printer *p, int s)
 {
     const struct wpk_stage *stage = &p->program->stages[s];
@@ -275,6 +286,7 @@ static void print_stage_line(struct printer *p, int s)
     for (int a = 0; a < stage->axis_count; a++) {
         const char *before = a == 0 && stage->rank > 0 ? "[" : a == stage->rank ? "(" : ",";
         int64_t extent = stage->axes[axis_with_number(p, a)].extent;
+        note_extent(p, extent);
         if (p->labels.family) {
             wpk_buf_printf(p->out, "%s*", before);
         } else {
@@ -359,30 +371,49 @@ static void print_tensor(struct printer *p, int number)
     wpk_buf_append_byte(p->out, '\n');
 }
 
-/* binding may be NULL */
-static wpk_err print_program(const struct wpk_program *program, bool family, struct wpk_buf *out,
-                             int *binding)
+/* The family's text when `exact` is given, and then the extents that it leaves out. `binding` may
+ * be NULL. The labels stay behind in `p`. */
+static wpk_err print_program(struct printer *p, const struct wpk_labels *exact, int *binding)
 {
-    struct printer p = {.program = program, .out = out};
-    wpk_err err = wpk_labels_init(&p.labels, program, family);
+    const struct wpk_program *program = p->program;
+    wpk_err err = wpk_labels_init(&p->labels, program, exact);
     if (err != WPK_OK) {
         return err;
     }
-    p.met = malloc(((size_t)program->node_count + 1) * sizeof *p.met);
-    err = p.met == NULL ? WPK_ENOMEM : WPK_OK;
+    p->met = malloc(((size_t)program->node_count + 1) * sizeof *p->met);
+    err = p->met == NULL ? WPK_ENOMEM : WPK_OK;
     if (err == WPK_OK) {
-        wpk_buf_append_text(out, VERSION_LINE);
-        print_outputs(&p);
-        for (int i = 0; i < p.numbered_count; i++) {
-            print_tensor(&p, i);
+        wpk_buf_append_text(p->out, VERSION_LINE);
+        print_outputs(p);
+        for (int i = 0; i < p->numbered_count; i++) {
+            print_tensor(p, i);
         }
-        err = wpk_buf_status(out);
+        err = wpk_buf_status(p->out);
     }
     for (int t = 0; binding != NULL && t < program->tensor_count; t++) {
-        binding[t] = p.labels.used[t] ? find_number(&p, t) : -1;
+        binding[t] = p->labels.used[t] ? find_number(p, t) : -1;
     }
-    free(p.met);
+    free(p->met);
+    return err;
+}
+
+/* Family and extents. */
+static wpk_err print_family(const struct wpk_program *program, const struct wpk_labels *exact,
+                            struct wpk_buf *text, struct wpk_fingerprint *out)
+{
+    struct wpk_buf extents;
+    wpk_buf_init(&extents, sizeof out->extents - 1);
+    struct printer p = {.program = program, .out = text, .extents = &extents};
+    wpk_err err = print_program(&p, exact, NULL);
     wpk_labels_fini(&p.labels);
+    if (err == WPK_OK) {
+        err = wpk_buf_status(&extents);
+    }
+    if (err == WPK_OK) {
+        wpk_crypto_sha256_hex(wpk_buf_text(text), text->size, out->family);
+        memcpy(out->extents, wpk_buf_text(&extents), extents.size + 1);
+    }
+    wpk_buf_fini(&extents);
     return err;
 }
 
@@ -390,15 +421,43 @@ wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprin
                         int *binding)
 {
     struct wpk_buf text = {0};
-    wpk_err err = print_program(program, false, &text, binding);
+    struct printer p = {.program = program, .out = &text};
+    wpk_err err = print_program(&p, NULL, binding);
     if (err == WPK_OK) {
         wpk_crypto_sha256_hex(wpk_buf_text(&text), text.size, out->exact);
         wpk_buf_reset(&text);
-        err = print_program(program, true, &text, NULL);
+        err = print_family(program, &p.labels, &text, out);
     }
-    if (err == WPK_OK) {
-        wpk_crypto_sha256_hex(wpk_buf_text(&text), text.size, out->family);
-    }
+    wpk_labels_fini(&p.labels);
     wpk_buf_fini(&text);
     return err;
+}
+
+/* One extent and what follows it; 0 when there is none. */
+static int64_t take_extent(const char **at)
+{
+    char *end;
+    if (**at < '1' || **at > '9') {
+        return 0;
+    }
+    int64_t extent = strtoll(*at, &end, 10);
+    bool last = *end == '\0';
+    if (!last && (*end != ',' || end[1] == '\0')) {
+        return 0;
+    }
+    *at = last ? end : end + 1;
+    return extent;
+}
+
+double wpk_extents_distance(const char *a, const char *b)
+{
+    double distance = 0;
+    while (*a != '\0' && *b != '\0') {
+        int64_t x = take_extent(&a), y = take_extent(&b);
+        if (x <= 0 || y <= 0) {
+            return HUGE_VAL;
+        }
+        distance += fabs(log2((double)x / (double)y));
+    }
+    return *a == *b ? distance : HUGE_VAL;
 }

@@ -6,10 +6,15 @@
 #include "op/program.h"
 
 #define WPK_FINGERPRINT_SIZE 65 /* 64 hexadecimal digits and a NUL */
+#define WPK_EXTENTS_MAX 64      /* axes; of more, the first ones are told */
+#define WPK_EXTENTS_SIZE (WPK_EXTENTS_MAX * 12)
 
 struct wpk_fingerprint {
     char exact[WPK_FINGERPRINT_SIZE];
     char family[WPK_FINGERPRINT_SIZE]; /* extents erased, strides and dilations kept */
+    /* "1,64,56,56,64,3,3": of the axes of all stages, in the order of the family's canonical form:
+     * within a family as many everywhere, and of the same axes at the same places */
+    char extents[WPK_EXTENTS_SIZE];
 };
 
 /* Canonical form: stages that no output needs are dropped; operands of commutative nodes and
@@ -23,5 +28,9 @@ struct wpk_fingerprint {
  */
 wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprint *out,
                         int *binding);
+
+/* How far apart two shapes of a family are: the sum over all axes of |log2(a / b)|, so that an axis
+ * twice as long counts 1; HUGE_VAL for texts that are not of one family, or malformed. */
+double wpk_extents_distance(const char *a, const char *b);
 
 #endif

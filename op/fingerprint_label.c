@@ -332,6 +332,19 @@ static void refine(struct wpk_labels *labels)
     (void)label_program(labels);
 }
 
+/* Of the arguments equal to `o`, the one to set apart: the one that comes first by everything. */
+static int first_argument(const struct wpk_labels *labels, int o)
+{
+    int first = o;
+    for (int t = 0; labels->exact != NULL && t < labels->program->tensor_count; t++) {
+        if (is_argument(labels, t) && labels->tensor[t] == labels->tensor[o] &&
+            labels->exact->tensor[t] < labels->exact->tensor[first]) {
+            first = t;
+        }
+    }
+    return first;
+}
+
 /* Set one of several equal arguments apart; false when all differ. */
 static bool set_argument_apart(struct wpk_labels *labels)
 {
@@ -339,12 +352,25 @@ static bool set_argument_apart(struct wpk_labels *labels)
         for (int o = 0; o < t; o++) {
             if (is_argument(labels, t) && is_argument(labels, o) &&
                 labels->tensor[t] == labels->tensor[o]) {
-                labels->tensor[o] = mix(TAG_APART, labels->tensor[o]);
+                int first = first_argument(labels, o);
+                labels->tensor[first] = mix(TAG_APART, labels->tensor[first]);
                 return true;
             }
         }
     }
     return false;
+}
+
+static int first_axis(const struct wpk_labels *labels, int s, int o)
+{
+    const struct wpk_stage *stage = &labels->program->stages[s];
+    const uint64_t *axis = labels->axis[s];
+    int first = o;
+    for (int a = stage->rank; labels->exact != NULL && a < stage->axis_count; a++) {
+        const uint64_t *exact = labels->exact->axis[s];
+        first = axis[a] == axis[o] && exact[a] < exact[first] ? a : first;
+    }
+    return first;
 }
 
 /* One in each stage that has equal axes, so that equal stages stay equal. */
@@ -358,7 +384,8 @@ static bool set_axes_apart(struct wpk_labels *labels)
             for (int o = stage->rank; o < a && !found_here; o++) {
                 found_here = labels->axis[s][a] == labels->axis[s][o];
                 if (found_here) {
-                    labels->axis[s][o] = mix(TAG_APART, labels->axis[s][o]);
+                    int first = first_axis(labels, s, o);
+                    labels->axis[s][first] = mix(TAG_APART, labels->axis[s][first]);
                     found = true;
                 }
             }
@@ -403,9 +430,10 @@ static void label_leaves(struct wpk_labels *labels)
     (void)label_program(labels);
 }
 
-wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *program, bool family)
+wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *program,
+                        const struct wpk_labels *exact)
 {
-    *labels = (struct wpk_labels){.program = program, .family = family};
+    *labels = (struct wpk_labels){.program = program, .family = exact != NULL, .exact = exact};
     size_t count = (size_t)program->node_count + 1;
     labels->node = calloc(count, sizeof *labels->node);
     labels->generation = calloc(count, sizeof *labels->generation);

@@ -20,6 +20,7 @@
 struct wpk_labels {
     const struct wpk_program *program;
     bool family;               /* extents do not count */
+    const struct wpk_labels *exact; /* of the same program, or NULL: see wpk_labels_init */
     bool live[WPK_STAGES_MAX]; /* some output depends on it */
     bool used[WPK_TENSORS_MAX];
     uint64_t tensor[WPK_TENSORS_MAX];
@@ -31,9 +32,13 @@ struct wpk_labels {
     int *leaves; /* operands of the chain a node heads; 0: not counted yet */
 };
 
-/* Label everything of `program`; afterwards equal labels mean "the same".
- *   errors  WPK_ENOMEM */
-wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *program, bool family);
+/* Label everything of `program`; afterwards equal labels mean "the same". With `exact`, the
+ * program's labels by everything, label by what it shares with its family: extents do not count,
+ * but say which of several equal things comes first, so that the order of the program's own
+ * extents does not depend on how it was written.
+ *   errors  WPK_ENOMEM; caller calls wpk_labels_fini after success */
+wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *program,
+                        const struct wpk_labels *exact);
 void wpk_labels_fini(struct wpk_labels *labels);
 
 /* Make node labels those of this stage. */

@@ -8,6 +8,7 @@
 #include "op/notation.h"
 #include "tests/random_program.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -210,6 +211,7 @@ static void assert_same(const struct wpk_program *program, bool symmetric, uint6
             fail_msg("seed %d:\n%s\n%s", (int)seed, wpk_buf_text(&a), wpk_buf_text(&b));
         }
         assert_string_equal(got.family, expected.family);
+        assert_string_equal(got.extents, expected.extents);
         for (int t = 0; t < program->tensor_count && !symmetric; t++) {
             assert_int_equal(other_binding[map[t]], binding[t]);
         }
@@ -539,6 +541,88 @@ static void test_text(void **state)
                    "t1 constant f32[*,*]\n"
                    "t2 output f32[*,*]\n",
                    got.family);
+    assert_string_equal(got.extents, "64,32,128");
+    wpk_program_fini(&p);
+}
+
+static void extents_of(const char *text, struct wpk_fingerprint *out)
+{
+    struct wpk_program p = {0};
+    assert_int_equal(wpk_program_parse(text, &p, NULL), WPK_OK);
+    assert_int_equal(wpk_fingerprint(&p, out, NULL), WPK_OK);
+    wpk_program_fini(&p);
+}
+
+/* Two shapes of a family name the same axes at the same places, however each was written. */
+static void test_extents_of_a_family(void **state)
+{
+    (void)state;
+    struct wpk_fingerprint small, large, swapped;
+    extents_of("input X f32[1,64,56,56]\nconstant W f32[64,64,3,3]\noutput Y f32[1,64,56,56]\n"
+               "Y[n,k,y,x] = sum(c:64,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]\n",
+               &small);
+    extents_of("constant V f32[512,128,5,3]\noutput Z f32[2,512,14,28]\ninput A f32[2,128,14,28]\n"
+               "Z[a,b,c,d] = sum(q:3,p:5,m:128) V[b,m,p,q] * A[a,m,c+p-1,d+q-1]\n",
+               &large);
+    assert_string_equal(small.family, large.family);
+    /* Reduction axes by label: their order is the family's, not the writer's. */
+    int n, k, y, x, r0, r1, r2;
+    assert_int_equal(sscanf(large.extents, "%d,%d,%d,%d,%d,%d,%d", &n, &k, &y, &x, &r0, &r1, &r2),
+                     7);
+    assert_int_equal(n * 1000 + k, 2512);
+    assert_int_equal(y * 100 + x, 1428);
+    assert_int_equal(r0 * r1 * r2, 128 * 5 * 3);
+    double distance = 1 + 3 + 2 + 1 + 1 + 0.7369655941662062; /* n, k, y, x, c, r: 5 for 3 */
+    assert_true(fabs(wpk_extents_distance(small.extents, large.extents) - distance) < 1e-12);
+    /* Two inputs that only their extents tell apart. */
+    extents_of("input A f32[3]\ninput B f32[5]\noutput Y f32[]\nY[] = sum(i:3,j:5) A[i] * B[j]\n",
+               &small);
+    extents_of("input A f32[5]\ninput B f32[3]\noutput Y f32[]\nY[] = sum(j:3,i:5) B[j] * A[i]\n",
+               &swapped);
+    assert_string_equal(small.exact, swapped.exact);
+    assert_string_equal(small.extents, swapped.extents);
+}
+
+static void test_distance(void **state)
+{
+    (void)state;
+    assert_true(wpk_extents_distance("64,32,128", "64,32,128") == 0);
+    assert_true(wpk_extents_distance("64,32,128", "32,64,128") == 2);
+    assert_true(wpk_extents_distance("", "") == 0);
+    static const char *const strangers[] = {"64,32",      "64,32,128,1", "",
+                                            "64,32,",     "64,32,128,",  "64,,128",
+                                            "64,-32,128", "64,0,128",    "64,32,x"};
+    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
+        assert_true(isinf(wpk_extents_distance("64,32,128", strangers[i])));
+        assert_true(isinf(wpk_extents_distance(strangers[i], "64,32,128")));
+    }
+}
+
+/* More axes than are told: as many everywhere all the same. */
+static void test_extents_are_bounded(void **state)
+{
+    (void)state;
+    struct wpk_program p = {0};
+    int previous =
+        wpk_program_add_tensor(&p, "X", WPK_ROLE_INPUT, WPK_F32, 2, EXTENTS(4000000, 1000));
+    for (int i = 0; i < 40; i++) {
+        char name[WPK_NAME_MAX];
+        (void)snprintf(name, sizeof name, "T%d", i);
+        int next =
+            wpk_program_add_tensor(&p, name, i == 39 ? WPK_ROLE_OUTPUT : WPK_ROLE_INTERMEDIATE,
+                                   WPK_F32, 2, EXTENTS(4000000, 1000));
+        struct wpk_stage *s = new_stage(&p, next, WPK_REDUCE_NONE, 0, NULL);
+        int point[2] = {ax(&p, 0), ax(&p, 1)};
+        s->expr = wpk_node_unary(&p, WPK_UNARY_TANH, wpk_node_load(&p, previous, point, -1));
+        previous = next;
+    }
+    struct wpk_fingerprint got;
+    assert_int_equal(wpk_fingerprint(&p, &got, NULL), WPK_OK);
+    int commas = 0;
+    for (const char *at = got.extents; *at != '\0'; at++) {
+        commas += *at == ',';
+    }
+    assert_int_equal(commas, WPK_EXTENTS_MAX - 1);
     wpk_program_fini(&p);
 }
 
@@ -574,6 +658,9 @@ int main(void)
         cmocka_unit_test(test_literal_values_count),
         cmocka_unit_test(test_dead_parts),
         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_extents_of_a_family),
+        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_extents_are_bounded),
         cmocka_unit_test(test_sharing_is_cheap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
