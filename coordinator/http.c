@@ -46,6 +46,8 @@ struct exchange {
     char *method;
     char *path;
     char *content_type;
+    char *if_none_match;
+    char *idempotency_key;
     struct wpk_http_parameter query[WPK_HTTP_QUERY_MAX]; /* strings owned */
     uint32_t query_count;
     struct wpk_buf body;
@@ -76,9 +78,16 @@ struct wpk_http_server {
 static struct MHD_Response *make_response(const struct wpk_http_response *response)
 {
     /* The library does not write to the buffer that it is told to copy. */
-    struct MHD_Response *made = MHD_create_response_from_buffer(
-        response->body_size, (void *)(uintptr_t)response->body, MHD_RESPMEM_MUST_COPY);
+    void *body = (void *)(uintptr_t)response->body;
+    struct MHD_Response *made =
+        response->release != NULL
+            ? MHD_create_response_from_buffer_with_free_callback_cls(
+                  response->body_size, body, response->release, response->owner)
+            : MHD_create_response_from_buffer(response->body_size, body, MHD_RESPMEM_MUST_COPY);
     if (made == NULL) {
+        if (response->release != NULL) {
+            response->release(response->owner);
+        }
         return NULL;
     }
     MHD_add_response_header(made, "Content-Type", response->content_type);
@@ -89,6 +98,14 @@ static struct MHD_Response *make_response(const struct wpk_http_response *respon
     }
     if (response->allow != NULL) {
         MHD_add_response_header(made, "Allow", response->allow);
+    }
+    if (response->etag != NULL) {
+        MHD_add_response_header(made, "ETag", response->etag);
+    }
+    if (response->retry_after_s > 0) {
+        char seconds[16];
+        snprintf(seconds, sizeof seconds, "%u", response->retry_after_s);
+        MHD_add_response_header(made, "Retry-After", seconds);
     }
     return made;
 }
@@ -221,6 +238,8 @@ static void exchange_free(struct exchange *exchange)
     free(exchange->method);
     free(exchange->path);
     free(exchange->content_type);
+    free(exchange->if_none_match);
+    free(exchange->idempotency_key);
     wpk_buf_fini(&exchange->body);
     free(exchange);
 }
@@ -275,6 +294,12 @@ static int check_body(const struct wpk_http_server *server, struct MHD_Connectio
     return size > server->options.body_max(method, path) ? MHD_HTTP_CONTENT_TOO_LARGE : 0;
 }
 
+static char *copy_header(struct MHD_Connection *connection, const char *name)
+{
+    const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+    return strdup(value != NULL ? value : "");
+}
+
 static enum MHD_Result begin(struct wpk_http_server *server, struct MHD_Connection *connection,
                              const char *method, const char *path, void **context)
 {
@@ -300,14 +325,16 @@ static enum MHD_Result begin(struct wpk_http_server *server, struct MHD_Connecti
     if (exchange == NULL) {
         return MHD_NO;
     }
-    const char *type = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Type");
     exchange->connection = connection;
     exchange->method = strdup(method);
     exchange->path = strdup(path);
-    exchange->content_type = strdup(type != NULL ? type : "");
+    exchange->content_type = copy_header(connection, "Content-Type");
+    exchange->if_none_match = copy_header(connection, "If-None-Match");
+    exchange->idempotency_key = copy_header(connection, "Idempotency-Key");
     wpk_buf_init(&exchange->body, server->options.body_max(method, path) + 1);
-    bool copied =
-        exchange->method != NULL && exchange->path != NULL && exchange->content_type != NULL;
+    bool copied = exchange->method != NULL && exchange->path != NULL &&
+                  exchange->content_type != NULL && exchange->if_none_match != NULL &&
+                  exchange->idempotency_key != NULL;
     int count = MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, NULL, NULL);
     if (!copied || count > WPK_HTTP_QUERY_MAX) {
         exchange_free(exchange);
@@ -323,7 +350,40 @@ static enum MHD_Result begin(struct wpk_http_server *server, struct MHD_Connecti
     return MHD_YES;
 }
 
-/* The request is whole: hand it to the owner and wait. */
+static void describe(const struct exchange *exchange, struct wpk_http_request *out)
+{
+    *out = (struct wpk_http_request){.id = exchange->id,
+                                     .identity = {.peer = "unix", .roles = WPK_ROLE_ALL},
+                                     .method = exchange->method,
+                                     .path = exchange->path,
+                                     .query_count = exchange->query_count,
+                                     .body = wpk_buf_text(&exchange->body),
+                                     .body_size = exchange->body.size,
+                                     .content_type = exchange->content_type,
+                                     .if_none_match = exchange->if_none_match,
+                                     .idempotency_key = exchange->idempotency_key};
+    memcpy(out->query, exchange->query, sizeof out->query);
+}
+
+/* The request is whole: somebody answers at once? */
+static bool serve(struct wpk_http_server *server, struct exchange *exchange)
+{
+    struct wpk_http_request request;
+    struct wpk_http_response response = {.body = ""};
+    if (server->options.serve == NULL) {
+        return false;
+    }
+    describe(exchange, &request);
+    if (!server->options.serve(server->options.serve_user, &request, &response)) {
+        return false;
+    }
+    exchange->response = make_response(&response);
+    exchange->status = response.status;
+    exchange->state = EXCHANGE_ANSWERED;
+    return true;
+}
+
+/* Hand it to the owner and wait. */
 static enum MHD_Result enqueue(struct wpk_http_server *server, struct exchange *exchange)
 {
     pthread_mutex_lock(&server->lock);
@@ -359,6 +419,9 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
     pthread_mutex_lock(&server->lock);
     enum exchange_state state = exchange->state;
     pthread_mutex_unlock(&server->lock);
+    if (state == EXCHANGE_READING && serve(server, exchange)) {
+        state = EXCHANGE_ANSWERED;
+    }
     if (state == EXCHANGE_READING) {
         return enqueue(server, exchange);
     }
@@ -405,14 +468,7 @@ bool wpk_http_server_next(struct wpk_http_server *server, struct wpk_http_reques
     }
     if (oldest != NULL) {
         oldest->state = EXCHANGE_TAKEN;
-        *out = (struct wpk_http_request){.id = oldest->id,
-                                         .method = oldest->method,
-                                         .path = oldest->path,
-                                         .query_count = oldest->query_count,
-                                         .body = wpk_buf_text(&oldest->body),
-                                         .body_size = oldest->body.size,
-                                         .content_type = oldest->content_type};
-        memcpy(out->query, oldest->query, sizeof out->query);
+        describe(oldest, out);
     }
     pthread_mutex_unlock(&server->lock);
     return oldest != NULL;
@@ -429,7 +485,7 @@ const char *wpk_http_query(const struct wpk_http_request *request, const char *n
 }
 
 /* With the lock held: give the exchange its response and let its thread go on. */
-static void answer(struct exchange *exchange, const struct wpk_http_response *response)
+static void give_answer(struct exchange *exchange, const struct wpk_http_response *response)
 {
     exchange->response = make_response(response);
     exchange->status = response->status;
@@ -440,17 +496,44 @@ static void answer(struct exchange *exchange, const struct wpk_http_response *re
 void wpk_http_server_respond(struct wpk_http_server *server, uint64_t id,
                              const struct wpk_http_response *response)
 {
+    bool taken = false;
     pthread_mutex_lock(&server->lock);
     for (struct exchange *e = server->exchanges; e != NULL; e = e->next) {
         if (e->id == id && e->state == EXCHANGE_TAKEN) {
-            answer(e, response);
+            give_answer(e, response);
+            taken = true;
             break;
         }
     }
     pthread_mutex_unlock(&server->lock);
+    if (!taken && response->release != NULL) {
+        response->release(response->owner);
+    }
 }
 
 /* ---- life */
+
+bool wpk_http_etag_matches(const char *if_none_match, const char *etag)
+{
+    const char *tag = strncmp(etag, "W/", 2) == 0 ? etag + 2 : etag;
+    return strcmp(if_none_match, "*") == 0 || strstr(if_none_match, tag) != NULL;
+}
+
+wpk_err wpk_http_server_reload(struct wpk_http_server *server,
+                               const struct wpk_http_options *options, struct wpk_diag *diag)
+{
+    (void)server;
+    (void)options;
+    (void)diag;
+    return WPK_OK;
+}
+
+uint16_t wpk_http_server_port(const struct wpk_http_server *server, uint32_t listener)
+{
+    (void)server;
+    (void)listener;
+    return 0;
+}
 
 wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_http_server **out,
                              struct wpk_diag *diag)
@@ -465,7 +548,7 @@ wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_
     for (int i = 0; i < WPK_HTTP_CONNECTIONS_MAX; i++) {
         server->connections[i].fd = -1;
     }
-    wpk_err err = wpk_http_listener_open(options->address, &server->listener, diag);
+    wpk_err err = wpk_http_listener_open(options->listeners[0].address, &server->listener, diag);
     if (err == WPK_OK) {
         server->daemon = MHD_start_daemon(
             MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
@@ -476,7 +559,7 @@ wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_
             on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
             MHD_OPTION_END);
         if (server->daemon == NULL) {
-            wpk_diag_set(diag, "%s: the HTTP server does not start", options->address);
+            wpk_diag_set(diag, "%s: the HTTP server does not start", options->listeners[0].address);
             err = WPK_ESYSTEM;
         }
     }
@@ -501,7 +584,7 @@ static void answer_all(struct wpk_http_server *server)
     server->closing = true;
     for (struct exchange *e = server->exchanges; e != NULL; e = e->next) {
         if (e->state == EXCHANGE_QUEUED || e->state == EXCHANGE_TAKEN) {
-            answer(e, &response);
+            give_answer(e, &response);
         }
     }
     pthread_mutex_unlock(&server->lock);

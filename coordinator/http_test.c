@@ -59,8 +59,9 @@ static void pause_ms(long ms)
 static wpk_err open_server(struct fixture *f, const char *address, struct wpk_http_server **out,
                            struct wpk_diag *diag)
 {
+    struct wpk_http_listen listener = {.address = address, .fd = -1};
     struct wpk_http_options options = {
-        .address = address, .body_max = body_max, .wake = wake, .user = f};
+        .listeners = &listener, .listener_count = 1, .body_max = body_max, .wake = wake, .user = f};
     return wpk_http_server_open(&options, out, diag);
 }
 

@@ -226,7 +226,9 @@ static wpk_err open_sockets(struct service *service, struct wpk_diag *diag)
     if (err != WPK_OK) {
         return err;
     }
-    struct wpk_http_options options = {.address = wpk_buf_text(&service->config->http),
+    struct wpk_http_listen listener = {.address = wpk_buf_text(&service->config->http), .fd = -1};
+    struct wpk_http_options options = {.listeners = &listener,
+                                       .listener_count = 1,
                                        .body_max = wpk_api_body_max,
                                        .wake = wake,
                                        .user = service->loop};
