@@ -33,6 +33,29 @@ const char *wpk_job_state_name(enum wpk_job_state state)
     return job_state_names[state];
 }
 
+static const char *const order_names[] = {
+#define ORDER_ROW(name, text) [WPK_WORKER_ORDER_##name] = (text),
+    WPK_WORKER_ORDER_LIST(ORDER_ROW)
+#undef ORDER_ROW
+};
+
+const char *wpk_worker_order_name(enum wpk_worker_order order)
+{
+    WPK_ASSERT(order < WPK_WORKER_ORDER_COUNT);
+    return order_names[order];
+}
+
+wpk_err wpk_worker_order_parse(const char *text, enum wpk_worker_order *out)
+{
+    for (int i = 0; i < WPK_WORKER_ORDER_COUNT; i++) {
+        if (strcmp(order_names[i], text) == 0) {
+            *out = (enum wpk_worker_order)i;
+            return WPK_OK;
+        }
+    }
+    return WPK_ENOENT;
+}
+
 bool wpk_phase_ended(enum wpk_phase phase)
 {
     return phase == WPK_PHASE_DONE || phase == WPK_PHASE_FAILED || phase == WPK_PHASE_CANCELLED;
@@ -77,6 +100,13 @@ void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size)
     void *memory = wpk_arena_alloc(&c->effects->arena, count, size);
     WPK_ASSERT(memory != NULL); /* the daemon dies of want of memory, and restarts */
     return memory;
+}
+
+char *wpk_effect_text(struct wpk_coordinator *c, const char *text)
+{
+    char *copy = wpk_arena_copy_text(&c->effects->arena, text);
+    WPK_ASSERT(copy != NULL);
+    return copy;
 }
 
 void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *format, ...)
@@ -317,7 +347,7 @@ static void sweep_jobs(struct wpk_coordinator *c)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < c->job_count; i++) {
-        if (c->jobs[i]->finished_wall_ns != 0) {
+        if (c->jobs[i]->finished_wall_ns != 0 && c->jobs[i]->stored) {
             wpk_job_entry_free(c->jobs[i]);
         } else {
             c->jobs[kept++] = c->jobs[i];
@@ -329,7 +359,6 @@ static void sweep_jobs(struct wpk_coordinator *c)
 void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *event,
                           struct wpk_effects *out)
 {
-    wpk_arena_reset(&out->arena);
     out->count = 0;
     c->event = event;
     c->effects = out;
@@ -360,10 +389,20 @@ void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *eve
         break;
     case WPK_EVENT_KERNEL_PUT: {
         struct wpk_search *search = wpk_search_find_handle(c, event->handle);
-        WPK_ASSERT(search != NULL);
-        wpk_final_kernel_put(c, search, event->kernel_id);
+        if (search != NULL) {
+            wpk_final_kernel_put(c, search, event->kernel_id);
+        }
         break;
     }
+    case WPK_EVENT_RESTORE_OWNER:
+    case WPK_EVENT_RESTORE_ORDER:
+    case WPK_EVENT_SET_OWNER:
+    case WPK_EVENT_PAUSE:
+    case WPK_EVENT_RESUME:
+    case WPK_EVENT_WORKER_SET:
+    case WPK_EVENT_DRAIN:
+        answer_problem(c, 501, WPK_EUNSUPPORTED, "not yet");
+        break;
     case WPK_EVENT_TICK:
         wpk_worker_tick(c);
         if (c->unbound) {
@@ -409,6 +448,27 @@ const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *c,
 {
     WPK_ASSERT(index < c->worker_count);
     return c->workers[index];
+}
+
+bool wpk_coordinator_blocked(const struct wpk_coordinator *c, const struct wpk_job_entry *job,
+                             uint32_t op, char out[WPK_REASON_MAX])
+{
+    out[0] = '\0';
+    if (wpk_coordinator_served(c, job, op)) {
+        return false;
+    }
+    snprintf(out, WPK_REASON_MAX, "no worker serves %s with %d thread%s", job->kind, job->threads,
+             job->threads == 1 ? "" : "s");
+    return true;
+}
+
+void wpk_coordinator_job_stored(struct wpk_coordinator *c, uint64_t number)
+{
+    for (uint32_t i = 0; i < c->job_count; i++) {
+        if (c->jobs[i]->number == number) {
+            c->jobs[i]->stored = c->jobs[i]->finished_wall_ns != 0;
+        }
+    }
 }
 
 bool wpk_coordinator_served(const struct wpk_coordinator *c, const struct wpk_job_entry *job,

@@ -6,9 +6,11 @@
  *        └──── what an effect found out ◀──┘     (opened, asked, kernel_put)
  *
  * It reads no clock and draws no random number: both come with the event. Effects are performed in
- * their order, before the next step; what leaves the process (reply, respond) is held back until
- * the batch's other effects are durable. Pointers in an effect reach into the state and into the
- * event, and are good until the next step. */
+ * their order; what leaves the process (reply, respond) is held back until the batch's other
+ * effects are durable. What answers an effect may come many steps later, when its search is gone:
+ * then it is freed and nothing else. Pointers in an effect reach into the state and into the event,
+ * and are good until the next step; what its records, pieces and texts point to lies in the
+ * effects' arena, or came with the event. */
 #ifndef WPK_COORDINATOR_COORDINATOR_H
 #define WPK_COORDINATOR_COORDINATOR_H
 
@@ -26,14 +28,21 @@ enum wpk_event_kind {
     WPK_EVENT_GONE,    /* a worker's connection ended */
     WPK_EVENT_SUBMIT,  /* a job, decoded */
     WPK_EVENT_RESTORE, /* a job from the store, at start */
+    WPK_EVENT_RESTORE_OWNER, /* what an owner has used, from the store, before the jobs */
+    WPK_EVENT_RESTORE_ORDER, /* what was ordered of a worker, likewise */
+    WPK_EVENT_SET_OWNER,     /* an owner's weight and quota, at start and when they are changed */
     WPK_EVENT_CANCEL,
+    WPK_EVENT_PAUSE,
+    WPK_EVENT_RESUME,
+    WPK_EVENT_WORKER_SET, /* an operator's order for a worker */
+    WPK_EVENT_DRAIN,      /* wpkd ends: no more leases, and polls are answered at once */
     WPK_EVENT_OPENED,     /* answers OPEN_SEARCH */
     WPK_EVENT_ASKED,      /* answers ASK */
     WPK_EVENT_KERNEL_PUT, /* answers PUT_KERNEL */
     WPK_EVENT_TICK,       /* time passes: a few times a second */
 };
 
-/* What the store knew of a search. */
+/* What the store knew of a search. Counts and `best` are of the asks before the window. */
 struct wpk_opened {
     wpk_err err; /* the store's own failures end the batch and do not come here */
     uint64_t search_id;
@@ -46,10 +55,17 @@ struct wpk_opened {
     uint64_t served_kernel_id;     /* of the problem; 0: none, or its file is lost */
     char served_provider[WPK_PROVIDER_NAME_MAX];
     char served_artifact[WPK_ID_MAX];
-    struct wpk_piece *asks; /* [ask_count]; taken, with their texts */
     uint32_t ask_count;
-    struct wpk_piece
-        vendors[WPK_PROVIDERS_MAX]; /* known ones ENDED; in the key's order; texts taken */
+    uint32_t told_count; /* the first ask without a result */
+    uint32_t ok_count;
+    uint32_t failed_count;
+    uint32_t known_count;
+    uint32_t outcomes[WPK_OUTCOME_COUNT]; /* of the failed ones; filled in where none was ok */
+    struct wpk_best best[WPK_BEST_MAX];   /* best first; texts taken */
+    uint32_t best_count;
+    struct wpk_piece *window; /* [ask_count - told_count]; taken, with its texts */
+    /* Known ones ENDED; in the key's order; texts taken. */
+    struct wpk_piece vendors[WPK_PROVIDERS_MAX];
     uint32_t vendor_count;
 };
 
@@ -63,6 +79,15 @@ struct wpk_asked {
     uint32_t count;
 };
 
+/* What an owner may, or has used. */
+struct wpk_owner_event {
+    const char *name;   /* "" in SET_OWNER: whoever is not named */
+    uint32_t weight;    /* SET_OWNER: of its share, from 1 */
+    uint32_t jobs_max;  /* SET_OWNER: queued, running and paused at a time */
+    uint64_t device_ns; /* RESTORE_OWNER, as SET_OWNER's effect had them */
+    uint64_t share_ns;
+};
+
 struct wpk_event {
     enum wpk_event_kind kind;
     uint64_t now_ns; /* monotonic */
@@ -70,10 +95,14 @@ struct wpk_event {
     uint64_t random;                   /* unpredictable: for session numbers */
     struct wpk_net_address address;    /* MESSAGE, GONE */
     const struct wpk_message *message; /* MESSAGE */
-    uint64_t request;                  /* SUBMIT, CANCEL: whom to answer; 0: nobody */
+    uint64_t request;                  /* whom to answer; 0: nobody */
     struct wpk_job_entry *job;         /* SUBMIT, RESTORE: taken, with its ops */
     const char *source;                /* SUBMIT: the job file */
-    const char *job_id;                /* CANCEL */
+    const char *job_id;                /* CANCEL, PAUSE, RESUME */
+    const char *worker;                /* WORKER_SET, RESTORE_ORDER: its name */
+    enum wpk_worker_order order;       /* WORKER_SET, RESTORE_ORDER */
+    const char *reason;                /* WORKER_SET, RESTORE_ORDER; NULL: none */
+    struct wpk_owner_event owner;      /* RESTORE_OWNER, SET_OWNER */
     uint64_t handle;                   /* OPENED, ASKED, KERNEL_PUT: the search */
     struct wpk_opened *opened;
     struct wpk_asked *asked;
@@ -84,22 +113,26 @@ enum wpk_effect_kind {
     /* what leaves, once the batch is durable */
     WPK_EFFECT_REPLY,           /* address, message */
     WPK_EFFECT_RESPOND_JOB,     /* request, job, status */
-    WPK_EFFECT_RESPOND_PROBLEM, /* request, status, err, text */
+    WPK_EFFECT_RESPOND_WORKER,  /* request, status, text: its name, order, detail: the reason */
+    WPK_EFFECT_RESPOND_PROBLEM, /* request, status, err, text, retry_after_s */
     /* the store */
     WPK_EFFECT_PUT_JOB,      /* job, source */
     WPK_EFFECT_SET_JOB,      /* job: its state; its document when it has ended */
     WPK_EFFECT_SET_OP,       /* job, index */
     WPK_EFFECT_OPEN_SEARCH,  /* search ──▶ OPENED */
     WPK_EFFECT_SET_SEARCH,   /* search: its counters */
-    WPK_EFFECT_PUT_TRIAL,    /* search, work, record, worker: first result wins */
+    WPK_EFFECT_PUT_TRIAL,    /* search, work, provider, piece, record, worker: first result wins */
     /* search, entry, worker: a final's measurement; with a record: what its verification gave */
     WPK_EFFECT_PUT_TIMES,
-    WPK_EFFECT_PUT_KERNEL,   /* search, served, own, baseline, record ──▶ KERNEL_PUT */
+    /* search, served, own, baseline, record, verified_by ──▶ KERNEL_PUT */
+    WPK_EFFECT_PUT_KERNEL,
+    WPK_EFFECT_SET_OWNER,        /* owner: name, device_ns, share_ns */
+    WPK_EFFECT_SET_WORKER_ORDER, /* text: its name, order, detail: the reason; NONE: forget it */
     WPK_EFFECT_PUT_ARTIFACT, /* address, message: answered by who performs it */
     WPK_EFFECT_GET_ARTIFACT, /* address, message: likewise */
     /* the strategy */
     WPK_EFFECT_ASK,          /* search, count ──▶ ASKED */
-    WPK_EFFECT_TELL,         /* search, index of the ask */
+    WPK_EFFECT_TELL,         /* search, index of the ask, piece */
     WPK_EFFECT_CLOSE_SEARCH, /* handle: nobody needs its strategy any more */
     /* the log */
     WPK_EFFECT_LOG, /* text: event name; detail */
@@ -128,9 +161,17 @@ struct wpk_effect {
     const struct wpk_final_entry *own;
     const struct wpk_final_entry *baseline;
     bool serve; /* PUT_KERNEL: it replaces what the problem serves */
+    /* In the effects' arena: */
+    const struct wpk_piece *piece; /* what ended, with its text: a candidate; of a vendor "" */
+    const char *provider;
+    const char *verified_by; /* the worker's name; "": nobody had to */
+    struct wpk_owner_event owner;
+    enum wpk_worker_order order;
+    uint32_t retry_after_s; /* RESPOND_PROBLEM; 0: not said */
 };
 
-/* Filled by a step. `arena` holds what effects point to and the state does not. */
+/* Filled by a step. `arena` holds what effects point to and the state does not. It grows from step
+ * to step until its owner resets it, when nothing of it is needed any more. */
 struct wpk_effects {
     struct wpk_effect *items; /* owned; [count], grows: users decide how much there is to do */
     uint32_t count;
@@ -160,12 +201,22 @@ const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *co
 /* Is a worker there for this operator of the job? */
 bool wpk_coordinator_served(const struct wpk_coordinator *coordinator,
                             const struct wpk_job_entry *job, uint32_t op);
-/* Time spent on a search until `now_ns`. */
+/* What no worker can be given of this operator, in words: "no worker with kind cpu and 8 cores".
+ * False when there is one who serves it; then `out` is "". */
+bool wpk_coordinator_blocked(const struct wpk_coordinator *coordinator,
+                             const struct wpk_job_entry *job, uint32_t op,
+                             char out[WPK_REASON_MAX]);
+/* The job's last state is durable: it is forgotten, if it has ended. */
+void wpk_coordinator_job_stored(struct wpk_coordinator *coordinator, uint64_t number);
+/* Time during which work of the search was out, until `now_ns`. */
 uint64_t wpk_search_elapsed_ns(const struct wpk_search *search, uint64_t now_ns);
 
 /* Free what a job entry owns, and the entry. */
 void wpk_job_entry_free(struct wpk_job_entry *job);
 /* Free the texts of `count` pieces, and the array. */
 void wpk_pieces_free(struct wpk_piece *pieces, uint32_t count);
+/* Free an answer that was stepped, or never will be, with what is left of it. */
+void wpk_opened_free(struct wpk_opened *opened);
+void wpk_asked_free(struct wpk_asked *asked);
 
 #endif

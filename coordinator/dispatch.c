@@ -84,15 +84,6 @@ static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
     return work;
 }
 
-/* Our own provider's name, as a text of the step. */
-static const char *own_provider(struct wpk_coordinator *c, const struct wpk_search *search)
-{
-    size_t size = strcspn(search->key.providers, ";");
-    char *name = wpk_effect_memory(c, size + 1, 1);
-    memcpy(name, search->key.providers, size);
-    return name;
-}
-
 static void add_final(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
 {
     wpk_work_id id = {search->id, WPK_WORK_FINAL, search->final_number};
@@ -120,22 +111,23 @@ static void add_verify(struct wpk_coordinator *c, struct batch *batch, struct wp
 static void add_trials(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
 {
     while (search->open_first < search->ask_count &&
-           search->asks[search->open_first].standing != WPK_STANDING_OPEN) {
+           wpk_search_ask(search, search->open_first)->standing != WPK_STANDING_OPEN) {
         search->open_first++;
     }
     /* Raced against the last that would still get into the final, whose artifacts are kept. */
-    uint64_t incumbent_ns = search->best_count == WPK_FINAL_OWN_MAX
-                                ? search->asks[search->best[search->best_count - 1]].trial.median_ns
+    uint64_t incumbent_ns = search->best_count >= WPK_FINAL_OWN_MAX
+                                ? search->best[WPK_FINAL_OWN_MAX - 1].trial.median_ns
                                 : 0;
     for (uint32_t i = search->open_first;
          i < search->ask_count && batch->message->work_count < batch->max; i++) {
-        if (search->asks[i].standing != WPK_STANDING_OPEN) {
+        struct wpk_piece *ask = wpk_search_ask(search, i);
+        if (ask->standing != WPK_STANDING_OPEN) {
             continue;
         }
         wpk_work_id id = {search->id, WPK_WORK_TRIAL, i};
-        struct wpk_work *work = add_work(c, batch, search, &search->asks[i], id);
-        work->provider = own_provider(c, search);
-        work->candidate = search->asks[i].text;
+        struct wpk_work *work = add_work(c, batch, search, ask, id);
+        work->provider = wpk_search_own_provider(c, search);
+        work->candidate = ask->text;
         work->incumbent_ns = incumbent_ns;
         work->keep_artifact = incumbent_ns == 0;
     }
@@ -145,7 +137,7 @@ static uint32_t count_open(const struct wpk_search *search, uint32_t max)
 {
     uint32_t count = 0;
     for (uint32_t i = search->open_first; i < search->ask_count && count < max; i++) {
-        count += search->asks[i].standing == WPK_STANDING_OPEN;
+        count += wpk_search_ask(search, i)->standing == WPK_STANDING_OPEN;
     }
     return count;
 }

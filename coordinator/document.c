@@ -57,16 +57,8 @@ static void put_algorithm(struct wpk_json_writer *w, const char *candidate, cons
 /* The first provider of the key is our own. */
 static void put_own_best(struct wpk_json_writer *w, const struct wpk_search *search)
 {
-    const struct wpk_piece *best = NULL;
-    for (uint32_t i = 0; i < search->ask_count; i++) {
-        const struct wpk_piece *ask = &search->asks[i];
-        if (ask->standing == WPK_STANDING_ENDED && ask->trial.outcome == WPK_OUTCOME_OK &&
-            !ask->trial.censored &&
-            (best == NULL || ask->trial.median_ns < best->trial.median_ns)) {
-            best = ask;
-        }
-    }
-    if (best == NULL) {
+    const struct wpk_best *best = search->best;
+    if (search->best_count == 0) {
         wpk_json_put_null(w, "best");
         return;
     }
@@ -75,8 +67,8 @@ static void put_own_best(struct wpk_json_writer *w, const struct wpk_search *sea
              search->key.providers);
     wpk_json_begin_object(w, "best");
     wpk_json_put_text(w, "provider", provider);
-    put_algorithm(w, best->text, "");
-    wpk_json_put_text(w, "candidate", best->text);
+    put_algorithm(w, best->candidate, "");
+    wpk_json_put_text(w, "candidate", best->candidate);
     put_time(w, best->trial.median_ns, best->trial.min_ns, best->trial.mad_ns);
     wpk_json_end(w);
 }
@@ -143,10 +135,9 @@ static void put_reason(struct wpk_json_writer *w, const struct wpk_coordinator *
 {
     for (uint32_t i = 0; coordinator != NULL && job->finished_wall_ns == 0 && i < job->op_count;
          i++) {
-        if (!wpk_phase_ended(job->ops[i].phase) && !wpk_coordinator_served(coordinator, job, i)) {
-            char reason[WPK_REASON_MAX];
-            snprintf(reason, sizeof reason, "no worker serves %s with %d thread%s", job->kind,
-                     job->threads, job->threads == 1 ? "" : "s");
+        char reason[WPK_REASON_MAX];
+        if (!wpk_phase_ended(job->ops[i].phase) &&
+            wpk_coordinator_blocked(coordinator, job, i, reason)) {
             wpk_json_put_text(w, "reason", reason);
             return;
         }
@@ -332,20 +323,15 @@ wpk_err wpk_document_op_names(const struct wpk_coordinator *coordinator, struct 
 
 /* ---- kernels */
 
-static const char *candidate_of(const struct wpk_final_entry *entry)
-{
-    return entry->artifact_sha256[0] != '\0' ? entry->piece->text : "";
-}
-
 static void put_contender(struct wpk_json_writer *w, struct wpk_store *store,
                           const struct wpk_search *search, const struct wpk_final_entry *entry)
 {
     struct wpk_buf detail = {0};
-    wpk_history_detail(store, search->problem_id, entry->provider, candidate_of(entry), &detail);
+    wpk_history_detail(store, search->problem_id, entry->provider, entry->candidate, &detail);
     wpk_json_put_text(w, "provider", entry->provider);
-    put_algorithm(w, candidate_of(entry), wpk_buf_text(&detail));
+    put_algorithm(w, entry->candidate, wpk_buf_text(&detail));
     wpk_json_put_text(w, "detail", wpk_buf_text(&detail));
-    wpk_json_put_text(w, "candidate", candidate_of(entry));
+    wpk_json_put_text(w, "candidate", entry->candidate);
     put_time(w, entry->timing.median_ns, entry->timing.min_ns, entry->timing.mad_ns);
     wpk_buf_fini(&detail);
 }
@@ -378,8 +364,8 @@ static void put_own(struct wpk_json_writer *w, struct wpk_store *store,
 
 static void put_verified(struct wpk_json_writer *w, const struct wpk_effect *effect, bool own)
 {
-    double error_max = effect->served->piece->trial.error_max;
-    double tolerance = effect->served->piece->trial.error_tolerance;
+    double error_max = effect->served->trial.error_max;
+    double tolerance = effect->served->trial.error_tolerance;
     /* The fresh set counts too: the record has the largest over its sets. */
     if (own && effect->record != NULL && effect->record->error_max > error_max) {
         error_max = effect->record->error_max;

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Standard deviations by which a newcomer must beat what is there: about 5 % of false alarms. */
@@ -32,59 +33,70 @@ static struct wpk_timing timing_of(const struct wpk_trial_summary *trial)
     return timing;
 }
 
-static struct wpk_final_entry *add_entry(struct wpk_search *search, const struct wpk_piece *piece,
-                                         const char *provider, const char *artifact)
+static struct wpk_final_entry *add_entry(struct wpk_search *search, enum wpk_entry_kind kind,
+                                         const char *provider, const char *candidate)
 {
     WPK_ASSERT(search->entry_count < WPK_CONTENDERS_MAX);
     struct wpk_final_entry *entry = &search->entries[search->entry_count++];
     memset(entry, 0, sizeof *entry);
-    entry->piece = piece;
+    entry->kind = kind;
+    entry->candidate = strdup(candidate);
+    WPK_ASSERT(entry->candidate != NULL);
     snprintf(entry->provider, sizeof entry->provider, "%s", provider);
-    snprintf(entry->artifact_sha256, sizeof entry->artifact_sha256, "%s", artifact);
-    if (piece != NULL) {
-        entry->timing = timing_of(&piece->trial);
-    }
     return entry;
+}
+
+static void set_trial(struct wpk_final_entry *entry, const struct wpk_trial_summary *trial)
+{
+    entry->trial = *trial;
+    entry->timing = timing_of(trial);
 }
 
 static bool is_own(const struct wpk_final_entry *entry)
 {
-    return entry->piece != NULL && entry->artifact_sha256[0] != '\0';
+    return entry->kind == WPK_ENTRY_OWN;
 }
 
 static bool is_vendor(const struct wpk_final_entry *entry)
 {
-    return entry->piece != NULL && entry->artifact_sha256[0] == '\0';
+    return entry->kind == WPK_ENTRY_VENDOR;
 }
 
-/* The name of our own provider: the first of the key's. */
-static void own_provider(const struct wpk_search *search, char out[WPK_PROVIDER_NAME_MAX])
+void wpk_final_fini(struct wpk_search *search)
 {
-    size_t size = strcspn(search->key.providers, ";");
-    snprintf(out, WPK_PROVIDER_NAME_MAX, "%.*s", (int)size, search->key.providers);
-}
-
-static void collect_entries(struct wpk_search *search)
-{
-    char own[WPK_PROVIDER_NAME_MAX];
-    own_provider(search, own);
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        free(search->entries[i].candidate);
+    }
     search->entry_count = 0;
+}
+
+static void collect_entries(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    const char *own = wpk_search_own_provider(c, search);
+    wpk_final_fini(search);
     bool served_is_among_them = search->served_artifact[0] == '\0';
-    for (uint32_t i = 0; i < search->best_count; i++) {
-        const struct wpk_piece *ask = &search->asks[search->best[i]];
-        add_entry(search, ask, own, ask->trial.artifact_sha256);
-        served_is_among_them = served_is_among_them ||
-                               strcmp(ask->trial.artifact_sha256, search->served_artifact) == 0;
+    for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
+        const struct wpk_best *best = &search->best[i];
+        struct wpk_final_entry *entry = add_entry(search, WPK_ENTRY_OWN, own, best->candidate);
+        entry->number = best->number;
+        set_trial(entry, &best->trial);
+        memcpy(entry->artifact_sha256, best->trial.artifact_sha256, sizeof entry->artifact_sha256);
+        served_is_among_them =
+            served_is_among_them || strcmp(entry->artifact_sha256, search->served_artifact) == 0;
     }
     for (uint32_t i = 0; i < search->vendor_count && search->entry_count < WPK_CONTENDERS_MAX - 1;
          i++) {
         if (search->vendors[i].trial.outcome == WPK_OUTCOME_OK) {
-            add_entry(search, &search->vendors[i], search->vendors[i].text, "");
+            struct wpk_final_entry *entry =
+                add_entry(search, WPK_ENTRY_VENDOR, search->vendors[i].text, "");
+            set_trial(entry, &search->vendors[i].trial);
         }
     }
     /* What another search found for this problem is not thrown out by a slower newcomer. */
     if (!served_is_among_them) {
-        add_entry(search, NULL, search->served_provider, search->served_artifact);
+        struct wpk_final_entry *entry =
+            add_entry(search, WPK_ENTRY_SERVED, search->served_provider, "");
+        memcpy(entry->artifact_sha256, search->served_artifact, sizeof entry->artifact_sha256);
     }
 }
 
@@ -132,15 +144,9 @@ static bool is_to_be_served(const struct wpk_search *search, const struct wpk_fi
 /* Why candidates failed, the commonest outcome first. */
 static void describe_failure(const struct wpk_search *search, char out[WPK_REASON_MAX])
 {
-    uint32_t counts[WPK_OUTCOME_COUNT] = {0};
-    uint32_t commonest = WPK_OUTCOME_OK;
-    for (uint32_t i = 0; i < search->ask_count; i++) {
-        if (search->asks[i].standing == WPK_STANDING_ENDED) {
-            counts[search->asks[i].trial.outcome]++;
-        }
-    }
-    for (uint32_t o = WPK_OUTCOME_OK + 1; o < WPK_OUTCOME_COUNT; o++) {
-        if (commonest == WPK_OUTCOME_OK || counts[o] > counts[commonest]) {
+    uint32_t commonest = WPK_OUTCOME_OK + 1;
+    for (uint32_t o = commonest + 1; o < WPK_OUTCOME_COUNT; o++) {
+        if (search->outcomes[o] > search->outcomes[commonest]) {
             commonest = o;
         }
     }
@@ -149,7 +155,8 @@ static void describe_failure(const struct wpk_search *search, char out[WPK_REASO
         return;
     }
     snprintf(out, WPK_REASON_MAX, "no implementation works: %u of %u candidates ended %s%s%s",
-             counts[commonest], search->ask_count, wpk_outcome_name((enum wpk_outcome)commonest),
+             search->outcomes[commonest], search->ask_count,
+             wpk_outcome_name((enum wpk_outcome)commonest),
              search->failure[0] != '\0' ? "; the last one: " : "", search->failure);
 }
 
@@ -197,16 +204,18 @@ static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
     effect->own = own;
     effect->baseline = baseline;
     effect->record = own != NULL ? record : NULL;
+    effect->verified_by = own != NULL ? wpk_effect_text(c, search->verified_by) : "";
     effect->serve = search->serving;
 }
 
 /* Did a rejection let a candidate in that the last final was without? */
 static bool has_successor(const struct wpk_search *search)
 {
-    for (uint32_t i = 0; i < search->best_count; i++) {
+    for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
         bool is_new = true;
         for (uint32_t e = 0; e < search->entry_count; e++) {
-            is_new = is_new && search->entries[e].piece != &search->asks[search->best[i]];
+            is_new = is_new && (!is_own(&search->entries[e]) ||
+                                search->entries[e].number != search->best[i].number);
         }
         if (is_new) {
             return true;
@@ -230,7 +239,7 @@ static void verify_next(struct wpk_coordinator *c, struct wpk_search *search)
     search->verifying = (uint32_t)(own - search->entries);
     search->verify_number = number_of(own, 1);
     memset(&search->verify, 0, sizeof search->verify);
-    search->verify.text = own->piece->text;
+    search->verify.text = own->candidate;
     if (search->phase != WPK_PHASE_VERIFYING) {
         wpk_search_set_phase(c, search, WPK_PHASE_VERIFYING, "");
     }
@@ -239,7 +248,7 @@ static void verify_next(struct wpk_coordinator *c, struct wpk_search *search)
 void wpk_final_start(struct wpk_coordinator *c, struct wpk_search *search)
 {
     search->measured = true;
-    collect_entries(search);
+    collect_entries(c, search);
     if (search->entry_count < 2) {
         verify_next(c, search);
         return;
@@ -256,6 +265,7 @@ static void put_times(struct wpk_coordinator *c, const struct wpk_search *search
 {
     struct wpk_final_entry *copy = wpk_effect_memory(c, 1, sizeof *copy);
     *copy = *entry;
+    copy->candidate = wpk_effect_text(c, entry->candidate);
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TIMES);
     effect->search = search;
     effect->entry = copy;
@@ -272,7 +282,7 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
         struct wpk_final_entry *entry = &search->entries[i];
         entry->timing = times[i];
         entry->timed = times[i].sample_count > 0;
-        if (entry->timed && entry->piece != NULL) {
+        if (entry->timed && entry->kind != WPK_ENTRY_SERVED) {
             put_times(c, search, entry, NULL, worker);
         }
     }
@@ -284,6 +294,8 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
 {
     WPK_ASSERT(search->phase == WPK_PHASE_VERIFYING);
     struct wpk_final_entry *entry = &search->entries[search->verifying];
+    snprintf(search->verified_by, sizeof search->verified_by, "%s",
+             worker != NULL ? worker->hello.name : "");
     if (worker != NULL) {
         put_times(c, search, entry, record, worker);
     }

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#define OWN_MAX 6
 #define MAD_NS 10
 
 /* One search whose asks have ended, at the point where its final begins. */
@@ -22,7 +21,6 @@ struct scene {
     struct wpk_search search;
     struct wpk_search other; /* of the same problem */
     struct wpk_worker worker;
-    struct wpk_piece asks[OWN_MAX];
 };
 
 /* `own_count` candidates, ask i with artifact "own<i>" and time 1000 + i; a vendor if wanted;
@@ -30,7 +28,6 @@ struct scene {
 static struct scene *begin(uint32_t own_count, bool vendor, const char *served)
 {
     static char vendor_name[] = "vendor";
-    static char candidate[] = "candidate";
     struct scene *s = calloc(1, sizeof *s);
     assert_non_null(s);
     assert_int_equal(wpk_effects_init(&s->effects), WPK_OK);
@@ -43,17 +40,12 @@ static struct scene *begin(uint32_t own_count, bool vendor, const char *served)
     s->other = (struct wpk_search){.id = 2, .problem_id = 7};
     *search = (struct wpk_search){.id = 1, .problem_id = 7, .phase = WPK_PHASE_SEARCHING};
     snprintf(search->key.providers, sizeof search->key.providers, "own;vendor");
-    search->asks = s->asks;
     for (uint32_t i = 0; i < own_count; i++) {
-        struct wpk_piece *ask = &s->asks[search->ask_count++];
-        *ask = (struct wpk_piece){.standing = WPK_STANDING_ENDED, .text = candidate};
-        ask->trial.median_ns = 1000 + i;
-        snprintf(ask->trial.artifact_sha256, WPK_ID_MAX, "own%u", i);
-        if (i < WPK_FINAL_OWN_MAX) {
-            search->best[search->best_count++] = i;
-        }
+        struct wpk_piece ask = {.standing = WPK_STANDING_ENDED, .text = strdup("candidate")};
+        ask.trial.median_ns = 1000 + i;
+        snprintf(ask.trial.artifact_sha256, WPK_ID_MAX, "own%u", i);
+        wpk_asks_add(search, &ask);
     }
-    search->ok_count = own_count;
     if (vendor) {
         search->vendor_count = 1;
         search->vendors[0] =
@@ -73,6 +65,8 @@ static struct scene *begin(uint32_t own_count, bool vendor, const char *served)
 static void end(struct scene *s)
 {
     wpk_effects_fini(&s->effects);
+    wpk_asks_fini(&s->search);
+    wpk_final_fini(&s->search);
     free(s);
 }
 

@@ -198,7 +198,7 @@ void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *s
         out->problem_id = make_problem(store, search, policy);
     }
     if (find_search(store, &search->key, seed, out)) {
-        wpk_history_asks(store, out->search_id, &out->asks, &out->ask_count);
+        wpk_history_asks(store, out->search_id, &out->window, &out->ask_count);
     } else {
         make_search(store, &search->key, seed, out);
     }
@@ -322,27 +322,10 @@ static bool supersedes(const struct wpk_record *record, const struct wpk_trial_s
            (wpk_history_settled(&trial, candidate) || stored->outcome == WPK_OUTCOME_ABANDONED);
 }
 
-/* The provider and the candidate that a piece of work stands for. */
-static void name_work(const struct wpk_search *search, wpk_work_id work,
-                      char provider[WPK_PROVIDER_NAME_MAX], const char **candidate)
-{
-    if (work.kind == WPK_WORK_VENDOR) {
-        snprintf(provider, WPK_PROVIDER_NAME_MAX, "%s", search->vendors[work.index].text);
-        *candidate = "";
-        return;
-    }
-    size_t size = strcspn(search->key.providers, ";");
-    snprintf(provider, WPK_PROVIDER_NAME_MAX, "%.*s", (int)size, search->key.providers);
-    *candidate = search->asks[work.index].text;
-}
-
 void wpk_history_put_trial(struct wpk_store *store, const struct wpk_search *search,
-                           wpk_work_id work, const struct wpk_record *record,
-                           const struct wpk_worker *worker)
+                           wpk_work_id work, const char *provider, const char *candidate,
+                           const struct wpk_record *record, const struct wpk_worker *worker)
 {
-    char provider[WPK_PROVIDER_NAME_MAX];
-    const char *candidate;
-    name_work(search, work, provider, &candidate);
     struct wpk_trial_summary stored;
     uint64_t trial_id = 0;
     bool there =
@@ -375,9 +358,8 @@ static uint64_t trial_of(struct wpk_store *store, const struct wpk_search *searc
 {
     struct wpk_trial_summary stored;
     uint64_t id = 0;
-    const char *candidate = entry->artifact_sha256[0] != '\0' ? entry->piece->text : "";
-    bool found =
-        wpk_history_find_trial(store, search->problem_id, entry->provider, candidate, &stored, &id);
+    bool found = wpk_history_find_trial(store, search->problem_id, entry->provider,
+                                        entry->candidate, &stored, &id);
     return found ? id : 0;
 }
 

@@ -22,7 +22,7 @@ void wpk_history_set_op(struct wpk_store *store, const struct wpk_job_entry *job
 void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job);
 
 /* Find the search, or make it.
- *   owns    the caller frees out->asks with wpk_pieces_free, and the vendors' texts */
+ *   owns    the caller frees what `out` holds, as wpk_opened_free does */
 void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *search,
                              struct wpk_opened *out);
 void wpk_history_set_search(struct wpk_store *store, const struct wpk_search *search,
@@ -33,8 +33,8 @@ void wpk_history_put_ask(struct wpk_store *store, uint64_t search_id, uint32_t n
 /* Record a result, its measurement, and that the ask has it. A trial that is there already stays as
  * it is, unless it settled nothing and this one does. */
 void wpk_history_put_trial(struct wpk_store *store, const struct wpk_search *search,
-                           wpk_work_id work, const struct wpk_record *record,
-                           const struct wpk_worker *worker);
+                           wpk_work_id work, const char *provider, const char *candidate,
+                           const struct wpk_record *record, const struct wpk_worker *worker);
 /* Record a final's times of one contender. */
 void wpk_history_put_times(struct wpk_store *store, const struct wpk_search *search,
                            const struct wpk_final_entry *entry, const struct wpk_worker *worker);

@@ -21,7 +21,6 @@ struct fixture {
     struct wpk_store *store;
     struct wpk_worker worker;
     struct wpk_search search;
-    struct wpk_piece ask; /* its only one */
 };
 
 /* Another search on the same problem, with one ask that has no result. */
@@ -38,13 +37,10 @@ static void open_search(struct fixture *f, uint64_t seed)
     assert_int_equal(opened.vendor_count, 1);
     f->search.id = opened.search_id;
     f->search.problem_id = opened.problem_id;
-    f->ask = (struct wpk_piece){.text = (char *)CANDIDATE};
-    f->search.asks = &f->ask;
-    f->search.ask_count = 1;
     f->search.vendors[0] = opened.vendors[0];
     f->search.vendor_count = 1;
     wpk_history_put_ask(f->store, f->search.id, 0, CANDIDATE, 0);
-    wpk_pieces_free(opened.asks, opened.ask_count);
+    wpk_pieces_free(opened.window, opened.ask_count);
 }
 
 static void close_search(struct fixture *f)
@@ -96,8 +92,9 @@ static struct wpk_record timed(uint64_t ns, bool censored, const char *artifact)
 static void put(struct fixture *f, enum wpk_work_kind kind, struct wpk_record record)
 {
     const struct wpk_worker *worker = record.outcome == WPK_OUTCOME_ABANDONED ? NULL : &f->worker;
-    wpk_history_put_trial(f->store, &f->search, (wpk_work_id){f->search.id, kind, 0}, &record,
-                          worker);
+    bool own = kind == WPK_WORK_TRIAL;
+    wpk_history_put_trial(f->store, &f->search, (wpk_work_id){f->search.id, kind, 0},
+                          own ? OWN : "vendor", own ? CANDIDATE : "", &record, worker);
 }
 
 static bool is_known(struct fixture *f, struct wpk_trial_summary *out)
@@ -204,7 +201,11 @@ static void a_rejected_winner_has_failed(void **state)
     struct wpk_trial_summary trial;
     put(f, WPK_WORK_TRIAL, timed(700, false, HASH));
     struct wpk_final_entry entry = {
-        .piece = &f->ask, .provider = OWN, .artifact_sha256 = HASH, .timing = {.median_ns = 710}};
+        .candidate = (char *)CANDIDATE,
+        .provider = OWN,
+        .artifact_sha256 = HASH,
+        .timing = {.median_ns = 710},
+    };
     struct wpk_record verified = timed(720, false, HASH);
     wpk_history_put_times(f->store, &f->search, &entry, &f->worker);
     wpk_history_put_verified(f->store, &f->search, &entry, &verified, &f->worker);

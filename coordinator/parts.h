@@ -33,6 +33,8 @@ void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *fo
 /* Zeroed memory that lives until the next step. */
 void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size);
 
+char *wpk_effect_text(struct wpk_coordinator *c, const char *text);
+
 /* ---- coordinator.c */
 
 /* An operator's phase changed: store it, and end the job with its last one. */
@@ -41,7 +43,23 @@ void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_entry *job, uint32
 /* A job's first lease. */
 void wpk_job_started(struct wpk_coordinator *c, struct wpk_job_entry *job);
 
+/* ---- asks.c */
+
+void wpk_asks_fini(struct wpk_search *search);
+/* The next ask; `ask` is taken, with its text. */
+void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask);
+/* An ask of the window has ended: count it, and keep it if it is one of the best. */
+void wpk_asks_count(struct wpk_search *search, uint32_t number);
+/* Tell the strategy every ask that has ended and whose turn it is; they leave the window. */
+void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search);
+/* For an effect: in its arena. */
+const struct wpk_piece *wpk_piece_copy(struct wpk_coordinator *c, const struct wpk_piece *piece,
+                                       const char *text);
+
 /* ---- search.c */
+
+/* The name of our own provider, the first of the key's, for an effect. */
+const char *wpk_search_own_provider(struct wpk_coordinator *c, const struct wpk_search *search);
 
 /* Find or make the search of each operator that has none and that this worker can serve. */
 void wpk_search_bind(struct wpk_coordinator *c, const struct wpk_worker *worker);
@@ -73,6 +91,7 @@ void wpk_search_sweep(struct wpk_coordinator *c);
 
 /* ---- final.c */
 
+void wpk_final_fini(struct wpk_search *search);
 void wpk_final_start(struct wpk_coordinator *c, struct wpk_search *search);
 /* times [entry_count], or NULL when it did not take place */
 void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,

@@ -76,7 +76,11 @@ static wpk_err make_actor(struct wpk_performer *p, const struct wpk_search *sear
     if (*out != NULL) {
         return WPK_OK;
     }
-    wpk_err err = wpk_search_actor_new(search, out, diag);
+    struct wpk_piece *asks = NULL;
+    uint32_t count = 0;
+    wpk_history_asks(p->options.store, search->id, &asks, &count);
+    wpk_err err = wpk_search_actor_new(search, asks, count, out, diag);
+    wpk_pieces_free(asks, count);
     if (err != WPK_OK) {
         return err;
     }
@@ -218,6 +222,7 @@ static void set_job(struct wpk_performer *p, const struct wpk_job_entry *job)
         }
     }
     wpk_history_set_job(p->options.store, job, wpk_buf_text(&document));
+    wpk_coordinator_job_stored(p->coordinator, job->number);
     wpk_buf_fini(&document);
 }
 
@@ -299,7 +304,8 @@ static void perform_store(struct wpk_performer *p, const struct wpk_effect *effe
                                wpk_search_elapsed_ns(effect->search, now_ns(p)));
         break;
     case WPK_EFFECT_PUT_TRIAL:
-        wpk_history_put_trial(store, effect->search, effect->work, effect->record, effect->worker);
+        wpk_history_put_trial(store, effect->search, effect->work, effect->provider,
+                              effect->piece->text, effect->record, effect->worker);
         break;
     case WPK_EFFECT_PUT_TIMES:
         if (effect->record != NULL) {
@@ -318,9 +324,8 @@ static void tell(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     /* One that does not exist yet will be told when it is made. */
     struct wpk_search_actor *actor = find_actor(p, effect->search->handle);
-    const struct wpk_piece *piece = &effect->search->asks[effect->index];
     if (actor != NULL) {
-        wpk_search_actor_tell(actor, piece->text, &piece->trial);
+        wpk_search_actor_tell(actor, effect->piece->text, &effect->piece->trial);
     }
 }
 
@@ -370,20 +375,15 @@ static void perform(struct wpk_performer *p, const struct wpk_effect *effect)
 
 static void free_event(struct wpk_event *event)
 {
-    if (event->opened != NULL) {
-        free(event->opened->asks);
-        free(event->opened);
-    }
-    if (event->asked != NULL) {
-        free(event->asked->items);
-        free(event->asked);
-    }
+    wpk_opened_free(event->opened);
+    wpk_asked_free(event->asked);
 }
 
 static void step_one(struct wpk_performer *p, struct wpk_event *event)
 {
     event->now_ns = now_ns(p);
     event->wall_ns = wpk_clock_wall_ns(p->options.clock);
+    wpk_arena_reset(&p->effects.arena);
     wpk_coordinator_step(p->coordinator, event, &p->effects);
     for (uint32_t i = 0; i < p->effects.count; i++) {
         perform(p, &p->effects.items[i]);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches: bound to operators, opened from the store, asked, told, and brought to their end.
  *
- * The strategy itself lives outside (search_actor.c): here is only what is known of its asks. They
- * are told in the order in which they were asked, whatever the order of the results, so that the
- * asks are a function of the seed and of the results. */
+ * The strategy itself lives outside (search_actor.c); what is known of its asks is in asks.c. */
 #include "common/utf8.h"
 #include "coordinator/parts.h"
 #include "search/space.h"
@@ -23,20 +21,13 @@ static const struct wpk_policy default_policy = {
     .race_ratio = 1.3,
 };
 
-void wpk_pieces_free(struct wpk_piece *pieces, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        free(pieces[i].text);
-    }
-    free(pieces);
-}
-
 static void search_free(struct wpk_search *search)
 {
-    wpk_pieces_free(search->asks, search->ask_count);
+    wpk_asks_fini(search);
     for (uint32_t i = 0; i < search->vendor_count; i++) {
         free(search->vendors[i].text);
     }
+    wpk_final_fini(search);
     free(search->op);
     free(search);
 }
@@ -59,6 +50,14 @@ struct wpk_search *wpk_search_find_handle(struct wpk_coordinator *c, uint64_t ha
         }
     }
     return NULL;
+}
+
+const char *wpk_search_own_provider(struct wpk_coordinator *c, const struct wpk_search *search)
+{
+    size_t size = strcspn(search->key.providers, ";");
+    char *name = wpk_effect_memory(c, size + 1, 1);
+    memcpy(name, search->key.providers, size);
+    return name;
 }
 
 /* ---- binding */
@@ -227,102 +226,63 @@ void wpk_search_bind(struct wpk_coordinator *c, const struct wpk_worker *worker)
     }
 }
 
-/* ---- asks */
+/* ---- what the store and the strategy answer */
 
-static void keep_best(struct wpk_search *search, uint32_t index)
+void wpk_opened_free(struct wpk_opened *opened)
 {
-    const struct wpk_trial_summary *trial = &search->asks[index].trial;
-    if (trial->outcome != WPK_OUTCOME_OK || trial->censored || trial->artifact_sha256[0] == '\0') {
+    if (opened == NULL) {
         return;
     }
-    /* Candidates that differ may come to the same code. */
-    for (uint32_t i = 0; i < search->best_count; i++) {
-        if (strcmp(search->asks[search->best[i]].trial.artifact_sha256, trial->artifact_sha256) ==
-            0) {
-            return;
-        }
+    for (uint32_t i = 0; i < opened->best_count; i++) {
+        free(opened->best[i].candidate);
     }
-    uint32_t at = search->best_count;
-    while (at > 0 && search->asks[search->best[at - 1]].trial.median_ns > trial->median_ns) {
-        at--;
+    for (uint32_t i = 0; i < opened->vendor_count; i++) {
+        free(opened->vendors[i].text);
     }
-    if (at == WPK_FINAL_OWN_MAX) {
-        return;
-    }
-    if (search->best_count < WPK_FINAL_OWN_MAX) {
-        search->best_count++;
-    }
-    for (uint32_t i = search->best_count - 1; i > at; i--) {
-        search->best[i] = search->best[i - 1];
-    }
-    search->best[at] = index;
+    wpk_pieces_free(opened->window, opened->ask_count - opened->told_count);
+    free(opened);
 }
 
-void wpk_search_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome)
+void wpk_asked_free(struct wpk_asked *asked)
 {
-    search->best_count = 0;
-    for (uint32_t i = 0; i < search->ask_count; i++) {
-        struct wpk_piece *ask = &search->asks[i];
-        if (ask->standing != WPK_STANDING_ENDED) {
-            continue;
-        }
-        if (ask->trial.outcome == WPK_OUTCOME_OK &&
-            strcmp(ask->trial.artifact_sha256, artifact) == 0) {
-            ask->trial = (struct wpk_trial_summary){.outcome = outcome};
-            search->ok_count--;
-            search->failed_count++;
-        }
-        keep_best(search, i);
+    if (asked != NULL) {
+        wpk_pieces_free(asked->items, asked->count);
+        free(asked);
     }
 }
 
-/* Count an ask that has ended. */
-static void count_ended(struct wpk_search *search, uint32_t index)
+/* What was recorded of its asks. */
+static void take_asks(struct wpk_coordinator *c, struct wpk_search *search,
+                      struct wpk_opened *opened)
 {
-    const struct wpk_piece *ask = &search->asks[index];
-    WPK_ASSERT(ask->standing == WPK_STANDING_ENDED);
-    if (ask->trial.outcome == WPK_OUTCOME_OK) {
-        search->ok_count++;
-    } else {
-        search->failed_count++;
+    uint32_t count = opened->ask_count - opened->told_count;
+    search->told_count = opened->told_count;
+    search->ask_count = opened->told_count;
+    search->open_first = opened->told_count;
+    search->ok_count = opened->ok_count;
+    search->failed_count = opened->failed_count;
+    search->known_count = opened->known_count;
+    memcpy(search->outcomes, opened->outcomes, sizeof search->outcomes);
+    memcpy(search->best, opened->best, sizeof search->best);
+    search->best_count = opened->best_count;
+    opened->best_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        wpk_asks_add(search, &opened->window[i]);
     }
-    search->known_count += ask->known;
-    keep_best(search, index);
-}
-
-static void add_ask(struct wpk_search *search, const struct wpk_piece *ask)
-{
-    if (search->ask_count == search->ask_capacity) {
-        uint32_t capacity = search->ask_capacity == 0 ? 256 : search->ask_capacity * 2;
-        struct wpk_piece *grown = realloc(search->asks, capacity * sizeof *grown);
-        WPK_ASSERT(grown != NULL);
-        search->asks = grown;
-        search->ask_capacity = capacity;
-    }
-    search->asks[search->ask_count] = *ask;
-    if (ask->standing == WPK_STANDING_ENDED) {
-        count_ended(search, search->ask_count);
-    }
-    search->ask_count++;
-}
-
-/* Tell the strategy every ask that has ended and whose turn it is. */
-static void tell(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    while (search->told_count < search->ask_count &&
-           search->asks[search->told_count].standing == WPK_STANDING_ENDED) {
-        struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_TELL);
-        effect->search = search;
-        effect->index = search->told_count++;
-        search->refused = false;
-    }
+    free(opened->window);
+    opened->window = NULL;
+    opened->ask_count = opened->told_count;
+    wpk_asks_tell(c, search);
 }
 
 void wpk_search_opened(struct wpk_coordinator *c)
 {
     struct wpk_search *search = wpk_search_find_handle(c, c->event->handle);
     struct wpk_opened *opened = c->event->opened;
-    WPK_ASSERT(search != NULL && search->id == 0);
+    if (search == NULL) {
+        return;
+    }
+    WPK_ASSERT(search->id == 0);
     search->id = opened->search_id;
     search->problem_id = opened->problem_id;
     search->elapsed_ns = opened->elapsed_ns;
@@ -332,18 +292,10 @@ void wpk_search_opened(struct wpk_coordinator *c)
     search->served_kernel_id = opened->served_kernel_id;
     memcpy(search->served_provider, opened->served_provider, sizeof search->served_provider);
     memcpy(search->served_artifact, opened->served_artifact, sizeof search->served_artifact);
-    for (uint32_t i = 0; i < opened->ask_count; i++) {
-        add_ask(search, &opened->asks[i]);
-    }
-    free(opened->asks);
-    opened->asks = NULL;
     memcpy(search->vendors, opened->vendors, sizeof search->vendors);
     search->vendor_count = opened->vendor_count;
-    /* The strategy is made, and told what is known so far, when it is first asked. */
-    while (search->told_count < search->ask_count &&
-           search->asks[search->told_count].standing == WPK_STANDING_ENDED) {
-        search->told_count++;
-    }
+    opened->vendor_count = 0;
+    take_asks(c, search, opened);
     for (uint32_t j = 0; j < c->job_count; j++) {
         for (uint32_t i = 0; i < c->jobs[j]->op_count; i++) {
             const struct wpk_job_op_state *op = &c->jobs[j]->ops[i];
@@ -359,21 +311,25 @@ void wpk_search_asked(struct wpk_coordinator *c)
 {
     struct wpk_search *search = wpk_search_find_handle(c, c->event->handle);
     struct wpk_asked *asked = c->event->asked;
-    WPK_ASSERT(search != NULL && search->asking);
+    if (search == NULL) {
+        return;
+    }
+    WPK_ASSERT(search->asking);
     search->asking = false;
     search->refused = asked->refused;
     search->exhausted = search->exhausted || asked->exhausted;
     search->size_log2 = asked->size_log2;
     for (uint32_t i = 0; i < asked->count; i++) {
-        add_ask(search, &asked->items[i]);
+        wpk_asks_add(search, &asked->items[i]);
     }
     free(asked->items);
     asked->items = NULL;
+    asked->count = 0;
     if (asked->err != WPK_OK) {
         wpk_search_set_phase(c, search, WPK_PHASE_FAILED, asked->reason);
         return;
     }
-    tell(c, search);
+    wpk_asks_tell(c, search);
     wpk_search_advance(c, search);
 }
 
@@ -383,7 +339,9 @@ bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint3
         return true;
     }
     if (search->phase != WPK_PHASE_SEARCHING || search->refused || search->exhausted ||
-        search->ask_count >= search->candidates || wpk_search_time_over(search, c->event->now_ns)) {
+        search->ask_count >= search->candidates ||
+        search->ask_count - search->told_count > WPK_WINDOW_MAX - WPK_ASKED_MAX ||
+        wpk_search_time_over(search, c->event->now_ns)) {
         return false;
     }
     uint32_t room = search->candidates - search->ask_count;
@@ -401,7 +359,7 @@ struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work)
 {
     switch (work.kind) {
     case WPK_WORK_TRIAL:
-        return work.index < search->ask_count ? &search->asks[work.index] : NULL;
+        return wpk_search_ask(search, work.index);
     case WPK_WORK_VENDOR:
         return work.index < search->vendor_count ? &search->vendors[work.index] : NULL;
     case WPK_WORK_FINAL:
@@ -463,15 +421,18 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
         return;
     }
     search->measured = true;
+    bool own = work.kind == WPK_WORK_TRIAL;
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TRIAL);
     effect->search = search;
     effect->work = work;
+    effect->provider = own ? wpk_search_own_provider(c, search) : wpk_effect_text(c, piece->text);
+    effect->piece = wpk_piece_copy(c, piece, own ? piece->text : "");
     effect->record = record;
     effect->worker = worker;
-    if (work.kind == WPK_WORK_TRIAL) {
+    if (own) {
         note_failure(search, record);
-        count_ended(search, work.index);
-        tell(c, search);
+        wpk_asks_count(search, work.index);
+        wpk_asks_tell(c, search);
     }
     wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
 }

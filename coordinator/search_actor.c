@@ -58,50 +58,55 @@ static wpk_err pin(struct wpk_search_actor *actor, const char *parameters, struc
 }
 
 /* Ask and tell again what is recorded; false when the strategy asks for something else. */
-static bool replay(struct wpk_search_actor *actor, const struct wpk_search *search)
+static bool replay(struct wpk_search_actor *actor, const struct wpk_piece *asks, uint32_t count,
+                   uint32_t told_count)
 {
     uint32_t told = 0;
-    for (uint32_t asked = 0; asked < search->ask_count;) {
+    for (uint32_t asked = 0; asked < count;) {
         char *text = NULL;
         uint32_t filled = 0;
         wpk_err err = wpk_search_actor_ask(actor, 1, &text, &filled);
-        bool same = filled == 1 && strcmp(text, search->asks[asked].text) == 0;
+        bool same = filled == 1 && strcmp(text, asks[asked].text) == 0;
         free(text);
         if (err != WPK_OK || (filled == 1 && !same)) {
             return false;
         }
         if (filled == 1) {
             asked++;
-        } else if (told < asked && told < search->told_count) {
-            wpk_search_actor_tell(actor, search->asks[told].text, &search->asks[told].trial);
+        } else if (told < asked && told < told_count) {
+            wpk_search_actor_tell(actor, asks[told].text, &asks[told].trial);
             told++;
         } else {
             return false;
         }
     }
-    for (; told < search->told_count; told++) {
-        wpk_search_actor_tell(actor, search->asks[told].text, &search->asks[told].trial);
+    for (; told < told_count; told++) {
+        wpk_search_actor_tell(actor, asks[told].text, &asks[told].trial);
     }
     return true;
 }
 
-static wpk_err start(struct wpk_search_actor *actor, const struct wpk_search *search)
+static wpk_err start(struct wpk_search_actor *actor, const struct wpk_piece *asks, uint32_t count)
 {
+    uint32_t told_count = 0;
+    while (told_count < count && asks[told_count].standing == WPK_STANDING_ENDED) {
+        told_count++;
+    }
     wpk_err err = actor->kind->make(&actor->space, actor->seed, &actor->strategy);
-    if (err != WPK_OK || replay(actor, search)) {
+    if (err != WPK_OK || replay(actor, asks, count, told_count)) {
         return err;
     }
     actor->kind->free(actor->strategy);
     actor->strategy = NULL;
     err = actor->kind->make(&actor->space, actor->seed, &actor->strategy);
-    for (uint32_t i = 0; err == WPK_OK && i < search->told_count; i++) {
-        wpk_search_actor_tell(actor, search->asks[i].text, &search->asks[i].trial);
+    for (uint32_t i = 0; err == WPK_OK && i < told_count; i++) {
+        wpk_search_actor_tell(actor, asks[i].text, &asks[i].trial);
     }
     return err;
 }
 
-wpk_err wpk_search_actor_new(const struct wpk_search *search, struct wpk_search_actor **out,
-                             struct wpk_diag *diag)
+wpk_err wpk_search_actor_new(const struct wpk_search *search, const struct wpk_piece *asks,
+                             uint32_t count, struct wpk_search_actor **out, struct wpk_diag *diag)
 {
     struct wpk_search_actor *actor = calloc(1, sizeof *actor);
     if (actor == NULL) {
@@ -122,7 +127,7 @@ wpk_err wpk_search_actor_new(const struct wpk_search *search, struct wpk_search_
         err = pin(actor, search->key.parameters, diag);
     }
     if (err == WPK_OK) {
-        err = start(actor, search);
+        err = start(actor, asks, count);
     }
     if (err != WPK_OK) {
         wpk_diag_set(diag, "%s", wpk_err_text(err));

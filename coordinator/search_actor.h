@@ -12,14 +12,15 @@
 
 struct wpk_search_actor;
 
-/* Derive the space, pin its genes, and bring the strategy to where the search is: `search->asks`
- * asked, the first `search->told_count` of them told.
+/* Derive the space, pin its genes, and bring the strategy to where the search is: `asks` asked,
+ * and those told that have ended with all before them.
  *
- *   owns    caller frees; `search` is not kept
+ *   owns    caller frees; `search` and `asks` are not kept
  *   errors  WPK_ENOENT no such strategy, gene or value; WPK_EUNSUPPORTED, WPK_EINVAL no space;
  *           WPK_ENOMEM; with the reason in `diag`
  */
 WPK_MUST_CHECK wpk_err wpk_search_actor_new(const struct wpk_search *search,
+                                            const struct wpk_piece *asks, uint32_t count,
                                             struct wpk_search_actor **out, struct wpk_diag *diag);
 void wpk_search_actor_free(struct wpk_search_actor *actor);
 

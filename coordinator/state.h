@@ -3,6 +3,10 @@
  * is made of, read by api_json.c.
  *
  *     job ─▶ its ops ─▶ search (shared by jobs that ask the same) ─▶ asks, vendors, kernel
+ *
+ * Of a search's asks only the window between the first that was not told to the strategy and the
+ * last that was asked is here; of those before it, their counts and the best ones.
+ *
  *     worker ─▶ holds leases on a search's work
  *
  * An operator's phases; whatever was recorded survives a restart, from which it goes on:
@@ -22,6 +26,8 @@
 #define WPK_KEY_TEXT_MAX 256
 #define WPK_REASON_MAX 256
 #define WPK_FINAL_OWN_MAX 4 /* of our own in a final: Helion's finalists are as many */
+#define WPK_BEST_MAX 16     /* that a search remembers: who follows when finalists are rejected */
+#define WPK_WINDOW_MAX 65536 /* asks under way of one search */
 #define WPK_FINAL_ROUNDS 15 /* odd, so that the median is a sample */
 #define WPK_ATTEMPTS_MAX 3  /* leases of one piece of work before it is abandoned */
 #define WPK_WORKERS_MAX 256 /* sessions that live */
@@ -51,6 +57,7 @@ enum wpk_phase {
 #define WPK_JOB_STATE_LIST(X)                                                                      \
     X(QUEUED, "queued")                                                                            \
     X(RUNNING, "running")                                                                          \
+    X(PAUSED, "paused")                                                                            \
     X(DONE, "done")                                                                                \
     X(FAILED, "failed")                                                                            \
     X(CANCELLED, "cancelled")
@@ -97,6 +104,31 @@ struct wpk_piece {
     struct wpk_trial_summary trial; /* ENDED */
 };
 
+/* An ask that did well, with the time that it got in the search. */
+struct wpk_best {
+    uint32_t number;
+    char *candidate; /* owned */
+    struct wpk_trial_summary trial;
+};
+
+/* What an operator ordered of a worker, by its name. */
+/* suffix, text */
+#define WPK_WORKER_ORDER_LIST(X)                                                                   \
+    X(NONE, "none")                                                                                \
+    X(DRAIN, "drain")           /* finishes what it has, and gets nothing */                       \
+    X(QUARANTINE, "quarantine") /* not believed any more: its results are refused */
+
+enum wpk_worker_order {
+#define WPK_WORKER_ORDER_ENUM(name, text) WPK_WORKER_ORDER_##name,
+    WPK_WORKER_ORDER_LIST(WPK_WORKER_ORDER_ENUM)
+#undef WPK_WORKER_ORDER_ENUM
+        WPK_WORKER_ORDER_COUNT
+};
+
+const char *wpk_worker_order_name(enum wpk_worker_order order);
+/*   errors  WPK_ENOENT no such order */
+WPK_MUST_CHECK wpk_err wpk_worker_order_parse(const char *text, enum wpk_worker_order *out);
+
 /* What makes two searches the same. Fixed arrays, zero-filled: compared field by field. */
 struct wpk_search_key {
     char fingerprint[WPK_ID_MAX];
@@ -111,11 +143,20 @@ struct wpk_search_key {
     char space_version[16];
 };
 
+enum wpk_entry_kind {
+    WPK_ENTRY_OWN,    /* one of the search's best */
+    WPK_ENTRY_VENDOR, /* of the search */
+    WPK_ENTRY_SERVED, /* the problem's kernel so far, of another search */
+};
+
 struct wpk_final_entry {
-    const struct wpk_piece *piece; /* an ask or a vendor; NULL: the kernel served so far */
+    enum wpk_entry_kind kind;
+    uint32_t number; /* OWN: of the ask */
+    char *candidate; /* owned by the search; "" but for OWN */
     char provider[WPK_PROVIDER_NAME_MAX];
     char artifact_sha256[WPK_ID_MAX];
-    struct wpk_timing timing; /* after the final */
+    struct wpk_trial_summary trial; /* what was known before; none of SERVED */
+    struct wpk_timing timing;       /* after the final */
     bool timed;               /* in the final: its time compares with the others' */
     bool rejected;            /* did not verify */
 };
@@ -135,11 +176,12 @@ struct wpk_search {
     char reason[WPK_REASON_MAX];
     char failure[WPK_REASON_MAX / 2]; /* what the latest failed candidate's log begins with */
 
-    struct wpk_piece *asks; /* owned; [ask_count], in the order of the asks */
+    /* Asks told_count to ask_count - 1, ask n at n modulo the capacity: wpk_search_ask(). */
+    struct wpk_piece *asks; /* owned */
+    uint32_t ask_capacity;  /* a power of two, or 0 */
     uint32_t ask_count;
-    uint32_t ask_capacity;
-    uint32_t open_first; /* no ask before it is OPEN */
     uint32_t told_count; /* asks told to the strategy: all before it have ended */
+    uint32_t open_first; /* no ask before it is OPEN */
     bool asking;         /* an ASK effect is under way */
     bool refused;        /* the strategy wants to be told more first */
     bool exhausted;
@@ -149,8 +191,10 @@ struct wpk_search {
     uint32_t ok_count; /* of the ended asks */
     uint32_t failed_count;
     uint32_t known_count;
-    uint32_t leased_count;            /* pieces of any kind out now: it stays until they end */
-    uint32_t best[WPK_FINAL_OWN_MAX]; /* asks with the best times and an artifact, best first */
+    uint32_t leased_count; /* pieces of any kind out now: it stays until they end */
+    uint32_t outcomes[WPK_OUTCOME_COUNT]; /* of the failed ones, as far as it is known */
+    /* With a time and an artifact, best first; of equal artifacts the first. */
+    struct wpk_best best[WPK_BEST_MAX];
     uint32_t best_count;
 
     uint32_t candidates;       /* budget: the largest of its jobs' */
@@ -170,6 +214,7 @@ struct wpk_search {
     struct wpk_piece final;
     struct wpk_piece verify;
     uint32_t verifying; /* index into entries */
+    char verified_by[WPK_WORKER_NAME_MAX]; /* who tried the last one; "": it was abandoned */
     /* What a work id says of them: made of who takes part. A result of other contenders, from
      * before a restart or from a round before, is not one of these. */
     uint32_t final_number;
@@ -212,6 +257,7 @@ struct wpk_job_entry {
     uint64_t created_wall_ns;
     uint64_t started_wall_ns;
     uint64_t finished_wall_ns;
+    bool stored; /* its end is durable */
     struct wpk_job_op_state *ops; /* owned; [op_count] */
     uint32_t op_count;
 };
@@ -230,5 +276,8 @@ struct wpk_worker {
     uint64_t poll_until_ns;
     uint32_t lease_count;
 };
+
+/* Ask `number` of the search; NULL when it is not in its window. */
+struct wpk_piece *wpk_search_ask(const struct wpk_search *search, uint32_t number);
 
 #endif

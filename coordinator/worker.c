@@ -92,7 +92,8 @@ static void visit_leases(struct wpk_coordinator *c, struct wpk_worker *worker, l
 {
     for (uint32_t s = 0; s < c->search_count && worker->lease_count > 0; s++) {
         struct wpk_search *search = c->searches[s];
-        for (uint32_t i = 0; i < search->ask_count && search->leased_count > 0; i++) {
+        for (uint32_t i = search->told_count; i < search->ask_count && search->leased_count > 0;
+             i++) {
             visit_piece(c, search, (wpk_work_id){search->id, WPK_WORK_TRIAL, i}, worker, visit,
                         user);
         }
@@ -239,6 +240,10 @@ static enum wpk_ack accept_result(struct wpk_coordinator *c, struct wpk_worker *
 {
     struct wpk_search *search = wpk_search_find(c, result->id.search);
     struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, result->id) : NULL;
+    if (search != NULL && result->id.kind == WPK_WORK_TRIAL &&
+        result->id.index < search->told_count) {
+        return WPK_ACK_ALREADY_RECORDED;
+    }
     if (piece == NULL) {
         return WPK_ACK_UNKNOWN;
     }

@@ -25,8 +25,11 @@ static uint32_t count_leased(const struct wpk_piece *pieces, uint32_t count, uin
 
 static uint32_t leased_of(const struct wpk_search *search, uint64_t session)
 {
-    return count_leased(search->asks, search->ask_count, session) +
-           count_leased(search->vendors, search->vendor_count, session) +
+    uint32_t asks = 0;
+    for (uint32_t n = search->told_count; n < search->ask_count; n++) {
+        asks += count_leased(wpk_search_ask(search, n), 1, session);
+    }
+    return asks + count_leased(search->vendors, search->vendor_count, session) +
            count_leased(&search->final, 1, session) + count_leased(&search->verify, 1, session);
 }
 

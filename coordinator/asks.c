@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A search's asks: the window of those under way, and what is remembered of the others.
+ *
+ *     0 ........ told_count ........ ask_count
+ *     counted, and     in the window:
+ *     the best kept    open, leased, or ended after an earlier one that has not
+ *
+ * They are told to the strategy in the order in which they were asked, whatever the order of the
+ * results, so that the asks are a function of the seed and of the results. */
+#include "coordinator/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW_FIRST 64 /* room for so many asks at first */
+
+void wpk_pieces_free(struct wpk_piece *pieces, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        free(pieces[i].text);
+    }
+    free(pieces);
+}
+
+void wpk_asks_fini(struct wpk_search *search)
+{
+    for (uint32_t n = search->told_count; n < search->ask_count; n++) {
+        free(wpk_search_ask(search, n)->text);
+    }
+    free(search->asks);
+    for (uint32_t i = 0; i < search->best_count; i++) {
+        free(search->best[i].candidate);
+    }
+}
+
+struct wpk_piece *wpk_search_ask(const struct wpk_search *search, uint32_t number)
+{
+    if (number < search->told_count || number >= search->ask_count) {
+        return NULL;
+    }
+    return &search->asks[number & (search->ask_capacity - 1)];
+}
+
+static void grow(struct wpk_search *search)
+{
+    uint32_t capacity = search->ask_capacity == 0 ? WINDOW_FIRST : search->ask_capacity * 2;
+    struct wpk_piece *grown = calloc(capacity, sizeof *grown);
+    WPK_ASSERT(grown != NULL);
+    for (uint32_t n = search->told_count; n < search->ask_count; n++) {
+        grown[n & (capacity - 1)] = *wpk_search_ask(search, n);
+    }
+    free(search->asks);
+    search->asks = grown;
+    search->ask_capacity = capacity;
+}
+
+/* Forget the best from `at` on, up to the last. */
+static void drop_best(struct wpk_search *search, uint32_t at)
+{
+    free(search->best[at].candidate);
+    search->best_count--;
+    memmove(&search->best[at], &search->best[at + 1],
+            (search->best_count - at) * sizeof search->best[0]);
+}
+
+static void keep_best(struct wpk_search *search, uint32_t number, const struct wpk_piece *ask)
+{
+    const struct wpk_trial_summary *trial = &ask->trial;
+    if (trial->outcome != WPK_OUTCOME_OK || trial->censored || trial->artifact_sha256[0] == '\0') {
+        return;
+    }
+    /* Candidates that differ may come to the same code. */
+    for (uint32_t i = 0; i < search->best_count; i++) {
+        if (strcmp(search->best[i].trial.artifact_sha256, trial->artifact_sha256) == 0) {
+            return;
+        }
+    }
+    uint32_t at = search->best_count;
+    while (at > 0 && search->best[at - 1].trial.median_ns > trial->median_ns) {
+        at--;
+    }
+    if (at == WPK_BEST_MAX) {
+        return;
+    }
+    if (search->best_count == WPK_BEST_MAX) {
+        drop_best(search, WPK_BEST_MAX - 1);
+    }
+    memmove(&search->best[at + 1], &search->best[at],
+            (search->best_count - at) * sizeof search->best[0]);
+    search->best_count++;
+    search->best[at] =
+        (struct wpk_best){.number = number, .candidate = strdup(ask->text), .trial = *trial};
+    WPK_ASSERT(search->best[at].candidate != NULL);
+}
+
+void wpk_asks_count(struct wpk_search *search, uint32_t number)
+{
+    const struct wpk_piece *ask = wpk_search_ask(search, number);
+    WPK_ASSERT(ask != NULL && ask->standing == WPK_STANDING_ENDED);
+    if (ask->trial.outcome == WPK_OUTCOME_OK) {
+        search->ok_count++;
+    } else {
+        search->failed_count++;
+        search->outcomes[ask->trial.outcome]++;
+    }
+    search->known_count += ask->known;
+    keep_best(search, number, ask);
+}
+
+void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask)
+{
+    if (search->ask_count - search->told_count == search->ask_capacity) {
+        grow(search);
+    }
+    uint32_t number = search->ask_count++;
+    *wpk_search_ask(search, number) = *ask;
+    if (ask->standing == WPK_STANDING_ENDED) {
+        wpk_asks_count(search, number);
+    }
+}
+
+const struct wpk_piece *wpk_piece_copy(struct wpk_coordinator *c, const struct wpk_piece *piece,
+                                       const char *text)
+{
+    struct wpk_piece *copy = wpk_effect_memory(c, 1, sizeof *copy);
+    *copy = *piece;
+    copy->text = wpk_effect_text(c, text);
+    return copy;
+}
+
+void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    struct wpk_piece *ask = wpk_search_ask(search, search->told_count);
+    while (ask != NULL && ask->standing == WPK_STANDING_ENDED) {
+        struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_TELL);
+        effect->search = search;
+        effect->index = search->told_count;
+        effect->piece = wpk_piece_copy(c, ask, ask->text);
+        free(ask->text);
+        ask->text = NULL;
+        search->told_count++;
+        search->refused = false;
+        ask = wpk_search_ask(search, search->told_count);
+    }
+    if (search->open_first < search->told_count) {
+        search->open_first = search->told_count;
+    }
+}
+
+void wpk_search_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome)
+{
+    for (uint32_t i = search->best_count; i-- > 0;) {
+        if (strcmp(search->best[i].trial.artifact_sha256, artifact) == 0) {
+            drop_best(search, i);
+            WPK_ASSERT(search->ok_count > 0);
+            search->ok_count--;
+            search->failed_count++;
+            search->outcomes[outcome]++;
+        }
+    }
+}
