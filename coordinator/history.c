@@ -108,7 +108,8 @@ static uint64_t make_problem(struct wpk_store *store, const struct wpk_search *s
     const struct wpk_search_key *key = &search->key;
     wpk_store_run(store,
                   "INSERT INTO problem (fingerprint, layouts, device_class, environment, policy,"
-                  " family, op, flops, created_at, epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  " family, extents, op, flops, created_at, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, '', ?, ?, ?, ?)",
                   "tttttttrii", key->fingerprint, key->layouts, key->device_class, key->environment,
                   policy, search->family, search->op, search->flops, now_of(store),
                   wpk_store_epoch(store));
@@ -145,8 +146,10 @@ static void make_search(struct wpk_store *store, const struct wpk_search_key *ke
 {
     wpk_store_run(store,
                   "INSERT INTO search (problem_id, strategy, parameters, seed, providers,"
-                  " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, ?, ?)",
+                  " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot,"
+                  " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
+                  " created_at, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?)",
                   "itttttii", (int64_t)out->problem_id, key->strategy, key->parameters, seed,
                   key->providers, key->space_version, now_of(store), wpk_store_epoch(store));
     out->search_id = (uint64_t)wpk_store_inserted(store);
@@ -217,14 +220,40 @@ void wpk_history_set_search(struct wpk_store *store, const struct wpk_search *se
 
 /* ---- asks, trials, measurements */
 
-void wpk_history_put_ask(struct wpk_store *store, uint64_t search_id, uint32_t number,
-                         const char *candidate, uint64_t trial_id)
+/* The trial's id; a new one has no outcome yet. */
+static uint64_t make_trial(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                           const char *candidate, const uint8_t hash[WPK_STORE_HASH_SIZE])
 {
+    int made = wpk_store_run(
+        store,
+        "INSERT INTO trial (problem_id, provider, candidate, candidate_hash, outcome, log, detail,"
+        " schedule_sha256, artifact_sha256, error_max, error_tolerance, build_ns, verify_ns,"
+        " recorded_at, epoch) VALUES (?, ?, ?, ?, '', '', '', '', '', 0, 0, 0, 0, 0, ?)"
+        " ON CONFLICT DO NOTHING",
+        "itthi", (int64_t)problem_id, provider, candidate, hash, wpk_store_epoch(store));
+    return made > 0 ? (uint64_t)wpk_store_inserted(store) : 0;
+}
+
+bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *ask,
+                         struct wpk_trial_summary *known)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    bool is_known = false;
+    wpk_store_hash(ask->provider, ask->candidate, hash);
+    uint64_t trial_id = make_trial(store, ask->problem_id, ask->provider, ask->candidate, hash);
+    if (trial_id == 0) {
+        struct wpk_trial_summary trial;
+        is_known = wpk_history_find_trial(store, ask->problem_id, ask->provider, ask->candidate,
+                                          &trial, &trial_id) &&
+                   wpk_history_settled(&trial, ask->candidate);
+        *known = trial;
+    }
     wpk_store_run(store,
-                  "INSERT INTO ask (search_id, number, candidate, trial_id, known, epoch)"
+                  "INSERT INTO ask (search_id, number, trial_id, ended, known, epoch)"
                   " VALUES (?, ?, ?, ?, ?, ?)",
-                  "iitIii", (int64_t)search_id, (int64_t)number, candidate, (int64_t)trial_id,
-                  (int64_t)(trial_id != 0), wpk_store_epoch(store));
+                  "iiiiii", (int64_t)ask->search_id, (int64_t)ask->number, (int64_t)trial_id,
+                  (int64_t)is_known, (int64_t)is_known, wpk_store_epoch(store));
+    return is_known;
 }
 
 static void append_samples(const struct wpk_timing *timing, struct wpk_buf *out)
@@ -251,7 +280,7 @@ struct measurement {
     uint64_t trial_id;
     const char *kind;
     uint64_t search_id;
-    const struct wpk_worker *worker;
+    struct wpk_history_worker worker;
     const struct wpk_timing *timing;
     uint64_t reference_ns;
     const struct wpk_counters *counters; /* NULL: none */
@@ -264,15 +293,17 @@ static void put_measurement(struct wpk_store *store, const struct measurement *m
     append_samples(m->timing, &samples);
     append_counters(m->counters, &counters);
     wpk_store_run(store,
-                  "INSERT INTO measurement (trial_id, kind, search_id, worker, instance, median_ns,"
-                  " min_ns, mad_ns, repeat_count, censored, reference_ns, samples_ns, counters,"
-                  " measured_at, epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "INSERT INTO measurement (trial_id, number, kind, search_id, worker, instance,"
+                  " median_ns, min_ns, mad_ns, repeat_count, censored, reference_ns, samples_ns,"
+                  " counters, measured_at, epoch) VALUES (?1, (SELECT COALESCE(MAX(number) + 1, 0)"
+                  " FROM measurement WHERE trial_id = ?1), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                  " ?)",
                   "itittiiiiiittii", (int64_t)m->trial_id, m->kind, (int64_t)m->search_id,
-                  m->worker->hello.name, m->worker->hello.device.instance,
-                  (int64_t)m->timing->median_ns, (int64_t)m->timing->min_ns,
-                  (int64_t)m->timing->mad_ns, (int64_t)m->timing->repeat_count,
-                  (int64_t)m->timing->censored, (int64_t)m->reference_ns, wpk_buf_text(&samples),
-                  wpk_buf_text(&counters), now_of(store), wpk_store_epoch(store));
+                  m->worker.name, m->worker.instance, (int64_t)m->timing->median_ns,
+                  (int64_t)m->timing->min_ns, (int64_t)m->timing->mad_ns,
+                  (int64_t)m->timing->repeat_count, (int64_t)m->timing->censored,
+                  (int64_t)m->reference_ns, wpk_buf_text(&samples), wpk_buf_text(&counters),
+                  now_of(store), wpk_store_epoch(store));
     wpk_buf_fini(&samples);
     wpk_buf_fini(&counters);
 }
@@ -282,24 +313,7 @@ static const char *or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-/* Returns its id. */
-static uint64_t insert_trial(struct wpk_store *store, uint64_t problem_id, const char *provider,
-                             const char *candidate, const struct wpk_record *record)
-{
-    wpk_store_run(
-        store,
-        "INSERT INTO trial (problem_id, provider, candidate, outcome, log, detail,"
-        " schedule_sha256, artifact_sha256, error_max, error_tolerance, build_ns,"
-        " verify_ns, recorded_at, epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        "itttttttrriiii", (int64_t)problem_id, provider, candidate,
-        wpk_outcome_name(record->outcome), record->log, or_empty(record->detail),
-        record->schedule_sha256, record->artifact_sha256, record->error_max,
-        record->error_tolerance, (int64_t)record->build_ns, (int64_t)record->verify_ns,
-        now_of(store), wpk_store_epoch(store));
-    return (uint64_t)wpk_store_inserted(store);
-}
-
-static void replace_trial(struct wpk_store *store, uint64_t id, const struct wpk_record *record)
+static void set_trial(struct wpk_store *store, uint64_t id, const struct wpk_record *record)
 {
     wpk_store_run(store,
                   "UPDATE trial SET outcome = ?, log = ?, detail = ?, schedule_sha256 = ?,"
@@ -322,68 +336,100 @@ static bool supersedes(const struct wpk_record *record, const struct wpk_trial_s
            (wpk_history_settled(&trial, candidate) || stored->outcome == WPK_OUTCOME_ABANDONED);
 }
 
-void wpk_history_put_trial(struct wpk_store *store, const struct wpk_search *search,
-                           wpk_work_id work, const char *provider, const char *candidate,
-                           const struct wpk_record *record, const struct wpk_worker *worker)
+/* The trial that the result is of; *fresh: it has none yet. 0 when there is no such ask. */
+static uint64_t trial_of_ask(struct wpk_store *store, wpk_work_id work, bool *fresh)
 {
-    struct wpk_trial_summary stored;
-    uint64_t trial_id = 0;
-    bool there =
-        wpk_history_find_trial(store, search->problem_id, provider, candidate, &stored, &trial_id);
-    bool taken = !there || supersedes(record, &stored, candidate);
-    if (!there) {
-        trial_id = insert_trial(store, search->problem_id, provider, candidate, record);
-    } else if (taken) {
-        replace_trial(store, trial_id, record);
+    uint64_t id = 0;
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT t.id, t.outcome FROM ask a JOIN trial t ON t.id = a.trial_id"
+                        " WHERE a.search_id = ? AND a.number = ?",
+                        "ii", (int64_t)work.search, (int64_t)work.index);
+    if (wpk_rows_next(rows)) {
+        id = (uint64_t)wpk_rows_int(rows, 0);
+        *fresh = wpk_rows_text(rows, 1)[0] == '\0';
     }
-    if (taken && worker != NULL && record->timing.sample_count > 0) {
-        struct measurement m = {.trial_id = trial_id,
-                                .kind = wpk_work_kind_name(work.kind),
-                                .search_id = search->id,
-                                .worker = worker,
+    wpk_rows_close(rows);
+    return id;
+}
+
+static uint64_t trial_of_vendor(struct wpk_store *store, const struct wpk_history_result *result,
+                                bool *fresh)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    struct wpk_trial_summary stored;
+    uint64_t id = 0;
+    wpk_store_hash(result->provider, "", hash);
+    id = make_trial(store, result->problem_id, result->provider, "", hash);
+    *fresh = id != 0;
+    if (id == 0 &&
+        !wpk_history_find_trial(store, result->problem_id, result->provider, "", &stored, &id)) {
+        return 0;
+    }
+    return id;
+}
+
+void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_result *result)
+{
+    const struct wpk_record *record = result->record;
+    bool vendor = result->work.kind == WPK_WORK_VENDOR;
+    bool taken = false;
+    uint64_t id =
+        vendor ? trial_of_vendor(store, result, &taken) : trial_of_ask(store, result->work, &taken);
+    if (!taken) {
+        struct wpk_trial_summary stored = wpk_history_trial(store, id);
+        taken = supersedes(record, &stored, vendor ? "" : "own");
+    }
+    if (taken) {
+        set_trial(store, id, record);
+    }
+    if (taken && result->worker.name != NULL && record->timing.sample_count > 0) {
+        struct measurement m = {.trial_id = id,
+                                .kind = wpk_work_kind_name(result->work.kind),
+                                .search_id = result->work.search,
+                                .worker = result->worker,
                                 .timing = &record->timing,
                                 .reference_ns = record->reference_ns,
                                 .counters = &record->counters};
         put_measurement(store, &m);
     }
-    if (work.kind == WPK_WORK_TRIAL) {
-        wpk_store_run(store, "UPDATE ask SET trial_id = ? WHERE search_id = ? AND number = ?",
-                      "iii", (int64_t)trial_id, (int64_t)search->id, (int64_t)work.index);
+    if (!vendor) {
+        wpk_store_run(store, "UPDATE ask SET ended = 1 WHERE search_id = ? AND number = ?", "ii",
+                      (int64_t)result->work.search, (int64_t)result->work.index);
     }
 }
 
 /* The trial of a contender; 0 when there is none. */
-static uint64_t trial_of(struct wpk_store *store, const struct wpk_search *search,
-                         const struct wpk_final_entry *entry)
+static uint64_t trial_of(struct wpk_store *store, const struct wpk_history_contender *contender)
 {
     struct wpk_trial_summary stored;
     uint64_t id = 0;
-    bool found = wpk_history_find_trial(store, search->problem_id, entry->provider,
-                                        entry->candidate, &stored, &id);
+    bool found = wpk_history_find_trial(store, contender->problem_id, contender->provider,
+                                        contender->candidate, &stored, &id);
     return found ? id : 0;
 }
 
-void wpk_history_put_times(struct wpk_store *store, const struct wpk_search *search,
-                           const struct wpk_final_entry *entry, const struct wpk_worker *worker)
+void wpk_history_put_times(struct wpk_store *store, const struct wpk_history_contender *contender,
+                           const struct wpk_timing *timing)
 {
-    struct measurement m = {.trial_id = trial_of(store, search, entry),
+    struct measurement m = {.trial_id = trial_of(store, contender),
                             .kind = wpk_work_kind_name(WPK_WORK_FINAL),
-                            .search_id = search->id,
-                            .worker = worker,
-                            .timing = &entry->timing};
+                            .search_id = contender->search_id,
+                            .worker = contender->worker,
+                            .timing = timing};
     if (m.trial_id != 0) {
         put_measurement(store, &m);
     }
 }
 
-void wpk_history_put_verified(struct wpk_store *store, const struct wpk_search *search,
-                              const struct wpk_final_entry *entry, const struct wpk_record *record,
-                              const struct wpk_worker *worker)
+void wpk_history_put_verified(struct wpk_store *store,
+                              const struct wpk_history_contender *contender,
+                              const struct wpk_record *record)
 {
-    struct measurement m = {.trial_id = trial_of(store, search, entry),
+    struct measurement m = {.trial_id = trial_of(store, contender),
                             .kind = wpk_work_kind_name(WPK_WORK_VERIFY),
-                            .search_id = search->id,
-                            .worker = worker,
+                            .search_id = contender->search_id,
+                            .worker = contender->worker,
                             .timing = &record->timing,
                             .reference_ns = record->reference_ns,
                             .counters = &record->counters};
@@ -399,7 +445,7 @@ void wpk_history_put_verified(struct wpk_store *store, const struct wpk_search *
                   "UPDATE trial SET outcome = ?, log = ? WHERE problem_id = ? AND outcome = 'ok'"
                   " AND artifact_sha256 = ?",
                   "ttit", wpk_outcome_name(record->outcome), record->log,
-                  (int64_t)search->problem_id, entry->artifact_sha256);
+                  (int64_t)contender->problem_id, contender->artifact_sha256);
 }
 
 /* ---- kernels and artifacts */
@@ -412,12 +458,14 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_search
         wpk_store_run(store, "UPDATE kernel SET served = 0 WHERE problem_id = ? AND served = 1",
                       "i", (int64_t)search->problem_id);
     }
-    wpk_store_run(store,
-                  "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256, median_ns,"
-                  " served, document, created_at, epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "iittiitii", (int64_t)search->problem_id, (int64_t)search->id, served->provider,
-                  served->artifact_sha256, (int64_t)served->timing.median_ns, (int64_t)serve,
-                  document, now_of(store), wpk_store_epoch(store));
+    wpk_store_run(
+        store,
+        "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256, median_ns,"
+        " served, pinned, revoked_at, revoked_reason, verified_by, document, manifest, signature,"
+        " created_at, epoch) VALUES (?, ?, ?, ?, ?, ?, 0, 0, '', '', ?, '', '', ?, ?)",
+        "iittiitii", (int64_t)search->problem_id, (int64_t)search->id, served->provider,
+        served->artifact_sha256, (int64_t)served->timing.median_ns, (int64_t)serve, document,
+        now_of(store), wpk_store_epoch(store));
     uint64_t id = (uint64_t)wpk_store_inserted(store);
     wpk_store_run(store, "UPDATE search SET kernel_id = ? WHERE id = ?", "Ii", (int64_t)id,
                   (int64_t)search->id);
@@ -427,7 +475,7 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_search
 void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size)
 {
     wpk_store_run(store,
-                  "INSERT INTO artifact (sha256, size, created_at, epoch) VALUES (?, ?, ?, ?)"
-                  " ON CONFLICT DO NOTHING",
+                  "INSERT INTO artifact (sha256, size, used_at, created_at, epoch)"
+                  " VALUES (?1, ?2, ?3, ?3, ?4) ON CONFLICT DO NOTHING",
                   "tiii", sha256, (int64_t)size, now_of(store), wpk_store_epoch(store));
 }

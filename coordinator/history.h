@@ -11,6 +11,39 @@
 
 /* ---- writing: one function for each effect */
 
+struct wpk_history_ask {
+    uint64_t search_id;
+    uint64_t problem_id;
+    uint32_t number;
+    const char *provider;
+    const char *candidate;
+};
+
+/* Who measured. */
+struct wpk_history_worker {
+    const char *name;     /* NULL: nobody, it was abandoned */
+    const char *instance; /* of the device */
+};
+
+/* What became of an ask (`work` says which), or of a vendor's implementation. */
+struct wpk_history_result {
+    uint64_t problem_id;
+    wpk_work_id work;
+    const char *provider; /* of a vendor */
+    const struct wpk_record *record;
+    struct wpk_history_worker worker;
+};
+
+/* Of a search's final. */
+struct wpk_history_contender {
+    uint64_t problem_id;
+    uint64_t search_id;
+    const char *provider;
+    const char *candidate; /* "" for a vendor */
+    const char *artifact_sha256;
+    struct wpk_history_worker worker;
+};
+
 uint64_t wpk_history_job_number_next(struct wpk_store *store);
 void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
                          const char *source);
@@ -27,22 +60,19 @@ void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *s
                              struct wpk_opened *out);
 void wpk_history_set_search(struct wpk_store *store, const struct wpk_search *search,
                             uint64_t elapsed_ns);
-/* Record an ask; `trial_id` is 0 until there is a result. */
-void wpk_history_put_ask(struct wpk_store *store, uint64_t search_id, uint32_t number,
-                         const char *candidate, uint64_t trial_id);
-/* Record a result, its measurement, and that the ask has it. A trial that is there already stays as
- * it is, unless it settled nothing and this one does. */
-void wpk_history_put_trial(struct wpk_store *store, const struct wpk_search *search,
-                           wpk_work_id work, const char *provider, const char *candidate,
-                           const struct wpk_record *record, const struct wpk_worker *worker);
-/* Record a final's times of one contender. */
-void wpk_history_put_times(struct wpk_store *store, const struct wpk_search *search,
-                           const struct wpk_final_entry *entry, const struct wpk_worker *worker);
-/* Record what became of an own contender on inputs that nobody saw before: its times; or, when it
- * was rejected, that its trial, and every other of the same artifact, failed after all. */
-void wpk_history_put_verified(struct wpk_store *store, const struct wpk_search *search,
-                              const struct wpk_final_entry *entry, const struct wpk_record *record,
-                              const struct wpk_worker *worker);
+/* Record that a candidate is asked. True: history knows its result, and the ask has ended. */
+bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *ask,
+                         struct wpk_trial_summary *known);
+/* Record a result, its measurement, and that the ask has it. What is settled stays as it is. */
+void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_result *result);
+/* Record a contender's times in a final. */
+void wpk_history_put_times(struct wpk_store *store, const struct wpk_history_contender *contender,
+                           const struct wpk_timing *timing);
+/* Record what became of a contender of our own on inputs that nobody saw before: its times; or,
+ * when it was rejected, that its trial, and every other of the same artifact, failed after all. */
+void wpk_history_put_verified(struct wpk_store *store,
+                              const struct wpk_history_contender *contender,
+                              const struct wpk_record *record);
 /* Record a kernel, as the search's result and, if `serve`, as what the problem serves. */
 uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_search *search,
                                 const struct wpk_final_entry *served, const char *document,
@@ -60,6 +90,8 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, struct wpk_pi
 WPK_MUST_CHECK bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id,
                                            const char *provider, const char *candidate,
                                            struct wpk_trial_summary *out, uint64_t *id);
+/* The trial with this id; one that is not there counts as abandoned. */
+struct wpk_trial_summary wpk_history_trial(struct wpk_store *store, uint64_t id);
 /* Need it not be run again? So if it failed, or can be an answer: a candidate of our own that was
  * stopped early or left no artifact cannot, and what was abandoned may be its workers' fault. */
 bool wpk_history_settled(const struct wpk_trial_summary *trial, const char *candidate);

@@ -12,14 +12,17 @@
     "t.outcome, t.artifact_sha256, t.error_max, t.error_tolerance, m.median_ns, m.min_ns,"         \
     " m.mad_ns, m.reference_ns, m.censored"
 #define SUMMARY_JOIN                                                                               \
-    " LEFT JOIN measurement m ON t.outcome = 'ok' AND m.id = (SELECT n.id FROM measurement n"      \
-    " WHERE n.trial_id = t.id AND n.kind IN ('trial', 'vendor')"                                   \
-    " ORDER BY n.censored, n.id DESC LIMIT 1)"
+    " LEFT JOIN measurement m ON t.outcome = 'ok' AND m.trial_id = t.id AND m.number = (SELECT"    \
+    " n.number FROM measurement n WHERE n.trial_id = t.id AND n.kind IN ('trial', 'vendor')"       \
+    " ORDER BY n.censored, n.number DESC LIMIT 1)"
 
 static struct wpk_trial_summary read_summary(const struct wpk_rows *rows)
 {
     struct wpk_trial_summary trial = {0};
-    if (wpk_outcome_parse(wpk_rows_text(rows, 0), &trial.outcome) != WPK_OK) {
+    const char *outcome = wpk_rows_text(rows, 0);
+    if (outcome[0] == '\0') {
+        trial.outcome = WPK_OUTCOME_ABANDONED; /* there is none yet: as little settled */
+    } else if (wpk_outcome_parse(outcome, &trial.outcome) != WPK_OK) {
         trial.outcome = WPK_OUTCOME_UNSUPPORTED; /* of a newer wpkd: it counts as failed */
     }
     snprintf(trial.artifact_sha256, sizeof trial.artifact_sha256, "%s", wpk_rows_text(rows, 1));
@@ -36,11 +39,13 @@ static struct wpk_trial_summary read_summary(const struct wpk_rows *rows)
 bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id, const char *provider,
                             const char *candidate, struct wpk_trial_summary *out, uint64_t *id)
 {
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    wpk_store_hash(provider, candidate, hash);
     struct wpk_rows *rows =
         wpk_store_query(store,
                         "SELECT " SUMMARY_COLUMNS ", t.id FROM trial t" SUMMARY_JOIN
-                        " WHERE t.problem_id = ? AND t.provider = ? AND t.candidate = ?",
-                        "itt", (int64_t)problem_id, provider, candidate);
+                        " WHERE t.problem_id = ? AND t.candidate_hash = ?",
+                        "ih", (int64_t)problem_id, hash);
     bool found = wpk_rows_next(rows);
     if (found) {
         *out = read_summary(rows);
@@ -50,6 +55,19 @@ bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id, const 
     }
     wpk_rows_close(rows);
     return found;
+}
+
+struct wpk_trial_summary wpk_history_trial(struct wpk_store *store, uint64_t id)
+{
+    struct wpk_trial_summary trial = {.outcome = WPK_OUTCOME_ABANDONED};
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT " SUMMARY_COLUMNS " FROM trial t" SUMMARY_JOIN " WHERE t.id = ?", "i",
+        (int64_t)id);
+    if (wpk_rows_next(rows)) {
+        trial = read_summary(rows);
+    }
+    wpk_rows_close(rows);
+    return trial;
 }
 
 bool wpk_history_settled(const struct wpk_trial_summary *trial, const char *candidate)
@@ -80,9 +98,11 @@ bool wpk_history_known_trial(struct wpk_store *store, uint64_t problem_id, const
 void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char *provider,
                         const char *candidate, struct wpk_buf *out)
 {
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    wpk_store_hash(provider, candidate, hash);
     struct wpk_rows *rows = wpk_store_query(
-        store, "SELECT detail FROM trial WHERE problem_id = ? AND provider = ? AND candidate = ?",
-        "itt", (int64_t)problem_id, provider, candidate);
+        store, "SELECT detail FROM trial WHERE problem_id = ? AND candidate_hash = ?", "ih",
+        (int64_t)problem_id, hash);
     if (wpk_rows_next(rows)) {
         wpk_buf_append_text(out, wpk_rows_text(rows, 0));
     }
@@ -95,8 +115,8 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, struct wpk_pi
     uint32_t capacity = 0;
     struct wpk_rows *rows =
         wpk_store_query(store,
-                        "SELECT " SUMMARY_COLUMNS ", a.candidate, a.trial_id, a.known FROM ask a"
-                        " LEFT JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN
+                        "SELECT " SUMMARY_COLUMNS ", t.candidate, a.ended, a.known FROM ask a"
+                        " JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN
                         " WHERE a.search_id = ? ORDER BY a.number",
                         "i", (int64_t)search_id);
     while (wpk_rows_next(rows)) {
@@ -147,7 +167,7 @@ void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void 
     struct wpk_rows *rows =
         wpk_store_query(store,
                         "SELECT number, id, name, owner, priority, source, created_at, started_at"
-                        " FROM job WHERE state IN ('queued', 'running') ORDER BY number",
+                        " FROM job WHERE state IN ('queued', 'running', 'paused') ORDER BY number",
                         "");
     while (wpk_rows_next(rows)) {
         struct wpk_history_job job = {
@@ -240,7 +260,7 @@ static void write_time(struct wpk_json_writer *w, const struct wpk_trial_summary
     wpk_json_end(w);
 }
 
-/* Columns 9 on: candidate, provider, log, schedule, recorded_at, index. */
+/* Columns 9 on: candidate, provider, log, schedule, recorded_at, index, whether it has ended. */
 static void write_trial(struct wpk_json_writer *w, const char *op, const struct wpk_rows *rows)
 {
     wpk_json_begin_object(w, NULL);
@@ -248,7 +268,7 @@ static void write_trial(struct wpk_json_writer *w, const char *op, const struct 
     wpk_json_put_int(w, "index", wpk_rows_int(rows, 14));
     wpk_json_put_text(w, "provider", wpk_rows_text(rows, 10));
     wpk_json_put_text(w, "candidate", wpk_rows_text(rows, 9));
-    bool ended = wpk_rows_text(rows, 0)[0] != '\0';
+    bool ended = wpk_rows_int(rows, 15) != 0;
     wpk_json_put_text(w, "outcome", ended ? wpk_rows_text(rows, 0) : "pending");
     if (!ended) {
         wpk_json_put_null(w, "time_ns");
@@ -288,22 +308,45 @@ static uint64_t search_of(struct wpk_store *store, uint64_t job_number, uint32_t
     return id;
 }
 
-/* Vendors have the index -1, and are few: they are written whole, before the first ask. */
+static int write_vendor(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                        const char *op, struct wpk_json_writer *w)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    wpk_store_hash(provider, "", hash);
+    struct wpk_rows *rows = wpk_store_query(store,
+                                            "SELECT " SUMMARY_COLUMNS
+                                            ", t.candidate, t.provider, t.log, t.schedule_sha256,"
+                                            " t.recorded_at, -1, 1 FROM trial t" SUMMARY_JOIN
+                                            " WHERE t.problem_id = ? AND t.candidate_hash = ?",
+                                            "ih", (int64_t)problem_id, hash);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        write_trial(w, op, rows);
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+/* Vendors have the index -1, and are few: they are written whole, before the first ask. They are
+ * the providers after the first. */
 static int write_vendors(struct wpk_store *store, uint64_t search_id, const char *op,
                          struct wpk_json_writer *w)
 {
+    char providers[WPK_KEY_TEXT_MAX] = "";
+    uint64_t problem_id = 0;
     int count = 0;
     struct wpk_rows *rows = wpk_store_query(
-        store,
-        "SELECT " SUMMARY_COLUMNS ", t.candidate, t.provider, t.log, t.schedule_sha256,"
-        " t.recorded_at, -1 FROM search s JOIN trial t ON t.problem_id = s.problem_id AND"
-        " t.candidate = ''" SUMMARY_JOIN " WHERE s.id = ? ORDER BY t.id",
-        "i", (int64_t)search_id);
-    while (wpk_rows_next(rows)) {
-        write_trial(w, op, rows);
-        count++;
+        store, "SELECT problem_id, providers FROM search WHERE id = ?", "i", (int64_t)search_id);
+    if (wpk_rows_next(rows)) {
+        problem_id = (uint64_t)wpk_rows_int(rows, 0);
+        snprintf(providers, sizeof providers, "%s", wpk_rows_text(rows, 1));
     }
     wpk_rows_close(rows);
+    char *rest = providers;
+    strsep(&rest, ";");
+    while (rest != NULL) {
+        count += write_vendor(store, problem_id, strsep(&rest, ";"), op, w);
+    }
     return count;
 }
 
@@ -313,9 +356,8 @@ static int write_asks(struct wpk_store *store, uint64_t search_id, const char *o
     int count = 0;
     struct wpk_rows *rows = wpk_store_query(
         store,
-        "SELECT " SUMMARY_COLUMNS ", a.candidate, substr(s.providers, 1,"
-        " instr(s.providers || ';', ';') - 1), t.log, t.schedule_sha256, t.recorded_at, a.number"
-        " FROM ask a JOIN search s ON s.id = a.search_id LEFT JOIN trial t ON t.id = "
+        "SELECT " SUMMARY_COLUMNS ", t.candidate, t.provider, t.log, t.schedule_sha256,"
+        " t.recorded_at, a.number, a.ended FROM ask a JOIN trial t ON t.id = "
         "a.trial_id" SUMMARY_JOIN
         " WHERE a.search_id = ? AND a.number >= ? ORDER BY a.number LIMIT ?",
         "iii", (int64_t)search_id, first, (int64_t)max);

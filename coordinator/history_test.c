@@ -19,7 +19,6 @@
 struct fixture {
     char directory[64];
     struct wpk_store *store;
-    struct wpk_worker worker;
     struct wpk_search search;
 };
 
@@ -39,7 +38,12 @@ static void open_search(struct fixture *f, uint64_t seed)
     f->search.problem_id = opened.problem_id;
     f->search.vendors[0] = opened.vendors[0];
     f->search.vendor_count = 1;
-    wpk_history_put_ask(f->store, f->search.id, 0, CANDIDATE, 0);
+    struct wpk_history_ask ask = {.search_id = opened.search_id,
+                                  .problem_id = opened.problem_id,
+                                  .provider = OWN,
+                                  .candidate = CANDIDATE};
+    struct wpk_trial_summary trial;
+    wpk_history_put_ask(f->store, &ask, &trial);
     wpk_pieces_free(opened.window, opened.ask_count);
 }
 
@@ -55,7 +59,6 @@ static int set_up(void **state)
     snprintf(f->directory, sizeof f->directory, "/tmp/wpk-history-XXXXXX");
     assert_non_null(mkdtemp(f->directory));
     assert_int_equal(wpk_store_open(f->directory, wpk_clock_system(), &f->store, NULL), WPK_OK);
-    snprintf(f->worker.hello.name, sizeof f->worker.hello.name, "w");
     wpk_store_begin(f->store);
     open_search(f, 1);
     *state = f;
@@ -91,10 +94,14 @@ static struct wpk_record timed(uint64_t ns, bool censored, const char *artifact)
 /* The result of the ask, or of the vendor; nobody measured what was abandoned. */
 static void put(struct fixture *f, enum wpk_work_kind kind, struct wpk_record record)
 {
-    const struct wpk_worker *worker = record.outcome == WPK_OUTCOME_ABANDONED ? NULL : &f->worker;
-    bool own = kind == WPK_WORK_TRIAL;
-    wpk_history_put_trial(f->store, &f->search, (wpk_work_id){f->search.id, kind, 0},
-                          own ? OWN : "vendor", own ? CANDIDATE : "", &record, worker);
+    struct wpk_history_result result = {.problem_id = f->search.problem_id,
+                                        .work = {f->search.id, kind, 0},
+                                        .provider = "vendor",
+                                        .record = &record};
+    if (record.outcome != WPK_OUTCOME_ABANDONED) {
+        result.worker = (struct wpk_history_worker){"w", "slot"};
+    }
+    wpk_history_put_trial(f->store, &result);
 }
 
 static bool is_known(struct fixture *f, struct wpk_trial_summary *out)
@@ -200,22 +207,23 @@ static void a_rejected_winner_has_failed(void **state)
     struct fixture *f = *state;
     struct wpk_trial_summary trial;
     put(f, WPK_WORK_TRIAL, timed(700, false, HASH));
-    struct wpk_final_entry entry = {
-        .candidate = (char *)CANDIDATE,
-        .provider = OWN,
-        .artifact_sha256 = HASH,
-        .timing = {.median_ns = 710},
-    };
+    struct wpk_history_contender contender = {.problem_id = f->search.problem_id,
+                                              .search_id = f->search.id,
+                                              .provider = OWN,
+                                              .candidate = CANDIDATE,
+                                              .artifact_sha256 = HASH,
+                                              .worker = {"w", "slot"}};
+    struct wpk_timing timing = {.median_ns = 710};
     struct wpk_record verified = timed(720, false, HASH);
-    wpk_history_put_times(f->store, &f->search, &entry, &f->worker);
-    wpk_history_put_verified(f->store, &f->search, &entry, &verified, &f->worker);
+    wpk_history_put_times(f->store, &contender, &timing);
+    wpk_history_put_verified(f->store, &contender, &verified);
     assert_int_equal(count(f, "SELECT median_ns FROM measurement WHERE kind = 'final'"), 710);
     assert_int_equal(count(f, "SELECT median_ns FROM measurement WHERE kind = 'verify'"), 720);
     assert_true(is_known(f, &trial));
     assert_int_equal(trial.median_ns, 700);
 
     struct wpk_record wrong = {.outcome = WPK_OUTCOME_WRONG_RESULT, .log = "off by one"};
-    wpk_history_put_verified(f->store, &f->search, &entry, &wrong, &f->worker);
+    wpk_history_put_verified(f->store, &contender, &wrong);
     assert_true(is_known(f, &trial));
     assert_int_equal(trial.outcome, WPK_OUTCOME_WRONG_RESULT);
     assert_int_equal(read_ask(f).outcome, WPK_OUTCOME_WRONG_RESULT);

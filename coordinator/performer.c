@@ -117,13 +117,14 @@ static void record_asks(struct wpk_performer *p, const struct wpk_search *search
     asked->count = count;
     for (uint32_t i = 0; i < count; i++) {
         struct wpk_piece *item = &asked->items[i];
-        uint64_t trial_id = 0;
+        struct wpk_history_ask ask = {.search_id = search->id,
+                                      .problem_id = search->problem_id,
+                                      .number = search->ask_count + i,
+                                      .provider = provider,
+                                      .candidate = texts[i]};
         item->text = texts[i];
-        item->known = wpk_history_known_trial(p->options.store, search->problem_id, provider,
-                                              texts[i], &item->trial, &trial_id);
+        item->known = wpk_history_put_ask(p->options.store, &ask, &item->trial);
         item->standing = item->known ? WPK_STANDING_ENDED : WPK_STANDING_OPEN;
-        wpk_history_put_ask(p->options.store, search->id, search->ask_count + i, texts[i],
-                            trial_id);
     }
 }
 
@@ -288,6 +289,42 @@ static void respond(struct wpk_performer *p, const struct wpk_effect *effect)
     }
 }
 
+static struct wpk_history_worker name_worker(const struct wpk_effect *effect)
+{
+    struct wpk_history_worker worker = {0};
+    if (effect->worker != NULL) {
+        worker.name = effect->worker->hello.name;
+        worker.instance = effect->worker->hello.device.instance;
+    }
+    return worker;
+}
+
+static void put_trial(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct wpk_history_result result = {.problem_id = effect->search->problem_id,
+                                        .work = effect->work,
+                                        .provider = effect->provider,
+                                        .record = effect->record,
+                                        .worker = name_worker(effect)};
+    wpk_history_put_trial(p->options.store, &result);
+}
+
+static void put_times(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    const struct wpk_final_entry *entry = effect->entry;
+    struct wpk_history_contender contender = {.problem_id = effect->search->problem_id,
+                                              .search_id = effect->search->id,
+                                              .provider = entry->provider,
+                                              .candidate = entry->candidate,
+                                              .artifact_sha256 = entry->artifact_sha256,
+                                              .worker = name_worker(effect)};
+    if (effect->record != NULL) {
+        wpk_history_put_verified(p->options.store, &contender, effect->record);
+    } else {
+        wpk_history_put_times(p->options.store, &contender, &entry->timing);
+    }
+}
+
 static void perform_store(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     struct wpk_store *store = p->options.store;
@@ -304,16 +341,10 @@ static void perform_store(struct wpk_performer *p, const struct wpk_effect *effe
                                wpk_search_elapsed_ns(effect->search, now_ns(p)));
         break;
     case WPK_EFFECT_PUT_TRIAL:
-        wpk_history_put_trial(store, effect->search, effect->work, effect->provider,
-                              effect->piece->text, effect->record, effect->worker);
+        put_trial(p, effect);
         break;
     case WPK_EFFECT_PUT_TIMES:
-        if (effect->record != NULL) {
-            wpk_history_put_verified(store, effect->search, effect->entry, effect->record,
-                                     effect->worker);
-        } else {
-            wpk_history_put_times(store, effect->search, effect->entry, effect->worker);
-        }
+        put_times(p, effect);
         break;
     default:
         WPK_ASSERT(false);

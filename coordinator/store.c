@@ -5,6 +5,8 @@
 #include "coordinator/store.h"
 
 #include "common/buf.h"
+#include "common/crypto.h"
+#include "coordinator/store_migrate.h"
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -14,12 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STATEMENTS_MAX 96
-
-/* schema/schema.sql, embedded by the build. */
-extern const unsigned char wpk_schema_sql[];
-extern const size_t wpk_schema_sql_size;
+#define STATEMENTS_MAX 128
 #define BUSY_MS 2000
+#define CHECKED_PAGES_MAX 4096 /* 16 MiB: checked in some 20 ms */
 
 /* A statement, kept prepared. */
 struct wpk_rows {
@@ -98,6 +97,36 @@ static wpk_err execute(sqlite3 *db, const char *sql, struct wpk_diag *diag)
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? WPK_OK : describe(db, NULL, diag);
 }
 
+void wpk_store_hash(const char *provider, const char *candidate, uint8_t out[WPK_STORE_HASH_SIZE])
+{
+    struct wpk_crypto_hash hash;
+    uint8_t whole[WPK_SHA256_SIZE];
+    wpk_crypto_hash_init(&hash);
+    wpk_crypto_hash_add(&hash, provider, strlen(provider) + 1);
+    wpk_crypto_hash_add(&hash, candidate, strlen(candidate));
+    wpk_crypto_hash_finish(&hash, whole);
+    memcpy(out, whole, WPK_STORE_HASH_SIZE);
+}
+
+/* candidate_hash(provider, candidate), for migrations. */
+static void hash_function(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    const char *provider = (const char *)sqlite3_value_text(values[0]);
+    const char *candidate = (const char *)sqlite3_value_text(values[1]);
+    WPK_ASSERT(count == 2);
+    wpk_store_hash(provider != NULL ? provider : "", candidate != NULL ? candidate : "", hash);
+    sqlite3_result_blob(context, hash, sizeof hash, SQLITE_TRANSIENT);
+}
+
+static wpk_err add_functions(sqlite3 *db, struct wpk_diag *diag)
+{
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+    int code = sqlite3_create_function_v2(db, "candidate_hash", 2, flags, NULL, hash_function, NULL,
+                                          NULL, NULL);
+    return code == SQLITE_OK ? WPK_OK : describe(db, NULL, diag);
+}
+
 static wpk_err read_int(sqlite3 *db, const char *sql, int64_t *out, struct wpk_diag *diag)
 {
     sqlite3_stmt *statement = NULL;
@@ -115,9 +144,9 @@ static wpk_err read_int(sqlite3 *db, const char *sql, int64_t *out, struct wpk_d
     return err;
 }
 
-/* Damage is found before anything is served from it, and before a migration makes it worse. */
-static wpk_err check_integrity(sqlite3 *db, struct wpk_diag *diag)
+wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag *diag)
 {
+    sqlite3 *db = store->db;
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, NULL) != SQLITE_OK) {
         return describe(db, NULL, diag);
@@ -137,69 +166,31 @@ static wpk_err check_integrity(sqlite3 *db, struct wpk_diag *diag)
     return err;
 }
 
-static wpk_err create_tables(struct wpk_store *store, struct wpk_diag *diag)
+wpk_err wpk_store_back_up(struct wpk_store *store, const char *path, struct wpk_diag *diag)
 {
-    char text[256];
-    snprintf(text, sizeof text,
-             "INSERT INTO installation (id, epoch, created_at) VALUES (1, 0, %lld);"
-             "PRAGMA user_version = %d; COMMIT",
-             (long long)wpk_clock_wall_ns(store->clock), WPK_STORE_VERSION);
-    struct wpk_buf schema = {0};
-    wpk_buf_append(&schema, wpk_schema_sql, wpk_schema_sql_size);
-    wpk_err err = wpk_buf_status(&schema);
-    if (err == WPK_OK) {
-        err = execute(store->db, "BEGIN IMMEDIATE", diag);
-    }
-    if (err == WPK_OK) {
-        err = execute(store->db, schema.data, diag);
-    }
-    wpk_buf_fini(&schema);
-    return err == WPK_OK ? execute(store->db, text, diag) : err;
-}
-
-/* Version n to n + 1 is migrations[n]; there is none to do before version 2. */
-static const char *const migrations[WPK_STORE_VERSION] = {NULL};
-
-static wpk_err back_up(struct wpk_store *store, const char *path, int64_t version,
-                       struct wpk_diag *diag)
-{
-    char backup_path[4096];
-    snprintf(backup_path, sizeof backup_path, "%s.version%lld", path, (long long)version);
     sqlite3 *to = NULL;
-    int code = sqlite3_open(backup_path, &to);
+    int code = sqlite3_open(path, &to);
     sqlite3_backup *backup = NULL;
     if (code == SQLITE_OK) {
         backup = sqlite3_backup_init(to, "main", store->db, "main");
         code = backup == NULL ? SQLITE_ERROR : sqlite3_backup_step(backup, -1);
     }
     sqlite3_backup_finish(backup);
-    wpk_err err = code == SQLITE_DONE ? WPK_OK : describe(to, NULL, diag);
+    wpk_err err = WPK_OK;
+    if (code != SQLITE_DONE) {
+        err = translate(sqlite3_extended_errcode(to));
+        err = err == WPK_OK ? WPK_EIO : err;
+        wpk_diag_set(diag, "%s: %s (backup)", path, sqlite3_errmsg(to));
+    }
     sqlite3_close(to);
     return err;
 }
 
-static wpk_err migrate(struct wpk_store *store, const char *path, int64_t version,
-                       struct wpk_diag *diag)
+wpk_err wpk_store_execute(struct wpk_store *store, const char *sql, struct wpk_diag *diag)
 {
-    if (version == WPK_STORE_VERSION) {
-        return WPK_OK;
-    }
-    if (version == 0) {
-        return create_tables(store, diag);
-    }
-    if (version > WPK_STORE_VERSION) {
-        wpk_diag_set(diag, "%s is of version %lld, written by a newer wpkd; this one knows %d",
-                     path, (long long)version, WPK_STORE_VERSION);
-        return WPK_EMISMATCH;
-    }
-    wpk_err err = back_up(store, path, version, diag);
-    for (int64_t v = version; err == WPK_OK && v < WPK_STORE_VERSION; v++) {
-        char set_version[64];
-        snprintf(set_version, sizeof set_version, "PRAGMA user_version = %lld; COMMIT",
-                 (long long)v + 1);
-        err = execute(store->db, "BEGIN IMMEDIATE", diag);
-        err = err == WPK_OK ? execute(store->db, migrations[v], diag) : err;
-        err = err == WPK_OK ? execute(store->db, set_version, diag) : err;
+    wpk_err err = execute(store->db, sql, diag);
+    if (err != WPK_OK && !store->in_batch && !sqlite3_get_autocommit(store->db)) {
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     }
     return err;
 }
@@ -216,14 +207,24 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
     if (err == WPK_OK) {
         err = execute(store->db,
                       "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                      "PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000",
+                      "PRAGMA foreign_keys = ON; PRAGMA cache_size = -32000;"
+                      "PRAGMA wal_autocheckpoint = 8000",
                       diag);
     }
+    int64_t page_count = 0;
     if (err == WPK_OK) {
-        err = check_integrity(store->db, diag);
+        err = read_int(store->db, "PRAGMA page_count", &page_count, diag);
+    }
+    /* A large one is checked when somebody asks for it: a crash leaves nothing to check, the
+     * write-ahead log sees to that, and a page that went bad is WPK_ECORRUPT when it is met. */
+    if (err == WPK_OK && page_count <= CHECKED_PAGES_MAX) {
+        err = wpk_store_check(store, diag);
     }
     if (err == WPK_OK) {
-        err = migrate(store, path, version, diag);
+        err = add_functions(store->db, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_store_migrate(store, path, version, diag);
     }
     if (err == WPK_OK) {
         err = execute(store->db, "UPDATE installation SET epoch = epoch + 1", diag);
@@ -430,6 +431,10 @@ static void bind_values(struct wpk_rows *rows, const char *types, va_list args)
         case 't':
             code = sqlite3_bind_text(rows->statement, i, va_arg(args, const char *), -1,
                                      SQLITE_TRANSIENT);
+            break;
+        case 'h':
+            code = sqlite3_bind_blob(rows->statement, i, va_arg(args, const uint8_t *),
+                                     WPK_STORE_HASH_SIZE, SQLITE_TRANSIENT);
             break;
         case 'r':
             code = sqlite3_bind_double(rows->statement, i, va_arg(args, double));

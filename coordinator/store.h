@@ -18,7 +18,8 @@
 
 #include "common/clock.h"
 
-#define WPK_STORE_VERSION 1 /* of schema.sql */
+#define WPK_STORE_VERSION 2    /* of schema.sql */
+#define WPK_STORE_HASH_SIZE 16 /* bytes of trial.candidate_hash */
 
 struct wpk_store;
 struct wpk_rows;
@@ -46,6 +47,10 @@ void wpk_store_close(struct wpk_store *store);
 int64_t wpk_store_epoch(const struct wpk_store *store);
 uint64_t wpk_store_wall_ns(const struct wpk_store *store);
 
+/* What trial.candidate_hash is. */
+void wpk_store_hash(const char *provider, const char *candidate,
+                    uint8_t out[WPK_STORE_HASH_SIZE]);
+
 /* Begin a batch; does nothing inside one. */
 void wpk_store_begin(struct wpk_store *store);
 /* Make the batch durable, and forget its failure.
@@ -59,8 +64,9 @@ wpk_err wpk_store_take_status(struct wpk_store *store, struct wpk_diag *diag);
 void wpk_store_fail(struct wpk_store *store, wpk_err err, const struct wpk_diag *diag);
 
 /* Run a statement without a result. `sql` is a literal: statements are kept by its address. The
- * values of its ?s follow, as `types` says: i int64_t, t const char *, r double, n nothing (NULL);
- * I an int64_t that stands for NULL when it is 0. Returns how many rows changed. */
+ * values of its ?s follow, as `types` says: i int64_t, t const char *, r double, n nothing (NULL),
+ * h a candidate's hash; I an int64_t that stands for NULL when it is 0. Returns how many rows
+ * changed. */
 int wpk_store_run(struct wpk_store *store, const char *sql, const char *types, ...);
 /* The number of the row that was inserted last. */
 int64_t wpk_store_inserted(const struct wpk_store *store);
@@ -73,6 +79,19 @@ int64_t wpk_rows_int(const struct wpk_rows *rows, int column);
 double wpk_rows_real(const struct wpk_rows *rows, int column);
 const char *wpk_rows_text(const struct wpk_rows *rows, int column); /* never NULL */
 
+/* ---- the whole database */
+
+/* Read every page.
+ *   errors  WPK_ECORRUPT, with what was found first */
+WPK_MUST_CHECK wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag *diag);
+/* Copy it, as it was when this began, over what is at `path`: a database of its own, and durable.
+ *   errors  WPK_ENOSPC, WPK_EACCES, WPK_EIO */
+WPK_MUST_CHECK wpk_err wpk_store_back_up(struct wpk_store *store, const char *path,
+                                         struct wpk_diag *diag);
+/* Run statements that are no part of a batch: migrations'. A transaction that they began and that
+ * fails is rolled back. */
+WPK_MUST_CHECK wpk_err wpk_store_execute(struct wpk_store *store, const char *sql,
+                                         struct wpk_diag *diag);
 /* The database grows no further than this: tests fill the disk so. 0: no limit. */
 void wpk_store_limit_pages(struct wpk_store *store, int page_count_max);
 

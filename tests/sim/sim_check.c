@@ -61,7 +61,8 @@ static void check_recorded(const struct wpk_sim *sim, wpk_work_id id)
     struct wpk_rows *rows = wpk_store_query(
         sim->store,
         "SELECT t.outcome <> 'ok' OR EXISTS (SELECT 1 FROM measurement m WHERE m.trial_id = t.id)"
-        " FROM ask a JOIN trial t ON t.id = a.trial_id WHERE a.search_id = ? AND a.number = ?",
+        " FROM ask a JOIN trial t ON t.id = a.trial_id WHERE a.search_id = ? AND a.number = ?"
+        " AND a.ended = 1",
         "ii", (int64_t)id.search, (int64_t)id.index);
     assert_true(wpk_rows_next(rows));
     assert_true(wpk_rows_int(rows, 0));

@@ -1,0 +1,166 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- The history of one wpkd as version 0.1.0 wrote it: version 1. What schema_1_to_2.sql begins with;
+-- only tests read this.
+--
+--   job ─< job_op >─ search >─ problem ─< trial ─< measurement
+--                      └──< ask >──────────┘
+--                      └──< kernel >─ artifact
+--
+-- Times are integers: *_ns durations in nanoseconds, *_at wall clock in nanoseconds since 1970.
+-- Rows are only added, or filled in; what was measured is never rewritten. PRAGMA user_version is
+-- the version of this file; store.c migrates forwards after a backup.
+-- `epoch`: which life of the store wrote the row. It grows by one each time the store is opened,
+-- so that several writers, one after the other, can be told apart.
+
+-- One row: what belongs to the store itself.
+CREATE TABLE installation (
+    id         INTEGER PRIMARY KEY CHECK (id = 1),
+    epoch      INTEGER NOT NULL,        -- of the wpkd that has the store open, or had it last
+    created_at INTEGER NOT NULL
+);
+
+-- Within a problem times can be compared and results shared: the history's key.
+CREATE TABLE problem (
+    id           INTEGER PRIMARY KEY,
+    fingerprint  TEXT NOT NULL,         -- SHA-256 of the operator's canonical form
+    layouts      TEXT NOT NULL,         -- "fixed" or "any"
+    device_class TEXT NOT NULL,         -- schema/device.h
+    environment  TEXT NOT NULL,         -- versions: "codegen=1;halide=21.0.0;onednn=3.2.0"
+    policy       TEXT NOT NULL,         -- how it is timed: "threads=1;cold=0;..."
+    family       TEXT NOT NULL,         -- fingerprint with the extents erased
+    op           TEXT NOT NULL,         -- the operator in whole form, as first submitted
+    flops        REAL NOT NULL,         -- of one call
+    created_at   INTEGER NOT NULL,
+    epoch        INTEGER NOT NULL,
+    UNIQUE (fingerprint, layouts, device_class, environment, policy)
+);
+CREATE INDEX problem_family ON problem (family);
+
+-- A strategy at work on a problem. Jobs that agree on the whole row share it.
+CREATE TABLE search (
+    id            INTEGER PRIMARY KEY,
+    problem_id    INTEGER NOT NULL REFERENCES problem,
+    strategy      TEXT NOT NULL,        -- "ga"
+    parameters    TEXT NOT NULL,        -- pins, sorted: "gene=value;..."; "" for none
+    seed          TEXT NOT NULL,        -- 64 bits in decimal
+    providers     TEXT NOT NULL,        -- whose implementations compete: "halide-cpu;onednn"
+    space_version TEXT NOT NULL,        -- of the candidates' texts
+    elapsed_ns    INTEGER NOT NULL,     -- time spent on it so far
+    ended_asks    INTEGER NOT NULL,     -- asks that the last result took into account; 0: none yet
+    exhausted     INTEGER NOT NULL,     -- 1: the space holds nothing that was not asked
+    kernel_id     INTEGER REFERENCES kernel, -- the last result; NULL: none yet
+    created_at    INTEGER NOT NULL,
+    epoch         INTEGER NOT NULL,
+    UNIQUE (problem_id, strategy, parameters, seed, providers, space_version)
+);
+
+-- One candidate of one provider, and what became of it. The first result that settles it stays: a
+-- failure, or a whole time and an artifact (of a vendor: a time). Later searches take that from
+-- here; what was abandoned, raced out or left no artifact they measure again. A winner that is
+-- rejected on fresh inputs has failed.
+CREATE TABLE trial (
+    id              INTEGER PRIMARY KEY,
+    problem_id      INTEGER NOT NULL REFERENCES problem,
+    provider        TEXT NOT NULL,      -- "halide-cpu", "onednn"
+    candidate       TEXT NOT NULL,      -- genes as text; "" for a vendor
+    outcome         TEXT NOT NULL,      -- schema/record.h
+    log             TEXT NOT NULL,      -- bounded excerpt; for ok a remark, or ""
+    detail          TEXT NOT NULL,      -- what a vendor chose
+    schedule_sha256 TEXT NOT NULL,      -- identity of what was built; "" for a vendor
+    artifact_sha256 TEXT NOT NULL,      -- "" when the shared object was not kept
+    error_max       REAL NOT NULL,      -- largest |y - ref|
+    error_tolerance REAL NOT NULL,
+    build_ns        INTEGER NOT NULL,
+    verify_ns       INTEGER NOT NULL,
+    recorded_at     INTEGER NOT NULL,
+    epoch           INTEGER NOT NULL,
+    UNIQUE (problem_id, provider, candidate)
+);
+
+-- One timing of a trial: its own ("trial" or "vendor"; several, if it was measured again: the last
+-- that is not censored counts), one in a search's "final", one on fresh inputs ("verify"). A trial
+-- that failed in the end may have some, from before.
+CREATE TABLE measurement (
+    id           INTEGER PRIMARY KEY,
+    trial_id     INTEGER NOT NULL REFERENCES trial,
+    kind         TEXT NOT NULL,         -- "trial", "vendor", "final", "verify"
+    search_id    INTEGER REFERENCES search, -- the search that asked for it
+    worker       TEXT NOT NULL,
+    instance     TEXT NOT NULL,         -- of the device: host and slot
+    median_ns    INTEGER NOT NULL,
+    min_ns       INTEGER NOT NULL,
+    mad_ns       INTEGER NOT NULL,      -- median absolute deviation
+    repeat_count INTEGER NOT NULL,      -- calls averaged in a sample
+    censored     INTEGER NOT NULL,      -- 1: stopped early because clearly slower; a lower bound
+    reference_ns INTEGER NOT NULL,      -- sentinel kernel in the same batch; 0: none
+    samples_ns   TEXT NOT NULL,         -- JSON array, one call each
+    counters     TEXT NOT NULL,         -- JSON object of hardware counters; "" for none
+    measured_at  INTEGER NOT NULL,
+    epoch        INTEGER NOT NULL
+);
+CREATE INDEX measurement_trial ON measurement (trial_id);
+
+-- The event log of a search: ask after ask, recorded before the candidate is leased to anybody.
+CREATE TABLE ask (
+    search_id INTEGER NOT NULL REFERENCES search,
+    number    INTEGER NOT NULL,         -- from 0, without gaps: the order of asks and of tells
+    candidate TEXT NOT NULL,
+    trial_id  INTEGER REFERENCES trial, -- NULL: no result yet
+    known     INTEGER NOT NULL,         -- 1: history had the result when it was asked
+    epoch     INTEGER NOT NULL,
+    PRIMARY KEY (search_id, number)
+) WITHOUT ROWID;
+
+-- What is served: the answer of a search.
+CREATE TABLE kernel (
+    id              INTEGER PRIMARY KEY,
+    problem_id      INTEGER NOT NULL REFERENCES problem,
+    search_id       INTEGER NOT NULL REFERENCES search,
+    provider        TEXT NOT NULL,      -- whose implementation it is
+    artifact_sha256 TEXT NOT NULL,      -- "" for a vendor's
+    median_ns       INTEGER NOT NULL,
+    served          INTEGER NOT NULL,   -- 1: the problem's best; at most one of each problem
+    document        TEXT NOT NULL,      -- the resource of openapi.yaml, without a job's fields
+    created_at      INTEGER NOT NULL,
+    epoch           INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX kernel_served ON kernel (problem_id) WHERE served = 1;
+
+-- Shared objects by content; the bytes lie in artifacts/ of the data directory.
+CREATE TABLE artifact (
+    sha256     TEXT PRIMARY KEY,
+    size       INTEGER NOT NULL,        -- bytes
+    created_at INTEGER NOT NULL,
+    epoch      INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE job (
+    number      INTEGER PRIMARY KEY,    -- the order of submission
+    id          TEXT NOT NULL UNIQUE,   -- "j" and 16 hexadecimal digits
+    name        TEXT NOT NULL,
+    owner       TEXT NOT NULL,          -- a label
+    priority    INTEGER NOT NULL,
+    source      TEXT NOT NULL,          -- the job file as it was submitted
+    state       TEXT NOT NULL,          -- queued, running, done, failed, cancelled
+    reason      TEXT NOT NULL,          -- why it failed
+    document    TEXT NOT NULL,          -- once ended: the resource of openapi.yaml; before: ""
+    created_at  INTEGER NOT NULL,
+    started_at  INTEGER NOT NULL,       -- 0: not yet
+    finished_at INTEGER NOT NULL,       -- 0: not yet
+    epoch       INTEGER NOT NULL
+);
+CREATE INDEX job_state ON job (state);
+
+-- One operator of a job.
+CREATE TABLE job_op (
+    job_number   INTEGER NOT NULL REFERENCES job,
+    position     INTEGER NOT NULL,      -- in the job file, from 0
+    search_id    INTEGER REFERENCES search, -- NULL until a device was found for it
+    kernel_id    INTEGER REFERENCES kernel, -- its answer; NULL until it has one
+    phase        TEXT NOT NULL,         -- schema/openapi.yaml, JobOp.phase
+    reason       TEXT NOT NULL,         -- why it failed
+    from_history INTEGER NOT NULL,
+    epoch        INTEGER NOT NULL,
+    PRIMARY KEY (job_number, position)
+) WITHOUT ROWID;
