@@ -5,6 +5,10 @@
 #include <string.h>
 
 _Static_assert(WPK_SHA256_SIZE == crypto_hash_sha256_BYTES, "sizes agree");
+_Static_assert(WPK_SIGN_SEED_SIZE == crypto_sign_SEEDBYTES, "sizes agree");
+_Static_assert(WPK_SIGN_KEY_SIZE == crypto_sign_SECRETKEYBYTES, "sizes agree");
+_Static_assert(WPK_SIGN_PUBLIC_SIZE == crypto_sign_PUBLICKEYBYTES, "sizes agree");
+_Static_assert(WPK_SIGNATURE_SIZE == crypto_sign_BYTES, "sizes agree");
 _Static_assert(sizeof(struct wpk_crypto_hash) >= sizeof(crypto_hash_sha256_state),
                "the opaque state holds libsodium's");
 
@@ -83,6 +87,24 @@ bool wpk_crypto_hex_valid(const char *text, size_t size)
     return strspn(text, "0123456789abcdef") == 2 * size && text[2 * size] == '\0';
 }
 
+static int digit_value(char digit)
+{
+    return digit <= '9' ? digit - '0' : digit - 'a' + 10;
+}
+
+bool wpk_crypto_unhex(const char *text, size_t size, void *out)
+{
+    uint8_t *bytes = out;
+
+    if (!wpk_crypto_hex_valid(text, size)) {
+        return false;
+    }
+    for (size_t i = 0; i < size; i++) {
+        bytes[i] = (uint8_t)(digit_value(text[2 * i]) << 4 | digit_value(text[2 * i + 1]));
+    }
+    return true;
+}
+
 void wpk_crypto_random(void *out, size_t size)
 {
     WPK_ASSERT(out != NULL || size == 0);
@@ -101,4 +123,34 @@ void wpk_crypto_random_token(char out[WPK_TOKEN_TEXT_SIZE])
 bool wpk_crypto_equal(const void *a, const void *b, size_t size)
 {
     return sodium_memcmp(a, b, size) == 0;
+}
+
+void wpk_crypto_wipe(void *secret, size_t size)
+{
+    sodium_memzero(secret, size);
+}
+
+void wpk_crypto_sign_key(const uint8_t seed[WPK_SIGN_SEED_SIZE], uint8_t key[WPK_SIGN_KEY_SIZE],
+                         uint8_t public_key[WPK_SIGN_PUBLIC_SIZE])
+{
+    start_sodium();
+    int rc = crypto_sign_seed_keypair(public_key, key, seed);
+
+    WPK_ASSERT(rc == 0);
+}
+
+void wpk_crypto_sign(const uint8_t key[WPK_SIGN_KEY_SIZE], const void *data, size_t size,
+                     uint8_t out[WPK_SIGNATURE_SIZE])
+{
+    start_sodium();
+    int rc = crypto_sign_detached(out, NULL, data, size, key);
+
+    WPK_ASSERT(rc == 0);
+}
+
+bool wpk_crypto_verify(const uint8_t public_key[WPK_SIGN_PUBLIC_SIZE], const void *data,
+                       size_t size, const uint8_t signature[WPK_SIGNATURE_SIZE])
+{
+    start_sodium();
+    return crypto_sign_verify_detached(signature, data, size, public_key) == 0;
 }

@@ -15,6 +15,13 @@ extern "C" {
 #define WPK_SHA256_HEX_SIZE 65 /* lower-case hex and NUL */
 #define WPK_TOKEN_TEXT_SIZE 65 /* 256 random bits in hex and NUL */
 
+#define WPK_SIGN_SEED_SIZE 32       /* bytes: the secret that is kept */
+#define WPK_SIGN_KEY_SIZE 64        /* bytes: the secret as it signs */
+#define WPK_SIGN_PUBLIC_SIZE 32     /* bytes */
+#define WPK_SIGN_PUBLIC_HEX_SIZE 65 /* lower-case hex and NUL */
+#define WPK_SIGNATURE_SIZE 64       /* bytes */
+#define WPK_SIGNATURE_HEX_SIZE 129  /* lower-case hex and NUL */
+
 /* A SHA-256 in progress; by value, holds nothing to free. */
 struct wpk_crypto_hash {
     uint64_t state[16];
@@ -35,12 +42,28 @@ void wpk_crypto_hex(const void *data, size_t size, char *out);
 /* Is it `size` bytes in lower-case hex, and nothing else? */
 bool wpk_crypto_hex_valid(const char *text, size_t size);
 
+/* The bytes that `size` pairs of lower-case digits stand for; false for any other text. */
+WPK_MUST_CHECK bool wpk_crypto_unhex(const char *text, size_t size, void *out);
+
 /* Unpredictable bytes from the kernel: for tokens and ids, never for search (see rng.h). */
 void wpk_crypto_random(void *out, size_t size);
 void wpk_crypto_random_token(char out[WPK_TOKEN_TEXT_SIZE]);
 
 /* Compare secrets in a time that does not depend on where they differ. */
 bool wpk_crypto_equal(const void *a, const void *b, size_t size);
+
+/* Overwrite a secret, in a way that no optimiser leaves out. */
+void wpk_crypto_wipe(void *secret, size_t size);
+
+/* ---- signatures: Ed25519 (RFC 8032) */
+
+/* The key pair of a seed, which is WPK_SIGN_SEED_SIZE random bytes. */
+void wpk_crypto_sign_key(const uint8_t seed[WPK_SIGN_SEED_SIZE], uint8_t key[WPK_SIGN_KEY_SIZE],
+                         uint8_t public_key[WPK_SIGN_PUBLIC_SIZE]);
+void wpk_crypto_sign(const uint8_t key[WPK_SIGN_KEY_SIZE], const void *data, size_t size,
+                     uint8_t out[WPK_SIGNATURE_SIZE]);
+bool wpk_crypto_verify(const uint8_t public_key[WPK_SIGN_PUBLIC_SIZE], const void *data,
+                       size_t size, const uint8_t signature[WPK_SIGNATURE_SIZE]);
 
 #ifdef __cplusplus
 }

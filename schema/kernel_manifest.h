@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manifest of a recorded kernel: what wpkd vouches for, and signs.
+ *
+ *     {"version":1,"fingerprint":"...","layouts":"fixed","threads":1,
+ *      "device":"cpu/AMD EPYC 9B45/avx512+bf16+vnni","environment":"codegen=1;halide=21.0.0",
+ *      "provider":"halide-cpu","artifact":"<SHA-256 of the shared object>",
+ *      "time_ns":{"median":575000,"min":571000,"mad":900},
+ *      "verified":{"max_error":1e-6,"tolerance":2e-5,"by":"host3"},
+ *      "created":"2026-11-21T03:52:00.125Z"}
+ *
+ * It lies beside the shared object it names by its hash; how that is called stands in the object
+ * itself (runtime/manifest.h). The signature is over these very bytes: they are made once, stored,
+ * and never printed anew. */
+#ifndef WPK_SCHEMA_KERNEL_MANIFEST_H
+#define WPK_SCHEMA_KERNEL_MANIFEST_H
+
+#include "schema/message.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WPK_KERNEL_MANIFEST_VERSION 1
+#define WPK_KERNEL_MANIFEST_SIZE_MAX ((size_t)16 << 10) /* bytes of JSON */
+
+/* `= {0}` cannot be encoded. */
+struct wpk_kernel_manifest {
+    char fingerprint[WPK_ID_MAX]; /* of the operator */
+    char layouts[16];             /* "fixed" or "any" */
+    int threads;                  /* >= 1 */
+    char device[2 * WPK_DEVICE_TEXT_MAX]; /* the class it was measured on */
+    char environment[WPK_ENVIRONMENT_MAX];
+    char provider[WPK_PROVIDER_NAME_MAX];
+    char artifact[WPK_ID_MAX];
+    uint64_t median_ns, min_ns, mad_ns; /* of one call, in the final */
+    double error_max;         /* largest |y - ref| over all sets of inputs */
+    double error_tolerance;
+    char verified_by[WPK_WORKER_NAME_MAX]; /* on fresh inputs; "": on the recorded ones only */
+    uint64_t created_wall_ns;
+};
+
+/*   errors  WPK_ENOMEM, WPK_ENOSPC */
+WPK_MUST_CHECK wpk_err wpk_kernel_manifest_encode(const struct wpk_kernel_manifest *manifest,
+                                                  struct wpk_buf *out);
+
+/* Unknown members are passed over: a later wpkd may say more.
+ *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another version;
+ *           WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_kernel_manifest_decode(const char *text, size_t size,
+                                                  struct wpk_kernel_manifest *out,
+                                                  struct wpk_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
