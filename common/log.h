@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log: one line per event, written whole.
  *
- *   2026-11-21T03:52:00.125Z info wpkd worker_joined worker=w1 cores=2
+ *   text     2026-11-21T03:52:00.125Z info wpkd worker_joined worker=w1 cores=2
+ *   json     {"time":"2026-11-21T03:52:00.125Z","level":"info","program":"wpkd",
+ *             "event":"worker_joined","worker":"w1","cores":"2"}
+ *   journal  <6>worker_joined worker=w1 cores=2
  *
  * Log an error or return it, never both: only main, the loop and the command line write here.
- * Set up once by main before threads start; lines from several threads do not mix. Control
- * characters are escaped, so that no value can forge a line. A value that may contain blanks is
- * written quoted by the caller: reason=\"%s\". */
+ * Set up by main before threads start; level and format may change at any time, and lines of
+ * several threads do not mix. Control characters are escaped, so that no value can forge a line.
+ * A value that may contain blanks is written quoted by the caller: reason=\"%s\".
+ *
+ * Of warnings and errors with the same event WPK_LOG_REPEATS_MAX are written in
+ * WPK_LOG_REPEATS_S seconds; the first after that says suppressed=N, how many were not. */
 #ifndef WPK_COMMON_LOG_H
 #define WPK_COMMON_LOG_H
 
@@ -17,6 +23,8 @@ extern "C" {
 #endif
 
 #define WPK_LOG_LINE_MAX 2048 /* bytes; what is longer is cut and ends in "..." */
+#define WPK_LOG_REPEATS_MAX 20
+#define WPK_LOG_REPEATS_S 10
 
 #define WPK_LOG_LEVEL_LIST(X)                                                                      \
     X(DEBUG, "debug")                                                                              \
@@ -24,17 +32,31 @@ extern "C" {
     X(WARN, "warn")                                                                                \
     X(ERROR, "error")
 
+#define WPK_LOG_FORMAT_LIST(X)                                                                     \
+    X(TEXT, "text")                                                                                \
+    X(JSON, "json")                                                                                \
+    X(JOURNAL, "journal") /* the level as sd-daemon(3) has it; the journal knows the rest */
+
 enum wpk_log_level {
 #define WPK_LOG_ENUM(name, text) WPK_LOG_##name,
     WPK_LOG_LEVEL_LIST(WPK_LOG_ENUM)
 #undef WPK_LOG_ENUM
 };
 
+enum wpk_log_format {
+#define WPK_LOG_ENUM(name, text) WPK_LOG_FORMAT_##name,
+    WPK_LOG_FORMAT_LIST(WPK_LOG_ENUM)
+#undef WPK_LOG_ENUM
+};
+
 /* `program` is borrowed for good. Before this call: level info, standard error, no program. */
 void wpk_log_init(const char *program, enum wpk_log_level level, int fd);
+void wpk_log_set_level(enum wpk_log_level level);
+void wpk_log_set_format(enum wpk_log_format format);
 
 const char *wpk_log_level_name(enum wpk_log_level level);
 WPK_MUST_CHECK wpk_err wpk_log_level_parse(const char *text, enum wpk_log_level *level);
+WPK_MUST_CHECK wpk_err wpk_log_format_parse(const char *text, enum wpk_log_format *format);
 bool wpk_log_enabled(enum wpk_log_level level);
 
 /* `event`: lower_case_with_underscores; `format`: key=value pairs, or "" for none. */

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/log.h"
 
+#include "common/json.h"
+#include "common/metrics.h"
+
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -110,6 +114,87 @@ static void test_level_names(void **state)
     assert_int_equal(level, WPK_LOG_WARN);
 }
 
+static void test_json_lines(void **state)
+{
+    (void)state;
+    char text[2 * WPK_LOG_LINE_MAX];
+    struct wpk_json_reader *reader = NULL;
+    wpk_log_set_format(WPK_LOG_FORMAT_JSON);
+    wpk_log(WPK_LOG_INFO, "job", "id=%s reason=\"%s\" n=%d", "j1", "a \"quoted\" \n\xff word", 3);
+    ssize_t size = read(fds[0], text, sizeof(text));
+    assert_true(size > 0 && text[size - 1] == '\n');
+    assert_int_equal(wpk_json_open(text, (size_t)size, 0, &reader, NULL), WPK_OK);
+    assert_string_equal(wpk_json_get_text(reader, "level", 99), "info");
+    assert_string_equal(wpk_json_get_text(reader, "program", 99), "wpkd");
+    assert_string_equal(wpk_json_get_text(reader, "event", 99), "job");
+    assert_string_equal(wpk_json_get_text(reader, "id", 99), "j1");
+    assert_string_equal(wpk_json_get_text(reader, "reason", 99),
+                        "a \"quoted\" \n\xef\xbf\xbd word");
+    assert_string_equal(wpk_json_get_text(reader, "n", 99), "3");
+    assert_int_equal(strlen(wpk_json_get_text(reader, "time", 99)), 24);
+    wpk_json_close(reader);
+
+    wpk_log(WPK_LOG_INFO, "odd", "%s", "no fields at all");
+    size = read(fds[0], text, sizeof(text));
+    assert_int_equal(wpk_json_open(text, (size_t)size, 0, &reader, NULL), WPK_OK);
+    assert_string_equal(wpk_json_get_text(reader, "text", 99), "no fields at all");
+    wpk_json_close(reader);
+}
+
+static void test_journal_lines(void **state)
+{
+    (void)state;
+    char text[256] = "";
+    wpk_log_set_format(WPK_LOG_FORMAT_JOURNAL);
+    wpk_log(WPK_LOG_WARN, "worker_gone", "worker=%s", "w\n1");
+    assert_true(read(fds[0], text, sizeof(text) - 1) > 0);
+    assert_string_equal(text, "<4>worker_gone worker=w\\x0a1\n");
+}
+
+static int count_lines(void)
+{
+    char text[64 << 10];
+    int count = 0;
+    ssize_t size = read(fds[0], text, sizeof(text));
+    for (ssize_t i = 0; i < size; i++) {
+        count += text[i] == '\n';
+    }
+    return count;
+}
+
+/* A storm of one warning does not hide the others, nor fill the disk. */
+static void test_repeats_are_suppressed(void **state)
+{
+    (void)state;
+    uint64_t before = wpk_metric_counted(WPK_COUNTER_LOG_SUPPRESSED, 0);
+    for (int i = 0; i < 100; i++) {
+        wpk_log(WPK_LOG_WARN, "denied", "n=%d", i);
+    }
+    wpk_log(WPK_LOG_WARN, "another", "%s", "");
+    assert_int_equal(count_lines(), WPK_LOG_REPEATS_MAX + 1);
+    assert_int_equal(wpk_metric_counted(WPK_COUNTER_LOG_SUPPRESSED, 0) - before,
+                     100 - WPK_LOG_REPEATS_MAX);
+    for (int i = 0; i < 100; i++) {
+        wpk_log(WPK_LOG_INFO, "joined", "n=%d", i);
+    }
+    assert_int_equal(count_lines(), 100);
+    for (int i = 0; i < 500; i++) { /* more events than are kept: all are written */
+        char event[32];
+        snprintf(event, sizeof(event), "event_%d", i);
+        wpk_log(WPK_LOG_ERROR, event, "%s", "");
+    }
+    assert_int_equal(count_lines(), 500);
+}
+
+static void test_formats_have_names(void **state)
+{
+    (void)state;
+    enum wpk_log_format format = WPK_LOG_FORMAT_TEXT;
+    assert_int_equal(wpk_log_format_parse("journal", &format), WPK_OK);
+    assert_int_equal(format, WPK_LOG_FORMAT_JOURNAL);
+    assert_int_equal(wpk_log_format_parse("xml", &format), WPK_EINVAL);
+}
+
 #define WITH_PIPE(test) cmocka_unit_test_setup_teardown(test, open_pipe, close_pipe)
 
 int main(void)
@@ -121,6 +206,10 @@ int main(void)
         WITH_PIPE(test_long_lines_are_cut),
         WITH_PIPE(test_failures_carry_code_and_detail),
         cmocka_unit_test(test_level_names),
+        cmocka_unit_test(test_formats_have_names),
+        WITH_PIPE(test_json_lines),
+        WITH_PIPE(test_journal_lines),
+        WITH_PIPE(test_repeats_are_suppressed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

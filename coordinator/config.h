@@ -1,19 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What wpkd was told on its command line, parsed once. */
+/* What wpkd was told: defaults, under a configuration file, under its command line. Parsed once,
+ * and again as a whole at a reload; what is given twice is a command line's word over a file's. */
 #ifndef WPK_COORDINATOR_CONFIG_H
 #define WPK_COORDINATOR_CONFIG_H
 
-#include "common/buf.h"
+#include "common/arena.h"
 #include "common/log.h"
+#include "coordinator/auth.h"
 
+#include <stdint.h>
+#include <sys/types.h>
+
+#define WPK_CONFIG_LISTENERS_MAX 8 /* of clients; again, of workers */
+#define WPK_CONFIG_HOSTS_MAX 16
+#define WPK_CONFIG_PEERS_MAX 64
+#define WPK_CONFIG_OWNERS_MAX 1024
+#define WPK_CONFIG_PATH_MAX 1024 /* bytes; of a path, an address or a name */
+#define WPK_CONFIG_UID_OTHERS ((uid_t)-1)
+
+struct wpk_config_listener {
+    const char *address;     /* of clients: unix:PATH, or HOST:PORT; of workers: ipc://PATH,
+                              * tcp://HOST:PORT or tls+tcp://HOST:PORT */
+    const char *certificate; /* PEM files; NULL: no TLS */
+    const char *key;
+    bool insecure; /* without TLS though it can be reached from elsewhere */
+    unsigned mode; /* of a Unix socket's file: 0600 unless told otherwise */
+};
+
+/* A user of this machine whom the clients' Unix sockets let in, besides our own and root. */
+struct wpk_config_peer {
+    uid_t uid;      /* WPK_CONFIG_UID_OTHERS: every other user */
+    unsigned roles; /* bits of enum wpk_role */
+};
+
+struct wpk_config_owner {
+    const char *name;
+    double weight;     /* device time shared in proportion */
+    uint32_t jobs_max; /* that live, at a time */
+};
+
+/* All of it lives in `arena`; lists are NULL where their count is 0. */
 struct wpk_config {
-    struct wpk_buf data_dir;
-    struct wpk_buf http;   /* where clients ask: unix:PATH, 127.0.0.1:PORT or [::1]:PORT */
-    struct wpk_buf listen; /* where workers connect: ipc://PATH, or tcp:// on loopback */
-    unsigned idle_s;       /* end by itself after so long without a job or a request; 0: never */
-    int store_pages_max;   /* of the database, for tests; 0: no limit */
+    struct wpk_arena arena;
+    const char *file; /* NULL: none was named */
+    const char *data_dir;
+    struct wpk_config_listener http[WPK_CONFIG_LISTENERS_MAX];
+    uint32_t http_count;
+    struct wpk_config_listener workers[WPK_CONFIG_LISTENERS_MAX];
+    uint32_t worker_count;
+    const char *hosts[WPK_CONFIG_HOSTS_MAX]; /* by which clients may call this host */
+    uint32_t host_count;
+    struct wpk_config_peer peers[WPK_CONFIG_PEERS_MAX];
+    uint32_t peer_count;
+    struct wpk_config_owner owner_default; /* of those who are not listed; its name is "*" */
+    struct wpk_config_owner *owners;
+    uint32_t owner_count;
+    uint32_t http_connections_max;
+    uint32_t worker_connections_max;
+    uint64_t artifact_bytes_max; /* what is not served goes when it is more; 0: no limit */
+    uint32_t artifacts_per_problem; /* the best, kept whatever the quota */
+    uint32_t idle_s;  /* end by itself after so long without a job or a request; 0: never */
+    uint32_t drain_s; /* at the end, for what is under way */
+    int store_pages_max; /* of the database, for tests; 0: no limit */
     enum wpk_log_level log_level;
-    bool help; /* only print the usage, or the version */
+    enum wpk_log_format log_format;
+    bool check; /* only say whether all this is in order */
+    bool help;  /* only print the usage, or the version */
     bool version;
 };
 
@@ -26,11 +78,29 @@ struct wpk_config_environment {
 extern const char wpk_config_usage[];
 
 /*   owns    caller calls wpk_config_fini, after a failure too
- *   errors  WPK_EINVAL with what is wrong
+ *   errors  WPK_EINVAL, WPK_EPARSE, WPK_ERANGE with what is wrong, and for a file with line and
+ *           field; what reading it says; WPK_ENOMEM
  */
 WPK_MUST_CHECK wpk_err wpk_config_parse(int argc, char **argv,
                                         const struct wpk_config_environment *environment,
                                         struct wpk_config *out, struct wpk_diag *diag);
 void wpk_config_fini(struct wpk_config *config);
+
+/* May a listener of clients, of workers, be like that?
+ *
+ *   errors  WPK_EINVAL
+ */
+WPK_MUST_CHECK wpk_err wpk_config_check_http(const struct wpk_config_listener *listener,
+                                             struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_config_check_workers(const struct wpk_config_listener *listener,
+                                                struct wpk_diag *diag);
+
+/* Read `path` into `config`, over what is there; used by wpk_config_parse(). */
+WPK_MUST_CHECK wpk_err wpk_config_read(const char *path, struct wpk_config *config,
+                                       struct wpk_diag *diag);
+
+/* The first of what differs and cannot be changed without a restart, by its name in the file; NULL:
+ * nothing does. */
+const char *wpk_config_fixed_change(const struct wpk_config *now, const struct wpk_config *next);
 
 #endif

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/config.h"
 
+#include "common/fs.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -20,10 +25,15 @@ static void defaults(void **state)
     struct wpk_config config;
     char *argv[] = {(char *)"wpkd", NULL};
     assert_int_equal(wpk_config_parse(1, argv, &home, &config, NULL), WPK_OK);
-    assert_string_equal(config.data_dir.data, "/home/u/.local/share/woodpecker");
-    assert_string_equal(config.http.data, "unix:/home/u/.local/share/woodpecker/wpkd.sock");
-    assert_string_equal(config.listen.data, "ipc:///home/u/.local/share/woodpecker/workers.sock");
+    assert_string_equal(config.data_dir, "/home/u/.local/share/woodpecker");
+    assert_int_equal(config.http_count, 1);
+    assert_string_equal(config.http[0].address, "unix:/home/u/.local/share/woodpecker/wpkd.sock");
+    assert_int_equal(config.http[0].mode, 0600);
+    assert_int_equal(config.worker_count, 1);
+    assert_string_equal(config.workers[0].address,
+                        "ipc:///home/u/.local/share/woodpecker/workers.sock");
     assert_int_equal(config.idle_s, 0);
+    assert_int_equal(config.log_format, WPK_LOG_FORMAT_TEXT);
     wpk_config_fini(&config);
 }
 
@@ -36,9 +46,9 @@ static void given(void **state)
                            (char *)"tcp://127.0.0.1:1", (char *)"--exit-when-idle", (char *)"7",
                            (char *)"--log-level=debug"),
                      WPK_OK);
-    assert_string_equal(config.data_dir.data, "/d");
-    assert_string_equal(config.http.data, "127.0.0.1:8080");
-    assert_string_equal(config.listen.data, "tcp://127.0.0.1:1");
+    assert_string_equal(config.data_dir, "/d");
+    assert_string_equal(config.http[0].address, "127.0.0.1:8080");
+    assert_string_equal(config.workers[0].address, "tcp://127.0.0.1:1");
     assert_int_equal(config.idle_s, 7);
     assert_int_equal(config.log_level, WPK_LOG_DEBUG);
     wpk_config_fini(&config);
@@ -64,8 +74,8 @@ static void wrong(void **state)
 static void workers_are_local(void **state)
 {
     static const char *const refused[] = {
-        "tcp://0.0.0.0:1",       "tcp://*:1", "tcp://10.0.0.1:1", "tcp://127.0.0.1.x",
-        "tcp://127.0.0.1:1@x:2", "ws://x:1",  "nonsense"};
+        "tcp://0.0.0.0:1",       "tcp://*:1", "tcp://10.0.0.1:1", "tcp://127.0.0.1.x",    "ipc://",
+        "tcp://127.0.0.1:1@x:2", "ws://x:1",  "nonsense",         "tls+tcp://127.0.0.1:1"};
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         struct wpk_config config;
@@ -82,6 +92,160 @@ static void workers_are_local(void **state)
     wpk_config_fini(&config);
 }
 
+/* ---- the file */
+
+static char path[64];
+
+static int start(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/wpkd-config-%d.json", (int)getpid());
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
+static wpk_err parse_text(const char *text, struct wpk_config *config, struct wpk_diag *diag)
+{
+    assert_int_equal(wpk_fs_write(path, text, strlen(text), 0600, NULL), WPK_OK);
+    return PARSE(config, diag, (char *)"--log-level", (char *)"warn", (char *)"--config", path);
+}
+
+static void file_is_read(void **state)
+{
+    (void)state;
+    struct wpk_config config;
+    struct wpk_diag diag = {0};
+    wpk_err err = parse_text(
+        "{ // all of it\n"
+        "\"data\": \"/d\",\n"
+        "\"http\": {\"listen\": [{\"address\": \"unix:/s\", \"mode\": \"0666\"},\n"
+        "  {\"address\": \"0.0.0.0:8443\", \"certificate\": \"/c\", \"key\": \"/k\"},\n"
+        "  {\"address\": \"10.0.0.1:80\", \"insecure\": true}],\n"
+        "  \"hosts\": [\"tuner\", \"tuner.lan\"], \"connections_max\": 9},\n"
+        "\"workers\": {\"listen\": [{\"address\": \"tls+tcp://[::]:7400\",\n"
+        "  \"certificate\": \"/c\", \"key\": \"/k\"}], \"connections_max\": 8},\n"
+        "\"peers\": {\"root\": [\"read\", \"submit\"], \"1234\": [], \"*\": [\"read\"]},\n"
+        "\"owners\": {\"ann\": {\"weight\": 2.5}, \"*\": {\"jobs_max\": 7}},\n"
+        "\"artifacts\": {\"bytes_max\": 5000000000, \"kept_per_problem\": 3},\n"
+        "\"log\": {\"level\": \"debug\", \"format\": \"json\"},\n"
+        "\"drain_s\": 5, \"exit_when_idle_s\": 60}\n",
+        &config, &diag);
+    assert_string_equal(diag.text, "");
+    assert_int_equal(err, WPK_OK);
+    assert_string_equal(config.data_dir, "/d");
+    assert_int_equal(config.http_count, 3);
+    assert_int_equal(config.http[0].mode, 0666);
+    assert_string_equal(config.http[1].certificate, "/c");
+    assert_string_equal(config.http[1].key, "/k");
+    assert_true(config.http[2].insecure);
+    assert_int_equal(config.host_count, 2);
+    assert_string_equal(config.hosts[1], "tuner.lan");
+    assert_int_equal(config.http_connections_max, 9);
+    assert_string_equal(config.workers[0].address, "tls+tcp://[::]:7400");
+    assert_int_equal(config.worker_connections_max, 8);
+    assert_int_equal(config.peer_count, 3);
+    assert_int_equal(config.peers[0].uid, 0);
+    assert_int_equal(config.peers[0].roles, WPK_ROLE_READ | WPK_ROLE_SUBMIT);
+    assert_int_equal(config.peers[1].uid, 1234);
+    assert_int_equal(config.peers[1].roles, 0);
+    assert_int_equal(config.peers[2].uid, WPK_CONFIG_UID_OTHERS);
+    assert_int_equal(config.owner_count, 1);
+    assert_string_equal(config.owners[0].name, "ann");
+    assert_true(config.owners[0].weight == 2.5);
+    assert_int_equal(config.owners[0].jobs_max, 7);
+    assert_true(config.owner_default.weight == 1);
+    assert_int_equal(config.artifact_bytes_max, INT64_C(5000000000));
+    assert_int_equal(config.artifacts_per_problem, 3);
+    assert_int_equal(config.log_level, WPK_LOG_WARN); /* the command line's word */
+    assert_int_equal(config.log_format, WPK_LOG_FORMAT_JSON);
+    assert_int_equal(config.drain_s, 5);
+    assert_int_equal(config.idle_s, 60);
+    wpk_config_fini(&config);
+
+    assert_int_equal(parse_text("{}", &config, NULL), WPK_OK);
+    assert_string_equal(config.data_dir, "/home/u/.local/share/woodpecker");
+    wpk_config_fini(&config);
+}
+
+static void file_is_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *expected; /* after the file's name */
+    } cases[] = {
+        {"{\n \"dada\": 1}", ":2:2: dada: unknown field"},
+        {"{\"log\": {\"level\": \"loud\"}}", ":1:19: log.level: must be one of: debug"},
+        {"{\"drain_s\": \"soon\"}", ":1:13: drain_s: must be a number"},
+        {"{\"drain_s\": -1}", ":1:13: drain_s: must be between"},
+        {"{\"http\": {\"listen\": [{\"address\": \"0.0.0.0:80\"}]}}",
+         "reached from other machines"},
+        {"{\"http\": {\"listen\": [{\"address\": \"localhost:80\"}]}}", "not localhost:80"},
+        {"{\"http\": {\"listen\": [{\"address\": \"1.2.3.4:99999\"}]}}", "not 1.2.3.4:99999"},
+        {"{\"http\": {\"listen\": [{\"address\": \"unix:/s\", \"mode\": \"666\"}]}}",
+         "like \"0660\""},
+        {"{\"http\": {\"listen\": [{\"address\": \"[::]:1\", \"key\": \"/k\"}]}}", "go together"},
+        {"{\"http\": {\"listen\": []}}", "a listener at least"},
+        {"{\"workers\": {\"listen\": [{\"address\": \"tcp://[fe80::1]:1\"}]}}", "needs tls+tcp://"},
+        {"{\"workers\": {\"listen\": [{\"address\": \"tls+tcp://1.2.3.4:1\"}]}}",
+         "needs a certificate"},
+        {"{\"peers\": {\"no such user\": []}}", "peers.no such user: there is no such user"},
+        {"{\"peers\": {\"root\": [\"king\"]}}", "peers.root[0]: "},
+        {"{\"owners\": {\"ann\": {\"weight\": 0}}}", "owners.ann.weight: must be between"},
+        {"{\"owners\": {\"ann\": {\"jobs\": 1}}}", "owners.ann.jobs: unknown field"},
+        {"{\"data\": \"\"}", "data: must not be empty"},
+        {"{\"data\": \"/d\", }", ":1:"},
+        {"[]", ":1:1: an object"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct wpk_config config;
+        struct wpk_diag diag = {0};
+        char text[1024];
+        if (parse_text(cases[i].text, &config, &diag) == WPK_OK) {
+            fail_msg("%s was taken", cases[i].text);
+        }
+        wpk_diag_format(&diag, text, sizeof text);
+        assert_memory_equal(text, path, strlen(path));
+        if (strstr(text, cases[i].expected) == NULL) {
+            fail_msg("'%s' is not in '%s'", cases[i].expected, text);
+        }
+        wpk_config_fini(&config);
+    }
+}
+
+static void changes_that_need_a_restart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *next;
+        const char *expected; /* NULL: none */
+    } cases[] = {
+        {"{\"data\": \"/d\", \"log\": {\"level\": \"debug\"}, \"owners\": {\"a\": {}}}", NULL},
+        {"{\"data\": \"/e\"}", "data"},
+        {"{\"data\": \"/d\", \"http\": {\"connections_max\": 3}}", "http.connections_max"},
+        {"{\"data\": \"/d\", \"http\": {\"listen\": [{\"address\": \"unix:/x\"}]}}", "http.listen"},
+        {"{\"data\": \"/d\", \"workers\": {\"listen\": [{\"address\": \"ipc:///x\"}]}}",
+         "workers.listen"},
+    };
+    struct wpk_config now;
+    assert_int_equal(parse_text("{\"data\": \"/d\"}", &now, NULL), WPK_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct wpk_config next;
+        assert_int_equal(parse_text(cases[i].next, &next, NULL), WPK_OK);
+        const char *change = wpk_config_fixed_change(&now, &next);
+        assert_string_equal(change != NULL ? change : "none",
+                            cases[i].expected != NULL ? cases[i].expected : "none");
+        wpk_config_fini(&next);
+    }
+    wpk_config_fini(&now);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -89,6 +253,9 @@ int main(void)
         cmocka_unit_test(given),
         cmocka_unit_test(wrong),
         cmocka_unit_test(workers_are_local),
+        cmocka_unit_test(file_is_read),
+        cmocka_unit_test(file_is_checked),
+        cmocka_unit_test(changes_that_need_a_restart),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, start, end);
 }

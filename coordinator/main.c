@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkd. Exit codes: 0 ended when told to, 1 a failure, 2 usage. */
+/* wpkd. Exit codes, so that a service manager does not restart it in vain: 0 ended when told to;
+ * 1 a failure, a start may succeed later; 2 usage or configuration; 3 a store that no start can
+ * use: written by a newer wpkd, or corrupt. */
 #include "coordinator/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { ENDED, FAILED, MISCONFIGURED, UNUSABLE };
+
 static int run(const struct wpk_config *config)
 {
     struct wpk_diag diag = {0};
     wpk_log_init("wpkd", config->log_level, 2);
+    wpk_log_set_format(config->log_format);
     wpk_err err = wpk_service_run(config, &diag);
-    if (err != WPK_OK) {
-        wpk_log_failure(WPK_LOG_ERROR, "failed", err, &diag);
-        return 1;
+    if (err == WPK_OK) {
+        return ENDED;
     }
-    return 0;
+    wpk_log_failure(WPK_LOG_ERROR, "failed", err, &diag);
+    return err == WPK_EMISMATCH || err == WPK_ECORRUPT ? UNUSABLE : FAILED;
 }
 
 int main(int argc, char **argv)
@@ -23,15 +28,19 @@ int main(int argc, char **argv)
     struct wpk_diag diag = {0};
     struct wpk_config_environment environment = {.xdg_data_home = getenv("XDG_DATA_HOME"),
                                                  .home = getenv("HOME")};
-    int code = 0;
+    int code = ENDED;
     wpk_err err = wpk_config_parse(argc, argv, &environment, &config, &diag);
     if (err != WPK_OK) {
-        fprintf(stderr, "wpkd: %s\n", diag.text);
-        code = 2;
+        char text[1024];
+        wpk_diag_format(&diag, text, sizeof text);
+        fprintf(stderr, "wpkd: %s\n", text);
+        code = MISCONFIGURED;
     } else if (config.help) {
         fputs(wpk_config_usage, stdout);
     } else if (config.version) {
         puts("wpkd " WPK_VERSION);
+    } else if (config.check) {
+        printf("wpkd: the configuration is in order; data in %s\n", config.data_dir);
     } else {
         code = run(&config);
     }

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which addresses a listener may have. Whoever brings kernels brings code that users run, and a
+ * token that crosses a network in clear is everybody's: so what can be reached from elsewhere has
+ * TLS, unless the operator says in so many words that it need not. */
+#include "coordinator/config.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* HOST:PORT with an address for a host; is it this machine's own? */
+static bool parse_host_port(const char *text, bool *loopback)
+{
+    char host[64];
+    unsigned char bytes[16];
+    const char *colon = strrchr(text, ':');
+    if (colon == NULL || colon[1] == '\0' || colon[1 + strspn(colon + 1, "0123456789")] != '\0' ||
+        strlen(colon + 1) > 5 || strtoul(colon + 1, NULL, 10) > 65535) {
+        return false;
+    }
+    size_t size = (size_t)(colon - text);
+    bool bracketed = size > 2 && text[0] == '[' && text[size - 1] == ']';
+    if (bracketed) {
+        text++;
+        size -= 2;
+    }
+    if (size >= sizeof host) {
+        return false;
+    }
+    memcpy(host, text, size);
+    host[size] = '\0';
+    if (bracketed) {
+        *loopback = strcmp(host, "::1") == 0;
+        return inet_pton(AF_INET6, host, bytes) == 1;
+    }
+    bool is_address = inet_pton(AF_INET, host, bytes) == 1;
+    *loopback = is_address && bytes[0] == 127;
+    return is_address;
+}
+
+static wpk_err check_files(const struct wpk_config_listener *listener, bool tls,
+                           struct wpk_diag *diag)
+{
+    if (tls && listener->certificate == NULL) {
+        wpk_diag_set(diag, "%s needs a certificate and a key", listener->address);
+        return WPK_EINVAL;
+    }
+    if (!tls && listener->certificate != NULL) {
+        wpk_diag_set(diag, "%s has no use for a certificate", listener->address);
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
+}
+
+static wpk_err check_reach(const struct wpk_config_listener *listener, bool loopback, bool tls,
+                           const char *remedy, struct wpk_diag *diag)
+{
+    if (!loopback && !tls && !listener->insecure) {
+        wpk_diag_set(diag,
+                     "%s can be reached from other machines: it needs %s, or \"insecure\": true",
+                     listener->address, remedy);
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_config_check_http(const struct wpk_config_listener *listener, struct wpk_diag *diag)
+{
+    bool loopback = false;
+    bool tls = listener->certificate != NULL;
+    if (starts_with(listener->address, "unix:") && listener->address[5] != '\0') {
+        return check_files(listener, false, diag);
+    }
+    if (!parse_host_port(listener->address, &loopback)) {
+        wpk_diag_set(diag, "clients are listened to at unix:PATH or ADDRESS:PORT, not %s",
+                     listener->address);
+        return WPK_EINVAL;
+    }
+    return check_reach(listener, loopback, tls, "a certificate and a key", diag);
+}
+
+wpk_err wpk_config_check_workers(const struct wpk_config_listener *listener, struct wpk_diag *diag)
+{
+    const char *address = listener->address;
+    bool loopback = true;
+    bool tls = starts_with(address, "tls+tcp://");
+    bool known = starts_with(address, "ipc://") && address[6] != '\0';
+    if (tls || starts_with(address, "tcp://")) {
+        known = parse_host_port(strstr(address, "://") + 3, &loopback);
+    }
+    if (!known) {
+        wpk_diag_set(
+            diag,
+            "workers connect to ipc://PATH, tcp://ADDRESS:PORT or tls+tcp://ADDRESS:PORT, not %s",
+            address);
+        return WPK_EINVAL;
+    }
+    wpk_err err = check_files(listener, tls, diag);
+    return err == WPK_OK ? check_reach(listener, loopback, tls, "tls+tcp://", diag) : err;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration file. deploy/wpkd.json shows all of it, docs/man/wpkd.json.5 says what it
+ * means, and a test holds the three to each other. */
+#include "coordinator/config.h"
+
+#include "common/config_file.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Reader and configuration together; text that was read is copied into the configuration. */
+struct reading {
+    struct wpk_json_reader *reader;
+    struct wpk_config *config;
+};
+
+static const char *copy_text(struct reading *r, const char *key)
+{
+    const char *text = wpk_json_get_text(r->reader, key, WPK_CONFIG_PATH_MAX);
+    if (text[0] == '\0') {
+        wpk_json_fail(r->reader, key, WPK_EINVAL, "must not be empty");
+        return "";
+    }
+    const char *copy = wpk_arena_copy_text(&r->config->arena, text);
+    if (copy == NULL) {
+        wpk_json_fail(r->reader, key, WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
+    }
+    return copy != NULL ? copy : "";
+}
+
+static const char *optional_text(struct reading *r, const char *key)
+{
+    return wpk_json_has(r->reader, key) ? copy_text(r, key) : NULL;
+}
+
+static void optional_u32(struct reading *r, const char *key, int64_t min, int64_t max,
+                         uint32_t *out)
+{
+    if (wpk_json_has(r->reader, key)) {
+        *out = (uint32_t)wpk_json_get_int(r->reader, key, min, max);
+    }
+}
+
+/* ---- listeners */
+
+/* Permissions are written as everybody writes them: in octal, so as text. */
+static unsigned get_mode(struct reading *r)
+{
+    const char *text = wpk_json_get_text(r->reader, "mode", 8);
+    char *end = NULL;
+    unsigned long mode = strtoul(text, &end, 8);
+    if (text[0] != '0' || *end != '\0' || mode == 0 || mode > 0777) {
+        wpk_json_fail(r->reader, "mode", WPK_EINVAL, "must be like \"0660\"");
+        return 0600;
+    }
+    return (unsigned)mode;
+}
+
+static void read_listener(struct reading *r, struct wpk_config_listener *out)
+{
+    static const char *const names[] = {"address", "certificate", "key", "insecure", "mode", NULL};
+    wpk_json_enter(r->reader, NULL);
+    wpk_json_allow(r->reader, names);
+    *out = (struct wpk_config_listener){.address = copy_text(r, "address"), .mode = 0600};
+    out->certificate = optional_text(r, "certificate");
+    out->key = optional_text(r, "key");
+    if ((out->certificate == NULL) != (out->key == NULL)) {
+        wpk_json_fail(r->reader, out->key == NULL ? "key" : "certificate", WPK_EINVAL,
+                      "is missing: certificate and key go together");
+    }
+    out->insecure = wpk_json_has(r->reader, "insecure") && wpk_json_get_bool(r->reader, "insecure");
+    if (wpk_json_has(r->reader, "mode")) {
+        out->mode = get_mode(r);
+    }
+    wpk_json_leave(r->reader);
+}
+
+static void read_listeners(struct reading *r, struct wpk_config_listener *out, uint32_t *out_count,
+                           wpk_err (*check)(const struct wpk_config_listener *,
+                                            struct wpk_diag *diag))
+{
+    uint32_t count = 0;
+    wpk_json_enter_array(r->reader, "listen");
+    while (wpk_json_next(r->reader)) {
+        struct wpk_diag why = {0};
+        if (count == WPK_CONFIG_LISTENERS_MAX) {
+            wpk_json_fail(r->reader, NULL, WPK_ERANGE, "more than %d listeners", count);
+            break;
+        }
+        read_listener(r, &out[count]);
+        if (wpk_json_status(r->reader) == WPK_OK && check(&out[count], &why) != WPK_OK) {
+            wpk_json_fail(r->reader, NULL, WPK_EINVAL, "%s", why.text);
+        }
+        count++;
+    }
+    wpk_json_leave(r->reader);
+    if (count == 0) {
+        wpk_json_fail(r->reader, "listen", WPK_EINVAL, "must have a listener at least");
+    }
+    *out_count = count;
+}
+
+/* ---- sections */
+
+static void read_hosts(struct reading *r)
+{
+    struct wpk_config *config = r->config;
+    wpk_json_enter_array(r->reader, "hosts");
+    while (wpk_json_next(r->reader)) {
+        if (config->host_count == WPK_CONFIG_HOSTS_MAX) {
+            wpk_json_fail(r->reader, NULL, WPK_ERANGE, "more than %d hosts", WPK_CONFIG_HOSTS_MAX);
+            break;
+        }
+        config->hosts[config->host_count++] = copy_text(r, NULL);
+    }
+    wpk_json_leave(r->reader);
+}
+
+static void read_http(struct reading *r)
+{
+    static const char *const names[] = {"listen", "hosts", "connections_max", NULL};
+    wpk_json_enter(r->reader, "http");
+    wpk_json_allow(r->reader, names);
+    if (wpk_json_has(r->reader, "listen")) {
+        read_listeners(r, r->config->http, &r->config->http_count, wpk_config_check_http);
+    }
+    if (wpk_json_has(r->reader, "hosts")) {
+        read_hosts(r);
+    }
+    optional_u32(r, "connections_max", 1, 65536, &r->config->http_connections_max);
+    wpk_json_leave(r->reader);
+}
+
+static void read_workers(struct reading *r)
+{
+    static const char *const names[] = {"listen", "connections_max", NULL};
+    wpk_json_enter(r->reader, "workers");
+    wpk_json_allow(r->reader, names);
+    if (wpk_json_has(r->reader, "listen")) {
+        read_listeners(r, r->config->workers, &r->config->worker_count, wpk_config_check_workers);
+    }
+    optional_u32(r, "connections_max", 1, 65536, &r->config->worker_connections_max);
+    wpk_json_leave(r->reader);
+}
+
+/* A user by name or by number; false: there is none. */
+static bool find_user(const char *name, uid_t *out)
+{
+    char *end = NULL;
+    if (strcmp(name, "*") == 0) {
+        *out = WPK_CONFIG_UID_OTHERS;
+        return true;
+    }
+    const struct passwd *user = getpwnam(name);
+    if (user != NULL) {
+        *out = user->pw_uid;
+        return true;
+    }
+    errno = 0;
+    unsigned long number = strtoul(name, &end, 10);
+    *out = (uid_t)number;
+    return name[0] >= '0' && name[0] <= '9' && *end == '\0' && errno == 0 && number < UINT32_MAX;
+}
+
+static unsigned read_roles(struct reading *r)
+{
+    unsigned roles = 0;
+    wpk_json_enter_array(r->reader, NULL);
+    while (wpk_json_next(r->reader)) {
+        struct wpk_diag why = {0};
+        unsigned role = 0;
+        if (wpk_roles_parse(wpk_json_get_text(r->reader, NULL, 32), &role, &why) != WPK_OK) {
+            wpk_json_fail(r->reader, NULL, WPK_EINVAL, "%s", why.text);
+        }
+        roles |= role;
+    }
+    wpk_json_leave(r->reader);
+    return roles;
+}
+
+static void read_peers(struct reading *r)
+{
+    struct wpk_config *config = r->config;
+    wpk_json_enter(r->reader, "peers");
+    while (wpk_json_next(r->reader)) {
+        struct wpk_config_peer *peer = &config->peers[config->peer_count];
+        if (config->peer_count == WPK_CONFIG_PEERS_MAX) {
+            wpk_json_fail(r->reader, NULL, WPK_ERANGE, "more than %d peers", WPK_CONFIG_PEERS_MAX);
+            break;
+        }
+        if (!find_user(wpk_json_name(r->reader), &peer->uid)) {
+            wpk_json_fail(r->reader, NULL, WPK_EINVAL, "there is no such user here");
+        }
+        peer->roles = read_roles(r);
+        config->peer_count++;
+    }
+    wpk_json_leave(r->reader);
+}
+
+static void read_owner(struct reading *r, struct wpk_config_owner *out)
+{
+    static const char *const names[] = {"weight", "jobs_max", NULL};
+    wpk_json_enter(r->reader, NULL);
+    wpk_json_allow(r->reader, names);
+    if (wpk_json_has(r->reader, "weight")) {
+        out->weight = wpk_json_get_real(r->reader, "weight", 0.001, 1000);
+    }
+    optional_u32(r, "jobs_max", 0, 1000000, &out->jobs_max);
+    wpk_json_leave(r->reader);
+}
+
+/* "*" is every owner that has no entry, and what an entry leaves out: so it comes first. */
+static void read_owners(struct reading *r)
+{
+    struct wpk_config *config = r->config;
+    size_t count = wpk_json_count(r->reader, "owners");
+    if (count > WPK_CONFIG_OWNERS_MAX) {
+        wpk_json_fail(r->reader, "owners", WPK_ERANGE, "more than %d owners",
+                      WPK_CONFIG_OWNERS_MAX);
+        return;
+    }
+    config->owners = wpk_arena_alloc(&config->arena, count, sizeof *config->owners);
+    for (int pass = 0; pass < 2 && config->owners != NULL; pass++) {
+        wpk_json_enter(r->reader, "owners");
+        while (wpk_json_next(r->reader)) {
+            const char *name = wpk_json_name(r->reader);
+            bool is_default = strcmp(name, "*") == 0;
+            if (is_default && pass == 0) {
+                read_owner(r, &config->owner_default);
+            } else if (!is_default && pass == 1) {
+                struct wpk_config_owner *owner = &config->owners[config->owner_count];
+                *owner = config->owner_default;
+                owner->name = wpk_arena_copy_text(&config->arena, name);
+                config->owner_count += owner->name != NULL;
+                read_owner(r, owner);
+            }
+        }
+        wpk_json_leave(r->reader);
+    }
+}
+
+static void read_artifacts(struct reading *r)
+{
+    static const char *const names[] = {"bytes_max", "kept_per_problem", NULL};
+    wpk_json_enter(r->reader, "artifacts");
+    wpk_json_allow(r->reader, names);
+    if (wpk_json_has(r->reader, "bytes_max")) {
+        r->config->artifact_bytes_max =
+            (uint64_t)wpk_json_get_int(r->reader, "bytes_max", 0, WPK_JSON_INT_MAX);
+    }
+    optional_u32(r, "kept_per_problem", 1, 1000, &r->config->artifacts_per_problem);
+    wpk_json_leave(r->reader);
+}
+
+static void read_log(struct reading *r)
+{
+    static const char *const names[] = {"level", "format", NULL};
+    static const char *const levels[] = {
+#define NAME(name, text) text,
+        WPK_LOG_LEVEL_LIST(NAME)};
+    static const char *const formats[] = {WPK_LOG_FORMAT_LIST(NAME)
+#undef NAME
+    };
+    wpk_json_enter(r->reader, "log");
+    wpk_json_allow(r->reader, names);
+    if (wpk_json_has(r->reader, "level")) {
+        r->config->log_level = (enum wpk_log_level)wpk_json_get_choice(
+            r->reader, "level", levels, sizeof levels / sizeof levels[0]);
+    }
+    if (wpk_json_has(r->reader, "format")) {
+        r->config->log_format = (enum wpk_log_format)wpk_json_get_choice(
+            r->reader, "format", formats, sizeof formats / sizeof formats[0]);
+    }
+    wpk_json_leave(r->reader);
+}
+
+static void read_all(struct reading *r)
+{
+    static const char *const names[] = {
+        "data",    "http",      "workers",          "peers", "owners", "log",
+        "drain_s", "artifacts", "exit_when_idle_s", NULL};
+    static const struct {
+        const char *name;
+        void (*read)(struct reading *r);
+    } sections[] = {{"http", read_http},     {"workers", read_workers},     {"peers", read_peers},
+                    {"owners", read_owners}, {"artifacts", read_artifacts}, {"log", read_log}};
+    wpk_json_allow(r->reader, names);
+    if (wpk_json_has(r->reader, "data")) {
+        r->config->data_dir = copy_text(r, "data");
+    }
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        if (wpk_json_has(r->reader, sections[i].name)) {
+            sections[i].read(r);
+        }
+    }
+    optional_u32(r, "drain_s", 0, 3600, &r->config->drain_s);
+    optional_u32(r, "exit_when_idle_s", 0, 1000000, &r->config->idle_s);
+}
+
+wpk_err wpk_config_read(const char *path, struct wpk_config *config, struct wpk_diag *diag)
+{
+    struct reading reading = {.config = config};
+    wpk_err err = wpk_config_file_open(path, &reading.reader, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    read_all(&reading);
+    err = wpk_json_status(reading.reader);
+    wpk_json_close(reading.reader);
+    return err;
+}
