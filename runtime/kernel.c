@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading: nothing of the object runs before its seal was checked. */
+/* Loading: nothing of the object runs before its seal was checked, and who vouches for it. */
 #include "runtime/kernel.h"
 
 #include "runtime/context.h"
 #include "runtime/memory.h"
 #include "runtime/seal.h"
+#include "runtime/trust.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static wpk_err check_device(const struct wpk_kernel *kernel, const struct wpk_device *device,
                             struct wpk_diag *diag)
 {
     const struct wpk_manifest *manifest = &kernel->manifest;
-    struct wpk_device here;
 
-    if (device == NULL) {
-        wpk_err err = wpk_device_probe(WPK_ISA_AVX512, &here);
-        if (err != WPK_OK) {
-            return err;
-        }
-        device = &here;
-    }
     if (manifest->isa > device->isa) {
         wpk_diag_set(diag, "the kernel needs %s, the machine has %s", wpk_isa_name(manifest->isa),
                      wpk_isa_name(device->isa));
@@ -36,18 +30,32 @@ static wpk_err check_device(const struct wpk_kernel *kernel, const struct wpk_de
     return WPK_OK;
 }
 
-static wpk_err open_object(struct wpk_kernel *kernel, const char *path, struct wpk_diag *diag)
+/* A bare name would be looked for in the library path. */
+static void *load(const char *path)
+{
+    char *absolute = realpath(path, NULL);
+    void *object = absolute == NULL ? NULL : dlopen(absolute, RTLD_NOW | RTLD_LOCAL);
+    free(absolute);
+    return object;
+}
+
+static void *load_frozen(struct wpk_kernel *kernel, const struct wpk_buf *bytes,
+                         struct wpk_diag *diag)
+{
+    char path[WPK_TRUST_PATH_MAX];
+    if (wpk_trust_freeze(bytes, &kernel->frozen_fd, path, diag) != WPK_OK) {
+        return NULL;
+    }
+    kernel->frozen = true;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static wpk_err open_object(struct wpk_kernel *kernel, const char *path, const struct wpk_buf *bytes,
+                           bool freeze, struct wpk_diag *diag)
 {
     const struct wpk_abi_descriptor *descriptor = NULL;
 
-    /* A bare name would be looked for in the library path. */
-    char *absolute = realpath(path, NULL);
-    if (absolute == NULL) {
-        wpk_diag_set(diag, "cannot find %s", path);
-        return WPK_ENOENT;
-    }
-    kernel->object = dlopen(absolute, RTLD_NOW | RTLD_LOCAL);
-    free(absolute);
+    kernel->object = freeze ? load_frozen(kernel, bytes, diag) : load(path);
     if (kernel->object == NULL) {
         wpk_diag_set(diag, "cannot load the kernel: %s", dlerror());
         return WPK_ECORRUPT;
@@ -138,28 +146,76 @@ static wpk_err lay_out(struct wpk_kernel *kernel, struct wpk_diag *diag)
     return WPK_OK;
 }
 
-wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device, struct wpk_kernel **out,
-                        struct wpk_diag *diag)
+/* What wpkd signed must be of this object: it names the file's hash, and the file's own manifest
+ * says what it computes. Measured elsewhere it runs here, but nobody knows how fast. */
+static wpk_err check_vouched(const struct wpk_kernel *kernel,
+                             const struct wpk_kernel_manifest *vouched,
+                             const struct wpk_device *device,
+                             const struct wpk_open_options *options, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_seal_check(path, diag);
+    char here[sizeof(vouched->device)];
 
-    if (err != WPK_OK) {
-        return err;
+    if (strcmp(vouched->fingerprint, kernel->manifest.fingerprint) != 0 ||
+        vouched->threads != kernel->manifest.threads) {
+        wpk_diag_set(diag, "the manifest is of another operator than the object");
+        return WPK_ECORRUPT;
     }
-    struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
-    if (kernel == NULL) {
-        return WPK_ENOMEM;
+    wpk_device_class(device, here, sizeof(here));
+    if (options->public_key != NULL && !options->any_model && strcmp(vouched->device, here) != 0) {
+        wpk_diag_set(diag, "the kernel was measured on %s, this is %s", vouched->device, here);
+        return WPK_EMISMATCH;
     }
-    err = open_object(kernel, path, diag);
+    return WPK_OK;
+}
+
+/* `bytes` is the file, its seal checked. */
+static wpk_err open_checked(struct wpk_kernel *kernel, const char *path,
+                            const struct wpk_buf *bytes, const struct wpk_device *device,
+                            const struct wpk_open_options *options, struct wpk_diag *diag)
+{
+    struct wpk_kernel_manifest vouched;
+    bool found = false;
+
+    wpk_err err = wpk_trust_check(path, options->public_key, bytes, &vouched, &found, diag);
+    if (err == WPK_OK) {
+        err = open_object(kernel, path, bytes, options->public_key != NULL, diag);
+    }
     if (err == WPK_OK) {
         err = read_manifest(kernel, diag);
     }
     if (err == WPK_OK) {
         err = check_device(kernel, device, diag);
     }
-    if (err == WPK_OK) {
-        err = lay_out(kernel, diag);
+    if (err == WPK_OK && found) {
+        err = check_vouched(kernel, &vouched, device, options, diag);
     }
+    return err == WPK_OK ? lay_out(kernel, diag) : err;
+}
+
+wpk_err wpk_kernel_open_with(const char *path, const struct wpk_open_options *options,
+                             struct wpk_kernel **out, struct wpk_diag *diag)
+{
+    static const struct wpk_open_options none = {0};
+    struct wpk_device here;
+    struct wpk_buf bytes;
+
+    options = options == NULL ? &none : options;
+    wpk_err err = WPK_OK;
+    if (options->device == NULL) {
+        err = wpk_device_probe(WPK_ISA_AVX512, &here);
+    }
+    if (err == WPK_OK) {
+        err = wpk_seal_read(path, &bytes, diag);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
+    err = kernel == NULL
+              ? WPK_ENOMEM
+              : open_checked(kernel, path, &bytes,
+                             options->device == NULL ? &here : options->device, options, diag);
+    wpk_buf_fini(&bytes);
     if (err != WPK_OK) {
         wpk_kernel_close(kernel);
         return err;
@@ -167,6 +223,12 @@ wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device, struc
     kernel->descriptor->bind(wpk_context_host());
     *out = kernel;
     return WPK_OK;
+}
+
+wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device, struct wpk_kernel **out,
+                        struct wpk_diag *diag)
+{
+    return wpk_kernel_open_with(path, &(struct wpk_open_options){.device = device}, out, diag);
 }
 
 void wpk_kernel_close(struct wpk_kernel *kernel)
@@ -179,6 +241,9 @@ void wpk_kernel_close(struct wpk_kernel *kernel)
     free(kernel->manifest_text);
     if (kernel->object != NULL) {
         dlclose(kernel->object);
+    }
+    if (kernel->frozen) {
+        (void)close(kernel->frozen_fd);
     }
     free(kernel);
 }

@@ -30,7 +30,9 @@ struct wpk_argument_list {
 
 /* Immutable once prepared: any number of threads then read it. */
 struct wpk_kernel {
-    void *object; /* of dlopen */
+    void *object;   /* of dlopen */
+    bool frozen;    /* loaded from memory, not from the file */
+    int frozen_fd;  /* owned; its path is the object's name to dlopen, so nobody else may get it */
     const struct wpk_abi_descriptor *descriptor;
     char *manifest_text; /* owned; NUL-terminated */
     struct wpk_manifest manifest;

@@ -70,15 +70,16 @@ wpk_err wpk_seal_write(const char *path, struct wpk_diag *diag)
     return err;
 }
 
-wpk_err wpk_seal_check(const char *path, struct wpk_diag *diag)
+wpk_err wpk_seal_read(const char *path, struct wpk_buf *out, struct wpk_diag *diag)
 {
-    struct wpk_buf file = {.size_max = WPK_KERNEL_SIZE_MAX};
-
-    wpk_err err = wpk_fs_read(path, WPK_KERNEL_SIZE_MAX, &file, diag);
-    if (err == WPK_OK && !is_sealed(&file)) {
+    wpk_buf_init(out, WPK_KERNEL_SIZE_MAX);
+    wpk_err err = wpk_fs_read(path, WPK_KERNEL_SIZE_MAX, out, diag);
+    if (err == WPK_OK && !is_sealed(out)) {
         wpk_diag_set(diag, "%s is not a kernel, or was cut short or changed", path);
         err = WPK_ECORRUPT;
     }
-    wpk_buf_fini(&file);
+    if (err != WPK_OK) {
+        wpk_buf_fini(out);
+    }
     return err;
 }

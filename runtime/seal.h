@@ -7,7 +7,7 @@
 #ifndef WPK_RUNTIME_SEAL_H
 #define WPK_RUNTIME_SEAL_H
 
-#include "common/err.h"
+#include "common/buf.h"
 
 #define WPK_KERNEL_SIZE_MAX ((size_t)256 << 20) /* bytes of a shared object */
 
@@ -15,7 +15,8 @@
  *   errors  WPK_ENOENT, WPK_EACCES, WPK_EIO, WPK_ENOSPC, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_seal_write(const char *path, struct wpk_diag *diag);
 
-/*   errors  WPK_ECORRUPT not sealed, cut short, or changed; WPK_ENOENT, WPK_EACCES, WPK_EIO */
-WPK_MUST_CHECK wpk_err wpk_seal_check(const char *path, struct wpk_diag *diag);
+/* Read a sealed file: the bytes that were checked, seal included.
+ *   errors  WPK_ECORRUPT not sealed, cut short, or changed; WPK_ENOENT, WPK_EACCES, WPK_EIO */
+WPK_MUST_CHECK wpk_err wpk_seal_read(const char *path, struct wpk_buf *out, struct wpk_diag *diag);
 
 #endif

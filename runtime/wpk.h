@@ -50,13 +50,35 @@ struct wpk_context_options {
     const int *cpus; /* [threads] to pin to, or NULL; cpus[0] is the caller's, who pins itself */
 };
 
+struct wpk_open_options {
+    const struct wpk_device *device; /* NULL: the machine this runs on */
+    /* 64 hexadecimal digits: of the one wpkd whose kernels are run, as `wpkctl get --public-key`
+     * prints it. NULL: whoever can write the file is trusted. */
+    const char *public_key;
+    bool any_model; /* signed kernels: on a device of another class too, if it has what they need */
+};
+
 /* Load a kernel's shared object and check that it fits: ABI version, the device's instruction
- * set, integrity of its manifest.
+ * set, integrity of the file.
  *
- *   device  NULL: the machine this runs on
- *   owns    caller calls wpk_kernel_close, after every context's last run
- *   errors  WPK_ENOENT, WPK_EMISMATCH (wrong device or ABI), WPK_ECORRUPT, WPK_ENOMEM
+ * `wpkctl get` writes two files beside it, PATH.manifest and PATH.sig: what wpkd recorded of this
+ * very object, and its signature. If PATH.manifest is there, the object must be the one it names.
+ * With a public key both must be there, the signature must be the key's, and the device of the
+ * class that the kernel was measured on; and what is then run are the bytes that were checked,
+ * whatever happens to the file meanwhile.
+ *
+ *   shape   options: NULL for none
+ *   owns    caller calls wpk_kernel_close, after every context's last run; options are not kept
+ *   errors  WPK_ENOENT     no such file
+ *           WPK_ECORRUPT   no kernel, damaged, or not the object that its manifest names
+ *           WPK_EMISMATCH  another ABI, or a device that it is not for
+ *           WPK_EACCES     not signed by that key, or a signed file was changed
+ *           WPK_EINVAL     the public key is none
+ *           WPK_ENOMEM
  */
+WPK_API wpk_err wpk_kernel_open_with(const char *path, const struct wpk_open_options *options,
+                                     struct wpk_kernel **out, struct wpk_diag *diag);
+/* The same with a device as the only option, which may be NULL. */
 WPK_API wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device,
                                 struct wpk_kernel **out, struct wpk_diag *diag);
 WPK_API void wpk_kernel_close(struct wpk_kernel *kernel);
