@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NNG's request/reply, with our own queues.
- *
- * The server is a raw REP socket with one receive operation that starts itself again: contexts
- * would each be occupied by a long poll. The client is a REQ socket with a context per slot and
- * resending off, because a request that was lost is the owner's to repeat. */
+/* The client: a REQ socket of NNG's with a context per slot and resending off, because a request
+ * that was lost is the owner's to repeat. The server is in net_server.c and net_peer.c. */
 #include "common/net.h"
 
+#include "common/fs.h"
+#include "common/net_peer.h"
+
 #include <nng/nng.h>
-#include <nng/protocol/reqrep0/rep.h>
 #include <nng/protocol/reqrep0/req.h>
+#include <nng/supplemental/tls/tls.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define RECONNECT_MS_MIN 50
 #define RECONNECT_MS_MAX 2000
-#define SEND_QUEUE_COUNT 1024 /* replies that NNG may hold before a reply waits */
 #define CLOSE_MS 2000
+#define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
+#define CA_SIZE_MAX ((size_t)4 << 20)
 
-static wpk_err translate(int code, const char *url, struct wpk_diag *diag)
+wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag)
 {
     wpk_diag_set(diag, "%s: %s", url, nng_strerror(code));
     switch (code) {
@@ -32,6 +34,8 @@ static wpk_err translate(int code, const char *url, struct wpk_diag *diag)
     case NNG_EADDRINUSE:
         return WPK_EBUSY;
     case NNG_EPERM:
+    case NNG_ECRYPTO:
+    case NNG_EPEERAUTH:
         return WPK_EACCES;
     case NNG_ETIMEDOUT:
         return WPK_ETIMEDOUT;
@@ -131,230 +135,6 @@ static bool close_in_time(nng_socket socket)
     return closed;
 }
 
-/* ---- server */
-
-struct queued {
-    struct queued *next;
-    struct wpk_net_event event;
-};
-
-struct wpk_net_server {
-    nng_socket socket;
-    nng_aio *receive;
-    wpk_net_wake wake;
-    void *user;
-    pthread_mutex_t lock; /* guards all below; nothing else is locked while it is held */
-    struct queued *first;
-    struct queued *last;
-    int count;
-    bool paused; /* the queue was full: the next take starts receiving again */
-    bool closing;
-};
-
-static void queue_put(struct wpk_net_server *server, struct queued *item)
-{
-    item->next = NULL;
-    if (server->last != NULL) {
-        server->last->next = item;
-    } else {
-        server->first = item;
-    }
-    server->last = item;
-    server->count++;
-}
-
-/* Turn a message into an event; NULL drops it: its sender hears nothing and asks again. */
-static struct queued *queued_new(nng_msg *msg)
-{
-    size_t header_size = nng_msg_header_len(msg);
-    struct queued *item = calloc(1, sizeof *item);
-    if (item == NULL || header_size > sizeof item->event.address.header) {
-        free(item);
-        return NULL;
-    }
-    struct wpk_net_address *address = &item->event.address;
-    address->peer = (uint32_t)nng_pipe_id(nng_msg_get_pipe(msg));
-    address->header_size = (uint32_t)header_size;
-    memcpy(address->header, nng_msg_header(msg), header_size);
-    item->event.data = copy_body(msg, &item->event.size);
-    if (item->event.data == NULL) {
-        free(item);
-        return NULL;
-    }
-    return item;
-}
-
-static void on_received(void *user)
-{
-    struct wpk_net_server *server = user;
-    if (nng_aio_result(server->receive) != 0) {
-        return; /* the server is being closed: the only way for a raw receive to fail */
-    }
-    nng_msg *msg = nng_aio_get_msg(server->receive);
-    struct queued *item = queued_new(msg);
-    nng_msg_free(msg);
-    pthread_mutex_lock(&server->lock);
-    if (item != NULL) {
-        queue_put(server, item);
-    }
-    server->paused = server->count >= WPK_NET_QUEUE_MAX;
-    bool more = !server->paused && !server->closing;
-    pthread_mutex_unlock(&server->lock);
-    if (item != NULL) {
-        server->wake(server->user);
-    }
-    if (more) {
-        nng_recv_aio(server->socket, server->receive);
-    }
-}
-
-static void on_pipe_gone(nng_pipe pipe, nng_pipe_ev event, void *user)
-{
-    (void)event;
-    struct wpk_net_server *server = user;
-    struct queued *item = calloc(1, sizeof *item);
-    if (item == NULL) {
-        return; /* the lease's expiry will tell, later */
-    }
-    item->event.gone = true;
-    item->event.address.peer = (uint32_t)nng_pipe_id(pipe);
-    pthread_mutex_lock(&server->lock);
-    bool closing = server->closing;
-    if (!closing) {
-        queue_put(server, item);
-    }
-    pthread_mutex_unlock(&server->lock);
-    if (closing) {
-        free(item);
-    } else {
-        server->wake(server->user);
-    }
-}
-
-/* A local socket is its user's alone: whoever connects may be given work and bring results. */
-static int start_listener(nng_socket socket, const char *url)
-{
-    nng_listener listener;
-    int code = nng_listener_create(&listener, socket, url);
-    if (code == 0 && strncmp(url, "ipc://", 6) == 0) {
-        code = nng_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, 0600);
-    }
-    return code == 0 ? nng_listener_start(listener, 0) : code;
-}
-
-static int server_listen(struct wpk_net_server *server, const char *url, size_t size_max)
-{
-    int code = nng_rep0_open_raw(&server->socket);
-    if (code != 0) {
-        return code;
-    }
-    code = nng_socket_set_size(server->socket, NNG_OPT_RECVMAXSZ, size_max);
-    if (code == 0) {
-        code = nng_socket_set_int(server->socket, NNG_OPT_SENDBUF, SEND_QUEUE_COUNT);
-    }
-    if (code == 0) {
-        code = nng_pipe_notify(server->socket, NNG_PIPE_EV_REM_POST, on_pipe_gone, server);
-    }
-    if (code == 0) {
-        code = nng_aio_alloc(&server->receive, on_received, server);
-    }
-    if (code == 0) {
-        code = start_listener(server->socket, url);
-    }
-    if (code != 0) {
-        nng_close(server->socket);
-        nng_aio_free(server->receive);
-    }
-    return code;
-}
-
-wpk_err wpk_net_server_open(const char *url, size_t size_max, wpk_net_wake wake, void *user,
-                            struct wpk_net_server **out, struct wpk_diag *diag)
-{
-    WPK_ASSERT(wake != NULL);
-    struct wpk_net_server *server = calloc(1, sizeof *server);
-    if (server == NULL) {
-        return WPK_ENOMEM;
-    }
-    server->wake = wake;
-    server->user = user;
-    pthread_mutex_init(&server->lock, NULL);
-    int code = server_listen(server, url, size_max);
-    if (code != 0) {
-        pthread_mutex_destroy(&server->lock);
-        free(server);
-        return translate(code, url, diag);
-    }
-    nng_recv_aio(server->socket, server->receive);
-    *out = server;
-    return WPK_OK;
-}
-
-void wpk_net_server_close(struct wpk_net_server *server)
-{
-    if (server == NULL) {
-        return;
-    }
-    pthread_mutex_lock(&server->lock);
-    server->closing = true;
-    pthread_mutex_unlock(&server->lock);
-    /* First: a receive that its callback starts on a socket half closed stays pending for ever, and
-     * NNG (1.5.2) panics over the socket's lock when it is cancelled after the socket is gone. */
-    nng_aio_stop(server->receive);
-    if (!close_in_time(server->socket)) {
-        return;
-    }
-    nng_aio_free(server->receive);
-    struct wpk_net_event event;
-    while (wpk_net_server_next(server, &event)) {
-        free(event.data);
-    }
-    pthread_mutex_destroy(&server->lock);
-    free(server);
-}
-
-bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *out)
-{
-    pthread_mutex_lock(&server->lock);
-    struct queued *item = server->first;
-    bool resume = false;
-    if (item != NULL) {
-        server->first = item->next;
-        if (server->first == NULL) {
-            server->last = NULL;
-        }
-        server->count--;
-        resume = server->paused && !server->closing && server->count < WPK_NET_QUEUE_MAX / 2;
-        server->paused = server->paused && !resume;
-    }
-    pthread_mutex_unlock(&server->lock);
-    if (resume) {
-        nng_recv_aio(server->socket, server->receive);
-    }
-    if (item == NULL) {
-        return false;
-    }
-    *out = item->event;
-    free(item);
-    return true;
-}
-
-void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_address *address,
-                          const void *data, size_t size)
-{
-    nng_msg *msg;
-    if (nng_msg_alloc(&msg, 0) != 0) {
-        return; /* to the client as good as a lost reply, which it knows how to live with */
-    }
-    if (nng_msg_append(msg, data, size) != 0 ||
-        nng_msg_header_append(msg, address->header, address->header_size) != 0 ||
-        nng_sendmsg(server->socket, msg, 0) != 0) {
-        nng_msg_free(msg);
-    }
-}
-
-/* ---- client */
-
 enum slot_state {
     SLOT_FREE,
     SLOT_SENDING,
@@ -423,7 +203,7 @@ static void on_slot(void *user)
     slot_end(slot, data == NULL ? NNG_ENOMEM : 0, data, size);
 }
 
-static int client_dial(struct wpk_net_client *client, const char *url, size_t size_max)
+static int open_socket(struct wpk_net_client *client, size_t size_max)
 {
     int code = nng_req0_open(&client->socket);
     if (code != 0) {
@@ -449,26 +229,92 @@ static int client_dial(struct wpk_net_client *client, const char *url, size_t si
             code = nng_aio_alloc(&slot->aio, on_slot, slot);
         }
     }
-    return code == 0 ? nng_dial(socket, url, NULL, NNG_FLAG_NONBLOCK) : code;
+    return code;
 }
 
-wpk_err wpk_net_client_open(const char *url, size_t size_max, int slot_count, wpk_net_wake wake,
-                            void *user, struct wpk_net_client **out, struct wpk_diag *diag)
+/* The host that an address names, without its port and brackets. */
+static void host_of(const char *url, char *out, size_t size)
 {
-    WPK_ASSERT(wake != NULL);
-    WPK_ASSERT(slot_count > 0 && slot_count <= WPK_NET_SLOTS_MAX);
+    const char *host = strstr(url, "://");
+    host = host != NULL ? host + 3 : url;
+    const char *end = host[0] == '[' ? strchr(host, ']') : strrchr(host, ':');
+    host += host[0] == '[';
+    size_t length = end != NULL ? (size_t)(end - host) : strlen(host);
+    snprintf(out, size, "%.*s", (int)length, host);
+}
+
+static wpk_err set_tls(nng_dialer dialer, const char *url, const char *ca_path,
+                       struct wpk_diag *diag)
+{
+    struct wpk_buf ca = {0};
+    char host[256];
+    nng_tls_config *config = NULL;
+    const char *path = ca_path != NULL ? ca_path : SYSTEM_CA;
+    wpk_err err = wpk_fs_read(path, CA_SIZE_MAX, &ca, diag);
+    if (err == WPK_OK) {
+        host_of(url, host, sizeof host);
+        int code = nng_tls_config_alloc(&config, NNG_TLS_MODE_CLIENT);
+        if (code == 0) {
+            code = nng_tls_config_version(config, NNG_TLS_1_2, NNG_TLS_1_2);
+        }
+        if (code == 0) {
+            code = nng_tls_config_auth_mode(config, NNG_TLS_AUTH_MODE_REQUIRED);
+        }
+        if (code == 0) {
+            code = nng_tls_config_server_name(config, host);
+        }
+        if (code == 0) {
+            code = nng_tls_config_ca_chain(config, wpk_buf_text(&ca), NULL);
+        }
+        if (code == 0) {
+            code = nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, config);
+        }
+        err = code == 0 ? WPK_OK : wpk_net_translate(code, path, diag);
+    }
+    if (config != NULL) {
+        nng_tls_config_free(config); /* the dialer holds it */
+    }
+    wpk_buf_fini(&ca);
+    return err;
+}
+
+static wpk_err dial(struct wpk_net_client *client, const struct wpk_net_client_options *options,
+                    struct wpk_diag *diag)
+{
+    nng_dialer dialer;
+    int code = open_socket(client, options->size_max);
+    if (code == 0) {
+        code = nng_dialer_create(&dialer, client->socket, options->url);
+    }
+    if (code == 0 && strncmp(options->url, "tls+", 4) == 0) {
+        wpk_err err = set_tls(dialer, options->url, options->ca, diag);
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
+    if (code == 0) {
+        code = nng_dialer_start(dialer, NNG_FLAG_NONBLOCK);
+    }
+    return code == 0 ? WPK_OK : wpk_net_translate(code, options->url, diag);
+}
+
+wpk_err wpk_net_client_open(const struct wpk_net_client_options *options,
+                            struct wpk_net_client **out, struct wpk_diag *diag)
+{
+    WPK_ASSERT(options->wake != NULL);
+    WPK_ASSERT(options->slot_count > 0 && options->slot_count <= WPK_NET_SLOTS_MAX);
     struct wpk_net_client *client = calloc(1, sizeof *client);
     if (client == NULL) {
         return WPK_ENOMEM;
     }
-    client->wake = wake;
-    client->user = user;
-    client->slot_count = slot_count;
+    client->wake = options->wake;
+    client->user = options->user;
+    client->slot_count = options->slot_count;
     pthread_mutex_init(&client->lock, NULL);
-    int code = client_dial(client, url, size_max);
-    if (code != 0) {
+    wpk_err err = dial(client, options, diag);
+    if (err != WPK_OK) {
         wpk_net_client_close(client);
-        return translate(code, url, diag);
+        return err;
     }
     *out = client;
     return WPK_OK;
@@ -537,7 +383,7 @@ bool wpk_net_client_next(struct wpk_net_client *client, int *slot_index, wpk_err
         bool ended = slot->state == SLOT_ENDED;
         if (ended) {
             *slot_index = i;
-            *err = slot->code == 0 ? WPK_OK : translate(slot->code, "", NULL);
+            *err = slot->code == 0 ? WPK_OK : wpk_net_translate(slot->code, "", NULL);
             *data = slot->data;
             *size = slot->size;
             slot->data = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests and replies between programs, over ipc:// and tcp:// addresses.
+/* Requests and replies between programs, over ipc://, tcp:// and tls+tcp:// addresses.
  *
  *     client: slot ──put──▶ wire ──▶ server: next ... reply ──▶ wire ──▶ client: next
  *
@@ -10,8 +10,10 @@
  *
  * Both sides queue what arrives and call `wake`, from a thread of the library: it may only wake a
  * loop or write to an eventfd. Everything else is called from one thread of the owner. A process
- * that forks afterwards must not touch these in the child. The only file that knows NNG is net.c.
- */
+ * that forks afterwards must not touch these in the child.
+ *
+ * Whoever connects to a server is a stranger until a reply to it says that it is known: it may say
+ * little, not for long, and the oldest stranger makes room for the newest. */
 #ifndef WPK_COMMON_NET_H
 #define WPK_COMMON_NET_H
 
@@ -23,8 +25,18 @@
 extern "C" {
 #endif
 
-#define WPK_NET_QUEUE_MAX 4096 /* events waiting at a server; past it, peers are made to wait */
-#define WPK_NET_SLOTS_MAX 8
+#define WPK_NET_SLOTS_MAX 8 /* of a client; as many requests of a peer wait to be taken */
+/* Of waiting requests; past it, peers are made to wait. */
+#define WPK_NET_BYTES_MAX ((size_t)64 << 20)
+#define WPK_NET_LISTEN_MAX 8
+#define WPK_NET_PEERS_MAX 32768
+#define WPK_NET_STRANGERS_MAX 256
+#define WPK_NET_STRANGERS_OF_ADDRESS_MAX 64
+#define WPK_NET_STRANGER_SIZE_MAX 65536 /* bytes of its requests */
+#define WPK_NET_STRANGER_MS 10000
+#define WPK_NET_PEERS_OF_ADDRESS_MAX 2048 /* by default */
+#define WPK_NET_SILENCE_MS 120000 /* a peer that says and takes nothing for so long is closed */
+#define WPK_NET_DESCRIPTORS_LEFT 256 /* never used for connections */
 
 struct wpk_net_server;
 struct wpk_net_client;
@@ -36,7 +48,9 @@ struct wpk_net_address {
     uint32_t peer;      /* the connection, never 0 */
     uint8_t header[32]; /* the way back; opaque */
     uint32_t header_size;
-    uint32_t tag; /* the owner's; 0 at first, and goes wherever the address goes */
+    uint32_t tag;  /* the owner's; 0 at first, and goes wherever the address goes */
+    bool is_local; /* it came over ipc:// */
+    bool is_known; /* the owner's, for a reply: no stranger any more */
 };
 
 struct wpk_net_event {
@@ -46,24 +60,59 @@ struct wpk_net_event {
     size_t size; /* bytes */
 };
 
-/* Listen at `url`. The socket of ipc:// gets mode 0600.
- *
- *   unit    size_max: bytes; a longer message ends its connection
- *   owns    caller closes
- *   errors  WPK_EINVAL not an address; WPK_EBUSY in use; WPK_EACCES; WPK_ERANGE path too long;
- *           WPK_ENOMEM, WPK_ESYSTEM
+/* Where a server listens. */
+struct wpk_net_listen {
+    const char *url;
+    unsigned mode;           /* ipc: of the socket's file; 0: 0600 */
+    const char *certificate; /* tls+tcp: files in PEM; NULL elsewhere */
+    const char *key;
+};
+
+struct wpk_net_server_options {
+    const struct wpk_net_listen *listen; /* [listen_count], at most WPK_NET_LISTEN_MAX */
+    size_t listen_count;
+    size_t size_max;               /* bytes; a longer request ends its connection */
+    uint32_t peers_max;            /* connections at a time; 0: WPK_NET_PEERS_MAX */
+    uint32_t peers_of_address_max; /* 0: WPK_NET_PEERS_OF_ADDRESS_MAX; not of ipc */
+    uint64_t stranger_ms;          /* 0: WPK_NET_STRANGER_MS */
+    uint64_t silence_ms;           /* 0: WPK_NET_SILENCE_MS */
+    wpk_net_wake wake;
+    void *user;
+};
+
+/*   owns    caller closes; the options need not live on
+ *   errors  WPK_EINVAL not an address, no certificate; WPK_EBUSY in use; WPK_EACCES;
+ *           WPK_ENOENT no such file; WPK_ERANGE path too long; WPK_ENOMEM, WPK_ESYSTEM
  */
-WPK_MUST_CHECK wpk_err wpk_net_server_open(const char *url, size_t size_max, wpk_net_wake wake,
-                                           void *user, struct wpk_net_server **out,
-                                           struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
+                                           struct wpk_net_server **out, struct wpk_diag *diag);
 /* Replies already given may be lost. Accepts NULL. */
 void wpk_net_server_close(struct wpk_net_server *server);
 
+/* Read certificates and keys again; connections that are there stay. What cannot be read leaves
+ * everything as it was.
+ *   errors  as wpk_net_server_open */
+WPK_MUST_CHECK wpk_err wpk_net_server_reload(struct wpk_net_server *server, struct wpk_diag *diag);
+/* Close strangers whose time is over and peers that fell silent, and look how many descriptors are
+ * free: to be called about once a second. */
+void wpk_net_server_expire(struct wpk_net_server *server);
+uint32_t wpk_net_server_peer_count(struct wpk_net_server *server);
+
 /* The next event; false when there is none. */
 WPK_MUST_CHECK bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *out);
-/* Copies `data`. To a connection that ended it goes nowhere, without an error. */
+/* Copies `data`. To a connection that ended it goes nowhere, without an error; one that does not
+ * take its replies is closed. */
 void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_address *address,
                           const void *data, size_t size);
+
+struct wpk_net_client_options {
+    const char *url;
+    const char *ca; /* tls+tcp: file of the certificates that are trusted; NULL: the system's */
+    size_t size_max;
+    int slot_count; /* at most WPK_NET_SLOTS_MAX */
+    wpk_net_wake wake;
+    void *user;
+};
 
 /* Connect to `url`, now or whenever it is there: connecting again goes on by itself, with a pause
  * that grows to two seconds.
@@ -71,8 +120,7 @@ void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_ad
  *   owns    caller closes
  *   errors  as wpk_net_server_open, but never because nobody listens
  */
-WPK_MUST_CHECK wpk_err wpk_net_client_open(const char *url, size_t size_max, int slot_count,
-                                           wpk_net_wake wake, void *user,
+WPK_MUST_CHECK wpk_err wpk_net_client_open(const struct wpk_net_client_options *options,
                                            struct wpk_net_client **out, struct wpk_diag *diag);
 void wpk_net_client_close(struct wpk_net_client *client);
 

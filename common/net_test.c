@@ -9,12 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define SIZE_MAX_TEST 65536
+#define STRANGER_MS 300
 
 struct pair {
     char directory[64];
@@ -57,11 +60,31 @@ static wpk_err next_reply(struct pair *pair, int *slot, char **data)
     return err;
 }
 
+static wpk_err listen_at(struct pair *pair, const char *url, struct wpk_net_server **out,
+                         struct wpk_diag *diag)
+{
+    const struct wpk_net_listen listen = {.url = url};
+    const struct wpk_net_server_options options = {.listen = &listen,
+                                                   .listen_count = 1,
+                                                   .size_max = SIZE_MAX_TEST,
+                                                   .stranger_ms = STRANGER_MS,
+                                                   .wake = wake,
+                                                   .user = pair};
+    return wpk_net_server_open(&options, out, diag);
+}
+
+static wpk_err connect_to(struct pair *pair, const char *url, struct wpk_net_client **out,
+                          struct wpk_diag *diag)
+{
+    const struct wpk_net_client_options options = {
+        .url = url, .size_max = SIZE_MAX_TEST, .slot_count = 3, .wake = wake, .user = pair};
+    return wpk_net_client_open(&options, out, diag);
+}
+
 static void open_server(struct pair *pair)
 {
     struct wpk_diag diag = {0};
-    assert_int_equal(
-        wpk_net_server_open(pair->url, SIZE_MAX_TEST, wake, pair, &pair->server, &diag), WPK_OK);
+    assert_int_equal(listen_at(pair, pair->url, &pair->server, &diag), WPK_OK);
 }
 
 static int set_up(void **state)
@@ -73,8 +96,7 @@ static int set_up(void **state)
     pair->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     open_server(pair);
     struct wpk_diag diag = {0};
-    assert_int_equal(
-        wpk_net_client_open(pair->url, SIZE_MAX_TEST, 3, wake, pair, &pair->client, &diag), WPK_OK);
+    assert_int_equal(connect_to(pair, pair->url, &pair->client, &diag), WPK_OK);
     *state = pair;
     return 0;
 }
@@ -192,10 +214,13 @@ static void a_lost_client_is_told(void **state)
 static void too_large_closes(void **state)
 {
     struct pair *pair = *state;
-    char *large = calloc(1, SIZE_MAX_TEST * 2);
-    assert_int_equal(wpk_net_client_put(pair->client, 0, large, SIZE_MAX_TEST * 2, 5000), WPK_OK);
-    free(large);
     struct wpk_net_event event;
+    char *large = calloc(1, SIZE_MAX_TEST * 2);
+    assert_int_equal(wpk_net_client_put(pair->client, 0, "x", 1, 5000), WPK_OK);
+    next_event(pair, &event);
+    free(event.data);
+    assert_int_equal(wpk_net_client_put(pair->client, 1, large, SIZE_MAX_TEST * 2, 5000), WPK_OK);
+    free(large);
     next_event(pair, &event);
     assert_true(event.gone);
     int slot;
@@ -208,13 +233,176 @@ static void bad_addresses(void **state)
     struct pair *pair = *state;
     struct wpk_net_server *server = NULL;
     struct wpk_diag diag = {0};
-    assert_int_equal(wpk_net_server_open("nonsense", 1024, wake, pair, &server, &diag), WPK_EINVAL);
+    assert_int_equal(listen_at(pair, "nonsense", &server, &diag), WPK_EINVAL);
     assert_non_null(strstr(diag.text, "nonsense"));
-    assert_int_equal(wpk_net_server_open(pair->url, 1024, wake, pair, &server, NULL), WPK_EBUSY);
+    assert_int_equal(listen_at(pair, pair->url, &server, NULL), WPK_EBUSY);
     assert_null(server);
     struct wpk_net_client *client = NULL;
-    assert_int_equal(wpk_net_client_open("nonsense", 1024, 1, wake, pair, &client, NULL),
-                     WPK_EINVAL);
+    assert_int_equal(connect_to(pair, "nonsense", &client, NULL), WPK_EINVAL);
+}
+
+/* ---- strangers: sockets that know no library */
+
+static int raw_connect(struct pair *pair)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", pair->url + 6);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static const char greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+
+/* Over ipc: a byte 1, the size, the request's number, and then the body. */
+static void raw_send(int fd, uint64_t size, const char *body, size_t body_size)
+{
+    char head[13] = {1, 0, 0, 0, 0, 0, 0, 0, 0, (char)0x80, 0, 0, 7};
+    for (int i = 0; i < 8; i++) {
+        head[1 + i] = (char)(size >> (56 - 8 * i) & 0xff);
+    }
+    assert_int_equal(send(fd, head, sizeof head, MSG_NOSIGNAL), sizeof head);
+    if (body_size > 0) {
+        assert_int_equal(send(fd, body, body_size, MSG_NOSIGNAL), body_size);
+    }
+}
+
+/* Turn the server's wheel until the other side has closed, or for so long. */
+static bool is_closed_within(struct pair *pair, int fd, int ms)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    struct wpk_net_event event;
+    char bytes[64];
+    for (int waited = 0; waited < ms; waited += 10) {
+        wpk_net_server_expire(pair->server);
+        while (wpk_net_server_next(pair->server, &event)) {
+            free(event.data);
+        }
+        if (poll(&poll_fd, 1, 10) == 1 && recv(fd, bytes, sizeof bytes, 0) <= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void who_stays_a_stranger_is_closed(void **state)
+{
+    struct pair *pair = *state;
+    int silent = raw_connect(pair);
+    int half = raw_connect(pair);
+    assert_int_equal(send(half, greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(half, 1000, "half of it", 10);
+    /* One that the owner knows stays, though it says no more than they do. */
+    assert_int_equal(wpk_net_client_put(pair->client, 0, "x", 1, 5000), WPK_OK);
+    struct wpk_net_event event;
+    next_event(pair, &event);
+    event.address.is_known = true;
+    wpk_net_server_reply(pair->server, &event.address, "y", 1);
+    free(event.data);
+    assert_true(is_closed_within(pair, silent, 5000));
+    assert_true(is_closed_within(pair, half, 5000));
+    assert_int_equal(wpk_net_server_peer_count(pair->server), 1);
+    close(silent);
+    close(half);
+}
+
+static void garbage_closes(void **state)
+{
+    struct pair *pair = *state;
+    static const char page[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fd = raw_connect(pair);
+    assert_int_equal(send(fd, page, sizeof page, 0), sizeof page);
+    assert_true(is_closed_within(pair, fd, STRANGER_MS / 2));
+    close(fd);
+    /* A message is announced that no stranger may send: nothing is allocated for it. */
+    fd = raw_connect(pair);
+    assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(fd, UINT64_C(1) << 62, "", 0);
+    assert_true(is_closed_within(pair, fd, STRANGER_MS / 2));
+    close(fd);
+}
+
+/* The newest is let in whoever came before: the oldest stranger makes room. */
+static void strangers_make_room(void **state)
+{
+    struct pair *pair = *state;
+    int fds[WPK_NET_STRANGERS_MAX + 8];
+    int count = WPK_NET_STRANGERS_MAX + 8;
+    for (int i = 0; i < count; i++) {
+        fds[i] = raw_connect(pair);
+        if (i == 0) {
+            struct wpk_net_event event;
+            for (int tries = 0; wpk_net_server_peer_count(pair->server) == 0; tries++) {
+                assert_true(tries < 1000);
+                usleep(1000);
+            }
+            assert_false(wpk_net_server_next(pair->server, &event));
+        }
+    }
+    assert_true(is_closed_within(pair, fds[0], STRANGER_MS));
+    for (int i = 1; i < 8; i++) {
+        assert_true(is_closed_within(pair, fds[i], STRANGER_MS));
+    }
+    assert_true(wpk_net_server_peer_count(pair->server) <= WPK_NET_STRANGERS_MAX);
+    assert_int_equal(wpk_net_client_put(pair->client, 0, "x", 1, 5000), WPK_OK);
+    struct wpk_net_event event;
+    next_event(pair, &event);
+    assert_string_equal(event.data, "x");
+    free(event.data);
+    for (int i = 0; i < count; i++) {
+        close(fds[i]);
+    }
+}
+
+/* What nobody takes waits with its sender, and is taken in its time. */
+static void a_flood_waits(void **state)
+{
+    struct pair *pair = *state;
+    static char body[60000];
+    int fd = raw_connect(pair);
+    assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(fd, 4 + sizeof body, body, sizeof body);
+    raw_send(fd, 4 + sizeof body, body, sizeof body);
+    raw_send(fd, 4 + sizeof body, body, sizeof body);
+    size_t more = 0; /* that the way there takes, without anybody at its end */
+    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+    while (poll(&poll_fd, 1, 200) == 1) {
+        ssize_t size = send(fd, body, sizeof body, MSG_DONTWAIT | MSG_NOSIGNAL);
+        assert_true(size > 0);
+        more += (size_t)size;
+        assert_true(more < 4000000);
+    }
+    for (int i = 0; i < 3; i++) {
+        struct wpk_net_event event;
+        next_event(pair, &event);
+        assert_false(event.gone);
+        assert_int_equal(event.size, sizeof body);
+        free(event.data);
+    }
+    close(fd);
+}
+
+/* One that asks and never listens is closed before its answers fill the memory. */
+static void who_takes_no_answer_is_closed(void **state)
+{
+    struct pair *pair = *state;
+    struct wpk_net_event event;
+    static char large[SIZE_MAX_TEST];
+    int fd = raw_connect(pair);
+    assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(fd, 5, "x", 1);
+    next_event(pair, &event);
+    free(event.data);
+    event.address.is_known = true;
+    for (int i = 0; i < 100; i++) {
+        wpk_net_server_reply(pair->server, &event.address, large, sizeof large);
+    }
+    struct wpk_net_event gone;
+    next_event(pair, &gone);
+    assert_true(gone.gone);
+    assert_int_equal(gone.address.peer, event.address.peer);
+    close(fd);
 }
 
 int main(void)
@@ -226,6 +414,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_lost_server_ends_the_request, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lost_client_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_large_closes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_stays_a_stranger_is_closed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(garbage_closes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(strangers_make_room, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_flood_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_takes_no_answer_is_closed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bad_addresses, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

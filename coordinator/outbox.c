@@ -34,6 +34,7 @@ void wpk_outbox_reply(struct wpk_outbox *outbox, const struct wpk_net_address *a
     struct wpk_held *held = hold(outbox);
     held->is_reply = true;
     held->address = *address;
+    held->address.is_known = message->kind != WPK_MESSAGE_ERROR;
     struct wpk_message spoken = *message;
     spoken.version = address->tag;
     wpk_err err = wpk_message_encode(&spoken, &held->frame);

@@ -147,14 +147,30 @@ static wpk_err open_http(struct wpk_service *service, struct wpk_diag *diag)
     return wpk_http_server_open(&options, &service->http, diag);
 }
 
+static wpk_err open_workers(struct wpk_service *service, struct wpk_diag *diag)
+{
+    const struct wpk_config *config = service->config;
+    struct wpk_net_listen listen[WPK_CONFIG_LISTENERS_MAX];
+    for (uint32_t i = 0; i < config->worker_count; i++) {
+        const struct wpk_config_listener *listener = &config->workers[i];
+        listen[i] = (struct wpk_net_listen){.url = listener->address,
+                                            .mode = listener->mode,
+                                            .certificate = listener->certificate,
+                                            .key = listener->key};
+    }
+    const struct wpk_net_server_options options = {.listen = listen,
+                                                   .listen_count = config->worker_count,
+                                                   .size_max = WPK_MESSAGE_SIZE_MAX,
+                                                   .peers_max = config->worker_connections_max,
+                                                   .wake = wake,
+                                                   .user = service->loop};
+    return wpk_net_server_open(&options, &service->net, diag);
+}
+
 static wpk_err open_sockets(struct wpk_service *service, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_net_server_open(service->config->workers[0].address, WPK_MESSAGE_SIZE_MAX,
-                                      wake, service->loop, &service->net, diag);
-    if (err != WPK_OK) {
-        return err;
-    }
-    return open_http(service, diag);
+    wpk_err err = open_workers(service, diag);
+    return err == WPK_OK ? open_http(service, diag) : err;
 }
 
 static wpk_err open_all(struct wpk_service *service, struct wpk_diag *diag)

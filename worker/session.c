@@ -432,8 +432,12 @@ wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_di
     struct wpk_holding_options holding = {.engine = options->engine, .work_dir = options->work_dir};
     wpk_err err = wpk_holding_new(&holding, &s.holding);
     if (err == WPK_OK) {
-        err = wpk_net_client_open(options->url, WPK_MESSAGE_SIZE_MAX, SLOT_COUNT, wake, &s,
-                                  &s.client, diag);
+        struct wpk_net_client_options client = {.url = options->url,
+                                                .size_max = WPK_MESSAGE_SIZE_MAX,
+                                                .slot_count = SLOT_COUNT,
+                                                .wake = wake,
+                                                .user = &s};
+        err = wpk_net_client_open(&client, &s.client, diag);
     }
     while (err == WPK_OK && !s.ended) {
         turn(&s);

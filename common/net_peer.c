@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection of a server: the greeting, requests in, replies out. Everything here but free runs
+ * on the library's threads, at most one for receiving and one for sending. */
+#include "common/net_peer.h"
+
+#include "common/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADER_SIZE 4 /* number of a request */
+
+/* Request/reply's numbers for who asks and who answers. */
+static const unsigned char greeting_in[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+static const unsigned char greeting_out[8] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
+
+static void on_received(void *user);
+static void on_sent(void *user);
+
+bool wpk_net_peer_init(struct wpk_net_peer *peer, nng_stream *stream)
+{
+    if (nng_aio_alloc(&peer->receive, on_received, peer) != 0 ||
+        nng_aio_alloc(&peer->send, on_sent, peer) != 0) {
+        nng_aio_free(peer->receive);
+        return false;
+    }
+    peer->stream = stream;
+    peer->is_sending = true; /* the greeting */
+    peer->accepted_ns = wpk_clock_now_ns(wpk_clock_system());
+    peer->heard_ns = peer->accepted_ns;
+    return true;
+}
+
+/* ---- receiving */
+
+static void receive_into(struct wpk_net_peer *peer, void *memory)
+{
+    nng_iov iov = {.iov_buf = (char *)memory + peer->got, .iov_len = peer->wanted - peer->got};
+    nng_aio_set_iov(peer->receive, 1, &iov);
+    nng_stream_recv(peer->stream, peer->receive);
+}
+
+static size_t head_size(const struct wpk_net_peer *peer)
+{
+    return (peer->is_local ? 1 : 0) + 8 + HEADER_SIZE;
+}
+
+static void receive_head(struct wpk_net_peer *peer)
+{
+    peer->wanted = head_size(peer);
+    peer->got = 0;
+    receive_into(peer, peer->head);
+}
+
+/* Bytes of the request's body; false when it is none that is taken here. */
+static bool read_head(const struct wpk_net_peer *peer, size_t size_max, size_t *size)
+{
+    const unsigned char *at = peer->head;
+    if (peer->is_local && *at++ != 1) {
+        return false;
+    }
+    uint64_t total = 0;
+    for (int i = 0; i < 8; i++) {
+        total = total << 8 | *at++;
+    }
+    if (total < HEADER_SIZE || total - HEADER_SIZE > size_max || (*at & 0x80) == 0) {
+        return false; /* a number without the first bit came through a device: none is served */
+    }
+    *size = (size_t)total - HEADER_SIZE;
+    return true;
+}
+
+static struct wpk_net_piece *request_new(const struct wpk_net_peer *peer, size_t size)
+{
+    struct wpk_net_piece *request = calloc(1, sizeof *request);
+    char *data = malloc(size + 1);
+    if (request == NULL || data == NULL) {
+        free(request);
+        free(data);
+        return NULL;
+    }
+    data[size] = '\0';
+    request->event.data = data;
+    request->event.size = size;
+    request->event.address.peer = peer->id;
+    request->event.address.is_local = peer->is_local;
+    request->event.address.header_size = HEADER_SIZE;
+    memcpy(request->event.address.header, peer->head + head_size(peer) - HEADER_SIZE, HEADER_SIZE);
+    return request;
+}
+
+static void request_free(struct wpk_net_piece *request)
+{
+    if (request != NULL) {
+        free(request->event.data);
+        free(request);
+    }
+}
+
+enum body { REFUSED, MADE_TO_WAIT, UNDER_WAY, EMPTY };
+
+/* May the request that the head announces come now? Counts its bytes if so. */
+static enum body admit_body(struct wpk_net_peer *peer, size_t *size)
+{
+    struct wpk_net_server *server = peer->server;
+    pthread_mutex_lock(&server->lock);
+    size_t size_max = server->size_max;
+    if (!peer->is_known && size_max > WPK_NET_STRANGER_SIZE_MAX) {
+        size_max = WPK_NET_STRANGER_SIZE_MAX;
+    }
+    enum body body = UNDER_WAY;
+    if (peer->standing == WPK_NET_DEAD || !read_head(peer, size_max, size)) {
+        body = REFUSED;
+    } else if (peer->queued >= (peer->is_known ? WPK_NET_SLOTS_MAX : 2) ||
+               (server->bytes > 0 && server->bytes + *size > WPK_NET_BYTES_MAX)) {
+        body = MADE_TO_WAIT;
+        peer->standing = WPK_NET_WAITING;
+        peer->next_waiting = server->waiting;
+        server->waiting = peer;
+    } else {
+        peer->standing = WPK_NET_BODY;
+        server->bytes += *size;
+    }
+    pthread_mutex_unlock(&server->lock);
+    return body;
+}
+
+/* A head is here. What is under way may have ended already when this returns. */
+static enum body begin_body(struct wpk_net_peer *peer)
+{
+    size_t size = 0;
+    enum body body = admit_body(peer, &size);
+    if (body != UNDER_WAY) {
+        return body;
+    }
+    peer->request = request_new(peer, size);
+    if (peer->request == NULL) {
+        pthread_mutex_lock(&peer->server->lock);
+        peer->server->bytes -= size;
+        pthread_mutex_unlock(&peer->server->lock);
+        return REFUSED;
+    }
+    if (size == 0) {
+        return EMPTY;
+    }
+    peer->wanted = size;
+    peer->got = 0;
+    receive_into(peer, peer->request->event.data);
+    return UNDER_WAY;
+}
+
+static void queue_request(struct wpk_net_peer *peer)
+{
+    struct wpk_net_server *server = peer->server;
+    struct wpk_net_piece *request = peer->request;
+    peer->request = NULL;
+    pthread_mutex_lock(&server->lock);
+    bool lives = peer->standing != WPK_NET_DEAD;
+    if (lives) {
+        if (server->last != NULL) {
+            server->last->next = request;
+        } else {
+            server->first = request;
+        }
+        server->last = request;
+        peer->queued++;
+        peer->was_heard = true;
+        peer->standing = WPK_NET_SIZE;
+    } else {
+        server->bytes -= request->event.size;
+    }
+    pthread_mutex_unlock(&server->lock);
+    if (lives) {
+        server->wake(server->user);
+    } else {
+        request_free(request);
+    }
+}
+
+/* All that was wanted is here. False: the connection is over. */
+static bool go_on(struct wpk_net_peer *peer, enum wpk_net_standing standing)
+{
+    if (standing == WPK_NET_GREETING) {
+        if (memcmp(peer->greeting, greeting_in, sizeof greeting_in) != 0) {
+            return false;
+        }
+        pthread_mutex_lock(&peer->server->lock);
+        peer->standing = peer->standing == WPK_NET_DEAD ? WPK_NET_DEAD : WPK_NET_SIZE;
+        pthread_mutex_unlock(&peer->server->lock);
+        receive_head(peer);
+        return true;
+    }
+    if (standing == WPK_NET_SIZE) {
+        enum body body = begin_body(peer);
+        if (body != EMPTY) {
+            return body != REFUSED;
+        }
+    }
+    queue_request(peer);
+    receive_head(peer);
+    return true;
+}
+
+static void on_received(void *user)
+{
+    struct wpk_net_peer *peer = user;
+    if (nng_aio_result(peer->receive) != 0) {
+        wpk_net_peer_end(peer);
+        return;
+    }
+    peer->got += nng_aio_count(peer->receive);
+    pthread_mutex_lock(&peer->server->lock);
+    peer->heard_ns = wpk_clock_now_ns(wpk_clock_system());
+    enum wpk_net_standing standing = peer->standing;
+    pthread_mutex_unlock(&peer->server->lock);
+    if (standing == WPK_NET_DEAD) {
+        return;
+    }
+    if (peer->got < peer->wanted) {
+        receive_into(peer, standing == WPK_NET_GREETING ? (void *)peer->greeting
+                           : standing == WPK_NET_SIZE   ? (void *)peer->head
+                                                        : peer->request->event.data);
+    } else if (!go_on(peer, standing)) {
+        wpk_net_peer_end(peer);
+    }
+}
+
+void wpk_net_peer_resume(struct wpk_net_peer *peer)
+{
+    enum body body = begin_body(peer);
+    if (body == REFUSED) {
+        wpk_net_peer_end(peer);
+    } else if (body == EMPTY) {
+        queue_request(peer);
+        receive_head(peer);
+    }
+}
+
+void wpk_net_peer_start(struct wpk_net_peer *peer)
+{
+    nng_iov iov = {.iov_buf = (void *)(uintptr_t)greeting_out, .iov_len = sizeof greeting_out};
+    nng_aio_set_iov(peer->send, 1, &iov);
+    nng_stream_send(peer->stream, peer->send);
+    peer->wanted = sizeof peer->greeting;
+    receive_into(peer, peer->greeting);
+}
+
+/* ---- sending */
+
+struct wpk_net_piece *wpk_net_reply_new(const struct wpk_net_address *address, const void *data,
+                                        size_t size)
+{
+    size_t total = address->header_size + size;
+    struct wpk_net_piece *reply = malloc(sizeof *reply + 9 + total);
+    if (reply == NULL) {
+        return NULL;
+    }
+    char *at = reply->data;
+    reply->next = NULL;
+    if (address->is_local) {
+        *at++ = 1;
+    }
+    for (int shift = 56; shift >= 0; shift -= 8) {
+        *at++ = (char)((uint64_t)total >> shift & 0xff);
+    }
+    memcpy(at, address->header, address->header_size);
+    memcpy(at + address->header_size, data, size);
+    reply->size = (size_t)(at - reply->data) + total;
+    return reply;
+}
+
+void wpk_net_peer_send(struct wpk_net_peer *peer)
+{
+    nng_iov iov = {.iov_buf = peer->reply->data + peer->sent,
+                   .iov_len = peer->reply->size - peer->sent};
+    nng_aio_set_iov(peer->send, 1, &iov);
+    nng_stream_send(peer->stream, peer->send);
+}
+
+static void on_sent(void *user)
+{
+    struct wpk_net_peer *peer = user;
+    struct wpk_net_server *server = peer->server;
+    if (nng_aio_result(peer->send) != 0) {
+        wpk_net_peer_end(peer);
+        return;
+    }
+    struct wpk_net_piece *sent = NULL;
+    pthread_mutex_lock(&server->lock);
+    peer->heard_ns = wpk_clock_now_ns(wpk_clock_system());
+    if (!peer->is_greeted) {
+        peer->is_greeted = true;
+    } else {
+        peer->sent += nng_aio_count(peer->send);
+        if (peer->sent == peer->reply->size) {
+            sent = peer->reply;
+            peer->reply = sent->next;
+            peer->reply_count--;
+            peer->sent = 0;
+        }
+    }
+    bool more = peer->reply != NULL && peer->standing != WPK_NET_DEAD;
+    peer->is_sending = more;
+    pthread_mutex_unlock(&server->lock);
+    free(sent);
+    if (more) {
+        wpk_net_peer_send(peer);
+    }
+}
+
+/* ---- the end */
+
+size_t wpk_net_peer_free(struct wpk_net_peer *peer)
+{
+    nng_aio_stop(peer->receive);
+    nng_aio_stop(peer->send);
+    nng_aio_free(peer->receive);
+    nng_aio_free(peer->send);
+    nng_stream_free(peer->stream);
+    size_t bytes = peer->request != NULL ? peer->request->event.size : 0;
+    request_free(peer->request);
+    while (peer->reply != NULL) {
+        struct wpk_net_piece *next = peer->reply->next;
+        free(peer->reply);
+        peer->reply = next;
+    }
+    free(peer);
+    return bytes;
+}

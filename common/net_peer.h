@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The insides of a server of common/net.h, shared by net_server.c (listening, the queue, who is let
+ * in) and net_peer.c (one connection). Not for anybody else.
+ *
+ *     accepted ──▶ [GREETING] ── 8 bytes each way ──▶ [SIZE] ──▶ [BODY] ──▶ queued
+ *                                                       ▲  └─▶ [WAITING]      │
+ *                                                       └─────────────────────┘
+ *
+ * WAITING: the owner has enough to do. A connection that ended is DEAD; its descriptor is freed by
+ * the owner's thread, which alone may wait for the library's callbacks.
+ *
+ * The wire is NNG's request/reply, of which a server needs little: after the greeting a message is
+ * its size in 8 bytes (after a byte 1 over ipc) and the request's number in 4, whose first bit is
+ * set and which the reply repeats. Its own sockets would accept without limit, and never drop who
+ * is silent inside TLS. */
+#ifndef WPK_COMMON_NET_PEER_H
+#define WPK_COMMON_NET_PEER_H
+
+#include "common/net.h"
+
+#include <nng/nng.h>
+#include <pthread.h>
+
+#define WPK_NET_BUCKETS 4096 /* of addresses, for counting */
+
+enum wpk_net_standing {
+    WPK_NET_GREETING,
+    WPK_NET_SIZE,
+    WPK_NET_BODY,
+    WPK_NET_WAITING,
+    WPK_NET_DEAD,
+};
+
+struct wpk_net_piece { /* a reply on its way, or a request that waits to be taken */
+    struct wpk_net_piece *next;
+    struct wpk_net_event event; /* request */
+    size_t size;                /* reply: bytes */
+    char data[];
+};
+
+struct wpk_net_peer {
+    struct wpk_net_server *server;
+    uint32_t id;     /* generation and place among the server's peers */
+    uint32_t bucket; /* of its address */
+    bool is_local;
+    nng_stream *stream;
+    nng_aio *receive;
+    nng_aio *send;
+    char greeting[8];
+    unsigned char head[13]; /* of a message */
+    size_t wanted;          /* bytes of what is being received, and how many of them came */
+    size_t got;
+    size_t sent; /* of the first reply; the send callback's and whoever starts a send */
+    /* What follows is guarded by the server's lock. */
+    enum wpk_net_standing standing;
+    bool is_known;
+    bool was_heard; /* the owner has had a request of it */
+    uint32_t queued;               /* requests not taken */
+    struct wpk_net_piece *request; /* being received */
+    struct wpk_net_piece *reply;   /* first of those not sent */
+    struct wpk_net_piece *reply_last;
+    uint32_t reply_count;
+    bool is_greeted; /* our greeting is out */
+    bool is_sending;
+    uint64_t accepted_ns;
+    uint64_t heard_ns;          /* when it last said or took something */
+    struct wpk_net_peer *older; /* among strangers */
+    struct wpk_net_peer *newer;
+    struct wpk_net_peer *next_dead;
+    struct wpk_net_peer *next_waiting;
+};
+
+struct wpk_net_door { /* one address listened at */
+    struct wpk_net_server *server;
+    char *url; /* owned, as the next two */
+    char *certificate;
+    char *key;
+    unsigned mode;
+    bool is_local;
+    nng_stream_listener *listener;
+    nng_aio *accept;
+    bool is_resting; /* guarded: no accept is under way */
+};
+
+struct wpk_net_server {
+    size_t size_max;
+    uint32_t peers_max;
+    uint32_t peers_of_address_max;
+    uint64_t stranger_ns;
+    uint64_t silence_ns;
+    wpk_net_wake wake;
+    void *user;
+    struct wpk_net_door doors[WPK_NET_LISTEN_MAX];
+    size_t door_count;
+    uint64_t descriptor_max; /* of the process, less those that stay free */
+    uint64_t bucket_seed;
+
+    pthread_mutex_t lock; /* guards all below; nothing else is locked, and nothing of the library
+                             called, while it is held */
+    bool is_closing;
+    uint64_t descriptors; /* in use when last counted, and those accepted since */
+    struct wpk_net_piece *first; /* requests */
+    struct wpk_net_piece *last;
+    size_t bytes; /* of requests that wait or are being received */
+    struct wpk_net_peer *peers[WPK_NET_PEERS_MAX];
+    uint32_t peer_count;
+    uint32_t place_next;
+    uint32_t generation;
+    struct wpk_net_peer *stranger_oldest;
+    struct wpk_net_peer *stranger_newest;
+    uint32_t stranger_count;
+    struct wpk_net_peer *dead;
+    struct wpk_net_peer *waiting;
+    uint16_t of_bucket[WPK_NET_BUCKETS + 1]; /* the last: those over ipc */
+    uint16_t strangers_of_bucket[WPK_NET_BUCKETS + 1];
+    uint64_t looked_ns; /* when the descriptors were counted */
+};
+
+/* ---- net_peer.c */
+/* Take over an accepted stream: fills the peer, starts nothing; false when out of memory. */
+bool wpk_net_peer_init(struct wpk_net_peer *peer, nng_stream *stream);
+/* Begin to talk; without the lock. */
+void wpk_net_peer_start(struct wpk_net_peer *peer);
+/* Go on where it was made to wait; without the lock, by the owner. */
+void wpk_net_peer_resume(struct wpk_net_peer *peer);
+/* A reply as it goes over the wire; NULL when out of memory. */
+struct wpk_net_piece *wpk_net_reply_new(const struct wpk_net_address *address, const void *data,
+                                        size_t size);
+/* Begin to send what was put into `reply`; without the lock, by who set is_sending. */
+void wpk_net_peer_send(struct wpk_net_peer *peer);
+/* Wait for its callbacks and free it; by the owner. Returns the bytes of a request that was being
+ * received. */
+size_t wpk_net_peer_free(struct wpk_net_peer *peer);
+
+/* ---- net_server.c */
+/* The connection ended: count it out, put it among the dead, wake the owner. Once is enough. */
+void wpk_net_peer_end(struct wpk_net_peer *peer);
+
+/* ---- net.c */
+/* A code of the library's, in words and as an error of ours. */
+wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag);
+
+#endif

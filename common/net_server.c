@@ -1,0 +1,661 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server's owner's side: where it listens, whom it lets in, what waits to be taken.
+ *
+ * A connection is accepted only while a descriptor may be spent on it: the rest wait in the kernel,
+ * which costs us nothing. Where strangers are too many, the oldest of them goes. */
+#include "common/net_peer.h"
+
+#include "common/clock.h"
+#include "common/crypto.h"
+#include "common/fs.h"
+
+#include <dirent.h>
+#include <nng/supplemental/tls/tls.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define REPLIES_MAX 64 /* that a peer has not taken */
+#define PEM_SIZE_MAX ((size_t)1 << 20)
+#define PLACE_BITS 15 /* of a peer's id */
+#define BURIED_MAX 64 /* in one turn of the owner's */
+#define OVERDUE_MAX 512
+_Static_assert(WPK_NET_PEERS_MAX == 1 << PLACE_BITS, "a place fits into an id");
+
+/* ---- whom it lets in */
+
+/* Connections of one address share a bucket; an IPv6 host has a whole /64. Two addresses may share
+ * one by chance, which nobody outside can bring about: the seed is drawn at the start. */
+static uint32_t bucket_of(const struct wpk_net_server *server, nng_stream *stream)
+{
+    nng_sockaddr address;
+    uint64_t key = 0;
+    if (nng_stream_get_addr(stream, NNG_OPT_REMADDR, &address) != 0) {
+        return 0;
+    }
+    if (address.s_family == NNG_AF_INET) {
+        key = address.s_in.sa_addr;
+    } else if (address.s_family == NNG_AF_INET6) {
+        memcpy(&key, address.s_in6.sa_addr, sizeof key);
+    }
+    key = (key ^ server->bucket_seed) * UINT64_C(0x9e3779b97f4a7c15);
+    key = (key ^ key >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    return (uint32_t)(key % WPK_NET_BUCKETS);
+}
+
+static uint64_t count_descriptors(void)
+{
+    uint64_t count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    while (directory != NULL && readdir(directory) != NULL) {
+        count++;
+    }
+    if (directory == NULL) {
+        return UINT64_MAX / 2; /* there was none left to look with */
+    }
+    closedir(directory);
+    return count;
+}
+
+static uint64_t descriptor_max(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+        return UINT32_MAX;
+    }
+    return limit.rlim_cur > WPK_NET_DESCRIPTORS_LEFT ? limit.rlim_cur - WPK_NET_DESCRIPTORS_LEFT
+                                                     : 0;
+}
+
+static void add_stranger(struct wpk_net_server *server, struct wpk_net_peer *peer)
+{
+    peer->older = server->stranger_newest;
+    if (peer->older != NULL) {
+        peer->older->newer = peer;
+    } else {
+        server->stranger_oldest = peer;
+    }
+    server->stranger_newest = peer;
+    server->stranger_count++;
+    server->strangers_of_bucket[peer->bucket]++;
+}
+
+static void forget_stranger(struct wpk_net_server *server, struct wpk_net_peer *peer)
+{
+    if (peer->is_known) {
+        return;
+    }
+    peer->is_known = true;
+    if (peer->older != NULL) {
+        peer->older->newer = peer->newer;
+    } else {
+        server->stranger_oldest = peer->newer;
+    }
+    if (peer->newer != NULL) {
+        peer->newer->older = peer->older;
+    } else {
+        server->stranger_newest = peer->older;
+    }
+    peer->older = NULL;
+    peer->newer = NULL;
+    server->stranger_count--;
+    server->strangers_of_bucket[peer->bucket]--;
+}
+
+/* Who has to go for `peer` to come; NULL: nobody. */
+static struct wpk_net_peer *find_victim(const struct wpk_net_server *server,
+                                        const struct wpk_net_peer *peer)
+{
+    struct wpk_net_peer *oldest = server->stranger_oldest;
+    if (!peer->is_local &&
+        server->strangers_of_bucket[peer->bucket] >= WPK_NET_STRANGERS_OF_ADDRESS_MAX) {
+        while (oldest->bucket != peer->bucket) {
+            oldest = oldest->newer;
+        }
+        return oldest;
+    }
+    return server->stranger_count >= WPK_NET_STRANGERS_MAX ? oldest : NULL;
+}
+
+static bool take_place(struct wpk_net_server *server, struct wpk_net_peer *peer)
+{
+    bool crowded =
+        !peer->is_local && server->of_bucket[peer->bucket] >= server->peers_of_address_max;
+    if (server->is_closing || crowded || server->peer_count >= server->peers_max) {
+        return false;
+    }
+    while (server->peers[server->place_next] != NULL) {
+        server->place_next = (server->place_next + 1) % WPK_NET_PEERS_MAX;
+    }
+    server->generation++;
+    peer->id = server->generation << PLACE_BITS | server->place_next;
+    if (peer->id == 0) {
+        peer->id = ++server->generation << PLACE_BITS | server->place_next;
+    }
+    server->peers[server->place_next] = peer;
+    server->place_next = (server->place_next + 1) % WPK_NET_PEERS_MAX;
+    server->peer_count++;
+    server->of_bucket[peer->bucket]++;
+    return true;
+}
+
+static void unlink_waiting(struct wpk_net_server *server, const struct wpk_net_peer *peer)
+{
+    struct wpk_net_peer **at = &server->waiting;
+    while (*at != peer) {
+        at = &(*at)->next_waiting;
+    }
+    *at = peer->next_waiting;
+}
+
+/* With the lock: it is over, and who calls this closes it. False: somebody else does. */
+static bool begin_end(struct wpk_net_server *server, struct wpk_net_peer *peer)
+{
+    if (peer->standing == WPK_NET_DEAD) {
+        return false;
+    }
+    if (peer->standing == WPK_NET_WAITING) {
+        unlink_waiting(server, peer);
+    }
+    forget_stranger(server, peer);
+    peer->standing = WPK_NET_DEAD;
+    return true;
+}
+
+/* Without it. Only then may the owner free it. */
+static void finish_end(struct wpk_net_peer *peer)
+{
+    struct wpk_net_server *server = peer->server;
+    nng_stream_close(peer->stream);
+    pthread_mutex_lock(&server->lock);
+    peer->next_dead = server->dead;
+    server->dead = peer;
+    pthread_mutex_unlock(&server->lock);
+    server->wake(server->user);
+}
+
+void wpk_net_peer_end(struct wpk_net_peer *peer)
+{
+    pthread_mutex_lock(&peer->server->lock);
+    bool mine = begin_end(peer->server, peer);
+    pthread_mutex_unlock(&peer->server->lock);
+    if (mine) {
+        finish_end(peer);
+    }
+}
+
+/* ---- listening */
+
+static void welcome(struct wpk_net_door *door, nng_stream *stream)
+{
+    struct wpk_net_server *server = door->server;
+    struct wpk_net_peer *peer = calloc(1, sizeof *peer);
+    if (peer == NULL || !wpk_net_peer_init(peer, stream)) {
+        free(peer);
+        nng_stream_free(stream);
+        return;
+    }
+    peer->server = server;
+    peer->is_local = door->is_local;
+    peer->bucket = peer->is_local ? WPK_NET_BUCKETS : bucket_of(server, stream);
+    pthread_mutex_lock(&server->lock);
+    struct wpk_net_peer *victim = NULL;
+    bool placed = take_place(server, peer);
+    if (placed) {
+        victim = find_victim(server, peer);
+        if (victim != NULL) {
+            begin_end(server, victim);
+        }
+        add_stranger(server, peer);
+        server->descriptors++;
+    }
+    pthread_mutex_unlock(&server->lock);
+    if (!placed) {
+        wpk_net_peer_free(peer);
+        return;
+    }
+    if (victim != NULL) {
+        finish_end(victim);
+    }
+    wpk_net_peer_start(peer);
+}
+
+/* With the lock. */
+static bool may_accept(const struct wpk_net_server *server)
+{
+    return !server->is_closing && server->descriptors < server->descriptor_max;
+}
+
+/* Where there is no room, accepting goes on when the owner has freed what had to go or has counted
+ * again. Nothing is spun on: a lack of descriptors does not go away by asking at once. */
+static void on_accept(void *user)
+{
+    struct wpk_net_door *door = user;
+    struct wpk_net_server *server = door->server;
+    int code = nng_aio_result(door->accept);
+    if (code == 0) {
+        welcome(door, nng_aio_get_output(door->accept, 0));
+    }
+    bool full = code == NNG_ENOFILES || code == NNG_ENOMEM;
+    struct wpk_net_peer *victim = NULL;
+    pthread_mutex_lock(&server->lock);
+    bool more =
+        (code == 0 || code == NNG_ECONNABORTED || code == NNG_ECONNRESET) && may_accept(server);
+    door->is_resting = !more;
+    if ((full || (code == 0 && !more)) && !server->is_closing) {
+        victim = server->stranger_oldest; /* its descriptor is the next one's */
+    }
+    if (victim != NULL) {
+        begin_end(server, victim);
+    }
+    pthread_mutex_unlock(&server->lock);
+    if (victim != NULL) {
+        finish_end(victim);
+    }
+    if (more) {
+        nng_stream_listener_accept(door->listener, door->accept);
+    }
+}
+
+/* By the owner: doors that rest accept again where there is room. */
+static void open_doors(struct wpk_net_server *server)
+{
+    for (size_t i = 0; i < server->door_count; i++) {
+        struct wpk_net_door *door = &server->doors[i];
+        pthread_mutex_lock(&server->lock);
+        bool start = door->is_resting && door->listener != NULL && may_accept(server);
+        door->is_resting = door->is_resting && !start;
+        pthread_mutex_unlock(&server->lock);
+        if (start) {
+            nng_stream_listener_accept(door->listener, door->accept);
+        }
+    }
+}
+
+static wpk_err read_pem(const char *path, struct wpk_buf *out, struct wpk_diag *diag)
+{
+    if (path == NULL) {
+        wpk_diag_set(diag, "tls+tcp:// needs a certificate and its key");
+        return WPK_EINVAL;
+    }
+    return wpk_fs_read(path, PEM_SIZE_MAX, out, diag);
+}
+
+static wpk_err set_tls(struct wpk_net_door *door, nng_stream_listener *listener,
+                       struct wpk_diag *diag)
+{
+    struct wpk_buf certificate = {0};
+    struct wpk_buf key = {0};
+    nng_tls_config *config = NULL;
+    wpk_err err = read_pem(door->certificate, &certificate, diag);
+    if (err == WPK_OK) {
+        err = read_pem(door->key, &key, diag);
+    }
+    if (err == WPK_OK) {
+        int code = nng_tls_config_alloc(&config, NNG_TLS_MODE_SERVER);
+        if (code == 0) {
+            code = nng_tls_config_version(config, NNG_TLS_1_2, NNG_TLS_1_2);
+        }
+        if (code == 0) {
+            code = nng_tls_config_own_cert(config, wpk_buf_text(&certificate), wpk_buf_text(&key),
+                                           NULL);
+        }
+        if (code == 0) {
+            code = nng_stream_listener_set_ptr(listener, NNG_OPT_TLS_CONFIG, config);
+        }
+        err = code == 0 ? WPK_OK : wpk_net_translate(code, door->certificate, diag);
+    }
+    if (config != NULL) {
+        nng_tls_config_free(config); /* the listener holds it */
+    }
+    if (key.data != NULL) {
+        explicit_bzero(key.data, key.size);
+    }
+    wpk_buf_fini(&key);
+    wpk_buf_fini(&certificate);
+    return err;
+}
+
+/* A listener for the door, not listening yet. */
+static wpk_err make_listener(struct wpk_net_door *door, nng_stream_listener **out,
+                             struct wpk_diag *diag)
+{
+    nng_stream_listener *listener = NULL;
+    int code = nng_stream_listener_alloc(&listener, door->url);
+    if (code == 0 && door->is_local) {
+        /* A local socket is its user's alone, unless the operator says otherwise. */
+        code = nng_stream_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, (int)door->mode);
+    }
+    wpk_err err = code == 0 ? WPK_OK : wpk_net_translate(code, door->url, diag);
+    if (err == WPK_OK && strncmp(door->url, "tls+", 4) == 0) {
+        err = set_tls(door, listener, diag);
+    }
+    if (err != WPK_OK) {
+        nng_stream_listener_free(listener);
+        return err;
+    }
+    *out = listener;
+    return WPK_OK;
+}
+
+static void close_listener(struct wpk_net_door *door)
+{
+    if (door->listener != NULL) {
+        nng_stream_listener_close(door->listener);
+        nng_aio_stop(door->accept);
+        nng_stream_listener_free(door->listener);
+        door->listener = NULL;
+    }
+    nng_aio_free(door->accept);
+    door->accept = NULL;
+}
+
+/* Let the door listen with this listener, which is taken. */
+static wpk_err start_listener(struct wpk_net_door *door, nng_stream_listener *listener,
+                              struct wpk_diag *diag)
+{
+    int code = nng_aio_alloc(&door->accept, on_accept, door);
+    door->is_resting = true;
+    door->listener = listener;
+    if (code == 0) {
+        code = nng_stream_listener_listen(listener);
+    }
+    if (code != 0) {
+        close_listener(door);
+        return wpk_net_translate(code, door->url, diag);
+    }
+    return WPK_OK;
+}
+
+static char *copy_text(const char *text)
+{
+    return text != NULL ? strdup(text) : NULL;
+}
+
+static wpk_err open_door(struct wpk_net_server *server, const struct wpk_net_listen *listen,
+                         struct wpk_diag *diag)
+{
+    struct wpk_net_door *door = &server->doors[server->door_count++];
+    *door = (struct wpk_net_door){
+        .server = server,
+        .url = copy_text(listen->url),
+        .certificate = copy_text(listen->certificate),
+        .key = copy_text(listen->key),
+        .mode = listen->mode != 0 ? listen->mode : 0600,
+        .is_local = strncmp(listen->url, "ipc://", 6) == 0,
+    };
+    if (door->url == NULL) {
+        return WPK_ENOMEM;
+    }
+    nng_stream_listener *listener;
+    wpk_err err = make_listener(door, &listener, diag);
+    return err == WPK_OK ? start_listener(door, listener, diag) : err;
+}
+
+wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
+                            struct wpk_net_server **out, struct wpk_diag *diag)
+{
+    WPK_ASSERT(options->wake != NULL);
+    WPK_ASSERT(options->listen_count > 0 && options->listen_count <= WPK_NET_LISTEN_MAX);
+    struct wpk_net_server *server = calloc(1, sizeof *server);
+    if (server == NULL) {
+        return WPK_ENOMEM;
+    }
+    server->size_max = options->size_max;
+    bool limited = options->peers_max > 0 && options->peers_max < WPK_NET_PEERS_MAX;
+    server->peers_max = limited ? options->peers_max : WPK_NET_PEERS_MAX - 1;
+    server->peers_of_address_max = options->peers_of_address_max > 0 ? options->peers_of_address_max
+                                                                     : WPK_NET_PEERS_OF_ADDRESS_MAX;
+    server->stranger_ns =
+        (options->stranger_ms > 0 ? options->stranger_ms : WPK_NET_STRANGER_MS) * WPK_NS_PER_MS;
+    server->silence_ns =
+        (options->silence_ms > 0 ? options->silence_ms : WPK_NET_SILENCE_MS) * WPK_NS_PER_MS;
+    server->wake = options->wake;
+    server->user = options->user;
+    server->descriptor_max = descriptor_max();
+    server->descriptors = count_descriptors();
+    wpk_crypto_random(&server->bucket_seed, sizeof server->bucket_seed);
+    pthread_mutex_init(&server->lock, NULL);
+    wpk_err err = WPK_OK;
+    for (size_t i = 0; i < options->listen_count && err == WPK_OK; i++) {
+        err = open_door(server, &options->listen[i], diag);
+    }
+    if (err != WPK_OK) {
+        wpk_net_server_close(server);
+        return err;
+    }
+    open_doors(server);
+    *out = server;
+    return WPK_OK;
+}
+
+wpk_err wpk_net_server_reload(struct wpk_net_server *server, struct wpk_diag *diag)
+{
+    nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};
+    wpk_err err = WPK_OK;
+    for (size_t i = 0; i < server->door_count && err == WPK_OK; i++) {
+        if (server->doors[i].certificate != NULL) {
+            err = make_listener(&server->doors[i], &fresh[i], diag);
+        }
+    }
+    for (size_t i = 0; i < server->door_count; i++) {
+        if (err == WPK_OK && fresh[i] != NULL) {
+            close_listener(&server->doors[i]);
+            err = start_listener(&server->doors[i], fresh[i], diag);
+        } else if (fresh[i] != NULL) {
+            nng_stream_listener_free(fresh[i]);
+        }
+    }
+    open_doors(server);
+    return err;
+}
+
+/* ---- the owner's turn */
+
+static struct wpk_net_peer *take_dead(struct wpk_net_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    struct wpk_net_peer **at = &server->dead;
+    while (*at != NULL && (*at)->queued > 0) {
+        at = &(*at)->next_dead;
+    }
+    struct wpk_net_peer *peer = *at;
+    if (peer != NULL) {
+        *at = peer->next_dead;
+        server->peers[peer->id % WPK_NET_PEERS_MAX] = NULL;
+        server->peer_count--;
+        server->of_bucket[peer->bucket]--;
+    }
+    pthread_mutex_unlock(&server->lock);
+    return peer;
+}
+
+/* Free a connection that ended and whose requests were taken; false: there is none. *id is not 0 if
+ * the owner has heard of it. */
+static bool bury(struct wpk_net_server *server, uint32_t *id)
+{
+    struct wpk_net_peer *peer = take_dead(server);
+    if (peer == NULL) {
+        return false;
+    }
+    *id = peer->was_heard ? peer->id : 0;
+    size_t bytes = wpk_net_peer_free(peer);
+    pthread_mutex_lock(&server->lock);
+    server->bytes -= bytes;
+    server->descriptors -= server->descriptors > 0;
+    pthread_mutex_unlock(&server->lock);
+    return true;
+}
+
+static void resume_waiting(struct wpk_net_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    struct wpk_net_peer *waiting = server->waiting;
+    server->waiting = NULL;
+    for (struct wpk_net_peer *peer = waiting; peer != NULL; peer = peer->next_waiting) {
+        peer->standing = WPK_NET_SIZE;
+    }
+    pthread_mutex_unlock(&server->lock);
+    while (waiting != NULL) {
+        struct wpk_net_peer *next = waiting->next_waiting;
+        wpk_net_peer_resume(waiting);
+        waiting = next;
+    }
+}
+
+static struct wpk_net_piece *take_request(struct wpk_net_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    struct wpk_net_piece *request = server->first;
+    if (request != NULL) {
+        server->first = request->next;
+        server->last = server->first != NULL ? server->last : NULL;
+        server->bytes -= request->event.size;
+        struct wpk_net_peer *peer = server->peers[request->event.address.peer % WPK_NET_PEERS_MAX];
+        WPK_ASSERT(peer != NULL && peer->queued > 0);
+        peer->queued--;
+    }
+    bool waited = request != NULL && server->waiting != NULL;
+    pthread_mutex_unlock(&server->lock);
+    if (waited) {
+        resume_waiting(server);
+    }
+    return request;
+}
+
+bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *out)
+{
+    struct wpk_net_piece *request = take_request(server);
+    if (request != NULL) {
+        *out = request->event;
+        free(request);
+        return true;
+    }
+    uint32_t id = 0;
+    int buried = 0;
+    while (id == 0 && buried < BURIED_MAX && bury(server, &id)) {
+        buried++;
+    }
+    if (buried > 0) {
+        open_doors(server);
+    }
+    if (buried == BURIED_MAX) {
+        server->wake(server->user);
+    }
+    *out = (struct wpk_net_event){.gone = true, .address = {.peer = id}};
+    return id != 0;
+}
+
+void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_address *address,
+                          const void *data, size_t size)
+{
+    struct wpk_net_piece *reply = wpk_net_reply_new(address, data, size);
+    if (reply == NULL) {
+        return; /* to the client as good as a lost reply, which it knows how to live with */
+    }
+    pthread_mutex_lock(&server->lock);
+    struct wpk_net_peer *peer = server->peers[address->peer % WPK_NET_PEERS_MAX];
+    bool there = peer != NULL && peer->id == address->peer && peer->standing != WPK_NET_DEAD;
+    bool taken = there && peer->reply_count < REPLIES_MAX;
+    bool start = taken && !peer->is_sending;
+    if (taken) {
+        if (address->is_known) {
+            forget_stranger(server, peer);
+        }
+        if (peer->reply != NULL) {
+            peer->reply_last->next = reply;
+        } else {
+            peer->reply = reply;
+        }
+        peer->reply_last = reply;
+        peer->reply_count++;
+        peer->is_sending = true;
+    }
+    pthread_mutex_unlock(&server->lock);
+    if (start) {
+        wpk_net_peer_send(peer);
+    } else if (!taken) {
+        free(reply);
+    }
+    if (there && !taken) {
+        wpk_net_peer_end(peer);
+    }
+}
+
+uint32_t wpk_net_server_peer_count(struct wpk_net_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    uint32_t count = server->peer_count;
+    pthread_mutex_unlock(&server->lock);
+    return count;
+}
+
+/* With the lock: those whose time is over. */
+static uint32_t find_overdue(struct wpk_net_server *server, uint64_t now_ns,
+                             struct wpk_net_peer **out)
+{
+    uint32_t count = 0;
+    while (count < OVERDUE_MAX && server->stranger_oldest != NULL &&
+           server->stranger_oldest->accepted_ns + server->stranger_ns <= now_ns) {
+        out[count++] = server->stranger_oldest;
+        begin_end(server, server->stranger_oldest);
+    }
+    for (uint32_t i = 0; i < WPK_NET_PEERS_MAX && count < OVERDUE_MAX; i++) {
+        struct wpk_net_peer *peer = server->peers[i];
+        if (peer != NULL && peer->heard_ns + server->silence_ns <= now_ns &&
+            begin_end(server, peer)) {
+            out[count++] = peer;
+        }
+    }
+    return count;
+}
+
+void wpk_net_server_expire(struct wpk_net_server *server)
+{
+    uint64_t now_ns = wpk_clock_now_ns(wpk_clock_system());
+    struct wpk_net_peer *overdue[OVERDUE_MAX];
+    if (now_ns < server->looked_ns + WPK_NS_PER_S) {
+        return;
+    }
+    server->looked_ns = now_ns;
+    uint64_t descriptors = count_descriptors();
+    uint64_t most = descriptor_max();
+    pthread_mutex_lock(&server->lock);
+    server->descriptors = descriptors;
+    server->descriptor_max = most;
+    uint32_t count = find_overdue(server, now_ns, overdue);
+    pthread_mutex_unlock(&server->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        finish_end(overdue[i]);
+    }
+    open_doors(server);
+}
+
+void wpk_net_server_close(struct wpk_net_server *server)
+{
+    if (server == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&server->lock);
+    server->is_closing = true;
+    pthread_mutex_unlock(&server->lock);
+    for (size_t i = 0; i < server->door_count; i++) {
+        close_listener(&server->doors[i]);
+        free(server->doors[i].url);
+        free(server->doors[i].certificate);
+        free(server->doors[i].key);
+    }
+    for (uint32_t i = 0; i < WPK_NET_PEERS_MAX; i++) {
+        if (server->peers[i] != NULL) {
+            wpk_net_peer_end(server->peers[i]);
+        }
+    }
+    struct wpk_net_event event;
+    while (wpk_net_server_peer_count(server) > 0) {
+        if (wpk_net_server_next(server, &event)) {
+            free(event.data);
+        }
+    }
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}
