@@ -57,6 +57,8 @@ enum wpk_exit wpk_command_fail(wpk_err err, const struct wpk_diag *diag)
         return WPK_EXIT_UNREACHABLE;
     case WPK_ENOENT:
         return WPK_EXIT_NOT_FOUND;
+    case WPK_EACCES:
+        return WPK_EXIT_DENIED;
     default:
         return WPK_EXIT_FAILED;
     }

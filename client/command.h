@@ -13,6 +13,7 @@ enum wpk_exit {
     WPK_EXIT_INPUT = 2,       /* command line, job file or another input is wrong */
     WPK_EXIT_UNREACHABLE = 3, /* no wpkd there, or it cannot be started */
     WPK_EXIT_NOT_FOUND = 4,   /* no such job, kernel or artifact */
+    WPK_EXIT_DENIED = 5,      /* no token, a wrong one, or one without the role; no permission */
     WPK_EXIT_INTERRUPTED = 130,
 };
 
@@ -20,7 +21,10 @@ enum wpk_exit {
 struct wpk_command_context {
     const char *program;         /* as it was called, for commands to be copied */
     const char *url;             /* WPK_URL */
+    const char *token_file;      /* WPK_TOKEN_FILE */
+    const char *ca;              /* WPK_CA */
     const char *home;            /* HOME */
+    const char *xdg_config_home; /* XDG_CONFIG_HOME */
     const char *xdg_data_home;   /* XDG_DATA_HOME */
     const char *xdg_runtime_dir; /* XDG_RUNTIME_DIR */
     const char *tmp_dir;         /* TMPDIR */

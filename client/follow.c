@@ -2,6 +2,7 @@
 #include "client/follow.h"
 
 #include "client/format.h"
+#include "client/patience.h"
 #include "common/clock.h"
 
 #include <inttypes.h>
@@ -16,9 +17,8 @@
 #define PLAIN_SOON_S 1
 #define PLAIN_SOON_COUNT 10
 #define PLAIN_SELDOM_S 5
-#define UNREACHABLE_S 30 /* a restart of wpkd takes less */
-#define CANCEL_S 10      /* after that, what is recorded is enough */
-#define STARTING_S 10    /* a private worker measures its machine's peak before it joins */
+#define CANCEL_S 10   /* after that, what is recorded is enough */
+#define STARTING_S 10 /* a private worker measures its machine's peak before it joins */
 
 static volatile sig_atomic_t interrupted;
 
@@ -151,11 +151,6 @@ static void end_line(struct line *line)
     wpk_buf_fini(&line->last);
 }
 
-static bool is_lost(wpk_err err)
-{
-    return err == WPK_ECLOSED || err == WPK_ETIMEDOUT || err == WPK_EBUSY;
-}
-
 /* Ask once; tells apart "not now" (WPK_OK, *answered false) and "never". */
 static wpk_err ask_once(struct wpk_session *session, const char *id, const char *action,
                         struct wpk_arena *arena, struct wpk_http_reply *reply,
@@ -170,7 +165,7 @@ static wpk_err ask_once(struct wpk_session *session, const char *id, const char 
     if (err != WPK_OK && diag != NULL) {
         *diag = found;
     }
-    return is_lost(err) ? WPK_OK : err;
+    return wpk_patience_lost(err) ? WPK_OK : err;
 }
 
 wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options *options,
@@ -181,7 +176,8 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
     struct line line = {.terminal = isatty(STDERR_FILENO) == 1};
     uint64_t began_ns = wpk_clock_now_ns(clock);
     uint64_t starting_ns = options->own_worker ? STARTING_S * WPK_NS_PER_S : 0;
-    uint64_t heard_ns = began_ns;
+    struct wpk_patience patience = {0};
+    bool heard = session->private_service != NULL; /* ours may be starting */
     uint64_t cancelled_ns = 0;
     struct wpk_diag last = {0};
     wpk_err err = WPK_OK;
@@ -193,7 +189,8 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
         err = ask_once(session, options->id, cancel ? ":cancel" : "", arena, reply, out, &answered,
                        &last);
         if (answered) {
-            heard_ns = now_ns;
+            patience = (struct wpk_patience){0};
+            heard = true;
             cancelled_ns = cancel ? now_ns : cancelled_ns;
             if (wpk_api_job_ended(out)) {
                 break;
@@ -201,8 +198,6 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
             if (!options->quiet) {
                 draw(&line, out, now_ns - began_ns < starting_ns, now_ns);
             }
-        } else if (err == WPK_OK && now_ns - heard_ns > UNREACHABLE_S * WPK_NS_PER_S) {
-            err = WPK_ECLOSED;
         }
         if (interrupted != 0 &&
             (!options->cancel ||
@@ -210,10 +205,17 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
             break;
         }
         if (err == WPK_OK) {
+            struct wpk_diag lost = last;
             last = (struct wpk_diag){0};
             err = wpk_session_tend(session, &last);
+            if (err == WPK_OK && !answered && (!heard || !wpk_patience_wait(&patience))) {
+                last = lost;
+                err = WPK_ECLOSED;
+            }
         }
-        nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+        if (answered) {
+            nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+        }
     }
     end_line(&line);
     if (err != WPK_OK && diag != NULL) {

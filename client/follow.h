@@ -17,8 +17,8 @@ struct wpk_follow_options {
 void wpk_follow_catch_signals(void);
 bool wpk_follow_interrupted(void);
 
-/* Follow the job, tending a private service meanwhile. A wpkd that cannot be reached is asked again
- * for a while, a private one is started again.
+/* Follow the job, tending a private service meanwhile. A wpkd that was there and
+ * cannot be reached any more is asked again for a while, a private one is started again.
  *
  *   owns    `out` and `reply` hold the last answer, in the arena and in the reply; the caller frees
  *   errors  of wpk_session_ask_job and wpk_session_tend; Ctrl-C is not one: ask

@@ -283,7 +283,7 @@ static enum wpk_exit get_main(const struct wpk_command *command,
     struct wpk_session_options session_options = {.need = WPK_SESSION_HISTORY};
     struct get get = {0};
     const struct wpk_option options[] = {
-        WPK_SESSION_OPTION_ROWS(&session_options.url, &session_options.data_dir),
+        WPK_SESSION_OPTION_ROWS(session_options),
         {"output", 'o', "FILE",
          "where to; - is standard output; default NAME.so, NAME.schedule or NAME.cc",
          WPK_OPTION_TEXT, &get.out_path, 0, 0},

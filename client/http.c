@@ -13,7 +13,8 @@ struct wpk_http {
     CURL *curl;                    /* owned; kept, so that connections are reused */
     char base[WPK_HTTP_URL_MAX];   /* without the last '/' */
     char socket[WPK_HTTP_URL_MAX]; /* "" for TCP */
-    struct curl_slist *headers;    /* owned */
+    char *token;                   /* owned; NULL: none */
+    char *ca;                      /* owned; NULL: the system's */
 };
 
 static bool starts_with(const char *text, const char *prefix)
@@ -21,8 +22,17 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-wpk_err wpk_http_open(const char *url, struct wpk_http **out, struct wpk_diag *diag)
+/* NULL for "" too; false when out of memory. */
+static bool copy_text(const char *from, char **to)
 {
+    *to = from != NULL && from[0] != '\0' ? strdup(from) : NULL;
+    return *to != NULL || from == NULL || from[0] == '\0';
+}
+
+wpk_err wpk_http_open(const struct wpk_http_options *options, struct wpk_http **out,
+                      struct wpk_diag *diag)
+{
+    const char *url = options->url;
     WPK_ASSERT(url != NULL);
     WPK_ASSERT(out != NULL);
     bool local = starts_with(url, "unix:");
@@ -39,8 +49,8 @@ wpk_err wpk_http_open(const char *url, struct wpk_http **out, struct wpk_diag *d
         return WPK_ENOMEM;
     }
     http->curl = curl_easy_init();
-    http->headers = curl_slist_append(NULL, "Content-Type: application/json");
-    if (http->curl == NULL || http->headers == NULL) {
+    if (http->curl == NULL || !copy_text(options->token, &http->token) ||
+        !copy_text(options->ca, &http->ca)) {
         wpk_http_close(http);
         return WPK_ENOMEM;
     }
@@ -58,8 +68,9 @@ wpk_err wpk_http_open(const char *url, struct wpk_http **out, struct wpk_diag *d
 void wpk_http_close(struct wpk_http *http)
 {
     if (http != NULL) {
-        curl_slist_free_all(http->headers);
         curl_easy_cleanup(http->curl);
+        free(http->token);
+        free(http->ca);
         free(http);
     }
 }
@@ -92,60 +103,121 @@ static wpk_err translate(CURLcode code)
         return WPK_ENOMEM;
     case CURLE_WRITE_ERROR:
         return WPK_ENOSPC;
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return WPK_EACCES;
+    case CURLE_SSL_CACERT_BADFILE:
+        return WPK_EINVAL;
     default:
         return WPK_EIO;
     }
 }
 
-wpk_err wpk_http_ask(struct wpk_http *http, const char *path, const char *body,
-                     struct wpk_http_reply *reply, struct wpk_diag *diag)
+/* One header more; false when out of memory. */
+static bool add_header(struct curl_slist **headers, const char *name, const char *value)
 {
-    char url[4 * WPK_HTTP_URL_MAX];
-    char why[CURL_ERROR_SIZE] = "";
-    long status = 0;
-
-    WPK_ASSERT(http != NULL);
-    WPK_ASSERT(path[0] == '/');
-    wpk_buf_init(&reply->body, WPK_HTTP_REPLY_MAX);
-    reply->status = 0;
-    if (snprintf(url, sizeof(url), "%s%s", http->base, path) >= (int)sizeof(url)) {
-        wpk_diag_set(diag, "the request is too long");
-        return WPK_EINVAL;
+    struct wpk_buf text = {0};
+    wpk_buf_printf(&text, "%s: %s", name, value);
+    struct curl_slist *longer =
+        wpk_buf_status(&text) == WPK_OK ? curl_slist_append(*headers, wpk_buf_text(&text)) : NULL;
+    wpk_buf_fini(&text);
+    if (longer == NULL) {
+        return false;
     }
+    *headers = longer;
+    return true;
+}
+
+static bool make_headers(const struct wpk_http *http, const struct wpk_http_request *request,
+                         struct curl_slist **headers)
+{
+    struct wpk_buf bearer = {0};
+    bool made = true;
+    if (http->token != NULL) {
+        wpk_buf_printf(&bearer, "Bearer %s", http->token);
+        made = add_header(headers, "Authorization", wpk_buf_text(&bearer));
+    }
+    if (made && request->body != NULL) {
+        made = add_header(headers, "Content-Type", "application/json");
+    }
+    if (made && request->idempotency_key != NULL) {
+        made = add_header(headers, "Idempotency-Key", request->idempotency_key);
+    }
+    wpk_buf_fini(&bearer);
+    return made;
+}
+
+static void set_options(const struct wpk_http *http, const struct wpk_http_request *request,
+                        struct wpk_buf *body, char *why)
+{
     CURL *curl = http->curl;
     curl_easy_reset(curl);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)REQUEST_MS);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, keep_body);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &reply->body);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, body);
+    if (http->ca != NULL) {
+        curl_easy_setopt(curl, CURLOPT_CAINFO, http->ca);
+    }
     if (http->socket[0] != '\0') {
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, http->socket);
         /* A proxy of the environment is not meant for a socket of this machine. */
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
     }
-    if (body != NULL) {
+    if (request->body != NULL) {
         curl_easy_setopt(curl, CURLOPT_POST, 1L);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, http->headers);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(request->body));
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body);
     }
-    CURLcode code = curl_easy_perform(curl);
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+}
+
+static void describe(const struct wpk_http *http, CURLcode code, const char *why,
+                     struct wpk_diag *diag)
+{
+    bool local = http->socket[0] != '\0';
+    long system = 0;
+    curl_easy_getinfo(http->curl, CURLINFO_OS_ERRNO, &system);
+    /* libcurl speaks of the host and port that it was told, which a socket does not have. */
+    wpk_diag_set(diag, "cannot reach wpkd at %s: %s", local ? http->socket : http->base,
+                 local && code == CURLE_COULDNT_CONNECT && system != 0 ? strerror((int)system)
+                 : why[0] != '\0'                                      ? why
+                                                                       : curl_easy_strerror(code));
+}
+
+wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_request *request,
+                      struct wpk_http_reply *reply, struct wpk_diag *diag)
+{
+    char url[4 * WPK_HTTP_URL_MAX];
+    char why[CURL_ERROR_SIZE] = "";
+    long status = 0;
+    struct curl_slist *headers = NULL;
+
+    WPK_ASSERT(http != NULL);
+    WPK_ASSERT(request->path[0] == '/');
+    wpk_buf_init(&reply->body, WPK_HTTP_REPLY_MAX);
+    reply->status = 0;
+    reply->reached = false;
+    if (snprintf(url, sizeof(url), "%s%s", http->base, request->path) >= (int)sizeof(url)) {
+        wpk_diag_set(diag, "the request is too long");
+        return WPK_EINVAL;
+    }
+    if (!make_headers(http, request, &headers)) {
+        curl_slist_free_all(headers);
+        return WPK_ENOMEM;
+    }
+    set_options(http, request, &reply->body, why);
+    curl_easy_setopt(http->curl, CURLOPT_URL, url);
+    curl_easy_setopt(http->curl, CURLOPT_HTTPHEADER, headers);
+    CURLcode code = curl_easy_perform(http->curl);
+    curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
     reply->status = (int)status;
+    reply->reached = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
     if (code != CURLE_OK) {
-        bool local = http->socket[0] != '\0';
-        long system = 0;
-        curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &system);
-        /* libcurl speaks of the host and port that it was told, which a socket does not have. */
-        wpk_diag_set(diag, "cannot reach wpkd at %s: %s", local ? http->socket : http->base,
-                     local && code == CURLE_COULDNT_CONNECT && system != 0 ? strerror((int)system)
-                     : why[0] != '\0'                                      ? why
-                                      : curl_easy_strerror(code));
+        describe(http, code, why, diag);
     }
+    curl_slist_free_all(headers);
     return translate(code);
 }
 

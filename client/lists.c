@@ -151,7 +151,7 @@ static enum wpk_exit list_main(const struct wpk_command *command,
     bool json = false;
     int64_t max = 1000;
     const struct wpk_option options[] = {
-        WPK_SESSION_OPTION_ROWS(&session_options.url, &session_options.data_dir),
+        WPK_SESSION_OPTION_ROWS(session_options),
         {"max", 0, "N", "at most so many, the newest; default 1000", WPK_OPTION_INT, &max, 1,
          WPK_API_LIST_MAX},
         {"json", 0, NULL, "the list as JSON", WPK_OPTION_FLAG, &json, 0, 0},

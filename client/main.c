@@ -28,10 +28,12 @@ static void print_usage(FILE *out)
     }
     fputs("  version                   print the version\n"
           "  help [COMMAND]            this text, or a command's options\n\n"
-          "tune needs no service. The others talk to the wpkd at --url, else at $WPK_URL, else to\n"
-          "the private one over the history in --data.\n\n"
+          "tune needs no service. The others talk to the wpkd at --server, else at $WPK_URL, else "
+          "to\n"
+          "that of ~/.config/woodpecker/wpkctl.json, else to the private one over the history in\n"
+          "--data.\n\n"
           "exit codes: 0 done, 1 failed or cancelled, 2 wrong input, 3 no wpkd, 4 not found,\n"
-          "            130 interrupted\n",
+          "            5 not allowed, 130 interrupted\n",
           out);
 }
 
@@ -85,7 +87,10 @@ int main(int argc, char **argv)
     const struct wpk_command_context context = {
         .program = argc > 0 ? argv[0] : "wpkctl",
         .url = getenv("WPK_URL"),
+        .token_file = getenv("WPK_TOKEN_FILE"),
+        .ca = getenv("WPK_CA"),
         .home = getenv("HOME"),
+        .xdg_config_home = getenv("XDG_CONFIG_HOME"),
         .xdg_data_home = getenv("XDG_DATA_HOME"),
         .xdg_runtime_dir = getenv("XDG_RUNTIME_DIR"),
         .tmp_dir = getenv("TMPDIR"),

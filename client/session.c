@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/session.h"
 
+#include "client/patience.h"
+#include "common/crypto.h"
 #include "common/fs.h"
 
 #include <stdio.h>
@@ -29,29 +31,36 @@ static wpk_err open_private(const struct wpk_command_context *context,
     return wpk_private_open(&private_options, &session->private_service, diag);
 }
 
+static wpk_err open_http(struct wpk_session *session, const char *url, struct wpk_diag *diag)
+{
+    const struct wpk_http_options options = {
+        .url = url, .token = session->access.token, .ca = session->access.ca};
+
+    return wpk_http_open(&options, &session->http, diag);
+}
+
 wpk_err wpk_session_open(const struct wpk_command_context *context,
                          const struct wpk_session_options *options, struct wpk_session *out,
                          struct wpk_diag *diag)
 {
-    const char *url = options->url;
+    bool private_one = options->data_dir != NULL || options->need == WPK_SESSION_WORKER;
 
     WPK_ASSERT(out->http == NULL);
-    if (url != NULL && options->data_dir != NULL) {
-        wpk_diag_set(diag, "--url and --data exclude each other");
+    if (options->given.server != NULL && options->data_dir != NULL) {
+        wpk_diag_set(diag, "--server and --data exclude each other");
         return WPK_EINVAL;
     }
-    if (url == NULL && options->data_dir == NULL && context->url != NULL &&
-        context->url[0] != '\0' && options->need != WPK_SESSION_WORKER) {
-        url = context->url;
-    }
-    if (url == NULL) {
-        wpk_err err = open_private(context, options, out, diag);
+    if (!private_one) {
+        wpk_err err = wpk_access_find(context, &options->given, &out->access, diag);
         if (err != WPK_OK) {
             return err;
         }
-        url = wpk_private_url(out->private_service);
     }
-    return wpk_http_open(url, &out->http, diag);
+    if (out->access.server[0] != '\0') {
+        return open_http(out, out->access.server, diag);
+    }
+    wpk_err err = open_private(context, options, out, diag);
+    return err != WPK_OK ? err : open_http(out, wpk_private_url(out->private_service), diag);
 }
 
 void wpk_session_close(struct wpk_session *session)
@@ -60,6 +69,7 @@ void wpk_session_close(struct wpk_session *session)
         wpk_http_close(session->http);
         wpk_private_close(session->private_service);
         wpk_buf_fini(&session->data_dir);
+        wpk_crypto_wipe(&session->access, sizeof(session->access));
         *session = (struct wpk_session){0};
     }
 }
@@ -77,15 +87,45 @@ wpk_err wpk_session_tend(struct wpk_session *session, struct wpk_diag *diag)
     }
     wpk_http_close(session->http);
     session->http = NULL;
-    return wpk_http_open(wpk_private_url(session->private_service), &session->http, diag);
+    return open_http(session, wpk_private_url(session->private_service), diag);
 }
 
 wpk_err wpk_session_ask(struct wpk_session *session, const char *path, const char *body,
                         struct wpk_http_reply *reply, struct wpk_diag *diag)
 {
-    wpk_err err = wpk_http_ask(session->http, path, body, reply, diag);
+    const struct wpk_http_request request = {.path = path, .body = body};
+    wpk_err err = wpk_http_send(session->http, &request, reply, diag);
 
     return err != WPK_OK ? err : wpk_api_check(reply, diag);
+}
+
+wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
+                           struct wpk_http_reply *reply, struct wpk_diag *diag)
+{
+    char key[WPK_TOKEN_TEXT_SIZE];
+    const struct wpk_http_request request = {
+        .path = "/v1/jobs", .body = job, .idempotency_key = key};
+    struct wpk_patience patience = {0};
+    bool reached = session->private_service != NULL;
+
+    wpk_crypto_random_token(key);
+    for (;;) {
+        struct wpk_diag found = {0};
+        wpk_http_reply_fini(reply);
+        wpk_err err = wpk_http_send(session->http, &request, reply, &found);
+        err = err != WPK_OK ? err : wpk_api_check(reply, &found);
+        reached = reached || reply->reached;
+        if (!reached || !wpk_patience_lost(err) || !wpk_patience_wait(&patience)) {
+            if (err != WPK_OK && diag != NULL) {
+                *diag = found;
+            }
+            return err;
+        }
+        err = wpk_session_tend(session, diag);
+        if (err != WPK_OK) {
+            return err;
+        }
+    }
 }
 
 /* As openapi.yaml writes it; anything else could be a path of its own. */

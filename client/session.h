@@ -3,6 +3,7 @@
 #ifndef WPK_CLIENT_SESSION_H
 #define WPK_CLIENT_SESSION_H
 
+#include "client/access.h"
 #include "client/api.h"
 #include "client/command.h"
 #include "client/http.h"
@@ -16,8 +17,8 @@ enum wpk_session_need {
 };
 
 struct wpk_session_options {
-    const char *url;      /* --url; NULL: see context */
-    const char *data_dir; /* --data; NULL: the default, unless a URL is known */
+    struct wpk_access_given given; /* --server, --token-file, --ca */
+    const char *data_dir;          /* --data; NULL: the default, unless a server is known */
     enum wpk_session_need need;
     void (*notice)(const char *text, void *user); /* may be NULL */
     void *user;
@@ -26,18 +27,23 @@ struct wpk_session_options {
 /* `= {0}` is a closed session. */
 struct wpk_session {
     struct wpk_http *http;
-    struct wpk_private *private_service; /* NULL when a URL was given */
-    struct wpk_buf data_dir;             /* empty when a URL was given */
+    struct wpk_access access;
+    struct wpk_private *private_service; /* NULL when a server was named */
+    struct wpk_buf data_dir;             /* empty when a server was named */
 };
 
-/* The two options that every command has. */
-#define WPK_SESSION_OPTION_ROWS(url_out, data_out)                                                 \
-    {"url",           0,       "URL", "wpkd: unix:PATH, http://HOST:PORT; default $WPK_URL",       \
-     WPK_OPTION_TEXT, url_out, 0,     0},                                                          \
-    {                                                                                              \
-        "data", 0, "DIR", "private history; default ~/.local/share/woodpecker", WPK_OPTION_TEXT,   \
-            data_out, 0, 0                                                                         \
-    }
+/* The options that every command has which talks to a wpkd; `options` is the name of its struct
+ * wpk_session_options. --url is what --server was called first. */
+#define WPK_SESSION_OPTION_ROWS(options)                                                           \
+    {"server", 0, "URL", "wpkd: unix:PATH, http://HOST:PORT, https://...; default $WPK_URL",       \
+     WPK_OPTION_TEXT, &(options).given.server, 0, 0},                                              \
+    {"url", 0, "URL", "the same as --server", WPK_OPTION_TEXT, &(options).given.server, 0, 0},     \
+    {"token-file", 0, "FILE", "file with our token; default $WPK_TOKEN_FILE", WPK_OPTION_TEXT,     \
+     &(options).given.token_file, 0, 0},                                                           \
+    {"ca", 0, "FILE", "certificates to trust, PEM; default $WPK_CA, else the system's",            \
+     WPK_OPTION_TEXT, &(options).given.ca, 0, 0},                                                  \
+    {"data", 0, "DIR", "private history; default ~/.local/share/woodpecker", WPK_OPTION_TEXT,      \
+     &(options).data_dir, 0, 0}
 
 /*   owns    caller closes, after failures too; strings of `options` are borrowed
  *   errors  of wpk_private_open, wpk_http_open, wpk_fs_data_dir */
@@ -54,6 +60,13 @@ WPK_MUST_CHECK wpk_err wpk_session_tend(struct wpk_session *session, struct wpk_
 WPK_MUST_CHECK wpk_err wpk_session_ask(struct wpk_session *session, const char *path,
                                        const char *body, struct wpk_http_reply *reply,
                                        struct wpk_diag *diag);
+
+/* Hand in a job, once, however often it has to be tried: a connection that broke and a wpkd that
+ * is going away are followed by another try for a while. Where nobody listens it fails at once,
+ * unless the service is our own.
+ *   owns    as wpk_session_ask */
+WPK_MUST_CHECK wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
+                                          struct wpk_http_reply *reply, struct wpk_diag *diag);
 
 /* Ask for a job and decode it; the reply's bytes are kept for --json.
  *   `id` is checked: WPK_EINVAL if it can be none. `action` is "" or ":cancel", which POSTs. */

@@ -38,7 +38,7 @@ static enum wpk_exit ask_main(const struct wpk_command *command,
                                                                             : WPK_SESSION_RUNNING};
     bool json = false;
     const struct wpk_option options[] = {
-        WPK_SESSION_OPTION_ROWS(&session_options.url, &session_options.data_dir),
+        WPK_SESSION_OPTION_ROWS(session_options),
         {"json", 0, NULL, "the job as JSON", WPK_OPTION_FLAG, &json, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };

@@ -24,7 +24,7 @@ static wpk_err submit(const struct wpk_command_context *context,
         err = wpk_session_open(context, session_options, &session, diag);
     }
     if (err == WPK_OK) {
-        err = wpk_session_ask(&session, "/v1/jobs", wpk_buf_text(&text), &reply, diag);
+        err = wpk_session_submit(&session, wpk_buf_text(&text), &reply, diag);
     }
     if (err == WPK_OK) {
         err = wpk_api_decode_job(&reply.body, &arena, &accepted, diag);
@@ -46,7 +46,7 @@ static enum wpk_exit submit_main(const struct wpk_command *command,
     struct wpk_session_options session = {.need = WPK_SESSION_RUNNING};
     bool json = false;
     const struct wpk_option options[] = {
-        WPK_SESSION_OPTION_ROWS(&session.url, &session.data_dir),
+        WPK_SESSION_OPTION_ROWS(session),
         {"json", 0, NULL, "the job as JSON", WPK_OPTION_FLAG, &json, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };

@@ -10,10 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#define SUBMIT_TRIES_MAX 40
-#define SUBMIT_PAUSE_NS 250000000L
 #define TIMES_LONGER 4 /* the search that is proposed next, against this one */
 
 struct tune {
@@ -44,30 +41,6 @@ static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
     return err != WPK_OK ? err : wpk_job_file_override(&tune->overrides, &tune->job, diag);
 }
 
-/* A wpkd that is just going away, because its owner has, refuses: another one will take the job. */
-static wpk_err post(struct wpk_session *session, const char *text, struct wpk_http_reply *reply,
-                    struct wpk_diag *diag)
-{
-    wpk_err err;
-
-    for (int tries = 0;; tries++) {
-        struct wpk_diag found = {0};
-        wpk_http_reply_fini(reply);
-        err = wpk_session_ask(session, "/v1/jobs", text, reply, &found);
-        if ((err != WPK_ECLOSED && err != WPK_EBUSY) || tries == SUBMIT_TRIES_MAX) {
-            if (err != WPK_OK) {
-                *diag = found;
-            }
-            return err;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = SUBMIT_PAUSE_NS}, NULL);
-        err = wpk_session_tend(session, diag);
-        if (err != WPK_OK) {
-            return err;
-        }
-    }
-}
-
 static wpk_err submit(struct tune *tune, struct wpk_arena *arena, char *id, size_t id_size,
                       struct wpk_diag *diag)
 {
@@ -77,7 +50,7 @@ static wpk_err submit(struct tune *tune, struct wpk_arena *arena, char *id, size
 
     wpk_err err = wpk_job_encode(&tune->job, &text);
     if (err == WPK_OK) {
-        err = post(&tune->session, wpk_buf_text(&text), &reply, diag);
+        err = wpk_session_submit(&tune->session, wpk_buf_text(&text), &reply, diag);
     }
     if (err == WPK_OK) {
         err = wpk_api_decode_job(&reply.body, arena, &accepted, diag);

@@ -43,7 +43,7 @@ static enum wpk_exit watch_main(const struct wpk_command *command,
     struct wpk_follow_options follow = {0};
     bool json = false;
     const struct wpk_option options[] = {
-        WPK_SESSION_OPTION_ROWS(&session_options.url, &session_options.data_dir),
+        WPK_SESSION_OPTION_ROWS(session_options),
         {"json", 0, NULL, "the result as JSON", WPK_OPTION_FLAG, &json, 0, 0},
         {"quiet", 'q', NULL, "no progress", WPK_OPTION_FLAG, &follow.quiet, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
