@@ -237,6 +237,12 @@ const char *wpk_config_fixed_change(const struct wpk_config *now, const struct w
     if (!same_listeners(now->workers, now->worker_count, next->workers, next->worker_count)) {
         return "workers.listen";
     }
+    for (uint32_t i = 0; i < now->worker_count; i++) { /* NNG reads the same files again */
+        if (!same_text(now->workers[i].certificate, next->workers[i].certificate) ||
+            !same_text(now->workers[i].key, next->workers[i].key)) {
+            return "workers.listen";
+        }
+    }
     if (now->http_connections_max != next->http_connections_max) {
         return "http.connections_max";
     }
@@ -244,6 +250,46 @@ const char *wpk_config_fixed_change(const struct wpk_config *now, const struct w
         return "workers.connections_max";
     }
     return NULL;
+}
+
+static const char *copy_text(struct wpk_arena *arena, const char *text, wpk_err *err)
+{
+    const char *copy = text != NULL ? wpk_arena_copy_text(arena, text) : NULL;
+    *err = text != NULL && copy == NULL ? WPK_ENOMEM : *err;
+    return copy;
+}
+
+static wpk_err keep_listeners(const struct wpk_config_listener *now, uint32_t now_count,
+                              struct wpk_config_listener *next, uint32_t *next_count,
+                              struct wpk_arena *arena)
+{
+    wpk_err err = WPK_OK;
+    for (uint32_t i = 0; i < now_count; i++) {
+        next[i] = now[i];
+        next[i].address = copy_text(arena, now[i].address, &err);
+        next[i].certificate = copy_text(arena, now[i].certificate, &err);
+        next[i].key = copy_text(arena, now[i].key, &err);
+    }
+    *next_count = now_count;
+    return err;
+}
+
+wpk_err wpk_config_keep_fixed(const struct wpk_config *now, struct wpk_config *next)
+{
+    wpk_err err = WPK_OK;
+    next->data_dir = copy_text(&next->arena, now->data_dir, &err);
+    next->http_connections_max = now->http_connections_max;
+    next->worker_connections_max = now->worker_connections_max;
+    next->store_pages_max = now->store_pages_max;
+    if (err == WPK_OK) {
+        err =
+            keep_listeners(now->http, now->http_count, next->http, &next->http_count, &next->arena);
+    }
+    if (err == WPK_OK) {
+        err = keep_listeners(now->workers, now->worker_count, next->workers, &next->worker_count,
+                             &next->arena);
+    }
+    return err;
 }
 
 void wpk_config_fini(struct wpk_config *config)

@@ -35,7 +35,7 @@ struct wpk_config_peer {
 
 struct wpk_config_owner {
     const char *name;
-    double weight;     /* device time shared in proportion */
+    uint32_t weight;   /* device time is shared in proportion, from 1 */
     uint32_t jobs_max; /* that live, at a time */
 };
 
@@ -102,5 +102,10 @@ WPK_MUST_CHECK wpk_err wpk_config_read(const char *path, struct wpk_config *conf
 /* The first of what differs and cannot be changed without a restart, by its name in the file; NULL:
  * nothing does. */
 const char *wpk_config_fixed_change(const struct wpk_config *now, const struct wpk_config *next);
+/* Give `next` all of that as `now` has it.
+ *
+ *   errors  WPK_ENOMEM
+ */
+WPK_MUST_CHECK wpk_err wpk_config_keep_fixed(const struct wpk_config *now, struct wpk_config *next);
 
 #endif

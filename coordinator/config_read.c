@@ -204,9 +204,7 @@ static void read_owner(struct reading *r, struct wpk_config_owner *out)
     static const char *const names[] = {"weight", "jobs_max", NULL};
     wpk_json_enter(r->reader, NULL);
     wpk_json_allow(r->reader, names);
-    if (wpk_json_has(r->reader, "weight")) {
-        out->weight = wpk_json_get_real(r->reader, "weight", 0.001, 1000);
-    }
+    optional_u32(r, "weight", 1, 1000, &out->weight);
     optional_u32(r, "jobs_max", 0, 1000000, &out->jobs_max);
     wpk_json_leave(r->reader);
 }

@@ -131,7 +131,7 @@ static void file_is_read(void **state)
         "\"workers\": {\"listen\": [{\"address\": \"tls+tcp://[::]:7400\",\n"
         "  \"certificate\": \"/c\", \"key\": \"/k\"}], \"connections_max\": 8},\n"
         "\"peers\": {\"root\": [\"read\", \"submit\"], \"1234\": [], \"*\": [\"read\"]},\n"
-        "\"owners\": {\"ann\": {\"weight\": 2.5}, \"*\": {\"jobs_max\": 7}},\n"
+        "\"owners\": {\"ann\": {\"weight\": 25}, \"*\": {\"jobs_max\": 7}},\n"
         "\"artifacts\": {\"bytes_max\": 5000000000, \"kept_per_problem\": 3},\n"
         "\"log\": {\"level\": \"debug\", \"format\": \"json\"},\n"
         "\"drain_s\": 5, \"exit_when_idle_s\": 60}\n",
@@ -157,9 +157,9 @@ static void file_is_read(void **state)
     assert_int_equal(config.peers[2].uid, WPK_CONFIG_UID_OTHERS);
     assert_int_equal(config.owner_count, 1);
     assert_string_equal(config.owners[0].name, "ann");
-    assert_true(config.owners[0].weight == 2.5);
+    assert_int_equal(config.owners[0].weight, 25);
     assert_int_equal(config.owners[0].jobs_max, 7);
-    assert_true(config.owner_default.weight == 1);
+    assert_int_equal(config.owner_default.weight, 1);
     assert_int_equal(config.artifact_bytes_max, INT64_C(5000000000));
     assert_int_equal(config.artifacts_per_problem, 3);
     assert_int_equal(config.log_level, WPK_LOG_WARN); /* the command line's word */
@@ -241,6 +241,10 @@ static void changes_that_need_a_restart(void **state)
         const char *change = wpk_config_fixed_change(&now, &next);
         assert_string_equal(change != NULL ? change : "none",
                             cases[i].expected != NULL ? cases[i].expected : "none");
+        assert_int_equal(wpk_config_keep_fixed(&now, &next), WPK_OK);
+        assert_null(wpk_config_fixed_change(&now, &next));
+        assert_string_equal(next.http[0].address, now.http[0].address);
+        assert_ptr_not_equal(next.data_dir, now.data_dir);
         wpk_config_fini(&next);
     }
     wpk_config_fini(&now);

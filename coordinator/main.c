@@ -9,12 +9,32 @@
 
 enum { ENDED, FAILED, MISCONFIGURED, UNUSABLE };
 
-static int run(const struct wpk_config *config)
+/* What the configuration was made of, to make it again. */
+struct source {
+    int argc;
+    char **argv;
+    struct wpk_config_environment environment;
+};
+
+static wpk_err parse(void *user, struct wpk_config *out, struct wpk_diag *diag)
+{
+    const struct source *source = user;
+    return wpk_config_parse(source->argc, source->argv, &source->environment, out, diag);
+}
+
+static int run(const struct wpk_config *config, struct source *source)
 {
     struct wpk_diag diag = {0};
+    const struct wpk_notify_environment environment = {.notify_socket = getenv("NOTIFY_SOCKET"),
+                                                       .watchdog_usec = getenv("WATCHDOG_USEC"),
+                                                       .watchdog_pid = getenv("WATCHDOG_PID"),
+                                                       .listen_pid = getenv("LISTEN_PID"),
+                                                       .listen_fds = getenv("LISTEN_FDS")};
+    const struct wpk_service_options options = {
+        .config = config, .environment = &environment, .reload = parse, .user = source};
     wpk_log_init("wpkd", config->log_level, 2);
     wpk_log_set_format(config->log_format);
-    wpk_err err = wpk_service_run(config, &diag);
+    wpk_err err = wpk_service_run(&options, &diag);
     if (err == WPK_OK) {
         return ENDED;
     }
@@ -26,10 +46,12 @@ int main(int argc, char **argv)
 {
     struct wpk_config config;
     struct wpk_diag diag = {0};
-    struct wpk_config_environment environment = {.xdg_data_home = getenv("XDG_DATA_HOME"),
-                                                 .home = getenv("HOME")};
+    struct source source = {
+        .argc = argc,
+        .argv = argv,
+        .environment = {.xdg_data_home = getenv("XDG_DATA_HOME"), .home = getenv("HOME")}};
     int code = ENDED;
-    wpk_err err = wpk_config_parse(argc, argv, &environment, &config, &diag);
+    wpk_err err = parse(&source, &config, &diag);
     if (err != WPK_OK) {
         char text[1024];
         wpk_diag_format(&diag, text, sizeof text);
@@ -42,7 +64,7 @@ int main(int argc, char **argv)
     } else if (config.check) {
         printf("wpkd: the configuration is in order; data in %s\n", config.data_dir);
     } else {
-        code = run(&config);
+        code = run(&config, &source);
     }
     wpk_config_fini(&config);
     return code;

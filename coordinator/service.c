@@ -79,6 +79,7 @@ static void commit(struct wpk_service *service)
 {
     struct wpk_diag diag = {0};
     wpk_err err = wpk_performer_commit(service->performer, &diag);
+    service->commits++;
     if (err != WPK_OK && service->err == WPK_OK) {
         service->err = err;
         service->diag = diag;

@@ -1,21 +1,179 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From start to end: lock, store, sockets, signals. */
+/* From start to end:
+ *
+ *     opening ──▶ serving ──SIGTERM, SIGINT──▶ draining ──▶ closing
+ *                  │   ▲                          │
+ *                  └───┘ SIGHUP: reload           └─ nothing is leased, waiting workers are
+ *                                                    answered, what came is committed
+ *
+ * The service manager is told of each step, and fed while the store advances: a wpkd that answers
+ * but records nothing is no good. */
 #include "coordinator/service_state.h"
 
-#include "common/fs.h"
-#include "coordinator/artifact.h"
+#include "common/metrics.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #define TICK_MS 200
+#define STATUS_S 5
 
-/* ---- running */
+/* ---- the service manager */
+
+static void say_status(struct wpk_service *service, uint64_t now_ns)
+{
+    char status[sizeof service->status];
+    struct wpk_diag diag = {0};
+    const struct wpk_coordinator *coordinator = wpk_performer_coordinator(service->performer);
+    if (now_ns - service->status_ns < STATUS_S * WPK_NS_PER_S) {
+        return;
+    }
+    service->status_ns = now_ns;
+    if (service->draining) {
+        snprintf(status, sizeof status, "%s", "draining");
+    } else if (wpk_performer_degraded(service->performer, &diag) != WPK_OK) {
+        snprintf(status, sizeof status, "the store cannot be written, nothing is leased: %.200s",
+                 diag.text);
+    } else {
+        snprintf(status, sizeof status, "%u jobs, %u workers",
+                 wpk_coordinator_job_count(coordinator), wpk_coordinator_worker_count(coordinator));
+    }
+    if (strcmp(status, service->status) != 0) {
+        memcpy(service->status, status, sizeof status);
+        wpk_notify_send(&service->notify, "STATUS=%s", status);
+    }
+}
+
+/* Four times as often as is asked for, but never without a commit since the last time. */
+static void feed_watchdog(struct wpk_service *service, uint64_t now_ns)
+{
+    if (service->notify.watchdog_ns > 0 && service->commits != service->fed_commits &&
+        now_ns - service->fed_ns >= service->notify.watchdog_ns / 4) {
+        service->fed_commits = service->commits;
+        service->fed_ns = now_ns;
+        wpk_notify_send(&service->notify, "WATCHDOG=1");
+    }
+}
+
+/* ---- reload */
+
+static void set_owner(struct wpk_service *service, const struct wpk_config_owner *owner,
+                      const char *name)
+{
+    struct wpk_event event = {
+        .kind = WPK_EVENT_SET_OWNER,
+        .owner = {.name = name, .weight = owner->weight, .jobs_max = owner->jobs_max}};
+    wpk_performer_step(service->performer, &event);
+}
+
+static void set_owners(struct wpk_service *service)
+{
+    const struct wpk_config *config = service->config;
+    set_owner(service, &config->owner_default, "");
+    for (uint32_t i = 0; i < config->owner_count; i++) {
+        set_owner(service, &config->owners[i], config->owners[i].name);
+    }
+}
+
+/* An owner that the new file does not name any more is as any other. */
+static void forget_owners(struct wpk_service *service, const struct wpk_config *before)
+{
+    for (uint32_t i = 0; i < before->owner_count; i++) {
+        set_owner(service, &service->config->owner_default, before->owners[i].name);
+    }
+}
+
+static void free_reloaded(struct wpk_service *service)
+{
+    if (service->reloaded != NULL) {
+        wpk_config_fini(service->reloaded);
+        free(service->reloaded);
+        service->reloaded = NULL;
+    }
+}
+
+static void take_config(struct wpk_service *service, struct wpk_config *next)
+{
+    const struct wpk_config *before = service->config;
+    service->config = next;
+    wpk_log_set_level(next->log_level);
+    wpk_log_set_format(next->log_format);
+    forget_owners(service, before);
+    set_owners(service);
+    free_reloaded(service);
+    service->reloaded = next;
+}
+
+static wpk_err reload(struct wpk_service *service, struct wpk_diag *diag)
+{
+    struct wpk_config *next = calloc(1, sizeof *next);
+    if (next == NULL) {
+        return WPK_ENOMEM;
+    }
+    const char *fixed = NULL;
+    wpk_err err = service->options->reload(service->options->user, next, diag);
+    if (err == WPK_OK) {
+        fixed = wpk_config_fixed_change(service->config, next);
+        err = wpk_config_keep_fixed(service->config, next);
+    }
+    if (err != WPK_OK) {
+        wpk_config_fini(next);
+        free(next);
+        return err;
+    }
+    if (fixed != NULL) {
+        wpk_log(WPK_LOG_WARN, "restart_needed", "field=%s", fixed);
+    }
+    take_config(service, next);
+    err = wpk_service_reload_http(service, diag);
+    return err == WPK_OK ? wpk_net_server_reload(service->net, diag) : err;
+}
+
+static void on_reload(void *user)
+{
+    struct wpk_service *service = user;
+    struct wpk_diag diag = {0};
+    if (service->draining || service->err != WPK_OK) {
+        return;
+    }
+    wpk_notify_send(&service->notify, "RELOADING=1\nMONOTONIC_USEC=%llu",
+                    (unsigned long long)(wpk_clock_now_ns(wpk_clock_system()) / WPK_NS_PER_US));
+    wpk_err err = reload(service, &diag);
+    wpk_metric_add(WPK_COUNTER_RELOADS,
+                   wpk_metric_value(WPK_LABEL_RESULT, err == WPK_OK ? "ok" : "failed"), 1);
+    if (err == WPK_OK) {
+        wpk_log(WPK_LOG_INFO, "reloaded", "file=\"%s\"",
+                service->config->file != NULL ? service->config->file : "");
+    } else {
+        wpk_log_failure(WPK_LOG_ERROR, "reload_failed", err, &diag);
+    }
+    wpk_notify_send(&service->notify, "READY=1");
+    wpk_loop_wake(service->loop);
+}
+
+/* ---- ending */
+
+static void on_signal(void *user)
+{
+    struct wpk_service *service = user;
+    struct wpk_event drain = {.kind = WPK_EVENT_DRAIN};
+    /* A second one kills, whatever we are waiting for. */
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    wpk_log(WPK_LOG_INFO, "ending", "%s", "reason=signal");
+    wpk_notify_send(&service->notify, "STOPPING=1\nSTATUS=draining");
+    wpk_metric_set(WPK_GAUGE_DRAINING, 0, 1);
+    if (service->draining || service->err != WPK_OK) {
+        return;
+    }
+    service->draining = true;
+    service->drain_end_ns =
+        wpk_clock_now_ns(wpk_clock_system()) + (uint64_t)service->config->drain_s * WPK_NS_PER_S;
+    wpk_performer_step(service->performer, &drain);
+    wpk_loop_wake(service->loop);
+}
 
 static bool is_idle(struct wpk_service *service, uint64_t now_ns)
 {
@@ -35,213 +193,63 @@ static void on_tick(void *user)
         wpk_log(WPK_LOG_INFO, "idle", "seconds=%u", service->config->idle_s);
         wpk_loop_stop(service->loop);
     }
+    /* The commit of the tick has taken with it whatever came before the signal. */
+    if (service->draining) {
+        wpk_loop_stop(service->loop);
+    }
+    say_status(service, now_ns);
+    feed_watchdog(service, now_ns);
     wpk_loop_set_timer(service->loop, TICK_MS, on_tick, service);
 }
 
-static void on_signal(void *user)
-{
-    struct wpk_service *service = user;
-    /* A second one kills, whatever we are waiting for. */
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    wpk_log(WPK_LOG_INFO, "ending", "%s", "reason=signal");
-    wpk_loop_stop(service->loop);
-}
+/* ---- the whole */
 
-/* Called by threads of the network libraries. */
-static void wake(void *user)
+static wpk_err watch_signals(struct wpk_service *service)
 {
-    wpk_loop_wake(user);
-}
-
-/* ---- opening */
-
-static wpk_err take_lock(struct wpk_service *service, struct wpk_diag *diag)
-{
-    const char *directory = service->config->data_dir;
-    char path[4096];
-    wpk_err err = wpk_fs_make_dirs(directory, diag);
-    if (err != WPK_OK) {
-        return err;
+    wpk_err err = wpk_loop_on_signal(service->loop, SIGTERM, on_signal, service);
+    if (err == WPK_OK) {
+        err = wpk_loop_on_signal(service->loop, SIGINT, on_signal, service);
     }
-    snprintf(path, sizeof path, "%s/wpkd.lock", directory);
-    service->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (service->lock_fd < 0) {
-        err = wpk_fs_err(errno);
-        wpk_diag_set(diag, "%s: %s", path, strerror(errno));
-        return err;
-    }
-    if (flock(service->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        char pid[32] = "";
-        ssize_t size = read(service->lock_fd, pid, sizeof pid - 1);
-        pid[size > 0 ? size : 0] = '\0';
-        wpk_diag_set(diag, "another wpkd (pid %.*s) works on %s", (int)strcspn(pid, "\n"), pid,
-                     directory);
-        return WPK_EBUSY;
-    }
-    char pid[32];
-    int size = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
-    if (ftruncate(service->lock_fd, 0) != 0 || write(service->lock_fd, pid, (size_t)size) != size) {
-        err = wpk_fs_err(errno);
-        wpk_diag_set(diag, "%s: %s", path, strerror(errno));
+    if (err == WPK_OK && service->options->reload != NULL) {
+        err = wpk_loop_on_signal(service->loop, SIGHUP, on_reload, service);
     }
     return err;
 }
 
-static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
-{
-    wpk_err err =
-        wpk_store_open(service->config->data_dir, wpk_clock_system(), &service->store, diag);
-    if (err == WPK_OK && service->config->store_pages_max > 0) {
-        wpk_store_limit_pages(service->store, service->config->store_pages_max);
-    }
-    if (err != WPK_OK) {
-        return err;
-    }
-    wpk_artifact_sweep(service->config->data_dir);
-    struct wpk_performer_options options = {
-        .store = service->store,
-        .data_dir = service->config->data_dir,
-        .clock = wpk_clock_system(),
-        .out = {.reply = wpk_service_reply, .respond = wpk_service_respond, .user = service},
-    };
-    return wpk_performer_new(&options, &service->performer, diag);
-}
-
-/* What the configuration says of clients, as http.h has it; `listeners` and `peers` are the
- * caller's, of WPK_CONFIG_LISTENERS_MAX and WPK_CONFIG_PEERS_MAX. */
-static struct wpk_http_options http_options(struct wpk_service *service,
-                                            struct wpk_http_listen *listeners,
-                                            struct wpk_http_peer *peers)
+static void serve(struct wpk_service *service)
 {
     const struct wpk_config *config = service->config;
-    for (uint32_t i = 0; i < config->http_count; i++) {
-        const struct wpk_config_listener *listener = &config->http[i];
-        listeners[i] = (struct wpk_http_listen){.address = listener->address,
-                                                .fd = -1,
-                                                .certificate = listener->certificate,
-                                                .key = listener->key,
-                                                .insecure = listener->insecure};
-    }
-    for (uint32_t i = 0; i < config->peer_count; i++) {
-        peers[i] = (struct wpk_http_peer){config->peers[i].uid, config->peers[i].roles};
-    }
-    return (struct wpk_http_options){.listeners = listeners,
-                                     .listener_count = config->http_count,
-                                     .auth = service->auth,
-                                     .peers = peers,
-                                     .peer_count = config->peer_count,
-                                     .hosts = config->hosts,
-                                     .host_count = config->host_count,
-                                     .connections_max = config->http_connections_max,
-                                     .body_max = wpk_api_body_max,
-                                     .wake = wake,
-                                     .user = service->loop};
+    wpk_log(WPK_LOG_INFO, "ready", "version=%s data=\"%s\" http=%s listen=%s", WPK_VERSION,
+            config->data_dir, config->http[0].address, config->workers[0].address);
+    wpk_notify_send(&service->notify, "READY=1");
+    service->active_ns = wpk_clock_now_ns(wpk_clock_system());
+    wpk_loop_set_timer(service->loop, TICK_MS, on_tick, service);
+    wpk_loop_run(service->loop);
 }
 
-static wpk_err open_http(struct wpk_service *service, struct wpk_diag *diag)
+wpk_err wpk_service_run(const struct wpk_service_options *options, struct wpk_diag *diag)
 {
-    struct wpk_http_listen listeners[WPK_CONFIG_LISTENERS_MAX];
-    struct wpk_http_peer peers[WPK_CONFIG_PEERS_MAX];
-    struct wpk_http_options options = http_options(service, listeners, peers);
-    return wpk_http_server_open(&options, &service->http, diag);
-}
-
-static wpk_err open_workers(struct wpk_service *service, struct wpk_diag *diag)
-{
-    const struct wpk_config *config = service->config;
-    struct wpk_net_listen listen[WPK_CONFIG_LISTENERS_MAX];
-    for (uint32_t i = 0; i < config->worker_count; i++) {
-        const struct wpk_config_listener *listener = &config->workers[i];
-        listen[i] = (struct wpk_net_listen){.url = listener->address,
-                                            .mode = listener->mode,
-                                            .certificate = listener->certificate,
-                                            .key = listener->key};
-    }
-    const struct wpk_net_server_options options = {.listen = listen,
-                                                   .listen_count = config->worker_count,
-                                                   .size_max = WPK_MESSAGE_SIZE_MAX,
-                                                   .peers_max = config->worker_connections_max,
-                                                   .wake = wake,
-                                                   .user = service->loop};
-    return wpk_net_server_open(&options, &service->net, diag);
-}
-
-static wpk_err open_sockets(struct wpk_service *service, struct wpk_diag *diag)
-{
-    wpk_err err = open_workers(service, diag);
-    return err == WPK_OK ? open_http(service, diag) : err;
-}
-
-static wpk_err open_all(struct wpk_service *service, struct wpk_diag *diag)
-{
-    wpk_err err = take_lock(service, diag);
-    if (err == WPK_OK) {
-        err = wpk_loop_open(&service->loop, diag);
-    }
-    if (err == WPK_OK) {
-        wpk_loop_on_wake(service->loop, wpk_service_turn, service);
-        err = wpk_loop_on_signal(service->loop, SIGTERM, on_signal, service);
-    }
-    if (err == WPK_OK) {
-        err = wpk_loop_on_signal(service->loop, SIGINT, on_signal, service);
-    }
-    if (err == WPK_OK) {
-        err = open_store(service, diag);
-    }
-    return err == WPK_OK ? open_sockets(service, diag) : err;
-}
-
-/* Workers that wait are told to go when we do not come back. */
-static void dismiss_workers(struct wpk_service *service)
-{
-    const struct wpk_coordinator *coordinator = wpk_performer_coordinator(service->performer);
-    for (uint32_t i = 0; i < wpk_coordinator_worker_count(coordinator); i++) {
-        const struct wpk_worker *worker = wpk_coordinator_worker(coordinator, i);
-        struct wpk_message leave = {
-            .kind = WPK_MESSAGE_WORK, .session = worker->session, .leave = true};
-        leave.version = worker->poll_address->tag;
-        struct wpk_buf frame = {0};
-        if (worker->polling && wpk_message_encode(&leave, &frame) == WPK_OK) {
-            wpk_net_server_reply(service->net, worker->poll_address, frame.data, frame.size);
-        }
-        wpk_buf_fini(&frame);
-    }
-}
-
-static void close_all(struct wpk_service *service)
-{
-    if (service->net != NULL && service->performer != NULL && service->config->idle_s > 0) {
-        dismiss_workers(service);
-    }
-    /* First those that wake the loop. */
-    wpk_http_server_close(service->http);
-    wpk_net_server_close(service->net);
-    service->http = NULL;
-    wpk_performer_free(service->performer);
-    wpk_store_close(service->store);
-    wpk_loop_close(service->loop);
-    if (service->lock_fd >= 0) {
-        close(service->lock_fd);
-    }
-}
-
-wpk_err wpk_service_run(const struct wpk_config *config, struct wpk_diag *diag)
-{
-    struct wpk_service service = {.config = config, .lock_fd = -1};
+    struct wpk_service service = {
+        .options = options, .config = options->config, .lock_fd = -1, .notify = {.fd = -1}};
     signal(SIGPIPE, SIG_IGN);
-    wpk_err err = open_all(&service, diag);
+    wpk_err err = wpk_notify_open(options->environment, &service.notify, diag);
     if (err == WPK_OK) {
-        wpk_log(WPK_LOG_INFO, "ready", "version=%s data=\"%s\" http=%s listen=%s", WPK_VERSION,
-                config->data_dir, config->http[0].address, config->workers[0].address);
-        service.active_ns = wpk_clock_now_ns(wpk_clock_system());
-        wpk_loop_set_timer(service.loop, TICK_MS, on_tick, &service);
-        wpk_loop_run(service.loop);
+        err = wpk_service_open(&service, diag);
+    }
+    if (err == WPK_OK) {
+        err = watch_signals(&service);
+    }
+    if (err == WPK_OK) {
+        set_owners(&service);
+        serve(&service);
         err = service.err;
         if (err != WPK_OK && diag != NULL) {
             *diag = service.diag;
         }
     }
-    close_all(&service);
+    wpk_notify_send(&service.notify, "STOPPING=1");
+    wpk_service_close(&service);
+    wpk_notify_close(&service.notify);
+    free_reloaded(&service);
     return err;
 }

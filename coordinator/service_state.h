@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkd's inside, shared by the two files it is made of: service.c turns the loop, service_life.c
- * opens, reloads, drains and closes. Only the loop's thread touches it. */
+/* wpkd's inside, shared by the files it is made of: service.c turns the loop, service_open.c
+ * opens and closes what it holds, service_life.c leads it from start to end. Only the loop's
+ * thread touches it. */
 #ifndef WPK_COORDINATOR_SERVICE_STATE_H
 #define WPK_COORDINATOR_SERVICE_STATE_H
 
 #include "common/loop.h"
+#include "common/notify.h"
 #include "coordinator/performer.h"
 #include "coordinator/service.h"
 
 struct wpk_service {
-    const struct wpk_config *config; /* what holds now; after a reload the new one */
+    const struct wpk_service_options *options;
+    const struct wpk_config *config; /* what holds now: options->config, or `reloaded` */
+    struct wpk_config *reloaded;     /* owned; NULL before the first reload */
+    struct wpk_notify notify;
     int lock_fd;
     struct wpk_loop *loop;
     struct wpk_store *store;
@@ -18,6 +23,13 @@ struct wpk_service {
     struct wpk_auth *auth;
     struct wpk_performer *performer;
     uint64_t active_ns; /* last time there was a job or a request */
+    uint64_t commits;   /* turns that the store has taken, or could not: it answered */
+    uint64_t fed_commits;
+    uint64_t fed_ns; /* last time the watchdog was fed, and how many commits there were then */
+    uint64_t status_ns;
+    char status[256]; /* what the service manager was told last */
+    bool draining;
+    uint64_t drain_end_ns;
     wpk_err err;        /* why the loop was stopped */
     struct wpk_diag diag;
 };
@@ -31,5 +43,13 @@ void wpk_service_respond(void *user, uint64_t request, const struct wpk_api_answ
 void wpk_service_turn(void *user);
 /* Let time pass: leases expire, slow connections end. */
 void wpk_service_tick(struct wpk_service *service, uint64_t now_ns);
+
+
+/* Take lock, store and sockets; what it says is what wpk_service_run() says. */
+WPK_MUST_CHECK wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag);
+/* Also what was opened in part. */
+void wpk_service_close(struct wpk_service *service);
+/* Let clients' sockets have what service->config says now. */
+WPK_MUST_CHECK wpk_err wpk_service_reload_http(struct wpk_service *service, struct wpk_diag *diag);
 
 #endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What wpkd holds while it runs: its lock, store, state and sockets. */
+#include "coordinator/service_state.h"
+
+#include "common/fs.h"
+#include "coordinator/activation.h"
+#include "coordinator/artifact.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Called by threads of the network libraries. */
+static void wake(void *user)
+{
+    wpk_loop_wake(user);
+}
+
+/* Thousands of connections need more descriptors than the habitual 1024; what we may have, we
+ * take. Nothing here uses select(2). */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit); /* else fewer connections are served */
+    }
+}
+
+static wpk_err take_lock(struct wpk_service *service, struct wpk_diag *diag)
+{
+    const char *directory = service->config->data_dir;
+    char path[4096];
+    wpk_err err = wpk_fs_make_dirs(directory, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    snprintf(path, sizeof path, "%s/wpkd.lock", directory);
+    service->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (service->lock_fd < 0) {
+        err = wpk_fs_err(errno);
+        wpk_diag_set(diag, "%s: %s", path, strerror(errno));
+        return err;
+    }
+    if (flock(service->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        char pid[32] = "";
+        ssize_t size = read(service->lock_fd, pid, sizeof pid - 1);
+        pid[size > 0 ? size : 0] = '\0';
+        wpk_diag_set(diag, "another wpkd (pid %.*s) works on %s", (int)strcspn(pid, "\n"), pid,
+                     directory);
+        return WPK_EBUSY;
+    }
+    char pid[32];
+    int size = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
+    if (ftruncate(service->lock_fd, 0) != 0 || write(service->lock_fd, pid, (size_t)size) != size) {
+        err = wpk_fs_err(errno);
+        wpk_diag_set(diag, "%s: %s", path, strerror(errno));
+    }
+    return err;
+}
+
+static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
+{
+    wpk_err err =
+        wpk_store_open(service->config->data_dir, wpk_clock_system(), &service->store, diag);
+    if (err == WPK_OK && service->config->store_pages_max > 0) {
+        wpk_store_limit_pages(service->store, service->config->store_pages_max);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_artifact_sweep(service->config->data_dir);
+    struct wpk_performer_options options = {
+        .store = service->store,
+        .data_dir = service->config->data_dir,
+        .clock = wpk_clock_system(),
+        .out = {.reply = wpk_service_reply, .respond = wpk_service_respond, .user = service},
+    };
+    return wpk_performer_new(&options, &service->performer, diag);
+}
+
+/* What the configuration says of clients, as http.h has it; `listeners` and `peers` are the
+ * caller's, of WPK_CONFIG_LISTENERS_MAX and WPK_CONFIG_PEERS_MAX. */
+static struct wpk_http_options http_options(const struct wpk_service *service,
+                                            struct wpk_http_listen *listeners,
+                                            struct wpk_http_peer *peers)
+{
+    const struct wpk_config *config = service->config;
+    for (uint32_t i = 0; i < config->http_count; i++) {
+        const struct wpk_config_listener *listener = &config->http[i];
+        listeners[i] = (struct wpk_http_listen){.address = listener->address,
+                                                .fd = -1,
+                                                .certificate = listener->certificate,
+                                                .key = listener->key,
+                                                .insecure = listener->insecure};
+    }
+    for (uint32_t i = 0; i < config->peer_count; i++) {
+        peers[i] = (struct wpk_http_peer){config->peers[i].uid, config->peers[i].roles};
+    }
+    return (struct wpk_http_options){.listeners = listeners,
+                                     .listener_count = config->http_count,
+                                     .auth = service->auth,
+                                     .peers = peers,
+                                     .peer_count = config->peer_count,
+                                     .hosts = config->hosts,
+                                     .host_count = config->host_count,
+                                     .connections_max = config->http_connections_max,
+                                     .body_max = wpk_api_body_max,
+                                     .wake = wake,
+                                     .user = service->loop};
+}
+
+/* A listener whose socket was passed in takes that one. */
+static wpk_err adopt_sockets(struct wpk_service *service, struct wpk_http_listen *listeners,
+                             struct wpk_diag *diag)
+{
+    int fds[WPK_CONFIG_LISTENERS_MAX];
+    uint32_t count = 0;
+    wpk_err err =
+        wpk_notify_take_fds(service->options->environment, WPK_CONFIG_LISTENERS_MAX, &count, diag);
+    for (uint32_t i = 0; i < service->config->http_count; i++) {
+        fds[i] = -1;
+    }
+    for (uint32_t i = 0; err == WPK_OK && i < count; i++) {
+        err = wpk_activation_place(WPK_NOTIFY_FD_FIRST + (int)i, service->config, fds, diag);
+    }
+    for (uint32_t i = 0; err == WPK_OK && i < service->config->http_count; i++) {
+        listeners[i].fd = fds[i];
+    }
+    return err;
+}
+
+static wpk_err open_http(struct wpk_service *service, struct wpk_diag *diag)
+{
+    struct wpk_http_listen listeners[WPK_CONFIG_LISTENERS_MAX];
+    struct wpk_http_peer peers[WPK_CONFIG_PEERS_MAX];
+    struct wpk_http_options options = http_options(service, listeners, peers);
+    wpk_err err = adopt_sockets(service, listeners, diag);
+    return err == WPK_OK ? wpk_http_server_open(&options, &service->http, diag) : err;
+}
+
+wpk_err wpk_service_reload_http(struct wpk_service *service, struct wpk_diag *diag)
+{
+    struct wpk_http_listen listeners[WPK_CONFIG_LISTENERS_MAX];
+    struct wpk_http_peer peers[WPK_CONFIG_PEERS_MAX];
+    struct wpk_http_options options = http_options(service, listeners, peers);
+    return wpk_http_server_reload(service->http, &options, diag);
+}
+
+static wpk_err open_workers(struct wpk_service *service, struct wpk_diag *diag)
+{
+    const struct wpk_config *config = service->config;
+    struct wpk_net_listen listen[WPK_CONFIG_LISTENERS_MAX];
+    for (uint32_t i = 0; i < config->worker_count; i++) {
+        const struct wpk_config_listener *listener = &config->workers[i];
+        listen[i] = (struct wpk_net_listen){.url = listener->address,
+                                            .mode = listener->mode,
+                                            .certificate = listener->certificate,
+                                            .key = listener->key};
+    }
+    const struct wpk_net_server_options options = {.listen = listen,
+                                                   .listen_count = config->worker_count,
+                                                   .size_max = WPK_MESSAGE_SIZE_MAX,
+                                                   .peers_max = config->worker_connections_max,
+                                                   .wake = wake,
+                                                   .user = service->loop};
+    return wpk_net_server_open(&options, &service->net, diag);
+}
+
+static wpk_err open_sockets(struct wpk_service *service, struct wpk_diag *diag)
+{
+    wpk_err err = open_workers(service, diag);
+    return err == WPK_OK ? open_http(service, diag) : err;
+}
+
+wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag)
+{
+    raise_descriptors();
+    wpk_err err = take_lock(service, diag);
+    if (err == WPK_OK) {
+        err = wpk_loop_open(&service->loop, diag);
+    }
+    if (err == WPK_OK) {
+        wpk_loop_on_wake(service->loop, wpk_service_turn, service);
+        err = wpk_auth_new(&service->auth);
+    }
+    if (err == WPK_OK) {
+        err = open_store(service, diag);
+    }
+    return err == WPK_OK ? open_sockets(service, diag) : err;
+}
+
+/* Workers that wait are told to go when we do not come back. */
+static void dismiss_workers(struct wpk_service *service)
+{
+    const struct wpk_coordinator *coordinator = wpk_performer_coordinator(service->performer);
+    for (uint32_t i = 0; i < wpk_coordinator_worker_count(coordinator); i++) {
+        const struct wpk_worker *worker = wpk_coordinator_worker(coordinator, i);
+        struct wpk_message leave = {
+            .kind = WPK_MESSAGE_WORK, .session = worker->session, .leave = true};
+        leave.version = worker->poll_address->tag;
+        struct wpk_buf frame = {0};
+        if (worker->polling && wpk_message_encode(&leave, &frame) == WPK_OK) {
+            wpk_net_server_reply(service->net, worker->poll_address, frame.data, frame.size);
+        }
+        wpk_buf_fini(&frame);
+    }
+}
+
+void wpk_service_close(struct wpk_service *service)
+{
+    if (service->net != NULL && service->performer != NULL && service->config->idle_s > 0) {
+        dismiss_workers(service);
+    }
+    /* First those that wake the loop. */
+    wpk_http_server_close(service->http);
+    wpk_net_server_close(service->net);
+    service->http = NULL;
+    wpk_performer_free(service->performer);
+    wpk_store_close(service->store);
+    wpk_auth_free(service->auth);
+    wpk_loop_close(service->loop);
+    if (service->lock_fd >= 0) {
+        close(service->lock_fd);
+    }
+}

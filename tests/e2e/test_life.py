@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of a wpkd as a service manager sees it: this test plays systemd."""
+import json
+import os
+import select
+import signal
+import socket
+import sqlite3
+import sys
+import time
+
+from lib import BIN, Process, Service, UnixConnection, check, main, need, wait_for
+
+
+class Manager:
+    """The other end of NOTIFY_SOCKET; `abstract` names need no file."""
+
+    def __init__(self, box, abstract=False):
+        name = "\0wpk-manager-%d" % os.getpid() if abstract else box.path("notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(name)
+        self.environment = name.replace("\0", "@")
+        self.words = []
+
+    def listen(self, seconds):
+        """Everything said within so long, or until nothing more comes after the first word."""
+        ready, _, _ = select.select([self.socket], [], [], seconds)
+        if ready:
+            self.words += self.socket.recv(4096).decode().split("\n")
+        return bool(ready)
+
+    def wait_for(self, word, seconds=20):
+        end = time.monotonic() + seconds
+        while word not in self.words and time.monotonic() < end:
+            self.listen(0.2)
+        check(word in self.words, "the manager is told %s" % word, self.words)
+
+    def count(self, word, seconds):
+        self.words = []
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.listen(max(0, end - time.monotonic()))
+        return self.words.count(word)
+
+
+# Becomes wpkd with what a manager would have set: its pid, and a socket as descriptor 3.
+BECOME = """
+import os, sys
+if sys.argv[1] != "-":
+    os.dup2(int(sys.argv[1]), 3)
+os.environ["WATCHDOG_PID"] = os.environ["LISTEN_PID"] = str(os.getpid())
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def start(box, manager, *options, passed=None, **environment):
+    box.env.update(environment, NOTIFY_SOCKET=manager.environment)
+    if passed:
+        box.env["LISTEN_FDS"] = "1"
+    arguments = [sys.executable, "-c", BECOME, str(passed.fileno()) if passed else "-",
+                 os.path.join(BIN, "wpkd")] + list(options)
+    return Process(box, arguments, pass_fds=(passed.fileno(),) if passed else ())
+
+
+def answers(path):
+    connection = UnixConnection(path)
+    connection.request("GET", "/healthz")
+    return connection.getresponse().status
+
+
+def end(process, seconds=15):
+    process.popen.terminate()
+    return process.wait(seconds)
+
+
+def test_notify(box):
+    need("wpkd")
+    for abstract in (False, True):
+        manager = Manager(box, abstract)
+        wpkd = start(box, manager, "--data", box.data)
+        manager.wait_for("READY=1")
+        check(answers(box.data + "/wpkd.sock") == 200, "ready means that it answers")
+        manager.wait_for("STATUS=0 jobs, 0 workers")
+        began = time.monotonic()
+        code, _, log = end(wpkd)
+        manager.wait_for("STOPPING=1")
+        check(code == 0 and time.monotonic() - began < 5, "ends at once", code, log)
+
+
+def test_watchdog(box):
+    need("wpkd")
+    manager = Manager(box)
+    wpkd = start(box, manager, "--data", box.data, WATCHDOG_USEC="2000000")
+    manager.wait_for("READY=1")
+    check(manager.count("WATCHDOG=1", 4) >= 4, "is fed twice as often as asked", manager.words)
+    wpkd.popen.send_signal(signal.SIGSTOP)
+    manager.count("", 0.5)
+    check(manager.count("WATCHDOG=1", 3) == 0, "a wpkd that stands still feeds nobody")
+    wpkd.popen.send_signal(signal.SIGCONT)
+    check(manager.count("WATCHDOG=1", 3) >= 1, "and goes on")
+    end(wpkd)
+
+
+def test_no_watchdog_for_others(box):
+    need("wpkd")
+    manager = Manager(box)
+    box.env.update(NOTIFY_SOCKET=manager.environment, WATCHDOG_USEC="400000", WATCHDOG_PID="1")
+    wpkd = box.start("wpkd", "--data", box.data)
+    manager.wait_for("READY=1")
+    check(manager.count("WATCHDOG=1", 1) == 0, "it was meant for another process", manager.words)
+    end(wpkd)
+
+
+def test_sockets_that_are_not_ours(box):
+    need("wpkd")
+    passed = socket.socket(socket.AF_INET)
+    passed.bind(("127.0.0.1", 0))
+    passed.listen(1)
+    wpkd = start(box, Manager(box), "--data", box.data, passed=passed)
+    code, _, log = wpkd.wait(20)
+    check(code == 1 and "127.0.0.1:%d" % passed.getsockname()[1] in log, "is said", code, log)
+    passed.close()
+
+
+def test_reload(box):
+    need("wpkd")
+    manager = Manager(box)
+    config = box.write("wpkd.json", '{ // quiet\n"data": "%s", "log": {"level": "warn"}}' % box.data)
+    wpkd = start(box, manager, "--config", config)
+    manager.wait_for("READY=1")
+    check("ready" not in wpkd.text(wpkd.err), "warnings alone", wpkd.text(wpkd.err))
+    manager.words = []
+    box.write("wpkd.json", {"data": box.data, "log": {"level": "info", "format": "json"},
+                            "owners": {"ann": {"weight": 3, "jobs_max": 5}}})
+    wpkd.popen.send_signal(signal.SIGHUP)
+    manager.wait_for("RELOADING=1")
+    manager.wait_for("READY=1")
+    log = wait_for("the log says so", lambda: wpkd.text(wpkd.err))
+    check(json.loads(log.split("\n")[-2])["event"] == "reloaded", "in the new format", log)
+    # What is wrong changes nothing, and is said.
+    box.write("wpkd.json", '{"data": "%s",\n "owners": {"ann": {"weight": "much"}}}' % box.data)
+    wpkd.popen.send_signal(signal.SIGHUP)
+    wait_for("the reason", lambda: "wpkd.json:2:31: owners.ann.weight: must be a number" in
+             wpkd.text(wpkd.err))
+    # What needs a restart is said, and the rest is taken.
+    box.write("wpkd.json", {"data": "/elsewhere", "log": {"format": "text"}})
+    wpkd.popen.send_signal(signal.SIGHUP)
+    wait_for("the field", lambda: "restart_needed" in wpkd.text(wpkd.err))
+    wait_for("the format", lambda: " info wpkd reloaded" in wpkd.text(wpkd.err))
+    check(answers(box.data + "/wpkd.sock") == 200, "it serves all the same")
+    code, _, log = end(wpkd)
+    check(code == 0, "ends", log)
+
+
+def test_configuration(box):
+    need("wpkd")
+    config = box.write("wpkd.json", {"data": box.data, "drain_s": "long"})
+    for options in (("--check-config",), ()):
+        code, out, err = box.run("wpkd", "--config", config, *options)
+        check(code == 2 and "wpkd.json:1:" in err and "drain_s: must be a number" in err,
+              "the field and the line", code, err)
+    box.write("wpkd.json", {"data": box.data, "drain_s": 5})
+    code, out, err = box.run("wpkd", "--config", config, "--check-config")
+    check(code == 0 and box.data in out and not os.path.exists(box.data), "checked only", out, err)
+    code, out, err = box.run("wpkd", "--config", box.path("none.json"))
+    check(code == 2 and "none.json" in err, "no such file", code, err)
+
+
+def test_exit_codes(box):
+    """1 may be another time better; 3 is not, and systemd need not try."""
+    need("wpkd")
+    service = Service(box)
+    code, _, err = box.run("wpkd", "--data", box.data)
+    check(code == 1 and "another wpkd (pid %d)" % service.wpkd.popen.pid in err, "taken", code, err)
+    service.stop()
+    history = sqlite3.connect(os.path.join(box.data, "history.db"))
+    history.execute("PRAGMA user_version = 999")
+    history.close()
+    code, _, err = box.run("wpkd", "--data", box.data)
+    check(code == 3 and "999" in err, "a newer store", code, err)
+    os.makedirs(box.path("other"))
+    with open(box.path("other/history.db"), "wb") as file:
+        file.write(b"this is not a database, and long enough to be seen not to be one" * 100)
+    code, _, err = box.run("wpkd", "--data", box.path("other"))
+    check(code == 3, "a corrupt store", code, err)
+
+
+def test_second_signal_kills(box):
+    need("wpkd")
+    service = Service(box)
+    service.wpkd.popen.terminate()
+    service.wpkd.popen.terminate()
+    code, _, log = service.wpkd.wait(10)
+    check(code in (0, -signal.SIGTERM), "is gone", code, log)
+
+
+if __name__ == "__main__":
+    main(globals())
