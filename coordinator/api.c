@@ -1,30 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/api.h"
 
+#include "common/log.h"
 #include "coordinator/api_call.h"
+#include "coordinator/api_front.h"
 #include "schema/job.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* ---- routes */
+#define SMALL_BODY ((size_t)1024)
 
-/* `*` stands for one segment without ':' and '/'. */
+/* Where a route begins. */
+enum where {
+    INDEX, /* on the server's threads; its handler queues what only the loop knows */
+    STORE, /* likewise, and it reads from the store */
+    LOOP,
+};
+
+/* `*` stands for one segment without ':' and '/'. Role 0: whoever was let in. */
 static const struct route {
     const char *method;
     const char *path;
-    void (*serve)(struct wpk_call *call);
+    unsigned role;
+    enum where where;
     size_t body_max;
+    void (*serve)(struct wpk_call *call);
 } routes[] = {
-    {"GET", "/healthz", wpk_api_get_health, 0},
-    {"POST", "/v1/jobs", wpk_api_post_job, WPK_JOB_SIZE_MAX},
-    {"GET", "/v1/jobs", wpk_api_list_jobs, 0},
-    {"GET", "/v1/jobs/*", wpk_api_get_job, 0},
-    {"POST", "/v1/jobs/*:cancel", wpk_api_cancel_job, 1024},
-    {"GET", "/v1/jobs/*/trials", wpk_api_list_trials, 0},
-    {"GET", "/v1/workers", wpk_api_list_workers, 0},
-    {"GET", "/v1/kernels", wpk_api_list_kernels, 0},
-    {"POST", "/v1/kernels:lookup", wpk_api_lookup_kernel, WPK_JOB_SIZE_MAX},
-    {"GET", "/v1/artifacts/*", wpk_api_get_artifact, 0},
+    {"GET", "/healthz", 0, INDEX, 0, wpk_api_get_health},
+    {"POST", "/v1/jobs", WPK_ROLE_SUBMIT, LOOP, WPK_JOB_SIZE_MAX, wpk_api_post_job},
+    {"GET", "/v1/jobs", WPK_ROLE_READ, STORE, 0, wpk_api_list_jobs},
+    {"GET", "/v1/jobs/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_job},
+    {"POST", "/v1/jobs/*:cancel", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_cancel_job},
+    {"GET", "/v1/jobs/*/trials", WPK_ROLE_READ, STORE, 0, wpk_api_list_trials},
+    {"GET", "/v1/workers", WPK_ROLE_READ, LOOP, 0, wpk_api_list_workers},
+    {"GET", "/v1/kernels", WPK_ROLE_READ, INDEX, 0, wpk_api_list_kernels},
+    {"GET", "/v1/kernels/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_kernel},
+    {"GET", "/v1/kernels/*/manifest", WPK_ROLE_READ, STORE, 0, wpk_api_get_manifest},
+    {"GET", "/v1/kernels/*/history", WPK_ROLE_READ, STORE, 0, wpk_api_list_kernel_history},
+    {"POST", "/v1/kernels:lookup", WPK_ROLE_READ, INDEX, WPK_JOB_SIZE_MAX, wpk_api_lookup_kernel},
+    {"GET", "/v1/artifacts/*", WPK_ROLE_READ, INDEX, 0, wpk_api_get_artifact},
 };
 
 #define ROUTE_COUNT (sizeof routes / sizeof routes[0])
@@ -48,15 +63,33 @@ static bool match(const char *pattern, const char *path, char name[WPK_ID_MAX])
     return true;
 }
 
+/* NULL when there is none; then `allow`, if it is not NULL, names the methods that the path has. */
+static const struct route *find_route(const char *method, const char *path, char name[WPK_ID_MAX],
+                                      char *allow, size_t allow_size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        if (!match(routes[i].path, path, name)) {
+            continue;
+        }
+        if (strcmp(routes[i].method, method) == 0) {
+            return &routes[i];
+        }
+        if (allow != NULL) {
+            int size = snprintf(allow + used, allow_size - used, "%s%s", used > 0 ? ", " : "",
+                                routes[i].method);
+            used += (size_t)size;
+            WPK_ASSERT(used < allow_size);
+        }
+    }
+    return NULL;
+}
+
 size_t wpk_api_body_max(const char *method, const char *path)
 {
     char name[WPK_ID_MAX];
-    for (size_t i = 0; i < ROUTE_COUNT; i++) {
-        if (strcmp(routes[i].method, method) == 0 && match(routes[i].path, path, name)) {
-            return routes[i].body_max;
-        }
-    }
-    return 1024; /* it will be told that there is no such thing */
+    const struct route *route = find_route(method, path, name, NULL, 0);
+    return route != NULL ? route->body_max : SMALL_BODY; /* it will be told what is wrong */
 }
 
 static bool is_json(const char *content_type)
@@ -65,31 +98,69 @@ static bool is_json(const char *content_type)
            (content_type[16] == '\0' || content_type[16] == ';');
 }
 
+/* Role and body; false after answering with a problem. */
+static bool admit(struct wpk_call *call, const struct route *route)
+{
+    struct wpk_diag diag = {0};
+    if (route->role != 0 &&
+        !wpk_identity_may(&call->request->identity, (enum wpk_auth_role)route->role, &diag)) {
+        wpk_api_problem(call->answer, 403, WPK_EACCES, &diag);
+        return false;
+    }
+    if (call->request->body_size > 0 && !is_json(call->request->content_type)) {
+        wpk_call_problem(call, 415, WPK_EUNSUPPORTED, "", "the body has to be application/json");
+        return false;
+    }
+    return true;
+}
+
+/* With a connection to the store for as long as it takes. */
+static void serve_from_store(struct wpk_call *call, const struct route *route)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_api api = *call->api;
+    api.store = wpk_api_front_take(api.front, &diag);
+    if (api.store == NULL) {
+        wpk_call_problem(call, 503, WPK_EBUSY, "", "the store cannot be read now");
+        call->answer->retry_after_s = 1;
+        return;
+    }
+    call->api = &api;
+    route->serve(call);
+    wpk_err err = wpk_store_take_status(api.store, &diag);
+    if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_WARN, "read_failed", err, &diag);
+        wpk_call_problem(call, 503, err, "", "the store cannot be read now");
+    }
+    wpk_api_front_give(api.front, api.store);
+}
+
+static void serve(struct wpk_call *call, const struct route *route)
+{
+    if (route->where == LOOP && wpk_call_queue(call)) {
+        return;
+    }
+    if (route->where == STORE && call->api->front != NULL) {
+        serve_from_store(call, route);
+    } else {
+        route->serve(call);
+    }
+}
+
 void wpk_api_serve(const struct wpk_api *api, const struct wpk_http_request *request,
                    struct wpk_api_answer *out)
 {
     memset(out, 0, sizeof *out);
     struct wpk_call call = {.api = api, .request = request, .answer = out};
-    bool head = strcmp(request->method, "HEAD") == 0;
-    const char *method = head ? "GET" : request->method;
-    const char *allowed = NULL;
-    for (size_t i = 0; i < ROUTE_COUNT; i++) {
-        if (!match(routes[i].path, request->path, call.name)) {
-            continue;
-        }
-        if (strcmp(routes[i].method, method) != 0) {
-            allowed = allowed == NULL ? routes[i].method : "GET, POST";
-            continue;
-        }
-        if (request->body_size > 0 && !is_json(request->content_type)) {
-            wpk_call_problem(&call, 415, WPK_EUNSUPPORTED, "",
-                             "the body has to be application/json");
-            return;
-        }
-        routes[i].serve(&call);
-        return;
+    const char *method = strcmp(request->method, "HEAD") == 0 ? "GET" : request->method;
+    const struct route *route =
+        find_route(method, request->path, call.name, out->allow, sizeof out->allow);
+    if (route == NULL && out->allow[0] != '\0') {
+        wpk_call_problem(&call, 405, WPK_ENOENT, "", "not with this method");
+    } else if (route == NULL) {
+        wpk_call_problem(&call, 404, WPK_ENOENT, "", "there is no such resource");
+    } else if (admit(&call, route)) {
+        out->allow[0] = '\0';
+        serve(&call, route);
     }
-    out->allow = allowed;
-    wpk_call_problem(&call, allowed != NULL ? 405 : 404, WPK_ENOENT, "",
-                     allowed != NULL ? "not with this method" : "there is no such resource");
 }

@@ -16,7 +16,25 @@
 void wpk_api_answer_fini(struct wpk_api_answer *answer)
 {
     wpk_buf_fini(&answer->body);
+    if (answer->release != NULL) {
+        answer->release(answer->owner);
+    }
     memset(answer, 0, sizeof *answer);
+}
+
+void wpk_api_response(const struct wpk_api_answer *answer, struct wpk_http_response *out)
+{
+    bool borrowed = answer->release != NULL;
+    *out = (struct wpk_http_response){
+        .status = answer->status,
+        .content_type = answer->content_type,
+        .location = answer->location[0] != '\0' ? answer->location : NULL,
+        .allow = answer->allow[0] != '\0' ? answer->allow : NULL,
+        .etag = answer->etag[0] != '\0' ? answer->etag : NULL,
+        .retry_after_s = answer->retry_after_s,
+        .body = borrowed ? answer->borrowed.text : wpk_buf_text(&answer->body),
+        .body_size = borrowed ? answer->borrowed.size : answer->body.size,
+    };
 }
 
 void wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
@@ -36,8 +54,14 @@ void wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
         wpk_json_put_int(w, "line", diag->line);
         wpk_json_put_int(w, "column", diag->column);
     }
+    if (answer->release != NULL) {
+        answer->release(answer->owner);
+        answer->release = NULL;
+    }
     answer->status = status;
     answer->content_type = "application/problem+json";
+    answer->location[0] = '\0';
+    answer->etag[0] = '\0';
     wpk_buf_reset(&answer->body);
     wpk_err printed = wpk_json_print(w, false, &answer->body);
     WPK_ASSERT(printed == WPK_OK || printed == WPK_ENOMEM);
@@ -70,15 +94,34 @@ int wpk_api_status(wpk_err err)
     }
 }
 
-void wpk_call_json(struct wpk_call *call, struct wpk_json_writer *w)
+void wpk_call_text(struct wpk_call *call)
 {
+    wpk_err err = wpk_buf_status(&call->answer->body);
     call->answer->status = 200;
     call->answer->content_type = "application/json";
-    wpk_err err = wpk_json_print(w, false, &call->answer->body);
-    wpk_json_writer_free(w);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(err), err, NULL);
     }
+}
+
+void wpk_call_json(struct wpk_call *call, struct wpk_json_writer *w)
+{
+    wpk_err err = wpk_json_print(w, false, &call->answer->body);
+    wpk_json_writer_free(w);
+    if (err == WPK_OK) {
+        wpk_call_text(call);
+    } else {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, NULL);
+    }
+}
+
+bool wpk_call_queue(struct wpk_call *call)
+{
+    if (call->api->front == NULL) {
+        return false;
+    }
+    call->answer->how = WPK_API_QUEUE;
+    return true;
 }
 
 void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int status,
@@ -101,6 +144,12 @@ void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int s
 }
 
 /* ---- parameters */
+
+const char *wpk_call_get(const struct wpk_call *call, const char *name)
+{
+    const char *text = wpk_http_query(call->request, name);
+    return text != NULL ? text : "";
+}
 
 /* A decimal parameter in [min, max]; false after answering with a problem. */
 bool wpk_call_number(struct wpk_call *call, const char *name, uint64_t fallback, uint64_t min,

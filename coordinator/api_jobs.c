@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/api_call.h"
 #include "coordinator/document.h"
+#include "coordinator/performer.h"
 #include "coordinator/submission.h"
 #include "schema/job.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PAGE_JOBS_MAX 100 /* with 256 operators each, still less than a client takes at once */
@@ -19,16 +21,69 @@ void wpk_api_post_job(struct wpk_call *call)
         return;
     }
     snprintf(job->id, sizeof job->id, "j%016llx", (unsigned long long)call->api->random);
-    call->answer->later = true;
+    call->answer->how = WPK_API_STEP;
     call->answer->event = (struct wpk_event){.kind = WPK_EVENT_SUBMIT,
                                              .request = call->request->id,
                                              .job = job,
                                              .source = call->request->body};
 }
 
+/* Reads a job that has ended in the state, once that is in the store. */
+struct job_order {
+    struct wpk_order order;
+    struct wpk_performer *performer;
+    uint64_t request;
+    char id[WPK_ID_MAX];
+    struct wpk_api_answer answer;
+};
+
+static void read_ended(struct wpk_order *base, struct wpk_store *store)
+{
+    struct job_order *order = (struct job_order *)base;
+    const struct wpk_api api = {.store = store};
+    wpk_api_job(&order->answer, &api, 200, order->id);
+}
+
+static void answer_order(struct wpk_order *base, wpk_err err, const struct wpk_diag *diag)
+{
+    struct job_order *order = (struct job_order *)base;
+    if (err != WPK_OK) {
+        wpk_api_problem(&order->answer, wpk_api_status(err), err, diag);
+    }
+    wpk_performer_answer(order->performer, order->request, &order->answer);
+    free(order);
+}
+
+/* It has ended in the state; the commit that says so in the store may be under way. */
+static void wait_for_job(struct wpk_call *call)
+{
+    struct job_order *order = calloc(1, sizeof *order);
+    WPK_ASSERT(order != NULL);
+    order->order = (struct wpk_order){.perform = read_ended, .done = answer_order};
+    order->performer = call->api->performer;
+    order->request = call->request->id;
+    memcpy(order->id, call->name, sizeof order->id);
+    call->answer->how = WPK_API_ORDER;
+    wpk_performer_order(call->api->performer, &order->order);
+}
+
 void wpk_api_get_job(struct wpk_call *call)
 {
-    wpk_api_job(call->answer, call->api, 200, call->name);
+    const struct wpk_api *api = call->api;
+    struct wpk_buf document = {0};
+    uint64_t number;
+    bool known = wpk_history_job_document(api->store, call->name, &document, &number);
+    if (known && document.size == 0 && wpk_call_queue(call)) {
+        wpk_buf_fini(&document);
+        return;
+    }
+    bool live = api->coordinator != NULL && wpk_coordinator_job(api->coordinator, call->name);
+    if (known && document.size == 0 && !live) {
+        wait_for_job(call);
+    } else {
+        wpk_api_job(call->answer, api, 200, call->name);
+    }
+    wpk_buf_fini(&document);
 }
 
 void wpk_api_cancel_job(struct wpk_call *call)
@@ -38,7 +93,7 @@ void wpk_api_cancel_job(struct wpk_call *call)
         wpk_api_get_job(call); /* it has ended, or never was */
         return;
     }
-    call->answer->later = true;
+    call->answer->how = WPK_API_STEP;
     call->answer->event = (struct wpk_event){
         .kind = WPK_EVENT_CANCEL, .request = call->request->id, .job_id = job->id};
 }
@@ -46,7 +101,7 @@ void wpk_api_cancel_job(struct wpk_call *call)
 /* ---- lists */
 
 struct job_list {
-    const struct wpk_api *api;
+    struct wpk_call *call;
     struct wpk_json_writer *w;
 };
 
@@ -54,15 +109,19 @@ static void list_job(void *user, uint64_t number, const char *id, const char *st
                      const char *document)
 {
     struct job_list *list = user;
-    const struct wpk_job_entry *job = wpk_coordinator_job(list->api->coordinator, id);
+    const struct wpk_api *api = list->call->api;
     (void)number;
     (void)state;
     if (document[0] != '\0') {
         wpk_json_put_raw(list->w, NULL, document);
-    } else if (job != NULL) {
+        return;
+    }
+    const struct wpk_job_entry *job =
+        wpk_call_queue(list->call) ? NULL : wpk_coordinator_job(api->coordinator, id);
+    if (job != NULL) {
         wpk_json_begin_object(list->w, NULL);
-        wpk_document_job(list->w, list->api->coordinator, job, list->api->now_ns,
-                         wpk_store_wall_ns(list->api->store));
+        wpk_document_job(list->w, api->coordinator, job, api->now_ns,
+                         wpk_store_wall_ns(api->store));
         wpk_json_end(list->w);
     }
 }
@@ -100,7 +159,7 @@ void wpk_api_list_jobs(struct wpk_call *call)
     if (page_size > PAGE_JOBS_MAX) {
         page_size = PAGE_JOBS_MAX;
     }
-    struct job_list list = {.api = call->api, .w = wpk_json_writer_new_object()};
+    struct job_list list = {.call = call, .w = wpk_json_writer_new_object()};
     wpk_json_begin_array(list.w, "jobs");
     uint64_t last =
         wpk_history_list_jobs(call->api->store, before, state, page_size, list_job, &list);

@@ -1,138 +1,240 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels that are served, from the index; those that were, from the store. */
+#include "common/crypto.h"
 #include "coordinator/api_call.h"
+#include "coordinator/api_lookup.h"
 #include "coordinator/document.h"
-#include "coordinator/submission.h"
 #include "schema/job.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static void list_kernel(void *user, uint64_t id, const char *document)
+/* ---- lists */
+
+struct filter {
+    const char *fingerprint; /* each: "" for any */
+    const char *family;
+    const char *device;
+    const char *layouts;
+    const char *environment;
+    const char *provider;
+    uint64_t threads; /* 0: any */
+};
+
+static bool is_any(const char *wanted, const char *text)
 {
-    wpk_document_kernel_served(user, NULL, id, "", true, document);
+    return wanted[0] == '\0' || strcmp(wanted, text) == 0;
+}
+
+static bool passes(const struct filter *filter, const struct wpk_served *served)
+{
+    return is_any(filter->fingerprint, served->fingerprint) &&
+           is_any(filter->family, served->family) && is_any(filter->device, served->device) &&
+           is_any(filter->layouts, served->layouts) &&
+           is_any(filter->environment, served->environment) &&
+           is_any(filter->provider, served->provider) &&
+           (filter->threads == 0 || (int)filter->threads == served->threads);
+}
+
+/* The shortest run of entries that holds all that can pass, by growing ids of the kernels. */
+static struct wpk_index_range choose(const struct wpk_index_version *version,
+                                     const struct filter *filter)
+{
+    if (filter->fingerprint[0] != '\0') {
+        return wpk_index_find(version->by_fingerprint, version->count,
+                              wpk_served_key(filter->fingerprint));
+    }
+    if (filter->family[0] != '\0') {
+        return wpk_index_find(version->by_family, version->count, wpk_served_key(filter->family));
+    }
+    return (struct wpk_index_range){version->by_kernel, version->count};
+}
+
+/* A page, newest first; the id to go on before, 0 at the end. */
+static uint64_t append_page(const struct wpk_index_version *version, const struct filter *filter,
+                            uint64_t before, int page_size, struct wpk_buf *out)
+{
+    struct wpk_index_range range = choose(version, filter);
+    uint64_t last = 0;
+    int count = 0;
+    for (uint32_t i = range.count; i-- > 0;) {
+        const struct wpk_served *served = range.first[i].served;
+        if (served->kernel_id >= before || !passes(filter, served)) {
+            continue;
+        }
+        if (count++ == page_size) {
+            return last;
+        }
+        wpk_buf_append_text(out, count > 1 ? "," : "");
+        wpk_buf_append(out, served->kernel.text, served->kernel.size);
+        last = served->kernel_id;
+    }
+    return 0;
+}
+
+/* A hash where it is given; false after answering with a problem. */
+static bool get_hash(struct wpk_call *call, const char *name, const char **out)
+{
+    *out = wpk_call_get(call, name);
+    if (**out == '\0' || wpk_crypto_hex_valid(*out, WPK_SHA256_SIZE)) {
+        return true;
+    }
+    wpk_call_problem(call, 422, WPK_EINVAL, name, "not a SHA-256 in lower-case hexadecimal");
+    return false;
+}
+
+static bool get_filter(struct wpk_call *call, struct filter *out)
+{
+    out->device = wpk_call_get(call, "device");
+    out->layouts = wpk_call_get(call, "layouts");
+    out->environment = wpk_call_get(call, "environment");
+    out->provider = wpk_call_get(call, "provider");
+    if (out->layouts[0] != '\0' && strcmp(out->layouts, "fixed") != 0 &&
+        strcmp(out->layouts, "any") != 0) {
+        wpk_call_problem(call, 422, WPK_EINVAL, "layouts", "layouts are \"fixed\" or \"any\"");
+        return false;
+    }
+    return get_hash(call, "fingerprint", &out->fingerprint) &&
+           get_hash(call, "family", &out->family) &&
+           wpk_call_number(call, "threads", 0, 1, WPK_JOB_THREADS_MAX, &out->threads);
+}
+
+/* Of an operator that was named: how well what there is matches. */
+static bool append_match(struct wpk_call *call, const struct wpk_index_version *version,
+                         const struct filter *filter, struct wpk_buf *out)
+{
+    struct wpk_lookup lookup = {
+        .layouts = filter->layouts[0] != '\0' ? filter->layouts : "fixed",
+        .threads = filter->threads != 0 ? (int)filter->threads : 1,
+        .device = filter->device,
+        .environment = filter->environment,
+    };
+    if (filter->fingerprint[0] == '\0') {
+        return true;
+    }
+    memcpy(lookup.fingerprint, filter->fingerprint, sizeof lookup.fingerprint);
+    wpk_buf_append_text(out, "\"match\":");
+    bool ok = wpk_lookup_answer(call, version, &lookup, false, out);
+    wpk_buf_append_byte(out, ',');
+    return ok;
 }
 
 void wpk_api_list_kernels(struct wpk_call *call)
 {
     int page_size;
     uint64_t before;
-    if (!wpk_call_page_size(call, &page_size) ||
+    struct filter filter;
+    struct wpk_buf *out = &call->answer->body;
+    if (!wpk_call_page_size(call, &page_size) || !get_filter(call, &filter) ||
+        !wpk_call_number(call, "page_token", INT64_MAX, 1, INT64_MAX, &before) ||
+        !wpk_call_index(call)) {
+        return;
+    }
+    const struct wpk_index_version *version = wpk_index_acquire(call->api->index);
+    wpk_buf_append_byte(out, '{');
+    if (append_match(call, version, &filter, out)) {
+        wpk_buf_append_text(out, "\"kernels\":[");
+        uint64_t last = append_page(version, &filter, before, page_size, out);
+        char token[24] = "";
+        if (last != 0) {
+            snprintf(token, sizeof token, "%llu", (unsigned long long)last);
+        }
+        wpk_buf_printf(out, "],\"next_page_token\":\"%s\"}", token);
+        wpk_call_text(call);
+    }
+    wpk_index_release(call->api->index, version);
+}
+
+/* ---- one of them */
+
+/* "k17"; false after answering that there is none. */
+bool wpk_call_kernel_id(struct wpk_call *call, uint64_t *out)
+{
+    const char *digits = call->name + 1;
+    size_t size = strspn(digits, "0123456789");
+    if (call->name[0] == 'k' && size > 0 && size < 19 && digits[size] == '\0') {
+        *out = strtoull(digits, NULL, 10);
+        return true;
+    }
+    wpk_call_problem(call, 404, WPK_ENOENT, "", "no such kernel");
+    return false;
+}
+
+static void append_row(void *user, const struct wpk_kernel_row *row)
+{
+    struct wpk_buf *out = user;
+    wpk_err err = wpk_document_kernel_row(row, out);
+    WPK_ASSERT(err == WPK_OK || wpk_buf_status(out) != WPK_OK || err == WPK_ENOMEM);
+}
+
+void wpk_api_get_kernel(struct wpk_call *call)
+{
+    uint64_t id;
+    if (!wpk_call_kernel_id(call, &id)) {
+        return;
+    }
+    if (!wpk_history_read_kernel(call->api->store, id, append_row, &call->answer->body)) {
+        wpk_call_problem(call, 404, WPK_ENOENT, "", "no such kernel");
+        return;
+    }
+    wpk_call_text(call);
+}
+
+static void append_manifest(void *user, const struct wpk_kernel_row *row)
+{
+    wpk_buf_append_text(user, row->manifest);
+}
+
+void wpk_api_get_manifest(struct wpk_call *call)
+{
+    uint64_t id;
+    if (!wpk_call_kernel_id(call, &id)) {
+        return;
+    }
+    if (!wpk_history_read_kernel(call->api->store, id, append_manifest, &call->answer->body) ||
+        call->answer->body.size == 0) {
+        wpk_call_problem(call, 404, WPK_ENOENT, "",
+                         "no such kernel, or a vendor's, which needs no manifest");
+        return;
+    }
+    wpk_call_text(call);
+}
+
+struct line {
+    struct wpk_buf *out;
+    int count;
+};
+
+static void append_line(void *user, const struct wpk_kernel_row *row)
+{
+    struct line *line = user;
+    wpk_buf_append_text(line->out, line->count++ > 0 ? "," : "");
+    append_row(line->out, row);
+}
+
+void wpk_api_list_kernel_history(struct wpk_call *call)
+{
+    uint64_t id;
+    uint64_t before;
+    int page_size;
+    struct line line = {.out = &call->answer->body};
+    if (!wpk_call_kernel_id(call, &id) || !wpk_call_page_size(call, &page_size) ||
         !wpk_call_number(call, "page_token", INT64_MAX, 1, INT64_MAX, &before)) {
         return;
     }
-    const char *fingerprint = wpk_http_query(call->request, "fingerprint");
-    const char *device = wpk_http_query(call->request, "device");
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    wpk_json_begin_array(w, "kernels");
+    wpk_buf_append_text(line.out, "{\"kernels\":[");
     uint64_t last =
-        wpk_history_list_kernels(call->api->store, before, fingerprint != NULL ? fingerprint : "",
-                                 device != NULL ? device : "", page_size, list_kernel, w);
-    wpk_json_end(w);
-    wpk_call_put_token(w, last);
-    wpk_call_json(call, w);
-}
-
-struct lookup {
-    char fingerprint[WPK_ID_MAX];
-    char layouts[16];
-    int threads;
-    struct wpk_buf device;
-};
-
-/* Look an operator up as a job of one operator would name it. */
-static wpk_err expand_lookup(struct wpk_json_reader *r, struct lookup *out, struct wpk_diag *diag)
-{
-    static const char *const members[] = {"op", "tensors", "constants"};
-    struct wpk_buf text = {0};
-    wpk_buf_append_text(&text, "{\"name\":\"lookup\",\"ops\":[{\"name\":\"op\"");
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        if (wpk_json_has(r, members[i])) {
-            wpk_buf_printf(&text, ",\"%s\":", members[i]);
-            wpk_json_get_raw(r, members[i], &text);
-        }
+        wpk_history_kernel_line(call->api->store, id, before, page_size, append_line, &line);
+    char token[24] = "";
+    if (last != 0) {
+        snprintf(token, sizeof token, "%llu", (unsigned long long)last);
     }
-    wpk_buf_append_text(&text, "}]}");
-    struct wpk_job_entry *job = NULL;
-    wpk_err err = wpk_buf_status(&text);
-    if (err == WPK_OK) {
-        err = wpk_submission_decode(text.data, text.size, &job, diag);
+    if (line.count == 0 && before == INT64_MAX) {
+        wpk_buf_reset(line.out);
+        wpk_call_problem(call, 404, WPK_ENOENT, "", "no such kernel");
+        return;
     }
-    if (err == WPK_OK) {
-        memcpy(out->fingerprint, job->ops[0].fingerprint, sizeof out->fingerprint);
-    } else if (strncmp(diag->field, "ops[0].", 7) == 0) {
-        /* The place in a text of our own making means nothing to the caller; the field does. */
-        memmove(diag->field, diag->field + 7, sizeof diag->field - 7);
-        diag->line = 0;
-        diag->column = 0;
-    }
-    wpk_job_entry_free(job);
-    wpk_buf_fini(&text);
-    return err;
-}
-
-static wpk_err decode_lookup(struct wpk_json_reader *r, struct lookup *out, struct wpk_diag *diag)
-{
-    static const char *const names[] = {"op",      "tensors", "constants", "fingerprint",
-                                        "layouts", "threads", "device",    NULL};
-    static const char *const layouts[] = {"fixed", "any"};
-    wpk_json_allow(r, names);
-    size_t choice = wpk_json_has(r, "layouts") ? wpk_json_get_choice(r, "layouts", layouts, 2) : 0;
-    snprintf(out->layouts, sizeof out->layouts, "%s", layouts[choice]);
-    out->threads = wpk_json_has(r, "threads")
-                       ? (int)wpk_json_get_int(r, "threads", 1, WPK_JOB_THREADS_MAX)
-                       : 1;
-    if (wpk_json_has(r, "device")) {
-        wpk_buf_append_text(&out->device, wpk_json_get_text(r, "device", 512));
-    }
-    if (wpk_json_has(r, "op") == wpk_json_has(r, "fingerprint")) {
-        wpk_json_fail(r, NULL, WPK_EINVAL, "give either op or fingerprint");
-    }
-    if (wpk_json_has(r, "fingerprint")) {
-        wpk_json_get_copy(r, "fingerprint", out->fingerprint, sizeof out->fingerprint);
-    }
-    wpk_err err = wpk_json_status(r);
-    return err == WPK_OK && wpk_json_has(r, "op") ? expand_lookup(r, out, diag) : err;
-}
-
-static void answer_lookup(struct wpk_call *call, const struct lookup *lookup)
-{
-    struct wpk_buf document = {0};
-    uint64_t id = 0;
-    bool vendor = false;
-    bool found =
-        wpk_history_lookup(call->api->store, lookup->fingerprint, lookup->layouts, lookup->threads,
-                           wpk_buf_text(&lookup->device), &id, &vendor, &document);
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    wpk_json_put_text(w, "match", !found ? "none" : vendor ? "vendor" : "exact");
-    if (found) {
-        wpk_document_kernel_served(w, "kernel", id, "", true, wpk_buf_text(&document));
-    } else {
-        wpk_json_put_null(w, "kernel");
-    }
-    wpk_buf_fini(&document);
-    wpk_call_json(call, w);
-}
-
-void wpk_api_lookup_kernel(struct wpk_call *call)
-{
-    struct wpk_diag diag = {0};
-    struct lookup lookup = {0};
-    struct wpk_json_reader *r = NULL;
-    wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
-    if (err == WPK_OK) {
-        err = decode_lookup(r, &lookup, &diag);
-    }
-    if (err == WPK_OK && lookup.device.size == 0 &&
-        wpk_history_devices(call->api->store, &lookup.device) > 1) {
-        snprintf(diag.field, sizeof diag.field, "device");
-        wpk_diag_set(&diag, "several devices are known: say which");
-        err = WPK_EINVAL;
-    }
-    if (err != WPK_OK) {
-        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
-    } else {
-        answer_lookup(call, &lookup);
-    }
-    wpk_json_close(r);
-    wpk_buf_fini(&lookup.device);
+    wpk_buf_printf(line.out, "],\"next_page_token\":\"%s\"}", token);
+    wpk_call_text(call);
 }

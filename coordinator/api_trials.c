@@ -49,8 +49,8 @@ void wpk_api_list_trials(struct wpk_call *call)
     int op;
     struct wpk_history_place place;
     struct wpk_arena arena = {0};
-    wpk_err err = wpk_document_op_names(call->api->coordinator, call->api->store, call->name,
-                                        &arena, names, &count, &number);
+    wpk_err err =
+        wpk_document_op_names(call->api->store, call->name, &arena, names, &count, &number);
     if (err != WPK_OK) {
         wpk_call_problem(call, err == WPK_ENOENT ? 404 : wpk_api_status(err), err, "",
                          "no such job");

@@ -35,7 +35,7 @@ static const struct role_name role_names[] = {
 
 #define ROLE_COUNT (sizeof role_names / sizeof role_names[0])
 
-bool wpk_identity_may(const struct wpk_identity *identity, enum wpk_role role,
+bool wpk_identity_may(const struct wpk_identity *identity, enum wpk_auth_role role,
                       struct wpk_diag *diag)
 {
     if ((identity->roles & ((unsigned)role | WPK_ROLE_ADMIN)) != 0) {

@@ -25,7 +25,7 @@
     X(MEASURE, 8, "measure") /* a worker that times */                                             \
     X(ADMIN, 16, "admin")    /* everything, and everybody's */
 
-enum wpk_role {
+enum wpk_auth_role {
 #define WPK_ROLE_ENUM(name, bit, text) WPK_ROLE_##name = bit,
     WPK_ROLE_LIST(WPK_ROLE_ENUM)
 #undef WPK_ROLE_ENUM
@@ -37,11 +37,11 @@ struct wpk_identity {
     char owner[WPK_OWNER_SIZE];       /* a user's name, or "uid:1000" where he has none */
     char token_id[WPK_TOKEN_ID_SIZE]; /* "" for a local user */
     char peer[WPK_PEER_SIZE];         /* "unix", or the address without a port */
-    unsigned roles;                   /* bits of enum wpk_role */
+    unsigned roles;                   /* bits of enum wpk_auth_role */
 };
 
 /* Has it this role? If not, `diag` (which may be NULL) says which one is missing. */
-bool wpk_identity_may(const struct wpk_identity *identity, enum wpk_role role,
+bool wpk_identity_may(const struct wpk_identity *identity, enum wpk_auth_role role,
                       struct wpk_diag *diag);
 
 #define WPK_ROLES_TEXT_SIZE 40 /* all names joined by ',', and NUL */

@@ -271,7 +271,8 @@ static wpk_err live_job(const struct wpk_coordinator *coordinator, struct wpk_st
 wpk_err wpk_document_job_whole(const struct wpk_coordinator *coordinator, struct wpk_store *store,
                                const char *id, uint64_t now_ns, struct wpk_buf *out)
 {
-    const struct wpk_job_entry *job = wpk_coordinator_job(coordinator, id);
+    const struct wpk_job_entry *job =
+        coordinator != NULL ? wpk_coordinator_job(coordinator, id) : NULL;
     struct wpk_buf document = {0};
     uint64_t number = 0;
     wpk_err err = WPK_ENOENT;
@@ -295,29 +296,24 @@ static wpk_err copy_names(struct wpk_arena *arena, const char **names, uint32_t 
     return WPK_OK;
 }
 
-wpk_err wpk_document_op_names(const struct wpk_coordinator *coordinator, struct wpk_store *store,
-                              const char *id, struct wpk_arena *arena, const char **names,
-                              uint32_t *count, uint64_t *number)
+wpk_err wpk_document_op_names(struct wpk_store *store, const char *id, struct wpk_arena *arena,
+                              const char **names, uint32_t *count, uint64_t *number)
 {
-    const struct wpk_job_entry *job = wpk_coordinator_job(coordinator, id);
-    struct wpk_buf document = {0};
+    struct wpk_buf text = {0};
     struct wpk_json_reader *r = NULL;
-    wpk_err err = WPK_ENOENT;
-    if (wpk_history_job_document(store, id, &document, number) && document.size > 0) {
-        err = wpk_json_open(document.data, document.size, WPK_BUF_SIZE_MAX_DEFAULT, &r, NULL);
-        *count = err == WPK_OK ? read_names(r, names, WPK_DOCUMENT_OPS_MAX) : 0;
-    } else if (job != NULL) {
-        err = WPK_OK;
-        *count = job->op_count;
-        for (uint32_t i = 0; i < job->op_count; i++) {
-            names[i] = job->ops[i].name;
-        }
+    if (!wpk_history_job_text(store, id, &text, number)) {
+        return WPK_ENOENT;
+    }
+    wpk_err err = wpk_buf_status(&text);
+    if (err == WPK_OK) {
+        err = wpk_json_open(text.data, text.size, WPK_BUF_SIZE_MAX_DEFAULT, &r, NULL);
     }
     if (err == WPK_OK) {
+        *count = read_names(r, names, WPK_DOCUMENT_OPS_MAX);
         err = copy_names(arena, names, *count);
     }
     wpk_json_close(r);
-    wpk_buf_fini(&document);
+    wpk_buf_fini(&text);
     return err;
 }
 
@@ -435,6 +431,46 @@ void wpk_document_kernel_served(struct wpk_json_writer *w, const char *key, uint
     }
     wpk_json_put_raw(w, key, wpk_buf_text(&text));
     wpk_buf_fini(&text);
+}
+
+static void put_revoked(struct wpk_json_writer *w, const struct wpk_kernel_row *row)
+{
+    if (row->revoked_at == 0) {
+        wpk_json_put_null(w, "revoked");
+        return;
+    }
+    wpk_json_begin_object(w, "revoked");
+    put_wall(w, "at", row->revoked_at);
+    wpk_json_put_text(w, "reason", row->revoked_reason);
+    wpk_json_end(w);
+}
+
+wpk_err wpk_document_kernel_row(const struct wpk_kernel_row *row, struct wpk_buf *out)
+{
+    struct wpk_buf front = {0};
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    char id[24];
+    snprintf(id, sizeof id, "k%llu", (unsigned long long)row->id);
+    wpk_json_put_text(w, "id", id);
+    wpk_json_put_text(w, "name", "");
+    wpk_json_put_bool(w, "from_history", true);
+    wpk_json_put_bool(w, "served", row->served);
+    wpk_json_put_bool(w, "pinned", row->pinned);
+    put_revoked(w, row);
+    put_text_or_null(w, "verified_by", row->verified_by);
+    put_text_or_null(w, "manifest", row->manifest);
+    put_text_or_null(w, "signature", row->signature);
+    wpk_err err = wpk_json_print(w, false, &front);
+    wpk_json_writer_free(w);
+    if (err == WPK_OK) {
+        bool whole = row->document[0] == '{' && row->document[1] != '}';
+        wpk_buf_append(out, front.data, front.size - 1);
+        wpk_buf_append_text(out, whole ? "," : "");
+        wpk_buf_append_text(out, whole ? row->document + 1 : "}");
+        err = wpk_buf_status(out);
+    }
+    wpk_buf_fini(&front);
+    return err;
 }
 
 /* ---- workers */

@@ -2,6 +2,8 @@
 /* The writing half of the history; history_read.c is the other. */
 #include "coordinator/history.h"
 
+#include "coordinator/submission.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,13 +108,15 @@ static uint64_t make_problem(struct wpk_store *store, const struct wpk_search *s
                              const char *policy)
 {
     const struct wpk_search_key *key = &search->key;
+    char extents[WPK_EXTENTS_SIZE];
+    wpk_submission_extents(search->op, extents);
     wpk_store_run(store,
                   "INSERT INTO problem (fingerprint, layouts, device_class, environment, policy,"
                   " family, extents, op, flops, created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, '', ?, ?, ?, ?)",
-                  "tttttttrii", key->fingerprint, key->layouts, key->device_class, key->environment,
-                  policy, search->family, search->op, search->flops, now_of(store),
-                  wpk_store_epoch(store));
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "ttttttttrii", key->fingerprint, key->layouts, key->device_class,
+                  key->environment, policy, search->family, extents, search->op, search->flops,
+                  now_of(store), wpk_store_epoch(store));
     return (uint64_t)wpk_store_inserted(store);
 }
 

@@ -155,19 +155,4 @@ bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int o
                              const char *const *names, uint32_t op_count, int page_size,
                              struct wpk_history_place *place, struct wpk_json_writer *w);
 
-/* Served kernels with ids below `before`, newest first; empty texts mean any. */
-typedef void (*wpk_history_kernel_fn)(void *user, uint64_t id, const char *document);
-uint64_t wpk_history_list_kernels(struct wpk_store *store, uint64_t before, const char *fingerprint,
-                                  const char *device_class, int page_size, wpk_history_kernel_fn fn,
-                                  void *user);
-
-/* How many device classes are known; the one, if it is one, is appended. */
-int wpk_history_devices(struct wpk_store *store, struct wpk_buf *out);
-
-/* The kernel served for an operator; the newest environment's, if there are several. *vendor: it
- * is a vendor's. False when there is none. */
-WPK_MUST_CHECK bool wpk_history_lookup(struct wpk_store *store, const char *fingerprint,
-                                       const char *layouts, int threads, const char *device_class,
-                                       uint64_t *kernel_id, bool *vendor, struct wpk_buf *document);
-
 #endif

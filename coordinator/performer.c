@@ -201,6 +201,9 @@ static void put_kernel(struct wpk_performer *p, const struct wpk_effect *effect)
     uint64_t id = wpk_history_put_kernel(p->options.store, effect->search, effect->served,
                                          wpk_buf_text(&document), effect->serve);
     wpk_buf_fini(&document);
+    if (p->options.index != NULL) {
+        wpk_performer_order(p, wpk_index_order_new(p->options.index, effect->search->problem_id));
+    }
     follow_up(p, &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT,
                                      .handle = effect->search->handle,
                                      .kernel_id = id});
@@ -270,6 +273,8 @@ static void get_artifact(struct wpk_performer *p, const struct wpk_effect *effec
 static struct wpk_api make_api(const struct wpk_performer *p, uint64_t random)
 {
     return (struct wpk_api){.coordinator = p->coordinator,
+                            .performer = (struct wpk_performer *)(uintptr_t)p,
+                            .index = p->options.index,
                             .store = p->options.store,
                             .data_dir = p->options.data_dir,
                             .now_ns = now_ns(p),
@@ -471,8 +476,10 @@ void wpk_performer_request(struct wpk_performer *p, const struct wpk_http_reques
     struct wpk_api api = make_api(p, random);
     struct wpk_api_answer answer;
     wpk_api_serve(&api, request, &answer);
-    if (answer.later) {
+    if (answer.how == WPK_API_STEP) {
         wpk_performer_step(p, &answer.event);
+    }
+    if (answer.how != WPK_API_NOW) {
         wpk_api_answer_fini(&answer);
         return;
     }
@@ -495,12 +502,13 @@ void wpk_performer_order(struct wpk_performer *p, struct wpk_order *order)
 static void finish_orders(struct wpk_performer *p, wpk_err err, const struct wpk_diag *diag)
 {
     struct wpk_order *next;
-    for (struct wpk_order *order = p->order_first; order != NULL; order = next) {
+    struct wpk_order *first = p->order_first;
+    p->order_first = NULL;
+    p->order_last = NULL;
+    for (struct wpk_order *order = first; order != NULL; order = next) {
         next = order->next;
         order->done(order, err, diag);
     }
-    p->order_first = NULL;
-    p->order_last = NULL;
 }
 
 void wpk_performer_answer(struct wpk_performer *p, uint64_t request, struct wpk_api_answer *answer)
@@ -517,8 +525,12 @@ wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
         err = wpk_store_commit(p->options.store, diag);
         p->in_batch = false;
     }
-    wpk_outbox_release(&p->outbox, &p->options.out, err, diag);
+    /* Orders first: whoever hears of this batch sees what they publish. What they begin belongs to
+     * the next batch. */
+    struct wpk_outbox held = p->outbox;
+    p->outbox = (struct wpk_outbox){0};
     finish_orders(p, err, diag);
+    wpk_outbox_release(&held, &p->options.out, err, diag);
     return err;
 }
 

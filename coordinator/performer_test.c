@@ -95,6 +95,7 @@ static void request(struct fixture *f, const char *method, const char *path, con
 {
     struct wpk_diag diag = {0};
     struct wpk_http_request request = {.id = 1,
+                                       .identity = {.roles = WPK_ROLE_ALL},
                                        .method = method,
                                        .path = path,
                                        .body = body,

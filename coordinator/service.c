@@ -28,14 +28,8 @@ void wpk_service_reply(void *user, const struct wpk_net_address *address, const 
 void wpk_service_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
 {
     struct wpk_service *service = user;
-    struct wpk_http_response response = {
-        .status = answer->status,
-        .content_type = answer->content_type,
-        .location = answer->location[0] != '\0' ? answer->location : NULL,
-        .allow = answer->allow,
-        .body = wpk_buf_text(&answer->body),
-        .body_size = answer->body.size,
-    };
+    struct wpk_http_response response;
+    wpk_api_response(answer, &response);
     if (service->http != NULL) { /* else it has answered everything itself, closing */
         wpk_http_server_respond(service->http, request, &response);
     }

@@ -63,6 +63,19 @@ static wpk_err take_lock(struct wpk_service *service, struct wpk_diag *diag)
     return err;
 }
 
+/* What is served, for the threads of the HTTP server. */
+static wpk_err open_index(struct wpk_service *service, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_index_new(&service->index);
+    if (err == WPK_OK) {
+        err = wpk_index_load(service->index, service->store, diag);
+    }
+    struct wpk_api_front_options options = {.data_dir = service->config->data_dir,
+                                            .index = service->index,
+                                            .clock = wpk_clock_system()};
+    return err == WPK_OK ? wpk_api_front_new(&options, &service->front) : err;
+}
+
 static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err =
@@ -74,9 +87,14 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
         return err;
     }
     wpk_artifact_sweep(service->config->data_dir);
+    err = open_index(service, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
     struct wpk_performer_options options = {
         .store = service->store,
         .data_dir = service->config->data_dir,
+        .index = service->index,
         .clock = wpk_clock_system(),
         .out = {.reply = wpk_service_reply, .respond = wpk_service_respond, .user = service},
     };
@@ -110,6 +128,8 @@ static struct wpk_http_options http_options(const struct wpk_service *service,
                                      .host_count = config->host_count,
                                      .connections_max = config->http_connections_max,
                                      .body_max = wpk_api_body_max,
+                                     .serve = wpk_api_front_serve,
+                                     .serve_user = service->front,
                                      .wake = wake,
                                      .user = service->loop};
 }
@@ -221,6 +241,8 @@ void wpk_service_close(struct wpk_service *service)
     wpk_net_server_close(service->net);
     service->http = NULL;
     wpk_performer_free(service->performer);
+    wpk_api_front_free(service->front);
+    wpk_index_free(service->index);
     wpk_store_close(service->store);
     wpk_auth_free(service->auth);
     wpk_loop_close(service->loop);

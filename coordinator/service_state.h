@@ -7,6 +7,7 @@
 
 #include "common/loop.h"
 #include "common/notify.h"
+#include "coordinator/api_front.h"
 #include "coordinator/performer.h"
 #include "coordinator/service.h"
 
@@ -18,6 +19,8 @@ struct wpk_service {
     int lock_fd;
     struct wpk_loop *loop;
     struct wpk_store *store;
+    struct wpk_index *index;
+    struct wpk_api_front *front;
     struct wpk_net_server *net;
     struct wpk_http_server *http;
     struct wpk_auth *auth;

@@ -117,3 +117,15 @@ wpk_err wpk_submission_decode(const char *text, size_t size, struct wpk_job_entr
     *out = entry;
     return WPK_OK;
 }
+
+void wpk_submission_extents(const char *op, char out[WPK_EXTENTS_SIZE])
+{
+    struct wpk_program program = {0};
+    struct wpk_fingerprint fingerprint;
+    out[0] = '\0';
+    if (wpk_program_parse(op, &program, NULL) == WPK_OK &&
+        wpk_fingerprint(&program, &fingerprint, NULL) == WPK_OK) {
+        memcpy(out, fingerprint.extents, sizeof fingerprint.extents);
+    }
+    wpk_program_fini(&program);
+}

@@ -234,6 +234,39 @@ void wpk_device_class(const struct wpk_device *device, char *out, size_t size)
              device->bf16 ? "+bf16" : "", device->vnni ? "+vnni" : "");
 }
 
+/* Of "avx512+bf16+vnni" and the like: true when `flag` is among what follows the first name. */
+static bool has_flag(const char *features, const char *flag)
+{
+    const char *at = strstr(features, flag);
+    size_t size = strlen(flag);
+    return at != NULL && (at[size] == '\0' || at[size] == '+');
+}
+
+wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
+{
+    struct wpk_device device = {0};
+    char isa[16];
+    const char *model = strchr(text, '/');
+    const char *features = strrchr(text, '/');
+    if (model == NULL || features == model || (size_t)(model - text) >= sizeof(device.kind) ||
+        (size_t)(features - model) > sizeof(device.model)) {
+        return WPK_EPARSE;
+    }
+    memcpy(device.kind, text, (size_t)(model - text));
+    memcpy(device.model, model + 1, (size_t)(features - model) - 1);
+    features++;
+    snprintf(isa, sizeof(isa), "%.*s", (int)strcspn(features, "+"), features);
+    if (wpk_isa_parse(isa, &device.isa) != WPK_OK) {
+        return WPK_EPARSE;
+    }
+    device.bf16 = has_flag(features, "+bf16");
+    device.vnni = has_flag(features, "+vnni");
+    device.vector_bytes = isa_shape[device.isa].vector_bytes;
+    device.vector_registers = isa_shape[device.isa].vector_registers;
+    *out = device;
+    return WPK_OK;
+}
+
 wpk_err wpk_device_encode(const struct wpk_device *device, char **text)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();

@@ -55,6 +55,9 @@ wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out);
 
 /* The class as text: what keys are made of, e.g. "cpu/AMD EPYC 9B45/avx512+bf16+vnni". */
 void wpk_device_class(const struct wpk_device *device, char *out, size_t size);
+/* And back: what a class says of a device; all else is 0.
+ *   errors  WPK_EPARSE */
+WPK_MUST_CHECK wpk_err wpk_device_of_class(const char *text, struct wpk_device *out);
 
 /* JSON both ways.   owns  caller frees *text */
 wpk_err wpk_device_encode(const struct wpk_device *device, char **text);

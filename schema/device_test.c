@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,33 @@ static void json_is_strict(void **state)
     }
 }
 
+static void class_leads_back_to_what_it_says(void **state)
+{
+    static const char *const bad[] = {
+        "", "cpu", "cpu/avx2", "cpu/model/mmx", "cpu/model/", "a kind of sixteen/model/avx"};
+    struct wpk_device device;
+    struct wpk_device back;
+    char text[2 * WPK_DEVICE_TEXT_MAX];
+    char again[2 * WPK_DEVICE_TEXT_MAX];
+
+    (void)state;
+    assert_int_equal(wpk_device_probe(WPK_ISA_AVX2, &device), WPK_OK);
+    snprintf(device.model, sizeof(device.model), "a/b c");
+    wpk_device_class(&device, text, sizeof(text));
+    assert_int_equal(wpk_device_of_class(text, &back), WPK_OK);
+    wpk_device_class(&back, again, sizeof(again));
+    assert_string_equal(again, text);
+    assert_int_equal(back.vector_bytes, device.vector_bytes);
+    assert_int_equal(back.vector_registers, device.vector_registers);
+    assert_int_equal(wpk_device_of_class("cpu/m/avx512+bf16+vnni", &back), WPK_OK);
+    assert_true(back.bf16 && back.vnni && back.isa == WPK_ISA_AVX512);
+    assert_int_equal(wpk_device_of_class("cpu/m/avx512+vnni", &back), WPK_OK);
+    assert_true(!back.bf16 && back.vnni);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(wpk_device_of_class(bad[i], &back), WPK_EPARSE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +153,7 @@ int main(void)
         cmocka_unit_test(probe_claims_no_more_than_allowed),
         cmocka_unit_test(isa_names_round_trip),
         cmocka_unit_test(class_names_what_kernels_depend_on),
+        cmocka_unit_test(class_leads_back_to_what_it_says),
         cmocka_unit_test(json_round_trips),
         cmocka_unit_test(json_is_strict),
     };

@@ -103,6 +103,53 @@ def check_documented(box, service, job, artifact):
             check(hashlib.sha256(file.read()).hexdigest() == artifact, "curl got the artifact")
 
 
+def match_id(service, kernel):
+    page = service.ask("GET", "/v1/kernels?fingerprint=" + kernel["fingerprint"])[1]
+    return page["match"]["kernel_id"]
+
+
+def check_lookups(service, kernel):
+    """Each level of a match that one kernel can give, and the same in a batch."""
+    def ask(**changes):
+        status, match, _ = service.ask("POST", "/v1/kernels:lookup", {**lookup, **changes})
+        check(status == 200, "a lookup is answered", status, match)
+        asked.append(({**lookup, **changes}, match))
+        return match
+    asked = []
+    lookup = {"op": SMALL_OP["op"], "tensors": SMALL_OP["tensors"],
+              "constants": SMALL_OP["constants"], "layouts": "fixed", "threads": 1}
+    level = "exact" if kernel["artifact"] else "vendor"
+    match = ask()
+    check(match["match"] == level and match["distance"] == 0, "the operator is found", match)
+    check(match["kernel"]["fingerprint"] == kernel["fingerprint"], "by its fingerprint", match)
+    check(match["expected_ns"]["median"] == kernel["time_ns"]["median"], "its time", match)
+    check(match["provenance"]["worker"] and match["provenance"]["job"], "its provenance", match)
+    match = ask(environment="halide=1.2.3")
+    check(match["match"] == "other_version" and match["differs"][0]["field"] == "halide",
+          "in another environment", match)
+    match = ask(threads=2)
+    check(match["match"] == "same_family" and match["artifact"] is None, "other threads", match)
+    match = ask(tensors={name: text.replace("12,12", "24,24")
+                         for name, text in lookup["tensors"].items()})
+    check(match["match"] in ("nearest_shape", "same_family") and match["artifact"] is None,
+          "another shape is near", match)
+    check(match["distance"] == 4, "twice as long in two axes, of two stages", match)
+    if match["match"] == "nearest_shape":
+        expected = match["expected_ns"]["median"] / kernel["time_ns"]["median"]
+        check(3.99 < expected < 4.01, "four times the work", match)
+    match = ask(op="Y[i] = exp(X[i])", tensors={"X": "f32[8]", "Y": "f32[8]"}, constants=[])
+    check(match["match"] == "none" and match["kernel"] is None, "another operator is not", match)
+    status, answer, _ = service.ask("POST", "/v1/kernels:lookup", {"lookups": [a for a, _ in asked]})
+    for single, batched in zip([match for _, match in asked], answer["matches"]):
+        del single["kernel"]
+        check(single == batched, "a batch says the same", single, batched)
+    wrong = {"lookups": [lookup, {**lookup, "threads": 0}]}
+    status, problem, _ = service.ask("POST", "/v1/kernels:lookup", wrong)
+    check(status == 422 and problem["field"] == "lookups[1].threads", "the item at fault", problem)
+    status, problem, _ = service.ask("POST", "/v1/kernels:lookup", {"lookups": [lookup] * 1001})
+    check(status == 422 and problem["field"] == "lookups", "as many as that are not", problem)
+
+
 def test_http(box):
     """The three resources, as curl would ask for them."""
     need(*PROGRAMS)
@@ -118,16 +165,18 @@ def test_http(box):
     done = wait_for("the job ends", ended, 120)
     check(done["state"] == "done", "done", done)
     kernel = done["kernels"][0]
-    lookup = {"op": SMALL_OP["op"], "tensors": SMALL_OP["tensors"],
-              "constants": SMALL_OP["constants"], "layouts": "fixed", "threads": 1}
-    status, match, _ = service.ask("POST", "/v1/kernels:lookup", lookup)
-    check(status == 200 and match["match"] in ("exact", "vendor"), "the operator is found", match)
-    check(match["kernel"]["fingerprint"] == kernel["fingerprint"], "by its fingerprint", match)
-    lookup["tensors"] = {name: text.replace("16", "17") for name, text in lookup["tensors"].items()}
-    status, match, _ = service.ask("POST", "/v1/kernels:lookup", lookup)
-    check(status == 200 and match["match"] == "none", "another shape is not", match)
+    check_lookups(service, kernel)
     status, page, _ = service.ask("GET", "/v1/kernels?fingerprint=" + kernel["fingerprint"])
     check(status == 200 and page["kernels"], "listed by fingerprint", page)
+    check(page["match"]["match"] in ("exact", "vendor"), "with the level of the match", page)
+    for filters in ("device=cpu/none/avx", "layouts=any", "threads=7", "provider=nobody"):
+        page = service.ask("GET", "/v1/kernels?" + filters)[1]
+        check(page["kernels"] == [], "none of those: " + filters, page)
+    path = "/v1/kernels/" + match_id(service, kernel)
+    status, one, headers = service.ask("GET", path)
+    check(status == 200 and one["served"] and not one["pinned"], "one kernel", one)
+    check(service.ask("GET", path + "/history")[1]["kernels"][0] == one, "all of its problem")
+    check(service.ask("GET", "/v1/kernels/k999999")[0] == 404, "one that is not there")
     artifact = kernel["artifact"] or (kernel["own"] or {}).get("artifact")
     if artifact:
         status, data, _ = service.ask("GET", "/v1/artifacts/" + artifact)

@@ -89,6 +89,7 @@ void wpk_sim_commit(struct wpk_sim *sim)
 static void post(struct wpk_sim *sim, const char *path, const char *body)
 {
     struct wpk_http_request request = {.id = 1,
+                                       .identity = {.roles = WPK_ROLE_ALL},
                                        .method = "POST",
                                        .path = path,
                                        .body = body,

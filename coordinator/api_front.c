@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/api_front.h"
+
+#include "common/crypto.h"
+#include "common/log.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct wpk_api_front {
+    struct wpk_api_front_options options;
+    pthread_mutex_t lock; /* guards what follows; nothing else is locked while it is held */
+    struct wpk_store *idle[WPK_API_READERS_MAX]; /* owned; [idle_count] */
+    uint32_t idle_count;
+    uint32_t open_count; /* idle ones, and those that were taken */
+};
+
+wpk_err wpk_api_front_new(const struct wpk_api_front_options *options, struct wpk_api_front **out)
+{
+    struct wpk_api_front *front = calloc(1, sizeof *front);
+    if (front == NULL) {
+        return WPK_ENOMEM;
+    }
+    front->options = *options;
+    pthread_mutex_init(&front->lock, NULL);
+    *out = front;
+    return WPK_OK;
+}
+
+void wpk_api_front_free(struct wpk_api_front *front)
+{
+    if (front == NULL) {
+        return;
+    }
+    WPK_ASSERT(front->idle_count == front->open_count);
+    for (uint32_t i = 0; i < front->idle_count; i++) {
+        wpk_store_close(front->idle[i]);
+    }
+    pthread_mutex_destroy(&front->lock);
+    free(front);
+}
+
+/* ---- readers */
+
+struct wpk_store *wpk_api_front_take(struct wpk_api_front *front, struct wpk_diag *diag)
+{
+    struct wpk_store *store = NULL;
+    pthread_mutex_lock(&front->lock);
+    bool more = false;
+    if (front->idle_count > 0) {
+        store = front->idle[--front->idle_count];
+    } else if (front->open_count < WPK_API_READERS_MAX) {
+        front->open_count++;
+        more = true;
+    }
+    pthread_mutex_unlock(&front->lock);
+    if (!more) {
+        wpk_diag_set(diag, "too many requests read at once");
+        return store;
+    }
+    wpk_err err =
+        wpk_store_open_reader(front->options.data_dir, front->options.clock, &store, diag);
+    if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_WARN, "reader_not_opened", err, diag);
+        pthread_mutex_lock(&front->lock);
+        front->open_count--;
+        pthread_mutex_unlock(&front->lock);
+        return NULL;
+    }
+    return store;
+}
+
+void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store)
+{
+    pthread_mutex_lock(&front->lock);
+    WPK_ASSERT(front->idle_count < front->open_count);
+    front->idle[front->idle_count++] = store;
+    pthread_mutex_unlock(&front->lock);
+}
+
+/* ---- answers */
+
+static void free_answer(void *owner)
+{
+    wpk_api_answer_fini(owner);
+    free(owner);
+}
+
+/* What a GET answers is named by its content, unless the handler knew a shorter way. */
+static void name_content(const struct wpk_http_request *request, struct wpk_api_answer *answer)
+{
+    uint8_t digest[WPK_SHA256_SIZE];
+    char digits[33];
+    bool get = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+    if (get && answer->status == 200 && answer->etag[0] == '\0' && answer->body.size > 0) {
+        wpk_crypto_sha256(answer->body.data, answer->body.size, digest);
+        wpk_crypto_hex(digest, 16, digits);
+        snprintf(answer->etag, sizeof answer->etag, "\"%s\"", digits);
+    }
+}
+
+bool wpk_api_front_serve(void *user, const struct wpk_http_request *request,
+                         struct wpk_http_response *response)
+{
+    struct wpk_api_front *front = user;
+    const struct wpk_api api = {
+        .front = front,
+        .index = front->options.index,
+        .data_dir = front->options.data_dir,
+        .now_ns = wpk_clock_now_ns(front->options.clock),
+    };
+    struct wpk_api_answer *answer = malloc(sizeof *answer);
+    if (answer == NULL) {
+        return false;
+    }
+    wpk_api_serve(&api, request, answer);
+    if (answer->how == WPK_API_QUEUE) {
+        free_answer(answer);
+        return false;
+    }
+    WPK_ASSERT(answer->how == WPK_API_NOW);
+    name_content(request, answer);
+    wpk_api_response(answer, response);
+    response->release = free_answer;
+    response->owner = answer;
+    return true;
+}

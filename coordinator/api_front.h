@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The API on the HTTP server's threads: what needs neither the coordinator's state nor a change is
+ * answered there, from the index and from connections to the store that only read. */
+#ifndef WPK_COORDINATOR_API_FRONT_H
+#define WPK_COORDINATOR_API_FRONT_H
+
+#include "coordinator/api.h"
+
+#define WPK_API_READERS_MAX 16 /* connections: as many as threads answer at once */
+
+struct wpk_api_front;
+
+struct wpk_api_front_options {
+    const char *data_dir; /* borrowed, as all of this */
+    struct wpk_index *index;
+    const struct wpk_clock *clock;
+};
+
+/*   owns    caller frees, after the server and before the index
+ *   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_api_front_new(const struct wpk_api_front_options *options,
+                                         struct wpk_api_front **out);
+void wpk_api_front_free(struct wpk_api_front *front);
+
+/* For struct wpk_http_options: `serve`, with the front as its user. */
+bool wpk_api_front_serve(void *front, const struct wpk_http_request *request,
+                         struct wpk_http_response *response);
+
+/* A connection for this call, to be given back; NULL with `diag` when there is none. */
+struct wpk_store *wpk_api_front_take(struct wpk_api_front *front, struct wpk_diag *diag);
+void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/history_admin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void wpk_history_origin(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                        const char *candidate, struct wpk_history_origin *out)
+{
+    struct wpk_trial_summary trial;
+    memset(out, 0, sizeof *out);
+    if (!wpk_history_find_trial(store, problem_id, provider, candidate, &trial, &out->trial_id)) {
+        return;
+    }
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT worker, measured_at FROM measurement WHERE trial_id = ?"
+                        " ORDER BY number DESC LIMIT 1",
+                        "i", (int64_t)out->trial_id);
+    if (wpk_rows_next(rows)) {
+        snprintf(out->worker, sizeof out->worker, "%s", wpk_rows_text(rows, 0));
+        out->measured_at = (uint64_t)wpk_rows_int(rows, 1);
+    }
+    wpk_rows_close(rows);
+}
+
+bool wpk_history_job_text(struct wpk_store *store, const char *id, struct wpk_buf *out,
+                          uint64_t *number)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT iif(document = '', source, document), number FROM job WHERE id = ?", "t",
+        id);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        wpk_buf_append_text(out, wpk_rows_text(rows, 0));
+        *number = (uint64_t)wpk_rows_int(rows, 1);
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+/* ---- kernels */
+
+#define KERNEL_COLUMNS                                                                             \
+    "k.id, k.problem_id, k.served, k.pinned, k.revoked_at, k.revoked_reason, k.verified_by,"       \
+    " k.manifest, k.signature, k.document"
+
+static struct wpk_kernel_row read_kernel(const struct wpk_rows *rows)
+{
+    return (struct wpk_kernel_row){
+        .id = (uint64_t)wpk_rows_int(rows, 0),
+        .problem_id = (uint64_t)wpk_rows_int(rows, 1),
+        .served = wpk_rows_int(rows, 2) != 0,
+        .pinned = wpk_rows_int(rows, 3) != 0,
+        .revoked_at = (uint64_t)wpk_rows_int(rows, 4),
+        .revoked_reason = wpk_rows_text(rows, 5),
+        .verified_by = wpk_rows_text(rows, 6),
+        .manifest = wpk_rows_text(rows, 7),
+        .signature = wpk_rows_text(rows, 8),
+        .document = wpk_rows_text(rows, 9),
+    };
+}
+
+bool wpk_history_read_kernel(struct wpk_store *store, uint64_t id, wpk_kernel_row_fn fn, void *user)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT " KERNEL_COLUMNS " FROM kernel k WHERE k.id = ?", "i", (int64_t)id);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        struct wpk_kernel_row row = read_kernel(rows);
+        fn(user, &row);
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+uint64_t wpk_history_kernel_line(struct wpk_store *store, uint64_t id, uint64_t before,
+                                 int page_size, wpk_kernel_row_fn fn, void *user)
+{
+    uint64_t last = 0;
+    int count = 0;
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT " KERNEL_COLUMNS " FROM kernel k WHERE k.problem_id ="
+                        " (SELECT problem_id FROM kernel WHERE id = ?) AND k.id < ?"
+                        " ORDER BY k.id DESC LIMIT ?",
+                        "iii", (int64_t)id, (int64_t)before, (int64_t)page_size + 1);
+    while (wpk_rows_next(rows)) {
+        if (count++ == page_size) {
+            wpk_rows_close(rows);
+            return last;
+        }
+        struct wpk_kernel_row row = read_kernel(rows);
+        last = row.id;
+        fn(user, &row);
+    }
+    wpk_rows_close(rows);
+    return 0;
+}
