@@ -1,215 +1,150 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network, wpkd, and the clock that moves them. */
 #include "tests/sim/sim.h"
 
 #include "common/fs.h"
-#include "coordinator/parts.h"
-#include "coordinator/store.h"
 
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include <cmocka.h>
-
-#define STEP_MS 50
-
-/* ---- network */
-
-void wpk_sim_send(struct wpk_sim *sim, const struct wpk_sim_frame *frame, const void *data,
-                  size_t size)
+void wpk_sim_say(const struct wpk_sim *sim, const char *format, ...)
 {
-    int copies = wpk_rng_chance(&sim->rng, sim->trouble) ? (int)wpk_rng_below(&sim->rng, 3) : 1;
-    for (int i = 0; i < copies && sim->frame_count < WPK_SIM_FRAMES_MAX; i++) {
-        struct wpk_sim_frame *sent = &sim->frames[sim->frame_count++];
-        *sent = *frame;
-        sent->data = (struct wpk_buf){0};
-        wpk_buf_append(&sent->data, data, size);
+    if (!sim->options.verbose) {
+        return;
     }
+    va_list args;
+    va_start(args, format);
+    printf("%9.3f ", (double)(sim->clock.now_ns - sim->began_ns) / 1e9);
+    vprintf(format, args);
+    putchar('\n');
+    va_end(args);
 }
 
-static void on_reply(void *user, const struct wpk_net_address *address, const void *data,
-                     size_t size)
+void wpk_sim_fail(const struct wpk_sim *sim, const char *format, ...)
 {
-    struct wpk_sim_frame frame = {
-        .to_worker = true, .worker = address->header[0], .peer = address->peer};
-    wpk_sim_check_reply(user, data, size);
-    wpk_sim_send(user, &frame, data, size);
+    va_list args;
+    va_start(args, format);
+    fflush(stdout);
+    fprintf(stderr, "seed %llu, after %.3f s: ", (unsigned long long)sim->options.seed,
+            (double)(sim->clock.now_ns - sim->began_ns) / 1e9);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\nreplay: sim --seed %llu --verbose; the store is in %s\n",
+            (unsigned long long)sim->options.seed, sim->directory);
+    va_end(args);
+    exit(1);
 }
 
-static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
+static void happen(struct wpk_sim *sim, struct wpk_sim_event *event)
 {
-    struct wpk_sim *sim = user;
-    (void)request;
-    assert_true(answer->status == 201 || answer->status == 200);
-    sim->responses++;
-}
-
-/* ---- wpkd */
-
-static void start_wpkd(struct wpk_sim *sim)
-{
-    struct wpk_diag diag = {0};
-    assert_int_equal(wpk_store_open(sim->directory, &sim->clock.clock, &sim->store, &diag), WPK_OK);
-    struct wpk_performer_options options = {
-        .store = sim->store,
-        .data_dir = sim->directory,
-        .clock = &sim->clock.clock,
-        .out = {.reply = on_reply, .respond = on_respond, .user = sim},
-    };
-    wpk_err err = wpk_performer_new(&options, &sim->performer, &diag);
-    if (err != WPK_OK) {
-        fail_msg("wpkd does not start: %s", diag.text);
-    }
-}
-
-/* As kill -9 would: what was not committed is gone. */
-static void restart_wpkd(struct wpk_sim *sim)
-{
-    wpk_store_close(sim->store);
-    sim->store = NULL;
-    /* The performer only frees memory: nothing of it reaches the store any more. */
-    wpk_performer_free(sim->performer);
-    sim->performer = NULL;
-    sim->crashes++;
-    start_wpkd(sim);
-}
-
-void wpk_sim_commit(struct wpk_sim *sim)
-{
-    struct wpk_diag diag = {0};
-    if (wpk_performer_commit(sim->performer, &diag) != WPK_OK) {
-        fail_msg("commit: %s", diag.text);
-    }
-    wpk_sim_check_leases(sim);
-}
-
-static void post(struct wpk_sim *sim, const char *path, const char *body)
-{
-    struct wpk_http_request request = {.id = 1,
-                                       .identity = {.roles = WPK_ROLE_ALL},
-                                       .method = "POST",
-                                       .path = path,
-                                       .body = body,
-                                       .body_size = strlen(body),
-                                       .content_type = "application/json"};
-    wpk_performer_request(sim->performer, &request, wpk_rng_next(&sim->rng));
-    wpk_sim_commit(sim);
-}
-
-void wpk_sim_submit(struct wpk_sim *sim, const char *job)
-{
-    post(sim, "/v1/jobs", job);
-}
-
-void wpk_sim_cancel(struct wpk_sim *sim)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/v1/jobs/%s:cancel",
-             wpk_performer_coordinator(sim->performer)->jobs[0]->id);
-    post(sim, path, "");
-}
-
-bool wpk_sim_is_live(const struct wpk_sim *sim)
-{
-    return wpk_coordinator_job_count(wpk_performer_coordinator(sim->performer)) > 0;
-}
-
-/* ---- time */
-
-static void deliver_to_wpkd(struct wpk_sim *sim, const struct wpk_sim_frame *frame)
-{
-    struct wpk_net_address address = {.peer = frame->peer, .header_size = 1};
-    struct wpk_message message = {0};
-    wpk_err err = wpk_message_decode(frame->data.data, frame->data.size, &message, NULL);
-    assert_int_equal(err, WPK_OK);
-    address.header[0] = (uint8_t)frame->worker;
-    sim->delivering = &message;
-    wpk_performer_frame(sim->performer, &address, frame->data.data, frame->data.size,
-                        wpk_rng_next(&sim->rng));
-    if (wpk_rng_chance(&sim->rng, sim->trouble / 20)) {
-        restart_wpkd(sim); /* before its commit */
-    } else {
-        wpk_sim_commit(sim);
-    }
-    sim->delivering = NULL;
-    wpk_message_fini(&message);
-}
-
-static void deliver_one(struct wpk_sim *sim)
-{
-    /* Any of them: frames overtake each other. */
-    int at = (int)wpk_rng_below(&sim->rng, (uint64_t)sim->frame_count);
-    struct wpk_sim_frame frame = sim->frames[at];
-    sim->frames[at] = sim->frames[--sim->frame_count];
-    if (frame.to_worker) {
-        wpk_sim_worker_receive(sim, &frame);
-    } else {
-        deliver_to_wpkd(sim, &frame);
-    }
-    wpk_buf_fini(&frame.data);
-}
-
-void wpk_sim_step(struct wpk_sim *sim)
-{
-    struct wpk_event tick = {.kind = WPK_EVENT_TICK};
-    wpk_clock_fake_advance(&sim->clock, STEP_MS * WPK_NS_PER_MS);
-    wpk_performer_step(sim->performer, &tick);
-    wpk_sim_commit(sim);
-    for (int i = 0; i < WPK_SIM_WORKERS; i++) {
-        if (!sim->resting) {
-            wpk_sim_worker_turn(sim, i);
+    struct wpk_sim_worker *worker = &sim->workers[event->worker];
+    bool stale = sim->store == NULL || event->number != sim->life;
+    switch (event->kind) {
+    case WPK_SIM_TO_WPKD:
+        wpk_sim_net_arrive(sim, event);
+        return; /* it has taken the data */
+    case WPK_SIM_TO_WORKER:
+        wpk_sim_worker_receive(sim, worker, event);
+        break;
+    case WPK_SIM_TURN:
+        if (!stale) {
+            wpk_sim_wpkd_turn(sim);
         }
-        if (wpk_rng_chance(&sim->rng, sim->trouble / 100)) {
-            wpk_sim_worker_die(sim, i);
+        break;
+    case WPK_SIM_TICK:
+        if (!stale) {
+            wpk_sim_wpkd_tick(sim);
         }
+        break;
+    case WPK_SIM_START:
+        wpk_sim_wpkd_start(sim);
+        break;
+    case WPK_SIM_BIRTH:
+        wpk_sim_worker_start(sim, event->worker);
+        break;
+    case WPK_SIM_WAKE:
+        if (worker->wake == event->number) {
+            wpk_sim_worker_turn(sim, worker);
+        }
+        break;
+    case WPK_SIM_ACT:
+        wpk_sim_act(sim, (int)event->number);
+        break;
     }
-    for (int i = sim->frame_count; i > 0 && sim->frame_count > 0; i--) {
-        deliver_one(sim);
-    }
-    if (wpk_rng_chance(&sim->rng, sim->trouble / 100)) {
-        restart_wpkd(sim);
+    wpk_buf_fini(&event->data);
+}
+
+static void advance_to(struct wpk_sim *sim, uint64_t at_ns)
+{
+    if (at_ns > sim->clock.now_ns) {
+        wpk_clock_fake_advance(&sim->clock, at_ns - sim->clock.now_ns);
     }
 }
 
-int wpk_sim_finish(struct wpk_sim *sim)
+void wpk_sim_run(struct wpk_sim *sim, uint64_t ms)
 {
-    int steps = 0;
-    while (wpk_sim_is_live(sim) && steps < WPK_SIM_STEPS_MAX) {
-        wpk_sim_step(sim);
-        steps++;
+    uint64_t end_ns = sim->clock.now_ns + ms * WPK_NS_PER_MS;
+    while (wpk_sim_queue_next_ns(&sim->queue) <= end_ns) {
+        struct wpk_sim_event event = wpk_sim_queue_take(&sim->queue);
+        advance_to(sim, event.at_ns);
+        happen(sim, &event);
     }
-    return steps;
+    advance_to(sim, end_ns);
 }
 
-void wpk_sim_init(struct wpk_sim *sim, uint64_t seed, double trouble)
+void wpk_sim_calm(struct wpk_sim *sim)
 {
+    sim->trouble = 0;
+    for (int i = 0; i < sim->worker_count; i++) {
+        sim->workers[i].hung_until_ns = 0;
+    }
+}
+
+bool wpk_sim_finish(struct wpk_sim *sim, int hours)
+{
+    for (int i = 0; i < hours * 3600 && wpk_sim_is_live(sim); i++) {
+        wpk_sim_run(sim, 1000);
+    }
+    return !wpk_sim_is_live(sim);
+}
+
+void wpk_sim_init(struct wpk_sim *sim, const struct wpk_sim_options *options)
+{
+    /* Nothing here survives a machine: what a disk would add is only its time. */
+    const char *place = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     memset(sim, 0, sizeof *sim);
-    wpk_rng_seed(&sim->rng, seed);
-    sim->trouble = trouble;
+    sim->options = *options;
+    sim->trouble = options->trouble;
+    wpk_rng_seed(&sim->rng, options->seed);
     wpk_clock_fake_init(&sim->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
-    snprintf(sim->directory, sizeof sim->directory, "/tmp/wpk-sim-XXXXXX");
-    assert_non_null(mkdtemp(sim->directory));
-    for (int i = 0; i < WPK_SIM_WORKERS; i++) {
-        sim->workers[i].peer = ++sim->peer_last;
+    sim->began_ns = sim->clock.now_ns;
+    snprintf(sim->directory, sizeof sim->directory, "%s/wpk-sim-XXXXXX", place);
+    WPK_SIM_CHECK(sim, mkdtemp(sim->directory) != NULL, "no directory in %s", place);
+    sim->http_last = WPK_SIM_JOBS_MAX;
+    wpk_sim_wpkd_start(sim);
+    WPK_ASSERT(options->worker_count <= WPK_SIM_WORKERS_MAX);
+    sim->worker_count = options->worker_count;
+    for (int i = 0; i < sim->worker_count; i++) {
+        wpk_sim_worker_start(sim, i);
     }
-    start_wpkd(sim);
 }
 
 void wpk_sim_fini(struct wpk_sim *sim)
 {
-    for (int w = 0; w < WPK_SIM_WORKERS; w++) {
-        for (uint32_t i = 0; i < sim->workers[w].held_count; i++) {
-            free(sim->workers[w].held[i].candidate);
-        }
+    for (int i = 0; i < sim->worker_count; i++) {
+        wpk_sim_worker_fini(&sim->workers[i]);
     }
-    for (int i = 0; i < sim->frame_count; i++) {
-        wpk_buf_fini(&sim->frames[i].data);
+    if (sim->store != NULL) {
+        wpk_sim_wpkd_stop(sim);
     }
-    wpk_performer_free(sim->performer);
-    wpk_store_close(sim->store);
+    wpk_sim_queue_fini(&sim->queue);
+    for (uint32_t i = 0; i < sim->request_count; i++) {
+        free(sim->requests[i].ids);
+    }
+    free(sim->requests);
+    free(sim->inbox);
+    free(sim->pieces);
     wpk_err err = wpk_fs_remove_tree(sim->directory, NULL);
-    assert_int_equal(err, WPK_OK);
+    WPK_SIM_CHECK(sim, err == WPK_OK, "the directory cannot be removed");
 }

@@ -1,100 +1,239 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One wpkd and a few workers in one thread. Everything random comes from the seed; the same seed
+/* One wpkd, its users and its workers in one thread, under a fake clock. What is going to happen
+ * waits in a queue ordered by time; everything random comes from the seed, so that the same seed
  * gives the same run.
  *
- * What goes wrong, each with its own probability: a frame is lost or comes twice, either way; a
- * worker dies and another takes its place; wpkd dies, before or after a commit, and opens its store
- * again. Workers are never wrong about a candidate: its outcome is a function of its text, and so
- * are its time in a final and whether it stands its verification. What must not happen at all fails
- * the test that is running; sim_check.c looks after every commit. */
+ *      users ──requests──▶ ┌──────┐ ◀──frames── workers (2 to 40)
+ *                          │ wpkd │                each link drops, delays, doubles, reorders
+ *      disk ◀──commits──── └──────┘ ──replies──▶
+ *
+ * What goes wrong while there is trouble: frames; workers that die, hang and come back with what
+ * they had, answer twice, answer for leases long gone, give back and leave, change their device;
+ * wpkd that dies before, in or after a commit; a disk that is full. Workers are never wrong about a
+ * candidate: its outcome is a function of its text, and so are its time in a final and whether it
+ * stands its verification. What must not happen at all ends the process, with the seed
+ * (wpk_sim_fail); sim_check.c and sim_history.c say what that is. */
 #ifndef WPK_TESTS_SIM_SIM_H
 #define WPK_TESTS_SIM_SIM_H
 
+#include "common/crypto.h"
 #include "common/rng.h"
 #include "coordinator/performer.h"
+#include "tests/sim/sim_queue.h"
 
-#define WPK_SIM_WORKERS 3
+#define WPK_SIM_WORKERS_MAX 40
+#define WPK_SIM_JOBS_MAX 32
 #define WPK_SIM_HELD_MAX 16
-#define WPK_SIM_FRAMES_MAX 256
-#define WPK_SIM_STEPS_MAX 40000
+#define WPK_SIM_MEMORY 8    /* results that a worker remembers to have sent */
 
-struct wpk_sim_frame {
-    bool to_worker;
-    int worker;
-    uint32_t peer;
-    struct wpk_buf data; /* owned */
+struct wpk_sim_options {
+    uint64_t seed;
+    int worker_count;
+    int class_count; /* of devices */
+    double trouble;  /* 0: nothing goes wrong; 1: as much as can be lived with */
+    bool liars;      /* workers change their device */
+    bool verbose;    /* say what happens, on standard output */
 };
 
 /* One piece of work in a worker's hands. */
 struct wpk_sim_holding {
     struct wpk_work work; /* what it points to is gone, but for the candidate */
     char *candidate;      /* owned */
-    uint64_t final_ns[WPK_CONTENDERS_MAX]; /* of a final's contenders */
+    char contenders[WPK_CONTENDERS_MAX][WPK_ID_MAX]; /* a final's artifacts; "": a vendor's */
+    uint64_t final_ns[WPK_CONTENDERS_MAX];           /* and their times */
+    uint32_t fetched;                                /* contenders whose artifact is here */
     bool done;
     bool uploaded;
 };
 
 /* What a worker knows; it dies with all of it. */
 struct wpk_sim_worker {
-    uint32_t peer; /* of its connection; a new one for each life */
+    int index;
     int life;
+    int device;             /* what class it says it is of */
+    uint32_t peer;          /* of its connection; a new one for each life; 0: it is dead */
     uint64_t session;
+    uint64_t wake;          /* number of the event that wakes it; others are stale */
+    uint64_t hung_until_ns;
+    uint64_t run_until_ns;  /* the first piece that is not done is run until then; 0: not begun */
+    uint64_t rest_until_ns; /* told to come back later */
+    uint64_t excused_ns;    /* until then, what it holds may be given to others */
     struct wpk_sim_holding held[WPK_SIM_HELD_MAX];
     uint32_t held_count;
+    struct wpk_sim_holding sent[WPK_SIM_MEMORY]; /* a ring of what was acknowledged */
+    uint32_t sent_count;
+    bool leaving;
     bool awaits; /* an answer to: */
     enum wpk_message_kind asked;
-    uint32_t asked_index; /* whose artifact it was about */
+    uint32_t asked_index;  /* whose artifact it was about */
+    uint32_t asked_number; /* of the request */
     uint64_t asked_ns;
+    uint64_t polled_ns;
+};
+
+/* What the simulator saw of an ask, wherever it is now. */
+struct wpk_sim_piece {
+    uint64_t key; /* search and number; 0: free */
+    uint32_t executions;
+    bool acknowledged; /* somebody was told that its result is recorded */
+};
+
+/* The results of a request, for whoever sees its answer. */
+struct wpk_sim_request {
+    wpk_work_id *ids; /* owned */
+    uint32_t count;
+};
+
+struct wpk_sim_job {
+    bool submitted;
+    bool accepted; /* and its user knows */
+    uint32_t candidates;
+    uint32_t seconds;
+    char id[WPK_JOB_ID_SIZE]; /* once accepted */
 };
 
 struct wpk_sim {
+    struct wpk_sim_options options;
     struct wpk_rng rng;
-    double trouble; /* 0: nothing goes wrong */
-    bool resting;   /* the workers do nothing of their own */
+    double trouble; /* now */
     char directory[64];
     struct wpk_clock_fake clock;
-    struct wpk_store *store;
+    uint64_t began_ns;
+    struct wpk_sim_queue queue;
+
+    struct wpk_store *store; /* NULL: wpkd is not there */
     struct wpk_performer *performer;
-    struct wpk_sim_worker workers[WPK_SIM_WORKERS];
+    uint64_t life; /* of wpkd: ticks and turns of another are stale */
+    struct wpk_sim_event *inbox; /* owned; [inbox_count]: what the next turn takes */
+    uint32_t inbox_count;
+    uint32_t inbox_capacity;
+    bool turn_set;
+    bool committing; /* what leaves now is durable, or should be */
+    uint64_t disk_full_ns; /* until then */
+
+    struct wpk_sim_worker workers[WPK_SIM_WORKERS_MAX];
+    int worker_count;
+    bool resting; /* the workers do nothing of their own */
     uint32_t peer_last;
-    struct wpk_sim_frame frames[WPK_SIM_FRAMES_MAX]; /* under way */
-    int frame_count;
-    const struct wpk_message *delivering;            /* what wpkd was told last; NULL: nothing */
+    struct wpk_sim_request *requests; /* owned; [request_count], by number */
+    uint32_t request_count;
+    uint32_t request_capacity;
+    struct wpk_sim_piece *pieces; /* owned; a hash table */
+
+    struct wpk_sim_job jobs[WPK_SIM_JOBS_MAX]; /* named n0, n1, ...; [job_count] */
+    int job_count;
+    uint64_t http_last;
     int responses;
+
     int executions; /* trials run, the same one twice included */
     int crashes;    /* of wpkd */
+    int deaths;     /* of workers, and times they hung */
+    int commits;
+    bool blamed; /* something was given out for the last time: it may be abandoned */
 };
 
-void wpk_sim_init(struct wpk_sim *sim, uint64_t seed, double trouble);
+void wpk_sim_init(struct wpk_sim *sim, const struct wpk_sim_options *options);
 void wpk_sim_fini(struct wpk_sim *sim);
 
-/* Hand wpkd the job; take back the one that it works on first. */
-void wpk_sim_submit(struct wpk_sim *sim, const char *job);
-void wpk_sim_cancel(struct wpk_sim *sim);
+/* Let that much time pass. */
+void wpk_sim_run(struct wpk_sim *sim, uint64_t ms);
+/* No more trouble: what hung goes on, what died is back. */
+void wpk_sim_calm(struct wpk_sim *sim);
+/* Run until no job is left; false if that takes `hours`. */
+bool wpk_sim_finish(struct wpk_sim *sim, int hours);
+
+/* Say what happens, if anybody wants to know. */
+void wpk_sim_say(const struct wpk_sim *sim, const char *format, ...) WPK_PRINTF(2, 3);
+/* What must not happen has: print it with the seed, and end. */
+void wpk_sim_fail(const struct wpk_sim *sim, const char *format, ...) WPK_PRINTF(2, 3)
+    __attribute__((noreturn));
+#define WPK_SIM_CHECK(sim, condition, ...)                                                         \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            wpk_sim_fail(sim, __VA_ARGS__);                                                        \
+        }                                                                                          \
+    } while (0)
+
+/* ---- sim_wpkd.c */
+
+void wpk_sim_wpkd_start(struct wpk_sim *sim);
+/* As kill -9 would: what was not committed is gone. It starts again after `ms`. */
+void wpk_sim_wpkd_crash(struct wpk_sim *sim, uint64_t ms);
+void wpk_sim_wpkd_stop(struct wpk_sim *sim);
+/* Take what came in, and commit it. */
+void wpk_sim_wpkd_turn(struct wpk_sim *sim);
+void wpk_sim_wpkd_tick(struct wpk_sim *sim);
+/* A request of a user's, at once. `id`: job n<id - 1> is submitted; 0: it is another. */
+void wpk_sim_post(struct wpk_sim *sim, uint64_t id, const char *path, const char *body);
+const struct wpk_coordinator *wpk_sim_coordinator(const struct wpk_sim *sim);
 bool wpk_sim_is_live(const struct wpk_sim *sim);
-/* 50 ms: everybody has a turn, and what is under way arrives. */
-void wpk_sim_step(struct wpk_sim *sim);
-/* Step until no job is left; returns the steps it took, WPK_SIM_STEPS_MAX at most. */
-int wpk_sim_finish(struct wpk_sim *sim);
 
-/* What wpkd's side does for the workers. Frames are copied. */
-void wpk_sim_send(struct wpk_sim *sim, const struct wpk_sim_frame *frame, const void *data,
-                  size_t size);
-void wpk_sim_commit(struct wpk_sim *sim);
+/* ---- sim_net.c */
 
+/* Send a frame to wpkd, or to a worker; copied. */
+void wpk_sim_net_to_wpkd(struct wpk_sim *sim, struct wpk_sim_worker *worker, const void *data,
+                         size_t size);
+void wpk_sim_net_to_worker(struct wpk_sim *sim, const struct wpk_net_address *address,
+                           const void *data, size_t size);
+/* The connection ends: wpkd hears of it. */
+void wpk_sim_net_cut(struct wpk_sim *sim, uint32_t peer);
+void wpk_sim_net_arrive(struct wpk_sim *sim, struct wpk_sim_event *event);
+
+/* ---- sim_worker.c */
+
+void wpk_sim_worker_start(struct wpk_sim *sim, int index);
+void wpk_sim_worker_turn(struct wpk_sim *sim, struct wpk_sim_worker *worker);
+void wpk_sim_worker_receive(struct wpk_sim *sim, struct wpk_sim_worker *worker,
+                            const struct wpk_sim_event *event);
+/* As kill -9 would. Another takes its place after `ms`. */
+void wpk_sim_worker_die(struct wpk_sim *sim, int index, uint64_t ms);
+void wpk_sim_worker_wake(struct wpk_sim *sim, struct wpk_sim_worker *worker, uint64_t at_ns);
+void wpk_sim_worker_fini(struct wpk_sim_worker *worker);
+
+/* ---- sim_truth.c: what comes of a candidate, a function of its text */
+
+/* ns; 0: it fails. */
+uint64_t wpk_sim_trial_ns(const char *candidate);
 /* What a contender's time is in every final. */
 uint64_t wpk_sim_final_ns(const char *provider, const char *artifact);
 /* Does the candidate stand its verification? */
 bool wpk_sim_verifies(const char *candidate);
+/* The artifact of a candidate: its text stands for the code. */
+void wpk_sim_artifact(const char *candidate, char out[WPK_SHA256_HEX_SIZE]);
+void wpk_sim_fill_result(const struct wpk_sim_holding *held, struct wpk_result *result);
 
-/* What holds after every event: a lease has two ends, and both count it. */
-void wpk_sim_check_leases(const struct wpk_sim *sim);
-/* A frame for a worker, about to leave: a result that it acknowledges is in the store. */
-void wpk_sim_check_reply(const struct wpk_sim *sim, const void *frame, size_t size);
+/* ---- sim_plan.c: what users do */
 
-/* What a worker does: work, ask, take an answer; and die, to be followed by another. */
-void wpk_sim_worker_turn(struct wpk_sim *sim, int index);
-void wpk_sim_worker_receive(struct wpk_sim *sim, const struct wpk_sim_frame *frame);
-void wpk_sim_worker_die(struct wpk_sim *sim, int index);
+/* Draw what happens until there is no more trouble; returns when that is, in ms. */
+uint64_t wpk_sim_plan(struct wpk_sim *sim);
+void wpk_sim_act(struct wpk_sim *sim, int action);
+void wpk_sim_submit(struct wpk_sim *sim, const char *job);
+void wpk_sim_cancel(struct wpk_sim *sim, const char *id);
+
+/* ---- sim_check.c: what holds all the time */
+
+struct wpk_sim_piece *wpk_sim_find_piece(struct wpk_sim *sim, uint64_t search, uint32_t number);
+/* The result is there; the candidate was asked for. */
+void wpk_sim_check_recorded(struct wpk_sim *sim, wpk_work_id id);
+void wpk_sim_check_asked(struct wpk_sim *sim, const struct wpk_work *work);
+/* After every commit: a lease has two ends, and both count it. */
+void wpk_sim_check_state(const struct wpk_sim *sim);
+/* A frame for a worker, about to leave. */
+void wpk_sim_check_reply(struct wpk_sim *sim, const struct wpk_net_address *address,
+                         const void *frame, size_t size);
+/* A worker has run a trial. */
+void wpk_sim_check_execution(struct wpk_sim *sim, wpk_work_id id);
+
+/* ---- sim_history.c: what holds for what is stored */
+
+int64_t wpk_sim_count(struct wpk_sim *sim, const char *sql);
+/* Whenever wpkd has started: what was acknowledged is there. */
+void wpk_sim_check_acknowledged(struct wpk_sim *sim);
+/* What is served was verified, and is the fastest of its finals. */
+void wpk_sim_check_kernels(struct wpk_sim *sim);
+/* No job is left: nothing else is, and every job ended as its budget says. */
+void wpk_sim_check_end(struct wpk_sim *sim);
+/* Each search has asked what its strategy asks when it is told the same. */
+void wpk_sim_check_asks(struct wpk_sim *sim);
 
 #endif

@@ -1,14 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold all the time, whatever goes wrong. */
-#include "tests/sim/sim.h"
-
 #include "coordinator/parts.h"
 #include "coordinator/store.h"
+#include "tests/sim/sim.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include <cmocka.h>
+#define PIECES 16384 /* of a run, a power of two; it is far from full */
+
+/* ---- pieces */
+
+struct wpk_sim_piece *wpk_sim_find_piece(struct wpk_sim *sim, uint64_t search, uint32_t number)
+{
+    uint64_t key = search << 32 | number;
+    if (sim->pieces == NULL) {
+        sim->pieces = calloc(PIECES, sizeof *sim->pieces);
+        WPK_ASSERT(sim->pieces != NULL);
+    }
+    uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 50;
+    for (uint32_t tries = 0; tries < PIECES; tries++, at++) {
+        struct wpk_sim_piece *piece = &sim->pieces[at % PIECES];
+        if (piece->key == key || piece->key == 0) {
+            piece->key = key;
+            return piece;
+        }
+    }
+    wpk_sim_fail(sim, "too many pieces of work");
+}
+
+void wpk_sim_check_execution(struct wpk_sim *sim, wpk_work_id id)
+{
+    sim->executions++;
+    wpk_sim_find_piece(sim, id.search, id.index)->executions++;
+}
 
 /* ---- leases */
 
@@ -33,9 +57,21 @@ static uint32_t leased_of(const struct wpk_search *search, uint64_t session)
            count_leased(&search->final, 1, session) + count_leased(&search->verify, 1, session);
 }
 
-void wpk_sim_check_leases(const struct wpk_sim *sim)
+/* What has ended is what was counted. */
+static void check_counts(const struct wpk_sim *sim, const struct wpk_search *search)
 {
-    const struct wpk_coordinator *c = wpk_performer_coordinator(sim->performer);
+    uint32_t ended = search->told_count;
+    for (uint32_t n = search->told_count; n < search->ask_count; n++) {
+        ended += wpk_search_ask(search, n)->standing == WPK_STANDING_ENDED;
+    }
+    WPK_SIM_CHECK(sim, ended == search->ok_count + search->failed_count,
+                  "search %llu: %u asks ended, %u counted", (unsigned long long)search->id, ended,
+                  search->ok_count + search->failed_count);
+}
+
+void wpk_sim_check_state(const struct wpk_sim *sim)
+{
+    const struct wpk_coordinator *c = wpk_sim_coordinator(sim);
     uint32_t held = 0;
     uint32_t leased = 0;
     for (uint32_t w = 0; w < c->worker_count; w++) {
@@ -43,45 +79,89 @@ void wpk_sim_check_leases(const struct wpk_sim *sim)
         for (uint32_t s = 0; s < c->search_count; s++) {
             count += leased_of(c->searches[s], c->workers[w]->session);
         }
-        assert_int_equal(count, c->workers[w]->lease_count);
+        WPK_SIM_CHECK(sim, count == c->workers[w]->lease_count, "%s has %u leases, %u are counted",
+                      c->workers[w]->hello.name, count, c->workers[w]->lease_count);
         held += count;
     }
     for (uint32_t s = 0; s < c->search_count; s++) {
         uint32_t count = leased_of(c->searches[s], 0);
-        assert_int_equal(count, c->searches[s]->leased_count);
+        WPK_SIM_CHECK(sim, count == c->searches[s]->leased_count,
+                      "search %llu has %u leases, %u are counted",
+                      (unsigned long long)c->searches[s]->id, count, c->searches[s]->leased_count);
+        check_counts(sim, c->searches[s]);
         leased += count;
     }
-    assert_int_equal(held, leased);
+    WPK_SIM_CHECK(sim, held == leased, "%u leases at workers, %u at searches", held, leased);
 }
 
-/* ---- what is acknowledged */
+/* ---- what leaves */
 
-static void check_recorded(const struct wpk_sim *sim, wpk_work_id id)
+/* The results that this acknowledges are in the store. */
+static void check_acks(struct wpk_sim *sim, const struct wpk_net_address *address,
+                       const struct wpk_message *reply)
 {
-    struct wpk_rows *rows = wpk_store_query(
-        sim->store,
-        "SELECT t.outcome <> 'ok' OR EXISTS (SELECT 1 FROM measurement m WHERE m.trial_id = t.id)"
-        " FROM ask a JOIN trial t ON t.id = a.trial_id WHERE a.search_id = ? AND a.number = ?"
-        " AND a.ended = 1",
-        "ii", (int64_t)id.search, (int64_t)id.index);
-    assert_true(wpk_rows_next(rows));
-    assert_true(wpk_rows_int(rows, 0));
-    wpk_rows_close(rows);
+    uint32_t number = 0;
+    for (int i = 0; i < 4; i++) {
+        number |= (uint32_t)address->header[1 + i] << (8 * i);
+    }
+    const struct wpk_sim_request *request = &sim->requests[number];
+    WPK_SIM_CHECK(sim, reply->ack_count == request->count, "%u results, %u acknowledged",
+                  request->count, reply->ack_count);
+    for (uint32_t i = 0; i < reply->ack_count; i++) {
+        wpk_work_id id = request->ids[i];
+        if (reply->acks[i] != WPK_ACK_UNKNOWN && id.kind == WPK_WORK_TRIAL) {
+            wpk_sim_find_piece(sim, id.search, id.index)->acknowledged = true;
+            wpk_sim_check_recorded(sim, id);
+        }
+    }
 }
 
-void wpk_sim_check_reply(const struct wpk_sim *sim, const void *frame, size_t size)
+/* Does a worker that nobody has reason to doubt hold this already? */
+static bool is_in_good_hands(const struct wpk_sim *sim, int receiver, wpk_work_id id)
 {
-    struct wpk_message reply = {0};
-    assert_int_equal(wpk_message_decode(frame, size, &reply, NULL), WPK_OK);
-    if (reply.kind == WPK_MESSAGE_ACK && reply.ack_count > 0) {
-        assert_non_null(sim->delivering);
-        assert_int_equal(reply.ack_count, sim->delivering->result_count);
-        for (uint32_t i = 0; i < reply.ack_count; i++) {
-            wpk_work_id id = sim->delivering->results[i].id;
-            if (reply.acks[i] != WPK_ACK_UNKNOWN && id.kind == WPK_WORK_TRIAL) {
-                check_recorded(sim, id);
+    for (int w = 0; w < sim->worker_count; w++) {
+        const struct wpk_sim_worker *worker = &sim->workers[w];
+        bool doubted = w == receiver || worker->peer == 0 || worker->leaving ||
+                       worker->excused_ns > sim->clock.now_ns;
+        for (uint32_t i = 0; !doubted && i < worker->held_count; i++) {
+            if (wpk_work_id_equal(worker->held[i].work.id, id)) {
+                return true;
             }
         }
+    }
+    return false;
+}
+
+static void check_work(struct wpk_sim *sim, int receiver, const struct wpk_message *reply)
+{
+    for (uint32_t i = 0; i < reply->work_count; i++) {
+        const struct wpk_work *work = &reply->work[i];
+        sim->blamed = sim->blamed || work->attempt >= WPK_ATTEMPTS_MAX;
+        WPK_SIM_CHECK(sim, work->attempt <= WPK_ATTEMPTS_MAX, "attempt %u", work->attempt);
+        if (work->id.kind != WPK_WORK_TRIAL) {
+            continue;
+        }
+        const struct wpk_sim_piece *piece =
+            wpk_sim_find_piece(sim, work->id.search, work->id.index);
+        WPK_SIM_CHECK(sim, !piece->acknowledged, "%llu/%u is recorded and given out again",
+                      (unsigned long long)work->id.search, work->id.index);
+        WPK_SIM_CHECK(sim, !is_in_good_hands(sim, receiver, work->id),
+                      "%llu/%u is given to w%d, and another has it",
+                      (unsigned long long)work->id.search, work->id.index, receiver);
+        wpk_sim_check_asked(sim, work);
+    }
+}
+
+void wpk_sim_check_reply(struct wpk_sim *sim, const struct wpk_net_address *address,
+                         const void *frame, size_t size)
+{
+    struct wpk_message reply = {0};
+    wpk_err err = wpk_message_decode(frame, size, &reply, NULL);
+    WPK_SIM_CHECK(sim, err == WPK_OK, "a reply is not understood: %s", wpk_err_text(err));
+    if (reply.kind == WPK_MESSAGE_ACK && reply.ack_count > 0) {
+        check_acks(sim, address, &reply);
+    } else if (reply.kind == WPK_MESSAGE_WORK) {
+        check_work(sim, address->header[0], &reply);
     }
     wpk_message_fini(&reply);
 }

@@ -1,130 +1,152 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The workers: they speak the protocol as wpk-worker does, and make times up. */
+/* The workers: they speak the protocol as wpk-worker does, take their time, and make results up.
+ * What is asked next is here; what an answer changes is in sim_answer.c. */
 #include "tests/sim/sim.h"
 
-#include "common/crypto.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#define WANTED 6          /* pieces of work at a time */
+#define PATIENCE_MS 2500  /* then a question or its answer is lost */
+#define AGAIN_MS 200      /* between two polls of one that wants more */
+#define HEARTBEAT_MS 4000 /* of one that does not */
+#define POLL_WAIT_MS 1500
+#define RUN_MS_MIN 10
+#define RUN_MS_MAX 400
+#define HANG_S_MAX 60
+#define BORN_AGAIN_MS 2000
 
-#define WANTED 6         /* pieces of work at a time */
-#define PATIENCE_MS 2000 /* then a question or its answer is lost */
-#define DONE_CHANCE 0.4  /* of a piece of work, each turn */
-#define VENDOR_NS 3e5
-
-/* ---- what comes of a candidate: a function of its text */
-
-/* Negative: it fails. */
-static double time_of(const char *candidate)
+void wpk_sim_worker_wake(struct wpk_sim *sim, struct wpk_sim_worker *worker, uint64_t at_ns)
 {
-    uint64_t hash[4];
-    wpk_crypto_sha256(candidate, strlen(candidate), (uint8_t *)hash);
-    return hash[0] % 10 == 0 ? -1 : 1e5 + (double)(hash[1] % 1000000);
-}
-
-/* The artifact of a candidate: its text stands for the code. */
-static void artifact_hash(const char *candidate, char out[WPK_SHA256_HEX_SIZE])
-{
-    wpk_crypto_sha256_hex(candidate, strlen(candidate), out);
-}
-
-uint64_t wpk_sim_final_ns(const char *provider, const char *artifact)
-{
-    char text[WPK_PROVIDER_NAME_MAX + WPK_ID_MAX];
-    uint64_t hash[4];
-    snprintf(text, sizeof text, "%s%s", provider, artifact);
-    wpk_crypto_sha256(text, strlen(text), (uint8_t *)hash);
-    return 100000 + hash[0] % 1000000;
-}
-
-bool wpk_sim_verifies(const char *candidate)
-{
-    uint64_t hash[4];
-    wpk_crypto_sha256(candidate, strlen(candidate), (uint8_t *)hash);
-    return hash[2] % 3 != 0;
-}
-
-static struct wpk_timing timing_of(uint64_t ns)
-{
-    struct wpk_timing timing = {.median_ns = ns,
-                                .min_ns = ns - 10,
-                                .mad_ns = 5,
-                                .sample_count = 1,
-                                .repeat_count = 1,
-                                .sample_ns = {ns}};
-    return timing;
-}
-
-static void fill_result(const struct wpk_sim_holding *held, struct wpk_result *result)
-{
-    const struct wpk_work *work = &held->work;
-    memset(result, 0, sizeof *result);
-    result->id = work->id;
-    result->attempt = work->attempt;
-    result->failure = "";
-    if (work->id.kind == WPK_WORK_FINAL) {
-        result->timing_count = work->contender_count;
-        for (uint32_t c = 0; c < work->contender_count; c++) {
-            result->timing[c] = timing_of(held->final_ns[c]);
-        }
-        return;
+    struct wpk_sim_event wake = {.kind = WPK_SIM_WAKE, .worker = worker->index, .at_ns = at_ns};
+    if (wake.at_ns <= sim->clock.now_ns) {
+        wake.at_ns = sim->clock.now_ns + WPK_NS_PER_MS;
     }
-    double ns = work->id.kind == WPK_WORK_VENDOR ? VENDOR_NS : time_of(held->candidate);
-    result->record.outcome = ns > 0 ? WPK_OUTCOME_OK : WPK_OUTCOME_BUILD_ERROR;
-    if (work->id.kind == WPK_WORK_VERIFY && !wpk_sim_verifies(held->candidate)) {
-        result->record.outcome = WPK_OUTCOME_WRONG_RESULT;
-        return;
+    wake.number = ++sim->queue.order_last;
+    worker->wake = wake.number;
+    wpk_sim_queue_put(&sim->queue, wake);
+}
+
+/* ---- life */
+
+void wpk_sim_worker_start(struct wpk_sim *sim, int index)
+{
+    struct wpk_sim_worker *worker = &sim->workers[index];
+    int life = worker->life + 1;
+    memset(worker, 0, sizeof *worker);
+    worker->index = index;
+    worker->life = life;
+    worker->device = index % sim->options.class_count;
+    worker->peer = ++sim->peer_last;
+    wpk_sim_worker_wake(sim, worker,
+                        sim->clock.now_ns + wpk_rng_below(&sim->rng, 100 * WPK_NS_PER_MS));
+}
+
+void wpk_sim_worker_fini(struct wpk_sim_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->held_count; i++) {
+        free(worker->held[i].candidate);
     }
-    if (ns > 0) {
-        result->record.timing = timing_of((uint64_t)ns);
-        if (work->id.kind != WPK_WORK_VENDOR) {
-            artifact_hash(held->candidate, result->record.artifact_sha256);
-        }
+    for (uint32_t i = 0; i < WPK_SIM_MEMORY; i++) {
+        free(worker->sent[i].candidate);
+        worker->sent[i].candidate = NULL;
     }
+    worker->held_count = 0;
+}
+
+void wpk_sim_worker_die(struct wpk_sim *sim, int index, uint64_t ms)
+{
+    struct wpk_sim_worker *worker = &sim->workers[index];
+    struct wpk_sim_event birth = {.kind = WPK_SIM_BIRTH, .worker = index};
+    wpk_sim_say(sim, "w%d: dies with %u", index, worker->held_count);
+    wpk_sim_net_cut(sim, worker->peer);
+    wpk_sim_worker_fini(worker);
+    worker->peer = 0;
+    worker->wake = 0;
+    birth.at_ns = sim->clock.now_ns + ms * WPK_NS_PER_MS;
+    wpk_sim_queue_put(&sim->queue, birth);
+    sim->deaths++;
 }
 
 /* ---- asking */
 
-static void ask(struct wpk_sim *sim, int index, struct wpk_message *message)
+static void remember_request(struct wpk_sim *sim, struct wpk_sim_worker *worker,
+                             const struct wpk_message *message)
 {
-    struct wpk_sim_worker *worker = &sim->workers[index];
-    struct wpk_sim_frame frame = {.worker = index, .peer = worker->peer};
+    if (sim->request_count == sim->request_capacity) {
+        sim->request_capacity = sim->request_capacity == 0 ? 1024 : sim->request_capacity * 2;
+        struct wpk_sim_request *grown =
+            realloc(sim->requests, sim->request_capacity * sizeof *grown);
+        WPK_ASSERT(grown != NULL);
+        sim->requests = grown;
+    }
+    struct wpk_sim_request *request = &sim->requests[sim->request_count];
+    worker->asked_number = sim->request_count++;
+    *request = (struct wpk_sim_request){.count = message->result_count};
+    if (request->count > 0) {
+        request->ids = calloc(request->count, sizeof *request->ids);
+        WPK_ASSERT(request->ids != NULL);
+    }
+    for (uint32_t i = 0; i < request->count; i++) {
+        request->ids[i] = message->results[i].id;
+    }
+}
+
+static void ask(struct wpk_sim *sim, struct wpk_sim_worker *worker, struct wpk_message *message)
+{
     struct wpk_buf data = {0};
     message->session = worker->session;
-    assert_int_equal(wpk_message_encode(message, &data), WPK_OK);
+    remember_request(sim, worker, message);
+    wpk_err err = wpk_message_encode(message, &data);
+    WPK_SIM_CHECK(sim, err == WPK_OK, "a message is not encoded: %s", wpk_err_text(err));
     worker->awaits = true;
     worker->asked = message->kind;
     worker->asked_ns = sim->clock.now_ns;
-    wpk_sim_send(sim, &frame, data.data, data.size);
+    wpk_sim_net_to_wpkd(sim, worker, data.data, data.size);
     wpk_buf_fini(&data);
 }
 
-static void say_hello(struct wpk_sim *sim, int index)
+static void list_held(const struct wpk_sim_worker *worker, wpk_work_id *ids,
+                      struct wpk_message *message)
+{
+    for (uint32_t i = 0; i < worker->held_count; i++) {
+        ids[i] = worker->held[i].work.id;
+    }
+    message->holding = ids;
+    message->holding_count = worker->held_count;
+}
+
+/* It may say that it is another device now, with all that it holds. */
+static void say_hello(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
     struct wpk_hello hello = {
         .device = {.kind = "cpu",
-                   .model = "sim",
                    .isa = WPK_ISA_AVX2,
                    .core_count = 2,
                    .l1_bytes = 1,
                    .l2_bytes = 1,
                    .l3_bytes = 1,
                    .vector_bytes = 32,
-                   .vector_registers = 16,
-                   .instance = "sim/cpu0"},
+                   .vector_registers = 16},
         .environment = "sim=1",
         .providers = {{.name = "halide-cpu"}, {.name = "vendor", .vendor = true}},
         .provider_count = 2,
         .roles = WPK_WORKER_ROLES_ALL,
     };
-    snprintf(hello.name, sizeof hello.name, "w%d.%d", index, sim->workers[index].life);
+    wpk_work_id ids[WPK_SIM_HELD_MAX];
+    if (sim->options.liars && wpk_rng_chance(&sim->rng, sim->trouble / 10)) {
+        worker->device = (worker->device + 1) % sim->options.class_count;
+        worker->excused_ns = sim->clock.now_ns + 60 * WPK_NS_PER_S;
+        wpk_sim_say(sim, "w%d: is sim%d now", worker->index, worker->device);
+    }
+    snprintf(hello.name, sizeof hello.name, "w%d.%d", worker->index, worker->life);
+    snprintf(hello.device.model, sizeof hello.device.model, "sim%d", worker->device);
+    snprintf(hello.device.instance, sizeof hello.device.instance, "sim%d/cpu%d", worker->device,
+             worker->index);
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
-    ask(sim, index, &message);
+    list_held(worker, ids, &message);
+    ask(sim, worker, &message);
 }
 
 static bool has_artifact(const struct wpk_sim_holding *held)
@@ -132,180 +154,206 @@ static bool has_artifact(const struct wpk_sim_holding *held)
     return held->work.id.kind == WPK_WORK_TRIAL || held->work.id.kind == WPK_WORK_VERIFY;
 }
 
-/* Upload what has to be, then send every result that is ready; false when there is nothing. */
-static bool send_results(struct wpk_sim *sim, int index)
+static void upload(struct wpk_sim *sim, struct wpk_sim_worker *worker, uint32_t index)
 {
-    struct wpk_sim_worker *worker = &sim->workers[index];
+    const struct wpk_sim_holding *held = &worker->held[index];
+    struct wpk_message put = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
+                              .bytes = held->candidate,
+                              .bytes_size = strlen(held->candidate)};
+    wpk_sim_artifact(held->candidate, put.sha256);
+    worker->asked_index = index;
+    ask(sim, worker, &put);
+}
+
+/* Upload what has to be, then send every result that is ready; false when there is nothing. */
+static bool send_results(struct wpk_sim *sim, struct wpk_sim_worker *worker)
+{
     struct wpk_result results[WPK_SIM_HELD_MAX];
     struct wpk_message message = {.kind = WPK_MESSAGE_RESULTS, .results = results};
     for (uint32_t i = 0; i < worker->held_count; i++) {
         const struct wpk_sim_holding *held = &worker->held[i];
         if (held->done && has_artifact(held) && !held->uploaded) {
-            struct wpk_message put = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
-                                      .bytes = held->candidate,
-                                      .bytes_size = strlen(held->candidate)};
-            artifact_hash(held->candidate, put.sha256);
-            worker->asked_index = i;
-            ask(sim, index, &put);
+            upload(sim, worker, i);
             return true;
         }
         if (held->done) {
-            fill_result(held, &results[message.result_count++]);
+            wpk_sim_fill_result(held, &results[message.result_count++]);
         }
     }
     if (message.result_count > 0) {
-        ask(sim, index, &message);
+        ask(sim, worker, &message);
     }
     return message.result_count > 0;
 }
 
-static void send_poll(struct wpk_sim *sim, int index)
+/* A result that was acknowledged long ago, or one for what never was. */
+static void send_old_result(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
-    const struct wpk_sim_worker *worker = &sim->workers[index];
-    wpk_work_id holding[WPK_SIM_HELD_MAX];
-    struct wpk_message message = {.kind = WPK_MESSAGE_POLL,
-                                  .want = WANTED - worker->held_count,
-                                  .wait_ms = 500,
-                                  .holding = holding,
-                                  .holding_count = worker->held_count};
-    for (uint32_t i = 0; i < worker->held_count; i++) {
-        holding[i] = worker->held[i].work.id;
+    struct wpk_result result;
+    struct wpk_message message = {
+        .kind = WPK_MESSAGE_RESULTS, .results = &result, .result_count = 1};
+    uint32_t known = worker->sent_count < WPK_SIM_MEMORY ? worker->sent_count : WPK_SIM_MEMORY;
+    wpk_sim_fill_result(&worker->sent[wpk_rng_below(&sim->rng, known)], &result);
+    if (wpk_rng_chance(&sim->rng, 0.2)) {
+        result.id.search += 1000;
+        result.id.index += 1000;
     }
-    ask(sim, index, &message);
+    wpk_sim_say(sim, "w%d: an old result of %llu/%u", worker->index,
+                (unsigned long long)result.id.search, result.id.index);
+    ask(sim, worker, &message);
 }
 
-void wpk_sim_worker_turn(struct wpk_sim *sim, int index)
+/* A final's contenders that were built elsewhere. */
+static bool fetch(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
-    struct wpk_sim_worker *worker = &sim->workers[index];
-    if (worker->awaits && sim->clock.now_ns > worker->asked_ns + PATIENCE_MS * WPK_NS_PER_MS) {
-        worker->awaits = false; /* lost: ask again */
-    }
     for (uint32_t i = 0; i < worker->held_count; i++) {
-        if (!worker->held[i].done && wpk_rng_chance(&sim->rng, DONE_CHANCE)) {
-            worker->held[i].done = true;
-            sim->executions++;
+        struct wpk_sim_holding *held = &worker->held[i];
+        while (held->fetched < held->work.contender_count &&
+               held->contenders[held->fetched][0] == '\0') {
+            held->fetched++;
         }
-    }
-    if (worker->awaits) {
-        return;
-    }
-    if (worker->session == 0) {
-        say_hello(sim, index);
-    } else if (!send_results(sim, index) && worker->held_count < WANTED) {
-        send_poll(sim, index);
-    }
-}
-
-/* ---- taking answers */
-
-static bool is_held(const struct wpk_sim_worker *worker, wpk_work_id id)
-{
-    for (uint32_t i = 0; i < worker->held_count; i++) {
-        if (wpk_work_id_equal(worker->held[i].work.id, id)) {
+        if (held->fetched < held->work.contender_count) {
+            struct wpk_message get = {.kind = WPK_MESSAGE_GET_ARTIFACT};
+            memcpy(get.sha256, held->contenders[held->fetched], sizeof get.sha256);
+            worker->asked_index = i;
+            ask(sim, worker, &get);
             return true;
         }
     }
     return false;
 }
 
-static void take_work(struct wpk_sim_worker *worker, const struct wpk_message *message)
+static void send_poll(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
-    for (uint32_t i = 0; i < message->work_count && worker->held_count < WPK_SIM_HELD_MAX; i++) {
-        const struct wpk_work *work = &message->work[i];
-        if (is_held(worker, work->id)) {
-            continue;
-        }
-        struct wpk_sim_holding *held = &worker->held[worker->held_count++];
-        *held = (struct wpk_sim_holding){.work = *work, .candidate = strdup(work->candidate)};
-        for (uint32_t c = 0; c < work->contender_count; c++) {
-            held->final_ns[c] =
-                wpk_sim_final_ns(work->contenders[c].provider, work->contenders[c].artifact_sha256);
-        }
+    wpk_work_id ids[WPK_SIM_HELD_MAX];
+    struct wpk_message message = {.kind = WPK_MESSAGE_POLL, .want = WANTED - worker->held_count};
+    message.wait_ms = worker->held_count == 0 ? POLL_WAIT_MS : 0;
+    list_held(worker, ids, &message);
+    worker->polled_ns = sim->clock.now_ns;
+    ask(sim, worker, &message);
+}
+
+static void give_back(struct wpk_sim *sim, struct wpk_sim_worker *worker)
+{
+    wpk_work_id ids[WPK_SIM_HELD_MAX];
+    struct wpk_message message = {.kind = WPK_MESSAGE_GIVE_BACK};
+    list_held(worker, ids, &message);
+    message.given_back = message.holding;
+    message.given_back_count = message.holding_count;
+    message.holding = NULL;
+    message.holding_count = 0;
+    wpk_sim_say(sim, "w%d: gives %u back", worker->index, worker->held_count);
+    ask(sim, worker, &message);
+}
+
+/* One that has something to do does not wait at wpkd, where it could not bring results. */
+static uint64_t next_poll_ns(const struct wpk_sim_worker *worker)
+{
+    uint64_t ms = worker->held_count == 0       ? 0
+                  : worker->held_count < WANTED ? AGAIN_MS
+                                                : HEARTBEAT_MS;
+    return worker->polled_ns + ms * WPK_NS_PER_MS;
+}
+
+static void ask_next(struct wpk_sim *sim, struct wpk_sim_worker *worker)
+{
+    uint64_t now_ns = sim->clock.now_ns;
+    if (worker->session == 0) {
+        say_hello(sim, worker);
+    } else if (worker->leaving) {
+        give_back(sim, worker);
+    } else if (worker->sent_count > 0 && wpk_rng_chance(&sim->rng, sim->trouble / 40)) {
+        send_old_result(sim, worker);
+    } else if (!send_results(sim, worker) && !fetch(sim, worker) &&
+               now_ns >= next_poll_ns(worker)) {
+        send_poll(sim, worker);
     }
 }
 
-/* The first `count` that are done were acknowledged. */
-static void drop_done(struct wpk_sim_worker *worker, uint32_t count)
+/* ---- working */
+
+static struct wpk_sim_holding *to_run(struct wpk_sim_worker *worker)
 {
-    uint32_t kept = 0;
-    uint32_t dropped = 0;
     for (uint32_t i = 0; i < worker->held_count; i++) {
-        if (worker->held[i].done && dropped < count) {
-            dropped++;
-            free(worker->held[i].candidate);
-        } else {
-            worker->held[kept++] = worker->held[i];
+        struct wpk_sim_holding *held = &worker->held[i];
+        if (!held->done && held->fetched == held->work.contender_count) {
+            return held;
         }
     }
-    worker->held_count = kept;
+    return NULL;
 }
 
-static bool is_answer(const struct wpk_sim_worker *worker, const struct wpk_message *message)
+static void work(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
-    switch (worker->asked) {
-    case WPK_MESSAGE_HELLO:
-        return message->kind == WPK_MESSAGE_WELCOME;
-    case WPK_MESSAGE_POLL:
-        return message->kind == WPK_MESSAGE_WORK;
-    case WPK_MESSAGE_RESULTS:
-        return message->kind == WPK_MESSAGE_ACK && message->ack_count > 0;
-    case WPK_MESSAGE_PUT_ARTIFACT:
-        return message->kind == WPK_MESSAGE_ACK && message->ack_count == 0;
-    default:
-        return false;
-    }
-}
-
-static void take_answer(struct wpk_sim_worker *worker, const struct wpk_message *message)
-{
-    worker->awaits = false;
-    switch (message->kind) {
-    case WPK_MESSAGE_WELCOME:
-        worker->session = message->session;
-        break;
-    case WPK_MESSAGE_WORK:
-        take_work(worker, message);
-        break;
-    case WPK_MESSAGE_ERROR:
-        assert_int_equal(message->err, WPK_ENOENT);
-        worker->session = 0; /* wpkd has been away: introduce ourselves again */
-        break;
-    default:
-        if (message->ack_count == 0) {
-            worker->held[worker->asked_index].uploaded = true;
-        } else {
-            drop_done(worker, message->ack_count);
+    struct wpk_sim_holding *held = to_run(worker);
+    if (held != NULL && worker->run_until_ns != 0 && sim->clock.now_ns >= worker->run_until_ns) {
+        held->done = true;
+        worker->run_until_ns = 0;
+        if (held->work.id.kind == WPK_WORK_TRIAL) {
+            wpk_sim_check_execution(sim, held->work.id);
         }
+        held = to_run(worker);
+    }
+    if (held != NULL && worker->run_until_ns == 0) {
+        uint64_t ms = RUN_MS_MIN + wpk_rng_below(&sim->rng, RUN_MS_MAX - RUN_MS_MIN);
+        worker->run_until_ns = sim->clock.now_ns + ms * WPK_NS_PER_MS;
     }
 }
 
-/* An answer belongs to the last question, if to any: the network library sees to that. */
-void wpk_sim_worker_receive(struct wpk_sim *sim, const struct wpk_sim_frame *frame)
+static uint64_t next_wake_ns(const struct wpk_sim *sim, const struct wpk_sim_worker *worker)
 {
-    struct wpk_sim_worker *worker = &sim->workers[frame->worker];
-    struct wpk_message message = {0};
-    if (frame->peer != worker->peer || !worker->awaits) {
+    uint64_t next_ns = next_poll_ns(worker);
+    if (worker->awaits) {
+        next_ns = worker->asked_ns + (PATIENCE_MS + 1) * WPK_NS_PER_MS;
+    } else if (worker->rest_until_ns > sim->clock.now_ns) {
+        next_ns = worker->rest_until_ns;
+    }
+    if (worker->run_until_ns != 0 && worker->run_until_ns < next_ns) {
+        next_ns = worker->run_until_ns;
+    }
+    return next_ns;
+}
+
+/* It dies, hangs, or leaves; true if it does nothing more for now. */
+static bool suffer(struct wpk_sim *sim, struct wpk_sim_worker *worker)
+{
+    if (wpk_rng_chance(&sim->rng, sim->trouble / 100)) {
+        wpk_sim_worker_die(sim, worker->index, wpk_rng_below(&sim->rng, BORN_AGAIN_MS));
+        return true;
+    }
+    if (wpk_rng_chance(&sim->rng, sim->trouble / 150)) {
+        uint64_t s = wpk_rng_below(&sim->rng, HANG_S_MAX);
+        worker->hung_until_ns = sim->clock.now_ns + s * WPK_NS_PER_S;
+        worker->excused_ns = worker->hung_until_ns + 60 * WPK_NS_PER_S;
+        wpk_sim_say(sim, "w%d: hangs for %llu s", worker->index, (unsigned long long)s);
+        sim->deaths++;
+    }
+    if (!worker->leaving && wpk_rng_chance(&sim->rng, sim->trouble / 150)) {
+        worker->leaving = true;
+    }
+    return false;
+}
+
+void wpk_sim_worker_turn(struct wpk_sim *sim, struct wpk_sim_worker *worker)
+{
+    uint64_t now_ns = sim->clock.now_ns;
+    if (worker->peer == 0) {
         return;
     }
-    assert_int_equal(wpk_message_decode(frame->data.data, frame->data.size, &message, NULL),
-                     WPK_OK);
-    if (message.kind == WPK_MESSAGE_ERROR || is_answer(worker, &message)) {
-        take_answer(worker, &message);
+    if (worker->hung_until_ns > now_ns || sim->resting) {
+        /* Looked at now and then: calm ends it early. */
+        wpk_sim_worker_wake(sim, worker, now_ns + WPK_NS_PER_S);
+        return;
     }
-    wpk_message_fini(&message);
-}
-
-void wpk_sim_worker_die(struct wpk_sim *sim, int index)
-{
-    struct wpk_sim_worker *worker = &sim->workers[index];
-    struct wpk_event gone = {.kind = WPK_EVENT_GONE, .address = {.peer = worker->peer}};
-    for (uint32_t i = 0; i < worker->held_count; i++) {
-        free(worker->held[i].candidate);
+    if (suffer(sim, worker)) {
+        return;
     }
-    int life = worker->life + 1;
-    memset(worker, 0, sizeof *worker);
-    worker->life = life;
-    worker->peer = ++sim->peer_last;
-    wpk_performer_step(sim->performer, &gone);
-    wpk_sim_commit(sim);
+    if (worker->awaits && now_ns > worker->asked_ns + PATIENCE_MS * WPK_NS_PER_MS) {
+        worker->awaits = false; /* lost: ask again */
+    }
+    work(sim, worker);
+    if (!worker->awaits && now_ns >= worker->rest_until_ns) {
+        ask_next(sim, worker);
+    }
+    wpk_sim_worker_wake(sim, worker, next_wake_ns(sim, worker));
 }

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an answer changes in a worker. */
+#include "common/crypto.h"
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REST_MS 500 /* after wpkd could not */
+
+static bool is_held(const struct wpk_sim_worker *worker, wpk_work_id id)
+{
+    for (uint32_t i = 0; i < worker->held_count; i++) {
+        if (wpk_work_id_equal(worker->held[i].work.id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_work(struct wpk_sim *sim, struct wpk_sim_worker *worker,
+                      const struct wpk_message *message)
+{
+    for (uint32_t i = 0; i < message->work_count && worker->held_count < WPK_SIM_HELD_MAX; i++) {
+        const struct wpk_work *work = &message->work[i];
+        if (is_held(worker, work->id)) {
+            continue;
+        }
+        struct wpk_sim_holding *held = &worker->held[worker->held_count++];
+        *held = (struct wpk_sim_holding){.work = *work, .candidate = strdup(work->candidate)};
+        for (uint32_t c = 0; c < work->contender_count; c++) {
+            const struct wpk_contender *contender = &work->contenders[c];
+            snprintf(held->contenders[c], WPK_ID_MAX, "%s", contender->artifact_sha256);
+            held->final_ns[c] = wpk_sim_final_ns(contender->provider, contender->artifact_sha256);
+        }
+        wpk_sim_say(sim, "w%d: takes %s %llu/%u, attempt %u", worker->index,
+                    wpk_work_kind_name(work->id.kind), (unsigned long long)work->id.search,
+                    work->id.index, work->attempt);
+    }
+}
+
+static void remember_sent(struct wpk_sim_worker *worker, struct wpk_sim_holding *held)
+{
+    struct wpk_sim_holding *slot = &worker->sent[worker->sent_count++ % WPK_SIM_MEMORY];
+    free(slot->candidate);
+    *slot = *held;
+    *held = (struct wpk_sim_holding){0};
+}
+
+/* What the request named is done with. */
+static void drop_acknowledged(struct wpk_sim *sim, struct wpk_sim_worker *worker)
+{
+    const struct wpk_sim_request *request = &sim->requests[worker->asked_number];
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < worker->held_count; i++) {
+        bool named = false;
+        for (uint32_t r = 0; r < request->count; r++) {
+            named = named || wpk_work_id_equal(request->ids[r], worker->held[i].work.id);
+        }
+        if (named) {
+            remember_sent(worker, &worker->held[i]);
+        } else {
+            worker->held[kept++] = worker->held[i];
+        }
+    }
+    worker->held_count = kept;
+}
+
+static void take_artifact(struct wpk_sim *sim, struct wpk_sim_worker *worker,
+                          const struct wpk_message *message)
+{
+    struct wpk_sim_holding *held = &worker->held[worker->asked_index];
+    char sha256[WPK_SHA256_HEX_SIZE];
+    wpk_crypto_sha256_hex(message->bytes, message->bytes_size, sha256);
+    WPK_SIM_CHECK(sim, strcmp(sha256, held->contenders[held->fetched]) == 0,
+                  "w%d is sent another artifact", worker->index);
+    held->fetched++;
+}
+
+static void take_error(struct wpk_sim *sim, struct wpk_sim_worker *worker,
+                       const struct wpk_message *message)
+{
+    wpk_sim_say(sim, "w%d: %s: %s", worker->index, wpk_err_name(message->err), message->text);
+    WPK_SIM_CHECK(sim, message->err != WPK_ECORRUPT, "w%d: %s", worker->index, message->text);
+    if (message->err == WPK_ENOENT) {
+        worker->session = 0; /* wpkd has been away: introduce ourselves again */
+    } else {
+        worker->rest_until_ns = sim->clock.now_ns + REST_MS * WPK_NS_PER_MS;
+    }
+}
+
+/* Is it an answer to what was asked? */
+static bool is_answer(const struct wpk_sim_worker *worker, const struct wpk_message *message)
+{
+    switch (worker->asked) {
+    case WPK_MESSAGE_HELLO:
+        return message->kind == WPK_MESSAGE_WELCOME;
+    case WPK_MESSAGE_POLL:
+        return message->kind == WPK_MESSAGE_WORK;
+    case WPK_MESSAGE_GET_ARTIFACT:
+        return message->kind == WPK_MESSAGE_ARTIFACT;
+    default:
+        return message->kind == WPK_MESSAGE_ACK;
+    }
+}
+
+static void take_answer(struct wpk_sim *sim, struct wpk_sim_worker *worker,
+                        const struct wpk_message *message)
+{
+    worker->awaits = false;
+    if (message->kind == WPK_MESSAGE_ERROR) {
+        take_error(sim, worker, message);
+        return;
+    }
+    WPK_SIM_CHECK(sim, is_answer(worker, message), "w%d asks %s and is told %s", worker->index,
+                  wpk_message_kind_name(worker->asked), wpk_message_kind_name(message->kind));
+    switch (worker->asked) {
+    case WPK_MESSAGE_HELLO:
+        worker->session = message->session;
+        break;
+    case WPK_MESSAGE_POLL:
+        take_work(sim, worker, message);
+        break;
+    case WPK_MESSAGE_GET_ARTIFACT:
+        take_artifact(sim, worker, message);
+        break;
+    case WPK_MESSAGE_PUT_ARTIFACT:
+        worker->held[worker->asked_index].uploaded = true;
+        break;
+    case WPK_MESSAGE_RESULTS:
+        drop_acknowledged(sim, worker);
+        break;
+    default:
+        break;
+    }
+}
+
+/* An answer belongs to the last question, if to any: the network library sees to that. */
+void wpk_sim_worker_receive(struct wpk_sim *sim, struct wpk_sim_worker *worker,
+                            const struct wpk_sim_event *event)
+{
+    uint32_t number = 0;
+    for (int i = 0; i < 4; i++) {
+        number |= (uint32_t)event->address.header[1 + i] << (8 * i);
+    }
+    if (worker->peer == 0 || event->address.peer != worker->peer || !worker->awaits ||
+        number != worker->asked_number || worker->hung_until_ns > sim->clock.now_ns) {
+        return;
+    }
+    struct wpk_message message = {0};
+    wpk_err err = wpk_message_decode(event->data.data, event->data.size, &message, NULL);
+    WPK_SIM_CHECK(sim, err == WPK_OK, "a reply is not understood: %s", wpk_err_text(err));
+    take_answer(sim, worker, &message);
+    wpk_message_fini(&message);
+    if (worker->leaving && worker->asked == WPK_MESSAGE_GIVE_BACK) {
+        wpk_sim_worker_die(sim, worker->index, wpk_rng_below(&sim->rng, 1000));
+        return;
+    }
+    wpk_sim_worker_wake(sim, worker, sim->clock.now_ns);
+}

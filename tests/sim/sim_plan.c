@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What users do: jobs on few operators, so that they share searches and problems, and now and then
+ * a cancellation. All of it is drawn when it happens. */
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define OPS 5
+#define OPS_OF_A_JOB_MAX 3
+#define CANDIDATES_MIN 4
+#define CANDIDATES_MAX 40
+#define SECONDS 3600
+#define FEW_SECONDS 5
+#define CANCELLED_CHANCE 0.15
+
+enum action { SUBMIT, CANCEL, TEARS };
+
+void wpk_sim_submit(struct wpk_sim *sim, const char *job)
+{
+    wpk_sim_post(sim, 0, "/v1/jobs", job);
+}
+
+void wpk_sim_cancel(struct wpk_sim *sim, const char *id)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/v1/jobs/%s:cancel", id);
+    wpk_sim_post(sim, 0, path, "");
+}
+
+static void put_ops(struct wpk_sim *sim, struct wpk_buf *out)
+{
+    int count = 1 + (int)wpk_rng_below(&sim->rng, OPS_OF_A_JOB_MAX);
+    int first = (int)wpk_rng_below(&sim->rng, OPS);
+    for (int i = 0; i < count; i++) {
+        int op = 2 + (first + i) % OPS;
+        wpk_buf_printf(out,
+                       "%s{\"name\":\"o%d\",\"op\":\"Y[i] = X[i] * %d\",\"tensors\":{\"X\":"
+                       "\"f32[8]\",\"Y\":\"f32[8]\"}}",
+                       i > 0 ? "," : "", op, op);
+    }
+}
+
+/* The answer may never come: then it is submitted or not, and its user does not know. */
+static void submit(struct wpk_sim *sim)
+{
+    struct wpk_buf text = {0};
+    if (sim->job_count == WPK_SIM_JOBS_MAX || sim->store == NULL) {
+        return;
+    }
+    struct wpk_sim_job *job = &sim->jobs[sim->job_count];
+    bool hurried = wpk_rng_chance(&sim->rng, 0.2);
+    job->submitted = true;
+    job->candidates = (uint32_t)wpk_rng_between(&sim->rng, CANDIDATES_MIN, CANDIDATES_MAX);
+    job->candidates = hurried ? 1000 : job->candidates;
+    job->seconds = hurried ? 1 + (uint32_t)wpk_rng_below(&sim->rng, FEW_SECONDS) : SECONDS;
+    wpk_buf_printf(&text, "{\"name\":\"n%d\",\"ops\":[", sim->job_count);
+    put_ops(sim, &text);
+    wpk_buf_printf(&text,
+                   "],\"search\":{\"strategy\":\"%s\",\"seed\":%d},\"budget\":{\"candidates\":%u,"
+                   "\"seconds\":%u},\"priority\":%d,\"owner\":\"%s\"}",
+                   wpk_rng_chance(&sim->rng, 0.5) ? "ga" : "random",
+                   1 + (int)wpk_rng_below(&sim->rng, 2), job->candidates, job->seconds,
+                   (int)wpk_rng_below(&sim->rng, 2), wpk_rng_chance(&sim->rng, 0.5) ? "x" : "y");
+    wpk_sim_say(sim, "user: submits %s", wpk_buf_text(&text));
+    sim->job_count++;
+    wpk_sim_post(sim, (uint64_t)sim->job_count, "/v1/jobs", wpk_buf_text(&text));
+    wpk_buf_fini(&text);
+}
+
+static void cancel(struct wpk_sim *sim)
+{
+    int index = sim->job_count > 0 ? (int)wpk_rng_below(&sim->rng, (uint64_t)sim->job_count) : 0;
+    if (sim->jobs[index].accepted) {
+        wpk_sim_say(sim, "user: cancels n%d", index);
+        wpk_sim_cancel(sim, sim->jobs[index].id);
+    }
+}
+
+void wpk_sim_act(struct wpk_sim *sim, int action)
+{
+    switch ((enum action)action) {
+    case SUBMIT:
+        submit(sim);
+        break;
+    case CANCEL:
+        cancel(sim);
+        break;
+    case TEARS:
+        wpk_sim_net_cut(sim, sim->workers[0].peer);
+        break;
+    }
+}
+
+static void put(struct wpk_sim *sim, enum action action, uint64_t ms)
+{
+    struct wpk_sim_event event = {.kind = WPK_SIM_ACT, .number = action};
+    event.at_ns = sim->clock.now_ns + ms * WPK_NS_PER_MS;
+    wpk_sim_queue_put(&sim->queue, event);
+}
+
+uint64_t wpk_sim_plan(struct wpk_sim *sim)
+{
+    uint64_t length_ms = 3000 + wpk_rng_below(&sim->rng, 15000);
+    int jobs = 1 + (int)wpk_rng_below(&sim->rng, 5);
+    for (int i = 0; i < jobs; i++) {
+        put(sim, SUBMIT, i == 0 ? 200 : wpk_rng_below(&sim->rng, length_ms));
+        if (wpk_rng_chance(&sim->rng, CANCELLED_CHANCE)) {
+            put(sim, CANCEL, wpk_rng_below(&sim->rng, length_ms));
+        }
+        if (wpk_rng_chance(&sim->rng, sim->trouble)) {
+            put(sim, TEARS, wpk_rng_below(&sim->rng, length_ms));
+        }
+    }
+    return length_ms;
+}

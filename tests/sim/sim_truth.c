@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/crypto.h"
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define VENDOR_NS 300000
+
+static uint64_t hash_of(const char *text, int part)
+{
+    uint64_t hash[4];
+    wpk_crypto_sha256(text, strlen(text), (uint8_t *)hash);
+    return hash[part];
+}
+
+uint64_t wpk_sim_trial_ns(const char *candidate)
+{
+    return hash_of(candidate, 0) % 10 == 0 ? 0 : 100000 + hash_of(candidate, 1) % 1000000;
+}
+
+void wpk_sim_artifact(const char *candidate, char out[WPK_SHA256_HEX_SIZE])
+{
+    wpk_crypto_sha256_hex(candidate, strlen(candidate), out);
+}
+
+uint64_t wpk_sim_final_ns(const char *provider, const char *artifact)
+{
+    char text[WPK_PROVIDER_NAME_MAX + WPK_ID_MAX];
+    snprintf(text, sizeof text, "%s%s", provider, artifact);
+    return 100000 + hash_of(text, 0) % 1000000;
+}
+
+bool wpk_sim_verifies(const char *candidate)
+{
+    return hash_of(candidate, 2) % 6 != 0;
+}
+
+static struct wpk_timing timing_of(uint64_t ns)
+{
+    struct wpk_timing timing = {.median_ns = ns,
+                                .min_ns = ns - 10,
+                                .mad_ns = 5,
+                                .sample_count = 1,
+                                .repeat_count = 1,
+                                .sample_ns = {ns}};
+    return timing;
+}
+
+void wpk_sim_fill_result(const struct wpk_sim_holding *held, struct wpk_result *result)
+{
+    const struct wpk_work *work = &held->work;
+    memset(result, 0, sizeof *result);
+    result->id = work->id;
+    result->lease = work->lease;
+    result->stage = work->stage;
+    result->attempt = work->attempt;
+    result->failure = "";
+    if (work->id.kind == WPK_WORK_FINAL) {
+        result->timing_count = work->contender_count;
+        for (uint32_t c = 0; c < work->contender_count; c++) {
+            result->timing[c] = timing_of(held->final_ns[c]);
+        }
+        return;
+    }
+    bool vendor = work->id.kind == WPK_WORK_VENDOR;
+    uint64_t ns = vendor ? VENDOR_NS : wpk_sim_trial_ns(held->candidate);
+    result->record.outcome = ns > 0 ? WPK_OUTCOME_OK : WPK_OUTCOME_BUILD_ERROR;
+    if (work->id.kind == WPK_WORK_VERIFY && !wpk_sim_verifies(held->candidate)) {
+        result->record.outcome = WPK_OUTCOME_WRONG_RESULT;
+        return;
+    }
+    if (ns > 0) {
+        result->record.timing = timing_of(ns);
+        if (!vendor) {
+            wpk_sim_artifact(held->candidate, result->record.artifact_sha256);
+        }
+    }
+}

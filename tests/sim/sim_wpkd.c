@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkd: the real one, but for the loop, the sockets and the clock. */
+#include "coordinator/parts.h"
+#include "coordinator/store.h"
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_MS 200
+#define DISK_FULL_MS 3000
+
+/* ---- out */
+
+static void on_reply(void *user, const struct wpk_net_address *address, const void *data,
+                     size_t size)
+{
+    struct wpk_sim *sim = user;
+    WPK_SIM_CHECK(sim, sim->committing, "a reply leaves before its batch is durable");
+    wpk_sim_check_reply(sim, address, data, size);
+    wpk_sim_net_to_worker(sim, address, data, size);
+}
+
+/* The id of the job in an answer to POST /v1/jobs. */
+static void note_accepted(struct wpk_sim *sim, uint64_t request,
+                          const struct wpk_api_answer *answer)
+{
+    if (request > WPK_SIM_JOBS_MAX || answer->status != 201) {
+        return; /* not the request that submits a job of the plan */
+    }
+    struct wpk_sim_job *job = &sim->jobs[request - 1];
+    const char *at = strstr(answer->location, "/v1/jobs/");
+    WPK_SIM_CHECK(sim, at != NULL, "a job has no location");
+    snprintf(job->id, sizeof job->id, "%s", at + strlen("/v1/jobs/"));
+    job->accepted = true;
+}
+
+static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
+{
+    struct wpk_sim *sim = user;
+    if (sim->store == NULL) {
+        return; /* it dies: nobody hears its last words */
+    }
+    WPK_SIM_CHECK(sim, sim->committing, "an answer leaves before its batch is durable");
+    wpk_sim_say(sim, "wpkd: answers %d to request %llu", answer->status,
+                (unsigned long long)request);
+    sim->responses += answer->status == 200 || answer->status == 201;
+    note_accepted(sim, request, answer);
+}
+
+/* ---- life */
+
+static void start_again_later(struct wpk_sim *sim, uint64_t ms)
+{
+    struct wpk_sim_event start = {.kind = WPK_SIM_START,
+                                  .at_ns = sim->clock.now_ns + ms * WPK_NS_PER_MS};
+    wpk_sim_queue_put(&sim->queue, start);
+}
+
+void wpk_sim_wpkd_start(struct wpk_sim *sim)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_performer_options options = {
+        .data_dir = sim->directory,
+        .clock = &sim->clock.clock,
+        .out = {.reply = on_reply, .respond = on_respond, .user = sim},
+    };
+    sim->life++;
+    sim->turn_set = false;
+    wpk_err err = wpk_store_open(sim->directory, &sim->clock.clock, &sim->store, &diag);
+    WPK_SIM_CHECK(sim, err == WPK_OK, "the store does not open: %s", diag.text);
+    wpk_sim_check_acknowledged(sim);
+    options.store = sim->store;
+    sim->committing = true;
+    err = wpk_performer_new(&options, &sim->performer, &diag);
+    sim->committing = false;
+    WPK_SIM_CHECK(sim, err == WPK_OK, "wpkd does not start: %s", diag.text);
+    struct wpk_sim_event tick = {.kind = WPK_SIM_TICK, .number = sim->life};
+    tick.at_ns = sim->clock.now_ns + TICK_MS * WPK_NS_PER_MS;
+    wpk_sim_queue_put(&sim->queue, tick);
+    wpk_sim_say(sim, "wpkd: life %llu, %u jobs", (unsigned long long)sim->life,
+                wpk_coordinator_job_count(wpk_performer_coordinator(sim->performer)));
+}
+
+void wpk_sim_wpkd_stop(struct wpk_sim *sim)
+{
+    struct wpk_store *store = sim->store;
+    sim->store = NULL;
+    wpk_store_close(store);
+    /* The performer only frees memory: nothing of it reaches the store any more. */
+    wpk_performer_free(sim->performer);
+    sim->performer = NULL;
+    for (uint32_t i = 0; i < sim->inbox_count; i++) {
+        wpk_buf_fini(&sim->inbox[i].data);
+    }
+    sim->inbox_count = 0;
+}
+
+/* Connections end with it: who waits for an answer hears so, or not. */
+void wpk_sim_wpkd_crash(struct wpk_sim *sim, uint64_t ms)
+{
+    wpk_sim_say(sim, "wpkd: killed");
+    wpk_sim_wpkd_stop(sim);
+    sim->crashes++;
+    for (int i = 0; i < sim->worker_count; i++) {
+        struct wpk_sim_worker *worker = &sim->workers[i];
+        worker->excused_ns = sim->clock.now_ns + 60 * WPK_NS_PER_S;
+        if (worker->peer != 0 && wpk_rng_chance(&sim->rng, 0.5)) {
+            worker->peer = ++sim->peer_last;
+            worker->awaits = false;
+            wpk_sim_worker_wake(sim, worker, sim->clock.now_ns + 50 * WPK_NS_PER_MS);
+        }
+    }
+    start_again_later(sim, ms);
+}
+
+const struct wpk_coordinator *wpk_sim_coordinator(const struct wpk_sim *sim)
+{
+    return wpk_performer_coordinator(sim->performer);
+}
+
+bool wpk_sim_is_live(const struct wpk_sim *sim)
+{
+    return sim->store == NULL || wpk_coordinator_job_count(wpk_sim_coordinator(sim)) > 0;
+}
+
+/* ---- turns */
+
+static void fill_or_free_the_disk(struct wpk_sim *sim)
+{
+    if (sim->disk_full_ns != 0 && sim->clock.now_ns > sim->disk_full_ns) {
+        wpk_store_limit_pages(sim->store, 0);
+        sim->disk_full_ns = 0;
+    } else if (sim->disk_full_ns == 0 && wpk_rng_chance(&sim->rng, sim->trouble / 400)) {
+        wpk_store_limit_pages(sim->store, 1);
+        sim->disk_full_ns =
+            sim->clock.now_ns + wpk_rng_below(&sim->rng, DISK_FULL_MS * WPK_NS_PER_MS);
+        wpk_sim_say(sim, "disk: full");
+    }
+}
+
+static void commit(struct wpk_sim *sim)
+{
+    struct wpk_diag diag = {0};
+    fill_or_free_the_disk(sim);
+    sim->committing = true;
+    wpk_err err = wpk_performer_commit(sim->performer, &diag);
+    sim->committing = false;
+    sim->commits++;
+    if (err != WPK_OK) {
+        WPK_SIM_CHECK(sim, sim->disk_full_ns != 0, "a commit fails: %s", diag.text);
+        wpk_sim_say(sim, "wpkd: %s", diag.text);
+        sim->disk_full_ns = 0;
+        wpk_sim_wpkd_crash(sim, DISK_FULL_MS);
+        return;
+    }
+    wpk_sim_check_state(sim);
+}
+
+/* Where in its turn does it die? */
+enum moment { NEVER, BEFORE_COMMIT, AFTER_COMMIT };
+
+static enum moment draw_death(struct wpk_sim *sim)
+{
+    if (!wpk_rng_chance(&sim->rng, sim->trouble / 30)) {
+        return NEVER;
+    }
+    return wpk_rng_chance(&sim->rng, 0.5) ? BEFORE_COMMIT : AFTER_COMMIT;
+}
+
+static void end_turn(struct wpk_sim *sim)
+{
+    enum moment death = draw_death(sim);
+    if (death != BEFORE_COMMIT) {
+        commit(sim);
+    }
+    if (death != NEVER && sim->store != NULL) {
+        wpk_sim_wpkd_crash(sim, 10 + wpk_rng_below(&sim->rng, 3000));
+    }
+}
+
+static void take(struct wpk_sim *sim, const struct wpk_sim_event *event)
+{
+    if (event->data.size == 0) {
+        struct wpk_event gone = {.kind = WPK_EVENT_GONE, .address = event->address};
+        wpk_performer_step(sim->performer, &gone);
+        return;
+    }
+    wpk_performer_frame(sim->performer, &event->address, event->data.data, event->data.size,
+                        wpk_rng_next(&sim->rng));
+}
+
+void wpk_sim_wpkd_turn(struct wpk_sim *sim)
+{
+    sim->turn_set = false;
+    for (uint32_t i = 0; i < sim->inbox_count; i++) {
+        take(sim, &sim->inbox[i]);
+        wpk_buf_fini(&sim->inbox[i].data);
+    }
+    sim->inbox_count = 0;
+    end_turn(sim);
+}
+
+void wpk_sim_wpkd_tick(struct wpk_sim *sim)
+{
+    struct wpk_event event = {.kind = WPK_EVENT_TICK};
+    struct wpk_sim_event tick = {.kind = WPK_SIM_TICK, .number = sim->life};
+    tick.at_ns = sim->clock.now_ns + TICK_MS * WPK_NS_PER_MS;
+    wpk_sim_queue_put(&sim->queue, tick);
+    wpk_performer_step(sim->performer, &event);
+    commit(sim);
+}
+
+void wpk_sim_post(struct wpk_sim *sim, uint64_t id, const char *path, const char *body)
+{
+    struct wpk_http_request request = {.id = id != 0 ? id : ++sim->http_last,
+                                       .identity = {.roles = WPK_ROLE_ALL},
+                                       .method = "POST",
+                                       .path = path,
+                                       .body = body,
+                                       .body_size = strlen(body),
+                                       .content_type = "application/json"};
+    if (sim->store == NULL) {
+        return; /* nobody is there */
+    }
+    wpk_performer_request(sim->performer, &request, wpk_rng_next(&sim->rng));
+    end_turn(sim);
+}
