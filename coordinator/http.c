@@ -1,97 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmicrohttpd on threads of its own.
+/* libmicrohttpd on threads of its own. It reads, parses and sends; what it does not know is here
+ * and beside:
  *
- * Its timeout is for silence only: a client that sends a byte every two seconds would stay forever.
- * So each connection is known with the time since which it is waited for, and is shut down when
- * that is too long ago; libmicrohttpd then cleans up by itself.
+ *      acceptor ──▶ admission ──▶ carrier (a daemon of the library) ──▶ head, policy ──▶ exchange
  *
- *      connection:   READING ──▶ WAITING (suspended; in the queue or with the owner) ──▶ ANSWERED
- *                       ▲                                                                  │
- *                       └──────────────────────── next request ────────────────────────────┘
+ * - It has a timeout for silence only, and stops accepting when it is full: the admission has a
+ *   deadline for everything, and ends whom it has to. The library is never near its own limit.
+ * - It calls twice: first with the head, when a request can be refused before its body is read
+ *   (the connection then ends); last when it is whole.
+ * - A daemon has one certificate for good. A new one gets a new daemon: connections are given to
+ *   that from then on, and the old one is stopped when its last connection has left.
+ *
+ *      exchange:  NEW ──▶ READING ──┬──────────────▶ ANSWERED ──▶ NEW ...
+ *                                   └──▶ QUEUED ───────▲
+ *                                       (suspended)
  */
 #include "coordinator/http.h"
 
-#include "common/buf.h"
-#include "common/clock.h"
-#include "coordinator/http_listener.h"
+#include "common/log.h"
+#include "common/metrics.h"
+#include "coordinator/http_head.h"
+#include "coordinator/http_parts.h"
 
-#include <errno.h>
 #include <microhttpd.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
+#include <unistd.h>
 
-#define THREAD_COUNT 2
-#define HEADER_BYTES_MAX (32 * 1024)
-#define SILENCE_S 30
-#define LAST_ANSWERS_MS 1000 /* for what is being sent when we close */
+#define THREADS_MIN 2
+#define THREADS_MAX 8
+#define HEAD_BYTES_MAX ((size_t)16 * 1024) /* and of an answer's headers */
+#define SEND_BYTES_PER_S 65536             /* slower than this, a large answer is given up */
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
-enum exchange_state {
-    EXCHANGE_READING,
-    EXCHANGE_QUEUED,   /* suspended, waits to be taken */
-    EXCHANGE_TAKEN,    /* suspended, with the owner */
-    EXCHANGE_ANSWERED, /* has its response */
-};
+static uint64_t now_ns(const struct wpk_http_server *server)
+{
+    return wpk_clock_now_ns(server->clock);
+}
 
-/* One request on its way. Made and freed by libmicrohttpd's thread of the connection. */
-struct exchange {
-    uint64_t id;
-    struct MHD_Connection *connection;
-    enum exchange_state state; /* guarded by the server's lock once queued, as `response` */
-    struct MHD_Response *response;
-    int status;
-    char *method;
-    char *path;
-    char *content_type;
-    char *if_none_match;
-    char *idempotency_key;
-    struct wpk_http_parameter query[WPK_HTTP_QUERY_MAX]; /* strings owned */
-    uint32_t query_count;
-    struct wpk_buf body;
-    struct exchange *next; /* of all exchanges */
-};
+static bool mark(struct wpk_http_exchange *exchange, enum wpk_http_phase phase, uint64_t for_ms)
+{
+    return wpk_http_admission_mark(exchange->server->admission, exchange->number, phase,
+                                   exchange->request.identity.owner[0] != '\0',
+                                   now_ns(exchange->server) + for_ms * WPK_NS_PER_MS);
+}
 
-/* One that is not in the table was refused: it may not ask. */
-struct open_connection {
-    int fd;       /* -1: free */
-    bool waiting; /* suspended: it is we who take long */
-    bool idle;    /* between two requests */
-    uint64_t since_ns;
-};
-
-struct wpk_http_server {
-    struct MHD_Daemon *daemon;
-    struct wpk_http_options options;
-    struct wpk_http_listener listener;
-    pthread_mutex_t lock; /* guards all below; nothing else is locked while it is held */
-    uint64_t id_next;
-    struct exchange *exchanges; /* newest first */
-    struct open_connection connections[WPK_HTTP_CONNECTIONS_MAX];
-    bool closing;
-};
+static bool hold(struct wpk_http_exchange *exchange, size_t size)
+{
+    if (!wpk_http_admission_hold(exchange->server->admission, size)) {
+        return false;
+    }
+    exchange->held += size;
+    return true;
+}
 
 /* ---- responses */
 
-static struct MHD_Response *make_response(const struct wpk_http_response *response)
+static const char no_room_body[] = "{\"type\":\"about:blank\",\"title\":\"no room\",\"status\":503,"
+                                   "\"detail\":\"too much is being sent at once\"}";
+
+static void release_body(const struct wpk_http_response *response)
 {
-    /* The library does not write to the buffer that it is told to copy. */
-    void *body = (void *)(uintptr_t)response->body;
-    struct MHD_Response *made =
-        response->release != NULL
-            ? MHD_create_response_from_buffer_with_free_callback_cls(
-                  response->body_size, body, response->release, response->owner)
-            : MHD_create_response_from_buffer(response->body_size, body, MHD_RESPMEM_MUST_COPY);
-    if (made == NULL) {
-        if (response->release != NULL) {
-            response->release(response->owner);
-        }
-        return NULL;
+    if (response->release != NULL) {
+        response->release(response->owner);
     }
+}
+
+static void add_headers(struct MHD_Response *made, const struct wpk_http_response *response,
+                        bool last)
+{
     MHD_add_response_header(made, "Content-Type", response->content_type);
-    MHD_add_response_header(made, "Cache-Control", "no-store");
+    MHD_add_response_header(made, "Cache-Control",
+                            response->etag != NULL ? "private, no-cache" : "no-store");
     MHD_add_response_header(made, "X-Content-Type-Options", "nosniff");
     if (response->location != NULL) {
         MHD_add_response_header(made, "Location", response->location);
@@ -107,298 +88,239 @@ static struct MHD_Response *make_response(const struct wpk_http_response *respon
         snprintf(seconds, sizeof seconds, "%u", response->retry_after_s);
         MHD_add_response_header(made, "Retry-After", seconds);
     }
+    if (last) {
+        MHD_add_response_header(made, "Connection", "close");
+    }
+}
+
+static bool is_read(const struct wpk_http_request *request)
+{
+    return strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+}
+
+/* Takes the body: it is released whatever happens. NULL: out of memory. */
+static struct MHD_Response *make_response(struct wpk_http_exchange *exchange,
+                                          const struct wpk_http_response *given, bool last)
+{
+    struct wpk_http_response response = *given;
+    const struct wpk_http_request *request = &exchange->request;
+    if (response.status == MHD_HTTP_OK && response.etag != NULL && is_read(request) &&
+        wpk_http_etag_matches(request->if_none_match, response.etag)) {
+        release_body(given);
+        response = (struct wpk_http_response){.status = MHD_HTTP_NOT_MODIFIED,
+                                              .content_type = given->content_type,
+                                              .etag = given->etag,
+                                              .body = ""};
+    } else if (!hold(exchange, response.body_size)) {
+        release_body(given);
+        response = (struct wpk_http_response){.status = MHD_HTTP_SERVICE_UNAVAILABLE,
+                                              .content_type = "application/problem+json",
+                                              .retry_after_s = 1,
+                                              .body = no_room_body,
+                                              .body_size = sizeof no_room_body - 1};
+    }
+    /* The library does not write to a buffer. */
+    void *body = (void *)(uintptr_t)response.body;
+    struct MHD_Response *made =
+        response.release == NULL
+            ? MHD_create_response_from_buffer(response.body_size, body, MHD_RESPMEM_MUST_COPY)
+            : MHD_create_response_from_buffer_with_free_callback_cls(
+                  response.body_size, body, response.release, response.owner);
+    if (made == NULL) {
+        release_body(&response);
+        return NULL;
+    }
+    add_headers(made, &response,
+                last || wpk_http_admission_is_last(exchange->server->admission, exchange->number));
+    exchange->status = response.status;
     return made;
 }
 
-/* Refuse before the body was read: the connection ends with this. */
-static enum MHD_Result refuse(struct MHD_Connection *connection, int status, const char *detail)
+static enum MHD_Result send_response(struct wpk_http_exchange *exchange,
+                                     struct MHD_Response *response)
 {
-    char body[512];
+    uint64_t size = exchange->held;
+    if (response == NULL ||
+        !mark(exchange, WPK_HTTP_SENDING, WPK_HTTP_REQUEST_MS + size * 1000 / SEND_BYTES_PER_S)) {
+        return MHD_NO;
+    }
+    return MHD_queue_response(exchange->connection, (unsigned)exchange->status, response);
+}
+
+/* Refuse before the body was read: the connection ends with this. */
+static enum MHD_Result refuse(struct wpk_http_exchange *exchange, int status, const char *detail)
+{
+    char body[WPK_DIAG_TEXT_MAX + 128];
     int size = snprintf(body, sizeof body,
                         "{\"type\":\"about:blank\",\"title\":\"refused\",\"status\":%d,"
                         "\"detail\":\"%s\"}",
                         status, detail);
     struct wpk_http_response response = {.status = status,
                                          .content_type = "application/problem+json",
+                                         .retry_after_s =
+                                             status == MHD_HTTP_SERVICE_UNAVAILABLE ? 1 : 0,
                                          .body = body,
                                          .body_size = (size_t)size};
-    struct MHD_Response *made = make_response(&response);
-    if (made == NULL) {
-        return MHD_NO;
+    struct MHD_Response *made = make_response(exchange, &response, true);
+    if (made != NULL && status == MHD_HTTP_UNAUTHORIZED) {
+        MHD_add_response_header(made, "WWW-Authenticate", "Bearer realm=\"wpkd\"");
     }
-    MHD_add_response_header(made, "Connection", "close");
-    enum MHD_Result result = MHD_queue_response(connection, (unsigned)status, made);
-    MHD_destroy_response(made);
+    enum MHD_Result result = send_response(exchange, made);
+    if (made != NULL) {
+        MHD_destroy_response(made);
+    }
     return result;
 }
 
-/* ---- connections and their clocks */
+/* ---- the head of a request */
 
-static struct open_connection *find_connection(struct wpk_http_server *server, int fd)
+static enum MHD_Result add_header(void *user, enum MHD_ValueKind kind, const char *name,
+                                  size_t name_size, const char *value, size_t value_size)
 {
-    for (int i = 0; i < WPK_HTTP_CONNECTIONS_MAX; i++) {
-        if (server->connections[i].fd == fd) {
-            return &server->connections[i];
-        }
-    }
-    return NULL;
-}
-
-static int fd_of(struct MHD_Connection *connection)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    return info != NULL ? info->connect_fd : -1;
-}
-
-static void set_clock(struct wpk_http_server *server, struct MHD_Connection *connection,
-                      bool waiting, bool idle)
-{
-    pthread_mutex_lock(&server->lock);
-    struct open_connection *open = find_connection(server, fd_of(connection));
-    if (open != NULL) {
-        /* A request's clock starts when its first part is there, or with the connection. */
-        if (open->waiting || idle || open->idle) {
-            open->since_ns = wpk_clock_now_ns(wpk_clock_system());
-        }
-        open->waiting = waiting;
-        open->idle = idle;
-    }
-    pthread_mutex_unlock(&server->lock);
-}
-
-/* Shutting a peer out does not promise that the library reads nothing of what it had sent. */
-static bool was_refused(struct wpk_http_server *server, struct MHD_Connection *connection)
-{
-    pthread_mutex_lock(&server->lock);
-    bool refused = find_connection(server, fd_of(connection)) == NULL;
-    pthread_mutex_unlock(&server->lock);
-    return refused;
-}
-
-/* Only this user, and root, may use the Unix socket: its mode says so, and so do we. */
-static bool peer_may(const struct wpk_http_server *server, int fd)
-{
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    return !server->listener.local || (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-                                       (peer.uid == geteuid() || peer.uid == 0));
-}
-
-static void on_connection(void *user, struct MHD_Connection *connection, void **context,
-                          enum MHD_ConnectionNotificationCode code)
-{
-    struct wpk_http_server *server = user;
-    int fd = fd_of(connection);
-    (void)context;
-    pthread_mutex_lock(&server->lock);
-    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        struct open_connection *open = find_connection(server, -1);
-        if (open == NULL || !peer_may(server, fd)) {
-            shutdown(fd, SHUT_RDWR);
-        } else {
-            open->fd = fd;
-            open->waiting = false;
-            open->idle = false;
-            open->since_ns = wpk_clock_now_ns(wpk_clock_system());
-        }
-    } else {
-        struct open_connection *open = find_connection(server, fd);
-        if (open != NULL) {
-            open->fd = -1;
-        }
-    }
-    pthread_mutex_unlock(&server->lock);
-}
-
-void wpk_http_server_expire(struct wpk_http_server *server, uint64_t now_ns)
-{
-    pthread_mutex_lock(&server->lock);
-    for (int i = 0; i < WPK_HTTP_CONNECTIONS_MAX; i++) {
-        struct open_connection *open = &server->connections[i];
-        uint64_t limit_ms = open->idle ? WPK_HTTP_IDLE_MS : WPK_HTTP_REQUEST_MS;
-        if (open->fd >= 0 && !open->waiting && now_ns > open->since_ns + limit_ms * WPK_NS_PER_MS) {
-            shutdown(open->fd, SHUT_RDWR); /* the library closes it, and tells us so */
-        }
-    }
-    pthread_mutex_unlock(&server->lock);
-}
-
-/* ---- requests */
-
-static void exchange_free(struct exchange *exchange)
-{
-    for (uint32_t i = 0; i < exchange->query_count; i++) {
-        free((void *)(uintptr_t)exchange->query[i].name);
-        free((void *)(uintptr_t)exchange->query[i].value);
-    }
-    if (exchange->response != NULL) {
-        MHD_destroy_response(exchange->response);
-    }
-    free(exchange->method);
-    free(exchange->path);
-    free(exchange->content_type);
-    free(exchange->if_none_match);
-    free(exchange->idempotency_key);
-    wpk_buf_fini(&exchange->body);
-    free(exchange);
+    (void)kind;
+    wpk_http_head_add(user, name, name_size, value != NULL ? value : "", value_size);
+    return MHD_YES;
 }
 
 static enum MHD_Result add_parameter(void *user, enum MHD_ValueKind kind, const char *name,
                                      const char *value)
 {
-    struct exchange *exchange = user;
+    struct wpk_http_request *request = user;
     (void)kind;
-    if (exchange->query_count == WPK_HTTP_QUERY_MAX) {
+    if (request->query_count == WPK_HTTP_QUERY_MAX) {
         return MHD_NO;
     }
-    struct wpk_http_parameter *parameter = &exchange->query[exchange->query_count++];
-    parameter->name = strdup(name);
-    parameter->value = strdup(value != NULL ? value : "");
-    return parameter->name != NULL && parameter->value != NULL ? MHD_YES : MHD_NO;
+    request->query[request->query_count++] =
+        (struct wpk_http_parameter){.name = name, .value = value != NULL ? value : ""};
+    return MHD_YES;
 }
 
-/* A page in a browser may send requests to any address under a name of its own. */
-static bool host_is_local(struct MHD_Connection *connection)
+static size_t head_size(struct MHD_Connection *connection)
 {
-    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
-    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-    for (size_t i = 0; host != NULL && i < sizeof names / sizeof names[0]; i++) {
-        size_t size = strlen(names[i]);
-        if (strncmp(host, names[i], size) == 0 && (host[size] == '\0' || host[size] == ':')) {
-            return true;
-        }
-    }
-    return false;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info != NULL ? info->header_size : 0;
+}
+
+static const char *text_or_empty(const char *text)
+{
+    return text != NULL ? text : "";
 }
 
 /* What the headers say of the body: 0, or the status to refuse it with. */
-static int check_body(const struct wpk_http_server *server, struct MHD_Connection *connection,
-                      const char *method, const char *path)
+static int check_body(struct wpk_http_exchange *exchange, const struct wpk_http_head *head,
+                      char *detail, size_t detail_size)
 {
-    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-    const char *coding =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding");
-    if (coding != NULL) {
+    const struct wpk_http_request *request = &exchange->request;
+    uint64_t size = 0;
+    if (head->field[WPK_HTTP_TRANSFER_ENCODING] != NULL) {
+        snprintf(detail, detail_size, "the length of the body has to be given");
         return MHD_HTTP_LENGTH_REQUIRED;
     }
-    if (length == NULL) {
-        return 0;
-    }
-    char *end = NULL;
-    errno = 0;
-    unsigned long long size = strtoull(length, &end, 10);
-    if (errno != 0 || end == length || *end != '\0') {
+    if (head->field[WPK_HTTP_CONTENT_LENGTH] != NULL &&
+        !wpk_http_parse_length(head->field[WPK_HTTP_CONTENT_LENGTH], &size)) {
+        snprintf(detail, detail_size, "the Content-Length header is no number of bytes");
         return MHD_HTTP_BAD_REQUEST;
     }
-    return size > server->options.body_max(method, path) ? MHD_HTTP_CONTENT_TOO_LARGE : 0;
+    size_t max = exchange->server->options.body_max(request->method, request->path);
+    if (size > max) {
+        snprintf(detail, detail_size, "a body of at most %zu bytes is taken here", max);
+        return MHD_HTTP_CONTENT_TOO_LARGE;
+    }
+    exchange->body_room = (size_t)size;
+    if (size > 0 && !hold(exchange, (size_t)size)) {
+        snprintf(detail, detail_size, "too much is being sent at once");
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    }
+    return 0;
 }
 
-static char *copy_header(struct MHD_Connection *connection, const char *name)
+/* Whatever can be said against a request before its body is there: 0, or a status. */
+static int check_head(struct wpk_http_exchange *exchange, const char *version, char *detail,
+                      size_t size)
 {
-    const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-    return strdup(value != NULL ? value : "");
+    struct wpk_http_server *server = exchange->server;
+    struct wpk_http_request *request = &exchange->request;
+    struct wpk_http_head head;
+    struct wpk_diag diag = {0};
+    wpk_http_head_begin(&head, request->method, exchange->target, exchange->target_size, version);
+    MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, add_header, &head);
+    wpk_http_head_end(&head, request->method, head_size(exchange->connection));
+    const char *host = head.field[WPK_HTTP_HOST];
+    const char *fault = exchange->target_fault != NULL ? exchange->target_fault : head.fault;
+    if (fault == NULL && host == NULL && version[7] == '1') {
+        fault = "there is no Host header";
+    }
+    if (fault != NULL) {
+        snprintf(detail, size, "%s", fault);
+        wpk_metric_add(WPK_COUNTER_HTTP_REFUSED, wpk_metric_value(WPK_LABEL_REFUSAL, "malformed"),
+                       1);
+        return MHD_HTTP_BAD_REQUEST;
+    }
+    if (!wpk_http_policy_host_allowed(&server->policy, &server->listeners[exchange->listener],
+                                      server->tls[exchange->listener], host)) {
+        snprintf(detail, size, "the Host header names another host");
+        return MHD_HTTP_FORBIDDEN;
+    }
+    if (wpk_http_policy_identify(&server->policy, head.field[WPK_HTTP_AUTHORIZATION],
+                                 &exchange->local, wpk_clock_wall_ns(server->clock),
+                                 &request->identity, &diag) != WPK_OK) {
+        snprintf(detail, size, "%s", diag.text);
+        return MHD_HTTP_UNAUTHORIZED;
+    }
+    MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, add_parameter, request);
+    if (MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, NULL, NULL) >
+        WPK_HTTP_QUERY_MAX) {
+        snprintf(detail, size, "too many parameters");
+        return MHD_HTTP_BAD_REQUEST;
+    }
+    request->content_type = text_or_empty(head.field[WPK_HTTP_CONTENT_TYPE]);
+    request->if_none_match = text_or_empty(head.field[WPK_HTTP_IF_NONE_MATCH]);
+    request->idempotency_key = text_or_empty(head.field[WPK_HTTP_IDEMPOTENCY_KEY]);
+    return check_body(exchange, &head, detail, size);
 }
 
-static enum MHD_Result begin(struct wpk_http_server *server, struct MHD_Connection *connection,
-                             const char *method, const char *path, void **context)
+static enum MHD_Result begin(struct wpk_http_exchange *exchange, const char *method,
+                             const char *path, const char *version)
 {
-    if (was_refused(server, connection)) {
+    char detail[WPK_DIAG_TEXT_MAX];
+    exchange->request =
+        (struct wpk_http_request){.method = method, .path = path, .body = "", .if_none_match = ""};
+    /* One that was ended may have sent a request before it noticed: nobody is to see that. */
+    if (!mark(exchange, WPK_HTTP_READING, WPK_HTTP_REQUEST_MS)) {
         return MHD_NO;
     }
-    set_clock(server, connection, false, false);
-    if (!server->listener.local && !host_is_local(connection)) {
-        return refuse(connection, MHD_HTTP_FORBIDDEN, "the Host header names another host");
-    }
-    int status = check_body(server, connection, method, path);
+    int status = check_head(exchange, version, detail, sizeof detail);
     if (status != 0) {
-        char too_large[96];
-        snprintf(too_large, sizeof too_large, "a body of at most %zu bytes is taken here",
-                 server->options.body_max(method, path));
-        return refuse(connection, status,
-                      status == MHD_HTTP_CONTENT_TOO_LARGE ? too_large
-                      : status == MHD_HTTP_LENGTH_REQUIRED
-                          ? "the length of the body has to be given"
-                          : "the Content-Length header is no number of bytes");
+        return refuse(exchange, status, detail);
     }
-    struct exchange *exchange = calloc(1, sizeof *exchange);
-    if (exchange == NULL) {
-        return MHD_NO;
+    if (exchange->body_room > 0) {
+        exchange->body = malloc(exchange->body_room + 1);
+        if (exchange->body == NULL) {
+            return MHD_NO;
+        }
+        exchange->body[0] = '\0';
+        exchange->request.body = exchange->body;
     }
-    exchange->connection = connection;
-    exchange->method = strdup(method);
-    exchange->path = strdup(path);
-    exchange->content_type = copy_header(connection, "Content-Type");
-    exchange->if_none_match = copy_header(connection, "If-None-Match");
-    exchange->idempotency_key = copy_header(connection, "Idempotency-Key");
-    wpk_buf_init(&exchange->body, server->options.body_max(method, path) + 1);
-    bool copied = exchange->method != NULL && exchange->path != NULL &&
-                  exchange->content_type != NULL && exchange->if_none_match != NULL &&
-                  exchange->idempotency_key != NULL;
-    int count = MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, NULL, NULL);
-    if (!copied || count > WPK_HTTP_QUERY_MAX) {
-        exchange_free(exchange);
-        return refuse(connection, MHD_HTTP_BAD_REQUEST, "too many parameters");
-    }
-    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, exchange);
-    pthread_mutex_lock(&server->lock);
-    exchange->id = ++server->id_next;
-    exchange->next = server->exchanges;
-    server->exchanges = exchange;
-    pthread_mutex_unlock(&server->lock);
-    *context = exchange;
+    exchange->state = WPK_HTTP_EXCHANGE_READING;
     return MHD_YES;
 }
 
-static void describe(const struct exchange *exchange, struct wpk_http_request *out)
-{
-    *out = (struct wpk_http_request){.id = exchange->id,
-                                     .identity = {.peer = "unix", .roles = WPK_ROLE_ALL},
-                                     .method = exchange->method,
-                                     .path = exchange->path,
-                                     .query_count = exchange->query_count,
-                                     .body = wpk_buf_text(&exchange->body),
-                                     .body_size = exchange->body.size,
-                                     .content_type = exchange->content_type,
-                                     .if_none_match = exchange->if_none_match,
-                                     .idempotency_key = exchange->idempotency_key};
-    memcpy(out->query, exchange->query, sizeof out->query);
-}
+/* ---- the whole request */
 
-/* The request is whole: somebody answers at once? */
-static bool serve(struct wpk_http_server *server, struct exchange *exchange)
+static enum MHD_Result answer_whole(struct wpk_http_server *server,
+                                    struct wpk_http_exchange *exchange)
 {
-    struct wpk_http_request request;
     struct wpk_http_response response = {.body = ""};
-    if (server->options.serve == NULL) {
-        return false;
+    exchange->whole_ns = now_ns(server);
+    if (server->options.serve == NULL ||
+        !server->options.serve(server->options.serve_user, &exchange->request, &response)) {
+        bool queued = mark(exchange, WPK_HTTP_SERVING, 0) && wpk_http_exchange_queue(exchange);
+        return queued ? MHD_YES : MHD_NO;
     }
-    describe(exchange, &request);
-    if (!server->options.serve(server->options.serve_user, &request, &response)) {
-        return false;
-    }
-    exchange->response = make_response(&response);
-    exchange->status = response.status;
-    exchange->state = EXCHANGE_ANSWERED;
-    return true;
-}
-
-/* Hand it to the owner and wait. */
-static enum MHD_Result enqueue(struct wpk_http_server *server, struct exchange *exchange)
-{
-    pthread_mutex_lock(&server->lock);
-    bool closing = server->closing;
-    if (!closing) {
-        exchange->state = EXCHANGE_QUEUED;
-        MHD_suspend_connection(exchange->connection);
-    }
-    pthread_mutex_unlock(&server->lock);
-    if (closing) {
-        return MHD_NO;
-    }
-    set_clock(server, exchange->connection, true, false);
-    server->options.wake(server->options.user);
-    return MHD_YES;
+    exchange->response = make_response(exchange, &response, false);
+    exchange->state = WPK_HTTP_EXCHANGE_ANSWERED;
+    return send_response(exchange, exchange->response);
 }
 
 static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *path,
@@ -406,219 +328,170 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
                                   size_t *data_size, void **context)
 {
     struct wpk_http_server *server = user;
-    struct exchange *exchange = *context;
-    (void)version;
-    if (exchange == NULL) {
-        return begin(server, connection, method, path, context);
+    struct wpk_http_exchange *exchange = *context;
+    (void)connection;
+    if (exchange->state == WPK_HTTP_EXCHANGE_NEW) {
+        return begin(exchange, method, path, version);
     }
     if (*data_size > 0) {
-        wpk_buf_append(&exchange->body, data, *data_size);
+        size_t at = exchange->request.body_size;
+        WPK_ASSERT(*data_size <= exchange->body_room - at);
+        memcpy(exchange->body + at, data, *data_size);
+        exchange->request.body_size += *data_size;
+        exchange->body[exchange->request.body_size] = '\0';
         *data_size = 0;
-        return wpk_buf_status(&exchange->body) == WPK_OK ? MHD_YES : MHD_NO;
-    }
-    pthread_mutex_lock(&server->lock);
-    enum exchange_state state = exchange->state;
-    pthread_mutex_unlock(&server->lock);
-    if (state == EXCHANGE_READING && serve(server, exchange)) {
-        state = EXCHANGE_ANSWERED;
-    }
-    if (state == EXCHANGE_READING) {
-        return enqueue(server, exchange);
-    }
-    if (state != EXCHANGE_ANSWERED) {
         return MHD_YES;
     }
-    set_clock(server, connection, false, false); /* now it is the client that may take long */
-    return exchange->response != NULL
-               ? MHD_queue_response(connection, (unsigned)exchange->status, exchange->response)
-               : MHD_NO;
+    if (exchange->state == WPK_HTTP_EXCHANGE_READING) {
+        return answer_whole(server, exchange);
+    }
+    return send_response(exchange, exchange->response);
+}
+
+static void log_request(const struct wpk_http_exchange *exchange)
+{
+    const struct wpk_http_request *request = &exchange->request;
+    if (wpk_log_enabled(WPK_LOG_DEBUG) && exchange->state == WPK_HTTP_EXCHANGE_ANSWERED) {
+        wpk_log(
+            WPK_LOG_DEBUG, "http", "method=%s path=\"%s\" status=%d owner=%s peer=%s us=%llu",
+            request->method, request->path, exchange->status, request->identity.owner,
+            request->identity.peer,
+            (unsigned long long)((now_ns(exchange->server) - exchange->whole_ns) / WPK_NS_PER_US));
+    }
 }
 
 static void on_completed(void *user, struct MHD_Connection *connection, void **context,
                          enum MHD_RequestTerminationCode code)
 {
     struct wpk_http_server *server = user;
-    struct exchange *exchange = *context;
+    struct wpk_http_exchange *exchange = *context;
+    (void)connection;
     (void)code;
-    set_clock(server, connection, false, true);
-    if (exchange == NULL) {
+    if (exchange->status != 0) {
+        wpk_metric_add(WPK_COUNTER_HTTP_REQUESTS, (unsigned)exchange->status / 100, 1);
+    }
+    if (exchange->state == WPK_HTTP_EXCHANGE_ANSWERED) {
+        wpk_metric_observe_ns(WPK_HISTOGRAM_HTTP, now_ns(server) - exchange->whole_ns);
+        log_request(exchange);
+    }
+    if (exchange->response != NULL) {
+        MHD_destroy_response(exchange->response);
+        exchange->response = NULL;
+    }
+    free(exchange->body);
+    exchange->body = NULL;
+    exchange->body_room = 0;
+    wpk_http_admission_release(server->admission, exchange->held);
+    exchange->held = 0;
+    exchange->state = WPK_HTTP_EXCHANGE_NEW;
+    exchange->status = 0;
+    (void)mark(exchange, WPK_HTTP_IDLE, WPK_HTTP_IDLE_MS);
+}
+
+/* The first line of a request is there, not decoded yet. */
+static void *on_target(void *user, const char *target, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct wpk_http_exchange *exchange = info->socket_context;
+    (void)user;
+    exchange->target = text_or_empty(target);
+    exchange->target_size = strlen(exchange->target);
+    exchange->target_fault = wpk_http_check_target(exchange->target, exchange->target_size);
+    (void)mark(exchange, WPK_HTTP_READING, WPK_HTTP_REQUEST_MS);
+    return exchange;
+}
+
+/* ---- connections */
+
+static void on_connection(void *user, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct wpk_http_server *server = user;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        uint32_t number = wpk_http_admission_find(server->admission, info->connect_fd);
+        WPK_ASSERT(number != WPK_HTTP_NOBODY);
+        server->exchanges[number].connection = connection;
+        *context = &server->exchanges[number];
         return;
     }
-    *context = NULL;
-    pthread_mutex_lock(&server->lock);
-    struct exchange **link = &server->exchanges;
-    while (*link != exchange) {
-        link = &(*link)->next;
-    }
-    *link = exchange->next;
-    pthread_mutex_unlock(&server->lock);
-    exchange_free(exchange);
+    wpk_http_exchange_leave(*context);
 }
 
-/* ---- the owner's side */
+/* ---- for http_server.c */
 
-bool wpk_http_server_next(struct wpk_http_server *server, struct wpk_http_request *out)
+void wpk_http_exchange_suspend(struct wpk_http_exchange *exchange)
 {
-    struct exchange *oldest = NULL;
-    pthread_mutex_lock(&server->lock);
-    for (struct exchange *e = server->exchanges; e != NULL; e = e->next) {
-        if (e->state == EXCHANGE_QUEUED) {
-            oldest = e;
-        }
-    }
-    if (oldest != NULL) {
-        oldest->state = EXCHANGE_TAKEN;
-        describe(oldest, out);
-    }
-    pthread_mutex_unlock(&server->lock);
-    return oldest != NULL;
+    exchange->state = WPK_HTTP_EXCHANGE_QUEUED;
+    MHD_suspend_connection(exchange->connection);
 }
 
-const char *wpk_http_query(const struct wpk_http_request *request, const char *name)
+void wpk_http_exchange_finish(struct wpk_http_exchange *exchange,
+                              const struct wpk_http_response *response)
 {
-    for (uint32_t i = 0; i < request->query_count; i++) {
-        if (strcmp(request->query[i].name, name) == 0) {
-            return request->query[i].value;
-        }
-    }
-    return NULL;
-}
-
-/* With the lock held: give the exchange its response and let its thread go on. */
-static void give_answer(struct exchange *exchange, const struct wpk_http_response *response)
-{
-    exchange->response = make_response(response);
-    exchange->status = response->status;
-    exchange->state = EXCHANGE_ANSWERED;
+    exchange->response = make_response(exchange, response, false);
+    exchange->state = WPK_HTTP_EXCHANGE_ANSWERED;
     MHD_resume_connection(exchange->connection);
 }
 
-void wpk_http_server_respond(struct wpk_http_server *server, uint64_t id,
-                             const struct wpk_http_response *response)
+/* The library's messages matter when a daemon does not start: they say what of a certificate is
+ * wrong. */
+static _Thread_local struct wpk_diag *start_diag;
+
+static void on_message(void *user, const char *format, va_list args)
 {
-    bool taken = false;
-    pthread_mutex_lock(&server->lock);
-    for (struct exchange *e = server->exchanges; e != NULL; e = e->next) {
-        if (e->id == id && e->state == EXCHANGE_TAKEN) {
-            give_answer(e, response);
-            taken = true;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&server->lock);
-    if (!taken && response->release != NULL) {
-        response->release(response->owner);
+    (void)user;
+    if (start_diag != NULL && start_diag->text[0] == '\0') {
+        vsnprintf(start_diag->text, sizeof start_diag->text, format, args);
+        start_diag->text[strcspn(start_diag->text, "\n")] = '\0';
     }
 }
 
-/* ---- life */
-
-bool wpk_http_etag_matches(const char *if_none_match, const char *etag)
+static unsigned count_threads(void)
 {
-    const char *tag = strncmp(etag, "W/", 2) == 0 ? etag + 2 : etag;
-    return strcmp(if_none_match, "*") == 0 || strstr(if_none_match, tag) != NULL;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < THREADS_MIN ? THREADS_MIN : cores > THREADS_MAX ? THREADS_MAX : (unsigned)cores;
 }
 
-wpk_err wpk_http_server_reload(struct wpk_http_server *server,
-                               const struct wpk_http_options *options, struct wpk_diag *diag)
+wpk_err wpk_http_daemon_start(struct wpk_http_server *server, const char *certificate,
+                              const char *key, struct MHD_Daemon **out, struct wpk_diag *diag)
 {
-    (void)server;
-    (void)options;
-    (void)diag;
-    return WPK_OK;
+    struct wpk_diag said = {0};
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+                     MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)certificate},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
+        {MHD_OPTION_END, 0, NULL}};
+    start_diag = &said;
+    /* Its own limit of connections is never reached: there it would leave a lock taken. */
+    *out = MHD_start_daemon(
+        flags | (certificate != NULL ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, server,
+        MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_THREAD_POOL_SIZE, count_threads(),
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)WPK_HTTP_DESCRIPTORS_MAX * THREADS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, HEAD_BYTES_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 0u,
+        MHD_OPTION_STRICT_FOR_CLIENT, -1, MHD_OPTION_URI_LOG_CALLBACK, on_target, server,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, server, MHD_OPTION_ARRAY, certificate != NULL ? tls : tls + 3,
+        MHD_OPTION_END);
+    start_diag = NULL;
+    if (*out != NULL) {
+        return WPK_OK;
+    }
+    wpk_diag_set(diag, "the HTTP server does not start: %s", said.text);
+    return certificate != NULL ? WPK_EPARSE : WPK_ESYSTEM;
 }
 
-uint16_t wpk_http_server_port(const struct wpk_http_server *server, uint32_t listener)
+void wpk_http_daemon_stop(struct MHD_Daemon *daemon)
 {
-    (void)server;
-    (void)listener;
-    return 0;
+    MHD_stop_daemon(daemon);
 }
 
-wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_http_server **out,
-                             struct wpk_diag *diag)
+bool wpk_http_daemon_add(struct MHD_Daemon *daemon, const struct wpk_http_arrival *arrival)
 {
-    struct wpk_http_server *server = calloc(1, sizeof *server);
-    if (server == NULL) {
-        return WPK_ENOMEM;
-    }
-    server->options = *options;
-    server->listener.fd = -1;
-    pthread_mutex_init(&server->lock, NULL);
-    for (int i = 0; i < WPK_HTTP_CONNECTIONS_MAX; i++) {
-        server->connections[i].fd = -1;
-    }
-    wpk_err err = wpk_http_listener_open(options->listeners[0].address, &server->listener, diag);
-    if (err == WPK_OK) {
-        server->daemon = MHD_start_daemon(
-            MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
-            server, MHD_OPTION_LISTEN_SOCKET, server->listener.fd, MHD_OPTION_THREAD_POOL_SIZE,
-            (unsigned)THREAD_COUNT, MHD_OPTION_CONNECTION_LIMIT, (unsigned)WPK_HTTP_CONNECTIONS_MAX,
-            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES_MAX,
-            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S, MHD_OPTION_NOTIFY_COMPLETED,
-            on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-            MHD_OPTION_END);
-        if (server->daemon == NULL) {
-            wpk_diag_set(diag, "%s: the HTTP server does not start", options->listeners[0].address);
-            err = WPK_ESYSTEM;
-        }
-    }
-    if (err != WPK_OK) {
-        wpk_http_server_close(server);
-        return err;
-    }
-    *out = server;
-    return WPK_OK;
-}
-
-/* Nobody answers any more: everything that waits is told so. */
-static void answer_all(struct wpk_http_server *server)
-{
-    static const char body[] = "{\"type\":\"about:blank\",\"title\":\"shutting down\","
-                               "\"status\":503,\"detail\":\"wpkd is ending\"}";
-    struct wpk_http_response response = {.status = MHD_HTTP_SERVICE_UNAVAILABLE,
-                                         .content_type = "application/problem+json",
-                                         .body = body,
-                                         .body_size = sizeof body - 1};
-    pthread_mutex_lock(&server->lock);
-    server->closing = true;
-    for (struct exchange *e = server->exchanges; e != NULL; e = e->next) {
-        if (e->state == EXCHANGE_QUEUED || e->state == EXCHANGE_TAKEN) {
-            give_answer(e, &response);
-        }
-    }
-    pthread_mutex_unlock(&server->lock);
-}
-
-/* Stopping cuts off what is being sent: the last answers, which say why we end, get a moment. */
-static void wait_for_answers(struct wpk_http_server *server)
-{
-    for (int waited_ms = 0; waited_ms < LAST_ANSWERS_MS; waited_ms += 5) {
-        bool sending = false;
-        pthread_mutex_lock(&server->lock);
-        for (struct exchange *e = server->exchanges; e != NULL; e = e->next) {
-            sending = sending || e->state == EXCHANGE_ANSWERED;
-        }
-        pthread_mutex_unlock(&server->lock);
-        if (!sending) {
-            return;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    }
-}
-
-void wpk_http_server_close(struct wpk_http_server *server)
-{
-    if (server == NULL) {
-        return;
-    }
-    if (server->daemon != NULL) {
-        answer_all(server);
-        wait_for_answers(server);
-        MHD_stop_daemon(server->daemon); /* closes the listening socket */
-        server->listener.fd = -1;
-    }
-    wpk_http_listener_close(&server->listener);
-    pthread_mutex_destroy(&server->lock);
-    free(server);
+    return MHD_add_connection(daemon, arrival->fd, (const struct sockaddr *)&arrival->address,
+                              arrival->address_size) == MHD_YES;
 }

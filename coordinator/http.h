@@ -25,6 +25,7 @@
 #define WPK_HTTP_HOSTS_MAX 16
 #define WPK_HTTP_PEERS_MAX 64
 
+struct wpk_clock;
 struct wpk_http_server;
 
 struct wpk_http_parameter {
@@ -68,9 +69,11 @@ struct wpk_http_listen {
     const char *certificate; /* PEM files; NULL: no TLS */
     const char *key;
     bool insecure; /* without TLS though it is reachable from elsewhere */
+    unsigned mode; /* of a Unix socket's file; 0: 0600 */
 };
 
 /* Another user of this machine whom the Unix sockets let in. */
+#define WPK_HTTP_OTHERS ((uid_t)-1) /* every one who is not listed himself */
 struct wpk_http_peer {
     uid_t uid;
     unsigned roles; /* 0: he has to show a token */
@@ -81,7 +84,7 @@ struct wpk_http_options {
     uint32_t listener_count; /* 1 to WPK_HTTP_LISTENERS_MAX */
     /* Tokens, which TCP always needs. A Unix socket needs none from this user, from root (both may
      * everything) and from `peers`; a token that is shown there counts instead of the user. */
-    struct wpk_auth *auth;
+    struct wpk_auth *auth; /* NULL: there can be no TCP */
     const struct wpk_http_peer *peers;
     uint32_t peer_count;
     /* Names by which clients may call this host; besides, on loopback: localhost, 127.0.0.1 and
@@ -90,6 +93,8 @@ struct wpk_http_options {
     const char *const *hosts;
     uint32_t host_count;
     uint32_t connections_max; /* in all; 0: WPK_HTTP_CONNECTIONS_MAX, which is the most */
+    uint32_t of_one_max;      /* of one address, or user; 0: half of all */
+    const struct wpk_clock *clock; /* for deadlines and expiry; NULL: the machine's */
     /* How large the body of such a request may be; it is asked before the body is read. */
     size_t (*body_max)(const char *method, const char *path);
     /* Answer at once, on a thread of the server, beside others that do the same; or return false:
@@ -141,8 +146,5 @@ bool wpk_http_etag_matches(const char *if_none_match, const char *etag);
 /* Answer. When the request is not there any more, only `release` is called. */
 void wpk_http_server_respond(struct wpk_http_server *server, uint64_t id,
                              const struct wpk_http_response *response);
-
-/* End the connections that are too slow. To be called every second or so. */
-void wpk_http_server_expire(struct wpk_http_server *server, uint64_t now_ns);
 
 #endif

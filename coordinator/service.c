@@ -100,6 +100,5 @@ void wpk_service_tick(struct wpk_service *service, uint64_t now_ns)
     struct wpk_event tick = {.kind = WPK_EVENT_TICK};
     wpk_performer_step(service->performer, &tick);
     commit(service);
-    wpk_http_server_expire(service->http, now_ns);
     wpk_net_server_expire(service->net);
 }
