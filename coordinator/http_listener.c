@@ -8,16 +8,13 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define BACKLOG 1024
-#define INHERITED_FIRST 3 /* sd_listen_fds(3) */
 
 union address {
     struct sockaddr any;
@@ -211,50 +208,4 @@ void wpk_http_listener_close(struct wpk_http_listener *listener)
     }
     memset(listener, 0, sizeof *listener);
     listener->fd = -1;
-}
-
-/* ---- what a process is given */
-
-void wpk_http_raise_descriptors(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        return;
-    }
-    rlim_t wanted =
-        limit.rlim_max < WPK_HTTP_DESCRIPTORS_WANTED ? limit.rlim_max : WPK_HTTP_DESCRIPTORS_WANTED;
-    if (limit.rlim_cur < wanted) {
-        limit.rlim_cur = wanted;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
-static bool parse_count(const char *text, long max, long *out)
-{
-    char *end = NULL;
-    errno = 0;
-    *out = text != NULL ? strtol(text, &end, 10) : 0;
-    return text != NULL && errno == 0 && end != text && *end == '\0' && *out > 0 && *out <= max;
-}
-
-uint32_t wpk_http_inherited(const char *listen_pid, const char *listen_fds,
-                            const char *listen_names,
-                            struct wpk_http_inherited out[WPK_HTTP_INHERITED_MAX])
-{
-    long pid = 0;
-    long count = 0;
-    if (!parse_count(listen_pid, INT32_MAX, &pid) || pid != (long)getpid() ||
-        !parse_count(listen_fds, INT16_MAX, &count)) {
-        return 0;
-    }
-    const char *name = listen_names != NULL ? listen_names : "";
-    uint32_t taken = count < WPK_HTTP_INHERITED_MAX ? (uint32_t)count : WPK_HTTP_INHERITED_MAX;
-    for (uint32_t i = 0; i < taken; i++) {
-        size_t size = strcspn(name, ":");
-        out[i].fd = INHERITED_FIRST + (int)i;
-        snprintf(out[i].name, sizeof out[i].name, "%.*s", (int)size, name);
-        name += size + (name[size] == ':');
-        fcntl(out[i].fd, F_SETFD, FD_CLOEXEC);
-    }
-    return taken;
 }

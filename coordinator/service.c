@@ -95,7 +95,7 @@ void wpk_service_turn(void *user)
     }
 }
 
-void wpk_service_tick(struct wpk_service *service, uint64_t now_ns)
+void wpk_service_tick(struct wpk_service *service)
 {
     struct wpk_event tick = {.kind = WPK_EVENT_TICK};
     wpk_performer_step(service->performer, &tick);

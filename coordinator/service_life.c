@@ -188,7 +188,7 @@ static void on_tick(void *user)
 {
     struct wpk_service *service = user;
     uint64_t now_ns = wpk_clock_now_ns(wpk_clock_system());
-    wpk_service_tick(service, now_ns);
+    wpk_service_tick(service);
     if (is_idle(service, now_ns)) {
         wpk_log(WPK_LOG_INFO, "idle", "seconds=%u", service->config->idle_s);
         wpk_loop_stop(service->loop);

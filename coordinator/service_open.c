@@ -114,7 +114,8 @@ static struct wpk_http_options http_options(const struct wpk_service *service,
                                                 .fd = -1,
                                                 .certificate = listener->certificate,
                                                 .key = listener->key,
-                                                .insecure = listener->insecure};
+                                                .insecure = listener->insecure,
+                                                .mode = listener->mode};
     }
     for (uint32_t i = 0; i < config->peer_count; i++) {
         peers[i] = (struct wpk_http_peer){config->peers[i].uid, config->peers[i].roles};

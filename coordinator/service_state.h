@@ -44,8 +44,8 @@ void wpk_service_respond(void *user, uint64_t request, const struct wpk_api_answ
 
 /* Take what came in, step it, commit; `user` is the service. */
 void wpk_service_turn(void *user);
-/* Let time pass: leases expire, slow connections end. */
-void wpk_service_tick(struct wpk_service *service, uint64_t now_ns);
+/* Let time pass: leases expire, silent workers are let go. */
+void wpk_service_tick(struct wpk_service *service);
 
 
 /* Take lock, store and sockets; what it says is what wpk_service_run() says. */
