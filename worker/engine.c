@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +23,13 @@
 #define PLANS_PER_ADVANCE 4 /* planning takes milliseconds; messages must not wait for all of it */
 #define ARTIFACT_SIZE_MAX ((size_t)256 << 20)
 #define ROOM_BYTES_MIN ((uint64_t)8 << 20) /* with less, a failure may have been the disk's */
-#define TOO_MANY_THREADS "%d threads, and the machine has %d cores for them"
 
 static const char *const directories[] = {"build", "artifacts", "prepare-cache", "answers"};
+
+uint64_t wpk_engine_running(const struct wpk_engine *engine)
+{
+    return engine->running != NULL ? engine->running->trial.id : 0;
+}
 
 uint64_t wpk_engine_now_ns(void)
 {
@@ -103,10 +106,10 @@ static wpk_err set_up(struct wpk_engine *engine, const struct wpk_engine_options
     if (err == WPK_OK && options->trace_path != NULL) {
         err = wpk_trace_open(&engine->trace, options->trace_path);
     }
-    if (err == WPK_OK) {
+    if (err == WPK_OK && !options->builds_not) {
         err = wpk_engine_start_builder(engine, diag);
     }
-    if (err == WPK_OK) {
+    if (err == WPK_OK && !options->runs_not) {
         err = wpk_engine_start_runner(engine, diag);
     }
     return err;
@@ -131,6 +134,7 @@ wpk_err wpk_engine_open(const struct wpk_engine_options *options, struct wpk_eng
 {
     WPK_ASSERT(options->program_dir != NULL);
     WPK_ASSERT(options->work_dir != NULL);
+    WPK_ASSERT(!options->builds_not || !options->runs_not);
     struct wpk_engine *engine = calloc(1, sizeof(*engine));
     if (engine == NULL) {
         return WPK_ENOMEM;
@@ -170,6 +174,7 @@ void wpk_engine_close(struct wpk_engine *engine)
     wpk_process_kill(&engine->builder.process);
     wpk_process_kill(&engine->runner.process);
     wpk_device_lock_give(&engine->device);
+    wpk_engine_forget_duel(engine);
     for (int i = 0; i < WPK_ENGINE_TRIALS_MAX; i++) {
         clear_trial(&engine->trials[i]);
     }
@@ -248,10 +253,13 @@ static bool is_worth_keeping(const struct wpk_trial_state *trial)
     if (record->outcome != WPK_OUTCOME_OK || trial->planned.schedule == NULL) {
         return false;
     }
+    if (trial->trial.artifact != NULL) {
+        return false; /* whoever built it has it */
+    }
     bool faster =
         !record->timing.censored &&
         (trial->trial.incumbent_ns == 0 || record->timing.median_ns < trial->trial.incumbent_ns);
-    return trial->trial.keep_artifact || faster;
+    return trial->trial.keep_artifact || trial->trial.build_only || faster;
 }
 
 void wpk_engine_mark_done(struct wpk_engine *engine, struct wpk_trial_state *trial)
@@ -310,6 +318,12 @@ void wpk_engine_finish(struct wpk_engine *engine, struct wpk_trial_state *trial)
     if (is_worth_keeping(trial)) {
         keep_artifact(engine, trial);
     }
+    if (trial->trial.build_only && trial->record.outcome == WPK_OUTCOME_OK &&
+        trial->record.artifact_path == NULL) {
+        wpk_engine_break(engine, WPK_EIO, "what was built in %.400s is gone", engine->work_dir);
+        clear_trial(trial);
+        return;
+    }
     if (trial->planned.schedule != NULL) {
         char path[WPK_ENGINE_PATH_MAX];
         wpk_engine_build_path(engine, trial, path, NULL);
@@ -343,11 +357,15 @@ static char *copy_text(const char *text)
 
 static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *trial)
 {
-    const char *given[] = {trial->op, trial->layouts, trial->provider, trial->candidate,
-                           trial->schedule};
-    const char **kept[] = {&state->trial.op, &state->trial.layouts, &state->trial.provider,
-                           &state->trial.candidate, &state->trial.schedule};
+    const char *given[] = {trial->op,        trial->layouts,  trial->provider,
+                           trial->candidate, trial->schedule, trial->artifact};
+    const char **kept[] = {&state->trial.op,        &state->trial.layouts,  &state->trial.provider,
+                           &state->trial.candidate, &state->trial.schedule, &state->trial.artifact};
     state->trial = *trial;
+    if (trial->target != NULL) {
+        state->target = *trial->target;
+        state->trial.target = &state->target;
+    }
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
         state->text[i] = copy_text(given[i]);
         *kept[i] = state->text[i];
@@ -357,6 +375,19 @@ static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *tr
     }
     state->trial.policy = wpk_measure_policy(&trial->policy);
     return true;
+}
+
+static bool is_built_by_us(const struct wpk_trial *trial)
+{
+    return strcmp(trial->provider, "halide-cpu") == 0 && trial->artifact == NULL;
+}
+
+static bool is_done_here(const struct wpk_engine *engine, const struct wpk_trial *trial)
+{
+    bool builds = is_built_by_us(trial);
+    bool runs = !trial->build_only;
+    return !(builds && engine->options.builds_not) && !(runs && engine->options.runs_not) &&
+           (builds || runs);
 }
 
 wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial)
@@ -377,12 +408,17 @@ wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial)
     state->stage = WPK_TRIAL_NEW;
     state->order = ++engine->order;
     state->since_ns = wpk_engine_now_ns();
-    if (state->trial.policy.threads > engine->core_count) {
-        wpk_engine_fail(engine, state, WPK_OUTCOME_UNSUPPORTED, TOO_MANY_THREADS,
+    if (state->trial.policy.threads > engine->core_count && !trial->build_only) {
+        wpk_engine_fail(engine, state, WPK_OUTCOME_UNSUPPORTED, WPK_ENGINE_TOO_MANY_THREADS,
                         state->trial.policy.threads, engine->core_count);
         return WPK_OK;
     }
-    if (engine->order == 1) {
+    if (!is_done_here(engine, trial)) {
+        wpk_engine_fail(engine, state, WPK_OUTCOME_UNSUPPORTED, "this worker %s nothing",
+                        engine->options.runs_not ? "runs" : "builds");
+        return WPK_OK;
+    }
+    if (engine->order == 1 && !engine->options.runs_not) {
         /* The answers are computed while the builder warms up. */
         (void)!wpk_message_send_op(&engine->runner.process.channel, trial->op);
     }
@@ -393,8 +429,10 @@ static void plan_vendor(struct wpk_engine *engine, struct wpk_trial_state *trial
 {
     struct wpk_planner_entry *entry = NULL;
     struct wpk_diag diag = {0};
-    wpk_err err = wpk_planner_open(&engine->planner, trial->trial.op, trial->trial.layouts,
-                                   trial->trial.policy.threads, &entry, &diag);
+    const struct wpk_planner_request request = {.op = trial->trial.op,
+                                                .layouts = trial->trial.layouts,
+                                                .threads = trial->trial.policy.threads};
+    wpk_err err = wpk_planner_open(&engine->planner, &request, &entry, &diag);
     if (err != WPK_OK) {
         wpk_engine_fail(engine, trial, WPK_OUTCOME_UNSUPPORTED, "%s: %s", wpk_err_text(err),
                         diag.text);
@@ -411,6 +449,7 @@ static void plan(struct wpk_engine *engine, struct wpk_trial_state *trial)
         return;
     }
     const struct wpk_planner_request request = {
+        .device = trial->trial.target,
         .op = trial->trial.op,
         .layouts = trial->trial.layouts,
         .threads = trial->trial.policy.threads,
@@ -428,6 +467,11 @@ static void plan(struct wpk_engine *engine, struct wpk_trial_state *trial)
         enum wpk_outcome outcome =
             err == WPK_EUNSUPPORTED ? WPK_OUTCOME_UNSUPPORTED : WPK_OUTCOME_BUILD_ERROR;
         wpk_engine_fail(engine, trial, outcome, "%s: %s", wpk_err_text(err), text);
+        return;
+    }
+    if (trial->trial.artifact != NULL) {
+        trial->record.build_ns = trial->trial.build_ns;
+        trial->stage = WPK_TRIAL_BUILT;
         return;
     }
     wpk_engine_recall(engine, trial);
@@ -499,71 +543,4 @@ wpk_err wpk_engine_take(struct wpk_engine *engine, uint64_t *id, struct wpk_reco
     first->record = (struct wpk_record){0};
     clear_trial(first);
     return WPK_OK;
-}
-
-/* ---- duels */
-
-static void wait_for_event(struct wpk_engine *engine)
-{
-    uint64_t next_ms = 0;
-    if (wpk_engine_advance(engine, &next_ms) == WPK_OK && next_ms > 0) {
-        struct pollfd polled = {.fd = engine->epoll, .events = POLLIN};
-        poll(&polled, 1, next_ms > 1000 ? 1000 : (int)next_ms);
-    }
-}
-
-static wpk_err finish_duel(struct wpk_engine *engine, struct wpk_record *records,
-                           const char *const *paths, int count, struct wpk_timing *timing,
-                           struct wpk_diag *diag)
-{
-    int timed = 0;
-    for (int i = 0; i < count; i++) {
-        bool ok = engine->err == WPK_OK && records[i].outcome == WPK_OUTCOME_OK;
-        timing[i] = ok ? records[i].timing : (struct wpk_timing){0};
-        timed += timing[i].sample_count > 0;
-        if (!ok) {
-            wpk_diag_set(diag, "%s: %s %s", paths[i], wpk_outcome_name(records[i].outcome),
-                         records[i].log);
-        }
-        wpk_record_fini(&records[i]);
-    }
-    return engine->err != WPK_OK ? engine->err : timed == 0 ? WPK_EUNSUPPORTED : WPK_OK;
-}
-
-wpk_err wpk_engine_duel(struct wpk_engine *engine, const char *op, const char *layouts,
-                        const char *const *paths, int count, const struct wpk_policy *policy,
-                        int round_count, struct wpk_timing *timing, struct wpk_diag *diag)
-{
-    WPK_ASSERT(count > 0 && count <= WPK_DUEL_MAX);
-    WPK_ASSERT(round_count > 0 && round_count <= WPK_SAMPLES_MAX);
-    if (policy->threads > engine->core_count) {
-        wpk_diag_set(diag, TOO_MANY_THREADS, policy->threads, engine->core_count);
-        return WPK_EUNSUPPORTED;
-    }
-    while (engine->running != NULL && engine->err == WPK_OK) {
-        wait_for_event(engine);
-    }
-    struct wpk_record records[WPK_DUEL_MAX] = {{0}};
-    struct wpk_duel_request request = {
-        .id = ++engine->order,
-        .op = op,
-        .layouts = layouts,
-        .count = count,
-        .round_count = round_count,
-        .policy = wpk_measure_policy(policy),
-        .timeout_ms = engine->options.run_timeout_ms * (uint64_t)count * (uint64_t)round_count,
-        .memory_bytes_max = engine->options.memory_bytes_max,
-    };
-    memcpy(request.contestant, paths, (size_t)count * sizeof(paths[0]));
-    engine->duelling = true;
-    engine->duel_records = records;
-    engine->duel_count = count;
-    engine->timed_threads = request.policy.threads;
-    wpk_engine_expect_runner(engine, request.timeout_ms);
-    (void)!wpk_message_send_duel(&engine->runner.process.channel, &request);
-    while (engine->duelling && engine->err == WPK_OK) {
-        wait_for_event(engine);
-    }
-    engine->duelling = false;
-    return finish_duel(engine, records, paths, count, timing, diag);
 }

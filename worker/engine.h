@@ -32,6 +32,8 @@ struct wpk_engine_options {
     uint64_t run_timeout_ms;   /* 0: 10 000, for verifying and timing one candidate */
     uint64_t memory_bytes_max; /* of one candidate's child, 0: 4 GiB */
     int builder_count;        /* 0: as many as cores */
+    bool builds_not;          /* no wpk-builder: trials come with their artifacts */
+    bool runs_not;            /* no wpk-runner: trials end when they are built */
     const char *trace_path;   /* NULL, or a file for a Chrome trace of where the time goes */
 };
 
@@ -46,6 +48,20 @@ struct wpk_trial {
     struct wpk_policy policy;
     uint64_t incumbent_ns;   /* best so far for racing, 0: none */
     bool keep_artifact;      /* keep the shared object even if it is not faster than incumbent */
+    bool build_only;         /* ends ok with its artifact kept and no times, or as it failed */
+    const struct wpk_device *target; /* what it is built for; NULL: the engine's device */
+    const char *artifact;    /* path of what was built elsewhere: it is only run; NULL: build it */
+    uint64_t build_ns;       /* with `artifact`: what building it took */
+};
+
+/* Finalists, timed in turns. */
+struct wpk_duel {
+    const char *op;
+    const char *layouts;
+    const char *const *paths; /* [count] shared objects, or "onednn" for the vendor */
+    int count;
+    const struct wpk_policy *policy;
+    int round_count;
 };
 
 /*   owns    caller closes; children die with the engine
@@ -64,22 +80,32 @@ wpk_err wpk_engine_advance(struct wpk_engine *engine, uint64_t *next_ms);
 /* Why it failed; empty text while it has not. */
 const struct wpk_diag *wpk_engine_failure(const struct wpk_engine *engine);
 
-/* One that wants more threads than there are cores ends WPK_OUTCOME_UNSUPPORTED.
+/* One that wants more threads than there are cores, or what this engine does not do, ends
+ * WPK_OUTCOME_UNSUPPORTED.
  *   errors  WPK_ENOSPC  WPK_ENGINE_TRIALS_MAX reached */
 wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial);
 /* The next finished trial, in the order of finishing.
  *   owns    caller calls wpk_record_fini
  *   errors  WPK_ENOENT none has finished */
 wpk_err wpk_engine_take(struct wpk_engine *engine, uint64_t *id, struct wpk_record *out);
+/* The trial that is with the runner; 0: none, or a duel. */
+uint64_t wpk_engine_running(const struct wpk_engine *engine);
 
-/* Re-time `count` kept artifacts (shared objects by path, or "onednn" for the vendor) interleaved
- * round by round, each in the same process conditions; blocks. Used for finalists.
- *   shape   paths [count], timing [count]; sample_count is 0 for one that failed, and `diag` says
- *           why of the last of those
- *   errors  WPK_EUNSUPPORTED nobody could be timed, or it wants more threads than there are cores;
- *           those of wpk_engine_advance */
-wpk_err wpk_engine_duel(struct wpk_engine *engine, const char *op, const char *layouts,
-                        const char *const *paths, int count, const struct wpk_policy *policy,
-                        int round_count, struct wpk_timing *timing, struct wpk_diag *diag);
+/* Re-time kept artifacts interleaved round by round, each in the same process conditions. It goes on
+ * with wpk_engine_advance, and no trial is run meanwhile.
+ *   errors  WPK_EUNSUPPORTED more threads than there are cores, or it runs nothing
+ *           WPK_EBUSY        a trial is with the runner, or another duel */
+wpk_err wpk_engine_duel_begin(struct wpk_engine *engine, const struct wpk_duel *duel,
+                              struct wpk_diag *diag);
+/* How it ended.
+ *   shape   timing [count]; sample_count is 0 for one that failed, and `diag` says why of the last
+ *           of those
+ *   errors  WPK_EBUSY        it goes on
+ *           WPK_EUNSUPPORTED nobody could be timed; those of wpk_engine_advance */
+wpk_err wpk_engine_duel_end(struct wpk_engine *engine, struct wpk_timing *timing,
+                            struct wpk_diag *diag);
+/* Both, waiting for what is being run and for the end. */
+wpk_err wpk_engine_duel(struct wpk_engine *engine, const struct wpk_duel *duel,
+                        struct wpk_timing *timing, struct wpk_diag *diag);
 
 #endif

@@ -137,7 +137,9 @@ static void end_build(struct wpk_engine *engine, const struct wpk_build_reply *r
         }
     }
     trial->record.build_ns = reply->build_ns;
-    if (reply->outcome == WPK_OUTCOME_OK) {
+    if (reply->outcome == WPK_OUTCOME_OK && trial->trial.build_only) {
+        wpk_engine_finish(engine, trial);
+    } else if (reply->outcome == WPK_OUTCOME_OK) {
         trial->stage = WPK_TRIAL_BUILT;
         trial->since_ns = wpk_engine_now_ns();
         trial->tries = 0;

@@ -3,6 +3,7 @@
 #include "worker/engine_state.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -43,7 +44,9 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
         return;
     }
     char artifact[WPK_ENGINE_PATH_MAX] = "";
-    if (trial->planned.schedule != NULL) {
+    if (trial->trial.artifact != NULL) {
+        snprintf(artifact, sizeof(artifact), "%s", trial->trial.artifact);
+    } else if (trial->planned.schedule != NULL) {
         wpk_engine_build_path(engine, trial, artifact, "kernel.so");
     }
     const struct wpk_run_request request = {

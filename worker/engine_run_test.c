@@ -14,6 +14,19 @@
 
 #include <cmocka.h>
 
+static wpk_err duel(struct bench *bench, const char *const *paths, int count,
+                    const struct wpk_policy *policy, struct wpk_timing *timing,
+                    struct wpk_diag *diag)
+{
+    const struct wpk_duel duel = {.op = bench_op,
+                                  .layouts = "fixed",
+                                  .paths = paths,
+                                  .count = count,
+                                  .policy = policy,
+                                  .round_count = 5};
+    return wpk_engine_duel(bench->engine, &duel, timing, diag);
+}
+
 static void test_duel(void **state)
 {
     struct bench *bench = *state;
@@ -23,26 +36,119 @@ static void test_duel(void **state)
     const char *paths[] = {record.artifact_path, record.artifact_path};
     struct wpk_timing timing[2];
     struct wpk_diag diag = {0};
-    assert_int_equal(
-        wpk_engine_duel(bench->engine, bench_op, "fixed", paths, 2, &bench_brief, 5, timing, NULL),
-        WPK_OK);
+    assert_int_equal(duel(bench, paths, 2, &bench_brief, timing, NULL), WPK_OK);
     assert_int_equal(timing[0].sample_count, 5);
     assert_int_equal(timing[1].sample_count, 5);
     assert_true(timing[1].min_ns > 0 && timing[1].min_ns <= timing[1].median_ns);
     /* Who cannot take part does not spoil it for the others. */
     paths[0] = "/nowhere/kernel.so";
-    assert_int_equal(
-        wpk_engine_duel(bench->engine, bench_op, "fixed", paths, 2, &bench_brief, 5, timing, &diag),
-        WPK_OK);
+    assert_int_equal(duel(bench, paths, 2, &bench_brief, timing, &diag), WPK_OK);
     assert_int_equal(timing[0].sample_count, 0);
     assert_int_equal(timing[1].sample_count, 5);
     assert_non_null(strstr(diag.text, "/nowhere/kernel.so"));
     paths[1] = paths[0];
-    assert_int_equal(
-        wpk_engine_duel(bench->engine, bench_op, "fixed", paths, 2, &bench_brief, 5, timing, &diag),
-        WPK_EUNSUPPORTED);
+    assert_int_equal(duel(bench, paths, 2, &bench_brief, timing, &diag), WPK_EUNSUPPORTED);
     wpk_record_fini(&record);
     bench_expect(bench, "crash", WPK_OUTCOME_RUN_CRASH, "SIGSEGV");
+}
+
+/* The owner goes on meanwhile: only the end has to be asked for. */
+static void test_duel_beside_others(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_record record;
+    struct wpk_timing timing[1];
+    bench_put(bench, 1, "good");
+    bench_take(bench, &record);
+    const char *paths[] = {record.artifact_path};
+    const struct wpk_duel duel = {.op = bench_op,
+                                  .layouts = "fixed",
+                                  .paths = paths,
+                                  .count = 1,
+                                  .policy = &bench_brief,
+                                  .round_count = 5};
+    assert_int_equal(wpk_engine_duel_begin(bench->engine, &duel, NULL), WPK_OK);
+    assert_int_equal(wpk_engine_duel_begin(bench->engine, &duel, NULL), WPK_EBUSY);
+    assert_int_equal(wpk_engine_duel_end(bench->engine, timing, NULL), WPK_EBUSY);
+    while (wpk_engine_duel_end(bench->engine, timing, NULL) == WPK_EBUSY) {
+        bench_step(bench);
+    }
+    assert_int_equal(timing[0].sample_count, 5);
+    wpk_record_fini(&record);
+}
+
+/* ---- half of the work */
+
+static void put_half(struct bench *bench, const char *behaviour, bool build_only,
+                     const char *artifact)
+{
+    char schedule[BENCH_SCHEDULE_SIZE];
+    bench_write_schedule(schedule, behaviour);
+    const struct wpk_trial trial = {
+        .id = 9,
+        .op = bench_op,
+        .layouts = "fixed",
+        .provider = "halide-cpu",
+        .schedule = schedule,
+        .policy = bench_brief,
+        .build_only = build_only,
+        .artifact = artifact,
+        .build_ns = 77,
+    };
+    assert_int_equal(wpk_engine_put(bench->engine, &trial), WPK_OK);
+}
+
+static void test_built_here_and_run_there(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_record built;
+    struct wpk_record record;
+    put_half(bench, "good", true, NULL);
+    assert_int_equal(bench_take(bench, &built), 9);
+    assert_int_equal(built.outcome, WPK_OUTCOME_OK);
+    assert_int_equal(built.timing.sample_count, 0);
+    assert_true(built.build_ns > 0);
+    assert_int_equal(access(built.artifact_path, R_OK), 0);
+
+    put_half(bench, "good", false, built.artifact_path);
+    assert_int_equal(bench_take(bench, &record), 9);
+    assert_int_equal(record.outcome, WPK_OUTCOME_OK);
+    assert_true(record.timing.min_ns > 0);
+    assert_int_equal(record.build_ns, 77);
+    assert_non_null(record.schedule);
+    assert_null(record.artifact_path);
+    wpk_record_fini(&record);
+
+    put_half(bench, "good", false, "/nowhere/kernel.so");
+    assert_int_equal(bench_take(bench, &record), 9);
+    assert_int_not_equal(record.outcome, WPK_OUTCOME_OK);
+    wpk_record_fini(&record);
+
+    put_half(bench, "build-error", true, NULL);
+    assert_int_equal(bench_take(bench, &record), 9);
+    assert_int_equal(record.outcome, WPK_OUTCOME_BUILD_ERROR);
+    wpk_record_fini(&record);
+    wpk_record_fini(&built);
+}
+
+/* An engine without one of its programs says so, and does the rest. */
+static void test_one_half_only(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_record record;
+    bench->engine->options.runs_not = true;
+    bench_put(bench, 1, "good");
+    assert_int_equal(bench_take(bench, &record), 1);
+    assert_int_equal(record.outcome, WPK_OUTCOME_UNSUPPORTED);
+    assert_non_null(strstr(record.log, "runs nothing"));
+    wpk_record_fini(&record);
+    bench->engine->options.runs_not = false;
+    bench->engine->options.builds_not = true;
+    put_half(bench, "good", true, NULL);
+    assert_int_equal(bench_take(bench, &record), 9);
+    assert_int_equal(record.outcome, WPK_OUTCOME_UNSUPPORTED);
+    assert_non_null(strstr(record.log, "builds nothing"));
+    wpk_record_fini(&record);
 }
 
 /* Its deadline is moved to now instead of waited for. */
@@ -50,14 +156,13 @@ static void test_runner_that_hangs_in_a_duel(void **state)
 {
     struct bench *bench = *state;
     struct wpk_engine *engine = bench->engine;
-    struct wpk_record records[1] = {{0}};
+    struct wpk_timing timing[1];
     while (!engine->runner.ready) {
         bench_step(bench);
     }
     pid_t before = engine->runner.process.pid;
     kill(before, SIGSTOP);
     engine->duelling = true;
-    engine->duel_records = records;
     engine->duel_count = 1;
     wpk_engine_expect_runner(engine, 1000);
     assert_in_range(wpk_engine_watch_runner(engine, wpk_engine_now_ns()), WPK_NS_PER_S,
@@ -66,7 +171,8 @@ static void test_runner_that_hangs_in_a_duel(void **state)
     while (engine->duelling) {
         bench_step(bench);
     }
-    assert_int_equal(records[0].outcome, WPK_OUTCOME_RUN_CRASH);
+    assert_int_equal(engine->duel_records[0].outcome, WPK_OUTCOME_RUN_CRASH);
+    assert_int_equal(wpk_engine_duel_end(engine, timing, NULL), WPK_EUNSUPPORTED);
     assert_int_not_equal(engine->runner.process.pid, before);
     bench_expect(bench, "good", WPK_OUTCOME_OK, "");
 }
@@ -85,9 +191,7 @@ static void test_more_threads_than_cores(void **state)
     assert_int_equal(record.outcome, WPK_OUTCOME_UNSUPPORTED);
     assert_non_null(strstr(record.log, "cores"));
     wpk_record_fini(&record);
-    assert_int_equal(
-        wpk_engine_duel(bench->engine, bench_op, "fixed", paths, 1, &policy, 5, timing, &diag),
-        WPK_EUNSUPPORTED);
+    assert_int_equal(duel(bench, paths, 1, &policy, timing, &diag), WPK_EUNSUPPORTED);
     assert_non_null(strstr(diag.text, "cores"));
 }
 
@@ -177,6 +281,9 @@ int main(int argc, char **argv)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
     const struct CMUnitTest tests[] = {
         CASE(test_duel),
+        CASE(test_duel_beside_others),
+        CASE(test_built_here_and_run_there),
+        CASE(test_one_half_only),
         CASE(test_runner_that_hangs_in_a_duel),
         CASE(test_more_threads_than_cores),
         CASE(test_engines_time_in_turns),

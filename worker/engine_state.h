@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's insides, shared by engine.c (trials), engine_memory.c (trials made before),
- * engine_build.c and engine_run.c (the two kinds of processes). Not for anybody else.
+ * engine_duel.c (finals), engine_build.c and engine_run.c (the two kinds of processes). Not for
+ * anybody else.
  *
  * A trial's stages; each transition is made in the file named:
  *
  *     NEW ──plan──▶ PLANNED ──build──▶ BUILDING ──built──▶ BUILT ──run──▶ RUNNING ──▶ DONE
  *      │ engine.c       │ engine_build.c                      │ engine_run.c
  *      │                └─ an identical one is on its way: TWIN ──▶ PLANNED or DONE
- *      └─ vendors: no build ───────────────────────────────▶ BUILT
+ *      └─ vendors, and what was built elsewhere ───────────▶ BUILT
  *
- * DONE is reached from every stage by a failure. */
+ * DONE is reached from every stage by a failure, and from BUILDING by what is only built. */
 #ifndef WPK_WORKER_ENGINE_STATE_H
 #define WPK_WORKER_ENGINE_STATE_H
 
@@ -25,6 +26,7 @@
 #define WPK_ENGINE_TRIES_MAX 2    /* of a trial whose builder or runner dies */
 #define WPK_ENGINE_STARTS_MAX 3   /* of a program that dies before it is ready, in a row */
 #define WPK_ENGINE_PATH_MAX 4096
+#define WPK_ENGINE_TOO_MANY_THREADS "%d threads, and the machine has %d cores for them"
 
 enum wpk_stage_of_trial {
     WPK_TRIAL_FREE,
@@ -42,7 +44,8 @@ struct wpk_trial_state {
     uint64_t order;   /* of putting; unique, names the directory and the messages */
     uint64_t done_at; /* order of finishing */
     struct wpk_trial trial; /* its strings are owned, in `text` */
-    char *text[5];
+    char *text[6];
+    struct wpk_device target; /* of trial.target */
     struct wpk_planned planned;
     char identity[WPK_SHA256_HEX_SIZE]; /* schedule, op and policy; empty for vendors */
     int tries;
@@ -85,7 +88,8 @@ struct wpk_engine {
     struct wpk_engine_program runner;
     struct wpk_trial_state *running; /* NULL: none */
     bool duelling;
-    struct wpk_record *duel_records; /* [duel_count] */
+    struct wpk_record duel_records[WPK_DUEL_MAX]; /* [duel_count] */
+    char *duel_path[WPK_DUEL_MAX];                /* [duel_count], owned */
     int duel_count;
     uint64_t patience_ns; /* how long the runner may be silent over what it was given */
     uint64_t deadline_ns; /* of its next word; it stands still while the runner waits for go */
@@ -137,6 +141,9 @@ void wpk_engine_mark_done(struct wpk_engine *engine, struct wpk_trial_state *tri
 void wpk_engine_recall(struct wpk_engine *engine, struct wpk_trial_state *trial);
 /* A trial that has ended; its twins take its result, or go on by themselves. */
 void wpk_engine_remember(struct wpk_engine *engine, const struct wpk_trial_state *trial);
+
+/* ---- engine_duel.c */
+void wpk_engine_forget_duel(struct wpk_engine *engine);
 
 /* ---- engine_build.c */
 wpk_err wpk_engine_start_builder(struct wpk_engine *engine, struct wpk_diag *diag);

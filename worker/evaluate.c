@@ -91,8 +91,10 @@ static wpk_err draw_candidates(struct run *run, struct wpk_diag *diag)
     static struct wpk_planner planner;
     struct wpk_planner_entry *entry = NULL;
     wpk_planner_init(&planner, &run->device);
-    wpk_err err = wpk_planner_open_space(&planner, wpk_buf_text(&run->op), run->e->layouts,
-                                         run->e->policy.threads, &entry, diag);
+    const struct wpk_planner_request request = {.op = wpk_buf_text(&run->op),
+                                                .layouts = run->e->layouts,
+                                                .threads = run->e->policy.threads};
+    wpk_err err = wpk_planner_open_space(&planner, &request, &entry, diag);
     if (err == WPK_OK) {
         err = pin(run, &entry->space, diag);
     }
@@ -310,7 +312,7 @@ static wpk_err try_all(struct run *run, struct wpk_engine *engine, struct wpk_di
     return err;
 }
 
-static wpk_err duel(struct run *run, struct wpk_engine *engine, struct wpk_diag *diag)
+static wpk_err hold_duel(struct run *run, struct wpk_engine *engine, struct wpk_diag *diag)
 {
     if (run->best_artifact == NULL) {
         wpk_diag_set(diag, "nobody is left for the duel");
@@ -318,8 +320,13 @@ static wpk_err duel(struct run *run, struct wpk_engine *engine, struct wpk_diag 
     }
     const char *paths[] = {run->best_artifact, "onednn"};
     struct wpk_timing timing[2];
-    wpk_err err = wpk_engine_duel(engine, wpk_buf_text(&run->op), run->e->layouts, paths, 2,
-                                  &run->e->policy, run->e->duel_rounds, timing, diag);
+    const struct wpk_duel duel = {.op = wpk_buf_text(&run->op),
+                                  .layouts = run->e->layouts,
+                                  .paths = paths,
+                                  .count = 2,
+                                  .policy = &run->e->policy,
+                                  .round_count = run->e->duel_rounds};
+    wpk_err err = wpk_engine_duel(engine, &duel, timing, diag);
     if (err == WPK_OK && (timing[0].sample_count == 0 || timing[1].sample_count == 0)) {
         return WPK_EUNSUPPORTED;
     }
@@ -357,7 +364,7 @@ static wpk_err run_engine(struct run *run, const char *work_dir, struct wpk_diag
                 run->best_ns > 0 ? run->flops / (double)run->best_ns : 0);
     }
     if (err == WPK_OK && run->e->duel_rounds > 0) {
-        err = duel(run, engine, diag);
+        err = hold_duel(run, engine, diag);
     }
     wpk_engine_close(engine);
     wpk_buf_fini(&program_dir);

@@ -17,6 +17,7 @@ enum standing {
     FREE,
     WAITING,
     IN_ENGINE,
+    DUELLING,
     ENDED,
     SENT,
 };
@@ -29,6 +30,8 @@ struct item {
     char *layouts;
     char *provider;
     char *candidate;
+    struct wpk_device target;         /* BUILD */
+    char artifact_sha256[WPK_ID_MAX]; /* RUN */
     char contender_provider[WPK_CONTENDERS_MAX][WPK_PROVIDER_NAME_MAX];
     char contender_sha256[WPK_CONTENDERS_MAX][WPK_ID_MAX];
     struct wpk_record record; /* ENDED, SENT */
@@ -94,8 +97,32 @@ static struct item *find(struct wpk_holding *holding, wpk_work_id id)
     return NULL;
 }
 
+static void copy_work(struct item *item, const struct wpk_work *work,
+                      const struct wpk_message *message)
+{
+    const struct wpk_message_op *op = &message->ops[work->op];
+    item->work = *work;
+    item->op = strdup(op->text);
+    item->layouts = strdup(op->layouts);
+    item->provider = strdup(work->provider);
+    item->candidate = strdup(work->candidate);
+    WPK_ASSERT(item->op != NULL && item->layouts != NULL);
+    WPK_ASSERT(item->provider != NULL && item->candidate != NULL);
+    if (work->stage == WPK_STAGE_BUILD) {
+        item->target = message->targets[work->target];
+    }
+    if (work->stage == WPK_STAGE_RUN) {
+        snprintf(item->artifact_sha256, WPK_ID_MAX, "%s", work->artifact_sha256);
+    }
+    for (uint32_t i = 0; i < work->contender_count; i++) {
+        snprintf(item->contender_provider[i], WPK_PROVIDER_NAME_MAX, "%s",
+                 work->contenders[i].provider);
+        snprintf(item->contender_sha256[i], WPK_ID_MAX, "%s", work->contenders[i].artifact_sha256);
+    }
+}
+
 static void take_in(struct wpk_holding *holding, const struct wpk_work *work,
-                    const struct wpk_message_op *op)
+                    const struct wpk_message *message)
 {
     struct item *item = NULL;
     for (int i = 0; i < WPK_HOLDING_MAX && item == NULL; i++) {
@@ -106,26 +133,18 @@ static void take_in(struct wpk_holding *holding, const struct wpk_work *work,
     }
     item->standing = WAITING;
     item->order = holding->order_next++;
-    item->work = *work;
-    item->op = strdup(op->text);
-    item->layouts = strdup(op->layouts);
-    item->provider = strdup(work->provider);
-    item->candidate = strdup(work->candidate);
-    WPK_ASSERT(item->op != NULL && item->layouts != NULL);
-    WPK_ASSERT(item->provider != NULL && item->candidate != NULL);
-    for (uint32_t i = 0; i < work->contender_count; i++) {
-        snprintf(item->contender_provider[i], WPK_PROVIDER_NAME_MAX, "%s",
-                 work->contenders[i].provider);
-        snprintf(item->contender_sha256[i], WPK_ID_MAX, "%s", work->contenders[i].artifact_sha256);
-    }
+    copy_work(item, work, message);
     holding->count++;
 }
 
 void wpk_holding_take_in(struct wpk_holding *holding, const struct wpk_message *work)
 {
     for (uint32_t i = 0; i < work->work_count; i++) {
-        if (find(holding, work->work[i].id) == NULL) {
-            take_in(holding, &work->work[i], &work->ops[work->work[i].op]);
+        struct item *item = find(holding, work->work[i].id);
+        if (item == NULL) {
+            take_in(holding, &work->work[i], work);
+        } else {
+            item->work.lease = work->work[i].lease; /* given again: its number is another */
         }
     }
 }
@@ -144,17 +163,24 @@ static struct item *first(struct wpk_holding *holding, enum standing standing)
     return oldest;
 }
 
-static void fail_item(struct item *item, wpk_err err)
+static void fail_item(struct item *item, enum wpk_outcome outcome, const char *text, wpk_err err)
 {
     item->standing = ENDED;
     item->uploaded = true;
-    item->record.outcome = WPK_OUTCOME_UNSUPPORTED;
-    snprintf(item->record.log, sizeof item->record.log, "the engine does not take it: %s",
-             wpk_err_text(err));
+    item->record.outcome = outcome;
+    snprintf(item->record.log, sizeof item->record.log, "%s: %s", text, wpk_err_text(err));
+}
+
+static void artifact_path(const struct wpk_holding *holding, const char *sha256,
+                          char out[PATH_SIZE])
+{
+    snprintf(out, PATH_SIZE, "%s/artifacts/%s.so", holding->options.work_dir, sha256);
 }
 
 static void put(struct wpk_holding *holding, struct item *item)
 {
+    char path[PATH_SIZE];
+    artifact_path(holding, item->artifact_sha256, path);
     struct wpk_trial trial = {
         .id = item->order,
         .op = item->op,
@@ -164,24 +190,26 @@ static void put(struct wpk_holding *holding, struct item *item)
         .policy = item->work.policy,
         .incumbent_ns = item->work.incumbent_ns,
         .keep_artifact = item->work.keep_artifact,
+        .build_only = item->work.stage == WPK_STAGE_BUILD,
+        .target = item->work.stage == WPK_STAGE_BUILD ? &item->target : NULL,
+        .artifact = item->artifact_sha256[0] != '\0' ? path : NULL,
+        .build_ns = item->work.build_ns,
     };
     wpk_err err = wpk_engine_put(holding->options.engine, &trial);
     if (err == WPK_OK) {
         item->standing = IN_ENGINE;
     } else if (err != WPK_ENOSPC) {
-        fail_item(item, err);
+        fail_item(item, WPK_OUTCOME_UNSUPPORTED, "the engine does not take it", err);
     }
-}
-
-static void artifact_path(const struct wpk_holding *holding, const char *sha256,
-                          char out[PATH_SIZE])
-{
-    snprintf(out, PATH_SIZE, "%s/artifacts/%s.so", holding->options.work_dir, sha256);
 }
 
 static const char *missing_of(const struct wpk_holding *holding, const struct item *item)
 {
     char path[PATH_SIZE];
+    artifact_path(holding, item->artifact_sha256, path);
+    if (item->artifact_sha256[0] != '\0' && access(path, R_OK) != 0) {
+        return item->artifact_sha256;
+    }
     for (uint32_t i = 0; i < item->work.contender_count; i++) {
         artifact_path(holding, item->contender_sha256[i], path);
         if (item->contender_sha256[i][0] != '\0' && access(path, R_OK) != 0) {
@@ -198,7 +226,7 @@ static bool needs(const struct item *item, const char *sha256)
             return true;
         }
     }
-    return false;
+    return strcmp(item->artifact_sha256, sha256) == 0;
 }
 
 static bool has_failed(const struct wpk_holding *holding)
@@ -206,7 +234,15 @@ static bool has_failed(const struct wpk_holding *holding)
     return wpk_engine_failure(holding->options.engine)->text[0] != '\0';
 }
 
-static void hold_duel(struct wpk_holding *holding, struct item *item)
+static void fail_final(struct item *item, const char *why)
+{
+    snprintf(item->failure, sizeof item->failure, "%s", why);
+    item->timing_count = 0;
+    item->standing = ENDED;
+    item->uploaded = true;
+}
+
+static void begin_duel(struct wpk_holding *holding, struct item *item)
 {
     char paths[WPK_CONTENDERS_MAX][PATH_SIZE];
     const char *names[WPK_CONTENDERS_MAX];
@@ -216,40 +252,78 @@ static void hold_duel(struct wpk_holding *holding, struct item *item)
         artifact_path(holding, item->contender_sha256[i], paths[i]);
         names[i] = item->contender_sha256[i][0] != '\0' ? paths[i] : item->contender_provider[i];
     }
-    wpk_err err =
-        wpk_engine_duel(holding->options.engine, item->op, item->layouts, names, (int)count,
-                        &item->work.policy, (int)item->work.round_count, item->timing, &diag);
-    if (has_failed(holding)) {
-        return; /* it is given back */
+    const struct wpk_duel duel = {.op = item->op,
+                                  .layouts = item->layouts,
+                                  .paths = names,
+                                  .count = (int)count,
+                                  .policy = &item->work.policy,
+                                  .round_count = (int)item->work.round_count};
+    wpk_err err = wpk_engine_duel_begin(holding->options.engine, &duel, &diag);
+    if (err == WPK_OK) {
+        item->standing = DUELLING;
+    } else if (err != WPK_EBUSY && !has_failed(holding)) {
+        fail_final(item, diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
     }
-    if (err == WPK_OK && diag.text[0] != '\0') {
+}
+
+static void end_duel(struct wpk_holding *holding)
+{
+    struct wpk_diag diag = {0};
+    struct item *item = first(holding, DUELLING);
+    if (item == NULL) {
+        return;
+    }
+    wpk_err err = wpk_engine_duel_end(holding->options.engine, item->timing, &diag);
+    if (err == WPK_EBUSY || has_failed(holding)) {
+        return; /* it goes on; or it is given back */
+    }
+    if (err != WPK_OK) {
+        fail_final(item, diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
+        return;
+    }
+    if (diag.text[0] != '\0') {
         wpk_log(WPK_LOG_WARN, "contender_failed", "reason=\"%.300s\"", diag.text);
     }
-    item->timing_count = err == WPK_OK ? count : 0;
-    if (err != WPK_OK) {
-        snprintf(item->failure, sizeof item->failure, "%s",
-                 diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
-    }
+    item->timing_count = item->work.contender_count;
     item->standing = ENDED;
     item->uploaded = true;
 }
 
+/* The oldest that waits, of those that came after `order`. */
+static struct item *next_waiting(struct wpk_holding *holding, uint64_t order)
+{
+    struct item *next = NULL;
+    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
+        struct item *item = &holding->items[i];
+        if (item->standing == WAITING && item->order > order &&
+            (next == NULL || item->order < next->order)) {
+            next = item;
+        }
+    }
+    return next;
+}
+
+/* A final is timed alone: what came before it ends first, and what came after it waits. */
 static void put_all(struct wpk_holding *holding)
 {
-    struct item *item;
-    while ((item = first(holding, WAITING)) != NULL) {
+    struct item *item = first(holding, DUELLING) != NULL ? NULL : next_waiting(holding, 0);
+    while (item != NULL) {
+        uint64_t order = item->order;
+        bool here = missing_of(holding, item) == NULL;
         if (item->work.id.kind == WPK_WORK_FINAL) {
-            if (first(holding, IN_ENGINE) == NULL && missing_of(holding, item) == NULL &&
-                !has_failed(holding)) {
-                hold_duel(holding, item);
-                continue;
+            if (here && first(holding, IN_ENGINE) == NULL && !has_failed(holding)) {
+                begin_duel(holding, item);
             }
-            return;
+            if (item->standing != ENDED) {
+                return;
+            }
+        } else if (here) {
+            put(holding, item);
+            if (item->standing == WAITING) {
+                return; /* the engine is full */
+            }
         }
-        put(holding, item);
-        if (item->standing == WAITING) {
-            return; /* the engine is full */
-        }
+        item = next_waiting(holding, order);
     }
 }
 
@@ -265,7 +339,10 @@ static void take_out(struct wpk_holding *holding)
                 item->record = record;
                 item->uploaded = record.artifact_path == NULL;
                 if (item->uploaded) {
-                    item->record.artifact_sha256[0] = '\0';
+                    /* Who built it has it; or nobody. */
+                    bool ok = record.outcome == WPK_OUTCOME_OK;
+                    snprintf(item->record.artifact_sha256, WPK_ID_MAX, "%s",
+                             ok ? item->artifact_sha256 : "");
                 }
                 memset(&record, 0, sizeof record);
             }
@@ -279,6 +356,7 @@ wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t *next_ms)
     put_all(holding);
     wpk_err err = wpk_engine_advance(holding->options.engine, next_ms);
     take_out(holding);
+    end_duel(holding);
     /* What has just ended may have been all that a final waited for. */
     put_all(holding);
     return err;
@@ -293,7 +371,7 @@ uint32_t wpk_holding_count(const struct wpk_holding *holding)
 
 static bool is_unfinished(const struct item *item)
 {
-    return item->standing == WAITING || item->standing == IN_ENGINE;
+    return item->standing == WAITING || item->standing == IN_ENGINE || item->standing == DUELLING;
 }
 
 uint32_t wpk_holding_unfinished(const struct wpk_holding *holding)
@@ -317,13 +395,25 @@ uint32_t wpk_holding_ids(const struct wpk_holding *holding, bool unfinished_only
     return count;
 }
 
+uint64_t wpk_holding_running(const struct wpk_holding *holding)
+{
+    uint64_t order = wpk_engine_running(holding->options.engine);
+    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
+        const struct item *item = &holding->items[i];
+        if (item->standing == DUELLING || (item->standing == IN_ENGINE && item->order == order)) {
+            return item->work.lease;
+        }
+    }
+    return 0;
+}
+
 /* ---- artifacts */
 
 const char *wpk_holding_missing(const struct wpk_holding *holding)
 {
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
         const struct item *item = &holding->items[i];
-        if (item->standing == WAITING && item->work.id.kind == WPK_WORK_FINAL) {
+        if (item->standing == WAITING) {
             const char *missing = missing_of(holding, item);
             if (missing != NULL) {
                 return missing;
@@ -331,6 +421,20 @@ const char *wpk_holding_missing(const struct wpk_holding *holding)
         }
     }
     return NULL;
+}
+
+/* Not the candidate's fault: wpkd has it built again, or leaves the final out. */
+static void fail_for_artifact(struct item *item, const char *sha256, wpk_err err)
+{
+    char text[64];
+    snprintf(text, sizeof text, "artifact %.12s", sha256);
+    if (item->work.id.kind == WPK_WORK_FINAL) {
+        char why[128];
+        snprintf(why, sizeof why, "%s: %s", text, wpk_err_text(err));
+        fail_final(item, why);
+    } else {
+        fail_item(item, WPK_OUTCOME_ABANDONED, text, err);
+    }
 }
 
 void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const char *bytes,
@@ -348,10 +452,7 @@ void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const
     for (int i = 0; err != WPK_OK && i < WPK_HOLDING_MAX; i++) {
         struct item *item = &holding->items[i];
         if (item->standing == WAITING && needs(item, sha256)) {
-            snprintf(item->failure, sizeof item->failure, "artifact %.12s: %s", sha256,
-                     wpk_err_text(err));
-            item->standing = ENDED;
-            item->uploaded = true;
+            fail_for_artifact(item, sha256, err);
         }
     }
 }
@@ -396,6 +497,8 @@ uint32_t wpk_holding_results(struct wpk_holding *holding, struct wpk_result *res
         struct wpk_result *result = &results[count++];
         memset(result, 0, sizeof *result);
         result->id = item->work.id;
+        result->lease = item->work.lease;
+        result->stage = item->work.stage;
         result->attempt = item->work.attempt;
         result->record = item->record;       /* borrowed */
         result->record.artifact_path = NULL; /* of this machine */

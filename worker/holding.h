@@ -3,10 +3,10 @@
  *
  *      take in ──▶ WAITING ──▶ IN_ENGINE ──▶ ENDED ──▶ SENT ──▶ (acknowledged: gone)
  *                     │                        ▲         │
- *                     └── a final: fetch, duel ┘         └── not answered: ENDED again
+ *                     └── a final: DUELLING ───┘         └── not answered: ENDED again
  *
  * A final waits until nothing else is in the engine, and holds back what came after it: it is
- * timed alone. */
+ * timed alone. What needs an artifact that was built elsewhere waits until it is here. */
 #ifndef WPK_WORKER_HOLDING_H
 #define WPK_WORKER_HOLDING_H
 
@@ -26,8 +26,8 @@ void wpk_holding_free(struct wpk_holding *holding);
 /* Take work in, with copies of its texts; what is held already is left as it is. */
 void wpk_holding_take_in(struct wpk_holding *holding, const struct wpk_message *work);
 
-/* Put into the engine what may go, take out what has ended, hold the duel that is due (this
- * blocks). *next_ms as of wpk_engine_advance.
+/* Put into the engine what may go, take out what has ended, begin the duel that is due. *next_ms as
+ * of wpk_engine_advance.
  *   errors  WPK_ESYSTEM the engine cannot go on */
 WPK_MUST_CHECK wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t *next_ms);
 
@@ -38,10 +38,13 @@ uint32_t wpk_holding_unfinished(const struct wpk_holding *holding);
  *   shape   ids [WPK_HOLDING_MAX]; returns how many */
 uint32_t wpk_holding_ids(const struct wpk_holding *holding, bool unfinished_only, wpk_work_id *ids);
 
-/* The hash of an artifact that a final needs and that is not here; NULL: none. */
+/* The number of the lease that is being verified or timed; 0: none. */
+uint64_t wpk_holding_running(const struct wpk_holding *holding);
+
+/* The hash of an artifact that is to be timed and that is not here; NULL: none. */
 const char *wpk_holding_missing(const struct wpk_holding *holding);
-/* It came; or it cannot be had, or is not what its hash says, and the finals that need it do not
- * take place. */
+/* It came; or it cannot be had, or is not what its hash says: the finals that need it do not take
+ * place, and what was to be run is abandoned. */
 void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const char *bytes,
                           size_t size, wpk_err err);
 

@@ -37,22 +37,35 @@ void wpk_planned_fini(struct wpk_planned *result)
     *result = (struct wpk_planned){0};
 }
 
-static void make_key(const char *op, const char *layouts, int threads,
+/* A space depends on the device's numbers too, not only on its class. */
+static void add_device(struct wpk_crypto_hash *hash, const struct wpk_device *device)
+{
+    char class[2 * WPK_DEVICE_TEXT_MAX];
+    int64_t numbers[] = {device->core_count, device->l1_bytes,     device->l2_bytes,
+                         device->l3_bytes,   device->vector_bytes, device->vector_registers};
+    wpk_device_class(device, class, sizeof(class));
+    wpk_crypto_hash_add(hash, class, strlen(class) + 1);
+    wpk_crypto_hash_add(hash, numbers, sizeof(numbers));
+}
+
+static void make_key(const struct wpk_planner_request *request, const struct wpk_device *device,
                      char out[WPK_SHA256_HEX_SIZE])
 {
     struct wpk_crypto_hash hash;
     wpk_crypto_hash_init(&hash);
-    wpk_crypto_hash_add(&hash, op, strlen(op) + 1);
-    wpk_crypto_hash_add(&hash, layouts, strlen(layouts) + 1);
-    wpk_crypto_hash_add(&hash, &threads, sizeof(threads));
+    wpk_crypto_hash_add(&hash, request->op, strlen(request->op) + 1);
+    wpk_crypto_hash_add(&hash, request->layouts, strlen(request->layouts) + 1);
+    wpk_crypto_hash_add(&hash, &request->threads, sizeof(request->threads));
+    add_device(&hash, device);
     wpk_crypto_hash_finish_hex(&hash, out);
 }
 
-wpk_err wpk_planner_open(struct wpk_planner *planner, const char *op, const char *layouts,
-                         int threads, struct wpk_planner_entry **out, struct wpk_diag *diag)
+wpk_err wpk_planner_open(struct wpk_planner *planner, const struct wpk_planner_request *request,
+                         struct wpk_planner_entry **out, struct wpk_diag *diag)
 {
     char key[WPK_SHA256_HEX_SIZE];
-    make_key(op, layouts, threads, key);
+    const struct wpk_device *device = request->device != NULL ? request->device : &planner->device;
+    make_key(request, device, key);
     struct wpk_planner_entry *oldest = &planner->entries[0];
     for (int i = 0; i < WPK_PLANNER_MAX; i++) {
         struct wpk_planner_entry *entry = &planner->entries[i];
@@ -64,7 +77,7 @@ wpk_err wpk_planner_open(struct wpk_planner *planner, const char *op, const char
         oldest = entry->used < oldest->used ? entry : oldest;
     }
     close_entry(oldest);
-    wpk_err err = wpk_program_parse(op, &oldest->program, diag);
+    wpk_err err = wpk_program_parse(request->op, &oldest->program, diag);
     if (err == WPK_OK) {
         err = wpk_fingerprint(&oldest->program, &oldest->fingerprint, NULL);
     }
@@ -73,20 +86,22 @@ wpk_err wpk_planner_open(struct wpk_planner *planner, const char *op, const char
         return err;
     }
     oldest->exact = wpk_verify_is_exact(&oldest->program);
+    oldest->device = *device;
     oldest->used = ++planner->used;
     memcpy(oldest->key, key, sizeof(key));
     *out = oldest;
     return WPK_OK;
 }
 
-wpk_err wpk_planner_open_space(struct wpk_planner *planner, const char *op, const char *layouts,
-                               int threads, struct wpk_planner_entry **out, struct wpk_diag *diag)
+wpk_err wpk_planner_open_space(struct wpk_planner *planner,
+                               const struct wpk_planner_request *request,
+                               struct wpk_planner_entry **out, struct wpk_diag *diag)
 {
     struct wpk_planner_entry *entry = NULL;
-    wpk_err err = wpk_planner_open(planner, op, layouts, threads, &entry, diag);
+    wpk_err err = wpk_planner_open(planner, request, &entry, diag);
     if (err == WPK_OK && !entry->has_space) {
         const struct wpk_space_options options = {
-            .layouts = layouts, .threads = threads, .device = planner->device};
+            .layouts = request->layouts, .threads = request->threads, .device = entry->device};
         err = wpk_space_derive(&entry->program, &options, &entry->space, diag);
         entry->has_space = err == WPK_OK;
     }
@@ -141,8 +156,7 @@ static wpk_err plan_by_hand(struct wpk_planner *planner, const struct wpk_planne
 {
     struct wpk_planner_entry *entry = NULL;
     double amplification = 0;
-    wpk_err err =
-        wpk_planner_open(planner, request->op, request->layouts, request->threads, &entry, diag);
+    wpk_err err = wpk_planner_open(planner, request, &entry, diag);
     if (err == WPK_OK) {
         err = wpk_schedule_parse(request->schedule, schedule, diag);
     }
@@ -162,8 +176,7 @@ static wpk_err plan_candidate(struct wpk_planner *planner,
 {
     struct wpk_planner_entry *entry = NULL;
     struct wpk_candidate candidate;
-    wpk_err err = wpk_planner_open_space(planner, request->op, request->layouts, request->threads,
-                                         &entry, diag);
+    wpk_err err = wpk_planner_open_space(planner, request, &entry, diag);
     if (err == WPK_OK) {
         err = wpk_candidate_decode(&entry->space, request->candidate, &candidate, diag);
     }

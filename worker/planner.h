@@ -11,9 +11,10 @@
 
 #define WPK_PLANNER_MAX 8 /* spaces kept */
 
-/* One op with one choice of layouts and threads. */
+/* One op with one choice of layouts and threads, on one device. */
 struct wpk_planner_entry {
     char key[WPK_SHA256_HEX_SIZE]; /* empty: free place */
+    struct wpk_device device;
     uint64_t used;
     struct wpk_program program;
     struct wpk_fingerprint fingerprint;
@@ -30,7 +31,8 @@ struct wpk_planner {
 };
 
 struct wpk_planner_request {
-    const char *op; /* whole form */
+    const struct wpk_device *device; /* to be planned for; NULL: the planner's own */
+    const char *op;                  /* whole form */
     const char *layouts;
     int threads;
     const char *candidate;
@@ -48,15 +50,15 @@ struct wpk_planned {
 void wpk_planner_init(struct wpk_planner *planner, const struct wpk_device *device);
 void wpk_planner_fini(struct wpk_planner *planner);
 
-/* The op's entry; valid until the next call.
+/* The op's entry on `device` (NULL: the planner's own); valid until the next call.
  *   errors  WPK_EPARSE, WPK_ERANGE, WPK_EINVAL the op; WPK_ENOMEM */
-wpk_err wpk_planner_open(struct wpk_planner *planner, const char *op, const char *layouts,
-                         int threads, struct wpk_planner_entry **out, struct wpk_diag *diag);
+wpk_err wpk_planner_open(struct wpk_planner *planner, const struct wpk_planner_request *request,
+                         struct wpk_planner_entry **out, struct wpk_diag *diag);
 /* The same with its space derived.
  *   errors  and those of wpk_space_derive */
-wpk_err wpk_planner_open_space(struct wpk_planner *planner, const char *op, const char *layouts,
-                               int threads, struct wpk_planner_entry **out,
-                               struct wpk_diag *diag);
+wpk_err wpk_planner_open_space(struct wpk_planner *planner,
+                               const struct wpk_planner_request *request,
+                               struct wpk_planner_entry **out, struct wpk_diag *diag);
 
 /*   owns    caller calls wpk_planned_fini
  *   errors  as above; those of wpk_candidate_decode, wpk_lower, wpk_schedule_parse and _check */
