@@ -37,6 +37,7 @@
 #define WPK_WORKER_LABELS_MAX 16 /* of a worker */
 #define WPK_WORKER_LABEL_NAME_MAX 64
 #define WPK_WORKER_LABEL_VALUE_MAX 128
+#define WPK_WORKER_LABEL_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_.-" /* of a name */
 #define WPK_TOKEN_MAX 128
 #define WPK_PROGRAM_MAX 64 /* name and version of a program */
 #define WPK_SLOTS_MAX 1024

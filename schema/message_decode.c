@@ -149,7 +149,7 @@ static void get_providers(struct decoder *d, struct wpk_hello *hello)
 static bool is_label_name(const char *name)
 {
     return name[0] != '\0' && strlen(name) < WPK_WORKER_LABEL_NAME_MAX &&
-           name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-")] == '\0';
+           name[strspn(name, WPK_WORKER_LABEL_LETTERS)] == '\0';
 }
 
 static void get_labels(struct decoder *d, struct wpk_hello *hello)

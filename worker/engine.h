@@ -91,8 +91,8 @@ wpk_err wpk_engine_take(struct wpk_engine *engine, uint64_t *id, struct wpk_reco
 /* The trial that is with the runner; 0: none, or a duel. */
 uint64_t wpk_engine_running(const struct wpk_engine *engine);
 
-/* Re-time kept artifacts interleaved round by round, each in the same process conditions. It goes on
- * with wpk_engine_advance, and no trial is run meanwhile.
+/* Re-time kept artifacts interleaved round by round, each in the same process conditions. It goes
+ * on with wpk_engine_advance, and no trial is run meanwhile.
  *   errors  WPK_EUNSUPPORTED more threads than there are cores, or it runs nothing
  *           WPK_EBUSY        a trial is with the runner, or another duel */
 wpk_err wpk_engine_duel_begin(struct wpk_engine *engine, const struct wpk_duel *duel,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finals: artifacts that were kept are timed in turns. The runner does it; this is the engine's part
- * of asking for it and of hearing how it ended. */
+/* Finals: artifacts that were kept are timed in turns. The runner does it; this is the engine's
+ * part of asking for it and of hearing how it ended. */
 #include "worker/engine_state.h"
 #include "worker/measure.h"
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpk-worker: joins a wpkd and works for it. Exit codes: 0 ended when told to, 1 a failure,
- * 2 usage. */
+/* wpk-worker: joins a wpkd and works for it. Exit codes: 0 ended when told to, 1 a failure, 2
+ * usage, 3 wpkd refuses it, and would again: its token, its role, or its protocol version. */
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/log.h"
+#include "common/notify.h"
 #include "common/peak.h"
+#include "worker/arguments.h"
 #include "worker/session.h"
 #include "worker/workplace.h"
 
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,83 +18,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "usage: wpk-worker --cpu --coordinator URL [options]\n"
-    "  --cpu              serve this machine's processor\n"
-    "  --coordinator URL  where wpkd listens: ipc://PATH or tcp://HOST:PORT\n"
-    "  --data DIR         where a directory for temporary files is made; default $TMPDIR, /tmp\n"
-    "  --isa-max NAME     claim no more than sse41, avx, avx2 or avx512\n"
-    "  --builders N       programs built at a time; default: as many as cores\n"
-    "  --name NAME        unique among the workers; default host/pid\n"
-    "  --trace FILE       write a Chrome trace of where the time goes\n"
-    "  --private          end with the process that started it, and with wpkd\n"
-    "  --log-level LEVEL  debug, info (default), warn or error\n"
-    "  --help, --version\n"
-    "\n"
-    "SIGTERM and SIGINT end it: what it holds is given back. Without wpkd it waits for one.\n";
-
-struct arguments {
-    const char *url;
-    const char *data;
-    const char *name;
-    const char *trace;
-    enum wpk_isa isa_max;
-    int builder_count;
-    bool cpu;
-    bool is_private;
-    enum wpk_log_level log_level;
-};
-
-enum { CPU = 256, URL, DATA, ISA, BUILDERS, NAME, TRACE, PRIVATE, LEVEL, HELP, VERSION };
-
-static const struct option options[] = {
-    {"cpu", no_argument, NULL, CPU},
-    {"coordinator", required_argument, NULL, URL},
-    {"data", required_argument, NULL, DATA},
-    {"isa-max", required_argument, NULL, ISA},
-    {"builders", required_argument, NULL, BUILDERS},
-    {"name", required_argument, NULL, NAME},
-    {"trace", required_argument, NULL, TRACE},
-    {"private", no_argument, NULL, PRIVATE},
-    {"log-level", required_argument, NULL, LEVEL},
-    {"help", no_argument, NULL, HELP},
-    {"version", no_argument, NULL, VERSION},
-    {0},
-};
-
-static bool apply(struct arguments *a, int option, const char *value)
-{
-    char *end = NULL;
-    switch (option) {
-    case CPU:
-        a->cpu = true;
-        return true;
-    case URL:
-        a->url = value;
-        return true;
-    case DATA:
-        a->data = value;
-        return true;
-    case ISA:
-        return wpk_isa_parse(value, &a->isa_max) == WPK_OK;
-    case BUILDERS:
-        a->builder_count = (int)strtol(value, &end, 10);
-        return *value != '\0' && *end == '\0' && a->builder_count >= 1 && a->builder_count <= 1024;
-    case NAME:
-        a->name = value;
-        return strlen(value) < 128;
-    case TRACE:
-        a->trace = value;
-        return true;
-    case PRIVATE:
-        a->is_private = true;
-        return true;
-    case LEVEL:
-        return wpk_log_level_parse(value, &a->log_level) == WPK_OK;
-    default:
-        return false;
-    }
-}
+enum { ENDED, FAILED, MISUSED, REFUSED };
 
 /* ---- ending */
 
@@ -125,7 +50,7 @@ static wpk_err prepare_signals(bool is_private, pid_t parent)
 
 /* ---- working */
 
-static wpk_err describe_device(const struct arguments *a, struct wpk_device *out)
+static wpk_err describe_device(const struct wpk_arguments *a, struct wpk_device *out)
 {
     struct wpk_peak peak = {0};
     wpk_err err = wpk_device_probe(a->isa_max, out);
@@ -136,32 +61,75 @@ static wpk_err describe_device(const struct arguments *a, struct wpk_device *out
     return err;
 }
 
-static wpk_err work(const struct arguments *a, struct wpk_workplace *place, struct wpk_diag *diag)
+/* The file that was named; else what the service manager keeps for us. */
+static wpk_err read_token(const struct wpk_arguments *a, char *out, struct wpk_diag *diag)
+{
+    const char *credentials = getenv("CREDENTIALS_DIRECTORY");
+    char path[4096];
+    if (a->token_file != NULL || credentials == NULL) {
+        return wpk_arguments_read_token(a->token_file, out, diag);
+    }
+    snprintf(path, sizeof path, "%s/token", credentials);
+    return wpk_arguments_read_token(access(path, F_OK) == 0 ? path : NULL, out, diag);
+}
+
+static wpk_err open_engine(const struct wpk_arguments *a, const struct wpk_session_options *session,
+                           const char *program_dir, struct wpk_engine **out, struct wpk_diag *diag)
+{
+    char builder[4096];
+    struct wpk_engine_options engine = {.device = session->device,
+                                        .program_dir = program_dir,
+                                        .work_dir = session->work_dir,
+                                        .builder_count = a->slot_count,
+                                        .builds_not = a->run_only,
+                                        .runs_not = a->build_only,
+                                        .trace_path = a->trace};
+    snprintf(builder, sizeof builder, "%s/wpk-builder", program_dir);
+    if (!a->run_only && access(builder, X_OK) != 0) {
+        wpk_diag_set(diag, "%s is not there: this machine can only work with --run-only", builder);
+        return WPK_ENOENT;
+    }
+    return wpk_engine_open(&engine, out, diag);
+}
+
+static wpk_err work(const struct wpk_arguments *a, struct wpk_workplace *place,
+                    const struct wpk_notify *notify, struct wpk_diag *diag)
 {
     static const char *const vendors[] = {"onednn"};
-    struct wpk_session_options session = {.url = a->url,
-                                          .name = a->name,
-                                          .environment = WPK_ENVIRONMENT,
-                                          .vendors = vendors,
-                                          .vendor_count = 1,
-                                          .work_dir = place->path,
-                                          .is_private = a->is_private,
-                                          .stop_fd = stop_fd};
+    struct wpk_session_options session = {
+        .url = a->url,
+        .ca = a->ca,
+        .environment = WPK_ENVIRONMENT,
+        .vendors = vendors,
+        .vendor_count = a->build_only ? 0 : 1,
+        .roles = a->build_only ? WPK_WORKER_BUILDS
+                 : a->run_only ? WPK_WORKER_RUNS
+                               : WPK_WORKER_ROLES_ALL,
+        .labels = a->labels,
+        .label_count = a->label_count,
+        .work_dir = place->path,
+        .notify = notify,
+        .is_private = a->is_private,
+        .stop_fd = stop_fd,
+    };
     struct wpk_buf program_dir = {0};
+    char token[WPK_TOKEN_MAX];
     char name[160];
-    wpk_err err = describe_device(a, &session.device);
+    wpk_err err = read_token(a, token, diag);
+    if (err == WPK_OK) {
+        err = describe_device(a, &session.device);
+    }
     if (err == WPK_OK) {
         err = wpk_fs_program_dir(&program_dir, diag);
     }
     if (err == WPK_OK) {
         snprintf(name, sizeof name, "%.120s/%d", session.device.instance, (int)getpid());
         session.name = a->name != NULL ? a->name : name;
-        struct wpk_engine_options engine = {.device = session.device,
-                                            .program_dir = program_dir.data,
-                                            .work_dir = place->path,
-                                            .builder_count = a->builder_count,
-                                            .trace_path = a->trace};
-        err = wpk_engine_open(&engine, &session.engine, diag);
+        session.token = token;
+        session.slots =
+            !a->run_only ? (uint32_t)(a->slot_count > 0 ? a->slot_count : session.device.core_count)
+                         : 0;
+        err = open_engine(a, &session, program_dir.data, &session.engine, diag);
     }
     if (err == WPK_OK) {
         err = wpk_session_run(&session, diag);
@@ -171,50 +139,56 @@ static wpk_err work(const struct arguments *a, struct wpk_workplace *place, stru
     return err;
 }
 
-static int run(const struct arguments *a, pid_t parent)
+static int run(const struct wpk_arguments *a, pid_t parent)
 {
     struct wpk_diag diag = {0};
     struct wpk_workplace place = {0};
+    struct wpk_notify notify = {0};
+    const struct wpk_notify_environment manager = {.notify_socket = getenv("NOTIFY_SOCKET"),
+                                                   .watchdog_usec = getenv("WATCHDOG_USEC"),
+                                                   .watchdog_pid = getenv("WATCHDOG_PID")};
     const char *temporary = getenv("TMPDIR");
     wpk_log_init("wpk-worker", a->log_level, 2);
+    wpk_log_set_format(a->log_format);
     wpk_err err = prepare_signals(a->is_private, parent);
+    if (err == WPK_OK) {
+        err = wpk_notify_open(&manager, &notify, &diag);
+    }
     if (err == WPK_OK) {
         const char *base = a->data != NULL ? a->data : temporary != NULL ? temporary : "/tmp";
         err = wpk_workplace_open(base, &place, &diag);
     }
     if (err == WPK_OK) {
-        err = work(a, &place, &diag);
+        err = work(a, &place, &notify, &diag);
     }
     wpk_workplace_close(&place);
+    wpk_notify_close(&notify);
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_ERROR, "failed", err, &diag);
-        return 1;
+        return err == WPK_EACCES || err == WPK_EMISMATCH ? REFUSED : FAILED;
     }
-    return 0;
+    return ENDED;
 }
 
 int main(int argc, char **argv)
 {
     pid_t parent = getppid();
-    struct arguments a = {.isa_max = WPK_ISA_AVX512, .log_level = WPK_LOG_INFO};
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == HELP) {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (option == VERSION) {
-            puts("wpk-worker " WPK_VERSION);
-            return 0;
-        }
-        if (!apply(&a, option, optarg)) {
-            fputs("wpk-worker: see wpk-worker --help\n", stderr);
-            return 2;
-        }
+    struct wpk_arguments a;
+    struct wpk_diag diag = {0};
+    int code = ENDED;
+    wpk_err err = wpk_arguments_parse(argc, argv, &a, &diag);
+    if (err != WPK_OK) {
+        char text[1024];
+        wpk_diag_format(&diag, text, sizeof text);
+        fprintf(stderr, "wpk-worker: %s\n", text);
+        code = MISUSED;
+    } else if (a.help) {
+        fputs(wpk_arguments_usage, stdout);
+    } else if (a.version) {
+        puts("wpk-worker " WPK_VERSION);
+    } else {
+        code = run(&a, parent);
     }
-    if (!a.cpu || a.url == NULL || optind != argc) {
-        fputs(usage, stderr);
-        return 2;
-    }
-    return run(&a, parent);
+    wpk_arguments_fini(&a);
+    return code;
 }

@@ -24,7 +24,11 @@
 #define REQUEST_MS 15000
 #define RETRY_MS_MIN 50
 #define RETRY_MS_MAX 2000
-#define LEAVE_MS 3000 /* for the farewell */
+#define LEAVE_MS 3000     /* for the farewell */
+#define DRAIN_MS 60000    /* for what is being timed when it is told to end */
+#define ARTIFACT_MS 60000 /* on top of REQUEST_MS: 4 MiB over a slow line */
+#define KEPT_MAX (WPK_HOLDING_MAX - WPK_WORK_MAX) /* held; with more, no work is asked for */
+#define CAPACITY_RUN 8
 #define OWN_PROVIDER "halide-cpu"
 
 struct session {
@@ -39,6 +43,8 @@ struct session {
     uint64_t retry_ms;    /* pause after a failure; doubles */
     uint64_t retry_at_ns; /* nothing is asked before */
     uint64_t polled_ns;   /* when the last poll went out */
+    uint64_t drain_ns;    /* DRAINING since; 0: not */
+    uint64_t drain_lease; /* what was being timed then */
     uint64_t leave_ns;    /* LEAVING since; 0: not */
     bool gave_back;
     bool ended;
@@ -95,12 +101,20 @@ static void ask(struct session *s, int slot, const struct wpk_message *message, 
 
 static void ask_hello(struct session *s)
 {
-    struct wpk_hello hello = {.device = s->options->device, .roles = WPK_WORKER_ROLES_ALL};
+    struct wpk_hello hello = {.device = s->options->device,
+                              .roles = s->options->roles,
+                              .slots = s->options->slots,
+                              .label_count = s->options->label_count,
+                              .program = "wpk-worker " WPK_VERSION};
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
     snprintf(hello.name, sizeof hello.name, "%s", s->options->name);
     snprintf(hello.environment, sizeof hello.environment, "%s", s->options->environment);
     snprintf(hello.providers[0].name, WPK_PROVIDER_NAME_MAX, OWN_PROVIDER);
     hello.provider_count = 1;
+    snprintf(hello.token, sizeof hello.token, "%s", s->options->token);
+    for (uint32_t i = 0; i < hello.label_count; i++) {
+        hello.labels[i] = s->options->labels[i];
+    }
     for (int i = 0; i < s->options->vendor_count; i++) {
         struct wpk_message_provider *provider = &hello.providers[hello.provider_count++];
         snprintf(provider->name, sizeof provider->name, "%s", s->options->vendors[i]);
@@ -115,6 +129,9 @@ static void ask_poll(struct session *s)
     wpk_work_id ids[WPK_HOLDING_MAX];
     uint32_t unfinished = wpk_holding_unfinished(s->holding);
     uint32_t want = s->capacity > unfinished ? s->capacity - unfinished : 0;
+    if (s->drain_ns != 0 || wpk_holding_count(s->holding) >= KEPT_MAX) {
+        want = 0;
+    }
     if (want == 0 && now_ns() < s->polled_ns + HEARTBEAT_MS * WPK_NS_PER_MS) {
         return;
     }
@@ -122,6 +139,7 @@ static void ask_poll(struct session *s)
                                   .session = s->session,
                                   .want = want,
                                   .wait_ms = want > 0 ? POLL_WAIT_MS : 0,
+                                  .running = wpk_holding_running(s->holding),
                                   .holding = ids,
                                   .holding_count = wpk_holding_ids(s->holding, false, ids)};
     s->polled_ns = now_ns();
@@ -133,7 +151,7 @@ static void ask_artifact(struct session *s, const char *sha256)
     struct wpk_message message = {.kind = WPK_MESSAGE_GET_ARTIFACT, .session = s->session};
     snprintf(message.sha256, sizeof message.sha256, "%s", sha256);
     snprintf(s->asked_sha256, sizeof s->asked_sha256, "%s", sha256);
-    ask(s, SLOT_OTHER, &message, REQUEST_MS);
+    ask(s, SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
 }
 
 static void ask_upload(struct session *s, const struct wpk_record *record)
@@ -151,7 +169,7 @@ static void ask_upload(struct session *s, const struct wpk_record *record)
                                       .bytes = bytes.data,
                                       .bytes_size = bytes.size};
         memcpy(message.sha256, s->asked_sha256, sizeof message.sha256);
-        ask(s, SLOT_OTHER, &message, REQUEST_MS);
+        ask(s, SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
     }
     wpk_buf_fini(&bytes);
 }
@@ -221,13 +239,32 @@ static void leave(struct session *s)
     }
 }
 
-static void retry_later(struct session *s)
+/* Told to end: what is being timed was nearly for nothing, so it ends first. */
+static void drain(struct session *s)
+{
+    s->drain_ns = now_ns();
+    s->drain_lease = wpk_holding_running(s->holding);
+    wpk_log(WPK_LOG_INFO, "draining", "lease=%llu held=%u", (unsigned long long)s->drain_lease,
+            wpk_holding_count(s->holding));
+    wpk_notify_send(s->options->notify, "STOPPING=1");
+}
+
+static bool is_drained(const struct session *s)
+{
+    return s->drain_lease == 0 || s->options->is_private ||
+           wpk_holding_running(s->holding) != s->drain_lease ||
+           now_ns() > s->drain_ns + DRAIN_MS * WPK_NS_PER_MS;
+}
+
+/* Nothing is asked for a while: as long as wpkd said, or a little longer each time. */
+static void retry_later(struct session *s, uint64_t told_ms)
 {
     s->retry_ms = s->retry_ms == 0 ? RETRY_MS_MIN : s->retry_ms * 2;
     if (s->retry_ms > RETRY_MS_MAX) {
         s->retry_ms = RETRY_MS_MAX;
     }
-    s->retry_at_ns = now_ns() + s->retry_ms * WPK_NS_PER_MS;
+    uint64_t ms = told_ms > s->retry_ms ? told_ms : s->retry_ms;
+    s->retry_at_ns = now_ns() + ms * WPK_NS_PER_MS;
 }
 
 /* What was asked on SLOT_OTHER has no answer, or an error for one. */
@@ -261,14 +298,15 @@ static void on_error(struct session *s, int slot, const struct wpk_message *erro
         s->session = 0; /* wpkd was started again */
         return;
     }
-    if (error->err == WPK_EMISMATCH) {
-        fail(s, WPK_EMISMATCH, error->text);
+    bool is_hello = slot == SLOT_OTHER && s->asked == WPK_MESSAGE_HELLO;
+    if (error->err == WPK_EMISMATCH || (error->err == WPK_EACCES && is_hello)) {
+        fail(s, error->err, error->text);
         return;
     }
     wpk_log(WPK_LOG_WARN, "refused", "error=%s reason=\"%.300s\"", wpk_err_name(error->err),
             error->text);
     if (error->err != WPK_ECORRUPT) {
-        retry_later(s);
+        retry_later(s, error->retry_ms);
     }
 }
 
@@ -294,12 +332,16 @@ static void on_ack(struct session *s)
 
 static void on_message(struct session *s, int slot, const struct wpk_message *message)
 {
-    s->retry_ms = 0;
+    if (message->kind != WPK_MESSAGE_ERROR) {
+        s->retry_ms = 0;
+    }
     switch (message->kind) {
     case WPK_MESSAGE_WELCOME:
         s->session = message->session;
         s->polled_ns = 0;
-        wpk_log(WPK_LOG_INFO, "joined", "coordinator=%s", s->options->url);
+        wpk_log(WPK_LOG_INFO, "joined", "coordinator=%s server=\"%s\"", s->options->url,
+                message->server);
+        wpk_notify_send(s->options->notify, "STATUS=Working for %s", s->options->url);
         break;
     case WPK_MESSAGE_WORK:
         on_work(s, message);
@@ -327,7 +369,7 @@ static void on_reply(struct session *s, int slot, wpk_err err, const char *data,
         if (slot == SLOT_OTHER) {
             not_answered(s, err);
         }
-        retry_later(s);
+        retry_later(s, 0);
         return;
     }
     err = wpk_message_decode(data, size, &message, s->diag);
@@ -374,7 +416,7 @@ static void wait_for_something(struct session *s, uint64_t engine_ms)
     struct pollfd fds[] = {
         {.fd = wpk_engine_fd(s->options->engine), .events = POLLIN},
         {.fd = s->wake_fd, .events = POLLIN},
-        {.fd = s->leave_ns == 0 ? s->options->stop_fd : -1, .events = POLLIN},
+        {.fd = s->drain_ns == 0 && s->leave_ns == 0 ? s->options->stop_fd : -1, .events = POLLIN},
     };
     if (poll(fds, 3, timeout_ms(s, engine_ms)) <= 0) {
         return;
@@ -385,7 +427,7 @@ static void wait_for_something(struct session *s, uint64_t engine_ms)
         (void)size;
     }
     if (fds[2].revents != 0) {
-        leave(s);
+        drain(s);
     }
 }
 
@@ -403,6 +445,9 @@ static void turn(struct session *s)
             leave(s);
         }
     }
+    if (s->drain_ns != 0 && is_drained(s)) {
+        leave(s);
+    }
     ask_all(s);
     bool too_long = s->leave_ns != 0 && now_ns() > s->leave_ns + LEAVE_MS * WPK_NS_PER_MS;
     if (s->gave_back || too_long || (s->leave_ns != 0 && s->session == 0)) {
@@ -413,11 +458,13 @@ static void turn(struct session *s)
     }
 }
 
-static uint32_t capacity_for(const struct wpk_device *device)
+static uint32_t capacity_for(const struct wpk_session_options *options)
 {
-    /* Enough for every builder to have one under way and one ready, and for the way to wpkd. */
-    uint32_t capacity = (uint32_t)device->core_count * 3 + 2;
-    return capacity < 32 ? capacity : 32;
+    /* Enough for every builder to have one under way and one ready, and for the way to wpkd; of
+     * what is only run, enough to be fetched while one is timed. */
+    uint32_t capacity = options->slots * 3 + 2;
+    uint32_t max = options->roles == WPK_WORKER_BUILDS ? WPK_WORK_MAX : 32;
+    return options->slots == 0 ? CAPACITY_RUN : capacity < max ? capacity : max;
 }
 
 wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_diag *diag)
@@ -425,7 +472,7 @@ wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_di
     struct session s = {.options = options,
                         .diag = diag,
                         .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                        .capacity = capacity_for(&options->device)};
+                        .capacity = capacity_for(options)};
     if (s.wake_fd < 0) {
         return WPK_ESYSTEM;
     }
@@ -433,11 +480,15 @@ wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_di
     wpk_err err = wpk_holding_new(&holding, &s.holding);
     if (err == WPK_OK) {
         struct wpk_net_client_options client = {.url = options->url,
+                                                .ca = options->ca,
                                                 .size_max = WPK_MESSAGE_SIZE_MAX,
                                                 .slot_count = SLOT_COUNT,
                                                 .wake = wake,
                                                 .user = &s};
         err = wpk_net_client_open(&client, &s.client, diag);
+    }
+    if (err == WPK_OK) {
+        wpk_notify_send(options->notify, "READY=1\nSTATUS=Waiting for %s", options->url);
     }
     while (err == WPK_OK && !s.ended) {
         turn(&s);
