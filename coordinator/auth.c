@@ -5,6 +5,8 @@
  * is of no use without the inverse of SHA-256. The hash itself is compared in constant time. */
 #include "coordinator/auth.h"
 
+#include "common/metrics.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,12 +37,18 @@ static const struct role_name role_names[] = {
 
 #define ROLE_COUNT (sizeof role_names / sizeof role_names[0])
 
+static void count_denial(const char *reason)
+{
+    wpk_metric_add(WPK_COUNTER_DENIED, wpk_metric_value(WPK_LABEL_DENIAL, reason), 1);
+}
+
 bool wpk_identity_may(const struct wpk_identity *identity, enum wpk_auth_role role,
                       struct wpk_diag *diag)
 {
     if ((identity->roles & ((unsigned)role | WPK_ROLE_ADMIN)) != 0) {
         return true;
     }
+    count_denial("role");
     for (size_t i = 0; i < ROLE_COUNT; i++) {
         if (role_names[i].bit == (unsigned)role) {
             wpk_diag_set(diag, "this needs the role %s", role_names[i].text);
@@ -165,13 +173,21 @@ wpk_err wpk_auth_set(struct wpk_auth *auth, const struct wpk_auth_token *tokens,
     return WPK_OK;
 }
 
+struct fault {
+    const char *label; /* for the metric */
+    const char *text;
+};
+
 /* With the lock held: why the token is not good, or NULL. */
-static const char *find_fault(const struct wpk_auth_token *token, uint64_t wall_ns)
+static const struct fault *find_fault(const struct wpk_auth_token *token, uint64_t wall_ns)
 {
-    return token == NULL                                            ? "there is no such token"
-           : token->revoked                                         ? "the token was revoked"
-           : token->expires_at != 0 && wall_ns >= token->expires_at ? "the token has expired"
-                                                                    : NULL;
+    static const struct fault unknown = {"unknown", "there is no such token"};
+    static const struct fault revoked = {"revoked", "the token was revoked"};
+    static const struct fault expired = {"expired", "the token has expired"};
+    if (token == NULL || token->revoked) {
+        return token == NULL ? &unknown : &revoked;
+    }
+    return token->expires_at != 0 && wall_ns >= token->expires_at ? &expired : NULL;
 }
 
 wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
@@ -180,6 +196,7 @@ wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_
     uint8_t hash[WPK_SHA256_SIZE];
     size_t size = strnlen(secret, WPK_AUTH_SECRET_MAX + 1);
     if (size == 0 || size > WPK_AUTH_SECRET_MAX) {
+        count_denial("unknown");
         wpk_diag_set(diag, "that is no token");
         return WPK_EACCES;
     }
@@ -187,7 +204,7 @@ wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_
     pthread_rwlock_rdlock(&auth->lock);
     const struct wpk_auth_token *token =
         auth->table != NULL ? auth->table->tokens[find_slot(auth->table, hash)] : NULL;
-    const char *fault = find_fault(token, wall_ns);
+    const struct fault *fault = find_fault(token, wall_ns);
     if (fault == NULL) {
         memcpy(out->owner, token->owner, sizeof out->owner);
         memcpy(out->token_id, token->id, sizeof out->token_id);
@@ -195,7 +212,8 @@ wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_
     }
     pthread_rwlock_unlock(&auth->lock);
     if (fault != NULL) {
-        wpk_diag_set(diag, "%s", fault);
+        count_denial(fault->label);
+        wpk_diag_set(diag, "%s", fault->text);
     }
     return fault == NULL ? WPK_OK : WPK_EACCES;
 }
