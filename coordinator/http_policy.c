@@ -134,7 +134,7 @@ wpk_err wpk_http_policy_identify(struct wpk_http_policy *policy, const char *aut
     } else {
         wpk_metric_add(WPK_COUNTER_DENIED, wpk_metric_value(WPK_LABEL_DENIAL, "missing"), 1);
         wpk_diag_set(&reason, authorization == NULL ? "a token is needed here"
-                              : secret == NULL      ? "a token is shown as Authorization: Bearer TOKEN"
+                              : secret == NULL      ? "the scheme has to be Bearer"
                                                     : "there are no tokens here");
     }
     if (err == WPK_OK) {

@@ -453,7 +453,7 @@ static void tcp_needs_a_token(void **state)
     ask_tcp(port, "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n\r\n",
             "there is no such token");
     ask_tcp(port, "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic secret\r\n\r\n",
-            "as Authorization: Bearer TOKEN");
+            "the scheme has to be Bearer");
     ask_tcp(port, "GET / HTTP/1.1\r\nHost: evil.org\r\nAuthorization: Bearer secret\r\n\r\n",
             "403");
     ask_tcp(port, "GET / HTTP/1.1\r\nHost: 127.0.0.1:80\r\nAuthorization: Bearer secret\r\n\r\n",
