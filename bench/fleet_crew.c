@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/fleet_crew.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POLL_WAIT_MS 5000
+
+void bench_crew_init(struct bench_crew *crew, uint32_t count, uint32_t batch)
+{
+    WPK_ASSERT(batch >= 1 && batch <= BENCH_CREW_BATCH_MAX);
+    memset(crew, 0, sizeof *crew);
+    crew->hands = calloc(count, sizeof *crew->hands);
+    WPK_ASSERT(crew->hands != NULL);
+    crew->count = count;
+    crew->batch = batch;
+}
+
+void bench_crew_fini(struct bench_crew *crew)
+{
+    free(crew->hands);
+    memset(crew, 0, sizeof *crew);
+}
+
+static void fill_hello(uint32_t index, struct wpk_hello *hello)
+{
+    *hello = (struct wpk_hello){
+        .device = {.kind = "cpu",
+                   .model = "bench",
+                   .isa = WPK_ISA_AVX2,
+                   .core_count = 4,
+                   .l1_bytes = 32768,
+                   .l2_bytes = 1048576,
+                   .l3_bytes = 33554432,
+                   .vector_bytes = 32,
+                   .vector_registers = 16},
+        .environment = "codegen=1;halide=21.0.0",
+        .providers = {{.name = "halide-cpu"}},
+        .provider_count = 1,
+        .roles = WPK_WORKER_ROLES_ALL,
+    };
+    snprintf(hello->name, sizeof hello->name, "bench/%u", index);
+    snprintf(hello->device.instance, sizeof hello->device.instance, "bench%u/cpu0", index);
+}
+
+/* As many samples as a real one has; the time depends on the ask, and never wins by much. */
+static void fill_result(const struct wpk_work *work, struct wpk_result *result)
+{
+    uint64_t base_ns = 100000 + work->id.index * UINT64_C(2654435761) % 1000000;
+    memset(result, 0, sizeof *result);
+    result->id = work->id;
+    result->lease = work->lease;
+    result->stage = work->stage;
+    result->attempt = work->attempt;
+    result->failure = "";
+    struct wpk_record *record = &result->record;
+    record->outcome = WPK_OUTCOME_OK;
+    record->build_ns = 150000000;
+    record->verify_ns = 20000000;
+    record->measure_ns = 40000000;
+    record->reference_ns = 1000000;
+    record->error_max = 1.5e-6;
+    record->error_tolerance = 3e-6;
+    record->error_ratio = 0.5;
+    record->timing = (struct wpk_timing){.median_ns = base_ns + 500,
+                                         .min_ns = base_ns,
+                                         .mad_ns = 250,
+                                         .sample_count = 10,
+                                         .repeat_count = 20};
+    for (uint64_t i = 0; i < 10; i++) {
+        record->timing.sample_ns[i] = base_ns + i * 100;
+    }
+    snprintf(record->schedule_sha256, sizeof record->schedule_sha256,
+             "%016llx%016llx%016llx%016llx", (unsigned long long)base_ns,
+             (unsigned long long)work->id.search, (unsigned long long)work->id.index, 0ULL);
+}
+
+void bench_crew_ask(struct bench_crew *crew, uint32_t index, struct wpk_buf *out)
+{
+    struct bench_hand *hand = &crew->hands[index];
+    static struct wpk_result results[BENCH_CREW_BATCH_MAX]; /* one thread; too large for a stack */
+    struct wpk_hello hello;
+    struct wpk_message message = {.session = hand->session};
+    if (hand->session == 0) {
+        message.kind = WPK_MESSAGE_HELLO;
+        fill_hello(index, &hello);
+        message.hello = &hello;
+    } else if (hand->held_count > 0) {
+        message.kind = WPK_MESSAGE_RESULTS;
+        message.results = results;
+        message.result_count = hand->held_count;
+        for (uint32_t i = 0; i < hand->held_count; i++) {
+            fill_result(&hand->held[i], &results[i]);
+        }
+    } else {
+        message.kind = WPK_MESSAGE_POLL;
+        message.want = crew->batch;
+        message.wait_ms = POLL_WAIT_MS;
+    }
+    hand->asked = message.kind;
+    wpk_err err = wpk_message_encode(&message, out);
+    WPK_ASSERT(err == WPK_OK);
+}
+
+static void take_acks(struct bench_crew *crew, struct bench_hand *hand,
+                      const struct wpk_message *message)
+{
+    for (uint32_t i = 0; i < message->ack_count; i++) {
+        crew->repeated += message->acks[i] != WPK_ACK_RECORDED;
+    }
+    crew->results += message->ack_count;
+    hand->held_count = 0;
+}
+
+void bench_crew_take(struct bench_crew *crew, uint32_t index, const char *frame, size_t size)
+{
+    struct bench_hand *hand = &crew->hands[index];
+    struct wpk_message message = {0};
+    wpk_err err = wpk_message_decode(frame, size, &message, NULL);
+    WPK_ASSERT(err == WPK_OK);
+    switch (message.kind) {
+    case WPK_MESSAGE_WELCOME:
+        hand->session = message.session;
+        break;
+    case WPK_MESSAGE_WORK:
+        hand->held_count = message.work_count < crew->batch ? message.work_count : crew->batch;
+        for (uint32_t i = 0; i < hand->held_count; i++) {
+            hand->held[i] = message.work[i];
+        }
+        break;
+    case WPK_MESSAGE_ACK:
+        take_acks(crew, hand, &message);
+        break;
+    default:
+        crew->errors++;
+        hand->session = message.err == WPK_ENOENT ? 0 : hand->session;
+    }
+    wpk_message_fini(&message);
+}

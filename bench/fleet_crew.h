@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many workers that measure nothing: they answer what they are given at once, through the same
+ * codecs as wpk-worker. For bench-fleet in one process, for bench-open-loop over sockets. */
+#ifndef WPK_BENCH_FLEET_CREW_H
+#define WPK_BENCH_FLEET_CREW_H
+
+#include "common/buf.h"
+#include "schema/message.h"
+
+#define BENCH_CREW_BATCH_MAX 16 /* pieces of work in a worker's hands */
+
+struct bench_hand {
+    uint64_t session;
+    struct wpk_work held[BENCH_CREW_BATCH_MAX]; /* texts are gone */
+    uint32_t held_count;
+    enum wpk_message_kind asked; /* what it waits for an answer to */
+    uint64_t asked_ns;
+};
+
+struct bench_crew {
+    struct bench_hand *hands; /* owned; [count] */
+    uint32_t count;
+    uint32_t batch;       /* results of a message */
+    uint64_t results;     /* acknowledged so far */
+    uint64_t repeated;    /* of them, that were recorded already or that nobody knows */
+    uint64_t errors;      /* answers that were none */
+};
+
+void bench_crew_init(struct bench_crew *crew, uint32_t count, uint32_t batch);
+void bench_crew_fini(struct bench_crew *crew);
+
+/* Append what the worker says next: hello, its results, or a poll. */
+void bench_crew_ask(struct bench_crew *crew, uint32_t index, struct wpk_buf *out);
+/* Take the answer. */
+void bench_crew_take(struct bench_crew *crew, uint32_t index, const char *frame, size_t size);
+
+#endif

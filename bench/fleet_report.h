@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Latencies, CPU time by thread, and what bench-fleet found, as text and as JSON. */
+#ifndef WPK_BENCH_FLEET_REPORT_H
+#define WPK_BENCH_FLEET_REPORT_H
+
+#include "common/err.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+#define BENCH_THREADS_MAX 32
+#define BENCH_LATENCIES_MAX (1 << 20)
+
+/* The first so many; what comes later is only counted. */
+struct bench_latencies {
+    uint64_t ns[BENCH_LATENCIES_MAX];
+    uint32_t count;
+    uint64_t beyond;
+};
+
+void bench_latencies_reset(struct bench_latencies *latencies);
+void bench_latencies_add(struct bench_latencies *latencies, uint64_t ns);
+/* ms; `share` of them are below: 0.5, 0.99. Sorts. */
+double bench_latencies_ms(struct bench_latencies *latencies, double share);
+
+/* What each thread of this process has used, by name. */
+struct bench_threads {
+    int id[BENCH_THREADS_MAX];
+    char name[BENCH_THREADS_MAX][24];
+    double cpu_s[BENCH_THREADS_MAX];
+    int count;
+};
+
+void bench_threads_take(struct bench_threads *threads);
+/* Resident memory of a process; 0: it cannot be read. */
+double bench_rss_mib(int pid);
+
+struct bench_fleet_report {
+    uint32_t workers;
+    uint32_t batch;
+    int fsync_ms;
+    int64_t rows;
+    double seconds;
+    uint64_t results;
+    uint64_t commits; /* fsyncs: one of each commit, a few of checkpoints */
+    uint64_t repeated;
+    uint64_t errors;
+    struct bench_latencies *latencies;
+    struct bench_threads before;
+    struct bench_threads after;
+};
+
+void bench_fleet_report_print(const struct bench_fleet_report *report, FILE *out);
+void bench_fleet_report_write(const struct bench_fleet_report *report, const char *path);
+
+#endif
