@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of a server of common/net.h, shared by net_server.c (listening, the queue, who is let
- * in) and net_peer.c (one connection). Not for anybody else.
+/* The insides of a server of common/net.h, shared by net_server.c (the queue, and who is let in),
+ * net_door.c (listening) and net_peer.c (one connection). Not for anybody else.
  *
  *     accepted ──▶ [GREETING] ── 8 bytes each way ──▶ [SIZE] ──▶ [BODY] ──▶ queued
  *                                                       ▲  └─▶ [WAITING]      │
@@ -79,7 +79,7 @@ struct wpk_net_door { /* one address listened at */
     bool is_local;
     nng_stream_listener *listener;
     nng_aio *accept;
-    bool is_resting; /* guarded: no accept is under way */
+    bool is_accepting; /* guarded by the server's lock: else it rests */
 };
 
 struct wpk_net_server {
@@ -132,7 +132,24 @@ void wpk_net_peer_send(struct wpk_net_peer *peer);
  * received. */
 size_t wpk_net_peer_free(struct wpk_net_peer *peer);
 
+/* ---- net_door.c */
+/* Listen; the door rests until it is woken.   errors  of wpk_net_server_open */
+wpk_err wpk_net_door_open(struct wpk_net_door *door, struct wpk_net_server *server,
+                          const struct wpk_net_listen *listen, struct wpk_diag *diag);
+/* Another listener with what its files have now; and let it listen instead, which takes it. */
+wpk_err wpk_net_door_make(struct wpk_net_door *door, nng_stream_listener **out,
+                          struct wpk_diag *diag);
+wpk_err wpk_net_door_listen(struct wpk_net_door *door, nng_stream_listener *listener,
+                            struct wpk_diag *diag);
+/* Accept again, if it rests and there is room; by the owner. */
+void wpk_net_door_wake(struct wpk_net_door *door);
+void wpk_net_door_close(struct wpk_net_door *door);
+
 /* ---- net_server.c */
+/* A stream was accepted, and is taken. */
+void wpk_net_server_welcome(struct wpk_net_door *door, nng_stream *stream);
+/* What was tried at the door ended with `code`: may it accept the next one? If not it rests. */
+bool wpk_net_server_goes_on(struct wpk_net_door *door, int code);
 /* The connection ended: count it out, put it among the dead, wake the owner. Once is enough. */
 void wpk_net_peer_end(struct wpk_net_peer *peer);
 

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server's owner's side: where it listens, whom it lets in, what waits to be taken.
- *
- * A connection is accepted only while a descriptor may be spent on it: the rest wait in the kernel,
- * which costs us nothing. Where strangers are too many, the oldest of them goes. */
+/* A server's owner's side: whom it lets in, what waits to be taken. Where strangers are too many,
+ * or descriptors too few, the oldest stranger goes. */
 #include "common/net_peer.h"
 
 #include "common/clock.h"
 #include "common/crypto.h"
-#include "common/fs.h"
 
 #include <dirent.h>
-#include <nng/supplemental/tls/tls.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #define REPLIES_MAX 64 /* that a peer has not taken */
-#define PEM_SIZE_MAX ((size_t)1 << 20)
-#define PLACE_BITS 15 /* of a peer's id */
-#define BURIED_MAX 64 /* in one turn of the owner's */
+#define PLACE_BITS 15  /* of a peer's id */
+#define BURIED_MAX 64  /* in one turn of the owner's */
 #define OVERDUE_MAX 512
 _Static_assert(WPK_NET_PEERS_MAX == 1 << PLACE_BITS, "a place fits into an id");
 
@@ -184,9 +179,9 @@ void wpk_net_peer_end(struct wpk_net_peer *peer)
     }
 }
 
-/* ---- listening */
+/* ---- opening */
 
-static void welcome(struct wpk_net_door *door, nng_stream *stream)
+void wpk_net_server_welcome(struct wpk_net_door *door, nng_stream *stream)
 {
     struct wpk_net_server *server = door->server;
     struct wpk_net_peer *peer = calloc(1, sizeof *peer);
@@ -220,176 +215,42 @@ static void welcome(struct wpk_net_door *door, nng_stream *stream)
     wpk_net_peer_start(peer);
 }
 
-/* With the lock. */
-static bool may_accept(const struct wpk_net_server *server)
-{
-    return !server->is_closing && server->descriptors < server->descriptor_max;
-}
-
 /* Where there is no room, accepting goes on when the owner has freed what had to go or has counted
  * again. Nothing is spun on: a lack of descriptors does not go away by asking at once. */
-static void on_accept(void *user)
+bool wpk_net_server_goes_on(struct wpk_net_door *door, int code)
 {
-    struct wpk_net_door *door = user;
     struct wpk_net_server *server = door->server;
-    int code = nng_aio_result(door->accept);
-    if (code == 0) {
-        welcome(door, nng_aio_get_output(door->accept, 0));
-    }
     bool full = code == NNG_ENOFILES || code == NNG_ENOMEM;
+    bool fine = code == 0 || code == NNG_ECONNABORTED || code == NNG_ECONNRESET;
     struct wpk_net_peer *victim = NULL;
     pthread_mutex_lock(&server->lock);
-    bool more =
-        (code == 0 || code == NNG_ECONNABORTED || code == NNG_ECONNRESET) && may_accept(server);
-    door->is_resting = !more;
-    if ((full || (code == 0 && !more)) && !server->is_closing) {
+    bool room = server->descriptors < server->descriptor_max;
+    bool more = fine && room && !server->is_closing;
+    if ((full || !room) && door->is_accepting && !server->is_closing) {
         victim = server->stranger_oldest; /* its descriptor is the next one's */
     }
     if (victim != NULL) {
         begin_end(server, victim);
     }
+    door->is_accepting = more;
     pthread_mutex_unlock(&server->lock);
     if (victim != NULL) {
         finish_end(victim);
     }
-    if (more) {
-        nng_stream_listener_accept(door->listener, door->accept);
-    }
+    return more;
 }
 
 /* By the owner: doors that rest accept again where there is room. */
-static void open_doors(struct wpk_net_server *server)
+static void wake_doors(struct wpk_net_server *server)
 {
     for (size_t i = 0; i < server->door_count; i++) {
-        struct wpk_net_door *door = &server->doors[i];
         pthread_mutex_lock(&server->lock);
-        bool start = door->is_resting && door->listener != NULL && may_accept(server);
-        door->is_resting = door->is_resting && !start;
+        bool rests = !server->doors[i].is_accepting;
         pthread_mutex_unlock(&server->lock);
-        if (start) {
-            nng_stream_listener_accept(door->listener, door->accept);
+        if (rests) {
+            wpk_net_door_wake(&server->doors[i]);
         }
     }
-}
-
-static wpk_err read_pem(const char *path, struct wpk_buf *out, struct wpk_diag *diag)
-{
-    if (path == NULL) {
-        wpk_diag_set(diag, "tls+tcp:// needs a certificate and its key");
-        return WPK_EINVAL;
-    }
-    return wpk_fs_read(path, PEM_SIZE_MAX, out, diag);
-}
-
-static wpk_err set_tls(struct wpk_net_door *door, nng_stream_listener *listener,
-                       struct wpk_diag *diag)
-{
-    struct wpk_buf certificate = {0};
-    struct wpk_buf key = {0};
-    nng_tls_config *config = NULL;
-    wpk_err err = read_pem(door->certificate, &certificate, diag);
-    if (err == WPK_OK) {
-        err = read_pem(door->key, &key, diag);
-    }
-    if (err == WPK_OK) {
-        int code = nng_tls_config_alloc(&config, NNG_TLS_MODE_SERVER);
-        if (code == 0) {
-            code = nng_tls_config_version(config, NNG_TLS_1_2, NNG_TLS_1_2);
-        }
-        if (code == 0) {
-            code = nng_tls_config_own_cert(config, wpk_buf_text(&certificate), wpk_buf_text(&key),
-                                           NULL);
-        }
-        if (code == 0) {
-            code = nng_stream_listener_set_ptr(listener, NNG_OPT_TLS_CONFIG, config);
-        }
-        err = code == 0 ? WPK_OK : wpk_net_translate(code, door->certificate, diag);
-    }
-    if (config != NULL) {
-        nng_tls_config_free(config); /* the listener holds it */
-    }
-    if (key.data != NULL) {
-        explicit_bzero(key.data, key.size);
-    }
-    wpk_buf_fini(&key);
-    wpk_buf_fini(&certificate);
-    return err;
-}
-
-/* A listener for the door, not listening yet. */
-static wpk_err make_listener(struct wpk_net_door *door, nng_stream_listener **out,
-                             struct wpk_diag *diag)
-{
-    nng_stream_listener *listener = NULL;
-    int code = nng_stream_listener_alloc(&listener, door->url);
-    if (code == 0 && door->is_local) {
-        /* A local socket is its user's alone, unless the operator says otherwise. */
-        code = nng_stream_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, (int)door->mode);
-    }
-    wpk_err err = code == 0 ? WPK_OK : wpk_net_translate(code, door->url, diag);
-    if (err == WPK_OK && strncmp(door->url, "tls+", 4) == 0) {
-        err = set_tls(door, listener, diag);
-    }
-    if (err != WPK_OK) {
-        nng_stream_listener_free(listener);
-        return err;
-    }
-    *out = listener;
-    return WPK_OK;
-}
-
-static void close_listener(struct wpk_net_door *door)
-{
-    if (door->listener != NULL) {
-        nng_stream_listener_close(door->listener);
-        nng_aio_stop(door->accept);
-        nng_stream_listener_free(door->listener);
-        door->listener = NULL;
-    }
-    nng_aio_free(door->accept);
-    door->accept = NULL;
-}
-
-/* Let the door listen with this listener, which is taken. */
-static wpk_err start_listener(struct wpk_net_door *door, nng_stream_listener *listener,
-                              struct wpk_diag *diag)
-{
-    int code = nng_aio_alloc(&door->accept, on_accept, door);
-    door->is_resting = true;
-    door->listener = listener;
-    if (code == 0) {
-        code = nng_stream_listener_listen(listener);
-    }
-    if (code != 0) {
-        close_listener(door);
-        return wpk_net_translate(code, door->url, diag);
-    }
-    return WPK_OK;
-}
-
-static char *copy_text(const char *text)
-{
-    return text != NULL ? strdup(text) : NULL;
-}
-
-static wpk_err open_door(struct wpk_net_server *server, const struct wpk_net_listen *listen,
-                         struct wpk_diag *diag)
-{
-    struct wpk_net_door *door = &server->doors[server->door_count++];
-    *door = (struct wpk_net_door){
-        .server = server,
-        .url = copy_text(listen->url),
-        .certificate = copy_text(listen->certificate),
-        .key = copy_text(listen->key),
-        .mode = listen->mode != 0 ? listen->mode : 0600,
-        .is_local = strncmp(listen->url, "ipc://", 6) == 0,
-    };
-    if (door->url == NULL) {
-        return WPK_ENOMEM;
-    }
-    nng_stream_listener *listener;
-    wpk_err err = make_listener(door, &listener, diag);
-    return err == WPK_OK ? start_listener(door, listener, diag) : err;
 }
 
 wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
@@ -418,13 +279,14 @@ wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
     pthread_mutex_init(&server->lock, NULL);
     wpk_err err = WPK_OK;
     for (size_t i = 0; i < options->listen_count && err == WPK_OK; i++) {
-        err = open_door(server, &options->listen[i], diag);
+        err = wpk_net_door_open(&server->doors[server->door_count++], server, &options->listen[i],
+                                diag);
     }
     if (err != WPK_OK) {
         wpk_net_server_close(server);
         return err;
     }
-    open_doors(server);
+    wake_doors(server);
     *out = server;
     return WPK_OK;
 }
@@ -435,18 +297,17 @@ wpk_err wpk_net_server_reload(struct wpk_net_server *server, struct wpk_diag *di
     wpk_err err = WPK_OK;
     for (size_t i = 0; i < server->door_count && err == WPK_OK; i++) {
         if (server->doors[i].certificate != NULL) {
-            err = make_listener(&server->doors[i], &fresh[i], diag);
+            err = wpk_net_door_make(&server->doors[i], &fresh[i], diag);
         }
     }
     for (size_t i = 0; i < server->door_count; i++) {
         if (err == WPK_OK && fresh[i] != NULL) {
-            close_listener(&server->doors[i]);
-            err = start_listener(&server->doors[i], fresh[i], diag);
+            err = wpk_net_door_listen(&server->doors[i], fresh[i], diag);
         } else if (fresh[i] != NULL) {
             nng_stream_listener_free(fresh[i]);
         }
     }
-    open_doors(server);
+    wake_doors(server);
     return err;
 }
 
@@ -537,7 +398,7 @@ bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *ou
         buried++;
     }
     if (buried > 0) {
-        open_doors(server);
+        wake_doors(server);
     }
     if (buried == BURIED_MAX) {
         server->wake(server->user);
@@ -628,7 +489,7 @@ void wpk_net_server_expire(struct wpk_net_server *server)
     for (uint32_t i = 0; i < count; i++) {
         finish_end(overdue[i]);
     }
-    open_doors(server);
+    wake_doors(server);
 }
 
 void wpk_net_server_close(struct wpk_net_server *server)
@@ -640,10 +501,7 @@ void wpk_net_server_close(struct wpk_net_server *server)
     server->is_closing = true;
     pthread_mutex_unlock(&server->lock);
     for (size_t i = 0; i < server->door_count; i++) {
-        close_listener(&server->doors[i]);
-        free(server->doors[i].url);
-        free(server->doors[i].certificate);
-        free(server->doors[i].key);
+        wpk_net_door_close(&server->doors[i]);
     }
     for (uint32_t i = 0; i < WPK_NET_PEERS_MAX; i++) {
         if (server->peers[i] != NULL) {

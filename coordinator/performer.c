@@ -2,6 +2,7 @@
 #include "coordinator/performer.h"
 
 #include "common/log.h"
+#include "coordinator/admission.h"
 #include "coordinator/artifact.h"
 #include "coordinator/document.h"
 #include "coordinator/outbox.h"
@@ -450,6 +451,15 @@ static void forget_absent_artifacts(struct wpk_performer *p, struct wpk_message 
     }
 }
 
+/* A local socket's file says who may connect to it. */
+static bool may_join(const struct wpk_performer *p, const struct wpk_net_address *address,
+                     const struct wpk_hello *hello, struct wpk_diag *diag)
+{
+    uint64_t wall_ns = wpk_clock_wall_ns(p->options.clock);
+    return p->options.auth == NULL || address->is_local ||
+           wpk_admission_check(p->options.auth, hello, wall_ns, diag) == WPK_OK;
+}
+
 void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *address,
                          const char *frame, size_t size, uint64_t random)
 {
@@ -461,6 +471,13 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_WARN, "bad_message", err, &diag);
         wpk_outbox_error(&p->outbox, &answer_to, 0, err, &diag);
+        return;
+    }
+    if (message.kind == WPK_MESSAGE_HELLO && !may_join(p, address, message.hello, &diag)) {
+        wpk_log(WPK_LOG_WARN, "worker_refused", "worker=%s reason=\"%s\"", message.hello->name,
+                diag.text);
+        wpk_outbox_error(&p->outbox, &answer_to, 0, WPK_EACCES, &diag);
+        wpk_message_fini(&message);
         return;
     }
     forget_absent_artifacts(p, &message);

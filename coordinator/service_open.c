@@ -95,6 +95,7 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
         .store = service->store,
         .data_dir = service->config->data_dir,
         .index = service->index,
+        .auth = service->auth,
         .clock = wpk_clock_system(),
         .out = {.reply = wpk_service_reply, .respond = wpk_service_respond, .user = service},
     };

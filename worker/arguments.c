@@ -170,11 +170,21 @@ static bool apply(struct wpk_arguments *a, int option, const char *value)
 
 /* ---- the file */
 
+/* In a file their names have '_' where the command line has '-'. */
+static bool is_named(const struct option *option, const char *name)
+{
+    size_t i = 0;
+    while (option->name[i] != '\0' && name[i] == (option->name[i] == '-' ? '_' : option->name[i])) {
+        i++;
+    }
+    return option->name[i] == '\0' && name[i] == '\0';
+}
+
 static const struct option *find_option(const char *name)
 {
     for (const struct option *option = options; option->name != NULL; option++) {
         bool in_files = option->val != CONFIG && option->val != HELP && option->val != VERSION;
-        if (in_files && strcmp(option->name, name) == 0) {
+        if (in_files && is_named(option, name)) {
             return option;
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What wpk-worker was told: on its command line, and in a file whose members are named like the
- * options. The command line counts where both say something. */
+ * options, with '_' for '-'. The command line counts where both say something. */
 #ifndef WPK_WORKER_ARGUMENTS_H
 #define WPK_WORKER_ARGUMENTS_H
 

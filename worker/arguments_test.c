@@ -92,7 +92,7 @@ static void a_file_and_a_line(void **state)
     close(mkstemp(path));
     write_file(path, "{ // what this machine is for\n"
                      "  \"cpu\": true, \"coordinator\": \"tls+tcp://host:7420\", \"slots\": 5,\n"
-                     "  \"build-only\": false, \"label\": {\"zone\": \"b\", \"rack\": \"7\"}}\n");
+                     "  \"build_only\": false, \"label\": {\"zone\": \"b\", \"rack\": \"7\"}}\n");
     struct wpk_arguments a;
     struct wpk_diag diag = {0};
     assert_int_equal(PARSE(&a, &diag, "--slots", "2", "--config", path), WPK_OK);

@@ -502,6 +502,9 @@ uint32_t wpk_holding_results(struct wpk_holding *holding, struct wpk_result *res
         result->attempt = item->work.attempt;
         result->record = item->record;       /* borrowed */
         result->record.artifact_path = NULL; /* of this machine */
+        if (item->work.id.kind != WPK_WORK_VERIFY) {
+            result->record.schedule = NULL; /* of a winner only: its hash is enough for the rest */
+        }
         memcpy(result->timing, item->timing, sizeof result->timing);
         result->timing_count = item->timing_count;
         result->failure = item->failure;

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a server listens. A connection is accepted only while a descriptor may be spent on it: the
+ * rest wait in the kernel, which costs us nothing. */
+#include "common/net_peer.h"
+
+#include "common/fs.h"
+
+#include <nng/supplemental/tls/tls.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PEM_SIZE_MAX ((size_t)1 << 20)
+
+static void on_accept(void *user)
+{
+    struct wpk_net_door *door = user;
+    int code = nng_aio_result(door->accept);
+    if (code == 0) {
+        wpk_net_server_welcome(door, nng_aio_get_output(door->accept, 0));
+    }
+    if (wpk_net_server_goes_on(door, code)) {
+        nng_stream_listener_accept(door->listener, door->accept);
+    }
+}
+
+void wpk_net_door_wake(struct wpk_net_door *door)
+{
+    if (door->listener != NULL && wpk_net_server_goes_on(door, 0)) {
+        nng_stream_listener_accept(door->listener, door->accept);
+    }
+}
+
+/* ---- listeners */
+
+static wpk_err read_pem(const char *path, struct wpk_buf *out, struct wpk_diag *diag)
+{
+    if (path == NULL) {
+        wpk_diag_set(diag, "tls+tcp:// needs a certificate and its key");
+        return WPK_EINVAL;
+    }
+    return wpk_fs_read(path, PEM_SIZE_MAX, out, diag);
+}
+
+static wpk_err set_tls(struct wpk_net_door *door, nng_stream_listener *listener,
+                       struct wpk_diag *diag)
+{
+    struct wpk_buf certificate = {0};
+    struct wpk_buf key = {0};
+    nng_tls_config *config = NULL;
+    wpk_err err = read_pem(door->certificate, &certificate, diag);
+    if (err == WPK_OK) {
+        err = read_pem(door->key, &key, diag);
+    }
+    if (err == WPK_OK) {
+        int code = nng_tls_config_alloc(&config, NNG_TLS_MODE_SERVER);
+        if (code == 0) {
+            code = nng_tls_config_version(config, NNG_TLS_1_2, NNG_TLS_1_2);
+        }
+        if (code == 0) {
+            code = nng_tls_config_own_cert(config, wpk_buf_text(&certificate), wpk_buf_text(&key),
+                                           NULL);
+        }
+        if (code == 0) {
+            code = nng_stream_listener_set_ptr(listener, NNG_OPT_TLS_CONFIG, config);
+        }
+        err = code == 0 ? WPK_OK : wpk_net_translate(code, door->certificate, diag);
+    }
+    if (config != NULL) {
+        nng_tls_config_free(config); /* the listener holds it */
+    }
+    if (key.data != NULL) {
+        explicit_bzero(key.data, key.size);
+    }
+    wpk_buf_fini(&key);
+    wpk_buf_fini(&certificate);
+    return err;
+}
+
+wpk_err wpk_net_door_make(struct wpk_net_door *door, nng_stream_listener **out,
+                          struct wpk_diag *diag)
+{
+    nng_stream_listener *listener = NULL;
+    int code = nng_stream_listener_alloc(&listener, door->url);
+    if (code == 0 && door->is_local) {
+        /* A local socket is its user's alone, unless the operator says otherwise. */
+        code = nng_stream_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, (int)door->mode);
+    }
+    wpk_err err = code == 0 ? WPK_OK : wpk_net_translate(code, door->url, diag);
+    if (err == WPK_OK && strncmp(door->url, "tls+", 4) == 0) {
+        err = set_tls(door, listener, diag);
+    }
+    if (err != WPK_OK) {
+        nng_stream_listener_free(listener);
+        return err;
+    }
+    *out = listener;
+    return WPK_OK;
+}
+
+static void close_listener(struct wpk_net_door *door)
+{
+    if (door->listener != NULL) {
+        nng_stream_listener_close(door->listener);
+        nng_aio_stop(door->accept);
+        nng_stream_listener_free(door->listener);
+        door->listener = NULL;
+    }
+    nng_aio_free(door->accept);
+    door->accept = NULL;
+}
+
+wpk_err wpk_net_door_listen(struct wpk_net_door *door, nng_stream_listener *listener,
+                            struct wpk_diag *diag)
+{
+    close_listener(door);
+    int code = nng_aio_alloc(&door->accept, on_accept, door);
+    door->is_accepting = false; /* nobody else sees it now */
+    door->listener = listener;
+    if (code == 0) {
+        code = nng_stream_listener_listen(listener);
+    }
+    if (code != 0) {
+        close_listener(door);
+        return wpk_net_translate(code, door->url, diag);
+    }
+    return WPK_OK;
+}
+
+static char *copy_text(const char *text)
+{
+    return text != NULL ? strdup(text) : NULL;
+}
+
+wpk_err wpk_net_door_open(struct wpk_net_door *door, struct wpk_net_server *server,
+                          const struct wpk_net_listen *listen, struct wpk_diag *diag)
+{
+    *door = (struct wpk_net_door){
+        .server = server,
+        .url = copy_text(listen->url),
+        .certificate = copy_text(listen->certificate),
+        .key = copy_text(listen->key),
+        .mode = listen->mode != 0 ? listen->mode : 0600,
+        .is_local = strncmp(listen->url, "ipc://", 6) == 0,
+    };
+    if (door->url == NULL) {
+        return WPK_ENOMEM;
+    }
+    nng_stream_listener *listener;
+    wpk_err err = wpk_net_door_make(door, &listener, diag);
+    return err == WPK_OK ? wpk_net_door_listen(door, listener, diag) : err;
+}
+
+void wpk_net_door_close(struct wpk_net_door *door)
+{
+    close_listener(door);
+    free(door->url);
+    free(door->certificate);
+    free(door->key);
+    *door = (struct wpk_net_door){0};
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which workers are let in. Asked before the coordinator sees a hello: later messages name a
+ * session, which is a number of 64 bits that only its worker knows. */
+#ifndef WPK_COORDINATOR_ADMISSION_H
+#define WPK_COORDINATOR_ADMISSION_H
+
+#include "coordinator/auth.h"
+#include "schema/message.h"
+
+/* May it join? It needs a token with the role `build` to build and `measure` to run. `diag` gets a
+ * reason that may be told to it.
+ *
+ *   errors  WPK_EACCES
+ */
+WPK_MUST_CHECK wpk_err wpk_admission_check(struct wpk_auth *auth, const struct wpk_hello *hello,
+                                           uint64_t wall_ns, struct wpk_diag *diag);
+
+#endif
