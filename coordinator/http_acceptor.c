@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #define TURN_MAX 64      /* connections of one listener before the next one's turn */
-#define NO_ROOM_MS 5     /* between two looks whether those that are ending have left */
-#define LOOKS_MAX 200    /* for one connection; then it is refused */
+#define NO_ROOM_MS 1     /* between two looks whether those that are ending have left */
+#define LOOKS_MAX 1000   /* for one connection; then it is refused */
 #define NAMES_MAX 64     /* users whose names are remembered */
 #define PASSWD_SIZE 4096 /* bytes for an entry of the user database */
 

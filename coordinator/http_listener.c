@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BACKLOG 1024
+#define BACKLOG 4096 /* as many as the system allows by default */
 
 union address {
     struct sockaddr any;
