@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many times, each kept to within 1.6 %, in a fixed room: 64 steps for each power of two. */
+#ifndef WPK_BENCH_HTTP_LOAD_TIMES_H
+#define WPK_BENCH_HTTP_LOAD_TIMES_H
+
+#include <stdint.h>
+
+#define BENCH_TIMES_STEPS 64
+#define BENCH_TIMES_SIZE (BENCH_TIMES_STEPS * 59)
+
+/* `= {0}` is empty. */
+struct bench_times {
+    uint64_t counts[BENCH_TIMES_SIZE];
+    uint64_t count;
+    uint64_t max_ns;
+};
+
+void bench_times_add(struct bench_times *times, uint64_t ns);
+/* The time that a part of all, `quantile` in [0, 1], does not exceed; 0 when there is none. */
+double bench_times_quantile_us(const struct bench_times *times, double quantile);
+
+#endif
