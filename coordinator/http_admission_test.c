@@ -4,7 +4,7 @@
 
 #include "common/clock.h"
 
-#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -235,6 +235,8 @@ static void marks_beside_endings(void **state)
             served++;
             assert_false(was_ended(&c));
         } else {
+            struct pollfd end = {.fd = c.fd, .events = POLLIN}; /* it may be under way */
+            assert_int_equal(poll(&end, 1, 5000), 1);
             assert_true(was_ended(&c));
         }
         leave(traffic.admission, &c);
