@@ -28,18 +28,39 @@ static const struct route {
     void (*serve)(struct wpk_call *call);
 } routes[] = {
     {"GET", "/healthz", 0, INDEX, 0, wpk_api_get_health},
+    {"GET", "/readyz", 0, LOOP, 0, wpk_api_get_ready},
+    {"GET", "/metrics", WPK_ROLE_READ, INDEX, 0, wpk_api_get_metrics},
+    {"GET", "/v1/signing-key", WPK_ROLE_READ, INDEX, 0, wpk_api_get_signing_key},
+
     {"POST", "/v1/jobs", WPK_ROLE_SUBMIT, LOOP, WPK_JOB_SIZE_MAX, wpk_api_post_job},
     {"GET", "/v1/jobs", WPK_ROLE_READ, STORE, 0, wpk_api_list_jobs},
     {"GET", "/v1/jobs/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_job},
     {"POST", "/v1/jobs/*:cancel", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_cancel_job},
+    {"POST", "/v1/jobs/*:pause", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_pause_job},
+    {"POST", "/v1/jobs/*:resume", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_resume_job},
     {"GET", "/v1/jobs/*/trials", WPK_ROLE_READ, STORE, 0, wpk_api_list_trials},
+
     {"GET", "/v1/workers", WPK_ROLE_READ, LOOP, 0, wpk_api_list_workers},
+    {"POST", "/v1/workers:drain", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_drain_worker},
+    {"POST", "/v1/workers:quarantine", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_quarantine_worker},
+    {"POST", "/v1/workers:resume", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_resume_worker},
+    {"GET", "/v1/devices", WPK_ROLE_READ, INDEX, 0, wpk_api_list_devices},
+
+    {"POST", "/v1/kernels:lookup", WPK_ROLE_READ, INDEX, WPK_JOB_SIZE_MAX, wpk_api_lookup_kernel},
     {"GET", "/v1/kernels", WPK_ROLE_READ, INDEX, 0, wpk_api_list_kernels},
     {"GET", "/v1/kernels/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_kernel},
     {"GET", "/v1/kernels/*/manifest", WPK_ROLE_READ, STORE, 0, wpk_api_get_manifest},
     {"GET", "/v1/kernels/*/history", WPK_ROLE_READ, STORE, 0, wpk_api_list_kernel_history},
-    {"POST", "/v1/kernels:lookup", WPK_ROLE_READ, INDEX, WPK_JOB_SIZE_MAX, wpk_api_lookup_kernel},
+    {"POST", "/v1/kernels/*:pin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_pin_kernel},
+    {"POST", "/v1/kernels/*:unpin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_unpin_kernel},
+    {"POST", "/v1/kernels/*:revoke", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_revoke_kernel},
+    {"POST", "/v1/kernels/*:rollback", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_roll_back_kernel},
     {"GET", "/v1/artifacts/*", WPK_ROLE_READ, INDEX, 0, wpk_api_get_artifact},
+
+    {"POST", "/v1/tokens", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_post_token},
+    {"GET", "/v1/tokens", WPK_ROLE_ADMIN, STORE, 0, wpk_api_list_tokens},
+    {"DELETE", "/v1/tokens/*", WPK_ROLE_ADMIN, LOOP, 0, wpk_api_delete_token},
+    {"GET", "/v1/audit", WPK_ROLE_ADMIN, STORE, 0, wpk_api_list_audit},
 };
 
 #define ROUTE_COUNT (sizeof routes / sizeof routes[0])

@@ -23,6 +23,8 @@ struct wpk_api {
     struct wpk_api_front *front; /* NULL on the loop's thread */
     struct wpk_store *store;     /* to read from, on this thread; NULL where the front has them */
     struct wpk_index *index; /* NULL: nothing is looked up (simulations) */
+    struct wpk_auth *auth;   /* NULL: tokens are stored, and that is all */
+    const char *public_key;  /* of what signs manifests; NULL: nothing does */
     const char *data_dir;
     uint64_t now_ns;
     uint64_t random; /* for ids */
@@ -30,14 +32,12 @@ struct wpk_api {
 
 enum wpk_api_how {
     WPK_API_NOW,   /* it is here */
-    WPK_API_STEP,  /* by effects of `event`, which has to be stepped */
-    WPK_API_ORDER, /* by an order that was given */
+    WPK_API_LATER, /* effects of a step, or an order, give it */
     WPK_API_QUEUE, /* on the server's threads: only the loop can tell */
 };
 
 struct wpk_api_answer {
     enum wpk_api_how how;
-    struct wpk_event event;
     int status;
     const char *content_type;
     char location[64]; /* "" for none */
@@ -54,9 +54,7 @@ struct wpk_api_answer {
 /* For struct wpk_http_options. */
 size_t wpk_api_body_max(const char *method, const char *path);
 
-/*   owns    caller calls wpk_api_answer_fini; an event borrows from `request`, its job is taken by
- *           the step
- */
+/*   owns    caller calls wpk_api_answer_fini */
 void wpk_api_serve(const struct wpk_api *api, const struct wpk_http_request *request,
                    struct wpk_api_answer *out);
 void wpk_api_answer_fini(struct wpk_api_answer *answer);
@@ -66,6 +64,9 @@ void wpk_api_response(const struct wpk_api_answer *answer, struct wpk_http_respo
 /* A problem document (RFC 9457); `diag` may be NULL. */
 void wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
                      const struct wpk_diag *diag);
+/* What was ordered of a worker, as answer to the request that did. */
+void wpk_api_worker_order(struct wpk_api_answer *answer, int status, const char *name,
+                          enum wpk_worker_order order, const char *reason);
 /* A job, as answer to the request that changed it. */
 void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int status,
                  const char *id);

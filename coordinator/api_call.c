@@ -58,6 +58,7 @@ void wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
         answer->release(answer->owner);
         answer->release = NULL;
     }
+    answer->how = WPK_API_NOW;
     answer->status = status;
     answer->content_type = "application/problem+json";
     answer->location[0] = '\0';
@@ -136,6 +137,7 @@ void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int s
                         err == WPK_ENOENT ? &diag : NULL);
         return;
     }
+    answer->how = WPK_API_NOW;
     answer->status = status;
     answer->content_type = "application/json";
     if (status == 201) {

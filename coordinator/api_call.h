@@ -41,23 +41,31 @@ WPK_MUST_CHECK bool wpk_call_number(struct wpk_call *call, const char *name, uin
 WPK_MUST_CHECK bool wpk_call_page_size(struct wpk_call *call, int *out);
 /* The kernel that the path names, "k17"; false after answering that there is none. */
 WPK_MUST_CHECK bool wpk_call_kernel_id(struct wpk_call *call, uint64_t *out);
+/* The body {"reason": "..."}, or none; false after answering with a problem. */
+WPK_MUST_CHECK bool wpk_call_reason(struct wpk_call *call, char *out, size_t size);
 /* `next_page_token`: 0 on the last page. */
 void wpk_call_put_token(struct wpk_json_writer *w, uint64_t token);
 
-/* ---- resources: each answers the call, queues it, or leaves an event or an order that answers */
+/* ---- what several resources do, on the loop */
 
-void wpk_api_get_health(struct wpk_call *call);
-void wpk_api_post_job(struct wpk_call *call);
-void wpk_api_get_job(struct wpk_call *call);
-void wpk_api_cancel_job(struct wpk_call *call);
-void wpk_api_list_jobs(struct wpk_call *call);
-void wpk_api_list_trials(struct wpk_call *call);
-void wpk_api_list_workers(struct wpk_call *call);
-void wpk_api_list_kernels(struct wpk_call *call);
-void wpk_api_get_kernel(struct wpk_call *call);
-void wpk_api_get_manifest(struct wpk_call *call);
-void wpk_api_list_kernel_history(struct wpk_call *call);
-void wpk_api_lookup_kernel(struct wpk_call *call);
-void wpk_api_get_artifact(struct wpk_call *call);
+/* Step a job of whoever calls in, under this id, for `request` to be answered (0: nobody): true
+ * when it was accepted. False after answering that the text is no job; or it was refused, and the
+ * step answers that. */
+bool wpk_call_submit(struct wpk_call *call, const char *id, const char *source, size_t size,
+                     uint64_t request);
+
+/* ---- resources: each answers the call, queues it, or begins what will answer it */
+
+#define WPK_API_HANDLERS(X)                                                                        \
+    X(get_health) X(get_ready) X(get_metrics) X(get_signing_key)                                   \
+    X(post_job) X(list_jobs) X(get_job) X(cancel_job) X(pause_job) X(resume_job) X(list_trials)    \
+    X(list_workers) X(drain_worker) X(quarantine_worker) X(resume_worker) X(list_devices)          \
+    X(list_kernels) X(get_kernel) X(get_manifest) X(list_kernel_history) X(lookup_kernel)          \
+    X(pin_kernel) X(unpin_kernel) X(revoke_kernel) X(roll_back_kernel)                             \
+    X(get_artifact) X(post_token) X(list_tokens) X(delete_token) X(list_audit)
+
+#define WPK_API_DECLARE(name) void wpk_api_##name(struct wpk_call *call);
+WPK_API_HANDLERS(WPK_API_DECLARE)
+#undef WPK_API_DECLARE
 
 #endif

@@ -14,6 +14,7 @@ struct wpk_api_front_options {
     const char *data_dir; /* borrowed, as all of this */
     struct wpk_index *index;
     const struct wpk_clock *clock;
+    const char *public_key; /* of what signs manifests; NULL: nothing does */
 };
 
 /*   owns    caller frees, after the server and before the index

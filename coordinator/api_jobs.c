@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/api_call.h"
+#include "common/crypto.h"
+#include "coordinator/api_change.h"
 #include "coordinator/document.h"
-#include "coordinator/performer.h"
 #include "coordinator/submission.h"
 #include "schema/job.h"
 
@@ -9,63 +9,153 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WPK_IDEMPOTENCY_KEY_SIZE 256 /* bytes, with the NUL */
 #define PAGE_JOBS_MAX 100 /* with 256 operators each, still less than a client takes at once */
 
-void wpk_api_post_job(struct wpk_call *call)
+/* Whoever is not an admin changes his own jobs alone; false after answering with a problem. */
+static bool may_change(struct wpk_call *call, const char *owner)
+{
+    const struct wpk_identity *identity = &call->request->identity;
+    if ((identity->roles & WPK_ROLE_ADMIN) != 0 || strcmp(identity->owner, owner) == 0) {
+        return true;
+    }
+    wpk_call_problem(call, 403, WPK_EACCES, "", "the job belongs to somebody else");
+    return false;
+}
+
+/* ---- submitting */
+
+/* The SHA-256 of the texts, a zero byte after each. */
+static void hash_texts(const char *const *texts, size_t count, char out[WPK_SHA256_HEX_SIZE])
+{
+    struct wpk_crypto_hash hash;
+    wpk_crypto_hash_init(&hash);
+    for (size_t i = 0; i < count; i++) {
+        wpk_crypto_hash_add(&hash, texts[i], strlen(texts[i]) + 1);
+    }
+    wpk_crypto_hash_finish_hex(&hash, out);
+}
+
+/* An id that is the same for the same texts, for a day. */
+static void derive_id(const struct wpk_call *call, const char *kind, const char *owner,
+                      const char *key, char out[WPK_JOB_ID_SIZE])
+{
+    char hash[WPK_SHA256_HEX_SIZE];
+    char day[24];
+    snprintf(day, sizeof day, "%llu",
+             (unsigned long long)(wpk_store_wall_ns(call->api->store) / WPK_IDEMPOTENCY_NS));
+    const char *const texts[] = {kind, owner, key, day};
+    hash_texts(texts, sizeof texts / sizeof texts[0], hash);
+    snprintf(out, WPK_JOB_ID_SIZE, "j%.16s", hash);
+}
+
+bool wpk_call_submit(struct wpk_call *call, const char *id, const char *source, size_t size,
+                     uint64_t request)
 {
     struct wpk_diag diag = {0};
     struct wpk_job_entry *job = NULL;
-    wpk_err err = wpk_submission_decode(call->request->body, call->request->body_size, &job, &diag);
+    const char *owner = call->request->identity.owner;
+    wpk_err err = wpk_submission_decode(source, size, &job, &diag);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
-        return;
+        return false;
     }
-    snprintf(job->id, sizeof job->id, "j%016llx", (unsigned long long)call->api->random);
-    call->answer->how = WPK_API_STEP;
-    call->answer->event = (struct wpk_event){.kind = WPK_EVENT_SUBMIT,
-                                             .request = call->request->id,
-                                             .job = job,
-                                             .source = call->request->body};
+    snprintf(job->id, sizeof job->id, "%s", id);
+    if (owner[0] != '\0') {
+        snprintf(job->owner, sizeof job->owner, "%s", owner);
+    }
+    struct wpk_event event = {
+        .kind = WPK_EVENT_SUBMIT, .request = request, .job = job, .source = source};
+    wpk_performer_step(call->api->performer, &event);
+    bool accepted = wpk_coordinator_job(call->api->coordinator, id) != NULL;
+    wpk_change_log(call, "job.submit", id, accepted ? WPK_OK : WPK_EBUSY, "");
+    return accepted;
 }
 
-/* Reads a job that has ended in the state, once that is in the store. */
-struct job_order {
-    struct wpk_order order;
-    struct wpk_performer *performer;
-    uint64_t request;
-    char id[WPK_ID_MAX];
-    struct wpk_api_answer answer;
+/* What a key made is remembered beside what it made. */
+struct remembered {
+    char owner[WPK_OWNER_SIZE];
+    char key[WPK_IDEMPOTENCY_KEY_SIZE];
+    struct wpk_idempotency entry;
 };
 
-static void read_ended(struct wpk_order *base, struct wpk_store *store)
+static const char route[] = "POST /v1/jobs";
+
+static void apply_remember(struct wpk_change *change, struct wpk_store *store)
 {
-    struct job_order *order = (struct job_order *)base;
-    const struct wpk_api api = {.store = store};
-    wpk_api_job(&order->answer, &api, 200, order->id);
+    struct remembered *remembered = change->detail;
+    wpk_history_put_idempotency(store, &remembered->entry);
 }
 
-static void answer_order(struct wpk_order *base, wpk_err err, const struct wpk_diag *diag)
+static void remember(struct wpk_call *call, const struct wpk_idempotency *entry)
 {
-    struct job_order *order = (struct job_order *)base;
-    if (err != WPK_OK) {
-        wpk_api_problem(&order->answer, wpk_api_status(err), err, diag);
+    struct remembered *remembered = calloc(1, sizeof *remembered);
+    WPK_ASSERT(remembered != NULL);
+    snprintf(remembered->owner, sizeof remembered->owner, "%s", entry->owner);
+    snprintf(remembered->key, sizeof remembered->key, "%s", entry->key);
+    remembered->entry = *entry;
+    remembered->entry.owner = remembered->owner;
+    remembered->entry.key = remembered->key;
+    struct wpk_change *change = wpk_change_new(call, "job.key", entry->subject);
+    change->detail = remembered;
+    change->apply = apply_remember;
+    wpk_performer_order(change->performer, &change->order);
+}
+
+/* Answered as the first time, with the job as it is now. */
+static void replay(struct wpk_call *call, const struct wpk_idempotency *entry, const char *body)
+{
+    if (strcmp(entry->body_sha256, body) == 0) {
+        wpk_api_job(call->answer, call->api, 201, entry->subject);
+    } else {
+        wpk_call_problem(call, 422, WPK_EMISMATCH, "Idempotency-Key",
+                         "the key was used for another body");
     }
-    wpk_performer_answer(order->performer, order->request, &order->answer);
-    free(order);
 }
 
-/* It has ended in the state; the commit that says so in the store may be under way. */
-static void wait_for_job(struct wpk_call *call)
+static void post_keyed(struct wpk_call *call)
 {
-    struct job_order *order = calloc(1, sizeof *order);
-    WPK_ASSERT(order != NULL);
-    order->order = (struct wpk_order){.perform = read_ended, .done = answer_order};
-    order->performer = call->api->performer;
-    order->request = call->request->id;
-    memcpy(order->id, call->name, sizeof order->id);
-    call->answer->how = WPK_API_ORDER;
-    wpk_performer_order(call->api->performer, &order->order);
+    const struct wpk_http_request *request = call->request;
+    char body[WPK_SHA256_HEX_SIZE];
+    char id[WPK_JOB_ID_SIZE];
+    struct wpk_idempotency entry = {
+        .owner = request->identity.owner, .key = request->idempotency_key, .route = route};
+    wpk_crypto_sha256_hex(request->body, request->body_size, body);
+    if (strlen(request->idempotency_key) >= WPK_IDEMPOTENCY_KEY_SIZE) {
+        wpk_call_problem(call, 422, WPK_ERANGE, "Idempotency-Key", "at most 255 bytes");
+        return;
+    }
+    if (wpk_history_find_idempotency(call->api->store, &entry)) {
+        replay(call, &entry, body);
+        return;
+    }
+    derive_id(call, route, entry.owner, entry.key, id);
+    if (wpk_coordinator_job(call->api->coordinator, id) != NULL) {
+        wpk_call_problem(call, 409, WPK_EBUSY, "Idempotency-Key",
+                         "the first request with this key is under way");
+        call->answer->retry_after_s = 1;
+        return;
+    }
+    if (wpk_call_submit(call, id, request->body, request->body_size, request->id)) {
+        memcpy(entry.body_sha256, body, sizeof body);
+        snprintf(entry.subject, sizeof entry.subject, "%s", id);
+        remember(call, &entry);
+    }
 }
+
+void wpk_api_post_job(struct wpk_call *call)
+{
+    char id[WPK_JOB_ID_SIZE];
+    call->answer->how = WPK_API_LATER;
+    if (call->request->idempotency_key != NULL && call->request->idempotency_key[0] != '\0') {
+        post_keyed(call);
+        return;
+    }
+    snprintf(id, sizeof id, "j%016llx", (unsigned long long)call->api->random);
+    wpk_call_submit(call, id, call->request->body, call->request->body_size, call->request->id);
+}
+
+/* ---- one job */
 
 void wpk_api_get_job(struct wpk_call *call)
 {
@@ -73,29 +163,41 @@ void wpk_api_get_job(struct wpk_call *call)
     struct wpk_buf document = {0};
     uint64_t number;
     bool known = wpk_history_job_document(api->store, call->name, &document, &number);
-    if (known && document.size == 0 && wpk_call_queue(call)) {
-        wpk_buf_fini(&document);
-        return;
-    }
-    bool live = api->coordinator != NULL && wpk_coordinator_job(api->coordinator, call->name);
-    if (known && document.size == 0 && !live) {
-        wait_for_job(call);
-    } else {
+    bool live = known && document.size == 0;
+    wpk_buf_fini(&document);
+    if (!live || !wpk_call_queue(call)) {
         wpk_api_job(call->answer, api, 200, call->name);
     }
-    wpk_buf_fini(&document);
 }
 
-void wpk_api_cancel_job(struct wpk_call *call)
+static void change_job(struct wpk_call *call, const char *action, enum wpk_event_kind kind)
 {
     const struct wpk_job_entry *job = wpk_coordinator_job(call->api->coordinator, call->name);
     if (job == NULL || job->finished_wall_ns != 0) {
         wpk_api_get_job(call); /* it has ended, or never was */
         return;
     }
-    call->answer->how = WPK_API_STEP;
-    call->answer->event = (struct wpk_event){
-        .kind = WPK_EVENT_CANCEL, .request = call->request->id, .job_id = job->id};
+    if (may_change(call, job->owner)) {
+        wpk_change_log(call, action, job->id, WPK_OK, "");
+        struct wpk_event event = {.kind = kind, .request = call->request->id, .job_id = job->id};
+        call->answer->how = WPK_API_LATER;
+        wpk_performer_step(call->api->performer, &event);
+    }
+}
+
+void wpk_api_cancel_job(struct wpk_call *call)
+{
+    change_job(call, "job.cancel", WPK_EVENT_CANCEL);
+}
+
+void wpk_api_pause_job(struct wpk_call *call)
+{
+    change_job(call, "job.pause", WPK_EVENT_PAUSE);
+}
+
+void wpk_api_resume_job(struct wpk_call *call)
+{
+    change_job(call, "job.resume", WPK_EVENT_RESUME);
 }
 
 /* ---- lists */

@@ -97,3 +97,132 @@ uint64_t wpk_history_kernel_line(struct wpk_store *store, uint64_t id, uint64_t 
     wpk_rows_close(rows);
     return 0;
 }
+
+/* ---- changes */
+
+/* What a change begins with. */
+struct standing {
+    bool served;
+    bool pinned;
+    bool revoked;
+};
+
+static bool find_kernel(struct wpk_store *store, struct wpk_kernel_change *change,
+                        struct standing *out)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT problem_id, served, pinned, revoked_at <> 0 FROM kernel"
+                        " WHERE id = ?",
+                        "i", (int64_t)change->kernel_id);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        change->problem_id = (uint64_t)wpk_rows_int(rows, 0);
+        out->served = wpk_rows_int(rows, 1) != 0;
+        out->pinned = wpk_rows_int(rows, 2) != 0;
+        out->revoked = wpk_rows_int(rows, 3) != 0;
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+static uint64_t read_id(struct wpk_rows *rows)
+{
+    uint64_t id = wpk_rows_next(rows) ? (uint64_t)wpk_rows_int(rows, 0) : 0;
+    wpk_rows_close(rows);
+    return id;
+}
+
+/* Serve this one of the problem, and no other; 0: none. */
+static void serve_only(struct wpk_store *store, struct wpk_kernel_change *change, uint64_t id)
+{
+    wpk_store_run(store, "UPDATE kernel SET served = 0, pinned = 0 WHERE problem_id = ?", "i",
+                  (int64_t)change->problem_id);
+    if (id != 0) {
+        wpk_store_run(store, "UPDATE kernel SET served = 1 WHERE id = ?", "i", (int64_t)id);
+    }
+    change->served = id;
+}
+
+static wpk_err cannot(struct wpk_diag *diag, const char *why)
+{
+    wpk_diag_set(diag, "%s", why);
+    return WPK_EEXIST;
+}
+
+wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *change,
+                        struct wpk_diag *diag)
+{
+    struct standing standing;
+    if (!find_kernel(store, change, &standing)) {
+        return WPK_ENOENT;
+    }
+    if (standing.revoked) {
+        return cannot(diag, "the kernel was revoked");
+    }
+    serve_only(store, change, change->kernel_id);
+    wpk_store_run(store, "UPDATE kernel SET pinned = 1 WHERE id = ?", "i",
+                  (int64_t)change->kernel_id);
+    return WPK_OK;
+}
+
+wpk_err wpk_history_unpin(struct wpk_store *store, struct wpk_kernel_change *change,
+                          struct wpk_diag *diag)
+{
+    struct standing standing;
+    if (!find_kernel(store, change, &standing)) {
+        return WPK_ENOENT;
+    }
+    if (!standing.pinned) {
+        return cannot(diag, "the kernel is not pinned");
+    }
+    wpk_store_run(store, "UPDATE kernel SET pinned = 0 WHERE id = ?", "i",
+                  (int64_t)change->kernel_id);
+    change->served = change->kernel_id;
+    return WPK_OK;
+}
+
+wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *change,
+                           struct wpk_diag *diag)
+{
+    struct standing standing;
+    if (!find_kernel(store, change, &standing)) {
+        return WPK_ENOENT;
+    }
+    if (standing.revoked) {
+        return cannot(diag, "the kernel was revoked before");
+    }
+    wpk_store_run(store, "UPDATE kernel SET revoked_at = ?, revoked_reason = ? WHERE id = ?", "iti",
+                  (int64_t)wpk_store_wall_ns(store), change->reason, (int64_t)change->kernel_id);
+    if (standing.served) {
+        uint64_t next =
+            read_id(wpk_store_query(store,
+                                    "SELECT id FROM kernel WHERE problem_id = ? AND revoked_at = 0"
+                                    " ORDER BY median_ns, id DESC LIMIT 1",
+                                    "i", (int64_t)change->problem_id));
+        serve_only(store, change, next);
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change *change,
+                              struct wpk_diag *diag)
+{
+    struct standing standing;
+    if (!find_kernel(store, change, &standing)) {
+        return WPK_ENOENT;
+    }
+    if (!standing.served) {
+        return cannot(diag, "the kernel is not the one that is served");
+    }
+    uint64_t before = read_id(
+        wpk_store_query(store,
+                        "SELECT id FROM kernel WHERE problem_id = ? AND id < ? AND revoked_at = 0"
+                        " ORDER BY id DESC LIMIT 1",
+                        "ii", (int64_t)change->problem_id, (int64_t)change->kernel_id));
+    if (before == 0) {
+        return cannot(diag, "there is none before it");
+    }
+    serve_only(store, change, before);
+    return WPK_OK;
+}

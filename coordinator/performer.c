@@ -276,6 +276,7 @@ static struct wpk_api make_api(const struct wpk_performer *p, uint64_t random)
     return (struct wpk_api){.coordinator = p->coordinator,
                             .performer = (struct wpk_performer *)(uintptr_t)p,
                             .index = p->options.index,
+                            .auth = p->options.auth,
                             .store = p->options.store,
                             .data_dir = p->options.data_dir,
                             .now_ns = now_ns(p),
@@ -288,10 +289,13 @@ static void respond(struct wpk_performer *p, const struct wpk_effect *effect)
     if (effect->kind == WPK_EFFECT_RESPOND_JOB) {
         struct wpk_api api = make_api(p, 0);
         wpk_api_job(answer, &api, effect->status, effect->job->id);
+    } else if (effect->kind == WPK_EFFECT_RESPOND_WORKER) {
+        wpk_api_worker_order(answer, effect->status, effect->text, effect->order, effect->detail);
     } else {
         struct wpk_diag diag = {0};
         wpk_diag_set(&diag, "%s", effect->text);
         wpk_api_problem(answer, effect->status, effect->err, &diag);
+        answer->retry_after_s = effect->retry_after_s;
     }
 }
 
@@ -373,6 +377,7 @@ static void perform(struct wpk_performer *p, const struct wpk_effect *effect)
         wpk_outbox_reply(&p->outbox, &effect->address, effect->message);
         break;
     case WPK_EFFECT_RESPOND_JOB:
+    case WPK_EFFECT_RESPOND_WORKER:
     case WPK_EFFECT_RESPOND_PROBLEM:
         respond(p, effect);
         break;
@@ -493,9 +498,6 @@ void wpk_performer_request(struct wpk_performer *p, const struct wpk_http_reques
     struct wpk_api api = make_api(p, random);
     struct wpk_api_answer answer;
     wpk_api_serve(&api, request, &answer);
-    if (answer.how == WPK_API_STEP) {
-        wpk_performer_step(p, &answer.event);
-    }
     if (answer.how != WPK_API_NOW) {
         wpk_api_answer_fini(&answer);
         return;

@@ -40,7 +40,8 @@ struct wpk_performer_options {
     struct wpk_store *store; /* borrowed, as all of this */
     const char *data_dir;    /* for artifacts */
     struct wpk_index *index; /* NULL: nothing is looked up */
-    struct wpk_auth *auth;   /* of workers that are not local; NULL: all are let in */
+    /* For workers that are not local, NULL: all are let in; tokens that are made go there. */
+    struct wpk_auth *auth;
     const struct wpk_clock *clock;
     struct wpk_performer_out out;
     /* 0: everything happens inside the calls below, the same each time, as a simulator needs it.

@@ -4,6 +4,7 @@
 
 #include "common/fs.h"
 #include "coordinator/activation.h"
+#include "coordinator/api_tokens.h"
 #include "coordinator/artifact.h"
 
 #include <errno.h>
@@ -88,6 +89,9 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
     }
     wpk_artifact_sweep(service->config->data_dir);
     err = open_index(service, diag);
+    if (err == WPK_OK) {
+        err = wpk_api_tokens_load(service->store, service->auth, diag);
+    }
     if (err != WPK_OK) {
         return err;
     }

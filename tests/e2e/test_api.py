@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The REST interface for operators: tokens and their roles, the audit log, keys of requests, what is
+done to kernels, and what supervisors ask. Every answer is held to schema/openapi.yaml.
+"""
+import json
+
+import contract
+from lib import SMALL_OP, Service, UnixConnection, check, main, need, small_job, wait_for
+
+PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner")
+
+
+class Api(Service):
+    """Requests with headers, answers as the contract says."""
+
+    def send(self, method, path, body=None, token=None, **headers):
+        connection = UnixConnection(self.socket)
+        data = None if body is None else json.dumps(body).encode()
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        if data is not None:
+            fields["Content-Type"] = "application/json"
+        if token:
+            fields["Authorization"] = "Bearer " + token
+        connection.request(method, path, data, fields)
+        answer = connection.getresponse()
+        content = answer.read()
+        fields = {name.lower(): value for name, value in answer.getheaders()}
+        connection.close()
+        if "json" in fields.get("content-type", "") and content:
+            content = json.loads(content)
+        if answer.status != 304:
+            found = contract.of_answer(method, path, answer.status, content)
+            check(not found, "%s %s answers as the contract says" % (method, path), found, content)
+        return answer.status, content, fields
+
+    def want(self, status, method, path, body=None, token=None, **headers):
+        got, content, _ = self.send(method, path, body, token, **headers)
+        check(got == status, "%s %s: %d, not %d" % (method, path, got, status), content)
+        return content
+
+    def audit(self, action):
+        return self.want(200, "GET", "/v1/audit?action=" + action)["entries"]
+
+    def tuned(self, **changes):
+        """The kernel of a job that has ended."""
+        job = self.want(201, "POST", "/v1/jobs", small_job(**changes))
+
+        def ended():
+            answer = self.want(200, "GET", "/v1/jobs/" + job["id"])
+            return answer if answer["state"] not in ("queued", "running") else None
+        done = wait_for("the job ends", ended, 120)
+        check(done["state"] == "done", "done", done)
+        return done["kernels"][0]
+
+
+def test_health(box):
+    need("wpkd")
+    service = Api(box)
+    check(service.want(200, "GET", "/healthz")["status"] == "ok", "it lives")
+    check(service.want(200, "GET", "/readyz") == {"status": "ready", "reasons": []}, "it is ready")
+    metrics = service.want(200, "GET", "/metrics").decode()
+    check("wpk_build_info{" in metrics and "wpk_lookup_requests_total{match=" in metrics, metrics)
+    check(service.want(200, "GET", "/v1/devices") == {"devices": []}, "no device yet")
+    check(service.want(405, "DELETE", "/v1/jobs")["status"] == 405, "a wrong method")
+    _, _, headers = service.send("PUT", "/v1/tokens")
+    check(headers["allow"] == "POST, GET", "what is allowed instead", headers)
+    service.stop()
+
+
+def test_tokens(box):
+    """A token does what its roles say until it is revoked; its secret is told once."""
+    need("wpkd")
+    service = Api(box)
+    reader = service.want(201, "POST", "/v1/tokens", {"owner": "ann", "roles": ["read"]})
+    writer = service.want(201, "POST", "/v1/tokens",
+                          {"owner": "ben", "roles": ["submit", "read"], "seconds": 3600, "note": "n"})
+    check(len(reader["secret"]) == 64 and reader["expires"] is None, "a secret", reader)
+    check(writer["expires"] > writer["created"] and writer["note"] == "n", "it expires", writer)
+    listed = service.want(200, "GET", "/v1/tokens")["tokens"]
+    check({t["id"] for t in listed} == {reader["id"], writer["id"]}, "both are listed", listed)
+    check(not any("secret" in token for token in listed), "the secret is not told again", listed)
+    service.want(200, "GET", "/v1/kernels", token=reader["secret"])
+    problem = service.want(403, "POST", "/v1/jobs", small_job(), token=reader["secret"])
+    check("submit" in problem["detail"], "the role that is missing", problem)
+    service.want(403, "GET", "/v1/tokens", token=writer["secret"])
+    job = service.want(201, "POST", "/v1/jobs", small_job(owner="eve"), token=writer["secret"])
+    check(job["owner"] == "ben", "the owner is who sends it", job)
+    path = "/v1/jobs/%s:cancel" % job["id"]
+    other = service.want(201, "POST", "/v1/tokens", {"owner": "cat", "roles": ["submit"]})
+    service.want(403, "POST", path, token=other["secret"])
+    check(service.want(200, "POST", path, token=writer["secret"])["state"] == "cancelled", "his own")
+    service.want(401, "GET", "/v1/kernels", token="0" * 64)
+    check(service.want(200, "DELETE", "/v1/tokens/" + reader["id"])["revoked"], "revoked")
+    service.want(401, "GET", "/v1/kernels", token=reader["secret"])
+    service.want(404, "DELETE", "/v1/tokens/" + "0" * 16)
+    for wrong, field in (({"owner": "", "roles": ["read"]}, "owner"), ({"owner": "x"}, "roles"),
+                         ({"owner": "x", "roles": []}, "roles"),
+                         ({"owner": "x", "roles": ["king"]}, "roles[0]"),
+                         ({"owner": "x", "roles": ["read"], "seconds": 0}, "seconds")):
+        problem = service.want(422, "POST", "/v1/tokens", wrong)
+        check(problem["field"] == field, "what is wrong with it", wrong, problem)
+    entries = service.audit("token.create")
+    check([e["subject"] for e in entries] == [other["id"], writer["id"], reader["id"]], entries)
+    check(service.audit("token.revoke")[0]["outcome"] == "ENOENT", "what failed is logged too")
+    submitted = service.audit("job.submit")[0]
+    check(submitted["actor"] == "ben" and submitted["token"] == writer["id"], "by whom", submitted)
+    check(not any(t["secret"] in json.dumps(service.want(200, "GET", "/v1/audit"))
+                  for t in (reader, writer, other)), "no secret is logged")
+    service.stop()
+
+
+def test_tokens_last(box):
+    """Tokens are there after a restart, and those that were revoked stay so."""
+    need("wpkd")
+    service = Api(box)
+    kept = service.want(201, "POST", "/v1/tokens", {"owner": "ann", "roles": ["read"]})
+    gone = service.want(201, "POST", "/v1/tokens", {"owner": "ann", "roles": ["read"]})
+    service.want(200, "DELETE", "/v1/tokens/" + gone["id"])
+    service.wpkd.popen.kill()
+    service.wpkd.popen.wait()
+    again = Api(box)
+    again.want(200, "GET", "/v1/kernels", token=kept["secret"])
+    again.want(401, "GET", "/v1/kernels", token=gone["secret"])
+    again.stop()
+
+
+def test_idempotency(box):
+    """The same key and body make one job, also over a restart."""
+    need("wpkd")
+    service = Api(box)
+    first = service.want(201, "POST", "/v1/jobs", small_job(), Idempotency_Key="a")
+    again = service.want(201, "POST", "/v1/jobs", small_job(), Idempotency_Key="a")
+    check(first["id"] == again["id"], "the same job", first, again)
+    problem = service.want(422, "POST", "/v1/jobs", small_job(priority=1), Idempotency_Key="a")
+    check(problem["field"] == "Idempotency-Key", "another body", problem)
+    other = service.want(201, "POST", "/v1/jobs", small_job(), Idempotency_Key="b")
+    check(other["id"] != first["id"], "another key, another job")
+    token = service.want(201, "POST", "/v1/tokens", {"owner": "ann", "roles": ["submit"]})["secret"]
+    hers = service.want(201, "POST", "/v1/jobs", small_job(), token=token, Idempotency_Key="a")
+    check(hers["id"] != first["id"], "keys are an owner's own")
+    service.want(422, "POST", "/v1/jobs", small_job(), Idempotency_Key="x" * 256)
+    service.wpkd.popen.kill()
+    service.wpkd.popen.wait()
+    later = Api(box)
+    kept = later.want(201, "POST", "/v1/jobs", small_job(), Idempotency_Key="a")
+    check(kept["id"] == first["id"], "after a restart too", kept)
+    check(len(later.want(200, "GET", "/v1/jobs")["jobs"]) == 3, "three jobs in all")
+    later.stop()
+
+
+def test_kernels(box):
+    """Kernels are pinned, revoked and rolled back, and lookups follow at once."""
+    need(*PROGRAMS)
+    service = Api(box)
+    service.add_worker()
+    service.tuned()
+    lookup = {"op": SMALL_OP["op"], "tensors": SMALL_OP["tensors"],
+              "constants": SMALL_OP["constants"]}
+    match = service.want(200, "POST", "/v1/kernels:lookup", lookup)
+    kernel = match["kernel_id"]
+    path = "/v1/kernels/" + kernel
+    _, page, headers = service.send("GET", path)
+    check(service.send("GET", path, If_None_Match=headers["etag"])[0] == 304, "as it was", headers)
+    check(service.want(200, "POST", path + ":pin", {"reason": "good"})["pinned"], "pinned")
+    check(service.send("GET", path, If_None_Match=headers["etag"])[0] == 200, "it has changed")
+    match = service.want(200, "POST", "/v1/kernels:lookup", lookup)
+    check(match["kernel"]["pinned"], "the lookup knows", match)
+    check(not service.want(200, "POST", path + ":unpin")["pinned"], "unpinned")
+    service.want(409, "POST", path + ":unpin")
+    service.want(409, "POST", path + ":rollback")
+    revoked = service.want(200, "POST", path + ":revoke", {"reason": "wrong on Tuesdays"})
+    check(revoked["revoked"]["reason"] == "wrong on Tuesdays" and not revoked["served"], revoked)
+    match = service.want(200, "POST", "/v1/kernels:lookup", lookup)
+    check(match.get("kernel_id") != kernel, "it is not served any more", match)
+    service.want(409, "POST", path + ":pin")
+    service.want(404, "POST", "/v1/kernels/k999999:pin")
+    service.want(422, "POST", path + ":revoke", {"why": "?"})
+    check([e["outcome"] for e in service.audit("kernel.revoke")] == ["ok"], "logged")
+    check([e["outcome"] for e in service.audit("kernel.pin")] == ["ENOENT", "EEXIST", "ok"], "logged")
+    service.stop()
+
+
+if __name__ == "__main__":
+    main(globals())
