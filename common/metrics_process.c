@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 static void print_number(struct wpk_buf *out, const char *name, const char *type, const char *help,
@@ -16,30 +17,25 @@ static void print_number(struct wpk_buf *out, const char *name, const char *type
                    number);
 }
 
-static bool read_line(const char *path, const char *prefix, char *line, size_t size)
+static bool read_line(const char *path, char *line, size_t size)
 {
     FILE *file = fopen(path, "re");
-    bool found = false;
-    if (file == NULL) {
-        return false;
+    bool found = file != NULL && fgets(line, (int)size, file) != NULL;
+    if (file != NULL) {
+        fclose(file);
     }
-    while (!found && fgets(line, (int)size, file) != NULL) {
-        found = strncmp(line, prefix, strlen(prefix)) == 0;
-    }
-    fclose(file);
     return found;
 }
 
-/* Seconds since 1970 at which the machine started; 0: unknown. */
+/* Seconds since 1970 at which the machine started: not from /proc/stat, which a service may not be
+ * shown. */
 static double boot_time(void)
 {
-    char line[128];
-    uint64_t seconds = 0;
-    if (!read_line("/proc/stat", "btime ", line, sizeof line) ||
-        sscanf(line, "btime %" SCNu64, &seconds) != 1) {
-        return 0;
-    }
-    return (double)seconds;
+    struct timespec up = {0};
+    struct timespec now = {0};
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9;
 }
 
 /* The fields after the program's name, which may hold anything. */
@@ -52,8 +48,7 @@ static void print_stat(struct wpk_buf *out)
     uint64_t virtual_bytes = 0;
     int64_t pages = 0;
     double ticks = (double)sysconf(_SC_CLK_TCK);
-    const char *after =
-        read_line("/proc/self/stat", "", line, sizeof line) ? strrchr(line, ')') : NULL;
+    const char *after = read_line("/proc/self/stat", line, sizeof line) ? strrchr(line, ')') : NULL;
     if (after == NULL || sscanf(after + 1,
                                 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
                                 " %*d %*d %*d %*d %*d %*d %" SCNu64 " %" SCNu64 " %" SCNd64,
@@ -66,11 +61,8 @@ static void print_stat(struct wpk_buf *out)
                  (double)pages * (double)sysconf(_SC_PAGESIZE));
     print_number(out, "process_virtual_memory_bytes", "gauge", "Virtual memory",
                  (double)virtual_bytes);
-    double boot = boot_time();
-    if (boot > 0) {
-        print_number(out, "process_start_time_seconds", "gauge", "Start, since 1970",
-                     boot + (double)start / ticks);
-    }
+    print_number(out, "process_start_time_seconds", "gauge", "Start, since 1970",
+                 boot_time() + (double)start / ticks);
 }
 
 static void print_descriptors(struct wpk_buf *out)

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator touches says what the programs do: units, configuration, manuals, completion,
+alert rules, operations.md. What needs a program that is not here (systemd-analyze, promtool, zsh)
+is skipped."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
+from lib import BIN, ROOT, Skip, check, main  # noqa: E402
+
+BUILD = os.path.dirname(os.path.abspath(BIN))
+UNITS = ("wpkd.service", "wpkd.socket", "wpk-worker@.service")
+EXPOSURE_MAX = {"wpkd.service": 20, "wpk-worker@.service": 25}  # of 100; "OK" ends at 40
+
+
+def read(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
+        return file.read()
+
+
+def run(*command, want=0, **options):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, **options)
+    check(done.returncode == want, "%s ends with %s" % (" ".join(command), want), done.stdout)
+    return done.stdout
+
+
+def need_program(name):
+    if not shutil.which(name):
+        raise Skip("no %s here" % name)
+
+
+def help_of(program, *command):
+    return run(os.path.join(BIN, program), *(("help",) + command if command else ("--help",)))
+
+
+def options_of(text):
+    """Long options that a --help lists: they stand at the beginning of a line."""
+    return sorted({o for line in re.findall(r"^  (-.*)$", text, re.M)
+                   for o in re.findall(r"--[a-z][a-z-]*", line.split("  ")[0])})
+
+
+def commands_of_wpkctl():
+    return re.findall(r"^  ([a-z]+) .*", help_of("wpkctl"), re.M)
+
+
+# ---- units
+
+
+def units(box):
+    """The units, with the programs of this build."""
+    for name in UNITS:
+        with open(os.path.join(BUILD, "deploy", name), encoding="utf-8") as file:
+            text = re.sub(r"^(ExecStart=).*/(wpkd|wpk-worker) ", r"\g<1>%s/\2 " % os.path.abspath(BIN),
+                          file.read(), flags=re.M)
+        box.write(name, text)
+    shutil.copy(box.path("wpk-worker@.service"), box.path("wpk-worker@cpu.service"))
+    return [box.path(n) for n in ("wpkd.service", "wpkd.socket", "wpk-worker@cpu.service")]
+
+
+def test_units_are_valid(box):
+    need_program("systemd-analyze")
+    said = run("systemd-analyze", "verify", "--man=no", *units(box))
+    ours = [line for line in said.split("\n") if "wpk" in line]
+    check(not ours, "nothing is said of them", ours)
+
+
+def test_units_are_protected(box):
+    need_program("systemd-analyze")
+    units(box)
+    for name, limit in EXPOSURE_MAX.items():
+        path = box.path(name.replace("@", "@cpu"))
+        said = run("systemd-analyze", "security", "--offline=true", "--no-pager",
+                   "--threshold=%d" % limit, path)
+        check("exposure level" in said, "is rated", said)
+
+
+def test_units_say_what_the_code_keeps(box):
+    unit = read("deploy/systemd/wpkd.service.in")
+    check("RestartPreventExitStatus=2 3" in unit and "Type=notify" in unit, "of main.c", unit)
+    documented = re.findall(r"^\.It (\d)$", read("docs/man/wpkd.1"), re.M)
+    check(documented == ["0", "1", "2", "3"], "wpkd.1 has every exit code", documented)
+    config = read("deploy/wpkd.json")
+    for line in re.findall(r"^ListenStream=(.*)", read("deploy/systemd/wpkd.socket.in"), re.M):
+        check('"unix:%s"' % line in config, "the socket is a listener of the configuration", line)
+
+
+def test_configuration_is_installed_once(box):
+    script = os.path.join(ROOT, "deploy/install_config.sh")
+    source = box.write("wpkd.json", "{}")
+    env = {"PATH": os.environ["PATH"], "DESTDIR": box.path("root")}
+    run(script, "/etc/woodpecker", source, env=env)
+    installed = box.path("root/etc/woodpecker/wpkd.json")
+    with open(installed, "w", encoding="utf-8") as file:
+        file.write('{"drain_s": 7}')
+    said = run(script, "/etc/woodpecker", source, env=env)
+    check("stays as it is" in said, "is said", said)
+    with open(installed, encoding="utf-8") as file:
+        check("7" in file.read(), "the operator's file stays")
+
+
+# ---- configuration
+
+
+def without_comments(text):
+    return re.sub(r'("(?:[^"\\]|\\.)*")|//[^\n]*', lambda m: m.group(1) or "", text)
+
+
+def members(value, path=""):
+    """Names of all members, below owners and peers none: there they are names of people."""
+    found = set()
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if path in ("peers", "owners"):
+                found |= members(inner)
+            else:
+                found |= {name} | members(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            found |= members(inner)
+    return found
+
+
+def test_example_configuration(box):
+    text = read("deploy/wpkd.json")
+    check("data" in json.loads(without_comments(text)), "is JSON with comments")
+    run(os.path.join(BIN, "wpkd"), "--config", os.path.join(ROOT, "deploy/wpkd.json"), "--check-config")
+    # What is commented out is in order too.
+    everything = re.sub(r'^(\s*)// (, \{.*|"\S+": [\[{].*|   "(?:certificate|key)".*)$', r"\1\2", text,
+                        flags=re.M)
+    check(everything.count("certificate") > without_comments(text).count("certificate"), "changed")
+    everything = everything.replace('"ann": [', '"root": [')
+    path = box.write("wpkd.json", everything)
+    run(os.path.join(BIN, "wpkd"), "--config", path, "--check-config")
+    known = members(json.loads(without_comments(everything)))
+    manual = read("docs/man/wpkd.json.5")
+    documented = {name for line in re.findall(r"^\.It (Cm .*)", manual, re.M)
+                  for name in re.findall(r"Cm ([a-z_]+)", line)}
+    check(documented == known, "wpkd.json(5) has what the example has",
+          sorted(documented ^ known))
+    source = set(re.findall(r'"([a-z_]+)"', "".join(re.findall(
+        r"names\[\] = \{(.*?)\};", read("coordinator/config_read.c"), re.S))))
+    check(known == source, "and the code reads the same", sorted(known ^ source))
+
+
+def test_worker_configuration(box):
+    text = without_comments(read("deploy/worker.json"))
+    options = help_of("wpk-worker")
+    for name in json.loads(text):
+        check("--" + name in options, "is an option", name)
+    code, _, log = box.run("wpk-worker", "--config", os.path.join(ROOT, "deploy/worker.json"), "--nonsense")
+    check(code == 2 and "worker.json" not in log, "is read without complaint", code, log)
+
+
+# ---- manuals, completion
+
+
+def test_manuals_have_every_option(box):
+    del box
+    for program in ("wpkd", "wpk-worker", "wpkctl"):
+        texts = [help_of(program)]
+        if program == "wpkctl":
+            texts += [help_of(program, command) for command in commands_of_wpkctl()
+                      if command not in ("help", "version")]
+        manual = read("docs/man", program + ".1").replace("\\-", "-")
+        for option in sorted({o for text in texts for o in options_of(text)} - {"--url", "--help"}):
+            check(re.search("(Fl|,) -%s\\b" % option[2:], manual), "%s.1 has %s" % (program, option))
+
+
+def test_manuals_have_every_command(box):
+    del box
+    manual = read("docs/man/wpkctl.1")
+    for command in commands_of_wpkctl():
+        check(re.search(r"\b%s\b" % command, manual), "wpkctl.1 has %s" % command)
+
+
+def complete(*words):
+    script = '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _wpk; ' \
+             'printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(["bash", "-c", script, "bash", os.path.join(ROOT, "deploy/completion/wpk.bash")]
+                          + [os.path.join(BIN, words[0])] + list(words[1:]),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True,
+                          cwd=ROOT)
+    return [word for word in done.stdout.split("\n") if word]
+
+
+def test_bash_completes(box):
+    del box
+    need_program("bash")
+    for program in ("wpkd", "wpk-worker"):
+        found = complete(program, "--")
+        check(sorted(set(found)) == options_of(help_of(program)), "options of " + program, found)
+    check(complete("wpkctl", "") == commands_of_wpkctl(), "commands of wpkctl", complete("wpkctl", ""))
+    check(complete("wpkctl", "tu") == ["tune"], "a beginning")
+    found = complete("wpkctl", "tune", "--")
+    check(sorted(set(found)) == options_of(help_of("wpkctl", "tune")), "options of tune", found)
+    check(complete("wpkctl", "tune", "--layouts", "") == ["fixed", "any"], "a choice")
+    check(complete("wpkctl", "tune", "--seed", "") == [], "a number is nobody's business")
+    check(complete("wpkctl", "tune", "--data", "depl") == ["deploy"], "a directory")
+    check(complete("wpkctl", "tune", "examples/demo") == ["examples/demo.json"], "a file")
+
+
+def test_zsh_completes(box):
+    need_program("zsh")
+    script = """
+compadd() { print -rl -- ${@[2,-1]} }
+_files() { print files }
+words=("$@"); CURRENT=$#words; PREFIX=$words[CURRENT]
+source %s/deploy/completion/_wpk
+""" % ROOT
+    path = box.write("try.zsh", script)
+
+    def zsh(*words):
+        return run("zsh", "-f", path, os.path.join(BIN, words[0]), *words[1:]).split()
+    check(zsh("wpkctl", "") == commands_of_wpkctl(), "commands", zsh("wpkctl", ""))
+    check(set(options_of(help_of("wpkd"))) <= set(zsh("wpkd", "--")), "options", zsh("wpkd", "--"))
+    check(zsh("wpkctl", "tune", "--layouts", "") == ["fixed", "any"], "a choice")
+    check(zsh("wpkctl", "tune", "--data", "") == ["files"], "a directory")
+
+
+# ---- metrics
+
+
+def metric_names():
+    listed = re.findall(r'X\([A-Z_]+, "(wpk_[a-z_]+)"', read("common/metrics.h"))
+    check(len(listed) > 30, "the lists of metrics.h are found", listed)
+    return set(listed) | {"wpk_build_info"}
+
+
+def test_alerts_name_metrics_that_are_there(box):
+    del box
+    text = read("deploy/alerts.yaml")
+    names = {re.sub("_(bucket|sum|count)$", "", n)
+             for n in re.findall(r"\b(wpk_[a-z_]+)\b", text)}
+    check(names and names <= metric_names(), "known metrics", sorted(names - metric_names()))
+    labels = read("common/metrics.h")
+    for value in re.findall(r'(?:outcome|state|status|reason)!?=~?"([a-z0-9_|]+)"', text):
+        for one in value.split("|"):
+            check('"%s"' % one in labels, "a label's value", one)
+
+
+def test_alerts_are_valid(box):
+    del box
+    need_program("promtool")
+    run("promtool", "check", "rules", os.path.join(ROOT, "deploy/alerts.yaml"))
+
+
+def test_metrics_are_documented(box):
+    del box
+    manual = read("docs/operations.md")
+    for name in sorted(metric_names()):
+        check("`%s" % name in manual, "operations.md has %s" % name)
+
+
+if __name__ == "__main__":
+    main(globals())
