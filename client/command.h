@@ -49,6 +49,9 @@ extern const struct wpk_command wpk_command_kernels;
 extern const struct wpk_command wpk_command_get;
 extern const struct wpk_command wpk_command_check;
 extern const struct wpk_command wpk_command_build;
+extern const struct wpk_command wpk_command_db;
+extern const struct wpk_command wpk_command_export;
+extern const struct wpk_command wpk_command_import;
 
 /* Parse the words of a command that takes operand_min to operand_max operands. True: go on. False:
  * the help or what is wrong was printed, and *status is the command's answer. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 const char wpk_config_usage[] =
-    "usage: wpkd [options]\n"
+    "usage: wpkd [options], or wpkd --db COMMAND; see wpkctl db\n"
     "  --config FILE       read this first; what is said here goes before it; see wpkd.json(5)\n"
     "  --check-config      say whether file and options are in order, and end\n"
     "  --data DIR          history and artifacts; default $XDG_DATA_HOME/woodpecker\n"

@@ -2,10 +2,12 @@
 /* wpkd. Exit codes, so that a service manager does not restart it in vain: 0 ended when told to;
  * 1 a failure, a start may succeed later; 2 usage or configuration; 3 a store that no start can
  * use: written by a newer wpkd, or corrupt. */
+#include "coordinator/db.h"
 #include "coordinator/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ENDED, FAILED, MISCONFIGURED, UNUSABLE };
 
@@ -44,6 +46,9 @@ static int run(const struct wpk_config *config, struct source *source)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--db") == 0) {
+        return wpk_db_main(argc - 2, argv + 2);
+    }
     struct wpk_config config;
     struct wpk_diag diag = {0};
     struct source source = {

@@ -2,16 +2,13 @@
 /* What wpkd holds while it runs: its lock, store, state and sockets. */
 #include "coordinator/service_state.h"
 
-#include "common/fs.h"
 #include "coordinator/activation.h"
 #include "coordinator/api_tokens.h"
 #include "coordinator/artifact.h"
+#include "coordinator/lock.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -30,38 +27,6 @@ static void raise_descriptors(void)
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit); /* else fewer connections are served */
     }
-}
-
-static wpk_err take_lock(struct wpk_service *service, struct wpk_diag *diag)
-{
-    const char *directory = service->config->data_dir;
-    char path[4096];
-    wpk_err err = wpk_fs_make_dirs(directory, diag);
-    if (err != WPK_OK) {
-        return err;
-    }
-    snprintf(path, sizeof path, "%s/wpkd.lock", directory);
-    service->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (service->lock_fd < 0) {
-        err = wpk_fs_err(errno);
-        wpk_diag_set(diag, "%s: %s", path, strerror(errno));
-        return err;
-    }
-    if (flock(service->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        char pid[32] = "";
-        ssize_t size = read(service->lock_fd, pid, sizeof pid - 1);
-        pid[size > 0 ? size : 0] = '\0';
-        wpk_diag_set(diag, "another wpkd (pid %.*s) works on %s", (int)strcspn(pid, "\n"), pid,
-                     directory);
-        return WPK_EBUSY;
-    }
-    char pid[32];
-    int size = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
-    if (ftruncate(service->lock_fd, 0) != 0 || write(service->lock_fd, pid, (size_t)size) != size) {
-        err = wpk_fs_err(errno);
-        wpk_diag_set(diag, "%s: %s", path, strerror(errno));
-    }
-    return err;
 }
 
 /* What is served, for the threads of the HTTP server. */
@@ -206,7 +171,7 @@ static wpk_err open_sockets(struct wpk_service *service, struct wpk_diag *diag)
 wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag)
 {
     raise_descriptors();
-    wpk_err err = take_lock(service, diag);
+    wpk_err err = wpk_lock_take(service->config->data_dir, &service->lock_fd, diag);
     if (err == WPK_OK) {
         err = wpk_loop_open(&service->loop, diag);
     }

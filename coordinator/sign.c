@@ -71,7 +71,8 @@ static wpk_err make_seed(const char *path, uint8_t seed[WPK_SIGN_SEED_SIZE], str
     return err;
 }
 
-wpk_err wpk_sign_open(const char *data_dir, struct wpk_sign **out, struct wpk_diag *diag)
+static wpk_err open_key(const char *data_dir, bool make, struct wpk_sign **out,
+                        struct wpk_diag *diag)
 {
     uint8_t seed[WPK_SIGN_SEED_SIZE];
     uint8_t public_key[WPK_SIGN_PUBLIC_SIZE];
@@ -83,7 +84,7 @@ wpk_err wpk_sign_open(const char *data_dir, struct wpk_sign **out, struct wpk_di
         err = check_mode(path.data, diag);
         if (err == WPK_OK) {
             err = read_seed(path.data, seed, diag);
-        } else if (err == WPK_ENOENT) {
+        } else if (err == WPK_ENOENT && make) {
             err = make_seed(path.data, seed, diag);
         }
     }
@@ -97,6 +98,16 @@ wpk_err wpk_sign_open(const char *data_dir, struct wpk_sign **out, struct wpk_di
     wpk_crypto_wipe(seed, sizeof seed);
     wpk_buf_fini(&path);
     return err;
+}
+
+wpk_err wpk_sign_open(const char *data_dir, struct wpk_sign **out, struct wpk_diag *diag)
+{
+    return open_key(data_dir, true, out, diag);
+}
+
+wpk_err wpk_sign_open_existing(const char *data_dir, struct wpk_sign **out, struct wpk_diag *diag)
+{
+    return open_key(data_dir, false, out, diag);
 }
 
 void wpk_sign_close(struct wpk_sign *sign)

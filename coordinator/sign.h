@@ -21,6 +21,9 @@ struct wpk_sign; /* immutable once open: for any thread */
  *           WPK_ECORRUPT it is no key; WPK_ENOSPC, WPK_EIO */
 WPK_MUST_CHECK wpk_err wpk_sign_open(const char *data_dir, struct wpk_sign **out,
                                      struct wpk_diag *diag);
+/* The same, but a key that is not there is WPK_ENOENT. */
+WPK_MUST_CHECK wpk_err wpk_sign_open_existing(const char *data_dir, struct wpk_sign **out,
+                                              struct wpk_diag *diag);
 void wpk_sign_close(struct wpk_sign *sign);
 
 /* In hexadecimal; lives as long as `sign`. */

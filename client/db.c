@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl db, export and import: what is done to a history as a whole. wpkd does it (`wpkd --db`),
+ * because it alone knows the database; this finds the history and the program, and becomes it. */
+#include "client/command.h"
+#include "common/fs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_SIZE_MAX ((size_t)4096)
+#define WORDS_MAX 16
+
+/* A command line of wpkd. */
+struct words {
+    const char *word[WORDS_MAX + 1];
+    int count;
+};
+
+static void add(struct words *words, const char *word)
+{
+    WPK_ASSERT(words->count < WORDS_MAX);
+    words->word[words->count++] = word;
+}
+
+struct db {
+    const char *data_dir;
+    int64_t older_than; /* days; -1: not given */
+    int64_t keep;       /* likewise */
+    bool dry_run;
+    bool json;
+};
+
+static const char *number_text(int64_t number, char out[24])
+{
+    snprintf(out, 24, "%" PRId64, number);
+    return out;
+}
+
+/* Returns only when that failed. */
+static wpk_err become(const struct words *words, struct wpk_diag *diag)
+{
+    struct wpk_buf path = {.size_max = PATH_SIZE_MAX};
+    char *argv[WORDS_MAX + 1] = {NULL};
+
+    wpk_err err = wpk_fs_program_dir(&path, diag);
+    wpk_buf_append_text(&path, "/wpkd");
+    err = err == WPK_OK ? wpk_buf_status(&path) : err;
+    if (err == WPK_OK) {
+        memcpy(argv, words->word, sizeof(words->word)); /* execv's argument is not const */
+        (void)fflush(NULL);
+        execv(wpk_buf_text(&path), argv);
+        wpk_diag_set(diag, "cannot start %s: %s", wpk_buf_text(&path), strerror(errno));
+        err = WPK_ECLOSED;
+    }
+    wpk_buf_fini(&path);
+    return err;
+}
+
+static wpk_err run(const struct wpk_command_context *context, const struct db *db,
+                   const char *command, const char *operand, struct wpk_diag *diag)
+{
+    struct wpk_buf data = {.size_max = PATH_SIZE_MAX};
+    struct words words = {0};
+    char older[24];
+    char keep[24];
+
+    wpk_err err = wpk_fs_data_dir(db->data_dir, context->xdg_data_home, context->home, &data, diag);
+    if (err == WPK_OK) {
+        add(&words, "wpkd");
+        add(&words, "--db");
+        add(&words, command);
+        add(&words, "--data");
+        add(&words, wpk_buf_text(&data));
+        if (db->older_than >= 0) {
+            add(&words, "--older-than");
+            add(&words, number_text(db->older_than, older));
+        }
+        if (db->keep >= 0) {
+            add(&words, "--keep");
+            add(&words, number_text(db->keep, keep));
+        }
+        if (db->dry_run) {
+            add(&words, "--dry-run");
+        }
+        if (db->json) {
+            add(&words, "--json");
+        }
+        if (operand != NULL) {
+            add(&words, "--");
+            add(&words, operand);
+        }
+        err = become(&words, diag);
+    }
+    wpk_buf_fini(&data);
+    return err;
+}
+
+#define DATA_ROWS(db)                                                                              \
+    {"data",         0, "DIR", "the history; default ~/.local/share/woodpecker", WPK_OPTION_TEXT,  \
+     &(db).data_dir, 0, 0},                                                                        \
+    {                                                                                              \
+        "json", 0, NULL, "the report as JSON", WPK_OPTION_FLAG, &(db).json, 0, 0                   \
+    }
+
+static bool takes_directory(const char *command)
+{
+    return strcmp(command, "backup") == 0 || strcmp(command, "restore") == 0;
+}
+
+static enum wpk_exit db_main(const struct wpk_command *command,
+                             const struct wpk_command_context *context, int argc, char **argv)
+{
+    struct db db = {.older_than = -1, .keep = -1};
+    const struct wpk_option options[] = {
+        DATA_ROWS(db),
+        {"older-than", 0, "DAYS", "prune: what is older; default 90", WPK_OPTION_INT,
+         &db.older_than, 0, 36500},
+        {"keep", 0, "K", "prune: but for each operator's best K; default 16", WPK_OPTION_INT,
+         &db.keep, 0, 1000000},
+        {"dry-run", 0, NULL, "prune: only say what would go", WPK_OPTION_FLAG, &db.dry_run, 0, 0},
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    struct wpk_args args;
+    struct wpk_diag diag = {0};
+    enum wpk_exit status = WPK_EXIT_OK;
+
+    if (!wpk_command_begin(command, options, argc, argv, 1, 2, &args, &status)) {
+        return status;
+    }
+    const char *what = args.operands[0];
+    bool prune = strcmp(what, "prune") == 0;
+    wpk_err err = WPK_OK;
+    if (!prune && !takes_directory(what) && strcmp(what, "check") != 0) {
+        wpk_diag_set(&diag, "'%s' is none of check, backup, restore and prune", what);
+        err = WPK_EINVAL;
+    } else if (takes_directory(what) != (args.operand_count == 2)) {
+        wpk_diag_set(&diag, "db %s takes %s", what,
+                     takes_directory(what) ? "a directory" : "nothing more");
+        err = WPK_EINVAL;
+    } else if (!prune && (db.older_than >= 0 || db.keep >= 0 || db.dry_run)) {
+        wpk_diag_set(&diag, "--older-than, --keep and --dry-run are of db prune");
+        err = WPK_EINVAL;
+    } else {
+        err = run(context, &db, what, args.operand_count == 2 ? args.operands[1] : NULL, &diag);
+    }
+    return wpk_command_fail(err, &diag);
+}
+
+static enum wpk_exit file_main(const struct wpk_command *command,
+                               const struct wpk_command_context *context, int argc, char **argv)
+{
+    struct db db = {.older_than = -1, .keep = -1};
+    const struct wpk_option options[] = {
+        DATA_ROWS(db),
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    struct wpk_args args;
+    struct wpk_diag diag = {0};
+    enum wpk_exit status = WPK_EXIT_OK;
+
+    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
+        return status;
+    }
+    wpk_err err = run(context, &db, command->name, args.operands[0], &diag);
+    return wpk_command_fail(err, &diag);
+}
+
+const struct wpk_command wpk_command_db = {
+    .name = "db",
+    .operands = "check|backup|restore|prune [DIR]",
+    .summary = "a history as a whole: read it all, copy it, put a copy back, forget what is old",
+    .run = db_main,
+};
+
+const struct wpk_command wpk_command_export = {
+    .name = "export",
+    .operands = "FILE",
+    .summary = "write a history's trials, kernels and artifacts for another installation",
+    .run = file_main,
+};
+
+const struct wpk_command wpk_command_import = {
+    .name = "import",
+    .operands = "FILE",
+    .summary = "add what another installation wrote; what is known stays as it is",
+    .run = file_main,
+};

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator does to a history as a whole: check, back up, restore, prune, move it elsewhere."""
+import json
+import os
+import shutil
+import sqlite3
+
+from lib import Service, check, main, need, small_job
+
+# One tuning serves all tests: each works on a copy.
+TUNED = []
+
+
+def tuned(box):
+    """A data directory with a finished job, nobody at work on it."""
+    need("wpk-builder")
+    if not TUNED:
+        job = box.write("job.json", small_job())
+        box.ctl("tune", job, "--data", box.data, "--quiet")
+        shutil.rmtree(os.path.join(box.data, "log"), ignore_errors=True)
+        TUNED.append({})
+        for folder, _, names in os.walk(box.data):
+            for name in names:
+                path = os.path.join(folder, name)
+                if os.path.isfile(path):
+                    with open(path, "rb") as file:
+                        TUNED[0][os.path.relpath(path, box.data)] = (file.read(),
+                                                                     os.stat(path).st_mode & 0o777)
+    data = box.path("history")
+    shutil.rmtree(data, ignore_errors=True)
+    for name, (content, mode) in TUNED[0].items():
+        path = os.path.join(data, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content)
+        os.chmod(path, mode)
+    return data
+
+
+def db(box, command, data, *more, want=0):
+    """`wpkd --db`: its report, or what it said on standard error when it failed."""
+    code, out, err = box.run("wpkd", "--db", command, "--data", data, "--json", *more)
+    check(code == want, "wpkd --db %s ended with %s, not %s" % (command, code, want), out, err)
+    return json.loads(out) if out.strip() else err
+
+
+def rows(data, query):
+    with sqlite3.connect("file:%s?mode=ro" % os.path.join(data, "history.db"), uri=True) as database:
+        return database.execute(query).fetchall()
+
+
+def summary(data):
+    """What history says, without anything that belongs to one installation alone."""
+    return {
+        "trials": rows(data, "SELECT p.fingerprint, t.provider, t.candidate, t.outcome,"
+                             " t.artifact_sha256 FROM trial t JOIN problem p ON p.id = t.problem_id"
+                             " WHERE t.outcome NOT IN ('', 'abandoned') ORDER BY 1, 2, 3"),
+        "times": rows(data, "SELECT t.provider, t.candidate, m.kind, m.median_ns, m.worker FROM"
+                            " measurement m JOIN trial t ON t.id = m.trial_id ORDER BY 1, 2, m.number"),
+        "kernels": rows(data, "SELECT provider, artifact_sha256, median_ns, document, manifest,"
+                              " served FROM kernel WHERE served = 1 ORDER BY document"),
+    }
+
+
+def artifacts(data):
+    return sorted(name for _, _, names in os.walk(os.path.join(data, "artifacts")) for name in names)
+
+
+def test_check_finds_nothing_and_damage(box):
+    data = tuned(box)
+    report = db(box, "check", data)
+    check(report["found_count"] == 0 and report["trials"] > 12 and report["artifacts"] > 0, "whole",
+          report)
+    names = artifacts(data)
+    folder = os.path.join(data, "artifacts")
+    with open(os.path.join(folder, names[0][:2], names[0]), "r+b") as file:
+        file.seek(100)
+        byte = file.read(1)
+        file.seek(100)
+        file.write(bytes([byte[0] ^ 4]))
+    os.unlink(os.path.join(folder, names[1][:2], names[1]))
+    with sqlite3.connect(os.path.join(data, "history.db")) as database:
+        database.execute("UPDATE job_op SET job_number = 4711")
+    report = db(box, "check", data, want=1)
+    found = "\n".join(report["found"])
+    check(names[0][:64] + ": the file is damaged" in found, "damage", found)
+    check(names[1][:64] + ": the file is missing" in found, "loss", found)
+    check("job_op" in found and report["found_count"] == 3, "a broken reference", found)
+    check("findings" in box.run("wpkd", "--db", "check", "--data", data)[2], "said in words")
+    db(box, "check", box.path("nowhere"), want=4)
+
+
+def test_backup_beside_a_running_wpkd_and_restore(box):
+    data = tuned(box)
+    backup = box.path("backup")
+    service = Service(box, data)
+    report = db(box, "backup", data, backup)
+    check(report["artifacts"] == len(artifacts(data)), "all of them", report)
+    check(os.stat(backup).st_mode & 0o077 == 0, "for its owner only: the key is in it")
+    db(box, "backup", data, backup, want=2)
+    check("another wpkd (pid %d)" % service.wpkd.popen.pid in db(box, "restore", data, backup, want=3),
+          "not under a wpkd at work")
+    service.stop()
+    check(db(box, "check", backup)["found_count"] == 0, "whole")
+    check(summary(backup) == summary(data), "the same")
+
+    # Into a place where nothing is, and over a history that is there.
+    fresh = box.path("fresh")
+    db(box, "restore", fresh, backup)
+    check(summary(fresh) == summary(data) and artifacts(fresh) == artifacts(data), "restored")
+    key, copy = (os.path.join(folder, "signing.key") for folder in (data, fresh))
+    if os.path.exists(key):
+        with open(key, "rb") as ours, open(copy, "rb") as theirs:
+            check(ours.read() == theirs.read(), "the same key signs")
+        check(os.stat(copy).st_mode & 0o777 == 0o600, "and is secret")
+    with sqlite3.connect(os.path.join(fresh, "history.db")) as database:
+        database.execute("DELETE FROM measurement")
+    report = db(box, "restore", fresh, backup)
+    check(os.path.isfile(os.path.join(fresh, report["set_aside"])), "what was there is kept", report)
+    check(summary(fresh) == summary(data), "restored over another")
+    again = Service(box, fresh)
+    kernels = again.ask("GET", "/v1/kernels")[1]["kernels"]
+    check(len(kernels) == len(summary(data)["kernels"]) > 0, "and served", kernels)
+    again.stop()
+
+
+def test_a_damaged_backup_is_not_restored(box):
+    data = tuned(box)
+    backup = box.path("backup")
+    db(box, "backup", data, backup)
+    names = artifacts(backup)
+    os.unlink(os.path.join(backup, "artifacts", names[0][:2], names[0]))
+    before = summary(data)
+    check("not whole" in db(box, "restore", data, backup, want=1), "refused")
+    db(box, "restore", data, box.path("nowhere"), want=2)
+    check(summary(data) == before, "nothing was changed")
+
+
+def test_history_moves_to_another_installation(box):
+    data = tuned(box)
+    file = box.path("history.wpk")
+    service = Service(box, data)
+    report = db(box, "export", data, file)
+    check("stop it first" in db(box, "import", data, file, want=3), "import needs it stopped")
+    service.stop()
+    check(report["trials"] == len(summary(data)["trials"]) and report["kernels"] > 0, "all", report)
+
+    other = box.path("other")
+    first = db(box, "import", other, file)
+    check(first["new_trials"] == report["trials"] and first["newly_served"] == report["kernels"],
+          "all of it is new", first)
+    check(summary(other) == summary(data), "the same history")
+    check(artifacts(other) == artifacts(data), "and the same artifacts")
+    check(db(box, "check", other)["found_count"] == 0, "whole, and signed with its own key")
+    second = db(box, "import", other, file)
+    check(not any(second[key] for key in second if key.startswith("new")), "twice changes nothing", second)
+    check(summary(other) == summary(data), "not at all")
+
+    # What it learned is not measured again: the job is answered from it, with a worker to say what
+    # device there is.
+    box.ctl("tune", box.write("job.json", small_job()), "--data", other, "--quiet")
+    measured = "SELECT COUNT(*) FROM measurement WHERE kind = 'trial'"
+    check(rows(other, measured) == rows(data, measured), "nothing was measured again")
+
+    # And back: what was measured here stays as it is.
+    back = box.path("back.wpk")
+    db(box, "export", other, back)
+    before = summary(data)["times"]
+    db(box, "import", data, back)
+    check(summary(data)["times"] == before, "ours is not changed")
+
+
+def test_a_changed_file_is_not_imported(box):
+    data = tuned(box)
+    file = box.path("history.wpk")
+    db(box, "export", data, file)
+    with open(file, "rb") as stream:
+        content = stream.read()
+    other = box.path("other")
+    place = content.index(b'"trial"')
+    digit = content.index(b'"median_ns":', place) + len(b'"median_ns":')
+    changed = bytearray(content)
+    changed[digit] = ord("1") if changed[digit] != ord("1") else ord("2")
+    problem = content.index(b'{"problem"')
+    wrong = [
+        (bytes(changed), "changed on its way"),
+        (content[:len(content) // 2], ""),
+        (content[:content.rindex(b'{"end"')], "cut off"),
+        (content + b"more", "follows"),
+        (content.replace(b'"wpk_export":1', b'"wpk_export":9'), "version"),
+        (b"", "cut off"),
+        (b"{}\n", "wpk_export"),
+        (b"\x7fELF\n", ""),
+        (content[:problem] + content[problem:].replace(b"sum.f32(", b"max(", 1), "fingerprint"),
+    ]
+    for bad, word in wrong:
+        code, _, err = box.run("wpkd", "--db", "import", "--data", other, box.write("bad.wpk", bad))
+        check(code in (1, 2) and word in err, "refused: " + word, code, err)
+        check(not rows(other, "SELECT id FROM problem") and not rows(other, "SELECT id FROM trial"),
+              "and nothing of it is there", word)
+    code, out, _ = box.run("wpkd", "--db", "export", "--data", data, "-")
+    check(code == 0 and out.endswith("}}\n") and '"wpk_export":1' in out[:100], "to standard output")
+
+
+def test_prune_forgets_what_is_old_but_for_the_best(box):
+    data = tuned(box)
+    keep = 3
+    before = summary(data)
+    count = len(artifacts(data))
+    dry = db(box, "prune", data, "--older-than", "0", "--keep", keep, "--dry-run")
+    check(summary(data) == before, "a dry run changes nothing")
+    old = db(box, "prune", data, "--older-than", "30", "--keep", keep)
+    check(summary(data) == before and not any(old[key] for key in old if key != "found"),
+          "what is young stays", old)
+    report = db(box, "prune", data, "--older-than", "0", "--keep", keep)
+    check({**report, "found": 0} == {**dry, "found": 0}, "as the dry run said", dry, report)
+    after = summary(data)
+    check(after["kernels"] == before["kernels"], "what is served is still served")
+    check(0 < len(after["trials"]) < len(before["trials"]) and report["trials"] > 0, "trials went", report)
+    check(set(after["trials"]) <= set(before["trials"]), "others did not come")
+    fastest = rows(data, "SELECT COUNT(*) FROM trial WHERE outcome = 'ok'")[0][0]
+    check(keep <= fastest <= 2 * keep, "the best stay", fastest)
+    check(report["artifacts"] > 0 and len(artifacts(data)) == count - report["artifacts"],
+          "files went with their rows", report)
+    check(db(box, "check", data)["found_count"] == 0, "whole")
+    # And it goes on from there.
+    box.ctl("tune", box.write("job.json", small_job()), "--data", data, "--quiet")
+    check(len(summary(data)["trials"]) >= len(before["trials"]), "forgotten ones are tried again")
+    check(db(box, "check", data)["found_count"] == 0, "whole")
+
+
+def test_usage(box):
+    for words in ([], ["check"], ["sell", "--data", "x"], ["check", "--data", "x", "more"],
+                  ["backup", "--data", "x"], ["prune", "--data", "x", "--keep", "-1"]):
+        code, out, err = box.run("wpkd", "--db", *words)
+        check(code == 2 and "usage: wpkd --db" in err and not out, "usage", words, code, err)
+
+
+if __name__ == "__main__":
+    main(globals())
