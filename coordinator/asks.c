@@ -14,18 +14,34 @@
 
 #define WINDOW_FIRST 64 /* room for so many asks at first */
 
+void wpk_built_free(struct wpk_built *built)
+{
+    if (built != NULL) {
+        free(built->schedule);
+        free(built);
+    }
+}
+
 void wpk_pieces_free(struct wpk_piece *pieces, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         free(pieces[i].text);
+        wpk_built_free(pieces[i].built);
     }
     free(pieces);
+}
+
+void wpk_asks_init(struct wpk_search *search)
+{
+    search->open = (struct wpk_open_list){WPK_OPEN_END, WPK_OPEN_END, 0};
+    search->built = search->open;
 }
 
 void wpk_asks_fini(struct wpk_search *search)
 {
     for (uint32_t n = search->told_count; n < search->ask_count; n++) {
         free(wpk_search_ask(search, n)->text);
+        wpk_built_free(wpk_search_ask(search, n)->built);
     }
     free(search->asks);
     for (uint32_t i = 0; i < search->best_count; i++) {
@@ -54,7 +70,6 @@ static void grow(struct wpk_search *search)
     search->ask_capacity = capacity;
 }
 
-/* Forget the best from `at` on, up to the last. */
 static void drop_best(struct wpk_search *search, uint32_t at)
 {
     free(search->best[at].candidate);
@@ -63,7 +78,8 @@ static void drop_best(struct wpk_search *search, uint32_t at)
             (search->best_count - at) * sizeof search->best[0]);
 }
 
-static void keep_best(struct wpk_search *search, uint32_t number, const struct wpk_piece *ask)
+static void keep_best(struct wpk_search *search, uint32_t number, const struct wpk_piece *ask,
+                      uint64_t worker)
 {
     const struct wpk_trial_summary *trial = &ask->trial;
     if (trial->outcome != WPK_OUTCOME_OK || trial->censored || trial->artifact_sha256[0] == '\0') {
@@ -88,12 +104,12 @@ static void keep_best(struct wpk_search *search, uint32_t number, const struct w
     memmove(&search->best[at + 1], &search->best[at],
             (search->best_count - at) * sizeof search->best[0]);
     search->best_count++;
-    search->best[at] =
-        (struct wpk_best){.number = number, .candidate = strdup(ask->text), .trial = *trial};
+    search->best[at] = (struct wpk_best){
+        .number = number, .candidate = strdup(ask->text), .trial = *trial, .worker = worker};
     WPK_ASSERT(search->best[at].candidate != NULL);
 }
 
-void wpk_asks_count(struct wpk_search *search, uint32_t number)
+void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)
 {
     const struct wpk_piece *ask = wpk_search_ask(search, number);
     WPK_ASSERT(ask != NULL && ask->standing == WPK_STANDING_ENDED);
@@ -104,7 +120,7 @@ void wpk_asks_count(struct wpk_search *search, uint32_t number)
         search->outcomes[ask->trial.outcome]++;
     }
     search->known_count += ask->known;
-    keep_best(search, number, ask);
+    keep_best(search, number, ask, worker);
 }
 
 void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask)
@@ -115,9 +131,45 @@ void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask)
     uint32_t number = search->ask_count++;
     *wpk_search_ask(search, number) = *ask;
     if (ask->standing == WPK_STANDING_ENDED) {
-        wpk_asks_count(search, number);
+        wpk_asks_count(search, number, 0);
+    } else {
+        wpk_asks_open(search, number, false);
     }
 }
+
+/* ---- those that are open */
+
+static struct wpk_open_list *list_of(struct wpk_search *search, const struct wpk_piece *ask)
+{
+    return ask->built != NULL ? &search->built : &search->open;
+}
+
+void wpk_asks_open(struct wpk_search *search, uint32_t number, bool first)
+{
+    struct wpk_piece *ask = wpk_search_ask(search, number);
+    struct wpk_open_list *list = list_of(search, ask);
+    ask->open_prev = first ? WPK_OPEN_END : list->last;
+    ask->open_next = first ? list->first : WPK_OPEN_END;
+    *(ask->open_prev != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_prev)->open_next
+                                     : &list->first) = number;
+    *(ask->open_next != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_next)->open_prev
+                                     : &list->last) = number;
+    list->count++;
+}
+
+void wpk_asks_unopen(struct wpk_search *search, uint32_t number)
+{
+    struct wpk_piece *ask = wpk_search_ask(search, number);
+    struct wpk_open_list *list = list_of(search, ask);
+    WPK_ASSERT(list->count > 0);
+    *(ask->open_prev != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_prev)->open_next
+                                     : &list->first) = ask->open_next;
+    *(ask->open_next != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_next)->open_prev
+                                     : &list->last) = ask->open_prev;
+    list->count--;
+}
+
+/* ---- telling */
 
 const struct wpk_piece *wpk_piece_copy(struct wpk_coordinator *c, const struct wpk_piece *piece,
                                        const char *text)
@@ -137,13 +189,10 @@ void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search)
         effect->index = search->told_count;
         effect->piece = wpk_piece_copy(c, ask, ask->text);
         free(ask->text);
-        ask->text = NULL;
+        wpk_built_free(ask->built);
         search->told_count++;
         search->refused = false;
         ask = wpk_search_ask(search, search->told_count);
-    }
-    if (search->open_first < search->told_count) {
-        search->open_first = search->told_count;
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events, and the life of jobs. */
+/* Events and their effects. How it all hangs together, and what each step costs, is told in
+ * docs/architecture.md. */
 #include "coordinator/parts.h"
 
 #include <stdarg.h>
@@ -59,6 +60,17 @@ wpk_err wpk_worker_order_parse(const char *text, enum wpk_worker_order *out)
 bool wpk_phase_ended(enum wpk_phase phase)
 {
     return phase == WPK_PHASE_DONE || phase == WPK_PHASE_FAILED || phase == WPK_PHASE_CANCELLED;
+}
+
+void *wpk_grow(void *items, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity) {
+        return items;
+    }
+    *capacity = *capacity == 0 ? 16 : *capacity * 2;
+    void *grown = realloc(items, *capacity * size);
+    WPK_ASSERT(grown != NULL);
+    return grown;
 }
 
 /* ---- effects */
@@ -122,6 +134,20 @@ void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *fo
     effect->detail = detail;
 }
 
+void wpk_answer_problem(struct wpk_coordinator *c, int status, wpk_err err, uint32_t retry_after_s,
+                        const char *text)
+{
+    if (c->event->request == 0) {
+        return;
+    }
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_RESPOND_PROBLEM);
+    effect->request = c->event->request;
+    effect->status = status;
+    effect->err = err;
+    effect->retry_after_s = retry_after_s;
+    effect->text = text;
+}
+
 /* ---- life */
 
 wpk_err wpk_coordinator_new(uint64_t job_number_next, struct wpk_coordinator **out)
@@ -132,6 +158,8 @@ wpk_err wpk_coordinator_new(uint64_t job_number_next, struct wpk_coordinator **o
     }
     c->job_number_next = job_number_next;
     c->handle_next = 1;
+    c->owner_weight = 1;
+    c->owner_jobs_max = WPK_OWNER_JOBS_DEFAULT;
     c->jobs = calloc(WPK_JOBS_LIVE_MAX, sizeof(struct wpk_job_entry *));
     c->workers = calloc(WPK_WORKERS_MAX, sizeof(struct wpk_worker *));
     if (c->jobs == NULL || c->workers == NULL) {
@@ -142,16 +170,60 @@ wpk_err wpk_coordinator_new(uint64_t job_number_next, struct wpk_coordinator **o
     return WPK_OK;
 }
 
-void wpk_job_entry_free(struct wpk_job_entry *job)
+static void free_values(struct wpk_table *table)
 {
-    if (job == NULL) {
-        return;
+    for (uint32_t i = 0; i < table->capacity; i++) {
+        free(table->slots[i].value);
     }
-    for (uint32_t i = 0; i < job->op_count; i++) {
-        free(job->ops[i].op);
+}
+
+/* Nothing is called back while things go, one kind after the other. */
+static void free_work(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->search_count; i++) {
+        struct wpk_search *search = c->searches[i];
+        for (struct wpk_stake *stake = search->stakes, *next; stake != NULL; stake = next) {
+            next = stake->search_next;
+            free(stake);
+        }
+        search->stakes = NULL;
     }
-    free(job->ops);
-    free(job);
+    while (c->search_count > 0) {
+        wpk_search_free(c, c->searches[0]);
+    }
+    for (uint32_t i = 0; i < c->job_count; i++) {
+        wpk_job_entry_free(c->jobs[i]);
+    }
+    for (uint32_t i = 0; i < c->pool_count; i++) {
+        wpk_pool_free(c->pools[i]);
+    }
+    for (uint32_t i = 0; i < c->owner_count; i++) {
+        free(c->owners[i]);
+    }
+}
+
+static void free_workers(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        for (struct wpk_lease *lease = c->workers[i]->leases, *next; lease != NULL; lease = next) {
+            next = lease->next;
+            free(lease);
+        }
+        wpk_worker_free(c->workers[i]);
+    }
+    for (struct wpk_lease *lease = c->leases_spare, *next; lease != NULL; lease = next) {
+        next = lease->next;
+        free(lease);
+    }
+    for (uint32_t i = 0; i < c->group_count; i++) {
+        wpk_group_free(c->groups[i]);
+    }
+    for (uint32_t i = 0; i < c->classes.capacity; i++) {
+        if (c->classes.slots[i].value != NULL) {
+            wpk_class_free(c->classes.slots[i].value);
+        }
+    }
+    free_values(&c->orders);
 }
 
 void wpk_coordinator_free(struct wpk_coordinator *c)
@@ -159,202 +231,59 @@ void wpk_coordinator_free(struct wpk_coordinator *c)
     if (c == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < c->job_count; i++) {
-        wpk_job_entry_free(c->jobs[i]);
+    free_work(c);
+    free_workers(c);
+    struct wpk_table *tables[] = {
+        &c->jobs_by_id,         &c->jobs_by_number,  &c->searches_by_id,  &c->searches_by_handle,
+        &c->searches_by_key,    &c->workers_by_name, &c->workers_by_peer, &c->orders,
+        &c->workers_by_session, &c->groups_by_key,   &c->pools_by_key,    &c->classes,
+        &c->owners_by_name,
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        wpk_table_fini(tables[i]);
     }
-    c->job_count = 0;
-    wpk_search_sweep(c);
-    for (uint32_t i = 0; i < c->worker_count; i++) {
-        free(c->workers[i]->poll_address);
-        free(c->workers[i]);
+    wpk_timers_fini(&c->search_timers);
+    wpk_timers_fini(&c->worker_timers);
+    void *arrays[] = {c->jobs,   c->workers, c->searches, c->closing,      c->dirty,
+                      c->groups, c->pools,   c->owners,   c->owners_dirty, c->advancing};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        free(arrays[i]);
     }
-    free(c->jobs);
-    free(c->searches);
-    free(c->workers);
     free(c);
 }
 
-/* ---- jobs */
+/* ---- a step */
 
-static void answer_problem(struct wpk_coordinator *c, int status, wpk_err err, const char *text)
+static void kernel_put(struct wpk_coordinator *c)
 {
-    if (c->event->request == 0) {
-        return;
-    }
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_RESPOND_PROBLEM);
-    effect->request = c->event->request;
-    effect->status = status;
-    effect->err = err;
-    effect->text = text;
-}
-
-static void answer_job(struct wpk_coordinator *c, int status, const struct wpk_job_entry *job)
-{
-    if (c->event->request == 0) {
-        return;
-    }
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_RESPOND_JOB);
-    effect->request = c->event->request;
-    effect->status = status;
-    effect->job = job;
-}
-
-static void store_job(struct wpk_coordinator *c, const struct wpk_job_entry *job)
-{
-    wpk_effect_add(c, WPK_EFFECT_SET_JOB)->job = job;
-}
-
-static void store_op(struct wpk_coordinator *c, const struct wpk_job_entry *job, uint32_t op)
-{
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_OP);
-    effect->job = job;
-    effect->index = op;
-}
-
-void wpk_job_started(struct wpk_coordinator *c, struct wpk_job_entry *job)
-{
-    if (job->state == WPK_JOB_QUEUED) {
-        job->state = WPK_JOB_RUNNING;
-        job->started_wall_ns = c->event->wall_ns;
-        job->reason[0] = '\0';
-        store_job(c, job);
+    struct wpk_search *search = wpk_search_find_handle(c, c->event->handle);
+    if (search != NULL) {
+        wpk_final_kernel_put(c, search, c->event->kernel_id);
     }
 }
 
-/* A job is done when one operator is; it failed when all did. */
-static void end_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
+typedef void (*on_event)(struct wpk_coordinator *c);
+
+static void set_owner(struct wpk_coordinator *c)
 {
-    bool any_done = false;
-    bool any_cancelled = false;
-    for (uint32_t i = 0; i < job->op_count; i++) {
-        const struct wpk_job_op_state *op = &job->ops[i];
-        if (!wpk_phase_ended(op->phase)) {
-            return;
-        }
-        any_done = any_done || op->phase == WPK_PHASE_DONE;
-        any_cancelled = any_cancelled || op->phase == WPK_PHASE_CANCELLED;
-        if (op->phase == WPK_PHASE_FAILED && job->reason[0] == '\0') {
-            snprintf(job->reason, sizeof job->reason, "%s: %.180s", op->name, op->reason);
-        }
-    }
-    job->state = any_cancelled ? WPK_JOB_CANCELLED : any_done ? WPK_JOB_DONE : WPK_JOB_FAILED;
-    if (job->started_wall_ns == 0) {
-        job->started_wall_ns = c->event->wall_ns;
-    }
-    job->finished_wall_ns = c->event->wall_ns;
-    store_job(c, job);
-    wpk_effect_log(c, "job_ended", "job=%s state=%s", job->id, wpk_job_state_name(job->state));
+    wpk_owner_set(c, &c->event->owner);
 }
 
-void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_entry *job, uint32_t op,
-                    enum wpk_phase phase, const char *reason)
+static void restore_owner(struct wpk_coordinator *c)
 {
-    WPK_ASSERT(op < job->op_count);
-    struct wpk_job_op_state *state = &job->ops[op];
-    WPK_ASSERT(!wpk_phase_ended(state->phase));
-    state->phase = phase;
-    snprintf(state->reason, sizeof state->reason, "%s", reason);
-    store_op(c, job, op);
-    if (wpk_phase_ended(phase)) {
-        end_job(c, job);
-    }
+    wpk_owner_restore(c, &c->event->owner);
 }
 
-/* Insert by priority, then by number. */
-static void insert_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
-{
-    uint32_t at = c->job_count;
-    while (at > 0 && (c->jobs[at - 1]->priority < job->priority ||
-                      (c->jobs[at - 1]->priority == job->priority &&
-                       c->jobs[at - 1]->number > job->number))) {
-        c->jobs[at] = c->jobs[at - 1];
-        at--;
-    }
-    c->jobs[at] = job;
-    c->job_count++;
-}
-
-static void bind_to_workers(struct wpk_coordinator *c)
-{
-    c->unbound = false;
-    for (uint32_t i = 0; i < c->worker_count; i++) {
-        wpk_search_bind(c, c->workers[i]);
-    }
-}
-
-static void submit(struct wpk_coordinator *c)
-{
-    struct wpk_job_entry *job = c->event->job;
-    if (c->job_count == WPK_JOBS_LIVE_MAX) {
-        answer_problem(c, 429, WPK_ENOSPC, "too many jobs are queued");
-        wpk_job_entry_free(job);
-        return;
-    }
-    WPK_ASSERT(job->op_count > 0);
-    job->number = c->job_number_next++;
-    job->state = WPK_JOB_QUEUED;
-    job->created_wall_ns = c->event->wall_ns;
-    insert_job(c, job);
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_JOB);
-    effect->job = job;
-    effect->source = c->event->source;
-    wpk_effect_log(c, "job_submitted", "job=%s ops=%u", job->id, job->op_count);
-    bind_to_workers(c);
-    answer_job(c, 201, job);
-}
-
-static void restore(struct wpk_coordinator *c)
-{
-    struct wpk_job_entry *job = c->event->job;
-    if (c->job_count == WPK_JOBS_LIVE_MAX) {
-        wpk_job_entry_free(job); /* stays queued in the store, for the next start */
-        return;
-    }
-    insert_job(c, job);
-    for (uint32_t i = 0; i < job->op_count; i++) {
-        /* Phases are found again from what is recorded. */
-        if (!wpk_phase_ended(job->ops[i].phase)) {
-            job->ops[i].phase = WPK_PHASE_WAITING;
-        }
-    }
-    end_job(c, job);
-    bind_to_workers(c);
-}
-
-static void cancel(struct wpk_coordinator *c)
-{
-    struct wpk_job_entry *job = NULL;
-    for (uint32_t i = 0; i < c->job_count; i++) {
-        if (strcmp(c->jobs[i]->id, c->event->job_id) == 0) {
-            job = c->jobs[i];
-        }
-    }
-    WPK_ASSERT(job != NULL); /* the caller looked */
-    for (uint32_t i = 0; i < job->op_count; i++) {
-        if (!wpk_phase_ended(job->ops[i].phase)) {
-            struct wpk_search *search = job->ops[i].search;
-            wpk_job_op_set(c, job, i, WPK_PHASE_CANCELLED, "");
-            if (search != NULL) {
-                wpk_search_update_budget(c, search);
-            }
-        }
-    }
-    answer_job(c, 200, job);
-}
-
-/* Jobs that ended are only in the store from now on. */
-static void sweep_jobs(struct wpk_coordinator *c)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < c->job_count; i++) {
-        if (c->jobs[i]->finished_wall_ns != 0 && c->jobs[i]->stored) {
-            wpk_job_entry_free(c->jobs[i]);
-        } else {
-            c->jobs[kept++] = c->jobs[i];
-        }
-    }
-    c->job_count = kept;
-}
+static const on_event on_events[] = {
+    [WPK_EVENT_MESSAGE] = wpk_worker_message,  [WPK_EVENT_GONE] = wpk_worker_gone,
+    [WPK_EVENT_SUBMIT] = wpk_job_submit,       [WPK_EVENT_RESTORE] = wpk_job_restore,
+    [WPK_EVENT_RESTORE_OWNER] = restore_owner, [WPK_EVENT_RESTORE_ORDER] = wpk_worker_restore_order,
+    [WPK_EVENT_SET_OWNER] = set_owner,         [WPK_EVENT_CANCEL] = wpk_job_cancel,
+    [WPK_EVENT_PAUSE] = wpk_job_pause,         [WPK_EVENT_RESUME] = wpk_job_resume,
+    [WPK_EVENT_WORKER_SET] = wpk_worker_set,   [WPK_EVENT_DRAIN] = wpk_worker_drain,
+    [WPK_EVENT_OPENED] = wpk_search_opened,    [WPK_EVENT_ASKED] = wpk_search_asked,
+    [WPK_EVENT_KERNEL_PUT] = kernel_put,       [WPK_EVENT_TICK] = wpk_worker_tick,
+};
 
 void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *event,
                           struct wpk_effects *out)
@@ -363,57 +292,13 @@ void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *eve
     c->event = event;
     c->effects = out;
     c->opened_count = 0;
-    sweep_jobs(c);
+    c->polled = NULL;
+    c->step++;
+    wpk_job_sweep(c);
     wpk_search_sweep(c);
-    switch (event->kind) {
-    case WPK_EVENT_MESSAGE:
-        wpk_worker_message(c);
-        break;
-    case WPK_EVENT_GONE:
-        wpk_worker_gone(c);
-        break;
-    case WPK_EVENT_SUBMIT:
-        submit(c);
-        break;
-    case WPK_EVENT_RESTORE:
-        restore(c);
-        break;
-    case WPK_EVENT_CANCEL:
-        cancel(c);
-        break;
-    case WPK_EVENT_OPENED:
-        wpk_search_opened(c);
-        break;
-    case WPK_EVENT_ASKED:
-        wpk_search_asked(c);
-        break;
-    case WPK_EVENT_KERNEL_PUT: {
-        struct wpk_search *search = wpk_search_find_handle(c, event->handle);
-        if (search != NULL) {
-            wpk_final_kernel_put(c, search, event->kernel_id);
-        }
-        break;
-    }
-    case WPK_EVENT_RESTORE_OWNER:
-    case WPK_EVENT_RESTORE_ORDER:
-    case WPK_EVENT_SET_OWNER:
-    case WPK_EVENT_PAUSE:
-    case WPK_EVENT_RESUME:
-    case WPK_EVENT_WORKER_SET:
-    case WPK_EVENT_DRAIN:
-        answer_problem(c, 501, WPK_EUNSUPPORTED, "not yet");
-        break;
-    case WPK_EVENT_TICK:
-        wpk_worker_tick(c);
-        if (c->unbound) {
-            bind_to_workers(c);
-        }
-        for (uint32_t i = 0; i < c->search_count; i++) {
-            wpk_search_advance(c, c->searches[i]);
-        }
-        break;
-    }
-    wpk_worker_serve(c);
+    on_events[event->kind](c);
+    wpk_job_advance(c);
+    wpk_dispatch(c);
     c->event = NULL;
     c->effects = NULL;
 }
@@ -422,21 +307,12 @@ void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *eve
 
 const struct wpk_job_entry *wpk_coordinator_job(const struct wpk_coordinator *c, const char *id)
 {
-    for (uint32_t i = 0; i < c->job_count; i++) {
-        if (strcmp(c->jobs[i]->id, id) == 0) {
-            return c->jobs[i];
-        }
-    }
-    return NULL;
+    return wpk_table_get_text(&c->jobs_by_id, id);
 }
 
 uint32_t wpk_coordinator_job_count(const struct wpk_coordinator *c)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < c->job_count; i++) {
-        count += c->jobs[i]->finished_wall_ns == 0;
-    }
-    return count;
+    return c->live_count;
 }
 
 uint32_t wpk_coordinator_worker_count(const struct wpk_coordinator *c)
@@ -450,38 +326,41 @@ const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *c,
     return c->workers[index];
 }
 
-bool wpk_coordinator_blocked(const struct wpk_coordinator *c, const struct wpk_job_entry *job,
-                             uint32_t op, char out[WPK_REASON_MAX])
+const struct wpk_worker *wpk_coordinator_find_worker(const struct wpk_coordinator *c,
+                                                     const char *name)
 {
-    out[0] = '\0';
-    if (wpk_coordinator_served(c, job, op)) {
-        return false;
-    }
-    snprintf(out, WPK_REASON_MAX, "no worker serves %s with %d thread%s", job->kind, job->threads,
-             job->threads == 1 ? "" : "s");
-    return true;
+    return wpk_table_get_text(&c->workers_by_name, name);
 }
 
-void wpk_coordinator_job_stored(struct wpk_coordinator *c, uint64_t number)
+void wpk_coordinator_count(const struct wpk_coordinator *c, struct wpk_coordinator_counts *out)
 {
+    memset(out, 0, sizeof *out);
+    out->leases = c->lease_count;
+    out->searches = c->search_count;
     for (uint32_t i = 0; i < c->job_count; i++) {
-        if (c->jobs[i]->number == number) {
-            c->jobs[i]->stored = c->jobs[i]->finished_wall_ns != 0;
-        }
+        out->jobs[c->jobs[i]->state]++;
     }
-}
-
-bool wpk_coordinator_served(const struct wpk_coordinator *c, const struct wpk_job_entry *job,
-                            uint32_t op)
-{
-    const struct wpk_search *search = job->ops[op].search;
     for (uint32_t i = 0; i < c->worker_count; i++) {
         const struct wpk_worker *worker = c->workers[i];
-        bool fits =
-            search != NULL ? wpk_search_serves(search, worker) : wpk_worker_suits(worker, job);
-        if (fits && worker->peer != 0 && !worker->draining) {
-            return true;
+        if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+            out->workers_quarantined++;
+        } else if (worker->order == WPK_WORKER_ORDER_DRAIN || worker->draining) {
+            out->workers_draining++;
+        } else if (worker->lease_count > 0) {
+            out->workers_busy++;
+        } else {
+            out->workers_idle++;
         }
     }
-    return false;
+}
+
+uint32_t wpk_search_queue_depth(const struct wpk_search *search)
+{
+    uint32_t depth = search->open.count + search->built.count;
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        depth += search->vendors[i].standing == WPK_STANDING_OPEN;
+    }
+    depth += search->phase == WPK_PHASE_FINALS && search->final.standing == WPK_STANDING_OPEN;
+    depth += search->phase == WPK_PHASE_VERIFYING && search->verify.standing == WPK_STANDING_OPEN;
+    return depth;
 }

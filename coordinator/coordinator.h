@@ -198,11 +198,24 @@ uint32_t wpk_coordinator_job_count(const struct wpk_coordinator *coordinator);
 uint32_t wpk_coordinator_worker_count(const struct wpk_coordinator *coordinator);
 const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *coordinator,
                                                 uint32_t index);
-/* Is a worker there for this operator of the job? */
-bool wpk_coordinator_served(const struct wpk_coordinator *coordinator,
-                            const struct wpk_job_entry *job, uint32_t op);
-/* What no worker can be given of this operator, in words: "no worker with kind cpu and 8 cores".
- * False when there is one who serves it; then `out` is "". */
+const struct wpk_worker *wpk_coordinator_find_worker(const struct wpk_coordinator *coordinator,
+                                                     const char *name);
+/* For gauges: it looks at every job and every worker. */
+struct wpk_coordinator_counts {
+    uint32_t jobs[WPK_JOB_STATE_COUNT];
+    uint32_t workers_idle;
+    uint32_t workers_busy;
+    uint32_t workers_draining;
+    uint32_t workers_quarantined;
+    uint32_t leases;
+    uint32_t searches;
+};
+void wpk_coordinator_count(const struct wpk_coordinator *coordinator,
+                           struct wpk_coordinator_counts *out);
+/* Pieces of the search's work that want a worker. */
+uint32_t wpk_search_queue_depth(const struct wpk_search *search);
+/* Why no worker is there for this operator, in words: "no worker with kind cpu and 8 cores". False
+ * when there is one, or the operator has ended; then `out` is "". */
 bool wpk_coordinator_blocked(const struct wpk_coordinator *coordinator,
                              const struct wpk_job_entry *job, uint32_t op,
                              char out[WPK_REASON_MAX]);

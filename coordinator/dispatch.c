@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving out work: which job, which operator, which piece of it, for a worker whose poll waits.
+/* Giving out work to the polls that wait.
  *
- * Jobs come by priority, then by age. Within a job the first operators that have not ended are
- * worked on. An operator's vendors come first, then the asks that were taken back, then new ones;
- * then its final and its verification. A poll is answered as soon as there is anything for it. */
+ * Piece by piece: of the owners there is work for, the one with the smallest share; of his searches
+ * the first by priority, age and position; of that search the vendors first, then what was built
+ * apart, then the asks that were taken back, then new ones; then its final and its verification.
+ * A poll is answered as soon as there is anything for it. */
 #include "coordinator/parts.h"
 
 #include <string.h>
 
-#define OPS_OPEN_MAX 2 /* of one job at a time: the next one fills the end of the one before */
+/* ---- replies */
 
 void wpk_reply_send(struct wpk_coordinator *c, const struct wpk_net_address *address,
                     const struct wpk_message *message)
@@ -27,20 +28,23 @@ struct wpk_message *wpk_reply_new(struct wpk_coordinator *c, enum wpk_message_ki
     return message;
 }
 
-void wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search, struct wpk_piece *piece,
-                    struct wpk_worker *worker)
+void wpk_reply_error(struct wpk_coordinator *c, wpk_err err, const char *text)
 {
-    WPK_ASSERT(piece->standing == WPK_STANDING_OPEN);
-    piece->standing = WPK_STANDING_LEASED;
-    piece->session = worker->session;
-    piece->lease = ++c->lease_next;
-    piece->attempts++;
-    worker->lease_count++;
-    search->leased_count++;
-    if (search->active_ns == 0) {
-        search->active_ns = c->event->now_ns;
-    }
+    struct wpk_message *message = wpk_reply_new(c, WPK_MESSAGE_ERROR, c->event->message->session);
+    message->err = err;
+    message->text = text;
+    wpk_reply_send(c, &c->event->address, message);
 }
+
+void wpk_reply_acks(struct wpk_coordinator *c, enum wpk_ack *acks, uint32_t count)
+{
+    struct wpk_message *message = wpk_reply_new(c, WPK_MESSAGE_ACK, c->event->message->session);
+    message->acks = acks;
+    message->ack_count = count;
+    wpk_reply_send(c, &c->event->address, message);
+}
+
+/* ---- a batch of work for one poll */
 
 struct batch {
     struct wpk_worker *worker;
@@ -49,6 +53,7 @@ struct batch {
     bool awaiting; /* a strategy is being asked: the rest comes with its answer */
 };
 
+/* The effects hold what is said until it is encoded, but the search may go before that. */
 static uint32_t op_index(struct wpk_coordinator *c, struct batch *batch,
                          const struct wpk_search *search)
 {
@@ -59,35 +64,87 @@ static uint32_t op_index(struct wpk_coordinator *c, struct batch *batch,
         }
     }
     if (message->ops == NULL) {
-        message->ops = wpk_effect_memory(c, WPK_WORK_MAX, sizeof *message->ops);
+        message->ops = wpk_effect_memory(c, batch->max, sizeof *message->ops);
     }
     message->ops[message->op_count] =
         (struct wpk_message_op){.text = search->op, .layouts = search->key.layouts};
     return message->op_count++;
 }
 
-static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
-                                 struct wpk_search *search, struct wpk_piece *piece, wpk_work_id id)
+static uint32_t target_index(struct wpk_coordinator *c, struct batch *batch,
+                             const struct wpk_search *search)
 {
     struct wpk_message *message = batch->message;
-    if (message->work == NULL) {
-        message->work = wpk_effect_memory(c, WPK_WORK_MAX, sizeof *message->work);
+    for (uint32_t i = 0; i < message->target_count; i++) {
+        if (memcmp(&message->targets[i], &search->device, sizeof search->device) == 0) {
+            return i;
+        }
     }
-    wpk_lease_take(c, search, piece, batch->worker);
+    if (message->targets == NULL) {
+        message->targets = wpk_effect_memory(c, batch->max, sizeof *message->targets);
+    }
+    message->targets[message->target_count] = search->device;
+    return message->target_count++;
+}
+
+/* All that share the search. */
+static void start_jobs_of(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (!search->unstarted) {
+        return;
+    }
+    search->unstarted = false;
+    for (struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
+        wpk_job_started(c, op->job);
+    }
+}
+
+static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
+                                 const struct wpk_stake *stake, wpk_work_id id)
+{
+    struct wpk_message *message = batch->message;
+    struct wpk_search *search = stake->search;
+    if (message->work == NULL) {
+        message->work = wpk_effect_memory(c, batch->max, sizeof *message->work);
+    }
+    const struct wpk_lease *lease =
+        wpk_lease_take(c, search, id, batch->worker, stake->seat->account);
+    const struct wpk_piece *piece = wpk_search_piece(search, id);
     struct wpk_work *work = &message->work[message->work_count++];
-    work->id = id;
-    work->attempt = piece->attempts;
-    work->op = op_index(c, batch, search);
-    work->policy = search->policy;
-    work->provider = "";
-    work->candidate = "";
+    *work = (struct wpk_work){.id = id,
+                              .lease = lease->number,
+                              .stage = lease->stage,
+                              .attempt = piece->attempts,
+                              .op = op_index(c, batch, search),
+                              .artifact_sha256 = "",
+                              .provider = "",
+                              .candidate = "",
+                              .policy = search->policy};
+    if (lease->stage == WPK_STAGE_BUILD) {
+        work->target = target_index(c, batch, search);
+    } else if (lease->stage == WPK_STAGE_RUN) {
+        work->artifact_sha256 = wpk_effect_text(c, piece->built->artifact_sha256);
+        work->build_ns = piece->built->build_ns;
+    }
+    start_jobs_of(c, search);
     return work;
 }
 
-static void add_final(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
+/* ---- pieces */
+
+static void add_vendor(struct wpk_coordinator *c, struct batch *batch,
+                       const struct wpk_stake *stake, uint32_t index)
 {
+    const struct wpk_search *search = stake->search;
+    wpk_work_id id = {search->id, WPK_WORK_VENDOR, index};
+    add_work(c, batch, stake, id)->provider = search->vendors[index].text;
+}
+
+static void add_final(struct wpk_coordinator *c, struct batch *batch, const struct wpk_stake *stake)
+{
+    const struct wpk_search *search = stake->search;
     wpk_work_id id = {search->id, WPK_WORK_FINAL, search->final_number};
-    struct wpk_work *work = add_work(c, batch, search, &search->final, id);
+    struct wpk_work *work = add_work(c, batch, stake, id);
     work->round_count = WPK_FINAL_ROUNDS;
     for (uint32_t i = 0; i < search->entry_count; i++) {
         work->contenders[i].provider = search->entries[i].provider;
@@ -96,10 +153,12 @@ static void add_final(struct wpk_coordinator *c, struct batch *batch, struct wpk
     work->contender_count = search->entry_count;
 }
 
-static void add_verify(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
+static void add_verify(struct wpk_coordinator *c, struct batch *batch,
+                       const struct wpk_stake *stake)
 {
+    const struct wpk_search *search = stake->search;
     wpk_work_id id = {search->id, WPK_WORK_VERIFY, search->verify_number};
-    struct wpk_work *work = add_work(c, batch, search, &search->verify, id);
+    struct wpk_work *work = add_work(c, batch, stake, id);
     work->provider = search->entries[search->verifying].provider;
     work->candidate = search->verify.text;
     work->keep_artifact = true;
@@ -108,133 +167,182 @@ static void add_verify(struct wpk_coordinator *c, struct batch *batch, struct wp
     work->policy.race_ratio = 0;
 }
 
-static void add_trials(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
+static void add_trial(struct wpk_coordinator *c, struct batch *batch, const struct wpk_stake *stake,
+                      uint32_t number)
 {
-    while (search->open_first < search->ask_count &&
-           wpk_search_ask(search, search->open_first)->standing != WPK_STANDING_OPEN) {
-        search->open_first++;
-    }
+    const struct wpk_search *search = stake->search;
+    wpk_work_id id = {search->id, WPK_WORK_TRIAL, number};
+    struct wpk_work *work = add_work(c, batch, stake, id);
     /* Raced against the last that would still get into the final, whose artifacts are kept. */
     uint64_t incumbent_ns = search->best_count >= WPK_FINAL_OWN_MAX
                                 ? search->best[WPK_FINAL_OWN_MAX - 1].trial.median_ns
                                 : 0;
-    for (uint32_t i = search->open_first;
-         i < search->ask_count && batch->message->work_count < batch->max; i++) {
-        struct wpk_piece *ask = wpk_search_ask(search, i);
-        if (ask->standing != WPK_STANDING_OPEN) {
-            continue;
-        }
-        wpk_work_id id = {search->id, WPK_WORK_TRIAL, i};
-        struct wpk_work *work = add_work(c, batch, search, ask, id);
-        work->provider = wpk_search_own_provider(c, search);
-        work->candidate = ask->text;
-        work->incumbent_ns = incumbent_ns;
-        work->keep_artifact = incumbent_ns == 0;
+    work->provider = wpk_search_own_provider(c, search);
+    work->candidate = wpk_search_ask(search, number)->text;
+    work->incumbent_ns = incumbent_ns;
+    work->keep_artifact = incumbent_ns == 0;
+}
+
+/* Ask ahead, so that a fleet does not wait for each commit: a quarter of what is out lies ready. */
+static void ask_ahead(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (search->open.count < search->leased_count / 4) {
+        wpk_search_want(c, search, search->leased_count / 2);
     }
 }
 
-static uint32_t count_open(const struct wpk_search *search, uint32_t max)
+/* Wait for the answer of the strategy, which is asked for as many as this poll has room for. */
+static void await(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
 {
-    uint32_t count = 0;
-    for (uint32_t i = search->open_first; i < search->ask_count && count < max; i++) {
-        count += wpk_search_ask(search, i)->standing == WPK_STANDING_OPEN;
-    }
-    return count;
-}
-
-static void add_search(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
-{
-    for (uint32_t i = 0; i < search->vendor_count; i++) {
-        if (search->vendors[i].standing == WPK_STANDING_OPEN &&
-            batch->message->work_count < batch->max && search->phase == WPK_PHASE_SEARCHING) {
-            wpk_work_id id = {search->id, WPK_WORK_VENDOR, i};
-            struct wpk_work *work = add_work(c, batch, search, &search->vendors[i], id);
-            work->provider = search->vendors[i].text;
-        }
-    }
     uint32_t room = batch->max - batch->message->work_count;
-    if (room == 0) {
+    uint32_t ahead = search->leased_count / 2;
+    if (wpk_search_want(c, search, room > ahead ? room : ahead)) {
+        batch->awaiting = true;
+        search->promised_count += room;
+    }
+}
+
+/* One piece of what can be built; or an ASK for more, which is waited for. */
+static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
+                         const struct wpk_stake *stake)
+{
+    struct wpk_search *search = stake->search;
+    if (search->phase == WPK_PHASE_VERIFYING) {
+        add_verify(c, batch, stake);
+    } else if (search->open.count > 0) {
+        add_trial(c, batch, stake, search->open.first);
+        ask_ahead(c, search);
+    } else {
+        await(c, batch, search);
+    }
+}
+
+static void add_to_run(struct wpk_coordinator *c, struct batch *batch,
+                       const struct wpk_stake *stake)
+{
+    struct wpk_search *search = stake->search;
+    if (search->phase == WPK_PHASE_FINALS) {
+        add_final(c, batch, stake);
         return;
     }
-    if (search->phase == WPK_PHASE_FINALS && search->final.standing == WPK_STANDING_OPEN) {
-        add_final(c, batch, search);
-    } else if (search->phase == WPK_PHASE_VERIFYING &&
-               search->verify.standing == WPK_STANDING_OPEN) {
-        add_verify(c, batch, search);
-    } else if (search->phase == WPK_PHASE_SEARCHING &&
-               !wpk_search_time_over(search, c->event->now_ns)) {
-        uint32_t open = count_open(search, room);
-        if (open < room && wpk_search_want(c, search, room - open)) {
-            batch->awaiting = true;
+    if (search->phase == WPK_PHASE_VERIFYING) {
+        add_verify(c, batch, stake);
+        return;
+    }
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        if (search->vendors[i].standing == WPK_STANDING_OPEN) {
+            add_vendor(c, batch, stake, i);
             return;
         }
-        add_trials(c, batch, search);
     }
+    add_trial(c, batch, stake, search->built.first);
 }
 
-/* All that share the search. */
-static void start_jobs_of(struct wpk_coordinator *c, const struct wpk_search *search)
+/* ---- whose turn it is */
+
+/* The seat's first stake that the worker may work on; NULL: none. */
+static struct wpk_stake *first_of(const struct wpk_seat *seat, const struct wpk_worker *worker)
 {
-    for (uint32_t j = 0; j < c->job_count; j++) {
-        for (uint32_t i = 0; i < c->jobs[j]->op_count; i++) {
-            if (c->jobs[j]->ops[i].search == search) {
-                wpk_job_started(c, c->jobs[j]);
+    for (uint32_t i = 0; i < seat->ready_count; i++) {
+        if (!wpk_final_excludes(seat->ready[i]->search, worker)) {
+            return seat->ready[i];
+        }
+    }
+    return NULL;
+}
+
+static bool comes_before(const struct wpk_stake *a, const struct wpk_stake *b)
+{
+    uint64_t a_ns = a->seat->account->share_ns;
+    uint64_t b_ns = b->seat->account->share_ns;
+    if (a_ns != b_ns && a->seat->account != b->seat->account) {
+        return a_ns < b_ns;
+    }
+    if (a->search == b->search) {
+        return a->seat->pool->stage < b->seat->pool->stage; /* what is built is run first */
+    }
+    return wpk_stake_before(a, b);
+}
+
+static struct wpk_stake *choose(const struct wpk_worker *worker)
+{
+    struct wpk_stake *best = NULL;
+    for (const struct wpk_link *link = worker->group->links; link != NULL;
+         link = link->group_next) {
+        for (uint32_t i = 0; i < link->pool->ready_count; i++) {
+            struct wpk_stake *stake = first_of(link->pool->ready[i], worker);
+            if (stake != NULL && (best == NULL || comes_before(stake, best))) {
+                best = stake;
             }
         }
     }
+    return best;
 }
 
 static void fill(struct wpk_coordinator *c, struct batch *batch)
 {
-    for (uint32_t j = 0; j < c->job_count; j++) {
-        struct wpk_job_entry *job = c->jobs[j];
-        uint32_t open_count = 0;
-        for (uint32_t i = 0; i < job->op_count && open_count < OPS_OPEN_MAX; i++) {
-            struct wpk_job_op_state *op = &job->ops[i];
-            if (wpk_phase_ended(op->phase) || op->search == NULL || op->search->id == 0) {
-                continue;
-            }
-            open_count++;
-            uint32_t before = batch->message->work_count;
-            if (wpk_search_serves(op->search, batch->worker)) {
-                add_search(c, batch, op->search);
-            }
-            if (batch->message->work_count > before) {
-                start_jobs_of(c, op->search);
-            }
-            if (batch->awaiting || batch->message->work_count == batch->max) {
-                return;
-            }
+    while (batch->message->work_count < batch->max && !batch->awaiting) {
+        struct wpk_stake *stake = choose(batch->worker);
+        if (stake == NULL) {
+            return;
         }
+        struct wpk_search *search = stake->search;
+        wpk_search_refresh(c, search); /* its time may be over by now */
+        if (!stake->ready) {
+            continue;
+        }
+        if (stake->seat->pool->stage == WPK_POOL_BUILD) {
+            add_to_build(c, batch, stake);
+        } else {
+            add_to_run(c, batch, stake);
+        }
+        wpk_search_refresh(c, search);
     }
 }
 
+/* Answer its poll, if there is anything for it. */
 static void serve(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     uint32_t room = WPK_LEASES_MAX - worker->lease_count;
     uint32_t want = worker->poll_want < WPK_WORK_MAX ? worker->poll_want : WPK_WORK_MAX;
-    struct batch batch = {
-        .worker = worker,
-        .message = wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session),
-        .max = want < room ? want : room,
-    };
-    if (batch.max > 0) {
-        fill(c, &batch);
+    struct batch batch = {.worker = worker, .max = want < room ? want : room};
+    if (batch.max == 0) {
+        return;
     }
-    bool late = c->event->now_ns >= worker->poll_until_ns;
-    bool some = batch.message->work_count > 0;
-    if (some || (late && !batch.awaiting)) {
-        wpk_reply_send(c, worker->poll_address, batch.message);
-        worker->polling = false;
-        worker->heard_ns = c->event->now_ns;
+    batch.message = wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session);
+    fill(c, &batch);
+    worker->awaiting = batch.awaiting;
+    if (batch.message->work_count > 0) {
+        wpk_worker_answer(c, worker, batch.message);
     }
 }
 
-void wpk_worker_serve(struct wpk_coordinator *c)
+/* First come, first served, as long as there is work in the pool. */
+static void serve_pool(struct wpk_coordinator *c, struct wpk_pool *pool)
 {
-    for (uint32_t i = 0; i < c->worker_count; i++) {
-        if (c->workers[i]->polling) {
-            serve(c, c->workers[i]);
+    for (struct wpk_link *link = pool->waiting_first, *next_link;
+         link != NULL && pool->ready_count > 0; link = next_link) {
+        next_link = link->waiting_next;
+        for (struct wpk_worker *worker = link->group->waiting_first, *next;
+             worker != NULL && pool->ready_count > 0; worker = next) {
+            next = worker->next;
+            serve(c, worker);
         }
+    }
+}
+
+void wpk_dispatch(struct wpk_coordinator *c)
+{
+    while (c->dirty_pools != NULL) {
+        struct wpk_pool *pool = c->dirty_pools;
+        c->dirty_pools = pool->dirty_next;
+        pool->dirty = false;
+        serve_pool(c, pool);
+    }
+    /* A poll that did not want to wait. */
+    struct wpk_worker *worker = c->polled;
+    if (worker != NULL && worker->polling && !worker->awaiting &&
+        (worker->poll_until_ns <= c->event->now_ns || c->draining)) {
+        wpk_worker_answer(c, worker, wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session));
     }
 }

@@ -3,7 +3,9 @@
  * own faces a fresh set of inputs, and the fastest of those that stand becomes the kernel.
  *
  * Times from the search itself were taken minutes apart, and the fastest of many is likely to be
- * one that was lucky: so they only choose who takes part. */
+ * one that was lucky: so they only choose who takes part. They may also be of a worker that is not
+ * what it says: a final is timed by one worker, whose contenders all run on the same device, and
+ * verified by another one, if there is one. */
 #include "common/crypto.h"
 #include "coordinator/parts.h"
 
@@ -52,6 +54,12 @@ static void set_trial(struct wpk_final_entry *entry, const struct wpk_trial_summ
     entry->timing = timing_of(trial);
 }
 
+static void reset_piece(struct wpk_piece *piece)
+{
+    wpk_built_free(piece->built);
+    memset(piece, 0, sizeof *piece);
+}
+
 static bool is_own(const struct wpk_final_entry *entry)
 {
     return entry->kind == WPK_ENTRY_OWN;
@@ -68,6 +76,8 @@ void wpk_final_fini(struct wpk_search *search)
         free(search->entries[i].candidate);
     }
     search->entry_count = 0;
+    reset_piece(&search->final);
+    reset_piece(&search->verify);
 }
 
 static void collect_entries(struct wpk_coordinator *c, struct wpk_search *search)
@@ -80,6 +90,7 @@ static void collect_entries(struct wpk_coordinator *c, struct wpk_search *search
         struct wpk_final_entry *entry = add_entry(search, WPK_ENTRY_OWN, own, best->candidate);
         entry->number = best->number;
         set_trial(entry, &best->trial);
+        entry->worker = best->worker;
         memcpy(entry->artifact_sha256, best->trial.artifact_sha256, sizeof entry->artifact_sha256);
         served_is_among_them =
             served_is_among_them || strcmp(entry->artifact_sha256, search->served_artifact) == 0;
@@ -141,8 +152,7 @@ static bool is_to_be_served(const struct wpk_search *search, const struct wpk_fi
            is_faster(&winner->timing, &served->timing);
 }
 
-/* Why candidates failed, the commonest outcome first. */
-static void describe_failure(const struct wpk_search *search, char out[WPK_REASON_MAX])
+bool wpk_final_failed(const struct wpk_search *search, char out[WPK_REASON_MAX])
 {
     uint32_t commonest = WPK_OUTCOME_OK + 1;
     for (uint32_t o = commonest + 1; o < WPK_OUTCOME_COUNT; o++) {
@@ -150,14 +160,15 @@ static void describe_failure(const struct wpk_search *search, char out[WPK_REASO
             commonest = o;
         }
     }
-    if (search->ask_count == 0) {
+    if (search->ok_count > 0 || search->failed_count == 0) {
         snprintf(out, WPK_REASON_MAX, "the time was over before a candidate was tried");
-        return;
+        return false;
     }
     snprintf(out, WPK_REASON_MAX, "no implementation works: %u of %u candidates ended %s%s%s",
-             search->outcomes[commonest], search->ask_count,
+             search->outcomes[commonest], search->failed_count,
              wpk_outcome_name((enum wpk_outcome)commonest),
              search->failure[0] != '\0' ? "; the last one: " : "", search->failure);
+    return true;
 }
 
 static struct wpk_final_entry *fastest(struct wpk_search *search,
@@ -191,7 +202,7 @@ static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
     search->ended_asks = search->ok_count + search->failed_count;
     if (winner == NULL) {
         char reason[WPK_REASON_MAX];
-        describe_failure(search, reason);
+        wpk_final_failed(search, reason);
         wpk_search_set_phase(c, search, WPK_PHASE_FAILED, reason);
         return;
     }
@@ -224,6 +235,30 @@ static bool has_successor(const struct wpk_search *search)
     return false;
 }
 
+bool wpk_final_excludes(const struct wpk_search *search, const struct wpk_worker *worker)
+{
+    return search->phase == WPK_PHASE_VERIFYING && search->timer.place != 0 &&
+           worker->name_hash == search->timed_by;
+}
+
+/* If there are several workers, who timed the winner is not to verify it, for as long as another
+ * may be busy. */
+static void wait_for_second(struct wpk_coordinator *c, struct wpk_search *search, uint64_t timed_by)
+{
+    uint32_t count = 0;
+    for (const struct wpk_stake *s = search->stakes; s != NULL; s = s->search_next) {
+        const struct wpk_pool *pool = s->seat->pool;
+        for (const struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
+            count += pool->stage == WPK_POOL_RUN ? link->group->available_count : 0;
+        }
+    }
+    search->timed_by = timed_by;
+    if (count > 1 && timed_by != 0) {
+        wpk_timer_set(&c->search_timers, &search->timer,
+                      c->event->now_ns + WPK_SECOND_MS * UINT64_C(1000000));
+    }
+}
+
 /* The fastest of our own that was not rejected is tried on inputs that nobody saw before. */
 static void verify_next(struct wpk_coordinator *c, struct wpk_search *search)
 {
@@ -238,8 +273,9 @@ static void verify_next(struct wpk_coordinator *c, struct wpk_search *search)
     }
     search->verifying = (uint32_t)(own - search->entries);
     search->verify_number = number_of(own, 1);
-    memset(&search->verify, 0, sizeof search->verify);
+    reset_piece(&search->verify);
     search->verify.text = own->candidate;
+    wait_for_second(c, search, own->worker);
     if (search->phase != WPK_PHASE_VERIFYING) {
         wpk_search_set_phase(c, search, WPK_PHASE_VERIFYING, "");
     }
@@ -254,7 +290,6 @@ void wpk_final_start(struct wpk_coordinator *c, struct wpk_search *search)
         return;
     }
     search->final_number = number_of(search->entries, search->entry_count);
-    memset(&search->final, 0, sizeof search->final);
     wpk_search_set_phase(c, search, WPK_PHASE_FINALS, "");
 }
 
@@ -282,6 +317,7 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
         struct wpk_final_entry *entry = &search->entries[i];
         entry->timing = times[i];
         entry->timed = times[i].sample_count > 0;
+        entry->worker = entry->timed && worker != NULL ? worker->name_hash : entry->worker;
         if (entry->timed && entry->kind != WPK_ENTRY_SERVED) {
             put_times(c, search, entry, NULL, worker);
         }
@@ -294,6 +330,7 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
 {
     WPK_ASSERT(search->phase == WPK_PHASE_VERIFYING);
     struct wpk_final_entry *entry = &search->entries[search->verifying];
+    wpk_timer_cancel(&c->search_timers, &search->timer);
     snprintf(search->verified_by, sizeof search->verified_by, "%s",
              worker != NULL ? worker->hello.name : "");
     if (worker != NULL) {
@@ -330,5 +367,9 @@ void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, 
             memcpy(other->served_artifact, winner->artifact_sha256, sizeof other->served_artifact);
         }
     }
-    wpk_search_set_phase(c, search, WPK_PHASE_DONE, "");
+    char reason[WPK_REASON_MAX];
+    bool failed = wpk_final_failed(search, reason);
+    wpk_search_set_phase(c, search, failed ? WPK_PHASE_FAILED : WPK_PHASE_DONE,
+                         failed ? reason : "");
+    wpk_search_release(c, search);
 }

@@ -40,6 +40,7 @@ static struct scene *begin(uint32_t own_count, bool vendor, const char *served)
     s->other = (struct wpk_search){.id = 2, .problem_id = 7};
     *search = (struct wpk_search){.id = 1, .problem_id = 7, .phase = WPK_PHASE_SEARCHING};
     snprintf(search->key.providers, sizeof search->key.providers, "own;vendor");
+    wpk_asks_init(search);
     for (uint32_t i = 0; i < own_count; i++) {
         struct wpk_piece ask = {.standing = WPK_STANDING_ENDED, .text = strdup("candidate")};
         ask.trial.median_ns = 1000 + i;
@@ -67,6 +68,8 @@ static void end(struct scene *s)
     wpk_effects_fini(&s->effects);
     wpk_asks_fini(&s->search);
     wpk_final_fini(&s->search);
+    free(s->c.dirty);
+    free(s->c.closing);
     free(s);
 }
 

@@ -405,6 +405,9 @@ static void perform(struct wpk_performer *p, const struct wpk_effect *effect)
     case WPK_EFFECT_CLOSE_SEARCH:
         close_actor(p, effect->handle);
         break;
+    case WPK_EFFECT_SET_OWNER:
+    case WPK_EFFECT_SET_WORKER_ORDER:
+        break; /* no room for them in the store yet */
     case WPK_EFFECT_LOG:
         wpk_log(WPK_LOG_INFO, effect->text, "%s", effect->detail);
         break;

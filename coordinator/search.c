@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches: bound to operators, opened from the store, asked, told, and brought to their end.
+/* Searches: opened from the store, asked, told, and brought to their end.
  *
- * The strategy itself lives outside (search_actor.c); what is known of its asks is in asks.c. */
+ * The strategy itself lives outside (search_actor.c); what is known of its asks is in asks.c, and
+ * which operators share a search is in bind.c. */
+#include "common/metrics.h"
 #include "common/utf8.h"
 #include "coordinator/parts.h"
-#include "search/space.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define OPENED_MAX 256 /* searches that one step opens; what is left over waits for the next tick */
 
 /* How candidates are timed; its text in the store's key is made by history.c. */
 static const struct wpk_policy default_policy = {
@@ -21,8 +20,40 @@ static const struct wpk_policy default_policy = {
     .race_ratio = 1.3,
 };
 
-static void search_free(struct wpk_search *search)
+/* ---- life */
+
+struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_search_key *key,
+                                  const char *key_hash)
 {
+    struct wpk_search *search = calloc(1, sizeof *search);
+    WPK_ASSERT(search != NULL);
+    search->handle = c->handle_next++;
+    search->key = *key;
+    snprintf(search->key_hash, sizeof search->key_hash, "%s", key_hash);
+    search->policy = default_policy;
+    search->policy.threads = key->threads;
+    search->timer.owner = search;
+    wpk_asks_init(search);
+    c->searches =
+        wpk_grow(c->searches, c->search_count, &c->search_capacity, sizeof(struct wpk_search *));
+    search->place = c->search_count;
+    c->searches[c->search_count++] = search;
+    wpk_table_put(&c->searches_by_handle, search->handle, search);
+    wpk_table_put_text(&c->searches_by_key, search->key_hash, search);
+    return search;
+}
+
+void wpk_search_free(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    WPK_ASSERT(search->stakes == NULL);
+    wpk_timer_cancel(&c->search_timers, &search->timer);
+    wpk_table_take(&c->searches_by_handle, search->handle);
+    wpk_table_take_text(&c->searches_by_key, search->key_hash);
+    if (search->id != 0) {
+        wpk_table_take(&c->searches_by_id, search->id);
+    }
+    c->searches[search->place] = c->searches[--c->search_count];
+    c->searches[search->place]->place = search->place;
     wpk_asks_fini(search);
     for (uint32_t i = 0; i < search->vendor_count; i++) {
         free(search->vendors[i].text);
@@ -32,24 +63,66 @@ static void search_free(struct wpk_search *search)
     free(search);
 }
 
-struct wpk_search *wpk_search_find(struct wpk_coordinator *c, uint64_t id)
+/* Some effect's answer will name it, or some worker's lease refers to it. */
+static bool is_busy(const struct wpk_search *search)
 {
-    for (uint32_t i = 0; id != 0 && i < c->search_count; i++) {
-        if (c->searches[i]->id == id) {
-            return c->searches[i];
-        }
-    }
-    return NULL;
+    return search->id == 0 || search->asking || search->concluding || search->leased_count > 0;
 }
 
-struct wpk_search *wpk_search_find_handle(struct wpk_coordinator *c, uint64_t handle)
+void wpk_search_release(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    for (uint32_t i = 0; i < c->search_count; i++) {
-        if (c->searches[i]->handle == handle) {
-            return c->searches[i];
-        }
+    if (search->ops != NULL || is_busy(search) || search->closing) {
+        return;
     }
-    return NULL;
+    search->closing = true;
+    c->closing =
+        wpk_grow(c->closing, c->closing_count, &c->closing_capacity, sizeof(struct wpk_search *));
+    c->closing[c->closing_count++] = search;
+}
+
+/* Effects of the step before may have referred to them, but not those of this one. */
+void wpk_search_sweep(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->closing_count; i++) {
+        struct wpk_search *search = c->closing[i];
+        search->closing = false;
+        if (search->ops != NULL || is_busy(search) || search->dirty) {
+            continue;
+        }
+        wpk_effect_add(c, WPK_EFFECT_CLOSE_SEARCH)->handle = search->handle;
+        wpk_search_free(c, search);
+    }
+    c->closing_count = 0;
+}
+
+struct wpk_search *wpk_search_find(const struct wpk_coordinator *c, uint64_t id)
+{
+    return wpk_table_get(&c->searches_by_id, id);
+}
+
+struct wpk_search *wpk_search_find_handle(const struct wpk_coordinator *c, uint64_t handle)
+{
+    return wpk_table_get(&c->searches_by_handle, handle);
+}
+
+void wpk_search_touch(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (!search->dirty) {
+        search->dirty = true;
+        c->dirty =
+            wpk_grow(c->dirty, c->dirty_count, &c->dirty_capacity, sizeof(struct wpk_search *));
+        c->dirty[c->dirty_count++] = search;
+    }
+}
+
+void wpk_search_store(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->dirty_count; i++) {
+        c->dirty[i]->dirty = false;
+        wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = c->dirty[i];
+        wpk_search_release(c, c->dirty[i]);
+    }
+    c->dirty_count = 0;
 }
 
 const char *wpk_search_own_provider(struct wpk_coordinator *c, const struct wpk_search *search)
@@ -58,172 +131,6 @@ const char *wpk_search_own_provider(struct wpk_coordinator *c, const struct wpk_
     char *name = wpk_effect_memory(c, size + 1, 1);
     memcpy(name, search->key.providers, size);
     return name;
-}
-
-/* ---- binding */
-
-bool wpk_worker_suits(const struct wpk_worker *worker, const struct wpk_job_entry *job)
-{
-    return strcmp(worker->hello.device.kind, job->kind) == 0 &&
-           worker->hello.device.core_count >= job->threads;
-}
-
-/* The worker's providers as a key has them: in its own order, which is fixed by its build. */
-static void providers_text(const struct wpk_hello *hello, char *out, size_t size)
-{
-    size_t at = 0;
-    out[0] = '\0';
-    for (uint32_t i = 0; i < hello->provider_count && at < size; i++) {
-        at += (size_t)snprintf(out + at, size - at, "%s%s", i > 0 ? ";" : "",
-                               hello->providers[i].name);
-    }
-}
-
-bool wpk_search_serves(const struct wpk_search *search, const struct wpk_worker *worker)
-{
-    char providers[WPK_KEY_TEXT_MAX];
-    providers_text(&worker->hello, providers, sizeof providers);
-    return strcmp(search->key.device_class, worker->device_class) == 0 &&
-           strcmp(search->key.environment, worker->hello.environment) == 0 &&
-           strcmp(search->key.providers, providers) == 0 &&
-           worker->hello.device.core_count >= search->key.threads;
-}
-
-static bool keys_equal(const struct wpk_search_key *a, const struct wpk_search_key *b)
-{
-    return strcmp(a->fingerprint, b->fingerprint) == 0 && strcmp(a->layouts, b->layouts) == 0 &&
-           strcmp(a->device_class, b->device_class) == 0 &&
-           strcmp(a->environment, b->environment) == 0 && a->threads == b->threads &&
-           strcmp(a->strategy, b->strategy) == 0 && strcmp(a->parameters, b->parameters) == 0 &&
-           a->seed == b->seed && strcmp(a->providers, b->providers) == 0 &&
-           strcmp(a->space_version, b->space_version) == 0;
-}
-
-static void make_key(const struct wpk_job_entry *job, const struct wpk_job_op_state *op,
-                     const struct wpk_worker *worker, struct wpk_search_key *key)
-{
-    memset(key, 0, sizeof *key);
-    snprintf(key->fingerprint, sizeof key->fingerprint, "%s", op->fingerprint);
-    snprintf(key->layouts, sizeof key->layouts, "%s", op->layouts);
-    snprintf(key->device_class, sizeof key->device_class, "%s", worker->device_class);
-    snprintf(key->environment, sizeof key->environment, "%s", worker->hello.environment);
-    key->threads = job->threads;
-    snprintf(key->strategy, sizeof key->strategy, "%s", job->strategy);
-    snprintf(key->parameters, sizeof key->parameters, "%s", job->parameters);
-    key->seed = job->seed;
-    providers_text(&worker->hello, key->providers, sizeof key->providers);
-    snprintf(key->space_version, sizeof key->space_version, "%s", WPK_SPACE_VERSION);
-}
-
-static struct wpk_search *search_new(struct wpk_coordinator *c, const struct wpk_search_key *key,
-                                     const struct wpk_job_op_state *op,
-                                     const struct wpk_worker *worker)
-{
-    if (c->search_count == c->search_capacity) {
-        uint32_t capacity = c->search_capacity == 0 ? 64 : c->search_capacity * 2;
-        struct wpk_search **grown = realloc(c->searches, capacity * sizeof *grown);
-        WPK_ASSERT(grown != NULL);
-        c->searches = grown;
-        c->search_capacity = capacity;
-    }
-    struct wpk_search *search = calloc(1, sizeof *search);
-    WPK_ASSERT(search != NULL);
-    search->handle = c->handle_next++;
-    search->key = *key;
-    snprintf(search->family, sizeof search->family, "%s", op->family);
-    search->op = strdup(op->op);
-    WPK_ASSERT(search->op != NULL);
-    search->flops = op->flops;
-    search->device = worker->hello.device;
-    search->policy = default_policy;
-    search->policy.threads = key->threads;
-    c->searches[c->search_count++] = search;
-    c->opened_count++;
-    wpk_effect_add(c, WPK_EFFECT_OPEN_SEARCH)->search = search;
-    return search;
-}
-
-void wpk_search_update_budget(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    search->candidates = 0;
-    search->time_ns = 0;
-    for (uint32_t j = 0; j < c->job_count; j++) {
-        const struct wpk_job_entry *job = c->jobs[j];
-        for (uint32_t i = 0; i < job->op_count; i++) {
-            if (job->ops[i].search != search || wpk_phase_ended(job->ops[i].phase)) {
-                continue;
-            }
-            if (job->candidates > search->candidates) {
-                search->candidates = job->candidates;
-            }
-            if (job->time_ns > search->time_ns) {
-                search->time_ns = job->time_ns;
-            }
-        }
-    }
-}
-
-/* What a finished search holds is enough for this budget. */
-static bool is_covered(const struct wpk_search *search, uint32_t candidates, uint64_t time_ns)
-{
-    return search->kernel_id != 0 &&
-           (search->ended_asks >= candidates || search->elapsed_ns >= time_ns ||
-            (search->exhausted && search->ended_asks == search->ask_count));
-}
-
-/* The operator joins a search that is open. */
-static void join(struct wpk_coordinator *c, struct wpk_job_entry *job, uint32_t index)
-{
-    struct wpk_job_op_state *op = &job->ops[index];
-    struct wpk_search *search = op->search;
-    bool idle = search->phase == WPK_PHASE_WAITING || wpk_phase_ended(search->phase);
-    if (idle && is_covered(search, job->candidates, job->time_ns)) {
-        op->kernel_id = search->kernel_id;
-        op->from_history = true;
-        wpk_job_op_set(c, job, index, WPK_PHASE_DONE, "");
-        wpk_search_update_budget(c, search);
-        return;
-    }
-    wpk_search_update_budget(c, search);
-    if (idle) {
-        search->phase = WPK_PHASE_SEARCHING;
-        search->reason[0] = '\0';
-    }
-    wpk_job_op_set(c, job, index, search->phase, "");
-}
-
-void wpk_search_bind(struct wpk_coordinator *c, const struct wpk_worker *worker)
-{
-    if (worker->draining) {
-        return;
-    }
-    for (uint32_t j = 0; j < c->job_count; j++) {
-        struct wpk_job_entry *job = c->jobs[j];
-        for (uint32_t i = 0; i < job->op_count; i++) {
-            struct wpk_job_op_state *op = &job->ops[i];
-            if (op->search != NULL || wpk_phase_ended(op->phase) ||
-                !wpk_worker_suits(worker, job)) {
-                continue;
-            }
-            struct wpk_search_key key;
-            make_key(job, op, worker, &key);
-            for (uint32_t s = 0; s < c->search_count; s++) {
-                if (keys_equal(&c->searches[s]->key, &key)) {
-                    op->search = c->searches[s];
-                }
-            }
-            if (op->search == NULL && c->opened_count == OPENED_MAX) {
-                c->unbound = true;
-                return;
-            }
-            if (op->search == NULL) {
-                op->search = search_new(c, &key, op, worker);
-                wpk_search_update_budget(c, op->search);
-            } else if (op->search->id != 0) {
-                join(c, job, i);
-            }
-        }
-    }
 }
 
 /* ---- what the store and the strategy answer */
@@ -258,7 +165,6 @@ static void take_asks(struct wpk_coordinator *c, struct wpk_search *search,
     uint32_t count = opened->ask_count - opened->told_count;
     search->told_count = opened->told_count;
     search->ask_count = opened->told_count;
-    search->open_first = opened->told_count;
     search->ok_count = opened->ok_count;
     search->failed_count = opened->failed_count;
     search->known_count = opened->known_count;
@@ -282,8 +188,9 @@ void wpk_search_opened(struct wpk_coordinator *c)
     if (search == NULL) {
         return;
     }
-    WPK_ASSERT(search->id == 0);
+    WPK_ASSERT(search->id == 0 && opened->search_id != 0);
     search->id = opened->search_id;
+    wpk_table_put(&c->searches_by_id, search->id, search);
     search->problem_id = opened->problem_id;
     search->elapsed_ns = opened->elapsed_ns;
     search->ended_asks = opened->ended_asks;
@@ -296,15 +203,14 @@ void wpk_search_opened(struct wpk_coordinator *c)
     search->vendor_count = opened->vendor_count;
     opened->vendor_count = 0;
     take_asks(c, search, opened);
-    for (uint32_t j = 0; j < c->job_count; j++) {
-        for (uint32_t i = 0; i < c->jobs[j]->op_count; i++) {
-            const struct wpk_job_op_state *op = &c->jobs[j]->ops[i];
-            if (op->search == search && !wpk_phase_ended(op->phase)) {
-                join(c, c->jobs[j], i);
-            }
+    for (struct wpk_job_op_state *op = search->ops, *next; op != NULL; op = next) {
+        next = op->next;
+        if (!wpk_phase_ended(op->phase)) {
+            wpk_bind_join(c, op);
         }
     }
     wpk_search_advance(c, search);
+    wpk_search_release(c, search);
 }
 
 void wpk_search_asked(struct wpk_coordinator *c)
@@ -316,8 +222,12 @@ void wpk_search_asked(struct wpk_coordinator *c)
     }
     WPK_ASSERT(search->asking);
     search->asking = false;
+    search->promised_count = 0;
     search->refused = asked->refused;
-    search->exhausted = search->exhausted || asked->exhausted;
+    if (asked->exhausted && !search->exhausted) {
+        search->exhausted = true;
+        wpk_search_touch(c, search);
+    }
     search->size_log2 = asked->size_log2;
     for (uint32_t i = 0; i < asked->count; i++) {
         wpk_asks_add(search, &asked->items[i]);
@@ -327,10 +237,18 @@ void wpk_search_asked(struct wpk_coordinator *c)
     asked->count = 0;
     if (asked->err != WPK_OK) {
         wpk_search_set_phase(c, search, WPK_PHASE_FAILED, asked->reason);
-        return;
     }
     wpk_asks_tell(c, search);
     wpk_search_advance(c, search);
+    wpk_search_release(c, search);
+}
+
+bool wpk_search_can_ask(const struct wpk_search *search, uint64_t now_ns)
+{
+    return search->phase == WPK_PHASE_SEARCHING && !search->asking && !search->refused &&
+           !search->exhausted && search->ask_count < search->candidates &&
+           search->ask_count - search->told_count <= WPK_WINDOW_MAX - WPK_ASKED_MAX &&
+           !wpk_search_time_over(search, now_ns);
 }
 
 bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint32_t count)
@@ -338,10 +256,7 @@ bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint3
     if (search->asking) {
         return true;
     }
-    if (search->phase != WPK_PHASE_SEARCHING || search->refused || search->exhausted ||
-        search->ask_count >= search->candidates ||
-        search->ask_count - search->told_count > WPK_WINDOW_MAX - WPK_ASKED_MAX ||
-        wpk_search_time_over(search, c->event->now_ns)) {
+    if (count == 0 || !wpk_search_can_ask(search, c->event->now_ns)) {
         return false;
     }
     uint32_t room = search->candidates - search->ask_count;
@@ -350,6 +265,8 @@ bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint3
     effect->search = search;
     effect->count = count < most ? count : most;
     search->asking = true;
+    search->asked_count = effect->count;
+    search->promised_count = 0;
     return true;
 }
 
@@ -411,9 +328,12 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
                       const struct wpk_record *record, const struct wpk_worker *worker)
 {
     struct wpk_piece *piece = wpk_search_piece(search, work);
-    WPK_ASSERT(piece != NULL);
-    WPK_ASSERT(work.kind != WPK_WORK_FINAL);
+    bool own = work.kind == WPK_WORK_TRIAL;
+    WPK_ASSERT(piece != NULL && work.kind != WPK_WORK_FINAL);
     WPK_ASSERT(piece->standing == WPK_STANDING_OPEN); /* its lease has ended */
+    if (own) {
+        wpk_asks_unopen(search, work.index);
+    }
     piece->standing = WPK_STANDING_ENDED;
     piece->trial = summarize(record);
     if (work.kind == WPK_WORK_VERIFY) {
@@ -421,7 +341,6 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
         return;
     }
     search->measured = true;
-    bool own = work.kind == WPK_WORK_TRIAL;
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TRIAL);
     effect->search = search;
     effect->work = work;
@@ -429,15 +348,15 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
     effect->piece = wpk_piece_copy(c, piece, own ? piece->text : "");
     effect->record = record;
     effect->worker = worker;
+    wpk_metric_add(WPK_COUNTER_TRIALS, (uint32_t)record->outcome, 1);
     if (own) {
         note_failure(search, record);
-        wpk_asks_count(search, work.index);
+        wpk_asks_count(search, work.index, worker != NULL ? worker->name_hash : 0);
         wpk_asks_tell(c, search);
     }
-    wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
 }
 
-/* ---- the course of a search */
+/* ---- the time that work of it was out */
 
 uint64_t wpk_search_elapsed_ns(const struct wpk_search *search, uint64_t now_ns)
 {
@@ -451,36 +370,78 @@ bool wpk_search_time_over(const struct wpk_search *search, uint64_t now_ns)
     return wpk_search_elapsed_ns(search, now_ns) >= search->time_ns;
 }
 
+void wpk_search_leased(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (search->leased_count++ == 0) {
+        search->active_ns = c->event->now_ns;
+    }
+}
+
+void wpk_search_unleased(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    WPK_ASSERT(search->leased_count > 0);
+    wpk_search_touch(c, search);
+    if (--search->leased_count == 0) {
+        search->elapsed_ns = wpk_search_elapsed_ns(search, c->event->now_ns);
+        search->active_ns = 0;
+        wpk_search_release(c, search);
+    }
+}
+
+/* ---- the course of a search */
+
+void wpk_search_update_budget(struct wpk_search *search)
+{
+    search->candidates = 0;
+    search->time_ns = 0;
+    for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
+        if (wpk_phase_ended(op->phase) || op->job->state == WPK_JOB_PAUSED) {
+            continue;
+        }
+        if (op->job->candidates > search->candidates) {
+            search->candidates = op->job->candidates;
+        }
+        if (op->job->time_ns > search->time_ns) {
+            search->time_ns = op->job->time_ns;
+        }
+    }
+}
+
+bool wpk_search_covers(const struct wpk_search *search, const struct wpk_job_entry *job)
+{
+    return search->kernel_id != 0 &&
+           (search->ended_asks >= job->candidates || search->elapsed_ns >= job->time_ns ||
+            (search->exhausted && search->ended_asks == search->ask_count));
+}
+
 void wpk_search_set_phase(struct wpk_coordinator *c, struct wpk_search *search,
                           enum wpk_phase phase, const char *reason)
 {
+    bool done = phase == WPK_PHASE_DONE;
+    bool unsatisfied = false;
     search->phase = phase;
     snprintf(search->reason, sizeof search->reason, "%s", reason);
     if (wpk_phase_ended(phase)) {
-        search->elapsed_ns = wpk_search_elapsed_ns(search, c->event->now_ns);
-        search->active_ns = 0;
-        wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
+        wpk_search_touch(c, search);
     }
-    bool unsatisfied = false;
-    for (uint32_t j = 0; j < c->job_count; j++) {
-        struct wpk_job_entry *job = c->jobs[j];
-        for (uint32_t i = 0; i < job->op_count; i++) {
-            if (job->ops[i].search != search || wpk_phase_ended(job->ops[i].phase)) {
-                continue;
-            }
-            bool done = phase == WPK_PHASE_DONE;
-            bool joined_late = done && !is_covered(search, job->candidates, job->time_ns);
-            unsatisfied = unsatisfied || joined_late;
-            job->ops[i].kernel_id = done && !joined_late ? search->kernel_id : 0;
-            job->ops[i].from_history = done && !search->measured;
-            wpk_job_op_set(c, job, i, joined_late ? WPK_PHASE_SEARCHING : phase, reason);
+    for (struct wpk_job_op_state *op = search->ops, *next; op != NULL; op = next) {
+        next = op->next;
+        if (wpk_phase_ended(op->phase)) {
+            continue;
         }
+        bool joined_late = done && !wpk_search_covers(search, op->job);
+        unsatisfied = unsatisfied || joined_late;
+        /* What serves though none of ours works is the vendor's. */
+        op->kernel_id = wpk_phase_ended(phase) && !joined_late ? search->kernel_id : 0;
+        op->from_history = done && !search->measured;
+        wpk_job_op_set(c, op, joined_late ? WPK_PHASE_SEARCHING : phase, reason);
     }
     if (unsatisfied) {
         /* A job with a larger budget came while the finals went on: the search goes on for it. */
         search->phase = WPK_PHASE_SEARCHING;
-        wpk_search_update_budget(c, search);
     }
+    wpk_search_update_budget(search);
+    wpk_search_refresh(c, search);
 }
 
 static bool vendors_ended(const struct wpk_search *search)
@@ -512,42 +473,51 @@ void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search)
         is_over(search, c->event->now_ns)) {
         wpk_final_start(c, search);
     }
+    wpk_search_refresh(c, search);
 }
 
-static void mark_wanted(struct wpk_coordinator *c)
+static bool has_open_vendor(const struct wpk_search *search)
 {
-    for (uint32_t i = 0; i < c->search_count; i++) {
-        c->searches[i]->wanted = false;
-    }
-    for (uint32_t j = 0; j < c->job_count; j++) {
-        for (uint32_t i = 0; i < c->jobs[j]->op_count; i++) {
-            if (c->jobs[j]->ops[i].search != NULL) {
-                c->jobs[j]->ops[i].search->wanted = true;
-            }
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        if (search->vendors[i].standing == WPK_STANDING_OPEN) {
+            return true;
         }
+    }
+    return false;
+}
+
+/* Stages that a worker can be given work of, or will be by the answer to an ASK. */
+static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
+{
+    const unsigned run = 1U << WPK_POOL_RUN;
+    const unsigned build = 1U << WPK_POOL_BUILD;
+    switch (search->phase) {
+    case WPK_PHASE_SEARCHING: {
+        unsigned ready = has_open_vendor(search) ? run : 0;
+        bool promises = search->asking && search->promised_count < search->asked_count;
+        if (wpk_search_time_over(search, now_ns)) {
+            return ready;
+        }
+        ready |= search->built.count > 0 ? run : 0;
+        return ready |
+               (search->open.count > 0 || promises || wpk_search_can_ask(search, now_ns) ? build
+                                                                                         : 0);
+    }
+    case WPK_PHASE_FINALS:
+        return search->final.standing == WPK_STANDING_OPEN ? run : 0;
+    case WPK_PHASE_VERIFYING:
+        return search->verify.standing != WPK_STANDING_OPEN ? 0
+               : search->verify.built != NULL               ? run
+                                                            : build;
+    default:
+        return 0;
     }
 }
 
-/* Some effect's answer will name it, or some worker's lease refers to it. */
-static bool is_busy(const struct wpk_search *search)
+void wpk_search_refresh(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    return search->id == 0 || search->asking || search->concluding || search->leased_count > 0;
-}
-
-void wpk_search_sweep(struct wpk_coordinator *c)
-{
-    uint32_t kept = 0;
-    mark_wanted(c);
-    for (uint32_t i = 0; i < c->search_count; i++) {
-        struct wpk_search *search = c->searches[i];
-        if (c->event != NULL && (search->wanted || is_busy(search))) {
-            c->searches[kept++] = search;
-            continue;
-        }
-        if (c->event != NULL) {
-            wpk_effect_add(c, WPK_EFFECT_CLOSE_SEARCH)->handle = search->handle;
-        }
-        search_free(search);
+    unsigned ready = search->id != 0 ? stages_ready(search, c->event->now_ns) : 0;
+    if (ready != 0 || search->ready != 0) {
+        wpk_search_set_ready(c, search, ready);
     }
-    c->search_count = kept;
 }

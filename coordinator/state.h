@@ -19,6 +19,7 @@
 #ifndef WPK_COORDINATOR_STATE_H
 #define WPK_COORDINATOR_STATE_H
 
+#include "coordinator/timer.h"
 #include "schema/message.h"
 
 #define WPK_JOB_ID_SIZE 18
@@ -30,11 +31,13 @@
 #define WPK_WINDOW_MAX 65536 /* asks under way of one search */
 #define WPK_FINAL_ROUNDS 15 /* odd, so that the median is a sample */
 #define WPK_ATTEMPTS_MAX 3  /* leases of one piece of work before it is abandoned */
-#define WPK_WORKERS_MAX 256 /* sessions that live */
+#define WPK_WORKERS_MAX 16384 /* sessions that live */
 #define WPK_LEASES_MAX 64   /* of one worker */
-#define WPK_LEASE_MS 20000  /* after the last word of its worker */
+#define WPK_LEASE_MS 20000  /* after the last word of its worker; what it names is renewed */
 #define WPK_SLEPT_MS 5000   /* between two ticks: the machine was suspended, not idle */
 #define WPK_GONE_MS 3000    /* a worker whose connection ended may come back that long */
+#define WPK_RETURN_MS 30000 /* after a start: an operator waits for the device it had */
+#define WPK_SECOND_MS 30000 /* a winner waits for a worker other than the one that timed it */
 
 /* suffix, text */
 #define WPK_PHASE_LIST(X)                                                                          \
@@ -93,15 +96,34 @@ enum wpk_standing {
     WPK_STANDING_ENDED,
 };
 
+/* What a worker that only builds has made of a candidate, for one that runs it. */
+struct wpk_built {
+    char artifact_sha256[WPK_ID_MAX];
+    char schedule_sha256[WPK_ID_MAX];
+    char *schedule; /* owned; NULL: none was sent */
+    uint64_t build_ns;
+};
+
+#define WPK_OPEN_END UINT32_MAX /* no ask */
+
 /* A piece of work: an ask of the search, a vendor's baseline, a final or a verification. */
 struct wpk_piece {
     enum wpk_standing standing;
-    uint32_t attempts;              /* leases given out so far */
-    uint64_t session;               /* LEASED: of the worker that holds it */
-    uint64_t lease;                 /* LEASED: its number, in the order they were given out */
+    uint32_t attempts;              /* leases given out so far, but for those given back */
+    struct wpk_lease *lease;        /* LEASED */
+    struct wpk_built *built;        /* owned; NULL: it was not built apart from its run */
+    uint32_t open_prev;             /* OPEN, of an ask: its neighbours in the list; WPK_OPEN_END */
+    uint32_t open_next;
     bool known;                     /* history had the result */
     char *text;                     /* candidate; for a vendor its provider; owned */
     struct wpk_trial_summary trial; /* ENDED */
+};
+
+/* Asks of a window that are OPEN, in the order in which they are given out. */
+struct wpk_open_list {
+    uint32_t first;
+    uint32_t last;
+    uint32_t count;
 };
 
 /* An ask that did well, with the time that it got in the search. */
@@ -109,6 +131,7 @@ struct wpk_best {
     uint32_t number;
     char *candidate; /* owned */
     struct wpk_trial_summary trial;
+    uint64_t worker; /* wpk_table_hash() of the name of who measured it; 0: not known any more */
 };
 
 /* What an operator ordered of a worker, by its name. */
@@ -157,6 +180,7 @@ struct wpk_final_entry {
     char artifact_sha256[WPK_ID_MAX];
     struct wpk_trial_summary trial; /* what was known before; none of SERVED */
     struct wpk_timing timing;       /* after the final */
+    uint64_t worker;                /* hash of the name of who took that time; 0: not known */
     bool timed;               /* in the final: its time compares with the others' */
     bool rejected;            /* did not verify */
 };
@@ -181,9 +205,12 @@ struct wpk_search {
     uint32_t ask_capacity;  /* a power of two, or 0 */
     uint32_t ask_count;
     uint32_t told_count; /* asks told to the strategy: all before it have ended */
-    uint32_t open_first; /* no ask before it is OPEN */
-    bool asking;         /* an ASK effect is under way */
-    bool refused;        /* the strategy wants to be told more first */
+    struct wpk_open_list open;  /* to be built and run */
+    struct wpk_open_list built; /* to be run */
+    bool asking;                /* an ASK effect is under way: */
+    uint32_t asked_count;       /* for so many, */
+    uint32_t promised_count;    /* of which so many are for polls that wait for them */
+    bool refused;               /* the strategy wants to be told more first */
     bool exhausted;
     struct wpk_piece vendors[WPK_PROVIDERS_MAX];
     uint32_t vendor_count;
@@ -199,15 +226,24 @@ struct wpk_search {
 
     uint32_t candidates;       /* budget: the largest of its jobs' */
     uint64_t time_ns;          /* budget likewise */
-    uint64_t elapsed_ns;       /* until `active_ns` */
-    uint64_t active_ns;        /* running since; 0: not now */
+    uint64_t elapsed_ns;       /* with work out, until `active_ns` */
+    uint64_t active_ns;        /* work is out since then; 0: none is */
     uint32_t ended_asks;       /* asks of the last result */
     uint64_t kernel_id;        /* last result; 0: none */
     uint64_t served_kernel_id; /* the problem's; 0: none */
     char served_provider[WPK_PROVIDER_NAME_MAX];
     char served_artifact[WPK_ID_MAX];
     bool measured; /* something was measured since it was opened */
-    bool wanted;   /* of the sweep: an operator of a live job refers to it */
+    uint64_t cost_ns; /* device time of a piece of its work, smoothed; 0: not known yet */
+
+    struct wpk_job_op_state *ops; /* of live jobs, those that have ended too: it stays for them */
+    struct wpk_stake *stakes;     /* of the owners that it is worked on for; owned by group.c */
+    unsigned ready;               /* stages that there is work for: bits 1 << enum wpk_pool_stage */
+    bool unstarted;               /* an operator's job is still QUEUED */
+    bool closing;                 /* in the list of those that may be freed */
+    bool dirty;                   /* in the list of those whose counters are to be stored */
+    uint32_t place;               /* in the coordinator's array */
+    char key_hash[WPK_ID_MAX];
 
     struct wpk_final_entry entries[WPK_CONTENDERS_MAX];
     uint32_t entry_count;
@@ -215,6 +251,8 @@ struct wpk_search {
     struct wpk_piece verify;
     uint32_t verifying; /* index into entries */
     char verified_by[WPK_WORKER_NAME_MAX]; /* who tried the last one; "": it was abandoned */
+    uint64_t timed_by;      /* hash of the name of who is not to verify it, */
+    struct wpk_timer timer; /* until then */
     /* What a work id says of them: made of who takes part. A result of other contenders, from
      * before a restart or from a round before, is not one of these. */
     uint32_t final_number;
@@ -236,9 +274,15 @@ struct wpk_job_op_state {
     char reason[WPK_REASON_MAX];
     bool from_history;
     uint64_t kernel_id; /* 0: none */
+    /* RESTORE: wpk_class_text() of the search that it had; owned; NULL: none */
+    char *bound;
+    struct wpk_job_entry *job;    /* that it is of */
+    struct wpk_job_op_state *next; /* of the search's */
+    struct wpk_job_op_state *prev;
+    struct wpk_stake *stakes[2]; /* it is worked on: by stage; NULL: it is not, now */
 };
 
-/* A job that has not ended; what has ended lives in the store alone. */
+/* A job that has not ended, or whose end is not durable; what has ended lives in the store. */
 struct wpk_job_entry {
     uint64_t number; /* in the store: the order of submission */
     char id[WPK_JOB_ID_SIZE];
@@ -247,6 +291,8 @@ struct wpk_job_entry {
     int priority;
     char kind[16]; /* of the device */
     int threads;
+    struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX]; /* that its workers have; by name */
+    uint32_t label_count;
     char strategy[32];
     char parameters[4096];
     uint64_t seed;
@@ -257,7 +303,10 @@ struct wpk_job_entry {
     uint64_t created_wall_ns;
     uint64_t started_wall_ns;
     uint64_t finished_wall_ns;
-    bool stored; /* its end is durable */
+    bool stored;                  /* its end is durable */
+    bool unbound;                 /* an operator waits for a device */
+    uint64_t restored_ns;         /* at the start of wpkd; 0: it was submitted */
+    struct wpk_owner *account;    /* its owner's */
     struct wpk_job_op_state *ops; /* owned; [op_count] */
     uint32_t op_count;
 };
@@ -266,15 +315,31 @@ struct wpk_worker {
     uint64_t session;
     struct wpk_hello hello;
     char device_class[2 * WPK_DEVICE_TEXT_MAX];
-    uint32_t peer; /* its connection; 0: ended */
+    uint64_t name_hash;
+    enum wpk_worker_order order;
+    const char *order_reason; /* borrowed; "" */
+    uint32_t peer;            /* its connection; 0: ended */
     uint64_t heard_ns;
     uint64_t gone_ns;                     /* when the connection ended; 0: it has not */
     bool draining;                        /* gave its leases back */
     bool polling;                         /* a poll waits for work */
+    bool awaiting;                        /* for what a strategy is being asked for */
     struct wpk_net_address *poll_address; /* owned; of that poll */
     uint32_t poll_want;
     uint64_t poll_until_ns;
+    uint64_t running; /* number of the lease that it times, as it said last; 0: none */
+    uint64_t busy_ns; /* it has been at work since, or since its last result */
+    struct wpk_lease *leases; /* oldest first */
+    struct wpk_lease *leases_last;
     uint32_t lease_count;
+    bool available;          /* may be given work: counted in its group */
+    struct wpk_group *group; /* of workers that can do the same */
+    struct wpk_worker *next; /* in the group, of those whose poll waits */
+    struct wpk_worker *prev;
+    bool queued;                  /* in that list */
+    struct wpk_worker *peer_next; /* on the same connection */
+    uint32_t place;               /* in the coordinator's array */
+    struct wpk_timer timer;       /* its poll is to be answered, or it may be lost */
 };
 
 /* Ask `number` of the search; NULL when it is not in its window. */

@@ -1,185 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers: their sessions, their leases and their polls. What they are given is in dispatch.c.
+/* Workers: their sessions, and what their polls say. What they bring is in result.c, what they are
+ * given in dispatch.c.
  *
- * Leases live in memory only. They save work, and decide nothing: the first result for a piece of
- * work wins, whoever brings it. Each poll says what the worker holds, and that is believed: what it
- * does not hold was lost on the way and is leased again; what it does hold is its own again, after
- * a restart of either side. */
+ *     hello ─▶ ready ─▶ silent, or its connection ended ─▶ lost: its leases are taken back
+ *                │
+ *                └─▶ leaving: it gave them back itself
+ *
+ * Each poll says what the worker holds, and that is believed: what it does not hold was lost on the
+ * way and is leased again; what it does hold is its own again, after a restart of either side. */
 #include "coordinator/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- replies */
+#define MS UINT64_C(1000000)
+#define STORE_MS 1000 /* counters are stored that often */
 
-static void reply_error(struct wpk_coordinator *c, wpk_err err, const char *text)
+/* ---- in the tables */
+
+static void set_peer(struct wpk_coordinator *c, struct wpk_worker *worker, uint32_t peer)
 {
-    struct wpk_message *message = wpk_reply_new(c, WPK_MESSAGE_ERROR, c->event->message->session);
-    message->err = err;
-    message->text = text;
-    wpk_reply_send(c, &c->event->address, message);
-}
-
-static void reply_acks(struct wpk_coordinator *c, enum wpk_ack *acks, uint32_t count)
-{
-    struct wpk_message *message = wpk_reply_new(c, WPK_MESSAGE_ACK, c->event->message->session);
-    message->acks = acks;
-    message->ack_count = count;
-    wpk_reply_send(c, &c->event->address, message);
-}
-
-/* ---- leases */
-
-static struct wpk_worker *find_session(struct wpk_coordinator *c, uint64_t session)
-{
-    for (uint32_t i = 0; session != 0 && i < c->worker_count; i++) {
-        if (c->workers[i]->session == session) {
-            return c->workers[i];
-        }
-    }
-    return NULL;
-}
-
-/* The lease is over: the piece is open again, unless its result is there. */
-static void drop_lease(struct wpk_search *search, wpk_work_id work, struct wpk_piece *piece,
-                       struct wpk_worker *worker)
-{
-    WPK_ASSERT(piece->standing == WPK_STANDING_LEASED);
-    piece->standing = WPK_STANDING_OPEN;
-    WPK_ASSERT(worker->lease_count > 0);
-    worker->lease_count--;
-    WPK_ASSERT(search->leased_count > 0);
-    search->leased_count--;
-    if (work.kind == WPK_WORK_TRIAL && work.index < search->open_first) {
-        search->open_first = work.index;
-    }
-}
-
-/* Three workers did not survive it: that is its outcome. */
-static void abandon(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work)
-{
-    wpk_effect_log(c, "abandoned", "search=%llu kind=%s index=%u", (unsigned long long)search->id,
-                   wpk_work_kind_name(work.kind), work.index);
-    if (work.kind == WPK_WORK_FINAL) {
-        wpk_final_timed(c, search, NULL, NULL);
+    if (worker->peer == peer) {
         return;
     }
-    struct wpk_record *record = wpk_effect_memory(c, 1, sizeof *record);
-    record->outcome = WPK_OUTCOME_ABANDONED;
-    snprintf(record->log, sizeof record->log, "%d workers were lost while they had it",
-             WPK_ATTEMPTS_MAX);
-    wpk_search_ended(c, search, work, record, NULL);
-    wpk_search_advance(c, search);
-}
-
-typedef void (*lease_visit)(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
-                            struct wpk_piece *piece, struct wpk_worker *worker, void *user);
-
-static void visit_piece(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
-                        struct wpk_worker *worker, lease_visit visit, void *user)
-{
-    struct wpk_piece *piece = wpk_search_piece(search, work);
-    if (piece != NULL && piece->standing == WPK_STANDING_LEASED &&
-        piece->session == worker->session) {
-        visit(c, search, work, piece, worker, user);
-    }
-}
-
-/* Visit every lease of the worker; the visitor may drop it. */
-static void visit_leases(struct wpk_coordinator *c, struct wpk_worker *worker, lease_visit visit,
-                         void *user)
-{
-    for (uint32_t s = 0; s < c->search_count && worker->lease_count > 0; s++) {
-        struct wpk_search *search = c->searches[s];
-        for (uint32_t i = search->told_count; i < search->ask_count && search->leased_count > 0;
-             i++) {
-            visit_piece(c, search, (wpk_work_id){search->id, WPK_WORK_TRIAL, i}, worker, visit,
-                        user);
+    if (worker->peer != 0) {
+        struct wpk_worker *first = wpk_table_take(&c->workers_by_peer, worker->peer);
+        struct wpk_worker **at = &first;
+        while (*at != worker) {
+            at = &(*at)->peer_next;
         }
-        for (uint32_t i = 0; i < search->vendor_count; i++) {
-            visit_piece(c, search, (wpk_work_id){search->id, WPK_WORK_VENDOR, i}, worker, visit,
-                        user);
-        }
-        visit_piece(c, search, (wpk_work_id){search->id, WPK_WORK_FINAL, search->final_number},
-                    worker, visit, user);
-        visit_piece(c, search, (wpk_work_id){search->id, WPK_WORK_VERIFY, search->verify_number},
-                    worker, visit, user);
-    }
-}
-
-struct oldest {
-    struct wpk_search *search;
-    struct wpk_piece *piece;
-    wpk_work_id work;
-};
-
-static void drop_and_keep_oldest(struct wpk_coordinator *c, struct wpk_search *search,
-                                 wpk_work_id work, struct wpk_piece *piece,
-                                 struct wpk_worker *worker, void *user)
-{
-    (void)c;
-    struct oldest *oldest = user;
-    drop_lease(search, work, piece, worker);
-    piece->attempts--;
-    if (oldest->piece == NULL || piece->lease < oldest->piece->lease) {
-        *oldest = (struct oldest){search, piece, work};
-    }
-}
-
-/* Take all leases back. If the worker died, the oldest is to blame: it was being run. */
-static void drop_all_leases(struct wpk_coordinator *c, struct wpk_worker *worker, bool died)
-{
-    struct oldest oldest = {0};
-    visit_leases(c, worker, drop_and_keep_oldest, &oldest);
-    WPK_ASSERT(worker->lease_count == 0);
-    if (died && oldest.piece != NULL && ++oldest.piece->attempts >= WPK_ATTEMPTS_MAX) {
-        abandon(c, oldest.search, oldest.work);
-    }
-}
-
-static void remove_worker(struct wpk_coordinator *c, struct wpk_worker *worker)
-{
-    for (uint32_t i = 0; i < c->worker_count; i++) {
-        if (c->workers[i] == worker) {
-            c->workers[i] = c->workers[--c->worker_count];
-            break;
+        *at = worker->peer_next;
+        if (first != NULL) {
+            wpk_table_put(&c->workers_by_peer, worker->peer, first);
         }
     }
+    worker->peer = peer;
+    worker->peer_next = NULL;
+    if (peer != 0) {
+        worker->peer_next = wpk_table_take(&c->workers_by_peer, peer);
+        wpk_table_put(&c->workers_by_peer, peer, worker);
+    }
+}
+
+static void update_available(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    bool available =
+        worker->peer != 0 && !worker->draining && worker->order == WPK_WORKER_ORDER_NONE;
+    if (wpk_group_set_available(worker, available)) {
+        wpk_bind_all(c, worker->group);
+    }
+}
+
+void wpk_worker_free(struct wpk_worker *worker)
+{
     free(worker->poll_address);
     free(worker);
 }
 
+static void remove_worker(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    WPK_ASSERT(worker->lease_count == 0);
+    wpk_timer_cancel(&c->worker_timers, &worker->timer);
+    wpk_group_leave(c, worker);
+    set_peer(c, worker, 0);
+    wpk_table_take(&c->workers_by_session, worker->session);
+    wpk_table_take_text(&c->workers_by_name, worker->hello.name);
+    c->workers[worker->place] = c->workers[--c->worker_count];
+    c->workers[worker->place]->place = worker->place;
+    if (c->polled == worker) {
+        c->polled = NULL;
+    }
+    wpk_worker_free(worker);
+}
+
+/* ---- timers */
+
+static uint64_t lost_ns(const struct wpk_worker *worker)
+{
+    uint64_t silent_ns = worker->heard_ns + WPK_LEASE_MS * MS;
+    uint64_t gone_ns = worker->gone_ns + WPK_GONE_MS * MS;
+    return worker->gone_ns != 0 && gone_ns < silent_ns ? gone_ns : silent_ns;
+}
+
+/* One that is too early costs a look at the worker, and most are never too late. */
+void wpk_worker_set_timer(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    uint64_t due_ns = worker->polling ? worker->poll_until_ns : lost_ns(worker);
+    if (worker->timer.place == 0 || worker->timer.due_ns > due_ns) {
+        wpk_timer_set(&c->worker_timers, &worker->timer, due_ns);
+    }
+}
+
 /* ---- hello */
 
-static void hello(struct wpk_coordinator *c)
+static void set_order(struct wpk_worker *worker, const struct wpk_order_entry *entry)
 {
-    const struct wpk_hello *hello = c->event->message->hello;
-    for (uint32_t i = 0; i < c->worker_count; i++) {
-        if (strcmp(c->workers[i]->hello.name, hello->name) == 0) {
-            /* It lost its session, or we did; what it still holds, its first poll will say. */
-            drop_all_leases(c, c->workers[i], false);
-            remove_worker(c, c->workers[i]);
-            break;
-        }
-    }
-    if (c->worker_count == WPK_WORKERS_MAX) {
-        reply_error(c, WPK_ENOSPC, "too many workers");
-        return;
-    }
+    worker->order = entry != NULL ? entry->order : WPK_WORKER_ORDER_NONE;
+    worker->order_reason = entry != NULL ? entry->reason : "";
+}
+
+static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk_hello *hello)
+{
     struct wpk_worker *worker = calloc(1, sizeof *worker);
     WPK_ASSERT(worker != NULL);
     worker->poll_address = calloc(1, sizeof *worker->poll_address);
     WPK_ASSERT(worker->poll_address != NULL);
     worker->session = c->event->random | 1; /* never 0 */
+    while (wpk_table_get(&c->workers_by_session, worker->session) != NULL) {
+        worker->session += 2;
+    }
     worker->hello = *hello;
-    worker->peer = c->event->address.peer;
+    worker->hello.token[0] = '\0'; /* it was checked, and is nobody's business any more */
+    worker->hello.roles = hello->roles != 0 ? hello->roles : WPK_WORKER_ROLES_ALL;
+    worker->name_hash = wpk_table_hash(hello->name);
     worker->heard_ns = c->event->now_ns;
+    worker->timer.owner = worker;
     wpk_device_class(&hello->device, worker->device_class, sizeof worker->device_class);
+    worker->place = c->worker_count;
     c->workers[c->worker_count++] = worker;
-    wpk_effect_log(c, "worker_joined", "worker=%s device=\"%s\" environment=\"%s\"", hello->name,
-                   worker->device_class, hello->environment);
-    wpk_search_bind(c, worker);
+    wpk_table_put(&c->workers_by_session, worker->session, worker);
+    wpk_table_put_text(&c->workers_by_name, worker->hello.name, worker);
+    set_order(worker, wpk_table_get_text(&c->orders, worker->hello.name));
+    set_peer(c, worker, c->event->address.peer);
+    return worker;
+}
+
+static void hello(struct wpk_coordinator *c)
+{
+    const struct wpk_hello *hello = c->event->message->hello;
+    struct wpk_worker *worker = wpk_table_get_text(&c->workers_by_name, hello->name);
+    if (worker != NULL) {
+        /* It lost its session, or we did; what it still holds, its first poll will say. */
+        wpk_lease_return_all(c, worker, false);
+        remove_worker(c, worker);
+    }
+    if (c->worker_count == WPK_WORKERS_MAX) {
+        wpk_reply_error(c, WPK_ENOSPC, "too many workers");
+        return;
+    }
+    worker = worker_new(c, hello);
+    if (wpk_group_join(c, worker)) {
+        wpk_bind_all(c, worker->group);
+    }
+    update_available(c, worker);
+    wpk_worker_set_timer(c, worker);
+    wpk_effect_log(c, "worker_joined", "worker=%s device=\"%s\" environment=\"%s\" order=%s",
+                   hello->name, worker->device_class, hello->environment,
+                   wpk_worker_order_name(worker->order));
     struct wpk_message *welcome = wpk_reply_new(c, WPK_MESSAGE_WELCOME, worker->session);
     welcome->lease_ms = WPK_LEASE_MS;
     wpk_reply_send(c, &c->event->address, welcome);
@@ -187,36 +155,36 @@ static void hello(struct wpk_coordinator *c)
 
 /* ---- poll */
 
-static bool is_held(const struct wpk_message *message, wpk_work_id work)
+static struct wpk_account *account_of(const struct wpk_search *search)
 {
-    for (uint32_t i = 0; i < message->holding_count; i++) {
-        if (wpk_work_id_equal(message->holding[i], work)) {
-            return true;
-        }
-    }
-    return false;
+    return search->stakes != NULL ? search->stakes->seat->account : NULL;
 }
 
-static void drop_unless_held(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
-                             struct wpk_piece *piece, struct wpk_worker *worker, void *user)
-{
-    (void)user;
-    if (!is_held(c->event->message, work)) {
-        drop_lease(search, work, piece, worker);
-        piece->attempts--;
-    }
-}
-
-static void adopt_held(struct wpk_coordinator *c, struct wpk_worker *worker)
+/* What it names is its own; what it does not name was lost on the way. */
+static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     const struct wpk_message *message = c->event->message;
     for (uint32_t i = 0; i < message->holding_count; i++) {
         wpk_work_id work = message->holding[i];
         struct wpk_search *search = wpk_search_find(c, work.search);
         struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, work) : NULL;
-        if (piece != NULL && piece->standing == WPK_STANDING_OPEN &&
-            worker->lease_count < WPK_LEASES_MAX) {
-            wpk_lease_take(c, search, piece, worker);
+        if (piece == NULL) {
+            continue;
+        }
+        if (piece->standing == WPK_STANDING_LEASED && piece->lease->worker == worker) {
+            piece->lease->named = c->step;
+        } else if (piece->standing == WPK_STANDING_OPEN && worker->lease_count < WPK_LEASES_MAX &&
+                   worker->order != WPK_WORKER_ORDER_QUARANTINE) {
+            wpk_lease_take(c, search, work, worker, account_of(search))->named = c->step;
+            wpk_search_refresh(c, search);
+        }
+    }
+    for (struct wpk_lease *lease = worker->leases_last, *prev; lease != NULL; lease = prev) {
+        prev = lease->prev;
+        if (lease->named != c->step) {
+            struct wpk_search *search = lease->search;
+            wpk_lease_return(c, lease);
+            wpk_search_advance(c, search);
         }
     }
 }
@@ -224,60 +192,40 @@ static void adopt_held(struct wpk_coordinator *c, struct wpk_worker *worker)
 static void poll(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     const struct wpk_message *message = c->event->message;
-    visit_leases(c, worker, drop_unless_held, NULL);
-    adopt_held(c, worker);
+    take_holding(c, worker);
+    worker->running = message->running;
     worker->draining = false;
+    update_available(c, worker);
     worker->polling = true;
+    worker->awaiting = false;
     *worker->poll_address = c->event->address;
     worker->poll_want = message->want;
-    worker->poll_until_ns = c->event->now_ns + message->wait_ms * UINT64_C(1000000);
+    worker->poll_until_ns = c->event->now_ns + message->wait_ms * MS;
+    c->polled = worker;
+    if (message->want > 0 && worker->available && !c->draining) {
+        wpk_group_wait(c, worker);
+    }
+    wpk_worker_set_timer(c, worker);
 }
 
-/* ---- results */
-
-static enum wpk_ack accept_result(struct wpk_coordinator *c, struct wpk_worker *worker,
-                                  const struct wpk_result *result)
+void wpk_worker_answer(struct wpk_coordinator *c, struct wpk_worker *worker,
+                       const struct wpk_message *message)
 {
-    struct wpk_search *search = wpk_search_find(c, result->id.search);
-    struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, result->id) : NULL;
-    if (search != NULL && result->id.kind == WPK_WORK_TRIAL &&
-        result->id.index < search->told_count) {
-        return WPK_ACK_ALREADY_RECORDED;
-    }
-    if (piece == NULL) {
-        return WPK_ACK_UNKNOWN;
-    }
-    if (piece->standing == WPK_STANDING_ENDED) {
-        return WPK_ACK_ALREADY_RECORDED;
-    }
-    if (piece->standing == WPK_STANDING_LEASED) {
-        struct wpk_worker *holder = find_session(c, piece->session);
-        WPK_ASSERT(holder != NULL);
-        drop_lease(search, result->id, piece, holder);
-    }
-    if (result->id.kind == WPK_WORK_FINAL) {
-        bool whole = result->timing_count == search->entry_count;
-        if (!whole) {
-            wpk_effect_log(c, "final_failed", "search=%llu reason=\"%.300s\"",
-                           (unsigned long long)search->id, result->failure);
-        }
-        wpk_final_timed(c, search, whole ? result->timing : NULL, worker);
-    } else {
-        wpk_search_ended(c, search, result->id, &result->record, worker);
-    }
-    wpk_search_advance(c, search);
-    return WPK_ACK_RECORDED;
+    WPK_ASSERT(worker->polling);
+    wpk_reply_send(c, worker->poll_address, message);
+    wpk_group_unwait(worker);
+    worker->polling = false;
+    worker->awaiting = false;
+    worker->heard_ns = c->event->now_ns;
+    wpk_worker_set_timer(c, worker);
 }
 
-static void results(struct wpk_coordinator *c, struct wpk_worker *worker)
+static void answer_empty(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
-    const struct wpk_message *message = c->event->message;
-    enum wpk_ack *acks = wpk_effect_memory(c, message->result_count + 1, sizeof *acks);
-    for (uint32_t i = 0; i < message->result_count; i++) {
-        acks[i] = accept_result(c, worker, &message->results[i]);
-    }
-    reply_acks(c, acks, message->result_count);
+    wpk_worker_answer(c, worker, wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session));
 }
+
+/* ---- messages */
 
 static void give_back(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
@@ -287,15 +235,17 @@ static void give_back(struct wpk_coordinator *c, struct wpk_worker *worker)
         struct wpk_search *search = wpk_search_find(c, work.search);
         struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, work) : NULL;
         if (piece != NULL && piece->standing == WPK_STANDING_LEASED &&
-            piece->session == worker->session) {
-            drop_lease(search, work, piece, worker);
-            piece->attempts--;
+            piece->lease->worker == worker) {
+            wpk_lease_return(c, piece->lease);
+            wpk_search_advance(c, search);
         }
     }
     worker->draining = true;
     worker->polling = false;
+    wpk_group_unwait(worker);
+    update_available(c, worker);
     wpk_effect_log(c, "worker_left", "worker=%s", worker->hello.name);
-    reply_acks(c, wpk_effect_memory(c, 1, sizeof(enum wpk_ack)), 0);
+    wpk_reply_acks(c, wpk_effect_memory(c, 1, sizeof(enum wpk_ack)), 0);
 }
 
 static void pass_on(struct wpk_coordinator *c, enum wpk_effect_kind kind)
@@ -312,20 +262,21 @@ void wpk_worker_message(struct wpk_coordinator *c)
         hello(c);
         return;
     }
-    struct wpk_worker *worker = find_session(c, message->session);
+    struct wpk_worker *worker = wpk_table_get(&c->workers_by_session, message->session);
     if (worker == NULL) {
-        reply_error(c, WPK_ENOENT, "the session is not known; say hello");
+        wpk_reply_error(c, WPK_ENOENT, "the session is not known; say hello");
         return;
     }
     worker->heard_ns = c->event->now_ns;
     worker->gone_ns = 0;
-    worker->peer = c->event->address.peer;
+    set_peer(c, worker, c->event->address.peer);
+    update_available(c, worker);
     switch (message->kind) {
     case WPK_MESSAGE_POLL:
         poll(c, worker);
         break;
     case WPK_MESSAGE_RESULTS:
-        results(c, worker);
+        wpk_result_message(c, worker);
         break;
     case WPK_MESSAGE_GIVE_BACK:
         give_back(c, worker);
@@ -337,8 +288,98 @@ void wpk_worker_message(struct wpk_coordinator *c)
         pass_on(c, WPK_EFFECT_GET_ARTIFACT);
         break;
     default:
-        reply_error(c, WPK_EINVAL, "that is for wpkd to say");
+        wpk_reply_error(c, WPK_EINVAL, "that is for wpkd to say");
         break;
+    }
+}
+
+/* ---- what an operator orders */
+
+static void apply_order(struct wpk_coordinator *c, const char *name,
+                        const struct wpk_order_entry *entry)
+{
+    struct wpk_worker *worker = wpk_table_get_text(&c->workers_by_name, name);
+    if (worker == NULL) {
+        return;
+    }
+    set_order(worker, entry);
+    if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+        wpk_lease_return_all(c, worker, false);
+    }
+    if (worker->order != WPK_WORKER_ORDER_NONE) {
+        wpk_group_unwait(worker);
+    } else if (worker->polling && worker->poll_want > 0 && !c->draining) {
+        wpk_group_wait(c, worker);
+    }
+    update_available(c, worker);
+}
+
+/* False when there are too many. */
+static bool keep_order(struct wpk_coordinator *c, const char *name, enum wpk_worker_order order,
+                       const char *reason)
+{
+    struct wpk_order_entry *entry = wpk_table_take_text(&c->orders, name);
+    if (order == WPK_WORKER_ORDER_NONE) {
+        apply_order(c, name, NULL);
+        free(entry);
+        return true;
+    }
+    if (entry == NULL && c->orders.count == WPK_ORDERS_MAX) {
+        return false;
+    }
+    if (entry == NULL) {
+        entry = calloc(1, sizeof *entry);
+        WPK_ASSERT(entry != NULL);
+        snprintf(entry->name, sizeof entry->name, "%s", name);
+    }
+    entry->order = order;
+    snprintf(entry->reason, sizeof entry->reason, "%s", reason != NULL ? reason : "");
+    wpk_table_put_text(&c->orders, entry->name, entry);
+    apply_order(c, name, entry);
+    return true;
+}
+
+void wpk_worker_restore_order(struct wpk_coordinator *c)
+{
+    keep_order(c, c->event->worker, c->event->order, c->event->reason);
+}
+
+void wpk_worker_set(struct wpk_coordinator *c)
+{
+    const struct wpk_event *event = c->event;
+    if (wpk_table_get_text(&c->workers_by_name, event->worker) == NULL &&
+        wpk_table_get_text(&c->orders, event->worker) == NULL) {
+        wpk_answer_problem(c, 404, WPK_ENOENT, 0, "there is no such worker");
+        return;
+    }
+    if (!keep_order(c, event->worker, event->order, event->reason)) {
+        wpk_answer_problem(c, 507, WPK_ENOSPC, 0, "orders for too many workers are kept");
+        return;
+    }
+    const char *reason = event->reason != NULL ? event->reason : "";
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_WORKER_ORDER);
+    effect->text = wpk_effect_text(c, event->worker);
+    effect->order = event->order;
+    effect->detail = wpk_effect_text(c, reason);
+    wpk_effect_log(c, "worker_set", "worker=%s order=%s reason=\"%.200s\"", event->worker,
+                   wpk_worker_order_name(event->order), reason);
+    if (event->request != 0) {
+        struct wpk_effect *answer = wpk_effect_add(c, WPK_EFFECT_RESPOND_WORKER);
+        answer->request = event->request;
+        answer->status = 200;
+        answer->text = wpk_effect_text(c, event->worker);
+        answer->order = event->order;
+        answer->detail = wpk_effect_text(c, reason);
+    }
+}
+
+void wpk_worker_drain(struct wpk_coordinator *c)
+{
+    c->draining = true;
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        if (c->workers[i]->polling) {
+            answer_empty(c, c->workers[i]);
+        }
     }
 }
 
@@ -346,24 +387,16 @@ void wpk_worker_message(struct wpk_coordinator *c)
 
 void wpk_worker_gone(struct wpk_coordinator *c)
 {
-    for (uint32_t i = 0; i < c->worker_count; i++) {
-        struct wpk_worker *worker = c->workers[i];
-        if (worker->peer == c->event->address.peer) {
-            worker->peer = 0;
-            worker->polling = false;
-            worker->gone_ns = c->event->now_ns;
-        }
+    struct wpk_worker *worker = wpk_table_get(&c->workers_by_peer, c->event->address.peer);
+    for (struct wpk_worker *next; worker != NULL; worker = next) {
+        next = worker->peer_next;
+        set_peer(c, worker, 0);
+        worker->polling = false;
+        wpk_group_unwait(worker);
+        worker->gone_ns = c->event->now_ns;
+        update_available(c, worker);
+        wpk_worker_set_timer(c, worker);
     }
-}
-
-static bool is_lost(const struct wpk_worker *worker, uint64_t now_ns)
-{
-    if (worker->polling) {
-        return false; /* its poll waits here, on a connection that is still there */
-    }
-    const uint64_t ms = 1000000;
-    return (worker->gone_ns != 0 && now_ns > worker->gone_ns + WPK_GONE_MS * ms) ||
-           now_ns > worker->heard_ns + WPK_LEASE_MS * ms;
 }
 
 /* Time in which we did not run ourselves is nobody's silence, and nobody's budget. */
@@ -371,13 +404,14 @@ static void forgive_sleep(struct wpk_coordinator *c)
 {
     uint64_t gap_ns = c->ticked_ns != 0 ? c->event->now_ns - c->ticked_ns : 0;
     c->ticked_ns = c->event->now_ns;
-    if (gap_ns <= WPK_SLEPT_MS * UINT64_C(1000000)) {
+    if (gap_ns <= WPK_SLEPT_MS * MS) {
         return;
     }
-    wpk_effect_log(c, "slept", "ms=%llu", (unsigned long long)(gap_ns / 1000000));
+    wpk_effect_log(c, "slept", "ms=%llu", (unsigned long long)(gap_ns / MS));
     for (uint32_t i = 0; i < c->worker_count; i++) {
         struct wpk_worker *worker = c->workers[i];
         worker->heard_ns += gap_ns;
+        worker->busy_ns += gap_ns;
         worker->gone_ns += worker->gone_ns != 0 ? gap_ns : 0;
     }
     for (uint32_t i = 0; i < c->search_count; i++) {
@@ -385,18 +419,40 @@ static void forgive_sleep(struct wpk_coordinator *c)
     }
 }
 
+static void look_at(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    if (worker->polling && worker->poll_until_ns <= c->event->now_ns) {
+        answer_empty(c, worker);
+        return;
+    }
+    if (worker->polling || lost_ns(worker) > c->event->now_ns) {
+        wpk_worker_set_timer(c, worker); /* it has been heard of since the timer was set */
+        return;
+    }
+    if (!worker->draining) {
+        wpk_effect_log(c, "worker_lost", "worker=%s leases=%u", worker->hello.name,
+                       worker->lease_count);
+    }
+    wpk_lease_return_all(c, worker, !worker->draining);
+    remove_worker(c, worker);
+}
+
 void wpk_worker_tick(struct wpk_coordinator *c)
 {
+    struct wpk_timer *timer;
     forgive_sleep(c);
-    for (uint32_t i = c->worker_count; i-- > 0;) {
-        struct wpk_worker *worker = c->workers[i];
-        if (is_lost(worker, c->event->now_ns)) {
-            if (!worker->draining) {
-                wpk_effect_log(c, "worker_lost", "worker=%s leases=%u", worker->hello.name,
-                               worker->lease_count);
-            }
-            drop_all_leases(c, worker, !worker->draining);
-            remove_worker(c, worker);
-        }
+    while ((timer = wpk_timers_next(&c->worker_timers, c->event->now_ns)) != NULL) {
+        look_at(c, timer->owner);
+    }
+    while ((timer = wpk_timers_next(&c->search_timers, c->event->now_ns)) != NULL) {
+        wpk_search_refresh(c, timer->owner);
+    }
+    if (c->bind_again) {
+        wpk_bind_all(c, NULL);
+    }
+    if (c->event->now_ns >= c->stored_ns + STORE_MS * MS) {
+        c->stored_ns = c->event->now_ns;
+        wpk_search_store(c);
+        wpk_fair_store(c);
     }
 }

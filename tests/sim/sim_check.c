@@ -42,7 +42,7 @@ static uint32_t count_leased(const struct wpk_piece *pieces, uint32_t count, uin
     uint32_t leased = 0;
     for (uint32_t i = 0; i < count; i++) {
         leased += pieces[i].standing == WPK_STANDING_LEASED &&
-                  (session == 0 || pieces[i].session == session);
+                  (session == 0 || pieces[i].lease->worker->session == session);
     }
     return leased;
 }

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What workers bring. The first result for a piece of work is recorded, whichever lease it names;
+ * later ones are told so. What a worker that only builds has made is kept beside the piece, which
+ * is then open for those who run it. */
+#include "common/metrics.h"
+#include "coordinator/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what it cost */
+
+/* Device time of a result, as its record tells: parts of what the worker was busy for. */
+static uint64_t weight_of(const struct wpk_result *result)
+{
+    uint64_t ns = result->record.build_ns + result->record.verify_ns + result->record.measure_ns;
+    for (uint32_t i = 0; i < result->timing_count; i++) {
+        const struct wpk_timing *timing = &result->timing[i];
+        ns += timing->median_ns * (uint64_t)timing->sample_count * (uint64_t)timing->repeat_count;
+    }
+    return ns + 1;
+}
+
+static struct wpk_lease *lease_of(struct wpk_coordinator *c, const struct wpk_result *result)
+{
+    struct wpk_search *search = wpk_search_find(c, result->id.search);
+    struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, result->id) : NULL;
+    return piece != NULL && piece->standing == WPK_STANDING_LEASED ? piece->lease : NULL;
+}
+
+/* A message's results and the time to be shared among those of this worker's leases. */
+struct bill {
+    double ns_per_weight;
+};
+
+static struct bill make_bill(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    const struct wpk_message *message = c->event->message;
+    uint64_t now_ns = c->event->now_ns;
+    double busy_ns = now_ns > worker->busy_ns ? (double)(now_ns - worker->busy_ns) : 0;
+    double weight = 0;
+    for (uint32_t i = 0; i < message->result_count; i++) {
+        const struct wpk_lease *lease = lease_of(c, &message->results[i]);
+        if (lease != NULL && lease->worker == worker) {
+            weight += (double)weight_of(&message->results[i]);
+        }
+    }
+    if (weight > 0) {
+        worker->busy_ns = now_ns;
+    }
+    return (struct bill){weight > 0 ? busy_ns / weight : 0};
+}
+
+/* ---- builds */
+
+static void keep_built(struct wpk_piece *piece, const struct wpk_record *record)
+{
+    struct wpk_built *built = calloc(1, sizeof *built);
+    WPK_ASSERT(built != NULL);
+    memcpy(built->artifact_sha256, record->artifact_sha256, sizeof built->artifact_sha256);
+    memcpy(built->schedule_sha256, record->schedule_sha256, sizeof built->schedule_sha256);
+    built->build_ns = record->build_ns;
+    if (record->schedule != NULL) {
+        built->schedule = strdup(record->schedule);
+        WPK_ASSERT(built->schedule != NULL);
+    }
+    piece->built = built;
+    piece->attempts = 0; /* running it is another thing to survive */
+}
+
+/* It is open for those who run. Without its artifact, which was lost on the way, it is built once
+ * more, and that was an attempt. */
+static void take_built(struct wpk_coordinator *c, struct wpk_search *search,
+                       const struct wpk_result *result)
+{
+    struct wpk_piece *piece = wpk_search_piece(search, result->id);
+    bool trial = result->id.kind == WPK_WORK_TRIAL;
+    if (result->record.artifact_sha256[0] == '\0') {
+        if (piece->attempts >= WPK_ATTEMPTS_MAX) {
+            wpk_result_abandon(c, search, result->id);
+        }
+        return;
+    }
+    if (trial) {
+        wpk_asks_unopen(search, result->id.index);
+    }
+    keep_built(piece, &result->record);
+    if (trial) {
+        wpk_asks_open(search, result->id.index, false);
+    }
+}
+
+/* What was run, with what its builder said of it. */
+static const struct wpk_record *merge(struct wpk_coordinator *c, const struct wpk_piece *piece,
+                                      const struct wpk_record *record)
+{
+    const struct wpk_built *built = piece->built;
+    if (built == NULL) {
+        return record;
+    }
+    struct wpk_record *merged = wpk_effect_memory(c, 1, sizeof *merged);
+    *merged = *record;
+    merged->build_ns = built->build_ns;
+    if (merged->schedule == NULL && built->schedule != NULL) {
+        merged->schedule = wpk_effect_text(c, built->schedule);
+    }
+    if (merged->schedule_sha256[0] == '\0') {
+        memcpy(merged->schedule_sha256, built->schedule_sha256, sizeof merged->schedule_sha256);
+    }
+    if (merged->artifact_sha256[0] == '\0' && record->outcome == WPK_OUTCOME_OK) {
+        memcpy(merged->artifact_sha256, built->artifact_sha256, sizeof merged->artifact_sha256);
+    }
+    return merged;
+}
+
+/* ---- results */
+
+static void take_final(struct wpk_coordinator *c, struct wpk_search *search,
+                       const struct wpk_worker *worker, const struct wpk_result *result)
+{
+    bool whole = result->timing_count == search->entry_count;
+    if (!whole) {
+        wpk_effect_log(c, "final_failed", "search=%llu reason=\"%.300s\"",
+                       (unsigned long long)search->id, result->failure);
+    }
+    wpk_final_timed(c, search, whole ? result->timing : NULL, worker);
+}
+
+static bool is_built(const struct wpk_result *result)
+{
+    return result->stage == WPK_STAGE_BUILD && result->id.kind != WPK_WORK_FINAL &&
+           result->record.outcome == WPK_OUTCOME_OK;
+}
+
+static void observe(const struct wpk_record *record)
+{
+    if (record->build_ns > 0) {
+        wpk_metric_observe_ns(WPK_HISTOGRAM_BUILD, record->build_ns);
+    }
+    if (record->verify_ns + record->measure_ns > 0) {
+        wpk_metric_observe_ns(WPK_HISTOGRAM_RUN, record->verify_ns + record->measure_ns);
+    }
+}
+
+static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *worker,
+                                const struct wpk_result *result, struct bill bill)
+{
+    struct wpk_search *search = wpk_search_find(c, result->id.search);
+    struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, result->id) : NULL;
+    bool told = search != NULL && result->id.kind == WPK_WORK_TRIAL &&
+                result->id.index < search->told_count;
+    if (piece == NULL && !told) {
+        return WPK_ACK_UNKNOWN;
+    }
+    if (told || piece->standing == WPK_STANDING_ENDED ||
+        (is_built(result) && piece->built != NULL)) {
+        wpk_metric_add(WPK_COUNTER_RESULTS_REPEATED, 0, 1);
+        return WPK_ACK_ALREADY_RECORDED;
+    }
+    if (piece->standing == WPK_STANDING_LEASED) {
+        bool own = piece->lease->worker == worker;
+        double ns = own ? bill.ns_per_weight * (double)weight_of(result) : 0;
+        wpk_lease_end(c, piece->lease, (uint64_t)ns);
+    }
+    observe(&result->record);
+    if (result->id.kind == WPK_WORK_FINAL) {
+        take_final(c, search, worker, result);
+    } else if (is_built(result)) {
+        take_built(c, search, result);
+    } else {
+        const struct wpk_record *record = merge(c, piece, &result->record);
+        wpk_search_ended(c, search, result->id, record, worker);
+    }
+    wpk_search_advance(c, search);
+    return WPK_ACK_RECORDED;
+}
+
+void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    const struct wpk_message *message = c->event->message;
+    if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+        char *text = wpk_effect_memory(c, 1, WPK_REASON_MAX + 64);
+        snprintf(text, WPK_REASON_MAX + 64,
+                 "this worker is quarantined, its results are refused%s%s",
+                 worker->order_reason[0] != '\0' ? ": " : "", worker->order_reason);
+        wpk_reply_error(c, WPK_EACCES, text);
+        return;
+    }
+    enum wpk_ack *acks = wpk_effect_memory(c, message->result_count + 1, sizeof *acks);
+    struct bill bill = make_bill(c, worker);
+    for (uint32_t i = 0; i < message->result_count; i++) {
+        acks[i] = take_result(c, worker, &message->results[i], bill);
+    }
+    wpk_reply_acks(c, acks, message->result_count);
+}
+
+void wpk_result_abandon(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work)
+{
+    wpk_effect_log(c, "abandoned", "search=%llu kind=%s index=%u", (unsigned long long)search->id,
+                   wpk_work_kind_name(work.kind), work.index);
+    if (work.kind == WPK_WORK_FINAL) {
+        wpk_final_timed(c, search, NULL, NULL);
+        return;
+    }
+    struct wpk_record *record = wpk_effect_memory(c, 1, sizeof *record);
+    record->outcome = WPK_OUTCOME_ABANDONED;
+    snprintf(record->log, sizeof record->log, "%d workers were lost while they had it",
+             WPK_ATTEMPTS_MAX);
+    wpk_search_ended(c, search, work, record, NULL);
+}
