@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help setup demo check test bench bench-tune format clean
+.PHONY: all help setup demo check test soak bench bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -36,6 +36,11 @@ check: all ## the tests of the plain build, for everyday work
 test: ## every test: gcc, clang, sanitizers, tidy
 	@$(SETUP) test
 	@tests/run.py
+
+soak: all ## what the tests do, for an hour: a hundred kills, and the simulator's seeds from SEED on
+	@ninja -C build --quiet tests/sim/sim
+	@WPK_KILLS=100 python3 tests/e2e/test_kills.py
+	@build/tests/sim/sim --seed $(or $(SEED),1001) --count 50000
 
 bench: all ## compare with ONNX Runtime, OpenVINO and oneDNN, from history (minutes)
 	@$(SETUP) bench

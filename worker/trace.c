@@ -11,6 +11,7 @@ wpk_err wpk_trace_open(struct wpk_trace *trace, const char *path)
     if (trace->file == NULL) {
         return wpk_fs_err(errno);
     }
+    setvbuf(trace->file, NULL, _IOLBF, 0); /* what a worker that is killed did, is there */
     fprintf(trace->file,
             "[\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":"
             "\"engine\"}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{"

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of wpkd, worker, builder or runner at random moments of a job, again and again: in the end
+the same is recorded as if nothing had happened. WPK_KILLS says how often, WPK_SEED which and when."""
+import json
+import os
+import random
+import signal
+import sqlite3
+import time
+
+from lib import Service, check, descendants, main, need, small_job, stat_of, wait_for
+
+PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
+KILLS = int(os.environ.get("WPK_KILLS", 10))
+SEED = os.environ.get("WPK_SEED", 1)
+TRIED_BETWEEN_MAX = 4
+CANDIDATES = 20 + TRIED_BETWEEN_MAX * KILLS
+IN_FLIGHT_MAX = 64  # leases of a worker, for kills at which wpkd cannot be asked
+SECONDS = 60 + 12 * KILLS
+
+
+class Fleet:
+    """A service, one worker, and whoever has died of them comes back."""
+
+    def __init__(self, box):
+        self.box = box
+        self.lives = 0
+        self.service = Service(box)
+        self.worker = None
+        self.start_worker()
+
+    def start_worker(self):
+        self.lives += 1
+        trace = self.box.path("trace%d" % self.lives)
+        self.worker = self.service.add_worker("--name", "w", "--trace", trace)
+
+    def job(self, identifier):
+        """The job as wpkd tells it; None while it is away."""
+        try:
+            status, answer, _ = self.service.ask("GET", "/v1/jobs/" + identifier)
+        except OSError:
+            return None
+        check(status == 200, "the job is there", status, answer)
+        return answer
+
+    def in_flight(self):
+        try:
+            workers = self.service.ask("GET", "/v1/workers")[1]["workers"]
+            return sum(worker["running"] for worker in workers)
+        except OSError:
+            return IN_FLIGHT_MAX
+
+    def below(self, name):
+        """The program of that name below the worker; None if there is none just now."""
+        for pid, (start, found) in descendants(self.worker.popen.pid).items():
+            self.worker.seen[pid] = (start, found)
+            stat = stat_of(pid)
+            if found == name[:15] and stat and stat[0] == self.worker.popen.pid:
+                return pid
+        return None
+
+    def kill(self, name):
+        """False when it is not there to be killed."""
+        process = {"wpkd": self.service.wpkd, "wpk-worker": self.worker}.get(name)
+        pid = process.popen.pid if process else self.below(name)
+        if pid is None:
+            return False
+        self.worker.note()
+        os.kill(pid, signal.SIGKILL)
+        if process is None:
+            return True
+        process.popen.wait()
+        if name == "wpk-worker":
+            self.start_worker()
+        else:
+            self.service.wpkd = self.box.start(
+                "wpkd", "--data", self.box.data, "--http", self.service.url, "--listen",
+                self.service.listen)
+            wait_for("wpkd answers", self.service.healthy, 30)
+        return True
+
+    def stop(self):
+        self.service.workers = [self.worker]
+        self.service.stop()
+
+
+def job_text():
+    return small_job(budget={"candidates": CANDIDATES, "seconds": 86400},
+                     search={"strategy": "random", "seed": 11})
+
+
+def submit(fleet):
+    status, answer, _ = fleet.service.ask("POST", "/v1/jobs", job_text())
+    check(status == 201, "the job is accepted", status, answer)
+    return answer["id"]
+
+
+def tried(job):
+    counts = job["ops"][0]["candidates"]
+    return counts["measured"] + counts["failed"]
+
+
+def recorded(box):
+    """{candidate: outcome}; every ask has its result, and every result one time."""
+    with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
+        check(db.execute("PRAGMA integrity_check").fetchone() == ("ok",), "the database is whole")
+        rows = db.execute("SELECT a.number, t.candidate, t.outcome FROM ask a JOIN trial t"
+                          " ON t.id = a.trial_id ORDER BY a.number").fetchall()
+        twice = db.execute("SELECT trial_id FROM measurement WHERE kind = 'trial'"
+                           " GROUP BY trial_id HAVING COUNT(*) > 1").fetchall()
+        open_asks = db.execute("SELECT COUNT(*) FROM ask WHERE ended = 0").fetchone()[0]
+    check([number for number, _, _ in rows] == list(range(CANDIDATES)), "each ask once", rows)
+    check(not twice and not open_asks, "each has one result", twice, open_asks)
+    return {candidate: outcome for _, candidate, outcome in rows}
+
+
+def seen_so_far(box):
+    """What is durable now: it must be there for ever."""
+    with sqlite3.connect(os.path.join(box.data, "history.db"), timeout=10) as db:
+        return set(db.execute("SELECT candidate, outcome FROM trial WHERE outcome != ''"))
+
+
+def executions(box, lives):
+    """How often something was timed, by the workers' traces; the last line of one may be cut."""
+    count = 0
+    for life in range(1, lives + 1):
+        if os.path.exists(box.path("trace%d" % life)):
+            with open(box.path("trace%d" % life), encoding="utf-8") as file:
+                count += file.read().count('"name":"measure"')
+    return count
+
+
+def undisturbed(box):
+    data, box.data = box.data, box.path("undisturbed")
+    fleet = Fleet(box)
+    identifier = submit(fleet)
+    wait_for("the undisturbed job", lambda: fleet.job(identifier)["state"] == "done", SECONDS)
+    fleet.stop()
+    found = recorded(box)
+    box.data = data
+    return found
+
+
+def kill_them(box, fleet, identifier):
+    """Kill, and see that what was said stays said; returns what was in flight at the kills."""
+    draw = random.Random(SEED)
+    in_flight = 0
+    last = 0
+    known = set()
+    killed = []
+    end = time.monotonic() + SECONDS
+    goal = draw.randint(1, TRIED_BETWEEN_MAX)
+    spared = 0
+    while True:
+        job = fleet.job(identifier)
+        if job["ops"][0]["phase"] == "waiting":
+            time.sleep(0.05)  # for a worker, before its search is looked up
+            continue
+        check(time.monotonic() < end, "the job goes on", killed, job, fleet.worker.text(fleet.worker.err)[-3000:])
+        check(tried(job) >= last, "what was counted stays counted", last, job, killed)
+        last = tried(job)
+        if job["state"] != "running" and job["state"] != "queued":
+            check(job["state"] == "done", "the job ends well", job)
+            return in_flight, killed
+        if len(killed) < KILLS and last >= goal:
+            time.sleep(draw.uniform(0, 0.3))
+            durable = seen_so_far(box)
+            check(known <= durable, "what was recorded stays recorded", known - durable, killed)
+            known = durable
+            flying = fleet.in_flight()
+            name = draw.choice(PROGRAMS[:2] if last < spared else PROGRAMS)
+            if fleet.kill(name):
+                killed.append(name)
+                in_flight += flying
+                goal = last + draw.randint(1, TRIED_BETWEEN_MAX)
+                # A candidate that is in two builders or runners when they die is blamed: nobody
+                # could tell it from one that kills them. So first, those in this one come through.
+                spared = max(spared, last + flying if name in PROGRAMS[2:] else 0)
+        time.sleep(0.05)
+
+
+def test_kills_change_nothing(box):
+    need("wpkctl", *PROGRAMS)
+    expected = undisturbed(box)
+    fleet = Fleet(box)
+    identifier = submit(fleet)
+    watch = box.start("wpkctl", "watch", identifier, "--url", fleet.service.url, "--json")
+    in_flight, killed = kill_them(box, fleet, identifier)
+    check(len(killed) == KILLS, "enough were killed", killed)
+    code, out, err = watch.wait(60)
+    check(code == 0 and json.loads(out)["kernels"], "wpkctl watch was there all the time", code, err[-2000:])
+    fleet.stop()
+    found = recorded(box)
+    check(found == expected, "the same was recorded",
+          sorted(set(found.items()) ^ set(expected.items())), killed)
+    again = executions(box, fleet.lives) - len(found)
+    check(again <= in_flight + 1, "only what was in flight ran again", again, in_flight, killed)
+    print("%d kills: %s; %d run again of %d in flight" % (
+        len(killed), ", ".join("%d %s" % (killed.count(name), name) for name in PROGRAMS), again,
+        in_flight))
+
+
+if __name__ == "__main__":
+    main(globals())
