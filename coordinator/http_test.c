@@ -326,7 +326,8 @@ static void strangers_are_refused(void **state)
     become(STRANGER);
     int fd = dial(f);
     become(0);
-    (void)send(fd, "GET /secret HTTP/1.1\r\nHost: x\r\n\r\n", 35, MSG_NOSIGNAL);
+    static const char secret[] = "GET /secret HTTP/1.1\r\nHost: x\r\n\r\n";
+    (void)send(fd, secret, sizeof secret - 1, MSG_NOSIGNAL);
     assert_true(recv(fd, heard, sizeof heard, 0) <= 0);
     close(fd);
     /* One that is listed is let in, as what he is. */
