@@ -111,6 +111,25 @@ def test_no_watchdog_for_others(box):
     end(wpkd)
 
 
+def test_sockets_passed_in(box):
+    need("wpkd")
+    path = box.path("http.sock")
+    passed = socket.socket(socket.AF_UNIX)
+    passed.bind(path)
+    passed.listen(16)
+    manager = Manager(box)
+    early = UnixConnection(path)
+    early.request("GET", "/healthz")  # waits in the backlog until there is a wpkd
+    wpkd = start(box, manager, "--data", box.data, "--http", "unix:" + path, passed=passed)
+    manager.wait_for("READY=1")
+    check(early.getresponse().status == 200, "who came before the start is served")
+    check(answers(path) == 200, "and who comes after it")
+    code, _, log = end(wpkd)
+    check(code == 0, "ends", log)
+    check(os.path.exists(path), "the manager's socket stays")
+    passed.close()
+
+
 def test_sockets_that_are_not_ours(box):
     need("wpkd")
     passed = socket.socket(socket.AF_INET)
