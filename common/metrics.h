@@ -60,6 +60,8 @@ enum wpk_label {
     X(HTTP_REFUSED, "wpk_http_connections_refused_total", REFUSAL,                                 \
       "Connections ended before a whole request")                                                  \
     X(DENIED, "wpk_auth_denied_total", DENIAL, "Requests and workers without the right token")     \
+    X(WORKERS_REFUSED, "wpk_worker_connections_refused_total", REFUSAL,                            \
+      "Connections to the worker port that were turned away")                                      \
     X(JOBS_REFUSED, "wpk_jobs_refused_total", NONE, "Jobs over their owner's quota")               \
     X(FRAMES, "wpk_worker_messages_total", NONE, "Messages from workers")                          \
     X(FRAMES_REFUSED, "wpk_worker_messages_refused_total", NONE,                                   \

@@ -243,54 +243,61 @@ static void host_of(const char *url, char *out, size_t size)
     snprintf(out, size, "%.*s", (int)length, host);
 }
 
-static wpk_err set_tls(nng_dialer dialer, const char *url, const char *ca_path,
-                       struct wpk_diag *diag)
+/* What a client trusts, and whom it wants to speak to. */
+static wpk_err make_tls(const struct wpk_net_client_options *options, nng_tls_config **out,
+                        struct wpk_diag *diag)
 {
     struct wpk_buf ca = {0};
     char host[256];
-    nng_tls_config *config = NULL;
-    const char *path = ca_path != NULL ? ca_path : SYSTEM_CA;
+    const char *path = options->ca != NULL ? options->ca : SYSTEM_CA;
     wpk_err err = wpk_fs_read(path, CA_SIZE_MAX, &ca, diag);
-    if (err == WPK_OK) {
-        host_of(url, host, sizeof host);
-        int code = nng_tls_config_alloc(&config, NNG_TLS_MODE_CLIENT);
-        if (code == 0) {
-            code = nng_tls_config_version(config, NNG_TLS_1_2, NNG_TLS_1_2);
-        }
-        if (code == 0) {
-            code = nng_tls_config_auth_mode(config, NNG_TLS_AUTH_MODE_REQUIRED);
-        }
-        if (code == 0) {
-            code = nng_tls_config_server_name(config, host);
-        }
-        if (code == 0) {
-            code = nng_tls_config_ca_chain(config, wpk_buf_text(&ca), NULL);
-        }
-        if (code == 0) {
-            code = nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, config);
-        }
-        err = code == 0 ? WPK_OK : wpk_net_translate(code, path, diag);
+    if (err != WPK_OK) {
+        return err;
     }
-    if (config != NULL) {
-        nng_tls_config_free(config); /* the dialer holds it */
+    host_of(options->url, host, sizeof host);
+    nng_tls_config *config = NULL;
+    int code = nng_tls_config_alloc(&config, NNG_TLS_MODE_CLIENT);
+    if (code == 0) {
+        code = nng_tls_config_version(config, NNG_TLS_1_2, NNG_TLS_1_2);
+    }
+    if (code == 0) {
+        code = nng_tls_config_auth_mode(config, NNG_TLS_AUTH_MODE_REQUIRED);
+    }
+    if (code == 0) {
+        code = nng_tls_config_server_name(config, host);
+    }
+    if (code == 0) {
+        code = nng_tls_config_ca_chain(config, wpk_buf_text(&ca), NULL);
     }
     wpk_buf_fini(&ca);
-    return err;
+    if (code != 0 && config != NULL) {
+        nng_tls_config_free(config);
+    }
+    *out = config;
+    return code == 0 ? WPK_OK : wpk_net_translate(code, path, diag);
+}
+
+static bool wants_tls(const struct wpk_net_client_options *options)
+{
+    return strncmp(options->url, "tls+", 4) == 0;
 }
 
 static wpk_err dial(struct wpk_net_client *client, const struct wpk_net_client_options *options,
                     struct wpk_diag *diag)
 {
     nng_dialer dialer;
+    nng_tls_config *config = NULL;
     int code = open_socket(client, options->size_max);
     if (code == 0) {
         code = nng_dialer_create(&dialer, client->socket, options->url);
     }
-    if (code == 0 && strncmp(options->url, "tls+", 4) == 0) {
-        wpk_err err = set_tls(dialer, options->url, options->ca, diag);
+    if (code == 0 && wants_tls(options)) {
+        wpk_err err = make_tls(options, &config, diag);
         if (err != WPK_OK) {
             return err;
         }
+        code = nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, config);
+        nng_tls_config_free(config); /* the dialer holds it */
     }
     if (code == 0) {
         code = nng_dialer_start(dialer, NNG_FLAG_NONBLOCK);
@@ -395,4 +402,77 @@ bool wpk_net_client_next(struct wpk_net_client *client, int *slot_index, wpk_err
         }
     }
     return false;
+}
+
+/* ---- probing */
+
+/* One step of a probe, waited for. */
+static int await(nng_aio *aio)
+{
+    nng_aio_wait(aio);
+    return nng_aio_result(aio);
+}
+
+/* TLS agrees on nothing before something is sent: a greeting, which is answered. */
+static int greet(nng_stream *stream, nng_aio *aio)
+{
+    char greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+    nng_iov iov = {.iov_buf = greeting, .iov_len = sizeof greeting};
+    nng_aio_set_iov(aio, 1, &iov);
+    nng_stream_send(stream, aio);
+    int code = await(aio);
+    if (code == 0) {
+        nng_aio_set_iov(aio, 1, &iov);
+        nng_stream_recv(stream, aio);
+        code = await(aio);
+    }
+    return code;
+}
+
+static int try_to_connect(nng_stream_dialer *dialer, uint64_t timeout_ms)
+{
+    nng_aio *aio;
+    int code = nng_aio_alloc(&aio, NULL, NULL);
+    if (code != 0) {
+        return code;
+    }
+    nng_aio_set_timeout(aio, (nng_duration)timeout_ms);
+    nng_stream_dialer_dial(dialer, aio);
+    code = await(aio);
+    if (code == 0) {
+        nng_stream *stream = nng_aio_get_output(aio, 0);
+        code = greet(stream, aio);
+        nng_stream_close(stream);
+        nng_stream_free(stream);
+    }
+    nng_aio_free(aio);
+    return code;
+}
+
+wpk_err wpk_net_client_probe(const struct wpk_net_client_options *options, uint64_t timeout_ms,
+                             struct wpk_diag *diag)
+{
+    nng_stream_dialer *dialer = NULL;
+    nng_tls_config *config = NULL;
+    wpk_err err = wants_tls(options) ? make_tls(options, &config, diag) : WPK_OK;
+    if (err != WPK_OK) {
+        return err;
+    }
+    int code = nng_stream_dialer_alloc(&dialer, options->url);
+    if (code == 0 && config != NULL) {
+        code = nng_stream_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, config);
+    }
+    if (code == 0) {
+        code = try_to_connect(dialer, timeout_ms);
+    }
+    nng_stream_dialer_free(dialer);
+    if (config != NULL) {
+        nng_tls_config_free(config);
+    }
+    if (code == NNG_ECRYPTO || code == NNG_EPEERAUTH) {
+        wpk_diag_set(diag, "%s: its certificate is not of that host, or %s does not vouch for it",
+                     options->url, options->ca != NULL ? options->ca : SYSTEM_CA);
+        return WPK_EACCES;
+    }
+    return code == 0 ? WPK_OK : wpk_net_translate(code, options->url, diag);
 }

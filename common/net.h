@@ -98,6 +98,24 @@ WPK_MUST_CHECK wpk_err wpk_net_server_reload(struct wpk_net_server *server, stru
 void wpk_net_server_expire(struct wpk_net_server *server);
 uint32_t wpk_net_server_peer_count(struct wpk_net_server *server);
 
+/* suffix, text: why strangers were turned away */
+#define WPK_NET_REFUSAL_LIST(X)                                                                    \
+    X(LIMIT, "limit")         /* too many of them, or of their address */                          \
+    X(TIMEOUT, "timeout")     /* strangers to the end */                                           \
+    X(MALFORMED, "malformed") /* not this protocol, or too large */                                \
+    X(TLS, "tls")             /* no agreement on certificates and ciphers */
+
+enum wpk_net_refusal {
+#define WPK_NET_REFUSAL_ENUM(name, text) WPK_NET_REFUSAL_##name,
+    WPK_NET_REFUSAL_LIST(WPK_NET_REFUSAL_ENUM)
+#undef WPK_NET_REFUSAL_ENUM
+        WPK_NET_REFUSAL_COUNT
+};
+
+/* How many there were since the server was opened.   shape  out [WPK_NET_REFUSAL_COUNT] */
+void wpk_net_server_refused(struct wpk_net_server *server, uint64_t *out);
+const char *wpk_net_refusal_name(enum wpk_net_refusal refusal);
+
 /* The next event; false when there is none. */
 WPK_MUST_CHECK bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *out);
 /* Copies `data`. To a connection that ended it goes nowhere, without an error; one that does not
@@ -123,6 +141,12 @@ struct wpk_net_client_options {
 WPK_MUST_CHECK wpk_err wpk_net_client_open(const struct wpk_net_client_options *options,
                                            struct wpk_net_client **out, struct wpk_diag *diag);
 void wpk_net_client_close(struct wpk_net_client *client);
+/* Why does nothing come of connecting? Tries it apart from all else, and waits for that long at
+ * most.
+ *   errors  WPK_EACCES     TLS: a certificate that is not trusted, or of another host
+ *           WPK_ECLOSED    nobody listens; WPK_ETIMEDOUT; those of wpk_net_client_open */
+WPK_MUST_CHECK wpk_err wpk_net_client_probe(const struct wpk_net_client_options *options,
+                                            uint64_t timeout_ms, struct wpk_diag *diag);
 
 /* Send a request on a free slot; copies `data`. */
 WPK_MUST_CHECK wpk_err wpk_net_client_put(struct wpk_net_client *client, int slot, const void *data,

@@ -31,6 +31,19 @@ bool wpk_net_peer_init(struct wpk_net_peer *peer, nng_stream *stream)
     return true;
 }
 
+/* The library says that it is over. Over TLS our greeting goes out when both sides agree. */
+static void give_up(struct wpk_net_peer *peer)
+{
+    pthread_mutex_lock(&peer->server->lock);
+    bool disagreed = peer->is_tls && !peer->is_greeted;
+    pthread_mutex_unlock(&peer->server->lock);
+    if (disagreed) {
+        wpk_net_peer_refuse(peer, WPK_NET_REFUSAL_TLS);
+    } else {
+        wpk_net_peer_end(peer);
+    }
+}
+
 /* ---- receiving */
 
 static void receive_into(struct wpk_net_peer *peer, void *memory)
@@ -205,7 +218,7 @@ static void on_received(void *user)
 {
     struct wpk_net_peer *peer = user;
     if (nng_aio_result(peer->receive) != 0) {
-        wpk_net_peer_end(peer);
+        give_up(peer);
         return;
     }
     peer->got += nng_aio_count(peer->receive);
@@ -221,7 +234,7 @@ static void on_received(void *user)
                            : standing == WPK_NET_SIZE   ? (void *)peer->head
                                                         : peer->request->event.data);
     } else if (!go_on(peer, standing)) {
-        wpk_net_peer_end(peer);
+        wpk_net_peer_refuse(peer, WPK_NET_REFUSAL_MALFORMED);
     }
 }
 
@@ -229,7 +242,7 @@ void wpk_net_peer_resume(struct wpk_net_peer *peer)
 {
     enum body body = begin_body(peer);
     if (body == REFUSED) {
-        wpk_net_peer_end(peer);
+        wpk_net_peer_refuse(peer, WPK_NET_REFUSAL_MALFORMED);
     } else if (body == EMPTY) {
         queue_request(peer);
         receive_head(peer);
@@ -282,7 +295,7 @@ static void on_sent(void *user)
     struct wpk_net_peer *peer = user;
     struct wpk_net_server *server = peer->server;
     if (nng_aio_result(peer->send) != 0) {
-        wpk_net_peer_end(peer);
+        give_up(peer);
         return;
     }
     struct wpk_net_piece *sent = NULL;

@@ -43,6 +43,7 @@ struct wpk_net_peer {
     uint32_t id;     /* generation and place among the server's peers */
     uint32_t bucket; /* of its address */
     bool is_local;
+    bool is_tls;
     nng_stream *stream;
     nng_aio *receive;
     nng_aio *send;
@@ -113,6 +114,7 @@ struct wpk_net_server {
     struct wpk_net_peer *waiting;
     uint16_t of_bucket[WPK_NET_BUCKETS + 1]; /* the last: those over ipc */
     uint16_t strangers_of_bucket[WPK_NET_BUCKETS + 1];
+    uint64_t refused[WPK_NET_REFUSAL_COUNT];
     uint64_t looked_ns; /* when the descriptors were counted */
 };
 
@@ -152,6 +154,8 @@ void wpk_net_server_welcome(struct wpk_net_door *door, nng_stream *stream);
 bool wpk_net_server_goes_on(struct wpk_net_door *door, int code);
 /* The connection ended: count it out, put it among the dead, wake the owner. Once is enough. */
 void wpk_net_peer_end(struct wpk_net_peer *peer);
+/* The same, by us; of a stranger it is counted why. */
+void wpk_net_peer_refuse(struct wpk_net_peer *peer, enum wpk_net_refusal why);
 
 /* ---- net.c */
 /* A code of the library's, in words and as an error of ours. */

@@ -169,6 +169,26 @@ static void finish_end(struct wpk_net_peer *peer)
     server->wake(server->user);
 }
 
+/* With the lock: we end it. */
+static bool refuse(struct wpk_net_server *server, struct wpk_net_peer *peer,
+                   enum wpk_net_refusal why)
+{
+    if (!peer->is_known && peer->standing != WPK_NET_DEAD) {
+        server->refused[why]++;
+    }
+    return begin_end(server, peer);
+}
+
+void wpk_net_peer_refuse(struct wpk_net_peer *peer, enum wpk_net_refusal why)
+{
+    pthread_mutex_lock(&peer->server->lock);
+    bool mine = refuse(peer->server, peer, why);
+    pthread_mutex_unlock(&peer->server->lock);
+    if (mine) {
+        finish_end(peer);
+    }
+}
+
 void wpk_net_peer_end(struct wpk_net_peer *peer)
 {
     pthread_mutex_lock(&peer->server->lock);
@@ -192,6 +212,7 @@ void wpk_net_server_welcome(struct wpk_net_door *door, nng_stream *stream)
     }
     peer->server = server;
     peer->is_local = door->is_local;
+    peer->is_tls = door->certificate != NULL;
     peer->bucket = peer->is_local ? WPK_NET_BUCKETS : bucket_of(server, stream);
     pthread_mutex_lock(&server->lock);
     struct wpk_net_peer *victim = NULL;
@@ -199,10 +220,12 @@ void wpk_net_server_welcome(struct wpk_net_door *door, nng_stream *stream)
     if (placed) {
         victim = find_victim(server, peer);
         if (victim != NULL) {
-            begin_end(server, victim);
+            refuse(server, victim, WPK_NET_REFUSAL_LIMIT);
         }
         add_stranger(server, peer);
         server->descriptors++;
+    } else {
+        server->refused[WPK_NET_REFUSAL_LIMIT]++;
     }
     pthread_mutex_unlock(&server->lock);
     if (!placed) {
@@ -230,7 +253,7 @@ bool wpk_net_server_goes_on(struct wpk_net_door *door, int code)
         victim = server->stranger_oldest; /* its descriptor is the next one's */
     }
     if (victim != NULL) {
-        begin_end(server, victim);
+        refuse(server, victim, WPK_NET_REFUSAL_LIMIT);
     }
     door->is_accepting = more;
     pthread_mutex_unlock(&server->lock);
@@ -451,6 +474,24 @@ uint32_t wpk_net_server_peer_count(struct wpk_net_server *server)
     return count;
 }
 
+const char *wpk_net_refusal_name(enum wpk_net_refusal refusal)
+{
+    static const char *const names[] = {
+#define REFUSAL_ROW(name, text) [WPK_NET_REFUSAL_##name] = (text),
+        WPK_NET_REFUSAL_LIST(REFUSAL_ROW)
+#undef REFUSAL_ROW
+    };
+    WPK_ASSERT(refusal < WPK_NET_REFUSAL_COUNT);
+    return names[refusal];
+}
+
+void wpk_net_server_refused(struct wpk_net_server *server, uint64_t *out)
+{
+    pthread_mutex_lock(&server->lock);
+    memcpy(out, server->refused, sizeof server->refused);
+    pthread_mutex_unlock(&server->lock);
+}
+
 /* With the lock: those whose time is over. */
 static uint32_t find_overdue(struct wpk_net_server *server, uint64_t now_ns,
                              struct wpk_net_peer **out)
@@ -459,7 +500,7 @@ static uint32_t find_overdue(struct wpk_net_server *server, uint64_t now_ns,
     while (count < OVERDUE_MAX && server->stranger_oldest != NULL &&
            server->stranger_oldest->accepted_ns + server->stranger_ns <= now_ns) {
         out[count++] = server->stranger_oldest;
-        begin_end(server, server->stranger_oldest);
+        refuse(server, server->stranger_oldest, WPK_NET_REFUSAL_TIMEOUT);
     }
     for (uint32_t i = 0; i < WPK_NET_PEERS_MAX && count < OVERDUE_MAX; i++) {
         struct wpk_net_peer *peer = server->peers[i];

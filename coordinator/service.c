@@ -4,6 +4,7 @@
 #include "coordinator/service_state.h"
 
 #include "common/crypto.h"
+#include "common/metrics.h"
 
 #include <stdlib.h>
 
@@ -95,10 +96,30 @@ void wpk_service_turn(void *user)
     }
 }
 
+/* Whoever is turned away may not be able to hear why: the log and the metrics have it. */
+static void count_refused(struct wpk_service *service)
+{
+    uint64_t refused[WPK_NET_REFUSAL_COUNT];
+    wpk_net_server_refused(service->net, refused);
+    for (int i = 0; i < WPK_NET_REFUSAL_COUNT; i++) {
+        const char *name = wpk_net_refusal_name((enum wpk_net_refusal)i);
+        uint64_t more = refused[i] - service->refused[i];
+        if (more > 0) {
+            wpk_metric_add(WPK_COUNTER_WORKERS_REFUSED, wpk_metric_value(WPK_LABEL_REFUSAL, name),
+                           more);
+            wpk_log(WPK_LOG_WARN, "connections_refused", "port=workers reason=%s count=%llu", name,
+                    (unsigned long long)more);
+        }
+        service->refused[i] = refused[i];
+    }
+    wpk_metric_set(WPK_GAUGE_WORKER_CONNECTIONS, 0, wpk_net_server_peer_count(service->net));
+}
+
 void wpk_service_tick(struct wpk_service *service)
 {
     struct wpk_event tick = {.kind = WPK_EVENT_TICK};
     wpk_performer_step(service->performer, &tick);
     commit(service);
     wpk_net_server_expire(service->net);
+    count_refused(service);
 }

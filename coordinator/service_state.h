@@ -26,6 +26,7 @@ struct wpk_service {
     struct wpk_auth *auth;
     struct wpk_performer *performer;
     uint64_t active_ns; /* last time there was a job or a request */
+    uint64_t refused[WPK_NET_REFUSAL_COUNT]; /* by the worker port, as last seen */
     uint64_t commits;   /* turns that the store has taken, or could not: it answered */
     uint64_t fed_commits;
     uint64_t fed_ns; /* last time the watchdog was fed, and how many commits there were then */

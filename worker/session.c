@@ -22,6 +22,8 @@
 #define POLL_WAIT_MS 5000
 #define HEARTBEAT_MS 5000 /* a quarter of what wpkd grants */
 #define REQUEST_MS 15000
+#define PROBE_MS 2000
+#define PROBE_EVERY_MS 30000
 #define RETRY_MS_MIN 50
 #define RETRY_MS_MAX 2000
 #define LEAVE_MS 3000     /* for the farewell */
@@ -43,6 +45,7 @@ struct session {
     uint64_t retry_ms;    /* pause after a failure; doubles */
     uint64_t retry_at_ns; /* nothing is asked before */
     uint64_t polled_ns;   /* when the last poll went out */
+    uint64_t probed_ns;   /* when it was last found out why nothing comes */
     uint64_t drain_ns;    /* DRAINING since; 0: not */
     uint64_t drain_lease; /* what was being timed then */
     uint64_t leave_ns;    /* LEAVING since; 0: not */
@@ -362,6 +365,31 @@ static void on_message(struct session *s, int slot, const struct wpk_message *me
     }
 }
 
+static struct wpk_net_client_options client_options(struct session *s)
+{
+    return (struct wpk_net_client_options){.url = s->options->url,
+                                           .ca = s->options->ca,
+                                           .size_max = WPK_MESSAGE_SIZE_MAX,
+                                           .slot_count = SLOT_COUNT,
+                                           .wake = wake,
+                                           .user = s};
+}
+
+/* Without an answer, now and then: whoever looks at the log has to learn why. */
+static void say_why(struct session *s)
+{
+    const struct wpk_net_client_options options = client_options(s);
+    struct wpk_diag diag = {0};
+    if (s->probed_ns != 0 && now_ns() < s->probed_ns + PROBE_EVERY_MS * WPK_NS_PER_MS) {
+        return;
+    }
+    s->probed_ns = now_ns();
+    wpk_err err = wpk_net_client_probe(&options, PROBE_MS, &diag);
+    if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_WARN, "not_connected", err, &diag);
+    }
+}
+
 static void on_reply(struct session *s, int slot, wpk_err err, const char *data, size_t size)
 {
     struct wpk_message message = {0};
@@ -370,6 +398,9 @@ static void on_reply(struct session *s, int slot, wpk_err err, const char *data,
             not_answered(s, err);
         }
         retry_later(s, 0);
+        if (s->leave_ns == 0) {
+            say_why(s);
+        }
         return;
     }
     err = wpk_message_decode(data, size, &message, s->diag);
@@ -479,12 +510,7 @@ wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_di
     struct wpk_holding_options holding = {.engine = options->engine, .work_dir = options->work_dir};
     wpk_err err = wpk_holding_new(&holding, &s.holding);
     if (err == WPK_OK) {
-        struct wpk_net_client_options client = {.url = options->url,
-                                                .ca = options->ca,
-                                                .size_max = WPK_MESSAGE_SIZE_MAX,
-                                                .slot_count = SLOT_COUNT,
-                                                .wake = wake,
-                                                .user = &s};
+        const struct wpk_net_client_options client = client_options(&s);
         err = wpk_net_client_open(&client, &s.client, diag);
     }
     if (err == WPK_OK) {

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Garbage on both ports, a full disk, a second wpkd, directories that cannot be: everyone else is
 served, or a clear error is given and nothing half-written is left."""
-import json
 import os
 import random
 import socket
@@ -10,6 +9,7 @@ import struct
 import time
 
 from lib import Service, check, main, need, small_job, wait_for
+from wire import GREETING, frame, talk
 
 
 def connect(path):
@@ -56,38 +56,6 @@ def test_garbage_on_http(box):
     for sock in slow:
         sock.close()
     service.stop()
-
-
-def frame(message, tail=b""):
-    text = json.dumps(message).encode()
-    return struct.pack("<I", len(text)) + text + tail
-
-
-# SP over ipc: a greeting of 8 bytes, then each message with a byte 1 and its size in 64 bits.
-GREETING = b"\0SP\0\0\x30\0\0"
-
-
-def sp_message(body):
-    body = struct.pack(">I", 0x80000001) + body
-    return b"\1" + struct.pack(">Q", len(body)) + body
-
-
-def talk(path, body):
-    """One request of a worker's protocol; the JSON of the answer, or None."""
-    sock = connect(path)
-    try:
-        sock.sendall(GREETING + sp_message(body))
-        data = b""
-        while True:
-            data += sock.recv(65536)
-            if len(data) >= 17:
-                size = struct.unpack(">Q", data[9:17])[0]
-                if len(data) >= 17 + size:
-                    return json.loads(data[25:25 + struct.unpack("<I", data[21:25])[0]])
-    except (OSError, struct.error):
-        return None
-    finally:
-        sock.close()
 
 
 def test_garbage_on_the_worker_port(box):

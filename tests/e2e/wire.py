@@ -45,7 +45,15 @@ class Peer:
         family = socket.AF_UNIX if self.is_local else socket.AF_INET
         self.sock = socket.socket(family, socket.SOCK_STREAM)
         self.sock.settimeout(seconds)
-        self.sock.connect(address)
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                self.sock.connect(address)
+                break
+            except BlockingIOError:  # more than the kernel lets wait: a moment later
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.001)
         if context is not None:
             self.sock = context.wrap_socket(self.sock, server_hostname="localhost")
         self.number = 0x80000000

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The port of the workers, where anybody may knock: who is no worker takes nothing from those who
+are, and who is refused is told why."""
+import hashlib
+import os
+import resource
+import signal
+import socket
+import ssl
+import subprocess
+import time
+
+from lib import Service, Skip, check, main, need, wait_for
+from wire import Peer, frame, hello, parse, poll, talk
+
+REFUSED = {"version": 2, "type": "poll"}
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def make_certificates(box, name, host="localhost"):
+    """An authority and a server's certificate of it: (authority's file, certificate's, key's)."""
+    if subprocess.run(["openssl", "version"], capture_output=True, check=False).returncode != 0:
+        raise Skip("there is no openssl to make certificates with")
+
+    def openssl(*args):
+        done = subprocess.run(["openssl"] + list(args), capture_output=True, check=False)
+        check(done.returncode == 0, "openssl %s" % args[0], done.stderr)
+
+    ca, ca_key = box.path(name + "-ca.pem"), box.path(name + "-ca.key")
+    key, request, certificate = (box.path(name + end) for end in (".key", ".csr", ".pem"))
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", ca_key, "-out", ca, "-days", "2",
+            "-subj", "/CN=authority " + name)
+    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request, "-subj",
+            "/CN=" + host)
+    names = box.write(name + ".ext", "subjectAltName=DNS:%s\n" % host)
+    openssl("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-days", "2",
+            "-extfile", names, "-out", certificate)
+    return ca, certificate, key
+
+
+class Port(Service):
+    """A wpkd whose workers come over ipc and over TCP, with TLS or without."""
+
+    def __init__(self, box, certificate=None, key=None, **options):
+        self.port = free_port()
+        self.address = ("127.0.0.1", self.port)
+        self.tcp = ("tls+tcp" if certificate else "tcp") + "://127.0.0.1:%d" % self.port
+        self.tls_url = "tls+tcp://localhost:%d" % self.port
+        listener = {"address": self.tcp}
+        if certificate:
+            listener.update(certificate=certificate, key=key)
+        self.box = box
+        self.socket = box.path("http.sock")
+        self.local = box.path("workers.sock")
+        self.listen = "ipc://" + self.local
+        self.url = "unix:" + self.socket
+        self.workers = []
+        config = box.write("wpkd.json", {
+            "data": box.data, "http": {"listen": [{"address": self.url}]},
+            "workers": {"listen": [{"address": self.listen}, listener]}})
+        self.wpkd = box.start("wpkd", "--config", config, **options)
+        wait_for("wpkd answers", self.healthy, 30)
+
+    def joined(self):
+        return self.ask("GET", "/v1/workers")[1]["workers"]
+
+    def log(self):
+        return self.wpkd.text(self.wpkd.err)
+
+
+def test_both_versions(box):
+    """A worker of the release before is served in its own words; older and newer are told what is
+    spoken."""
+    need("wpkd")
+    service = Service(box)
+    path = box.path("workers.sock")
+    for version in (1, 2):
+        with Peer(path) as peer:
+            peer.greet()
+            welcome = peer.ask(hello(version, name="w%d" % version))[0]
+            check(welcome["type"] == "welcome" and welcome["version"] == version, "welcome", welcome)
+            check(("server" in welcome) == (version == 2), "in its own words", welcome)
+            work = peer.ask(poll(welcome["session"], version))[0]
+            check(work["type"] == "work" and work["version"] == version, "work", work)
+            check(("targets" in work) == (version == 2), "in its own words", work)
+            error = peer.ask(poll("77", version))[0]
+            check(error["code"] == "ENOENT" and error["version"] == version, "an error", error)
+            check(("retry_ms" in error) == (version == 2), "in its own words", error)
+    for version in (0, 3):
+        answer = talk(path, frame(dict(hello(1), version=version)))
+        check(answer["code"] == "EMISMATCH" and "%d is not spoken" % version in answer["text"] and
+              "1 to 2" in answer["text"], "told so", answer)
+        check(answer["version"] == 1, "in words that everybody knows", answer)
+        wait_for("it is in the log",
+                 lambda: "protocol version %d" % version in service.wpkd.text(service.wpkd.err), 5)
+    service.stop()
+
+
+def test_strangers(box):
+    """Silent, halting and chattering connections: a worker that comes among them is served at once,
+    and they are gone after ten seconds."""
+    need("wpkd")
+    service = Service(box)
+    path = box.path("workers.sock")
+    silent = [Peer(path) for _ in range(300)]
+    check(silent[0].closes_within(1), "the first made room for the last")
+    halting = Peer(path)
+    halting.greet()
+    halting.sock.sendall(halting.head(5000) + b"x" * 10)
+    chatter = Peer(path)
+    chatter.greet()
+    for _ in range(1000):
+        try:
+            chatter.send(frame(dict(REFUSED, session="1")))
+        except OSError:
+            break
+    with Peer(path) as worker:
+        started = time.monotonic()
+        worker.greet()
+        welcome = worker.ask(hello())[0]
+        check(welcome["type"] == "welcome", "a worker is let in", welcome)
+        check(time.monotonic() - started < 2, "at once", time.monotonic() - started)
+        wait_for("the strangers are gone", lambda: silent[-1].closes_within(0.1), 15)
+        check(halting.closes_within(2), "who halts, too")
+        check(chatter.closes_within(2), "who chatters, too")
+        work = worker.ask(poll(welcome["session"]))[0]
+        check(work["type"] == "work", "who is known stays", work)
+    check("connections_refused port=workers reason=timeout" in service.wpkd.text(service.wpkd.err),
+          "the log has it")
+    for peer in silent + [halting, chatter]:
+        peer.sock.close()
+    service.stop()
+
+
+def descriptors(pid):
+    return len(os.listdir("/proc/%d/fd" % pid))
+
+
+def test_descriptors_are_left(box):
+    """1,000 connections on a wpkd that may have 512 descriptors: 256 stay for everything else."""
+    need("wpkd")
+    limits = (512, 512)
+    service = Port(box, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limits))
+    pid = service.wpkd.popen.pid
+    most = 0
+    peers = []
+    for number in range(1000):
+        peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        peer.settimeout(0.2)
+        try:
+            peer.connect(service.local)
+        except OSError:
+            pass  # the queue in the kernel is full: as good as not let in
+        peers.append(peer)
+        if number % 100 == 99:
+            most = max(most, descriptors(pid))
+            check(service.ask("GET", "/healthz")[0] == 200, "clients are served")
+    check(most <= 256 + 16, "the last 256 stay free", most)
+    for peer in peers:
+        peer.close()
+    wait_for("all are gone", lambda: descriptors(pid) < 100, 30)
+    with Peer(service.local) as worker:
+        worker.greet()
+        check(worker.ask(hello())[0]["type"] == "welcome", "a worker is let in")
+    service.stop()
+
+
+def resident(pid):
+    with open("/proc/%d/status" % pid, encoding="ascii") as file:
+        return int(next(line for line in file if line.startswith("VmRSS")).split()[1]) * 1024
+
+
+def test_sizes(box):
+    """A stranger says little; a worker 4 MiB and no byte more; nobody fills the memory with what
+    nobody takes."""
+    need("wpkd")
+    service = Service(box)
+    path = box.path("workers.sock")
+    with Peer(path) as stranger:
+        stranger.greet()
+        stranger.sock.sendall(stranger.head(65537))
+        check(stranger.closes_within(2), "too much for a stranger")
+    before = resident(service.wpkd.popen.pid)
+    with Peer(path) as worker:
+        worker.greet()
+        session = worker.ask(hello())[0]["session"]
+        data = os.urandom(3 << 20)
+        put = {"version": 2, "type": "put_artifact", "session": session,
+               "sha256": hashlib.sha256(data).hexdigest()}
+        check(worker.ask(put, data)[0]["type"] == "ack", "3 MiB are taken")
+        check(worker.ask(dict(put, sha256="0" * 64), data)[0]["code"] == "ECORRUPT", "and looked at")
+        for _ in range(8):
+            worker.send(frame(put, data))  # and no answer is read meanwhile
+        for _ in range(8):
+            check(parse(worker.receive())[0]["type"] == "ack", "each is answered")
+        worker.sock.sendall(worker.head((4 << 20) + 1))
+        check(worker.closes_within(2), "4 MiB and a byte close the connection")
+    grown = resident(service.wpkd.popen.pid) - before
+    check(grown < 100 << 20, "memory is bounded", grown)
+    check(service.ask("GET", "/healthz")[0] == 200, "wpkd lives")
+    service.stop()
+
+
+def test_tcp_needs_a_token(box):
+    need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
+    service = Port(box)
+    for changes, says in (({}, "needs a token"), ({"token": "wpk_wrong"}, "token")):
+        with Peer(service.address) as peer:
+            peer.greet()
+            answer = peer.ask(hello(**changes))[0]
+            check(answer["code"] == "EACCES" and says in answer["text"], "refused", answer)
+            check("wpk_wrong" not in answer["text"], "the secret is not repeated", answer)
+    with Peer(service.address) as peer:
+        peer.greet()
+        answer = peer.ask(hello(1))[0]
+        check(answer["code"] == "EACCES" and "needs a token" in answer["text"], "version 1, too", answer)
+    check("worker_refused" in service.log() and "wpk_wrong" not in service.log(), "in the log")
+    with Peer(service.local) as peer:
+        peer.greet()
+        check(peer.ask(hello())[0]["type"] == "welcome", "over ipc none is needed")
+    token = box.write("token", "wpk_wrong\n")
+    worker = box.start("wpk-worker", "--cpu", "--coordinator", service.tcp, "--token-file", token)
+    code, _, err = worker.wait(30)
+    check(code == 3 and "token" in err, "the worker ends, and says why", code, err)
+    service.stop()
+
+
+def test_tls(box):
+    """A certificate that is trusted lets a job through; another one is refused, and both sides say
+    so; one that is replaced costs nobody a connection."""
+    need("wpkd")
+    ca, certificate, key = make_certificates(box, "first")
+    service = Port(box, certificate, key)
+    context = ssl.create_default_context(cafile=ca)
+    with Peer(service.address, context) as first:
+        first.greet()
+        answer = first.ask(hello())[0]
+        check(answer["code"] == "EACCES", "spoken to, and asked for a token", answer)
+        # The same files, another certificate.
+        other_ca, other, other_key = make_certificates(box, "second")
+        os.replace(other, certificate)
+        os.replace(other_key, key)
+        service.wpkd.popen.send_signal(signal.SIGHUP)
+        wait_for("read again", lambda: "reloaded" in service.log(), 10)
+        answer = first.ask(hello())[0]
+        check(answer["code"] == "EACCES", "who is there stays", answer)
+    trusting = ssl.create_default_context(cafile=other_ca)
+    with Peer(service.address, trusting) as second:
+        second.greet()
+    try:
+        with Peer(service.address, context) as third:
+            third.greet()
+        check(False, "the old authority knows nothing of the new certificate")
+    except ssl.SSLError as error:
+        check("CERTIFICATE_VERIFY_FAILED" in str(error), "refused", error)
+    wait_for("the log has it", lambda: "reason=tls" in service.log(), 10)
+    # A key that fits nothing: what was, stays.
+    box.write("second.key", "no key")
+    os.replace(box.path("second.key"), key)
+    service.wpkd.popen.send_signal(signal.SIGHUP)
+    wait_for("that is said", lambda: "reload_failed" in service.log(), 10)
+    with Peer(service.address, trusting) as fourth:
+        fourth.greet()
+    service.stop()
+
+
+def test_silence_inside_tls(box):
+    """Neither before nor inside the handshake does silence last longer than ten seconds."""
+    need("wpkd")
+    _, certificate, key = make_certificates(box, "first")
+    service = Port(box, certificate, key)
+    pid = service.wpkd.popen.pid
+    before = descriptors(pid)
+    silent = [Peer(service.address) for _ in range(20)]
+    for peer in silent[10:]:
+        peer.sock.sendall(b"\x16\x03\x01\x02\x00\x01")  # the beginning of a handshake
+    wait_for("they are there", lambda: descriptors(pid) >= before + 15, 5)
+    wait_for("and gone", lambda: descriptors(pid) <= before + 1, 20)
+    garbage = Peer(service.address)
+    garbage.sock.sendall(b"GET / HTTP/1.1\r\n\r\n" * 100)
+    check(garbage.closes_within(5), "garbage is no handshake")
+    for peer in silent + [garbage]:
+        peer.sock.close()
+    service.stop()
+
+
+def test_a_worker_that_does_not_trust(box):
+    need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
+    _, certificate, key = make_certificates(box, "first")
+    other_ca, _, _ = make_certificates(box, "second")
+    service = Port(box, certificate, key)
+    token = box.write("token", "wpk_token\n")
+    worker = box.start("wpk-worker", "--cpu", "--coordinator", service.tls_url, "--ca", other_ca,
+                       "--token-file", token)
+    wait_for("it says what it does not trust",
+             lambda: worker.note() or "does not vouch" in worker.text(worker.err), 40)
+    check(worker.popen.poll() is None, "and goes on trying", worker.text(worker.err))
+    worker.popen.terminate()
+    worker.wait(20)
+    service.stop()
+
+
+if __name__ == "__main__":
+    main(globals())
