@@ -122,6 +122,7 @@ void wpk_sim_init(struct wpk_sim *sim, const struct wpk_sim_options *options)
     snprintf(sim->directory, sizeof sim->directory, "%s/wpk-sim-XXXXXX", place);
     WPK_SIM_CHECK(sim, mkdtemp(sim->directory) != NULL, "no directory in %s", place);
     sim->http_last = WPK_SIM_JOBS_MAX;
+    sim->owner = "x";
     wpk_sim_wpkd_start(sim);
     WPK_ASSERT(options->worker_count <= WPK_SIM_WORKERS_MAX);
     sim->worker_count = options->worker_count;
@@ -141,6 +142,7 @@ void wpk_sim_fini(struct wpk_sim *sim)
     wpk_sim_queue_fini(&sim->queue);
     for (uint32_t i = 0; i < sim->request_count; i++) {
         free(sim->requests[i].ids);
+        free(sim->requests[i].built);
     }
     free(sim->requests);
     free(sim->inbox);

@@ -32,6 +32,8 @@ struct wpk_sim_options {
     int class_count; /* of devices */
     double trouble;  /* 0: nothing goes wrong; 1: as much as can be lived with */
     bool liars;      /* workers change their device */
+    bool mixed;      /* some workers only build, some only run */
+    uint64_t run_ms; /* that every piece of work takes; 0: it is drawn */
     bool verbose;    /* say what happens, on standard output */
 };
 
@@ -39,9 +41,10 @@ struct wpk_sim_options {
 struct wpk_sim_holding {
     struct wpk_work work; /* what it points to is gone, but for the candidate */
     char *candidate;      /* owned */
-    char contenders[WPK_CONTENDERS_MAX][WPK_ID_MAX]; /* a final's artifacts; "": a vendor's */
-    uint64_t final_ns[WPK_CONTENDERS_MAX];           /* and their times */
-    uint32_t fetched;                                /* contenders whose artifact is here */
+    char artifacts[WPK_CONTENDERS_MAX][WPK_ID_MAX]; /* needed to run it; "": a vendor's */
+    uint32_t artifact_count;
+    uint32_t fetched;                      /* of them */
+    uint64_t final_ns[WPK_CONTENDERS_MAX]; /* of a final's contenders */
     bool done;
     bool uploaded;
 };
@@ -50,6 +53,7 @@ struct wpk_sim_holding {
 struct wpk_sim_worker {
     int index;
     int life;
+    unsigned roles;
     int device;             /* what class it says it is of */
     uint32_t peer;          /* of its connection; a new one for each life; 0: it is dead */
     uint64_t session;
@@ -81,6 +85,7 @@ struct wpk_sim_piece {
 /* The results of a request, for whoever sees its answer. */
 struct wpk_sim_request {
     wpk_work_id *ids; /* owned */
+    bool *built;      /* owned; is it no more than a build that went well? */
     uint32_t count;
 };
 
@@ -122,6 +127,7 @@ struct wpk_sim {
 
     struct wpk_sim_job jobs[WPK_SIM_JOBS_MAX]; /* named n0, n1, ...; [job_count] */
     int job_count;
+    const char *owner; /* who asks over HTTP */
     uint64_t http_last;
     int responses;
 
@@ -209,6 +215,8 @@ uint64_t wpk_sim_plan(struct wpk_sim *sim);
 void wpk_sim_act(struct wpk_sim *sim, int action);
 void wpk_sim_submit(struct wpk_sim *sim, const char *job);
 void wpk_sim_cancel(struct wpk_sim *sim, const char *id);
+/* What is paused or ordered to rest goes on. */
+void wpk_sim_resume_all(struct wpk_sim *sim);
 
 /* ---- sim_check.c: what holds all the time */
 

@@ -29,9 +29,14 @@ static void take_work(struct wpk_sim *sim, struct wpk_sim_worker *worker,
         }
         struct wpk_sim_holding *held = &worker->held[worker->held_count++];
         *held = (struct wpk_sim_holding){.work = *work, .candidate = strdup(work->candidate)};
+        if (work->stage == WPK_STAGE_RUN && work->artifact_sha256[0] != '\0') {
+            snprintf(held->artifacts[held->artifact_count++], WPK_ID_MAX, "%s",
+                     work->artifact_sha256);
+        }
         for (uint32_t c = 0; c < work->contender_count; c++) {
             const struct wpk_contender *contender = &work->contenders[c];
-            snprintf(held->contenders[c], WPK_ID_MAX, "%s", contender->artifact_sha256);
+            snprintf(held->artifacts[held->artifact_count++], WPK_ID_MAX, "%s",
+                     contender->artifact_sha256);
             held->final_ns[c] = wpk_sim_final_ns(contender->provider, contender->artifact_sha256);
         }
         wpk_sim_say(sim, "w%d: takes %s %llu/%u, attempt %u", worker->index,
@@ -73,7 +78,7 @@ static void take_artifact(struct wpk_sim *sim, struct wpk_sim_worker *worker,
     struct wpk_sim_holding *held = &worker->held[worker->asked_index];
     char sha256[WPK_SHA256_HEX_SIZE];
     wpk_crypto_sha256_hex(message->bytes, message->bytes_size, sha256);
-    WPK_SIM_CHECK(sim, strcmp(sha256, held->contenders[held->fetched]) == 0,
+    WPK_SIM_CHECK(sim, strcmp(sha256, held->artifacts[held->fetched]) == 0,
                   "w%d is sent another artifact", worker->index);
     held->fetched++;
 }

@@ -109,7 +109,7 @@ static void check_acks(struct wpk_sim *sim, const struct wpk_net_address *addres
                   request->count, reply->ack_count);
     for (uint32_t i = 0; i < reply->ack_count; i++) {
         wpk_work_id id = request->ids[i];
-        if (reply->acks[i] != WPK_ACK_UNKNOWN && id.kind == WPK_WORK_TRIAL) {
+        if (reply->acks[i] == WPK_ACK_RECORDED && id.kind == WPK_WORK_TRIAL && !request->built[i]) {
             wpk_sim_find_piece(sim, id.search, id.index)->acknowledged = true;
             wpk_sim_check_recorded(sim, id);
         }
@@ -117,19 +117,33 @@ static void check_acks(struct wpk_sim *sim, const struct wpk_net_address *addres
 }
 
 /* Does a worker that nobody has reason to doubt hold this already? */
-static bool is_in_good_hands(const struct wpk_sim *sim, int receiver, wpk_work_id id)
+static bool is_in_good_hands(const struct wpk_sim *sim, int receiver, const struct wpk_work *work)
 {
     for (int w = 0; w < sim->worker_count; w++) {
         const struct wpk_sim_worker *worker = &sim->workers[w];
         bool doubted = w == receiver || worker->peer == 0 || worker->leaving ||
                        worker->excused_ns > sim->clock.now_ns;
         for (uint32_t i = 0; !doubted && i < worker->held_count; i++) {
-            if (wpk_work_id_equal(worker->held[i].work.id, id)) {
+            const struct wpk_work *held = &worker->held[i].work;
+            if (wpk_work_id_equal(held->id, work->id) && held->stage == work->stage) {
                 return true;
             }
         }
     }
     return false;
+}
+
+/* Who only builds is not to run, and who only runs is told what was built. */
+static void check_role(const struct wpk_sim *sim, const struct wpk_sim_worker *worker,
+                       const struct wpk_work *work)
+{
+    bool own = work->id.kind == WPK_WORK_TRIAL || work->id.kind == WPK_WORK_VERIFY;
+    bool builds = own && work->stage != WPK_STAGE_RUN;
+    bool runs = work->stage != WPK_STAGE_BUILD;
+    WPK_SIM_CHECK(sim, !builds || (worker->roles & WPK_WORKER_BUILDS) != 0, "w%d cannot build",
+                  worker->index);
+    WPK_SIM_CHECK(sim, !runs || (worker->roles & WPK_WORKER_RUNS) != 0, "w%d cannot run",
+                  worker->index);
 }
 
 static void check_work(struct wpk_sim *sim, int receiver, const struct wpk_message *reply)
@@ -138,6 +152,7 @@ static void check_work(struct wpk_sim *sim, int receiver, const struct wpk_messa
         const struct wpk_work *work = &reply->work[i];
         sim->blamed = sim->blamed || work->attempt >= WPK_ATTEMPTS_MAX;
         WPK_SIM_CHECK(sim, work->attempt <= WPK_ATTEMPTS_MAX, "attempt %u", work->attempt);
+        check_role(sim, &sim->workers[receiver], work);
         if (work->id.kind != WPK_WORK_TRIAL) {
             continue;
         }
@@ -145,7 +160,7 @@ static void check_work(struct wpk_sim *sim, int receiver, const struct wpk_messa
             wpk_sim_find_piece(sim, work->id.search, work->id.index);
         WPK_SIM_CHECK(sim, !piece->acknowledged, "%llu/%u is recorded and given out again",
                       (unsigned long long)work->id.search, work->id.index);
-        WPK_SIM_CHECK(sim, !is_in_good_hands(sim, receiver, work->id),
+        WPK_SIM_CHECK(sim, !is_in_good_hands(sim, receiver, work),
                       "%llu/%u is given to w%d, and another has it",
                       (unsigned long long)work->id.search, work->id.index, receiver);
         wpk_sim_check_asked(sim, work);

@@ -189,9 +189,9 @@ void wpk_sim_check_kernels(struct wpk_sim *sim)
         "WITH timed AS (SELECT k.*, t.candidate, t.id AS trial FROM kernel k JOIN trial t ON"
         " t.problem_id = k.problem_id AND t.provider = k.provider AND t.artifact_sha256 ="
         " k.artifact_sha256 WHERE EXISTS (SELECT 1 FROM measurement m WHERE m.trial_id = t.id AND"
-        " m.kind = 'final' AND m.search_id = k.search_id))"
+        " m.kind = 'final' AND m.search_id = k.search_id AND m.measured_at <= k.created_at))"
         " SELECT provider, artifact_sha256, median_ns, candidate, served, (SELECT"
-        " MIN(o.median_ns) FROM timed o WHERE o.search_id = k.search_id), EXISTS (SELECT 1 FROM"
+        " MIN(o.median_ns) FROM timed o WHERE o.problem_id = k.problem_id), EXISTS (SELECT 1 FROM"
         " measurement m WHERE m.trial_id = k.trial AND m.kind = 'verify') FROM timed k",
         "");
     while (wpk_rows_next(rows)) {

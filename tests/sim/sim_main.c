@@ -23,6 +23,8 @@ static void run(uint64_t seed, bool verbose)
         .worker_count = (int)wpk_rng_between(&rng, 2, 8),
         .class_count = wpk_rng_chance(&rng, 0.5) ? 1 : 2,
         .trouble = seed % 10 == 0 ? 0 : wpk_rng_unit(&rng),
+        .liars = false, /* until a result of another device is refused */
+        .mixed = wpk_rng_chance(&rng, 0.3),
         .verbose = verbose,
     };
     if (wpk_rng_chance(&rng, 0.05)) {
@@ -33,6 +35,7 @@ static void run(uint64_t seed, bool verbose)
     wpk_sim_init(sim, &options);
     wpk_sim_run(sim, wpk_sim_plan(sim));
     wpk_sim_calm(sim);
+    wpk_sim_resume_all(sim);
     bool ended = wpk_sim_finish(sim, HOURS_MAX);
     WPK_SIM_CHECK(sim, ended, "jobs do not end");
     wpk_sim_run(sim, QUIET_MS);

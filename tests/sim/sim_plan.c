@@ -14,7 +14,7 @@
 #define FEW_SECONDS 5
 #define CANCELLED_CHANCE 0.15
 
-enum action { SUBMIT, CANCEL, TEARS };
+enum action { SUBMIT, CANCEL, TEARS, PAUSE, RESUME, ORDER };
 
 void wpk_sim_submit(struct wpk_sim *sim, const char *job)
 {
@@ -58,22 +58,56 @@ static void submit(struct wpk_sim *sim)
     put_ops(sim, &text);
     wpk_buf_printf(&text,
                    "],\"search\":{\"strategy\":\"%s\",\"seed\":%d},\"budget\":{\"candidates\":%u,"
-                   "\"seconds\":%u},\"priority\":%d,\"owner\":\"%s\"}",
+                   "\"seconds\":%u},\"priority\":%d}",
                    wpk_rng_chance(&sim->rng, 0.5) ? "ga" : "random",
                    1 + (int)wpk_rng_below(&sim->rng, 2), job->candidates, job->seconds,
-                   (int)wpk_rng_below(&sim->rng, 2), wpk_rng_chance(&sim->rng, 0.5) ? "x" : "y");
+                   (int)wpk_rng_below(&sim->rng, 2));
+    sim->owner = wpk_rng_chance(&sim->rng, 0.5) ? "x" : "y";
     wpk_sim_say(sim, "user: submits %s", wpk_buf_text(&text));
     sim->job_count++;
     wpk_sim_post(sim, (uint64_t)sim->job_count, "/v1/jobs", wpk_buf_text(&text));
     wpk_buf_fini(&text);
 }
 
-static void cancel(struct wpk_sim *sim)
+static void change(struct wpk_sim *sim, const struct wpk_sim_job *job, const char *verb)
+{
+    char path[64];
+    wpk_sim_say(sim, "user: %s n%d", verb, (int)(job - sim->jobs));
+    snprintf(path, sizeof path, "/v1/jobs/%s:%s", job->id, verb);
+    wpk_sim_post(sim, 0, path, "");
+}
+
+static void change_any(struct wpk_sim *sim, const char *verb)
 {
     int index = sim->job_count > 0 ? (int)wpk_rng_below(&sim->rng, (uint64_t)sim->job_count) : 0;
     if (sim->jobs[index].accepted) {
-        wpk_sim_say(sim, "user: cancels n%d", index);
-        wpk_sim_cancel(sim, sim->jobs[index].id);
+        change(sim, &sim->jobs[index], verb);
+    }
+}
+
+static void order(struct wpk_sim *sim, struct wpk_sim_worker *worker, const char *verb)
+{
+    char path[64];
+    char body[64];
+    wpk_sim_say(sim, "user: %s w%d", verb, worker->index);
+    snprintf(path, sizeof path, "/v1/workers:%s", verb);
+    snprintf(body, sizeof body, "{\"name\":\"w%d.%d\"}", worker->index, worker->life);
+    worker->excused_ns = sim->clock.now_ns + 3600 * WPK_NS_PER_S; /* its work is given to others */
+    wpk_sim_post(sim, 0, path, body);
+}
+
+void wpk_sim_resume_all(struct wpk_sim *sim)
+{
+    while (sim->store == NULL) {
+        wpk_sim_run(sim, 100);
+    }
+    for (int i = 0; i < sim->job_count; i++) {
+        if (sim->jobs[i].accepted) {
+            change(sim, &sim->jobs[i], "resume");
+        }
+    }
+    for (int i = 0; i < sim->worker_count; i++) {
+        order(sim, &sim->workers[i], "resume");
     }
 }
 
@@ -84,7 +118,17 @@ void wpk_sim_act(struct wpk_sim *sim, int action)
         submit(sim);
         break;
     case CANCEL:
-        cancel(sim);
+        change_any(sim, "cancel");
+        break;
+    case PAUSE:
+        change_any(sim, "pause");
+        break;
+    case RESUME:
+        change_any(sim, "resume");
+        break;
+    case ORDER:
+        order(sim, &sim->workers[wpk_rng_below(&sim->rng, (uint64_t)sim->worker_count)],
+              wpk_rng_chance(&sim->rng, 0.5) ? "drain" : "quarantine");
         break;
     case TEARS:
         wpk_sim_net_cut(sim, sim->workers[0].peer);
@@ -108,8 +152,10 @@ uint64_t wpk_sim_plan(struct wpk_sim *sim)
         if (wpk_rng_chance(&sim->rng, CANCELLED_CHANCE)) {
             put(sim, CANCEL, wpk_rng_below(&sim->rng, length_ms));
         }
-        if (wpk_rng_chance(&sim->rng, sim->trouble)) {
-            put(sim, TEARS, wpk_rng_below(&sim->rng, length_ms));
+        for (enum action action = TEARS; action <= ORDER; action++) {
+            if (wpk_rng_chance(&sim->rng, sim->trouble / 2)) {
+                put(sim, action, wpk_rng_below(&sim->rng, length_ms));
+            }
         }
     }
     return length_ms;

@@ -64,14 +64,15 @@ void wpk_sim_fill_result(const struct wpk_sim_holding *held, struct wpk_result *
         return;
     }
     bool vendor = work->id.kind == WPK_WORK_VENDOR;
+    bool runs = work->stage != WPK_STAGE_BUILD;
     uint64_t ns = vendor ? VENDOR_NS : wpk_sim_trial_ns(held->candidate);
     result->record.outcome = ns > 0 ? WPK_OUTCOME_OK : WPK_OUTCOME_BUILD_ERROR;
-    if (work->id.kind == WPK_WORK_VERIFY && !wpk_sim_verifies(held->candidate)) {
+    if (runs && work->id.kind == WPK_WORK_VERIFY && !wpk_sim_verifies(held->candidate)) {
         result->record.outcome = WPK_OUTCOME_WRONG_RESULT;
         return;
     }
     if (ns > 0) {
-        result->record.timing = timing_of(ns);
+        result->record.timing = runs ? timing_of(ns) : (struct wpk_timing){0};
         if (!vendor) {
             wpk_sim_artifact(held->candidate, result->record.artifact_sha256);
         }

@@ -37,6 +37,10 @@ void wpk_sim_worker_start(struct wpk_sim *sim, int index)
     memset(worker, 0, sizeof *worker);
     worker->index = index;
     worker->life = life;
+    worker->roles = WPK_WORKER_ROLES_ALL;
+    if (sim->options.mixed && index >= sim->options.class_count) {
+        worker->roles = 1 + (unsigned)wpk_rng_below(&sim->rng, WPK_WORKER_ROLES_ALL);
+    }
     worker->device = index % sim->options.class_count;
     worker->peer = ++sim->peer_last;
     wpk_sim_worker_wake(sim, worker,
@@ -86,10 +90,14 @@ static void remember_request(struct wpk_sim *sim, struct wpk_sim_worker *worker,
     *request = (struct wpk_sim_request){.count = message->result_count};
     if (request->count > 0) {
         request->ids = calloc(request->count, sizeof *request->ids);
-        WPK_ASSERT(request->ids != NULL);
+        request->built = calloc(request->count, sizeof *request->built);
+        WPK_ASSERT(request->ids != NULL && request->built != NULL);
     }
     for (uint32_t i = 0; i < request->count; i++) {
-        request->ids[i] = message->results[i].id;
+        const struct wpk_result *result = &message->results[i];
+        request->ids[i] = result->id;
+        request->built[i] =
+            result->stage == WPK_STAGE_BUILD && result->record.outcome == WPK_OUTCOME_OK;
     }
 }
 
@@ -132,7 +140,7 @@ static void say_hello(struct wpk_sim *sim, struct wpk_sim_worker *worker)
         .environment = "sim=1",
         .providers = {{.name = "halide-cpu"}, {.name = "vendor", .vendor = true}},
         .provider_count = 2,
-        .roles = WPK_WORKER_ROLES_ALL,
+        .roles = worker->roles,
     };
     wpk_work_id ids[WPK_SIM_HELD_MAX];
     if (sim->options.liars && wpk_rng_chance(&sim->rng, sim->trouble / 10)) {
@@ -151,7 +159,8 @@ static void say_hello(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 
 static bool has_artifact(const struct wpk_sim_holding *held)
 {
-    return held->work.id.kind == WPK_WORK_TRIAL || held->work.id.kind == WPK_WORK_VERIFY;
+    bool own = held->work.id.kind == WPK_WORK_TRIAL || held->work.id.kind == WPK_WORK_VERIFY;
+    return own && held->work.stage != WPK_STAGE_RUN;
 }
 
 static void upload(struct wpk_sim *sim, struct wpk_sim_worker *worker, uint32_t index)
@@ -203,18 +212,17 @@ static void send_old_result(struct wpk_sim *sim, struct wpk_sim_worker *worker)
     ask(sim, worker, &message);
 }
 
-/* A final's contenders that were built elsewhere. */
+/* What was built elsewhere. */
 static bool fetch(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
     for (uint32_t i = 0; i < worker->held_count; i++) {
         struct wpk_sim_holding *held = &worker->held[i];
-        while (held->fetched < held->work.contender_count &&
-               held->contenders[held->fetched][0] == '\0') {
+        while (held->fetched < held->artifact_count && held->artifacts[held->fetched][0] == '\0') {
             held->fetched++;
         }
-        if (held->fetched < held->work.contender_count) {
+        if (held->fetched < held->artifact_count) {
             struct wpk_message get = {.kind = WPK_MESSAGE_GET_ARTIFACT};
-            memcpy(get.sha256, held->contenders[held->fetched], sizeof get.sha256);
+            memcpy(get.sha256, held->artifacts[held->fetched], sizeof get.sha256);
             worker->asked_index = i;
             ask(sim, worker, &get);
             return true;
@@ -276,7 +284,7 @@ static struct wpk_sim_holding *to_run(struct wpk_sim_worker *worker)
 {
     for (uint32_t i = 0; i < worker->held_count; i++) {
         struct wpk_sim_holding *held = &worker->held[i];
-        if (!held->done && held->fetched == held->work.contender_count) {
+        if (!held->done && held->fetched == held->artifact_count) {
             return held;
         }
     }
@@ -289,13 +297,14 @@ static void work(struct wpk_sim *sim, struct wpk_sim_worker *worker)
     if (held != NULL && worker->run_until_ns != 0 && sim->clock.now_ns >= worker->run_until_ns) {
         held->done = true;
         worker->run_until_ns = 0;
-        if (held->work.id.kind == WPK_WORK_TRIAL) {
+        if (held->work.id.kind == WPK_WORK_TRIAL && held->work.stage != WPK_STAGE_BUILD) {
             wpk_sim_check_execution(sim, held->work.id);
         }
         held = to_run(worker);
     }
     if (held != NULL && worker->run_until_ns == 0) {
         uint64_t ms = RUN_MS_MIN + wpk_rng_below(&sim->rng, RUN_MS_MAX - RUN_MS_MIN);
+        ms = sim->options.run_ms != 0 ? sim->options.run_ms : ms;
         worker->run_until_ns = sim->clock.now_ns + ms * WPK_NS_PER_MS;
     }
 }

@@ -224,6 +224,7 @@ void wpk_sim_post(struct wpk_sim *sim, uint64_t id, const char *path, const char
     if (sim->store == NULL) {
         return; /* nobody is there */
     }
+    snprintf(request.identity.owner, sizeof request.identity.owner, "%s", sim->owner);
     wpk_performer_request(sim->performer, &request, wpk_rng_next(&sim->rng));
     end_turn(sim);
 }
