@@ -159,7 +159,7 @@ bool wpk_call_number(struct wpk_call *call, const char *name, uint64_t fallback,
 {
     const char *text = wpk_http_query(call->request, name);
     *out = fallback;
-    if (text == NULL || text[0] == '\0') {
+    if (text == NULL || (text[0] == '\0' && strcmp(name, "page_token") == 0)) {
         return true;
     }
     char *end = NULL;

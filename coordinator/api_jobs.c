@@ -234,7 +234,7 @@ static bool get_state(struct wpk_call *call, const char **out)
     char detail[128] = "state has to be one of:";
     const char *text = wpk_http_query(call->request, "state");
     *out = text != NULL ? text : "";
-    if (**out == '\0') {
+    if (text == NULL) {
         return true;
     }
     for (int i = 0; i < WPK_JOB_STATE_COUNT; i++) {

@@ -76,8 +76,9 @@ static uint64_t append_page(const struct wpk_index_version *version, const struc
 /* A hash where it is given; false after answering with a problem. */
 static bool get_hash(struct wpk_call *call, const char *name, const char **out)
 {
-    *out = wpk_call_get(call, name);
-    if (**out == '\0' || wpk_crypto_hex_valid(*out, WPK_SHA256_SIZE)) {
+    const char *text = wpk_http_query(call->request, name);
+    *out = text != NULL ? text : "";
+    if (text == NULL || wpk_crypto_hex_valid(text, WPK_SHA256_SIZE)) {
         return true;
     }
     wpk_call_problem(call, 422, WPK_EINVAL, name, "not a SHA-256 in lower-case hexadecimal");
@@ -90,7 +91,7 @@ static bool get_filter(struct wpk_call *call, struct filter *out)
     out->layouts = wpk_call_get(call, "layouts");
     out->environment = wpk_call_get(call, "environment");
     out->provider = wpk_call_get(call, "provider");
-    if (out->layouts[0] != '\0' && strcmp(out->layouts, "fixed") != 0 &&
+    if (wpk_http_query(call->request, "layouts") != NULL && strcmp(out->layouts, "fixed") != 0 &&
         strcmp(out->layouts, "any") != 0) {
         wpk_call_problem(call, 422, WPK_EINVAL, "layouts", "layouts are \"fixed\" or \"any\"");
         return false;

@@ -109,6 +109,10 @@ static wpk_err decode(struct wpk_json_reader *r, struct item *item, struct wpk_d
     if (wpk_json_has(r, "op") == wpk_json_has(r, "fingerprint")) {
         wpk_json_fail(r, NULL, WPK_EINVAL, "give either op or fingerprint");
     }
+    if (wpk_json_has(r, "fingerprint") &&
+        (wpk_json_has(r, "tensors") || wpk_json_has(r, "constants"))) {
+        wpk_json_fail(r, NULL, WPK_EINVAL, "tensors and constants belong to an op");
+    }
     if (wpk_json_has(r, "fingerprint")) {
         wpk_json_get_copy(r, "fingerprint", lookup->fingerprint, sizeof lookup->fingerprint);
         if (wpk_json_status(r) == WPK_OK &&

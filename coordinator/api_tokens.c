@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TOKEN_ID_BYTES 8
 #define TOKEN_SECONDS_MAX (INT64_C(10) * 366 * 24 * 3600)
 
 /* ---- the table of auth.h */
@@ -97,13 +98,17 @@ static void list_token(void *user, const struct wpk_history_token *token)
 void wpk_api_list_tokens(struct wpk_call *call)
 {
     struct list list = {.w = NULL};
+    const char *after = wpk_call_get(call, "page_token");
     if (!wpk_call_page_size(call, &list.page_size)) {
+        return;
+    }
+    if (after[0] != '\0' && !wpk_crypto_hex_valid(after, TOKEN_ID_BYTES)) {
+        wpk_call_problem(call, 422, WPK_EINVAL, "page_token", "not a token that a page gave out");
         return;
     }
     list.w = wpk_json_writer_new_object();
     wpk_json_begin_array(list.w, "tokens");
-    wpk_history_list_tokens(call->api->store, wpk_call_get(call, "page_token"), list.page_size + 1,
-                            list_token, &list);
+    wpk_history_list_tokens(call->api->store, after, list.page_size + 1, list_token, &list);
     wpk_json_end(list.w);
     wpk_json_put_text(list.w, "next_page_token", list.count > list.page_size ? list.last : "");
     wpk_call_json(call, list.w);

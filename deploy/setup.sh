@@ -7,8 +7,9 @@
 #     deploy/setup.sh bench    and what `make bench` does; bench/setup.sh fetches the peers
 #
 # Two things are done, each only when something is missing: Debian packages are installed (as root
-# or through sudo), and the wheels of requirements.txt, pinned by hash, are unpacked into .deps/.
-# Nothing else on the system is touched. A second run takes a few hundredths of a second.
+# or through sudo), and the wheels of requirements.txt, pinned by hash, are unpacked into .deps/. For
+# the tests a third: the wheels of tests/requirements.txt go into .deps/test-venv, a virtual
+# environment. Nothing else on the system is touched. A second run takes a few hundredths of a second.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -19,7 +20,7 @@ packages="gcc g++ make binutils meson ninja-build pkg-config python3
     libuv1-dev libnng-dev libsqlite3-dev libcjson-dev libsodium-dev libmicrohttpd-dev
     libcurl4-openssl-dev libcmocka-dev"
 case ${1:-} in
-test) packages="$packages clang clang-format git curl" ;;
+test) packages="$packages clang clang-format git curl python3-venv" ;;
 bench) packages="$packages python3-venv" ;;
 esac
 
@@ -118,6 +119,18 @@ unpack_wheels() {
     cp "$requirements" "$deps/stamp"
 }
 
+# What asks wpkd by its contract; made aside, so that an interrupted run starts again.
+make_test_venv() {
+    venv=$deps/test-venv
+    say "fetching schemathesis (20 MB)"
+    rm -rf "$venv"
+    # The system's Python, whose venv module the package brings.
+    /usr/bin/python3 -m venv "$venv" || fail "python3-venv is missing"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+        --require-hashes -r "$1" || fail "pip could not fetch the wheels of tests/requirements.txt"
+    cp "$1" "$venv/stamp"
+}
+
 case $(uname -s)-$(uname -m) in
 Linux-x86_64) ;;
 *) fail "only Linux on x86-64 is supported so far" ;;
@@ -135,4 +148,11 @@ if ! wheels_present; then
     exec 9>"$deps/lock"
     flock 9
     wheels_present || unpack_wheels
+fi
+
+if [ "${1:-}" = test ] && ! cmp -s "$root/tests/requirements.txt" "$deps/test-venv/stamp"; then
+    exec 9>"$deps/lock"
+    flock 9
+    cmp -s "$root/tests/requirements.txt" "$deps/test-venv/stamp" ||
+        make_test_venv "$root/tests/requirements.txt"
 fi

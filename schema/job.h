@@ -78,7 +78,7 @@ struct wpk_job {
     int64_t candidates; /* budget of each operator */
     int64_t seconds;    /* budget of each operator, wall time */
     int priority;
-    char owner[WPK_JOB_OWNER_MAX]; /* a label, not an identity */
+    char owner[WPK_JOB_OWNER_MAX]; /* of older files: a job belongs to who submits it */
     char *source;                  /* owned; the text it was decoded from, for positions */
     size_t source_size;
 };

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""schemathesis asks a wpkd whatever schema/openapi.yaml allows, and what it does not: no answer may be
+a failure of the server, or one that the contract does not describe; what is valid is taken and what
+is not is refused.
+
+WPK_CONTRACT_SECONDS: how long it asks, 45 by default; give it hours now and then.
+"""
+import os
+import socket
+
+from lib import ROOT, Process, check, main, need, wait_for, Skip
+from test_api import Api
+
+SECONDS = int(os.environ.get("WPK_CONTRACT_SECONDS", "45"))
+SCHEMATHESIS = os.path.join(ROOT, ".deps/test-venv/bin/schemathesis")
+CONTRACT = os.path.join(ROOT, "schema/openapi.yaml")
+
+
+class TcpApi(Api):
+    """A wpkd that listens on TCP too, which is what schemathesis speaks."""
+
+    def __init__(self, box):
+        self.box = box
+        self.socket = box.path("http.sock")
+        self.url = "unix:" + self.socket
+        self.listen = "ipc://" + box.path("workers.sock")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        listeners = [{"address": self.url}, {"address": "127.0.0.1:%d" % self.port}]
+        config = box.write("wpkd.json", {"http": {"listen": listeners}})
+        self.wpkd = box.start("wpkd", "--config", config, "--data", box.data, "--listen", self.listen)
+        self.workers = []
+        wait_for("wpkd answers", self.healthy, 30)
+
+
+def run_schemathesis(box, service, contract, seconds):
+    """(exit code, what it says)"""
+    if not os.path.exists(SCHEMATHESIS):
+        raise Skip("no schemathesis: deploy/setup.sh test")
+    token = service.want(201, "POST", "/v1/tokens", {"owner": "test", "roles": ["admin"]})["secret"]
+    code, out, err = Process(box, [
+        SCHEMATHESIS, "--config-file", os.path.join(ROOT, "tests/e2e/schemathesis.toml"), "run",
+        contract, "--url", "http://127.0.0.1:%d" % service.port, "-H", "Authorization: Bearer " + token,
+        "--phases", "examples,coverage,fuzzing", "--max-time", str(seconds), "--max-examples", "50",
+        "--no-shrink", "--seed", "1", "--warnings", "off", "--workers", "1"]).wait(seconds + 120)
+    return code, out + err
+
+
+def test_contract(box):
+    need("wpkd")
+    service = TcpApi(box)
+    if os.path.exists(SCHEMATHESIS) and all(
+            os.path.exists(os.path.join(os.path.dirname(service.wpkd.args[0]), name))
+            for name in ("wpk-worker", "wpk-runner")):
+        # Something to be asked for.
+        worker = service.add_worker()
+        service.tuned()
+        worker.popen.terminate()
+        worker.wait(30)
+    code, said = run_schemathesis(box, service, CONTRACT, SECONDS)
+    check(code == 0, "schemathesis is content", said[-12000:])
+    check(service.want(200, "GET", "/healthz")["status"] == "ok", "wpkd lives")
+    service.stop()
+
+
+def test_it_finds_mistakes(box):
+    """It would say so: of a contract that promises something else."""
+    need("wpkd")
+    service = TcpApi(box)
+    with open(CONTRACT, encoding="utf-8") as file:
+        text = file.read()
+    # The schema of jobs lies beside it.
+    box.write("job.schema.json", open(os.path.join(ROOT, "schema/job.schema.json"), "rb").read())
+    for right, wrong in (("status: { const: ok }", "status: { const: well }"),
+                         ("TokenId: { type: string,", "TokenId: { type: integer,")):
+        check(right in text, "the place of the mistake", right)
+        contract = box.write("openapi.yaml", text.replace(right, wrong))
+        code, said = run_schemathesis(box, service, contract, 5)
+        check(code == 1 and "Response violates schema" in said, "it is found: " + wrong, code,
+              said[-4000:])
+    service.stop()
+
+
+if __name__ == "__main__":
+    main(globals())
