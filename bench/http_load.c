@@ -38,7 +38,7 @@ static const char usage[] =
     "usage: bench-http --to unix:PATH|IPV4:PORT [options]\n"
     "  --target PATH       what to ask for; default /healthz\n"
     "  --targets FILE      or one line of it after the other\n"
-    "  --post FILE         POST that, as application/json\n"
+    "  --post FILE         POST one line of it after the other, as application/json\n"
     "  --token TOKEN       as Authorization: Bearer\n"
     "  --connections N     default 32\n"
     "  --seconds S         default 5, after one that does not count\n"
@@ -102,20 +102,21 @@ static void fail(const char *what)
 
 /* ---- requests */
 
-static void make_request(const struct options *options, const char *target, size_t target_size,
-                         const struct wpk_buf *body, struct wpk_buf *out)
+/* `line`: a target, or with --post a body. */
+static void make_request(const struct options *options, const char *line, size_t size,
+                         struct wpk_buf *out)
 {
-    wpk_buf_printf(out, "%s %.*s HTTP/1.1\r\nHost: localhost\r\n", body->size > 0 ? "POST" : "GET",
-                   (int)target_size, target);
+    bool post = options->post != NULL;
+    wpk_buf_printf(out, "%s %.*s HTTP/1.1\r\nHost: localhost\r\n", post ? "POST" : "GET",
+                   post ? (int)strlen(options->target) : (int)size, post ? options->target : line);
     if (options->token != NULL) {
         wpk_buf_printf(out, "Authorization: Bearer %s\r\n", options->token);
     }
-    if (body->size > 0) {
-        wpk_buf_printf(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
-                       body->size);
+    if (post) {
+        wpk_buf_printf(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n", size);
     }
     wpk_buf_append_text(out, "\r\n");
-    wpk_buf_append(out, wpk_buf_text(body), body->size);
+    wpk_buf_append(out, line, post ? size : 0);
     if (wpk_buf_status(out) != WPK_OK) {
         fail("the requests");
     }
@@ -124,7 +125,7 @@ static void make_request(const struct options *options, const char *target, size
 static void read_file(const char *path, struct wpk_buf *out)
 {
     struct wpk_diag diag = {0};
-    if (path != NULL && wpk_fs_read(path, FILE_MAX, out, &diag) != WPK_OK) {
+    if (wpk_fs_read(path, FILE_MAX, out, &diag) != WPK_OK) {
         fprintf(stderr, "bench-http: %s\n", diag.text);
         exit(1);
     }
@@ -132,11 +133,11 @@ static void read_file(const char *path, struct wpk_buf *out)
 
 static void make_requests(struct load *load)
 {
-    struct wpk_buf body = {0};
     struct wpk_buf lines = {0};
-    read_file(load->options.post, &body);
-    read_file(load->options.targets, &lines);
-    if (load->options.targets == NULL) {
+    const char *file = load->options.post != NULL ? load->options.post : load->options.targets;
+    if (file != NULL) {
+        read_file(file, &lines);
+    } else {
         wpk_buf_append_text(&lines, load->options.target);
     }
     load->requests = calloc(TARGETS_MAX, sizeof *load->requests);
@@ -146,11 +147,10 @@ static void make_requests(struct load *load)
     for (const char *line = wpk_buf_text(&lines); *line != '\0';) {
         size_t size = strcspn(line, "\n");
         if (size > 0 && load->request_count < TARGETS_MAX) {
-            make_request(&load->options, line, size, &body, &load->requests[load->request_count++]);
+            make_request(&load->options, line, size, &load->requests[load->request_count++]);
         }
         line += size + (line[size] == '\n');
     }
-    wpk_buf_fini(&body);
     wpk_buf_fini(&lines);
     if (load->request_count == 0) {
         fprintf(stderr, "bench-http: nothing to ask for\n");
