@@ -1,52 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/holding.h"
-
-#include "common/crypto.h"
-#include "common/fs.h"
-#include "common/log.h"
+#include "worker/holding_item.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define PATH_SIZE 4096
-
-enum standing {
-    FREE,
-    WAITING,
-    IN_ENGINE,
-    DUELLING,
-    ENDED,
-    SENT,
-};
-
-struct item {
-    enum standing standing;
-    uint64_t order;       /* of arrival; the engine's id */
-    struct wpk_work work; /* texts owned below */
-    char *op;
-    char *layouts;
-    char *provider;
-    char *candidate;
-    struct wpk_device target;         /* BUILD */
-    char artifact_sha256[WPK_ID_MAX]; /* RUN */
-    char contender_provider[WPK_CONTENDERS_MAX][WPK_PROVIDER_NAME_MAX];
-    char contender_sha256[WPK_CONTENDERS_MAX][WPK_ID_MAX];
-    struct wpk_record record; /* ENDED, SENT */
-    bool uploaded;            /* its artifact, or there is none to be sent */
-    struct wpk_timing timing[WPK_CONTENDERS_MAX];
-    uint32_t timing_count;
-    char failure[WPK_DIAG_TEXT_MAX];
-};
-
-struct wpk_holding {
-    struct wpk_holding_options options;
-    uint64_t order_next;
-    struct item items[WPK_HOLDING_MAX];
-    uint32_t count; /* not FREE */
-};
+#define TRIM_EVERY 64 /* results acknowledged */
 
 wpk_err wpk_holding_new(const struct wpk_holding_options *options, struct wpk_holding **out)
 {
@@ -60,7 +19,7 @@ wpk_err wpk_holding_new(const struct wpk_holding_options *options, struct wpk_ho
     return WPK_OK;
 }
 
-static void forget(struct wpk_holding *holding, struct item *item)
+static void forget(struct wpk_holding *holding, struct wpk_holding_item *item)
 {
     wpk_record_fini(&item->record);
     free(item->op);
@@ -77,7 +36,7 @@ void wpk_holding_free(struct wpk_holding *holding)
         return;
     }
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        if (holding->items[i].standing != FREE) {
+        if (holding->items[i].standing != WPK_HOLDING_FREE) {
             forget(holding, &holding->items[i]);
         }
     }
@@ -86,18 +45,18 @@ void wpk_holding_free(struct wpk_holding *holding)
 
 /* ---- taking in */
 
-static struct item *find(struct wpk_holding *holding, wpk_work_id id)
+static struct wpk_holding_item *find(struct wpk_holding *holding, wpk_work_id id)
 {
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        struct item *item = &holding->items[i];
-        if (item->standing != FREE && wpk_work_id_equal(item->work.id, id)) {
+        struct wpk_holding_item *item = &holding->items[i];
+        if (item->standing != WPK_HOLDING_FREE && wpk_work_id_equal(item->work.id, id)) {
             return item;
         }
     }
     return NULL;
 }
 
-static void copy_work(struct item *item, const struct wpk_work *work,
+static void copy_work(struct wpk_holding_item *item, const struct wpk_work *work,
                       const struct wpk_message *message)
 {
     const struct wpk_message_op *op = &message->ops[work->op];
@@ -124,14 +83,14 @@ static void copy_work(struct item *item, const struct wpk_work *work,
 static void take_in(struct wpk_holding *holding, const struct wpk_work *work,
                     const struct wpk_message *message)
 {
-    struct item *item = NULL;
+    struct wpk_holding_item *item = NULL;
     for (int i = 0; i < WPK_HOLDING_MAX && item == NULL; i++) {
-        item = holding->items[i].standing == FREE ? &holding->items[i] : NULL;
+        item = holding->items[i].standing == WPK_HOLDING_FREE ? &holding->items[i] : NULL;
     }
     if (item == NULL) {
         return; /* the next poll does not name it, and it is leased to somebody else */
     }
-    item->standing = WAITING;
+    item->standing = WPK_HOLDING_WAITING;
     item->order = holding->order_next++;
     copy_work(item, work, message);
     holding->count++;
@@ -140,7 +99,7 @@ static void take_in(struct wpk_holding *holding, const struct wpk_work *work,
 void wpk_holding_take_in(struct wpk_holding *holding, const struct wpk_message *work)
 {
     for (uint32_t i = 0; i < work->work_count; i++) {
-        struct item *item = find(holding, work->work[i].id);
+        struct wpk_holding_item *item = find(holding, work->work[i].id);
         if (item == NULL) {
             take_in(holding, &work->work[i], work);
         } else {
@@ -149,217 +108,23 @@ void wpk_holding_take_in(struct wpk_holding *holding, const struct wpk_message *
     }
 }
 
-/* ---- through the engine */
+/* ---- ending without a try */
 
-static struct item *first(struct wpk_holding *holding, enum standing standing)
+void wpk_holding_fail(struct wpk_holding_item *item, enum wpk_outcome outcome, const char *text,
+                      wpk_err err)
 {
-    struct item *oldest = NULL;
-    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        struct item *item = &holding->items[i];
-        if (item->standing == standing && (oldest == NULL || item->order < oldest->order)) {
-            oldest = item;
-        }
-    }
-    return oldest;
-}
-
-static void fail_item(struct item *item, enum wpk_outcome outcome, const char *text, wpk_err err)
-{
-    item->standing = ENDED;
+    item->standing = WPK_HOLDING_ENDED;
     item->uploaded = true;
     item->record.outcome = outcome;
     snprintf(item->record.log, sizeof item->record.log, "%s: %s", text, wpk_err_text(err));
 }
 
-static void artifact_path(const struct wpk_holding *holding, const char *sha256,
-                          char out[PATH_SIZE])
-{
-    snprintf(out, PATH_SIZE, "%s/artifacts/%s.so", holding->options.work_dir, sha256);
-}
-
-static void put(struct wpk_holding *holding, struct item *item)
-{
-    char path[PATH_SIZE];
-    artifact_path(holding, item->artifact_sha256, path);
-    struct wpk_trial trial = {
-        .id = item->order,
-        .op = item->op,
-        .layouts = item->layouts,
-        .provider = item->provider,
-        .candidate = item->candidate,
-        .policy = item->work.policy,
-        .incumbent_ns = item->work.incumbent_ns,
-        .keep_artifact = item->work.keep_artifact,
-        .build_only = item->work.stage == WPK_STAGE_BUILD,
-        .target = item->work.stage == WPK_STAGE_BUILD ? &item->target : NULL,
-        .artifact = item->artifact_sha256[0] != '\0' ? path : NULL,
-        .build_ns = item->work.build_ns,
-    };
-    wpk_err err = wpk_engine_put(holding->options.engine, &trial);
-    if (err == WPK_OK) {
-        item->standing = IN_ENGINE;
-    } else if (err != WPK_ENOSPC) {
-        fail_item(item, WPK_OUTCOME_UNSUPPORTED, "the engine does not take it", err);
-    }
-}
-
-static const char *missing_of(const struct wpk_holding *holding, const struct item *item)
-{
-    char path[PATH_SIZE];
-    artifact_path(holding, item->artifact_sha256, path);
-    if (item->artifact_sha256[0] != '\0' && access(path, R_OK) != 0) {
-        return item->artifact_sha256;
-    }
-    for (uint32_t i = 0; i < item->work.contender_count; i++) {
-        artifact_path(holding, item->contender_sha256[i], path);
-        if (item->contender_sha256[i][0] != '\0' && access(path, R_OK) != 0) {
-            return item->contender_sha256[i];
-        }
-    }
-    return NULL;
-}
-
-static bool needs(const struct item *item, const char *sha256)
-{
-    for (uint32_t i = 0; i < item->work.contender_count; i++) {
-        if (strcmp(item->contender_sha256[i], sha256) == 0) {
-            return true;
-        }
-    }
-    return strcmp(item->artifact_sha256, sha256) == 0;
-}
-
-static bool has_failed(const struct wpk_holding *holding)
-{
-    return wpk_engine_failure(holding->options.engine)->text[0] != '\0';
-}
-
-static void fail_final(struct item *item, const char *why)
+void wpk_holding_fail_final(struct wpk_holding_item *item, const char *why)
 {
     snprintf(item->failure, sizeof item->failure, "%s", why);
     item->timing_count = 0;
-    item->standing = ENDED;
+    item->standing = WPK_HOLDING_ENDED;
     item->uploaded = true;
-}
-
-static void begin_duel(struct wpk_holding *holding, struct item *item)
-{
-    char paths[WPK_CONTENDERS_MAX][PATH_SIZE];
-    const char *names[WPK_CONTENDERS_MAX];
-    struct wpk_diag diag = {0};
-    uint32_t count = item->work.contender_count;
-    for (uint32_t i = 0; i < count; i++) {
-        artifact_path(holding, item->contender_sha256[i], paths[i]);
-        names[i] = item->contender_sha256[i][0] != '\0' ? paths[i] : item->contender_provider[i];
-    }
-    const struct wpk_duel duel = {.op = item->op,
-                                  .layouts = item->layouts,
-                                  .paths = names,
-                                  .count = (int)count,
-                                  .policy = &item->work.policy,
-                                  .round_count = (int)item->work.round_count};
-    wpk_err err = wpk_engine_duel_begin(holding->options.engine, &duel, &diag);
-    if (err == WPK_OK) {
-        item->standing = DUELLING;
-    } else if (err != WPK_EBUSY && !has_failed(holding)) {
-        fail_final(item, diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
-    }
-}
-
-static void end_duel(struct wpk_holding *holding)
-{
-    struct wpk_diag diag = {0};
-    struct item *item = first(holding, DUELLING);
-    if (item == NULL) {
-        return;
-    }
-    wpk_err err = wpk_engine_duel_end(holding->options.engine, item->timing, &diag);
-    if (err == WPK_EBUSY || has_failed(holding)) {
-        return; /* it goes on; or it is given back */
-    }
-    if (err != WPK_OK) {
-        fail_final(item, diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
-        return;
-    }
-    if (diag.text[0] != '\0') {
-        wpk_log(WPK_LOG_WARN, "contender_failed", "reason=\"%.300s\"", diag.text);
-    }
-    item->timing_count = item->work.contender_count;
-    item->standing = ENDED;
-    item->uploaded = true;
-}
-
-/* The oldest that waits, of those that came after `order`. */
-static struct item *next_waiting(struct wpk_holding *holding, uint64_t order)
-{
-    struct item *next = NULL;
-    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        struct item *item = &holding->items[i];
-        if (item->standing == WAITING && item->order > order &&
-            (next == NULL || item->order < next->order)) {
-            next = item;
-        }
-    }
-    return next;
-}
-
-/* A final is timed alone: what came before it ends first, and what came after it waits. */
-static void put_all(struct wpk_holding *holding)
-{
-    struct item *item = first(holding, DUELLING) != NULL ? NULL : next_waiting(holding, 0);
-    while (item != NULL) {
-        uint64_t order = item->order;
-        bool here = missing_of(holding, item) == NULL;
-        if (item->work.id.kind == WPK_WORK_FINAL) {
-            if (here && first(holding, IN_ENGINE) == NULL && !has_failed(holding)) {
-                begin_duel(holding, item);
-            }
-            if (item->standing != ENDED) {
-                return;
-            }
-        } else if (here) {
-            put(holding, item);
-            if (item->standing == WAITING) {
-                return; /* the engine is full */
-            }
-        }
-        item = next_waiting(holding, order);
-    }
-}
-
-static void take_out(struct wpk_holding *holding)
-{
-    uint64_t order;
-    struct wpk_record record = {0};
-    while (wpk_engine_take(holding->options.engine, &order, &record) == WPK_OK) {
-        for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-            struct item *item = &holding->items[i];
-            if (item->standing == IN_ENGINE && item->order == order) {
-                item->standing = ENDED;
-                item->record = record;
-                item->uploaded = record.artifact_path == NULL;
-                if (item->uploaded) {
-                    /* Who built it has it; or nobody. */
-                    bool ok = record.outcome == WPK_OUTCOME_OK;
-                    snprintf(item->record.artifact_sha256, WPK_ID_MAX, "%s",
-                             ok ? item->artifact_sha256 : "");
-                }
-                memset(&record, 0, sizeof record);
-            }
-        }
-        wpk_record_fini(&record);
-    }
-}
-
-wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t *next_ms)
-{
-    put_all(holding);
-    wpk_err err = wpk_engine_advance(holding->options.engine, next_ms);
-    take_out(holding);
-    end_duel(holding);
-    /* What has just ended may have been all that a final waited for. */
-    put_all(holding);
-    return err;
 }
 
 /* ---- looking */
@@ -369,16 +134,17 @@ uint32_t wpk_holding_count(const struct wpk_holding *holding)
     return holding->count;
 }
 
-static bool is_unfinished(const struct item *item)
+bool wpk_holding_is_unfinished(const struct wpk_holding_item *item)
 {
-    return item->standing == WAITING || item->standing == IN_ENGINE || item->standing == DUELLING;
+    return item->standing == WPK_HOLDING_WAITING || item->standing == WPK_HOLDING_IN_ENGINE ||
+           item->standing == WPK_HOLDING_DUELLING;
 }
 
 uint32_t wpk_holding_unfinished(const struct wpk_holding *holding)
 {
     uint32_t count = 0;
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        count += is_unfinished(&holding->items[i]);
+        count += wpk_holding_is_unfinished(&holding->items[i]);
     }
     return count;
 }
@@ -387,100 +153,13 @@ uint32_t wpk_holding_ids(const struct wpk_holding *holding, bool unfinished_only
 {
     uint32_t count = 0;
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        const struct item *item = &holding->items[i];
-        if (is_unfinished(item) || (!unfinished_only && item->standing != FREE)) {
+        const struct wpk_holding_item *item = &holding->items[i];
+        if (wpk_holding_is_unfinished(item) ||
+            (!unfinished_only && item->standing != WPK_HOLDING_FREE)) {
             ids[count++] = item->work.id;
         }
     }
     return count;
-}
-
-uint64_t wpk_holding_running(const struct wpk_holding *holding)
-{
-    uint64_t order = wpk_engine_running(holding->options.engine);
-    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        const struct item *item = &holding->items[i];
-        if (item->standing == DUELLING || (item->standing == IN_ENGINE && item->order == order)) {
-            return item->work.lease;
-        }
-    }
-    return 0;
-}
-
-/* ---- artifacts */
-
-const char *wpk_holding_missing(const struct wpk_holding *holding)
-{
-    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        const struct item *item = &holding->items[i];
-        if (item->standing == WAITING) {
-            const char *missing = missing_of(holding, item);
-            if (missing != NULL) {
-                return missing;
-            }
-        }
-    }
-    return NULL;
-}
-
-/* Not the candidate's fault: wpkd has it built again, or leaves the final out. */
-static void fail_for_artifact(struct item *item, const char *sha256, wpk_err err)
-{
-    char text[64];
-    snprintf(text, sizeof text, "artifact %.12s", sha256);
-    if (item->work.id.kind == WPK_WORK_FINAL) {
-        char why[128];
-        snprintf(why, sizeof why, "%s: %s", text, wpk_err_text(err));
-        fail_final(item, why);
-    } else {
-        fail_item(item, WPK_OUTCOME_ABANDONED, text, err);
-    }
-}
-
-void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const char *bytes,
-                          size_t size, wpk_err err)
-{
-    char path[PATH_SIZE];
-    struct wpk_diag diag = {0};
-    char hash[WPK_SHA256_HEX_SIZE];
-    artifact_path(holding, sha256, path);
-    if (err == WPK_OK) {
-        wpk_crypto_sha256_hex(bytes, size, hash);
-        err =
-            strcmp(hash, sha256) == 0 ? wpk_fs_write(path, bytes, size, 0700, &diag) : WPK_ECORRUPT;
-    }
-    for (int i = 0; err != WPK_OK && i < WPK_HOLDING_MAX; i++) {
-        struct item *item = &holding->items[i];
-        if (item->standing == WAITING && needs(item, sha256)) {
-            fail_for_artifact(item, sha256, err);
-        }
-    }
-}
-
-const struct wpk_record *wpk_holding_next_upload(const struct wpk_holding *holding)
-{
-    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        const struct item *item = &holding->items[i];
-        if (item->standing == ENDED && !item->uploaded) {
-            return &item->record;
-        }
-    }
-    return NULL;
-}
-
-void wpk_holding_uploaded(struct wpk_holding *holding, const char *sha256, bool stored)
-{
-    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        struct item *item = &holding->items[i];
-        if (item->standing != ENDED || item->uploaded ||
-            strcmp(item->record.artifact_sha256, sha256) != 0) {
-            continue;
-        }
-        item->uploaded = true;
-        if (!stored) {
-            item->record.artifact_sha256[0] = '\0';
-        }
-    }
 }
 
 /* ---- results */
@@ -490,8 +169,8 @@ uint32_t wpk_holding_results(struct wpk_holding *holding, struct wpk_result *res
     uint32_t count = 0;
     WPK_ASSERT(max <= WPK_WORK_MAX);
     for (int i = 0; i < WPK_HOLDING_MAX && count < max; i++) {
-        struct item *item = &holding->items[i];
-        if (item->standing != ENDED || !item->uploaded) {
+        struct wpk_holding_item *item = &holding->items[i];
+        if (item->standing != WPK_HOLDING_ENDED || !item->uploaded) {
             continue;
         }
         struct wpk_result *result = &results[count++];
@@ -508,7 +187,7 @@ uint32_t wpk_holding_results(struct wpk_holding *holding, struct wpk_result *res
         memcpy(result->timing, item->timing, sizeof result->timing);
         result->timing_count = item->timing_count;
         result->failure = item->failure;
-        item->standing = SENT;
+        item->standing = WPK_HOLDING_SENT;
     }
     return count;
 }
@@ -545,17 +224,22 @@ wpk_err wpk_holding_encode_results(struct wpk_holding *holding, uint64_t session
 void wpk_holding_acknowledged(struct wpk_holding *holding)
 {
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        if (holding->items[i].standing == SENT) {
+        if (holding->items[i].standing == WPK_HOLDING_SENT) {
             forget(holding, &holding->items[i]);
+            holding->since_trim++;
         }
+    }
+    if (holding->since_trim >= TRIM_EVERY) {
+        holding->since_trim = 0;
+        wpk_holding_trim(holding);
     }
 }
 
 void wpk_holding_not_acknowledged(struct wpk_holding *holding)
 {
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
-        if (holding->items[i].standing == SENT) {
-            holding->items[i].standing = ENDED;
+        if (holding->items[i].standing == WPK_HOLDING_SENT) {
+            holding->items[i].standing = WPK_HOLDING_ENDED;
         }
     }
 }

@@ -45,6 +45,7 @@ struct session {
     uint64_t retry_ms;    /* pause after a failure; doubles */
     uint64_t retry_at_ns; /* nothing is asked before */
     uint64_t polled_ns;   /* when the last poll went out */
+    uint64_t fed_ns;      /* when the service manager was told that we live */
     uint64_t probed_ns;   /* when it was last found out why nothing comes */
     uint64_t drain_ns;    /* DRAINING since; 0: not */
     uint64_t drain_lease; /* what was being timed then */
@@ -426,10 +427,24 @@ static void take_replies(struct session *s)
 
 /* ---- the loop */
 
+/* A loop that still turns, no more: what it waits for may be far away. */
+static void feed_watchdog(struct session *s)
+{
+    uint64_t every_ns = s->options->notify->watchdog_ns / 4;
+    if (every_ns > 0 && now_ns() >= s->fed_ns + every_ns) {
+        s->fed_ns = now_ns();
+        wpk_notify_send(s->options->notify, "WATCHDOG=1");
+    }
+}
+
 static int timeout_ms(const struct session *s, uint64_t engine_ms)
 {
     uint64_t now = now_ns();
     uint64_t ms = HEARTBEAT_MS;
+    uint64_t watchdog_ms = s->options->notify->watchdog_ns / 4 / WPK_NS_PER_MS;
+    if (watchdog_ms > 0 && watchdog_ms < ms) {
+        ms = watchdog_ms;
+    }
     if (engine_ms < ms) {
         ms = engine_ms;
     }
@@ -465,6 +480,7 @@ static void wait_for_something(struct session *s, uint64_t engine_ms)
 static void turn(struct session *s)
 {
     uint64_t engine_ms = UINT64_MAX;
+    feed_watchdog(s);
     take_replies(s);
     if (s->leave_ns == 0) {
         wpk_err err = wpk_holding_advance(s->holding, &engine_ms);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Artifacts: fetched when they are to be timed, sent before the record that names them, and kept
+ * while there is room. */
+#include "worker/holding_item.h"
+
+#include "common/crypto.h"
+#include "common/fs.h"
+#include "worker/cache.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void wpk_holding_artifact_path(const struct wpk_holding *holding, const char *sha256,
+                               char out[WPK_HOLDING_PATH_SIZE])
+{
+    snprintf(out, WPK_HOLDING_PATH_SIZE, "%s/artifacts/%s.so", holding->options.work_dir, sha256);
+}
+
+const char *wpk_holding_missing_of(const struct wpk_holding *holding,
+                                   const struct wpk_holding_item *item)
+{
+    char path[WPK_HOLDING_PATH_SIZE];
+    wpk_holding_artifact_path(holding, item->artifact_sha256, path);
+    if (item->artifact_sha256[0] != '\0' && access(path, R_OK) != 0) {
+        return item->artifact_sha256;
+    }
+    for (uint32_t i = 0; i < item->work.contender_count; i++) {
+        wpk_holding_artifact_path(holding, item->contender_sha256[i], path);
+        if (item->contender_sha256[i][0] != '\0' && access(path, R_OK) != 0) {
+            return item->contender_sha256[i];
+        }
+    }
+    return NULL;
+}
+
+static bool needs(const struct wpk_holding_item *item, const char *sha256)
+{
+    for (uint32_t i = 0; i < item->work.contender_count; i++) {
+        if (strcmp(item->contender_sha256[i], sha256) == 0) {
+            return true;
+        }
+    }
+    return strcmp(item->artifact_sha256, sha256) == 0;
+}
+
+const char *wpk_holding_missing(const struct wpk_holding *holding)
+{
+    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
+        const struct wpk_holding_item *item = &holding->items[i];
+        if (item->standing == WPK_HOLDING_WAITING) {
+            const char *missing = wpk_holding_missing_of(holding, item);
+            if (missing != NULL) {
+                return missing;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Not the candidate's fault: wpkd has it built again, or leaves the final out. */
+static void fail_for_artifact(struct wpk_holding_item *item, const char *sha256, wpk_err err)
+{
+    char text[64];
+    snprintf(text, sizeof text, "artifact %.12s", sha256);
+    if (item->work.id.kind == WPK_WORK_FINAL) {
+        char why[128];
+        snprintf(why, sizeof why, "%s: %s", text, wpk_err_text(err));
+        wpk_holding_fail_final(item, why);
+    } else {
+        wpk_holding_fail(item, WPK_OUTCOME_ABANDONED, text, err);
+    }
+}
+
+void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const char *bytes,
+                          size_t size, wpk_err err)
+{
+    char path[WPK_HOLDING_PATH_SIZE];
+    struct wpk_diag diag = {0};
+    char hash[WPK_SHA256_HEX_SIZE];
+    wpk_holding_artifact_path(holding, sha256, path);
+    if (err == WPK_OK) {
+        wpk_crypto_sha256_hex(bytes, size, hash);
+        err =
+            strcmp(hash, sha256) == 0 ? wpk_fs_write(path, bytes, size, 0700, &diag) : WPK_ECORRUPT;
+    }
+    for (int i = 0; err != WPK_OK && i < WPK_HOLDING_MAX; i++) {
+        struct wpk_holding_item *item = &holding->items[i];
+        if (item->standing == WPK_HOLDING_WAITING && needs(item, sha256)) {
+            fail_for_artifact(item, sha256, err);
+        }
+    }
+}
+
+const struct wpk_record *wpk_holding_next_upload(const struct wpk_holding *holding)
+{
+    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
+        const struct wpk_holding_item *item = &holding->items[i];
+        if (item->standing == WPK_HOLDING_ENDED && !item->uploaded) {
+            return &item->record;
+        }
+    }
+    return NULL;
+}
+
+void wpk_holding_uploaded(struct wpk_holding *holding, const char *sha256, bool stored)
+{
+    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
+        struct wpk_holding_item *item = &holding->items[i];
+        if (item->standing != WPK_HOLDING_ENDED || item->uploaded ||
+            strcmp(item->record.artifact_sha256, sha256) != 0) {
+            continue;
+        }
+        item->uploaded = true;
+        if (!stored) {
+            item->record.artifact_sha256[0] = '\0';
+        }
+    }
+}
+
+static bool is_needed(const void *user, const char *name)
+{
+    const struct wpk_holding *holding = user;
+    char sha256[WPK_ID_MAX];
+    snprintf(sha256, sizeof sha256, "%.*s", (int)strcspn(name, "."), name);
+    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
+        const struct wpk_holding_item *item = &holding->items[i];
+        bool to_send = item->standing == WPK_HOLDING_ENDED && !item->uploaded &&
+                       strcmp(item->record.artifact_sha256, sha256) == 0;
+        if (to_send || (wpk_holding_is_unfinished(item) && needs(item, sha256))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The builder's part of every kernel, among what it has prepared. */
+static bool is_part(const void *user, const char *name)
+{
+    (void)user;
+    return strcmp(name, "stub.o") == 0;
+}
+
+void wpk_holding_trim(struct wpk_holding *holding)
+{
+    static const struct wpk_cache_limits artifacts = {.files_max = 512, .bytes_max = 64 << 20};
+    static const struct wpk_cache_limits prepared = {.files_max = 2048, .bytes_max = 256 << 20};
+    static const struct wpk_cache_limits answers = {.files_max = 64, .bytes_max = 1 << 30};
+    char path[WPK_HOLDING_PATH_SIZE];
+    snprintf(path, sizeof path, "%s/artifacts", holding->options.work_dir);
+    wpk_cache_trim(path, ".so", &artifacts, is_needed, holding);
+    snprintf(path, sizeof path, "%s/prepare-cache", holding->options.work_dir);
+    wpk_cache_trim(path, ".o", &prepared, is_part, NULL);
+    snprintf(path, sizeof path, "%s/answers", holding->options.work_dir);
+    wpk_cache_trim(path, ".answers", &answers, NULL, NULL);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The insides of holding.h, shared by holding.c (taking in, sending results), holding_engine.c
+ * (through the engine) and holding_artifact.c (fetched, kept, sent). Not for anybody else. */
+#ifndef WPK_WORKER_HOLDING_ITEM_H
+#define WPK_WORKER_HOLDING_ITEM_H
+
+#include "worker/holding.h"
+
+#define WPK_HOLDING_PATH_SIZE 4096
+
+enum wpk_holding_standing {
+    WPK_HOLDING_FREE,
+    WPK_HOLDING_WAITING,
+    WPK_HOLDING_IN_ENGINE,
+    WPK_HOLDING_DUELLING,
+    WPK_HOLDING_ENDED,
+    WPK_HOLDING_SENT,
+};
+
+struct wpk_holding_item {
+    enum wpk_holding_standing standing;
+    uint64_t order;       /* of arrival; the engine's id */
+    struct wpk_work work; /* texts owned below */
+    char *op;
+    char *layouts;
+    char *provider;
+    char *candidate;
+    struct wpk_device target;         /* BUILD */
+    char artifact_sha256[WPK_ID_MAX]; /* RUN */
+    char contender_provider[WPK_CONTENDERS_MAX][WPK_PROVIDER_NAME_MAX];
+    char contender_sha256[WPK_CONTENDERS_MAX][WPK_ID_MAX];
+    struct wpk_record record; /* ENDED, SENT */
+    bool uploaded;            /* its artifact, or there is none to be sent */
+    struct wpk_timing timing[WPK_CONTENDERS_MAX];
+    uint32_t timing_count;
+    char failure[WPK_DIAG_TEXT_MAX];
+};
+
+struct wpk_holding {
+    struct wpk_holding_options options;
+    uint64_t order_next;
+    struct wpk_holding_item items[WPK_HOLDING_MAX];
+    uint32_t count;      /* not FREE */
+    uint32_t since_trim; /* items forgotten since the directory was looked through */
+};
+
+/* ---- holding.c */
+/* WAITING, or with the engine. */
+bool wpk_holding_is_unfinished(const struct wpk_holding_item *item);
+/* End it as what cannot be tried here. */
+void wpk_holding_fail(struct wpk_holding_item *item, enum wpk_outcome outcome, const char *text,
+                      wpk_err err);
+/* End a final that does not take place. */
+void wpk_holding_fail_final(struct wpk_holding_item *item, const char *why);
+
+/* ---- holding_artifact.c */
+void wpk_holding_artifact_path(const struct wpk_holding *holding, const char *sha256,
+                               char out[WPK_HOLDING_PATH_SIZE]);
+/* The hash of one that it needs and that is not here; NULL: none. */
+const char *wpk_holding_missing_of(const struct wpk_holding *holding,
+                                   const struct wpk_holding_item *item);
+/* Keep what lies in the engine's directories within bounds: all of it can be had again, from wpkd
+ * or by doing it once more. */
+void wpk_holding_trim(struct wpk_holding *holding);
+
+#endif
