@@ -175,14 +175,14 @@ static void run_loop(struct fleet *fleet, uint64_t until_ns)
 static void submit(struct fleet *fleet, int number)
 {
     struct wpk_buf body = {0};
-    int size = 8 + number % 32;
-    wpk_buf_printf(&body,
-                   "{\"name\":\"bench%d\",\"ops\":[{\"name\":\"op\",\"op\":\"Y[n,k,y,x] = "
-                   "relu(sum(c,r,s) X[n,c,y+r-1,x+s-1] * W[k,c,r,s] + B[k])\",\"tensors\":{\"X\":"
-                   "\"f32[1,16,%d,%d]\",\"W\":\"f32[16,16,3,3]\",\"B\":\"f32[16]\",\"Y\":"
-                   "\"f32[1,16,%d,%d]\"},\"constants\":[\"W\",\"B\"]}],\"search\":{\"strategy\":"
-                   "\"random\",\"seed\":%d},\"budget\":{\"candidates\":1000000,\"seconds\":86400}}",
-                   number, size, size, size, size, number);
+    int size = 16 * (1 + number % 64);
+    wpk_buf_printf(
+        &body,
+        "{\"name\":\"bench%d\",\"ops\":[{\"name\":\"op\",\"op\":\"C[i,j] = sum(k) A[i,k] * "
+        "B[k,j]\",\"tensors\":{\"A\":\"f32[%d,64]\",\"B\":\"f32[64,64]\",\"C\":"
+        "\"f32[%d,64]\"}}],\"search\":{\"strategy\":\"random\",\"seed\":%d},\"budget\":{"
+        "\"candidates\":1000000,\"seconds\":86400}}",
+        number, size, size, number);
     struct wpk_http_request request = {.id = (uint64_t)number + 1,
                                        .identity = {.roles = WPK_ROLE_ALL},
                                        .method = "POST",
