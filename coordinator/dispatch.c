@@ -50,7 +50,7 @@ struct batch {
     struct wpk_worker *worker;
     struct wpk_message *message;
     uint32_t max;
-    bool awaiting; /* a strategy is being asked: the rest comes with its answer */
+    struct wpk_search *awaited; /* its strategy is asked: the rest comes with its answer */
 };
 
 /* The effects hold what is said until it is encoded, but the search may go before that. */
@@ -197,7 +197,7 @@ static void await(struct wpk_coordinator *c, struct batch *batch, struct wpk_sea
     uint32_t room = batch->max - batch->message->work_count;
     uint32_t ahead = search->leased_count / 2;
     if (wpk_search_want(c, search, room > ahead ? room : ahead)) {
-        batch->awaiting = true;
+        batch->awaited = search;
         search->promised_count += room;
     }
 }
@@ -281,7 +281,7 @@ static struct wpk_stake *choose(const struct wpk_worker *worker)
 
 static void fill(struct wpk_coordinator *c, struct batch *batch)
 {
-    while (batch->message->work_count < batch->max && !batch->awaiting) {
+    while (batch->message->work_count < batch->max && batch->awaited == NULL) {
         struct wpk_stake *stake = choose(batch->worker);
         if (stake == NULL) {
             return;
@@ -311,9 +311,10 @@ static void serve(struct wpk_coordinator *c, struct wpk_worker *worker)
     }
     batch.message = wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session);
     fill(c, &batch);
-    worker->awaiting = batch.awaiting;
     if (batch.message->work_count > 0) {
         wpk_worker_answer(c, worker, batch.message);
+    } else if (batch.awaited != NULL) {
+        wpk_group_await(worker, batch.awaited);
     }
 }
 
@@ -341,7 +342,7 @@ void wpk_dispatch(struct wpk_coordinator *c)
     }
     /* A poll that did not want to wait. */
     struct wpk_worker *worker = c->polled;
-    if (worker != NULL && worker->polling && !worker->awaiting &&
+    if (worker != NULL && worker->polling && worker->awaited == NULL &&
         (worker->poll_until_ns <= c->event->now_ns || c->draining)) {
         wpk_worker_answer(c, worker, wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session));
     }

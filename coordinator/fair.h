@@ -35,7 +35,7 @@ struct wpk_account {
     struct wpk_owner *owner;
     struct wpk_class *kind;
     uint64_t share_ns;    /* by weight, estimates included */
-    uint32_t ready_count; /* stakes that there is work for */
+    uint32_t ready_count; /* stakes that there is work for, or will be at once */
     uint64_t mark;        /* of wpk_fair_settle() */
     struct wpk_account *next;
 };

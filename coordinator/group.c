@@ -290,28 +290,65 @@ void wpk_pool_mark(struct wpk_coordinator *c, struct wpk_pool *pool)
     }
 }
 
-void wpk_group_wait(struct wpk_coordinator *c, struct wpk_worker *worker)
+static void unawait(struct wpk_worker *worker)
+{
+    *(worker->prev != NULL ? &worker->prev->next : &worker->awaited->awaiting) = worker->next;
+    if (worker->next != NULL) {
+        worker->next->prev = worker->prev;
+    }
+    worker->awaited = NULL;
+}
+
+static void enqueue(struct wpk_coordinator *c, struct wpk_worker *worker, bool first)
 {
     struct wpk_group *group = worker->group;
-    if (!worker->queued) {
-        worker->queued = true;
-        worker->next = NULL;
-        worker->prev = group->waiting_last;
-        bool first = group->waiting_first == NULL;
-        *(first ? &group->waiting_first : &group->waiting_last->next) = worker;
-        group->waiting_last = worker;
-        for (struct wpk_link *link = group->links; first && link != NULL; link = link->group_next) {
+    bool was_empty = group->waiting_first == NULL;
+    worker->queued = true;
+    worker->prev = first ? NULL : group->waiting_last;
+    worker->next = first ? group->waiting_first : NULL;
+    *(worker->prev != NULL ? &worker->prev->next : &group->waiting_first) = worker;
+    *(worker->next != NULL ? &worker->next->prev : &group->waiting_last) = worker;
+    for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
+        if (was_empty) {
             set_waiting(link);
         }
-    }
-    for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
         wpk_pool_mark(c, link->pool);
+    }
+}
+
+void wpk_group_wait(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    wpk_group_unwait(worker);
+    enqueue(c, worker, false);
+}
+
+void wpk_group_await(struct wpk_worker *worker, struct wpk_search *search)
+{
+    wpk_group_unwait(worker);
+    worker->awaited = search;
+    worker->prev = NULL;
+    worker->next = search->awaiting;
+    if (worker->next != NULL) {
+        worker->next->prev = worker;
+    }
+    search->awaiting = worker;
+}
+
+void wpk_group_answered(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    while (search->awaiting != NULL) {
+        struct wpk_worker *worker = search->awaiting;
+        unawait(worker);
+        enqueue(c, worker, true); /* the last that came to wait is the first of this list */
     }
 }
 
 void wpk_group_unwait(struct wpk_worker *worker)
 {
     struct wpk_group *group = worker->group;
+    if (worker->awaited != NULL) {
+        unawait(worker);
+    }
     if (!worker->queued) {
         return;
     }

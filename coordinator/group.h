@@ -62,6 +62,7 @@ struct wpk_stake {
     uint64_t job_number;
     uint32_t position; /* of the operator */
     bool ready;        /* in its seat's array */
+    bool backlogged;   /* that, or will be with the answer to an ASK */
 };
 
 /* The stakes of one owner in a pool that there is work for, by rank. */
@@ -112,6 +113,10 @@ bool wpk_group_set_available(struct wpk_worker *worker, bool available);
 /* Its poll waits for work, or does not any more. */
 void wpk_group_wait(struct wpk_coordinator *c, struct wpk_worker *worker);
 void wpk_group_unwait(struct wpk_worker *worker);
+/* Its poll waits for what the search's strategy is asked for, and for nothing else. */
+void wpk_group_await(struct wpk_worker *worker, struct wpk_search *search);
+/* The strategy has answered: its polls wait for work like others. */
+void wpk_group_answered(struct wpk_coordinator *c, struct wpk_search *search);
 
 /* The operator is worked on from now on, or not any more. */
 void wpk_stake_add(struct wpk_coordinator *c, struct wpk_job_op_state *op);

@@ -240,6 +240,7 @@ void wpk_search_asked(struct wpk_coordinator *c)
     }
     wpk_asks_tell(c, search);
     wpk_search_advance(c, search);
+    wpk_group_answered(c, search);
     wpk_search_release(c, search);
 }
 
@@ -517,7 +518,5 @@ static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
 void wpk_search_refresh(struct wpk_coordinator *c, struct wpk_search *search)
 {
     unsigned ready = search->id != 0 ? stages_ready(search, c->event->now_ns) : 0;
-    if (ready != 0 || search->ready != 0) {
-        wpk_search_set_ready(c, search, ready);
-    }
+    wpk_search_set_ready(c, search, ready);
 }

@@ -99,7 +99,6 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_stake *stake, bool r
         if (seat->ready_count++ == 0) {
             pool_set_ready(seat->pool, seat);
         }
-        wpk_account_ready(seat->account);
     } else if (!ready && stake->ready) {
         WPK_ASSERT(seat->ready[at] == stake);
         seat->ready_count--;
@@ -108,7 +107,6 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_stake *stake, bool r
         if (seat->ready_count == 0) {
             pool_clear_ready(seat->pool, seat);
         }
-        wpk_account_unready(seat->account);
     }
     stake->ready = ready;
     if (ready) {
@@ -116,11 +114,30 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_stake *stake, bool r
     }
 }
 
+/* An owner is idle only when there is no work of his, and none is under way from a strategy. */
+static void set_backlogged(struct wpk_stake *stake, bool backlogged)
+{
+    if (backlogged && !stake->backlogged) {
+        wpk_account_ready(stake->seat->account);
+    } else if (!backlogged && stake->backlogged) {
+        wpk_account_unready(stake->seat->account);
+    }
+    stake->backlogged = backlogged;
+}
+
+static void update(struct wpk_coordinator *c, struct wpk_stake *stake)
+{
+    const struct wpk_search *search = stake->search;
+    bool ready = (search->ready & (1U << stake->seat->pool->stage)) != 0;
+    set_backlogged(stake, ready || search->asking);
+    set_ready(c, stake, ready);
+}
+
 void wpk_search_set_ready(struct wpk_coordinator *c, struct wpk_search *search, unsigned ready)
 {
     search->ready = ready;
     for (struct wpk_stake *stake = search->stakes; stake != NULL; stake = stake->search_next) {
-        set_ready(c, stake, (ready & (1U << stake->seat->pool->stage)) != 0);
+        update(c, stake);
     }
 }
 
@@ -178,7 +195,7 @@ void wpk_stake_add(struct wpk_coordinator *c, struct wpk_job_op_state *op)
         if (op_before(op, stake)) {
             set_rank(c, stake, op);
         }
-        set_ready(c, stake, (op->search->ready & (1U << stage)) != 0);
+        update(c, stake);
     }
 }
 
@@ -203,6 +220,7 @@ static void stake_free(struct wpk_coordinator *c, struct wpk_stake *stake)
 {
     struct wpk_stake **at = &stake->search->stakes;
     set_ready(c, stake, false);
+    set_backlogged(stake, false);
     while (*at != stake) {
         at = &(*at)->search_next;
     }

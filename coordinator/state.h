@@ -209,7 +209,8 @@ struct wpk_search {
     struct wpk_open_list built; /* to be run */
     bool asking;                /* an ASK effect is under way: */
     uint32_t asked_count;       /* for so many, */
-    uint32_t promised_count;    /* of which so many are for polls that wait for them */
+    uint32_t promised_count;    /* of which so many are for polls that wait for them: */
+    struct wpk_worker *awaiting;
     bool refused;               /* the strategy wants to be told more first */
     bool exhausted;
     struct wpk_piece vendors[WPK_PROVIDERS_MAX];
@@ -323,7 +324,7 @@ struct wpk_worker {
     uint64_t gone_ns;                     /* when the connection ended; 0: it has not */
     bool draining;                        /* gave its leases back */
     bool polling;                         /* a poll waits for work */
-    bool awaiting;                        /* for what a strategy is being asked for */
+    struct wpk_search *awaited;           /* whose strategy is being asked for it; NULL: none */
     struct wpk_net_address *poll_address; /* owned; of that poll */
     uint32_t poll_want;
     uint64_t poll_until_ns;
@@ -334,9 +335,10 @@ struct wpk_worker {
     uint32_t lease_count;
     bool available;          /* may be given work: counted in its group */
     struct wpk_group *group; /* of workers that can do the same */
-    struct wpk_worker *next; /* in the group, of those whose poll waits */
+    /* Those whose poll waits: of the group; or of the search that is awaited, in no order. */
+    struct wpk_worker *next;
     struct wpk_worker *prev;
-    bool queued;                  /* in that list */
+    bool queued;                  /* in the group's list */
     struct wpk_worker *peer_next; /* on the same connection */
     uint32_t place;               /* in the coordinator's array */
     struct wpk_timer timer;       /* its poll is to be answered, or it may be lost */

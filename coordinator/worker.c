@@ -196,8 +196,8 @@ static void poll(struct wpk_coordinator *c, struct wpk_worker *worker)
     worker->running = message->running;
     worker->draining = false;
     update_available(c, worker);
+    wpk_group_unwait(worker);
     worker->polling = true;
-    worker->awaiting = false;
     *worker->poll_address = c->event->address;
     worker->poll_want = message->want;
     worker->poll_until_ns = c->event->now_ns + message->wait_ms * MS;
@@ -215,7 +215,6 @@ void wpk_worker_answer(struct wpk_coordinator *c, struct wpk_worker *worker,
     wpk_reply_send(c, worker->poll_address, message);
     wpk_group_unwait(worker);
     worker->polling = false;
-    worker->awaiting = false;
     worker->heard_ns = c->event->now_ns;
     wpk_worker_set_timer(c, worker);
 }

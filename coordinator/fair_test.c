@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device time is shared fairly between owners; priorities order within one. */
+#include "coordinator/scene.h"
+
+#include "common/rng.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LEASES 400
+#define WINDOW 20
+
+static struct wpk_scene *begin(uint32_t workers)
+{
+    struct wpk_scene *s = malloc(sizeof *s);
+    assert_non_null(s);
+    wpk_scene_init(s);
+    for (uint32_t i = 0; i < workers; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%u", i);
+        wpk_scene_hello(s, wpk_scene_worker(s, name));
+    }
+    return s;
+}
+
+static void end(struct wpk_scene *s)
+{
+    wpk_scene_fini(s);
+    free(s);
+}
+
+static const struct wpk_job_entry *submit(struct wpk_scene *s, const char *owner, uint32_t op,
+                                          int priority)
+{
+    struct wpk_job_entry *job = wpk_scene_job(owner, op, 1);
+    job->priority = priority;
+    job->candidates = 100000;
+    const struct wpk_job_entry *submitted = wpk_scene_submit(s, job);
+    assert_non_null(submitted);
+    return submitted;
+}
+
+static void weigh(struct wpk_scene *s, const char *owner, uint32_t weight)
+{
+    struct wpk_event event = {.kind = WPK_EVENT_SET_OWNER,
+                              .owner = {.name = owner, .weight = weight, .jobs_max = 100}};
+    wpk_scene_step(s, &event);
+}
+
+/* Device time of the leases in the order in which they were given, and of whom. */
+struct book {
+    uint64_t search[LEASES];
+    uint64_t ns[LEASES];
+    int count;
+};
+
+/* Let the workers take one piece after the other, each taking from `low` to `high` ms. */
+static void run(struct wpk_scene *s, struct book *book, uint64_t low, uint64_t high)
+{
+    struct wpk_rng rng;
+    uint64_t busy_ns[WPK_SCENE_WORKERS_MAX] = {0};
+    int taken[WPK_SCENE_WORKERS_MAX];
+    wpk_rng_seed(&rng, 1);
+    memset(book, 0, sizeof *book);
+    for (uint32_t w = 0; w < s->worker_count; w++) {
+        taken[w] = -1;
+    }
+    while (book->count < LEASES) {
+        uint32_t next = 0;
+        for (uint32_t w = 1; w < s->worker_count; w++) {
+            next = busy_ns[w] < busy_ns[next] ? w : next;
+        }
+        s->now_ns = busy_ns[next] > s->now_ns ? busy_ns[next] : s->now_ns;
+        if (taken[next] >= 0) {
+            wpk_scene_result(s, (int)next, WPK_OUTCOME_BUILD_ERROR, 0);
+        }
+        assert_int_equal(wpk_scene_poll(s, (int)next, 1), 1);
+        uint64_t ns = (uint64_t)wpk_rng_between(&rng, (int64_t)low, (int64_t)high) * 1000000;
+        taken[next] = book->count;
+        book->search[book->count] = s->workers[next].held[0].id.search;
+        book->ns[book->count++] = ns;
+        busy_ns[next] = s->now_ns + ns;
+    }
+}
+
+static double share_of(const struct book *book, int first, int count, uint64_t search)
+{
+    double own = 0;
+    double all = 0;
+    for (int i = first; i < first + count; i++) {
+        all += (double)book->ns[i];
+        own += book->search[i] == search ? (double)book->ns[i] : 0;
+    }
+    return own / all;
+}
+
+/* In any window of so many leases: the spread of what single leases take is what is forgiven. */
+static void expect_windows(const struct book *book, int window, uint64_t search, double low,
+                           double high)
+{
+    for (int i = 0; i + window <= book->count; i++) {
+        double share = share_of(book, i, window, search);
+        if (share < low || share > high) {
+            fail_msg("leases %d to %d: %.3f", i, i + window - 1, share);
+        }
+    }
+}
+
+static void halves(void **state)
+{
+    (void)state;
+    static struct book book;
+    for (uint32_t workers = 1; workers <= 8; workers *= 2) {
+        struct wpk_scene *s = begin(workers);
+        submit(s, "a", 1, 0);
+        submit(s, "b", 2, 0);
+        run(s, &book, 1000, 1000);
+        expect_windows(&book, WINDOW, 1, 0.45, 0.55);
+        end(s);
+    }
+}
+
+/* The one who asks for longer kernels gets fewer leases, not more time. */
+static void time_is_shared_not_leases(void **state)
+{
+    (void)state;
+    static struct book book;
+    struct wpk_scene *s = begin(3);
+    submit(s, "a", 1, 0);
+    submit(s, "b", 2, 0);
+    run(s, &book, 500, 1500);
+    expect_windows(&book, 100, 1, 0.45, 0.55);
+    expect_windows(&book, WINDOW, 1, 0.35, 0.65);
+    end(s);
+}
+
+static void weights_count(void **state)
+{
+    (void)state;
+    static struct book book;
+    struct wpk_scene *s = begin(2);
+    weigh(s, "b", 3);
+    submit(s, "a", 1, 0);
+    submit(s, "b", 2, 0);
+    run(s, &book, 1000, 1000);
+    expect_windows(&book, WINDOW, 2, 0.7, 0.8);
+    end(s);
+}
+
+/* Many jobs of one owner weigh no more than one of another. */
+static void jobs_do_not_multiply(void **state)
+{
+    (void)state;
+    static struct book book;
+    struct wpk_scene *s = begin(2);
+    for (uint32_t i = 0; i < 9; i++) {
+        submit(s, "a", 10 + i, 0);
+    }
+    submit(s, "b", 2, 100); /* nor does its priority */
+    run(s, &book, 1000, 1000);
+    expect_windows(&book, WINDOW, 10, 0.45, 0.55);
+    end(s);
+}
+
+static void nobody_saves_up(void **state)
+{
+    (void)state;
+    static struct book book;
+    struct wpk_scene *s = begin(2);
+    submit(s, "a", 1, 0);
+    const struct wpk_job_entry *paused = submit(s, "b", 2, 0);
+    wpk_scene_job_event(s, WPK_EVENT_PAUSE, paused);
+    run(s, &book, 1000, 1000);
+    assert_true(share_of(&book, 0, LEASES, 1) == 1);
+    for (uint32_t w = 0; w < s->worker_count; w++) {
+        while (s->workers[w].held_count > 0) {
+            wpk_scene_result(s, (int)w, WPK_OUTCOME_BUILD_ERROR, 0);
+        }
+    }
+    wpk_scene_job_event(s, WPK_EVENT_RESUME, paused);
+    run(s, &book, 1000, 1000);
+    expect_windows(&book, WINDOW, 2, 0.45, 0.55);
+    end(s);
+}
+
+/* A search of two owners costs each of them half. */
+static void what_is_shared_is_split(void **state)
+{
+    (void)state;
+    static struct book book;
+    struct wpk_scene *s = begin(1);
+    submit(s, "a", 1, 0);
+    submit(s, "b", 1, 0);
+    submit(s, "c", 2, 0);
+    run(s, &book, 1000, 1000);
+    /* a and b have the first together; c has as much time as each of them. */
+    double share = share_of(&book, 100, 300, 1);
+    assert_true(share > 0.63 && share < 0.70);
+    end(s);
+}
+
+static void priorities_order_within_an_owner(void **state)
+{
+    (void)state;
+    static struct book book;
+    struct wpk_scene *s = begin(2);
+    submit(s, "a", 1, 0);
+    submit(s, "a", 2, 5);
+    submit(s, "a", 3, 5);
+    run(s, &book, 1000, 1000);
+    assert_true(share_of(&book, 0, LEASES, 2) == 1); /* the older of the more important */
+    end(s);
+}
+
+static void usage_is_stored(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin(1);
+    struct wpk_event event = {
+        .kind = WPK_EVENT_RESTORE_OWNER,
+        .owner = {.name = "a", .device_ns = 1000, .share_ns = 500},
+    };
+    wpk_scene_step(s, &event);
+    submit(s, "a", 1, 0);
+    assert_int_equal(wpk_scene_poll(s, 0, 1), 1);
+    s->now_ns += 7000;
+    wpk_scene_result(s, 0, WPK_OUTCOME_OK, 1);
+    wpk_scene_wait(s, 1500);
+    assert_string_equal(s->owner.name, "a");
+    assert_int_equal(s->owner.device_ns, 8000);
+    assert_int_equal(s->owner.share_ns, 7500);
+    end(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halves),
+        cmocka_unit_test(time_is_shared_not_leases),
+        cmocka_unit_test(weights_count),
+        cmocka_unit_test(jobs_do_not_multiply),
+        cmocka_unit_test(nobody_saves_up),
+        cmocka_unit_test(what_is_shared_is_split),
+        cmocka_unit_test(priorities_order_within_an_owner),
+        cmocka_unit_test(usage_is_stored),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
