@@ -28,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define THREADS_MIN 2
+#define THREADS_MIN 4 /* a request that takes long holds up those of its thread alone */
 #define THREADS_MAX 8
 #define HEAD_BYTES_MAX ((size_t)16 * 1024) /* and of an answer's headers */
 #define SEND_BYTES_PER_S 65536             /* slower than this, a large answer is given up */

@@ -6,6 +6,8 @@ Each attack runs beside an honest client, whose every request has to be answered
 processor time of wpkd are bounded. WPK_HOSTILE_SECONDS makes each attack last longer: its default
 is what a test run can afford, slow connections are seen to be ended from 35 on.
 """
+import http.client
+import json
 import os
 import random
 import re
@@ -19,7 +21,7 @@ import threading
 import time
 import warnings
 
-from lib import Service, UnixConnection, check, main, need, wait_for
+from lib import Service, UnixConnection, check, main, need, small_job, wait_for
 
 SECONDS = float(os.environ.get("WPK_HOSTILE_SECONDS", "4"))
 ANSWER_S_MAX = 2.0  # for an honest request; the machine may be compiling beside us
@@ -468,6 +470,85 @@ def trusting():
     return context
 
 
+def open_service(box, listeners):
+    """A wpkd that listens on these, besides its Unix socket."""
+    config = box.write("wpkd.json", {"http": {"listen": [
+        {"address": "unix:" + box.path("http.sock")}] + listeners}})
+    start = box.start
+    box.start = lambda program, *args, **options: start(
+        program, "--config", config, "--data", box.data, "--listen", args[args.index("--listen") + 1])
+    service = Service(box)
+    box.start = start
+    return service
+
+
+def make_token(service, *roles, **more):
+    status, token, _ = service.ask("POST", "/v1/tokens", dict(more, owner="anna", roles=list(roles)))
+    check(status == 201, "a token is made", status, token)
+    return token
+
+
+def ask_tcp(port, token, method="GET", path="/v1/jobs", body=None, context=None):
+    """(status, text of the answer)"""
+    make = http.client.HTTPSConnection if context else http.client.HTTPConnection
+    connection = make("127.0.0.1", port, timeout=10, **({"context": context} if context else {}))
+    headers = {"Authorization": "Bearer " + token} if token else {}
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def test_tokens(box):
+    need("wpkd")
+    port = free_port()
+    service = open_service(box, [{"address": "127.0.0.1:%d" % port}])
+    reader = make_token(service, "read")
+    brief = make_token(service, "read", seconds=1)
+    writer = make_token(service, "read", "submit")
+    check(ask_tcp(port, None)[0] == 401, "TCP needs a token")
+    check(ask_tcp(port, "wrong")[0] == 401, "and a right one")
+    check(ask_tcp(port, "x" * 5000)[0] == 401, "a long one is none")
+    check(ask_tcp(port, reader["secret"])[0] == 200, "who may read reads")
+    status, text = ask_tcp(port, reader["secret"], "POST", "/v1/jobs", small_job())
+    check(status == 403 and "submit" in text, "the role that is missing is named", status, text)
+    status, text = ask_tcp(port, writer["secret"], "POST", "/v1/jobs", small_job())
+    check(status == 201, "who may submit submits", status, text)
+    check(json.loads(text)["owner"] == "anna", "the owner is the token's", text)
+    check(ask_tcp(port, writer["secret"], "POST", "/v1/tokens", {"owner": "x", "roles": ["admin"]})[0]
+          == 403, "nobody raises himself")
+    # On a connection that is there: good until the very request after it was revoked.
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+
+    def again():
+        connection.request("GET", "/v1/jobs", headers={"Authorization": "Bearer " + reader["secret"]})
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    check(again() == 200 and again() == 200, "the connection is used")
+    check(service.ask("DELETE", "/v1/tokens/" + reader["id"])[0] == 200, "it is revoked")
+    check(again() == 401, "a revoked token is refused at once")
+    connection.close()
+    time.sleep(1.1)
+    check(ask_tcp(port, brief["secret"])[0] == 401, "an expired token is refused")
+    # A page in a browser, whose name was resolved to this machine.
+    sock = socket.create_connection(("127.0.0.1", port), timeout=10)
+    sock.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Bearer " +
+                 writer["secret"].encode() + b"\r\n\r\n")
+    heard, closed = hear(sock)
+    check(b" 403 " in heard and closed, "the Host header is checked", heard)
+    sock.close()
+    # Tokens are there after a restart.
+    service.stop()
+    service = open_service(box, [{"address": "127.0.0.1:%d" % port}])
+    check(ask_tcp(port, writer["secret"])[0] == 200, "a token survives a restart")
+    check(ask_tcp(port, reader["secret"])[0] == 401, "a revocation too")
+    service.stop()
+
+
 def dial_tls(port, context=None):
     sock = socket.create_connection(("127.0.0.1", port), timeout=10)
     return (context or trusting()).wrap_socket(sock, server_hostname="localhost")
@@ -483,15 +564,12 @@ def test_tls(box):
     need("wpkd")
     first = make_certificate(box, "first")
     port = free_port()
-    config = box.write("wpkd.json", {"http": {"listen": [
-        {"address": "unix:" + box.path("http.sock")},
-        {"address": "127.0.0.1:%d" % port, "certificate": box.path("tls.crt"),
-         "key": box.path("tls.key")}]}})
-    start = box.start
-    box.start = lambda program, *args, **options: start(
-        program, "--config", config, "--data", box.data, "--listen", args[args.index("--listen") + 1])
-    service = Service(box)
-    box.start = start
+    service = open_service(box, [{"address": "127.0.0.1:%d" % port,
+                                  "certificate": box.path("tls.crt"), "key": box.path("tls.key")}])
+    token = make_token(service, "read", "submit")["secret"]
+    status, text = ask_tcp(port, token, "POST", "/v1/jobs", small_job(), trusting())
+    check(status == 201, "a job is submitted over TLS", status, text)
+    job = json.loads(text)["id"]
     sock = dial_tls(port)
     check(sock.getpeercert(True) == first, "the certificate of the file")
     check(sock.version() in ("TLSv1.2", "TLSv1.3"), "a version of today", sock.version())
@@ -526,6 +604,8 @@ def test_tls(box):
         wait_for("the new certificate is served", replaced, 15)
         check(b" 401 " in ask_tls(stays), "the connection that was there is served")
         time.sleep(0.5)
+        check(ask_tcp(port, token, path="/v1/jobs/" + job, context=trusting())[0] == 200,
+              "the job is there")
     stays.close()
     # One that is none: the old one stays.
     with open(box.path("tls.crt"), "w", encoding="ascii") as file:
