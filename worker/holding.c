@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/holding_item.h"
 
+#include "common/log.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +96,10 @@ static void take_in(struct wpk_holding *holding, const struct wpk_work *work,
     item->order = holding->order_next++;
     copy_work(item, work, message);
     holding->count++;
+    wpk_log(WPK_LOG_DEBUG, "taken", "work=%llu/%s/%u lease=%llu stage=%s attempt=%u trial=%llu",
+            (unsigned long long)work->id.search, wpk_work_kind_name(work->id.kind), work->id.index,
+            (unsigned long long)work->lease, wpk_work_stage_name(work->stage), work->attempt,
+            (unsigned long long)item->order);
 }
 
 void wpk_holding_take_in(struct wpk_holding *holding, const struct wpk_message *work)

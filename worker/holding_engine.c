@@ -147,6 +147,10 @@ static void take_out(struct wpk_holding *holding)
             if (item->standing == WPK_HOLDING_IN_ENGINE && item->order == order) {
                 item->standing = WPK_HOLDING_ENDED;
                 item->record = record;
+                wpk_log(WPK_LOG_DEBUG, "ended", "work=%llu/%s/%u lease=%llu outcome=%s",
+                        (unsigned long long)item->work.id.search,
+                        wpk_work_kind_name(item->work.id.kind), item->work.id.index,
+                        (unsigned long long)item->work.lease, wpk_outcome_name(record.outcome));
                 item->uploaded = record.artifact_path == NULL;
                 if (item->uploaded) {
                     /* Who built it has it; or nobody. */

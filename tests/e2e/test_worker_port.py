@@ -289,12 +289,23 @@ def test_silence_inside_tls(box):
     service.stop()
 
 
-def test_a_worker_that_does_not_trust(box):
+def test_workers_and_certificates(box):
+    """A worker that trusts the certificate gets as far as its token; one that does not says so and
+    goes on trying, as the certificate may be replaced."""
     need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
-    _, certificate, key = make_certificates(box, "first")
     other_ca, _, _ = make_certificates(box, "second")
+    # Its own authority, as the operations page makes it.
+    certificate, key = box.path("wpkd.pem"), box.path("wpkd.key")
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-days", "365", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout",
+         key, "-out", certificate], capture_output=True, check=False)
+    check(made.returncode == 0, "a certificate", made.stderr)
     service = Port(box, certificate, key)
     token = box.write("token", "wpk_token\n")
+    code, _, err = box.start("wpk-worker", "--cpu", "--coordinator", service.tls_url, "--ca", certificate,
+                             "--token-file", token).wait(30)
+    check(code == 3 and "token" in err, "through TLS, and asked for a token", code, err)
     worker = box.start("wpk-worker", "--cpu", "--coordinator", service.tls_url, "--ca", other_ca,
                        "--token-file", token)
     wait_for("it says what it does not trust",
