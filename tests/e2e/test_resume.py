@@ -43,7 +43,8 @@ def is_program(pid, name):
 def trials(box):
     """What was tried and what became of it. No result was recorded twice."""
     with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
-        found = db.execute("SELECT candidate, outcome FROM trial WHERE candidate != ''").fetchall()
+        found = db.execute("SELECT candidate, outcome FROM trial"
+                           " WHERE candidate != '' AND outcome != ''").fetchall()
         timed = db.execute("SELECT COUNT(*), COUNT(DISTINCT trial_id) FROM measurement"
                            " WHERE kind = 'trial'").fetchone()
     ok = [candidate for candidate, outcome in found if outcome == "ok"]
@@ -104,7 +105,8 @@ def check_history(box):
         check(db.execute("PRAGMA integrity_check").fetchone() == ("ok",), "the database is whole")
         asked, named = db.execute("SELECT COUNT(*), COUNT(DISTINCT number) FROM ask").fetchone()
         check(asked == named <= CANDIDATES, "each ask once", asked, named)
-        bad = db.execute("SELECT outcome, log FROM trial WHERE outcome != 'ok'").fetchall()
+        bad = db.execute("SELECT outcome, log FROM trial"
+                         " WHERE outcome NOT IN ('ok', '')").fetchall()
         check(not bad, "nobody is blamed for a kill", bad)
     for folder, _, names in os.walk(os.path.join(box.data, "artifacts")):
         for name in names:
