@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writing half of the history; history_read.c is the other. */
+/* What is written of jobs, results and kernels. history_search.c has the searches, history_read.c
+ * what is read for answers. */
 #include "coordinator/history.h"
-
-#include "coordinator/submission.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define POLICY_TEXT_MAX 128
-
-/* How a problem's times are taken, as part of its key. The race ratio is not: it decides what is
- * measured to the end, not what a measurement means. */
-static void policy_text(const struct wpk_policy *policy, char out[POLICY_TEXT_MAX])
-{
-    snprintf(out, POLICY_TEXT_MAX, "threads=%d;cold=%d;time_ns=%llu;samples=%d", policy->threads,
-             policy->cold_cache, (unsigned long long)policy->time_ns_min, policy->sample_count);
-}
 
 static int64_t now_of(const struct wpk_store *store)
 {
@@ -67,15 +56,14 @@ void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *jo
                   (int64_t)job->number);
 }
 
-void wpk_history_set_op(struct wpk_store *store, const struct wpk_job_entry *job, uint32_t index)
+void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row *row)
 {
-    const struct wpk_job_op_state *op = &job->ops[index];
     wpk_store_run(store,
                   "UPDATE job_op SET search_id = ?, kernel_id = ?, phase = ?, reason = ?,"
                   " from_history = ? WHERE job_number = ? AND position = ?",
-                  "IIttiii", (int64_t)(op->search != NULL ? op->search->id : 0),
-                  (int64_t)op->kernel_id, wpk_phase_name(op->phase), op->reason,
-                  (int64_t)op->from_history, (int64_t)job->number, (int64_t)index);
+                  "IIttiii", (int64_t)row->search_id, (int64_t)row->op.kernel_id,
+                  wpk_phase_name(row->op.phase), row->op.reason, (int64_t)row->op.from_history,
+                  (int64_t)row->job_number, (int64_t)row->position);
 }
 
 void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job)
@@ -84,142 +72,6 @@ void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *j
                   "UPDATE job_op SET phase = 'failed', reason = ? WHERE job_number = ?"
                   " AND phase NOT IN ('done', 'failed', 'cancelled')",
                   "ti", job->reason, (int64_t)job->number);
-}
-
-/* ---- searches */
-
-static uint64_t find_problem(struct wpk_store *store, const struct wpk_search_key *key,
-                             const char *policy)
-{
-    uint64_t id = 0;
-    struct wpk_rows *rows = wpk_store_query(
-        store,
-        "SELECT id FROM problem WHERE fingerprint = ? AND layouts = ? AND device_class = ?"
-        " AND environment = ? AND policy = ?",
-        "ttttt", key->fingerprint, key->layouts, key->device_class, key->environment, policy);
-    if (wpk_rows_next(rows)) {
-        id = (uint64_t)wpk_rows_int(rows, 0);
-    }
-    wpk_rows_close(rows);
-    return id;
-}
-
-static uint64_t make_problem(struct wpk_store *store, const struct wpk_search *search,
-                             const char *policy)
-{
-    const struct wpk_search_key *key = &search->key;
-    char extents[WPK_EXTENTS_SIZE];
-    wpk_submission_extents(search->op, extents);
-    wpk_store_run(store,
-                  "INSERT INTO problem (fingerprint, layouts, device_class, environment, policy,"
-                  " family, extents, op, flops, created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "ttttttttrii", key->fingerprint, key->layouts, key->device_class,
-                  key->environment, policy, search->family, extents, search->op, search->flops,
-                  now_of(store), wpk_store_epoch(store));
-    return (uint64_t)wpk_store_inserted(store);
-}
-
-static bool find_search(struct wpk_store *store, const struct wpk_search_key *key, const char *seed,
-                        struct wpk_opened *out)
-{
-    struct wpk_rows *rows = wpk_store_query(
-        store,
-        "SELECT s.id, s.elapsed_ns, s.ended_asks, s.exhausted, s.kernel_id,"
-        " CASE json_valid(k.document) WHEN 1 THEN json_extract(k.document, '$.own.artifact') END"
-        " FROM search s LEFT JOIN kernel k ON k.id = s.kernel_id WHERE s.problem_id = ?"
-        " AND s.strategy = ? AND s.parameters = ? AND s.seed = ? AND s.providers = ?"
-        " AND s.space_version = ?",
-        "ittttt", (int64_t)out->problem_id, key->strategy, key->parameters, seed, key->providers,
-        key->space_version);
-    bool found = wpk_rows_next(rows);
-    if (found) {
-        out->search_id = (uint64_t)wpk_rows_int(rows, 0);
-        out->elapsed_ns = (uint64_t)wpk_rows_int(rows, 1);
-        out->ended_asks = (uint32_t)wpk_rows_int(rows, 2);
-        out->exhausted = wpk_rows_int(rows, 3) != 0;
-        out->kernel_id = (uint64_t)wpk_rows_int(rows, 4);
-        snprintf(out->own_artifact, sizeof out->own_artifact, "%s", wpk_rows_text(rows, 5));
-    }
-    wpk_rows_close(rows);
-    return found;
-}
-
-static void make_search(struct wpk_store *store, const struct wpk_search_key *key, const char *seed,
-                        struct wpk_opened *out)
-{
-    wpk_store_run(store,
-                  "INSERT INTO search (problem_id, strategy, parameters, seed, providers,"
-                  " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot,"
-                  " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
-                  " created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?)",
-                  "itttttii", (int64_t)out->problem_id, key->strategy, key->parameters, seed,
-                  key->providers, key->space_version, now_of(store), wpk_store_epoch(store));
-    out->search_id = (uint64_t)wpk_store_inserted(store);
-}
-
-static void find_served(struct wpk_store *store, struct wpk_opened *out)
-{
-    struct wpk_rows *rows = wpk_store_query(
-        store,
-        "SELECT id, provider, artifact_sha256 FROM kernel WHERE problem_id = ? AND served = 1", "i",
-        (int64_t)out->problem_id);
-    if (wpk_rows_next(rows)) {
-        out->served_kernel_id = (uint64_t)wpk_rows_int(rows, 0);
-        snprintf(out->served_provider, sizeof out->served_provider, "%s", wpk_rows_text(rows, 1));
-        snprintf(out->served_artifact, sizeof out->served_artifact, "%s", wpk_rows_text(rows, 2));
-    }
-    wpk_rows_close(rows);
-}
-
-/* The vendors of a search are the providers after the first. */
-static void open_vendors(struct wpk_store *store, const struct wpk_search_key *key,
-                         struct wpk_opened *out)
-{
-    const char *at = strchr(key->providers, ';');
-    while (at != NULL && out->vendor_count < WPK_PROVIDERS_MAX) {
-        size_t size = strcspn(at + 1, ";");
-        struct wpk_piece *vendor = &out->vendors[out->vendor_count++];
-        vendor->text = strndup(at + 1, size);
-        WPK_ASSERT(vendor->text != NULL);
-        if (wpk_history_known_trial(store, out->problem_id, vendor->text, "", &vendor->trial,
-                                    NULL)) {
-            vendor->standing = WPK_STANDING_ENDED;
-            vendor->known = true;
-        }
-        at = at[1 + size] == ';' ? at + 1 + size : NULL;
-    }
-}
-
-void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *search,
-                             struct wpk_opened *out)
-{
-    char policy[POLICY_TEXT_MAX];
-    char seed[24];
-    memset(out, 0, sizeof *out);
-    policy_text(&search->policy, policy);
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)search->key.seed);
-    out->problem_id = find_problem(store, &search->key, policy);
-    if (out->problem_id == 0) {
-        out->problem_id = make_problem(store, search, policy);
-    }
-    if (find_search(store, &search->key, seed, out)) {
-        wpk_history_asks(store, out->search_id, &out->window, &out->ask_count);
-    } else {
-        make_search(store, &search->key, seed, out);
-    }
-    find_served(store, out);
-    open_vendors(store, &search->key, out);
-}
-
-void wpk_history_set_search(struct wpk_store *store, const struct wpk_search *search,
-                            uint64_t elapsed_ns)
-{
-    wpk_store_run(store,
-                  "UPDATE search SET elapsed_ns = ?, ended_asks = ?, exhausted = ? WHERE id = ?",
-                  "iiii", (int64_t)elapsed_ns, (int64_t)search->ended_asks,
-                  (int64_t)search->exhausted, (int64_t)search->id);
 }
 
 /* ---- asks, trials, measurements */
@@ -454,22 +306,39 @@ void wpk_history_put_verified(struct wpk_store *store,
 
 /* ---- kernels and artifacts */
 
-uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_search *search,
-                                const struct wpk_final_entry *served, const char *document,
-                                bool serve)
+/* Not beside a pinned one; and where there is none, even one that did not beat any. */
+static bool may_serve(struct wpk_store *store, uint64_t problem_id, bool wanted)
 {
+    bool serve = wanted;
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT TOTAL(pinned), TOTAL(served) FROM kernel WHERE problem_id = ?", "i",
+        (int64_t)problem_id);
+    if (wpk_rows_next(rows)) {
+        serve = wpk_rows_real(rows, 0) == 0 && (wanted || wpk_rows_real(rows, 1) == 0);
+    }
+    wpk_rows_close(rows);
+    return serve;
+}
+
+uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
+                                const char *document)
+{
+    const struct wpk_search *search = put->search;
+    bool serve = may_serve(store, search->problem_id, put->serve);
+    int64_t served_at = serve ? now_of(store) : 0;
     if (serve) {
         wpk_store_run(store, "UPDATE kernel SET served = 0 WHERE problem_id = ? AND served = 1",
                       "i", (int64_t)search->problem_id);
     }
-    wpk_store_run(
-        store,
-        "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256, median_ns,"
-        " served, pinned, revoked_at, revoked_reason, verified_by, document, manifest, signature,"
-        " created_at, epoch) VALUES (?, ?, ?, ?, ?, ?, 0, 0, '', '', ?, '', '', ?, ?)",
-        "iittiitii", (int64_t)search->problem_id, (int64_t)search->id, served->provider,
-        served->artifact_sha256, (int64_t)served->timing.median_ns, (int64_t)serve, document,
-        now_of(store), wpk_store_epoch(store));
+    wpk_store_run(store,
+                  "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256, median_ns,"
+                  " served, served_at, pinned, revoked_at, revoked_reason, verified_by, document,"
+                  " manifest, signature, created_at, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, '', ?, ?, '', '', ?, ?)",
+                  "iittiiittii", (int64_t)search->problem_id, (int64_t)search->id,
+                  put->served->provider, put->served->artifact_sha256,
+                  (int64_t)put->served->timing.median_ns, (int64_t)serve, served_at,
+                  or_empty(put->verified_by), document, now_of(store), wpk_store_epoch(store));
     uint64_t id = (uint64_t)wpk_store_inserted(store);
     wpk_store_run(store, "UPDATE search SET kernel_id = ? WHERE id = ?", "Ii", (int64_t)id,
                   (int64_t)search->id);
@@ -482,4 +351,37 @@ void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_
                   "INSERT INTO artifact (sha256, size, used_at, created_at, epoch)"
                   " VALUES (?1, ?2, ?3, ?3, ?4) ON CONFLICT DO NOTHING",
                   "tiii", sha256, (int64_t)size, now_of(store), wpk_store_epoch(store));
+}
+
+void wpk_history_use_artifact(struct wpk_store *store, const char *sha256)
+{
+    const int64_t day_ns = INT64_C(86400000000000);
+    wpk_store_run(store, "UPDATE artifact SET used_at = ?1 WHERE sha256 = ?2 AND used_at < ?1 - ?3",
+                  "iti", now_of(store), sha256, day_ns);
+}
+
+/* ---- owners and workers */
+
+void wpk_history_set_owner(struct wpk_store *store, const struct wpk_owner_event *owner)
+{
+    wpk_store_run(store,
+                  "INSERT INTO owner (name, device_ns, share_ns, epoch) VALUES (?1, ?2, ?3, ?4)"
+                  " ON CONFLICT (name) DO UPDATE SET device_ns = ?2, share_ns = ?3",
+                  "tiii", owner->name, (int64_t)owner->device_ns, (int64_t)owner->share_ns,
+                  wpk_store_epoch(store));
+}
+
+void wpk_history_set_worker_order(struct wpk_store *store, const char *name,
+                                  enum wpk_worker_order order, const char *reason)
+{
+    if (order == WPK_WORKER_ORDER_NONE) {
+        wpk_store_run(store, "DELETE FROM worker_order WHERE name = ?", "t", name);
+        return;
+    }
+    wpk_store_run(store,
+                  "INSERT INTO worker_order (name, state, reason, at, epoch)"
+                  " VALUES (?1, ?2, ?3, ?4, ?5)"
+                  " ON CONFLICT (name) DO UPDATE SET state = ?2, reason = ?3, at = ?4",
+                  "tttii", name, wpk_worker_order_name(order), reason, now_of(store),
+                  wpk_store_epoch(store));
 }

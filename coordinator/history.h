@@ -9,7 +9,42 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/store.h"
 
+/* What is stored of a job's operator. */
+struct wpk_history_op {
+    enum wpk_phase phase;
+    uint64_t kernel_id;
+    bool from_history;
+    char reason[WPK_REASON_MAX];
+};
+
 /* ---- writing: one function for each effect */
+
+struct wpk_history_op_row {
+    uint64_t job_number;
+    uint32_t position;
+    uint64_t search_id; /* 0: none yet */
+    struct wpk_history_op op;
+};
+
+struct wpk_history_progress {
+    uint64_t search_id;
+    uint64_t elapsed_ns;
+    uint32_t ended_asks;
+    bool exhausted;
+};
+
+/* A strategy as it was after so many tells, and what they were. */
+struct wpk_history_snapshot {
+    uint64_t search_id;
+    const char *text;
+    const char *version;
+    uint32_t told_count;
+    uint32_t ok_count;
+    uint32_t failed_count;
+    uint32_t known_count;
+    uint32_t best[WPK_BEST_MAX]; /* numbers of asks, best first */
+    uint32_t best_count;
+};
 
 struct wpk_history_ask {
     uint64_t search_id;
@@ -50,7 +85,7 @@ void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *jo
 /* `document`: the job's resource once it has ended, else "" */
 void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
                          const char *document);
-void wpk_history_set_op(struct wpk_store *store, const struct wpk_job_entry *job, uint32_t op);
+void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row *row);
 /* Every operator of the job that has not ended has failed. */
 void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job);
 
@@ -58,8 +93,8 @@ void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *j
  *   owns    the caller frees what `out` holds, as wpk_opened_free does */
 void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *search,
                              struct wpk_opened *out);
-void wpk_history_set_search(struct wpk_store *store, const struct wpk_search *search,
-                            uint64_t elapsed_ns);
+void wpk_history_set_search(struct wpk_store *store, const struct wpk_history_progress *progress);
+void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_snapshot *snapshot);
 /* Record that a candidate is asked. True: history knows its result, and the ask has ended. */
 bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *ask,
                          struct wpk_trial_summary *known);
@@ -74,17 +109,45 @@ void wpk_history_put_verified(struct wpk_store *store,
                               const struct wpk_history_contender *contender,
                               const struct wpk_record *record);
 /* Record a kernel, as the search's result and, if `serve`, as what the problem serves. */
-uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_search *search,
-                                const struct wpk_final_entry *served, const char *document,
-                                bool serve);
+uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
+                                const char *document);
 void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size);
+/* It was asked for: written once a day. */
+void wpk_history_use_artifact(struct wpk_store *store, const char *sha256);
+
+void wpk_history_set_owner(struct wpk_store *store, const struct wpk_owner_event *owner);
+/* NONE: there is none any more. */
+void wpk_history_set_worker_order(struct wpk_store *store, const char *name,
+                                  enum wpk_worker_order order, const char *reason);
 
 /* ---- reading */
 
-/* The asks of a search, in their order, with what became of them.
- *   owns    the caller frees *asks with wpk_pieces_free */
-void wpk_history_asks(struct wpk_store *store, uint64_t search_id, struct wpk_piece **asks,
-                      uint32_t *count);
+/* The asks of a search from number `first` on, in their order, with what became of them.
+ *   owns    the caller frees *asks with wpk_pieces_free; both start as nothing */
+void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t first,
+                      struct wpk_piece **asks, uint32_t *count);
+void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint32_t first,
+                              uint32_t end, struct wpk_piece **asks, uint32_t *count);
+
+/* What a search's strategy goes on from: its snapshot, and the asks from the first one that it had
+ * not been told. */
+struct wpk_history_log {
+    struct wpk_buf snapshot; /* empty: there is none, and `first` is 0 */
+    char version[64];        /* of the snapshot's text */
+    uint32_t first;
+    uint32_t ok_count; /* of those before */
+    uint32_t failed_count;
+    uint32_t known_count;
+    struct wpk_best best[WPK_BEST_MAX];
+    uint32_t best_count;
+    struct wpk_piece *asks; /* [count] */
+    uint32_t count;
+};
+/* `whole`: as if there were no snapshot.
+ *   owns    the caller calls wpk_history_log_fini */
+void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whole,
+                          struct wpk_history_log *out);
+void wpk_history_log_fini(struct wpk_history_log *log);
 
 /* False when there is no such trial. A vendor's candidate is "". *id may be NULL. */
 WPK_MUST_CHECK bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id,
@@ -119,19 +182,21 @@ struct wpk_history_job {
     const char *source;
     uint64_t created_wall_ns;
     uint64_t started_wall_ns;
+    bool paused;
 };
 typedef void (*wpk_history_job_fn)(void *user, const struct wpk_history_job *job);
 void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void *user);
 
-/* What is stored of a job's operator. False when there is none. */
-struct wpk_history_op {
-    enum wpk_phase phase;
-    uint64_t kernel_id;
-    bool from_history;
-    char reason[WPK_REASON_MAX];
-};
+/* False when there is none. */
 WPK_MUST_CHECK bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
                                    struct wpk_history_op *out);
+
+/* For the start: what each owner has used, and what was ordered of workers. */
+typedef void (*wpk_history_owner_fn)(void *user, const struct wpk_owner_event *owner);
+void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *user);
+typedef void (*wpk_history_worker_order_fn)(void *user, const char *worker,
+                                            enum wpk_worker_order order, const char *reason);
+void wpk_history_worker_orders(struct wpk_store *store, wpk_history_worker_order_fn fn, void *user);
 
 /* The document of a job that has ended, appended, and its number. */
 WPK_MUST_CHECK bool wpk_history_job_document(struct wpk_store *store, const char *id,

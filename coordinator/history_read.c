@@ -109,16 +109,17 @@ void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char
     wpk_rows_close(rows);
 }
 
-void wpk_history_asks(struct wpk_store *store, uint64_t search_id, struct wpk_piece **asks,
-                      uint32_t *count)
+void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint32_t first,
+                              uint32_t end, struct wpk_piece **asks, uint32_t *count)
 {
     uint32_t capacity = 0;
     struct wpk_rows *rows =
         wpk_store_query(store,
                         "SELECT " SUMMARY_COLUMNS ", t.candidate, a.ended, a.known FROM ask a"
                         " JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN
-                        " WHERE a.search_id = ? ORDER BY a.number",
-                        "i", (int64_t)search_id);
+                        " WHERE a.search_id = ? AND a.number >= ? AND a.number < ?"
+                        " ORDER BY a.number",
+                        "iii", (int64_t)search_id, (int64_t)first, (int64_t)end);
     while (wpk_rows_next(rows)) {
         if (*count == capacity) {
             capacity = capacity == 0 ? 256 : capacity * 2;
@@ -137,6 +138,12 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, struct wpk_pi
         }
     }
     wpk_rows_close(rows);
+}
+
+void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t first,
+                      struct wpk_piece **asks, uint32_t *count)
+{
+    wpk_history_asks_between(store, search_id, first, UINT32_MAX, asks, count);
 }
 
 bool wpk_history_has_artifact(struct wpk_store *store, const char *sha256)
@@ -164,11 +171,11 @@ bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id, struct wpk_
 
 void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void *user)
 {
-    struct wpk_rows *rows =
-        wpk_store_query(store,
-                        "SELECT number, id, name, owner, priority, source, created_at, started_at"
-                        " FROM job WHERE state IN ('queued', 'running', 'paused') ORDER BY number",
-                        "");
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT number, id, name, owner, priority, source, created_at, started_at,"
+        " state = 'paused' FROM job WHERE state IN ('queued', 'running', 'paused') ORDER BY number",
+        "");
     while (wpk_rows_next(rows)) {
         struct wpk_history_job job = {
             .number = (uint64_t)wpk_rows_int(rows, 0),
@@ -179,8 +186,35 @@ void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void 
             .source = wpk_rows_text(rows, 5),
             .created_wall_ns = (uint64_t)wpk_rows_int(rows, 6),
             .started_wall_ns = (uint64_t)wpk_rows_int(rows, 7),
+            .paused = wpk_rows_int(rows, 8) != 0,
         };
         fn(user, &job);
+    }
+    wpk_rows_close(rows);
+}
+
+void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *user)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT name, device_ns, share_ns FROM owner ORDER BY name", "");
+    while (wpk_rows_next(rows)) {
+        struct wpk_owner_event owner = {.name = wpk_rows_text(rows, 0),
+                                        .device_ns = (uint64_t)wpk_rows_int(rows, 1),
+                                        .share_ns = (uint64_t)wpk_rows_int(rows, 2)};
+        fn(user, &owner);
+    }
+    wpk_rows_close(rows);
+}
+
+void wpk_history_worker_orders(struct wpk_store *store, wpk_history_worker_order_fn fn, void *user)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT name, state, reason FROM worker_order ORDER BY name", "");
+    while (wpk_rows_next(rows)) {
+        enum wpk_worker_order order;
+        if (wpk_worker_order_parse(wpk_rows_text(rows, 1), &order) == WPK_OK) {
+            fn(user, wpk_rows_text(rows, 0), order, wpk_rows_text(rows, 2));
+        }
     }
     wpk_rows_close(rows);
 }

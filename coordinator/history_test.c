@@ -122,7 +122,7 @@ static struct wpk_trial_summary read_ask(struct fixture *f)
 {
     struct wpk_piece *asks = NULL;
     uint32_t ask_count = 0;
-    wpk_history_asks(f->store, f->search.id, &asks, &ask_count);
+    wpk_history_asks(f->store, f->search.id, 0, &asks, &ask_count);
     assert_int_equal(ask_count, 1);
     assert_int_equal(asks[0].standing, WPK_STANDING_ENDED);
     struct wpk_trial_summary trial = asks[0].trial;

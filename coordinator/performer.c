@@ -1,274 +1,126 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/performer.h"
+/* Batches, from the step that fills one to the commit that lets its output go.
+ *
+ * When a commit fails, the state is ahead of the store and is dropped. One read from the store takes
+ * its place, to be looked at; workers and whoever wants something changed are told to try again,
+ * until the writer's probe succeeds and the state is read once more, to go on from. */
+#include "coordinator/performer_parts.h"
 
 #include "common/log.h"
+#include "common/metrics.h"
 #include "coordinator/admission.h"
-#include "coordinator/artifact.h"
-#include "coordinator/document.h"
-#include "coordinator/outbox.h"
-#include "coordinator/search_actor.h"
-#include "coordinator/submission.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct actor {
-    uint64_t handle;
-    struct wpk_search_actor *actor;
-};
+#define SPARE_MAX 8    /* batches kept for a next use */
+#define PENDING_MAX 64 /* batches that may wait for the writer */
+#define PENDING_BYTES_MAX ((size_t)64 << 20)
+#define RETRY_MS 2000 /* for workers, while the store is out of order */
 
-struct wpk_performer {
-    struct wpk_performer_options options;
-    struct wpk_coordinator *coordinator;
-    struct wpk_effects effects;
-    struct wpk_event *follow_ups; /* owned; [follow_up_count]: of the step under way, in order */
-    uint32_t follow_up_count;
-    uint32_t follow_up_capacity;
-    struct actor *actors; /* owned; [actor_count] */
-    uint32_t actor_count;
-    uint32_t actor_capacity;
-    struct wpk_outbox outbox;
-    struct wpk_order *order_first; /* performed in this batch: not done yet */
-    struct wpk_order *order_last;
-    bool in_batch;
-};
-
-/* ---- effects */
-
-static void begin(struct wpk_performer *p)
-{
-    if (!p->in_batch) {
-        p->in_batch = true;
-        wpk_store_begin(p->options.store);
-    }
-}
-
-static uint64_t now_ns(const struct wpk_performer *p)
+uint64_t wpk_performer_now_ns(const struct wpk_performer *p)
 {
     return wpk_clock_now_ns(p->options.clock);
 }
 
-static void follow_up(struct wpk_performer *p, const struct wpk_event *event)
-{
-    if (p->follow_up_count == p->follow_up_capacity) {
-        p->follow_up_capacity = p->follow_up_capacity == 0 ? 64 : p->follow_up_capacity * 2;
-        struct wpk_event *grown = realloc(p->follow_ups, p->follow_up_capacity * sizeof *grown);
-        WPK_ASSERT(grown != NULL);
-        p->follow_ups = grown;
-    }
-    p->follow_ups[p->follow_up_count++] = *event;
-}
+/* ---- batches */
 
-static struct wpk_search_actor *find_actor(struct wpk_performer *p, uint64_t handle)
+/* The effects' arena is that of the batch that they go into. */
+static void begin_batch(struct wpk_performer *p)
 {
-    for (uint32_t i = 0; i < p->actor_count; i++) {
-        if (p->actors[i].handle == handle) {
-            return p->actors[i].actor;
-        }
-    }
-    return NULL;
-}
-
-static wpk_err make_actor(struct wpk_performer *p, const struct wpk_search *search,
-                          struct wpk_search_actor **out, struct wpk_diag *diag)
-{
-    *out = find_actor(p, search->handle);
-    if (*out != NULL) {
-        return WPK_OK;
-    }
-    struct wpk_piece *asks = NULL;
-    uint32_t count = 0;
-    wpk_history_asks(p->options.store, search->id, &asks, &count);
-    wpk_err err = wpk_search_actor_new(search, asks, count, out, diag);
-    wpk_pieces_free(asks, count);
-    if (err != WPK_OK) {
-        return err;
-    }
-    if (p->actor_count == p->actor_capacity) {
-        p->actor_capacity = p->actor_capacity == 0 ? 16 : p->actor_capacity * 2;
-        struct actor *grown = realloc(p->actors, p->actor_capacity * sizeof *grown);
-        WPK_ASSERT(grown != NULL);
-        p->actors = grown;
-    }
-    p->actors[p->actor_count++] = (struct actor){search->handle, *out};
-    return WPK_OK;
-}
-
-static void close_actor(struct wpk_performer *p, uint64_t handle)
-{
-    for (uint32_t i = 0; i < p->actor_count; i++) {
-        if (p->actors[i].handle == handle) {
-            wpk_search_actor_free(p->actors[i].actor);
-            p->actors[i] = p->actors[--p->actor_count];
-            return;
-        }
-    }
-}
-
-/* Record what was asked; what history knows already needs no worker. */
-static void record_asks(struct wpk_performer *p, const struct wpk_search *search, char **texts,
-                        uint32_t count, struct wpk_asked *asked)
-{
-    char provider[WPK_PROVIDER_NAME_MAX];
-    snprintf(provider, sizeof provider, "%.*s", (int)strcspn(search->key.providers, ";"),
-             search->key.providers);
-    asked->items = calloc(count + 1, sizeof *asked->items);
-    WPK_ASSERT(asked->items != NULL);
-    asked->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        struct wpk_piece *item = &asked->items[i];
-        struct wpk_history_ask ask = {.search_id = search->id,
-                                      .problem_id = search->problem_id,
-                                      .number = search->ask_count + i,
-                                      .provider = provider,
-                                      .candidate = texts[i]};
-        item->text = texts[i];
-        item->known = wpk_history_put_ask(p->options.store, &ask, &item->trial);
-        item->standing = item->known ? WPK_STANDING_ENDED : WPK_STANDING_OPEN;
-    }
-}
-
-static void ask(struct wpk_performer *p, const struct wpk_effect *effect)
-{
-    char *texts[WPK_ASKED_MAX];
-    uint32_t filled = 0;
-    struct wpk_diag diag = {0};
-    struct wpk_search_actor *actor = NULL;
-    struct wpk_asked *asked = calloc(1, sizeof *asked);
-    WPK_ASSERT(asked != NULL && effect->count <= WPK_ASKED_MAX);
-    begin(p);
-    asked->err = make_actor(p, effect->search, &actor, &diag);
-    if (asked->err == WPK_OK) {
-        asked->size_log2 = wpk_search_actor_size_log2(actor);
-        wpk_err err = wpk_search_actor_ask(actor, effect->count, texts, &filled);
-        asked->exhausted = err == WPK_EEXHAUSTED;
-        asked->refused = err == WPK_OK && filled == 0;
-        asked->err = asked->exhausted ? WPK_OK : err;
-    }
-    record_asks(p, effect->search, texts, filled, asked);
-    snprintf(asked->reason, sizeof asked->reason, "%.255s",
-             diag.text[0] != '\0' ? diag.text : wpk_err_text(asked->err));
-    follow_up(p, &(struct wpk_event){
-                     .kind = WPK_EVENT_ASKED, .handle = effect->search->handle, .asked = asked});
-}
-
-static bool is_lost(struct wpk_performer *p, const char *sha256)
-{
-    struct wpk_buf bytes = {0};
-    bool lost =
-        sha256[0] != '\0' && wpk_artifact_get(p->options.data_dir, sha256, &bytes, NULL) != WPK_OK;
-    wpk_buf_fini(&bytes);
-    if (lost) {
-        wpk_log(WPK_LOG_WARN, "artifact_lost", "sha256=%s", sha256);
-    }
-    return lost;
-}
-
-/* What was lost or damaged with its file is none: the search ends once more, and makes it anew. */
-static void forget_lost(struct wpk_performer *p, struct wpk_opened *opened)
-{
-    if (is_lost(p, opened->own_artifact)) {
-        opened->kernel_id = 0;
-    }
-    if (is_lost(p, opened->served_artifact)) {
-        opened->served_kernel_id = 0;
-        opened->served_provider[0] = '\0';
-        opened->served_artifact[0] = '\0';
-    }
-}
-
-static void open_search(struct wpk_performer *p, const struct wpk_effect *effect)
-{
-    struct wpk_opened *opened = calloc(1, sizeof *opened);
-    WPK_ASSERT(opened != NULL);
-    begin(p);
-    wpk_history_open_search(p->options.store, effect->search, opened);
-    forget_lost(p, opened);
-    follow_up(p, &(struct wpk_event){
-                     .kind = WPK_EVENT_OPENED, .handle = effect->search->handle, .opened = opened});
-}
-
-static void put_kernel(struct wpk_performer *p, const struct wpk_effect *effect)
-{
-    struct wpk_buf document = {0};
-    struct wpk_diag diag = {0};
-    begin(p);
-    wpk_err err = wpk_document_kernel(p->options.store, effect, &document);
-    if (err != WPK_OK) {
-        wpk_diag_set(&diag, "a kernel's document: %s", wpk_err_text(err));
-        wpk_store_fail(p->options.store, err, &diag);
-    }
-    uint64_t id = wpk_history_put_kernel(p->options.store, effect->search, effect->served,
-                                         wpk_buf_text(&document), effect->serve);
-    wpk_buf_fini(&document);
-    if (p->options.index != NULL) {
-        wpk_performer_order(p, wpk_index_order_new(p->options.index, effect->search->problem_id));
-    }
-    follow_up(p, &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT,
-                                     .handle = effect->search->handle,
-                                     .kernel_id = id});
-}
-
-/* The document of a job that has ended is the last that is said of it from the state. */
-static void set_job(struct wpk_performer *p, const struct wpk_job_entry *job)
-{
-    struct wpk_buf document = {0};
-    struct wpk_diag diag = {0};
-    begin(p);
-    if (job->finished_wall_ns != 0) {
-        struct wpk_json_writer *w = wpk_json_writer_new_object();
-        wpk_document_job(w, NULL, job, now_ns(p), job->finished_wall_ns);
-        wpk_err err = wpk_json_print(w, false, &document);
-        wpk_json_writer_free(w);
-        if (err != WPK_OK) {
-            wpk_diag_set(&diag, "a job's document: %s", wpk_err_text(err));
-            wpk_store_fail(p->options.store, err, &diag);
-        }
-    }
-    wpk_history_set_job(p->options.store, job, wpk_buf_text(&document));
-    wpk_coordinator_job_stored(p->coordinator, job->number);
-    wpk_buf_fini(&document);
-}
-
-static void put_artifact(struct wpk_performer *p, const struct wpk_effect *effect)
-{
-    const struct wpk_message *message = effect->message;
-    struct wpk_diag diag = {0};
-    begin(p);
-    wpk_err err = wpk_artifact_put(p->options.data_dir, message->sha256, message->bytes,
-                                   message->bytes_size, &diag);
-    if (err == WPK_ECORRUPT) {
-        wpk_outbox_error(&p->outbox, &effect->address, message->session, err, &diag);
-        return;
-    }
-    if (err != WPK_OK) {
-        wpk_store_fail(p->options.store, err, &diag);
-        return;
-    }
-    wpk_history_put_artifact(p->options.store, message->sha256, message->bytes_size);
-    struct wpk_message ack = {.kind = WPK_MESSAGE_ACK, .session = message->session};
-    wpk_outbox_reply(&p->outbox, &effect->address, &ack);
-}
-
-static void get_artifact(struct wpk_performer *p, const struct wpk_effect *effect)
-{
-    const struct wpk_message *asked = effect->message;
-    struct wpk_diag diag = {0};
-    struct wpk_buf bytes = {0};
-    wpk_err err = wpk_artifact_get(p->options.data_dir, asked->sha256, &bytes, &diag);
-    if (err != WPK_OK) {
-        wpk_outbox_error(&p->outbox, &effect->address, asked->session,
-                         err == WPK_ENOENT ? WPK_ECORRUPT : err, &diag);
+    p->batch = p->spare;
+    if (p->batch != NULL) {
+        p->spare = p->batch->next;
+        p->spare_count--;
     } else {
-        struct wpk_message message = {.kind = WPK_MESSAGE_ARTIFACT,
-                                      .session = asked->session,
-                                      .bytes = bytes.data,
-                                      .bytes_size = bytes.size};
-        memcpy(message.sha256, asked->sha256, sizeof message.sha256);
-        wpk_outbox_reply(&p->outbox, &effect->address, &message);
+        p->batch = calloc(1, sizeof *p->batch);
+        WPK_ASSERT(p->batch != NULL);
     }
-    wpk_buf_fini(&bytes);
+    wpk_batch_reset(p->batch);
+}
+
+static void recycle(struct wpk_performer *p, struct wpk_batch *batch)
+{
+    if (p->spare_count == SPARE_MAX) {
+        wpk_batch_fini(batch);
+        free(batch);
+        return;
+    }
+    wpk_batch_reset(batch);
+    batch->next = p->spare;
+    p->spare = batch;
+    p->spare_count++;
+}
+
+/* Its output leaves, or is lost; and its orders hear of it. */
+static void release(struct wpk_performer *p, struct wpk_batch *batch, wpk_err err,
+                    const struct wpk_diag *diag)
+{
+    wpk_batch_finish(batch, err, diag); /* first: who hears of the batch sees what it published */
+    wpk_outbox_release(&batch->outbox, &p->options.out, err, diag);
+    recycle(p, batch);
+}
+
+/* Hand the batch under way to the writer; output that waits for nothing leaves at once. */
+static void seal(struct wpk_performer *p)
+{
+    struct wpk_batch *batch = p->batch;
+    begin_batch(p);
+    if (batch->first == NULL && p->pending_count == 0) {
+        release(p, batch, WPK_OK, NULL);
+        return;
+    }
+    p->pending_count++;
+    p->pending_bytes += batch->bytes;
+    wpk_metric_set(WPK_GAUGE_BATCHES_PENDING, 0, p->pending_count);
+    wpk_writer_put(p->writer, batch);
+}
+
+void *wpk_performer_write(struct wpk_performer *p, size_t size,
+                          void (*perform)(struct wpk_order *order, struct wpk_store *store),
+                          void (*done)(struct wpk_order *order, wpk_err err,
+                                       const struct wpk_diag *diag))
+{
+    struct wpk_effect_order *effect = wpk_batch_memory(p->batch, size);
+    effect->order.perform = perform;
+    effect->order.done = done;
+    effect->performer = p;
+    effect->generation = p->generation;
+    wpk_batch_add(p->batch, &effect->order);
+    return effect;
+}
+
+bool wpk_performer_is_current(const struct wpk_order *order, wpk_err err)
+{
+    const struct wpk_effect_order *effect = (const struct wpk_effect_order *)order;
+    return err == WPK_OK && effect->generation == effect->performer->generation;
+}
+
+/* ---- out */
+
+void wpk_performer_reply(struct wpk_performer *p, const struct wpk_net_address *address,
+                         const struct wpk_message *message)
+{
+    struct wpk_outbox now = {0};
+    wpk_outbox_reply(&now, address, message);
+    wpk_outbox_release(&now, &p->options.out, WPK_OK, NULL);
+}
+
+void wpk_performer_reply_error(struct wpk_performer *p, const struct wpk_net_address *address,
+                               uint64_t session, wpk_err err, const struct wpk_diag *diag)
+{
+    struct wpk_message message = {.kind = WPK_MESSAGE_ERROR,
+                                  .session = session,
+                                  .err = err,
+                                  .text = diag->text[0] != '\0' ? diag->text : wpk_err_text(err),
+                                  .retry_ms = p->degraded ? RETRY_MS : 0};
+    wpk_performer_reply(p, address, &message);
+}
+
+void wpk_performer_answer(struct wpk_performer *p, uint64_t request, struct wpk_api_answer *answer)
+{
+    p->options.out.respond(p->options.out.user, request, answer);
+    wpk_api_answer_fini(answer);
 }
 
 static struct wpk_api make_api(const struct wpk_performer *p, uint64_t random)
@@ -277,146 +129,98 @@ static struct wpk_api make_api(const struct wpk_performer *p, uint64_t random)
                             .performer = (struct wpk_performer *)(uintptr_t)p,
                             .index = p->options.index,
                             .auth = p->options.auth,
-                            .store = p->options.store,
+                            .store = p->reader,
                             .data_dir = p->options.data_dir,
-                            .now_ns = now_ns(p),
+                            .now_ns = wpk_performer_now_ns(p),
                             .random = random};
 }
 
 static void respond(struct wpk_performer *p, const struct wpk_effect *effect)
 {
-    struct wpk_api_answer *answer = wpk_outbox_answer(&p->outbox, effect->request);
+    struct wpk_api_answer *answer = wpk_outbox_answer(&p->batch->outbox, effect->request);
+    struct wpk_api api = make_api(p, 0);
+    struct wpk_diag diag = {0};
     if (effect->kind == WPK_EFFECT_RESPOND_JOB) {
-        struct wpk_api api = make_api(p, 0);
         wpk_api_job(answer, &api, effect->status, effect->job->id);
-    } else if (effect->kind == WPK_EFFECT_RESPOND_WORKER) {
+        return;
+    }
+    if (effect->kind == WPK_EFFECT_RESPOND_WORKER) {
         wpk_api_worker_order(answer, effect->status, effect->text, effect->order, effect->detail);
-    } else {
-        struct wpk_diag diag = {0};
-        wpk_diag_set(&diag, "%s", effect->text);
-        wpk_api_problem(answer, effect->status, effect->err, &diag);
-        answer->retry_after_s = effect->retry_after_s;
+        return;
     }
+    wpk_diag_set(&diag, "%s", effect->text);
+    wpk_api_problem(answer, effect->status, effect->err, &diag);
+    answer->retry_after_s = effect->retry_after_s;
 }
 
-static struct wpk_history_worker name_worker(const struct wpk_effect *effect)
-{
-    struct wpk_history_worker worker = {0};
-    if (effect->worker != NULL) {
-        worker.name = effect->worker->hello.name;
-        worker.instance = effect->worker->hello.device.instance;
-    }
-    return worker;
-}
-
-static void put_trial(struct wpk_performer *p, const struct wpk_effect *effect)
-{
-    struct wpk_history_result result = {.problem_id = effect->search->problem_id,
-                                        .work = effect->work,
-                                        .provider = effect->provider,
-                                        .record = effect->record,
-                                        .worker = name_worker(effect)};
-    wpk_history_put_trial(p->options.store, &result);
-}
-
-static void put_times(struct wpk_performer *p, const struct wpk_effect *effect)
-{
-    const struct wpk_final_entry *entry = effect->entry;
-    struct wpk_history_contender contender = {.problem_id = effect->search->problem_id,
-                                              .search_id = effect->search->id,
-                                              .provider = entry->provider,
-                                              .candidate = entry->candidate,
-                                              .artifact_sha256 = entry->artifact_sha256,
-                                              .worker = name_worker(effect)};
-    if (effect->record != NULL) {
-        wpk_history_put_verified(p->options.store, &contender, effect->record);
-    } else {
-        wpk_history_put_times(p->options.store, &contender, &entry->timing);
-    }
-}
-
-static void perform_store(struct wpk_performer *p, const struct wpk_effect *effect)
-{
-    struct wpk_store *store = p->options.store;
-    begin(p);
-    switch (effect->kind) {
-    case WPK_EFFECT_PUT_JOB:
-        wpk_history_put_job(store, effect->job, effect->source);
-        break;
-    case WPK_EFFECT_SET_OP:
-        wpk_history_set_op(store, effect->job, effect->index);
-        break;
-    case WPK_EFFECT_SET_SEARCH:
-        wpk_history_set_search(store, effect->search,
-                               wpk_search_elapsed_ns(effect->search, now_ns(p)));
-        break;
-    case WPK_EFFECT_PUT_TRIAL:
-        put_trial(p, effect);
-        break;
-    case WPK_EFFECT_PUT_TIMES:
-        put_times(p, effect);
-        break;
-    default:
-        WPK_ASSERT(false);
-    }
-}
-
-static void tell(struct wpk_performer *p, const struct wpk_effect *effect)
-{
-    /* One that does not exist yet will be told when it is made. */
-    struct wpk_search_actor *actor = find_actor(p, effect->search->handle);
-    if (actor != NULL) {
-        wpk_search_actor_tell(actor, effect->piece->text, &effect->piece->trial);
-    }
-}
+/* ---- effects */
 
 static void perform(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     switch (effect->kind) {
     case WPK_EFFECT_REPLY:
-        wpk_outbox_reply(&p->outbox, &effect->address, effect->message);
+        wpk_outbox_reply(&p->batch->outbox, &effect->address, effect->message);
         break;
     case WPK_EFFECT_RESPOND_JOB:
     case WPK_EFFECT_RESPOND_WORKER:
     case WPK_EFFECT_RESPOND_PROBLEM:
         respond(p, effect);
         break;
-    case WPK_EFFECT_SET_JOB:
-        set_job(p, effect->job);
-        break;
     case WPK_EFFECT_OPEN_SEARCH:
-        open_search(p, effect);
+        wpk_performer_open_search(p, effect);
         break;
     case WPK_EFFECT_PUT_KERNEL:
-        put_kernel(p, effect);
+        wpk_performer_put_kernel(p, effect);
         break;
     case WPK_EFFECT_PUT_ARTIFACT:
-        put_artifact(p, effect);
+        wpk_performer_put_artifact(p, effect);
         break;
     case WPK_EFFECT_GET_ARTIFACT:
-        get_artifact(p, effect);
+        wpk_performer_get_artifact(p, effect);
         break;
     case WPK_EFFECT_ASK:
-        ask(p, effect);
+        wpk_search_pool_ask(p->pool, effect->search, effect->count);
         break;
     case WPK_EFFECT_TELL:
-        tell(p, effect);
+        wpk_performer_tell(p, effect);
         break;
     case WPK_EFFECT_CLOSE_SEARCH:
-        close_actor(p, effect->handle);
+        wpk_search_pool_close(p->pool, effect->handle);
         break;
-    case WPK_EFFECT_SET_OWNER:
-    case WPK_EFFECT_SET_WORKER_ORDER:
-        break; /* no room for them in the store yet */
     case WPK_EFFECT_LOG:
         wpk_log(WPK_LOG_INFO, effect->text, "%s", effect->detail);
         break;
     default:
-        perform_store(p, effect);
+        WPK_ASSERT(wpk_performer_store(p, effect));
+    }
+}
+
+void wpk_performer_step_one(struct wpk_performer *p, struct wpk_event *event)
+{
+    event->now_ns = wpk_performer_now_ns(p);
+    event->wall_ns = wpk_clock_wall_ns(p->options.clock);
+    p->opening = event->kind == WPK_EVENT_OPENED;
+    /* What the step allocates for its effects lives as long as the batch that they are in. */
+    p->effects.arena = p->batch->arena;
+    wpk_coordinator_step(p->coordinator, event, &p->effects);
+    p->batch->arena = p->effects.arena;
+    for (uint32_t i = 0; i < p->effects.count && !p->degraded; i++) {
+        perform(p, &p->effects.items[i]);
     }
 }
 
 /* ---- events */
+
+void wpk_performer_follow_up(struct wpk_performer *p, const struct wpk_event *event)
+{
+    if (p->event_count == p->event_capacity) {
+        p->event_capacity = p->event_capacity == 0 ? 64 : p->event_capacity * 2;
+        struct wpk_event *grown = realloc(p->events, p->event_capacity * sizeof *grown);
+        WPK_ASSERT(grown != NULL);
+        p->events = grown;
+    }
+    p->events[p->event_count++] = *event;
+}
 
 static void free_event(struct wpk_event *event)
 {
@@ -424,26 +228,37 @@ static void free_event(struct wpk_event *event)
     wpk_asked_free(event->asked);
 }
 
-static void step_one(struct wpk_performer *p, struct wpk_event *event)
+static void step_events(struct wpk_performer *p)
 {
-    event->now_ns = now_ns(p);
-    event->wall_ns = wpk_clock_wall_ns(p->options.clock);
-    wpk_arena_reset(&p->effects.arena);
-    wpk_coordinator_step(p->coordinator, event, &p->effects);
-    for (uint32_t i = 0; i < p->effects.count; i++) {
-        perform(p, &p->effects.items[i]);
+    for (uint32_t i = 0; i < p->event_count; i++) {
+        struct wpk_event event = p->events[i]; /* the array may move */
+        wpk_performer_step_one(p, &event);
+        free_event(&event);
     }
+    p->event_count = 0;
+}
+
+static void drop_events(struct wpk_performer *p)
+{
+    for (uint32_t i = 0; i < p->event_count; i++) {
+        free_event(&p->events[i]);
+    }
+    p->event_count = 0;
 }
 
 void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
 {
-    step_one(p, event);
-    for (uint32_t i = 0; i < p->follow_up_count; i++) {
-        struct wpk_event next = p->follow_ups[i]; /* the array may move */
-        step_one(p, &next);
-        free_event(&next);
+    if (!p->degraded) {
+        wpk_performer_step_one(p, event);
+        return;
     }
-    p->follow_up_count = 0;
+    wpk_job_entry_free(event->job);
+    if (event->request != 0) {
+        struct wpk_api_answer answer = {0};
+        wpk_api_problem(&answer, 507, p->err, &p->diag);
+        answer.retry_after_s = RETRY_MS / 1000;
+        wpk_performer_answer(p, event->request, &answer);
+    }
 }
 
 /* An artifact is named once we have it: what is said to be ours, and is not, could never be served.
@@ -452,7 +267,7 @@ static void forget_absent_artifacts(struct wpk_performer *p, struct wpk_message 
 {
     for (uint32_t i = 0; i < message->result_count; i++) {
         char *sha256 = message->results[i].record.artifact_sha256;
-        if (sha256[0] != '\0' && !wpk_history_has_artifact(p->options.store, sha256)) {
+        if (sha256[0] != '\0' && !wpk_history_has_artifact(p->reader, sha256)) {
             wpk_log(WPK_LOG_WARN, "artifact_absent", "sha256=%s", sha256);
             sha256[0] = '\0';
         }
@@ -478,20 +293,29 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
     answer_to.tag = err == WPK_OK ? message.version : WPK_PROTOCOL_VERSION_MIN;
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_WARN, "bad_message", err, &diag);
-        wpk_outbox_error(&p->outbox, &answer_to, 0, err, &diag);
+        wpk_performer_reply_error(p, &answer_to, 0, err, &diag);
         return;
     }
     if (message.kind == WPK_MESSAGE_HELLO && !may_join(p, address, message.hello, &diag)) {
         wpk_log(WPK_LOG_WARN, "worker_refused", "worker=%s reason=\"%s\"", message.hello->name,
                 diag.text);
-        wpk_outbox_error(&p->outbox, &answer_to, 0, WPK_EACCES, &diag);
+        wpk_performer_reply_error(p, &answer_to, 0, WPK_EACCES, &diag);
+        wpk_message_fini(&message);
+        return;
+    }
+    if (p->degraded) {
+        wpk_performer_reply_error(p, &answer_to, message.session, p->err, &p->diag);
         wpk_message_fini(&message);
         return;
     }
     forget_absent_artifacts(p, &message);
     struct wpk_event event = {
         .kind = WPK_EVENT_MESSAGE, .random = random, .address = answer_to, .message = &message};
-    wpk_performer_step(p, &event);
+    wpk_performer_step_one(p, &event);
+    p->batch->bytes += size;
+    if (message.kind == WPK_MESSAGE_RESULTS) {
+        wpk_batch_keep(p->batch, &message); /* orders point to its records */
+    }
     wpk_message_fini(&message);
 }
 
@@ -500,162 +324,178 @@ void wpk_performer_request(struct wpk_performer *p, const struct wpk_http_reques
 {
     struct wpk_api api = make_api(p, random);
     struct wpk_api_answer answer;
+    struct wpk_diag diag = {0};
     wpk_api_serve(&api, request, &answer);
     if (answer.how != WPK_API_NOW) {
         wpk_api_answer_fini(&answer);
         return;
     }
-    *wpk_outbox_answer(&p->outbox, request->id) = answer;
+    wpk_err err = wpk_store_take_status(p->reader, &diag);
+    if (err != WPK_OK) {
+        wpk_api_answer_fini(&answer);
+        memset(&answer, 0, sizeof answer);
+        wpk_api_problem(&answer, 507, err, &diag);
+    }
+    *wpk_outbox_answer(&p->batch->outbox, request->id) = answer;
 }
 
 void wpk_performer_order(struct wpk_performer *p, struct wpk_order *order)
 {
-    begin(p);
-    order->next = NULL;
-    if (p->order_last != NULL) {
-        p->order_last->next = order;
-    } else {
-        p->order_first = order;
-    }
-    p->order_last = order;
-    order->perform(order, p->options.store);
+    WPK_ASSERT(order->perform != NULL && order->done != NULL);
+    wpk_batch_add(p->batch, order);
 }
 
-static void finish_orders(struct wpk_performer *p, wpk_err err, const struct wpk_diag *diag)
+/* ---- when the store fails, and when it is well again */
+
+static void degrade(struct wpk_performer *p, const struct wpk_batch *failed)
 {
-    struct wpk_order *next;
-    struct wpk_order *first = p->order_first;
-    p->order_first = NULL;
-    p->order_last = NULL;
-    for (struct wpk_order *order = first; order != NULL; order = next) {
-        next = order->next;
-        order->done(order, err, diag);
+    struct wpk_diag diag = {0};
+    p->degraded = true;
+    p->err = failed->err;
+    p->diag = failed->diag;
+    wpk_log_failure(WPK_LOG_ERROR, "store_failed", p->err, &p->diag);
+    wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0, 1);
+    drop_events(p);
+    wpk_search_pool_free(p->pool);
+    p->pool = NULL;
+    /* What was not handed to the writer yet belongs to the same state. */
+    wpk_outbox_release(&p->batch->outbox, &p->options.out, p->err, &p->diag);
+    wpk_batch_finish(p->batch, p->err, &p->diag);
+    wpk_batch_reset(p->batch);
+    wpk_err err = wpk_performer_restore(p, &diag);
+    if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_ERROR, "state_not_read", err, &diag);
     }
 }
 
-void wpk_performer_answer(struct wpk_performer *p, uint64_t request, struct wpk_api_answer *answer)
+static void resume(struct wpk_performer *p)
 {
-    p->options.out.respond(p->options.out.user, request, answer);
-    wpk_api_answer_fini(answer);
+    struct wpk_diag diag = {0};
+    wpk_writer_resume(p->writer);
+    p->degraded = false;
+    wpk_err err = wpk_performer_new_pool(p, &diag);
+    if (err == WPK_OK) {
+        err = wpk_performer_restore(p, &diag);
+    }
+    if (err != WPK_OK) {
+        /* It can be written but not read: as good as before, and no better. */
+        struct wpk_batch failed = {.err = err, .diag = diag};
+        degrade(p, &failed);
+        return;
+    }
+    wpk_log(WPK_LOG_INFO, "store_resumed", "jobs=%u", wpk_coordinator_job_count(p->coordinator));
+    wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0, 0);
+    if (p->options.rebuilt != NULL) {
+        p->options.rebuilt(p->options.rebuilt_user);
+    }
 }
 
-wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
+/* ---- turns */
+
+/* What became durable leaves; what did not ends the state that it came from. */
+static void take_done(struct wpk_performer *p)
 {
-    wpk_err err = wpk_store_status(p->options.store);
-    if (p->in_batch || err != WPK_OK) {
-        wpk_store_begin(p->options.store); /* a read outside of a batch may have failed */
-        err = wpk_store_commit(p->options.store, diag);
-        p->in_batch = false;
+    struct wpk_batch *batch;
+    while ((batch = wpk_writer_take(p->writer)) != NULL) {
+        struct wpk_batch failed = {.err = batch->err, .diag = batch->diag};
+        p->pending_count--;
+        p->pending_bytes -= batch->bytes;
+        release(p, batch, failed.err, &failed.diag);
+        if (failed.err != WPK_OK && !p->degraded) {
+            degrade(p, &failed);
+        }
     }
-    /* Orders first: whoever hears of this batch sees what they publish. What they begin belongs to
-     * the next batch. */
-    struct wpk_outbox held = p->outbox;
-    p->outbox = (struct wpk_outbox){0};
-    finish_orders(p, err, diag);
-    wpk_outbox_release(&held, &p->options.out, err, diag);
-    return err;
+    wpk_metric_set(WPK_GAUGE_BATCHES_PENDING, 0, p->pending_count);
+    if (p->degraded && p->pending_count == 0 && wpk_writer_has_healed(p->writer)) {
+        resume(p);
+    }
 }
 
 void wpk_performer_poll(struct wpk_performer *p)
 {
-    (void)p; /* nothing happens between the calls */
+    take_done(p);
+    if (!p->degraded) {
+        wpk_performer_take_answers(p);
+        step_events(p);
+    }
+}
+
+/* Without threads: until nothing is left that one thing brings about after the other. */
+static void commit_all(struct wpk_performer *p)
+{
+    do {
+        seal(p);
+        wpk_writer_run(p->writer);
+        wpk_performer_poll(p);
+    } while (!wpk_batch_is_empty(p->batch));
+}
+
+wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
+{
+    if (p->options.threads > 0) {
+        if (!wpk_batch_is_empty(p->batch)) {
+            seal(p);
+        }
+    } else {
+        if (!p->degraded) {
+            wpk_performer_take_answers(p);
+        }
+        commit_all(p);
+    }
+    return wpk_performer_degraded(p, diag);
+}
+
+bool wpk_performer_is_full(const struct wpk_performer *p)
+{
+    return p->pending_count >= PENDING_MAX || p->pending_bytes >= PENDING_BYTES_MAX;
+}
+
+void wpk_performer_probe(struct wpk_performer *p)
+{
+    struct wpk_batch *batch = p->batch;
+    begin_batch(p);
+    p->pending_count++;
+    p->pending_bytes += batch->bytes;
+    wpk_writer_put(p->writer, batch);
+}
+
+uint64_t wpk_performer_commits(const struct wpk_performer *p)
+{
+    return wpk_writer_turns(p->writer);
 }
 
 wpk_err wpk_performer_degraded(const struct wpk_performer *p, struct wpk_diag *diag)
 {
-    (void)p;
-    (void)diag;
-    return WPK_OK;
+    if (p->degraded && diag != NULL) {
+        *diag = p->diag;
+    }
+    return p->degraded ? p->err : WPK_OK;
+}
+
+const struct wpk_coordinator *wpk_performer_coordinator(const struct wpk_performer *p)
+{
+    return p->coordinator;
 }
 
 /* ---- life */
 
-struct restored {
-    struct wpk_job_entry *jobs[WPK_JOBS_LIVE_MAX];
-    uint32_t count;
-};
-
-/* What is left of a job whose file is not understood any more: enough to say so. */
-static struct wpk_job_entry *make_lost(const struct wpk_history_job *stored, wpk_err err,
-                                       const struct wpk_diag *diag)
+static wpk_err open_parts(struct wpk_performer *p, struct wpk_diag *diag)
 {
-    struct wpk_job_entry *job = calloc(1, sizeof *job);
-    WPK_ASSERT(job != NULL);
-    snprintf(job->name, sizeof job->name, "%s", stored->name);
-    snprintf(job->owner, sizeof job->owner, "%s", stored->owner);
-    job->priority = stored->priority;
-    job->state = WPK_JOB_FAILED;
-    snprintf(job->reason, sizeof job->reason,
-             "this wpkd does not understand the job's file: %.180s",
-             diag->text[0] != '\0' ? diag->text : wpk_err_text(err));
-    return job;
-}
-
-static void load_job(void *user, const struct wpk_history_job *stored)
-{
-    struct restored *restored = user;
-    struct wpk_diag diag = {0};
-    struct wpk_job_entry *job = NULL;
-    if (restored->count == WPK_JOBS_LIVE_MAX) {
-        return;
-    }
-    wpk_err err = wpk_submission_decode(stored->source, strlen(stored->source), &job, &diag);
-    if (err == WPK_ENOMEM) {
-        return; /* it stays, for the next start */
+    struct wpk_writer_options options = {.store = p->options.store,
+                                         .clock = p->options.clock,
+                                         .threaded = p->options.threads > 0,
+                                         .wake = p->options.wake,
+                                         .user = p->options.wake_user};
+    wpk_err err = wpk_effects_init(&p->effects);
+    if (err == WPK_OK && p->options.threads > 0) {
+        err = wpk_store_open_reader(p->options.data_dir, p->options.clock, &p->reader, diag);
+    } else {
+        p->reader = p->options.store;
     }
     if (err == WPK_OK) {
-        job->state = stored->started_wall_ns != 0 ? WPK_JOB_RUNNING : WPK_JOB_QUEUED;
-    } else {
-        wpk_log_failure(WPK_LOG_ERROR, "job_not_restored", err, &diag);
-        job = make_lost(stored, err, &diag);
+        err = wpk_writer_open(&options, &p->writer, diag);
     }
-    job->number = stored->number;
-    snprintf(job->id, sizeof job->id, "%s", stored->id);
-    job->created_wall_ns = stored->created_wall_ns;
-    job->started_wall_ns = stored->started_wall_ns;
-    restored->jobs[restored->count++] = job;
-}
-
-static void load_ops(struct wpk_store *store, struct wpk_job_entry *job)
-{
-    for (uint32_t i = 0; i < job->op_count; i++) {
-        struct wpk_history_op op;
-        if (wpk_history_op(store, job->number, i, &op)) {
-            job->ops[i].phase = op.phase;
-            job->ops[i].kernel_id = op.kernel_id;
-            job->ops[i].from_history = op.from_history;
-            memcpy(job->ops[i].reason, op.reason, sizeof job->ops[i].reason);
-        }
-    }
-}
-
-/* A job that was accepted does not vanish: it failed, with its reason. */
-static void end_lost(struct wpk_performer *p, struct wpk_job_entry *job)
-{
-    job->finished_wall_ns = wpk_clock_wall_ns(p->options.clock);
-    set_job(p, job);
-    wpk_history_fail_ops(p->options.store, job);
-    wpk_job_entry_free(job);
-}
-
-static wpk_err restore(struct wpk_performer *p, struct wpk_diag *diag)
-{
-    struct restored *restored = calloc(1, sizeof *restored);
-    if (restored == NULL) {
-        return WPK_ENOMEM;
-    }
-    wpk_history_live_jobs(p->options.store, load_job, restored);
-    for (uint32_t i = 0; i < restored->count; i++) {
-        if (restored->jobs[i]->state == WPK_JOB_FAILED) {
-            end_lost(p, restored->jobs[i]);
-            continue;
-        }
-        load_ops(p->options.store, restored->jobs[i]);
-        struct wpk_event event = {.kind = WPK_EVENT_RESTORE, .job = restored->jobs[i]};
-        wpk_performer_step(p, &event);
-    }
-    free(restored);
-    return wpk_performer_commit(p, diag);
+    return err == WPK_OK ? wpk_performer_new_pool(p, diag) : err;
 }
 
 wpk_err wpk_performer_new(const struct wpk_performer_options *options, struct wpk_performer **out,
@@ -665,13 +505,15 @@ wpk_err wpk_performer_new(const struct wpk_performer_options *options, struct wp
     if (p == NULL) {
         return WPK_ENOMEM;
     }
+    WPK_ASSERT(options->threads == 0 || options->wake != NULL);
     p->options = *options;
-    wpk_err err = wpk_effects_init(&p->effects);
+    begin_batch(p);
+    wpk_err err = open_parts(p, diag);
     if (err == WPK_OK) {
-        err = wpk_coordinator_new(wpk_history_job_number_next(options->store), &p->coordinator);
+        err = wpk_performer_restore(p, diag);
     }
     if (err == WPK_OK) {
-        err = restore(p, diag);
+        err = wpk_performer_commit(p, diag);
     }
     if (err != WPK_OK) {
         wpk_performer_free(p);
@@ -681,25 +523,45 @@ wpk_err wpk_performer_new(const struct wpk_performer_options *options, struct wp
     return WPK_OK;
 }
 
+/* What was handed over is written, and said to be; what was not is lost. */
+static void end(struct wpk_performer *p)
+{
+    struct wpk_diag ended = {.text = "wpkd is ending"};
+    struct wpk_batch *batch;
+    wpk_writer_close(p->writer);
+    while (p->writer != NULL && (batch = wpk_writer_take(p->writer)) != NULL) {
+        wpk_outbox_release(&batch->outbox, &p->options.out, batch->err, &batch->diag);
+        wpk_batch_finish(batch, batch->err, &batch->diag);
+        wpk_batch_fini(batch);
+        free(batch);
+    }
+    wpk_writer_free(p->writer);
+    wpk_outbox_release(&p->batch->outbox, &p->options.out, WPK_ECLOSED, &ended);
+    wpk_batch_finish(p->batch, WPK_ECLOSED, &ended);
+}
+
 void wpk_performer_free(struct wpk_performer *p)
 {
     if (p == NULL) {
         return;
     }
-    struct wpk_diag ended = {.text = "wpkd is ending"};
-    wpk_outbox_release(&p->outbox, &p->options.out, WPK_ECLOSED, &ended);
-    finish_orders(p, WPK_ECLOSED, &ended);
-    while (p->actor_count > 0) {
-        close_actor(p, p->actors[0].handle);
+    end(p);
+    wpk_search_pool_free(p->pool);
+    drop_events(p);
+    free(p->events);
+    wpk_batch_fini(p->batch);
+    free(p->batch);
+    while (p->spare != NULL) {
+        struct wpk_batch *batch = p->spare;
+        p->spare = batch->next;
+        wpk_batch_fini(batch);
+        free(batch);
     }
-    free(p->actors);
     wpk_coordinator_free(p->coordinator);
+    memset(&p->effects.arena, 0, sizeof p->effects.arena); /* the batch's */
     wpk_effects_fini(&p->effects);
-    free(p->follow_ups);
+    if (p->reader != p->options.store) {
+        wpk_store_close(p->reader);
+    }
     free(p);
-}
-
-const struct wpk_coordinator *wpk_performer_coordinator(const struct wpk_performer *p)
-{
-    return p->coordinator;
 }

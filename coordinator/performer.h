@@ -49,6 +49,10 @@ struct wpk_performer_options {
     int threads;
     void (*wake)(void *user); /* from those threads: wpk_performer_poll() has something to do */
     void *wake_user;
+    /* May be NULL. The state was read anew, after the store had been out of order: what came from
+     * elsewhere than the store has to be said again. */
+    void (*rebuilt)(void *user);
+    void *rebuilt_user;
 };
 
 /* Make a coordinator, and load the jobs that had not ended.
@@ -78,15 +82,26 @@ void wpk_performer_order(struct wpk_performer *performer, struct wpk_order *orde
 void wpk_performer_answer(struct wpk_performer *performer, uint64_t request,
                           struct wpk_api_answer *answer);
 
-/* Make the batch durable and let its output go.
+/* The turn is over. Without threads: make the batch durable, let its output go, and do all that
+ * follows. With threads: hand it to the writer; its output goes at a later poll.
  *
- *   errors  what the store says. Then nothing of the batch left: requests were answered with a
- *           problem, workers with nothing. The state is ahead of the store: free the performer
+ *   errors  as wpk_performer_degraded()
  */
 WPK_MUST_CHECK wpk_err wpk_performer_commit(struct wpk_performer *performer, struct wpk_diag *diag);
-/* After a wake: let go what has become durable, and step what the threads answered. */
+/* After a wake: let go what has become durable, and step what the threads answered. A commit has to
+ * follow. */
 void wpk_performer_poll(struct wpk_performer *performer);
-/* Is the store out of order, so that nothing is promised and nothing leased? Then the reason. */
+/* So much waits for the writer that nothing more should be taken in, until after a wake. */
+bool wpk_performer_is_full(const struct wpk_performer *performer);
+
+/* Is the store out of order, because a commit failed? Then the reason. Everything that waited was
+ * answered with a problem (507), workers with nothing; nothing is promised and nothing leased;
+ * workers are told to try again, and reads go on. A probe each second finds out when it is well
+ * again: then the state is read from the store, and it goes on. */
 wpk_err wpk_performer_degraded(const struct wpk_performer *performer, struct wpk_diag *diag);
+/* Grows whenever the writer finished something; also an empty batch, which probe sends it, or a
+ * probe of the store that failed: the process lives. */
+uint64_t wpk_performer_commits(const struct wpk_performer *performer);
+void wpk_performer_probe(struct wpk_performer *performer);
 
 #endif

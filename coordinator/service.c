@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One turn of the loop takes what came in from workers and clients, steps it, and commits once:
- * the more there is to do, the more shares a commit. */
+/* One turn of the loop lets go what became durable, takes what came in from workers and clients,
+ * steps it, and hands it to the writer as one batch. */
 #include "coordinator/service_state.h"
 
 #include "common/crypto.h"
@@ -68,14 +68,14 @@ static bool take_requests(struct wpk_service *service)
     return count == TURN_MAX;
 }
 
-/* The store is what we promise by: without it, nothing more is promised. A start later reads it
- * again, and workers bring their results again. */
+/* With a store that is out of order wpkd stays, for those who read. A private one has somebody in
+ * front of it, who is told why. */
 static void commit(struct wpk_service *service)
 {
     struct wpk_diag diag = {0};
     wpk_err err = wpk_performer_commit(service->performer, &diag);
-    service->commits++;
-    if (err != WPK_OK && service->err == WPK_OK) {
+    service->commits = wpk_performer_commits(service->performer);
+    if (err != WPK_OK && service->err == WPK_OK && service->config->idle_s > 0) {
         service->err = err;
         service->diag = diag;
         wpk_loop_stop(service->loop);
@@ -85,13 +85,17 @@ static void commit(struct wpk_service *service)
 void wpk_service_turn(void *user)
 {
     struct wpk_service *service = user;
+    bool more = false;
     if (service->err != WPK_OK) {
         return;
     }
-    bool more_frames = take_frames(service);
-    bool more_requests = take_requests(service);
+    wpk_performer_poll(service->performer);
+    if (!wpk_performer_is_full(service->performer)) { /* else what became durable wakes us */
+        more = take_frames(service);
+        more = take_requests(service) || more;
+    }
     commit(service);
-    if (more_frames || more_requests) {
+    if (more) {
         wpk_loop_wake(service->loop);
     }
 }
@@ -118,8 +122,10 @@ static void count_refused(struct wpk_service *service)
 void wpk_service_tick(struct wpk_service *service)
 {
     struct wpk_event tick = {.kind = WPK_EVENT_TICK};
+    wpk_performer_poll(service->performer);
     wpk_performer_step(service->performer, &tick);
     commit(service);
+    wpk_performer_probe(service->performer);
     wpk_net_server_expire(service->net);
     count_refused(service);
 }

@@ -68,8 +68,9 @@ static void set_owner(struct wpk_service *service, const struct wpk_config_owner
     wpk_performer_step(service->performer, &event);
 }
 
-static void set_owners(struct wpk_service *service)
+void wpk_service_set_owners(void *user)
 {
+    struct wpk_service *service = user;
     const struct wpk_config *config = service->config;
     set_owner(service, &config->owner_default, "");
     for (uint32_t i = 0; i < config->owner_count; i++) {
@@ -101,7 +102,7 @@ static void take_config(struct wpk_service *service, struct wpk_config *next)
     wpk_log_set_level(next->log_level);
     wpk_log_set_format(next->log_format);
     forget_owners(service, before);
-    set_owners(service);
+    wpk_service_set_owners(service);
     free_reloaded(service);
     service->reloaded = next;
 }
@@ -240,7 +241,7 @@ wpk_err wpk_service_run(const struct wpk_service_options *options, struct wpk_di
         err = watch_signals(&service);
     }
     if (err == WPK_OK) {
-        set_owners(&service);
+        wpk_service_set_owners(&service);
         serve(&service);
         err = service.err;
         if (err != WPK_OK && diag != NULL) {

@@ -12,7 +12,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Called by threads of the network libraries. */
+#define STRATEGY_THREADS 2
+
+/* Called by threads: the network libraries', the writer's, the strategies'. */
 static void wake(void *user)
 {
     wpk_loop_wake(user);
@@ -67,6 +69,11 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
         .auth = service->auth,
         .clock = wpk_clock_system(),
         .out = {.reply = wpk_service_reply, .respond = wpk_service_respond, .user = service},
+        .threads = STRATEGY_THREADS,
+        .wake = wake,
+        .wake_user = service->loop,
+        .rebuilt = wpk_service_set_owners,
+        .rebuilt_user = service,
     };
     return wpk_performer_new(&options, &service->performer, diag);
 }
@@ -207,11 +214,10 @@ void wpk_service_close(struct wpk_service *service)
     if (service->net != NULL && service->performer != NULL && service->config->idle_s > 0) {
         dismiss_workers(service);
     }
-    /* First those that wake the loop. */
+    /* What was promised is written and said; then those that wake the loop. */
+    wpk_performer_free(service->performer);
     wpk_http_server_close(service->http);
     wpk_net_server_close(service->net);
-    service->http = NULL;
-    wpk_performer_free(service->performer);
     wpk_api_front_free(service->front);
     wpk_index_free(service->index);
     wpk_store_close(service->store);

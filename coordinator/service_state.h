@@ -47,7 +47,8 @@ void wpk_service_respond(void *user, uint64_t request, const struct wpk_api_answ
 void wpk_service_turn(void *user);
 /* Let time pass: leases expire, silent workers are let go. */
 void wpk_service_tick(struct wpk_service *service);
-
+/* Tell the state what the configuration says of owners; `user` is the service. */
+void wpk_service_set_owners(void *user);
 
 /* Take lock, store and sockets; what it says is what wpk_service_run() says. */
 WPK_MUST_CHECK wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag);

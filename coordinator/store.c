@@ -227,7 +227,9 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
         err = wpk_store_migrate(store, path, version, diag);
     }
     if (err == WPK_OK) {
-        err = execute(store->db, "UPDATE installation SET epoch = epoch + 1", diag);
+        err =
+            execute(store->db,
+                    "DROP TABLE IF EXISTS probe; UPDATE installation SET epoch = epoch + 1", diag);
     }
     return err == WPK_OK
                ? read_int(store->db, "SELECT epoch FROM installation", &store->epoch, diag)
@@ -362,6 +364,15 @@ wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag)
     store->err = WPK_OK;
     store->in_batch = false;
     return err;
+}
+
+wpk_err wpk_store_probe(struct wpk_store *store, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_store_execute(store,
+                                    "BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS probe (bytes);"
+                                    "INSERT INTO probe VALUES (zeroblob(262144)); COMMIT",
+                                    diag);
+    return err == WPK_OK ? wpk_store_execute(store, "DROP TABLE probe", diag) : err;
 }
 
 wpk_err wpk_store_status(const struct wpk_store *store)

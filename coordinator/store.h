@@ -47,6 +47,9 @@ void wpk_store_close(struct wpk_store *store);
 int64_t wpk_store_epoch(const struct wpk_store *store);
 uint64_t wpk_store_wall_ns(const struct wpk_store *store);
 
+/* Can a batch be made durable again, and is there some room? Writes and removes 256 KiB. */
+WPK_MUST_CHECK wpk_err wpk_store_probe(struct wpk_store *store, struct wpk_diag *diag);
+
 /* What trial.candidate_hash is. */
 void wpk_store_hash(const char *provider, const char *candidate,
                     uint8_t out[WPK_STORE_HASH_SIZE]);

@@ -225,7 +225,7 @@ static void asks_go_on(void **state)
     struct wpk_piece *asks = NULL;
     uint32_t ask_count = 0;
     assert_int_equal(open_store(f, NULL), WPK_OK);
-    wpk_history_asks(f->store, 2, &asks, &ask_count);
+    wpk_history_asks(f->store, 2, 0, &asks, &ask_count);
     assert_int_equal(ask_count, TRIALS + PENDING);
     assert_string_equal(asks[10].text, "cpu-1 tile=10");
     assert_int_equal(asks[10].standing, WPK_STANDING_ENDED);
@@ -238,7 +238,7 @@ static void asks_go_on(void **state)
     /* One whose candidate has a result, which its own search did not see. */
     asks = NULL;
     ask_count = 0;
-    wpk_history_asks(f->store, 100, &asks, &ask_count);
+    wpk_history_asks(f->store, 100, 0, &asks, &ask_count);
     assert_int_equal(ask_count, 1);
     assert_string_equal(asks[0].text, "cpu-1 tile=3");
     assert_int_equal(asks[0].standing, WPK_STANDING_OPEN);

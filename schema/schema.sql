@@ -134,6 +134,7 @@ CREATE TABLE kernel (
     artifact_sha256 TEXT NOT NULL,      -- "" for a vendor's
     median_ns       INTEGER NOT NULL,
     served          INTEGER NOT NULL,   -- 1: the problem's best; at most one of each problem
+    served_at       INTEGER NOT NULL,   -- when it last became the served one; 0: it never was
     pinned          INTEGER NOT NULL,   -- 1: served whatever searches find, until it is unpinned
     revoked_at      INTEGER NOT NULL,   -- 0: it was not
     revoked_reason  TEXT NOT NULL,

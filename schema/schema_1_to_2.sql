@@ -55,10 +55,10 @@ INSERT INTO measurement (trial_id, number, kind, search_id, worker, instance, me
         samples_ns, counters, measured_at, epoch FROM old_measurement;
 
 INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256, median_ns, served,
-        pinned, revoked_at, revoked_reason, verified_by, document, manifest, signature, created_at,
-        epoch)
+        served_at, pinned, revoked_at, revoked_reason, verified_by, document, manifest, signature,
+        created_at, epoch)
     SELECT id, problem_id, search_id, provider, artifact_sha256, median_ns, served,
-        0, 0, '', '', document, '', '', created_at, epoch FROM old_kernel;
+        served * created_at, 0, 0, '', '', document, '', '', created_at, epoch FROM old_kernel;
 
 INSERT INTO artifact (sha256, size, used_at, created_at, epoch)
     SELECT sha256, size, created_at, created_at, epoch FROM old_artifact;

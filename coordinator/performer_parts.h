@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files that make up the performer share: performer.c (batches, and what comes and goes),
+ * performer_store.c (what is written), performer_search.c (strategies), performer_artifact.c
+ * (files), performer_restore.c (the state, from the store). Nobody else includes this. */
+#ifndef WPK_COORDINATOR_PERFORMER_PARTS_H
+#define WPK_COORDINATOR_PERFORMER_PARTS_H
+
+#include "coordinator/batch.h"
+#include "coordinator/search_pool.h"
+#include "coordinator/writer.h"
+
+struct wpk_performer {
+    struct wpk_performer_options options;
+    struct wpk_store *reader; /* for the loop's own reads; without threads the store itself */
+    struct wpk_writer *writer;
+    struct wpk_search_pool *pool;
+    struct wpk_coordinator *coordinator;
+    uint64_t generation; /* of the coordinator: what answers an older one is dropped */
+    struct wpk_effects effects;
+    struct wpk_batch *batch; /* owned; under way */
+    struct wpk_batch *spare; /* owned list; used before */
+    uint32_t spare_count;
+    uint32_t pending_count; /* batches that the writer has */
+    size_t pending_bytes;
+    struct wpk_event *events; /* owned; [event_count]: answers to effects, to be stepped */
+    uint32_t event_count;
+    uint32_t event_capacity;
+    bool opening;  /* an OPENED is being stepped: what it tells is durable */
+    bool degraded; /* the store is out of order: the state is only looked at */
+    wpk_err err;   /* why */
+    struct wpk_diag diag;
+};
+
+/* An order of the performer's own, in its batch's memory. */
+struct wpk_effect_order {
+    struct wpk_order order; /* first */
+    struct wpk_performer *performer;
+    uint64_t generation;
+};
+
+/* ---- performer.c */
+
+uint64_t wpk_performer_now_ns(const struct wpk_performer *performer);
+/* An order of `size` zeroed bytes, which begins with a struct wpk_effect_order, in the batch. */
+void *wpk_performer_write(struct wpk_performer *performer, size_t size,
+                          void (*perform)(struct wpk_order *order, struct wpk_store *store),
+                          void (*done)(struct wpk_order *order, wpk_err err,
+                                       const struct wpk_diag *diag));
+/* Step this later; `event` is copied, what it holds is taken. */
+void wpk_performer_follow_up(struct wpk_performer *performer, const struct wpk_event *event);
+/* Was the order made for the coordinator that there is now, and is it durable? */
+bool wpk_performer_is_current(const struct wpk_order *order, wpk_err err);
+/* To a worker, now: what it says is durable, or needs not be. */
+void wpk_performer_reply(struct wpk_performer *performer, const struct wpk_net_address *address,
+                         const struct wpk_message *message);
+void wpk_performer_reply_error(struct wpk_performer *performer,
+                               const struct wpk_net_address *address, uint64_t session, wpk_err err,
+                               const struct wpk_diag *diag);
+/* Step it, and perform its effects; with a degraded store nothing is performed. */
+void wpk_performer_step_one(struct wpk_performer *performer, struct wpk_event *event);
+
+/* ---- performer_store.c: effects that are written; false when it is none of these */
+
+bool wpk_performer_store(struct wpk_performer *performer, const struct wpk_effect *effect);
+
+/* ---- performer_search.c */
+
+void wpk_performer_open_search(struct wpk_performer *performer, const struct wpk_effect *effect);
+void wpk_performer_put_kernel(struct wpk_performer *performer, const struct wpk_effect *effect);
+void wpk_performer_tell(struct wpk_performer *performer, const struct wpk_effect *effect);
+/* What the strategies answered becomes orders. True when there was something. */
+bool wpk_performer_take_answers(struct wpk_performer *performer);
+wpk_err wpk_performer_new_pool(struct wpk_performer *performer, struct wpk_diag *diag);
+
+/* ---- performer_artifact.c */
+
+void wpk_performer_put_artifact(struct wpk_performer *performer, const struct wpk_effect *effect);
+void wpk_performer_get_artifact(struct wpk_performer *performer, const struct wpk_effect *effect);
+
+/* ---- performer_restore.c */
+
+/* A coordinator as the store has it, in place of the one there was, if any. */
+WPK_MUST_CHECK wpk_err wpk_performer_restore(struct wpk_performer *performer,
+                                             struct wpk_diag *diag);
+
+#endif
