@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one turn of the loop wants written, and what may leave once it is: orders for the store, and
- * output that waits for them. A batch owns all that its orders refer to, so that the writer's thread
- * needs nothing of the loop's.
+/* What one turn of the loop wants written, and what may leave once it is: orders for the store,
+ * and output that waits for them. A batch owns all that its orders refer to, so that the writer's
+ * thread needs nothing of the loop's.
  *
  *      filled by the loop ──▶ writer ──▶ durable, or failed ──▶ the loop lets its output go
  */

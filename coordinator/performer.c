@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches, from the step that fills one to the commit that lets its output go.
  *
- * When a commit fails, the state is ahead of the store and is dropped. One read from the store takes
- * its place, to be looked at; workers and whoever wants something changed are told to try again,
- * until the writer's probe succeeds and the state is read once more, to go on from. */
+ * When a commit fails, the state is ahead of the store and is dropped. One read from the store
+ * takes its place, to be looked at; workers and whoever wants something changed are told to try
+ * again, until the writer's probe succeeds and the state is read once more, to go on from. */
 #include "coordinator/performer_parts.h"
 
 #include "common/log.h"

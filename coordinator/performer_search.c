@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches: opened from the store, asked and told through their strategies, concluded in a kernel. */
+/* Searches: opened from the store, asked and told through their strategies, concluded in a
+ * kernel. */
 #include "coordinator/performer_parts.h"
 
 #include "common/log.h"

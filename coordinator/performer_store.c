@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Effects that are written: each becomes an order with a copy of what it needs of the state. What
- * lies in the effects' arena, or came with a message, lives as long as the batch, and is not copied. */
+ * lies in the effects' arena, or came with a message, lives as long as the batch, and is not
+ * copied. */
 #include "coordinator/performer_parts.h"
 
 #include "coordinator/document.h"

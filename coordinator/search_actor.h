@@ -2,10 +2,10 @@
 /* A search's strategy with its space: asked and told in the order of the asks. It touches nothing
  * outside, so that it may run on any thread.
  *
- * It is made anew from what is recorded. From a snapshot, and what was asked and told after it; or
- * by asking and telling everything again: asks are a function of the seed and the results. Where
- * that gives other candidates than the recorded ones (a newer wpkd), it starts warm instead: a fresh
- * strategy that is told everything known. */
+ * It is made anew from what is recorded. From a snapshot, and what was asked and told after it;
+ * or by asking and telling everything again: asks are a function of the seed and the results.
+ * Where that gives other candidates than the recorded ones (a newer wpkd), it starts warm
+ * instead: a fresh strategy that is told everything known. */
 #ifndef WPK_COORDINATOR_SEARCH_ACTOR_H
 #define WPK_COORDINATOR_SEARCH_ACTOR_H
 
@@ -48,7 +48,8 @@ void wpk_search_actor_tell(struct wpk_search_actor *actor, uint32_t number,
                            const struct wpk_piece *piece);
 
 /* Append its state to `text`, if it was told as many as `tells_min` since the last time, and an
- * eighth of everything: a state is as long as the search. False: not now. `out` borrows from both. */
+ * eighth of everything: a state is as long as the search. False: not now. `out` borrows from
+ * both. */
 WPK_MUST_CHECK bool wpk_search_actor_save(struct wpk_search_actor *actor, uint32_t tells_min,
                                           struct wpk_history_snapshot *out, struct wpk_buf *text);
 

@@ -4,15 +4,15 @@
  *
  *      loop: ask, tell, close ──▶ the search's calls ──▶ a thread ──▶ answers ──▶ loop: take
  *
- * A strategy is made at the first ask, from what the store holds of its search: its last snapshot,
- * and the asks after it. From then on a snapshot is an answer now and then, unasked. A search that is
- * never asked, because history answers it, costs nothing. */
+  * A strategy is made at the first ask, from what the store holds of its search: its last
+  * snapshot, and the asks after it. From then on a snapshot is an answer now and then, unasked. A
+  * search that is never asked, because history answers it, costs nothing. */
 #ifndef WPK_COORDINATOR_SEARCH_POOL_H
 #define WPK_COORDINATOR_SEARCH_POOL_H
 
 #include "coordinator/history.h"
 
-#define WPK_SNAPSHOT_TELLS 256 /* at least so many between two; an eighth of all, when that is more */
+#define WPK_SNAPSHOT_TELLS 256 /* at least so many between two; or an eighth of all */
 
 struct wpk_search_pool;
 
