@@ -110,7 +110,7 @@ static void copy_class(char out[WPK_METRIC_VALUE_SIZE], const char *text)
     size_t size = 0;
     for (; text[size] != '\0' && size < WPK_METRIC_VALUE_SIZE - 1; size++) {
         unsigned char c = (unsigned char)text[size];
-        out[size] = c <= ' ' || c >= 0x7f || c == '"' || c == '\\' ? '_' : text[size];
+        out[size] = c < ' ' || c >= 0x7f || c == '"' || c == '\\' ? '_' : text[size];
     }
     out[size] = '\0';
 }
@@ -162,6 +162,12 @@ unsigned wpk_metric_value(enum wpk_label label, const char *text)
     return other;
 }
 
+unsigned wpk_metric_value_count(enum wpk_label label)
+{
+    WPK_ASSERT((unsigned)label < WPK_LABEL_COUNT);
+    return value_count(label);
+}
+
 /* ---- counting */
 
 void wpk_metric_add(enum wpk_counter counter, unsigned value, uint64_t amount)
@@ -183,14 +189,6 @@ void wpk_metric_change(enum wpk_gauge gauge, unsigned value, int64_t difference)
     WPK_ASSERT((unsigned)gauge < WPK_GAUGE_COUNT);
     WPK_ASSERT(value < value_count(gauge_rows[gauge].label));
     atomic_fetch_add_explicit(&gauges[gauge][value], difference, memory_order_relaxed);
-}
-
-void wpk_metric_clear(enum wpk_gauge gauge)
-{
-    WPK_ASSERT((unsigned)gauge < WPK_GAUGE_COUNT);
-    for (size_t i = 0; i < WPK_METRIC_VALUES_MAX; i++) {
-        atomic_store_explicit(&gauges[gauge][i], 0, memory_order_relaxed);
-    }
 }
 
 static void observe(enum wpk_histogram histogram, enum unit unit, uint64_t number)

@@ -82,7 +82,7 @@ enum wpk_counter {
 
 /* suffix, name, label, help */
 #define WPK_GAUGE_LIST(X)                                                                          \
-    X(JOBS, "wpk_jobs", JOB_STATE, "Jobs since the start, and those it found, by state")           \
+    X(JOBS, "wpk_jobs", JOB_STATE, "Jobs that live, and those that ended since the start")         \
     X(WORKERS, "wpk_workers", WORKER_STATE, "Workers with a live session, by state")               \
     X(QUEUE_DEPTH, "wpk_queue_depth", DEVICE, "Pieces of work that want a worker, by device")      \
     X(LEASES_HELD, "wpk_leases_held", NONE, "Leases that are out")                                 \
@@ -128,12 +128,13 @@ enum wpk_histogram {
  * class's is given out at the first call. Index 0 is right where there is no label. */
 unsigned wpk_metric_value(enum wpk_label label, const char *text);
 
+/* How many values it has now. */
+unsigned wpk_metric_value_count(enum wpk_label label);
+
 /* `value` < the label's count of values; 0 without a label. */
 void wpk_metric_add(enum wpk_counter counter, unsigned value, uint64_t amount);
 void wpk_metric_set(enum wpk_gauge gauge, unsigned value, int64_t number);
 void wpk_metric_change(enum wpk_gauge gauge, unsigned value, int64_t difference);
-/* Zero for every value of the label: before those that there are now are set. */
-void wpk_metric_clear(enum wpk_gauge gauge);
 
 void wpk_metric_observe_ns(enum wpk_histogram histogram, uint64_t ns);
 void wpk_metric_observe_ratio(enum wpk_histogram histogram, double ratio); /* < 0 counts as 0 */

@@ -354,6 +354,17 @@ void wpk_coordinator_count(const struct wpk_coordinator *c, struct wpk_coordinat
     }
 }
 
+uint32_t wpk_coordinator_search_count(const struct wpk_coordinator *c)
+{
+    return c->search_count;
+}
+
+const struct wpk_search *wpk_coordinator_search(const struct wpk_coordinator *c, uint32_t index)
+{
+    WPK_ASSERT(index < c->search_count);
+    return c->searches[index];
+}
+
 uint32_t wpk_search_queue_depth(const struct wpk_search *search)
 {
     uint32_t depth = search->open.count + search->built.count;

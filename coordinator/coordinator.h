@@ -212,6 +212,9 @@ struct wpk_coordinator_counts {
 };
 void wpk_coordinator_count(const struct wpk_coordinator *coordinator,
                            struct wpk_coordinator_counts *out);
+uint32_t wpk_coordinator_search_count(const struct wpk_coordinator *coordinator);
+const struct wpk_search *wpk_coordinator_search(const struct wpk_coordinator *coordinator,
+                                                uint32_t index);
 /* Pieces of the search's work that want a worker. */
 uint32_t wpk_search_queue_depth(const struct wpk_search *search);
 /* Why no worker is there for this operator, in words: "no worker with kind cpu and 8 cores". False

@@ -125,6 +125,8 @@ static void end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job)
     c->live_count--;
     job->account->job_count--;
     store_job(c, job);
+    wpk_metric_change(WPK_GAUGE_JOBS,
+                      wpk_metric_value(WPK_LABEL_JOB_STATE, wpk_job_state_name(job->state)), 1);
     wpk_effect_log(c, "job_ended", "job=%s state=%s", job->id, wpk_job_state_name(job->state));
 }
 

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/metrics.h"
 #include "coordinator/admission.h"
+#include "schema/message_trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -291,7 +292,9 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
     struct wpk_net_address answer_to = *address;
     wpk_err err = wpk_message_decode(frame, size, &message, &diag);
     answer_to.tag = err == WPK_OK ? message.version : WPK_PROTOCOL_VERSION_MIN;
+    wpk_metric_add(WPK_COUNTER_FRAMES, 0, 1);
     if (err != WPK_OK) {
+        wpk_metric_add(WPK_COUNTER_FRAMES_REFUSED, 0, 1);
         wpk_log_failure(WPK_LOG_WARN, "bad_message", err, &diag);
         wpk_performer_reply_error(p, &answer_to, 0, err, &diag);
         return;
@@ -308,6 +311,7 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
         wpk_message_fini(&message);
         return;
     }
+    wpk_message_trace("received", &message);
     forget_absent_artifacts(p, &message);
     struct wpk_event event = {
         .kind = WPK_EVENT_MESSAGE, .random = random, .address = answer_to, .message = &message};

@@ -141,6 +141,10 @@ static void observe(const struct wpk_record *record)
     if (record->verify_ns + record->measure_ns > 0) {
         wpk_metric_observe_ns(WPK_HISTOGRAM_RUN, record->verify_ns + record->measure_ns);
     }
+    if (record->outcome == WPK_OUTCOME_OK && record->timing.median_ns > 0) {
+        wpk_metric_observe_ratio(WPK_HISTOGRAM_NOISE,
+                                 (double)record->timing.mad_ns / (double)record->timing.median_ns);
+    }
 }
 
 static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *worker,

@@ -19,6 +19,7 @@
 
 #define TICK_MS 200
 #define STATUS_S 5
+#define MEASURE_S 1
 
 /* ---- the service manager */
 
@@ -197,6 +198,10 @@ static void on_tick(void *user)
     /* The commit of the tick has taken with it whatever came before the signal. */
     if (service->draining) {
         wpk_loop_stop(service->loop);
+    }
+    if (now_ns - service->measured_ns >= MEASURE_S * WPK_NS_PER_S) {
+        service->measured_ns = now_ns;
+        wpk_service_measure(service);
     }
     say_status(service, now_ns);
     feed_watchdog(service, now_ns);

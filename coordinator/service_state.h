@@ -31,6 +31,7 @@ struct wpk_service {
     uint64_t fed_commits;
     uint64_t fed_ns; /* last time the watchdog was fed, and how many commits there were then */
     uint64_t status_ns;
+    uint64_t measured_ns;
     char status[256]; /* what the service manager was told last */
     bool draining;
     uint64_t drain_end_ns;
@@ -49,6 +50,9 @@ void wpk_service_turn(void *user);
 void wpk_service_tick(struct wpk_service *service);
 /* Tell the state what the configuration says of owners; `user` is the service. */
 void wpk_service_set_owners(void *user);
+
+/* Set the gauges: it looks at every job, search and worker, so not too often. */
+void wpk_service_measure(struct wpk_service *service);
 
 /* Take lock, store and sockets; what it says is what wpk_service_run() says. */
 WPK_MUST_CHECK wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag);

@@ -2,6 +2,7 @@
 #include "worker/holding_item.h"
 
 #include "common/log.h"
+#include "schema/message_trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,7 @@ static void take_in(struct wpk_holding *holding, const struct wpk_work *work,
 
 void wpk_holding_take_in(struct wpk_holding *holding, const struct wpk_message *work)
 {
+    wpk_message_trace("taken", work);
     for (uint32_t i = 0; i < work->work_count; i++) {
         struct wpk_holding_item *item = find(holding, work->work[i].id);
         if (item == NULL) {
@@ -218,6 +220,9 @@ wpk_err wpk_holding_encode_results(struct wpk_holding *holding, uint64_t session
                                             .result_count = *count};
         wpk_buf_reset(frame);
         err = wpk_message_encode(&message, frame);
+        if (err == WPK_OK) {
+            wpk_message_trace("brought", &message);
+        }
         if (err == WPK_ENOSPC) {
             wpk_holding_not_acknowledged(holding);
             max = *count > 1 ? *count / 2 : whole ? 1 : 0;

@@ -230,14 +230,14 @@ class UnixConnection(http.client.HTTPConnection):
 class Service:
     """A wpkd started by hand, with workers."""
 
-    def __init__(self, box, data=None):
+    def __init__(self, box, data=None, options=()):
         self.box = box
         # A socket's path has to be short.
         self.socket = box.path("http.sock")
         self.url = "unix:" + self.socket
         self.listen = "ipc://" + box.path("workers.sock")
         self.wpkd = box.start("wpkd", "--data", data or box.data, "--http", self.url,
-                              "--listen", self.listen)
+                              "--listen", self.listen, *options)
         self.workers = []
         wait_for("wpkd answers", self.healthy, 30)
 

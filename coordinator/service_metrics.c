@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gauges: what is looked up every now and then, where everything else is counted as it happens. */
+#include "coordinator/service_state.h"
+
+#include "common/metrics.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+static void set_states(const struct wpk_coordinator *coordinator)
+{
+    struct wpk_coordinator_counts counts;
+    wpk_coordinator_count(coordinator, &counts);
+    for (int i = 0; i < WPK_JOB_STATE_COUNT; i++) {
+        bool ended = i == WPK_JOB_DONE || i == WPK_JOB_FAILED || i == WPK_JOB_CANCELLED;
+        if (!ended) { /* those are counted when they end: the state forgets them */
+            unsigned value =
+                wpk_metric_value(WPK_LABEL_JOB_STATE, wpk_job_state_name((enum wpk_job_state)i));
+            wpk_metric_set(WPK_GAUGE_JOBS, value, counts.jobs[i]);
+        }
+    }
+    const struct {
+        const char *state;
+        uint32_t count;
+    } workers[] = {{"idle", counts.workers_idle},
+                   {"busy", counts.workers_busy},
+                   {"draining", counts.workers_draining},
+                   {"quarantined", counts.workers_quarantined}};
+    for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
+        wpk_metric_set(WPK_GAUGE_WORKERS,
+                       wpk_metric_value(WPK_LABEL_WORKER_STATE, workers[i].state),
+                       workers[i].count);
+    }
+    wpk_metric_set(WPK_GAUGE_LEASES_HELD, 0, counts.leases);
+    wpk_metric_set(WPK_GAUGE_SEARCHES, 0, counts.searches);
+}
+
+/* Set at once for each device, so that a scrape in between never sees a sum that is half made. */
+static void set_queue(const struct wpk_coordinator *coordinator)
+{
+    int64_t depths[WPK_METRIC_VALUES_MAX] = {0};
+    for (uint32_t i = 0; i < wpk_coordinator_search_count(coordinator); i++) {
+        const struct wpk_search *search = wpk_coordinator_search(coordinator, i);
+        unsigned value = wpk_metric_value(WPK_LABEL_DEVICE, search->key.device_class);
+        depths[value] += wpk_search_queue_depth(search);
+    }
+    for (unsigned i = 0; i < wpk_metric_value_count(WPK_LABEL_DEVICE); i++) {
+        wpk_metric_set(WPK_GAUGE_QUEUE_DEPTH, i, depths[i]);
+    }
+}
+
+static void set_sizes(const struct wpk_service *service)
+{
+    static const char *const files[] = {"history.db", "history.db-wal"};
+    int64_t bytes = 0;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char path[4096];
+        struct stat status;
+        snprintf(path, sizeof path, "%s/%s", service->config->data_dir, files[i]);
+        bytes += stat(path, &status) == 0 ? (int64_t)status.st_size : 0;
+    }
+    wpk_metric_set(WPK_GAUGE_STORE_BYTES, 0, bytes);
+    struct statvfs disk;
+    if (statvfs(service->config->data_dir, &disk) == 0) {
+        wpk_metric_set(WPK_GAUGE_STORE_FREE_BYTES, 0,
+                       (int64_t)disk.f_bavail * (int64_t)disk.f_frsize);
+    }
+}
+
+void wpk_service_measure(struct wpk_service *service)
+{
+    const struct wpk_coordinator *coordinator = wpk_performer_coordinator(service->performer);
+    set_states(coordinator);
+    set_queue(coordinator);
+    set_sizes(service);
+    wpk_metric_set(WPK_GAUGE_WORKER_CONNECTIONS, 0, wpk_net_server_peer_count(service->net));
+    const struct wpk_index_version *version = wpk_index_acquire(service->index);
+    wpk_metric_set(WPK_GAUGE_KERNELS, 0, version->count);
+    wpk_index_release(service->index, version);
+    wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0,
+                   wpk_performer_degraded(service->performer, NULL) != WPK_OK);
+}

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator watches: /metrics after real work, and logs that follow a candidate."""
+import json
+import re
+import time
+
+from lib import Service, check, main, need, small_job, wait_for
+
+SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z]+)="([^"]*)"\})? (\S+)')
+
+
+def metrics(service):
+    """{(name, label value or ""): number} of a page that has to be in Prometheus' text format."""
+    status, page, headers = service.ask("GET", "/metrics")
+    check(status == 200 and headers["content-type"].startswith("text/plain; version=0.0.4"),
+          "answers", status, headers)
+    found, family = {}, None
+    for line in page.decode().split("\n")[:-1]:
+        if line.startswith("# TYPE "):
+            family = line.split()[2]
+        elif not line.startswith("# HELP "):
+            match = SAMPLE.fullmatch(line)
+            check(match and match.group(1).startswith(family), "a sample of its family", line)
+            found[match.group(1), match.group(3) or ""] = float(match.group(4))
+    return found
+
+
+def test_metrics_after_a_job(box):
+    need("wpkd", "wpk-worker", "wpk-runner")
+    service = Service(box)
+    service.add_worker()
+    before = metrics(service)
+    check(before["wpk_trials_total", "ok"] == 0, "nothing yet", before)
+    identifier = box.ctl("submit", box.write("job.json", small_job()), "--url", service.url).strip()
+    box.ctl("watch", identifier, "--url", service.url)
+    job = service.ask("GET", "/v1/jobs/" + identifier)[1]
+    time.sleep(1.5)  # the gauges' period
+    now = metrics(service)
+    counts = job["ops"][0]["candidates"]
+    trials = sum(v for (name, _), v in now.items() if name == "wpk_trials_total")
+    check(trials >= counts["measured"] + counts["failed"] > 0, "trials are counted", counts, trials)
+    check(now["wpk_jobs", "done"] == 1 and now["wpk_jobs", "running"] == 0, "jobs by state", now)
+    check(now["wpk_workers", "idle"] == 1, "workers by state", now)
+    check(now["wpk_leases_total", ""] > 0 and now["wpk_leases_held", ""] == 0, "leases", now)
+    check(now["wpk_kernels", ""] == 1, "kernels", now)
+    for name in ("build", "run"):
+        check(now["wpk_%s_seconds_count" % name, ""] > 0 and now["wpk_%s_seconds_sum" % name, ""] > 0,
+              name + " is timed", now)
+    check(now["wpk_measurement_noise_ratio_count", ""] > 0, "noise", now)
+    check(now["wpk_http_requests_total", "2xx"] > 0, "requests", now)
+    check(now["wpk_worker_messages_total", ""] > 0 and now["wpk_worker_connections", ""] == 1,
+          "messages and connections of workers", now)
+    check(now["wpk_store_degraded", ""] == 0 and now["wpk_store_bytes", ""] > 0, "the store", now)
+    device = [v for (name, v) in now if name == "wpk_device_seconds_total" and v != "other"]
+    check(len(device) == 1 and now["wpk_device_seconds_total", device[0]] > 0, "device time", device)
+    kernel = job["kernels"][0]["fingerprint"]
+    service.ask("POST", "/v1/kernels:lookup",
+                {"fingerprint": kernel, "device": device[0], "layouts": "fixed", "threads": 1})
+    after = metrics(service)
+    check(after["process_resident_memory_bytes", ""] > 1e6, "the process", after)
+    check(set(k for k in now if k[0] != "wpk_device_seconds_total") <= set(after), "as before")
+    service.stop()
+
+
+def test_logs_follow_a_candidate(box):
+    """The same lease in wpkd's log and in the worker's, at debug level."""
+    need("wpkd", "wpk-worker", "wpk-runner")
+    service = Service(box, options=("--log-level", "debug", "--log-format", "json"))
+    worker = service.add_worker("--log-level", "debug", "--log-format", "json")
+    job = box.write("job.json", small_job(budget={"candidates": 3, "seconds": 60}))
+    identifier = box.ctl("submit", job, "--url", service.url).strip()
+    box.ctl("watch", identifier, "--url", service.url)
+
+    def events(process, name):
+        lines = [json.loads(line) for line in process.text(process.err).split("\n") if line]
+        return {line["work"]: line for line in lines if line["event"] == name}
+    received = events(service.wpkd, "received")
+    check(len(received) >= 3, "results are logged", received)
+    for work, line in received.items():
+        for process, name in ((service.wpkd, "leased"), (worker, "taken"), (worker, "brought")):
+            found = events(process, name).get(work)
+            check(found and found["lease"] == line["lease"] and found["session"] == line["session"],
+                  "one id through wpkd and worker", name, found, line)
+        check(line["outcome"], "what became of it", line)
+        kind = work.split("/")[1]
+        check(kind == "final" or events(worker, "trial")[work]["trial"], "what builder and runner call it")
+    service.stop()
+
+
+if __name__ == "__main__":
+    main(globals())
