@@ -96,6 +96,7 @@ void wpk_sim_run(struct wpk_sim *sim, uint64_t ms)
 void wpk_sim_calm(struct wpk_sim *sim)
 {
     sim->trouble = 0;
+    sim->disk_full_ns = sim->disk_full_ns != 0 ? 1 : 0; /* long ago */
     for (int i = 0; i < sim->worker_count; i++) {
         sim->workers[i].hung_until_ns = 0;
     }

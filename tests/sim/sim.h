@@ -24,6 +24,7 @@
 #define WPK_SIM_WORKERS_MAX 40
 #define WPK_SIM_JOBS_MAX 32
 #define WPK_SIM_HELD_MAX 16
+#define WPK_SIM_LEASES_MAX 4096
 #define WPK_SIM_MEMORY 8    /* results that a worker remembers to have sent */
 
 struct wpk_sim_options {
@@ -131,6 +132,8 @@ struct wpk_sim {
     uint64_t http_last;
     int responses;
 
+    char leases[WPK_SIM_LEASES_MAX]; /* of trials, by the owner they are for; the first so many */
+    int lease_count;
     int executions; /* trials run, the same one twice included */
     int crashes;    /* of wpkd */
     int deaths;     /* of workers, and times they hung */

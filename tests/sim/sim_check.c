@@ -146,6 +146,18 @@ static void check_role(const struct wpk_sim *sim, const struct wpk_sim_worker *w
                   worker->index);
 }
 
+/* For whom it is: the first letter of the owner of a search that nobody shares. */
+static void note_lease(struct wpk_sim *sim, uint64_t id)
+{
+    const struct wpk_coordinator *c = wpk_sim_coordinator(sim);
+    for (uint32_t s = 0; s < c->search_count && sim->lease_count < WPK_SIM_LEASES_MAX; s++) {
+        const struct wpk_job_op_state *op = c->searches[s]->ops;
+        if (c->searches[s]->id == id && op != NULL) {
+            sim->leases[sim->lease_count++] = op->job->owner[0];
+        }
+    }
+}
+
 static void check_work(struct wpk_sim *sim, int receiver, const struct wpk_message *reply)
 {
     for (uint32_t i = 0; i < reply->work_count; i++) {
@@ -156,6 +168,7 @@ static void check_work(struct wpk_sim *sim, int receiver, const struct wpk_messa
         if (work->id.kind != WPK_WORK_TRIAL) {
             continue;
         }
+        note_lease(sim, work->id.search);
         const struct wpk_sim_piece *piece =
             wpk_sim_find_piece(sim, work->id.search, work->id.index);
         WPK_SIM_CHECK(sim, !piece->acknowledged, "%llu/%u is recorded and given out again",

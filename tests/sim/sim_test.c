@@ -20,14 +20,18 @@
 #define TROUBLE 0.5
 #define HOURS_MAX 4
 #define STEPS_MAX 40000
+#define KNOWN_AFTER 40 /* leases, of three workers that take six at a time */
 
 #define OP(name, factor)                                                                           \
     "{\"name\":\"" name "\",\"op\":\"Y[i] = X[i] * " factor                                        \
     "\",\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}"
 /* Up to its last brace: more may follow. */
-#define JOB(ops, search, candidates, seconds)                                                      \
-    "{\"name\":\"sim\",\"ops\":[" ops "],\"search\":{\"strategy\":\"ga\"," search                  \
+#define JOB_OF(strategy, ops, search, candidates, seconds)                                         \
+    "{\"name\":\"sim\",\"ops\":[" ops "],\"search\":{\"strategy\":\"" strategy "\"," search        \
     "},\"budget\":{\"candidates\":" candidates ",\"seconds\":" seconds "}"
+#define JOB(ops, search, candidates, seconds) JOB_OF("ga", ops, search, candidates, seconds)
+/* Its strategy always has something to ask. */
+#define LONG_JOB(ops) JOB_OF("random", ops, "\"seed\":5", "600", "3600") "}"
 
 static const char job_text[] = JOB(OP("a", "2") "," OP("b", "3"), "\"seed\":5", "60", "3600") "}";
 
@@ -323,6 +327,68 @@ static void the_time_is_over(void **state)
     free_sim(sim);
 }
 
+/* Leases for `owner` among `count` from `first` on. */
+static int count_for(const struct wpk_sim *sim, int first, int count, char owner)
+{
+    int found = 0;
+    for (int i = first; i < first + count; i++) {
+        found += sim->leases[i] == owner;
+    }
+    return found;
+}
+
+static void set_weight(struct wpk_sim *sim, const char *name, uint32_t weight)
+{
+    struct wpk_event event = {.kind = WPK_EVENT_SET_OWNER,
+                              .owner = {.name = name, .weight = weight, .jobs_max = 100}};
+    wpk_performer_step(sim->performer, &event);
+}
+
+/* Two owners with more to do than there are workers for. */
+static struct wpk_sim *new_rivals(uint32_t weight, const char *ops_of_y)
+{
+    struct wpk_sim_options options = {
+        .seed = 1, .worker_count = WORKERS, .class_count = 1, .run_ms = 100};
+    struct wpk_sim *sim = calloc(1, sizeof *sim);
+    assert_non_null(sim);
+    wpk_sim_init(sim, &options);
+    set_weight(sim, "y", weight);
+    wpk_sim_submit(sim, LONG_JOB(OP("a", "2")));
+    sim->owner = "y";
+    wpk_sim_submit(sim, ops_of_y);
+    wpk_sim_run(sim, 15000);
+    assert_true(wpk_coordinator_job_count(wpk_sim_coordinator(sim)) == 2);
+    if (getenv("V"))
+        printf("%.*s\n", sim->lease_count, sim->leases);
+    return sim;
+}
+
+/* Over any 20 leases, once it is known what one takes: within a tenth of the device's time. */
+static void owners_share(void **state)
+{
+    (void)state;
+    static const char one[] = LONG_JOB(OP("b", "3"));
+    static const char more[] = LONG_JOB(OP("b", "3") "," OP("c", "4") "," OP("d", "5"));
+    for (int ops = 0; ops < 2; ops++) {
+        struct wpk_sim *sim = new_rivals(1, ops == 0 ? one : more);
+        assert_in_range(sim->lease_count, 200, WPK_SIM_LEASES_MAX);
+        for (int first = KNOWN_AFTER; first + 20 <= sim->lease_count; first++) {
+            assert_in_range(count_for(sim, first, 20, 'x'), 9, 11);
+        }
+        free_sim(sim);
+    }
+}
+
+static void owners_share_by_weight(void **state)
+{
+    (void)state;
+    struct wpk_sim *sim = new_rivals(3, LONG_JOB(OP("b", "3")));
+    for (int first = KNOWN_AFTER; first + 20 <= sim->lease_count; first++) {
+        assert_in_range(count_for(sim, first, 20, 'y'), 14, 16);
+    }
+    free_sim(sim);
+}
+
 /* The job that came last ends first. */
 static void the_more_important_job(void **state)
 {
@@ -389,6 +455,8 @@ int main(void)
         cmocka_unit_test(a_larger_budget_comes_late),
         cmocka_unit_test(the_time_is_over),
         cmocka_unit_test(the_more_important_job),
+        cmocka_unit_test(owners_share),
+        cmocka_unit_test(owners_share_by_weight),
         cmocka_unit_test(more_operators_than_a_step_opens),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,13 +3,17 @@
 #include "coordinator/parts.h"
 #include "coordinator/store.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/sim_disk.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TICK_MS 200
 #define DISK_FULL_MS 3000
+#define WRITES_OF_A_COMMIT 12
+#define WRITES_MAX 40 /* before the disk breaks: a few commits */
 
 /* ---- out */
 
@@ -91,6 +95,8 @@ void wpk_sim_wpkd_stop(struct wpk_sim *sim)
     /* The performer only frees memory: nothing of it reaches the store any more. */
     wpk_performer_free(sim->performer);
     sim->performer = NULL;
+    wpk_sim_disk_mend();
+    sim->disk_full_ns = 0;
     for (uint32_t i = 0; i < sim->inbox_count; i++) {
         wpk_buf_fini(&sim->inbox[i].data);
     }
@@ -127,52 +133,68 @@ bool wpk_sim_is_live(const struct wpk_sim *sim)
 
 /* ---- turns */
 
-static void fill_or_free_the_disk(struct wpk_sim *sim)
+/* It breaks now and then, at once or within the next commits; an end of its own. */
+static void break_or_mend_disk(struct wpk_sim *sim)
 {
     if (sim->disk_full_ns != 0 && sim->clock.now_ns > sim->disk_full_ns) {
-        wpk_store_limit_pages(sim->store, 0);
+        wpk_sim_disk_mend();
         sim->disk_full_ns = 0;
-    } else if (sim->disk_full_ns == 0 && wpk_rng_chance(&sim->rng, sim->trouble / 400)) {
-        wpk_store_limit_pages(sim->store, 1);
+    } else if (sim->disk_full_ns == 0 && wpk_rng_chance(&sim->rng, sim->trouble / 200)) {
+        long writes = (long)wpk_rng_below(&sim->rng, WRITES_MAX);
+        wpk_sim_disk_break(writes, wpk_rng_chance(&sim->rng, 0.5) ? ENOSPC : EIO);
         sim->disk_full_ns =
             sim->clock.now_ns + wpk_rng_below(&sim->rng, DISK_FULL_MS * WPK_NS_PER_MS);
-        wpk_sim_say(sim, "disk: full");
+        wpk_sim_say(sim, "disk: breaks after %ld writes", writes);
     }
+}
+
+static wpk_err commit_now(struct wpk_sim *sim, struct wpk_diag *diag)
+{
+    sim->committing = true;
+    wpk_err err = wpk_performer_commit(sim->performer, diag);
+    sim->committing = false;
+    sim->commits++;
+    return err;
 }
 
 static void commit(struct wpk_sim *sim)
 {
     struct wpk_diag diag = {0};
-    fill_or_free_the_disk(sim);
-    sim->committing = true;
-    wpk_err err = wpk_performer_commit(sim->performer, &diag);
-    sim->committing = false;
-    sim->commits++;
+    break_or_mend_disk(sim);
+    wpk_err err = commit_now(sim, &diag);
     if (err != WPK_OK) {
-        WPK_SIM_CHECK(sim, sim->disk_full_ns != 0, "a commit fails: %s", diag.text);
+        WPK_SIM_CHECK(sim, wpk_sim_disk_failed(), "a commit fails: %s", diag.text);
         wpk_sim_say(sim, "wpkd: %s", diag.text);
-        sim->disk_full_ns = 0;
         wpk_sim_wpkd_crash(sim, DISK_FULL_MS);
         return;
     }
     wpk_sim_check_state(sim);
 }
 
+/* It is killed while it writes: some of the batch is on the disk, and nothing more will be. */
+static void die_in_commit(struct wpk_sim *sim)
+{
+    struct wpk_diag diag = {0};
+    wpk_sim_disk_break((long)wpk_rng_below(&sim->rng, WRITES_OF_A_COMMIT), EIO);
+    wpk_err err = commit_now(sim, &diag);
+    wpk_sim_say(sim, "wpkd: in a commit, which %s", err == WPK_OK ? "was done" : "fails");
+}
+
 /* Where in its turn does it die? */
-enum moment { NEVER, BEFORE_COMMIT, AFTER_COMMIT };
+enum moment { NEVER, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT };
 
 static enum moment draw_death(struct wpk_sim *sim)
 {
-    if (!wpk_rng_chance(&sim->rng, sim->trouble / 30)) {
-        return NEVER;
-    }
-    return wpk_rng_chance(&sim->rng, 0.5) ? BEFORE_COMMIT : AFTER_COMMIT;
+    bool dies = wpk_rng_chance(&sim->rng, sim->trouble / 30);
+    return dies ? (enum moment)(1 + wpk_rng_below(&sim->rng, 3)) : NEVER;
 }
 
 static void end_turn(struct wpk_sim *sim)
 {
     enum moment death = draw_death(sim);
-    if (death != BEFORE_COMMIT) {
+    if (death == IN_COMMIT) {
+        die_in_commit(sim);
+    } else if (death != BEFORE_COMMIT) {
         commit(sim);
     }
     if (death != NEVER && sim->store != NULL) {
