@@ -27,9 +27,10 @@ bool wpk_group_suits(const struct wpk_group *group, const struct wpk_job_entry *
            wpk_labels_cover(&group->hello, job->labels, job->label_count);
 }
 
-/* The group whose device it is bound to: the one that it had before a restart, for a while; else
- * the largest. NULL: it waits. */
-static const struct wpk_group *choose(struct wpk_coordinator *c, const struct wpk_job_op_state *op)
+/* The group whose device it is bound to: the one that it had before a restart, or else the largest.
+ * NULL: there is none. */
+static const struct wpk_group *choose(const struct wpk_coordinator *c,
+                                      const struct wpk_job_op_state *op)
 {
     const struct wpk_group *best = NULL;
     for (uint32_t i = 0; i < c->group_count; i++) {
@@ -44,28 +45,40 @@ static const struct wpk_group *choose(struct wpk_coordinator *c, const struct wp
             best = group;
         }
     }
-    bool returns = op->bound != NULL &&
-                   c->event->now_ns < op->job->restored_ns + WPK_RETURN_MS * UINT64_C(1000000);
-    c->bind_again = c->bind_again || (returns && best != NULL);
-    return returns ? NULL : best;
+    return best;
+}
+
+/* After a start, an operator waits for the device that it had; not for ever. */
+static bool is_returning(const struct wpk_coordinator *c, const struct wpk_job_op_state *op)
+{
+    return op->bound != NULL &&
+           c->event->now_ns < op->job->restored_ns + WPK_RETURN_MS * UINT64_C(1000000);
 }
 
 /* ---- keys */
 
-static void make_key(const struct wpk_job_op_state *op, const struct wpk_group *group,
+/* Up to the end of the line. */
+static const char *copy_line(const char *text, char *out, size_t size)
+{
+    size_t length = strcspn(text, "\n");
+    snprintf(out, size, "%.*s", (int)length, text);
+    return text[length] == '\n' ? text + length + 1 : text + length;
+}
+
+static void make_key(const struct wpk_job_op_state *op, const char *class_text,
                      struct wpk_search_key *key)
 {
     const struct wpk_job_entry *job = op->job;
     memset(key, 0, sizeof *key);
     snprintf(key->fingerprint, sizeof key->fingerprint, "%s", op->fingerprint);
     snprintf(key->layouts, sizeof key->layouts, "%s", op->layouts);
-    wpk_device_class(&group->hello.device, key->device_class, sizeof key->device_class);
-    snprintf(key->environment, sizeof key->environment, "%s", group->hello.environment);
+    const char *at = copy_line(class_text, key->device_class, sizeof key->device_class);
+    at = copy_line(at, key->environment, sizeof key->environment);
+    copy_line(at, key->providers, sizeof key->providers);
     key->threads = job->threads;
     snprintf(key->strategy, sizeof key->strategy, "%s", job->strategy);
     snprintf(key->parameters, sizeof key->parameters, "%s", job->parameters);
     key->seed = job->seed;
-    wpk_providers_text(&group->hello, key->providers);
     snprintf(key->space_version, sizeof key->space_version, "%s", WPK_SPACE_VERSION);
 }
 
@@ -135,29 +148,50 @@ void wpk_bind_join(struct wpk_coordinator *c, struct wpk_job_op_state *op)
     wpk_job_op_set(c, op, search->phase, "");
 }
 
-/* False when this step opens no more. */
-static bool bind_op(struct wpk_coordinator *c, struct wpk_job_op_state *op,
-                    const struct wpk_group *group)
+/* The device that its space is derived from: of the first of its class that comes. */
+static void give_device(struct wpk_coordinator *c, struct wpk_search *search,
+                        const struct wpk_group *group)
+{
+    if (group != NULL && !wpk_search_has_device(search)) {
+        search->device = group->hello.device;
+        wpk_search_refresh(c, search);
+    }
+}
+
+/* NULL when this step opens no more. */
+static struct wpk_search *find_or_open(struct wpk_coordinator *c, const struct wpk_job_op_state *op,
+                                       const char *class_text)
 {
     struct wpk_search_key key;
     char key_hash[WPK_ID_MAX];
-    make_key(op, group, &key);
+    make_key(op, class_text, &key);
     hash_key(&key, key_hash);
     struct wpk_search *search = wpk_table_get_text(&c->searches_by_key, key_hash);
-    if (search == NULL) {
-        if (c->opened_count == OPENED_MAX) {
-            c->bind_again = true;
-            return false;
-        }
-        c->opened_count++;
-        search = wpk_search_new(c, &key, key_hash);
-        snprintf(search->family, sizeof search->family, "%s", op->family);
-        search->op = strdup(op->op);
-        WPK_ASSERT(search->op != NULL);
-        search->flops = op->flops;
-        search->device = group->hello.device;
-        wpk_effect_add(c, WPK_EFFECT_OPEN_SEARCH)->search = search;
+    if (search != NULL) {
+        return search;
     }
+    if (c->opened_count == OPENED_MAX) {
+        return NULL;
+    }
+    c->opened_count++;
+    search = wpk_search_new(c, &key, key_hash);
+    snprintf(search->family, sizeof search->family, "%s", op->family);
+    search->op = strdup(op->op);
+    WPK_ASSERT(search->op != NULL);
+    search->flops = op->flops;
+    wpk_effect_add(c, WPK_EFFECT_OPEN_SEARCH)->search = search;
+    return search;
+}
+
+/* False: it has to be tried again. */
+static bool bind_op(struct wpk_coordinator *c, struct wpk_job_op_state *op,
+                    const struct wpk_group *group, const char *class_text)
+{
+    struct wpk_search *search = find_or_open(c, op, class_text);
+    if (search == NULL) {
+        return false;
+    }
+    give_device(c, search, group);
     enter(search, op);
     if (search->id != 0) {
         wpk_bind_join(c, op);
@@ -166,6 +200,31 @@ static bool bind_op(struct wpk_coordinator *c, struct wpk_job_op_state *op,
         wpk_search_update_budget(search);
     }
     return true;
+}
+
+/* Find a search for the operator, or for one whose device did not come back another one. False: it
+ * waits, and is tried again with the next tick or the next group of workers. */
+static bool bind(struct wpk_coordinator *c, struct wpk_job_op_state *op)
+{
+    const struct wpk_group *group = choose(c, op);
+    bool its_own = group != NULL && op->bound != NULL && strcmp(op->bound, group->kind->text) == 0;
+    bool returning = is_returning(c, op) && !its_own;
+    if (op->search != NULL && its_own) {
+        give_device(c, op->search, group);
+        return true;
+    }
+    c->bind_again = c->bind_again || returning;
+    if (op->search != NULL && !returning && group != NULL) {
+        wpk_bind_leave(c, op);
+        wpk_job_op_set(c, op, WPK_PHASE_WAITING, "");
+    }
+    if (op->search != NULL || (group == NULL && !returning)) {
+        return false;
+    }
+    bool bound =
+        bind_op(c, op, returning ? NULL : group, returning ? op->bound : group->kind->text);
+    c->bind_again = c->bind_again || !bound;
+    return bound && !returning;
 }
 
 /* ---- jobs */
@@ -196,9 +255,9 @@ void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
     bool unbound = false;
     for (uint32_t i = 0; i < job->op_count && live < worked_max + AHEAD; i++) {
         struct wpk_job_op_state *op = &job->ops[i];
-        if (!wpk_phase_ended(op->phase) && op->search == NULL && job->state != WPK_JOB_PAUSED) {
-            const struct wpk_group *group = choose(c, op);
-            unbound = group == NULL || !bind_op(c, op, group) || unbound;
+        bool is_bound = op->search != NULL && wpk_search_has_device(op->search);
+        if (!wpk_phase_ended(op->phase) && !is_bound && job->state != WPK_JOB_PAUSED) {
+            unbound = !bind(c, op) || unbound;
         }
         if (wpk_phase_ended(op->phase)) {
             continue;

@@ -234,10 +234,13 @@ void wpk_coordinator_free(struct wpk_coordinator *c)
     free_work(c);
     free_workers(c);
     struct wpk_table *tables[] = {
-        &c->jobs_by_id,         &c->jobs_by_number,  &c->searches_by_id,  &c->searches_by_handle,
-        &c->searches_by_key,    &c->workers_by_name, &c->workers_by_peer, &c->orders,
-        &c->workers_by_session, &c->groups_by_key,   &c->pools_by_key,    &c->classes,
-        &c->owners_by_name,
+        &c->jobs_by_id,         &c->jobs_by_number,
+        &c->searches_by_id,     &c->searches_by_handle,
+        &c->searches_by_key,    &c->workers_by_name,
+        &c->workers_by_peer,    &c->orders,
+        &c->workers_by_session, &c->groups_by_key,
+        &c->pools_by_key,       &c->classes,
+        &c->owners_by_name,     &c->searches_by_problem,
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         wpk_table_fini(tables[i]);

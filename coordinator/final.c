@@ -16,7 +16,8 @@
 
 /* Standard deviations by which a newcomer must beat what is there: about 5 % of false alarms. */
 #define BEYOND_NOISE 2.0
-#define MAD_TO_SIGMA 1.4826 /* of a normal distribution */
+#define NOT_STORED UINT64_MAX /* id of a kernel that its KERNEL_PUT will name */
+#define MAD_TO_SIGMA 1.4826   /* of a normal distribution */
 
 /* Is `a` faster than `b` by more than the noise of both medians? */
 static bool is_faster(const struct wpk_timing *a, const struct wpk_timing *b)
@@ -185,6 +186,19 @@ static struct wpk_final_entry *fastest(struct wpk_search *search,
     return best;
 }
 
+/* The searches of one problem race against what it serves now, not when they were opened, nor when
+ * it is stored. */
+static void set_served(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
+{
+    const struct wpk_final_entry *winner = &search->entries[search->winner];
+    struct wpk_search *other = wpk_table_get(&c->searches_by_problem, search->problem_id);
+    for (; other != NULL; other = other->problem_next) {
+        other->served_kernel_id = kernel_id;
+        memcpy(other->served_provider, winner->provider, sizeof other->served_provider);
+        memcpy(other->served_artifact, winner->artifact_sha256, sizeof other->served_artifact);
+    }
+}
+
 /* Choose the winner and hand it to the store; `record` is of the verification of our own. */
 static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
                      const struct wpk_record *record)
@@ -217,6 +231,9 @@ static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
     effect->record = own != NULL ? record : NULL;
     effect->verified_by = own != NULL ? wpk_effect_text(c, search->verified_by) : "";
     effect->serve = search->serving;
+    if (search->serving) {
+        set_served(c, search, NOT_STORED);
+    }
 }
 
 /* Did a rejection let a candidate in that the last final was without? */
@@ -353,19 +370,12 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
     verify_next(c, search);
 }
 
-/* The searches of one problem race against what it serves now, not when they were opened. */
 void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
 {
-    const struct wpk_final_entry *winner = &search->entries[search->winner];
     search->concluding = false;
     search->kernel_id = kernel_id;
-    for (uint32_t i = 0; search->serving && i < c->search_count; i++) {
-        struct wpk_search *other = c->searches[i];
-        if (other->id != 0 && other->problem_id == search->problem_id) {
-            other->served_kernel_id = kernel_id;
-            memcpy(other->served_provider, winner->provider, sizeof other->served_provider);
-            memcpy(other->served_artifact, winner->artifact_sha256, sizeof other->served_artifact);
-        }
+    if (search->serving) {
+        set_served(c, search, kernel_id);
     }
     char reason[WPK_REASON_MAX];
     bool failed = wpk_final_failed(search, reason);

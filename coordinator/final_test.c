@@ -37,9 +37,10 @@ static struct scene *begin(uint32_t own_count, bool vendor, const char *served)
     s->c.event = &s->event;
     s->c.effects = &s->effects;
     struct wpk_search *search = &s->search;
-    s->other = (struct wpk_search){.id = 2, .problem_id = 7};
+    s->other = (struct wpk_search){.id = 2, .problem_id = 7, .problem_next = search};
     *search = (struct wpk_search){.id = 1, .problem_id = 7, .phase = WPK_PHASE_SEARCHING};
     snprintf(search->key.providers, sizeof search->key.providers, "own;vendor");
+    wpk_table_put(&s->c.searches_by_problem, 7, &s->other);
     wpk_asks_init(search);
     for (uint32_t i = 0; i < own_count; i++) {
         struct wpk_piece ask = {.standing = WPK_STANDING_ENDED, .text = strdup("candidate")};
@@ -70,6 +71,7 @@ static void end(struct scene *s)
     wpk_final_fini(&s->search);
     free(s->c.dirty);
     free(s->c.closing);
+    wpk_table_fini(&s->c.searches_by_problem);
     free(s);
 }
 
@@ -288,6 +290,22 @@ static void another_search_ended_meanwhile(void **state)
     end(s);
 }
 
+/* The first is not stored yet when the second concludes. */
+static void two_searches_end_at_once(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, NULL);
+    time_all(s, (uint64_t[]){800, 1000});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", true);
+    assert_string_equal(s->other.served_artifact, "own0");
+    assert_int_not_equal(s->other.served_kernel_id, 0);
+    wpk_final_kernel_put(&s->c, &s->search, 12);
+    assert_int_equal(s->other.served_kernel_id, 12);
+    assert_int_equal(s->search.phase, WPK_PHASE_DONE);
+    end(s);
+}
+
 /* ---- whose result it is */
 
 /* A worker may bring the times of a final before a restart, or of the round before. */
@@ -327,6 +345,7 @@ int main(void)
         cmocka_unit_test(what_was_not_timed_replaces_nothing),
         cmocka_unit_test(what_is_served_is_rejected),
         cmocka_unit_test(another_search_ended_meanwhile),
+        cmocka_unit_test(two_searches_end_at_once),
         cmocka_unit_test(results_name_their_contenders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

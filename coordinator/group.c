@@ -116,10 +116,10 @@ static bool has_item(const char *items, const char *item, size_t size)
 
 /* What only builds need not have the device, nor its vendors' libraries: all that its environment
  * names, the compiler among it, is the same there. */
-static bool can_build_for(const struct wpk_group *group, const struct wpk_pool *pool)
+bool wpk_group_builds_for(const struct wpk_group *group, const char *class_text)
 {
     char environment[WPK_ENVIRONMENT_MAX];
-    const char *start = strchr(pool->kind->text, '\n') + 1;
+    const char *start = strchr(class_text, '\n') + 1;
     snprintf(environment, sizeof environment, "%.*s", (int)strcspn(start, "\n"), start);
     for (const char *at = group->hello.environment; *at != '\0'; at += *at == ';') {
         size_t size = strcspn(at, ";");
@@ -138,7 +138,7 @@ static bool is_in(const struct wpk_group *group, const struct wpk_pool *pool)
 {
     unsigned roles = group->hello.roles;
     if ((roles & WPK_WORKER_RUNS) == 0) {
-        return pool->stage == WPK_POOL_BUILD && can_build_for(group, pool);
+        return pool->stage == WPK_POOL_BUILD && wpk_group_builds_for(group, pool->kind->text);
     }
     bool role = pool->stage == WPK_POOL_RUN || (roles & WPK_WORKER_BUILDS) != 0;
     return role && group->kind == pool->kind && group->hello.device.core_count >= pool->threads &&

@@ -104,6 +104,9 @@ void wpk_providers_text(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX
 bool wpk_labels_cover(const struct wpk_hello *hello, const struct wpk_worker_label *labels,
                       uint32_t count);
 
+/* Can they build for that class? */
+bool wpk_group_builds_for(const struct wpk_group *group, const char *class_text);
+
 /* The worker joins its group, which may be new, or leaves it, which may be the end of it. True: it
  * is the first of a group that may be given work. */
 bool wpk_group_join(struct wpk_coordinator *c, struct wpk_worker *worker);

@@ -317,7 +317,13 @@ static void its_device_comes_back(void **state)
         struct wpk_scene *s = begin();
         struct wpk_job_entry *job = restored_job(7, bound);
         restore(s, job);
+        /* What is known of its search is there at once; it needs the device to go on. */
+        assert_int_equal(s->c->search_count, 1);
+        assert_int_equal(job->ops[0].phase, WPK_PHASE_SEARCHING);
+        assert_string_equal(job->ops[0].search->key.device_class, "cpu/other/avx2");
+        expect_blocked(s, job, "no worker with kind cpu");
         int worker = join(s, "w");
+        expect_blocked(s, job, "no worker with cpu/other/avx2 and codegen=1;halide=21");
         assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
         int other = wpk_scene_worker(s, "other");
         snprintf(s->workers[other].hello.device.model, WPK_DEVICE_TEXT_MAX, "other");
@@ -333,7 +339,10 @@ static void its_device_comes_back(void **state)
             wpk_scene_poll(s, worker, 1);
             assert_int_equal(s->workers[worker].held_count, 1);
         }
+        wpk_scene_wait(s, 2000);
         assert_int_equal(s->c->search_count, 1);
+        assert_string_equal(job->ops[0].search->key.device_class,
+                            comes ? "cpu/other/avx2" : "cpu/model/avx2");
         end(s);
     }
 }

@@ -41,6 +41,7 @@ struct wpk_coordinator {
     struct wpk_table searches_by_id; /* those that are open */
     struct wpk_table searches_by_handle;
     struct wpk_table searches_by_key;
+    struct wpk_table searches_by_problem; /* the first of each */
     uint64_t handle_next;
     struct wpk_search **closing; /* [closing_count]: nobody may need them any more */
     uint32_t closing_count;
@@ -166,6 +167,11 @@ void wpk_search_opened(struct wpk_coordinator *c);
 void wpk_search_asked(struct wpk_coordinator *c);
 struct wpk_search *wpk_search_find(const struct wpk_coordinator *c, uint64_t id);
 struct wpk_search *wpk_search_find_handle(const struct wpk_coordinator *c, uint64_t handle);
+/* Has a worker of its device class been seen since it was opened? */
+bool wpk_search_has_device(const struct wpk_search *search);
+/* May the worker have this stage of the search's work, and be believed about it? */
+bool wpk_search_trusts(const struct wpk_search *search, const struct wpk_worker *worker,
+                       enum wpk_work_stage stage);
 /* NULL when the search has no such work. */
 struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work);
 /* Ask for more candidates, if there is room for them; true while an ASK is under way. */

@@ -154,8 +154,8 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
     struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, result->id) : NULL;
     bool told = search != NULL && result->id.kind == WPK_WORK_TRIAL &&
                 result->id.index < search->told_count;
-    if (piece == NULL && !told) {
-        return WPK_ACK_UNKNOWN;
+    if ((piece == NULL && !told) || !wpk_search_trusts(search, worker, result->stage)) {
+        return WPK_ACK_UNKNOWN; /* times of another device are not this problem's */
     }
     if (told || piece->standing == WPK_STANDING_ENDED ||
         (is_built(result) && piece->built != NULL)) {

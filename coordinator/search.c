@@ -43,6 +43,32 @@ struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_se
     return search;
 }
 
+/* Whatever serves the problem now may be newer than what the store said when it was asked. */
+static void enter_problem(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    struct wpk_search *first = wpk_table_take(&c->searches_by_problem, search->problem_id);
+    if (first != NULL) {
+        search->served_kernel_id = first->served_kernel_id;
+        memcpy(search->served_provider, first->served_provider, sizeof search->served_provider);
+        memcpy(search->served_artifact, first->served_artifact, sizeof search->served_artifact);
+    }
+    search->problem_next = first;
+    wpk_table_put(&c->searches_by_problem, search->problem_id, search);
+}
+
+static void leave_problem(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    struct wpk_search *first = wpk_table_take(&c->searches_by_problem, search->problem_id);
+    struct wpk_search **at = &first;
+    while (*at != search) {
+        at = &(*at)->problem_next;
+    }
+    *at = search->problem_next;
+    if (first != NULL) {
+        wpk_table_put(&c->searches_by_problem, search->problem_id, first);
+    }
+}
+
 void wpk_search_free(struct wpk_coordinator *c, struct wpk_search *search)
 {
     WPK_ASSERT(search->stakes == NULL);
@@ -51,6 +77,7 @@ void wpk_search_free(struct wpk_coordinator *c, struct wpk_search *search)
     wpk_table_take_text(&c->searches_by_key, search->key_hash);
     if (search->id != 0) {
         wpk_table_take(&c->searches_by_id, search->id);
+        leave_problem(c, search);
     }
     c->searches[search->place] = c->searches[--c->search_count];
     c->searches[search->place]->place = search->place;
@@ -199,6 +226,7 @@ void wpk_search_opened(struct wpk_coordinator *c)
     search->served_kernel_id = opened->served_kernel_id;
     memcpy(search->served_provider, opened->served_provider, sizeof search->served_provider);
     memcpy(search->served_artifact, opened->served_artifact, sizeof search->served_artifact);
+    enter_problem(c, search);
     memcpy(search->vendors, opened->vendors, sizeof search->vendors);
     search->vendor_count = opened->vendor_count;
     opened->vendor_count = 0;
@@ -272,6 +300,26 @@ bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint3
 }
 
 /* ---- results */
+
+bool wpk_search_has_device(const struct wpk_search *search)
+{
+    return search->device.kind[0] != '\0';
+}
+
+bool wpk_search_trusts(const struct wpk_search *search, const struct wpk_worker *worker,
+                       enum wpk_work_stage stage)
+{
+    char class_text[WPK_CLASS_TEXT_MAX];
+    const struct wpk_group *group = worker->group;
+    snprintf(class_text, sizeof class_text, "%s\n%s\n%s", search->key.device_class,
+             search->key.environment, search->key.providers);
+    if (stage == WPK_STAGE_BUILD) {
+        return wpk_group_builds_for(group, class_text);
+    }
+    return (group->hello.roles & WPK_WORKER_RUNS) != 0 &&
+           group->hello.device.core_count >= search->key.threads &&
+           strcmp(group->kind->text, class_text) == 0;
+}
 
 struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work)
 {
@@ -517,6 +565,7 @@ static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
 
 void wpk_search_refresh(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    unsigned ready = search->id != 0 ? stages_ready(search, c->event->now_ns) : 0;
+    bool open = search->id != 0 && wpk_search_has_device(search);
+    unsigned ready = open ? stages_ready(search, c->event->now_ns) : 0;
     wpk_search_set_ready(c, search, ready);
 }

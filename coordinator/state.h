@@ -194,7 +194,7 @@ struct wpk_search {
     char *op; /* whole form; owned */
     double flops;
     double size_log2;         /* of the space */
-    struct wpk_device device; /* of the worker it was bound to: the space is derived from it */
+    struct wpk_device device; /* of its class's first worker: the space is derived from it */
     struct wpk_policy policy;
     enum wpk_phase phase; /* WAITING: being opened */
     char reason[WPK_REASON_MAX];
@@ -244,6 +244,7 @@ struct wpk_search {
     bool closing;                 /* in the list of those that may be freed */
     bool dirty;                   /* in the list of those whose counters are to be stored */
     uint32_t place;               /* in the coordinator's array */
+    struct wpk_search *problem_next; /* of the same problem */
     char key_hash[WPK_ID_MAX];
 
     struct wpk_final_entry entries[WPK_CONTENDERS_MAX];

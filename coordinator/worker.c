@@ -160,6 +160,16 @@ static struct wpk_account *account_of(const struct wpk_search *search)
     return search->stakes != NULL ? search->stakes->seat->account : NULL;
 }
 
+/* Not what it took as another device, before it said hello again. */
+static bool may_hold(const struct wpk_search *search, const struct wpk_piece *piece,
+                     const struct wpk_worker *worker)
+{
+    bool builds = (worker->hello.roles & WPK_WORKER_RUNS) == 0;
+    return worker->lease_count < WPK_LEASES_MAX && (!builds || piece->built == NULL) &&
+           worker->order != WPK_WORKER_ORDER_QUARANTINE &&
+           wpk_search_trusts(search, worker, builds ? WPK_STAGE_BUILD : WPK_STAGE_WHOLE);
+}
+
 /* What it names is its own; what it does not name was lost on the way. */
 static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
@@ -173,8 +183,7 @@ static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
         }
         if (piece->standing == WPK_STANDING_LEASED && piece->lease->worker == worker) {
             piece->lease->named = c->step;
-        } else if (piece->standing == WPK_STANDING_OPEN && worker->lease_count < WPK_LEASES_MAX &&
-                   worker->order != WPK_WORKER_ORDER_QUARANTINE) {
+        } else if (piece->standing == WPK_STANDING_OPEN && may_hold(search, piece, worker)) {
             wpk_lease_take(c, search, work, worker, account_of(search))->named = c->step;
             wpk_search_refresh(c, search);
         }

@@ -195,6 +195,25 @@ static void a_connection_of_many(void **state)
     end(s);
 }
 
+/* It says hello as one device, takes work, and says hello as another. */
+static void who_changes_is_not_believed(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    submit(s, 1, 50);
+    int worker = join(s, "w");
+    assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
+    snprintf(s->workers[worker].hello.device.model, WPK_DEVICE_TEXT_MAX, "faster");
+    wpk_scene_hello(s, worker);
+    wpk_scene_poll(s, worker, 0);
+    assert_int_equal(s->c->lease_count, 0);
+    assert_int_equal(piece(s, 0)->attempts, 0);
+    assert_int_equal(wpk_scene_result(s, worker, WPK_OUTCOME_OK, 5), WPK_ACK_UNKNOWN);
+    assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
+    assert_int_equal(piece(s, 0)->standing, WPK_STANDING_OPEN);
+    end(s);
+}
+
 /* ---- orders */
 
 static void a_drained_worker_ends_what_it_has(void **state)
@@ -496,6 +515,7 @@ int main(void)
         cmocka_unit_test(three_deaths_and_it_is_abandoned),
         cmocka_unit_test(results_of_expired_leases),
         cmocka_unit_test(a_connection_of_many),
+        cmocka_unit_test(who_changes_is_not_believed),
         cmocka_unit_test(a_drained_worker_ends_what_it_has),
         cmocka_unit_test(nobody_believes_the_quarantined),
         cmocka_unit_test(orders_survive_a_restart),
