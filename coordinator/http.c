@@ -48,7 +48,7 @@ static bool mark(struct wpk_http_exchange *exchange, enum wpk_http_phase phase, 
 
 static bool hold(struct wpk_http_exchange *exchange, size_t size)
 {
-    if (!wpk_http_admission_hold(exchange->server->admission, size)) {
+    if (!wpk_http_admission_hold(exchange->server->admission, &size)) {
         return false;
     }
     exchange->held += size;

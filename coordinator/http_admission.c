@@ -265,12 +265,13 @@ bool wpk_http_admission_is_last(struct wpk_http_admission *admission, uint32_t c
     return (atomic_load_explicit(&admission->words[connection], memory_order_relaxed) & LAST) != 0;
 }
 
-bool wpk_http_admission_hold(struct wpk_http_admission *admission, size_t size)
+bool wpk_http_admission_hold(struct wpk_http_admission *admission, size_t *size)
 {
-    if (atomic_fetch_add(&admission->held, size) + size <= WPK_HTTP_HELD_MAX) {
+    *size = *size <= WPK_HTTP_SMALL_MAX ? 0 : *size;
+    if (*size == 0 || atomic_fetch_add(&admission->held, *size) + *size <= WPK_HTTP_HELD_MAX) {
         return true;
     }
-    atomic_fetch_sub(&admission->held, size);
+    atomic_fetch_sub(&admission->held, *size);
     return false;
 }
 

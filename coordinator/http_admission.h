@@ -21,7 +21,8 @@
 #include <stdint.h>
 
 #define WPK_HTTP_DESCRIPTORS_MAX 65536 /* descriptors past it are not admitted */
-#define WPK_HTTP_HELD_MAX ((size_t)256 << 20) /* bytes of bodies on their way, in and out */
+#define WPK_HTTP_HELD_MAX ((size_t)128 << 20) /* bytes of large bodies on their way, in and out */
+#define WPK_HTTP_SMALL_MAX 65536 /* bytes; smaller ones are not counted, so always served */
 #define WPK_HTTP_ENDING_MAX 256        /* connections that were ended and did not leave yet */
 
 enum wpk_http_phase {
@@ -76,8 +77,9 @@ bool wpk_http_admission_yield(struct wpk_http_admission *admission);
 void wpk_http_admission_dismiss(struct wpk_http_admission *admission, uint32_t connection);
 bool wpk_http_admission_is_last(struct wpk_http_admission *admission, uint32_t connection);
 
-/* Count bytes of bodies; false, and nothing is counted, where it would be too many. */
-WPK_MUST_CHECK bool wpk_http_admission_hold(struct wpk_http_admission *admission, size_t size);
+/* Count the bytes of a body; false, and nothing is counted, where it would be too many. A small
+ * one counts as 0: connections are not so many that it matters. */
+WPK_MUST_CHECK bool wpk_http_admission_hold(struct wpk_http_admission *admission, size_t *size);
 void wpk_http_admission_release(struct wpk_http_admission *admission, size_t size);
 
 /* Connections that are neither ending nor gone; and those that are in a phase. */

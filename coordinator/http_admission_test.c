@@ -197,11 +197,16 @@ static void the_last_answer_and_memory(void **state)
     c = admit(a, 1, 1 * S);
     assert_false(wpk_http_admission_is_last(a, c.number));
     leave(a, &c);
-    assert_true(wpk_http_admission_hold(a, WPK_HTTP_HELD_MAX - 1));
-    assert_false(wpk_http_admission_hold(a, 2));
-    assert_true(wpk_http_admission_hold(a, 1));
-    wpk_http_admission_release(a, WPK_HTTP_HELD_MAX);
-    assert_true(wpk_http_admission_hold(a, WPK_HTTP_HELD_MAX));
+    size_t large = WPK_HTTP_HELD_MAX - WPK_HTTP_SMALL_MAX;
+    size_t more = WPK_HTTP_SMALL_MAX + 1;
+    size_t small = WPK_HTTP_SMALL_MAX;
+    assert_true(wpk_http_admission_hold(a, &large));
+    assert_false(wpk_http_admission_hold(a, &more));
+    assert_true(wpk_http_admission_hold(a, &small));
+    assert_int_equal(small, 0);
+    wpk_http_admission_release(a, large);
+    assert_true(wpk_http_admission_hold(a, &more));
+    assert_int_equal(more, WPK_HTTP_SMALL_MAX + 1);
     wpk_http_admission_free(a);
     wpk_http_admission_free(NULL);
 }

@@ -5,7 +5,7 @@
  * for a body is the next request of the other. So a head is only taken when there is one way to
  * read it: its parts, as the library found them, fill its bytes without a gap. A line that ends in
  * a lone LF, a NUL, a folded line, blanks where none belong: all leave gaps, however the library
- * reads them. (NUL LF in the place of CR LF leaves none, and ends the line for whoever takes it.)
+ * reads them. (A NUL in the place of a CR is not seen: it ends the line for whoever takes it.)
  * What decides how long the body is, or whom it is for, is there once at most. */
 #ifndef WPK_COORDINATOR_HTTP_HEAD_H
 #define WPK_COORDINATOR_HTTP_HEAD_H

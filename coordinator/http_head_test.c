@@ -80,6 +80,7 @@ static void refuses_what_may_be_another(void **state)
     EXPECT("GET / HTTP/1.1\r\nHost: x\0y\r\n\r\n", "does not end in CR and LF");
     EXPECT("GET / HTTP/1.1\r\nA: x\0y\r\nB: c\r\n\r\n", "malformed");
     EXPECT("GET / HTTP/1.1\r\nHost: x\r\n\0B: c\r\n\r\n", "does not end in CR and LF");
+    EXPECT("GET / HTTP/1.1\r\nA: x\0b\n\n", "does not end in CR and LF");
     EXPECT("GET / HTTP/1.1\r\nContent-Length : 5\r\n\r\n", "malformed");
     EXPECT("GET / HTTP/1.1\r\n Folded: 5\r\n\r\n", "malformed");
     EXPECT("GET / HTTP/1.1\r\n: 5\r\n\r\n", "malformed");

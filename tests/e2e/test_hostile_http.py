@@ -217,6 +217,7 @@ AMBIGUOUS = {
     "a lone CR": b"POST /v1/jobs HTTP/1.1\r\n" + JSON_HEAD + b"X: y\rContent-Length: 40\r\n\r\n" + INNER,
     "a NUL": b"POST /v1/jobs HTTP/1.1\r\n" + JSON_HEAD + b"Content-Length: 0\x00 40\r\n\r\n" + INNER,
     "a line that begins with NUL": b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\n\x00X: y\r\n" + INNER,
+    "a NUL that makes up for lone LFs": b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX: a\x00b\n\n" + INNER,
     "a NUL in the target": b"GET /v1/jobs\x00x HTTP/1.1\r\nHost: x\r\n\r\n" + INNER,
     "an escaped NUL": b"GET /v1/jobs%00x HTTP/1.1\r\nHost: x\r\n\r\n" + INNER,
     "a blank in the target": b"GET /v1/jobs x HTTP/1.1\r\nHost: x\r\n\r\n" + INNER,
