@@ -133,6 +133,8 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
     out->layouts = get_text(reader, "layouts", arena);
     out->threads = (int)get_int(reader, "threads");
     out->created = get_text(reader, "created", arena);
+    out->manifest = get_text(reader, "manifest", arena);
+    out->signature = get_text(reader, "signature", arena);
 }
 
 static void get_op(struct wpk_json_reader *reader, struct wpk_arena *arena, struct wpk_api_op *out)

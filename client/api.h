@@ -50,6 +50,8 @@ struct wpk_api_kernel {
     const char *layouts;
     int threads;
     const char *created;
+    const char *manifest;  /* as it was signed; "": none */
+    const char *signature; /* hexadecimal */
 };
 
 struct wpk_api_op {

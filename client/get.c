@@ -3,6 +3,7 @@
  * in a job. */
 #include "client/command.h"
 #include "client/list.h"
+#include "client/manifest_file.h"
 #include "client/schedule_file.h"
 #include "codegen/schedule.h"
 #include "common/crypto.h"
@@ -23,6 +24,7 @@ struct get {
     bool schedule; /* the directives, to be edited */
     bool halide;   /* the same as Halide C++, to be read */
     bool json;     /* say as JSON what was written */
+    bool key;      /* print the service's public key, and nothing else */
 };
 
 /* What was written, and where. */
@@ -269,12 +271,51 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
         if (err == WPK_OK) {
             err = download(session, sha256, &written, diag);
         }
+        if (err == WPK_OK && strcmp(written.path, "-") != 0) {
+            err = wpk_manifest_file_write(session, kernel, written.path, sha256, diag);
+        }
     }
     if (err == WPK_OK) {
         err = print_written(get, &written, kernel);
     }
     wpk_arena_fini(&arena);
     return err;
+}
+
+static wpk_err print_key(struct wpk_session *session, const struct get *get, struct wpk_diag *diag)
+{
+    char key[WPK_SIGN_PUBLIC_HEX_SIZE];
+
+    wpk_err err = wpk_manifest_file_key(session, key, diag);
+    if (err == WPK_OK) {
+        printf(get->json ? "{\"public_key\":\"%s\"}\n" : "%s\n", key);
+    }
+    return err;
+}
+
+static wpk_err check_options(const struct get *get, struct wpk_diag *diag)
+{
+    if (get->key && get->what != NULL) {
+        wpk_diag_set(diag, "--public-key takes no kernel: the service has one key");
+        return WPK_EINVAL;
+    }
+    if (get->key) {
+        return WPK_OK;
+    }
+    if (get->what == NULL || strchr(get->what, '/') != NULL || get->what[0] == '\0') {
+        wpk_diag_set(diag, "'%s' is neither a fingerprint nor an operator's name",
+                     get->what != NULL ? get->what : "");
+        return WPK_EINVAL;
+    }
+    if (get->schedule && get->halide) {
+        wpk_diag_set(diag, "--schedule and --halide are two files: get one after the other");
+        return WPK_EINVAL;
+    }
+    if (get->json && get->out_path != NULL && strcmp(get->out_path, "-") == 0) {
+        wpk_diag_set(diag, "--json needs standard output for itself: -o FILE");
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
 }
 
 static enum wpk_exit get_main(const struct wpk_command *command,
@@ -293,6 +334,8 @@ static enum wpk_exit get_main(const struct wpk_command *command,
          WPK_OPTION_FLAG, &get.schedule, 0, 0},
         {"halide", 0, NULL, "its schedule as Halide C++, to be read", WPK_OPTION_FLAG, &get.halide,
          0, 0},
+        {"public-key", 0, NULL, "only print the key that the service signs manifests with",
+         WPK_OPTION_FLAG, &get.key, 0, 0},
         {"json", 0, NULL, "what was written, as JSON", WPK_OPTION_FLAG, &get.json, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };
@@ -301,26 +344,16 @@ static enum wpk_exit get_main(const struct wpk_command *command,
     struct wpk_diag diag = {0};
     enum wpk_exit status = WPK_EXIT_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
+    if (!wpk_command_begin(command, options, argc, argv, 0, 1, &args, &status)) {
         return status;
     }
-    get.what = args.operands[0];
-    wpk_err err = WPK_OK;
-    if (strchr(get.what, '/') != NULL || get.what[0] == '\0') {
-        wpk_diag_set(&diag, "'%s' is neither a fingerprint nor an operator's name", get.what);
-        err = WPK_EINVAL;
-    } else if (get.schedule && get.halide) {
-        wpk_diag_set(&diag, "--schedule and --halide are two files: get one after the other");
-        err = WPK_EINVAL;
-    } else if (get.json && get.out_path != NULL && strcmp(get.out_path, "-") == 0) {
-        wpk_diag_set(&diag, "--json needs standard output for itself: -o FILE");
-        err = WPK_EINVAL;
-    }
+    get.what = args.operand_count > 0 ? args.operands[0] : NULL;
+    wpk_err err = check_options(&get, &diag);
     if (err == WPK_OK) {
         err = wpk_session_open(context, &session_options, &session, &diag);
     }
     if (err == WPK_OK) {
-        err = get_kernel(&session, &get, &diag);
+        err = get.key ? print_key(&session, &get, &diag) : get_kernel(&session, &get, &diag);
     }
     if (err != WPK_OK) {
         status = wpk_command_fail(err, &diag);

@@ -171,6 +171,9 @@ static void set_options(const struct wpk_http *http, const struct wpk_http_reque
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(request->body));
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body);
     }
+    if (request->method != NULL) {
+        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
+    }
 }
 
 static void describe(const struct wpk_http *http, CURLcode code, const char *why,

@@ -36,7 +36,8 @@ void wpk_http_close(struct wpk_http *http);
 
 struct wpk_http_request {
     const char *path;
-    const char *body;            /* JSON to POST; NULL: GET */
+    const char *body;            /* JSON to POST; NULL: none */
+    const char *method;          /* NULL: POST with a body, else GET */
     const char *idempotency_key; /* of a POST: sent again with the same, it is done once; or NULL */
 };
 

@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 static const struct wpk_command *const commands[] = {
-    &wpk_command_tune,    &wpk_command_check, &wpk_command_build,  &wpk_command_submit,
-    &wpk_command_status,  &wpk_command_watch, &wpk_command_jobs,   &wpk_command_workers,
-    &wpk_command_kernels, &wpk_command_get,   &wpk_command_cancel, &wpk_command_export,
-    &wpk_command_import,  &wpk_command_db,
+    &wpk_command_tune,   &wpk_command_check,   &wpk_command_build,  &wpk_command_submit,
+    &wpk_command_status, &wpk_command_watch,   &wpk_command_cancel, &wpk_command_jobs,
+    &wpk_command_lookup, &wpk_command_kernels, &wpk_command_get,    &wpk_command_workers,
+    &wpk_command_token,  &wpk_command_audit,   &wpk_command_export, &wpk_command_import,
+    &wpk_command_db,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -25,7 +26,9 @@ static void print_usage(FILE *out)
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         char left[64];
         snprintf(left, sizeof(left), "%s %s", commands[i]->name, commands[i]->operands);
-        fprintf(out, "  %-24s  %s\n", left, commands[i]->summary);
+        fprintf(out,
+                strlen(left) <= 24 ? "  %-24s  %s\n" : "  %s\n                            %s\n",
+                left, commands[i]->summary);
     }
     fputs("  version                   print the version\n"
           "  help [COMMAND]            this text, or a command's options\n\n"

@@ -128,10 +128,13 @@ wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
     }
 }
 
-/* As openapi.yaml writes it; anything else could be a path of its own. */
-static bool is_job_id(const char *id)
+bool wpk_session_is_job_id(const char *id, struct wpk_diag *diag)
 {
-    return id[0] == 'j' && strspn(id + 1, "0123456789abcdef") == 16 && id[17] == '\0';
+    if (id[0] == 'j' && strspn(id + 1, "0123456789abcdef") == 16 && id[17] == '\0') {
+        return true;
+    }
+    wpk_diag_set(diag, "'%s' is not the id of a job: j and 16 hexadecimal digits", id);
+    return false;
 }
 
 wpk_err wpk_session_ask_job(struct wpk_session *session, const char *id, const char *action,
@@ -140,8 +143,7 @@ wpk_err wpk_session_ask_job(struct wpk_session *session, const char *id, const c
 {
     char path[64];
 
-    if (!is_job_id(id)) {
-        wpk_diag_set(diag, "'%s' is not the id of a job: j and 16 hexadecimal digits", id);
+    if (!wpk_session_is_job_id(id, diag)) {
         return WPK_EINVAL;
     }
     snprintf(path, sizeof(path), "/v1/jobs/%s%s", id, action);

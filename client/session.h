@@ -68,6 +68,9 @@ WPK_MUST_CHECK wpk_err wpk_session_ask(struct wpk_session *session, const char *
 WPK_MUST_CHECK wpk_err wpk_session_submit(struct wpk_session *session, const char *job,
                                           struct wpk_http_reply *reply, struct wpk_diag *diag);
 
+/* Is it the id of a job, as openapi.yaml writes it? Anything else could be a path of its own. */
+bool wpk_session_is_job_id(const char *id, struct wpk_diag *diag);
+
 /* Ask for a job and decode it; the reply's bytes are kept for --json.
  *   `id` is checked: WPK_EINVAL if it can be none. `action` is "" or ":cancel", which POSTs. */
 WPK_MUST_CHECK wpk_err wpk_session_ask_job(struct wpk_session *session, const char *id,

@@ -317,12 +317,12 @@ static void put_kernel(struct wpk_db_merge *m, const struct kernel *k, int64_t s
     }
     wpk_store_run(m->store,
                   "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256, median_ns,"
-                  " served, pinned, revoked_at, revoked_reason, verified_by, document, manifest,"
-                  " signature, created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, 0, 0, '', ?, ?, ?, ?, ?, ?)",
-                  "iittiittttii", m->problem, search, k->provider, k->artifact_sha256, k->median_ns,
-                  (int64_t)serve, k->verified_by, k->document, k->manifest, signature,
-                  k->created_at, wpk_store_epoch(m->store));
+                  " served, served_at, pinned, revoked_at, revoked_reason, verified_by, document,"
+                  " manifest, signature, created_at, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, '', ?, ?, ?, ?, ?, ?)",
+                  "iittiiittttii", m->problem, search, k->provider, k->artifact_sha256,
+                  k->median_ns, (int64_t)serve, serve ? now_of(m) : 0, k->verified_by, k->document,
+                  k->manifest, signature, k->created_at, wpk_store_epoch(m->store));
     m->kernels++;
     m->served += serve;
 }

@@ -14,6 +14,7 @@
 #include "coordinator/history.h"
 
 struct wpk_performer;
+struct wpk_sign;
 
 /* Something that a handler on the loop wants written, besides what effects write: as part of the
  * batch, in the order of the calls. Its owner embeds it. */
@@ -40,6 +41,7 @@ struct wpk_performer_options {
     struct wpk_store *store; /* borrowed, as all of this */
     const char *data_dir;    /* for artifacts */
     struct wpk_index *index; /* NULL: nothing is looked up */
+    const struct wpk_sign *sign; /* NULL: manifests are neither made nor signed */
     /* For workers that are not local, NULL: all are let in; tokens that are made go there. */
     struct wpk_auth *auth;
     const struct wpk_clock *clock;

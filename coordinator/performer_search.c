@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "coordinator/artifact.h"
 #include "coordinator/document.h"
+#include "coordinator/sign.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +208,7 @@ static void perform_put_kernel(struct wpk_order *order, struct wpk_store *store)
         wpk_store_fail(store, err, &diag);
     }
     mine->kernel_id = wpk_history_put_kernel(store, &mine->put, wpk_buf_text(&document));
+    wpk_sign_record(mine->effect.performer->options.sign, store, &mine->put, mine->kernel_id);
     wpk_buf_fini(&document);
 }
 

@@ -40,7 +40,8 @@ static wpk_err open_index(struct wpk_service *service, struct wpk_diag *diag)
     }
     struct wpk_api_front_options options = {.data_dir = service->config->data_dir,
                                             .index = service->index,
-                                            .clock = wpk_clock_system()};
+                                            .clock = wpk_clock_system(),
+                                            .public_key = wpk_sign_public_key(service->sign)};
     return err == WPK_OK ? wpk_api_front_new(&options, &service->front) : err;
 }
 
@@ -48,6 +49,9 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err =
         wpk_store_open(service->config->data_dir, wpk_clock_system(), &service->store, diag);
+    if (err == WPK_OK) {
+        err = wpk_sign_open(service->config->data_dir, &service->sign, diag);
+    }
     if (err == WPK_OK && service->config->store_pages_max > 0) {
         wpk_store_limit_pages(service->store, service->config->store_pages_max);
     }
@@ -66,6 +70,7 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
         .store = service->store,
         .data_dir = service->config->data_dir,
         .index = service->index,
+        .sign = service->sign,
         .auth = service->auth,
         .clock = wpk_clock_system(),
         .out = {.reply = wpk_service_reply, .respond = wpk_service_respond, .user = service},
@@ -221,6 +226,7 @@ void wpk_service_close(struct wpk_service *service)
     wpk_api_front_free(service->front);
     wpk_index_free(service->index);
     wpk_store_close(service->store);
+    wpk_sign_close(service->sign);
     wpk_auth_free(service->auth);
     wpk_loop_close(service->loop);
     if (service->lock_fd >= 0) {

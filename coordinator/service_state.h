@@ -10,6 +10,7 @@
 #include "coordinator/api_front.h"
 #include "coordinator/performer.h"
 #include "coordinator/service.h"
+#include "coordinator/sign.h"
 
 struct wpk_service {
     const struct wpk_service_options *options;
@@ -19,6 +20,7 @@ struct wpk_service {
     int lock_fd;
     struct wpk_loop *loop;
     struct wpk_store *store;
+    struct wpk_sign *sign;
     struct wpk_index *index;
     struct wpk_api_front *front;
     struct wpk_net_server *net;

@@ -176,3 +176,23 @@ wpk_err wpk_sign_kernel(const struct wpk_sign *sign, const struct wpk_effect *ef
     }
     return err;
 }
+
+void wpk_sign_record(const struct wpk_sign *sign, struct wpk_store *store,
+                     const struct wpk_effect *effect, uint64_t kernel_id)
+{
+    struct wpk_buf manifest = {0};
+    struct wpk_diag diag = {0};
+    char signature[WPK_SIGNATURE_HEX_SIZE];
+    if (sign == NULL) {
+        return;
+    }
+    wpk_err err = wpk_sign_kernel(sign, effect, wpk_store_wall_ns(store), &manifest, signature);
+    if (err == WPK_OK) {
+        wpk_store_run(store, "UPDATE kernel SET manifest = ?, signature = ? WHERE id = ?", "tti",
+                      wpk_buf_text(&manifest), signature, (int64_t)kernel_id);
+    } else {
+        wpk_diag_set(&diag, "a kernel's manifest: %s", wpk_err_text(err));
+        wpk_store_fail(store, err, &diag);
+    }
+    wpk_buf_fini(&manifest);
+}

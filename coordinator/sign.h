@@ -9,6 +9,7 @@
 
 #include "common/crypto.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/store.h"
 
 #define WPK_SIGN_FILE "signing.key" /* in the data directory */
 
@@ -39,5 +40,10 @@ void wpk_sign_text(const struct wpk_sign *sign, const void *text, size_t size,
 WPK_MUST_CHECK wpk_err wpk_sign_kernel(const struct wpk_sign *sign, const struct wpk_effect *effect,
                                        uint64_t wall_ns, struct wpk_buf *manifest,
                                        char signature[WPK_SIGNATURE_HEX_SIZE]);
+
+/* The same, stored with the kernel, in the batch that records it; what fails fails the batch.
+ * Without a key nothing is signed. */
+void wpk_sign_record(const struct wpk_sign *sign, struct wpk_store *store,
+                     const struct wpk_effect *effect, uint64_t kernel_id);
 
 #endif

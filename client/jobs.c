@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl jobs: the list, and what can be done to one of them. */
+#include "client/show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static wpk_err fill_jobs(const struct wpk_buf *body, struct wpk_arena *arena,
+                         struct wpk_table *table, struct wpk_diag *diag)
+{
+    struct wpk_api_job *jobs;
+    int count;
+
+    wpk_err err = wpk_api_decode_jobs(body, arena, &jobs, &count, diag);
+    for (int i = 0; err == WPK_OK && i < count; i++) {
+        const struct wpk_api_job *job = &jobs[i];
+        int64_t tried = 0;
+        int64_t wanted = 0;
+        char progress[64];
+        char ops[16];
+        for (int k = 0; k < job->op_count; k++) {
+            tried += job->ops[k].measured + job->ops[k].failed;
+            wanted += job->ops[k].wanted;
+        }
+        snprintf(progress, sizeof(progress), "%" PRId64 "/%" PRId64, tried, wanted);
+        snprintf(ops, sizeof(ops), "%d", job->op_count);
+        wpk_table_add(table, (const char *const[]){job->id, job->name, job->owner, job->state, ops,
+                                                   progress, job->created, job->reason});
+    }
+    return err;
+}
+
+static const struct wpk_show jobs_show = {
+    .path = "/v1/jobs",
+    .key = "jobs",
+    .column_count = 8,
+    .headings = {"job", "name", "owner", "state", "ops", "tried", "created", "reason"},
+    .right = {[4] = true, [5] = true},
+    .fill = fill_jobs,
+};
+
+static wpk_err change(const struct wpk_command_context *context,
+                      const struct wpk_show_options *options, const char *verb, const char *job,
+                      struct wpk_diag *diag)
+{
+    static const char *const verbs[] = {"pause", "resume", "cancel", NULL};
+    static const char *const members[] = {"id", "name", "state", NULL};
+    char path[64];
+
+    if (wpk_show_verb(verb, verbs, diag) < 0) {
+        return WPK_EINVAL;
+    }
+    if (!wpk_session_is_job_id(job, diag)) {
+        return WPK_EINVAL;
+    }
+    snprintf(path, sizeof(path), "/v1/jobs/%s:%s", job, verb);
+    return wpk_show_change(context, options, path, "", members, diag);
+}
+
+static enum wpk_exit jobs_main(const struct wpk_command *command,
+                               const struct wpk_command_context *context, int argc, char **argv)
+{
+    struct wpk_show_options show = {.max = WPK_SHOW_MAX_DEFAULT};
+    const char *state = NULL;
+    const struct wpk_option options[] = {
+        WPK_SHOW_OPTION_ROWS(show),
+        {"state", 0, "NAME", "only those that are queued, running, paused, done, ...",
+         WPK_OPTION_TEXT, &state, 0, 0},
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    struct wpk_args args;
+    struct wpk_buf query = {0};
+    struct wpk_diag diag = {0};
+    enum wpk_exit status = WPK_EXIT_OK;
+    wpk_err err = WPK_OK;
+
+    if (!wpk_command_begin(command, options, argc, argv, 0, 2, &args, &status)) {
+        return status;
+    }
+    if (args.operand_count == 1) {
+        wpk_diag_set(&diag, "jobs %s takes the id of a job", args.operands[0]);
+        err = WPK_EINVAL;
+    } else if (args.operand_count == 2) {
+        show.session.need = WPK_SESSION_RUNNING;
+        err = change(context, &show, args.operands[0], args.operands[1], &diag);
+    } else {
+        show.session.need = WPK_SESSION_HISTORY;
+        wpk_show_add(&query, "state", state);
+        err = wpk_show_list(context, &show, &jobs_show, wpk_buf_text(&query), &diag);
+    }
+    wpk_buf_fini(&query);
+    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+}
+
+const struct wpk_command wpk_command_jobs = {
+    .name = "jobs",
+    .operands = "[pause|resume|cancel JOB]",
+    .summary = "every job, newest first; or hold one, let it go on, stop it",
+    .run = jobs_main,
+};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl token: who may do what. A secret is told once, when it is made. */
+#include "client/show.h"
+#include "common/crypto.h"
+#include "common/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ID_SIZE 8 /* bytes */
+#define DAY_S (24 * 3600)
+
+static const struct wpk_show tokens_show = {
+    .path = "/v1/tokens",
+    .key = "tokens",
+    .column_count = 7,
+    .headings = {"token", "owner", "roles", "created", "expires", "revoked", "note"},
+    .members = {"id", "owner", "roles", "created", "expires", "revoked", "note"},
+};
+
+struct token {
+    struct wpk_show_options show;
+    struct wpk_option_list roles;
+    const char *owner;
+    const char *note;
+    int64_t days; /* 0: for ever */
+};
+
+static wpk_err create(const struct wpk_command_context *context, const struct token *token,
+                      struct wpk_diag *diag)
+{
+    static const char *const members[] = {"secret", NULL};
+    struct wpk_buf body = {0};
+
+    if (token->owner == NULL || token->roles.count == 0) {
+        wpk_diag_set(diag,
+                     "token create takes --owner NAME and --role NAME, which may be repeated");
+        return WPK_EINVAL;
+    }
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_put_text(w, "owner", token->owner);
+    wpk_json_begin_array(w, "roles");
+    for (int i = 0; i < token->roles.count; i++) {
+        wpk_json_put_text(w, NULL, token->roles.items[i]);
+    }
+    wpk_json_end(w);
+    if (token->days > 0) {
+        wpk_json_put_int(w, "seconds", token->days * DAY_S);
+    }
+    if (token->note != NULL) {
+        wpk_json_put_text(w, "note", token->note);
+    }
+    wpk_err err = wpk_json_print(w, false, &body);
+    wpk_json_writer_free(w);
+    if (err == WPK_OK) {
+        err = wpk_show_change(context, &token->show, "/v1/tokens", wpk_buf_text(&body), members,
+                              diag);
+    }
+    wpk_buf_fini(&body);
+    return err;
+}
+
+static wpk_err revoke(const struct wpk_command_context *context, const struct token *token,
+                      const char *id, struct wpk_diag *diag)
+{
+    static const char *const members[] = {"id", "owner", "revoked", NULL};
+    char path[64];
+
+    if (!wpk_crypto_hex_valid(id, ID_SIZE)) {
+        wpk_diag_set(diag, "'%s' is not the id of a token: %d hexadecimal digits", id, 2 * ID_SIZE);
+        return WPK_EINVAL;
+    }
+    snprintf(path, sizeof(path), "/v1/tokens/%s", id);
+    return wpk_show_change(context, &token->show, path, NULL, members, diag);
+}
+
+static wpk_err run(const struct wpk_command_context *context, const struct token *token,
+                   const struct wpk_args *args, struct wpk_diag *diag)
+{
+    static const char *const verbs[] = {"create", "list", "revoke", NULL};
+    int verb = wpk_show_verb(args->operands[0], verbs, diag);
+
+    if (verb < 0) {
+        return WPK_EINVAL;
+    }
+    if ((verb == 2) != (args->operand_count == 2)) {
+        wpk_diag_set(diag, "token %s takes %s", verbs[verb],
+                     verb == 2 ? "the id of a token" : "nothing more");
+        return WPK_EINVAL;
+    }
+    return verb == 0   ? create(context, token, diag)
+           : verb == 1 ? wpk_show_list(context, &token->show, &tokens_show, "", diag)
+                       : revoke(context, token, args->operands[1], diag);
+}
+
+static enum wpk_exit token_main(const struct wpk_command *command,
+                                const struct wpk_command_context *context, int argc, char **argv)
+{
+    struct token token = {
+        .show = {.max = WPK_SHOW_MAX_DEFAULT, .session = {.need = WPK_SESSION_HISTORY}}};
+    const struct wpk_option options[] = {
+        WPK_SHOW_OPTION_ROWS(token.show),
+        {"owner", 0, "NAME", "create: whose jobs it submits", WPK_OPTION_TEXT, &token.owner, 0, 0},
+        {"role", 0, "NAME", "create: read, submit, build, measure or admin; may be repeated",
+         WPK_OPTION_LIST, &token.roles, 0, 0},
+        {"days", 0, "N", "create: how long it is valid; default for ever", WPK_OPTION_INT,
+         &token.days, 1, 3660},
+        {"note", 0, "TEXT", "create: what it is for", WPK_OPTION_TEXT, &token.note, 0, 0},
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    struct wpk_args args;
+    struct wpk_diag diag = {0};
+    enum wpk_exit status = WPK_EXIT_OK;
+
+    if (!wpk_command_begin(command, options, argc, argv, 1, 2, &args, &status)) {
+        return status;
+    }
+    wpk_err err = run(context, &token, &args, &diag);
+    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+}
+
+const struct wpk_command wpk_command_token = {
+    .name = "token",
+    .operands = "create|list|revoke [TOKEN]",
+    .summary = "who may do what; create prints the secret, once",
+    .run = token_main,
+};

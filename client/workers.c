@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl workers: the list, and orders to one of them. */
+#include "client/show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static wpk_err fill_workers(const struct wpk_buf *body, struct wpk_arena *arena,
+                            struct wpk_table *table, struct wpk_diag *diag)
+{
+    struct wpk_api_worker *workers;
+    int count;
+
+    wpk_err err = wpk_api_decode_workers(body, arena, &workers, &count, diag);
+    for (int i = 0; err == WPK_OK && i < count; i++) {
+        char running[24];
+        char heard[WPK_FORMAT_SIZE];
+        snprintf(running, sizeof(running), "%" PRId64, workers[i].running);
+        wpk_format_seconds(workers[i].heard_seconds_ago, heard);
+        wpk_table_add(table,
+                      (const char *const[]){workers[i].name, workers[i].state, workers[i].device,
+                                            workers[i].providers, running, heard});
+    }
+    return err;
+}
+
+static const struct wpk_show workers_show = {
+    .path = "/v1/workers",
+    .key = "workers",
+    .column_count = 6,
+    .headings = {"worker", "state", "device", "providers", "running", "heard ago"},
+    .right = {[4] = true, [5] = true},
+    .fill = fill_workers,
+};
+
+static wpk_err change(const struct wpk_command_context *context,
+                      const struct wpk_show_options *options, const char *verb, const char *name,
+                      struct wpk_diag *diag)
+{
+    static const char *const verbs[] = {"drain", "quarantine", "resume", NULL};
+    static const char *const members[] = {"name", "order", "reason", NULL};
+    char path[64];
+    struct wpk_buf body = {0};
+
+    if (wpk_show_verb(verb, verbs, diag) < 0) {
+        return WPK_EINVAL;
+    }
+    snprintf(path, sizeof(path), "/v1/workers:%s", verb);
+    wpk_show_body(name, options->reason, &body);
+    wpk_err err = wpk_buf_status(&body);
+    if (err == WPK_OK) {
+        err = wpk_show_change(context, options, path, wpk_buf_text(&body), members, diag);
+    }
+    wpk_buf_fini(&body);
+    return err;
+}
+
+static enum wpk_exit workers_main(const struct wpk_command *command,
+                                  const struct wpk_command_context *context, int argc, char **argv)
+{
+    struct wpk_show_options show = {.max = WPK_SHOW_MAX_DEFAULT,
+                                    .session = {.need = WPK_SESSION_RUNNING}};
+    const struct wpk_option options[] = {
+        WPK_SHOW_OPTION_ROWS(show),
+        {"reason", 0, "TEXT", "why, for those who look at it later", WPK_OPTION_TEXT, &show.reason,
+         0, 0},
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    struct wpk_args args;
+    struct wpk_diag diag = {0};
+    enum wpk_exit status = WPK_EXIT_OK;
+    wpk_err err = WPK_OK;
+
+    if (!wpk_command_begin(command, options, argc, argv, 0, 2, &args, &status)) {
+        return status;
+    }
+    if (args.operand_count == 1) {
+        wpk_diag_set(&diag, "workers %s takes the name of a worker", args.operands[0]);
+        err = WPK_EINVAL;
+    } else if (args.operand_count == 2) {
+        err = change(context, &show, args.operands[0], args.operands[1], &diag);
+    } else {
+        err = wpk_show_list(context, &show, &workers_show, "", &diag);
+    }
+    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+}
+
+const struct wpk_command wpk_command_workers = {
+    .name = "workers",
+    .operands = "[drain|quarantine|resume NAME]",
+    .summary = "the workers of a running wpkd; or let one finish, believe it no more, take it back",
+    .run = workers_main,
+};

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person says to a service: lists, orders, lookups, tokens, signed kernels."""
+import ctypes
+import json
+import os
+import shutil
+import socket
+import time
+
+from lib import BIN, Service, check, main, need, small_job, wait_for
+
+TUNED = []  # a tuned data directory's files, for every test
+
+
+def tuned(box):
+    """A history with a kernel in it, at box.data."""
+    need("wpk-builder")
+    if not TUNED:
+        box.ctl("tune", box.write("job.json", small_job()), "--data", box.data, "--quiet")
+        keep = box.dir + "-kept"
+        shutil.copytree(box.data, keep, ignore=shutil.ignore_patterns("log", "*.lock", "endpoint"))
+        TUNED.append(keep)
+    shutil.rmtree(box.data, ignore_errors=True)
+    shutil.copytree(TUNED[0], box.data)
+    return Service(box)
+
+
+def ctl(box, service, *words, want=0):
+    """A command against the service: its JSON."""
+    out = box.ctl(*words, "--server", service.url, "--json", want=want)
+    return json.loads(out) if want == 0 else out
+
+
+def refused(box, service, *words, code):
+    status, _, err = box.run("wpkctl", *words, "--server", service.url)
+    check(status == code, "%s ended with %s" % (words, status), err)
+    return err
+
+
+def test_kernels_are_pinned_revoked_and_filtered(box):
+    service = tuned(box)
+    kernels = ctl(box, service, "kernels")["kernels"]
+    check(len(kernels) == 1, "one is served", kernels)
+    one = kernels[0]
+    for name in ("fingerprint", "device", "layouts", "provider", "environment"):
+        check(ctl(box, service, "kernels", "--" + name, one[name])["kernels"] == kernels, name)
+    check(not ctl(box, service, "kernels", "--provider", "nobody")["kernels"], "nobody's")
+    check(not ctl(box, service, "kernels", "--threads", "7")["kernels"], "for 7 threads")
+    refused(box, service, "kernels", "--threads", "many", code=2)
+    check(ctl(box, service, "kernels", "pin", one["id"], "--reason", "a talk")["pinned"], "pinned")
+    check(not ctl(box, service, "kernels", "unpin", one["id"])["pinned"], "unpinned")
+    check("none before" in refused(box, service, "kernels", "rollback", one["id"], code=1), "first")
+    gone = ctl(box, service, "kernels", "revoke", one["id"], "--reason", "wrong")
+    check(gone["revoked"]["reason"] == "wrong" and not gone["served"], "revoked", gone)
+    check(not ctl(box, service, "kernels")["kernels"], "served no more")
+    refused(box, service, "kernels", "pin", "k99999", code=4)
+    refused(box, service, "kernels", "pin", "../jobs", code=2)
+    refused(box, service, "kernels", "eat", one["id"], code=2)
+    refused(box, service, "kernels", "pin", code=2)
+    audit = ctl(box, service, "audit", "--action", "kernel.revoke")["entries"]
+    check(len(audit) == 1 and audit[0]["subject"] == one["id"] and audit[0]["detail"] == "wrong",
+          "who did it is known", audit)
+    check("kernel.pin" in box.ctl("audit", "--server", service.url), "as a table")
+    service.stop()
+
+
+def test_lookup(box):
+    service = tuned(box)
+    job = box.write("job.json", small_job())
+    match = ctl(box, service, "lookup", job)["matches"]
+    check([m["match"] for m in match] in (["exact"], ["vendor"]), "known", match)
+    by_hash = ctl(box, service, "lookup", match[0]["fingerprint"])["matches"]
+    check(by_hash[0]["kernel_id"] == match[0]["kernel_id"], "by its fingerprint", by_hash)
+    text = box.ctl("lookup", job, "--server", service.url)
+    check("expected" in text and match[0]["kernel_id"] in text and "measured" in text, "in words", text)
+    other = small_job(ops=[{"name": "other", "op": {"type": "matmul", "a": [5, 7], "b": [7, 3]}}])
+    unknown = box.write("other.json", other)
+    status, out, _ = box.run("wpkctl", "lookup", unknown, "--server", service.url, "--json")
+    check(status == 4 and json.loads(out)["matches"][0]["match"] == "none", "unknown", status, out)
+    refused(box, service, "lookup", "/nowhere.json", code=2)
+    service.stop()
+
+
+def test_jobs_are_held(box):
+    service = Service(box)
+    job = box.ctl("submit", box.write("job.json", small_job()), "--server", service.url).strip()
+    check(ctl(box, service, "jobs", "pause", job)["state"] == "paused", "paused")
+    check(len(ctl(box, service, "jobs", "--state", "paused")["jobs"]) == 1, "listed so")
+    check(ctl(box, service, "jobs", "resume", job)["state"] in ("queued", "running"), "resumed")
+    check(ctl(box, service, "jobs", "cancel", job)["state"] == "cancelled", "cancelled")
+    refused(box, service, "jobs", "pause", "j0123456789abcdef", code=4)
+    refused(box, service, "jobs", "pause", "x", code=2)
+    refused(box, service, "jobs", "pause", code=2)
+    service.stop()
+
+
+def test_workers_are_ordered(box):
+    need("wpk-builder")
+    service = Service(box)
+    service.add_worker("--name", "one")
+    wait_for("it is there", lambda: ctl(box, service, "workers")["workers"], 30)
+    order = ctl(box, service, "workers", "drain", "one", "--reason", "a new fan")
+    check(order["order"] == "drain" and order["reason"] == "a new fan", "drained", order)
+    job = box.ctl("submit", box.write("job.json", small_job()), "--server", service.url).strip()
+    time.sleep(2)
+    check(ctl(box, service, "status", job)["state"] == "queued", "it gets nothing")
+    check(ctl(box, service, "workers", "resume", "one")["order"] == "none", "resumed")
+    box.ctl("watch", job, "--server", service.url, "--quiet")
+    check(ctl(box, service, "workers", "quarantine", "one")["order"] == "quarantine", "quarantined")
+    refused(box, service, "workers", "dance", "one", code=2)
+    service.stop()
+
+
+def test_tokens(box):
+    service = Service(box)
+    secret = box.ctl("token", "create", "--owner", "ann", "--role", "read", "--days", "2", "--note",
+                     "for a test", "--server", service.url).strip()
+    tokens = ctl(box, service, "token", "list")["tokens"]
+    check(len(tokens) == 1 and tokens[0]["owner"] == "ann" and tokens[0]["roles"] == ["read"] and
+          tokens[0]["note"] == "for a test" and tokens[0]["expires"], "listed", tokens)
+    check(secret not in json.dumps(tokens), "without its secret")
+    refused(box, service, "token", "create", "--owner", "ann", code=2)
+    refused(box, service, "token", "create", "--owner", "ann", "--role", "king", code=2)
+    refused(box, service, "token", "revoke", "x", code=2)
+    refused(box, service, "token", "revoke", "0123456789abcdef", code=4)
+    check(ctl(box, service, "token", "revoke", tokens[0]["id"])["revoked"], "revoked")
+    service.stop()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def test_a_token_opens_what_it_is_for(box):
+    port = free_port()
+    config = box.write("wpkd.json", {
+        "http": {"listen": [{"address": "unix:" + box.path("http.sock")},
+                            {"address": "127.0.0.1:%d" % port}]},
+        "workers": {"listen": [{"address": "ipc://" + box.path("workers.sock")}]}})
+    wpkd = box.start("wpkd", "--config", config, "--data", box.data)
+    local, remote = "unix:" + box.path("http.sock"), "http://127.0.0.1:%d" % port
+    wait_for("it answers", lambda: box.run("wpkctl", "workers", "--server", local)[0] == 0, 30)
+    check(box.run("wpkctl", "kernels", "--server", remote)[0] == 5, "not without one")
+    token = box.write("token", box.ctl("token", "create", "--owner", "ann", "--role", "read",
+                                       "--server", local))
+    box.ctl("kernels", "--server", remote, "--token-file", token)
+    box.env["WPK_TOKEN_FILE"] = token
+    box.ctl("kernels", "--server", remote)
+    del box.env["WPK_TOKEN_FILE"]
+    os.makedirs(box.path(".config/woodpecker"))
+    box.write(".config/woodpecker/wpkctl.json", {"server": remote, "token_file": token})
+    box.ctl("kernels")
+    code, _, err = box.run("wpkctl", "submit", box.write("job.json", small_job()))
+    check(code == 5 and "submit" in err, "reading is not submitting", code, err)
+    identifier = json.loads(box.ctl("token", "list", "--server", local, "--json"))["tokens"][0]["id"]
+    box.ctl("token", "revoke", identifier, "--server", local)
+    check(box.run("wpkctl", "kernels")[0] == 5, "revoked")
+    box.write("token", "nonsense\n")
+    check(box.run("wpkctl", "kernels")[0] == 5, "unknown")
+    wpkd.popen.terminate()
+    wpkd.wait(30)
+
+
+class OpenOptions(ctypes.Structure):
+    _fields_ = [("device", ctypes.c_void_p), ("public_key", ctypes.c_char_p), ("any_model", ctypes.c_bool)]
+
+
+def load(path, key):
+    """As a program that pins the key: 0, or the error's number."""
+    lib = ctypes.CDLL(os.path.join(os.path.dirname(BIN), "runtime", "libwpk.so"))
+    kernel = ctypes.c_void_p()
+    options = OpenOptions(None, key, False)
+    err = lib.wpk_kernel_open_with(path.encode(), ctypes.byref(options), ctypes.byref(kernel), None)
+    if err == 0:
+        lib.wpk_kernel_close(kernel)
+    return err
+
+
+def test_a_signed_kernel_from_wpkd_to_libwpk(box):
+    service = tuned(box)
+    path = box.path("small.so")
+    box.ctl("get", "small", "--own", "-o", path, "--server", service.url)
+    key = box.ctl("get", "--public-key", "--server", service.url).strip()
+    check(len(key) == 64, "a public key", key)
+    for suffix in (".manifest", ".sig"):
+        check(os.path.isfile(path + suffix), "beside it lies " + suffix)
+    check(load(path, key.encode()) == 0, "it is loaded")
+    check(load(path, b"0" * 64) != 0, "not by whoever trusts another key")
+    with open(path + ".manifest", "r+b") as file:
+        content = file.read()
+        file.seek(content.index(b'"median":') + 9)
+        file.write(b"1")
+    check(load(path, key.encode()) != 0, "not once it was changed")
+    box.ctl("get", "small", "--own", "-o", path, "--server", service.url)
+    check(load(path, key.encode()) == 0, "got again")
+    refused(box, service, "get", "small", "--public-key", code=2)
+    service.stop()
+
+
+def test_watch_survives_a_restart(box):
+    need("wpk-builder")
+    service = Service(box)
+    service.add_worker()
+    job = box.ctl("submit", box.write("job.json", small_job()), "--server", service.url).strip()
+    watch = box.start("wpkctl", "watch", job, "--server", service.url, "--json")
+    wait_for("it is under way", lambda: ctl(box, service, "status", job)["state"] == "running", 60)
+    service.wpkd.popen.kill()
+    service.wpkd.wait(30)
+    time.sleep(2)
+    check(watch.popen.poll() is None, "it waits")
+    again = Service(box)
+    code, out, err = watch.wait(120)
+    check(code == 0 and json.loads(out)["kernels"], "and sees the end", code, out, err)
+    again.workers = service.workers
+    again.stop()
+    check(box.run("wpkctl", "watch", job, "--server", service.url)[0] == 3, "where none was, none is waited for")
+
+
+if __name__ == "__main__":
+    try:
+        main(globals())
+    finally:
+        for kept in TUNED:
+            shutil.rmtree(kept, ignore_errors=True)
