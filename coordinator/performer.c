@@ -404,6 +404,7 @@ static void take_done(struct wpk_performer *p)
         struct wpk_batch failed = {.err = batch->err, .diag = batch->diag};
         p->pending_count--;
         p->pending_bytes -= batch->bytes;
+        p->released_count++;
         release(p, batch, failed.err, &failed.diag);
         if (failed.err != WPK_OK && !p->degraded) {
             degrade(p, &failed);
@@ -454,13 +455,27 @@ bool wpk_performer_is_full(const struct wpk_performer *p)
     return p->pending_count >= PENDING_MAX || p->pending_bytes >= PENDING_BYTES_MAX;
 }
 
+/* What waits for the writer already shows as well whether it works. */
 void wpk_performer_probe(struct wpk_performer *p)
 {
+    if (p->pending_count > 0) {
+        return;
+    }
     struct wpk_batch *batch = p->batch;
     begin_batch(p);
     p->pending_count++;
     p->pending_bytes += batch->bytes;
     wpk_writer_put(p->writer, batch);
+}
+
+uint64_t wpk_performer_given(const struct wpk_performer *p)
+{
+    return p->released_count + p->pending_count;
+}
+
+uint64_t wpk_performer_released(const struct wpk_performer *p)
+{
+    return p->released_count;
 }
 
 uint64_t wpk_performer_commits(const struct wpk_performer *p)

@@ -101,8 +101,12 @@ bool wpk_performer_is_full(const struct wpk_performer *performer);
  * workers are told to try again, and reads go on. A probe each second finds out when it is well
  * again: then the state is read from the store, and it goes on. */
 wpk_err wpk_performer_degraded(const struct wpk_performer *performer, struct wpk_diag *diag);
-/* Grows whenever the writer finished something; also an empty batch, which probe sends it, or a
- * probe of the store that failed: the process lives. */
+/* Batches given to the writer, and those that were let go, in the same order: what was stepped and
+ * committed is durable, or answered with a problem, once the one is as large as the other was. */
+uint64_t wpk_performer_given(const struct wpk_performer *performer);
+uint64_t wpk_performer_released(const struct wpk_performer *performer);
+/* Grows whenever the writer finished something; also an empty batch, which probe sends it when it
+ * has nothing else, or a probe of the store that failed: the process lives. */
 uint64_t wpk_performer_commits(const struct wpk_performer *performer);
 void wpk_performer_probe(struct wpk_performer *performer);
 

@@ -22,6 +22,7 @@ struct wpk_performer {
     uint32_t spare_count;
     uint32_t pending_count; /* batches that the writer has */
     size_t pending_bytes;
+    uint64_t released_count; /* batches that it had and that were let go */
     struct wpk_event *events; /* owned; [event_count]: answers to effects, to be stepped */
     uint32_t event_count;
     uint32_t event_capacity;

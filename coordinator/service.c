@@ -86,6 +86,7 @@ void wpk_service_turn(void *user)
 {
     struct wpk_service *service = user;
     bool more = false;
+    uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
     if (service->err != WPK_OK) {
         return;
     }
@@ -95,6 +96,7 @@ void wpk_service_turn(void *user)
         more = take_requests(service) || more;
     }
     commit(service);
+    wpk_metric_observe_ns(WPK_HISTOGRAM_TURN, wpk_clock_now_ns(wpk_clock_system()) - began_ns);
     if (more) {
         wpk_loop_wake(service->loop);
     }

@@ -186,6 +186,21 @@ static bool is_idle(struct wpk_service *service, uint64_t now_ns)
            now_ns > service->active_ns + service->config->idle_s * WPK_NS_PER_S;
 }
 
+/* Whatever came before the signal went into a batch that this tick gave away at the latest; when
+ * that is durable, and who waited has his answer, we may go. */
+static bool is_drained(struct wpk_service *service, uint64_t now_ns)
+{
+    if (service->drain_mark == 0) {
+        service->drain_mark = wpk_performer_given(service->performer) + 1;
+        return false; /* replies get a tick to leave */
+    }
+    bool late = now_ns >= service->drain_end_ns;
+    if (late) {
+        wpk_log(WPK_LOG_WARN, "drain_cut_short", "seconds=%u", service->config->drain_s);
+    }
+    return late || wpk_performer_released(service->performer) + 1 >= service->drain_mark;
+}
+
 static void on_tick(void *user)
 {
     struct wpk_service *service = user;
@@ -195,8 +210,7 @@ static void on_tick(void *user)
         wpk_log(WPK_LOG_INFO, "idle", "seconds=%u", service->config->idle_s);
         wpk_loop_stop(service->loop);
     }
-    /* The commit of the tick has taken with it whatever came before the signal. */
-    if (service->draining) {
+    if (service->draining && is_drained(service, now_ns)) {
         wpk_loop_stop(service->loop);
     }
     if (now_ns - service->measured_ns >= MEASURE_S * WPK_NS_PER_S) {

@@ -74,10 +74,7 @@ void wpk_service_measure(struct wpk_service *service)
     set_states(coordinator);
     set_queue(coordinator);
     set_sizes(service);
-    wpk_metric_set(WPK_GAUGE_WORKER_CONNECTIONS, 0, wpk_net_server_peer_count(service->net));
     const struct wpk_index_version *version = wpk_index_acquire(service->index);
     wpk_metric_set(WPK_GAUGE_KERNELS, 0, version->count);
     wpk_index_release(service->index, version);
-    wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0,
-                   wpk_performer_degraded(service->performer, NULL) != WPK_OK);
 }

@@ -37,6 +37,7 @@ struct wpk_service {
     char status[256]; /* what the service manager was told last */
     bool draining;
     uint64_t drain_end_ns;
+    uint64_t drain_mark; /* batches given to the writer before, and 1; 0: not looked at yet */
     wpk_err err;        /* why the loop was stopped */
     struct wpk_diag diag;
 };

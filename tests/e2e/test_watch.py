@@ -43,7 +43,7 @@ def test_metrics_after_a_job(box):
     check(now["wpk_workers", "idle"] == 1, "workers by state", now)
     check(now["wpk_leases_total", ""] > 0 and now["wpk_leases_held", ""] == 0, "leases", now)
     check(now["wpk_kernels", ""] == 1, "kernels", now)
-    for name in ("build", "run"):
+    for name in ("build", "run", "commit"):
         check(now["wpk_%s_seconds_count" % name, ""] > 0 and now["wpk_%s_seconds_sum" % name, ""] > 0,
               name + " is timed", now)
     check(now["wpk_measurement_noise_ratio_count", ""] > 0, "noise", now)
