@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "coordinator/api_call.h"
 #include "coordinator/api_front.h"
+#include "coordinator/performer.h"
 #include "schema/job.h"
 
 #include <stdio.h>
@@ -126,6 +127,9 @@ static bool admit(struct wpk_call *call, const struct route *route)
     if (route->role != 0 &&
         !wpk_identity_may(&call->request->identity, (enum wpk_auth_role)route->role, &diag)) {
         wpk_api_problem(call->answer, 403, WPK_EACCES, &diag);
+        if (call->api->front != NULL) {
+            wpk_api_front_refuse(call->api->front, &call->request->identity, diag.text, 0);
+        }
         return false;
     }
     if (call->request->body_size > 0 && !is_json(call->request->content_type)) {
@@ -156,9 +160,23 @@ static void serve_from_store(struct wpk_call *call, const struct route *route)
     wpk_api_front_give(api.front, api.store);
 }
 
+/* Nothing is promised that cannot be kept: without a store that takes it, no change is begun. */
+static bool can_change(struct wpk_call *call, const struct route *route)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = strcmp(route->method, "GET") != 0
+                      ? wpk_performer_degraded(call->api->performer, &diag)
+                      : WPK_OK;
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, 507, err, &diag);
+        call->answer->retry_after_s = 1;
+    }
+    return err == WPK_OK;
+}
+
 static void serve(struct wpk_call *call, const struct route *route)
 {
-    if (route->where == LOOP && wpk_call_queue(call)) {
+    if (route->where == LOOP && (wpk_call_queue(call) || !can_change(call, route))) {
         return;
     }
     if (route->where == STORE && call->api->front != NULL) {

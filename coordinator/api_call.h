@@ -54,6 +54,11 @@ void wpk_call_put_token(struct wpk_json_writer *w, uint64_t token);
 bool wpk_call_submit(struct wpk_call *call, const char *id, const char *source, size_t size,
                      uint64_t request);
 
+/* The same under an id that follows from `kind` and `key`, where today there was none yet; it is
+ * answered to nobody. False after answering with a problem. */
+bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
+                          const char *source, size_t size, char id[WPK_JOB_ID_SIZE]);
+
 /* ---- resources: each answers the call, queues it, or begins what will answer it */
 
 #define WPK_API_HANDLERS(X)                                                                        \

@@ -79,3 +79,15 @@ void wpk_change_log(struct wpk_call *call, const char *action, const char *subje
     snprintf(change->audit.detail, sizeof change->audit.detail, "%s", detail);
     wpk_performer_order(change->performer, &change->order);
 }
+
+void wpk_change_put_audit(struct wpk_performer *performer, const struct wpk_audit *audit,
+                          wpk_err outcome)
+{
+    struct wpk_change *change = calloc(1, sizeof *change);
+    WPK_ASSERT(change != NULL);
+    change->order = (struct wpk_order){.perform = perform, .done = done};
+    change->performer = performer;
+    change->audit = *audit;
+    change->err = outcome;
+    wpk_performer_order(performer, &change->order);
+}

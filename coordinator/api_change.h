@@ -36,4 +36,8 @@ void wpk_change_answer(struct wpk_call *call, struct wpk_change *change);
 void wpk_change_log(struct wpk_call *call, const char *action, const char *subject, wpk_err outcome,
                     const char *detail);
 
+/* The same of somebody who sent no request that came through. */
+void wpk_change_put_audit(struct wpk_performer *performer, const struct wpk_audit *audit,
+                          wpk_err outcome);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "common/crypto.h"
 #include "common/log.h"
+#include "coordinator/api_change.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +15,10 @@ struct wpk_api_front {
     pthread_mutex_t lock; /* guards what follows; nothing else is locked while it is held */
     struct wpk_store *idle[WPK_API_READERS_MAX]; /* owned; [idle_count] */
     uint32_t idle_count;
-    uint32_t open_count; /* idle ones, and those that were taken */
+    uint32_t open_count;                             /* idle ones, and those that were taken */
+    struct wpk_audit refusals[WPK_API_REFUSALS_MAX]; /* [refusal_count] */
+    uint32_t refusal_count;
+    uint64_t untold; /* refusals that found no room */
 };
 
 wpk_err wpk_api_front_new(const struct wpk_api_front_options *options, struct wpk_api_front **out)
@@ -78,6 +82,44 @@ void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store)
     WPK_ASSERT(front->idle_count < front->open_count);
     front->idle[front->idle_count++] = store;
     pthread_mutex_unlock(&front->lock);
+}
+
+/* ---- refusals */
+
+void wpk_api_front_refuse(struct wpk_api_front *front, const struct wpk_identity *identity,
+                          const char *reason, uint64_t untold)
+{
+    pthread_mutex_lock(&front->lock);
+    front->untold += untold;
+    if (front->refusal_count == WPK_API_REFUSALS_MAX) {
+        front->untold++;
+    } else {
+        struct wpk_audit *audit = &front->refusals[front->refusal_count++];
+        *audit = (struct wpk_audit){.action = "auth.refused"};
+        memcpy(audit->actor, identity->owner, sizeof audit->actor);
+        memcpy(audit->token, identity->token_id, sizeof audit->token);
+        memcpy(audit->peer, identity->peer, sizeof audit->peer);
+        snprintf(audit->detail, sizeof audit->detail, "%.200s", reason);
+    }
+    pthread_mutex_unlock(&front->lock);
+}
+
+void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_performer *performer)
+{
+    struct wpk_audit refusals[WPK_API_REFUSALS_MAX];
+    pthread_mutex_lock(&front->lock);
+    uint32_t count = front->refusal_count;
+    memcpy(refusals, front->refusals, count * sizeof refusals[0]);
+    if (count > 0 && front->untold > 0) {
+        snprintf(refusals[count - 1].subject, sizeof refusals[count - 1].subject,
+                 "and %llu more before it", (unsigned long long)front->untold);
+        front->untold = 0;
+    }
+    front->refusal_count = 0;
+    pthread_mutex_unlock(&front->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        wpk_change_put_audit(performer, &refusals[i], WPK_EACCES);
+    }
 }
 
 /* ---- answers */

@@ -27,6 +27,14 @@ void wpk_api_front_free(struct wpk_api_front *front);
 bool wpk_api_front_serve(void *front, const struct wpk_http_request *request,
                          struct wpk_http_response *response);
 
+/* Somebody was refused: on any thread. It is kept for the audit log, at most
+ * WPK_API_REFUSALS_MAX until the loop takes them; `untold` more were like it. */
+#define WPK_API_REFUSALS_MAX 32
+void wpk_api_front_refuse(struct wpk_api_front *front, const struct wpk_identity *identity,
+                          const char *reason, uint64_t untold);
+/* On the loop's thread, now and then: write those down. */
+void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_performer *performer);
+
 /* A connection for this call, to be given back; NULL with `diag` when there is none. */
 struct wpk_store *wpk_api_front_take(struct wpk_api_front *front, struct wpk_diag *diag);
 void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store);

@@ -72,6 +72,30 @@ bool wpk_call_submit(struct wpk_call *call, const char *id, const char *source, 
     return accepted;
 }
 
+bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
+                          const char *source, size_t size, char id[WPK_JOB_ID_SIZE])
+{
+    struct wpk_diag diag = {0};
+    uint64_t number;
+    struct wpk_buf document = {0};
+    if (!wpk_identity_may(&call->request->identity, WPK_ROLE_SUBMIT, &diag)) {
+        wpk_api_problem(call->answer, 403, WPK_EACCES, &diag);
+        return false;
+    }
+    derive_id(call, kind, "", key, id);
+    bool known = wpk_coordinator_job(call->api->coordinator, id) != NULL ||
+                 wpk_history_job_document(call->api->store, id, &document, &number);
+    wpk_buf_fini(&document);
+    if (known || wpk_call_submit(call, id, source, size, 0)) {
+        return true;
+    }
+    if (call->answer->status == 0) {
+        wpk_call_problem(call, 429, WPK_EBUSY, "", "no more jobs are taken now");
+        call->answer->retry_after_s = 60;
+    }
+    return false;
+}
+
 /* What a key made is remembered beside what it made. */
 struct remembered {
     char owner[WPK_OWNER_SIZE];

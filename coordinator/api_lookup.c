@@ -222,11 +222,9 @@ static bool fill_device(const struct wpk_index_version *version, struct wpk_look
 
 static const char several[] = "several devices are known: say which";
 
-static void find(const struct wpk_index_version *version, struct wpk_lookup *lookup,
-                 struct wpk_match *out)
+static void count_match(const struct wpk_match *match)
 {
-    wpk_lookup_find(version, lookup, out);
-    wpk_metric_add(WPK_COUNTER_LOOKUPS, (unsigned)out->level, 1);
+    wpk_metric_add(WPK_COUNTER_LOOKUPS, (unsigned)match->level, 1);
 }
 
 static void append_match(const struct wpk_match *match, bool whole, struct wpk_buf *out)
@@ -249,7 +247,8 @@ bool wpk_lookup_answer(struct wpk_call *call, const struct wpk_index_version *ve
         wpk_call_problem(call, 422, WPK_EINVAL, "device", several);
         return false;
     }
-    find(version, lookup, &match);
+    wpk_lookup_find(version, lookup, &match);
+    count_match(&match);
     append_match(&match, whole, out);
     return true;
 }
@@ -292,6 +291,33 @@ static void answer_prepared(struct wpk_call *call, const struct wpk_index_versio
     wpk_call_text(call);
 }
 
+/* On the loop: the job that will answer the miss, which is the same all day. False after answering
+ * with a problem. */
+static bool tune(struct wpk_call *call, const struct item *item, char id[WPK_JOB_ID_SIZE])
+{
+    char key[sizeof item->lookup.fingerprint + 64];
+    snprintf(key, sizeof key, "%s %s %d", item->lookup.fingerprint, item->lookup.layouts,
+             item->lookup.threads);
+    if (item->job.size == 0) {
+        wpk_call_problem(call, 422, WPK_EINVAL, "op", "to tune it, the operator itself is needed");
+        return false;
+    }
+    return wpk_call_submit_once(call, "tune", key, item->job.data, item->job.size, id);
+}
+
+static bool wants_tuning(const struct wpk_call *call)
+{
+    return strcmp(wpk_call_get(call, "tune"), "1") == 0;
+}
+
+/* One more member of the object that `body` is. */
+static void append_job(struct wpk_buf *body, const char *id)
+{
+    WPK_ASSERT(body->size > 0);
+    wpk_buf_truncate(body, body->size - 1);
+    wpk_buf_printf(body, ",\"job_id\":\"%s\"}", id);
+}
+
 static void answer_one(struct wpk_call *call, struct item *item)
 {
     struct wpk_match match;
@@ -301,12 +327,22 @@ static void answer_one(struct wpk_call *call, struct item *item)
         wpk_index_release(call->api->index, version);
         return;
     }
-    find(version, &item->lookup, &match);
+    wpk_lookup_find(version, &item->lookup, &match);
     if (is_hit(&match)) {
+        count_match(&match);
         answer_prepared(call, version, match.served);
         return;
     }
+    char id[WPK_JOB_ID_SIZE] = "";
+    if (wants_tuning(call) && (wpk_call_queue(call) || !tune(call, item, id))) {
+        wpk_index_release(call->api->index, version);
+        return;
+    }
+    count_match(&match);
     append_match(&match, true, &call->answer->body);
+    if (id[0] != '\0' && wpk_buf_status(&call->answer->body) == WPK_OK) {
+        append_job(&call->answer->body, id);
+    }
     wpk_call_text(call);
     wpk_index_release(call->api->index, version);
 }
@@ -348,7 +384,8 @@ static bool append_item(struct wpk_call *call, const struct wpk_index_version *v
         err = WPK_EINVAL;
     }
     if (err == WPK_OK) {
-        find(version, &item.lookup, &match);
+        wpk_lookup_find(version, &item.lookup, &match);
+        count_match(&match);
         wpk_buf_append_text(&call->answer->body, number > 0 ? "," : "");
         append_match(&match, false, &call->answer->body);
     } else {

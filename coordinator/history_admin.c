@@ -133,7 +133,8 @@ static uint64_t read_id(struct wpk_rows *rows)
     return id;
 }
 
-/* Serve this one of the problem, and no other; 0: none. */
+/* Serve this one of the problem, and no other; 0: none. That it is served again is no new time of
+ * `served_at`: a rollback after a rollback goes further back. */
 static void serve_only(struct wpk_store *store, struct wpk_kernel_change *change, uint64_t id)
 {
     wpk_store_run(store, "UPDATE kernel SET served = 0, pinned = 0 WHERE problem_id = ?", "i",
@@ -161,8 +162,9 @@ wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *chang
         return cannot(diag, "the kernel was revoked");
     }
     serve_only(store, change, change->kernel_id);
-    wpk_store_run(store, "UPDATE kernel SET pinned = 1 WHERE id = ?", "i",
-                  (int64_t)change->kernel_id);
+    wpk_store_run(
+        store, "UPDATE kernel SET pinned = 1, served_at = iif(?, served_at, ?) WHERE id = ?", "iii",
+        (int64_t)standing.served, (int64_t)wpk_store_wall_ns(store), (int64_t)change->kernel_id);
     return WPK_OK;
 }
 
@@ -217,9 +219,10 @@ wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change 
     }
     uint64_t before = read_id(
         wpk_store_query(store,
-                        "SELECT id FROM kernel WHERE problem_id = ? AND id < ? AND revoked_at = 0"
-                        " ORDER BY id DESC LIMIT 1",
-                        "ii", (int64_t)change->problem_id, (int64_t)change->kernel_id));
+                        "SELECT b.id FROM kernel b JOIN kernel k ON k.problem_id = b.problem_id"
+                        " WHERE k.id = ? AND b.served_at > 0 AND b.served_at < k.served_at"
+                        " AND b.revoked_at = 0 ORDER BY b.served_at DESC LIMIT 1",
+                        "i", (int64_t)change->kernel_id));
     if (before == 0) {
         return cannot(diag, "there is none before it");
     }

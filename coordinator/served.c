@@ -47,7 +47,7 @@ uint32_t wpk_served_extents(const char *text, float out[WPK_EXTENTS_MAX])
         char *end = NULL;
         long extent = strtol(text, &end, 10);
         if (end == text || extent < 1 || count == WPK_EXTENTS_MAX ||
-            (*end != ',' && *end != '\0')) {
+            (*end != '\0' && (*end != ',' || end[1] == '\0'))) {
             return 0;
         }
         out[count++] = log2f((float)extent);

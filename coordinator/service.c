@@ -126,6 +126,7 @@ void wpk_service_tick(struct wpk_service *service)
     struct wpk_event tick = {.kind = WPK_EVENT_TICK};
     wpk_performer_poll(service->performer);
     wpk_performer_step(service->performer, &tick);
+    wpk_api_front_tell(service->front, service->performer);
     commit(service);
     wpk_performer_probe(service->performer);
     wpk_net_server_expire(service->net);

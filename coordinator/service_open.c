@@ -83,6 +83,22 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
     return wpk_performer_new(&options, &service->performer, diag);
 }
 
+/* Called by threads of the HTTP server. */
+static void wake_service(void *user)
+{
+    const struct wpk_service *service = user;
+    wpk_loop_wake(service->loop);
+}
+
+/* Likewise; the tick writes it into the audit log. */
+static void note_refusal(void *user, const char *peer, const char *reason, uint64_t untold)
+{
+    const struct wpk_service *service = user;
+    struct wpk_identity nobody = {.roles = 0};
+    snprintf(nobody.peer, sizeof nobody.peer, "%s", peer);
+    wpk_api_front_refuse(service->front, &nobody, reason, untold);
+}
+
 /* What the configuration says of clients, as http.h has it; `listeners` and `peers` are the
  * caller's, of WPK_CONFIG_LISTENERS_MAX and WPK_CONFIG_PEERS_MAX. */
 static struct wpk_http_options http_options(const struct wpk_service *service,
@@ -113,8 +129,9 @@ static struct wpk_http_options http_options(const struct wpk_service *service,
                                      .body_max = wpk_api_body_max,
                                      .serve = wpk_api_front_serve,
                                      .serve_user = service->front,
-                                     .wake = wake,
-                                     .user = service->loop};
+                                     .refused = note_refusal,
+                                     .wake = wake_service,
+                                     .user = (void *)(uintptr_t)service};
 }
 
 /* A listener whose socket was passed in takes that one. */

@@ -124,6 +124,44 @@ def test_tokens_last(box):
     again.stop()
 
 
+def test_refusals(box):
+    """Whose credential is refused is in the audit log, at a bounded rate."""
+    need("wpkd")
+    service = Api(box)
+    reader = service.want(201, "POST", "/v1/tokens", {"owner": "ann", "roles": ["read"]})
+    for _ in range(100):
+        service.want(401, "GET", "/v1/kernels", token="0" * 64)
+        service.want(403, "GET", "/v1/tokens", token=reader["secret"])
+    entries = wait_for("they are written down", lambda: service.audit("auth.refused"), 10)
+    check(all(e["outcome"] == "EACCES" and e["detail"] for e in entries), "with the reason", entries)
+    wait_for("with the role that was missing",
+             lambda: [e for e in service.audit("auth.refused") if e["actor"] == "ann"], 10)
+    service.stop()
+
+
+def test_tune(box):
+    """A miss becomes a job, once."""
+    need("wpkd")
+    service = Api(box)
+    lookup = {name: SMALL_OP[name] for name in ("op", "tensors", "constants")}
+    path = "/v1/kernels:lookup?tune=1"
+    check("job_id" not in service.want(200, "POST", "/v1/kernels:lookup", lookup), "not unasked")
+    first = service.want(200, "POST", path, lookup)
+    check(first["match"] == "none" and first["job_id"], "a job was made", first)
+    check(service.want(200, "POST", path, lookup)["job_id"] == first["job_id"], "the same job")
+    other = service.want(200, "POST", path, dict(lookup, threads=2))
+    check(other["job_id"] != first["job_id"], "another key, another job", other)
+    job = service.want(200, "GET", "/v1/jobs/" + first["job_id"])
+    service.want(200, "POST", "/v1/jobs/%s:cancel" % job["id"])
+    check(service.want(200, "POST", path, lookup)["job_id"] == job["id"], "once a day")
+    check(len(service.want(200, "GET", "/v1/jobs")["jobs"]) == 2, "two jobs in all")
+    service.want(422, "POST", path, {"fingerprint": "0" * 64})
+    reader = service.want(201, "POST", "/v1/tokens", {"owner": "ann", "roles": ["read"]})["secret"]
+    service.want(200, "POST", "/v1/kernels:lookup", lookup, token=reader)
+    service.want(403, "POST", path, lookup, token=reader)
+    service.stop()
+
+
 def test_idempotency(box):
     """The same key and body make one job, also over a restart."""
     need("wpkd")
