@@ -116,6 +116,7 @@ struct wpk_sim {
     bool turn_set;
     bool committing; /* what leaves now is durable, or should be */
     uint64_t disk_full_ns; /* until then */
+    bool degraded;         /* a commit has failed, and none has succeeded since */
 
     struct wpk_sim_worker workers[WPK_SIM_WORKERS_MAX];
     int worker_count;

@@ -186,6 +186,8 @@ void wpk_sim_check_reply(struct wpk_sim *sim, const struct wpk_net_address *addr
     struct wpk_message reply = {0};
     wpk_err err = wpk_message_decode(frame, size, &reply, NULL);
     WPK_SIM_CHECK(sim, err == WPK_OK, "a reply is not understood: %s", wpk_err_text(err));
+    WPK_SIM_CHECK(sim, sim->committing || reply.kind == WPK_MESSAGE_ERROR,
+                  "a reply leaves before its batch is durable");
     if (reply.kind == WPK_MESSAGE_ACK && reply.ack_count > 0) {
         check_acks(sim, address, &reply);
     } else if (reply.kind == WPK_MESSAGE_WORK) {

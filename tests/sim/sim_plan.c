@@ -98,7 +98,7 @@ static void order(struct wpk_sim *sim, struct wpk_sim_worker *worker, const char
 
 void wpk_sim_resume_all(struct wpk_sim *sim)
 {
-    while (sim->store == NULL) {
+    while (sim->store == NULL || sim->degraded) {
         wpk_sim_run(sim, 100);
     }
     for (int i = 0; i < sim->job_count; i++) {

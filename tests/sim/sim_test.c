@@ -358,8 +358,6 @@ static struct wpk_sim *new_rivals(uint32_t weight, const char *ops_of_y)
     wpk_sim_submit(sim, ops_of_y);
     wpk_sim_run(sim, 15000);
     assert_true(wpk_coordinator_job_count(wpk_sim_coordinator(sim)) == 2);
-    if (getenv("V"))
-        printf("%.*s\n", sim->lease_count, sim->leases);
     return sim;
 }
 

@@ -21,7 +21,6 @@ static void on_reply(void *user, const struct wpk_net_address *address, const vo
                      size_t size)
 {
     struct wpk_sim *sim = user;
-    WPK_SIM_CHECK(sim, sim->committing, "a reply leaves before its batch is durable");
     wpk_sim_check_reply(sim, address, data, size);
     wpk_sim_net_to_worker(sim, address, data, size);
 }
@@ -46,7 +45,8 @@ static void on_respond(void *user, uint64_t request, const struct wpk_api_answer
     if (sim->store == NULL) {
         return; /* it dies: nobody hears its last words */
     }
-    WPK_SIM_CHECK(sim, sim->committing, "an answer leaves before its batch is durable");
+    WPK_SIM_CHECK(sim, sim->committing || answer->status >= 400,
+                  "an answer leaves before its batch is durable");
     wpk_sim_say(sim, "wpkd: answers %d to request %llu", answer->status,
                 (unsigned long long)request);
     sim->responses += answer->status == 200 || answer->status == 201;
@@ -97,6 +97,7 @@ void wpk_sim_wpkd_stop(struct wpk_sim *sim)
     sim->performer = NULL;
     wpk_sim_disk_mend();
     sim->disk_full_ns = 0;
+    sim->degraded = false;
     for (uint32_t i = 0; i < sim->inbox_count; i++) {
         wpk_buf_fini(&sim->inbox[i].data);
     }
@@ -128,7 +129,8 @@ const struct wpk_coordinator *wpk_sim_coordinator(const struct wpk_sim *sim)
 
 bool wpk_sim_is_live(const struct wpk_sim *sim)
 {
-    return sim->store == NULL || wpk_coordinator_job_count(wpk_sim_coordinator(sim)) > 0;
+    return sim->store == NULL || sim->degraded ||
+           wpk_coordinator_job_count(wpk_sim_coordinator(sim)) > 0;
 }
 
 /* ---- turns */
@@ -162,13 +164,21 @@ static void commit(struct wpk_sim *sim)
     struct wpk_diag diag = {0};
     break_or_mend_disk(sim);
     wpk_err err = commit_now(sim, &diag);
-    if (err != WPK_OK) {
+    if (err == WPK_OK) {
+        sim->degraded = false;
+        wpk_sim_check_state(sim);
+    } else if (!sim->degraded) {
+        /* It stays, and is as it was; or its operator has had enough. */
         WPK_SIM_CHECK(sim, wpk_sim_disk_failed(), "a commit fails: %s", diag.text);
         wpk_sim_say(sim, "wpkd: %s", diag.text);
-        wpk_sim_wpkd_crash(sim, DISK_FULL_MS);
-        return;
+        sim->degraded = true;
+        for (int i = 0; i < sim->worker_count; i++) {
+            sim->workers[i].excused_ns = sim->clock.now_ns + 120 * WPK_NS_PER_S;
+        }
+        if (wpk_rng_chance(&sim->rng, 0.2)) {
+            wpk_sim_wpkd_crash(sim, DISK_FULL_MS);
+        }
     }
-    wpk_sim_check_state(sim);
 }
 
 /* It is killed while it writes: some of the batch is on the disk, and nothing more will be. */
