@@ -216,23 +216,8 @@ static wpk_err put_work(struct wpk_json_writer *w, const struct wpk_message *mes
     return err;
 }
 
-/* The times of a final, as a record would carry them: one codec for both. */
-static wpk_err put_record(struct wpk_json_writer *w, const char *key,
-                          const struct wpk_record *record)
+static void put_result(struct wpk_json_writer *w, const struct wpk_result *result, uint32_t version)
 {
-    char *text = NULL;
-    wpk_err err = wpk_record_encode(record, &text);
-    if (err == WPK_OK) {
-        wpk_json_put_raw(w, key, text);
-        free(text);
-    }
-    return err;
-}
-
-static wpk_err put_result(struct wpk_json_writer *w, const struct wpk_result *result,
-                          uint32_t version)
-{
-    wpk_err err = WPK_OK;
     wpk_json_begin_object(w, NULL);
     put_id(w, result->id);
     if (version >= 2) {
@@ -241,30 +226,28 @@ static wpk_err put_result(struct wpk_json_writer *w, const struct wpk_result *re
     }
     wpk_json_put_int(w, "attempt", result->attempt);
     if (result->id.kind != WPK_WORK_FINAL) {
-        err = put_record(w, "record", &result->record);
+        wpk_record_put(w, "record", &result->record);
     } else {
         wpk_json_put_text(w, "failure", result->failure);
         wpk_json_begin_array(w, "times");
-        for (uint32_t i = 0; err == WPK_OK && i < result->timing_count; i++) {
+        for (uint32_t i = 0; i < result->timing_count; i++) {
+            /* As a record would carry it: one codec for both. */
             struct wpk_record record = {.outcome = WPK_OUTCOME_OK, .timing = result->timing[i]};
-            err = put_record(w, NULL, &record);
+            wpk_record_put(w, NULL, &record);
         }
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    return err;
 }
 
-static wpk_err put_results(struct wpk_json_writer *w, const struct wpk_message *message,
-                           uint32_t version)
+static void put_results(struct wpk_json_writer *w, const struct wpk_message *message,
+                        uint32_t version)
 {
-    wpk_err err = WPK_OK;
     wpk_json_begin_array(w, "results");
-    for (uint32_t i = 0; err == WPK_OK && i < message->result_count; i++) {
-        err = put_result(w, &message->results[i], version);
+    for (uint32_t i = 0; i < message->result_count; i++) {
+        put_result(w, &message->results[i], version);
     }
     wpk_json_end(w);
-    return err;
 }
 
 static void put_acks(struct wpk_json_writer *w, const struct wpk_message *message)
@@ -296,7 +279,8 @@ static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *
         }
         return WPK_OK;
     case WPK_MESSAGE_RESULTS:
-        return put_results(w, message, version);
+        put_results(w, message, version);
+        return WPK_OK;
     case WPK_MESSAGE_PUT_ARTIFACT:
     case WPK_MESSAGE_GET_ARTIFACT:
     case WPK_MESSAGE_ARTIFACT:

@@ -212,13 +212,8 @@ static void get_hello(struct decoder *d)
 
 static void get_record(struct decoder *d, const char *key, struct wpk_record *out)
 {
-    struct wpk_buf text;
-    wpk_buf_init(&text, WPK_MESSAGE_SIZE_MAX);
-    wpk_json_get_raw(d->r, key, &text);
-    if (wpk_json_status(d->r) == WPK_OK && d->err == WPK_OK) {
-        d->err = wpk_record_decode(wpk_buf_text(&text), out, d->diag);
-    }
-    wpk_buf_fini(&text);
+    wpk_err err = wpk_record_get(d->r, key, out);
+    d->err = d->err == WPK_OK ? err : d->err;
 }
 
 /* What was never timed would be faster than everything. */

@@ -95,6 +95,8 @@ static void put_artifact(struct wpk_json_writer *w, const struct wpk_record *rec
 
 static void put_record(struct wpk_json_writer *w, const struct wpk_record *record)
 {
+    WPK_ASSERT(record->outcome < WPK_OUTCOME_COUNT);
+    WPK_ASSERT(isfinite(record->error_ratio));
     wpk_json_put_text(w, "outcome", wpk_outcome_name(record->outcome));
     if (record->log[0] != '\0') {
         wpk_json_put_text(w, "log", record->log);
@@ -128,10 +130,15 @@ static void put_record(struct wpk_json_writer *w, const struct wpk_record *recor
     }
 }
 
+void wpk_record_put(struct wpk_json_writer *w, const char *key, const struct wpk_record *record)
+{
+    wpk_json_begin_object(w, key);
+    put_record(w, record);
+    wpk_json_end(w);
+}
+
 wpk_err wpk_record_encode(const struct wpk_record *record, char **text)
 {
-    WPK_ASSERT(record->outcome < WPK_OUTCOME_COUNT);
-    WPK_ASSERT(isfinite(record->error_ratio));
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     put_record(w, record);
     struct wpk_buf buf;
@@ -273,6 +280,15 @@ static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
     if (out->outcome != WPK_OUTCOME_OK && out->timing.sample_count > 0) {
         wpk_json_fail(r, "timing", WPK_ERANGE, "a trial that failed has no times");
     }
+    return err;
+}
+
+wpk_err wpk_record_get(struct wpk_json_reader *reader, const char *key, struct wpk_record *out)
+{
+    *out = (struct wpk_record){0};
+    wpk_json_enter(reader, key);
+    wpk_err err = get_record(reader, out);
+    wpk_json_leave(reader);
     return err;
 }
 

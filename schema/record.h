@@ -6,7 +6,7 @@
 #ifndef WPK_SCHEMA_RECORD_H
 #define WPK_SCHEMA_RECORD_H
 
-#include "common/err.h"
+#include "common/json.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,6 +93,13 @@ wpk_err wpk_outcome_parse(const char *text, enum wpk_outcome *out);
  *   owns    encode: caller frees *text with free(); decode: caller calls wpk_record_fini
  *   errors  WPK_EPARSE; WPK_EINVAL, WPK_ERANGE with field and position; WPK_ENOMEM */
 wpk_err wpk_record_encode(const struct wpk_record *record, char **text);
+/* The same as a member of a document: write it, or read it from one that is open, at `key` (NULL:
+ * the item at hand). What is wrong with it is the writer's or the reader's failure.
+ *   owns    read: caller calls wpk_record_fini on `out`, after a failure too
+ *   errors  WPK_ENOMEM */
+void wpk_record_put(struct wpk_json_writer *writer, const char *key,
+                    const struct wpk_record *record);
+wpk_err wpk_record_get(struct wpk_json_reader *reader, const char *key, struct wpk_record *out);
 wpk_err wpk_record_decode(const char *text, struct wpk_record *out, struct wpk_diag *diag);
 
 #endif
