@@ -40,7 +40,7 @@ FOREIGN = {
     r"nng/.*": ["common/net.c", "common/net_door.c", "common/net_peer.h"],
     r"(cjson/)?cJSON\.h": ["common/json.c"],
     r"sodium.*": ["common/crypto.c"],
-    r"sqlite3\.h": ["coordinator/store.c"],
+    r"sqlite3\.h": ["coordinator/store.c", "tests/sim/faulty_vfs.c"],
     r"microhttpd\.h": ["coordinator/http.c"],
     r"curl/curl\.h": ["client/http.c"],
     r"Halide\.h": ["codegen/halide.cc"],
