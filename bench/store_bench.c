@@ -3,8 +3,8 @@
  *
  *     bench-store DIR [ROWS [SECONDS [BATCH]]]
  *
- * DIR is made, and filled up to ROWS trials if it holds fewer. Each batch asks as many candidates as
- * it has results, as a search does; both count as one result. */
+ * DIR is made, and filled up to ROWS trials if it holds fewer. Each batch asks as many candidates
+ * as it has results, as a search does; both count as one result. */
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "coordinator/history.h"
@@ -98,11 +98,10 @@ static void put_result(struct bench *b, int search, uint32_t number)
              (unsigned long long)b->made);
     snprintf(record.artifact_sha256, sizeof record.artifact_sha256, "%064llx",
              (unsigned long long)b->made);
-    struct wpk_history_result result = {
-        .problem_id = b->problem_ids[search],
-        .work = {b->search_ids[search], WPK_WORK_TRIAL, number},
-        .record = &record,
-        .worker = {"host0123/4567", "host0123/cpu0"}};
+    struct wpk_history_result result = {.problem_id = b->problem_ids[search],
+                                        .work = {b->search_ids[search], WPK_WORK_TRIAL, number},
+                                        .record = &record,
+                                        .worker = {"host0123/4567", "host0123/cpu0"}};
     wpk_history_put_trial(b->store, &result);
 }
 

@@ -264,7 +264,8 @@ void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
 
 /* An artifact is named once we have it: what is said to be ours, and is not, could never be served.
  * Before the step, so that state and store agree. */
-static void forget_absent_artifacts(struct wpk_performer *p, struct wpk_message *message)
+static wpk_err forget_absent_artifacts(struct wpk_performer *p, struct wpk_message *message,
+                                       struct wpk_diag *diag)
 {
     for (uint32_t i = 0; i < message->result_count; i++) {
         char *sha256 = message->results[i].record.artifact_sha256;
@@ -273,6 +274,7 @@ static void forget_absent_artifacts(struct wpk_performer *p, struct wpk_message 
             sha256[0] = '\0';
         }
     }
+    return wpk_store_take_status(p->reader, diag);
 }
 
 /* A local socket's file says who may connect to it. */
@@ -312,7 +314,12 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
         return;
     }
     wpk_message_trace("received", &message);
-    forget_absent_artifacts(p, &message);
+    err = forget_absent_artifacts(p, &message, &diag);
+    if (err != WPK_OK) { /* it cannot be said what is there: the worker asks again */
+        wpk_performer_reply_error(p, &answer_to, message.session, err, &diag);
+        wpk_message_fini(&message);
+        return;
+    }
     struct wpk_event event = {
         .kind = WPK_EVENT_MESSAGE, .random = random, .address = answer_to, .message = &message};
     wpk_performer_step_one(p, &event);
@@ -346,7 +353,15 @@ void wpk_performer_request(struct wpk_performer *p, const struct wpk_http_reques
 void wpk_performer_order(struct wpk_performer *p, struct wpk_order *order)
 {
     WPK_ASSERT(order->perform != NULL && order->done != NULL);
-    wpk_batch_add(p->batch, order);
+    /* A degraded store takes none; answers that were only read do not fail with it. */
+    wpk_batch_add(p->degraded ? &p->refused : p->batch, order);
+}
+
+static void refuse_orders(struct wpk_performer *p)
+{
+    struct wpk_batch refused = p->refused;
+    memset(&p->refused, 0, sizeof p->refused);
+    wpk_batch_finish(&refused, p->err, &p->diag);
 }
 
 /* ---- when the store fails, and when it is well again */
@@ -437,6 +452,7 @@ static void commit_all(struct wpk_performer *p)
 
 wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
 {
+    refuse_orders(p);
     if (p->options.threads > 0) {
         if (!wpk_batch_is_empty(p->batch)) {
             seal(p);
@@ -557,6 +573,7 @@ static void end(struct wpk_performer *p)
     wpk_writer_free(p->writer);
     wpk_outbox_release(&p->batch->outbox, &p->options.out, WPK_ECLOSED, &ended);
     wpk_batch_finish(p->batch, WPK_ECLOSED, &ended);
+    wpk_batch_finish(&p->refused, WPK_ECLOSED, &ended);
 }
 
 void wpk_performer_free(struct wpk_performer *p)

@@ -28,7 +28,8 @@ struct wpk_performer {
     uint32_t event_capacity;
     bool opening;  /* an OPENED is being stepped: what it tells is durable */
     bool degraded; /* the store is out of order: the state is only looked at */
-    wpk_err err;   /* why */
+    struct wpk_batch refused; /* orders alone, given meanwhile: the next commit says no */
+    wpk_err err;              /* why */
     struct wpk_diag diag;
 };
 

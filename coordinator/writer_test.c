@@ -64,9 +64,8 @@ static struct wpk_batch *new_batch(struct fixture *f, int *done)
     struct wpk_batch *batch = calloc(1, sizeof *batch);
     struct rows_order *order = calloc(1, sizeof *order);
     assert_true(batch != NULL && order != NULL);
-    *order = (struct rows_order){.order = {.perform = perform, .done = on_done},
-                                 .batch = f->batch_next++,
-                                 .done = done};
+    *order = (struct rows_order){
+        .order = {.perform = perform, .done = on_done}, .batch = f->batch_next++, .done = done};
     wpk_batch_add(batch, &order->order);
     return batch;
 }

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that fails under a wpkd at work, and is well again later: with threads, as it is used,
+ * and without. Nothing is promised meanwhile, reads go on, and no result is lost. */
+#include "coordinator/performer.h"
+
+#include "common/fs.h"
+#include "common/log.h"
+#include "tests/sim/faulty_vfs.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PATIENCE_MS 10000
+
+#define JOB                                                                                        \
+    "{\"name\":\"one\",\"ops\":["                                                                  \
+    "{\"name\":\"a\",\"op\":\"Y[i] = X[i]\","                                                      \
+    "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}],"                                           \
+    "\"search\":{\"strategy\":\"ga\",\"seed\":5},\"budget\":{\"candidates\":1,\"seconds\":3600}}"
+
+struct fixture {
+    char directory[64];
+    int threads;
+    struct wpk_clock_fake clock;
+    struct wpk_store *store;
+    struct wpk_performer *performer;
+    uint64_t random; /* counts: for ids */
+    uint32_t peer;   /* counts: a question's answer is told by it */
+    struct wpk_buf reply;
+    uint32_t reply_peer; /* of the last frame to a worker */
+    int status;          /* of the last answer to a request; 0: none yet */
+    struct wpk_buf body;
+    int rebuilt;
+};
+
+static void on_reply(void *user, const struct wpk_net_address *address, const void *frame,
+                     size_t size)
+{
+    struct fixture *f = user;
+    f->reply_peer = address->peer;
+    wpk_buf_reset(&f->reply);
+    wpk_buf_append(&f->reply, frame, size);
+}
+
+static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
+{
+    struct fixture *f = user;
+    (void)request;
+    f->status = answer->status;
+    wpk_buf_reset(&f->body);
+    wpk_buf_append_text(&f->body, wpk_buf_text(&answer->body));
+}
+
+static void on_wake(void *user)
+{
+    (void)user; /* it is polled anyway */
+}
+
+static void on_rebuilt(void *user)
+{
+    ((struct fixture *)user)->rebuilt++;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    f->threads = *(const int *)*state;
+    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-performer-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    wpk_clock_fake_init(&f->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
+    wpk_faulty_vfs_set(&(struct wpk_faults){0});
+    assert_int_equal(wpk_store_open(f->directory, &f->clock.clock, &f->store, NULL), WPK_OK);
+    struct wpk_performer_options options = {
+        .store = f->store,
+        .data_dir = f->directory,
+        .clock = &f->clock.clock,
+        .out = {.reply = on_reply, .respond = on_respond, .user = f},
+        .threads = f->threads,
+        .wake = on_wake,
+        .rebuilt = on_rebuilt,
+        .rebuilt_user = f,
+    };
+    assert_int_equal(wpk_performer_new(&options, &f->performer, NULL), WPK_OK);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    wpk_faulty_vfs_set(&(struct wpk_faults){0});
+    wpk_performer_free(f->performer);
+    wpk_store_close(f->store);
+    wpk_buf_fini(&f->reply);
+    wpk_buf_fini(&f->body);
+    wpk_err err = wpk_fs_remove_tree(f->directory, NULL);
+    free(f);
+    return err == WPK_OK ? 0 : -1;
+}
+
+/* One turn of the loop. */
+static wpk_err turn(struct fixture *f)
+{
+    struct timespec pause = {0, 2000000};
+    wpk_performer_poll(f->performer);
+    wpk_err err = wpk_performer_commit(f->performer, NULL);
+    if (f->threads > 0) {
+        nanosleep(&pause, NULL);
+    }
+    return err;
+}
+
+/* Ask for it, and wait for the answer; its status. */
+static int request(struct fixture *f, const char *method, const char *path, const char *body)
+{
+    struct wpk_http_request request = {.id = 1,
+                                       .method = method,
+                                       .path = path,
+                                       .body = body,
+                                       .body_size = strlen(body),
+                                       .content_type = "application/json",
+                                       .identity = {.owner = "me", .roles = WPK_ROLE_ADMIN}};
+    f->status = 0;
+    wpk_performer_request(f->performer, &request, ++f->random);
+    for (int i = 0; f->status == 0 && i < PATIENCE_MS / 2; i++) {
+        (void)!turn(f);
+    }
+    return f->status;
+}
+
+static void send_message(struct fixture *f, const struct wpk_message *message)
+{
+    struct wpk_net_address address = {.peer = ++f->peer, .is_local = true};
+    struct wpk_buf frame = {0};
+    assert_int_equal(wpk_message_encode(message, &frame), WPK_OK);
+    wpk_performer_frame(f->performer, &address, frame.data, frame.size, 99);
+    wpk_buf_fini(&frame);
+}
+
+/* Send it, and wait for the answer, which the caller frees. */
+static void ask(struct fixture *f, const struct wpk_message *message, struct wpk_message *back)
+{
+    send_message(f, message);
+    for (int i = 0; f->reply_peer != f->peer && i < PATIENCE_MS / 2; i++) {
+        (void)!turn(f);
+    }
+    assert_int_equal(f->reply_peer, f->peer);
+    memset(back, 0, sizeof *back);
+    assert_int_equal(wpk_message_decode(f->reply.data, f->reply.size, back, NULL), WPK_OK);
+}
+
+static void say_hello(struct fixture *f, struct wpk_message *back)
+{
+    struct wpk_hello hello = {
+        .name = "w",
+        .device = {.kind = "cpu",
+                   .model = "none",
+                   .isa = WPK_ISA_AVX2,
+                   .core_count = 1,
+                   .l1_bytes = 32768,
+                   .l2_bytes = 1 << 20,
+                   .l3_bytes = 1 << 25,
+                   .vector_bytes = 32,
+                   .vector_registers = 16,
+                   .instance = "none/cpu0"},
+        .environment = "none=1",
+        .providers = {{.name = "halide-cpu"}},
+        .provider_count = 1,
+        .roles = WPK_WORKER_ROLES_ALL,
+        .slots = 1,
+    };
+    struct wpk_message message = {
+        .kind = WPK_MESSAGE_HELLO, .version = WPK_PROTOCOL_VERSION, .hello = &hello};
+    ask(f, &message, back);
+}
+
+static uint64_t join(struct fixture *f)
+{
+    struct wpk_message back;
+    say_hello(f, &back);
+    assert_int_equal(back.kind, WPK_MESSAGE_WELCOME);
+    uint64_t session = back.session;
+    wpk_message_fini(&back);
+    return session;
+}
+
+static struct wpk_work take_work(struct fixture *f, uint64_t session, char candidate[256])
+{
+    struct wpk_message back;
+    struct wpk_message poll = {.kind = WPK_MESSAGE_POLL,
+                               .version = WPK_PROTOCOL_VERSION,
+                               .session = session,
+                               .want = 1,
+                               .wait_ms = 60000};
+    ask(f, &poll, &back);
+    assert_int_equal(back.kind, WPK_MESSAGE_WORK);
+    assert_int_equal(back.work_count, 1);
+    struct wpk_work work = back.work[0];
+    snprintf(candidate, 256, "%s", back.work[0].candidate);
+    wpk_message_fini(&back);
+    return work;
+}
+
+static struct wpk_result make_result(const struct wpk_work *work)
+{
+    return (struct wpk_result){.id = work->id,
+                               .attempt = 1,
+                               .lease = work->lease,
+                               .failure = "",
+                               .record = {.timing = {.median_ns = 5,
+                                                     .min_ns = 5,
+                                                     .sample_count = 1,
+                                                     .repeat_count = 1,
+                                                     .sample_ns = {5}}}};
+}
+
+static int64_t count(struct fixture *f, const char *sql)
+{
+    struct wpk_store *reader = NULL;
+    assert_int_equal(wpk_store_open_reader(f->directory, &f->clock.clock, &reader, NULL), WPK_OK);
+    struct wpk_rows *rows = wpk_store_query(reader, sql, "");
+    int64_t value = wpk_rows_next(rows) ? wpk_rows_int(rows, 0) : -1;
+    wpk_rows_close(rows);
+    wpk_store_close(reader);
+    return value;
+}
+
+static void wait_until(struct fixture *f, wpk_err wanted)
+{
+    wpk_err err = wpk_performer_degraded(f->performer, NULL);
+    for (int i = 0; err != wanted && i < PATIENCE_MS / 2; i++) {
+        wpk_clock_fake_advance(&f->clock, 50 * WPK_NS_PER_MS);
+        err = turn(f);
+    }
+    assert_int_equal(err, wanted);
+}
+
+static void check_degraded(struct fixture *f)
+{
+    struct wpk_message back;
+    struct wpk_diag diag = {0};
+    say_hello(f, &back);
+    assert_int_equal(back.kind, WPK_MESSAGE_ERROR);
+    assert_int_equal(back.err, WPK_ENOSPC);
+    assert_true(back.retry_ms > 0);
+    wpk_message_fini(&back);
+    assert_int_equal(request(f, "POST", "/v1/jobs", JOB), 507);
+    assert_int_equal(request(f, "GET", "/v1/jobs", ""), 200);
+    assert_non_null(strstr(wpk_buf_text(&f->body), "\"name\":\"one\""));
+    assert_int_equal(wpk_performer_degraded(f->performer, &diag), WPK_ENOSPC);
+    assert_non_null(strstr(diag.text, "full"));
+}
+
+static void a_result_on_a_full_disk(void **state)
+{
+    struct fixture *f = *state;
+    char first[256];
+    char second[256];
+    struct wpk_message back;
+    assert_int_equal(request(f, "POST", "/v1/jobs", JOB), 201);
+    uint64_t session = join(f);
+    struct wpk_work work = take_work(f, session, first);
+    struct wpk_result result = make_result(&work);
+    struct wpk_message message = {.kind = WPK_MESSAGE_RESULTS,
+                                  .version = WPK_PROTOCOL_VERSION,
+                                  .session = session,
+                                  .results = &result,
+                                  .result_count = 1};
+    wpk_faulty_vfs_set(&(struct wpk_faults){.write_fails = 1, .lasting = true});
+    send_message(f, &message);
+    wait_until(f, WPK_ENOSPC);
+    assert_int_not_equal(f->reply_peer, f->peer); /* not acknowledged */
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM trial WHERE outcome <> ''"), 0);
+    check_degraded(f);
+
+    wpk_faulty_vfs_set(&(struct wpk_faults){0});
+    wait_until(f, WPK_OK);
+    assert_int_equal(f->rebuilt, 1);
+    /* It does not know its workers any more: they come again, and bring what they have. */
+    session = join(f);
+    work = take_work(f, session, second);
+    assert_string_equal(second, first);
+    result = make_result(&work);
+    message.session = session;
+    ask(f, &message, &back);
+    assert_int_equal(back.kind, WPK_MESSAGE_ACK);
+    assert_int_equal(back.acks[0], WPK_ACK_RECORDED);
+    wpk_message_fini(&back);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM trial WHERE outcome = 'ok'"), 1);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM measurement"), 1);
+}
+
+/* Whatever operation it is that fails: a job is stored and said to be, or neither. */
+static void a_job_while_something_fails(void **state)
+{
+    struct fixture *f = *state;
+    int accepted = 0;
+    int refused = 0;
+    for (uint64_t n = 1; n <= 12; n++) {
+        struct wpk_faults faults = {.write_fails = n % 2 == 0 ? n / 2 : 0,
+                                    .sync_fails = n % 2 == 1 ? n / 2 + 1 : 0};
+        wpk_faulty_vfs_set(&faults);
+        int status = request(f, "POST", "/v1/jobs", JOB);
+        assert_true(status == 201 || status == 507);
+        accepted += status == 201;
+        refused += status == 507;
+        wpk_faulty_vfs_set(&(struct wpk_faults){0});
+        wait_until(f, WPK_OK);
+        assert_int_equal(count(f, "SELECT COUNT(*) FROM job"), accepted);
+        assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)),
+                         accepted);
+    }
+    assert_true(accepted > 0);
+    assert_true(refused > 1);
+}
+
+/* The end comes with batches on their way: what was answered is stored. */
+static void the_end_with_work_under_way(void **state)
+{
+    struct fixture *f = *state;
+    wpk_faulty_vfs_set(&(struct wpk_faults){.sync_ms = 50});
+    for (int i = 0; i < 5; i++) {
+        struct wpk_http_request request = {.id = 1,
+                                           .method = "POST",
+                                           .path = "/v1/jobs",
+                                           .body = JOB,
+                                           .body_size = strlen(JOB),
+                                           .content_type = "application/json",
+                                           .identity = {.owner = "me", .roles = WPK_ROLE_ADMIN}};
+        wpk_performer_request(f->performer, &request, ++f->random);
+        assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+    }
+    wpk_performer_free(f->performer);
+    f->performer = NULL;
+    assert_int_equal(f->status, 201);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM job"), 5);
+}
+
+int main(void)
+{
+    static int none = 0;
+    static int two = 2;
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    wpk_log_init("performer", WPK_LOG_ERROR, null);
+    wpk_faulty_vfs_install();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate_setup_teardown(a_result_on_a_full_disk, set_up, tear_down, &none),
+        cmocka_unit_test_prestate_setup_teardown(a_result_on_a_full_disk, set_up, tear_down, &two),
+        cmocka_unit_test_prestate_setup_teardown(a_job_while_something_fails, set_up, tear_down,
+                                                 &none),
+        cmocka_unit_test_prestate_setup_teardown(a_job_while_something_fails, set_up, tear_down,
+                                                 &two),
+        cmocka_unit_test_prestate_setup_teardown(the_end_with_work_under_way, set_up, tear_down,
+                                                 &two),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    close(null);
+    return failed;
+}
