@@ -127,7 +127,8 @@ void wpk_http_server_close(struct wpk_http_server *server);
 /* Take peers and hosts of `options`, and read certificates again: connections made from now on get
  * the new ones, those that are there stay. On failure everything is as before.
  *
- *   errors  WPK_ENOENT, WPK_EPARSE  certificate or key; WPK_ENOMEM, WPK_ESYSTEM
+ *   errors  WPK_ENOENT, WPK_EPARSE  certificate or key; WPK_EINVAL other listeners; WPK_EBUSY too
+ *           many connections still have older certificates; WPK_ERANGE, WPK_ENOMEM, WPK_ESYSTEM
  */
 WPK_MUST_CHECK wpk_err wpk_http_server_reload(struct wpk_http_server *server,
                                               const struct wpk_http_options *options,

@@ -358,10 +358,15 @@ wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_
 wpk_err wpk_http_server_reload(struct wpk_http_server *server,
                                const struct wpk_http_options *options, struct wpk_diag *diag)
 {
-    WPK_ASSERT(options->listener_count == server->listener_count);
-    WPK_ASSERT(options->peer_count <= WPK_HTTP_PEERS_MAX);
     struct MHD_Daemon *started[WPK_HTTP_LISTENERS_MAX] = {NULL};
     wpk_err err = WPK_OK;
+    if (options->listener_count != server->listener_count ||
+        options->peer_count > WPK_HTTP_PEERS_MAX) {
+        wpk_diag_set(diag, "listeners do not change without a restart, and peers are at most %d",
+                     WPK_HTTP_PEERS_MAX);
+        return WPK_EINVAL;
+    }
+    stop_retired(server); /* for their places */
     for (uint32_t i = 0; i < server->listener_count && err == WPK_OK; i++) {
         if (server->tls[i]) {
             err = start_daemon(server, &options->listeners[i], &started[i], diag);

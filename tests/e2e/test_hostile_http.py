@@ -34,9 +34,10 @@ JSON_HEAD = b"Host: x\r\nContent-Type: application/json\r\n"
 class Honest(threading.Thread):
     """Asks again and again, on a connection that it keeps while it can."""
 
-    def __init__(self, make_connection):
+    def __init__(self, make_connection, headers=None):
         super().__init__(daemon=True)
         self.make_connection = make_connection
+        self.headers = headers or {}
         self.ended = threading.Event()
         self.answered = 0
         self.slowest = 0.0
@@ -54,7 +55,7 @@ class Honest(threading.Thread):
                     if time.monotonic() > end:
                         raise
                     time.sleep(0.005)
-            connection.request("GET", "/v1/jobs")
+            connection.request("GET", "/v1/jobs", headers=self.headers)
             answer = connection.getresponse()
             answer.read()
             return answer.status
@@ -349,6 +350,38 @@ def test_many_idle_connections(box):
     check(len(socks) == wanted, "all were taken in")
     for sock in socks:
         sock.close()
+    service.stop()
+
+
+def test_many_strangers_on_tcp(box):
+    """From the honest client's own address, without a token: he goes on, each time by a new one."""
+    need("wpkd")
+    port = free_port()
+    raise_descriptors()
+    service = open_service(box, [{"address": "127.0.0.1:%d" % port}])
+    token = make_token(service, "read")["secret"]
+    client = Honest(lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=30),
+                    {"Authorization": "Bearer " + token})
+    kept = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    socks = []
+
+    def use_kept():
+        kept.request("GET", "/v1/jobs", headers={"Authorization": "Bearer " + token})
+        answer = kept.getresponse()
+        answer.read()
+        check(answer.status == 200, "a connection that has shown a token is kept", answer.status)
+    with client, Bounded(service):
+        for i in range(5000):
+            sock = socket.create_connection(("127.0.0.1", port), timeout=10)
+            sock.sendall((b"GET /v1/jobs HTTP/1.1\r\nHost: loc", b"", b"\x16\x03\x01")[i % 3])
+            socks.append(sock)
+            if i % 500 == 0:
+                use_kept()
+        use_kept()
+        check(socks[0].recv(1) == b"", "the first to come was the first to go")
+    for sock in socks:
+        sock.close()
+    kept.close()
     service.stop()
 
 
