@@ -220,6 +220,7 @@ static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
         wpk_search_set_phase(c, search, WPK_PHASE_FAILED, reason);
         return;
     }
+    wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search; /* with what it is the result of */
     search->concluding = true;
     search->winner = (uint32_t)(winner - search->entries);
     search->serving = is_to_be_served(search, winner);

@@ -254,7 +254,7 @@ void wpk_search_asked(struct wpk_coordinator *c)
     search->refused = asked->refused;
     if (asked->exhausted && !search->exhausted) {
         search->exhausted = true;
-        wpk_search_touch(c, search);
+        wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
     }
     search->size_log2 = asked->size_log2;
     for (uint32_t i = 0; i < asked->count; i++) {
@@ -471,7 +471,7 @@ void wpk_search_set_phase(struct wpk_coordinator *c, struct wpk_search *search,
     search->phase = phase;
     snprintf(search->reason, sizeof search->reason, "%s", reason);
     if (wpk_phase_ended(phase)) {
-        wpk_search_touch(c, search);
+        wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
     }
     for (struct wpk_job_op_state *op = search->ops, *next; op != NULL; op = next) {
         next = op->next;

@@ -6,6 +6,7 @@
 #include "op/definition.h"
 #include "op/fingerprint.h"
 #include "op/notation.h"
+#include "schema/job.h"
 #include "search/strategy.h"
 
 #include <stdio.h>
@@ -68,6 +69,8 @@ static wpk_err fill_parameters(struct wpk_job *job, struct wpk_job_entry *entry,
     return WPK_OK;
 }
 
+_Static_assert(WPK_JOB_LABELS_MAX <= WPK_WORKER_LABELS_MAX, "a job's labels have room");
+
 static wpk_err fill(struct wpk_job *job, struct wpk_job_entry *entry, struct wpk_diag *diag)
 {
     if (wpk_strategy_find(job->strategy) == NULL) {
@@ -82,6 +85,11 @@ static wpk_err fill(struct wpk_job *job, struct wpk_job_entry *entry, struct wpk
     snprintf(entry->owner, sizeof entry->owner, "%s", job->owner);
     snprintf(entry->kind, sizeof entry->kind, "%s", job->kind);
     snprintf(entry->strategy, sizeof entry->strategy, "%s", job->strategy);
+    for (int i = 0; i < job->label_count; i++) {
+        struct wpk_worker_label *label = &entry->labels[entry->label_count++];
+        snprintf(label->name, sizeof label->name, "%s", job->labels[i].name);
+        snprintf(label->value, sizeof label->value, "%s", job->labels[i].value);
+    }
     entry->priority = job->priority;
     entry->threads = job->threads;
     entry->seed = job->seed;

@@ -46,6 +46,7 @@ void wpk_job_fini(struct wpk_job *job)
         free(job->ops[i].tensors);
     }
     free(job->ops);
+    free(job->labels);
     free(job->pins);
     free(job->source);
     *job = (struct wpk_job){0};

@@ -26,6 +26,7 @@ extern "C" {
 #define WPK_JOB_GENE_MAX 64 /* a pinned gene's name or value */
 #define WPK_JOB_OP_TEXT_MAX (64 * 1024)
 #define WPK_JOB_THREADS_MAX 1024
+#define WPK_JOB_LABELS_MAX 16 /* that its workers have to have */
 #define WPK_JOB_CANDIDATES_MAX 1000000
 #define WPK_JOB_SECONDS_MAX (7 * 24 * 3600)
 #define WPK_JOB_PRIORITY_MAX 100 /* and not below its negative */
@@ -64,6 +65,12 @@ struct wpk_job_pin {
     char value[WPK_JOB_GENE_MAX];
 };
 
+/* What a worker has to be called for the job to be run there. */
+struct wpk_job_label {
+    char name[WPK_JOB_NAME_MAX]; /* [a-z0-9_.-]+, unique in the job */
+    char value[128];
+};
+
 /* `= {0}` is a valid empty job for wpk_job_fini; wpk_job_decode fills every default. */
 struct wpk_job {
     char name[WPK_JOB_NAME_MAX]; /* "" when the file names none */
@@ -71,6 +78,8 @@ struct wpk_job {
     int op_count;
     char kind[16];     /* "cpu" */
     int threads;       /* of the kernels */
+    struct wpk_job_label *labels; /* owned; [label_count] */
+    int label_count;
     char strategy[32]; /* as written; known names: search/strategy.h */
     uint64_t seed;
     struct wpk_job_pin *pins; /* owned; [pin_count] */

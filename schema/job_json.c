@@ -191,9 +191,42 @@ static void decode_ops(struct wpk_json_reader *reader, struct wpk_job *job)
     wpk_json_leave(reader);
 }
 
+static bool is_label_name(const char *name)
+{
+    size_t size = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-");
+
+    return size > 0 && name[size] == '\0' && size < WPK_JOB_NAME_MAX;
+}
+
+static void decode_labels(struct wpk_json_reader *reader, struct wpk_job *job)
+{
+    size_t count = wpk_json_count(reader, "labels");
+
+    if (count > WPK_JOB_LABELS_MAX) {
+        wpk_json_fail(reader, "labels", WPK_ERANGE, "more than %d labels", WPK_JOB_LABELS_MAX);
+        return;
+    }
+    job->labels = allocate(reader, count, sizeof(*job->labels));
+    wpk_json_enter(reader, "labels");
+    while (wpk_json_next(reader)) {
+        struct wpk_job_label *label = &job->labels[job->label_count];
+        const char *name = wpk_json_name(reader);
+        if (!is_label_name(name)) {
+            wpk_json_fail(reader, NULL, WPK_EINVAL,
+                          "a label's name has 1 to %d bytes of a-z, 0-9, _, . and -",
+                          WPK_JOB_NAME_MAX - 1);
+            break;
+        }
+        memcpy(label->name, name, strlen(name) + 1);
+        get_label(reader, NULL, label->value, sizeof(label->value));
+        job->label_count++;
+    }
+    wpk_json_leave(reader);
+}
+
 static void decode_target(struct wpk_json_reader *reader, struct wpk_job *job)
 {
-    static const char *const members[] = {"kind", "threads", NULL};
+    static const char *const members[] = {"kind", "threads", "labels", NULL};
     static const char *const kinds[] = {"cpu"};
 
     wpk_json_enter(reader, "target");
@@ -204,6 +237,9 @@ static void decode_target(struct wpk_json_reader *reader, struct wpk_job *job)
     }
     if (wpk_json_has(reader, "threads")) {
         job->threads = (int)wpk_json_get_int(reader, "threads", 1, WPK_JOB_THREADS_MAX);
+    }
+    if (wpk_json_has(reader, "labels")) {
+        decode_labels(reader, job);
     }
     wpk_json_leave(reader);
 }
@@ -356,6 +392,11 @@ static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *w
     wpk_json_begin_object(writer, "target");
     wpk_json_put_text(writer, "kind", job->kind);
     wpk_json_put_int(writer, "threads", job->threads);
+    wpk_json_begin_object(writer, "labels");
+    for (int i = 0; i < job->label_count; i++) {
+        wpk_json_put_text(writer, job->labels[i].name, job->labels[i].value);
+    }
+    wpk_json_end(writer);
     wpk_json_end(writer);
     wpk_json_begin_object(writer, "search");
     wpk_json_put_text(writer, "strategy", job->strategy);
