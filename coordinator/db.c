@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/db.h"
 
+#include "coordinator/db_copy.h"
+
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -204,6 +206,8 @@ int wpk_db_main(int argc, char **argv)
     }
     report.json = wpk_json_writer_new_object();
     wpk_err err = command->run(&options, &report, &diag);
+    wpk_err given = wpk_db_give_to_owner(options.data_dir, err == WPK_OK ? &diag : NULL);
+    err = err == WPK_OK ? given : err;
     /* An export has standard output for itself. */
     bool taken = options.file != NULL && strcmp(options.file, "-") == 0;
     if (err == WPK_OK || err == WPK_ECORRUPT) {

@@ -8,12 +8,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PATH_SIZE 4096
 #define SUFFIX ".so"
+#define WALK_FD_MAX 16
 
 bool wpk_db_exists(const char *directory, const char *name)
 {
@@ -93,6 +97,36 @@ wpk_err wpk_db_copy_artifacts(const char *from, const char *to, int64_t *count,
         err = copy_directory(from, to, first, count, diag);
     }
     return err;
+}
+
+/* nftw(3) passes nothing on: one walk at a time, in a program that does nothing else. */
+static struct stat walk_owner;
+
+static int give(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)kind;
+    (void)place;
+    if (info->st_uid == walk_owner.st_uid && info->st_gid == walk_owner.st_gid) {
+        return 0;
+    }
+    return lchown(path, walk_owner.st_uid, walk_owner.st_gid);
+}
+
+wpk_err wpk_db_give_to_owner(const char *data_dir, struct wpk_diag *diag)
+{
+    if (geteuid() != 0 || stat(data_dir, &walk_owner) != 0 || walk_owner.st_uid == 0) {
+        return WPK_OK;
+    }
+    /* A state directory may be a link, which a walk that follows none would stop at. */
+    char *real = realpath(data_dir, NULL);
+    bool given = real != NULL && nftw(real, give, WALK_FD_MAX, FTW_PHYS) == 0;
+    free(real);
+    if (!given) {
+        wpk_err err = wpk_fs_err(errno);
+        wpk_diag_set(diag, "cannot give %s to its owner: %s", data_dir, strerror(errno));
+        return err;
+    }
+    return WPK_OK;
 }
 
 wpk_err wpk_db_rename(const char *directory, const char *name, const char *to,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a data directory, from one place to another. For db_backup.c. */
+/* The files of a data directory, from one place to another. For db.c and db_backup.c. */
 #ifndef WPK_COORDINATOR_DB_COPY_H
 #define WPK_COORDINATOR_DB_COPY_H
 
@@ -20,6 +20,11 @@ WPK_MUST_CHECK wpk_err wpk_db_copy_file(const char *from, const char *to, const 
  *   shape   *count: of those copied */
 WPK_MUST_CHECK wpk_err wpk_db_copy_artifacts(const char *from, const char *to, int64_t *count,
                                              struct wpk_diag *diag);
+
+/* Root works on a history that is another user's, a service's: what was made or replaced there
+ * becomes that user's, whom the directory itself belongs to. Nothing for anybody but root.
+ *   errors  WPK_EACCES, WPK_EIO */
+WPK_MUST_CHECK wpk_err wpk_db_give_to_owner(const char *data_dir, struct wpk_diag *diag);
 
 /* Rename within a directory, durably; nothing there is no error. */
 WPK_MUST_CHECK wpk_err wpk_db_rename(const char *directory, const char *name, const char *to,

@@ -5,7 +5,7 @@ import os
 import shutil
 import sqlite3
 
-from lib import Service, check, main, need, small_job
+from lib import Service, Skip, check, main, need, small_job
 
 # One tuning serves all tests: each works on a copy.
 TUNED = []
@@ -122,6 +122,24 @@ def test_backup_beside_a_running_wpkd_and_restore(box):
     kernels = again.ask("GET", "/v1/kernels")[1]["kernels"]
     check(len(kernels) == len(summary(data)["kernels"]) > 0, "and served", kernels)
     again.stop()
+
+
+def test_root_leaves_a_service_its_files(box):
+    if os.geteuid() != 0:
+        raise Skip("only root can give files away")
+    data, nobody = tuned(box), 65534
+    backup, service = box.path("backup"), box.path("service")
+    db(box, "backup", data, backup)
+    os.mkdir(box.path("private"), 0o700)
+    os.chown(box.path("private"), nobody, nobody)
+    os.symlink(box.path("private"), service)  # as systemd has it for a dynamic user
+    db(box, "restore", service, backup)
+    db(box, "prune", service, "--older-than", "0", "--keep", "1")
+    for folder, folders, names in os.walk(box.path("private")):
+        for name in folders + names:
+            path = os.path.join(folder, name)
+            check(os.stat(path).st_uid == nobody, "is the service's: " + path)
+    check(all(os.stat(os.path.join(backup, name)).st_uid == 0 for name in os.listdir(backup)), "ours")
 
 
 def test_a_damaged_backup_is_not_restored(box):
