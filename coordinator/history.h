@@ -190,6 +190,9 @@ void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void 
 /* False when there is none. */
 WPK_MUST_CHECK bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
                                    struct wpk_history_op *out);
+/* What the operator's search was bound to, as wpk_class_text() has it; the caller's. NULL: it has
+ * none yet. */
+char *wpk_history_op_class(struct wpk_store *store, uint64_t job_number, uint32_t position);
 
 /* For the start: what each owner has used, and what was ordered of workers. */
 typedef void (*wpk_history_owner_fn)(void *user, const struct wpk_owner_event *owner);

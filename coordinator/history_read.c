@@ -243,6 +243,23 @@ bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t posit
     return found;
 }
 
+char *wpk_history_op_class(struct wpk_store *store, uint64_t job_number, uint32_t position)
+{
+    char *text = NULL;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT p.device_class || char(10) || p.environment || char(10) || s.providers"
+        " FROM job_op o JOIN search s ON s.id = o.search_id JOIN problem p ON p.id = s.problem_id"
+        " WHERE o.job_number = ? AND o.position = ?",
+        "ii", (int64_t)job_number, (int64_t)position);
+    if (wpk_rows_next(rows)) {
+        text = strdup(wpk_rows_text(rows, 0));
+        WPK_ASSERT(text != NULL);
+    }
+    wpk_rows_close(rows);
+    return text;
+}
+
 bool wpk_history_job_document(struct wpk_store *store, const char *id, struct wpk_buf *out,
                               uint64_t *number)
 {

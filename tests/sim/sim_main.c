@@ -23,7 +23,7 @@ static void run(uint64_t seed, bool verbose)
         .worker_count = (int)wpk_rng_between(&rng, 2, 8),
         .class_count = wpk_rng_chance(&rng, 0.5) ? 1 : 2,
         .trouble = seed % 10 == 0 ? 0 : wpk_rng_unit(&rng),
-        .liars = false, /* until a result of another device is refused */
+        .liars = true,
         .mixed = wpk_rng_chance(&rng, 0.3),
         .verbose = verbose,
     };
