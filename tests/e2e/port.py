@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wpkd whose workers come over TCP, and certificates for it."""
+import socket
+import subprocess
+
+from lib import Service, Skip, check, wait_for
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def make_certificates(box, name, host="localhost", authority=False):
+    """An authority and a server's certificate of it: (authority's file, certificate's, key's).
+    `authority`: it is there already, and gives another certificate."""
+    if subprocess.run(["openssl", "version"], capture_output=True, check=False).returncode != 0:
+        raise Skip("there is no openssl to make certificates with")
+
+    def openssl(*args):
+        done = subprocess.run(["openssl"] + list(args), capture_output=True, check=False)
+        check(done.returncode == 0, "openssl %s" % args[0], done.stderr)
+
+    ca, ca_key = box.path(name + "-ca.pem"), box.path(name + "-ca.key")
+    key, request, certificate = (box.path(name + end) for end in (".key", ".csr", ".pem"))
+    if not authority:
+        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", ca_key, "-out", ca, "-days",
+                "2", "-subj", "/CN=authority " + name)
+    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request, "-subj",
+            "/CN=" + host)
+    names = box.write(name + ".ext", "subjectAltName=DNS:%s\n" % host)
+    openssl("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-days", "2",
+            "-extfile", names, "-out", certificate)
+    return ca, certificate, key
+
+
+class Port(Service):
+    """A wpkd whose workers come over ipc and over TCP, with TLS or without."""
+
+    def __init__(self, box, certificate=None, key=None, **options):
+        self.port = free_port()
+        self.address = ("127.0.0.1", self.port)
+        self.tcp = ("tls+tcp" if certificate else "tcp") + "://127.0.0.1:%d" % self.port
+        self.tls_url = "tls+tcp://localhost:%d" % self.port
+        listener = {"address": self.tcp}
+        if certificate:
+            listener.update(certificate=certificate, key=key)
+        self.box = box
+        self.socket = box.path("http.sock")
+        self.local = box.path("workers.sock")
+        self.listen = "ipc://" + self.local
+        self.url = "unix:" + self.socket
+        self.workers = []
+        config = box.write("wpkd.json", {
+            "data": box.data, "http": {"listen": [{"address": self.url}]},
+            "workers": {"listen": [{"address": self.listen}, listener]}})
+        self.start = lambda: self.begin(config, **options)
+        self.start()
+
+    def begin(self, config, **options):
+        self.wpkd = self.box.start("wpkd", "--config", config, **options)
+        wait_for("wpkd answers", self.healthy, 30)
+
+    def joined(self):
+        return self.ask("GET", "/v1/workers")[1]["workers"]
+
+    def log(self):
+        return self.wpkd.text(self.wpkd.err)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers that build for workers that run, over TLS with tokens, and a wpkd that is restarted, or
+whose certificate is replaced, in the middle of a job."""
+import os
+import signal
+import time
+
+from lib import check, main, need, small_job, wait_for
+from port import Port, make_certificates
+
+ENDED = ("done", "failed", "cancelled")
+
+
+def make_token(service, box, name, *roles):
+    """A file with the secret of a new token."""
+    status, token, _ = service.ask("POST", "/v1/tokens", {"owner": "fleet", "roles": list(roles)})
+    check(status == 201, "a token is made", status, token)
+    return box.write(name + ".token", token["secret"] + "\n"), token["id"]
+
+
+def add_worker(service, box, ca, token, *options):
+    worker = box.start("wpk-worker", "--cpu", "--coordinator", service.tls_url, "--ca", ca, "--token-file",
+                       token, "--data", box.dir, *options)
+    service.workers.append(worker)
+    return worker
+
+
+def submit(service, **changes):
+    status, job, _ = service.ask("POST", "/v1/jobs", small_job(**changes))
+    check(status == 201, "the job is taken", status, job)
+    return job["id"]
+
+
+def state_of(service, job):
+    return service.ask("GET", "/v1/jobs/" + job)[1]
+
+
+def wait_done(service, job, seconds=150):
+    try:
+        wait_for("the job has ended", lambda: state_of(service, job)["state"] in ENDED, seconds)
+    except Exception as error:
+        raise type(error)("%s\n%s\n%s\n%s" % (error, state_of(service, job), service.log()[-3000:], "\n".join(
+            w.text(w.err)[-1500:] for w in service.workers))) from error
+    answer = state_of(service, job)
+    check(answer["state"] == "done", "it is done", answer)
+    return answer
+
+
+def trials_of(service, job):
+    found, page = [], ""
+    while True:
+        answer = service.ask("GET", "/v1/jobs/%s/trials?page_size=100%s" % (job, page))[1]
+        found += answer["trials"]
+        if not answer["next_page_token"]:
+            return found
+        page = "&page_token=" + answer["next_page_token"]
+
+
+def test_builders_and_runners(box):
+    """One worker that only builds and one that only runs do a job between them."""
+    need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
+    ca, certificate, key = make_certificates(box, "first")
+    service = Port(box, certificate, key)
+    build_token, build_id = make_token(service, box, "builder", "build")
+    run_token, _ = make_token(service, box, "runner", "measure")
+    wrong = add_worker(service, box, ca, build_token, "--run-only")
+    code, _, err = wrong.wait(30)
+    check(code == 3 and "measure" in err, "a token of the other role is refused", code, err)
+    runner = add_worker(service, box, ca, run_token, "--run-only", "--name", "runner")
+    wait_for("the runner joins", lambda: len(service.joined()) == 1, 30)
+    job = submit(service)
+    time.sleep(1)
+    check(state_of(service, job)["state"] in ("queued", "running"), "nobody builds yet")
+    builder = add_worker(service, box, ca, build_token, "--build-only", "--name", "builder")
+    wait_for("the builder joins", lambda: len(service.joined()) == 2, 30)
+    wait_done(service, job)
+    runner.note()
+    builder.note()
+    check("wpk-builder" not in runner.seen.values(), "the runner built nothing", runner.seen)
+    check("wpk-runner" not in builder.seen.values(), "the builder ran nothing", builder.seen)
+    trials = trials_of(service, job)
+    check(len(trials) >= 12 and any(t["outcome"] == "ok" for t in trials), "trials", trials[:3])
+    # A token that is taken back is refused at the next hello, and says so.
+    check(service.ask("DELETE", "/v1/tokens/" + build_id)[0] in (200, 204), "revoked")
+    late = add_worker(service, box, ca, build_token, "--build-only")
+    code, _, err = late.wait(30)
+    check(code == 3 and "revoked" in err, "a revoked token", code, err)
+    service.stop()
+
+
+def test_nothing_is_lost(box):
+    """A certificate replaced and a wpkd restarted in the middle of a job over TLS: the worker comes
+    back by itself, and every candidate is recorded once."""
+    need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
+    ca, certificate, key = make_certificates(box, "first")
+    service = Port(box, certificate, key)
+    token, _ = make_token(service, box, "worker", "build", "measure")
+    worker = add_worker(service, box, ca, token)
+    job = submit(service, budget={"candidates": 40, "seconds": 240})
+    wait_for("some are measured", lambda: len(trials_of(service, job)) > 5, 60)
+    # Another key of the same authority.
+    again = make_certificates(box, "first", authority=True)
+    check(again[0] == ca, "the same authority")
+    service.wpkd.popen.send_signal(signal.SIGHUP)
+    wait_for("read again", lambda: "reloaded" in service.log(), 10)
+    before = len(trials_of(service, job))
+    wait_for("and the job goes on", lambda: len(trials_of(service, job)) > before, 60)
+    service.wpkd.popen.kill()
+    service.wpkd.wait(10)
+    time.sleep(1)
+    service.start()
+    wait_done(service, job)
+    trials = [t for t in trials_of(service, job) if t["provider"] == "halide-cpu"]
+    candidates = [t["candidate"] for t in trials]
+    check(len(set(candidates)) == len(candidates), "none is counted twice", len(candidates))
+    check(worker.popen.poll() is None, "the worker lives")
+    check(os.path.exists(certificate), "with the files of the second certificate")
+    service.stop()
+
+
+if __name__ == "__main__":
+    main(globals())
