@@ -3,7 +3,7 @@
  * the same words.
  *
  *     leased work=12/trial/7 lease=31 attempt=1 stage=whole session=88       wpkd
- *     taken work=12/trial/7 lease=31 attempt=1 stage=whole session=88        the worker
+ *     taken work=12/trial/7 lease=31 ... trial=5     the worker, with its engine's number for it
  *     brought work=12/trial/7 lease=31 attempt=1 stage=whole session=88 outcome=ok
  *     received work=12/trial/7 ... outcome=ok                                wpkd */
 #ifndef WPK_SCHEMA_MESSAGE_TRACE_H

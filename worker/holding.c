@@ -105,7 +105,6 @@ static void take_in(struct wpk_holding *holding, const struct wpk_work *work,
 
 void wpk_holding_take_in(struct wpk_holding *holding, const struct wpk_message *work)
 {
-    wpk_message_trace("taken", work);
     for (uint32_t i = 0; i < work->work_count; i++) {
         struct wpk_holding_item *item = find(holding, work->work[i].id);
         if (item == NULL) {

@@ -3,7 +3,6 @@
 #include "worker/holding_item.h"
 
 #include "common/log.h"
-#include "schema/message_trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,10 +40,6 @@ static void put(struct wpk_holding *holding, struct wpk_holding_item *item)
     };
     wpk_err err = wpk_engine_put(holding->options.engine, &trial);
     if (err == WPK_OK) {
-        char id[WPK_WORK_ID_TEXT_SIZE];
-        wpk_work_id_print(item->work.id, id);
-        /* What builder, runner and --trace call it. */
-        wpk_log(WPK_LOG_DEBUG, "trial", "work=%s trial=%llu", id, (unsigned long long)item->order);
         item->standing = WPK_HOLDING_IN_ENGINE;
     } else if (err != WPK_ENOSPC) {
         wpk_holding_fail(item, WPK_OUTCOME_UNSUPPORTED, "the engine does not take it", err);

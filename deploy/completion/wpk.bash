@@ -52,10 +52,14 @@ _wpk() {
             mapfile -t COMPREPLY < <(compgen -W "$(sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' <<<"$help")" \
                 -- "$word")
         else
-            # Words that the usage gives as alternatives: drain|quarantine; else files.
-            argument=$(sed -n '1s/.* \([a-z][a-z]*\(|[a-z]*\)\{1,\}\).*/\1/p' <<<"$help")
-            compopt -o filenames 2>/dev/null
-            mapfile -t COMPREPLY < <(compgen -W "${argument//|/ }" -- "$word"; compgen -f -- "$word")
+            # Words that the usage gives as alternatives, drain|quarantine, come first; then files.
+            argument=$(sed -n '1s/.*[ []\([a-z][a-z]*\(|[a-z]*\)\{1,\}\).*/\1/p' <<<"$help")
+            if [[ -n $argument && $previous == "$command" ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "${argument//|/ }" -- "$word")
+            else
+                compopt -o filenames 2>/dev/null
+                mapfile -t COMPREPLY < <(compgen -f -- "$word")
+            fi
         fi
         ;;
     esac
