@@ -3,6 +3,8 @@
 #include "coordinator/api_call.h"
 #include "coordinator/artifact.h"
 
+#include <stdio.h>
+
 void wpk_api_get_artifact(struct wpk_call *call)
 {
     struct wpk_diag diag = {0};
@@ -20,4 +22,5 @@ void wpk_api_get_artifact(struct wpk_call *call)
     }
     call->answer->status = 200;
     call->answer->content_type = "application/octet-stream";
+    snprintf(call->answer->etag, sizeof call->answer->etag, "\"%s\"", call->name);
 }

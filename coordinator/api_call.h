@@ -31,6 +31,11 @@ bool wpk_call_queue(struct wpk_call *call);
 /* Is there an index? False after answering that there is none. */
 WPK_MUST_CHECK bool wpk_call_index(struct wpk_call *call);
 
+/* The answer changes with the index alone: name it so, which costs no hashing. True when the client
+ * has it already: that is answered then. */
+WPK_MUST_CHECK bool wpk_call_has_version(struct wpk_call *call,
+                                         const struct wpk_index_version *version);
+
 /* ---- parameters of the query */
 
 /* The value of a parameter; "" where it is not given. */

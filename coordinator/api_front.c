@@ -136,7 +136,9 @@ static void name_content(const struct wpk_http_request *request, struct wpk_api_
     uint8_t digest[WPK_SHA256_SIZE];
     char digits[33];
     bool get = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
-    if (get && answer->status == 200 && answer->etag[0] == '\0' && answer->body.size > 0) {
+    bool json =
+        answer->content_type != NULL && strcmp(answer->content_type, "application/json") == 0;
+    if (get && json && answer->status == 200 && answer->etag[0] == '\0') {
         wpk_crypto_sha256(answer->body.data, answer->body.size, digest);
         wpk_crypto_hex(digest, 16, digits);
         snprintf(answer->etag, sizeof answer->etag, "\"%s\"", digits);

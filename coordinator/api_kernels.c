@@ -133,6 +133,10 @@ void wpk_api_list_kernels(struct wpk_call *call)
         return;
     }
     const struct wpk_index_version *version = wpk_index_acquire(call->api->index);
+    if (wpk_call_has_version(call, version)) {
+        wpk_index_release(call->api->index, version);
+        return;
+    }
     wpk_buf_append_byte(out, '{');
     if (append_match(call, version, &filter, out)) {
         wpk_buf_append_text(out, "\"kernels\":[");

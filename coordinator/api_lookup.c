@@ -262,6 +262,20 @@ bool wpk_call_index(struct wpk_call *call)
     return true;
 }
 
+bool wpk_call_has_version(struct wpk_call *call, const struct wpk_index_version *version)
+{
+    struct wpk_api_answer *answer = call->answer;
+    const char *held = call->request->if_none_match;
+    snprintf(answer->etag, sizeof answer->etag, "\"%016llx-%llu\"",
+             (unsigned long long)version->life, (unsigned long long)version->number);
+    if (held == NULL || held[0] == '\0' || !wpk_http_etag_matches(held, answer->etag)) {
+        return false;
+    }
+    answer->status = 304;
+    answer->content_type = "application/json";
+    return true;
+}
+
 /* ---- one */
 
 /* A version that an answer borrows from. */

@@ -116,6 +116,6 @@ void wpk_api_list_devices(struct wpk_call *call)
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    wpk_index_release(call->api->index, version);
     wpk_call_json(call, w);
+    wpk_index_release(call->api->index, version);
 }

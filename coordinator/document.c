@@ -106,9 +106,21 @@ static void put_candidates(struct wpk_json_writer *w, const struct wpk_search *s
     wpk_json_end(w);
 }
 
-static void put_op(struct wpk_json_writer *w, const struct wpk_job_entry *job,
-                   const struct wpk_job_op_state *op)
+/* Why no worker is given any of it; "" while one may be. */
+static void put_blocked(struct wpk_json_writer *w, const struct wpk_coordinator *coordinator,
+                        const struct wpk_job_entry *job, uint32_t index)
 {
+    char blocked[WPK_REASON_MAX] = "";
+    if (coordinator != NULL && !wpk_phase_ended(job->ops[index].phase)) {
+        wpk_coordinator_blocked(coordinator, job, index, blocked);
+    }
+    wpk_json_put_text(w, "blocked", blocked);
+}
+
+static void put_op(struct wpk_json_writer *w, const struct wpk_coordinator *coordinator,
+                   const struct wpk_job_entry *job, uint32_t index)
+{
+    const struct wpk_job_op_state *op = &job->ops[index];
     const struct wpk_search *search = op->search;
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "name", op->name);
@@ -116,6 +128,7 @@ static void put_op(struct wpk_json_writer *w, const struct wpk_job_entry *job,
     wpk_json_put_text(w, "device", search != NULL ? search->key.device_class : "");
     wpk_json_put_text(w, "phase", wpk_phase_name(op->phase));
     wpk_json_put_text(w, "reason", op->reason);
+    put_blocked(w, coordinator, job, index);
     wpk_json_put_bool(w, "from_history", op->from_history);
     wpk_json_put_real(w, "space_size_log2", search != NULL ? search->size_log2 : 0);
     put_candidates(w, search, job->candidates);
@@ -183,7 +196,7 @@ void wpk_document_job(struct wpk_json_writer *w, const struct wpk_coordinator *c
     wpk_json_end(w);
     wpk_json_begin_array(w, "ops");
     for (uint32_t i = 0; i < job->op_count; i++) {
-        put_op(w, job, &job->ops[i]);
+        put_op(w, coordinator, job, i);
     }
     wpk_json_end(w);
 }
@@ -475,6 +488,44 @@ wpk_err wpk_document_kernel_row(const struct wpk_kernel_row *row, struct wpk_buf
 
 /* ---- workers */
 
+/* What an operator ordered goes before what the worker said. */
+static const char *worker_state(const struct wpk_worker *worker)
+{
+    if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+        return "quarantined";
+    }
+    if (worker->draining || worker->order == WPK_WORKER_ORDER_DRAIN) {
+        return "draining";
+    }
+    return worker->peer == 0 ? "lost" : "ready";
+}
+
+static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
+{
+    wpk_json_put_text(w, "instance", hello->device.instance);
+    wpk_json_put_text(w, "environment", hello->environment);
+    wpk_json_put_text(w, "program", hello->program);
+    wpk_json_put_int(w, "slots", hello->slots);
+    wpk_json_begin_array(w, "roles");
+    if ((hello->roles & WPK_WORKER_BUILDS) != 0) {
+        wpk_json_put_text(w, NULL, "build");
+    }
+    if ((hello->roles & WPK_WORKER_RUNS) != 0) {
+        wpk_json_put_text(w, NULL, "run");
+    }
+    wpk_json_end(w);
+    wpk_json_begin_array(w, "providers");
+    for (uint32_t i = 0; i < hello->provider_count; i++) {
+        wpk_json_put_text(w, NULL, hello->providers[i].name);
+    }
+    wpk_json_end(w);
+    wpk_json_begin_object(w, "labels");
+    for (uint32_t i = 0; i < hello->label_count; i++) {
+        wpk_json_put_text(w, hello->labels[i].name, hello->labels[i].value);
+    }
+    wpk_json_end(w);
+}
+
 void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *worker,
                          uint64_t now_ns)
 {
@@ -482,18 +533,10 @@ void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *wor
         !worker->polling && now_ns > worker->heard_ns ? now_ns - worker->heard_ns : 0;
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "name", worker->hello.name);
-    wpk_json_put_text(w, "state",
-                      worker->draining    ? "draining"
-                      : worker->peer == 0 ? "lost"
-                                          : "ready");
+    wpk_json_put_text(w, "state", worker_state(worker));
+    wpk_json_put_text(w, "reason", worker->order_reason != NULL ? worker->order_reason : "");
     wpk_json_put_text(w, "device", worker->device_class);
-    wpk_json_put_text(w, "instance", worker->hello.device.instance);
-    wpk_json_put_text(w, "environment", worker->hello.environment);
-    wpk_json_begin_array(w, "providers");
-    for (uint32_t i = 0; i < worker->hello.provider_count; i++) {
-        wpk_json_put_text(w, NULL, worker->hello.providers[i].name);
-    }
-    wpk_json_end(w);
+    put_hello(w, &worker->hello);
     wpk_json_put_int(w, "running", worker->lease_count);
     wpk_json_put_int(w, "heard_seconds_ago", (int64_t)(silent_ns / NS_PER_S));
     wpk_json_end(w);

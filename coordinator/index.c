@@ -7,6 +7,8 @@
  */
 #include "coordinator/index.h"
 
+#include "common/crypto.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,7 @@ struct wpk_index {
                            * or while a released version is freed */
     struct version *oldest;
     struct version *newest;
+    uint64_t life; /* of every version; constant */
 };
 
 struct wpk_index_change {
@@ -143,6 +146,7 @@ static bool is_noted(const struct wpk_index_version *view, const struct wpk_serv
 static void append(struct wpk_index *index, struct version *version)
 {
     pthread_mutex_lock(&index->lock);
+    version->view.life = index->life;
     version->view.number = index->newest->view.number + 1;
     index->newest->next = version;
     index->newest = version;
@@ -179,6 +183,8 @@ wpk_err wpk_index_new(struct wpk_index **out)
         return WPK_ENOMEM;
     }
     pthread_mutex_init(&index->lock, NULL);
+    wpk_crypto_random(&index->life, sizeof index->life);
+    empty->view.life = index->life;
     index->oldest = empty;
     index->newest = empty;
     *out = index;

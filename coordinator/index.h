@@ -34,6 +34,7 @@ struct wpk_index_device {
 
 /* Each array [count] is sorted by its key, then by the kernel's id. */
 struct wpk_index_version {
+    uint64_t life;   /* random: numbers of another start are others */
     uint64_t number; /* grows by one with each version */
     uint32_t count;
     const struct wpk_index_slot *by_fingerprint; /* key: wpk_served_key() */

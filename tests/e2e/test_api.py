@@ -199,7 +199,10 @@ def test_kernels(box):
     path = "/v1/kernels/" + kernel
     _, page, headers = service.send("GET", path)
     check(service.send("GET", path, If_None_Match=headers["etag"])[0] == 304, "as it was", headers)
+    listed = service.send("GET", "/v1/kernels?layouts=fixed")[2]["etag"]
+    check(service.send("GET", "/v1/kernels?layouts=fixed", If_None_Match=listed)[0] == 304, "a list")
     check(service.want(200, "POST", path + ":pin", {"reason": "good"})["pinned"], "pinned")
+    check(service.send("GET", "/v1/kernels?layouts=fixed", If_None_Match=listed)[0] == 200, "changed")
     check(service.send("GET", path, If_None_Match=headers["etag"])[0] == 200, "it has changed")
     match = service.want(200, "POST", "/v1/kernels:lookup", lookup)
     check(match["kernel"]["pinned"], "the lookup knows", match)
