@@ -3,11 +3,8 @@
 #include "coordinator/http.h"
 
 #include "common/clock.h"
+#include "tests/raw_http.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pwd.h>
 #include <setjmp.h>
@@ -20,8 +17,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -69,16 +64,11 @@ static void wake(void *user)
     (void)written;
 }
 
-static void pause_ms(long ms)
-{
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
-}
-
 /* And a moment for the server to look at it. */
 static void advance_ms(struct fixture *f, uint64_t ms)
 {
     atomic_fetch_add(&f->clock.moved_ns, ms * WPK_NS_PER_MS);
-    pause_ms(600);
+    raw_http_pause_ms(600);
 }
 
 static wpk_err open_server(struct fixture *f, const char *address, struct wpk_http_server **out,
@@ -117,40 +107,9 @@ static int tear_down(void **state)
     return left;
 }
 
-static int dial_path(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    struct timeval patience = {.tv_sec = 5};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    return fd;
-}
-
 static int dial(const struct fixture *f)
 {
-    return dial_path(f->address + 5);
-}
-
-static void say(int fd, const char *text)
-{
-    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
-}
-
-/* What comes until the other side closes, or is silent for too long. */
-static void hear(int fd, char *out, size_t size)
-{
-    size_t at = 0;
-    ssize_t got;
-    while (at + 1 < size && (got = recv(fd, out + at, size - 1 - at, 0)) > 0) {
-        at += (size_t)got;
-        out[at] = '\0';
-        if (strstr(out, "\r\n\r\n") != NULL && strstr(out, "end") != NULL) {
-            break;
-        }
-    }
-    out[at] = '\0';
+    return raw_http_dial_unix(f->address + 5);
 }
 
 static void next_request(struct fixture *f, struct wpk_http_request *request)
@@ -176,8 +135,9 @@ static void asks_and_answers(void **state)
     char heard[2048];
     struct wpk_http_request request;
     int fd = dial(f);
-    say(fd, "POST /v1/x?a=1&b=%20z HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-            "Content-Length: 5\r\n\r\nhello");
+    raw_http_say(fd,
+                 "POST /v1/x?a=1&b=%20z HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                 "Content-Length: 5\r\n\r\nhello");
     next_request(f, &request);
     assert_string_equal(request.method, "POST");
     assert_string_equal(request.path, "/v1/x");
@@ -188,15 +148,15 @@ static void asks_and_answers(void **state)
     assert_null(wpk_http_query(&request, "c"));
     respond(f, request.id, "the end");
     respond(f, request.id, "not again");
-    hear(fd, heard, sizeof heard);
+    raw_http_hear(fd, heard, sizeof heard);
     assert_non_null(strstr(heard, "200 OK"));
     assert_non_null(strstr(heard, "the end"));
     /* The connection serves another request. */
-    say(fd, "GET /second HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_http_say(fd, "GET /second HTTP/1.1\r\nHost: x\r\n\r\n");
     next_request(f, &request);
     assert_string_equal(request.path, "/second");
     respond(f, request.id, "end");
-    hear(fd, heard, sizeof heard);
+    raw_http_hear(fd, heard, sizeof heard);
     assert_non_null(strstr(heard, "200 OK"));
     close(fd);
 }
@@ -206,8 +166,8 @@ static void expect_refusal(struct fixture *f, const char *text, const char *stat
     char heard[2048];
     struct wpk_http_request request;
     int fd = dial(f);
-    say(fd, text);
-    hear(fd, heard, sizeof heard);
+    raw_http_say(fd, text);
+    raw_http_hear(fd, heard, sizeof heard);
     if (strstr(heard, status) == NULL) {
         fail_msg("to %.40s: %s", text, heard);
     }
@@ -232,22 +192,22 @@ static void too_slow_is_ended(void **state)
     struct fixture *f = *state;
     char heard[64];
     int fd = dial(f);
-    say(fd, "GET / HT");
+    raw_http_say(fd, "GET / HT");
     int answered = dial(f);
     struct wpk_http_request request;
-    say(answered, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_http_say(answered, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     next_request(f, &request);
     advance_ms(f, WPK_HTTP_REQUEST_MS / 2);
-    say(fd, "TP");
-    pause_ms(20);
-    say(fd, "/1"); /* refused here, if it were ended */
+    raw_http_say(fd, "TP");
+    raw_http_pause_ms(20);
+    raw_http_say(fd, "/1"); /* refused here, if it were ended */
     advance_ms(f, WPK_HTTP_REQUEST_MS / 2 + 1);
     assert_int_equal(recv(fd, heard, sizeof heard, 0), 0);
     close(fd);
     /* Who waits for us is not slow. */
     char whole[1024];
     respond(f, request.id, "end");
-    hear(answered, whole, sizeof whole);
+    raw_http_hear(answered, whole, sizeof whole);
     assert_non_null(strstr(whole, "200 OK"));
     close(answered);
 }
@@ -264,7 +224,7 @@ static void too_slow_a_reader_is_ended(void **state)
     memset(body, 'x', size);
     body[size] = '\0';
     int fd = dial(f);
-    say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_http_say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     next_request(f, &request);
     respond(f, request.id, body);
     free(body);
@@ -289,11 +249,11 @@ static void unanswered_at_the_end(void **state)
     char heard[1024];
     struct wpk_http_request request;
     int fd = dial(f);
-    say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_http_say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     next_request(f, &request);
     wpk_http_server_close(f->server);
     f->server = NULL;
-    hear(fd, heard, sizeof heard);
+    raw_http_hear(fd, heard, sizeof heard);
     assert_non_null(strstr(heard, "503"));
     close(fd);
 }
@@ -337,7 +297,7 @@ static void strangers_are_refused(void **state)
     become(STRANGER);
     fd = dial(f);
     become(0);
-    say(fd, "GET /open HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_http_say(fd, "GET /open HTTP/1.1\r\nHost: x\r\n\r\n");
     next_request(f, &request);
     assert_string_equal(request.path, "/open");
     assert_int_equal(request.identity.roles, WPK_ROLE_READ);
@@ -345,263 +305,6 @@ static void strangers_are_refused(void **state)
     assert_string_equal(request.identity.owner, getpwuid(STRANGER)->pw_name);
     respond(f, request.id, "end");
     close(fd);
-}
-
-/* ---- TCP */
-
-static int dial_tcp(uint16_t port)
-{
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    struct timeval patience = {.tv_sec = 5};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    return fd;
-}
-
-static void set_token(struct wpk_auth *auth, const char *secret)
-{
-    struct wpk_auth_token token = {.id = "0123456789abcdef", .owner = "anna", .roles = 3};
-    wpk_crypto_sha256(secret, strlen(secret), token.hash);
-    assert_int_equal(wpk_auth_set(auth, &token, 1), WPK_OK);
-}
-
-static atomic_int told; /* refusals of credentials, and those that were not worth a call */
-static atomic_int untold_count;
-
-static void on_refused(void *user, const char *peer, const char *reason, uint64_t untold)
-{
-    (void)user;
-    atomic_fetch_add(&told, 1);
-    atomic_fetch_add(&untold_count, (int)untold);
-    assert_string_equal(peer, "127.0.0.1");
-    assert_true(strlen(reason) > 0);
-}
-
-/* Answers what is asked on the server's thread, from memory that is only lent. */
-static atomic_int released;
-
-static void release(void *owner)
-{
-    assert_string_equal(owner, "owner");
-    atomic_fetch_add(&released, 1);
-}
-
-static bool serve(void *user, const struct wpk_http_request *request,
-                  struct wpk_http_response *response)
-{
-    static char owner[] = "owner";
-    (void)user;
-    if (strcmp(request->path, "/queued") == 0) {
-        return false;
-    }
-    assert_int_equal(request->id, 0);
-    *response = (struct wpk_http_response){.status = 200,
-                                           .content_type = "text/plain",
-                                           .etag = "\"1\"",
-                                           .body = "served: the end",
-                                           .body_size = 15,
-                                           .release = release,
-                                           .owner = owner};
-    return true;
-}
-
-static void open_tcp(struct fixture *f, struct wpk_auth *auth, struct wpk_http_server **out)
-{
-    struct wpk_http_listen listeners[] = {{.address = "127.0.0.1:0", .fd = -1},
-                                          {.address = "[::1]:0", .fd = -1}};
-    struct wpk_http_options options = {.listeners = listeners,
-                                       .listener_count = 2,
-                                       .auth = auth,
-                                       .body_max = body_max,
-                                       .serve = serve,
-                                       .refused = on_refused,
-                                       .wake = wake,
-                                       .user = f};
-    struct wpk_diag diag = {0};
-    if (wpk_http_server_open(&options, out, &diag) != WPK_OK) {
-        fail_msg("%s", diag.text);
-    }
-}
-
-static void ask_tcp(uint16_t port, const char *text, const char *expected)
-{
-    char heard[2048];
-    int fd = dial_tcp(port);
-    say(fd, text);
-    hear(fd, heard, sizeof heard);
-    if (strstr(heard, expected) == NULL) {
-        fail_msg("to %s: %s", text, heard);
-    }
-    close(fd);
-}
-
-static void tcp_needs_a_token(void **state)
-{
-    struct fixture *f = *state;
-    struct wpk_auth *auth = NULL;
-    struct wpk_http_server *server = NULL;
-    assert_int_equal(wpk_auth_new(&auth), WPK_OK);
-    set_token(auth, "secret");
-    open_tcp(f, auth, &server);
-    uint16_t port = wpk_http_server_port(server, 0);
-    assert_true(port > 0);
-    assert_true(wpk_http_server_port(server, 1) > 0);
-    assert_int_equal(wpk_http_server_port(server, 2), 0);
-    ask_tcp(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-            "WWW-Authenticate: Bearer realm=\"wpkd\"");
-    ask_tcp(port, "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n\r\n",
-            "there is no such token");
-    ask_tcp(port, "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic secret\r\n\r\n",
-            "the scheme has to be Bearer");
-    ask_tcp(port, "GET / HTTP/1.1\r\nHost: evil.org\r\nAuthorization: Bearer secret\r\n\r\n",
-            "403");
-    ask_tcp(port, "GET / HTTP/1.1\r\nHost: 127.0.0.1:80\r\nAuthorization: Bearer secret\r\n\r\n",
-            "served: the end");
-    assert_int_equal(atomic_load(&told), 3);
-    for (int i = 0; i < 2 * WPK_HTTP_REFUSALS_MAX; i++) {
-        ask_tcp(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "401");
-    }
-    assert_true(atomic_load(&told) <= 2 * WPK_HTTP_REFUSALS_MAX); /* of this second and the next */
-    /* A token that is taken away is refused on a connection that it was good for. */
-    char heard[2048];
-    int fd = dial_tcp(port);
-    static const char ask[] =
-        "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n";
-    say(fd, ask);
-    hear(fd, heard, sizeof heard);
-    assert_non_null(strstr(heard, "200 OK"));
-    set_token(auth, "another");
-    say(fd, ask);
-    hear(fd, heard, sizeof heard);
-    assert_non_null(strstr(heard, "401"));
-    close(fd);
-    wpk_http_server_close(server);
-    wpk_auth_free(auth);
-}
-
-static void served_at_once(void **state)
-{
-    struct fixture *f = *state;
-    struct wpk_auth *auth = NULL;
-    struct wpk_http_server *server = NULL;
-    struct wpk_http_request request;
-    char heard[2048];
-    assert_int_equal(wpk_auth_new(&auth), WPK_OK);
-    set_token(auth, "s");
-    open_tcp(f, auth, &server);
-    atomic_store(&released, 0);
-    int fd = dial_tcp(wpk_http_server_port(server, 0));
-    say(fd, "GET /x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s\r\n\r\n");
-    hear(fd, heard, sizeof heard);
-    assert_non_null(strstr(heard, "ETag: \"1\""));
-    assert_non_null(strstr(heard, "served: the end"));
-    say(fd, "GET /x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s\r\n"
-            "If-None-Match: \"0\", \"1\"\r\nX: end\r\n\r\n"
-            "GET /queued HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s\r\n\r\n");
-    while (!wpk_http_server_next(server, &request)) {
-        pause_ms(1);
-    }
-    assert_string_equal(request.identity.owner, "anna");
-    assert_string_equal(request.identity.token_id, "0123456789abcdef");
-    assert_string_equal(request.identity.peer, "127.0.0.1");
-    static char owner[] = "owner";
-    struct wpk_http_response response = {.status = 429,
-                                         .content_type = "text/plain",
-                                         .retry_after_s = 7,
-                                         .body = "the end",
-                                         .body_size = 7,
-                                         .release = release,
-                                         .owner = owner};
-    wpk_http_server_respond(server, request.id, &response);
-    wpk_http_server_respond(server, request.id, &response); /* too late: only released */
-    hear(fd, heard, sizeof heard);
-    assert_non_null(strstr(heard, "304 Not Modified"));
-    if (strstr(heard, "429") == NULL) {
-        hear(fd, heard, sizeof heard);
-    }
-    assert_non_null(strstr(heard, "Retry-After: 7"));
-    assert_null(strstr(heard, "served"));
-    close(fd);
-    wpk_http_server_close(server);
-    wpk_auth_free(auth);
-    assert_int_equal(atomic_load(&released), 4);
-}
-
-/* Ten connections for each that is allowed: the last one is answered at once. */
-static void full_of_idle_ones(void **state)
-{
-    struct fixture *f = *state;
-    struct wpk_http_server *server = NULL;
-    char address[128];
-    char heard[1024];
-    int fds[200];
-    snprintf(address, sizeof address, "unix:%s/f", f->directory);
-    struct wpk_http_listen listener = {.address = address, .fd = -1};
-    struct wpk_http_options options = {.listeners = &listener,
-                                       .listener_count = 1,
-                                       .connections_max = 20,
-                                       .body_max = body_max,
-                                       .serve = serve,
-                                       .wake = wake,
-                                       .user = f};
-    assert_int_equal(wpk_http_server_open(&options, &server, NULL), WPK_OK);
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
-        fds[i] = dial_path(address + 5);
-        if (i % 2 == 0) {
-            say(fds[i], "GET / HTTP/1.1\r\nHos");
-        }
-    }
-    int fd = dial_path(address + 5);
-    say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-    hear(fd, heard, sizeof heard);
-    assert_non_null(strstr(heard, "served: the end"));
-    close(fd);
-    int open_count = 0;
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
-        char byte;
-        open_count += recv(fds[i], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
-        close(fds[i]);
-    }
-    assert_true(open_count <= 20);
-    assert_true(open_count >= 5);
-    wpk_http_server_close(server);
-}
-
-static void a_socket_passed_on(void **state)
-{
-    struct fixture *f = *state;
-    struct wpk_http_server *server = NULL;
-    char heard[1024];
-    char path[108];
-    snprintf(path, sizeof path, "%s/passed", f->directory);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    int passed = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(bind(passed, (struct sockaddr *)&address, sizeof address), 0);
-    struct wpk_http_listen listener = {.address = "http.socket", .fd = passed};
-    struct wpk_http_options options = {.listeners = &listener,
-                                       .listener_count = 1,
-                                       .body_max = body_max,
-                                       .serve = serve,
-                                       .wake = wake,
-                                       .user = f};
-    assert_int_equal(wpk_http_server_open(&options, &server, NULL), WPK_EINVAL);
-    assert_int_equal(fcntl(passed, F_GETFD), -1); /* it was the server's, to be closed */
-    unlink(path);
-    passed = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(bind(passed, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(passed, 5), 0);
-    listener.fd = passed;
-    int fd = dial_path(path); /* before there is a server */
-    say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert_int_equal(wpk_http_server_open(&options, &server, NULL), WPK_OK);
-    hear(fd, heard, sizeof heard);
-    assert_non_null(strstr(heard, "served: the end"));
-    close(fd);
-    wpk_http_server_close(server);
-    assert_int_equal(unlink(path), 0); /* it is whose the socket was */
 }
 
 static void addresses(void **state)
@@ -629,10 +332,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(unanswered_at_the_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_socket_is_private, set_up, tear_down),
         cmocka_unit_test_setup_teardown(strangers_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(tcp_needs_a_token, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(served_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(full_of_idle_ones, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_socket_passed_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(addresses, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
