@@ -35,9 +35,10 @@ static const char searches_sql[] =
 
 static const char kernels_sql[] =
     "INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256, median_ns, served,"
-    " pinned, revoked_at, revoked_reason, verified_by, document, manifest, signature, created_at,"
+    " served_at, pinned, revoked_at, revoked_reason, verified_by, document, manifest, signature, "
+    "created_at,"
     " epoch) " COUNTED "SELECT n, n, n, 'halide-cpu', " SHA256
-    ", 500000, 1, 0, 0, '', 'bench/1', '{\"fingerprint\":\"' || " SHA256
+    ", 500000, 1, 1, 0, 0, '', 'bench/1', '{\"fingerprint\":\"' || " SHA256
     " || '\",\"provider\":\"halide-cpu\",\"algorithm\":\"winograd(6)\",\"detail\":\"\","
     "\"candidate\":\"' || " CANDIDATE
     " || '\",\"time_ns\":{\"median\":500000,\"min\":490000,\"mad\":3000},\"baseline\":null,"
