@@ -159,8 +159,8 @@ static wpk_err start_process(struct wpk_private *self, enum process which, struc
     char path[PATH_SIZE + 16];
     char http[URL_SIZE + 32];
     char workers[URL_SIZE + 32];
-    const char *const wpkd[] = {
-        "wpkd", "--data", self->options.data_dir, "--http", http, "--listen", workers, NULL};
+    const char *const wpkd[] = {"wpkd",     "--data", self->options.data_dir, "--http", http,
+                                "--listen", workers,  "--exit-on-failure",    NULL};
     /* The worker's files lie beside the sockets: what a killed one leaves goes with them. */
     const char *const worker[] = {"wpk-worker",     "--cpu", "--coordinator", workers, "--data",
                                   self->socket_dir, NULL};

@@ -19,6 +19,7 @@ const char wpk_config_usage[] =
     "  --listen URL        where workers connect: ipc://PATH, tcp://127.0.0.1:PORT or\n"
     "                      tcp://[::1]:PORT; default ipc://DIR/workers.sock\n"
     "  --exit-when-idle S  end after S seconds without a job or a request\n"
+    "  --exit-on-failure   end when the store cannot be written, instead of serving reads\n"
     "  --log-level LEVEL   debug, info (default), warn or error\n"
     "  --log-format NAME   text (default), json or journal\n"
     "  --help, --version\n"
@@ -28,7 +29,20 @@ const char wpk_config_usage[] =
     "Exit codes: 0 ended when told to; 1 a failure, a start may succeed later; 2 usage or\n"
     "configuration; 3 a store that no start can use: written by a newer wpkd, or corrupt.\n";
 
-enum { FILE_NAME = 256, CHECK, DATA, HTTP, LISTEN, IDLE, LEVEL, FORMAT, PAGES, HELP, VERSION };
+enum {
+    FILE_NAME = 256,
+    CHECK,
+    DATA,
+    HTTP,
+    LISTEN,
+    IDLE,
+    FAILURE,
+    LEVEL,
+    FORMAT,
+    PAGES,
+    HELP,
+    VERSION
+};
 
 static const struct option options[] = {
     {"config", required_argument, NULL, FILE_NAME},
@@ -37,6 +51,7 @@ static const struct option options[] = {
     {"http", required_argument, NULL, HTTP},
     {"listen", required_argument, NULL, LISTEN},
     {"exit-when-idle", required_argument, NULL, IDLE},
+    {"exit-on-failure", no_argument, NULL, FAILURE},
     {"log-level", required_argument, NULL, LEVEL},
     {"log-format", required_argument, NULL, FORMAT},
     {"store-pages-max", required_argument, NULL, PAGES}, /* for tests, so not in the usage */
@@ -116,6 +131,9 @@ static wpk_err apply(struct wpk_config *config, int option, const char *value,
     case IDLE:
     case PAGES:
         return apply_number(config, option, value, diag);
+    case FAILURE:
+        config->exit_on_failure = true;
+        return WPK_OK;
     case LEVEL:
     case FORMAT:
         return apply_log(config, option, value, diag);

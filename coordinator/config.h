@@ -60,6 +60,7 @@ struct wpk_config {
     uint64_t artifact_bytes_max; /* what is not served goes when it is more; 0: no limit */
     uint32_t artifacts_per_problem; /* the best, kept whatever the quota */
     uint32_t idle_s;  /* end by itself after so long without a job or a request; 0: never */
+    bool exit_on_failure; /* of the store: a private wpkd's client says why; others serve reads */
     uint32_t drain_s; /* at the end, for what is under way */
     int store_pages_max; /* of the database, for tests; 0: no limit */
     enum wpk_log_level log_level;

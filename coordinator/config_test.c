@@ -33,6 +33,7 @@ static void defaults(void **state)
     assert_string_equal(config.workers[0].address,
                         "ipc:///home/u/.local/share/woodpecker/workers.sock");
     assert_int_equal(config.idle_s, 0);
+    assert_false(config.exit_on_failure);
     assert_int_equal(config.log_format, WPK_LOG_FORMAT_TEXT);
     wpk_config_fini(&config);
 }
@@ -44,12 +45,13 @@ static void given(void **state)
     assert_int_equal(PARSE(&config, NULL, (char *)"--data=/d", (char *)"--http",
                            (char *)"127.0.0.1:8080", (char *)"--listen",
                            (char *)"tcp://127.0.0.1:1", (char *)"--exit-when-idle", (char *)"7",
-                           (char *)"--log-level=debug"),
+                           (char *)"--exit-on-failure", (char *)"--log-level=debug"),
                      WPK_OK);
     assert_string_equal(config.data_dir, "/d");
     assert_string_equal(config.http[0].address, "127.0.0.1:8080");
     assert_string_equal(config.workers[0].address, "tcp://127.0.0.1:1");
     assert_int_equal(config.idle_s, 7);
+    assert_true(config.exit_on_failure);
     assert_int_equal(config.log_level, WPK_LOG_DEBUG);
     wpk_config_fini(&config);
 }

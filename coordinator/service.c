@@ -68,14 +68,13 @@ static bool take_requests(struct wpk_service *service)
     return count == TURN_MAX;
 }
 
-/* With a store that is out of order wpkd stays, for those who read. A private one has somebody in
- * front of it, who is told why. */
+/* With a store that is out of order wpkd stays, for those who read, unless it was told to end. */
 static void commit(struct wpk_service *service)
 {
     struct wpk_diag diag = {0};
     wpk_err err = wpk_performer_commit(service->performer, &diag);
     service->commits = wpk_performer_commits(service->performer);
-    if (err != WPK_OK && service->err == WPK_OK && service->config->idle_s > 0) {
+    if (err != WPK_OK && service->err == WPK_OK && service->config->exit_on_failure) {
         service->err = err;
         service->diag = diag;
         wpk_loop_stop(service->loop);
