@@ -214,6 +214,9 @@ static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
         return;
     }
     search->ended_asks = search->ok_count + search->failed_count;
+    /* Not left to the next tick: with the kernel in the store, and not what it covers, another start
+     * would search once more. */
+    wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
     if (winner == NULL) {
         char reason[WPK_REASON_MAX];
         wpk_final_failed(search, reason);

@@ -91,7 +91,7 @@ def test_two_on_one_directory(box):
 
 def test_addresses(box):
     need("wpkd")
-    for options, says, want in ((("--http", "0.0.0.0:80"), "0.0.0.0", 1),
+    for options, says, want in ((("--http", "0.0.0.0:80"), "0.0.0.0", 2),
                                 (("--listen", "nonsense"), "nonsense", 2),
                                 (("--listen", "tcp://0.0.0.0:80"), "0.0.0.0", 2),
                                 (("--http", "unix:" + "/x" * 100), "longer", 1)):
