@@ -214,7 +214,7 @@ static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
         return;
     }
     search->ended_asks = search->ok_count + search->failed_count;
-    /* Not left to the next tick: with the kernel in the store, and not what it covers, another start
+    /* Not left to the next tick: with the kernel stored, and not what it covers, another start
      * would search once more. */
     wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
     if (winner == NULL) {
