@@ -108,20 +108,26 @@ int wpk_index_axis(const struct wpk_program *program, int node)
 
 /* ---- range */
 
-struct range {
+/* An expression's values in a box, and what is known of how it comes by them. */
+struct span {
     int64_t low, high;
+    uint32_t axes; /* that it reads, a bit each */
+    bool affine;
 };
+
+_Static_assert(WPK_AXES_MAX <= 32, "a bit for each axis");
 
 struct box {
     const int64_t *low;    /* [axes] */
     const int64_t *extent; /* [axes] */
 };
 
-static struct range range_of(const struct wpk_program *program, int id, const struct box *box);
+static struct span span_of(const struct wpk_program *program, int id, const struct box *box);
 
-static struct range affine_range(const struct wpk_affine *affine, const struct box *box)
+static void take_affine(const struct wpk_affine *affine, const struct box *box, struct span *out)
 {
-    struct range range = {affine->constant, affine->constant};
+    out->low = affine->constant;
+    out->high = affine->constant;
     for (int a = 0; a < WPK_AXES_MAX; a++) {
         int64_t c = affine->coefficient[a];
         if (c == 0) {
@@ -129,70 +135,103 @@ static struct range affine_range(const struct wpk_affine *affine, const struct b
         }
         int64_t first = multiply(c, box->low[a]);
         int64_t last = multiply(c, box->low[a] + box->extent[a] - 1);
-        range.low = add(range.low, c > 0 ? first : last);
-        range.high = add(range.high, c > 0 ? last : first);
+        out->low = add(out->low, c > 0 ? first : last);
+        out->high = add(out->high, c > 0 ? last : first);
     }
-    return range;
 }
 
-static struct range product_range(struct range a, struct range b)
+static void take_product(const struct span *a, const struct span *b, struct span *out)
 {
-    const int64_t corner[4] = {multiply(a.low, b.low), multiply(a.low, b.high),
-                               multiply(a.high, b.low), multiply(a.high, b.high)};
-    struct range range = {corner[0], corner[0]};
+    const int64_t corner[4] = {multiply(a->low, b->low), multiply(a->low, b->high),
+                               multiply(a->high, b->low), multiply(a->high, b->high)};
+    out->low = corner[0];
+    out->high = corner[0];
     for (int i = 1; i < 4; i++) {
-        range.low = corner[i] < range.low ? corner[i] : range.low;
-        range.high = corner[i] > range.high ? corner[i] : range.high;
+        out->low = corner[i] < out->low ? corner[i] : out->low;
+        out->high = corner[i] > out->high ? corner[i] : out->high;
     }
-    return range;
 }
 
-static struct range binary_range(const struct wpk_program *program, const struct wpk_node *node,
-                                 const struct box *box)
+static void take_quotient(enum wpk_binary op, const struct span *a, const struct span *b,
+                          struct span *out)
 {
-    struct range a = range_of(program, node->arg[0], box);
-    struct range b = range_of(program, node->arg[1], box);
-    switch (node->op) {
-    case WPK_BINARY_ADD:
-        return (struct range){add(a.low, b.low), add(a.high, b.high)};
-    case WPK_BINARY_SUB:
-        return (struct range){add(a.low, -b.high), add(a.high, -b.low)};
-    case WPK_BINARY_MUL:
-        return product_range(a, b);
-    default:
-        break;
+    out->affine = false;
+    if (b->low != b->high || b->low < 1) {
+        out->low = -INDEX_LIMIT;
+        out->high = INDEX_LIMIT;
+        return;
     }
-    if (b.low != b.high || b.low < 1) {
-        return (struct range){-INDEX_LIMIT, INDEX_LIMIT};
+    int64_t low = floor_div(a->low, b->low), high = floor_div(a->high, b->low);
+    if (op == WPK_BINARY_DIV) {
+        out->low = low;
+        out->high = high;
+    } else if (op == WPK_BINARY_MOD && low == high) {
+        out->low = a->low - low * b->low;
+        out->high = a->high - low * b->low;
+    } else {
+        out->low = 0;
+        out->high = b->low - 1;
     }
-    struct range quotient = {floor_div(a.low, b.low), floor_div(a.high, b.low)};
-    if (node->op == WPK_BINARY_DIV) {
-        return quotient;
-    }
-    if (node->op == WPK_BINARY_MOD && quotient.low == quotient.high) {
-        return (struct range){a.low - quotient.low * b.low, a.high - quotient.low * b.low};
-    }
-    return (struct range){0, b.low - 1};
 }
 
-static struct range range_of(const struct wpk_program *program, int id, const struct box *box)
+/* Operands that share no axis take their extremes independently: what follows from their ranges is
+ * exact. Those that share one (y - y) are put together first, where they are affine. */
+static struct span binary_span(const struct wpk_program *program, int id, const struct box *box)
 {
     const struct wpk_node *node = node_at(program, id);
+    const struct span a = span_of(program, node->arg[0], box);
+    const struct span b = span_of(program, node->arg[1], box);
+    struct span out = {.axes = a.axes | b.axes, .affine = a.affine && b.affine};
+    bool sums = node->op == WPK_BINARY_ADD || node->op == WPK_BINARY_SUB;
     struct wpk_affine affine;
-    if (wpk_index_affine(program, id, &affine)) {
-        return affine_range(&affine, box);
+    if (!sums && node->op != WPK_BINARY_MUL) {
+        take_quotient((enum wpk_binary)node->op, &a, &b, &out);
+        return out;
     }
-    return node->kind == WPK_NODE_BINARY ? binary_range(program, node, box)
-                                         : (struct range){-INDEX_LIMIT, INDEX_LIMIT};
+    bool entangled = sums ? (a.axes & b.axes) != 0 : a.axes != 0 && b.axes != 0;
+    if (out.affine && entangled) {
+        out.affine = wpk_index_affine(program, id, &affine);
+        if (out.affine) {
+            take_affine(&affine, box, &out);
+            return out;
+        }
+    }
+    if (node->op == WPK_BINARY_MUL) {
+        take_product(&a, &b, &out);
+    } else if (node->op == WPK_BINARY_ADD) {
+        out.low = add(a.low, b.low);
+        out.high = add(a.high, b.high);
+    } else {
+        out.low = add(a.low, -b.high);
+        out.high = add(a.high, -b.low);
+    }
+    return out;
+}
+
+static struct span span_of(const struct wpk_program *program, int id, const struct box *box)
+{
+    const struct wpk_node *node = node_at(program, id);
+    switch (node->kind) {
+    case WPK_NODE_LITERAL:
+        return (struct span){node->integer, node->integer, 0, true};
+    case WPK_NODE_AXIS:
+        return (struct span){box->low[node->axis],
+                             box->low[node->axis] + box->extent[node->axis] - 1,
+                             UINT32_C(1) << node->axis, true};
+    case WPK_NODE_BINARY:
+        return binary_span(program, id, box);
+    default:
+        return (struct span){-INDEX_LIMIT, INDEX_LIMIT, 0, false};
+    }
 }
 
 void wpk_index_range_in(const struct wpk_program *program, int node, const int64_t *low,
                         const int64_t *extent, int64_t *out_low, int64_t *out_high)
 {
     struct box box = {low, extent};
-    struct range range = range_of(program, node, &box);
-    *out_low = range.low;
-    *out_high = range.high;
+    struct span span = span_of(program, node, &box);
+    *out_low = span.low;
+    *out_high = span.high;
 }
 
 void wpk_index_range(const struct wpk_program *program, const struct wpk_stage *stage, int node,

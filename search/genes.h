@@ -30,6 +30,7 @@ struct wpk_slots {
 /* What hangs off wpk_variant.plan. */
 struct wpk_structure {
     struct wpk_plan plan;
+    uint32_t strided[WPK_STAGES_MAX]; /* see wpk_stage_is_strided; a bit for each axis */
     struct wpk_slots slots[WPK_GROUPS_MAX];
 };
 
@@ -58,6 +59,10 @@ struct wpk_decisions {
     int par;
     bool pack[WPK_PACKS_MAX];
 };
+
+/* Fill structure->strided: candidates are judged by it, thousands a second.
+ *   shape   variant: with its program and plan */
+void wpk_strides_derive(struct wpk_variant *variant);
 
 /* Fill variant->genes and the slots of `structure`.   errors  WPK_ENOMEM, WPK_ENOSPC */
 wpk_err wpk_genes_derive(struct wpk_variant *variant, struct wpk_structure *structure,

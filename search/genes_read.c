@@ -2,7 +2,6 @@
 /* From a candidate's choices, which are text, to a group's decisions, which are numbers. */
 #include "search/genes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const struct wpk_stage *wpk_contraction_of(const struct wpk_variant *variant,
@@ -42,14 +41,21 @@ static const char *value_of(const struct wpk_variant *variant,
 static int64_t number_of(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
                          int gene, int64_t absent)
 {
-    return gene < 0 ? absent : strtoll(value_of(variant, candidate, gene), NULL, 10);
+    if (gene < 0) {
+        return absent;
+    }
+    int64_t number = 0; /* choices are of our own making: at most 18 digits, without a sign */
+    for (const char *at = value_of(variant, candidate, gene); *at >= '0' && *at <= '9'; at++) {
+        number = number * 10 + (*at - '0');
+    }
+    return number;
 }
 
 static int axis_named(const struct wpk_stage *stage, int first, int end, const char *name,
                       size_t size)
 {
     for (int a = first; a < end; a++) {
-        if (strlen(stage->axes[a].name) == size && strncmp(stage->axes[a].name, name, size) == 0) {
+        if (strncmp(stage->axes[a].name, name, size) == 0 && stage->axes[a].name[size] == '\0') {
             return a;
         }
     }

@@ -101,30 +101,48 @@ int wpk_member_vector(const struct wpk_variant *variant, const struct wpk_space_
     return -1;
 }
 
-bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_stage *stage,
-                          int axis)
+/* Axes that some load of the stage has in another place than the last. */
+static uint32_t strided_axes(const struct wpk_variant *variant, const struct wpk_stage *stage)
 {
     const struct wpk_structure *s = variant->plan;
     const struct wpk_program *program = &variant->program;
     int loads[WPK_LOADS_MAX];
+    uint32_t axes = 0;
     int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
     for (int i = 0; i < count; i++) {
         const struct wpk_node *load = &program->nodes[loads[i]];
         const struct wpk_tensor *tensor = &program->tensors[load->tensor];
         int writer = wpk_program_writer(program, load->tensor);
-        if (tensor->role == WPK_ROLE_CONSTANT || (writer >= 0 && s->plan.prepare[writer])) {
+        if (tensor->role == WPK_ROLE_CONSTANT || (writer >= 0 && s->plan.prepare[writer]) ||
+            tensor->rank == 0 || tensor->extent[tensor->rank - 1] <= 1) {
             continue;
         }
         for (int dim = 0; dim + 1 < tensor->rank; dim++) {
             struct wpk_affine affine;
-            if (tensor->extent[tensor->rank - 1] > 1 &&
-                wpk_index_affine(program, load->index[dim], &affine) &&
-                affine.coefficient[axis] != 0) {
-                return true;
+            bool known = wpk_index_affine(program, load->index[dim], &affine);
+            for (int a = 0; known && a < stage->axis_count; a++) {
+                axes |= affine.coefficient[a] != 0 ? UINT32_C(1) << a : 0;
             }
         }
     }
-    return false;
+    return axes;
+}
+
+void wpk_strides_derive(struct wpk_variant *variant)
+{
+    struct wpk_structure *s = variant->plan;
+    for (int i = 0; i < variant->program.stage_count; i++) {
+        s->strided[i] = strided_axes(variant, &variant->program.stages[i]);
+    }
+}
+
+bool wpk_stage_is_strided(const struct wpk_variant *variant, const struct wpk_stage *stage,
+                          int axis)
+{
+    const struct wpk_structure *s = variant->plan;
+    ptrdiff_t number = stage - variant->program.stages;
+    WPK_ASSERT(number >= 0 && number < variant->program.stage_count);
+    return (s->strided[number] >> axis & 1) != 0;
 }
 
 bool wpk_group_is_legal(const struct wpk_variant *variant, const struct wpk_space_options *options,

@@ -217,6 +217,7 @@ static wpk_err build_variant(const struct wpk_program *program, const struct req
         err = wpk_plan_derive(&out->program, &structure->plan);
     }
     if (err == WPK_OK) {
+        wpk_strides_derive(out);
         err = wpk_genes_derive(out, structure, options);
     }
     if (err != WPK_OK) {

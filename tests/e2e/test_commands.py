@@ -77,6 +77,10 @@ def test_lookup(box):
     unknown = box.write("other.json", other)
     status, out, _ = box.run("wpkctl", "lookup", unknown, "--server", service.url, "--json")
     check(status == 4 and json.loads(out)["matches"][0]["match"] == "none", "unknown", status, out)
+    status, out, _ = box.run("wpkctl", "lookup", unknown, "--tune", "--json", "--server", service.url)
+    made = json.loads(out)["matches"][0]["job_id"]
+    check(made in [j["id"] for j in ctl(box, service, "jobs")["jobs"]], "a job for it", out)
+    check(made in box.run("wpkctl", "lookup", unknown, "--tune", "--server", service.url)[1], "the same again")
     refused(box, service, "lookup", "/nowhere.json", code=2)
     service.stop()
 
