@@ -23,6 +23,7 @@
 #define HEARTBEAT_MS 5000 /* a quarter of what wpkd grants */
 #define REQUEST_MS 15000
 #define PROBE_MS 2000
+#define PROBE_AFTER_MS 10000
 #define PROBE_EVERY_MS 30000
 #define RETRY_MS_MIN 50
 #define RETRY_MS_MAX 2000
@@ -46,6 +47,7 @@ struct session {
     uint64_t retry_at_ns; /* nothing is asked before */
     uint64_t polled_ns;   /* when the last poll went out */
     uint64_t fed_ns;      /* when the service manager was told that we live */
+    uint64_t answered_ns; /* when wpkd last answered, or we began */
     uint64_t probed_ns;   /* when it was last found out why nothing comes */
     uint64_t drain_ns;    /* DRAINING since; 0: not */
     uint64_t drain_lease; /* what was being timed then */
@@ -376,12 +378,13 @@ static struct wpk_net_client_options client_options(struct session *s)
                                            .user = s};
 }
 
-/* Without an answer, now and then: whoever looks at the log has to learn why. */
+/* Without an answer for some time, now and then: whoever looks at the log has to learn why. */
 static void say_why(struct session *s)
 {
     const struct wpk_net_client_options options = client_options(s);
     struct wpk_diag diag = {0};
-    if (s->probed_ns != 0 && now_ns() < s->probed_ns + PROBE_EVERY_MS * WPK_NS_PER_MS) {
+    if (now_ns() < s->answered_ns + PROBE_AFTER_MS * WPK_NS_PER_MS ||
+        (s->probed_ns != 0 && now_ns() < s->probed_ns + PROBE_EVERY_MS * WPK_NS_PER_MS)) {
         return;
     }
     s->probed_ns = now_ns();
@@ -404,6 +407,7 @@ static void on_reply(struct session *s, int slot, wpk_err err, const char *data,
         }
         return;
     }
+    s->answered_ns = now_ns();
     err = wpk_message_decode(data, size, &message, s->diag);
     if (err != WPK_OK) {
         fail(s, err, "wpkd answered what cannot be read");
@@ -517,6 +521,7 @@ static uint32_t capacity_for(const struct wpk_session_options *options)
 wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_diag *diag)
 {
     struct session s = {.options = options,
+                        .answered_ns = now_ns(),
                         .diag = diag,
                         .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                         .capacity = capacity_for(options)};
