@@ -75,6 +75,16 @@ wpk_err wpk_artifact_get(const char *data_dir, const char *sha256, struct wpk_bu
     return err;
 }
 
+void wpk_artifact_remove(const char *data_dir, const char *sha256)
+{
+    struct wpk_buf path = {0};
+    if (wpk_crypto_hex_valid(sha256, WPK_SHA256_SIZE) &&
+        make_path(data_dir, sha256, false, &path, NULL) == WPK_OK) {
+        unlink(path.data);
+    }
+    wpk_buf_fini(&path);
+}
+
 /* What wpk_fs_write writes before it renames. */
 static void sweep_directory(const char *path)
 {

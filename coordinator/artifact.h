@@ -21,6 +21,9 @@ WPK_MUST_CHECK wpk_err wpk_artifact_put(const char *data_dir, const char *sha256
 WPK_MUST_CHECK wpk_err wpk_artifact_get(const char *data_dir, const char *sha256,
                                         struct wpk_buf *out, struct wpk_diag *diag);
 
+/* Remove the file, if there is one. */
+void wpk_artifact_remove(const char *data_dir, const char *sha256);
+
 /* Remove what a wpkd that was killed had begun to write. For the start, when nobody writes. */
 void wpk_artifact_sweep(const char *data_dir);
 

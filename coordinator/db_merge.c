@@ -2,6 +2,7 @@
 #include "coordinator/db_merge.h"
 
 #include "coordinator/artifact.h"
+#include "coordinator/history.h"
 #include "op/fingerprint.h"
 #include "op/notation.h"
 #include "schema/kernel_manifest.h"
@@ -53,11 +54,7 @@ void wpk_db_merge_artifact(struct wpk_db_merge *m, const char *sha256, const str
     } else if (err != WPK_OK) {
         wpk_store_fail(m->store, err, &diag);
     } else if (!has_artifact(m, sha256)) {
-        wpk_store_run(m->store,
-                      "INSERT INTO artifact (sha256, size, used_at, created_at, epoch)"
-                      " VALUES (?, ?, ?, ?, ?)",
-                      "tiiii", sha256, (int64_t)bytes->size, now_of(m), now_of(m),
-                      wpk_store_epoch(m->store));
+        wpk_history_put_artifact(m->store, sha256, bytes->size);
         m->artifacts++;
     }
 }

@@ -101,7 +101,9 @@ bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *
         struct wpk_trial_summary trial;
         is_known = wpk_history_find_trial(store, ask->problem_id, ask->provider, ask->candidate,
                                           &trial, &trial_id) &&
-                   wpk_history_settled(&trial, ask->candidate);
+                   wpk_history_settled(&trial, ask->candidate) &&
+                   (trial.artifact_sha256[0] == '\0' ||
+                    wpk_history_has_artifact(store, trial.artifact_sha256));
         *known = trial;
     }
     wpk_store_run(store,
@@ -340,24 +342,12 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect
                   (int64_t)put->served->timing.median_ns, (int64_t)serve, served_at,
                   or_empty(put->verified_by), document, now_of(store), wpk_store_epoch(store));
     uint64_t id = (uint64_t)wpk_store_inserted(store);
+    if (put->own != NULL && put->own != put->served) {
+        wpk_history_keep_artifact(store, put->own->artifact_sha256, 1);
+    }
     wpk_store_run(store, "UPDATE search SET kernel_id = ? WHERE id = ?", "Ii", (int64_t)id,
                   (int64_t)search->id);
     return id;
-}
-
-void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size)
-{
-    wpk_store_run(store,
-                  "INSERT INTO artifact (sha256, size, used_at, created_at, epoch)"
-                  " VALUES (?1, ?2, ?3, ?3, ?4) ON CONFLICT DO NOTHING",
-                  "tiii", sha256, (int64_t)size, now_of(store), wpk_store_epoch(store));
-}
-
-void wpk_history_use_artifact(struct wpk_store *store, const char *sha256)
-{
-    const int64_t day_ns = INT64_C(86400000000000);
-    wpk_store_run(store, "UPDATE artifact SET used_at = ?1 WHERE sha256 = ?2 AND used_at < ?1 - ?3",
-                  "iti", now_of(store), sha256, day_ns);
 }
 
 /* ---- owners and workers */

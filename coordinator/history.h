@@ -94,7 +94,9 @@ void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *j
 void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *search,
                              struct wpk_opened *out);
 void wpk_history_set_search(struct wpk_store *store, const struct wpk_history_progress *progress);
-void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_snapshot *snapshot);
+/* The artifacts of the best `kept_max` are kept for it, those of the last snapshot no more. */
+void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_snapshot *snapshot,
+                              uint32_t kept_max);
 /* Record that a candidate is asked. True: history knows its result, and the ask has ended. */
 bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *ask,
                          struct wpk_trial_summary *known);
@@ -114,6 +116,13 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect
 void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size);
 /* It was asked for: written once a day. */
 void wpk_history_use_artifact(struct wpk_store *store, const char *sha256);
+/* One more (1) or one fewer (-1) has a reason to keep it; "" is nobody's. */
+void wpk_history_keep_artifact(struct wpk_store *store, const char *sha256, int more);
+/* Forget those that nobody keeps, the longest unused first, until as many bytes are free. Returns
+ * how many, `max` at most: their files are to be removed after the commit. */
+uint32_t wpk_history_prune_artifacts(struct wpk_store *store, uint64_t bytes_wanted,
+                                     char (*pruned)[WPK_ID_MAX], uint32_t max);
+uint64_t wpk_history_artifact_bytes(struct wpk_store *store);
 
 void wpk_history_set_owner(struct wpk_store *store, const struct wpk_owner_event *owner);
 /* NONE: there is none any more. */

@@ -146,15 +146,6 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t firs
     wpk_history_asks_between(store, search_id, first, UINT32_MAX, asks, count);
 }
 
-bool wpk_history_has_artifact(struct wpk_store *store, const char *sha256)
-{
-    struct wpk_rows *rows =
-        wpk_store_query(store, "SELECT 1 FROM artifact WHERE sha256 = ?", "t", sha256);
-    bool found = wpk_rows_next(rows);
-    wpk_rows_close(rows);
-    return found;
-}
-
 bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id, struct wpk_buf *out)
 {
     struct wpk_rows *rows =

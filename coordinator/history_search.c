@@ -160,12 +160,13 @@ static void open_best(struct wpk_store *store, const char *numbers, struct wpk_o
     struct wpk_best best[WPK_BEST_MAX];
     uint32_t count = read_best(store, out->search_id, numbers, best);
     for (uint32_t i = 0; i < count; i++) {
-        if (best[i].trial.outcome == WPK_OUTCOME_OK) {
+        bool ok = best[i].trial.outcome == WPK_OUTCOME_OK;
+        if (ok && wpk_history_has_artifact(store, best[i].trial.artifact_sha256)) {
             out->best[out->best_count++] = best[i];
             continue;
         }
         free(best[i].candidate);
-        if (out->ok_count > 0) {
+        if (!ok && out->ok_count > 0) {
             out->ok_count--;
             out->failed_count++;
         }
@@ -228,10 +229,60 @@ void wpk_history_set_search(struct wpk_store *store, const struct wpk_history_pr
 
 /* ---- the log of a search, and where its strategy goes on in it */
 
-void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_snapshot *snapshot)
+/* Numbers of asks, as the search's row has them: "17,4,33". Returns how many, `max` at most. */
+static uint32_t parse_best(const char *text, uint32_t *numbers, uint32_t max)
+{
+    uint32_t count = 0;
+    while (*text != '\0' && count < max) {
+        char *end = NULL;
+        numbers[count++] = (uint32_t)strtoul(text, &end, 10);
+        text = end == text ? "" : end + (*end == ',');
+    }
+    return count;
+}
+
+/* What is in both lists changes nothing. */
+static void keep_those(struct wpk_store *store, uint64_t search_id, const uint32_t *numbers,
+                       uint32_t count, const uint32_t *others, uint32_t other_count, int more)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bool in_both = false;
+        for (uint32_t j = 0; j < other_count; j++) {
+            in_both = in_both || others[j] == numbers[i];
+        }
+        if (!in_both) {
+            struct wpk_piece *ask = NULL;
+            uint32_t found = 0;
+            wpk_history_asks_between(store, search_id, numbers[i], numbers[i] + 1, &ask, &found);
+            wpk_history_keep_artifact(store, found > 0 ? ask->trial.artifact_sha256 : "", more);
+            wpk_pieces_free(ask, found);
+        }
+    }
+}
+
+static void keep_best(struct wpk_store *store, const struct wpk_history_snapshot *snapshot,
+                      uint32_t kept_max)
+{
+    uint32_t before[WPK_BEST_MAX];
+    uint32_t before_count = 0;
+    uint32_t max = kept_max < WPK_BEST_MAX ? kept_max : WPK_BEST_MAX;
+    uint32_t count = snapshot->best_count < max ? snapshot->best_count : max;
+    struct wpk_rows *rows = wpk_store_query(store, "SELECT best FROM search WHERE id = ?", "i",
+                                            (int64_t)snapshot->search_id);
+    if (wpk_rows_next(rows)) {
+        before_count = parse_best(wpk_rows_text(rows, 0), before, max);
+    }
+    wpk_rows_close(rows);
+    keep_those(store, snapshot->search_id, snapshot->best, count, before, before_count, 1);
+    keep_those(store, snapshot->search_id, before, before_count, snapshot->best, count, -1);
+}
+
+void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_snapshot *snapshot,
+                              uint32_t kept_max)
 {
     char best[BEST_TEXT_MAX] = "";
     size_t at = 0;
+    keep_best(store, snapshot, kept_max);
     for (uint32_t i = 0; i < snapshot->best_count && at < sizeof best; i++) {
         at += (size_t)snprintf(best + at, sizeof best - at, "%s%u", i > 0 ? "," : "",
                                snapshot->best[i]);

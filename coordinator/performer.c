@@ -251,6 +251,9 @@ void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
 {
     if (!p->degraded) {
         wpk_performer_step_one(p, event);
+        if (event->kind == WPK_EVENT_TICK && p->options.artifact_bytes_max > 0) {
+            wpk_performer_prune(p);
+        }
         return;
     }
     wpk_job_entry_free(event->job);
@@ -392,6 +395,7 @@ static void resume(struct wpk_performer *p)
     struct wpk_diag diag = {0};
     wpk_writer_resume(p->writer);
     p->degraded = false;
+    p->pruning = false;
     wpk_err err = wpk_performer_new_pool(p, &diag);
     if (err == WPK_OK) {
         err = wpk_performer_restore(p, &diag);

@@ -46,6 +46,8 @@ struct wpk_performer_options {
     struct wpk_auth *auth;
     const struct wpk_clock *clock;
     struct wpk_performer_out out;
+    uint64_t artifact_bytes_max;    /* what nobody keeps goes when there is more; 0: no limit */
+    uint32_t artifacts_per_problem; /* the best of each search are kept */
     /* 0: everything happens inside the calls below, the same each time, as a simulator needs it.
      * Else so many threads for strategies, and one that writes. */
     int threads;

@@ -3,6 +3,7 @@
  * answered afterwards: what a worker is told it may name, is there. */
 #include "coordinator/performer_parts.h"
 
+#include "common/metrics.h"
 #include "coordinator/artifact.h"
 
 #include <string.h>
@@ -98,4 +99,74 @@ void wpk_performer_get_artifact(struct wpk_performer *p, const struct wpk_effect
 {
     add_order(p, effect, perform_get, on_get);
     p->batch->bytes += WPK_ARTIFACT_SIZE_MAX / 4; /* what it will be is not known yet */
+}
+
+/* ---- the quota */
+
+#define PRUNE_MS 2000
+#define PRUNE_MAX 64 /* artifacts that go at a time, so that no commit waits long */
+
+struct prune_order {
+    struct wpk_effect_order effect;
+    char pruned[PRUNE_MAX][WPK_ID_MAX];
+    uint32_t count;
+};
+
+/* Their rows are gone; a file whose row has come back since is somebody's again. */
+static void perform_remove(struct wpk_order *order, struct wpk_store *store)
+{
+    const struct prune_order *mine = (const struct prune_order *)order;
+    for (uint32_t i = 0; i < mine->count; i++) {
+        if (!wpk_history_has_artifact(store, mine->pruned[i])) {
+            wpk_artifact_remove(mine->effect.performer->options.data_dir, mine->pruned[i]);
+        }
+    }
+}
+
+static void on_remove(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+{
+    struct wpk_performer *p = ((struct prune_order *)order)->effect.performer;
+    (void)err;
+    (void)diag;
+    p->pruning = false;
+    p->prune_ns = wpk_performer_now_ns(p); /* there may be more */
+}
+
+/* Down to nine tenths, so that it is not at it all the time. */
+static void perform_prune(struct wpk_order *order, struct wpk_store *store)
+{
+    struct prune_order *mine = (struct prune_order *)order;
+    uint64_t max = mine->effect.performer->options.artifact_bytes_max;
+    uint64_t bytes = wpk_history_artifact_bytes(store);
+    wpk_metric_set(WPK_GAUGE_ARTIFACT_BYTES, 0, (int64_t)bytes);
+    if (max != 0 && bytes > max) {
+        mine->count =
+            wpk_history_prune_artifacts(store, bytes - max / 10 * 9, mine->pruned, PRUNE_MAX);
+    }
+}
+
+static void on_prune(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+{
+    const struct prune_order *mine = (const struct prune_order *)order;
+    struct wpk_performer *p = mine->effect.performer;
+    (void)diag;
+    p->pruning = false;
+    if (!wpk_performer_is_current(order, err) || mine->count == 0) {
+        return;
+    }
+    struct prune_order *next = wpk_performer_write(p, sizeof *next, perform_remove, on_remove);
+    memcpy(next->pruned, mine->pruned, sizeof next->pruned);
+    next->count = mine->count;
+    p->pruning = true;
+    wpk_metric_add(WPK_COUNTER_ARTIFACTS_EVICTED, 0, mine->count);
+}
+
+void wpk_performer_prune(struct wpk_performer *p)
+{
+    uint64_t now_ns = wpk_performer_now_ns(p);
+    if (!p->pruning && now_ns >= p->prune_ns) {
+        wpk_performer_write(p, sizeof(struct prune_order), perform_prune, on_prune);
+        p->pruning = true;
+        p->prune_ns = now_ns + PRUNE_MS * WPK_NS_PER_MS;
+    }
 }

@@ -26,6 +26,8 @@ struct wpk_performer {
     struct wpk_event *events; /* owned; [event_count]: answers to effects, to be stepped */
     uint32_t event_count;
     uint32_t event_capacity;
+    bool pruning;      /* artifacts are being forgotten */
+    uint64_t prune_ns; /* when to look again */
     bool opening;  /* an OPENED is being stepped: what it tells is durable */
     bool degraded; /* the store is out of order: the state is only looked at */
     struct wpk_batch refused; /* orders alone, given meanwhile: the next commit says no */
@@ -78,6 +80,8 @@ wpk_err wpk_performer_new_pool(struct wpk_performer *performer, struct wpk_diag 
 
 void wpk_performer_put_artifact(struct wpk_performer *performer, const struct wpk_effect *effect);
 void wpk_performer_get_artifact(struct wpk_performer *performer, const struct wpk_effect *effect);
+/* Some seconds after the last time: forget artifacts, if there are too many. */
+void wpk_performer_prune(struct wpk_performer *performer);
 
 /* ---- performer_restore.c */
 

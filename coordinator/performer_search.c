@@ -124,9 +124,11 @@ static void on_asks_put(struct wpk_order *order, wpk_err err, const struct wpk_d
 
 static void perform_put_snapshot(struct wpk_order *order, struct wpk_store *store)
 {
-    struct wpk_search_answer *answer = &((struct asks_order *)order)->answer;
+    struct asks_order *mine = (struct asks_order *)order;
+    const struct wpk_performer *p = mine->effect.performer;
+    struct wpk_search_answer *answer = &mine->answer;
     answer->snapshot.text = wpk_buf_text(&answer->snapshot_text);
-    wpk_history_put_snapshot(store, &answer->snapshot);
+    wpk_history_put_snapshot(store, &answer->snapshot, p->options.artifacts_per_problem);
 }
 
 static void on_snapshot_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)

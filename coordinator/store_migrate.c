@@ -27,7 +27,8 @@ static wpk_err create_tables(struct wpk_store *store, struct wpk_diag *diag)
 {
     char text[256];
     snprintf(text, sizeof text,
-             "INSERT INTO installation (id, epoch, created_at) VALUES (1, 0, %lld);"
+             "INSERT INTO installation (id, epoch, created_at, artifact_bytes)"
+             " VALUES (1, 0, %lld, 0);"
              "PRAGMA user_version = %d; COMMIT",
              (long long)wpk_store_wall_ns(store), WPK_STORE_VERSION);
     wpk_err err = wpk_store_execute(store, "BEGIN IMMEDIATE", diag);

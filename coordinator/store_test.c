@@ -48,10 +48,10 @@ static int tear_down(void **state)
 
 static void put_artifact(struct wpk_store *store, const char *name)
 {
-    wpk_store_run(
-        store,
-        "INSERT INTO artifact (sha256, size, used_at, created_at, epoch) VALUES (?1,?2,?3,?3,?4)",
-        "tiii", name, INT64_C(5), INT64_C(6), wpk_store_epoch(store));
+    wpk_store_run(store,
+                  "INSERT INTO artifact (sha256, size, used_at, kept, created_at, epoch) VALUES "
+                  "(?1,?2,?3,0,?3,?4)",
+                  "tiii", name, INT64_C(5), INT64_C(6), wpk_store_epoch(store));
 }
 
 static int64_t count_artifacts(struct wpk_store *store)

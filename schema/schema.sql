@@ -16,7 +16,8 @@
 CREATE TABLE installation (
     id         INTEGER PRIMARY KEY CHECK (id = 1),
     epoch      INTEGER NOT NULL,        -- of the wpkd that has the store open, or had it last
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    artifact_bytes INTEGER NOT NULL     -- sum of artifact.size
 );
 
 -- Within a problem times can be compared and results shared: the history's key.
@@ -146,6 +147,7 @@ CREATE TABLE kernel (
     epoch           INTEGER NOT NULL
 );
 CREATE INDEX kernel_problem ON kernel (problem_id);
+CREATE INDEX kernel_artifact ON kernel (artifact_sha256);
 CREATE UNIQUE INDEX kernel_served ON kernel (problem_id) WHERE served = 1;
 
 -- Shared objects by content; the bytes lie in artifacts/ of the data directory.
@@ -153,9 +155,12 @@ CREATE TABLE artifact (
     sha256     TEXT PRIMARY KEY,
     size       INTEGER NOT NULL,        -- bytes
     used_at    INTEGER NOT NULL,        -- asked for or made, to the day: what is pruned first
+    kept       INTEGER NOT NULL,        -- how many searches have it among their best: while there
+                                        -- are any, or a kernel names it, it is not pruned
     created_at INTEGER NOT NULL,
     epoch      INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX artifact_unkept ON artifact (used_at) WHERE kept = 0;
 
 CREATE TABLE job (
     number      INTEGER PRIMARY KEY,    -- the order of submission

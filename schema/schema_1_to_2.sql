@@ -6,7 +6,9 @@
 -- New in 2: a trial's row is there from the first ask on, so an ask no longer holds a candidate of
 -- its own, and what was asked without a result gets the row that it lacks.
 
-INSERT INTO installation (id, epoch, created_at) SELECT id, epoch, created_at FROM old_installation;
+INSERT INTO installation (id, epoch, created_at, artifact_bytes)
+    SELECT id, epoch, created_at, (SELECT COALESCE(SUM(size), 0) FROM old_artifact)
+    FROM old_installation;
 
 INSERT INTO problem (id, fingerprint, layouts, device_class, environment, policy, family, extents,
         op, flops, created_at, epoch)
@@ -60,8 +62,9 @@ INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256, median
     SELECT id, problem_id, search_id, provider, artifact_sha256, median_ns, served,
         served * created_at, 0, 0, '', '', document, '', '', created_at, epoch FROM old_kernel;
 
-INSERT INTO artifact (sha256, size, used_at, created_at, epoch)
-    SELECT sha256, size, created_at, created_at, epoch FROM old_artifact;
+-- Which are among the best is not known before their searches are opened again.
+INSERT INTO artifact (sha256, size, used_at, kept, created_at, epoch)
+    SELECT sha256, size, created_at, 0, created_at, epoch FROM old_artifact;
 
 INSERT INTO job (number, id, name, owner, priority, source, state, reason, document, created_at,
         started_at, finished_at, epoch)
