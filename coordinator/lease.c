@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define VERSION_WITHOUT_STAGES 1 /* of the protocol */
+
 /* ---- the worker's list */
 
 static void append(struct wpk_worker *worker, struct wpk_lease *lease)
@@ -28,11 +30,13 @@ static void take_out(struct wpk_lease *lease)
 
 /* ---- taking */
 
-/* What is built apart is run by whoever can; else it is built there and then. */
+/* What is built apart is run by whoever can; else it is built there and then. A worker of the first
+ * version knows no stages, and builds again. */
 static enum wpk_work_stage stage_of(const struct wpk_piece *piece, wpk_work_id work,
                                     const struct wpk_worker *worker)
 {
-    if (work.kind == WPK_WORK_FINAL || work.kind == WPK_WORK_VENDOR) {
+    if (work.kind == WPK_WORK_FINAL || work.kind == WPK_WORK_VENDOR ||
+        worker->poll_address->tag == VERSION_WITHOUT_STAGES) {
         return WPK_STAGE_WHOLE;
     }
     if (piece->built != NULL) {

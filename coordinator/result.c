@@ -93,10 +93,11 @@ static void take_built(struct wpk_coordinator *c, struct wpk_search *search,
 
 /* What was run, with what its builder said of it. */
 static const struct wpk_record *merge(struct wpk_coordinator *c, const struct wpk_piece *piece,
-                                      const struct wpk_record *record)
+                                      const struct wpk_result *result)
 {
+    const struct wpk_record *record = &result->record;
     const struct wpk_built *built = piece->built;
-    if (built == NULL) {
+    if (built == NULL || result->stage != WPK_STAGE_RUN) {
         return record;
     }
     struct wpk_record *merged = wpk_effect_memory(c, 1, sizeof *merged);
@@ -173,7 +174,7 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
     } else if (is_built(result)) {
         take_built(c, search, result);
     } else {
-        const struct wpk_record *record = merge(c, piece, &result->record);
+        const struct wpk_record *record = merge(c, piece, result);
         wpk_search_ended(c, search, result->id, record, worker);
     }
     wpk_search_advance(c, search);

@@ -249,10 +249,11 @@ int wpk_scene_worker(struct wpk_scene *scene, const char *name)
 
 static void say(struct wpk_scene *scene, int worker, struct wpk_message *message)
 {
-    struct wpk_event event = {.kind = WPK_EVENT_MESSAGE,
-                              .address = {.peer = (uint32_t)worker + 1},
-                              .message = message,
-                              .random = 1000 + 2 * (uint64_t)worker};
+    struct wpk_event event = {
+        .kind = WPK_EVENT_MESSAGE,
+        .address = {.peer = (uint32_t)worker + 1, .tag = scene->workers[worker].version},
+        .message = message,
+        .random = 1000 + 2 * (uint64_t)worker};
     message->session = scene->workers[worker].session;
     scene->workers[worker].answered = false;
     wpk_scene_step(scene, &event);

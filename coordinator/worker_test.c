@@ -371,6 +371,26 @@ static void a_builder_of_another_environment(void **state)
     end(s);
 }
 
+/* A worker of the first version cannot be told to run what another has built. */
+static void who_knows_no_stages_builds_again(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    const struct wpk_job_entry *job = submit(s, 1, 1);
+    int old = wpk_scene_worker(s, "old");
+    s->workers[old].version = 1;
+    wpk_scene_hello(s, old);
+    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    assert_int_equal(wpk_scene_poll(s, builder, 1), 1);
+    assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_scene_poll(s, old, 1), 1);
+    assert_int_equal(s->workers[old].held[0].stage, WPK_STAGE_WHOLE);
+    assert_string_equal(s->workers[old].artifact[0], "");
+    assert_int_equal(wpk_scene_result(s, old, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
+    assert_string_equal(job->ops[0].search->best[0].trial.artifact_sha256, "a1.0");
+    end(s);
+}
+
 /* A build whose artifact was lost on the way is done again, but not for ever. */
 static void an_artifact_is_lost(void **state)
 {
@@ -522,6 +542,7 @@ int main(void)
         cmocka_unit_test(wpkd_drains),
         cmocka_unit_test(built_here_and_run_there),
         cmocka_unit_test(a_builder_of_another_environment),
+        cmocka_unit_test(who_knows_no_stages_builds_again),
         cmocka_unit_test(an_artifact_is_lost),
         cmocka_unit_test(another_worker_verifies),
         cmocka_unit_test(alone_it_verifies_itself),
