@@ -3,6 +3,7 @@
 
 #include "common/crypto.h"
 #include "common/fs.h"
+#include "common/metrics.h"
 #include "schema/message.h"
 
 #include <dirent.h>
@@ -33,6 +34,7 @@ wpk_err wpk_artifact_put(const char *data_dir, const char *sha256, const void *b
                          struct wpk_diag *diag)
 {
     if (!matches(sha256, bytes, size)) {
+        wpk_metric_add(WPK_COUNTER_ARTIFACTS_CORRUPT, 0, 1);
         wpk_diag_set(diag, "the artifact is not what its hash says");
         return WPK_ECORRUPT;
     }
@@ -65,6 +67,7 @@ wpk_err wpk_artifact_get(const char *data_dir, const char *sha256, struct wpk_bu
         err = wpk_fs_read(path.data, WPK_ARTIFACT_SIZE_MAX, out, diag);
     }
     if (err == WPK_OK && !matches(sha256, out->data + before, out->size - before)) {
+        wpk_metric_add(WPK_COUNTER_ARTIFACTS_CORRUPT, 0, 1);
         wpk_diag_set(diag, "artifact %s is damaged on the disk", sha256);
         err = WPK_ECORRUPT;
     }
