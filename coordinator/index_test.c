@@ -5,8 +5,10 @@
 #include "common/fs.h"
 #include "common/json.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,6 +254,46 @@ static void everything_is_loaded_anew(void **state)
     wpk_index_release(f->index, after);
 }
 
+struct traffic {
+    struct wpk_index *index;
+    atomic_bool ended;
+};
+
+static void *read_on(void *user)
+{
+    struct traffic *traffic = user;
+    uintptr_t looks = 0;
+    while (!atomic_load(&traffic->ended)) {
+        const struct wpk_index_version *version = wpk_index_acquire(traffic->index);
+        for (uint32_t i = 0; i < version->count; i++) {
+            const struct wpk_served *served = version->by_kernel[i].served;
+            looks += served->answer.text[served->answer.size - 1] == '}';
+        }
+        wpk_index_release(traffic->index, version);
+    }
+    return (void *)looks;
+}
+
+/* Threads read while versions come and go; sanitizers watch. */
+static void readers_and_a_writer(void **state)
+{
+    struct fixture *f = *state;
+    struct traffic traffic = {.index = f->index};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, read_on, &traffic), 0);
+    }
+    for (int i = 0; i < 200; i++) {
+        wpk_store_begin(f->store);
+        wpk_store_run(f->store, "UPDATE kernel SET served = 1 - served WHERE id = 11", "");
+        refresh(f, 11, true);
+    }
+    atomic_store(&traffic.ended, true);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+}
+
 static void extents_are_read(void **state)
 {
     static const char *const bad[] = {"", "8,", ",8", "0", "8,x", "-4", "8;9"};
@@ -282,6 +324,7 @@ int main(void)
         WITH_INDEX(what_was_not_committed_is_not_there),
         WITH_INDEX(devices_follow_their_kernels),
         WITH_INDEX(everything_is_loaded_anew),
+        WITH_INDEX(readers_and_a_writer),
         cmocka_unit_test(extents_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

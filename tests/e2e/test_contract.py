@@ -6,6 +6,7 @@ is not is refused.
 WPK_CONTRACT_SECONDS: how long it asks, 45 by default; give it hours now and then.
 """
 import os
+import re
 import socket
 
 from lib import ROOT, Process, check, main, need, wait_for, Skip
@@ -34,17 +35,18 @@ class TcpApi(Api):
         wait_for("wpkd answers", self.healthy, 30)
 
 
-def run_schemathesis(box, service, contract, seconds):
-    """(exit code, what it says)"""
+def run_schemathesis(box, service, contract, *options):
+    """(exit code, what it says, how many operations were asked)"""
     if not os.path.exists(SCHEMATHESIS):
         raise Skip("no schemathesis: deploy/setup.sh test")
     token = service.want(201, "POST", "/v1/tokens", {"owner": "test", "roles": ["admin"]})["secret"]
     code, out, err = Process(box, [
         SCHEMATHESIS, "--config-file", os.path.join(ROOT, "tests/e2e/schemathesis.toml"), "run",
         contract, "--url", "http://127.0.0.1:%d" % service.port, "-H", "Authorization: Bearer " + token,
-        "--phases", "examples,coverage,fuzzing", "--max-time", str(seconds), "--max-examples", "50",
-        "--no-shrink", "--seed", "1", "--warnings", "off", "--workers", "1"]).wait(seconds + 120)
-    return code, out + err
+        "--no-shrink", "--seed", "1", "--warnings", "off", "--workers", "1",
+        *options]).wait(SECONDS + 180)
+    tested = re.search(r"Tested: +(\d+)", out)
+    return code, out + err, int(tested.group(1)) if tested else 0
 
 
 def test_contract(box):
@@ -58,8 +60,11 @@ def test_contract(box):
         service.tuned()
         worker.popen.terminate()
         worker.wait(30)
-    code, said = run_schemathesis(box, service, CONTRACT, SECONDS)
+    code, said, tested = run_schemathesis(
+        box, service, CONTRACT, "--phases", "examples,coverage,fuzzing", "--max-examples", "50",
+        "--max-time", str(SECONDS))
     check(code == 0, "schemathesis is content", said[-12000:])
+    check(tested >= 20, "it came to ask", said[-2000:])
     check(service.want(200, "GET", "/healthz")["status"] == "ok", "wpkd lives")
     service.stop()
 
@@ -72,11 +77,13 @@ def test_it_finds_mistakes(box):
         text = file.read()
     # The schema of jobs lies beside it.
     box.write("job.schema.json", open(os.path.join(ROOT, "schema/job.schema.json"), "rb").read())
-    for right, wrong in (("status: { const: ok }", "status: { const: well }"),
-                         ("TokenId: { type: string,", "TokenId: { type: integer,")):
+    for path, right, wrong in (
+            ("/healthz", "status: { const: ok }", "status: { const: well }"),
+            ("/v1/tokens", "TokenId: { type: string,", "TokenId: { type: integer,")):
         check(right in text, "the place of the mistake", right)
         contract = box.write("openapi.yaml", text.replace(right, wrong))
-        code, said = run_schemathesis(box, service, contract, 5)
+        code, said, _ = run_schemathesis(box, service, contract, "--phases", "coverage",
+                                         "--include-path", path)
         check(code == 1 and "Response violates schema" in said, "it is found: " + wrong, code,
               said[-4000:])
     service.stop()

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operators do to kernels, to tokens, and what the log keeps of it. */
+#include "coordinator/history_admin.h"
+
+#include "common/fs.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    char directory[64];
+    struct wpk_clock_fake clock;
+    struct wpk_store *store;
+};
+
+/* Kernel `id` of the one problem; `served_at` 0: it never was the served one. */
+static void put_kernel(struct fixture *f, int64_t id, int64_t median_ns, int64_t served_at,
+                       int64_t served)
+{
+    wpk_store_run(f->store,
+                  "INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256,"
+                  " median_ns, served, served_at, pinned, revoked_at, revoked_reason, verified_by,"
+                  " document, manifest, signature, created_at, epoch)"
+                  " VALUES (?, 1, 1, 'own', '', ?, ?, ?, 0, 0, '', '', '{}', '', '', 1, 1)",
+                  "iiii", id, median_ns, served, served_at);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-admin-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    wpk_clock_fake_init(&f->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
+    assert_int_equal(wpk_store_open(f->directory, &f->clock.clock, &f->store, NULL), WPK_OK);
+    wpk_store_begin(f->store);
+    wpk_store_run(
+        f->store,
+        "INSERT INTO problem (id, fingerprint, layouts, device_class, environment, policy,"
+        " family, extents, op, flops, created_at, epoch)"
+        " VALUES (1, '', '', '', '', '', '', '', '', 1, 1, 1)",
+        "");
+    wpk_store_run(f->store,
+                  "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers,"
+                  " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
+                  " snapshot_told, ok_count, failed_count, known_count, best, created_at, epoch)"
+                  " VALUES (1, 1, '', '', '', '', '', 0, 0, 0, '', '', 0, 0, 0, 0, '', 1, 1)",
+                  "");
+    put_kernel(f, 1, 400, 10, 0);
+    put_kernel(f, 2, 300, 20, 0);
+    put_kernel(f, 3, 350, 0, 0); /* slower than what was there: never served */
+    put_kernel(f, 4, 200, 30, 1);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_diag diag = {0};
+    if (wpk_store_commit(f->store, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+    wpk_store_close(f->store);
+    wpk_err err = wpk_fs_remove_tree(f->directory, NULL);
+    free(f);
+    return err == WPK_OK ? 0 : -1;
+}
+
+static char reason[64]; /* of the row that was read last: a row's texts are gone by then */
+
+static void keep_row(void *user, const struct wpk_kernel_row *row)
+{
+    *(struct wpk_kernel_row *)user = *row;
+    snprintf(reason, sizeof reason, "%s", row->revoked_reason);
+}
+
+static struct wpk_kernel_row row_of(struct fixture *f, uint64_t id)
+{
+    struct wpk_kernel_row row = {0};
+    assert_true(wpk_history_read_kernel(f->store, id, keep_row, &row));
+    return row;
+}
+
+/* At most one is served, and that is `id`; 0: none. */
+static void check_served(struct fixture *f, uint64_t id)
+{
+    for (uint64_t k = 1; k <= 4; k++) {
+        assert_int_equal(row_of(f, k).served, k == id);
+    }
+}
+
+static wpk_err change(struct fixture *f, uint64_t id,
+                      wpk_err (*fn)(struct wpk_store *, struct wpk_kernel_change *,
+                                    struct wpk_diag *))
+{
+    struct wpk_diag diag = {0};
+    struct wpk_kernel_change change = {.kernel_id = id, .reason = "because"};
+    wpk_err err = fn(f->store, &change, &diag);
+    assert_true(err == WPK_OK || err == WPK_ENOENT || diag.text[0] != '\0');
+    assert_true(err != WPK_OK || change.problem_id == 1);
+    return err;
+}
+
+static void a_rollback_goes_back_one_by_one(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(change(f, 2, wpk_history_roll_back), WPK_EEXIST); /* not the served one */
+    assert_int_equal(change(f, 4, wpk_history_roll_back), WPK_OK);
+    check_served(f, 2);
+    assert_int_equal(change(f, 2, wpk_history_roll_back), WPK_OK);
+    check_served(f, 1);
+    assert_int_equal(change(f, 1, wpk_history_roll_back), WPK_EEXIST);
+    check_served(f, 1);
+    assert_int_equal(change(f, 9, wpk_history_roll_back), WPK_ENOENT);
+}
+
+static void a_rollback_passes_what_was_revoked(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(change(f, 2, wpk_history_revoke), WPK_OK);
+    check_served(f, 4);
+    assert_int_equal(change(f, 4, wpk_history_roll_back), WPK_OK);
+    check_served(f, 1);
+}
+
+static void the_fastest_that_is_left_follows_a_revoked_one(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(change(f, 4, wpk_history_revoke), WPK_OK);
+    check_served(f, 2);
+    assert_int_equal(change(f, 4, wpk_history_revoke), WPK_EEXIST);
+    assert_int_equal(change(f, 4, wpk_history_pin), WPK_EEXIST);
+    assert_true(row_of(f, 4).revoked_at != 0);
+    assert_string_equal(reason, "because");
+    assert_int_equal(change(f, 2, wpk_history_revoke), WPK_OK);
+    check_served(f, 3);
+    assert_int_equal(change(f, 3, wpk_history_revoke), WPK_OK);
+    assert_int_equal(change(f, 1, wpk_history_revoke), WPK_OK);
+    check_served(f, 0);
+}
+
+static void one_is_pinned_at_a_time(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(change(f, 4, wpk_history_unpin), WPK_EEXIST);
+    assert_int_equal(change(f, 1, wpk_history_pin), WPK_OK);
+    check_served(f, 1);
+    assert_true(row_of(f, 1).pinned);
+    assert_int_equal(change(f, 2, wpk_history_pin), WPK_OK);
+    check_served(f, 2);
+    assert_false(row_of(f, 1).pinned);
+    assert_int_equal(change(f, 2, wpk_history_unpin), WPK_OK);
+    check_served(f, 2);
+    assert_false(row_of(f, 2).pinned);
+    /* It became the served one just now, after kernel 1, and that after kernel 4. */
+    assert_int_equal(change(f, 2, wpk_history_roll_back), WPK_OK);
+}
+
+static void count_token(void *user, const struct wpk_history_token *token)
+{
+    (void)token;
+    ++*(int *)user;
+}
+
+static void tokens_come_back_as_they_were(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_history_token token = {
+        .token = {.id = "0123456789abcdef", .owner = "ann", .roles = 3, .expires_at = 7},
+        .note = "n",
+        .created_at = 5};
+    struct wpk_history_token back;
+    int count = 0;
+    wpk_crypto_sha256("secret", 6, token.token.hash);
+    wpk_history_put_token(f->store, &token);
+    assert_true(wpk_history_read_token(f->store, token.token.id, &back));
+    assert_string_equal(back.token.owner, "ann");
+    assert_int_equal(back.token.roles, 3);
+    assert_memory_equal(back.token.hash, token.token.hash, sizeof back.token.hash);
+    assert_true(back.token.expires_at == 7 && back.created_at == 5 && !back.token.revoked);
+    assert_true(wpk_history_revoke_token(f->store, token.token.id));
+    assert_false(wpk_history_revoke_token(f->store, token.token.id));
+    assert_false(wpk_history_revoke_token(f->store, "ffffffffffffffff"));
+    assert_true(wpk_history_read_token(f->store, token.token.id, &back) && back.token.revoked);
+    wpk_history_list_tokens(f->store, "", 10, count_token, &count);
+    wpk_history_list_tokens(f->store, token.token.id, 10, count_token, &count);
+    assert_int_equal(count, 1);
+}
+
+static void keys_are_known_for_a_day(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_idempotency entry = {
+        .owner = "ann", .key = "k", .route = "POST /v1/jobs", .body_sha256 = "b", .subject = "j1"};
+    struct wpk_idempotency asked = {.owner = "ann", .key = "k", .route = "POST /v1/jobs"};
+    struct wpk_idempotency other = {.owner = "ben", .key = "k", .route = "POST /v1/jobs"};
+    wpk_history_put_idempotency(f->store, &entry);
+    assert_true(wpk_history_find_idempotency(f->store, &asked));
+    assert_string_equal(asked.subject, "j1");
+    assert_string_equal(asked.body_sha256, "b");
+    assert_false(wpk_history_find_idempotency(f->store, &other));
+    wpk_clock_fake_advance(&f->clock, WPK_IDEMPOTENCY_NS + WPK_NS_PER_S);
+    assert_false(wpk_history_find_idempotency(f->store, &asked));
+    snprintf(entry.subject, sizeof entry.subject, "j2");
+    wpk_history_put_idempotency(f->store, &entry);
+    assert_true(wpk_history_find_idempotency(f->store, &asked));
+    assert_string_equal(asked.subject, "j2");
+}
+
+int main(void)
+{
+#define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        WITH_STORE(a_rollback_goes_back_one_by_one),
+        WITH_STORE(a_rollback_passes_what_was_revoked),
+        WITH_STORE(the_fastest_that_is_left_follows_a_revoked_one),
+        WITH_STORE(one_is_pinned_at_a_time),
+        WITH_STORE(tokens_come_back_as_they_were),
+        WITH_STORE(keys_are_known_for_a_day),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
