@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from lib import BIN, check, main, need, wait_for
-from wire import FakeWpkd, hello
+from wire import BadLine, FakeWpkd, hello
 
 OP = "input X f32[4096]\noutput Y f32[4096]\nY[i] = X[i] * 2\n"
 POLICY = {"threads": 1, "cold_cache": False, "time_ns_min": 1000000, "sample_count": 5, "race_ratio": 0}
@@ -135,6 +135,27 @@ def test_what_wpkd_cannot_record_now(box):
     wait_for("all came in the end", lambda: {r["index"] for r in wpkd.results} == {0, 1, 2}, 60)
     check(all(r["record"]["outcome"] == "ok" for r in wpkd.results), "with their times", wpkd.results)
     end(worker)
+    wpkd.close()
+
+
+def test_a_bad_line(box):
+    """60 KB a second, and it breaks in the middle of artifacts and results: all of them arrive, and
+    nothing is done twice."""
+    need("wpk-worker", "wpk-builder", "wpk-runner")
+    genes = candidates(box, 3)
+    wpkd = FakeWpkd(box.path("far.sock"))
+    line = BadLine(box.path("near.sock"), box.path("far.sock"), 60000, (5000, 12000, 20000))
+    wpkd.common = {"ops": [{"text": OP, "layouts": "fixed"}], "targets": []}
+    wpkd.pieces["builds"] = [piece(i, genes[i], "whole") for i in range(len(genes))]
+    worker = box.start("wpk-worker", "--cpu", "--coordinator", "ipc://" + box.path("near.sock"), "--data",
+                       box.dir)
+    wait_for("all arrive", lambda: {r["index"] for r in wpkd.results} == {0, 1, 2}, 90)
+    check(not line.breaks, "the line broke three times", line.breaks)
+    for result in wpkd.results:
+        check(result["record"]["artifact"]["sha256"] in wpkd.artifacts, "with its artifact", result)
+    check(len(wpkd.hellos) == 1, "the session survives", len(wpkd.hellos))
+    end(worker)
+    line.close()
     wpkd.close()
 
 

@@ -134,6 +134,65 @@ def poll(session, version=2, **changes):
     return message
 
 
+class BadLine:
+    """A line to a socket at `target` that carries so many bytes a second towards it, and breaks after
+    each of `breaks` bytes."""
+
+    def __init__(self, path, target, rate, breaks):
+        self.target = target
+        self.rate = rate
+        self.breaks = list(breaks)
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.bind(path)
+        self.sock.listen(16)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def close(self):
+        self.sock.close()
+
+    def accept(self):
+        while True:
+            try:
+                near = self.sock.accept()[0]
+            except OSError:
+                return
+            far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            far.connect(self.target)
+            threading.Thread(target=self.carry, args=(near, far), daemon=True).start()
+            threading.Thread(target=self.carry_back, args=(far, near), daemon=True).start()
+
+    def carry(self, near, far):
+        left = self.breaks[0] if self.breaks else 1 << 60
+        try:
+            while left > 0:
+                data = near.recv(min(4096, left))
+                if not data:
+                    break
+                far.sendall(data)
+                left -= len(data)
+                time.sleep(len(data) / self.rate)
+        except OSError:
+            pass
+        if left <= 0:
+            self.breaks.pop(0)
+        for end in (near, far):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    @staticmethod
+    def carry_back(far, near):
+        try:
+            while True:
+                data = far.recv(65536)
+                if not data:
+                    return
+                near.sendall(data)
+        except OSError:
+            pass
+
+
 class FakeWpkd:
     """A wpkd that gives out what a test has put into `pieces` and keeps what comes back.
 
