@@ -114,13 +114,25 @@ bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *
     return is_known;
 }
 
+/* Written for every result, so without printf. */
+static void append_number(uint64_t number, struct wpk_buf *out)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    wpk_buf_append(out, digits + at, sizeof digits - at);
+}
+
 static void append_samples(const struct wpk_timing *timing, struct wpk_buf *out)
 {
-    wpk_buf_append_byte(out, '[');
     for (int i = 0; i < timing->sample_count; i++) {
-        wpk_buf_printf(out, "%s%llu", i > 0 ? "," : "", (unsigned long long)timing->sample_ns[i]);
+        wpk_buf_append_byte(out, i > 0 ? ',' : '[');
+        append_number(timing->sample_ns[i], out);
     }
-    wpk_buf_append_byte(out, ']');
+    wpk_buf_append_text(out, timing->sample_count > 0 ? "]" : "[]");
 }
 
 static void append_counters(const struct wpk_counters *counters, struct wpk_buf *out)

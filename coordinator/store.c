@@ -424,7 +424,9 @@ static struct wpk_rows *find_statement(struct wpk_store *store, const char *sql)
     return rows;
 }
 
-static void bind_values(struct wpk_rows *rows, const char *types, va_list args)
+/* `keep`: how long texts live: SQLITE_STATIC, over the call; SQLITE_TRANSIENT, they are copied. */
+static void bind_values(struct wpk_rows *rows, const char *types, sqlite3_destructor_type keep,
+                        va_list args)
 {
     WPK_ASSERT((int)strlen(types) == sqlite3_bind_parameter_count(rows->statement));
     int code = SQLITE_OK;
@@ -440,12 +442,11 @@ static void bind_values(struct wpk_rows *rows, const char *types, va_list args)
                                : sqlite3_bind_int64(rows->statement, i, number);
             break;
         case 't':
-            code = sqlite3_bind_text(rows->statement, i, va_arg(args, const char *), -1,
-                                     SQLITE_TRANSIENT);
+            code = sqlite3_bind_text(rows->statement, i, va_arg(args, const char *), -1, keep);
             break;
         case 'h':
             code = sqlite3_bind_blob(rows->statement, i, va_arg(args, const uint8_t *),
-                                     WPK_STORE_HASH_SIZE, SQLITE_TRANSIENT);
+                                     WPK_STORE_HASH_SIZE, keep);
             break;
         case 'r':
             code = sqlite3_bind_double(rows->statement, i, va_arg(args, double));
@@ -463,13 +464,13 @@ static void bind_values(struct wpk_rows *rows, const char *types, va_list args)
 }
 
 static struct wpk_rows *start(struct wpk_store *store, const char *sql, const char *types,
-                              va_list args)
+                              sqlite3_destructor_type keep, va_list args)
 {
     struct wpk_rows *rows = store->err == WPK_OK ? find_statement(store, sql) : NULL;
     if (rows == NULL) {
         return NULL;
     }
-    bind_values(rows, types, args);
+    bind_values(rows, types, keep, args);
     rows->open = true;
     return rows;
 }
@@ -479,7 +480,7 @@ int wpk_store_run(struct wpk_store *store, const char *sql, const char *types, .
     WPK_ASSERT(store->in_batch);
     va_list args;
     va_start(args, types);
-    struct wpk_rows *rows = start(store, sql, types, args);
+    struct wpk_rows *rows = start(store, sql, types, SQLITE_STATIC, args);
     va_end(args);
     if (rows == NULL) {
         return 0;
@@ -501,7 +502,7 @@ struct wpk_rows *wpk_store_query(struct wpk_store *store, const char *sql, const
 {
     va_list args;
     va_start(args, types);
-    struct wpk_rows *rows = start(store, sql, types, args);
+    struct wpk_rows *rows = start(store, sql, types, SQLITE_TRANSIENT, args);
     va_end(args);
     return rows;
 }
