@@ -43,14 +43,15 @@ uint64_t wpk_clock_wall_ns(const struct wpk_clock *clock)
     return clock->wall_ns(clock);
 }
 
+/* Threads may look at it while its owner moves it. */
 static uint64_t fake_now_ns(const struct wpk_clock *clock)
 {
-    return ((const struct wpk_clock_fake *)clock)->now_ns;
+    return __atomic_load_n(&((const struct wpk_clock_fake *)clock)->now_ns, __ATOMIC_RELAXED);
 }
 
 static uint64_t fake_wall_ns(const struct wpk_clock *clock)
 {
-    return ((const struct wpk_clock_fake *)clock)->wall_ns;
+    return __atomic_load_n(&((const struct wpk_clock_fake *)clock)->wall_ns, __ATOMIC_RELAXED);
 }
 
 void wpk_clock_fake_init(struct wpk_clock_fake *fake, uint64_t now_ns, uint64_t wall_ns)
@@ -66,8 +67,8 @@ void wpk_clock_fake_init(struct wpk_clock_fake *fake, uint64_t now_ns, uint64_t 
 void wpk_clock_fake_advance(struct wpk_clock_fake *fake, uint64_t ns)
 {
     WPK_ASSERT(fake != NULL);
-    fake->now_ns += ns;
-    fake->wall_ns += ns;
+    __atomic_fetch_add(&fake->now_ns, ns, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&fake->wall_ns, ns, __ATOMIC_RELAXED);
 }
 
 void wpk_clock_format(uint64_t wall_ns, char out[WPK_CLOCK_TEXT_SIZE])

@@ -27,7 +27,7 @@ VARIANTS = {
              ["--no-suite", "tidy", "-t", "4"]),
     "tsan": (("gcc", "g++"), ["-Db_sanitize=thread", "-Db_lundef=false", "-Doptimization=1"],
              ["--suite", "common", "--suite", "runtime", "--suite", "worker",
-              "--suite", "coordinator", "-t", "4"]),
+              "--suite", "coordinator", "--suite", "sim", "-t", "4"]),
 }
 
 SANITIZER_ENV = {
