@@ -5,8 +5,9 @@
  *       ▲                │  ▲
  *       └────replies─────┘  └── strategies, on threads of their own
  *
- * The crew answers at once, so that wpkd is never without work; its own codecs run on its thread,
- * whose CPU time is shown apart, as every thread's. */
+ * The crew has what it is given for a second, and wants more than can be given: 40,000 a second
+ * with what is the default. Its own codecs run on its thread, whose CPU time is shown apart, as
+ * every thread's. */
 #include "bench/fleet_crew.h"
 #include "bench/fleet_fill.h"
 #include "bench/fleet_fsync.h"
@@ -39,7 +40,14 @@ struct options {
     int jobs;
     int seconds;
     int fsync_ms;
+    int think_ms;
     bool fill_only;
+};
+
+/* A worker that is at work until then. */
+struct busy {
+    uint32_t worker;
+    uint64_t until_ns;
 };
 
 struct fleet {
@@ -47,6 +55,9 @@ struct fleet {
     struct bench_link to_wpkd;
     struct bench_link to_crew;
     struct bench_crew crew;
+    struct busy *busy; /* owned; a ring of as many as there are workers, in order of time */
+    uint64_t busy_first;
+    uint64_t busy_end;
     struct wpk_store *store;
     struct wpk_performer *performer;
     uint64_t commits;
@@ -69,6 +80,25 @@ static void ask(struct fleet *fleet, uint32_t index)
     bench_link_put(&fleet->to_wpkd, index, frame);
 }
 
+/* With work in its hands it is busy for a while; else it asks at once. */
+static void go_on(struct fleet *fleet, uint32_t index)
+{
+    if (fleet->crew.hands[index].held_count == 0) {
+        ask(fleet, index);
+        return;
+    }
+    uint64_t until_ns = now_ns() + (uint64_t)fleet->options.think_ms * WPK_NS_PER_MS;
+    fleet->busy[fleet->busy_end++ % fleet->crew.count] = (struct busy){index, until_ns};
+}
+
+static void finish_work(struct fleet *fleet)
+{
+    while (fleet->busy_first < fleet->busy_end &&
+           fleet->busy[fleet->busy_first % fleet->crew.count].until_ns <= now_ns()) {
+        ask(fleet, fleet->busy[fleet->busy_first++ % fleet->crew.count].worker);
+    }
+}
+
 static void *run_crew(void *user)
 {
     struct fleet *fleet = user;
@@ -78,7 +108,8 @@ static void *run_crew(void *user)
     for (uint32_t i = 0; i < fleet->crew.count; i++) {
         ask(fleet, i);
     }
-    while (bench_link_take(&fleet->to_crew, 1000, TURN_MAX, frames, &count)) {
+    while (bench_link_take(&fleet->to_crew, 5, TURN_MAX, frames, &count)) {
+        finish_work(fleet);
         for (uint32_t i = 0; i < count; i++) {
             struct bench_hand *hand = &fleet->crew.hands[frames[i].worker];
             if (hand->asked == WPK_MESSAGE_RESULTS) {
@@ -87,7 +118,7 @@ static void *run_crew(void *user)
             bench_crew_take(&fleet->crew, frames[i].worker, frames[i].data.data,
                             frames[i].data.size);
             wpk_buf_fini(&frames[i].data);
-            ask(fleet, frames[i].worker);
+            go_on(fleet, frames[i].worker);
         }
         fleet->results = fleet->crew.results;
     }
@@ -213,6 +244,8 @@ static void measure(struct fleet *fleet, struct bench_fleet_report *report)
     uint64_t s = (uint64_t)fleet->options.seconds * WPK_NS_PER_S;
     pthread_t thread;
     bench_crew_init(&fleet->crew, fleet->options.workers, fleet->options.batch);
+    fleet->busy = calloc(fleet->options.workers, sizeof *fleet->busy);
+    WPK_ASSERT(fleet->busy != NULL);
     pthread_create(&thread, NULL, run_crew, fleet);
     run_loop(fleet, now_ns() + s / 4); /* workers join, spaces are derived, caches fill */
     uint64_t began_ns = now_ns();
@@ -266,6 +299,7 @@ static const char usage[] = "usage: bench-fleet --data DIR [options]\n"
                             "  --workers N     (10000)\n"
                             "  --batch N       results in a message, 1 to 16 (4)\n"
                             "  --jobs N        live jobs, each a search of its own (20)\n"
+                            "  --think-ms N    a worker has what it was given so long (1000)\n"
                             "  --seconds N     to measure; a quarter more to warm up (20)\n"
                             "  --fsync-ms N    added to each fsync (0)\n"
                             "  --fill          only make the history, and leave the jobs live\n"
@@ -274,20 +308,20 @@ static const char usage[] = "usage: bench-fleet --data DIR [options]\n"
 static struct options parse(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"data", required_argument, NULL, 'd'},
-        {"rows", required_argument, NULL, 'r'},
-        {"kernels", required_argument, NULL, 'k'},
-        {"workers", required_argument, NULL, 'w'},
-        {"batch", required_argument, NULL, 'b'},
-        {"jobs", required_argument, NULL, 'j'},
-        {"seconds", required_argument, NULL, 's'},
-        {"fsync-ms", required_argument, NULL, 'f'},
-        {"fill", no_argument, NULL, 'F'},
-        {"json", required_argument, NULL, 'o'},
-        {NULL, 0, NULL, 0},
+        {"data", required_argument, NULL, 'd'},     {"rows", required_argument, NULL, 'r'},
+        {"kernels", required_argument, NULL, 'k'},  {"workers", required_argument, NULL, 'w'},
+        {"batch", required_argument, NULL, 'b'},    {"jobs", required_argument, NULL, 'j'},
+        {"seconds", required_argument, NULL, 's'},  {"fsync-ms", required_argument, NULL, 'f'},
+        {"think-ms", required_argument, NULL, 't'}, {"fill", no_argument, NULL, 'F'},
+        {"json", required_argument, NULL, 'o'},     {NULL, 0, NULL, 0},
     };
-    struct options options = {
-        .rows = 1000000, .kernels = 10000, .workers = 10000, .batch = 4, .jobs = 20, .seconds = 20};
+    struct options options = {.rows = 1000000,
+                              .kernels = 10000,
+                              .workers = 10000,
+                              .batch = 4,
+                              .jobs = 20,
+                              .think_ms = 1000,
+                              .seconds = 20};
     for (int c; (c = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
         long number = optarg != NULL ? strtol(optarg, NULL, 10) : 0;
         switch (c) {
@@ -317,6 +351,9 @@ static struct options parse(int argc, char **argv)
             break;
         case 'f':
             options.fsync_ms = (int)number;
+            break;
+        case 't':
+            options.think_ms = (int)number;
             break;
         case 'F':
             options.fill_only = true;
@@ -359,6 +396,7 @@ int main(int argc, char **argv)
     }
     wpk_performer_free(fleet.performer);
     wpk_store_close(fleet.store);
+    free(fleet.busy);
     bench_crew_fini(&fleet.crew);
     bench_link_fini(&fleet.to_wpkd);
     bench_link_fini(&fleet.to_crew);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #define BUCKETS 256 /* of the table of searches: live ones are a few hundred */
 #define THREADS_MAX 16
@@ -281,6 +282,7 @@ static void *run_thread(void *user)
 {
     struct worker *worker = user;
     struct wpk_search_pool *pool = worker->pool;
+    prctl(PR_SET_NAME, "strategy"); /* as /proc and perf show it */
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         struct actor *actor = pool->ready_first;

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 /* A queue of batches. */
@@ -165,6 +166,7 @@ static void wait_for_work(struct wpk_writer *writer)
 static void *run_thread(void *user)
 {
     struct wpk_writer *writer = user;
+    prctl(PR_SET_NAME, "writer"); /* as /proc and perf show it */
     pthread_mutex_lock(&writer->lock);
     while (!writer->stopping || writer->waiting.first != NULL) {
         if (writer->waiting.first != NULL) {
