@@ -319,6 +319,7 @@ static bool tune(struct wpk_call *call, const struct item *item, char id[WPK_JOB
     return wpk_call_submit_once(call, "tune", key, item->job.data, item->job.size, id);
 }
 
+/* Was it asked for? Whether it was asked for well is looked at before anything else. */
 static bool wants_tuning(const struct wpk_call *call)
 {
     return strcmp(wpk_call_get(call, "tune"), "1") == 0;
@@ -440,7 +441,8 @@ void wpk_api_lookup_kernel(struct wpk_call *call)
     uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
     struct wpk_diag diag = {0};
     struct wpk_json_reader *r = NULL;
-    if (!wpk_call_index(call)) {
+    uint64_t tune_or_not;
+    if (!wpk_call_index(call) || !wpk_call_number(call, "tune", 0, 0, 1, &tune_or_not)) {
         return;
     }
     wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
