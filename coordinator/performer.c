@@ -67,7 +67,7 @@ static void seal(struct wpk_performer *p)
 {
     struct wpk_batch *batch = p->batch;
     begin_batch(p);
-    if (batch->first == NULL && p->pending_count == 0) {
+    if (batch->first == NULL && (p->pending_count == 0 || p->degraded)) {
         release(p, batch, WPK_OK, NULL);
         return;
     }
@@ -312,7 +312,9 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
         return;
     }
     if (p->degraded) {
-        wpk_performer_reply_error(p, &answer_to, message.session, p->err, &p->diag);
+        /* EACCES and such would be about the worker, which it is not. */
+        err = p->err == WPK_ENOSPC ? WPK_ENOSPC : WPK_EIO;
+        wpk_performer_reply_error(p, &answer_to, message.session, err, &p->diag);
         wpk_message_fini(&message);
         return;
     }
@@ -403,6 +405,7 @@ static void resume(struct wpk_performer *p)
     if (err != WPK_OK) {
         /* It can be written but not read: as good as before, and no better. */
         struct wpk_batch failed = {.err = err, .diag = diag};
+        wpk_writer_fail(p->writer, err, &diag);
         degrade(p, &failed);
         return;
     }

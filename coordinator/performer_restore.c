@@ -140,6 +140,9 @@ wpk_err wpk_performer_restore(struct wpk_performer *p, struct wpk_diag *diag)
     if (restored == NULL) {
         return WPK_ENOMEM;
     }
+    /* What a read met before is not what this one meets. */
+    wpk_err stale = wpk_store_take_status(p->reader, NULL);
+    (void)stale;
     wpk_coordinator_free(p->coordinator);
     p->coordinator = NULL;
     p->generation++;

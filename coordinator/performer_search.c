@@ -34,8 +34,12 @@ struct open_order {
 static bool is_lost(const struct wpk_performer *p, const char *sha256)
 {
     struct wpk_buf bytes = {0};
-    bool lost =
-        sha256[0] != '\0' && wpk_artifact_get(p->options.data_dir, sha256, &bytes, NULL) != WPK_OK;
+    if (sha256[0] == '\0') {
+        return false;
+    }
+    /* One that only cannot be read now, for want of a descriptor perhaps, is there. */
+    wpk_err err = wpk_artifact_get(p->options.data_dir, sha256, &bytes, NULL);
+    bool lost = err == WPK_ENOENT || err == WPK_ECORRUPT;
     wpk_buf_fini(&bytes);
     if (lost) {
         wpk_log(WPK_LOG_WARN, "artifact_lost", "sha256=%s", sha256);

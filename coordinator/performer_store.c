@@ -43,7 +43,8 @@ static void on_job_set(struct wpk_order *order, wpk_err err, const struct wpk_di
 {
     const struct job_order *mine = (const struct job_order *)order;
     (void)diag;
-    if (wpk_performer_is_current(order, err)) {
+    /* An order from before its end says nothing of it. */
+    if (wpk_performer_is_current(order, err) && mine->job.finished_wall_ns != 0) {
         wpk_coordinator_job_stored(mine->effect.performer->coordinator, mine->job.number);
     }
 }

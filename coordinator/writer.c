@@ -4,7 +4,6 @@
 #include "common/log.h"
 #include "common/metrics.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -23,7 +22,6 @@ struct wpk_writer {
     pthread_t thread;
     bool running; /* the thread has to be joined */
     _Atomic uint64_t turns;
-    uint64_t probe_ns; /* without a thread: when to probe next */
 
     pthread_mutex_t lock; /* guards what follows; held for moments only */
     pthread_cond_t work;  /* something waits, or `stopping` */
@@ -31,8 +29,9 @@ struct wpk_writer {
     struct queue done;
     bool stopping;
     bool failed;
-    bool healed; /* while failed */
-    wpk_err err; /* why it failed */
+    bool healed;       /* while failed */
+    uint64_t probe_ns; /* while failed: when to probe next */
+    wpk_err err;       /* why it failed */
     struct wpk_diag diag;
 };
 
@@ -56,6 +55,22 @@ static struct wpk_batch *pop(struct queue *queue)
         batch->next = NULL;
     }
     return batch;
+}
+
+/* The thread waits in the system's time, whatever clock its owner goes by. */
+static uint64_t now_ns(const struct wpk_writer *writer)
+{
+    return wpk_clock_now_ns(writer->options.threaded ? wpk_clock_system() : writer->options.clock);
+}
+
+/* With the lock. */
+static void fail(struct wpk_writer *writer, wpk_err err, const struct wpk_diag *diag)
+{
+    writer->failed = true;
+    writer->healed = false;
+    writer->err = err;
+    writer->diag = *diag;
+    writer->probe_ns = now_ns(writer) + WPK_WRITER_PROBE_MS * WPK_NS_PER_MS;
 }
 
 /* ---- a transaction */
@@ -118,12 +133,7 @@ static void work(struct wpk_writer *writer)
         pthread_mutex_lock(&writer->lock);
     }
     if (err != WPK_OK && !writer->failed) {
-        writer->failed = true;
-        writer->healed = false;
-        writer->err = err;
-        writer->diag = diag;
-        writer->probe_ns =
-            wpk_clock_now_ns(writer->options.clock) + WPK_WRITER_PROBE_MS * WPK_NS_PER_MS;
+        fail(writer, err, &diag);
     }
     struct wpk_batch *batch;
     while ((batch = pop(&group)) != NULL) {
@@ -134,6 +144,11 @@ static void work(struct wpk_writer *writer)
     atomic_fetch_add(&writer->turns, 1);
 }
 
+static bool is_probe_due(const struct wpk_writer *writer)
+{
+    return writer->failed && !writer->healed && now_ns(writer) >= writer->probe_ns;
+}
+
 /* With the lock, likewise. */
 static void probe(struct wpk_writer *writer)
 {
@@ -141,26 +156,22 @@ static void probe(struct wpk_writer *writer)
     wpk_err err = wpk_store_probe(writer->options.store, NULL);
     pthread_mutex_lock(&writer->lock);
     writer->healed = err == WPK_OK;
-    writer->probe_ns =
-        wpk_clock_now_ns(writer->options.clock) + WPK_WRITER_PROBE_MS * WPK_NS_PER_MS;
+    writer->probe_ns = now_ns(writer) + WPK_WRITER_PROBE_MS * WPK_NS_PER_MS;
     atomic_fetch_add(&writer->turns, 1);
 }
 
 /* ---- the thread */
 
-/* Until something waits; while it is out of order, a second at most. */
+/* Until something waits; while it is out of order, until the next probe. */
 static void wait_for_work(struct wpk_writer *writer)
 {
-    struct timespec until;
     if (!writer->failed || writer->healed) {
         pthread_cond_wait(&writer->work, &writer->lock);
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += WPK_WRITER_PROBE_MS / 1000;
-    if (pthread_cond_timedwait(&writer->work, &writer->lock, &until) == ETIMEDOUT) {
-        probe(writer);
-    }
+    const struct timespec until = {.tv_sec = (time_t)(writer->probe_ns / WPK_NS_PER_S),
+                                   .tv_nsec = (long)(writer->probe_ns % WPK_NS_PER_S)};
+    pthread_cond_timedwait(&writer->work, &writer->lock, &until);
 }
 
 static void *run_thread(void *user)
@@ -169,7 +180,10 @@ static void *run_thread(void *user)
     prctl(PR_SET_NAME, "writer"); /* as /proc and perf show it */
     pthread_mutex_lock(&writer->lock);
     while (!writer->stopping || writer->waiting.first != NULL) {
-        if (writer->waiting.first != NULL) {
+        /* First: what goes on coming, and fails, must not keep it from finding out. */
+        if (is_probe_due(writer) && !writer->stopping) {
+            probe(writer);
+        } else if (writer->waiting.first != NULL) {
             work(writer);
         } else {
             wait_for_work(writer);
@@ -268,9 +282,17 @@ void wpk_writer_run(struct wpk_writer *writer)
     while (writer->waiting.first != NULL) {
         work(writer);
     }
-    if (writer->failed && wpk_clock_now_ns(writer->options.clock) >= writer->probe_ns) {
+    if (is_probe_due(writer)) {
         probe(writer);
     }
+    pthread_mutex_unlock(&writer->lock);
+}
+
+void wpk_writer_fail(struct wpk_writer *writer, wpk_err err, const struct wpk_diag *diag)
+{
+    pthread_mutex_lock(&writer->lock);
+    fail(writer, err, diag);
+    pthread_cond_signal(&writer->work);
     pthread_mutex_unlock(&writer->lock);
 }
 

@@ -51,6 +51,8 @@ void wpk_writer_run(struct wpk_writer *writer);
 bool wpk_writer_has_healed(struct wpk_writer *writer);
 /* Begin anew; everything put before has been taken. */
 void wpk_writer_resume(struct wpk_writer *writer);
+/* It can be written, and not read: not well after all, until the next probe says so. */
+void wpk_writer_fail(struct wpk_writer *writer, wpk_err err, const struct wpk_diag *diag);
 /* How often it has finished something, a probe or an empty batch too: a watchdog sees it alive. */
 uint64_t wpk_writer_turns(const struct wpk_writer *writer);
 

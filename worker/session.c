@@ -305,7 +305,9 @@ static void on_error(struct session *s, int slot, const struct wpk_message *erro
         return;
     }
     bool is_hello = slot == SLOT_OTHER && s->asked == WPK_MESSAGE_HELLO;
-    if (error->err == WPK_EMISMATCH || (error->err == WPK_EACCES && is_hello)) {
+    /* What will pass says when to come again. */
+    if (error->retry_ms == 0 &&
+        (error->err == WPK_EMISMATCH || (error->err == WPK_EACCES && is_hello))) {
         fail(s, error->err, error->text);
         return;
     }
