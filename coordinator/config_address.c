@@ -2,11 +2,9 @@
 /* Which addresses a listener may have. Whoever brings kernels brings code that users run, and a
  * token that crosses a network in clear is everybody's: so what can be reached from elsewhere has
  * TLS, unless the operator says in so many words that it need not. */
+#include "common/address.h"
 #include "coordinator/config.h"
 
-#include <arpa/inet.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool starts_with(const char *text, const char *prefix)
@@ -14,34 +12,13 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* HOST:PORT with an address for a host; is it this machine's own? */
+/* ADDRESS:PORT: a name may come to be another machine's, so a listener has none. */
 static bool parse_host_port(const char *text, bool *loopback)
 {
-    char host[64];
-    unsigned char bytes[16];
-    const char *colon = strrchr(text, ':');
-    if (colon == NULL || colon[1] == '\0' || colon[1 + strspn(colon + 1, "0123456789")] != '\0' ||
-        strlen(colon + 1) > 5 || strtoul(colon + 1, NULL, 10) > 65535) {
-        return false;
-    }
-    size_t size = (size_t)(colon - text);
-    bool bracketed = size > 2 && text[0] == '[' && text[size - 1] == ']';
-    if (bracketed) {
-        text++;
-        size -= 2;
-    }
-    if (size >= sizeof host) {
-        return false;
-    }
-    memcpy(host, text, size);
-    host[size] = '\0';
-    if (bracketed) {
-        *loopback = strcmp(host, "::1") == 0;
-        return inet_pton(AF_INET6, host, bytes) == 1;
-    }
-    bool is_address = inet_pton(AF_INET, host, bytes) == 1;
-    *loopback = is_address && bytes[0] == 127;
-    return is_address;
+    struct wpk_address address;
+    bool parsed = wpk_address_parse(text, strlen(text), &address);
+    *loopback = parsed && address.is_loopback;
+    return parsed && address.is_numeric && address.has_port;
 }
 
 static wpk_err check_files(const struct wpk_config_listener *listener, bool tls,

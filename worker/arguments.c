@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/arguments.h"
 
+#include "common/address.h"
 #include "common/config_file.h"
 #include "common/fs.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char wpk_arguments_usage[] =
     "usage: wpk-worker --cpu --coordinator URL [options]\n"
@@ -273,14 +275,14 @@ static wpk_err apply_line(struct wpk_arguments *a, int argc, char **argv, bool f
 }
 
 /* A token is not shown to whoever listens on the way. */
-static bool is_exposed(const struct wpk_arguments *a)
+static wpk_err check_exposure(const struct wpk_arguments *a, struct wpk_diag *diag)
 {
-    static const char *const own[] = {"tcp://127.", "tcp://localhost:", "tcp://[::1]:"};
-    bool plain = strncmp(a->url, "tcp://", 6) == 0;
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-        plain = plain && strncmp(a->url, own[i], strlen(own[i])) != 0;
+    if (a->insecure || strncmp(a->url, "ipc://", 6) == 0 || strncmp(a->url, "tls+", 4) == 0 ||
+        wpk_address_url_is_loopback(a->url)) {
+        return WPK_OK;
     }
-    return plain && !a->insecure;
+    wpk_diag_set(diag, "a token goes over tls+tcp://, or with --insecure");
+    return WPK_EINVAL;
 }
 
 static wpk_err check(const struct wpk_arguments *a, struct wpk_diag *diag)
@@ -289,10 +291,8 @@ static wpk_err check(const struct wpk_arguments *a, struct wpk_diag *diag)
         wpk_diag_set(diag, "it needs --cpu and --coordinator");
     } else if (a->build_only && a->run_only) {
         wpk_diag_set(diag, "--build-only and --run-only leave nothing to be done");
-    } else if (a->token_file != NULL && is_exposed(a)) {
-        wpk_diag_set(diag, "a token goes over tls+tcp://, or with --insecure");
     } else {
-        return WPK_OK;
+        return a->token_file != NULL ? check_exposure(a, diag) : WPK_OK;
     }
     return WPK_EINVAL;
 }
@@ -320,13 +320,9 @@ void wpk_arguments_fini(struct wpk_arguments *arguments)
     *arguments = (struct wpk_arguments){0};
 }
 
-wpk_err wpk_arguments_read_token(const char *path, char *out, struct wpk_diag *diag)
+static wpk_err read_token_file(const char *path, char *out, struct wpk_diag *diag)
 {
     struct wpk_buf text = {0};
-    out[0] = '\0';
-    if (path == NULL) {
-        return WPK_OK;
-    }
     wpk_err err = wpk_fs_read(path, 4096, &text, diag);
     if (err == WPK_OK) {
         const char *begin = wpk_buf_text(&text);
@@ -346,4 +342,18 @@ wpk_err wpk_arguments_read_token(const char *path, char *out, struct wpk_diag *d
     }
     wpk_buf_fini(&text);
     return err;
+}
+
+wpk_err wpk_arguments_read_token(const struct wpk_arguments *arguments, const char *credentials,
+                                 char *out, struct wpk_diag *diag)
+{
+    const char *path = arguments->token_file;
+    char credential[4096];
+    out[0] = '\0';
+    if (path == NULL && credentials != NULL) {
+        snprintf(credential, sizeof credential, "%s/token", credentials);
+        path = access(credential, F_OK) == 0 ? credential : NULL;
+    }
+    wpk_err err = path != NULL ? read_token_file(path, out, diag) : WPK_OK;
+    return err == WPK_OK && out[0] != '\0' ? check_exposure(arguments, diag) : err;
 }

@@ -42,11 +42,15 @@ WPK_MUST_CHECK wpk_err wpk_arguments_parse(int argc, char **argv, struct wpk_arg
                                            struct wpk_diag *diag);
 void wpk_arguments_fini(struct wpk_arguments *arguments);
 
-/* The token in `path`, without the white space around it; "" where `path` is NULL.
+/* The token, without the white space around it: of the file that was named, else of `token` in the
+ * directory `credentials` where the service manager keeps it; "" where there is neither.
  *
- *   shape   out [WPK_TOKEN_MAX]
- *   errors  WPK_EINVAL empty or too long; those of wpk_fs_read
+ *   shape   credentials may be NULL; out [WPK_TOKEN_MAX]
+ *   errors  WPK_EINVAL empty or too long, or it would go in clear to another machine without
+ *           --insecure; those of wpk_fs_read
  */
-WPK_MUST_CHECK wpk_err wpk_arguments_read_token(const char *path, char *out, struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_arguments_read_token(const struct wpk_arguments *arguments,
+                                                const char *credentials, char *out,
+                                                struct wpk_diag *diag);
 
 #endif

@@ -67,6 +67,10 @@ static void what_is_refused(void **state)
     diag = (struct wpk_diag){0};
     check_refused(PARSE(&a, &diag, "--cpu", "--coordinator", "tcp://far:1", "--token-file", "/t"),
                   &diag, "tls+tcp");
+    diag = (struct wpk_diag){0};
+    check_refused(PARSE(&a, &diag, "--cpu", "--coordinator", "tcp://127.evil.example:1",
+                        "--token-file", "/t"),
+                  &diag, "tls+tcp");
     assert_int_equal(
         PARSE(&a, NULL, "--cpu", "--coordinator", "tcp://127.0.0.1:1", "--token-file", "/t"),
         WPK_OK);
@@ -114,23 +118,60 @@ static void a_file_and_a_line(void **state)
     wpk_arguments_fini(&a);
 }
 
+static wpk_err read_token(const char *url, bool insecure, const char *path, const char *credentials,
+                          char *token)
+{
+    struct wpk_arguments a = {.url = url, .token_file = path, .insecure = insecure};
+    return wpk_arguments_read_token(&a, credentials, token, NULL);
+}
+
 static void tokens(void **state)
 {
     (void)state;
     char path[] = "/tmp/wpk-arguments-XXXXXX";
     char token[WPK_TOKEN_MAX] = "old";
     close(mkstemp(path));
-    assert_int_equal(wpk_arguments_read_token(NULL, token, NULL), WPK_OK);
+    assert_int_equal(read_token("ipc:///x", false, NULL, NULL, token), WPK_OK);
     assert_string_equal(token, "");
     write_file(path, "  wpk_abc\n\n");
-    assert_int_equal(wpk_arguments_read_token(path, token, NULL), WPK_OK);
+    assert_int_equal(read_token("ipc:///x", false, path, NULL, token), WPK_OK);
     assert_string_equal(token, "wpk_abc");
     write_file(path, "\n");
-    assert_int_equal(wpk_arguments_read_token(path, token, NULL), WPK_EINVAL);
+    assert_int_equal(read_token("ipc:///x", false, path, NULL, token), WPK_EINVAL);
     write_file(path, "two words");
-    assert_int_equal(wpk_arguments_read_token(path, token, NULL), WPK_EINVAL);
+    assert_int_equal(read_token("ipc:///x", false, path, NULL, token), WPK_EINVAL);
     unlink(path);
-    assert_int_equal(wpk_arguments_read_token(path, token, NULL), WPK_ENOENT);
+    assert_int_equal(read_token("ipc:///x", false, path, NULL, token), WPK_ENOENT);
+}
+
+/* Wherever the token comes from, it does not go in clear to another machine. */
+static void a_credential_is_not_exposed(void **state)
+{
+    static const char *const exposed[] = {"tcp://far:1", "tcp://127.evil.example:7400",
+                                          "tcp://localhost.evil.example:1", "tcp4://far:1"};
+    static const char *const fine[] = {"ipc:///x", "tls+tcp://far:1", "tcp://127.0.0.1:1",
+                                       "tcp://[::1]:1", "tcp://localhost:1"};
+    (void)state;
+    char directory[] = "/tmp/wpk-credentials-XXXXXX";
+    char path[64];
+    char token[WPK_TOKEN_MAX];
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(read_token("tcp://far:1", false, NULL, directory, token), WPK_OK);
+    assert_string_equal(token, ""); /* the manager has none for us */
+    snprintf(path, sizeof path, "%s/token", directory);
+    write_file(path, "wpk_abc");
+    for (size_t i = 0; i < sizeof exposed / sizeof exposed[0]; i++) {
+        if (read_token(exposed[i], false, NULL, directory, token) != WPK_EINVAL) {
+            fail_msg("%s would see the token", exposed[i]);
+        }
+        assert_int_equal(read_token(exposed[i], true, NULL, directory, token), WPK_OK);
+    }
+    for (size_t i = 0; i < sizeof fine / sizeof fine[0]; i++) {
+        assert_int_equal(read_token(fine[i], false, NULL, directory, token), WPK_OK);
+        assert_string_equal(token, "wpk_abc");
+    }
+    unlink(path);
+    rmdir(directory);
 }
 
 int main(void)
@@ -140,6 +181,7 @@ int main(void)
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(a_file_and_a_line),
         cmocka_unit_test(tokens),
+        cmocka_unit_test(a_credential_is_not_exposed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

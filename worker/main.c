@@ -61,18 +61,6 @@ static wpk_err describe_device(const struct wpk_arguments *a, struct wpk_device 
     return err;
 }
 
-/* The file that was named; else what the service manager keeps for us. */
-static wpk_err read_token(const struct wpk_arguments *a, char *out, struct wpk_diag *diag)
-{
-    const char *credentials = getenv("CREDENTIALS_DIRECTORY");
-    char path[4096];
-    if (a->token_file != NULL || credentials == NULL) {
-        return wpk_arguments_read_token(a->token_file, out, diag);
-    }
-    snprintf(path, sizeof path, "%s/token", credentials);
-    return wpk_arguments_read_token(access(path, F_OK) == 0 ? path : NULL, out, diag);
-}
-
 static wpk_err open_engine(const struct wpk_arguments *a, const struct wpk_session_options *session,
                            const char *program_dir, struct wpk_engine **out, struct wpk_diag *diag)
 {
@@ -92,12 +80,13 @@ static wpk_err open_engine(const struct wpk_arguments *a, const struct wpk_sessi
     return wpk_engine_open(&engine, out, diag);
 }
 
-static wpk_err work(const struct wpk_arguments *a, struct wpk_workplace *place,
+static wpk_err work(const struct wpk_arguments *a, const char *token, struct wpk_workplace *place,
                     const struct wpk_notify *notify, struct wpk_diag *diag)
 {
     static const char *const vendors[] = {"onednn"};
     struct wpk_session_options session = {
         .url = a->url,
+        .token = token,
         .ca = a->ca,
         .environment = WPK_ENVIRONMENT,
         .vendors = vendors,
@@ -113,19 +102,14 @@ static wpk_err work(const struct wpk_arguments *a, struct wpk_workplace *place,
         .stop_fd = stop_fd,
     };
     struct wpk_buf program_dir = {0};
-    char token[WPK_TOKEN_MAX];
     char name[160];
-    wpk_err err = read_token(a, token, diag);
-    if (err == WPK_OK) {
-        err = describe_device(a, &session.device);
-    }
+    wpk_err err = describe_device(a, &session.device);
     if (err == WPK_OK) {
         err = wpk_fs_program_dir(&program_dir, diag);
     }
     if (err == WPK_OK) {
         snprintf(name, sizeof name, "%.120s/%d", session.device.instance, (int)getpid());
         session.name = a->name != NULL ? a->name : name;
-        session.token = token;
         session.slots =
             !a->run_only ? (uint32_t)(a->slot_count > 0 ? a->slot_count : session.device.core_count)
                          : 0;
@@ -148,9 +132,17 @@ static int run(const struct wpk_arguments *a, pid_t parent)
                                                    .watchdog_usec = getenv("WATCHDOG_USEC"),
                                                    .watchdog_pid = getenv("WATCHDOG_PID")};
     const char *temporary = getenv("TMPDIR");
+    char token[WPK_TOKEN_MAX];
     wpk_log_init("wpk-worker", a->log_level, 2);
     wpk_log_set_format(a->log_format);
-    wpk_err err = prepare_signals(a->is_private, parent);
+    wpk_err err = wpk_arguments_read_token(a, getenv("CREDENTIALS_DIRECTORY"), token, &diag);
+    if (err == WPK_EINVAL) {
+        wpk_log_failure(WPK_LOG_ERROR, "failed", err, &diag);
+        return MISUSED;
+    }
+    if (err == WPK_OK) {
+        err = prepare_signals(a->is_private, parent);
+    }
     if (err == WPK_OK) {
         err = wpk_notify_open(&manager, &notify, &diag);
     }
@@ -159,7 +151,7 @@ static int run(const struct wpk_arguments *a, pid_t parent)
         err = wpk_workplace_open(base, &place, &diag);
     }
     if (err == WPK_OK) {
-        err = work(a, &place, &notify, &diag);
+        err = work(a, token, &place, &notify, &diag);
     }
     wpk_workplace_close(&place);
     wpk_notify_close(&notify);
