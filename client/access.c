@@ -128,7 +128,7 @@ wpk_err wpk_access_find(const struct wpk_command_context *context,
     struct file file = {0};
     struct wpk_diag ignored = {0};
 
-    *out = (struct wpk_access){0};
+    *out = (struct wpk_access){.insecure = given->insecure};
     wpk_err err = read_file(context, &file, diag != NULL ? diag : &ignored);
     if (err != WPK_OK) {
         return err;

@@ -21,6 +21,7 @@ struct wpk_access_given {
     const char *server;
     const char *token_file;
     const char *ca;
+    bool insecure;
 };
 
 /* Texts that were given nowhere are "". */
@@ -28,6 +29,7 @@ struct wpk_access {
     char server[WPK_HTTP_URL_MAX];
     char token[WPK_HTTP_TOKEN_MAX + 1];
     char ca[WPK_ACCESS_PATH_MAX];
+    bool insecure; /* the token may go over http:// to another machine: said with each command */
 };
 
 /* Put together what is known.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/http.h"
 
+#include "common/address.h"
+
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@ struct wpk_http {
     char socket[WPK_HTTP_URL_MAX]; /* "" for TCP */
     char *token;                   /* owned; NULL: none */
     char *ca;                      /* owned; NULL: the system's */
+    bool is_own;                   /* wpkd is on this machine */
 };
 
 static bool starts_with(const char *text, const char *prefix)
@@ -29,21 +32,36 @@ static bool copy_text(const char *from, char **to)
     return *to != NULL || from == NULL || from[0] == '\0';
 }
 
+static wpk_err check(const struct wpk_http_options *options, struct wpk_diag *diag)
+{
+    const char *url = options->url;
+    bool local = starts_with(url, "unix:");
+    bool plain = starts_with(url, "http://");
+    if (!local && !plain && !starts_with(url, "https://")) {
+        wpk_diag_set(diag, "'%s' is not unix:PATH, http://HOST:PORT or https://HOST:PORT", url);
+    } else if (strlen(url) >= WPK_HTTP_URL_MAX || (local && url[strlen("unix:")] == '\0')) {
+        wpk_diag_set(diag, "the URL of wpkd is empty or too long");
+    } else if (plain && options->token != NULL && options->token[0] != '\0' && !options->insecure &&
+               !wpk_address_url_is_loopback(url)) {
+        wpk_diag_set(
+            diag, "%s is another machine: the token goes over https://, or with --insecure", url);
+    } else {
+        return WPK_OK;
+    }
+    return WPK_EINVAL;
+}
+
 wpk_err wpk_http_open(const struct wpk_http_options *options, struct wpk_http **out,
                       struct wpk_diag *diag)
 {
     const char *url = options->url;
     WPK_ASSERT(url != NULL);
     WPK_ASSERT(out != NULL);
+    wpk_err err = check(options, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
     bool local = starts_with(url, "unix:");
-    if (!local && !starts_with(url, "http://") && !starts_with(url, "https://")) {
-        wpk_diag_set(diag, "'%s' is not unix:PATH, http://HOST:PORT or https://HOST:PORT", url);
-        return WPK_EINVAL;
-    }
-    if (strlen(url) >= WPK_HTTP_URL_MAX || (local && url[strlen("unix:")] == '\0')) {
-        wpk_diag_set(diag, "the URL of wpkd is empty or too long");
-        return WPK_EINVAL;
-    }
     struct wpk_http *http = calloc(1, sizeof(*http));
     if (http == NULL) {
         return WPK_ENOMEM;
@@ -54,6 +72,7 @@ wpk_err wpk_http_open(const struct wpk_http_options *options, struct wpk_http **
         wpk_http_close(http);
         return WPK_ENOMEM;
     }
+    http->is_own = local || wpk_address_url_is_loopback(url);
     snprintf(http->base, sizeof(http->base), "%s", local ? "http://localhost" : url);
     if (local) {
         snprintf(http->socket, sizeof(http->socket), "%s", url + strlen("unix:"));
@@ -163,7 +182,9 @@ static void set_options(const struct wpk_http *http, const struct wpk_http_reque
     }
     if (http->socket[0] != '\0') {
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, http->socket);
-        /* A proxy of the environment is not meant for a socket of this machine. */
+    }
+    if (http->is_own) {
+        /* A proxy of the environment cannot reach what only this machine reaches. */
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
     }
     if (request->body != NULL) {

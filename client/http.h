@@ -23,12 +23,13 @@ struct wpk_http_options {
     const char *token; /* shown with every request; NULL or "": none */
     const char *ca;    /* PEM file that https certificates must go back to; NULL or "": the
                           system's */
+    bool insecure;     /* the token may go over http:// to another machine */
 };
 
 /* Prepare to talk. Nothing is connected yet.
  *
  *   owns    caller closes; `options` is copied
- *   errors  WPK_EINVAL not such a URL; WPK_ENOMEM
+ *   errors  WPK_EINVAL not such a URL, or a token would go in clear to another machine; WPK_ENOMEM
  */
 WPK_MUST_CHECK wpk_err wpk_http_open(const struct wpk_http_options *options, struct wpk_http **out,
                                      struct wpk_diag *diag);

@@ -33,8 +33,10 @@ static wpk_err open_private(const struct wpk_command_context *context,
 
 static wpk_err open_http(struct wpk_session *session, const char *url, struct wpk_diag *diag)
 {
-    const struct wpk_http_options options = {
-        .url = url, .token = session->access.token, .ca = session->access.ca};
+    const struct wpk_http_options options = {.url = url,
+                                             .token = session->access.token,
+                                             .ca = session->access.ca,
+                                             .insecure = session->access.insecure};
 
     return wpk_http_open(&options, &session->http, diag);
 }

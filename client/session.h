@@ -17,7 +17,7 @@ enum wpk_session_need {
 };
 
 struct wpk_session_options {
-    struct wpk_access_given given; /* --server, --token-file, --ca */
+    struct wpk_access_given given; /* --server, --token-file, --ca, --insecure */
     const char *data_dir;          /* --data; NULL: the default, unless a server is known */
     enum wpk_session_need need;
     void (*notice)(const char *text, void *user); /* may be NULL */
@@ -42,6 +42,8 @@ struct wpk_session {
      &(options).given.token_file, 0, 0},                                                           \
     {"ca", 0, "FILE", "certificates to trust, PEM; default $WPK_CA, else the system's",            \
      WPK_OPTION_TEXT, &(options).given.ca, 0, 0},                                                  \
+    {"insecure", 0, NULL, "show the token over http:// to another machine, too", WPK_OPTION_FLAG,  \
+     &(options).given.insecure, 0, 0},                                                             \
     {"data", 0, "DIR", "private history; default ~/.local/share/woodpecker", WPK_OPTION_TEXT,      \
      &(options).data_dir, 0, 0}
 
