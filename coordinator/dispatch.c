@@ -207,9 +207,7 @@ static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
                          const struct wpk_stake *stake)
 {
     struct wpk_search *search = stake->search;
-    if (search->phase == WPK_PHASE_VERIFYING) {
-        add_verify(c, batch, stake);
-    } else if (search->open.count > 0) {
+    if (search->open.count > 0) {
         add_trial(c, batch, stake, search->open.first);
         ask_ahead(c, search);
     } else {

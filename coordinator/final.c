@@ -55,6 +55,15 @@ static void set_trial(struct wpk_final_entry *entry, const struct wpk_trial_summ
     entry->timing = timing_of(trial);
 }
 
+/* Verified is what will be served: not what the same candidate comes to somewhere else. */
+static struct wpk_built *as_built(const struct wpk_final_entry *entry)
+{
+    struct wpk_built *built = calloc(1, sizeof *built);
+    WPK_ASSERT(built != NULL);
+    memcpy(built->artifact_sha256, entry->artifact_sha256, sizeof built->artifact_sha256);
+    return built;
+}
+
 static void reset_piece(struct wpk_piece *piece)
 {
     wpk_built_free(piece->built);
@@ -296,6 +305,7 @@ static void verify_next(struct wpk_coordinator *c, struct wpk_search *search)
     search->verify_number = number_of(own, 1);
     reset_piece(&search->verify);
     search->verify.text = own->candidate;
+    search->verify.built = as_built(own);
     wait_for_second(c, search, own->worker);
     if (search->phase != WPK_PHASE_VERIFYING) {
         wpk_search_set_phase(c, search, WPK_PHASE_VERIFYING, "");
@@ -346,6 +356,26 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
     verify_next(c, search);
 }
 
+/* Who was not told which artifact, or did not listen, built one himself. It says nothing of the
+ * entry's, not even that it is wrong. */
+static const struct wpk_record *refuse_another(struct wpk_coordinator *c,
+                                               const struct wpk_search *search,
+                                               const struct wpk_final_entry *entry,
+                                               const struct wpk_record *record)
+{
+    if (record->outcome != WPK_OUTCOME_OK ||
+        strcmp(record->artifact_sha256, entry->artifact_sha256) == 0) {
+        return record;
+    }
+    wpk_effect_log(c, "verified_another", "search=%llu worker=%s artifact=%s verified=%s",
+                   (unsigned long long)search->id, search->verified_by, entry->artifact_sha256,
+                   record->artifact_sha256);
+    struct wpk_record *refused = wpk_effect_memory(c, 1, sizeof *refused);
+    refused->outcome = WPK_OUTCOME_ABANDONED;
+    snprintf(refused->log, sizeof refused->log, "another artifact than the winner's was verified");
+    return refused;
+}
+
 void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
                         const struct wpk_record *record, const struct wpk_worker *worker)
 {
@@ -354,6 +384,7 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
     wpk_timer_cancel(&c->search_timers, &search->timer);
     snprintf(search->verified_by, sizeof search->verified_by, "%s",
              worker != NULL ? worker->hello.name : "");
+    record = refuse_another(c, search, entry, record);
     if (worker != NULL) {
         put_times(c, search, entry, record, worker);
     }

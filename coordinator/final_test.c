@@ -92,6 +92,7 @@ static void verify(struct scene *s, const char *artifact, enum wpk_outcome outco
     assert_int_equal(s->search.phase, WPK_PHASE_VERIFYING);
     assert_string_equal(s->search.entries[s->search.verifying].artifact_sha256, artifact);
     record = (struct wpk_record){.outcome = outcome};
+    snprintf(record.artifact_sha256, WPK_ID_MAX, "%s", artifact);
     s->search.verify.standing = WPK_STANDING_ENDED;
     wpk_final_verified(&s->c, &s->search, &record, &s->worker);
 }
@@ -176,6 +177,24 @@ static void a_rejected_winner_is_followed(void **state)
     expect_kernel(s, "own1", true);
     assert_int_equal(s->search.ok_count, 1);
     assert_int_equal(s->search.failed_count, 1);
+    end(s);
+}
+
+/* Another object of the same candidate, which is fine, says nothing of what would be served. */
+static void what_was_verified_is_served(void **state)
+{
+    (void)state;
+    static struct wpk_record another = {.outcome = WPK_OUTCOME_OK, .artifact_sha256 = "fine"};
+    struct scene *s = begin(2, true, NULL);
+    time_all(s, (uint64_t[]){500, 600, 1000});
+    assert_non_null(s->search.verify.built);
+    assert_string_equal(s->search.verify.built->artifact_sha256, "own0");
+    s->search.verify.standing = WPK_STANDING_ENDED;
+    wpk_final_verified(&s->c, &s->search, &another, &s->worker);
+    assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
+    assert_int_equal(s->search.outcomes[WPK_OUTCOME_ABANDONED], 1);
+    verify(s, "own1", WPK_OUTCOME_OK);
+    expect_kernel(s, "own1", true);
     end(s);
 }
 
@@ -338,6 +357,7 @@ int main(void)
         cmocka_unit_test(within_the_noise_the_vendor_stays),
         cmocka_unit_test(the_vendor_wins),
         cmocka_unit_test(a_rejected_winner_is_followed),
+        cmocka_unit_test(what_was_verified_is_served),
         cmocka_unit_test(all_finalists_are_rejected),
         cmocka_unit_test(none_is_left),
         cmocka_unit_test(a_slower_newcomer_is_not_served),

@@ -312,7 +312,10 @@ enum wpk_ack wpk_scene_result(struct wpk_scene *scene, int worker, enum wpk_outc
         result.record.timing = (struct wpk_timing){
             .median_ns = ns, .min_ns = ns, .mad_ns = 1, .sample_count = 1, .repeat_count = 1};
     }
-    if (outcome == WPK_OUTCOME_OK && work->id.kind != WPK_WORK_VENDOR) {
+    if (outcome == WPK_OUTCOME_OK && work->stage == WPK_STAGE_RUN) {
+        snprintf(result.record.artifact_sha256, WPK_ID_MAX, "%s",
+                 scene->workers[worker].artifact[0]);
+    } else if (outcome == WPK_OUTCOME_OK && work->id.kind != WPK_WORK_VENDOR) {
         snprintf(result.record.artifact_sha256, WPK_ID_MAX, "%s%llu.%u",
                  work->stage == WPK_STAGE_BUILD ? "built" : "a",
                  (unsigned long long)work->id.search, work->id.index);

@@ -555,9 +555,7 @@ static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
     case WPK_PHASE_FINALS:
         return search->final.standing == WPK_STANDING_OPEN ? run : 0;
     case WPK_PHASE_VERIFYING:
-        return search->verify.standing != WPK_STANDING_OPEN ? 0
-               : search->verify.built != NULL               ? run
-                                                            : build;
+        return search->verify.standing == WPK_STANDING_OPEN ? run : 0;
     default:
         return 0;
     }

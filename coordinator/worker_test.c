@@ -334,12 +334,12 @@ static void built_here_and_run_there(void **state)
     assert_int_equal(wpk_scene_poll(s, builder, 1), 1);
     assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_BUILD_ERROR, 0), WPK_ACK_RECORDED);
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 2);
-    /* So is the winner: built again, and run. */
+    /* The winner is verified as it was built: it is not built again. */
     assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING);
-    assert_int_equal(wpk_scene_poll(s, runner, 1), 0);
-    assert_int_equal(wpk_scene_poll(s, builder, 1), 1);
-    assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
-    assert_int_equal(s->workers[runner].held_count, 1);
+    assert_int_equal(wpk_scene_poll(s, builder, 1), 0);
+    assert_int_equal(wpk_scene_poll(s, runner, 1), 1);
+    assert_int_equal(s->workers[runner].held[0].stage, WPK_STAGE_RUN);
+    assert_string_equal(s->workers[runner].artifact[0], "built1.0");
     assert_int_equal(wpk_scene_result(s, runner, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
     assert_int_equal(job->state, WPK_JOB_DONE);
     assert_string_equal(s->verified_by, "runner");
@@ -388,6 +388,14 @@ static void who_knows_no_stages_builds_again(void **state)
     assert_string_equal(s->workers[old].artifact[0], "");
     assert_int_equal(wpk_scene_result(s, old, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
     assert_string_equal(job->ops[0].search->best[0].trial.artifact_sha256, "a1.0");
+    /* What it built again to verify it is another object: it is not served, nor waited for. */
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING);
+    assert_int_equal(wpk_scene_poll(s, old, 1), 1);
+    assert_int_equal(s->workers[old].held[0].id.kind, WPK_WORK_VERIFY);
+    assert_int_equal(s->workers[old].held[0].stage, WPK_STAGE_WHOLE);
+    assert_int_equal(wpk_scene_result(s, old, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
+    assert_int_equal(s->seen[WPK_EFFECT_PUT_KERNEL], 0);
+    assert_int_equal(job->state, WPK_JOB_FAILED);
     end(s);
 }
 
@@ -442,6 +450,8 @@ static void another_worker_verifies(void **state)
     const struct wpk_job_entry *job = reach_verifying(s, first);
     assert_int_equal(wpk_scene_poll(s, first, 1), 0); /* not who timed it */
     assert_int_equal(wpk_scene_poll(s, second, 1), 1);
+    assert_int_equal(s->workers[second].held[0].stage, WPK_STAGE_RUN);
+    assert_string_equal(s->workers[second].artifact[0], "a1.0"); /* those very bytes */
     assert_int_equal(wpk_scene_result(s, second, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
     assert_int_equal(job->state, WPK_JOB_DONE);
     assert_string_equal(s->verified_by, "second");

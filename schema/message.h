@@ -69,7 +69,7 @@ enum wpk_message_kind {
     X(TRIAL, "trial")   /* a candidate of the search */                                            \
     X(VENDOR, "vendor") /* a vendor's implementation: the baseline */                              \
     X(FINAL, "final")   /* the best ones and the vendor, timed side by side */                     \
-    X(VERIFY, "verify") /* the winner, built again, against a fresh set of inputs */
+    X(VERIFY, "verify") /* the winner, against a fresh set of inputs */
 
 enum wpk_work_kind {
 #define WPK_WORK_ENUM(name, text) WPK_WORK_##name,
