@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/search_pool.h"
 
+#include "common/log.h"
 #include "coordinator/search_actor.h"
 
 #include <pthread.h>
@@ -8,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #define BUCKETS 256 /* of the table of searches: live ones are a few hundred */
 #define THREADS_MAX 16
+#define RETRY_S 1 /* after a read that failed, and may not fail again */
 
 enum call_kind { CALL_ASK, CALL_TELL, CALL_CLOSE };
 
@@ -60,6 +63,7 @@ struct wpk_search_pool {
     int worker_count;     /* threads that were started */
     pthread_mutex_t lock; /* guards what follows, and what an actor says */
     pthread_cond_t work;
+    pthread_cond_t retry; /* only when it stops, or a search is closed: no need to wait longer */
     struct actor *ready_first;
     struct actor *ready_last;
     struct answer *answer_first;
@@ -163,6 +167,56 @@ static wpk_err make(struct actor *actor, struct wpk_store *store, uint32_t told_
         }
         wpk_history_log_fini(&log);
     }
+    return err;
+}
+
+/* Not the search's fault: as often as it is tried, it may work the next time. */
+static bool is_passing(wpk_err err)
+{
+    switch (err) {
+    case WPK_ENOMEM:
+    case WPK_ENOSPC:
+    case WPK_EIO:
+    case WPK_ETIMEDOUT:
+    case WPK_EBUSY:
+    case WPK_EACCES:
+    case WPK_ESYSTEM:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* True after a while; false when nobody waits for the strategy any more. */
+static bool wait_to_retry(struct wpk_search_pool *pool, const struct actor *actor)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += RETRY_S;
+    bool wanted;
+    int code = 0;
+    pthread_mutex_lock(&pool->lock);
+    while ((wanted = !pool->stopping && (actor->last == NULL || actor->last->kind != CALL_CLOSE)) &&
+           code == 0) {
+        code = pthread_cond_timedwait(&pool->retry, &pool->lock, &until);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return wanted;
+}
+
+/* A job is not to fail because the disk did, for a moment. Without threads nobody can wait. */
+static wpk_err make_at_last(struct wpk_search_pool *pool, struct actor *actor,
+                            struct wpk_store *store, uint32_t told_count, struct wpk_diag *diag)
+{
+    wpk_err err = make(actor, store, told_count, diag);
+    while (pool->options.threads > 0 && is_passing(err)) {
+        wpk_log_failure(WPK_LOG_WARN, "search_not_read", err, diag);
+        if (!wait_to_retry(pool, actor)) {
+            break;
+        }
+        *diag = (struct wpk_diag){0};
+        err = make(actor, store, told_count, diag);
+    }
     drop_early(actor);
     return err;
 }
@@ -178,7 +232,9 @@ static void answer_ask(struct wpk_search_pool *pool, struct actor *actor, struct
     struct wpk_diag diag = {0};
     WPK_ASSERT(asked != NULL && call->count <= WPK_ASKED_MAX);
     memcpy(answer.provider, actor->provider, sizeof answer.provider);
-    asked->err = actor->strategy == NULL ? make(actor, store, call->number, &diag) : WPK_OK;
+    if (actor->strategy == NULL) {
+        asked->err = make_at_last(pool, actor, store, call->number, &diag);
+    }
     if (asked->err == WPK_OK) {
         char *texts[WPK_ASKED_MAX];
         asked->size_log2 = wpk_search_actor_size_log2(actor->strategy);
@@ -403,6 +459,7 @@ void wpk_search_pool_close(struct wpk_search_pool *pool, uint64_t handle)
     }
     *at = actor->next_in_bucket;
     put(pool, actor, new_call(CALL_CLOSE));
+    pthread_cond_broadcast(&pool->retry);
 }
 
 /* ---- life */
@@ -426,6 +483,15 @@ static wpk_err start_thread(struct wpk_search_pool *pool, struct wpk_diag *diag)
     return WPK_OK;
 }
 
+static void init_retry(pthread_cond_t *retry)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(retry, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 wpk_err wpk_search_pool_new(const struct wpk_search_pool_options *options,
                             struct wpk_search_pool **out, struct wpk_diag *diag)
 {
@@ -437,6 +503,7 @@ wpk_err wpk_search_pool_new(const struct wpk_search_pool_options *options,
     pool->options = *options;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
+    init_retry(&pool->retry);
     wpk_err err = WPK_OK;
     for (int i = 0; err == WPK_OK && i < options->threads; i++) {
         err = start_thread(pool, diag);
@@ -457,6 +524,7 @@ void wpk_search_pool_free(struct wpk_search_pool *pool)
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     pthread_cond_broadcast(&pool->work);
+    pthread_cond_broadcast(&pool->retry);
     pthread_mutex_unlock(&pool->lock);
     for (int i = 0; i < pool->worker_count; i++) {
         pthread_join(pool->workers[i].thread, NULL);
@@ -480,6 +548,7 @@ void wpk_search_pool_free(struct wpk_search_pool *pool)
         wpk_search_answer_fini(&answer);
     }
     pthread_cond_destroy(&pool->work);
+    pthread_cond_destroy(&pool->retry);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }

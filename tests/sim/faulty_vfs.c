@@ -20,6 +20,7 @@ static struct wpk_faults faults; /* set while nothing is written */
 static _Atomic uint64_t writes;
 static _Atomic uint64_t syncs;
 static _Atomic uint64_t failures;
+static _Atomic bool reads_fail;
 static sqlite3_vfs *real_vfs;
 
 static sqlite3_file *real_of(sqlite3_file *file)
@@ -80,6 +81,10 @@ static int on_close(sqlite3_file *file)
 
 static int on_read(sqlite3_file *file, void *data, int size, sqlite3_int64 at)
 {
+    if (atomic_load(&reads_fail)) {
+        atomic_fetch_add(&failures, 1);
+        return SQLITE_IOERR_READ;
+    }
     return real_of(file)->pMethods->xRead(real_of(file), data, size, at);
 }
 
@@ -194,6 +199,7 @@ void wpk_faulty_vfs_install(void)
 void wpk_faulty_vfs_set(const struct wpk_faults *next)
 {
     faults = *next;
+    atomic_store(&reads_fail, next->reads_fail);
     atomic_store(&writes, 0);
     atomic_store(&syncs, 0);
     atomic_store(&failures, 0);

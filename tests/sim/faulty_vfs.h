@@ -16,6 +16,7 @@ struct wpk_faults {
     uint64_t dies_before; /* the process ends at this operation, as kill -9 does */
     uint64_t dies_after;  /* likewise, when it is done */
     uint32_t sync_ms;     /* every sync takes so much longer */
+    bool reads_fail;      /* every read, as from a broken disk; may be set while others read */
 };
 
 #define WPK_FAULT_EXIT 137 /* status of a process that died so */
