@@ -72,6 +72,20 @@ bool wpk_call_submit(struct wpk_call *call, const char *id, const char *source, 
     return accepted;
 }
 
+/* What could not be read is not known to be absent: were it made again, that would fail, and with
+ * it all that is written in the same batch. False after answering with a problem. */
+static bool was_read(struct wpk_call *call)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_store_take_status(call->api->store, &diag);
+    if (err == WPK_OK) {
+        return true;
+    }
+    wpk_api_problem(call->answer, 507, err, &diag);
+    call->answer->retry_after_s = 1;
+    return false;
+}
+
 bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
                           const char *source, size_t size, char id[WPK_JOB_ID_SIZE])
 {
@@ -86,6 +100,9 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
     bool known = wpk_coordinator_job(call->api->coordinator, id) != NULL ||
                  wpk_history_job_document(call->api->store, id, &document, &number);
     wpk_buf_fini(&document);
+    if (!was_read(call)) {
+        return false;
+    }
     if (known || wpk_call_submit(call, id, source, size, 0)) {
         return true;
     }
@@ -149,7 +166,11 @@ static void post_keyed(struct wpk_call *call)
         wpk_call_problem(call, 422, WPK_ERANGE, "Idempotency-Key", "at most 255 bytes");
         return;
     }
-    if (wpk_history_find_idempotency(call->api->store, &entry)) {
+    bool known = wpk_history_find_idempotency(call->api->store, &entry);
+    if (!was_read(call)) {
+        return;
+    }
+    if (known) {
         replay(call, &entry, body);
         return;
     }

@@ -31,6 +31,7 @@ struct fixture {
     struct wpk_store *store;
     struct wpk_performer *performer;
     uint64_t random;      /* counts: for ids */
+    const char *key;      /* of the next requests; NULL: none */
     struct wpk_buf reply; /* the last frame to a worker */
     int status;           /* of the last answer to a request */
     struct wpk_buf body;
@@ -100,7 +101,8 @@ static void request(struct fixture *f, const char *method, const char *path, con
                                        .path = path,
                                        .body = body,
                                        .body_size = strlen(body),
-                                       .content_type = "application/json"};
+                                       .content_type = "application/json",
+                                       .idempotency_key = f->key};
     wpk_performer_request(f->performer, &request, ++f->random);
     assert_int_equal(wpk_performer_commit(f->performer, &diag), WPK_OK);
 }
@@ -268,6 +270,31 @@ static void a_job_that_is_goes_on(void **state)
     assert_non_null(strstr(wpk_buf_text(&f->body), "\"state\":\"running\""));
 }
 
+/* What cannot be read might be there: made again, it would fail the whole batch. */
+static void a_key_that_cannot_be_read(void **state)
+{
+    struct fixture *f = *state;
+    char path[64];
+    char id[32];
+    start(f);
+    f->key = "once";
+    request(f, "POST", "/v1/jobs", JOB("5"));
+    assert_int_equal(f->status, 201);
+    const char *at = strstr(wpk_buf_text(&f->body), "\"id\":\"");
+    assert_non_null(at);
+    snprintf(id, sizeof id, "%.17s", at + 6);
+    snprintf(path, sizeof path, "/v1/jobs/%s:cancel", id);
+    request(f, "POST", path, "");
+    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 0);
+    wpk_store_fail(f->store, WPK_EIO, &(struct wpk_diag){.text = "the disk"});
+    request(f, "POST", "/v1/jobs", JOB("5"));
+    assert_int_equal(f->status, 507);
+    assert_int_equal(wpk_performer_degraded(f->performer, NULL), WPK_OK);
+    request(f, "POST", "/v1/jobs", JOB("5"));
+    assert_int_equal(f->status, 201);
+    assert_non_null(strstr(wpk_buf_text(&f->body), id));
+}
+
 struct artifact_order {
     struct wpk_order order;
     struct fixture *fixture;
@@ -317,6 +344,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(raced_out_is_given_out_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_is_not_understood_any_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_is_goes_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_key_that_cannot_be_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_order_of_a_handler, set_up, tear_down),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
