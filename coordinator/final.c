@@ -267,8 +267,12 @@ static bool has_successor(const struct wpk_search *search)
 
 bool wpk_final_excludes(const struct wpk_search *search, const struct wpk_worker *worker)
 {
-    return search->phase == WPK_PHASE_VERIFYING && search->timer.place != 0 &&
-           worker->name_hash == search->timed_by;
+    if (search->phase != WPK_PHASE_VERIFYING || worker->name_hash != search->timed_by) {
+        return false;
+    }
+    bool waits = search->timer.place != 0;
+    bool leased = search->verify.standing == WPK_STANDING_LEASED;
+    return waits || (leased && search->verify.lease->worker != worker);
 }
 
 /* If there are several workers, who timed the winner is not to verify it, for as long as another

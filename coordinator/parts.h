@@ -216,7 +216,7 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
 void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id);
 /* Why none of our own works, the commonest outcome first; false when one does. */
 bool wpk_final_failed(const struct wpk_search *search, char out[WPK_REASON_MAX]);
-/* Is the worker one that must not verify what waits for that? */
+/* Is the worker one that must not verify what waits for that, or what another verifies? */
 bool wpk_final_excludes(const struct wpk_search *search, const struct wpk_worker *worker);
 
 /* ---- worker.c */

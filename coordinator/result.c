@@ -148,6 +148,16 @@ static void observe(const struct wpk_record *record)
     }
 }
 
+/* Is the result of a kind that the worker may bring for this, asked or not? */
+static bool is_admissible(const struct wpk_search *search, const struct wpk_worker *worker,
+                          const struct wpk_result *result)
+{
+    if (!wpk_search_trusts(search, worker, result->stage)) {
+        return false; /* times of another device are not this problem's */
+    }
+    return result->id.kind != WPK_WORK_VERIFY || !wpk_final_excludes(search, worker);
+}
+
 static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *worker,
                                 const struct wpk_result *result, struct bill bill)
 {
@@ -155,8 +165,8 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
     struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, result->id) : NULL;
     bool told = search != NULL && result->id.kind == WPK_WORK_TRIAL &&
                 result->id.index < search->told_count;
-    if ((piece == NULL && !told) || !wpk_search_trusts(search, worker, result->stage)) {
-        return WPK_ACK_UNKNOWN; /* times of another device are not this problem's */
+    if ((piece == NULL && !told) || !is_admissible(search, worker, result)) {
+        return WPK_ACK_UNKNOWN;
     }
     if (told || piece->standing == WPK_STANDING_ENDED ||
         (is_built(result) && piece->built != NULL)) {

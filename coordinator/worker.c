@@ -165,7 +165,8 @@ static bool may_hold(const struct wpk_search *search, const struct wpk_piece *pi
                      const struct wpk_worker *worker)
 {
     bool builds = (worker->hello.roles & WPK_WORKER_RUNS) == 0;
-    return worker->lease_count < WPK_LEASES_MAX && (!builds || piece->built == NULL) &&
+    bool excluded = piece == &search->verify && wpk_final_excludes(search, worker);
+    return worker->lease_count < WPK_LEASES_MAX && (!builds || piece->built == NULL) && !excluded &&
            worker->order != WPK_WORKER_ORDER_QUARANTINE &&
            wpk_search_trusts(search, worker, builds ? WPK_STAGE_BUILD : WPK_STAGE_WHOLE);
 }

@@ -458,6 +458,42 @@ static void another_worker_verifies(void **state)
     end(s);
 }
 
+/* Who timed the winner names the verification as its own, or brings its result unasked. */
+static void who_timed_it_does_not_push_in(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    int first = join(s, "first");
+    int second = join(s, "second");
+    const struct wpk_job_entry *job = reach_verifying(s, first);
+    struct wpk_scene_worker *self = &s->workers[first];
+    const struct wpk_search *search = job->ops[0].search;
+    const struct wpk_work verify = {.id = {search->id, WPK_WORK_VERIFY, search->verify_number},
+                                    .stage = WPK_STAGE_RUN};
+    for (int leased = 0; leased < 2; leased++) {
+        self->held[0] = verify;
+        snprintf(self->artifact[0], WPK_ID_MAX, "%s", search->verify.built->artifact_sha256);
+        self->held_count = 1;
+        wpk_scene_poll(s, first, 0);
+        assert_int_equal(search->verify.standing, leased ? WPK_STANDING_LEASED : WPK_STANDING_OPEN);
+        assert_int_equal(wpk_scene_result(s, first, WPK_OUTCOME_OK, 50), WPK_ACK_UNKNOWN);
+        assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING);
+        assert_int_equal(wpk_scene_poll(s, second, 1), leased ? 0 : 1);
+    }
+    /* Nor when the other one takes its time. */
+    for (uint64_t waited = 0; waited <= WPK_SECOND_MS; waited += 5000) {
+        wpk_scene_wait(s, 5000);
+        wpk_scene_poll(s, second, 0);
+        wpk_scene_poll(s, first, 0);
+    }
+    self->held[0] = verify;
+    self->held_count = 1;
+    assert_int_equal(wpk_scene_result(s, first, WPK_OUTCOME_OK, 50), WPK_ACK_UNKNOWN);
+    assert_int_equal(wpk_scene_result(s, second, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
+    assert_string_equal(s->verified_by, "second");
+    end(s);
+}
+
 static void alone_it_verifies_itself(void **state)
 {
     (void)state;
@@ -555,6 +591,7 @@ int main(void)
         cmocka_unit_test(who_knows_no_stages_builds_again),
         cmocka_unit_test(an_artifact_is_lost),
         cmocka_unit_test(another_worker_verifies),
+        cmocka_unit_test(who_timed_it_does_not_push_in),
         cmocka_unit_test(alone_it_verifies_itself),
         cmocka_unit_test(the_second_is_not_waited_for_for_ever),
         cmocka_unit_test(polls_are_served_in_turn),
