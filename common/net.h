@@ -89,10 +89,17 @@ WPK_MUST_CHECK wpk_err wpk_net_server_open(const struct wpk_net_server_options *
 /* Replies already given may be lost. Accepts NULL. */
 void wpk_net_server_close(struct wpk_net_server *server);
 
-/* Read certificates and keys again; connections that are there stay. What cannot be read leaves
- * everything as it was.
+/* Read certificates and keys again, from the files that `listen` names now. Nothing else of it is
+ * looked at; it has as many, in the same order, as at the start. Connections that are there stay.
+ * What cannot be read leaves everything as it was.
  *   errors  as wpk_net_server_open */
-WPK_MUST_CHECK wpk_err wpk_net_server_reload(struct wpk_net_server *server, struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_net_server_reload(struct wpk_net_server *server,
+                                             const struct wpk_net_listen *listen, size_t count,
+                                             struct wpk_diag *diag);
+/* Would that find the files in order? Changes nothing. */
+WPK_MUST_CHECK wpk_err wpk_net_server_check(const struct wpk_net_server *server,
+                                            const struct wpk_net_listen *listen, size_t count,
+                                            struct wpk_diag *diag);
 /* Close strangers whose time is over and peers that fell silent, and look how many descriptors are
  * free: to be called about once a second. */
 void wpk_net_server_expire(struct wpk_net_server *server);

@@ -41,15 +41,15 @@ static wpk_err read_pem(const char *path, struct wpk_buf *out, struct wpk_diag *
     return wpk_fs_read(path, PEM_SIZE_MAX, out, diag);
 }
 
-static wpk_err set_tls(struct wpk_net_door *door, nng_stream_listener *listener,
+static wpk_err set_tls(const struct wpk_net_listen *listen, nng_stream_listener *listener,
                        struct wpk_diag *diag)
 {
     struct wpk_buf certificate = {0};
     struct wpk_buf key = {0};
     nng_tls_config *config = NULL;
-    wpk_err err = read_pem(door->certificate, &certificate, diag);
+    wpk_err err = read_pem(listen->certificate, &certificate, diag);
     if (err == WPK_OK) {
-        err = read_pem(door->key, &key, diag);
+        err = read_pem(listen->key, &key, diag);
     }
     if (err == WPK_OK) {
         int code = nng_tls_config_alloc(&config, NNG_TLS_MODE_SERVER);
@@ -63,7 +63,7 @@ static wpk_err set_tls(struct wpk_net_door *door, nng_stream_listener *listener,
         if (code == 0) {
             code = nng_stream_listener_set_ptr(listener, NNG_OPT_TLS_CONFIG, config);
         }
-        err = code == 0 ? WPK_OK : wpk_net_translate(code, door->certificate, diag);
+        err = code == 0 ? WPK_OK : wpk_net_translate(code, listen->certificate, diag);
     }
     if (config != NULL) {
         nng_tls_config_free(config); /* the listener holds it */
@@ -76,8 +76,8 @@ static wpk_err set_tls(struct wpk_net_door *door, nng_stream_listener *listener,
     return err;
 }
 
-wpk_err wpk_net_door_make(struct wpk_net_door *door, nng_stream_listener **out,
-                          struct wpk_diag *diag)
+wpk_err wpk_net_door_make(const struct wpk_net_door *door, const struct wpk_net_listen *listen,
+                          nng_stream_listener **out, struct wpk_diag *diag)
 {
     nng_stream_listener *listener = NULL;
     int code = nng_stream_listener_alloc(&listener, door->url);
@@ -86,8 +86,8 @@ wpk_err wpk_net_door_make(struct wpk_net_door *door, nng_stream_listener **out,
         code = nng_stream_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, (int)door->mode);
     }
     wpk_err err = code == 0 ? WPK_OK : wpk_net_translate(code, door->url, diag);
-    if (err == WPK_OK && strncmp(door->url, "tls+", 4) == 0) {
-        err = set_tls(door, listener, diag);
+    if (err == WPK_OK && door->is_tls) {
+        err = set_tls(listen, listener, diag);
     }
     if (err != WPK_OK) {
         nng_stream_listener_free(listener);
@@ -126,27 +126,21 @@ wpk_err wpk_net_door_listen(struct wpk_net_door *door, nng_stream_listener *list
     return WPK_OK;
 }
 
-static char *copy_text(const char *text)
-{
-    return text != NULL ? strdup(text) : NULL;
-}
-
 wpk_err wpk_net_door_open(struct wpk_net_door *door, struct wpk_net_server *server,
                           const struct wpk_net_listen *listen, struct wpk_diag *diag)
 {
     *door = (struct wpk_net_door){
         .server = server,
-        .url = copy_text(listen->url),
-        .certificate = copy_text(listen->certificate),
-        .key = copy_text(listen->key),
+        .url = strdup(listen->url),
         .mode = listen->mode != 0 ? listen->mode : 0600,
         .is_local = strncmp(listen->url, "ipc://", 6) == 0,
+        .is_tls = strncmp(listen->url, "tls+", 4) == 0,
     };
     if (door->url == NULL) {
         return WPK_ENOMEM;
     }
     nng_stream_listener *listener;
-    wpk_err err = wpk_net_door_make(door, &listener, diag);
+    wpk_err err = wpk_net_door_make(door, listen, &listener, diag);
     return err == WPK_OK ? wpk_net_door_listen(door, listener, diag) : err;
 }
 
@@ -154,7 +148,5 @@ void wpk_net_door_close(struct wpk_net_door *door)
 {
     close_listener(door);
     free(door->url);
-    free(door->certificate);
-    free(door->key);
     *door = (struct wpk_net_door){0};
 }

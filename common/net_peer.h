@@ -73,11 +73,10 @@ struct wpk_net_peer {
 
 struct wpk_net_door { /* one address listened at */
     struct wpk_net_server *server;
-    char *url; /* owned, as the next two */
-    char *certificate;
-    char *key;
+    char *url; /* owned */
     unsigned mode;
     bool is_local;
+    bool is_tls;
     nng_stream_listener *listener;
     nng_aio *accept;
     bool is_accepting; /* guarded by the server's lock: else it rests */
@@ -138,9 +137,10 @@ size_t wpk_net_peer_free(struct wpk_net_peer *peer);
 /* Listen; the door rests until it is woken.   errors  of wpk_net_server_open */
 wpk_err wpk_net_door_open(struct wpk_net_door *door, struct wpk_net_server *server,
                           const struct wpk_net_listen *listen, struct wpk_diag *diag);
-/* Another listener with what its files have now; and let it listen instead, which takes it. */
-wpk_err wpk_net_door_make(struct wpk_net_door *door, nng_stream_listener **out,
-                          struct wpk_diag *diag);
+/* Another listener with what the files of `listen` have now; and let it listen instead, which takes
+ * it. */
+wpk_err wpk_net_door_make(const struct wpk_net_door *door, const struct wpk_net_listen *listen,
+                          nng_stream_listener **out, struct wpk_diag *diag);
 wpk_err wpk_net_door_listen(struct wpk_net_door *door, nng_stream_listener *listener,
                             struct wpk_diag *diag);
 /* Accept again, if it rests and there is room; by the owner. */

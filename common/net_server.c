@@ -212,7 +212,7 @@ void wpk_net_server_welcome(struct wpk_net_door *door, nng_stream *stream)
     }
     peer->server = server;
     peer->is_local = door->is_local;
-    peer->is_tls = door->certificate != NULL;
+    peer->is_tls = door->is_tls;
     peer->bucket = peer->is_local ? WPK_NET_BUCKETS : bucket_of(server, stream);
     pthread_mutex_lock(&server->lock);
     struct wpk_net_peer *victim = NULL;
@@ -314,20 +314,58 @@ wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
     return WPK_OK;
 }
 
-wpk_err wpk_net_server_reload(struct wpk_net_server *server, struct wpk_diag *diag)
+static void free_listeners(nng_stream_listener *listeners[WPK_NET_LISTEN_MAX])
 {
-    nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};
-    wpk_err err = WPK_OK;
-    for (size_t i = 0; i < server->door_count && err == WPK_OK; i++) {
-        if (server->doors[i].certificate != NULL) {
-            err = wpk_net_door_make(&server->doors[i], &fresh[i], diag);
+    for (size_t i = 0; i < WPK_NET_LISTEN_MAX; i++) {
+        if (listeners[i] != NULL) {
+            nng_stream_listener_free(listeners[i]);
         }
     }
-    for (size_t i = 0; i < server->door_count; i++) {
-        if (err == WPK_OK && fresh[i] != NULL) {
+}
+
+/* Of those with TLS another one each; none of them on failure. */
+static wpk_err make_listeners(const struct wpk_net_server *server,
+                              const struct wpk_net_listen *listen,
+                              nng_stream_listener *out[WPK_NET_LISTEN_MAX], struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+    for (size_t i = 0; i < server->door_count && err == WPK_OK; i++) {
+        if (server->doors[i].is_tls) {
+            err = wpk_net_door_make(&server->doors[i], &listen[i], &out[i], diag);
+        }
+    }
+    if (err != WPK_OK) {
+        free_listeners(out);
+    }
+    return err;
+}
+
+wpk_err wpk_net_server_check(const struct wpk_net_server *server,
+                             const struct wpk_net_listen *listen, size_t count,
+                             struct wpk_diag *diag)
+{
+    nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};
+    WPK_ASSERT(count == server->door_count);
+    wpk_err err = make_listeners(server, listen, fresh, diag);
+    if (err == WPK_OK) {
+        free_listeners(fresh);
+    }
+    return err;
+}
+
+wpk_err wpk_net_server_reload(struct wpk_net_server *server, const struct wpk_net_listen *listen,
+                              size_t count, struct wpk_diag *diag)
+{
+    nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};
+    WPK_ASSERT(count == server->door_count);
+    wpk_err err = make_listeners(server, listen, fresh, diag);
+    for (size_t i = 0; i < server->door_count && err == WPK_OK; i++) {
+        if (fresh[i] != NULL) {
             err = wpk_net_door_listen(&server->doors[i], fresh[i], diag);
-        } else if (fresh[i] != NULL) {
-            nng_stream_listener_free(fresh[i]);
+            fresh[i] = NULL;
+            if (err != WPK_OK) {
+                free_listeners(fresh);
+            }
         }
     }
     wake_doors(server);

@@ -255,12 +255,6 @@ const char *wpk_config_fixed_change(const struct wpk_config *now, const struct w
     if (!same_listeners(now->workers, now->worker_count, next->workers, next->worker_count)) {
         return "workers.listen";
     }
-    for (uint32_t i = 0; i < now->worker_count; i++) { /* NNG reads the same files again */
-        if (!same_text(now->workers[i].certificate, next->workers[i].certificate) ||
-            !same_text(now->workers[i].key, next->workers[i].key)) {
-            return "workers.listen";
-        }
-    }
     if (now->http_connections_max != next->http_connections_max) {
         return "http.connections_max";
     }
@@ -277,17 +271,35 @@ static const char *copy_text(struct wpk_arena *arena, const char *text, wpk_err 
     return copy;
 }
 
+/* Where the certificate of what listens there is now; NULL: it is as it was. */
+static const struct wpk_config_listener *find_files(const struct wpk_config_listener *listener,
+                                                    const struct wpk_config_listener *next,
+                                                    uint32_t next_count)
+{
+    for (uint32_t i = 0; i < next_count && listener->certificate != NULL; i++) {
+        if (next[i].certificate != NULL && same_text(next[i].address, listener->address)) {
+            return &next[i];
+        }
+    }
+    return NULL;
+}
+
+/* Sockets stay as they are, but for the files of their certificates. */
 static wpk_err keep_listeners(const struct wpk_config_listener *now, uint32_t now_count,
                               struct wpk_config_listener *next, uint32_t *next_count,
                               struct wpk_arena *arena)
 {
     wpk_err err = WPK_OK;
+    struct wpk_config_listener kept[WPK_CONFIG_LISTENERS_MAX] = {{0}};
     for (uint32_t i = 0; i < now_count; i++) {
-        next[i] = now[i];
-        next[i].address = copy_text(arena, now[i].address, &err);
-        next[i].certificate = copy_text(arena, now[i].certificate, &err);
-        next[i].key = copy_text(arena, now[i].key, &err);
+        const struct wpk_config_listener *files = find_files(&now[i], next, *next_count);
+        kept[i] = now[i];
+        kept[i].address = copy_text(arena, now[i].address, &err);
+        kept[i].certificate =
+            files != NULL ? files->certificate : copy_text(arena, now[i].certificate, &err);
+        kept[i].key = files != NULL ? files->key : copy_text(arena, now[i].key, &err);
     }
+    memcpy(next, kept, sizeof kept);
     *next_count = now_count;
     return err;
 }

@@ -252,6 +252,31 @@ static void changes_that_need_a_restart(void **state)
     wpk_config_fini(&now);
 }
 
+static void a_certificate_may_move(void **state)
+{
+    (void)state;
+    static const char before[] =
+        "{\"data\": \"/d\", \"http\": {\"listen\": [{\"address\": \"127.0.0.1:1\","
+        " \"certificate\": \"/c\", \"key\": \"/k\"}]}, \"workers\": {\"listen\": ["
+        "{\"address\": \"tls+tcp://127.0.0.1:2\", \"certificate\": \"/c\", \"key\": \"/k\"}]}}";
+    static const char after[] =
+        "{\"data\": \"/d\", \"http\": {\"listen\": [{\"address\": \"127.0.0.1:1\","
+        " \"certificate\": \"/c2\", \"key\": \"/k2\"}]}, \"workers\": {\"listen\": ["
+        "{\"address\": \"tls+tcp://127.0.0.1:2\", \"certificate\": \"/c3\", \"key\": \"/k3\"}]}}";
+    struct wpk_config now;
+    struct wpk_config next;
+    assert_int_equal(parse_text(before, &now, NULL), WPK_OK);
+    assert_int_equal(parse_text(after, &next, NULL), WPK_OK);
+    assert_null(wpk_config_fixed_change(&now, &next));
+    assert_int_equal(wpk_config_keep_fixed(&now, &next), WPK_OK);
+    assert_string_equal(next.http[0].certificate, "/c2");
+    assert_string_equal(next.http[0].key, "/k2");
+    assert_string_equal(next.workers[0].certificate, "/c3");
+    assert_string_equal(next.workers[0].key, "/k3");
+    wpk_config_fini(&next);
+    wpk_config_fini(&now);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +287,7 @@ int main(void)
         cmocka_unit_test(file_is_read),
         cmocka_unit_test(file_is_checked),
         cmocka_unit_test(changes_that_need_a_restart),
+        cmocka_unit_test(a_certificate_may_move),
     };
     return cmocka_run_group_tests(tests, start, end);
 }

@@ -68,6 +68,10 @@ WPK_MUST_CHECK wpk_err wpk_performer_new(const struct wpk_performer_options *opt
                                          struct wpk_performer **out, struct wpk_diag *diag);
 void wpk_performer_free(struct wpk_performer *performer);
 
+/* What the options of these names say from now on. */
+void wpk_performer_limit_artifacts(struct wpk_performer *performer, uint64_t bytes_max,
+                                   uint32_t per_problem);
+
 const struct wpk_coordinator *wpk_performer_coordinator(const struct wpk_performer *performer);
 
 /* Step this event and all that follow from it. Fills in the event's times. */

@@ -108,6 +108,7 @@ void wpk_performer_get_artifact(struct wpk_performer *p, const struct wpk_effect
 
 struct prune_order {
     struct wpk_effect_order effect;
+    uint64_t bytes_max; /* as it was when this was ordered: the performer's may change meanwhile */
     char pruned[PRUNE_MAX][WPK_ID_MAX];
     uint32_t count;
 };
@@ -136,7 +137,7 @@ static void on_remove(struct wpk_order *order, wpk_err err, const struct wpk_dia
 static void perform_prune(struct wpk_order *order, struct wpk_store *store)
 {
     struct prune_order *mine = (struct prune_order *)order;
-    uint64_t max = mine->effect.performer->options.artifact_bytes_max;
+    uint64_t max = mine->bytes_max;
     uint64_t bytes = wpk_history_artifact_bytes(store);
     wpk_metric_set(WPK_GAUGE_ARTIFACT_BYTES, 0, (int64_t)bytes);
     if (max != 0 && bytes > max) {
@@ -165,8 +166,17 @@ void wpk_performer_prune(struct wpk_performer *p)
 {
     uint64_t now_ns = wpk_performer_now_ns(p);
     if (!p->pruning && now_ns >= p->prune_ns) {
-        wpk_performer_write(p, sizeof(struct prune_order), perform_prune, on_prune);
+        struct prune_order *order = wpk_performer_write(p, sizeof *order, perform_prune, on_prune);
+        order->bytes_max = p->options.artifact_bytes_max;
         p->pruning = true;
         p->prune_ns = now_ns + PRUNE_MS * WPK_NS_PER_MS;
     }
+}
+
+void wpk_performer_limit_artifacts(struct wpk_performer *p, uint64_t bytes_max,
+                                   uint32_t per_problem)
+{
+    p->options.artifact_bytes_max = bytes_max;
+    p->options.artifacts_per_problem = per_problem;
+    p->prune_ns = 0; /* what is less than before holds with the next tick */
 }

@@ -94,6 +94,7 @@ void wpk_performer_open_search(struct wpk_performer *p, const struct wpk_effect 
 struct asks_order {
     struct wpk_effect_order effect;
     struct wpk_search_answer answer; /* owns what was asked, until it is an event's */
+    uint32_t kept_per_problem;       /* artifacts, as it was when this was ordered */
 };
 
 /* What history knows already needs no worker. */
@@ -129,10 +130,9 @@ static void on_asks_put(struct wpk_order *order, wpk_err err, const struct wpk_d
 static void perform_put_snapshot(struct wpk_order *order, struct wpk_store *store)
 {
     struct asks_order *mine = (struct asks_order *)order;
-    const struct wpk_performer *p = mine->effect.performer;
     struct wpk_search_answer *answer = &mine->answer;
     answer->snapshot.text = wpk_buf_text(&answer->snapshot_text);
-    wpk_history_put_snapshot(store, &answer->snapshot, p->options.artifacts_per_problem);
+    wpk_history_put_snapshot(store, &answer->snapshot, mine->kept_per_problem);
 }
 
 static void on_snapshot_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
@@ -152,6 +152,7 @@ bool wpk_performer_take_answers(struct wpk_performer *p)
             order = wpk_performer_write(p, sizeof *order, perform_put_asks, on_asks_put);
         } else {
             order = wpk_performer_write(p, sizeof *order, perform_put_snapshot, on_snapshot_put);
+            order->kept_per_problem = p->options.artifacts_per_problem;
             p->batch->bytes += answer.snapshot_text.size;
         }
         order->answer = answer;

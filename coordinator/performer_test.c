@@ -335,6 +335,33 @@ static void an_order_of_a_handler(void **state)
     assert_true(wpk_history_has_artifact(f->store, HASH));
 }
 
+static void tick(struct fixture *f, uint64_t seconds)
+{
+    struct wpk_event event = {.kind = WPK_EVENT_TICK};
+    wpk_clock_fake_advance(&f->clock, seconds * WPK_NS_PER_S);
+    wpk_performer_step(f->performer, &event);
+    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+    wpk_performer_poll(f->performer);
+}
+
+static void a_quota_that_is_lowered(void **state)
+{
+    struct fixture *f = *state;
+    start(f);
+    struct artifact_order mine = {.order = {.perform = perform_order, .done = on_done},
+                                  .fixture = f};
+    wpk_performer_order(f->performer, &mine.order);
+    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+    tick(f, 7200); /* old enough to go */
+    assert_true(wpk_history_has_artifact(f->store, HASH));
+    wpk_performer_limit_artifacts(f->performer, 5, 4);
+    tick(f, 1);
+    assert_true(wpk_history_has_artifact(f->store, HASH));
+    wpk_performer_limit_artifacts(f->performer, 4, 4);
+    tick(f, 1);
+    assert_false(wpk_history_has_artifact(f->store, HASH));
+}
+
 int main(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -346,6 +373,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_that_is_goes_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_key_that_cannot_be_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_order_of_a_handler, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_quota_that_is_lowered, set_up, tear_down),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     close(null);

@@ -104,6 +104,8 @@ static void take_config(struct wpk_service *service, struct wpk_config *next)
     wpk_log_set_format(next->log_format);
     forget_owners(service, before);
     wpk_service_set_owners(service);
+    wpk_performer_limit_artifacts(service->performer, next->artifact_bytes_max,
+                                  next->artifacts_per_problem);
     free_reloaded(service);
     service->reloaded = next;
 }
@@ -120,6 +122,9 @@ static wpk_err reload(struct wpk_service *service, struct wpk_diag *diag)
         fixed = wpk_config_fixed_change(service->config, next);
         err = wpk_config_keep_fixed(service->config, next);
     }
+    if (err == WPK_OK) { /* first what may fail: then nothing else has changed */
+        err = wpk_service_reload_sockets(service, next, diag);
+    }
     if (err != WPK_OK) {
         wpk_config_fini(next);
         free(next);
@@ -129,8 +134,7 @@ static wpk_err reload(struct wpk_service *service, struct wpk_diag *diag)
         wpk_log(WPK_LOG_WARN, "restart_needed", "field=%s", fixed);
     }
     take_config(service, next);
-    err = wpk_service_reload_http(service, diag);
-    return err == WPK_OK ? wpk_net_server_reload(service->net, diag) : err;
+    return WPK_OK;
 }
 
 static void on_reload(void *user)

@@ -101,13 +101,13 @@ static void note_refusal(void *user, const char *peer, const char *reason, uint6
     wpk_api_front_refuse(service->front, &nobody, reason, untold);
 }
 
-/* What the configuration says of clients, as http.h has it; `listeners` and `peers` are the
+/* What a configuration says of clients, as http.h has it; `listeners` and `peers` are the
  * caller's, of WPK_CONFIG_LISTENERS_MAX and WPK_CONFIG_PEERS_MAX. */
 static struct wpk_http_options http_options(const struct wpk_service *service,
+                                            const struct wpk_config *config,
                                             struct wpk_http_listen *listeners,
                                             struct wpk_http_peer *peers)
 {
-    const struct wpk_config *config = service->config;
     for (uint32_t i = 0; i < config->http_count; i++) {
         const struct wpk_config_listener *listener = &config->http[i];
         listeners[i] = (struct wpk_http_listen){.address = listener->address,
@@ -160,23 +160,13 @@ static wpk_err open_http(struct wpk_service *service, struct wpk_diag *diag)
 {
     struct wpk_http_listen listeners[WPK_CONFIG_LISTENERS_MAX];
     struct wpk_http_peer peers[WPK_CONFIG_PEERS_MAX];
-    struct wpk_http_options options = http_options(service, listeners, peers);
+    struct wpk_http_options options = http_options(service, service->config, listeners, peers);
     wpk_err err = adopt_sockets(service, listeners, diag);
     return err == WPK_OK ? wpk_http_server_open(&options, &service->http, diag) : err;
 }
 
-wpk_err wpk_service_reload_http(struct wpk_service *service, struct wpk_diag *diag)
+static void list_worker_listeners(const struct wpk_config *config, struct wpk_net_listen *listen)
 {
-    struct wpk_http_listen listeners[WPK_CONFIG_LISTENERS_MAX];
-    struct wpk_http_peer peers[WPK_CONFIG_PEERS_MAX];
-    struct wpk_http_options options = http_options(service, listeners, peers);
-    return wpk_http_server_reload(service->http, &options, diag);
-}
-
-static wpk_err open_workers(struct wpk_service *service, struct wpk_diag *diag)
-{
-    const struct wpk_config *config = service->config;
-    struct wpk_net_listen listen[WPK_CONFIG_LISTENERS_MAX];
     for (uint32_t i = 0; i < config->worker_count; i++) {
         const struct wpk_config_listener *listener = &config->workers[i];
         listen[i] = (struct wpk_net_listen){.url = listener->address,
@@ -184,6 +174,13 @@ static wpk_err open_workers(struct wpk_service *service, struct wpk_diag *diag)
                                             .certificate = listener->certificate,
                                             .key = listener->key};
     }
+}
+
+static wpk_err open_workers(struct wpk_service *service, struct wpk_diag *diag)
+{
+    const struct wpk_config *config = service->config;
+    struct wpk_net_listen listen[WPK_CONFIG_LISTENERS_MAX];
+    list_worker_listeners(config, listen);
     const struct wpk_net_server_options options = {.listen = listen,
                                                    .listen_count = config->worker_count,
                                                    .size_max = WPK_MESSAGE_SIZE_MAX,
@@ -197,6 +194,22 @@ static wpk_err open_sockets(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err = open_workers(service, diag);
     return err == WPK_OK ? open_http(service, diag) : err;
+}
+
+wpk_err wpk_service_reload_sockets(struct wpk_service *service, const struct wpk_config *next,
+                                   struct wpk_diag *diag)
+{
+    struct wpk_http_listen listeners[WPK_CONFIG_LISTENERS_MAX];
+    struct wpk_http_peer peers[WPK_CONFIG_PEERS_MAX];
+    struct wpk_http_options options = http_options(service, next, listeners, peers);
+    struct wpk_net_listen listen[WPK_CONFIG_LISTENERS_MAX];
+    list_worker_listeners(next, listen);
+    wpk_err err = wpk_net_server_check(service->net, listen, next->worker_count, diag);
+    if (err == WPK_OK) {
+        err = wpk_http_server_reload(service->http, &options, diag);
+    }
+    return err == WPK_OK ? wpk_net_server_reload(service->net, listen, next->worker_count, diag)
+                         : err;
 }
 
 wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag)

@@ -61,7 +61,11 @@ void wpk_service_measure(struct wpk_service *service);
 WPK_MUST_CHECK wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag);
 /* Also what was opened in part. */
 void wpk_service_close(struct wpk_service *service);
-/* Let clients' sockets have what service->config says now. */
-WPK_MUST_CHECK wpk_err wpk_service_reload_http(struct wpk_service *service, struct wpk_diag *diag);
+/* Let the sockets have what `next` says of them. What cannot be read leaves them as they were; past
+ * that only a port that cannot be listened at again fails, when clients' have it and workers' not.
+ */
+WPK_MUST_CHECK wpk_err wpk_service_reload_sockets(struct wpk_service *service,
+                                                  const struct wpk_config *next,
+                                                  struct wpk_diag *diag);
 
 #endif

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from lib import Service, check, main, need, wait_for
-from port import Port, make_certificates
+from port import Port, free_port, make_certificates
 from wire import Peer, frame, hello, parse, poll, talk
 
 REFUSED = {"version": 2, "type": "poll"}
@@ -210,6 +210,48 @@ def test_tls(box):
     wait_for("that is said", lambda: "reload_failed" in service.log(), 10)
     with Peer(service.address, trusting) as fourth:
         fourth.greet()
+    service.stop()
+
+
+def test_certificates_elsewhere(box):
+    """A reload takes files of other names, for clients and workers; one that cannot be read leaves all
+    of the configuration as it was."""
+    need("wpkd")
+    first = make_certificates(box, "first")
+    second = make_certificates(box, "second")
+    service = Port(box, *first[1:])
+    service.stop()
+    clients = ("127.0.0.1", free_port())
+
+    def configure(of_clients, of_workers, log="text"):
+        files = [{"certificate": of[1], "key": of[2]} for of in (of_clients, of_workers)]
+        return box.write("wpkd.json", {
+            "data": box.data, "log": {"format": log},
+            "http": {"listen": [{"address": service.url},
+                                dict(files[0], address="%s:%d" % clients)]},
+            "workers": {"listen": [dict(files[1], address=service.tcp)]}})
+
+    def check_authority(address, authority):
+        context = ssl.create_default_context(cafile=authority[0])
+        with socket.create_connection(address, timeout=10) as sock:
+            context.wrap_socket(sock, server_hostname="localhost").close()
+
+    configure(first, first)
+    service.start()
+    check_authority(clients, first)
+    configure(second, second)
+    service.wpkd.popen.send_signal(signal.SIGHUP)
+    wait_for("read again", lambda: " reloaded" in service.log(), 10)
+    check("restart_needed" not in service.log(), "all of it is taken", service.log())
+    check_authority(clients, second)
+    check_authority(service.address, second)
+    for of_clients, of_workers in ((("", "/none", "/none"), first), (first, ("", "/none", "/none"))):
+        configure(of_clients, of_workers, log="json")
+        before = service.log().count(" reload_failed")
+        service.wpkd.popen.send_signal(signal.SIGHUP)
+        wait_for("that is said, as before", lambda: service.log().count(" reload_failed") > before, 10)
+        check_authority(clients, second)
+        check_authority(service.address, second)
     service.stop()
 
 
