@@ -75,20 +75,15 @@ static void take_built(struct wpk_coordinator *c, struct wpk_search *search,
                        const struct wpk_result *result)
 {
     struct wpk_piece *piece = wpk_search_piece(search, result->id);
-    bool trial = result->id.kind == WPK_WORK_TRIAL;
     if (result->record.artifact_sha256[0] == '\0') {
         if (piece->attempts >= WPK_ATTEMPTS_MAX) {
             wpk_result_abandon(c, search, result->id);
         }
         return;
     }
-    if (trial) {
-        wpk_asks_unopen(search, result->id.index);
-    }
+    wpk_asks_unopen(search, result->id.index);
     keep_built(piece, &result->record);
-    if (trial) {
-        wpk_asks_open(search, result->id.index, false);
-    }
+    wpk_asks_open(search, result->id.index, false);
 }
 
 /* What was run, with what its builder said of it. */
@@ -130,8 +125,23 @@ static void take_final(struct wpk_coordinator *c, struct wpk_search *search,
 
 static bool is_built(const struct wpk_result *result)
 {
-    return result->stage == WPK_STAGE_BUILD && result->id.kind != WPK_WORK_FINAL &&
-           result->record.outcome == WPK_OUTCOME_OK;
+    return result->stage == WPK_STAGE_BUILD && result->record.outcome == WPK_OUTCOME_OK;
+}
+
+/* What becomes of a candidate before it runs. */
+static bool is_of_build(enum wpk_outcome outcome)
+{
+    switch (outcome) {
+    case WPK_OUTCOME_OK:
+    case WPK_OUTCOME_BUILD_ERROR:
+    case WPK_OUTCOME_BUILD_TIMEOUT:
+    case WPK_OUTCOME_UNSUPPORTED:
+    case WPK_OUTCOME_OUT_OF_MEMORY:
+    case WPK_OUTCOME_ABANDONED:
+        return true;
+    default:
+        return false;
+    }
 }
 
 static void observe(const struct wpk_record *record)
@@ -155,6 +165,9 @@ static bool is_admissible(const struct wpk_search *search, const struct wpk_work
     if (!wpk_search_trusts(search, worker, result->stage)) {
         return false; /* times of another device are not this problem's */
     }
+    if (result->stage == WPK_STAGE_BUILD) {
+        return result->id.kind == WPK_WORK_TRIAL && is_of_build(result->record.outcome);
+    }
     return result->id.kind != WPK_WORK_VERIFY || !wpk_final_excludes(search, worker);
 }
 
@@ -169,7 +182,7 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
         return WPK_ACK_UNKNOWN;
     }
     if (told || piece->standing == WPK_STANDING_ENDED ||
-        (is_built(result) && piece->built != NULL)) {
+        (result->stage == WPK_STAGE_BUILD && piece->built != NULL)) {
         wpk_metric_add(WPK_COUNTER_RESULTS_REPEATED, 0, 1);
         return WPK_ACK_ALREADY_RECORDED;
     }

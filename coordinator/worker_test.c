@@ -346,6 +346,50 @@ static void built_here_and_run_there(void **state)
     end(s);
 }
 
+/* Its word counts for what it builds, until that is built; the rest is for those who run. */
+static void a_builder_ends_nothing_that_is_built(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    const struct wpk_job_entry *job = submit(s, 1, 2);
+    int runner = join_as(s, "runner", WPK_WORKER_RUNS);
+    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    struct wpk_scene_worker *self = &s->workers[builder];
+    assert_int_equal(wpk_scene_poll(s, builder, 2), 2);
+    const struct wpk_work first = self->held[0];
+    assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
+    /* The second: it cannot know. */
+    const struct wpk_work second = self->held[0];
+    assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_WRONG_RESULT, 0), WPK_ACK_UNKNOWN);
+    self->held[0] = second;
+    self->held_count = 1;
+    assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_scene_poll(s, runner, 2), 2);
+    self->held[0] = first;
+    self->held_count = 1;
+    assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_BUILD_ERROR, 0),
+                     WPK_ACK_ALREADY_RECORDED);
+    assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
+    assert_int_equal(wpk_scene_result(s, runner, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_scene_result(s, runner, WPK_OUTCOME_OK, 60), WPK_ACK_RECORDED);
+    const struct wpk_search *search = job->ops[0].search;
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_FINALS);
+    self->held[0] = first;
+    self->held[0].id = (wpk_work_id){search->id, WPK_WORK_FINAL, search->final_number};
+    self->held_count = 1;
+    assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_ABANDONED, 0), WPK_ACK_UNKNOWN);
+    assert_int_equal(wpk_scene_poll(s, runner, 1), 1);
+    assert_int_equal(wpk_scene_final(s, runner), WPK_ACK_RECORDED);
+    self->held[0] = first;
+    self->held[0].id = (wpk_work_id){search->id, WPK_WORK_VERIFY, search->verify_number};
+    self->held_count = 1;
+    assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_BUILD_ERROR, 0), WPK_ACK_UNKNOWN);
+    assert_int_equal(wpk_scene_poll(s, runner, 1), 1);
+    assert_int_equal(wpk_scene_result(s, runner, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
+    assert_int_equal(job->state, WPK_JOB_DONE);
+    end(s);
+}
+
 /* A builder without the compiler that the device's workers have is of no use to them. */
 static void a_builder_of_another_environment(void **state)
 {
@@ -587,6 +631,7 @@ int main(void)
         cmocka_unit_test(orders_survive_a_restart),
         cmocka_unit_test(wpkd_drains),
         cmocka_unit_test(built_here_and_run_there),
+        cmocka_unit_test(a_builder_ends_nothing_that_is_built),
         cmocka_unit_test(a_builder_of_another_environment),
         cmocka_unit_test(who_knows_no_stages_builds_again),
         cmocka_unit_test(an_artifact_is_lost),
