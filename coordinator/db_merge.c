@@ -216,6 +216,12 @@ void wpk_db_merge_trial(struct wpk_db_merge *m, struct wpk_json_reader *r)
     if (id == 0) {
         return;
     }
+    bool stands = t.candidate[0] == '\0' || t.artifact_sha256[0] != '\0';
+    if (stands && strcmp(t.outcome, "ok") == 0 &&
+        wpk_history_is_revoked(m->store, (uint64_t)m->problem, t.provider, t.artifact_sha256)) {
+        t.outcome = wpk_outcome_name(WPK_OUTCOME_WRONG_RESULT);
+        t.log = "revoked before";
+    }
     wpk_store_run(m->store,
                   "UPDATE trial SET outcome = ?, log = ?, detail = ?, schedule_sha256 = ?,"
                   " artifact_sha256 = ?, error_max = ?, error_tolerance = ?, build_ns = ?,"
@@ -345,8 +351,10 @@ void wpk_db_merge_kernel(struct wpk_db_merge *m, struct wpk_json_reader *r)
                                   " AND artifact_sha256 = ? AND created_at = ? AND document = ?",
                                   "ittit", m->problem, k.provider, k.artifact_sha256, k.created_at,
                                   k.document)) != 0;
+    bool revoked =
+        wpk_history_is_revoked(m->store, (uint64_t)m->problem, k.provider, k.artifact_sha256);
     /* One of ours without its object is of no use: the trial that it was is built again. */
-    if (known || (k.artifact_sha256[0] != '\0' && !has_artifact(m, k.artifact_sha256))) {
+    if (known || revoked || (k.artifact_sha256[0] != '\0' && !has_artifact(m, k.artifact_sha256))) {
         return;
     }
     int64_t search = find_search(m, r);

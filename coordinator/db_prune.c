@@ -24,8 +24,9 @@ static const char tables_sql[] =
     "   AND s.created_at < (SELECT at FROM cutoff);"
     "CREATE TEMP TABLE kept_kernel AS SELECT id FROM ("
     "  SELECT id, row_number() OVER (PARTITION BY problem_id ORDER BY created_at DESC, id DESC)"
-    "    AS place, created_at, served, pinned FROM kernel)"
+    "    AS place, created_at, served, pinned, revoked_at FROM kernel)"
     "  WHERE place <= (SELECT keep FROM cutoff) OR served = 1 OR pinned = 1"
+    "     OR revoked_at <> 0" /* else it could be found again */
     "     OR created_at >= (SELECT at FROM cutoff);"
     "CREATE TEMP TABLE kept_trial AS SELECT id FROM ("
     "  SELECT t.id, row_number() OVER (PARTITION BY t.problem_id ORDER BY min(m.median_ns), t.id)"

@@ -239,6 +239,20 @@ static uint64_t trial_of_vendor(struct wpk_store *store, const struct wpk_histor
     return id;
 }
 
+/* Another candidate may come to the code of one that was revoked. */
+static void fail_if_revoked(struct wpk_store *store, uint64_t id,
+                            const struct wpk_history_result *result,
+                            const struct wpk_record *record)
+{
+    bool vendor = result->work.kind == WPK_WORK_VENDOR;
+    if (record->outcome == WPK_OUTCOME_OK && (vendor || record->artifact_sha256[0] != '\0') &&
+        wpk_history_is_revoked(store, result->problem_id, vendor ? result->provider : "",
+                               vendor ? "" : record->artifact_sha256)) {
+        wpk_store_run(store, "UPDATE trial SET outcome = ?, log = 'revoked before' WHERE id = ?",
+                      "ti", wpk_outcome_name(WPK_OUTCOME_WRONG_RESULT), (int64_t)id);
+    }
+}
+
 void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_result *result)
 {
     const struct wpk_record *record = result->record;
@@ -252,6 +266,7 @@ void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_res
     }
     if (taken) {
         set_trial(store, id, record);
+        fail_if_revoked(store, id, result, record);
     }
     if (taken && result->worker.name != NULL && record->timing.sample_count > 0) {
         struct measurement m = {.trial_id = id,
@@ -338,7 +353,9 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect
                                 const char *document)
 {
     const struct wpk_search *search = put->search;
-    bool serve = may_serve(store, search->problem_id, put->serve);
+    bool revoked = wpk_history_is_revoked(store, search->problem_id, put->served->provider,
+                                          put->served->artifact_sha256);
+    bool serve = !revoked && may_serve(store, search->problem_id, put->serve);
     int64_t served_at = serve ? now_of(store) : 0;
     if (serve) {
         wpk_store_run(store, "UPDATE kernel SET served = 0 WHERE problem_id = ? AND served = 1",
@@ -348,10 +365,11 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect
                   "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256, median_ns,"
                   " served, served_at, pinned, revoked_at, revoked_reason, verified_by, document,"
                   " manifest, signature, created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, '', ?, ?, '', '', ?, ?)",
-                  "iittiiittii", (int64_t)search->problem_id, (int64_t)search->id,
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, '', '', ?, ?)",
+                  "iittiiiitttii", (int64_t)search->problem_id, (int64_t)search->id,
                   put->served->provider, put->served->artifact_sha256,
                   (int64_t)put->served->timing.median_ns, (int64_t)serve, served_at,
+                  revoked ? now_of(store) : 0, revoked ? "revoked before" : "",
                   or_empty(put->verified_by), document, now_of(store), wpk_store_epoch(store));
     uint64_t id = (uint64_t)wpk_store_inserted(store);
     if (put->own != NULL && put->own != put->served) {

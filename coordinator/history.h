@@ -110,7 +110,8 @@ void wpk_history_put_times(struct wpk_store *store, const struct wpk_history_con
 void wpk_history_put_verified(struct wpk_store *store,
                               const struct wpk_history_contender *contender,
                               const struct wpk_record *record);
-/* Record a kernel, as the search's result and, if `serve`, as what the problem serves. */
+/* Record a kernel, as the search's result and, if `serve`, as what the problem serves; but one that
+ * was revoked while its search was under way is recorded as revoked. */
 uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
                                 const char *document);
 void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size);
@@ -177,7 +178,11 @@ void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char
 
 bool wpk_history_has_artifact(struct wpk_store *store, const char *sha256);
 
-/* The kernel's document, appended. False when there is none. */
+/* Was this revoked for the problem: its shared object, or without one ("") the vendor's? */
+bool wpk_history_is_revoked(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                            const char *artifact_sha256);
+
+/* The kernel's document, appended. False when there is none, or it was revoked. */
 WPK_MUST_CHECK bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id,
                                        struct wpk_buf *out);
 

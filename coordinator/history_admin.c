@@ -105,6 +105,8 @@ struct standing {
     bool served;
     bool pinned;
     bool revoked;
+    char provider[WPK_PROVIDER_NAME_MAX];
+    char artifact_sha256[WPK_ID_MAX];
 };
 
 static bool find_kernel(struct wpk_store *store, struct wpk_kernel_change *change,
@@ -112,8 +114,8 @@ static bool find_kernel(struct wpk_store *store, struct wpk_kernel_change *chang
 {
     struct wpk_rows *rows =
         wpk_store_query(store,
-                        "SELECT problem_id, served, pinned, revoked_at <> 0 FROM kernel"
-                        " WHERE id = ?",
+                        "SELECT problem_id, served, pinned, revoked_at <> 0, provider,"
+                        " artifact_sha256 FROM kernel WHERE id = ?",
                         "i", (int64_t)change->kernel_id);
     bool found = wpk_rows_next(rows);
     if (found) {
@@ -121,6 +123,8 @@ static bool find_kernel(struct wpk_store *store, struct wpk_kernel_change *chang
         out->served = wpk_rows_int(rows, 1) != 0;
         out->pinned = wpk_rows_int(rows, 2) != 0;
         out->revoked = wpk_rows_int(rows, 3) != 0;
+        snprintf(out->provider, sizeof out->provider, "%s", wpk_rows_text(rows, 4));
+        snprintf(out->artifact_sha256, sizeof out->artifact_sha256, "%s", wpk_rows_text(rows, 5));
     }
     wpk_rows_close(rows);
     return found;
@@ -184,6 +188,25 @@ wpk_err wpk_history_unpin(struct wpk_store *store, struct wpk_kernel_change *cha
     return WPK_OK;
 }
 
+/* Every kernel with the same code, or of the same vendor, goes; and its trials have failed, so that
+ * no search comes to it again. */
+static void revoke_same(struct wpk_store *store, const struct wpk_kernel_change *change,
+                        const struct standing *standing)
+{
+    wpk_store_run(store,
+                  "UPDATE kernel SET revoked_at = ?, revoked_reason = ? WHERE problem_id = ?"
+                  " AND revoked_at = 0 AND +artifact_sha256 = ?"
+                  " AND (artifact_sha256 <> '' OR provider = ?)",
+                  "ititt", (int64_t)wpk_store_wall_ns(store), change->reason,
+                  (int64_t)change->problem_id, standing->artifact_sha256, standing->provider);
+    wpk_store_run(store,
+                  "UPDATE trial SET outcome = ?, log = 'revoked: ' || ? WHERE problem_id = ?"
+                  " AND outcome = 'ok' AND artifact_sha256 = ?"
+                  " AND (artifact_sha256 <> '' OR (candidate = '' AND provider = ?))",
+                  "ttitt", wpk_outcome_name(WPK_OUTCOME_WRONG_RESULT), change->reason,
+                  (int64_t)change->problem_id, standing->artifact_sha256, standing->provider);
+}
+
 wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *change,
                            struct wpk_diag *diag)
 {
@@ -194,9 +217,13 @@ wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *ch
     if (standing.revoked) {
         return cannot(diag, "the kernel was revoked before");
     }
-    wpk_store_run(store, "UPDATE kernel SET revoked_at = ?, revoked_reason = ? WHERE id = ?", "iti",
-                  (int64_t)wpk_store_wall_ns(store), change->reason, (int64_t)change->kernel_id);
-    if (standing.served) {
+    revoke_same(store, change, &standing);
+    snprintf(change->provider, sizeof change->provider, "%s", standing.provider);
+    memcpy(change->artifact_sha256, standing.artifact_sha256, sizeof change->artifact_sha256);
+    if (read_id(wpk_store_query(store,
+                                "SELECT id FROM kernel WHERE problem_id = ? AND served = 1"
+                                " AND revoked_at <> 0",
+                                "i", (int64_t)change->problem_id)) != 0) {
         uint64_t next =
             read_id(wpk_store_query(store,
                                     "SELECT id FROM kernel WHERE problem_id = ? AND revoked_at = 0"

@@ -54,12 +54,14 @@ struct wpk_kernel_change {
     const char *reason; /* for revoke */
     uint64_t problem_id;
     uint64_t served;
+    char provider[WPK_PROVIDER_NAME_MAX]; /* what was revoked: this vendor's, or */
+    char artifact_sha256[WPK_ID_MAX];     /* this shared object */
 };
 wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *change,
                         struct wpk_diag *diag);
 wpk_err wpk_history_unpin(struct wpk_store *store, struct wpk_kernel_change *change,
                           struct wpk_diag *diag);
-/* Never served again; if it was, the fastest that is left is. */
+/* Never served again, whichever search finds it; if it was, the fastest that is left is. */
 wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *change,
                            struct wpk_diag *diag);
 /* Serve the one before the one that is served. */

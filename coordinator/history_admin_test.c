@@ -3,6 +3,7 @@
 #include "coordinator/history_admin.h"
 
 #include "common/fs.h"
+#include "coordinator/history.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,12 +23,14 @@ struct fixture {
 static void put_kernel(struct fixture *f, int64_t id, int64_t median_ns, int64_t served_at,
                        int64_t served)
 {
-    wpk_store_run(f->store,
-                  "INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256,"
-                  " median_ns, served, served_at, pinned, revoked_at, revoked_reason, verified_by,"
-                  " document, manifest, signature, created_at, epoch)"
-                  " VALUES (?, 1, 1, 'own', '', ?, ?, ?, 0, 0, '', '', '{}', '', '', 1, 1)",
-                  "iiii", id, median_ns, served, served_at);
+    wpk_store_run(
+        f->store,
+        "INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256,"
+        " median_ns, served, served_at, pinned, revoked_at, revoked_reason, verified_by,"
+        " document, manifest, signature, created_at, epoch)"
+        " VALUES (?1, 1, 1, 'own', 'object' || ?1, ?, ?, ?, 0, 0, '', '', '{}', '', '', 1,"
+        " 1)",
+        "iiii", id, median_ns, served, served_at);
 }
 
 static int set_up(void **state)
@@ -144,6 +147,36 @@ static void the_fastest_that_is_left_follows_a_revoked_one(void **state)
     check_served(f, 0);
 }
 
+/* Two searches may have come to the same code. */
+static void what_is_the_same_code_is_revoked_with_it(void **state)
+{
+    struct fixture *f = *state;
+    wpk_store_run(f->store, "UPDATE kernel SET artifact_sha256 = 'twin' WHERE id IN (2, 4)", "");
+    assert_int_equal(change(f, 2, wpk_history_revoke), WPK_OK); /* not the one that is served */
+    assert_true(row_of(f, 2).revoked_at != 0);
+    assert_true(row_of(f, 4).revoked_at != 0);
+    check_served(f, 3);
+    assert_true(wpk_history_is_revoked(f->store, 1, "own", "twin"));
+    assert_false(wpk_history_is_revoked(f->store, 2, "own", "twin"));
+    assert_false(wpk_history_is_revoked(f->store, 1, "own", "object1"));
+    struct wpk_buf document = {0};
+    assert_false(wpk_history_kernel(f->store, 4, &document)); /* of a job that has it */
+    assert_true(wpk_history_kernel(f->store, 3, &document));
+    wpk_buf_fini(&document);
+}
+
+/* It has no shared object to know it by. */
+static void a_vendor_is_revoked_by_its_name(void **state)
+{
+    struct fixture *f = *state;
+    wpk_store_run(f->store, "UPDATE kernel SET artifact_sha256 = ''", "");
+    wpk_store_run(f->store, "UPDATE kernel SET provider = 'other' WHERE id = 1", "");
+    assert_int_equal(change(f, 4, wpk_history_revoke), WPK_OK);
+    check_served(f, 1);
+    assert_true(wpk_history_is_revoked(f->store, 1, "own", ""));
+    assert_false(wpk_history_is_revoked(f->store, 1, "other", ""));
+}
+
 static void one_is_pinned_at_a_time(void **state)
 {
     struct fixture *f = *state;
@@ -219,6 +252,8 @@ int main(void)
         WITH_STORE(a_rollback_goes_back_one_by_one),
         WITH_STORE(a_rollback_passes_what_was_revoked),
         WITH_STORE(the_fastest_that_is_left_follows_a_revoked_one),
+        WITH_STORE(what_is_the_same_code_is_revoked_with_it),
+        WITH_STORE(a_vendor_is_revoked_by_its_name),
         WITH_STORE(one_is_pinned_at_a_time),
         WITH_STORE(tokens_come_back_as_they_were),
         WITH_STORE(keys_are_known_for_a_day),

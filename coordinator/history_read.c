@@ -146,10 +146,25 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t firs
     wpk_history_asks_between(store, search_id, first, UINT32_MAX, asks, count);
 }
 
+bool wpk_history_is_revoked(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                            const char *artifact_sha256)
+{
+    /* By the problem: the other index has all vendors' kernels under one key. */
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT 1 FROM kernel WHERE problem_id = ? AND +artifact_sha256 = ?"
+                        " AND (artifact_sha256 <> '' OR provider = ?) AND revoked_at <> 0 LIMIT 1",
+                        "itt", (int64_t)problem_id, artifact_sha256, provider);
+    bool revoked = wpk_rows_next(rows);
+    wpk_rows_close(rows);
+    return revoked;
+}
+
 bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id, struct wpk_buf *out)
 {
     struct wpk_rows *rows =
-        wpk_store_query(store, "SELECT document FROM kernel WHERE id = ?", "i", (int64_t)kernel_id);
+        wpk_store_query(store, "SELECT document FROM kernel WHERE id = ? AND revoked_at = 0", "i",
+                        (int64_t)kernel_id);
     bool found = wpk_rows_next(rows);
     if (found) {
         wpk_buf_append_text(out, wpk_rows_text(rows, 0));

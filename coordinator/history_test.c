@@ -3,6 +3,7 @@
 #include "coordinator/history.h"
 
 #include "common/fs.h"
+#include "coordinator/history_admin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -230,9 +231,58 @@ static void a_rejected_winner_has_failed(void **state)
     assert_int_equal(read_ask(f).median_ns, 0);
 }
 
+/* The search concludes on this; which row it is. */
+static uint64_t put_kernel(struct fixture *f, const char *provider, const char *artifact)
+{
+    struct wpk_final_entry entry = {.timing = {.median_ns = 700}};
+    struct wpk_effect put = {.search = &f->search, .served = &entry, .serve = true};
+    snprintf(entry.provider, sizeof entry.provider, "%s", provider);
+    snprintf(entry.artifact_sha256, sizeof entry.artifact_sha256, "%s", artifact);
+    return wpk_history_put_kernel(f->store, &put, "{}");
+}
+
+static void revoke(struct fixture *f, uint64_t kernel_id)
+{
+    struct wpk_kernel_change change = {.kernel_id = kernel_id, .reason = "NaN"};
+    assert_int_equal(wpk_history_revoke(f->store, &change, NULL), WPK_OK);
+}
+
+static void what_was_revoked_is_not_found_again(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_trial_summary trial;
+    put(f, WPK_WORK_TRIAL, timed(700, false, HASH));
+    revoke(f, put_kernel(f, OWN, HASH));
+    assert_int_equal(read_ask(f).outcome, WPK_OUTCOME_WRONG_RESULT);
+    assert_int_equal(count(f, "SELECT log = 'revoked: NaN' FROM trial"), 1);
+    /* A search that was under way concludes on it all the same. */
+    put_kernel(f, OWN, HASH);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM kernel WHERE served = 1"), 0);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM kernel WHERE revoked_at = 0"), 0);
+    /* Another candidate comes to the same code. */
+    wpk_store_run(f->store, "UPDATE trial SET outcome = 'abandoned'", "");
+    put(f, WPK_WORK_TRIAL, timed(700, false, HASH));
+    assert_true(is_known(f, &trial));
+    assert_int_equal(trial.outcome, WPK_OUTCOME_WRONG_RESULT);
+}
+
+static void a_revoked_vendor_has_failed(void **state)
+{
+    struct fixture *f = *state;
+    put(f, WPK_WORK_TRIAL, timed(900, false, HASH));
+    put(f, WPK_WORK_VENDOR, timed(800, false, ""));
+    revoke(f, put_kernel(f, "vendor", ""));
+    close_search(f);
+    open_search(f, 2);
+    assert_int_equal(f->search.vendors[0].trial.outcome, WPK_OUTCOME_WRONG_RESULT);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM trial WHERE outcome = 'ok'"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_revoked_is_not_found_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_revoked_vendor_has_failed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(raced_out_is_measured_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_an_artifact_is_measured_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failure_is_known, set_up, tear_down),

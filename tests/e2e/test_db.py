@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an operator does to a history as a whole: check, back up, restore, prune, move it elsewhere."""
+import contextlib
 import json
 import os
 import shutil
@@ -173,6 +174,14 @@ def test_history_moves_to_another_installation(box):
     second = db(box, "import", other, file)
     check(not any(second[key] for key in second if key.startswith("new")), "twice changes nothing", second)
     check(summary(other) == summary(data), "not at all")
+
+    # What was revoked there is not brought back by a file that has it too.
+    third = box.path("third")
+    db(box, "import", third, file)
+    with contextlib.closing(sqlite3.connect(os.path.join(third, "history.db"))) as store, store:
+        store.execute("UPDATE kernel SET served = 0, revoked_at = 1, created_at = 1")
+    again = db(box, "import", third, file)
+    check(again["new_kernels"] == 0 and again["newly_served"] == 0, "revoked", again)
 
     # What it learned is not measured again: the job is answered from it, with a worker to say what
     # device there is.
