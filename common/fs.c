@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +17,8 @@
 
 /* Directories kept open at once while a tree is removed; deeper ones are reopened. */
 #define WALK_FD_MAX 16
+
+#define NAME_TRIES 16 /* names of a temporary file that are taken */
 
 wpk_err wpk_fs_err(int system_errno)
 {
@@ -166,6 +170,28 @@ static bool sync_parent(const char *path)
     return synced;
 }
 
+/* A new file beside `path`. Unlike mkostemp's its mode is less the umask, as of any other file;
+ * fchmod would give what the user withholds, and only one thread may ask for the umask. */
+static int open_beside(const char *path, unsigned mode, char temporary[PATH_MAX])
+{
+    for (int attempt = 0; attempt < NAME_TRIES; attempt++) {
+        uint64_t number = 0;
+        if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number)) {
+            return -1;
+        }
+        int length = snprintf(temporary, PATH_MAX, "%s.tmp.%016" PRIx64, path, number);
+        if (length < 0 || length >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
+        if (fd >= 0 || errno != EEXIST) {
+            return fd;
+        }
+    }
+    return -1;
+}
+
 wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
                      struct wpk_diag *diag)
 {
@@ -174,16 +200,11 @@ wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned m
 
     WPK_ASSERT(path != NULL);
     WPK_ASSERT(data != NULL || size == 0);
-    int length = snprintf(temporary, sizeof(temporary), "%s.tmp.XXXXXX", path);
-    if (length < 0 || (size_t)length >= sizeof(temporary)) {
-        errno = ENAMETOOLONG;
-        return fail_errno("write", path, diag);
-    }
-    int fd = mkostemp(temporary, O_CLOEXEC);
+    int fd = open_beside(path, mode, temporary);
     if (fd < 0) {
         return fail_errno("write", path, diag);
     }
-    if (!write_all(fd, data, size) || fchmod(fd, (mode_t)mode) != 0 || fsync(fd) != 0) {
+    if (!write_all(fd, data, size) || fsync(fd) != 0) {
         err = fail_errno("write", path, diag);
         close(fd);
         goto done;
@@ -215,7 +236,7 @@ wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag)
         }
         char kept = partial[i];
         partial[i] = '\0';
-        if (mkdir(partial, 0755) != 0 && errno != EEXIST) {
+        if (mkdir(partial, 0700) != 0 && errno != EEXIST) {
             /* Read-only places above are fine as long as the directory is there. */
             int saved = errno;
             if (stat(partial, &info) != 0) {

@@ -19,6 +19,7 @@ WPK_MUST_CHECK wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk
                                    struct wpk_diag *diag);
 
 /* Replace `path` by these bytes: temporary file beside it, fsync, rename, fsync of the directory.
+ * It has `mode` less the umask, whatever the old one had.
  *
  *   errors  WPK_ENOSPC disk full, WPK_EACCES (read-only too), WPK_ENOENT no such directory,
  *           WPK_EIO; the old content stands and no temporary file is left
@@ -26,7 +27,7 @@ WPK_MUST_CHECK wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk
 WPK_MUST_CHECK wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
                                     struct wpk_diag *diag);
 
-/* Create the directory and those above it, 0755 less the umask; fine if it is there. */
+/* Create the directory and those above it, for our user alone (0700); fine if it is there. */
 WPK_MUST_CHECK wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag);
 
 /* Remove what is at `path`, a directory with all in it; fine if nothing is there. Links are

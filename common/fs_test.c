@@ -62,10 +62,16 @@ static void test_write_then_read(void **state)
 
     assert_int_equal(wpk_fs_write("a", "first", 5, 0600, NULL), WPK_OK);
     expect_content("a", "first");
+    mode_t before = umask(022);
     assert_int_equal(wpk_fs_write("a", "2nd", 3, 0644, NULL), WPK_OK);
     expect_content("a", "2nd");
     assert_int_equal(stat("a", &info), 0);
     assert_int_equal(info.st_mode & 0777, 0644);
+    umask(027);
+    assert_int_equal(wpk_fs_write("a", "3rd", 3, 0755, NULL), WPK_OK);
+    umask(before);
+    assert_int_equal(stat("a", &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0750);
     assert_int_equal(wpk_fs_write("empty", NULL, 0, 0600, NULL), WPK_OK);
     expect_content("empty", "");
     assert_int_equal(entry_count(), 2);
@@ -142,6 +148,7 @@ static void test_make_dirs(void **state)
     assert_int_equal(wpk_fs_make_dirs("x/y//z/", NULL), WPK_OK);
     assert_int_equal(wpk_fs_make_dirs("x/y/z", NULL), WPK_OK);
     assert_int_equal(stat("x/y/z", &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0700);
     assert_int_equal(wpk_fs_make_dirs("/tmp", NULL), WPK_OK);
     assert_int_equal(wpk_fs_write("file", "", 0, 0600, NULL), WPK_OK);
     assert_int_equal(wpk_fs_make_dirs("file", NULL), WPK_EEXIST);

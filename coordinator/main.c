@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { ENDED, FAILED, MISCONFIGURED, UNUSABLE };
 
@@ -46,6 +47,7 @@ static int run(const struct wpk_config *config, struct source *source)
 
 int main(int argc, char **argv)
 {
+    umask(077); /* what we write is our user's; the sockets' modes are the configuration's */
     if (argc > 1 && strcmp(argv[1], "--db") == 0) {
         return wpk_db_main(argc - 2, argv + 2);
     }

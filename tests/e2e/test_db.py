@@ -256,6 +256,32 @@ def test_prune_forgets_what_is_old_but_for_the_best(box):
     check(db(box, "check", data)["found_count"] == 0, "whole")
 
 
+def modes_of(data):
+    """Those that let others in: of the directory, and of all that is in it."""
+    return {path: oct(os.lstat(path).st_mode & 0o777)
+            for folder, _, names in os.walk(data) for path in [folder] + [os.path.join(folder, n) for n in names]
+            if os.lstat(path).st_mode & 0o077}
+
+
+def test_others_cannot_read_a_history(box):
+    """With the umask that everybody has: what wpkd makes is its user's, what get writes is a program."""
+    before = os.umask(0o022)
+    try:
+        job = box.write("job.json", small_job())
+        box.data = box.path("new/history")
+        need("wpk-builder")
+        report = json.loads(box.ctl("tune", job, "--data", box.data, "--json"))
+        check(os.path.exists(os.path.join(box.data, "history.db")), "there is one")
+        check(modes_of(box.path("new")) == {}, "nobody else's", modes_of(box.path("new")))
+        box.ctl("export", box.path("moved"), "--data", box.data)
+        check(os.stat(box.path("moved")).st_mode & 0o777 == 0o600, "nor what is exported")
+        box.ctl("get", report["kernels"][0]["fingerprint"], "--own", "-o", box.path("k.so"), "--data", box.data)
+        check(os.stat(box.path("k.so")).st_mode & 0o777 == 0o755, "a kernel is for whoever runs the program",
+              oct(os.stat(box.path("k.so")).st_mode))
+    finally:
+        os.umask(before)
+
+
 def test_usage(box):
     for words in ([], ["check"], ["sell", "--data", "x"], ["check", "--data", "x", "more"],
                   ["backup", "--data", "x"], ["prune", "--data", "x", "--keep", "-1"]):
