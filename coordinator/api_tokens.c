@@ -146,6 +146,7 @@ static void after(struct wpk_change *change)
         if (err != WPK_OK) {
             change->err = err;
         }
+        wpk_performer_recheck_workers(change->performer);
     }
 }
 

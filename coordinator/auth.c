@@ -190,6 +190,17 @@ static const struct fault *find_fault(const struct wpk_auth_token *token, uint64
     return token->expires_at != 0 && wall_ns >= token->expires_at ? &expired : NULL;
 }
 
+const char *wpk_auth_fault(struct wpk_auth *auth, const uint8_t hash[WPK_SHA256_SIZE],
+                           uint64_t wall_ns)
+{
+    pthread_rwlock_rdlock(&auth->lock);
+    const struct wpk_auth_token *token =
+        auth->table != NULL ? auth->table->tokens[find_slot(auth->table, hash)] : NULL;
+    const struct fault *fault = find_fault(token, wall_ns);
+    pthread_rwlock_unlock(&auth->lock);
+    return fault != NULL ? fault->text : NULL;
+}
+
 wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
                        struct wpk_identity *out, struct wpk_diag *diag)
 {

@@ -89,4 +89,9 @@ WPK_MUST_CHECK wpk_err wpk_auth_set(struct wpk_auth *auth, const struct wpk_auth
 WPK_MUST_CHECK wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
                                       struct wpk_identity *out, struct wpk_diag *diag);
 
+/* Is what was let in with the token of this hash still welcome? NULL if so, else the reason, which
+ * is static and may be told to whoever showed it. From any thread. */
+const char *wpk_auth_fault(struct wpk_auth *auth, const uint8_t hash[WPK_SHA256_SIZE],
+                           uint64_t wall_ns);
+
 #endif

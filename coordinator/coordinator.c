@@ -283,9 +283,10 @@ static const on_event on_events[] = {
     [WPK_EVENT_RESTORE_OWNER] = restore_owner, [WPK_EVENT_RESTORE_ORDER] = wpk_worker_restore_order,
     [WPK_EVENT_SET_OWNER] = set_owner,         [WPK_EVENT_CANCEL] = wpk_job_cancel,
     [WPK_EVENT_PAUSE] = wpk_job_pause,         [WPK_EVENT_RESUME] = wpk_job_resume,
-    [WPK_EVENT_WORKER_SET] = wpk_worker_set,   [WPK_EVENT_DRAIN] = wpk_worker_drain,
-    [WPK_EVENT_OPENED] = wpk_search_opened,    [WPK_EVENT_ASKED] = wpk_search_asked,
-    [WPK_EVENT_KERNEL_PUT] = kernel_put,       [WPK_EVENT_TICK] = wpk_worker_tick,
+    [WPK_EVENT_WORKER_SET] = wpk_worker_set,   [WPK_EVENT_WORKER_END] = wpk_worker_end,
+    [WPK_EVENT_DRAIN] = wpk_worker_drain,      [WPK_EVENT_OPENED] = wpk_search_opened,
+    [WPK_EVENT_ASKED] = wpk_search_asked,      [WPK_EVENT_KERNEL_PUT] = kernel_put,
+    [WPK_EVENT_TICK] = wpk_worker_tick,
 };
 
 void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *event,
@@ -333,6 +334,12 @@ const struct wpk_worker *wpk_coordinator_find_worker(const struct wpk_coordinato
                                                      const char *name)
 {
     return wpk_table_get_text(&c->workers_by_name, name);
+}
+
+const struct wpk_worker *wpk_coordinator_find_session(const struct wpk_coordinator *c,
+                                                      uint64_t session)
+{
+    return wpk_table_get(&c->workers_by_session, session);
 }
 
 void wpk_coordinator_count(const struct wpk_coordinator *c, struct wpk_coordinator_counts *out)

@@ -35,6 +35,7 @@ enum wpk_event_kind {
     WPK_EVENT_PAUSE,
     WPK_EVENT_RESUME,
     WPK_EVENT_WORKER_SET, /* an operator's order for a worker */
+    WPK_EVENT_WORKER_END, /* a session's token is good no more */
     WPK_EVENT_DRAIN,      /* wpkd ends: no more leases, and polls are answered at once */
     WPK_EVENT_OPENED,     /* answers OPEN_SEARCH */
     WPK_EVENT_ASKED,      /* answers ASK */
@@ -101,7 +102,8 @@ struct wpk_event {
     const char *job_id;                /* CANCEL, PAUSE, RESUME */
     const char *worker;                /* WORKER_SET, RESTORE_ORDER: its name */
     enum wpk_worker_order order;       /* WORKER_SET, RESTORE_ORDER */
-    const char *reason;                /* WORKER_SET, RESTORE_ORDER; NULL: none */
+    const char *reason;                /* WORKER_SET, RESTORE_ORDER; NULL: none. WORKER_END */
+    uint64_t session;                  /* WORKER_END */
     struct wpk_owner_event owner;      /* RESTORE_OWNER, SET_OWNER */
     uint64_t handle;                   /* OPENED, ASKED, KERNEL_PUT: the search */
     struct wpk_opened *opened;
@@ -200,6 +202,9 @@ const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *co
                                                 uint32_t index);
 const struct wpk_worker *wpk_coordinator_find_worker(const struct wpk_coordinator *coordinator,
                                                      const char *name);
+/* NULL when there is no such session. */
+const struct wpk_worker *wpk_coordinator_find_session(const struct wpk_coordinator *coordinator,
+                                                      uint64_t session);
 /* For gauges: it looks at every job and every worker. */
 struct wpk_coordinator_counts {
     uint32_t jobs[WPK_JOB_STATE_COUNT];

@@ -226,6 +226,7 @@ void wpk_worker_gone(struct wpk_coordinator *c);
 void wpk_worker_tick(struct wpk_coordinator *c);
 void wpk_worker_set(struct wpk_coordinator *c);
 void wpk_worker_restore_order(struct wpk_coordinator *c);
+void wpk_worker_end(struct wpk_coordinator *c);
 void wpk_worker_drain(struct wpk_coordinator *c);
 void wpk_worker_free(struct wpk_worker *worker);
 /* When it is to be looked at. */

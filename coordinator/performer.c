@@ -8,7 +8,6 @@
 
 #include "common/log.h"
 #include "common/metrics.h"
-#include "coordinator/admission.h"
 #include "schema/message_trace.h"
 
 #include <stdlib.h>
@@ -247,12 +246,23 @@ static void drop_events(struct wpk_performer *p)
     p->event_count = 0;
 }
 
+static void tick(struct wpk_performer *p)
+{
+    if (wpk_performer_now_ns(p) >= p->recheck_ns) {
+        wpk_performer_recheck_workers(p);
+        step_events(p);
+    }
+    if (p->options.artifact_bytes_max > 0) {
+        wpk_performer_prune(p);
+    }
+}
+
 void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
 {
     if (!p->degraded) {
         wpk_performer_step_one(p, event);
-        if (event->kind == WPK_EVENT_TICK && p->options.artifact_bytes_max > 0) {
-            wpk_performer_prune(p);
+        if (event->kind == WPK_EVENT_TICK) {
+            tick(p);
         }
         return;
     }
@@ -263,30 +273,6 @@ void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
         answer.retry_after_s = RETRY_MS / 1000;
         wpk_performer_answer(p, event->request, &answer);
     }
-}
-
-/* An artifact is named once we have it: what is said to be ours, and is not, could never be served.
- * Before the step, so that state and store agree. */
-static wpk_err forget_absent_artifacts(struct wpk_performer *p, struct wpk_message *message,
-                                       struct wpk_diag *diag)
-{
-    for (uint32_t i = 0; i < message->result_count; i++) {
-        char *sha256 = message->results[i].record.artifact_sha256;
-        if (sha256[0] != '\0' && !wpk_history_has_artifact(p->reader, sha256)) {
-            wpk_log(WPK_LOG_WARN, "artifact_absent", "sha256=%s", sha256);
-            sha256[0] = '\0';
-        }
-    }
-    return wpk_store_take_status(p->reader, diag);
-}
-
-/* A local socket's file says who may connect to it. */
-static bool may_join(const struct wpk_performer *p, const struct wpk_net_address *address,
-                     const struct wpk_hello *hello, struct wpk_diag *diag)
-{
-    uint64_t wall_ns = wpk_clock_wall_ns(p->options.clock);
-    return p->options.auth == NULL || address->is_local ||
-           wpk_admission_check(p->options.auth, hello, wall_ns, diag) == WPK_OK;
 }
 
 void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *address,
@@ -304,7 +290,8 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
         wpk_performer_reply_error(p, &answer_to, 0, err, &diag);
         return;
     }
-    if (message.kind == WPK_MESSAGE_HELLO && !may_join(p, address, message.hello, &diag)) {
+    if (message.kind == WPK_MESSAGE_HELLO &&
+        !wpk_performer_may_join(p, address, message.hello, &diag)) {
         wpk_log(WPK_LOG_WARN, "worker_refused", "worker=%s reason=\"%s\"", message.hello->name,
                 diag.text);
         wpk_performer_reply_error(p, &answer_to, 0, WPK_EACCES, &diag);
@@ -318,8 +305,13 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
         wpk_message_fini(&message);
         return;
     }
+    if (!wpk_performer_may_go_on(p, &message, &diag)) {
+        wpk_performer_reply_error(p, &answer_to, message.session, WPK_EACCES, &diag);
+        wpk_message_fini(&message);
+        return;
+    }
     wpk_message_trace("received", &message);
-    err = forget_absent_artifacts(p, &message, &diag);
+    err = wpk_performer_forget_absent(p, &message, &diag);
     if (err != WPK_OK) { /* it cannot be said what is there: the worker asks again */
         wpk_performer_reply_error(p, &answer_to, message.session, err, &diag);
         wpk_message_fini(&message);

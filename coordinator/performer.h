@@ -90,6 +90,10 @@ void wpk_performer_order(struct wpk_performer *performer, struct wpk_order *orde
 void wpk_performer_answer(struct wpk_performer *performer, uint64_t request,
                           struct wpk_api_answer *answer);
 
+/* The table of tokens is another: sessions whose token is good no more are ended. Happens by itself
+ * each second, for those that expire. */
+void wpk_performer_recheck_workers(struct wpk_performer *performer);
+
 /* The turn is over. Without threads: make the batch durable, let its output go, and do all that
  * follows. With threads: hand it to the writer; its output goes at a later poll.
  *

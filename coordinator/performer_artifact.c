@@ -3,6 +3,7 @@
  * answered afterwards: what a worker is told it may name, is there. */
 #include "coordinator/performer_parts.h"
 
+#include "common/log.h"
 #include "common/metrics.h"
 #include "coordinator/artifact.h"
 
@@ -179,4 +180,17 @@ void wpk_performer_limit_artifacts(struct wpk_performer *p, uint64_t bytes_max,
     p->options.artifact_bytes_max = bytes_max;
     p->options.artifacts_per_problem = per_problem;
     p->prune_ns = 0; /* what is less than before holds with the next tick */
+}
+
+wpk_err wpk_performer_forget_absent(struct wpk_performer *p, struct wpk_message *message,
+                                    struct wpk_diag *diag)
+{
+    for (uint32_t i = 0; i < message->result_count; i++) {
+        char *sha256 = message->results[i].record.artifact_sha256;
+        if (sha256[0] != '\0' && !wpk_history_has_artifact(p->reader, sha256)) {
+            wpk_log(WPK_LOG_WARN, "artifact_absent", "sha256=%s", sha256);
+            sha256[0] = '\0';
+        }
+    }
+    return wpk_store_take_status(p->reader, diag);
 }

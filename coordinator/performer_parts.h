@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files that make up the performer share: performer.c (batches, and what comes and goes),
  * performer_store.c (what is written), performer_search.c (strategies), performer_artifact.c
- * (files), performer_restore.c (the state, from the store). Nobody else includes this. */
+ * (files), performer_restore.c (the state, from the store), performer_worker.c (who may work).
+ * Nobody else includes this. */
 #ifndef WPK_COORDINATOR_PERFORMER_PARTS_H
 #define WPK_COORDINATOR_PERFORMER_PARTS_H
 
@@ -26,6 +27,7 @@ struct wpk_performer {
     struct wpk_event *events; /* owned; [event_count]: answers to effects, to be stepped */
     uint32_t event_count;
     uint32_t event_capacity;
+    uint64_t recheck_ns; /* when to look again whether workers' tokens are good */
     bool pruning;      /* artifacts are being forgotten */
     uint64_t prune_ns; /* when to look again */
     bool opening;  /* an OPENED is being stepped: what it tells is durable */
@@ -82,6 +84,23 @@ void wpk_performer_put_artifact(struct wpk_performer *performer, const struct wp
 void wpk_performer_get_artifact(struct wpk_performer *performer, const struct wpk_effect *effect);
 /* Some seconds after the last time: forget artifacts, if there are too many. */
 void wpk_performer_prune(struct wpk_performer *performer);
+/* An artifact is named once we have it: what results say to be ours, and is not, could never be
+ * served. Before the step, so that state and store agree.
+ *   errors  what reading the store says */
+WPK_MUST_CHECK wpk_err wpk_performer_forget_absent(struct wpk_performer *performer,
+                                                   struct wpk_message *message,
+                                                   struct wpk_diag *diag);
+
+/* ---- performer_worker.c */
+
+/* A local socket's file says who may connect to it; others show a token. */
+bool wpk_performer_may_join(const struct wpk_performer *performer,
+                            const struct wpk_net_address *address, const struct wpk_hello *hello,
+                            struct wpk_diag *diag);
+/* Is the token of the message's session still good? If not, the session is ended, and `diag` says
+ * why. */
+bool wpk_performer_may_go_on(struct wpk_performer *performer, const struct wpk_message *message,
+                             struct wpk_diag *diag);
 
 /* ---- performer_restore.c */
 

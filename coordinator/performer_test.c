@@ -30,10 +30,12 @@ struct fixture {
     struct wpk_clock_fake clock;
     struct wpk_store *store;
     struct wpk_performer *performer;
-    uint64_t random;      /* counts: for ids */
-    const char *key;      /* of the next requests; NULL: none */
-    struct wpk_buf reply; /* the last frame to a worker */
-    int status;           /* of the last answer to a request */
+    struct wpk_auth *auth; /* NULL: all are let in */
+    uint32_t peer;         /* whom the next message is from */
+    uint64_t random;       /* counts: for ids */
+    const char *key;       /* of the next requests; NULL: none */
+    struct wpk_buf reply;  /* the last frame to a worker */
+    int status;            /* of the last answer to a request */
     struct wpk_buf body;
 };
 
@@ -71,6 +73,7 @@ static int tear_down(void **state)
     struct fixture *f = *state;
     wpk_performer_free(f->performer);
     wpk_store_close(f->store);
+    wpk_auth_free(f->auth);
     wpk_buf_fini(&f->reply);
     wpk_buf_fini(&f->body);
     wpk_err err = wpk_fs_remove_tree(f->directory, NULL);
@@ -84,6 +87,7 @@ static void start(struct fixture *f)
     struct wpk_performer_options options = {
         .store = f->store,
         .data_dir = f->directory,
+        .auth = f->auth,
         .clock = &f->clock.clock,
         .out = {.reply = on_reply, .respond = on_respond, .user = f},
     };
@@ -107,20 +111,27 @@ static void request(struct fixture *f, const char *method, const char *path, con
     assert_int_equal(wpk_performer_commit(f->performer, &diag), WPK_OK);
 }
 
-/* Send it, and read the answer into `back`. */
-static void ask(struct fixture *f, const struct wpk_message *message, struct wpk_message *back)
+/* Send it; a poll may wait for its answer. */
+static void put(struct fixture *f, const struct wpk_message *message)
 {
     struct wpk_diag diag = {0};
-    struct wpk_net_address address = {.peer = 1};
+    struct wpk_net_address address = {.peer = 1 + f->peer};
     struct wpk_buf frame = {0};
     assert_int_equal(wpk_message_encode(message, &frame), WPK_OK);
     wpk_performer_frame(f->performer, &address, frame.data, frame.size, 99);
     assert_int_equal(wpk_performer_commit(f->performer, &diag), WPK_OK);
     wpk_buf_fini(&frame);
+}
+
+/* Send it, and read the answer into `back`. */
+static void ask(struct fixture *f, const struct wpk_message *message, struct wpk_message *back)
+{
+    struct wpk_diag diag = {0};
+    put(f, message);
     assert_int_equal(wpk_message_decode(f->reply.data, f->reply.size, back, &diag), WPK_OK);
 }
 
-static uint64_t say_hello(struct fixture *f)
+static uint64_t hello_with(struct fixture *f, const char *token, wpk_err want)
 {
     struct wpk_hello hello = {
         .name = "w",
@@ -141,11 +152,18 @@ static uint64_t say_hello(struct fixture *f)
     };
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
     struct wpk_message back = {0};
+    snprintf(hello.token, sizeof hello.token, "%s", token);
     ask(f, &message, &back);
-    assert_int_equal(back.kind, WPK_MESSAGE_WELCOME);
+    assert_int_equal(back.kind, want == WPK_OK ? WPK_MESSAGE_WELCOME : WPK_MESSAGE_ERROR);
+    assert_int_equal(back.err, want);
     uint64_t session = back.session;
     wpk_message_fini(&back);
     return session;
+}
+
+static uint64_t say_hello(struct fixture *f)
+{
+    return hello_with(f, "", WPK_OK);
 }
 
 static void expect_trials(struct fixture *f, const char *wanted)
@@ -362,6 +380,114 @@ static void a_quota_that_is_lowered(void **state)
     assert_false(wpk_history_has_artifact(f->store, HASH));
 }
 
+/* A token for workers, made as clients make it: its id and its secret. */
+static void make_token(struct fixture *f, const char *body, char id[WPK_TOKEN_ID_SIZE],
+                       char secret[WPK_TOKEN_TEXT_SIZE])
+{
+    request(f, "POST", "/v1/tokens", body);
+    assert_int_equal(f->status, 201);
+    const char *text = wpk_buf_text(&f->body);
+    assert_int_equal(sscanf(strstr(text, "\"id\":") + 5, " \"%16[^\"]", id), 1);
+    assert_int_equal(sscanf(strstr(text, "\"secret\":") + 9, " \"%64[^\"]", secret), 1);
+}
+
+static void expect_error(struct fixture *f, uint64_t session, wpk_err want, const char *why)
+{
+    struct wpk_message poll = {.kind = WPK_MESSAGE_POLL, .session = session};
+    struct wpk_message back = {0};
+    ask(f, &poll, &back);
+    assert_int_equal(back.kind, WPK_MESSAGE_ERROR);
+    assert_int_equal(back.err, want);
+    assert_non_null(strstr(back.text, why));
+    wpk_message_fini(&back);
+}
+
+static uint32_t worker_count(const struct fixture *f)
+{
+    return wpk_coordinator_worker_count(wpk_performer_coordinator(f->performer));
+}
+
+#define WORKER_ROLES "\"owner\":\"anna\",\"roles\":[\"build\",\"measure\"]"
+
+/* Revoked: the poll that waits is answered with the reason, its work is another's, and the session
+ * is none any more. */
+static void a_session_ends_with_its_token(void **state)
+{
+    struct fixture *f = *state;
+    char id[WPK_TOKEN_ID_SIZE];
+    char other_id[WPK_TOKEN_ID_SIZE];
+    char secret[WPK_TOKEN_TEXT_SIZE];
+    char other[WPK_TOKEN_TEXT_SIZE];
+    char path[64];
+    assert_int_equal(wpk_auth_new(&f->auth), WPK_OK);
+    start(f);
+    make_token(f, "{" WORKER_ROLES "}", id, secret);
+    make_token(f, "{" WORKER_ROLES ",\"seconds\":60}", other_id, other);
+    uint64_t session = hello_with(f, secret, WPK_OK);
+    request(f, "POST", "/v1/jobs", JOB("1"));
+    char candidate[256];
+    wpk_work_id held = take_work(f, session, candidate);
+    struct wpk_message poll = {.kind = WPK_MESSAGE_POLL,
+                               .session = session,
+                               .want = 1,
+                               .wait_ms = 5000,
+                               .holding = &held,
+                               .holding_count = 1};
+    struct wpk_message back = {0};
+    put(f, &poll);
+    snprintf(path, sizeof path, "/v1/tokens/%s", id);
+    request(f, "DELETE", path, "");
+    assert_int_equal(f->status, 200);
+    struct wpk_diag diag = {0};
+    assert_int_equal(wpk_message_decode(f->reply.data, f->reply.size, &back, &diag), WPK_OK);
+    assert_int_equal(back.err, WPK_EACCES);
+    assert_string_equal(back.text, "the token was revoked");
+    wpk_message_fini(&back);
+    assert_int_equal(worker_count(f), 0);
+    expect_error(f, session, WPK_ENOENT, "say hello");
+    hello_with(f, secret, WPK_EACCES);
+    session = hello_with(f, other, WPK_OK);
+    take_work(f, session, candidate); /* unblamed: it is there for the next one */
+    wpk_clock_fake_advance(&f->clock, 61 * WPK_NS_PER_S);
+    expect_error(f, session, WPK_EACCES, "expired");
+    assert_int_equal(worker_count(f), 0);
+}
+
+/* Expiry is found without a word of the worker. */
+static void a_session_ends_in_silence(void **state)
+{
+    struct fixture *f = *state;
+    char id[WPK_TOKEN_ID_SIZE];
+    char secret[WPK_TOKEN_TEXT_SIZE];
+    assert_int_equal(wpk_auth_new(&f->auth), WPK_OK);
+    start(f);
+    make_token(f, "{" WORKER_ROLES ",\"seconds\":1}", id, secret);
+    hello_with(f, secret, WPK_OK);
+    tick(f, 0);
+    assert_int_equal(worker_count(f), 1);
+    tick(f, 2);
+    assert_int_equal(worker_count(f), 0);
+}
+
+/* A session is of the connection that said hello, a name of the token that did. */
+static void nobody_takes_a_session_over(void **state)
+{
+    struct fixture *f = *state;
+    char id[WPK_TOKEN_ID_SIZE];
+    char secret[WPK_TOKEN_TEXT_SIZE];
+    char other[WPK_TOKEN_TEXT_SIZE];
+    assert_int_equal(wpk_auth_new(&f->auth), WPK_OK);
+    start(f);
+    make_token(f, "{" WORKER_ROLES "}", id, secret);
+    make_token(f, "{" WORKER_ROLES "}", id, other);
+    uint64_t session = hello_with(f, secret, WPK_OK);
+    f->peer++;
+    expect_error(f, session, WPK_ENOENT, "say hello");
+    hello_with(f, other, WPK_EBUSY);
+    hello_with(f, secret, WPK_OK); /* the worker itself, which has connected again */
+    assert_int_equal(worker_count(f), 1);
+}
+
 int main(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -374,6 +500,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_key_that_cannot_be_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_order_of_a_handler, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_quota_that_is_lowered, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_session_ends_with_its_token, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_session_ends_in_silence, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nobody_takes_a_session_over, set_up, tear_down),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     close(null);

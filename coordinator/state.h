@@ -19,6 +19,7 @@
 #ifndef WPK_COORDINATOR_STATE_H
 #define WPK_COORDINATOR_STATE_H
 
+#include "common/crypto.h"
 #include "coordinator/timer.h"
 #include "schema/message.h"
 
@@ -315,7 +316,9 @@ struct wpk_job_entry {
 
 struct wpk_worker {
     uint64_t session;
-    struct wpk_hello hello;
+    struct wpk_hello hello; /* without the token */
+    bool is_local;          /* it said hello at a local socket, whose file says who may */
+    uint8_t token_hash[WPK_SHA256_SIZE]; /* of the token that let it in; not of a local one */
     char device_class[2 * WPK_DEVICE_TEXT_MAX];
     uint64_t name_hash;
     enum wpk_worker_order order;

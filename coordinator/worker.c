@@ -100,6 +100,17 @@ static void set_order(struct wpk_worker *worker, const struct wpk_order_entry *e
     worker->order_reason = entry != NULL ? entry->reason : "";
 }
 
+/* What let it in. Nothing is known of the token itself any more. */
+static void set_credential(struct wpk_worker *worker, const struct wpk_net_address *address)
+{
+    worker->is_local = address->is_local;
+    if (!address->is_local) {
+        const char *token = worker->hello.token;
+        wpk_crypto_sha256(token, strlen(token), worker->token_hash);
+    }
+    memset(worker->hello.token, 0, sizeof worker->hello.token);
+}
+
 static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk_hello *hello)
 {
     struct wpk_worker *worker = calloc(1, sizeof *worker);
@@ -110,8 +121,8 @@ static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk
     while (wpk_table_get(&c->workers_by_session, worker->session) != NULL) {
         worker->session += 2;
     }
-    worker->hello = *hello;
-    worker->hello.token[0] = '\0'; /* it was checked, and is nobody's business any more */
+    memcpy(&worker->hello, hello, sizeof worker->hello);
+    set_credential(worker, &c->event->address);
     worker->hello.roles = hello->roles != 0 ? hello->roles : WPK_WORKER_ROLES_ALL;
     worker->name_hash = wpk_table_hash(hello->name);
     worker->heard_ns = c->event->now_ns;
@@ -126,10 +137,61 @@ static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk
     return worker;
 }
 
+static bool shows_same_token(const struct wpk_worker *worker, const struct wpk_event *event)
+{
+    uint8_t hash[WPK_SHA256_SIZE];
+    const char *token = event->message->hello->token;
+    wpk_crypto_sha256(token, strlen(token), hash);
+    return !worker->is_local && !event->address.is_local &&
+           wpk_crypto_equal(worker->token_hash, hash, sizeof hash);
+}
+
+/* Is it the worker itself, on another connection? It keeps what it has: its line broke. */
+static bool is_same(const struct wpk_worker *worker, const struct wpk_hello *hello)
+{
+    struct wpk_hello said;
+    memcpy(&said, hello, sizeof said);
+    memset(said.token, 0, sizeof said.token);
+    said.roles = said.roles != 0 ? said.roles : WPK_WORKER_ROLES_ALL;
+    return memcmp(&worker->hello, &said, sizeof said) == 0;
+}
+
+static void welcome(struct wpk_coordinator *c, const struct wpk_worker *worker)
+{
+    struct wpk_message *welcome = wpk_reply_new(c, WPK_MESSAGE_WELCOME, worker->session);
+    welcome->lease_ms = WPK_LEASE_MS;
+    wpk_reply_send(c, &c->event->address, welcome);
+}
+
+static void renew(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    wpk_group_unwait(worker);
+    worker->polling = false;
+    worker->heard_ns = c->event->now_ns;
+    worker->gone_ns = 0;
+    set_peer(c, worker, c->event->address.peer);
+    update_available(c, worker);
+    wpk_worker_set_timer(c, worker);
+    welcome(c, worker);
+}
+
 static void hello(struct wpk_coordinator *c)
 {
     const struct wpk_hello *hello = c->event->message->hello;
     struct wpk_worker *worker = wpk_table_get_text(&c->workers_by_name, hello->name);
+    bool both_local = worker != NULL && worker->is_local && c->event->address.is_local;
+    if (worker != NULL && !both_local) {
+        bool same_token = shows_same_token(worker, c->event);
+        if (same_token && is_same(worker, hello)) {
+            renew(c, worker);
+            return;
+        }
+        if (!same_token && worker->peer != 0) {
+            wpk_effect_log(c, "worker_name_taken", "worker=%s", hello->name);
+            wpk_reply_error(c, WPK_EBUSY, "a worker of this name is here, with another token");
+            return;
+        }
+    }
     if (worker != NULL) {
         /* It lost its session, or we did; what it still holds, its first poll will say. */
         wpk_lease_return_all(c, worker, false);
@@ -148,9 +210,7 @@ static void hello(struct wpk_coordinator *c)
     wpk_effect_log(c, "worker_joined", "worker=%s device=\"%s\" environment=\"%s\" order=%s",
                    hello->name, worker->device_class, hello->environment,
                    wpk_worker_order_name(worker->order));
-    struct wpk_message *welcome = wpk_reply_new(c, WPK_MESSAGE_WELCOME, worker->session);
-    welcome->lease_ms = WPK_LEASE_MS;
-    wpk_reply_send(c, &c->event->address, welcome);
+    welcome(c, worker);
 }
 
 /* ---- poll */
@@ -272,7 +332,9 @@ void wpk_worker_message(struct wpk_coordinator *c)
         return;
     }
     struct wpk_worker *worker = wpk_table_get(&c->workers_by_session, message->session);
-    if (worker == NULL) {
+    /* From elsewhere a session is good only on the connection that has shown the token. */
+    bool elsewhere = worker != NULL && !worker->is_local && worker->peer != c->event->address.peer;
+    if (worker == NULL || elsewhere) {
         wpk_reply_error(c, WPK_ENOENT, "the session is not known; say hello");
         return;
     }
@@ -380,6 +442,24 @@ void wpk_worker_set(struct wpk_coordinator *c)
         answer->order = event->order;
         answer->detail = wpk_effect_text(c, reason);
     }
+}
+
+void wpk_worker_end(struct wpk_coordinator *c)
+{
+    struct wpk_worker *worker = wpk_table_get(&c->workers_by_session, c->event->session);
+    if (worker == NULL) {
+        return;
+    }
+    wpk_effect_log(c, "worker_ended", "worker=%s leases=%u reason=\"%s\"", worker->hello.name,
+                   worker->lease_count, c->event->reason);
+    if (worker->polling) {
+        struct wpk_message *error = wpk_reply_new(c, WPK_MESSAGE_ERROR, worker->session);
+        error->err = WPK_EACCES;
+        error->text = c->event->reason;
+        wpk_worker_answer(c, worker, error);
+    }
+    wpk_lease_return_all(c, worker, false);
+    remove_worker(c, worker);
 }
 
 void wpk_worker_drain(struct wpk_coordinator *c)

@@ -21,9 +21,8 @@ void wpk_message_trace(const char *event, const struct wpk_message *message)
     for (uint32_t i = 0; i < message->work_count; i++) {
         const struct wpk_work *work = &message->work[i];
         wpk_work_id_print(work->id, id);
-        wpk_log(WPK_LOG_DEBUG, event,
-                "work=%s lease=%" PRIu64 " attempt=%" PRIu32 " stage=%s session=%" PRIu64, id,
-                work->lease, work->attempt, wpk_work_stage_name(work->stage), message->session);
+        wpk_log(WPK_LOG_DEBUG, event, "work=%s lease=%" PRIu64 " attempt=%" PRIu32 " stage=%s", id,
+                work->lease, work->attempt, wpk_work_stage_name(work->stage));
     }
     for (uint32_t i = 0; i < message->result_count; i++) {
         const struct wpk_result *result = &message->results[i];
@@ -33,9 +32,7 @@ void wpk_message_trace(const char *event, const struct wpk_message *message)
                                                                                       : "failed";
         wpk_work_id_print(result->id, id);
         wpk_log(WPK_LOG_DEBUG, event,
-                "work=%s lease=%" PRIu64 " attempt=%" PRIu32 " stage=%s session=%" PRIu64
-                " outcome=%s",
-                id, result->lease, result->attempt, wpk_work_stage_name(result->stage),
-                message->session, outcome);
+                "work=%s lease=%" PRIu64 " attempt=%" PRIu32 " stage=%s outcome=%s", id,
+                result->lease, result->attempt, wpk_work_stage_name(result->stage), outcome);
     }
 }

@@ -2,9 +2,9 @@
 /* One id follows a piece of work: wpkd and workers log what passes between them, at debug level, in
  * the same words.
  *
- *     leased work=12/trial/7 lease=31 attempt=1 stage=whole session=88       wpkd
+ *     leased work=12/trial/7 lease=31 attempt=1 stage=whole                  wpkd
  *     taken work=12/trial/7 lease=31 ... trial=5     the worker, with its engine's number for it
- *     brought work=12/trial/7 lease=31 attempt=1 stage=whole session=88 outcome=ok
+ *     brought work=12/trial/7 lease=31 attempt=1 stage=whole outcome=ok
  *     received work=12/trial/7 ... outcome=ok                                wpkd */
 #ifndef WPK_SCHEMA_MESSAGE_TRACE_H
 #define WPK_SCHEMA_MESSAGE_TRACE_H
