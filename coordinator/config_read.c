@@ -4,6 +4,7 @@
 #include "coordinator/config.h"
 
 #include "common/config_file.h"
+#include "coordinator/coordinator.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -205,7 +206,7 @@ static void read_owner(struct reading *r, struct wpk_config_owner *out)
     wpk_json_enter(r->reader, NULL);
     wpk_json_allow(r->reader, names);
     optional_u32(r, "weight", 1, 1000, &out->weight);
-    optional_u32(r, "jobs_max", 0, 1000000, &out->jobs_max);
+    optional_u32(r, "jobs_max", 0, WPK_JOBS_LIVE_MAX, &out->jobs_max);
     wpk_json_leave(r->reader);
 }
 

@@ -200,6 +200,7 @@ static void file_is_checked(void **state)
         {"{\"peers\": {\"no such user\": []}}", "peers.no such user: there is no such user"},
         {"{\"peers\": {\"root\": [\"king\"]}}", "peers.root[0]: "},
         {"{\"owners\": {\"ann\": {\"weight\": 0}}}", "owners.ann.weight: must be between"},
+        {"{\"owners\": {\"ann\": {\"jobs_max\": 1025}}}", "owners.ann.jobs_max: must be between"},
         {"{\"owners\": {\"ann\": {\"jobs\": 1}}}", "owners.ann.jobs: unknown field"},
         {"{\"data\": \"\"}", "data: must not be empty"},
         {"{\"data\": \"/d\", }", ":1:"},

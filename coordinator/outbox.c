@@ -48,16 +48,6 @@ void wpk_outbox_reply(struct wpk_outbox *outbox, const struct wpk_net_address *a
     }
 }
 
-void wpk_outbox_error(struct wpk_outbox *outbox, const struct wpk_net_address *address,
-                      uint64_t session, wpk_err err, const struct wpk_diag *diag)
-{
-    struct wpk_message message = {.kind = WPK_MESSAGE_ERROR,
-                                  .session = session,
-                                  .err = err,
-                                  .text = diag->text[0] != '\0' ? diag->text : wpk_err_text(err)};
-    wpk_outbox_reply(outbox, address, &message);
-}
-
 struct wpk_api_answer *wpk_outbox_answer(struct wpk_outbox *outbox, uint64_t request)
 {
     struct wpk_held *held = hold(outbox);

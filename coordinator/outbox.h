@@ -18,8 +18,6 @@ struct wpk_outbox {
  * too large is dropped. */
 void wpk_outbox_reply(struct wpk_outbox *outbox, const struct wpk_net_address *address,
                       const struct wpk_message *message);
-void wpk_outbox_error(struct wpk_outbox *outbox, const struct wpk_net_address *address,
-                      uint64_t session, wpk_err err, const struct wpk_diag *diag);
 /* The answer to a request, to be filled in; the outbox owns what it holds. */
 struct wpk_api_answer *wpk_outbox_answer(struct wpk_outbox *outbox, uint64_t request);
 

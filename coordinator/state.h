@@ -27,7 +27,7 @@
 #define WPK_JOB_TEXT_MAX 64
 #define WPK_KEY_TEXT_MAX 256
 #define WPK_REASON_MAX 256
-#define WPK_FINAL_OWN_MAX 4 /* of our own in a final: Helion's finalists are as many */
+#define WPK_FINAL_OWN_MAX 4 /* of our own in a final: noise may have misordered them */
 #define WPK_BEST_MAX 16     /* that a search remembers: who follows when finalists are rejected */
 #define WPK_WINDOW_MAX 65536 /* asks under way of one search */
 #define WPK_FINAL_ROUNDS 15 /* odd, so that the median is a sample */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a step costs with a whole fleet: not a test, but a figure. By hand:
  *
- *     build/coordinator/step_bench WORKERS JOBS [OWNERS [LABELS]]
+ *     build/bench/bench-step WORKERS JOBS [OWNERS [LABELS]]
  *
  * Each worker holds four pieces of work, brings one result, and asks for one more; what answers
  * effects is made up here. With LABELS every worker has one of its own: as many groups as workers.
