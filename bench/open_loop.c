@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results that come when they come, over real sockets, to a real wpkd: how long a worker waits from
  * its result to its next lease. Times count from when a result was meant to be sent, whether or not
- * its connection was free then. */
+ * its connection was free then.
+ *
+ *     bench-open-loop DIR                         measures a wpkd of its own on DIR
+ *     bench-open-loop --join HTTP WORKERS RATE    keeps one that runs busy, until it is killed
+ */
 #include "bench/fleet_crew.h"
 #include "bench/fleet_report.h"
 #include "bench/fleet_wpkd.h"
@@ -20,6 +24,7 @@
 #define CONNECTIONS 200
 #define RESULTS_PER_S 3000
 #define SECONDS 20
+#define JOINED_S 600
 #define WARM_S 5
 #define REQUEST_MS 30000
 
@@ -196,41 +201,73 @@ static void print(struct loop *loop, double cpu_s, double rss_mib)
     printf("  wpkd: %.0f %% of a core, %.0f MiB resident\n", 100 * cpu_s / SECONDS, rss_mib);
 }
 
+/* Jobs, connections, and results at `rate` for so long. */
+static void send_results(struct loop *loop, uint32_t rate, uint32_t seconds)
+{
+    uint32_t turn = 0;
+    uint64_t began_ns = now_ns();
+    uint64_t total = (uint64_t)seconds * rate;
+    loop->due_first = 0;
+    loop->due_count = 0;
+    free(loop->due_ns);
+    loop->due_ns = calloc(total + 1, sizeof *loop->due_ns);
+    WPK_ASSERT(loop->due_ns != NULL);
+    for (uint64_t sent = 0; sent < total;) {
+        uint64_t due_ns = began_ns + sent * WPK_NS_PER_S / rate;
+        if (now_ns() >= due_ns) {
+            fall_due(loop, due_ns, &turn);
+            sent++;
+        } else {
+            wait_until(loop, due_ns);
+        }
+        take_answers(loop);
+    }
+}
+
+static void prepare(struct loop *loop, const struct bench_wpkd *wpkd)
+{
+    bench_wpkd_await(wpkd, "/healthz");
+    submit_jobs(wpkd);
+    open_connections(loop, wpkd);
+    sleep(1); /* they join */
+}
+
+static int join(struct loop *loop, char **arguments)
+{
+    struct bench_wpkd wpkd = {0};
+    snprintf(wpkd.http, sizeof wpkd.http, "%s",
+             arguments[0] + (strncmp(arguments[0], "unix:", 5) == 0 ? 5 : 0));
+    snprintf(wpkd.workers, sizeof wpkd.workers, "%s", arguments[1]);
+    long rate = strtol(arguments[2], NULL, 10);
+    if (rate < 1 || rate > 100000) {
+        fprintf(stderr, "bench-open-loop: RATE has to be a number up to 100000\n");
+        return 2;
+    }
+    prepare(loop, &wpkd);
+    send_results(loop, (uint32_t)rate, JOINED_S);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct loop loop;
     struct bench_wpkd wpkd;
-    double before_s = 0;
+    double before_s;
     double after_s;
     double rss_mib;
-    uint32_t turn = 0;
-    if (argc != 2 || wpk_fs_make_dirs(argv[1], NULL) != WPK_OK) {
-        fprintf(stderr, "usage: bench-open-loop DIR\n");
+    if (argc == 5 && strcmp(argv[1], "--join") == 0) {
+        return join(&loop, argv + 2);
+    }
+    if (argc != 2 || argv[1][0] == '-' || wpk_fs_make_dirs(argv[1], NULL) != WPK_OK) {
+        fprintf(stderr, "usage: bench-open-loop DIR, or --join HTTP WORKERS RATE\n");
         return 2;
     }
-    loop.due_ns = calloc((SECONDS + WARM_S + 1) * RESULTS_PER_S, sizeof *loop.due_ns);
-    WPK_ASSERT(loop.due_ns != NULL);
     bench_wpkd_start(&wpkd, argv[1]);
-    bench_wpkd_await(&wpkd, "/healthz");
-    submit_jobs(&wpkd);
-    open_connections(&loop, &wpkd);
-    uint64_t began_ns = now_ns() + WPK_NS_PER_S; /* until then they join */
-    uint64_t interval_ns = WPK_NS_PER_S / RESULTS_PER_S;
-    uint64_t total = (uint64_t)(SECONDS + WARM_S) * RESULTS_PER_S;
-    for (uint64_t sent = 0; sent < total;) {
-        uint64_t due_ns = began_ns + sent * interval_ns;
-        if (now_ns() >= due_ns) {
-            if (sent == (uint64_t)WARM_S * RESULTS_PER_S) {
-                bench_latencies_reset(&loop.latencies);
-                bench_wpkd_usage(&wpkd, &before_s, &rss_mib);
-            }
-            fall_due(&loop, due_ns, &turn);
-            sent++;
-        } else {
-            wait_until(&loop, due_ns);
-        }
-        take_answers(&loop);
-    }
+    prepare(&loop, &wpkd);
+    send_results(&loop, RESULTS_PER_S, WARM_S);
+    bench_latencies_reset(&loop.latencies);
+    bench_wpkd_usage(&wpkd, &before_s, &rss_mib);
+    send_results(&loop, RESULTS_PER_S, SECONDS);
     bench_wpkd_usage(&wpkd, &after_s, &rss_mib);
     print(&loop, after_s - before_s, rss_mib);
     for (uint32_t i = 0; i < CONNECTIONS; i++) {
