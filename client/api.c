@@ -319,6 +319,7 @@ static wpk_err translate_status(int status)
     case 403:
         return WPK_EACCES;
     case 404:
+    case 410:
         return WPK_ENOENT;
     case 503:
         return WPK_EBUSY;

@@ -56,7 +56,7 @@ static const struct route {
     {"POST", "/v1/kernels/*:unpin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_unpin_kernel},
     {"POST", "/v1/kernels/*:revoke", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_revoke_kernel},
     {"POST", "/v1/kernels/*:rollback", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_roll_back_kernel},
-    {"GET", "/v1/artifacts/*", WPK_ROLE_READ, INDEX, 0, wpk_api_get_artifact},
+    {"GET", "/v1/artifacts/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_artifact},
 
     {"POST", "/v1/tokens", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_post_token},
     {"GET", "/v1/tokens", WPK_ROLE_ADMIN, STORE, 0, wpk_api_list_tokens},

@@ -2,6 +2,7 @@
 #include "common/crypto.h"
 #include "coordinator/api_call.h"
 #include "coordinator/artifact.h"
+#include "coordinator/history.h"
 
 #include <stdio.h>
 
@@ -11,6 +12,10 @@ void wpk_api_get_artifact(struct wpk_call *call)
     if (!wpk_crypto_hex_valid(call->name, WPK_SHA256_SIZE)) {
         wpk_call_problem(call, 404, WPK_ENOENT, "sha256",
                          "not a SHA-256 in lower-case hexadecimal");
+        return;
+    }
+    if (wpk_history_artifact_revoked(call->api->store, call->name)) {
+        wpk_call_problem(call, 410, WPK_ENOENT, "", "the kernel that it is was revoked");
         return;
     }
     wpk_err err = wpk_artifact_get(call->api->data_dir, call->name, &call->answer->body, &diag);

@@ -10,13 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Who was refused, and why, of which a line a minute is written. */
+struct refusal {
+    struct wpk_audit audit;
+    uint64_t count;   /* since it was written */
+    uint64_t next_ns; /* when it may be written; 0: now */
+};
+
 struct wpk_api_front {
     struct wpk_api_front_options options;
     pthread_mutex_t lock; /* guards what follows; nothing else is locked while it is held */
     struct wpk_store *idle[WPK_API_READERS_MAX]; /* owned; [idle_count] */
     uint32_t idle_count;
-    uint32_t open_count;                             /* idle ones, and those that were taken */
-    struct wpk_audit refusals[WPK_API_REFUSALS_MAX]; /* [refusal_count] */
+    uint32_t open_count;                           /* idle ones, and those that were taken */
+    struct refusal refusals[WPK_API_REFUSALS_MAX]; /* [refusal_count] */
     uint32_t refusal_count;
     uint64_t untold; /* refusals that found no room */
 };
@@ -86,36 +93,70 @@ void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store)
 
 /* ---- refusals */
 
+static bool is_same(const struct wpk_audit *a, const struct wpk_audit *b)
+{
+    return strcmp(a->actor, b->actor) == 0 && strcmp(a->token, b->token) == 0 &&
+           strcmp(a->peer, b->peer) == 0 && strcmp(a->detail, b->detail) == 0;
+}
+
 void wpk_api_front_refuse(struct wpk_api_front *front, const struct wpk_identity *identity,
                           const char *reason, uint64_t untold)
 {
+    struct wpk_audit audit = {.action = "auth.refused"};
+    memcpy(audit.actor, identity->owner, sizeof audit.actor);
+    memcpy(audit.token, identity->token_id, sizeof audit.token);
+    memcpy(audit.peer, identity->peer, sizeof audit.peer);
+    snprintf(audit.detail, sizeof audit.detail, "%.200s", reason);
     pthread_mutex_lock(&front->lock);
     front->untold += untold;
-    if (front->refusal_count == WPK_API_REFUSALS_MAX) {
+    uint32_t i = 0;
+    while (i < front->refusal_count && !is_same(&front->refusals[i].audit, &audit)) {
+        i++;
+    }
+    if (i == WPK_API_REFUSALS_MAX) {
         front->untold++;
+    } else if (i < front->refusal_count) {
+        front->refusals[i].count++;
     } else {
-        struct wpk_audit *audit = &front->refusals[front->refusal_count++];
-        *audit = (struct wpk_audit){.action = "auth.refused"};
-        memcpy(audit->actor, identity->owner, sizeof audit->actor);
-        memcpy(audit->token, identity->token_id, sizeof audit->token);
-        memcpy(audit->peer, identity->peer, sizeof audit->peer);
-        snprintf(audit->detail, sizeof audit->detail, "%.200s", reason);
+        front->refusals[front->refusal_count++] = (struct refusal){.audit = audit, .count = 1};
     }
     pthread_mutex_unlock(&front->lock);
+}
+
+/* Those whose time has come, in `out`; who was refused no more makes room. */
+static uint32_t take_refusals(struct wpk_api_front *front, uint64_t now_ns,
+                              struct wpk_audit out[WPK_API_REFUSALS_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t i = front->refusal_count; i-- > 0;) {
+        struct refusal *refusal = &front->refusals[i];
+        if (now_ns < refusal->next_ns) {
+            continue;
+        }
+        if (refusal->count == 0) {
+            *refusal = front->refusals[--front->refusal_count];
+            continue;
+        }
+        uint64_t more = refusal->count - 1 + front->untold;
+        out[count] = refusal->audit;
+        if (more > 0) {
+            snprintf(out[count].subject, sizeof out[count].subject, "and %llu more before it",
+                     (unsigned long long)more);
+        }
+        count++;
+        front->untold = 0;
+        refusal->count = 0;
+        refusal->next_ns = now_ns + WPK_API_REFUSAL_NS;
+    }
+    return count;
 }
 
 void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_performer *performer)
 {
     struct wpk_audit refusals[WPK_API_REFUSALS_MAX];
+    uint64_t now_ns = wpk_clock_now_ns(front->options.clock);
     pthread_mutex_lock(&front->lock);
-    uint32_t count = front->refusal_count;
-    memcpy(refusals, front->refusals, count * sizeof refusals[0]);
-    if (count > 0 && front->untold > 0) {
-        snprintf(refusals[count - 1].subject, sizeof refusals[count - 1].subject,
-                 "and %llu more before it", (unsigned long long)front->untold);
-        front->untold = 0;
-    }
-    front->refusal_count = 0;
+    uint32_t count = take_refusals(front, now_ns, refusals);
     pthread_mutex_unlock(&front->lock);
     for (uint32_t i = 0; i < count; i++) {
         wpk_change_put_audit(performer, &refusals[i], WPK_EACCES);

@@ -27,9 +27,11 @@ void wpk_api_front_free(struct wpk_api_front *front);
 bool wpk_api_front_serve(void *front, const struct wpk_http_request *request,
                          struct wpk_http_response *response);
 
-/* Somebody was refused: on any thread. It is kept for the audit log, at most
- * WPK_API_REFUSALS_MAX until the loop takes them; `untold` more were like it. */
+/* Somebody was refused: on any thread. Of each actor, token, peer and reason a line is written at
+ * once and then one a minute, with how many there were; of WPK_API_REFUSALS_MAX at a time, others
+ * are only counted. `untold` more were like it. */
 #define WPK_API_REFUSALS_MAX 32
+#define WPK_API_REFUSAL_NS (60 * (uint64_t)WPK_NS_PER_S)
 void wpk_api_front_refuse(struct wpk_api_front *front, const struct wpk_identity *identity,
                           const char *reason, uint64_t untold);
 /* On the loop's thread, now and then: write those down. */

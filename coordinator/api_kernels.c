@@ -186,19 +186,31 @@ void wpk_api_get_kernel(struct wpk_call *call)
     wpk_call_text(call);
 }
 
+struct manifest {
+    struct wpk_buf *out;
+    bool revoked;
+};
+
 static void append_manifest(void *user, const struct wpk_kernel_row *row)
 {
-    wpk_buf_append_text(user, row->manifest);
+    struct manifest *manifest = user;
+    manifest->revoked = row->revoked_at != 0;
+    wpk_buf_append_text(manifest->out, row->manifest);
 }
 
 void wpk_api_get_manifest(struct wpk_call *call)
 {
     uint64_t id;
+    struct manifest manifest = {.out = &call->answer->body};
     if (!wpk_call_kernel_id(call, &id)) {
         return;
     }
-    if (!wpk_history_read_kernel(call->api->store, id, append_manifest, &call->answer->body) ||
-        call->answer->body.size == 0) {
+    bool found = wpk_history_read_kernel(call->api->store, id, append_manifest, &manifest);
+    if (found && manifest.revoked) {
+        wpk_call_problem(call, 410, WPK_ENOENT, "", "the kernel was revoked");
+        return;
+    }
+    if (!found || call->answer->body.size == 0) {
         wpk_call_problem(call, 404, WPK_ENOENT, "",
                          "no such kernel, or a vendor's, which needs no manifest");
         return;

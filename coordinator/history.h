@@ -177,6 +177,8 @@ void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char
                         const char *candidate, struct wpk_buf *out);
 
 bool wpk_history_has_artifact(struct wpk_store *store, const char *sha256);
+/* Is it a kernel's, and was every kernel with it revoked? */
+bool wpk_history_artifact_revoked(struct wpk_store *store, const char *sha256);
 
 /* Was this revoked for the problem: its shared object, or without one ("") the vendor's? */
 bool wpk_history_is_revoked(struct wpk_store *store, uint64_t problem_id, const char *provider,

@@ -87,6 +87,9 @@ void wpk_history_put_audit(struct wpk_store *store, const struct wpk_audit *audi
                   "ittttttti", now_of(store), audit->actor, audit->token, audit->peer,
                   audit->action, audit->subject, outcome == WPK_OK ? "ok" : wpk_err_name(outcome),
                   audit->detail, wpk_store_epoch(store));
+    /* Anybody can be refused: of that only what is among the last lines stays. */
+    wpk_store_run(store, "DELETE FROM audit WHERE id = ? AND action = 'auth.refused'", "i",
+                  wpk_store_inserted(store) - WPK_AUDIT_REFUSALS_MAX);
 }
 
 static void write_entry(struct wpk_json_writer *w, const struct wpk_rows *rows)

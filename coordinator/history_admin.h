@@ -96,6 +96,8 @@ struct wpk_audit {
     char subject[96]; /* id of what it was done to */
     char detail[256];
 };
+/* Refusals go once so many lines were written after them, so that there are never more. */
+#define WPK_AUDIT_REFUSALS_MAX 100000
 void wpk_history_put_audit(struct wpk_store *store, const struct wpk_audit *audit, wpk_err outcome);
 /* A page, newest first, of ids below `before`; "" for any. Returns the last id, 0 at the end. */
 uint64_t wpk_history_list_audit(struct wpk_store *store, uint64_t before, const char *actor,

@@ -163,6 +163,11 @@ static void what_is_the_same_code_is_revoked_with_it(void **state)
     assert_false(wpk_history_kernel(f->store, 4, &document)); /* of a job that has it */
     assert_true(wpk_history_kernel(f->store, 3, &document));
     wpk_buf_fini(&document);
+    assert_true(wpk_history_artifact_revoked(f->store, "twin"));
+    assert_false(wpk_history_artifact_revoked(f->store, "object1"));
+    assert_false(wpk_history_artifact_revoked(f->store, "of no kernel"));
+    wpk_store_run(f->store, "UPDATE kernel SET artifact_sha256 = 'twin' WHERE id = 1", "");
+    assert_false(wpk_history_artifact_revoked(f->store, "twin")); /* another problem's, say */
 }
 
 /* It has no shared object to know it by. */
@@ -225,6 +230,34 @@ static void tokens_come_back_as_they_were(void **state)
     assert_int_equal(count, 1);
 }
 
+static int64_t count_refusals(struct fixture *f)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(f->store, "SELECT COUNT(*) FROM audit WHERE action = 'auth.refused'", "");
+    int64_t count = wpk_rows_next(rows) ? wpk_rows_int(rows, 0) : -1;
+    wpk_rows_close(rows);
+    return count;
+}
+
+static void refusals_do_not_grow_without_bound(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_audit refused = {.action = "auth.refused"};
+    struct wpk_audit other = {.action = "job.submit"};
+    wpk_history_put_audit(f->store, &other, WPK_OK);
+    for (int i = 0; i < 10; i++) {
+        wpk_history_put_audit(f->store, &refused, WPK_EACCES);
+    }
+    wpk_store_run(f->store, "UPDATE audit SET id = ? WHERE id = 11", "i",
+                  (int64_t)WPK_AUDIT_REFUSALS_MAX);
+    wpk_history_put_audit(f->store, &refused, WPK_EACCES); /* after 1, which stays */
+    assert_int_equal(count_refusals(f), 11);
+    for (int i = 0; i < 20; i++) {
+        wpk_history_put_audit(f->store, &refused, WPK_EACCES);
+    }
+    assert_int_equal(count_refusals(f), 22);
+}
+
 static void keys_are_known_for_a_day(void **state)
 {
     struct fixture *f = *state;
@@ -256,6 +289,7 @@ int main(void)
         WITH_STORE(a_vendor_is_revoked_by_its_name),
         WITH_STORE(one_is_pinned_at_a_time),
         WITH_STORE(tokens_come_back_as_they_were),
+        WITH_STORE(refusals_do_not_grow_without_bound),
         WITH_STORE(keys_are_known_for_a_day),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,6 +146,16 @@ void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t firs
     wpk_history_asks_between(store, search_id, first, UINT32_MAX, asks, count);
 }
 
+bool wpk_history_artifact_revoked(struct wpk_store *store, const char *sha256)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT COALESCE(MIN(revoked_at), 0) FROM kernel WHERE artifact_sha256 = ?", "t",
+        sha256);
+    bool revoked = wpk_rows_next(rows) && wpk_rows_int(rows, 0) != 0;
+    wpk_rows_close(rows);
+    return revoked;
+}
+
 bool wpk_history_is_revoked(struct wpk_store *store, uint64_t problem_id, const char *provider,
                             const char *artifact_sha256)
 {

@@ -3,6 +3,7 @@
 done to kernels, and what supervisors ask. Every answer is held to schema/openapi.yaml.
 """
 import json
+import time
 
 import contract
 from lib import SMALL_OP, Service, UnixConnection, check, main, need, small_job, wait_for
@@ -136,6 +137,12 @@ def test_refusals(box):
     check(all(e["outcome"] == "EACCES" and e["detail"] for e in entries), "with the reason", entries)
     wait_for("with the role that was missing",
              lambda: [e for e in service.audit("auth.refused") if e["actor"] == "ann"], 10)
+    count = len(service.audit("auth.refused"))
+    for _ in range(20):
+        service.want(403, "GET", "/v1/tokens", token=reader["secret"])
+        time.sleep(0.1)
+    check(len(service.audit("auth.refused")) == count, "one a minute of each",
+          service.audit("auth.refused"))
     service.stop()
 
 
@@ -213,6 +220,11 @@ def test_kernels(box):
     check(revoked["revoked"]["reason"] == "wrong on Tuesdays" and not revoked["served"], revoked)
     match = service.want(200, "POST", "/v1/kernels:lookup", lookup)
     check(match.get("kernel_id") != kernel, "it is not served any more", match)
+    if revoked["artifact"]:
+        service.want(410, "GET", path + "/manifest")
+        service.want(410, "GET", "/v1/artifacts/" + revoked["artifact"])
+    job = service.want(200, "GET", "/v1/jobs")["jobs"][0]["id"]
+    check(not service.want(200, "GET", "/v1/jobs/" + job)["kernels"], "nor its job's")
     service.want(409, "POST", path + ":pin")
     service.want(404, "POST", "/v1/kernels/k999999:pin")
     service.want(422, "POST", path + ":revoke", {"why": "?"})
