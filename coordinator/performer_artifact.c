@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define PUT_RETRY_MS 5000 /* for a worker whose artifact could not be written */
+
 struct artifact_order {
     struct wpk_effect_order effect;
     struct wpk_net_address address;
@@ -39,8 +41,22 @@ static void perform_put(struct wpk_order *order, struct wpk_store *store)
     if (mine->err == WPK_OK) {
         wpk_history_put_artifact(store, mine->sha256, mine->bytes.size);
     } else if (mine->err != WPK_ECORRUPT) {
-        wpk_store_fail(store, mine->err, &mine->diag); /* the disk is full, or worse */
+        wpk_log_failure(WPK_LOG_ERROR, "artifact_not_written", mine->err, &mine->diag);
     }
+}
+
+/* Nothing of it was promised: its worker still has it, and the store works on. Other codes mean
+ * something else to a worker: that it is not let in, or not known. */
+static void refuse_put(const struct artifact_order *mine)
+{
+    bool is_own = mine->err == WPK_ECORRUPT || mine->err == WPK_ENOSPC;
+    struct wpk_message message = {.kind = WPK_MESSAGE_ERROR,
+                                  .session = mine->session,
+                                  .err = is_own ? mine->err : WPK_EIO,
+                                  .text = mine->diag.text[0] != '\0' ? mine->diag.text
+                                                                     : wpk_err_text(mine->err),
+                                  .retry_ms = mine->err == WPK_ECORRUPT ? 0 : PUT_RETRY_MS};
+    wpk_performer_reply(mine->effect.performer, &mine->address, &message);
 }
 
 static void on_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
@@ -53,8 +69,7 @@ static void on_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *
         return; /* the worker asks again */
     }
     if (mine->err != WPK_OK) {
-        wpk_performer_reply_error(mine->effect.performer, &mine->address, mine->session, mine->err,
-                                  &mine->diag);
+        refuse_put(mine);
     } else {
         wpk_performer_reply(mine->effect.performer, &mine->address, &ack);
     }

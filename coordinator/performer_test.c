@@ -2,6 +2,7 @@
 /* What is believed of a worker, and of a history that another wpkd wrote. */
 #include "coordinator/performer.h"
 
+#include "common/crypto.h"
 #include "common/fs.h"
 #include "common/log.h"
 
@@ -313,6 +314,43 @@ static void a_key_that_cannot_be_read(void **state)
     assert_non_null(strstr(wpk_buf_text(&f->body), id));
 }
 
+static void send_artifact(struct fixture *f, uint64_t session, const char *bytes,
+                          struct wpk_message *back)
+{
+    struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
+                                  .session = session,
+                                  .bytes = (void *)(uintptr_t)bytes,
+                                  .bytes_size = strlen(bytes)};
+    wpk_crypto_sha256_hex(bytes, strlen(bytes), message.sha256);
+    ask(f, &message, back);
+}
+
+/* It is this worker's trouble, and passes: nobody else hears of it. */
+static void an_artifact_that_cannot_be_written(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_message back = {0};
+    char in_the_way[96];
+    char sha256[WPK_SHA256_HEX_SIZE];
+    snprintf(in_the_way, sizeof in_the_way, "%s/artifacts", f->directory);
+    assert_int_equal(wpk_fs_write(in_the_way, "x", 1, 0644, NULL), WPK_OK);
+    start(f);
+    uint64_t session = say_hello(f);
+    wpk_crypto_sha256_hex("code", 4, sha256);
+    send_artifact(f, session, "code", &back);
+    assert_int_equal(back.kind, WPK_MESSAGE_ERROR);
+    assert_int_equal(back.err, WPK_EIO);
+    assert_true(back.retry_ms > 0);
+    wpk_message_fini(&back);
+    assert_int_equal(wpk_performer_degraded(f->performer, NULL), WPK_OK);
+    assert_false(wpk_history_has_artifact(f->store, sha256));
+    assert_int_equal(unlink(in_the_way), 0);
+    send_artifact(f, session, "code", &back);
+    assert_int_equal(back.kind, WPK_MESSAGE_ACK);
+    wpk_message_fini(&back);
+    assert_true(wpk_history_has_artifact(f->store, sha256));
+}
+
 struct artifact_order {
     struct wpk_order order;
     struct fixture *fixture;
@@ -498,6 +536,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_that_is_not_understood_any_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_is_goes_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_key_that_cannot_be_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_artifact_that_cannot_be_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_order_of_a_handler, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_quota_that_is_lowered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_session_ends_with_its_token, set_up, tear_down),
