@@ -467,7 +467,8 @@ wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
 
 bool wpk_performer_is_full(const struct wpk_performer *p)
 {
-    return p->pending_count >= PENDING_MAX || p->pending_bytes >= PENDING_BYTES_MAX;
+    return p->pending_count >= PENDING_MAX ||
+           p->pending_bytes + p->batch->bytes >= PENDING_BYTES_MAX;
 }
 
 /* What waits for the writer already shows as well whether it works. */

@@ -42,7 +42,8 @@ static bool take_frames(struct wpk_service *service)
 {
     struct wpk_net_event event;
     int count = 0;
-    while (count < TURN_MAX && wpk_net_server_next(service->net, &event)) {
+    while (count < TURN_MAX && !wpk_performer_is_full(service->performer) &&
+           wpk_net_server_next(service->net, &event)) {
         count++;
         if (event.gone) {
             struct wpk_event gone = {.kind = WPK_EVENT_GONE, .address = event.address};
@@ -53,19 +54,20 @@ static bool take_frames(struct wpk_service *service)
             free(event.data);
         }
     }
-    return count == TURN_MAX;
+    return count == TURN_MAX || wpk_performer_is_full(service->performer);
 }
 
 static bool take_requests(struct wpk_service *service)
 {
     struct wpk_http_request request;
     int count = 0;
-    while (count < TURN_MAX && wpk_http_server_next(service->http, &request)) {
+    while (count < TURN_MAX && !wpk_performer_is_full(service->performer) &&
+           wpk_http_server_next(service->http, &request)) {
         count++;
         wpk_performer_request(service->performer, &request, random_number());
         service->active_ns = wpk_clock_now_ns(wpk_clock_system());
     }
-    return count == TURN_MAX;
+    return count == TURN_MAX || wpk_performer_is_full(service->performer);
 }
 
 /* With a store that is out of order wpkd stays, for those who read, unless it was told to end. */
