@@ -104,6 +104,9 @@ bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *
                    wpk_history_settled(&trial, ask->candidate) &&
                    (trial.artifact_sha256[0] == '\0' ||
                     wpk_history_has_artifact(store, trial.artifact_sha256));
+        if (is_known) {
+            wpk_history_use_artifact(store, trial.artifact_sha256);
+        }
         *known = trial;
     }
     wpk_store_run(store,

@@ -114,8 +114,9 @@ void wpk_history_put_verified(struct wpk_store *store,
  * was revoked while its search was under way is recorded as revoked. */
 uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
                                 const char *document);
+/* One that is there is used once more. */
 void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size);
-/* It was asked for: written once a day. */
+/* Somebody needs it: written once in a quarter of an hour. */
 void wpk_history_use_artifact(struct wpk_store *store, const char *sha256);
 /* One more (1) or one fewer (-1) has a reason to keep it; "" is nobody's. */
 void wpk_history_keep_artifact(struct wpk_store *store, const char *sha256, int more);

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#define DAY_NS INT64_C(86400000000000)
 #define HOUR_NS INT64_C(3600000000000)
+#define USED_NS (HOUR_NS / 4) /* less often it is not written: well within what pruning spares */
 
 bool wpk_history_has_artifact(struct wpk_store *store, const char *sha256)
 {
@@ -31,13 +31,15 @@ void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_
                              wpk_store_epoch(store));
     if (made > 0) {
         add_bytes(store, (int64_t)size);
+    } else {
+        wpk_history_use_artifact(store, sha256);
     }
 }
 
 void wpk_history_use_artifact(struct wpk_store *store, const char *sha256)
 {
     wpk_store_run(store, "UPDATE artifact SET used_at = ?1 WHERE sha256 = ?2 AND used_at < ?1 - ?3",
-                  "iti", (int64_t)wpk_store_wall_ns(store), sha256, DAY_NS);
+                  "iti", (int64_t)wpk_store_wall_ns(store), sha256, USED_NS);
 }
 
 void wpk_history_keep_artifact(struct wpk_store *store, const char *sha256, int more)
@@ -59,7 +61,7 @@ uint64_t wpk_history_artifact_bytes(struct wpk_store *store)
     return bytes;
 }
 
-/* What was made within the hour may be about to be somebody's best. */
+/* What was made or used within the hour may be about to be somebody's best. */
 uint32_t wpk_history_prune_artifacts(struct wpk_store *store, uint64_t bytes_wanted,
                                      char (*pruned)[WPK_ID_MAX], uint32_t max)
 {

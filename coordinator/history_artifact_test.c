@@ -96,6 +96,20 @@ static void what_somebody_keeps_stays(void **state)
     assert_int_equal(wpk_history_artifact_bytes(f->store), 100);
 }
 
+/* An hour after it was made, but not after it was sent, asked for or found once more. */
+static void what_is_used_again_stays(void **state)
+{
+    struct fixture *f = *state;
+    char pruned[8][WPK_ID_MAX];
+    wpk_clock_fake_advance(&f->clock, HOUR_NS / 2);
+    wpk_history_put_artifact(f->store, name_of(0), 100);
+    wpk_history_use_artifact(f->store, name_of(1));
+    wpk_clock_fake_advance(&f->clock, HOUR_NS * 3 / 4);
+    assert_int_equal(prune(f, 100, pruned), 1);
+    assert_string_equal(pruned[0], name_of(2));
+    assert_int_equal(wpk_history_artifact_bytes(f->store), 900);
+}
+
 /* A time whose code is gone cannot win: the candidate is measured again. */
 static void what_went_is_not_known(void **state)
 {
@@ -118,10 +132,13 @@ static void what_went_is_not_known(void **state)
                                         .worker = {"w", "slot"}};
     wpk_history_put_trial(f->store, &result);
     ask.number = 1;
-    assert_true(wpk_history_put_ask(f->store, &ask, &known));
     wpk_clock_fake_advance(&f->clock, 48 * HOUR_NS);
+    assert_true(wpk_history_put_ask(f->store, &ask, &known));
     char pruned[8][WPK_ID_MAX];
-    assert_int_equal(prune(f, 400, pruned), 4);
+    assert_int_equal(prune(f, 400, pruned), 4); /* not what was found to be known just now */
+    assert_true(wpk_history_has_artifact(f->store, name_of(3)));
+    wpk_clock_fake_advance(&f->clock, 48 * HOUR_NS);
+    assert_int_equal(prune(f, 10000, pruned), 6);
     ask.number = 2;
     assert_false(wpk_history_put_ask(f->store, &ask, &known));
     wpk_opened_free(opened);
@@ -177,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_longest_unused_goes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_somebody_keeps_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_used_again_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_went_is_not_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_snapshot_keeps_its_best, set_up, tear_down),
     };

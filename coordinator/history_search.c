@@ -162,6 +162,7 @@ static void open_best(struct wpk_store *store, const char *numbers, struct wpk_o
     for (uint32_t i = 0; i < count; i++) {
         bool ok = best[i].trial.outcome == WPK_OUTCOME_OK;
         if (ok && wpk_history_has_artifact(store, best[i].trial.artifact_sha256)) {
+            wpk_history_use_artifact(store, best[i].trial.artifact_sha256);
             out->best[out->best_count++] = best[i];
             continue;
         }

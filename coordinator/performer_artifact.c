@@ -125,6 +125,8 @@ void wpk_performer_get_artifact(struct wpk_performer *p, const struct wpk_effect
 struct prune_order {
     struct wpk_effect_order effect;
     uint64_t bytes_max; /* as it was when this was ordered: the performer's may change meanwhile */
+    char (*used)[WPK_ID_MAX]; /* [used_count]: what live searches may end with */
+    uint32_t used_count;
     char pruned[PRUNE_MAX][WPK_ID_MAX];
     uint32_t count;
 };
@@ -157,6 +159,9 @@ static void perform_prune(struct wpk_order *order, struct wpk_store *store)
     uint64_t bytes = wpk_history_artifact_bytes(store);
     wpk_metric_set(WPK_GAUGE_ARTIFACT_BYTES, 0, (int64_t)bytes);
     if (max != 0 && bytes > max) {
+        for (uint32_t i = 0; i < mine->used_count; i++) {
+            wpk_history_use_artifact(store, mine->used[i]);
+        }
         mine->count =
             wpk_history_prune_artifacts(store, bytes - max / 10 * 9, mine->pruned, PRUNE_MAX);
     }
@@ -178,12 +183,31 @@ static void on_prune(struct wpk_order *order, wpk_err err, const struct wpk_diag
     wpk_metric_add(WPK_COUNTER_ARTIFACTS_EVICTED, 0, mine->count);
 }
 
+/* A final may come long after its contenders were built. */
+static void list_used(struct wpk_performer *p, struct prune_order *order)
+{
+    uint32_t count = wpk_coordinator_search_count(p->coordinator);
+    if (count == 0) {
+        return;
+    }
+    order->used =
+        wpk_batch_memory(p->batch, (size_t)count * WPK_FINAL_OWN_MAX * sizeof *order->used);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wpk_search *search = wpk_coordinator_search(p->coordinator, i);
+        for (uint32_t j = 0; j < search->best_count && j < WPK_FINAL_OWN_MAX; j++) {
+            memcpy(order->used[order->used_count++], search->best[j].trial.artifact_sha256,
+                   WPK_ID_MAX);
+        }
+    }
+}
+
 void wpk_performer_prune(struct wpk_performer *p)
 {
     uint64_t now_ns = wpk_performer_now_ns(p);
     if (!p->pruning && now_ns >= p->prune_ns) {
         struct prune_order *order = wpk_performer_write(p, sizeof *order, perform_prune, on_prune);
         order->bytes_max = p->options.artifact_bytes_max;
+        list_used(p, order);
         p->pruning = true;
         p->prune_ns = now_ns + PRUNE_MS * WPK_NS_PER_MS;
     }

@@ -31,6 +31,7 @@ struct fixture {
     struct wpk_clock_fake clock;
     struct wpk_store *store;
     struct wpk_performer *performer;
+    uint64_t artifact_bytes_max;
     struct wpk_auth *auth; /* NULL: all are let in */
     uint32_t peer;         /* whom the next message is from */
     uint64_t random;       /* counts: for ids */
@@ -90,6 +91,7 @@ static void start(struct fixture *f)
         .data_dir = f->directory,
         .auth = f->auth,
         .clock = &f->clock.clock,
+        .artifact_bytes_max = f->artifact_bytes_max,
         .out = {.reply = on_reply, .respond = on_respond, .user = f},
     };
     if (wpk_performer_new(&options, &f->performer, &diag) != WPK_OK) {
@@ -351,6 +353,62 @@ static void an_artifact_that_cannot_be_written(void **state)
     assert_true(wpk_history_has_artifact(f->store, sha256));
 }
 
+/* However long ago it was built, and however little room there is. */
+static void what_a_live_search_may_end_with_stays(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_message back = {0};
+    struct wpk_event tick = {.kind = WPK_EVENT_TICK};
+    char candidate[256];
+    char best[WPK_SHA256_HEX_SIZE];
+    char other[WPK_SHA256_HEX_SIZE];
+    f->artifact_bytes_max = 1;
+    start(f);
+    request(f, "POST", "/v1/jobs", JOB("5"));
+    uint64_t session = say_hello(f);
+    wpk_work_id work = take_work(f, session, candidate);
+    wpk_crypto_sha256_hex("best", 4, best);
+    wpk_crypto_sha256_hex("other", 5, other);
+    send_artifact(f, session, "best", &back);
+    wpk_message_fini(&back);
+    send_artifact(f, session, "other", &back);
+    wpk_message_fini(&back);
+    send_result(f, session, work, false, best);
+    wpk_clock_fake_advance(&f->clock, 2 * 3600 * WPK_NS_PER_S);
+    wpk_performer_step(f->performer, &tick);
+    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 1);
+    assert_true(wpk_history_has_artifact(f->store, best));
+    assert_false(wpk_history_has_artifact(f->store, other));
+}
+
+/* What one turn takes in has an end, before its memory has one. */
+static void one_turn_takes_in_so_much(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_net_address address = {.peer = 1};
+    struct wpk_buf frame = {0};
+    int count = 0;
+    start(f);
+    uint64_t session = say_hello(f);
+    char *bytes = calloc(1, WPK_ARTIFACT_SIZE_MAX);
+    assert_non_null(bytes);
+    struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
+                                  .session = session,
+                                  .sha256 = HASH,
+                                  .bytes = bytes,
+                                  .bytes_size = WPK_ARTIFACT_SIZE_MAX};
+    assert_int_equal(wpk_message_encode(&message, &frame), WPK_OK);
+    for (; count < 64 && !wpk_performer_is_full(f->performer); count++) {
+        wpk_performer_frame(f->performer, &address, frame.data, frame.size, 99);
+    }
+    assert_in_range(count, 2, 16); /* 64 MiB, the frame and what is in it */
+    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+    assert_false(wpk_performer_is_full(f->performer));
+    wpk_buf_fini(&frame);
+    free(bytes);
+}
+
 struct artifact_order {
     struct wpk_order order;
     struct fixture *fixture;
@@ -537,6 +595,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_that_is_goes_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_key_that_cannot_be_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_artifact_that_cannot_be_written, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_live_search_may_end_with_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_turn_takes_in_so_much, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_order_of_a_handler, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_quota_that_is_lowered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_session_ends_with_its_token, set_up, tear_down),
