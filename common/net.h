@@ -36,6 +36,9 @@ extern "C" {
 #define WPK_NET_STRANGER_MS 10000
 #define WPK_NET_PEERS_OF_ADDRESS_MAX 2048 /* by default */
 #define WPK_NET_SILENCE_MS 120000 /* a peer that says and takes nothing for so long is closed */
+#define WPK_NET_SMALL_MAX 65536 /* bytes of a request that is taken however much waits */
+/* A larger one that has begun is here by then, where another has to wait. */
+#define WPK_NET_BODY_MS 30000
 #define WPK_NET_DESCRIPTORS_LEFT 256 /* never used for connections */
 
 struct wpk_net_server;
@@ -76,6 +79,7 @@ struct wpk_net_server_options {
     uint32_t peers_of_address_max; /* 0: WPK_NET_PEERS_OF_ADDRESS_MAX; not of ipc */
     uint64_t stranger_ms;          /* 0: WPK_NET_STRANGER_MS */
     uint64_t silence_ms;           /* 0: WPK_NET_SILENCE_MS */
+    uint64_t body_ms;              /* 0: WPK_NET_BODY_MS */
     wpk_net_wake wake;
     void *user;
 };

@@ -125,13 +125,16 @@ static enum body admit_body(struct wpk_net_peer *peer, size_t *size)
     if (peer->standing == WPK_NET_DEAD || !read_head(peer, size_max, size)) {
         body = REFUSED;
     } else if (peer->queued >= (peer->is_known ? WPK_NET_SLOTS_MAX : 2) ||
-               (server->bytes > 0 && server->bytes + *size > WPK_NET_BYTES_MAX)) {
+               (*size > WPK_NET_SMALL_MAX && server->bytes > 0 &&
+                server->bytes + *size > WPK_NET_BYTES_MAX)) {
         body = MADE_TO_WAIT;
         peer->standing = WPK_NET_WAITING;
         peer->next_waiting = server->waiting;
         server->waiting = peer;
     } else {
         peer->standing = WPK_NET_BODY;
+        peer->body_ns = wpk_clock_now_ns(wpk_clock_system());
+        peer->body_size = *size;
         server->bytes += *size;
     }
     pthread_mutex_unlock(&server->lock);

@@ -65,6 +65,8 @@ struct wpk_net_peer {
     bool is_sending;
     uint64_t accepted_ns;
     uint64_t heard_ns;          /* when it last said or took something */
+    uint64_t body_ns;           /* BODY: since when, and how large */
+    size_t body_size;
     struct wpk_net_peer *older; /* among strangers */
     struct wpk_net_peer *newer;
     struct wpk_net_peer *next_dead;
@@ -88,6 +90,7 @@ struct wpk_net_server {
     uint32_t peers_of_address_max;
     uint64_t stranger_ns;
     uint64_t silence_ns;
+    uint64_t body_ns;
     wpk_net_wake wake;
     void *user;
     struct wpk_net_door doors[WPK_NET_LISTEN_MAX];

@@ -294,6 +294,7 @@ wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
         (options->stranger_ms > 0 ? options->stranger_ms : WPK_NET_STRANGER_MS) * WPK_NS_PER_MS;
     server->silence_ns =
         (options->silence_ms > 0 ? options->silence_ms : WPK_NET_SILENCE_MS) * WPK_NS_PER_MS;
+    server->body_ns = (options->body_ms > 0 ? options->body_ms : WPK_NET_BODY_MS) * WPK_NS_PER_MS;
     server->wake = options->wake;
     server->user = options->user;
     server->descriptor_max = descriptor_max();
@@ -392,6 +393,23 @@ static struct wpk_net_peer *take_dead(struct wpk_net_server *server)
     return peer;
 }
 
+static void resume_waiting(struct wpk_net_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    struct wpk_net_peer *waiting = server->waiting;
+    server->waiting = NULL;
+    for (struct wpk_net_peer *peer = waiting; peer != NULL; peer = peer->next_waiting) {
+        peer->standing = WPK_NET_SIZE;
+        peer->heard_ns = wpk_clock_now_ns(wpk_clock_system());
+    }
+    pthread_mutex_unlock(&server->lock);
+    while (waiting != NULL) {
+        struct wpk_net_peer *next = waiting->next_waiting;
+        wpk_net_peer_resume(waiting);
+        waiting = next;
+    }
+}
+
 /* Free a connection that ended and whose requests were taken; false: there is none. *id is not 0 if
  * the owner has heard of it. */
 static bool bury(struct wpk_net_server *server, uint32_t *id)
@@ -405,24 +423,12 @@ static bool bury(struct wpk_net_server *server, uint32_t *id)
     pthread_mutex_lock(&server->lock);
     server->bytes -= bytes;
     server->descriptors -= server->descriptors > 0;
+    bool waited = bytes > 0 && server->waiting != NULL;
     pthread_mutex_unlock(&server->lock);
+    if (waited) {
+        resume_waiting(server); /* what it had announced is free again */
+    }
     return true;
-}
-
-static void resume_waiting(struct wpk_net_server *server)
-{
-    pthread_mutex_lock(&server->lock);
-    struct wpk_net_peer *waiting = server->waiting;
-    server->waiting = NULL;
-    for (struct wpk_net_peer *peer = waiting; peer != NULL; peer = peer->next_waiting) {
-        peer->standing = WPK_NET_SIZE;
-    }
-    pthread_mutex_unlock(&server->lock);
-    while (waiting != NULL) {
-        struct wpk_net_peer *next = waiting->next_waiting;
-        wpk_net_peer_resume(waiting);
-        waiting = next;
-    }
 }
 
 static struct wpk_net_piece *take_request(struct wpk_net_server *server)
@@ -530,6 +536,17 @@ void wpk_net_server_refused(struct wpk_net_server *server, uint64_t *out)
     pthread_mutex_unlock(&server->lock);
 }
 
+/* With the lock. Who is made to wait is not silent of its own accord. Of large requests that come
+ * slowly, those that keep others waiting are ended. */
+static bool is_overdue(const struct wpk_net_server *server, const struct wpk_net_peer *peer,
+                       uint64_t now_ns)
+{
+    bool stalls = peer->standing == WPK_NET_BODY && server->waiting != NULL &&
+                  peer->body_size > WPK_NET_SMALL_MAX;
+    return (stalls && peer->body_ns + server->body_ns <= now_ns) ||
+           (peer->standing != WPK_NET_WAITING && peer->heard_ns + server->silence_ns <= now_ns);
+}
+
 /* With the lock: those whose time is over. */
 static uint32_t find_overdue(struct wpk_net_server *server, uint64_t now_ns,
                              struct wpk_net_peer **out)
@@ -542,8 +559,7 @@ static uint32_t find_overdue(struct wpk_net_server *server, uint64_t now_ns,
     }
     for (uint32_t i = 0; i < WPK_NET_PEERS_MAX && count < OVERDUE_MAX; i++) {
         struct wpk_net_peer *peer = server->peers[i];
-        if (peer != NULL && peer->heard_ns + server->silence_ns <= now_ns &&
-            begin_end(server, peer)) {
+        if (peer != NULL && is_overdue(server, peer, now_ns) && begin_end(server, peer)) {
             out[count++] = peer;
         }
     }

@@ -411,6 +411,77 @@ static void who_takes_no_answer_is_closed(void **state)
     close(fd);
 }
 
+/* Another server, for requests that fill it. */
+static void open_large(struct pair *pair)
+{
+    const struct wpk_net_listen listen = {.url = pair->url};
+    const struct wpk_net_server_options options = {.listen = &listen,
+                                                   .listen_count = 1,
+                                                   .size_max = WPK_NET_BYTES_MAX,
+                                                   .body_ms = 300,
+                                                   .wake = wake,
+                                                   .user = pair};
+    struct wpk_diag diag = {0};
+    wpk_net_client_close(pair->client);
+    pair->client = NULL;
+    wpk_net_server_close(pair->server);
+    pair->server = NULL;
+    assert_int_equal(wpk_net_server_open(&options, &pair->server, &diag), WPK_OK);
+}
+
+static int connect_known(struct pair *pair)
+{
+    struct wpk_net_event event;
+    int fd = raw_connect(pair);
+    char reply[64];
+    assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(fd, 5, "x", 1);
+    next_event(pair, &event);
+    free(event.data);
+    event.address.is_known = true;
+    wpk_net_server_reply(pair->server, &event.address, "y", 1);
+    assert_int_equal(recv(fd, reply, 22, MSG_WAITALL), 22); /* a greeting and the reply */
+    return fd;
+}
+
+/* One that announces all that may wait, and says nothing of it: what is small is taken meanwhile,
+ * and what is large once its time is over. */
+static void what_stalls_keeps_nobody_long(void **state)
+{
+    struct pair *pair = *state;
+    static char large[100000];
+    struct wpk_net_event event = {.gone = true};
+    open_large(pair);
+    int stalled = connect_known(pair);
+    int other = connect_known(pair);
+    raw_send(stalled, 4 + WPK_NET_BYTES_MAX, "", 0);
+    usleep(50000);
+    raw_send(other, 5, "z", 1);
+    struct pollfd woken = {.fd = pair->fd, .events = POLLIN};
+    for (int i = 0; event.gone && i < 100; i++) {
+        if (!wpk_net_server_next(pair->server, &event)) {
+            poll(&woken, 1, 10);
+        }
+    }
+    assert_false(event.gone);
+    assert_string_equal(event.data, "z");
+    free(event.data);
+    raw_send(other, 4 + sizeof large, large, sizeof large);
+    event.gone = true;
+    for (int i = 0; event.gone && i < 500; i++) {
+        wpk_net_server_expire(pair->server);
+        if (!wpk_net_server_next(pair->server, &event)) {
+            poll(NULL, 0, 10);
+        }
+    }
+    assert_false(event.gone);
+    assert_int_equal(event.size, sizeof large);
+    free(event.data);
+    assert_true(is_closed_within(pair, stalled, 100));
+    close(stalled);
+    close(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +496,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(strangers_make_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_flood_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_takes_no_answer_is_closed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_stalls_keeps_nobody_long, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bad_addresses, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
