@@ -94,8 +94,15 @@ void wpk_worker_set_timer(struct wpk_coordinator *c, struct wpk_worker *worker)
 
 /* ---- hello */
 
-static void set_order(struct wpk_worker *worker, const struct wpk_order_entry *entry)
+/* By its name, or by its device, which stays the same whatever name the worker has next. */
+static void set_order(const struct wpk_coordinator *c, struct wpk_worker *worker)
 {
+    const struct wpk_order_entry *entry = wpk_table_get_text(&c->orders, worker->hello.name);
+    const struct wpk_order_entry *of_device =
+        wpk_table_get_text(&c->orders, worker->hello.device.instance);
+    if (entry == NULL || (of_device != NULL && of_device->order > entry->order)) {
+        entry = of_device;
+    }
     worker->order = entry != NULL ? entry->order : WPK_WORKER_ORDER_NONE;
     worker->order_reason = entry != NULL ? entry->reason : "";
 }
@@ -132,7 +139,7 @@ static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk
     c->workers[c->worker_count++] = worker;
     wpk_table_put(&c->workers_by_session, worker->session, worker);
     wpk_table_put_text(&c->workers_by_name, worker->hello.name, worker);
-    set_order(worker, wpk_table_get_text(&c->orders, worker->hello.name));
+    set_order(c, worker);
     set_peer(c, worker, c->event->address.peer);
     return worker;
 }
@@ -366,14 +373,9 @@ void wpk_worker_message(struct wpk_coordinator *c)
 
 /* ---- what an operator orders */
 
-static void apply_order(struct wpk_coordinator *c, const char *name,
-                        const struct wpk_order_entry *entry)
+static void apply_order(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
-    struct wpk_worker *worker = wpk_table_get_text(&c->workers_by_name, name);
-    if (worker == NULL) {
-        return;
-    }
-    set_order(worker, entry);
+    set_order(c, worker);
     if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
         wpk_lease_return_all(c, worker, false);
     }
@@ -385,13 +387,37 @@ static void apply_order(struct wpk_coordinator *c, const char *name,
     update_available(c, worker);
 }
 
+static bool is_named(const struct wpk_worker *worker, const char *name)
+{
+    return strcmp(worker->hello.name, name) == 0 ||
+           strcmp(worker->hello.device.instance, name) == 0;
+}
+
+static void apply_orders(struct wpk_coordinator *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        if (is_named(c->workers[i], name)) {
+            apply_order(c, c->workers[i]);
+        }
+    }
+}
+
+static bool is_known(const struct wpk_coordinator *c, const char *name)
+{
+    bool known = wpk_table_get_text(&c->orders, name) != NULL;
+    for (uint32_t i = 0; i < c->worker_count && !known; i++) {
+        known = is_named(c->workers[i], name);
+    }
+    return known;
+}
+
 /* False when there are too many. */
 static bool keep_order(struct wpk_coordinator *c, const char *name, enum wpk_worker_order order,
                        const char *reason)
 {
     struct wpk_order_entry *entry = wpk_table_take_text(&c->orders, name);
     if (order == WPK_WORKER_ORDER_NONE) {
-        apply_order(c, name, NULL);
+        apply_orders(c, name); /* before the reason goes that they borrow */
         free(entry);
         return true;
     }
@@ -406,7 +432,7 @@ static bool keep_order(struct wpk_coordinator *c, const char *name, enum wpk_wor
     entry->order = order;
     snprintf(entry->reason, sizeof entry->reason, "%s", reason != NULL ? reason : "");
     wpk_table_put_text(&c->orders, entry->name, entry);
-    apply_order(c, name, entry);
+    apply_orders(c, name);
     return true;
 }
 
@@ -418,8 +444,7 @@ void wpk_worker_restore_order(struct wpk_coordinator *c)
 void wpk_worker_set(struct wpk_coordinator *c)
 {
     const struct wpk_event *event = c->event;
-    if (wpk_table_get_text(&c->workers_by_name, event->worker) == NULL &&
-        wpk_table_get_text(&c->orders, event->worker) == NULL) {
+    if (!is_known(c, event->worker)) {
         wpk_answer_problem(c, 404, WPK_ENOENT, 0, "there is no such worker");
         return;
     }

@@ -285,6 +285,33 @@ static void orders_survive_a_restart(void **state)
     end(s);
 }
 
+static void join_at(struct wpk_scene *s, const char *name, const char *instance)
+{
+    int worker = join(s, name);
+    snprintf(s->workers[worker].hello.device.instance, WPK_DEVICE_TEXT_MAX, "%s", instance);
+    wpk_scene_hello(s, worker);
+}
+
+/* What is ordered of a device holds for whatever name serves it next. */
+static void orders_of_a_device(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    join_at(s, "h/cpu0/1", "h/cpu0");
+    join_at(s, "h/cpu1/2", "h/cpu1");
+    wpk_scene_set_worker(s, "h/cpu0", WPK_WORKER_ORDER_QUARANTINE, "lies");
+    assert_int_equal(s->status, 200);
+    join_at(s, "h/cpu0/3", "h/cpu0");
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/1")->order,
+                     WPK_WORKER_ORDER_QUARANTINE);
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/3")->order,
+                     WPK_WORKER_ORDER_QUARANTINE);
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu1/2")->order, WPK_WORKER_ORDER_NONE);
+    wpk_scene_set_worker(s, "h/cpu0", WPK_WORKER_ORDER_NONE, "");
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/3")->order, WPK_WORKER_ORDER_NONE);
+    end(s);
+}
+
 static void wpkd_drains(void **state)
 {
     (void)state;
@@ -629,6 +656,7 @@ int main(void)
         cmocka_unit_test(a_drained_worker_ends_what_it_has),
         cmocka_unit_test(nobody_believes_the_quarantined),
         cmocka_unit_test(orders_survive_a_restart),
+        cmocka_unit_test(orders_of_a_device),
         cmocka_unit_test(wpkd_drains),
         cmocka_unit_test(built_here_and_run_there),
         cmocka_unit_test(a_builder_ends_nothing_that_is_built),
