@@ -278,7 +278,11 @@ static void not_answered(struct session *s, wpk_err err)
 {
     switch (s->asked) {
     case WPK_MESSAGE_RESULTS:
-        wpk_holding_not_acknowledged(s->holding);
+        if (err == WPK_EACCES) {
+            wpk_holding_acknowledged(s->holding); /* refused for good: it is in quarantine */
+        } else {
+            wpk_holding_not_acknowledged(s->holding);
+        }
         break;
     case WPK_MESSAGE_PUT_ARTIFACT:
         if (err == WPK_ECORRUPT) {

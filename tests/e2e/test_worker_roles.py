@@ -138,6 +138,29 @@ def test_what_wpkd_cannot_record_now(box):
     wpkd.close()
 
 
+def test_in_quarantine(box):
+    """Results that are refused for good are let go: they are not sent again."""
+    need("wpk-worker", "wpk-builder", "wpk-runner")
+    genes = candidates(box, 1)
+    refused = []
+
+    def trouble(message):
+        if message["type"] == "results":
+            refused.append(message)
+            return {"type": "error", "code": "EACCES", "text": "quarantined", "retry_ms": 0}
+        return None
+
+    wpkd = FakeWpkd(box.path("workers.sock"), trouble)
+    wpkd.common = {"ops": [{"text": OP, "layouts": "fixed"}], "targets": []}
+    wpkd.pieces["builds"] = [piece(0, genes[0], "whole")]
+    worker = add_worker(box, wpkd)
+    wait_for("its result was refused", lambda: refused, 60)
+    wait_for("it holds nothing more", lambda: wpkd.polls and not wpkd.polls[-1]["holding"], 15)
+    check(len(refused) == 1, "it was sent once", len(refused))
+    end(worker)
+    wpkd.close()
+
+
 def test_a_bad_line(box):
     """60 KB a second, and it breaks in the middle of artifacts and results: all of them arrive, and
     nothing is done twice."""
