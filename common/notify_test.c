@@ -84,9 +84,9 @@ static void silence_is_not_waited_for(void **state)
 
 static void environment_is_checked(void **state)
 {
-    static const char *const wrong[] = {"relative", "@", "/",
-                                        "/012345678901234567890123456789012345678901234567890123"
-                                        "45678901234567890123456789012345678901234567890123456789"};
+    char too_long[120] = "/";
+    memset(too_long + 1, 'x', sizeof too_long - 2);
+    const char *const wrong[] = {"relative", "@", "/", too_long};
     (void)state;
     struct wpk_notify notify = {0};
     struct wpk_diag diag = {0};
