@@ -72,7 +72,9 @@ def test_logs_follow_a_candidate(box):
     box.ctl("watch", identifier, "--url", service.url)
 
     def events(process, name):
-        lines = [json.loads(line) for line in process.text(process.err).split("\n") if line]
+        lines = [json.loads(line) for line in process.text(process.err).split("\n")
+                 # A sanitizer says what it cannot do in its own words.
+                 if line and not re.match("==[0-9]+==|False positive|HINT", line)]
         return {line["work"]: line for line in lines if line["event"] == name}
     received = events(service.wpkd, "received")
     check(len(received) >= 3, "results are logged", received)
