@@ -40,6 +40,9 @@ static void perform_put(struct wpk_order *order, struct wpk_store *store)
                                  mine->bytes.data, mine->bytes.size, &mine->diag);
     if (mine->err == WPK_OK) {
         wpk_history_put_artifact(store, mine->sha256, mine->bytes.size);
+    } else if (mine->err == WPK_ENOSPC) {
+        /* The disk is full: what would be leased now could not be kept. */
+        wpk_store_fail(store, mine->err, &mine->diag);
     } else if (mine->err != WPK_ECORRUPT) {
         wpk_log_failure(WPK_LOG_ERROR, "artifact_not_written", mine->err, &mine->diag);
     }
@@ -49,10 +52,9 @@ static void perform_put(struct wpk_order *order, struct wpk_store *store)
  * something else to a worker: that it is not let in, or not known. */
 static void refuse_put(const struct artifact_order *mine)
 {
-    bool is_own = mine->err == WPK_ECORRUPT || mine->err == WPK_ENOSPC;
     struct wpk_message message = {.kind = WPK_MESSAGE_ERROR,
                                   .session = mine->session,
-                                  .err = is_own ? mine->err : WPK_EIO,
+                                  .err = mine->err == WPK_ECORRUPT ? mine->err : WPK_EIO,
                                   .text = mine->diag.text[0] != '\0' ? mine->diag.text
                                                                      : wpk_err_text(mine->err),
                                   .retry_ms = mine->err == WPK_ECORRUPT ? 0 : PUT_RETRY_MS};
