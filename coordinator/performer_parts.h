@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that make up the performer share: performer.c (batches, and what comes and goes),
- * performer_store.c (what is written), performer_search.c (strategies), performer_artifact.c
- * (files), performer_restore.c (the state, from the store), performer_worker.c (who may work).
- * Nobody else includes this. */
+/* What the files that make up the performer share: performer.c (what comes and goes),
+ * performer_turn.c (batches, the writer, and when it fails), performer_store.c (what is written),
+ * performer_search.c (strategies), performer_artifact.c (files), performer_restore.c (the state,
+ * from the store), performer_worker.c (who may work). Nobody else includes this. */
 #ifndef WPK_COORDINATOR_PERFORMER_PARTS_H
 #define WPK_COORDINATOR_PERFORMER_PARTS_H
 
@@ -64,6 +64,18 @@ void wpk_performer_reply_error(struct wpk_performer *performer,
                                const struct wpk_diag *diag);
 /* Step it, and perform its effects; with a degraded store nothing is performed. */
 void wpk_performer_step_one(struct wpk_performer *performer, struct wpk_event *event);
+
+/* Step what was put off, and all that follows from it; or forget it. */
+void wpk_performer_step_events(struct wpk_performer *performer);
+void wpk_performer_drop_events(struct wpk_performer *performer);
+
+/* ---- performer_turn.c */
+
+/* An empty batch is under way. The one there was, if any, is the caller's to hand on. */
+void wpk_performer_begin_batch(struct wpk_performer *performer);
+/* Nothing is written after this. What the writer was handed is, and its output leaves; what it was
+ * not is lost, and said to be. */
+void wpk_performer_end(struct wpk_performer *performer);
 
 /* ---- performer_store.c: effects that are written; false when it is none of these */
 
