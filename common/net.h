@@ -28,6 +28,7 @@ extern "C" {
 #define WPK_NET_SLOTS_MAX 8 /* of a client; as many requests of a peer wait to be taken */
 /* Of waiting requests; past it, peers are made to wait. */
 #define WPK_NET_BYTES_MAX ((size_t)64 << 20)
+#define WPK_NET_REPLY_BYTES_MAX ((size_t)256 << 20) /* of replies that peers have not taken */
 #define WPK_NET_LISTEN_MAX 8
 #define WPK_NET_PEERS_MAX 32768
 #define WPK_NET_STRANGERS_MAX 256
@@ -75,6 +76,7 @@ struct wpk_net_server_options {
     const struct wpk_net_listen *listen; /* [listen_count], at most WPK_NET_LISTEN_MAX */
     size_t listen_count;
     size_t size_max;               /* bytes; a longer request ends its connection */
+    size_t reply_bytes_max;        /* 0: WPK_NET_REPLY_BYTES_MAX */
     uint32_t peers_max;            /* connections at a time; 0: WPK_NET_PEERS_MAX */
     uint32_t peers_of_address_max; /* 0: WPK_NET_PEERS_OF_ADDRESS_MAX; not of ipc */
     uint64_t stranger_ms;          /* 0: WPK_NET_STRANGER_MS */
@@ -130,7 +132,8 @@ const char *wpk_net_refusal_name(enum wpk_net_refusal refusal);
 /* The next event; false when there is none. */
 WPK_MUST_CHECK bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *out);
 /* Copies `data`. To a connection that ended it goes nowhere, without an error; one that does not
- * take its replies is closed. */
+ * take its replies is closed: when they are more than a client can wait for, when all that peers
+ * do not take is too much and it leaves most of it, or after its time of silence. */
 void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_address *address,
                           const void *data, size_t size);
 

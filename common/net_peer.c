@@ -263,28 +263,6 @@ void wpk_net_peer_start(struct wpk_net_peer *peer)
 
 /* ---- sending */
 
-struct wpk_net_piece *wpk_net_reply_new(const struct wpk_net_address *address, const void *data,
-                                        size_t size)
-{
-    size_t total = address->header_size + size;
-    struct wpk_net_piece *reply = malloc(sizeof *reply + 9 + total);
-    if (reply == NULL) {
-        return NULL;
-    }
-    char *at = reply->data;
-    reply->next = NULL;
-    if (address->is_local) {
-        *at++ = 1;
-    }
-    for (int shift = 56; shift >= 0; shift -= 8) {
-        *at++ = (char)((uint64_t)total >> shift & 0xff);
-    }
-    memcpy(at, address->header, address->header_size);
-    memcpy(at + address->header_size, data, size);
-    reply->size = (size_t)(at - reply->data) + total;
-    return reply;
-}
-
 void wpk_net_peer_send(struct wpk_net_peer *peer)
 {
     nng_iov iov = {.iov_buf = peer->reply->data + peer->sent,
@@ -304,6 +282,7 @@ static void on_sent(void *user)
     struct wpk_net_piece *sent = NULL;
     pthread_mutex_lock(&server->lock);
     peer->heard_ns = wpk_clock_now_ns(wpk_clock_system());
+    peer->took_ns = peer->heard_ns;
     if (!peer->is_greeted) {
         peer->is_greeted = true;
     } else {
@@ -311,7 +290,7 @@ static void on_sent(void *user)
         if (peer->sent == peer->reply->size) {
             sent = peer->reply;
             peer->reply = sent->next;
-            peer->reply_count--;
+            wpk_net_reply_sent(peer, sent->size);
             peer->sent = 0;
         }
     }

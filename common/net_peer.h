@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The insides of a server of common/net.h, shared by net_server.c (the queue, and who is let in),
- * net_door.c (listening) and net_peer.c (one connection). Not for anybody else.
+ * net_door.c (listening), net_peer.c (one connection) and net_reply.c (what it has to take). Not
+ * for anybody else.
  *
  *     accepted ──▶ [GREETING] ── 8 bytes each way ──▶ [SIZE] ──▶ [BODY] ──▶ queued
  *                                                       ▲  └─▶ [WAITING]      │
@@ -61,6 +62,8 @@ struct wpk_net_peer {
     struct wpk_net_piece *reply;   /* first of those not sent */
     struct wpk_net_piece *reply_last;
     uint32_t reply_count;
+    size_t reply_bytes; /* of those; 0 of the dead */
+    uint64_t took_ns;   /* when it last took some of them, or could begin to */
     bool is_greeted; /* our greeting is out */
     bool is_sending;
     uint64_t accepted_ns;
@@ -86,6 +89,7 @@ struct wpk_net_door { /* one address listened at */
 
 struct wpk_net_server {
     size_t size_max;
+    size_t reply_bytes_max;
     uint32_t peers_max;
     uint32_t peers_of_address_max;
     uint64_t stranger_ns;
@@ -105,6 +109,7 @@ struct wpk_net_server {
     struct wpk_net_piece *first; /* requests */
     struct wpk_net_piece *last;
     size_t bytes; /* of requests that wait or are being received */
+    size_t reply_bytes; /* of replies that the living have not taken */
     struct wpk_net_peer *peers[WPK_NET_PEERS_MAX];
     uint32_t peer_count;
     uint32_t place_next;
@@ -127,14 +132,15 @@ bool wpk_net_peer_init(struct wpk_net_peer *peer, nng_stream *stream);
 void wpk_net_peer_start(struct wpk_net_peer *peer);
 /* Go on where it was made to wait; without the lock, by the owner. */
 void wpk_net_peer_resume(struct wpk_net_peer *peer);
-/* A reply as it goes over the wire; NULL when out of memory. */
-struct wpk_net_piece *wpk_net_reply_new(const struct wpk_net_address *address, const void *data,
-                                        size_t size);
 /* Begin to send what was put into `reply`; without the lock, by who set is_sending. */
 void wpk_net_peer_send(struct wpk_net_peer *peer);
 /* Wait for its callbacks and free it; by the owner. Returns the bytes of a request that was being
  * received. */
 size_t wpk_net_peer_free(struct wpk_net_peer *peer);
+
+/* ---- net_reply.c */
+/* With the lock: the peer has taken its first reply, of `size` bytes. */
+void wpk_net_reply_sent(struct wpk_net_peer *peer, size_t size);
 
 /* ---- net_door.c */
 /* Listen; the door rests until it is woken.   errors  of wpk_net_server_open */
@@ -155,6 +161,8 @@ void wpk_net_door_close(struct wpk_net_door *door);
 void wpk_net_server_welcome(struct wpk_net_door *door, nng_stream *stream);
 /* What was tried at the door ended with `code`: may it accept the next one? If not it rests. */
 bool wpk_net_server_goes_on(struct wpk_net_door *door, int code);
+/* With the lock: it is no stranger any more. */
+void wpk_net_peer_know(struct wpk_net_server *server, struct wpk_net_peer *peer);
 /* The connection ended: count it out, put it among the dead, wake the owner. Once is enough. */
 void wpk_net_peer_end(struct wpk_net_peer *peer);
 /* The same, by us; of a stranger it is counted why. */

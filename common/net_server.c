@@ -11,9 +11,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define REPLIES_MAX 64 /* that a peer has not taken */
-#define PLACE_BITS 15  /* of a peer's id */
-#define BURIED_MAX 64  /* in one turn of the owner's */
+#define PLACE_BITS 15 /* of a peer's id */
+#define BURIED_MAX 64 /* in one turn of the owner's */
 #define OVERDUE_MAX 512
 _Static_assert(WPK_NET_PEERS_MAX == 1 << PLACE_BITS, "a place fits into an id");
 
@@ -75,7 +74,7 @@ static void add_stranger(struct wpk_net_server *server, struct wpk_net_peer *pee
     server->strangers_of_bucket[peer->bucket]++;
 }
 
-static void forget_stranger(struct wpk_net_server *server, struct wpk_net_peer *peer)
+void wpk_net_peer_know(struct wpk_net_server *server, struct wpk_net_peer *peer)
 {
     if (peer->is_known) {
         return;
@@ -152,7 +151,9 @@ static bool begin_end(struct wpk_net_server *server, struct wpk_net_peer *peer)
     if (peer->standing == WPK_NET_WAITING) {
         unlink_waiting(server, peer);
     }
-    forget_stranger(server, peer);
+    wpk_net_peer_know(server, peer);
+    server->reply_bytes -= peer->reply_bytes;
+    peer->reply_bytes = 0;
     peer->standing = WPK_NET_DEAD;
     return true;
 }
@@ -286,6 +287,8 @@ wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
         return WPK_ENOMEM;
     }
     server->size_max = options->size_max;
+    server->reply_bytes_max =
+        options->reply_bytes_max > 0 ? options->reply_bytes_max : WPK_NET_REPLY_BYTES_MAX;
     bool limited = options->peers_max > 0 && options->peers_max < WPK_NET_PEERS_MAX;
     server->peers_max = limited ? options->peers_max : WPK_NET_PEERS_MAX - 1;
     server->peers_of_address_max = options->peers_of_address_max > 0 ? options->peers_of_address_max
@@ -474,42 +477,6 @@ bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *ou
     return id != 0;
 }
 
-void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_address *address,
-                          const void *data, size_t size)
-{
-    struct wpk_net_piece *reply = wpk_net_reply_new(address, data, size);
-    if (reply == NULL) {
-        return; /* to the client as good as a lost reply, which it knows how to live with */
-    }
-    pthread_mutex_lock(&server->lock);
-    struct wpk_net_peer *peer = server->peers[address->peer % WPK_NET_PEERS_MAX];
-    bool there = peer != NULL && peer->id == address->peer && peer->standing != WPK_NET_DEAD;
-    bool taken = there && peer->reply_count < REPLIES_MAX;
-    bool start = taken && !peer->is_sending;
-    if (taken) {
-        if (address->is_known) {
-            forget_stranger(server, peer);
-        }
-        if (peer->reply != NULL) {
-            peer->reply_last->next = reply;
-        } else {
-            peer->reply = reply;
-        }
-        peer->reply_last = reply;
-        peer->reply_count++;
-        peer->is_sending = true;
-    }
-    pthread_mutex_unlock(&server->lock);
-    if (start) {
-        wpk_net_peer_send(peer);
-    } else if (!taken) {
-        free(reply);
-    }
-    if (there && !taken) {
-        wpk_net_peer_end(peer);
-    }
-}
-
 uint32_t wpk_net_server_peer_count(struct wpk_net_server *server)
 {
     pthread_mutex_lock(&server->lock);
@@ -543,7 +510,8 @@ static bool is_overdue(const struct wpk_net_server *server, const struct wpk_net
 {
     bool stalls = peer->standing == WPK_NET_BODY && server->waiting != NULL &&
                   peer->body_size > WPK_NET_SMALL_MAX;
-    return (stalls && peer->body_ns + server->body_ns <= now_ns) ||
+    bool takes_nothing = peer->reply != NULL && peer->took_ns + server->silence_ns <= now_ns;
+    return (stalls && peer->body_ns + server->body_ns <= now_ns) || takes_nothing ||
            (peer->standing != WPK_NET_WAITING && peer->heard_ns + server->silence_ns <= now_ns);
 }
 

@@ -150,6 +150,36 @@ def test_sizes(box):
     service.stop()
 
 
+def test_answers_that_nobody_takes(box):
+    """Workers that ask for artifacts, and take none of them."""
+    need("wpkd")
+    service = Service(box)
+    data = os.urandom(3 << 20)
+    sha256 = hashlib.sha256(data).hexdigest()
+    asking = []
+    for number in range(20):
+        peer = Peer(box.path("workers.sock"))
+        peer.greet()
+        session = peer.ask(hello(name="w%d" % number))[0]["session"]
+        message = {"version": 2, "session": session, "sha256": sha256}
+        if number == 0:
+            check(peer.ask(dict(message, type="put_artifact"), data)[0]["type"] == "ack", "it is there")
+            before = resident(service.wpkd.popen.pid)
+        for _ in range(9):
+            peer.send(frame(dict(message, type="get_artifact")))
+        asking.append(peer)
+    with Peer(box.path("workers.sock")) as worker:
+        worker.greet()
+        session = worker.ask(hello())[0]["session"]
+        message = {"version": 2, "session": session, "type": "get_artifact", "sha256": sha256}
+        check(worker.ask(message)[1] == data, "who takes it has it")
+    grown = resident(service.wpkd.popen.pid) - before
+    check(grown < 400 << 20, "memory is bounded", grown)
+    for peer in asking:
+        peer.sock.close()
+    service.stop()
+
+
 def test_tcp_needs_a_token(box):
     need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
     service = Port(box)

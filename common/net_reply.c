@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replies on their way. A peer that asks and does not take what it asked for would fill the memory
+ * with it: there is a limit for each, as much as its client's slots can wait for, after which it is
+ * closed; and one for all of them, after which the one goes that leaves most of it. */
+#include "common/net_peer.h"
+
+#include "common/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLIES_MAX 64 /* that a peer has not taken */
+
+/* A reply as it goes over the wire; NULL when out of memory. */
+static struct wpk_net_piece *reply_new(const struct wpk_net_address *address, const void *data,
+                                       size_t size)
+{
+    size_t total = address->header_size + size;
+    struct wpk_net_piece *reply = malloc(sizeof *reply + 9 + total);
+    if (reply == NULL) {
+        return NULL;
+    }
+    char *at = reply->data;
+    reply->next = NULL;
+    if (address->is_local) {
+        *at++ = 1;
+    }
+    for (int shift = 56; shift >= 0; shift -= 8) {
+        *at++ = (char)((uint64_t)total >> shift & 0xff);
+    }
+    memcpy(at, address->header, address->header_size);
+    memcpy(at + address->header_size, data, size);
+    reply->size = (size_t)(at - reply->data) + total;
+    return reply;
+}
+
+/* With the lock. */
+static void append(struct wpk_net_peer *peer, struct wpk_net_piece *reply)
+{
+    if (peer->reply != NULL) {
+        peer->reply_last->next = reply;
+    } else {
+        peer->reply = reply;
+        peer->took_ns = wpk_clock_now_ns(wpk_clock_system());
+    }
+    peer->reply_last = reply;
+    peer->reply_count++;
+    peer->reply_bytes += reply->size;
+    peer->server->reply_bytes += reply->size;
+}
+
+void wpk_net_reply_sent(struct wpk_net_peer *peer, size_t size)
+{
+    peer->reply_count--;
+    if (peer->standing != WPK_NET_DEAD) { /* else they were counted out when it ended */
+        peer->reply_bytes -= size;
+        peer->server->reply_bytes -= size;
+    }
+}
+
+/* With the lock: who leaves most, and of equals the one that has taken nothing for longest. */
+static struct wpk_net_peer *find_slowest(const struct wpk_net_server *server)
+{
+    struct wpk_net_peer *slowest = NULL;
+    for (uint32_t i = 0; i < WPK_NET_PEERS_MAX; i++) {
+        struct wpk_net_peer *peer = server->peers[i];
+        if (peer != NULL && peer->reply_bytes > 0 &&
+            (slowest == NULL || peer->reply_bytes > slowest->reply_bytes ||
+             (peer->reply_bytes == slowest->reply_bytes && peer->took_ns < slowest->took_ns))) {
+            slowest = peer;
+        }
+    }
+    return slowest;
+}
+
+/* With the lock: is there room for one more of its replies? */
+static bool has_room(const struct wpk_net_peer *peer, const struct wpk_net_piece *reply)
+{
+    return peer->reply_count < REPLIES_MAX &&
+           (peer->reply == NULL ||
+            peer->reply_bytes + reply->size <= WPK_NET_SLOTS_MAX * peer->server->size_max);
+}
+
+void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_address *address,
+                          const void *data, size_t size)
+{
+    struct wpk_net_piece *reply = reply_new(address, data, size);
+    struct wpk_net_peer *leaving = NULL;
+    if (reply == NULL) {
+        return; /* to the client as good as a lost reply, which it knows how to live with */
+    }
+    pthread_mutex_lock(&server->lock);
+    struct wpk_net_peer *peer = server->peers[address->peer % WPK_NET_PEERS_MAX];
+    bool there = peer != NULL && peer->id == address->peer && peer->standing != WPK_NET_DEAD;
+    bool taken = there && has_room(peer, reply);
+    bool start = taken && !peer->is_sending;
+    if (taken) {
+        if (address->is_known) {
+            wpk_net_peer_know(server, peer);
+        }
+        append(peer, reply);
+        peer->is_sending = true;
+        leaving = server->reply_bytes > server->reply_bytes_max ? find_slowest(server) : NULL;
+    } else if (there) {
+        leaving = peer;
+    }
+    pthread_mutex_unlock(&server->lock);
+    if (start) {
+        wpk_net_peer_send(peer);
+    } else if (!taken) {
+        free(reply);
+    }
+    if (leaving != NULL) {
+        wpk_net_peer_end(leaving); /* the owner alone frees it, and that is us */
+    }
+}
