@@ -55,6 +55,26 @@ struct wpk_api_answer *wpk_outbox_answer(struct wpk_outbox *outbox, uint64_t req
     return &held->answer;
 }
 
+struct wpk_message wpk_outbox_refusal(wpk_err err, const struct wpk_diag *diag)
+{
+    /* EACCES and such would be about the worker, which it is not. */
+    wpk_err told = err == WPK_ENOSPC ? err : WPK_EIO;
+    return (struct wpk_message){.kind = WPK_MESSAGE_ERROR,
+                                .err = told,
+                                .text = diag->text[0] != '\0' ? diag->text : wpk_err_text(told),
+                                .retry_ms = WPK_OUTBOX_RETRY_MS};
+}
+
+/* Left without an answer it would wait for one as long as it waits for artifacts. */
+static void refuse(struct wpk_held *held, const struct wpk_performer_out *out, wpk_err err,
+                   const struct wpk_diag *diag)
+{
+    struct wpk_message message = wpk_outbox_refusal(err, diag);
+    struct wpk_outbox instead = {0};
+    wpk_outbox_reply(&instead, &held->address, &message);
+    wpk_outbox_release(&instead, out, WPK_OK, NULL);
+}
+
 static void let_go(struct wpk_held *held, const struct wpk_performer_out *out, wpk_err err,
                    const struct wpk_diag *diag)
 {
@@ -63,6 +83,8 @@ static void let_go(struct wpk_held *held, const struct wpk_performer_out *out, w
             wpk_api_problem(&held->answer, 507, err, diag);
         }
         out->respond(out->user, held->request, &held->answer);
+    } else if (err != WPK_OK && err != WPK_ECLOSED) {
+        refuse(held, out, err, diag);
     } else if (err == WPK_OK && held->frame.size > 0) {
         out->reply(out->user, &held->address, held->frame.data, held->frame.size);
     }

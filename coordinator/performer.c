@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRY_MS 2000 /* for workers, while the store is out of order */
-
 uint64_t wpk_performer_now_ns(const struct wpk_performer *p)
 {
     return wpk_clock_now_ns(p->options.clock);
@@ -63,8 +61,7 @@ void wpk_performer_reply_error(struct wpk_performer *p, const struct wpk_net_add
     struct wpk_message message = {.kind = WPK_MESSAGE_ERROR,
                                   .session = session,
                                   .err = err,
-                                  .text = diag->text[0] != '\0' ? diag->text : wpk_err_text(err),
-                                  .retry_ms = p->degraded ? RETRY_MS : 0};
+                                  .text = diag->text[0] != '\0' ? diag->text : wpk_err_text(err)};
     wpk_performer_reply(p, address, &message);
 }
 
@@ -221,7 +218,7 @@ void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
     if (event->request != 0) {
         struct wpk_api_answer answer = {0};
         wpk_api_problem(&answer, 507, p->err, &p->diag);
-        answer.retry_after_s = RETRY_MS / 1000;
+        answer.retry_after_s = WPK_OUTBOX_RETRY_MS / 1000;
         wpk_performer_answer(p, event->request, &answer);
     }
 }
@@ -250,9 +247,7 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
         return;
     }
     if (p->degraded) {
-        /* EACCES and such would be about the worker, which it is not. */
-        err = p->err == WPK_ENOSPC ? WPK_ENOSPC : WPK_EIO;
-        wpk_performer_reply_error(p, &answer_to, message.session, err, &p->diag);
+        wpk_performer_refuse(p, &answer_to, p->err, &p->diag);
         wpk_message_fini(&message);
         return;
     }

@@ -107,7 +107,7 @@ void wpk_performer_poll(struct wpk_performer *performer);
 bool wpk_performer_is_full(const struct wpk_performer *performer);
 
 /* Is the store out of order, because a commit failed? Then the reason. Everything that waited was
- * answered with a problem (507), workers with nothing; nothing is promised and nothing leased;
+ * answered with a problem (507), workers with an error; nothing is promised and nothing leased;
  * workers are told to try again, and reads go on. A probe each second finds out when it is well
  * again: then the state is read from the store, and it goes on. */
 wpk_err wpk_performer_degraded(const struct wpk_performer *performer, struct wpk_diag *diag);

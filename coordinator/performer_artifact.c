@@ -61,16 +61,22 @@ static void refuse_put(const struct artifact_order *mine)
     wpk_performer_reply(mine->effect.performer, &mine->address, &message);
 }
 
+/* The batch that it was in was not written. */
+static void refuse_lost(const struct artifact_order *mine, wpk_err err, const struct wpk_diag *diag)
+{
+    if (err != WPK_ECLOSED) {
+        wpk_performer_refuse(mine->effect.performer, &mine->address, err, diag);
+    }
+}
+
 static void on_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
 {
     struct artifact_order *mine = (struct artifact_order *)order;
     struct wpk_message ack = {.kind = WPK_MESSAGE_ACK, .session = mine->session};
-    (void)diag;
     wpk_buf_fini(&mine->bytes);
     if (err != WPK_OK) {
-        return; /* the worker asks again */
-    }
-    if (mine->err != WPK_OK) {
+        refuse_lost(mine, err, diag);
+    } else if (mine->err != WPK_OK) {
         refuse_put(mine);
     } else {
         wpk_performer_reply(mine->effect.performer, &mine->address, &ack);
@@ -98,11 +104,12 @@ static void perform_get(struct wpk_order *order, struct wpk_store *store)
 static void on_get(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
 {
     struct artifact_order *mine = (struct artifact_order *)order;
-    (void)diag;
-    if (err == WPK_OK && mine->err != WPK_OK) {
+    if (err != WPK_OK) {
+        refuse_lost(mine, err, diag);
+    } else if (mine->err != WPK_OK) {
         wpk_performer_reply_error(mine->effect.performer, &mine->address, mine->session,
                                   mine->err == WPK_ENOENT ? WPK_ECORRUPT : mine->err, &mine->diag);
-    } else if (err == WPK_OK) {
+    } else {
         struct wpk_message message = {.kind = WPK_MESSAGE_ARTIFACT,
                                       .session = mine->session,
                                       .bytes = mine->bytes.data,

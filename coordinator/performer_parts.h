@@ -113,6 +113,9 @@ bool wpk_performer_may_join(const struct wpk_performer *performer,
  * why. */
 bool wpk_performer_may_go_on(struct wpk_performer *performer, const struct wpk_message *message,
                              struct wpk_diag *diag);
+/* Its message was lost, or is not taken, because the store failed. */
+void wpk_performer_refuse(struct wpk_performer *performer, const struct wpk_net_address *address,
+                          wpk_err err, const struct wpk_diag *diag);
 
 /* ---- performer_restore.c */
 

@@ -74,6 +74,10 @@ static void seal(struct wpk_performer *p)
 static void degrade(struct wpk_performer *p, const struct wpk_batch *failed)
 {
     struct wpk_diag diag = {0};
+    struct wpk_event drain = {.kind = WPK_EVENT_DRAIN};
+    if (p->coordinator != NULL) { /* polls that wait in the state would wait for ever */
+        wpk_performer_step_one(p, &drain);
+    }
     p->degraded = true;
     p->err = failed->err;
     p->diag = failed->diag;

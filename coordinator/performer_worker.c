@@ -57,3 +57,10 @@ bool wpk_performer_may_go_on(struct wpk_performer *p, const struct wpk_message *
     }
     return fault == NULL;
 }
+
+void wpk_performer_refuse(struct wpk_performer *p, const struct wpk_net_address *address,
+                          wpk_err err, const struct wpk_diag *diag)
+{
+    struct wpk_message message = wpk_outbox_refusal(err, diag);
+    wpk_performer_reply(p, address, &message);
+}

@@ -36,7 +36,9 @@ struct fixture {
     uint32_t peer;   /* counts: a question's answer is told by it */
     struct wpk_buf reply;
     uint32_t reply_peer; /* of the last frame to a worker */
-    int status;          /* of the last answer to a request; 0: none yet */
+    uint32_t refused[8]; /* [refused_count]: who was told that the disk is full */
+    uint32_t refused_count;
+    int status; /* of the last answer to a request; 0: none yet */
     struct wpk_buf body;
     int rebuilt;
 };
@@ -48,6 +50,22 @@ static void on_reply(void *user, const struct wpk_net_address *address, const vo
     f->reply_peer = address->peer;
     wpk_buf_reset(&f->reply);
     wpk_buf_append(&f->reply, frame, size);
+    struct wpk_message message = {0};
+    assert_int_equal(wpk_message_decode(frame, size, &message, NULL), WPK_OK);
+    if (message.kind == WPK_MESSAGE_ERROR && message.err == WPK_ENOSPC && message.retry_ms > 0) {
+        f->refused[f->refused_count++ % 8] = address->peer;
+    }
+    wpk_message_fini(&message);
+}
+
+static bool was_refused(const struct fixture *f, uint32_t peer)
+{
+    for (uint32_t i = 0; i < f->refused_count && i < 8; i++) {
+        if (f->refused[i] == peer) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
@@ -194,14 +212,19 @@ static uint64_t join(struct fixture *f)
     return session;
 }
 
+static struct wpk_message make_poll(uint64_t session)
+{
+    return (struct wpk_message){.kind = WPK_MESSAGE_POLL,
+                                .version = WPK_PROTOCOL_VERSION,
+                                .session = session,
+                                .want = 1,
+                                .wait_ms = 60000};
+}
+
 static struct wpk_work take_work(struct fixture *f, uint64_t session, char candidate[256])
 {
     struct wpk_message back;
-    struct wpk_message poll = {.kind = WPK_MESSAGE_POLL,
-                               .version = WPK_PROTOCOL_VERSION,
-                               .session = session,
-                               .want = 1,
-                               .wait_ms = 60000};
+    struct wpk_message poll = make_poll(session);
     ask(f, &poll, &back);
     assert_int_equal(back.kind, WPK_MESSAGE_WORK);
     assert_int_equal(back.work_count, 1);
@@ -282,10 +305,14 @@ static void a_result_on_a_full_disk(void **state)
                                   .session = session,
                                   .results = &result,
                                   .result_count = 1};
+    struct wpk_message poll = make_poll(session);
+    send_message(f, &poll); /* waits: there is no more work */
     wpk_faulty_vfs_set(&(struct wpk_faults){.write_fails = 1, .lasting = true});
     send_message(f, &message);
     wait_until(f, WPK_ENOSPC);
-    assert_int_not_equal(f->reply_peer, f->peer); /* not acknowledged */
+    /* Not acknowledged; and nobody waits for an answer that will not come. */
+    assert_true(was_refused(f, f->peer));
+    assert_true(was_refused(f, f->peer - 1));
     assert_int_equal(count(f, "SELECT COUNT(*) FROM trial WHERE outcome <> ''"), 0);
     check_degraded(f);
 
