@@ -31,7 +31,7 @@ static void add(void *user, const struct wpk_history_token *token)
 
 static void read_table(struct wpk_store *store, struct table *table)
 {
-    wpk_history_list_tokens(store, "", WPK_AUTH_TOKENS_MAX, add, table);
+    wpk_history_known_tokens(store, WPK_AUTH_TOKENS_MAX, add, table);
 }
 
 wpk_err wpk_api_tokens_load(struct wpk_store *store, struct wpk_auth *auth, struct wpk_diag *diag)
@@ -159,6 +159,11 @@ static void fini(struct wpk_change *change)
 static void apply_make(struct wpk_change *change, struct wpk_store *store)
 {
     struct detail *detail = change->detail;
+    if (wpk_history_good_tokens(store) >= WPK_AUTH_TOKENS_MAX) {
+        wpk_diag_set(&change->diag, "%d tokens are good: revoke one first", WPK_AUTH_TOKENS_MAX);
+        change->err = WPK_ENOSPC;
+        return;
+    }
     detail->token.created_at = wpk_store_wall_ns(store);
     if (detail->token.token.expires_at != 0) {
         detail->token.token.expires_at += detail->token.created_at;

@@ -7,8 +7,11 @@
 #include "schema/message.h"
 
 #include <dirent.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#define SUFFIX ".so"
 
 static wpk_err make_path(const char *data_dir, const char *sha256, bool make_dirs,
                          struct wpk_buf *path, struct wpk_diag *diag)
@@ -19,7 +22,7 @@ static wpk_err make_path(const char *data_dir, const char *sha256, bool make_dir
     if (err == WPK_OK && make_dirs) {
         err = wpk_fs_make_dirs(path->data, diag);
     }
-    wpk_buf_printf(path, "/%s.so", sha256);
+    wpk_buf_printf(path, "/%s" SUFFIX, sha256);
     return err == WPK_OK ? wpk_buf_status(path) : err;
 }
 
@@ -88,29 +91,62 @@ void wpk_artifact_remove(const char *data_dir, const char *sha256)
     wpk_buf_fini(&path);
 }
 
-/* What wpk_fs_write writes before it renames. */
-static void sweep_directory(const char *path)
+/* Call `fn` for the names of one directory's entries. */
+static void visit(const char *data_dir, int first,
+                  void (*fn)(void *user, int directory, const char *name), void *user)
 {
-    DIR *directory = opendir(path);
+    struct wpk_buf path = {0};
+    wpk_buf_printf(&path, "%s/artifacts/%02x", data_dir, first);
+    DIR *directory = wpk_buf_status(&path) == WPK_OK ? opendir(path.data) : NULL;
     struct dirent *entry;
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        if (strstr(entry->d_name, ".so.tmp.") != NULL) {
-            unlinkat(dirfd(directory), entry->d_name, 0);
-        }
+        fn(user, dirfd(directory), entry->d_name);
     }
     if (directory != NULL) {
         closedir(directory);
+    }
+    wpk_buf_fini(&path);
+}
+
+struct each {
+    void (*fn)(void *user, const char *sha256);
+    void *user;
+};
+
+static void call(void *user, int directory, const char *name)
+{
+    const struct each *each = user;
+    char sha256[WPK_SHA256_HEX_SIZE];
+    (void)directory;
+    if (strlen(name) == 2 * WPK_SHA256_SIZE + strlen(SUFFIX) &&
+        strcmp(name + 2 * WPK_SHA256_SIZE, SUFFIX) == 0) {
+        snprintf(sha256, sizeof sha256, "%s", name);
+        if (wpk_crypto_hex_valid(sha256, WPK_SHA256_SIZE)) {
+            each->fn(each->user, sha256);
+        }
+    }
+}
+
+void wpk_artifact_each(const char *data_dir, void (*fn)(void *user, const char *sha256), void *user)
+{
+    struct each each = {fn, user};
+    for (int first = 0; first < 256; first++) {
+        visit(data_dir, first, call, &each);
+    }
+}
+
+/* What wpk_fs_write writes before it renames. */
+static void remove_begun(void *user, int directory, const char *name)
+{
+    (void)user;
+    if (strstr(name, SUFFIX ".tmp.") != NULL) {
+        unlinkat(directory, name, 0);
     }
 }
 
 void wpk_artifact_sweep(const char *data_dir)
 {
     for (int first = 0; first < 256; first++) {
-        struct wpk_buf path = {0};
-        wpk_buf_printf(&path, "%s/artifacts/%02x", data_dir, first);
-        if (wpk_buf_status(&path) == WPK_OK) {
-            sweep_directory(path.data);
-        }
-        wpk_buf_fini(&path);
+        visit(data_dir, first, remove_begun, NULL);
     }
 }

@@ -24,6 +24,10 @@ WPK_MUST_CHECK wpk_err wpk_artifact_get(const char *data_dir, const char *sha256
 /* Remove the file, if there is one. */
 void wpk_artifact_remove(const char *data_dir, const char *sha256);
 
+/* Call `fn` for every file that has an artifact's name; it may remove that one. */
+void wpk_artifact_each(const char *data_dir, void (*fn)(void *user, const char *sha256),
+                       void *user);
+
 /* Remove what a wpkd that was killed had begun to write. For the start, when nobody writes. */
 void wpk_artifact_sweep(const char *data_dir);
 

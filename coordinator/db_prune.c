@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forgetting, from what is asked for to what is left over: jobs, the logs of searches, kernels,
- * trials, artifacts. Everything that a search would need to go on is forgotten with its log, so
- * that it begins anew, and finds the trials that were kept.
+ * trials, artifacts; tokens that are good no more, and owners of nothing. Everything that a search
+ * would need to go on is forgotten with its log, so that it begins anew, and finds the trials that
+ * were kept.
  *
  * Kept whatever their age: jobs that live and their searches; what is served or pinned, and of each
  * problem the newest K kernels and the fastest K trials. */
-#include "common/fs.h"
+#include "coordinator/artifact.h"
 #include "coordinator/db.h"
+#include "coordinator/history.h"
 #include "coordinator/lock.h"
 
 #include <stdio.h>
@@ -68,6 +70,17 @@ static const struct {
                  " AND NOT EXISTS (SELECT 1 FROM trial t WHERE t.problem_id = problem.id)"
                  " AND NOT EXISTS (SELECT 1 FROM search s WHERE s.problem_id = problem.id)"
                  " AND NOT EXISTS (SELECT 1 FROM kernel k WHERE k.problem_id = problem.id)"},
+    /* As many keep an artifact as there are left that do: else the quota would never reach it. */
+    {NULL, "CREATE TEMP TABLE keeper (sha256 PRIMARY KEY, count)"},
+    {NULL, "INSERT INTO keeper SELECT sha256, count(*) FROM ("
+           "SELECT t.artifact_sha256 AS sha256 FROM search s, json_each('[' || s.best || ']') b"
+           " JOIN ask a ON a.search_id = s.id AND a.number = b.value"
+           " JOIN trial t ON t.id = a.trial_id"
+           " UNION ALL SELECT CASE json_valid(document) WHEN 1"
+           " THEN json_extract(document, '$.own.artifact') END FROM kernel)"
+           " WHERE sha256 <> '' GROUP BY sha256"},
+    {NULL, "UPDATE artifact SET kept = min(kept, coalesce((SELECT count FROM keeper k"
+           " WHERE k.sha256 = artifact.sha256), 0)) WHERE kept > 0"},
     {NULL, "CREATE TEMP TABLE gone_artifact AS SELECT sha256 FROM artifact"
            " WHERE sha256 NOT IN (SELECT artifact_sha256 FROM trial)"
            " AND sha256 NOT IN (SELECT artifact_sha256 FROM kernel)"
@@ -75,19 +88,44 @@ static const struct {
     {"artifacts", "DELETE FROM artifact WHERE sha256 IN (SELECT sha256 FROM gone_artifact)"},
     {"audit", "DELETE FROM audit WHERE at < (SELECT at FROM cutoff)"},
     {NULL, "DELETE FROM idempotency WHERE created_at < (SELECT at FROM cutoff)"},
+    {"tokens", "DELETE FROM token WHERE (revoked_at <> 0 AND revoked_at < (SELECT at FROM cutoff))"
+               " OR (expires_at <> 0 AND expires_at < (SELECT at FROM cutoff))"},
+    {"owners", "DELETE FROM owner WHERE name NOT IN (SELECT owner FROM job)"
+               " AND name NOT IN (SELECT owner FROM token)"},
 };
 
-/* Files go when their rows are durably gone: one that stays is harmless, one missing is not. */
-static wpk_err remove_files(struct wpk_store *store, const char *data_dir, struct wpk_diag *diag)
+struct files {
+    struct wpk_store *store;
+    const char *data_dir;
+    int64_t strays;
+};
+
+static void remove_stray(void *user, const char *sha256)
 {
+    struct files *files = user;
+    if (wpk_store_status(files->store) == WPK_OK &&
+        !wpk_history_has_artifact(files->store, sha256) &&
+        wpk_store_status(files->store) == WPK_OK) {
+        wpk_artifact_remove(files->data_dir, sha256);
+        files->strays++;
+    }
+}
+
+/* Files go when their rows are durably gone: one that stays is harmless, one missing is not. Those
+ * go too that never had a row, or whose row went when wpkd was killed: no quota counts them. */
+static wpk_err remove_files(struct wpk_store *store, const char *data_dir,
+                            struct wpk_db_report *report, struct wpk_diag *diag)
+{
+    struct files files = {.store = store, .data_dir = data_dir};
     struct wpk_rows *rows = wpk_store_query(store, "SELECT sha256 FROM gone_artifact", "");
     while (wpk_rows_next(rows)) {
-        char path[4096];
-        const char *sha256 = wpk_rows_text(rows, 0);
-        snprintf(path, sizeof path, "%s/artifacts/%.2s/%.64s.so", data_dir, sha256, sha256);
-        (void)unlink(path);
+        wpk_artifact_remove(data_dir, wpk_rows_text(rows, 0));
     }
     wpk_rows_close(rows);
+    wpk_artifact_each(data_dir, remove_stray, &files);
+    if (files.strays > 0) {
+        wpk_db_say(report, "stray_files", files.strays);
+    }
     return wpk_store_take_status(store, diag);
 }
 
@@ -144,7 +182,7 @@ static wpk_err prune(struct wpk_store *store, const struct wpk_db_options *optio
         return WPK_OK;
     }
     if (err == WPK_OK) {
-        err = remove_files(store, options->data_dir, diag);
+        err = remove_files(store, options->data_dir, report, diag);
     }
     /* What was forgotten gives its room back; the file is copied within the database for it. */
     return err == WPK_OK ? wpk_store_execute(store, "VACUUM", diag) : err;

@@ -77,6 +77,35 @@ void wpk_history_list_tokens(struct wpk_store *store, const char *after, int max
     wpk_rows_close(rows);
 }
 
+uint32_t wpk_history_good_tokens(struct wpk_store *store)
+{
+    uint32_t count = 0;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT count(*) FROM token WHERE revoked_at = 0 AND (expires_at = 0 OR expires_at > ?)",
+        "i", now_of(store));
+    if (wpk_rows_next(rows)) {
+        count = (uint32_t)wpk_rows_int(rows, 0);
+    }
+    wpk_rows_close(rows);
+    return count;
+}
+
+void wpk_history_known_tokens(struct wpk_store *store, int max, wpk_history_token_fn fn, void *user)
+{
+    struct wpk_history_token token;
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT " TOKEN_COLUMNS " FROM token ORDER BY revoked_at <> 0 OR"
+                        " (expires_at <> 0 AND expires_at <= ?), created_at DESC LIMIT ?",
+                        "ii", now_of(store), (int64_t)max);
+    while (wpk_rows_next(rows)) {
+        read_token(rows, &token);
+        fn(user, &token);
+    }
+    wpk_rows_close(rows);
+}
+
 /* ---- the audit log */
 
 void wpk_history_put_audit(struct wpk_store *store, const struct wpk_audit *audit, wpk_err outcome)
@@ -87,8 +116,8 @@ void wpk_history_put_audit(struct wpk_store *store, const struct wpk_audit *audi
                   "ittttttti", now_of(store), audit->actor, audit->token, audit->peer,
                   audit->action, audit->subject, outcome == WPK_OK ? "ok" : wpk_err_name(outcome),
                   audit->detail, wpk_store_epoch(store));
-    /* Anybody can be refused: of that only what is among the last lines stays. */
-    wpk_store_run(store, "DELETE FROM audit WHERE id = ? AND action = 'auth.refused'", "i",
+    /* Anybody can be refused, as often as he asks: of that the last lines alone stay. */
+    wpk_store_run(store, "DELETE FROM audit WHERE id = ? AND outcome <> 'ok'", "i",
                   wpk_store_inserted(store) - WPK_AUDIT_REFUSALS_MAX);
 }
 

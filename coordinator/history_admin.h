@@ -85,6 +85,11 @@ typedef void (*wpk_history_token_fn)(void *user, const struct wpk_history_token 
 /* All of them, by id after `after`, at most `max`. */
 void wpk_history_list_tokens(struct wpk_store *store, const char *after, int max,
                              wpk_history_token_fn fn, void *user);
+/* At most `max`: first those that are good, then, newest first, those that were. */
+void wpk_history_known_tokens(struct wpk_store *store, int max, wpk_history_token_fn fn,
+                              void *user);
+/* Neither revoked nor expired. */
+uint32_t wpk_history_good_tokens(struct wpk_store *store);
 
 /* ---- the audit log */
 

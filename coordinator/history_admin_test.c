@@ -230,10 +230,45 @@ static void tokens_come_back_as_they_were(void **state)
     assert_int_equal(count, 1);
 }
 
+struct known {
+    char ids[8][WPK_TOKEN_ID_SIZE];
+    int count;
+};
+
+static void note_token(void *user, const struct wpk_history_token *token)
+{
+    struct known *known = user;
+    memcpy(known->ids[known->count++], token->token.id, WPK_TOKEN_ID_SIZE);
+}
+
+/* However many there were, and whatever their ids: one that is good is known. */
+static void tokens_that_are_good_come_first(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const ids[] = {"0000000000000001", "0000000000000002", "0000000000000003",
+                                      "0000000000000004"};
+    uint64_t wall_ns = wpk_store_wall_ns(f->store);
+    struct known known = {.count = 0};
+    for (uint64_t i = 0; i < 4; i++) {
+        struct wpk_history_token token = {.created_at = i + 1};
+        memcpy(token.token.id, ids[i], WPK_TOKEN_ID_SIZE);
+        token.token.expires_at = i == 0 ? wall_ns : i == 2 ? wall_ns + 1 : 0;
+        wpk_crypto_sha256(&i, sizeof i, token.token.hash);
+        wpk_history_put_token(f->store, &token);
+    }
+    assert_true(wpk_history_revoke_token(f->store, ids[1]));
+    assert_int_equal(wpk_history_good_tokens(f->store), 2);
+    wpk_history_known_tokens(f->store, 3, note_token, &known);
+    assert_int_equal(known.count, 3);
+    assert_string_equal(known.ids[0], ids[3]);
+    assert_string_equal(known.ids[1], ids[2]);
+    assert_string_equal(known.ids[2], ids[1]);
+}
+
 static int64_t count_refusals(struct fixture *f)
 {
     struct wpk_rows *rows =
-        wpk_store_query(f->store, "SELECT COUNT(*) FROM audit WHERE action = 'auth.refused'", "");
+        wpk_store_query(f->store, "SELECT COUNT(*) FROM audit WHERE outcome <> 'ok'", "");
     int64_t count = wpk_rows_next(rows) ? wpk_rows_int(rows, 0) : -1;
     wpk_rows_close(rows);
     return count;
@@ -245,8 +280,9 @@ static void refusals_do_not_grow_without_bound(void **state)
     struct wpk_audit refused = {.action = "auth.refused"};
     struct wpk_audit other = {.action = "job.submit"};
     wpk_history_put_audit(f->store, &other, WPK_OK);
-    for (int i = 0; i < 10; i++) {
-        wpk_history_put_audit(f->store, &refused, WPK_EACCES);
+    for (int i = 0; i < 10; i++) { /* credentials, and jobs over their owner's quota */
+        wpk_history_put_audit(f->store, i % 2 == 0 ? &refused : &other,
+                              i % 2 == 0 ? WPK_EACCES : WPK_EBUSY);
     }
     wpk_store_run(f->store, "UPDATE audit SET id = ? WHERE id = 11", "i",
                   (int64_t)WPK_AUDIT_REFUSALS_MAX);
@@ -289,6 +325,7 @@ int main(void)
         WITH_STORE(a_vendor_is_revoked_by_its_name),
         WITH_STORE(one_is_pinned_at_a_time),
         WITH_STORE(tokens_come_back_as_they_were),
+        WITH_STORE(tokens_that_are_good_come_first),
         WITH_STORE(refusals_do_not_grow_without_bound),
         WITH_STORE(keys_are_known_for_a_day),
     };

@@ -256,6 +256,37 @@ def test_prune_forgets_what_is_old_but_for_the_best(box):
     check(db(box, "check", data)["found_count"] == 0, "whole")
 
 
+def execute(data, sql, *values):
+    with contextlib.closing(sqlite3.connect(os.path.join(data, "history.db"))) as store, store:
+        store.execute(sql, values)
+
+
+def test_prune_leaves_nothing_that_only_grows(box):
+    """Who keeps an artifact is counted again, files that no row names go, and so do tokens that were
+    good once and owners of nothing."""
+    data = tuned(box)
+    execute(data, "UPDATE artifact SET kept = 2")
+    stray = os.path.join(data, "artifacts", "ab", "ab" * 32 + ".so")
+    os.makedirs(os.path.dirname(stray), exist_ok=True)
+    with open(stray, "wb") as file:
+        file.write(b"no row names me")
+    for name, expires, revoked in (("good", 0, 0), ("expired", 1, 0), ("revoked", 0, 1)):
+        execute(data, "INSERT INTO token VALUES (?, 'ann', 'read', ?, '', 1, ?, ?, 1)", name, name,
+                expires, revoked)
+    for owner in ("ann", "bob"):
+        execute(data, "INSERT INTO owner VALUES (?, 1, 1, 1)", owner)
+    report = db(box, "prune", data, "--older-than", "0", "--keep", "3")
+    check(report["stray_files"] == 1 and not os.path.exists(stray), "the file is gone", report)
+    check(report["tokens"] == 2 and rows(data, "SELECT id FROM token") == [("good",)], "tokens", report)
+    check(rows(data, "SELECT name FROM owner") == [("ann",)], "and owners", report)
+    # The search has forgotten all: what keeps an artifact is a kernel that names it.
+    check(rows(data, "SELECT max(kept) FROM artifact") == [(1,)], "counted again")
+    kept = rows(data, "SELECT count(*) FROM artifact a WHERE kept > 0 AND NOT EXISTS (SELECT 1 FROM"
+                      " kernel k WHERE json_extract(k.document, '$.own.artifact') = a.sha256)")
+    check(kept == [(0,)], "the quota reaches all others", kept)
+    check(db(box, "check", data)["found_count"] == 0, "whole")
+
+
 def modes_of(data):
     """Those that let others in: of the directory, and of all that is in it."""
     return {path: oct(os.lstat(path).st_mode & 0o777)
