@@ -249,11 +249,12 @@ static struct wpk_stake *first_of(const struct wpk_seat *seat, const struct wpk_
     return NULL;
 }
 
-static bool comes_before(const struct wpk_stake *a, const struct wpk_stake *b)
+static bool comes_before(const struct wpk_group *group, const struct wpk_stake *a,
+                         const struct wpk_stake *b)
 {
-    uint64_t a_ns = a->seat->account->share_ns;
-    uint64_t b_ns = b->seat->account->share_ns;
-    if (a_ns != b_ns && a->seat->account != b->seat->account) {
+    uint64_t a_ns = wpk_fair_payer(group, a->seat->account)->share_ns;
+    uint64_t b_ns = wpk_fair_payer(group, b->seat->account)->share_ns;
+    if (a_ns != b_ns && a->seat->account->owner != b->seat->account->owner) {
         return a_ns < b_ns;
     }
     if (a->search == b->search) {
@@ -269,7 +270,7 @@ static struct wpk_stake *choose(const struct wpk_worker *worker)
          link = link->group_next) {
         for (uint32_t i = 0; i < link->pool->ready_count; i++) {
             struct wpk_stake *stake = first_of(link->pool->ready[i], worker);
-            if (stake != NULL && (best == NULL || comes_before(stake, best))) {
+            if (stake != NULL && (best == NULL || comes_before(worker->group, stake, best))) {
                 best = stake;
             }
         }

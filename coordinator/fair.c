@@ -19,6 +19,7 @@ struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name)
     owner = calloc(1, sizeof *owner);
     WPK_ASSERT(owner != NULL);
     snprintf(owner->name, sizeof owner->name, "%s", name);
+    owner->number = c->owner_count + 1;
     owner->weight = c->owner_weight;
     owner->jobs_max = c->owner_jobs_max;
     c->owners = wpk_grow(c->owners, c->owner_count, &c->owner_capacity, sizeof *c->owners);
@@ -61,24 +62,70 @@ void wpk_owner_restore(struct wpk_coordinator *c, const struct wpk_owner_event *
 
 struct wpk_account *wpk_account_get(struct wpk_class *kind, struct wpk_owner *owner)
 {
-    for (struct wpk_account *account = kind->accounts; account != NULL; account = account->next) {
-        if (account->owner == owner) {
-            return account;
-        }
+    struct wpk_account *account = wpk_table_get(&kind->accounts, owner->number);
+    if (account == NULL) {
+        account = calloc(1, sizeof *account);
+        WPK_ASSERT(account != NULL);
+        account->owner = owner;
+        account->kind = kind;
+        wpk_table_put(&kind->accounts, owner->number, account);
     }
-    struct wpk_account *account = calloc(1, sizeof *account);
-    WPK_ASSERT(account != NULL);
-    account->owner = owner;
-    account->kind = kind;
-    account->next = kind->accounts;
-    kind->accounts = account;
     return account;
 }
 
-void wpk_account_ready(struct wpk_account *account)
+void wpk_fair_forget(struct wpk_class *kind)
 {
-    if (account->ready_count++ == 0 && account->share_ns < account->kind->virtual_ns) {
-        account->share_ns = account->kind->virtual_ns;
+    for (uint32_t i = 0; i < kind->accounts.capacity; i++) {
+        free(kind->accounts.slots[i].value);
+    }
+    wpk_table_fini(&kind->accounts);
+}
+
+/* ---- where those are who are served */
+
+static void raise(uint64_t *ns, uint64_t to_ns)
+{
+    *ns = *ns > to_ns ? *ns : to_ns;
+}
+
+void wpk_fair_begin_group(struct wpk_group *group)
+{
+    group->virtual_ns = group->kind->virtual_ns;
+    for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
+        if (link->pool->kind == group->kind && link->pool->virtual_ns < group->virtual_ns) {
+            group->virtual_ns = link->pool->virtual_ns;
+        }
+    }
+}
+
+void wpk_fair_begin_pool(struct wpk_pool *pool)
+{
+    for (struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
+        if (link->group->kind == pool->kind) {
+            raise(&pool->virtual_ns, link->group->virtual_ns);
+        }
+    }
+}
+
+/* It never goes back, although a share does when a lease took less than was estimated. */
+static void advance(struct wpk_group *group, uint64_t share_ns)
+{
+    if (share_ns <= group->virtual_ns) {
+        return;
+    }
+    group->virtual_ns = share_ns;
+    raise(&group->kind->virtual_ns, share_ns);
+    for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
+        if (link->pool->kind == group->kind) {
+            raise(&link->pool->virtual_ns, share_ns);
+        }
+    }
+}
+
+void wpk_account_ready(struct wpk_account *account, const struct wpk_pool *pool)
+{
+    if (account->ready_count++ == 0) {
+        raise(&account->share_ns, pool->virtual_ns);
     }
 }
 
@@ -87,6 +134,20 @@ void wpk_account_unready(struct wpk_account *account)
     WPK_ASSERT(account->ready_count > 0);
     account->ready_count--;
 }
+
+/* In another class nobody says when there is work for him and when there is not: he starts from
+ * where the others are each time. */
+struct wpk_account *wpk_fair_payer(const struct wpk_group *group, struct wpk_account *account)
+{
+    if (account->kind == group->kind) {
+        return account;
+    }
+    struct wpk_account *payer = wpk_account_get(group->kind, account->owner);
+    raise(&payer->share_ns, group->virtual_ns);
+    return payer;
+}
+
+/* ---- charging */
 
 static void add(struct wpk_account *account, uint64_t device_ns)
 {
@@ -103,12 +164,13 @@ void wpk_fair_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
 {
     (void)c;
     const struct wpk_search *search = lease->search;
-    struct wpk_account *account = lease->account;
+    struct wpk_group *group = lease->worker->group;
     lease->estimate_ns = search->cost_ns != 0 ? search->cost_ns : WPK_ESTIMATE_NS;
-    if (account != NULL) {
-        account->kind->use_count++; /* the account stays with the lease */
-        account->kind->virtual_ns = account->share_ns;
-        add(account, lease->estimate_ns);
+    if (lease->account != NULL) {
+        lease->account = wpk_fair_payer(group, lease->account);
+        lease->account->kind->use_count++; /* the account stays with the lease */
+        advance(group, lease->account->share_ns);
+        add(lease->account, lease->estimate_ns);
     }
 }
 
@@ -124,14 +186,14 @@ static void charge_owner(struct wpk_coordinator *c, struct wpk_owner *owner, uin
     }
 }
 
-/* How many owners the search is worked on for; each is visited once. */
-static uint32_t split(struct wpk_coordinator *c, const struct wpk_search *search,
-                      uint64_t device_ns)
+/* How many owners the lease's search is worked on for; each is visited once. */
+static uint32_t split(struct wpk_coordinator *c, const struct wpk_lease *lease, uint64_t device_ns)
 {
     uint32_t count = 0;
     c->mark++;
-    for (struct wpk_stake *stake = search->stakes; stake != NULL; stake = stake->search_next) {
-        struct wpk_account *account = stake->seat->account;
+    for (struct wpk_stake *stake = lease->search->stakes; stake != NULL;
+         stake = stake->search_next) {
+        struct wpk_account *account = wpk_fair_payer(lease->worker->group, stake->seat->account);
         if (account->mark != c->mark) {
             account->mark = c->mark;
             count++;
@@ -149,9 +211,9 @@ static void charge_all(struct wpk_coordinator *c, struct wpk_lease *lease, uint6
     struct wpk_search *search = lease->search;
     wpk_metric_add(WPK_COUNTER_DEVICE_SECONDS,
                    wpk_metric_value(WPK_LABEL_DEVICE, search->key.device_class), device_ns);
-    uint32_t count = split(c, search, 0);
+    uint32_t count = split(c, lease, 0);
     if (count > 0) {
-        split(c, search, device_ns / count);
+        split(c, lease, device_ns / count);
     } else if (lease->account != NULL) {
         add(lease->account, device_ns);
         charge_owner(c, lease->account->owner, device_ns);

@@ -59,20 +59,21 @@ struct book {
     int count;
 };
 
-/* Let the workers take one piece after the other, each taking from `low` to `high` ms. */
-static void run(struct wpk_scene *s, struct book *book, uint64_t low, uint64_t high)
+/* Let the first workers take one piece after the other, each taking from `low` to `high` ms. */
+static void run_some(struct wpk_scene *s, uint32_t worker_count, struct book *book, uint64_t low,
+                     uint64_t high)
 {
     struct wpk_rng rng;
     uint64_t busy_ns[WPK_SCENE_WORKERS_MAX] = {0};
     int taken[WPK_SCENE_WORKERS_MAX];
     wpk_rng_seed(&rng, 1);
     memset(book, 0, sizeof *book);
-    for (uint32_t w = 0; w < s->worker_count; w++) {
+    for (uint32_t w = 0; w < worker_count; w++) {
         taken[w] = -1;
     }
     while (book->count < LEASES) {
         uint32_t next = 0;
-        for (uint32_t w = 1; w < s->worker_count; w++) {
+        for (uint32_t w = 1; w < worker_count; w++) {
             next = busy_ns[w] < busy_ns[next] ? w : next;
         }
         s->now_ns = busy_ns[next] > s->now_ns ? busy_ns[next] : s->now_ns;
@@ -85,6 +86,22 @@ static void run(struct wpk_scene *s, struct book *book, uint64_t low, uint64_t h
         book->search[book->count] = s->workers[next].held[0].id.search;
         book->ns[book->count++] = ns;
         busy_ns[next] = s->now_ns + ns;
+    }
+}
+
+static void run(struct wpk_scene *s, struct book *book, uint64_t low, uint64_t high)
+{
+    run_some(s, s->worker_count, book, low, high);
+}
+
+/* They end like others, so that what one takes is still known. */
+static void end_leases(struct wpk_scene *s)
+{
+    wpk_scene_wait(s, 1000);
+    for (uint32_t w = 0; w < s->worker_count; w++) {
+        while (s->workers[w].held_count > 0) {
+            wpk_scene_result(s, (int)w, WPK_OUTCOME_BUILD_ERROR, 0);
+        }
     }
 }
 
@@ -177,16 +194,133 @@ static void nobody_saves_up(void **state)
     wpk_scene_job_event(s, WPK_EVENT_PAUSE, paused);
     run(s, &book, 1000, 1000);
     assert_true(share_of(&book, 0, LEASES, 1) == 1);
-    for (uint32_t w = 0; w < s->worker_count; w++) {
-        while (s->workers[w].held_count > 0) {
-            wpk_scene_result(s, (int)w, WPK_OUTCOME_BUILD_ERROR, 0);
-        }
-    }
+    end_leases(s);
     wpk_scene_job_event(s, WPK_EVENT_RESUME, paused);
     run(s, &book, 1000, 1000);
     expect_windows(&book, WINDOW, 2, 0.45, 0.55);
     end(s);
 }
+
+/* ---- devices that not everybody can use */
+
+static int join_lab(struct wpk_scene *s, const char *name, const char *lab)
+{
+    int worker = wpk_scene_worker(s, name);
+    struct wpk_hello *hello = &s->workers[worker].hello;
+    hello->label_count = 1;
+    snprintf(hello->labels[0].name, sizeof hello->labels[0].name, "lab");
+    snprintf(hello->labels[0].value, sizeof hello->labels[0].value, "%s", lab);
+    return worker;
+}
+
+static void submit_to(struct wpk_scene *s, const char *owner, uint32_t op, const char *lab)
+{
+    struct wpk_job_entry *job = wpk_scene_job(owner, op, 1);
+    job->candidates = 100000;
+    job->label_count = 1;
+    snprintf(job->labels[0].name, sizeof job->labels[0].name, "lab");
+    snprintf(job->labels[0].value, sizeof job->labels[0].value, "%s", lab);
+    assert_non_null(wpk_scene_submit(s, job));
+}
+
+/* The leases of these two searches only. */
+static void keep_pair(struct book *book, uint64_t first, uint64_t second)
+{
+    int kept = 0;
+    for (int i = 0; i < book->count; i++) {
+        if (book->search[i] == first || book->search[i] == second) {
+            book->search[kept] = book->search[i];
+            book->ns[kept++] = book->ns[i];
+        }
+    }
+    book->count = kept;
+}
+
+/* One laboratory has more machines than the other, whose owners have had less time each: who joins
+ * them starts where they are, not where the others are. */
+static void a_newcomer_starts_among_his_rivals(void **state)
+{
+    (void)state;
+    static struct book book;
+    static const char *const labs[] = {"small", "large"};
+    for (uint32_t last = 0; last < 2; last++) { /* whoever is served last before he comes */
+        struct wpk_scene *s = begin(0);
+        wpk_scene_hello(s, join_lab(s, "w0", "small"));
+        for (int w = 1; w < 8; w++) {
+            char name[16];
+            snprintf(name, sizeof name, "w%d", w);
+            wpk_scene_hello(s, join_lab(s, name, "large"));
+        }
+        submit_to(s, "a", 1, "small");
+        submit_to(s, "c", 2, "large");
+        run(s, &book, 1000, 1000);
+        end_leases(s);
+        assert_int_equal(wpk_scene_poll(s, last == 0 ? 0 : 7, 1), 1);
+        submit_to(s, "b", 3, labs[0]);
+        submit_to(s, "d", 4, labs[1]);
+        end_leases(s);
+        run(s, &book, 1000, 1000);
+        static struct book pair;
+        pair = book;
+        keep_pair(&pair, 1, 3);
+        expect_windows(&pair, WINDOW, 3, 0.4, 0.6);
+        pair = book;
+        keep_pair(&pair, 2, 4);
+        expect_windows(&pair, WINDOW, 4, 0.4, 0.6);
+        end(s);
+    }
+}
+
+/* His machines were away: he has not waited for those of the others. */
+static void who_cannot_be_served_saves_nothing(void **state)
+{
+    (void)state;
+    static struct book book;
+    struct wpk_scene *s = begin(2);
+    int away = join_lab(s, "w2", "a");
+    wpk_scene_hello(s, away);
+    submit_to(s, "b", 1, "a");
+    wpk_scene_step(
+        s, &(struct wpk_event){.kind = WPK_EVENT_GONE, .address = {.peer = (uint32_t)away + 1}});
+    wpk_scene_wait(s, WPK_GONE_MS + 500);
+    submit(s, "a", 2, 0);
+    run_some(s, 2, &book, 1000, 1000);
+    submit(s, "b", 3, 0);
+    end_leases(s);
+    run_some(s, 2, &book, 1000, 1000);
+    expect_windows(&book, WINDOW, 3, 0.45, 0.55);
+    end(s);
+}
+
+/* One builder for two kinds of devices, of which one has been worked for much longer. */
+static void a_builder_is_shared(void **state)
+{
+    (void)state;
+    static struct book book;
+    struct wpk_scene *s = begin(0);
+    int builder = wpk_scene_worker(s, "builder");
+    s->workers[builder].hello.roles = WPK_WORKER_BUILDS;
+    snprintf(s->workers[builder].hello.device.model, WPK_DEVICE_TEXT_MAX, "another");
+    wpk_scene_hello(s, builder);
+    for (int kind = 0; kind < 2; kind++) {
+        int runner = join_lab(s, kind == 0 ? "r0" : "r1", kind == 0 ? "old" : "new");
+        s->workers[runner].hello.roles = WPK_WORKER_RUNS;
+        snprintf(s->workers[runner].hello.device.model, WPK_DEVICE_TEXT_MAX, "model%d", kind);
+        wpk_scene_hello(s, runner);
+    }
+    submit_to(s, "a", 1, "old");
+    run_some(s, 1, &book, 1000, 1000);
+    end_leases(s);
+    for (int runner = 1; runner <= 2; runner++) {
+        wpk_scene_hello(s, runner); /* it was silent for long */
+    }
+    submit_to(s, "b", 2, "new");
+    run_some(s, 1, &book, 1000, 1000);
+    expect_windows(&book, WINDOW, 2, 0.45, 0.55);
+    end(s);
+}
+
+/* ---- several searches, several owners of one */
 
 /* A search of two owners costs each of them half. */
 static void what_is_shared_is_split(void **state)
@@ -245,6 +379,9 @@ int main(void)
         cmocka_unit_test(weights_count),
         cmocka_unit_test(jobs_do_not_multiply),
         cmocka_unit_test(nobody_saves_up),
+        cmocka_unit_test(a_newcomer_starts_among_his_rivals),
+        cmocka_unit_test(who_cannot_be_served_saves_nothing),
+        cmocka_unit_test(a_builder_is_shared),
         cmocka_unit_test(what_is_shared_is_split),
         cmocka_unit_test(priorities_order_within_an_owner),
         cmocka_unit_test(usage_is_stored),

@@ -93,10 +93,7 @@ void wpk_class_release(struct wpk_coordinator *c, struct wpk_class *kind)
 
 void wpk_class_free(struct wpk_class *kind)
 {
-    for (struct wpk_account *account = kind->accounts, *next; account != NULL; account = next) {
-        next = account->next;
-        free(account);
-    }
+    wpk_fair_forget(kind);
     free(kind);
 }
 
@@ -176,6 +173,7 @@ static void link_if_in(struct wpk_group *group, struct wpk_pool *pool)
         .group = group, .pool = pool, .group_next = group->links, .pool_next = pool->links};
     group->links = link;
     pool->links = link;
+    pool->served_count += group->available_count > 0;
     if (group->waiting_first != NULL) {
         set_waiting(link);
     }
@@ -217,6 +215,7 @@ static struct wpk_group *group_new(struct wpk_coordinator *c, const struct wpk_w
     for (uint32_t i = 0; i < c->pool_count; i++) {
         link_if_in(group, c->pools[i]);
     }
+    wpk_fair_begin_group(group);
     return group;
 }
 
@@ -236,7 +235,7 @@ bool wpk_group_join(struct wpk_coordinator *c, struct wpk_worker *worker)
         worker->group = group_new(c, worker, kind, key);
     }
     worker->group->worker_count++;
-    return wpk_group_set_available(worker, true);
+    return wpk_group_set_available(c, worker, true);
 }
 
 void wpk_group_free(struct wpk_group *group)
@@ -253,7 +252,7 @@ void wpk_group_leave(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     struct wpk_group *group = worker->group;
     wpk_group_unwait(worker);
-    wpk_group_set_available(worker, false);
+    wpk_group_set_available(c, worker, false);
     worker->group = NULL;
     if (--group->worker_count > 0) {
         return;
@@ -268,7 +267,19 @@ void wpk_group_leave(struct wpk_coordinator *c, struct wpk_worker *worker)
     wpk_group_free(group);
 }
 
-bool wpk_group_set_available(struct wpk_worker *worker, bool available)
+/* The group has somebody for the work of its pools, or nobody any more. */
+static void set_served(struct wpk_coordinator *c, const struct wpk_group *group, bool served)
+{
+    for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
+        struct wpk_pool *pool = link->pool;
+        pool->served_count += served ? 1 : UINT32_MAX; /* one less */
+        if (pool->served_count == (served ? 1 : 0)) {
+            wpk_stake_served(c, pool);
+        }
+    }
+}
+
+bool wpk_group_set_available(struct wpk_coordinator *c, struct wpk_worker *worker, bool available)
 {
     struct wpk_group *group = worker->group;
     if (available == worker->available) {
@@ -276,6 +287,9 @@ bool wpk_group_set_available(struct wpk_worker *worker, bool available)
     }
     worker->available = available;
     group->available_count += available ? 1 : UINT32_MAX; /* one less */
+    if (group->available_count == (available ? 1 : 0)) {
+        set_served(c, group, available);
+    }
     return available && group->available_count == 1;
 }
 
@@ -394,6 +408,7 @@ struct wpk_pool *wpk_pool_get(struct wpk_coordinator *c, const struct wpk_search
     for (uint32_t i = 0; i < c->group_count; i++) {
         link_if_in(c->groups[i], pool);
     }
+    wpk_fair_begin_pool(pool);
     return pool;
 }
 

@@ -11,6 +11,7 @@
 #define WPK_COORDINATOR_GROUP_H
 
 #include "coordinator/state.h"
+#include "coordinator/table.h"
 
 #define WPK_CLASS_TEXT_MAX (2 * WPK_DEVICE_TEXT_MAX + WPK_ENVIRONMENT_MAX + WPK_KEY_TEXT_MAX + 4)
 
@@ -25,9 +26,9 @@ enum wpk_pool_stage {
 /* Where device time is comparable, and shared (fair.h). */
 struct wpk_class {
     char text[WPK_CLASS_TEXT_MAX]; /* "device class\nenvironment\nproviders" */
-    uint64_t virtual_ns;           /* the share of who was served last, before he was charged */
-    struct wpk_account *accounts;  /* owned */
-    uint32_t use_count;            /* by groups and pools; it is freed with the last */
+    uint64_t virtual_ns;       /* the largest of its groups' */
+    struct wpk_table accounts; /* owned; struct wpk_account by their owners' numbers */
+    uint32_t use_count;        /* by groups and pools; it is freed with the last */
 };
 
 /* A group that is in a pool. */
@@ -49,6 +50,7 @@ struct wpk_group {
     struct wpk_worker *waiting_last;
     uint32_t worker_count;
     uint32_t available_count; /* that may be given work */
+    uint64_t virtual_ns; /* the largest share of who was served, before he was charged */
     uint32_t place;           /* in the coordinator's array */
 };
 
@@ -91,6 +93,8 @@ struct wpk_pool {
     struct wpk_seat **ready; /* owned; [ready_count]: seats with a stake that is ready */
     uint32_t ready_count;
     uint32_t ready_capacity;
+    uint32_t served_count; /* groups in it with a worker that may be given work */
+    uint64_t virtual_ns;   /* the largest of its groups', since it is there */
     bool dirty; /* there may be work for a poll that waits */
     struct wpk_pool *dirty_next;
     uint32_t place; /* in the coordinator's array */
@@ -112,7 +116,7 @@ bool wpk_group_builds_for(const struct wpk_group *group, const char *class_text)
 bool wpk_group_join(struct wpk_coordinator *c, struct wpk_worker *worker);
 void wpk_group_leave(struct wpk_coordinator *c, struct wpk_worker *worker);
 /* Count it among those that may be given work, or not. True: it is the first of its group. */
-bool wpk_group_set_available(struct wpk_worker *worker, bool available);
+bool wpk_group_set_available(struct wpk_coordinator *c, struct wpk_worker *worker, bool available);
 /* Its poll waits for work, or does not any more. */
 void wpk_group_wait(struct wpk_coordinator *c, struct wpk_worker *worker);
 void wpk_group_unwait(struct wpk_worker *worker);
@@ -126,6 +130,8 @@ void wpk_stake_add(struct wpk_coordinator *c, struct wpk_job_op_state *op);
 void wpk_stake_drop(struct wpk_coordinator *c, struct wpk_job_op_state *op);
 /* Note which stages there is work for; those who wait for it are served at the end of the step. */
 void wpk_search_set_ready(struct wpk_coordinator *c, struct wpk_search *search, unsigned ready);
+/* Whether there is anybody for the pool's work has changed. */
+void wpk_stake_served(struct wpk_coordinator *c, const struct wpk_pool *pool);
 /* Does `a` come before `b`, of one owner? */
 bool wpk_stake_before(const struct wpk_stake *a, const struct wpk_stake *b);
 

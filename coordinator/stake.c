@@ -114,11 +114,12 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_stake *stake, bool r
     }
 }
 
-/* An owner is idle only when there is no work of his, and none is under way from a strategy. */
+/* An owner is idle when there is no work of his, and none is under way from a strategy; and when
+ * there is nobody who could do it: he does not wait for the others then. */
 static void set_backlogged(struct wpk_stake *stake, bool backlogged)
 {
     if (backlogged && !stake->backlogged) {
-        wpk_account_ready(stake->seat->account);
+        wpk_account_ready(stake->seat->account, stake->seat->pool);
     } else if (!backlogged && stake->backlogged) {
         wpk_account_unready(stake->seat->account);
     }
@@ -129,7 +130,7 @@ static void update(struct wpk_coordinator *c, struct wpk_stake *stake)
 {
     const struct wpk_search *search = stake->search;
     bool ready = (search->ready & (1U << stake->seat->pool->stage)) != 0;
-    set_backlogged(stake, ready || search->asking);
+    set_backlogged(stake, stake->seat->pool->served_count > 0 && (ready || search->asking));
     set_ready(c, stake, ready);
 }
 
@@ -138,6 +139,18 @@ void wpk_search_set_ready(struct wpk_coordinator *c, struct wpk_search *search, 
     search->ready = ready;
     for (struct wpk_stake *stake = search->stakes; stake != NULL; stake = stake->search_next) {
         update(c, stake);
+    }
+}
+
+void wpk_stake_served(struct wpk_coordinator *c, const struct wpk_pool *pool)
+{
+    for (uint32_t i = 0; i < c->search_count; i++) {
+        struct wpk_stake *stake = c->searches[i]->stakes;
+        for (; stake != NULL; stake = stake->search_next) {
+            if (stake->seat->pool == pool) {
+                update(c, stake);
+            }
+        }
     }
 }
 

@@ -47,7 +47,7 @@ static void update_available(struct wpk_coordinator *c, struct wpk_worker *worke
 {
     bool available =
         worker->peer != 0 && !worker->draining && worker->order == WPK_WORKER_ORDER_NONE;
-    if (wpk_group_set_available(worker, available)) {
+    if (wpk_group_set_available(c, worker, available)) {
         wpk_bind_all(c, worker->group);
     }
 }
