@@ -90,6 +90,8 @@ enum wpk_counter {
     X(KERNELS, "wpk_kernels", NONE, "Kernels served")                                              \
     X(STORE_DEGRADED, "wpk_store_degraded", NONE,                                                  \
       "1: the store cannot be written, nothing is leased and reads go on")                         \
+    X(STORE_STALLED, "wpk_store_stalled_seconds", NONE,                                            \
+      "How long the store has not answered; nothing is recorded meanwhile")                        \
     X(DRAINING, "wpk_draining", NONE, "1: about to end, nothing is leased")                        \
     X(STORE_BYTES, "wpk_store_bytes", NONE, "The database, its log too")                           \
     X(STORE_FREE_BYTES, "wpk_store_free_bytes", NONE, "Room left where the data directory lies")   \

@@ -29,7 +29,7 @@ static const struct route {
     void (*serve)(struct wpk_call *call);
 } routes[] = {
     {"GET", "/healthz", 0, INDEX, 0, wpk_api_get_health},
-    {"GET", "/readyz", 0, LOOP, 0, wpk_api_get_ready},
+    {"GET", "/readyz", 0, INDEX, 0, wpk_api_get_ready},
     {"GET", "/metrics", WPK_ROLE_READ, INDEX, 0, wpk_api_get_metrics},
     {"GET", "/v1/signing-key", WPK_ROLE_READ, INDEX, 0, wpk_api_get_signing_key},
 

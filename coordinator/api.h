@@ -30,6 +30,10 @@ struct wpk_api {
     uint64_t random; /* for ids */
 };
 
+/* With a store that has not answered for so long, wpkd is not ready: the longest that a transaction
+ * on a disk that is merely slow may take. */
+#define WPK_API_STALLED_S 5
+
 enum wpk_api_how {
     WPK_API_NOW,   /* it is here */
     WPK_API_LATER, /* effects of a step, or an order, give it */

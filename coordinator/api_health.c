@@ -4,6 +4,8 @@
 #include "coordinator/api_call.h"
 #include "coordinator/performer.h"
 
+#include <stdio.h>
+
 void wpk_api_get_health(struct wpk_call *call)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
@@ -12,26 +14,55 @@ void wpk_api_get_health(struct wpk_call *call)
     wpk_call_json(call, w);
 }
 
-/* Answered by the loop: if it does not turn, nobody is told that all is well. */
-void wpk_api_get_ready(struct wpk_call *call)
+/* `reasons` it is not ready for; "": those that there are not. */
+static void answer_ready(struct wpk_call *call, const char *const reasons[], int count)
 {
-    struct wpk_diag diag = {0};
-    wpk_err err = wpk_performer_degraded(call->api->performer, &diag);
-    bool draining = wpk_metric_gauged(WPK_GAUGE_DRAINING, 0) != 0;
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    wpk_json_put_text(w, "status", err == WPK_OK && !draining ? "ready" : "not ready");
-    wpk_json_begin_array(w, "reasons");
-    if (err != WPK_OK) {
-        wpk_json_put_text(w, NULL, diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
+    bool ready = true;
+    for (int i = 0; i < count; i++) {
+        ready = ready && reasons[i][0] == '\0';
     }
-    if (draining) {
-        wpk_json_put_text(w, NULL, "wpkd is ending");
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_put_text(w, "status", ready ? "ready" : "not ready");
+    wpk_json_begin_array(w, "reasons");
+    for (int i = 0; i < count; i++) {
+        if (reasons[i][0] != '\0') {
+            wpk_json_put_text(w, NULL, reasons[i]);
+        }
     }
     wpk_json_end(w);
     wpk_call_json(call, w);
-    if (call->answer->status == 200 && (err != WPK_OK || draining)) {
+    if (call->answer->status == 200 && !ready) {
         call->answer->status = 503;
         call->answer->retry_after_s = 1;
+    }
+}
+
+/* Answered by the loop: if it does not turn, nobody is told that all is well. But not with what
+ * waits for the store, and without the loop where the store stands still: then it takes nothing
+ * in. */
+void wpk_api_get_ready(struct wpk_call *call)
+{
+    struct wpk_diag diag = {0};
+    int64_t stalled_s = wpk_metric_gauged(WPK_GAUGE_STORE_STALLED, 0);
+    if (call->api->performer == NULL && stalled_s < WPK_API_STALLED_S && wpk_call_queue(call)) {
+        return;
+    }
+    wpk_err err =
+        call->api->performer != NULL ? wpk_performer_degraded(call->api->performer, &diag) : WPK_OK;
+    if (err != WPK_OK && diag.text[0] == '\0') {
+        wpk_diag_set(&diag, "%s", wpk_err_text(err));
+    }
+    char stalled[64] = "";
+    if (stalled_s >= WPK_API_STALLED_S) {
+        snprintf(stalled, sizeof stalled, "the store has not answered for %lld s",
+                 (long long)stalled_s);
+    }
+    bool draining = wpk_metric_gauged(WPK_GAUGE_DRAINING, 0) != 0;
+    const char *const reasons[] = {diag.text, stalled, draining ? "wpkd is ending" : ""};
+    answer_ready(call, reasons, 3);
+    if (call->api->performer != NULL) {
+        wpk_performer_answer(call->api->performer, call->request->id, call->answer);
+        call->answer->how = WPK_API_LATER;
     }
 }
 

@@ -27,6 +27,7 @@ static void say_status(struct wpk_service *service, uint64_t now_ns)
 {
     char status[sizeof service->status];
     struct wpk_diag diag = {0};
+    int64_t stalled_s = wpk_metric_gauged(WPK_GAUGE_STORE_STALLED, 0);
     const struct wpk_coordinator *coordinator = wpk_performer_coordinator(service->performer);
     if (now_ns - service->status_ns < STATUS_S * WPK_NS_PER_S) {
         return;
@@ -37,6 +38,9 @@ static void say_status(struct wpk_service *service, uint64_t now_ns)
     } else if (wpk_performer_degraded(service->performer, &diag) != WPK_OK) {
         snprintf(status, sizeof status, "the store cannot be written, nothing is leased: %.200s",
                  diag.text);
+    } else if (stalled_s >= WPK_API_STALLED_S) {
+        snprintf(status, sizeof status, "the store has not answered for %lld s",
+                 (long long)stalled_s);
     } else {
         snprintf(status, sizeof status, "%u jobs, %u workers",
                  wpk_coordinator_job_count(coordinator), wpk_coordinator_worker_count(coordinator));

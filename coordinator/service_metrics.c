@@ -68,12 +68,25 @@ static void set_sizes(const struct wpk_service *service)
     }
 }
 
+/* A tick sends the writer something when it has nothing to do: one that works is never still. */
+static void set_stalled(struct wpk_service *service)
+{
+    uint64_t now_ns = wpk_clock_now_ns(wpk_clock_system());
+    if (service->commits != service->advanced_commits || service->advanced_ns == 0) {
+        service->advanced_commits = service->commits;
+        service->advanced_ns = now_ns;
+    }
+    wpk_metric_set(WPK_GAUGE_STORE_STALLED, 0,
+                   (int64_t)((now_ns - service->advanced_ns) / WPK_NS_PER_S));
+}
+
 void wpk_service_measure(struct wpk_service *service)
 {
     const struct wpk_coordinator *coordinator = wpk_performer_coordinator(service->performer);
     set_states(coordinator);
     set_queue(coordinator);
     set_sizes(service);
+    set_stalled(service);
     const struct wpk_index_version *version = wpk_index_acquire(service->index);
     wpk_metric_set(WPK_GAUGE_KERNELS, 0, version->count);
     wpk_index_release(service->index, version);

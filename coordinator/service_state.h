@@ -30,6 +30,8 @@ struct wpk_service {
     uint64_t active_ns; /* last time there was a job or a request */
     uint64_t refused[WPK_NET_REFUSAL_COUNT]; /* by the worker port, as last seen */
     uint64_t commits;   /* turns that the store has taken, or could not: it answered */
+    uint64_t advanced_commits;
+    uint64_t advanced_ns; /* when they were last seen to grow, and how many there were then */
     uint64_t fed_commits;
     uint64_t fed_ns; /* last time the watchdog was fed, and how many commits there were then */
     uint64_t status_ns;

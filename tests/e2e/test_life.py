@@ -9,7 +9,8 @@ import sqlite3
 import sys
 import time
 
-from lib import BIN, Process, Service, UnixConnection, check, main, need, wait_for
+from lib import (BIN, Process, Service, Skip, UnixConnection, check, main, need, small_job,
+                 wait_for)
 
 
 class Manager:
@@ -99,6 +100,58 @@ def test_watchdog(box):
     wpkd.popen.send_signal(signal.SIGCONT)
     check(manager.count("WATCHDOG=1", 3) >= 1, "and goes on")
     end(wpkd)
+
+
+STALLED_DISK = os.path.join(os.path.dirname(BIN), "tests/e2e/libstalled_disk.so")
+
+
+def ask(path, method, target, body=None):
+    """(status, parsed JSON)"""
+    connection = UnixConnection(path)
+    connection.request(method, target, json.dumps(body) if body else None,
+                       {"Content-Type": "application/json"} if body else {})
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer.status, json.loads(content)
+
+
+def test_watchdog_of_a_disk_that_hangs(box):
+    """It answers those who read, and says that it records nothing: to them, and to its manager."""
+    need("wpkd")
+    with open(os.path.join(BIN, "wpkd"), "rb") as file:
+        if b"__asan_init" in file.read():
+            raise Skip("a sanitizer wants to be loaded first")
+    if not os.path.exists(STALLED_DISK):
+        raise Skip("not built: " + STALLED_DISK)
+    manager = Manager(box)
+    stalled = box.path("stalled")
+    wpkd = start(box, manager, "--data", box.data, WATCHDOG_USEC="2000000", LD_PRELOAD=STALLED_DISK,
+                 WPK_STALLED=stalled)
+    manager.wait_for("READY=1")
+    path = box.data + "/wpkd.sock"
+    lookup = ("POST", "/v1/kernels:lookup", {"fingerprint": "0" * 64})
+    check(ask(path, *lookup)[0] == 200 and ask(path, "GET", "/readyz")[0] == 200, "all is well")
+    with open(stalled, "w", encoding="utf-8"):
+        pass
+    submission = UnixConnection(path)
+    submission.request("POST", "/v1/jobs", json.dumps(small_job()), {"Content-Type": "application/json"})
+    manager.count("", 1)
+    check(manager.count("WATCHDOG=1", 4) == 0, "a store that stands still feeds nobody", manager.words)
+    check(ask(path, *lookup)[0] == 200, "lookups are answered")
+    status, ready = wait_for("it is not ready", lambda: (
+        lambda answer: answer if answer[0] == 503 else None)(ask(path, "GET", "/readyz")), 10)
+    check("the store has not answered for" in ready["reasons"][0], "and says why", ready)
+    wait_for("the manager sees why", lambda: manager.listen(1) and any(
+        word.startswith("STATUS=the store has not answered") for word in manager.words), 15)
+    readable, _, _ = select.select([submission.sock], [], [], 0)
+    check(not readable, "the job is not acknowledged")
+    os.unlink(stalled)
+    check(submission.getresponse().status == 201, "until it is recorded")
+    check(manager.count("WATCHDOG=1", 3) >= 1, "and it goes on", manager.words)
+    wait_for("it is ready", lambda: ask(path, "GET", "/readyz")[0] == 200, 5)
+    code, _, log = end(wpkd)
+    check(code == 0, "ends", log)
 
 
 def test_no_watchdog_for_others(box):
