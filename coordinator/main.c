@@ -42,6 +42,9 @@ static int run(const struct wpk_config *config, struct source *source)
         return ENDED;
     }
     wpk_log_failure(WPK_LOG_ERROR, "failed", err, &diag);
+    if (err == WPK_EINVAL) { /* an address or a certificate that no start can use */
+        return MISCONFIGURED;
+    }
     return err == WPK_EMISMATCH || err == WPK_ECORRUPT ? UNUSABLE : FAILED;
 }
 

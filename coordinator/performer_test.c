@@ -159,6 +159,9 @@ static uint64_t hello_with(struct fixture *f, const char *token, wpk_err want)
     ask(f, &message, &back);
     assert_int_equal(back.kind, want == WPK_OK ? WPK_MESSAGE_WELCOME : WPK_MESSAGE_ERROR);
     assert_int_equal(back.err, want);
+    if (want == WPK_OK) {
+        assert_string_equal(back.server, "wpkd " WPK_VERSION);
+    }
     uint64_t session = back.session;
     wpk_message_fini(&back);
     return session;

@@ -10,6 +10,7 @@
  * but records nothing is no good. */
 #include "coordinator/service_state.h"
 
+#include "common/buf.h"
 #include "common/metrics.h"
 
 #include <signal.h>
@@ -244,11 +245,28 @@ static wpk_err watch_signals(struct wpk_service *service)
     return err;
 }
 
+static void print_addresses(const struct wpk_config_listener *listeners, uint32_t count,
+                            struct wpk_buf *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        wpk_buf_printf(out, "%s%s", i > 0 ? "," : "", listeners[i].address);
+    }
+}
+
+static void log_ready(const struct wpk_config *config)
+{
+    struct wpk_buf text = {0};
+    wpk_buf_printf(&text, "version=%s data=\"%s\" http=", WPK_VERSION, config->data_dir);
+    print_addresses(config->http, config->http_count, &text);
+    wpk_buf_printf(&text, " listen=");
+    print_addresses(config->workers, config->worker_count, &text);
+    wpk_log(WPK_LOG_INFO, "ready", "%s", text.data);
+    wpk_buf_fini(&text);
+}
+
 static void serve(struct wpk_service *service)
 {
-    const struct wpk_config *config = service->config;
-    wpk_log(WPK_LOG_INFO, "ready", "version=%s data=\"%s\" http=%s listen=%s", WPK_VERSION,
-            config->data_dir, config->http[0].address, config->workers[0].address);
+    log_ready(service->config);
     wpk_notify_send(&service->notify, "READY=1");
     service->active_ns = wpk_clock_now_ns(wpk_clock_system());
     wpk_loop_set_timer(service->loop, TICK_MS, on_tick, service);

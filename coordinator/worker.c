@@ -167,6 +167,7 @@ static void welcome(struct wpk_coordinator *c, const struct wpk_worker *worker)
 {
     struct wpk_message *welcome = wpk_reply_new(c, WPK_MESSAGE_WELCOME, worker->session);
     welcome->lease_ms = WPK_LEASE_MS;
+    welcome->server = "wpkd " WPK_VERSION;
     wpk_reply_send(c, &c->event->address, welcome);
 }
 

@@ -82,6 +82,8 @@ def test_units_are_protected(box):
 def test_units_say_what_the_code_keeps(box):
     unit = read("deploy/systemd/wpkd.service.in")
     check("RestartPreventExitStatus=2 3" in unit and "Type=notify" in unit, "of main.c", unit)
+    for text in (unit, read("deploy/systemd/wpk-worker@.service.in")):
+        check("\nStartLimitIntervalSec=0\n" in text, "what may pass is tried until it does", text)
     documented = re.findall(r"^\.It (\d)$", read("docs/man/wpkd.1"), re.M)
     check(documented == ["0", "1", "2", "3"], "wpkd.1 has every exit code", documented)
     config = read("deploy/wpkd.json")

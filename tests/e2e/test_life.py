@@ -190,7 +190,7 @@ def test_sockets_that_are_not_ours(box):
     passed.listen(1)
     wpkd = start(box, Manager(box), "--data", box.data, passed=passed)
     code, _, log = wpkd.wait(20)
-    check(code == 1 and "127.0.0.1:%d" % passed.getsockname()[1] in log, "is said", code, log)
+    check(code == 2 and "127.0.0.1:%d" % passed.getsockname()[1] in log, "is said", code, log)
     passed.close()
 
 
@@ -222,6 +222,22 @@ def test_reload(box):
     check(answers(box.data + "/wpkd.sock") == 200, "it serves all the same")
     code, _, log = end(wpkd)
     check(code == 0, "ends", log)
+
+
+def test_start_names_every_listener(box):
+    """An operator who has added one wants to read that it is there."""
+    need("wpkd")
+    clients = ["unix:" + box.path(name) for name in ("one.sock", "two.sock")]
+    workers = ["ipc://" + box.path(name) for name in ("three.sock", "four.sock")]
+    config = box.write("wpkd.json", {"data": box.data,
+                                     "http": {"listen": [{"address": a} for a in clients]},
+                                     "workers": {"listen": [{"address": a} for a in workers]}})
+    manager = Manager(box)
+    wpkd = start(box, manager, "--config", config)
+    manager.wait_for("READY=1")
+    code, _, log = end(wpkd)
+    check(code == 0 and "http=%s listen=%s\n" % (",".join(clients), ",".join(workers)) in log,
+          "all of them", log)
 
 
 def test_configuration(box):
