@@ -219,6 +219,13 @@ done:
     return err;
 }
 
+wpk_err wpk_fs_rename(const char *from, const char *to, struct wpk_diag *diag)
+{
+    WPK_ASSERT(from != NULL);
+    WPK_ASSERT(to != NULL);
+    return rename(from, to) == 0 && sync_parent(to) ? WPK_OK : fail_errno("write", to, diag);
+}
+
 wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag)
 {
     char partial[PATH_MAX];
@@ -236,7 +243,9 @@ wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag)
         }
         char kept = partial[i];
         partial[i] = '\0';
-        if (mkdir(partial, 0700) != 0 && errno != EEXIST) {
+        if (mkdir(partial, 0700) == 0) {
+            (void)sync_parent(partial); /* a file in it is synced after this, and says what fails */
+        } else if (errno != EEXIST) {
             /* Read-only places above are fine as long as the directory is there. */
             int saved = errno;
             if (stat(partial, &info) != 0) {

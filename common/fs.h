@@ -27,7 +27,11 @@ WPK_MUST_CHECK wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk
 WPK_MUST_CHECK wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
                                     struct wpk_diag *diag);
 
-/* Create the directory and those above it, for our user alone (0700); fine if it is there. */
+/* Rename within a directory, durably. */
+WPK_MUST_CHECK wpk_err wpk_fs_rename(const char *from, const char *to, struct wpk_diag *diag);
+
+/* Create the directory and those above it, for our user alone (0700); fine if it is there. What is
+ * made is as durable as what is put into it. */
 WPK_MUST_CHECK wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag);
 
 /* Remove what is at `path`, a directory with all in it; fine if nothing is there. Links are

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -140,6 +141,30 @@ static void test_failed_write_leaves_the_old_file(void **state)
     assert_int_equal(entry_count(), 2);
 }
 
+static int sync_count;
+
+/* Instead of the library's. */
+int fsync(int fd)
+{
+    sync_count++;
+    return (int)syscall(SYS_fsync, fd);
+}
+
+/* A file that is synced is no use in a directory that is not there after a crash. */
+static void test_what_is_made_or_renamed_is_durable(void **state)
+{
+    (void)state;
+    sync_count = 0;
+    assert_int_equal(wpk_fs_make_dirs("new/inner", NULL), WPK_OK);
+    assert_int_equal(sync_count, 2);
+    assert_int_equal(wpk_fs_make_dirs("new/inner", NULL), WPK_OK);
+    assert_int_equal(sync_count, 2);
+    assert_int_equal(wpk_fs_rename("new/inner", "new/other", NULL), WPK_OK);
+    assert_int_equal(sync_count, 3);
+    assert_int_equal(wpk_fs_rename("new/inner", "new/other", NULL), WPK_ENOENT);
+    assert_int_equal(wpk_fs_remove_tree("new", NULL), WPK_OK);
+}
+
 static void test_make_dirs(void **state)
 {
     (void)state;
@@ -222,6 +247,7 @@ int main(void)
         IN_DIRECTORY(test_read_stops_at_the_limit),
         IN_DIRECTORY(test_failures_name_the_file),
         IN_DIRECTORY(test_failed_write_leaves_the_old_file),
+        IN_DIRECTORY(test_what_is_made_or_renamed_is_durable),
         IN_DIRECTORY(test_make_dirs),
         IN_DIRECTORY(test_remove_tree_does_not_follow_links),
         cmocka_unit_test(test_data_dir),

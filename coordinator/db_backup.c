@@ -101,9 +101,8 @@ wpk_err wpk_db_back_up(const struct wpk_db_options *options, struct wpk_db_repor
     if (err == WPK_OK) {
         err = check_quietly(partial, diag);
     }
-    if (err == WPK_OK && rename(partial, options->file) != 0) {
-        wpk_diag_set(diag, "%s: %s", options->file, strerror(errno));
-        err = wpk_fs_err(errno);
+    if (err == WPK_OK) {
+        err = wpk_fs_rename(partial, options->file, diag);
     }
     if (err != WPK_OK) {
         wpk_err removed = wpk_fs_remove_tree(partial, NULL);

@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 
 #define PATH_SIZE 4096
 #define SUFFIX ".so"
-#define WALK_FD_MAX 16
+#define DEPTH_MAX 8 /* directories within each other: ours are three */
 
 bool wpk_db_exists(const char *directory, const char *name)
 {
@@ -99,29 +98,63 @@ wpk_err wpk_db_copy_artifacts(const char *from, const char *to, int64_t *count,
     return err;
 }
 
-/* nftw(3) passes nothing on: one walk at a time, in a program that does nothing else. */
-static struct stat walk_owner;
+/* ---- root, in another user's directory */
 
-static int give(const char *path, const struct stat *info, int kind, struct FTW *place)
+static bool give_all(int directory, const struct stat *owner, int depth);
+
+/* By what it is, not by its name, which may be another file's by then. */
+static bool give_entry(int directory, const char *name, const struct stat *owner, int depth)
 {
-    (void)kind;
-    (void)place;
-    if (info->st_uid == walk_owner.st_uid && info->st_gid == walk_owner.st_gid) {
-        return 0;
+    struct stat info;
+    int fd = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return errno == ENOENT;
     }
-    return lchown(path, walk_owner.st_uid, walk_owner.st_gid);
+    bool given = fstat(fd, &info) == 0;
+    bool alone = S_ISDIR(info.st_mode) || (S_ISREG(info.st_mode) && info.st_nlink == 1);
+    if (given && alone && info.st_uid == 0) {
+        given = fchownat(fd, "", owner->st_uid, owner->st_gid, AT_EMPTY_PATH) == 0;
+    }
+    if (given && S_ISDIR(info.st_mode) && depth > 0) {
+        int inside = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        given = inside >= 0 && give_all(inside, owner, depth - 1);
+    }
+    int saved = errno;
+    (void)close(fd);
+    errno = saved;
+    return given;
+}
+
+/* Takes `directory`. */
+static bool give_all(int directory, const struct stat *owner, int depth)
+{
+    DIR *entries = fdopendir(directory);
+    struct dirent *entry;
+    bool given = entries != NULL;
+    while (given && (entry = readdir(entries)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            given = give_entry(directory, entry->d_name, owner, depth);
+        }
+    }
+    int saved = errno;
+    if (entries != NULL) {
+        (void)closedir(entries);
+    } else {
+        (void)close(directory);
+    }
+    errno = saved;
+    return given;
 }
 
 wpk_err wpk_db_give_to_owner(const char *data_dir, struct wpk_diag *diag)
 {
-    if (geteuid() != 0 || stat(data_dir, &walk_owner) != 0 || walk_owner.st_uid == 0) {
+    struct stat owner;
+    if (geteuid() != 0 || stat(data_dir, &owner) != 0 || owner.st_uid == 0) {
         return WPK_OK;
     }
-    /* A state directory may be a link, which a walk that follows none would stop at. */
-    char *real = realpath(data_dir, NULL);
-    bool given = real != NULL && nftw(real, give, WALK_FD_MAX, FTW_PHYS) == 0;
-    free(real);
-    if (!given) {
+    /* A state directory may be a link, which its owner did not make. */
+    int fd = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || !give_all(fd, &owner, DEPTH_MAX)) {
         wpk_err err = wpk_fs_err(errno);
         wpk_diag_set(diag, "cannot give %s to its owner: %s", data_dir, strerror(errno));
         return err;

@@ -21,8 +21,9 @@ WPK_MUST_CHECK wpk_err wpk_db_copy_file(const char *from, const char *to, const 
 WPK_MUST_CHECK wpk_err wpk_db_copy_artifacts(const char *from, const char *to, int64_t *count,
                                              struct wpk_diag *diag);
 
-/* Root works on a history that is another user's, a service's: what was made or replaced there
- * becomes that user's, whom the directory itself belongs to. Nothing for anybody but root.
+/* Root works on a history that is another user's, a service's: what root made or replaced there
+ * becomes that user's, whom the directory itself belongs to. He may not be trusted, and be at work
+ * there: nothing is given that has another name elsewhere. Nothing for anybody but root.
  *   errors  WPK_EACCES, WPK_EIO */
 WPK_MUST_CHECK wpk_err wpk_db_give_to_owner(const char *data_dir, struct wpk_diag *diag);
 

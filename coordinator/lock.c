@@ -42,7 +42,8 @@ wpk_err wpk_lock_take(const char *directory, int *fd, struct wpk_diag *diag)
         return err;
     }
     snprintf(path, sizeof path, "%s/wpkd.lock", directory);
-    int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    /* Root may take it in a directory of a service's: no link leads it elsewhere. */
+    int opened = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (opened < 0) {
         return fail(path, diag);
     }

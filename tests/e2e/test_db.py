@@ -141,6 +141,19 @@ def test_root_leaves_a_service_its_files(box):
             path = os.path.join(folder, name)
             check(os.stat(path).st_uid == nobody, "is the service's: " + path)
     check(all(os.stat(os.path.join(backup, name)).st_uid == 0 for name in os.listdir(backup)), "ours")
+    # A service that is not to be trusted gets nothing by links: not what it names, nor what it hides.
+    secret = box.write("secret", "root's own")
+    os.link(secret, os.path.join(service, "artifacts", "mine"))
+    lock = os.path.join(service, "wpkd.lock")
+    for command, more in (("restore", [backup]), ("prune", []), ("import", [box.path("nothing")])):
+        db(box, command, service, *more, want=2 if command == "import" else 0)
+        check(os.stat(secret).st_uid == 0, "given away by " + command)
+    for command, more in (("restore", [backup]), ("prune", [])):
+        os.unlink(lock)
+        os.symlink(secret, lock)
+        check("wpkd.lock" in db(box, command, service, *more, want=2), "no link is followed")
+        with open(secret, encoding="ascii") as file:
+            check(file.read() == "root's own", "written over by " + command)
 
 
 def test_a_damaged_backup_is_not_restored(box):
