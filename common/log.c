@@ -75,9 +75,24 @@ void wpk_log_set_format(enum wpk_log_format format)
     atomic_store_explicit(&target.format, (int)format, memory_order_relaxed);
 }
 
+enum wpk_log_level wpk_log_get_level(void)
+{
+    return (enum wpk_log_level)atomic_load_explicit(&target.level, memory_order_relaxed);
+}
+
+enum wpk_log_format wpk_log_get_format(void)
+{
+    return (enum wpk_log_format)atomic_load_explicit(&target.format, memory_order_relaxed);
+}
+
 const char *wpk_log_level_name(enum wpk_log_level level)
 {
     return (size_t)level < LEVEL_COUNT ? level_names[level] : "unknown";
+}
+
+const char *wpk_log_format_name(enum wpk_log_format format)
+{
+    return (size_t)format < FORMAT_COUNT ? format_names[format] : "unknown";
 }
 
 wpk_err wpk_log_level_parse(const char *text, enum wpk_log_level *level)

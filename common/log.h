@@ -54,7 +54,12 @@ void wpk_log_init(const char *program, enum wpk_log_level level, int fd);
 void wpk_log_set_level(enum wpk_log_level level);
 void wpk_log_set_format(enum wpk_log_format format);
 
+/* As they are now: what a program is started with that is to log as this one does. */
+enum wpk_log_level wpk_log_get_level(void);
+enum wpk_log_format wpk_log_get_format(void);
+
 const char *wpk_log_level_name(enum wpk_log_level level);
+const char *wpk_log_format_name(enum wpk_log_format format);
 WPK_MUST_CHECK wpk_err wpk_log_level_parse(const char *text, enum wpk_log_level *level);
 WPK_MUST_CHECK wpk_err wpk_log_format_parse(const char *text, enum wpk_log_format *format);
 bool wpk_log_enabled(enum wpk_log_level level);

@@ -8,6 +8,7 @@
  * verified by another one, if there is one. */
 #include "common/crypto.h"
 #include "coordinator/parts.h"
+#include "schema/message_trace.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -360,6 +361,12 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
     verify_next(c, search);
 }
 
+static void print_verify(const struct wpk_search *search, char out[WPK_WORK_ID_TEXT_SIZE])
+{
+    const wpk_work_id work = {search->id, WPK_WORK_VERIFY, search->verify_number};
+    wpk_work_id_print(work, out);
+}
+
 /* Who was not told which artifact, or did not listen, built one himself. It says nothing of the
  * entry's, not even that it is wrong. */
 static const struct wpk_record *refuse_another(struct wpk_coordinator *c,
@@ -371,9 +378,10 @@ static const struct wpk_record *refuse_another(struct wpk_coordinator *c,
         strcmp(record->artifact_sha256, entry->artifact_sha256) == 0) {
         return record;
     }
-    wpk_effect_log(c, "verified_another", "search=%llu worker=%s artifact=%s verified=%s",
-                   (unsigned long long)search->id, search->verified_by, entry->artifact_sha256,
-                   record->artifact_sha256);
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    print_verify(search, id);
+    wpk_effect_log(c, "verified_another", "work=%s worker=%s artifact=%s verified=%s", id,
+                   search->verified_by, entry->artifact_sha256, record->artifact_sha256);
     struct wpk_record *refused = wpk_effect_memory(c, 1, sizeof *refused);
     refused->outcome = WPK_OUTCOME_ABANDONED;
     snprintf(refused->log, sizeof refused->log, "another artifact than the winner's was verified");
@@ -396,9 +404,10 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
         conclude(c, search, record);
         return;
     }
-    wpk_effect_log(c, "winner_rejected", "search=%llu outcome=%s candidate=\"%.200s\"",
-                   (unsigned long long)search->id, wpk_outcome_name(record->outcome),
-                   search->verify.text);
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    print_verify(search, id);
+    wpk_effect_log(c, "winner_rejected", "work=%s outcome=%s candidate=\"%.200s\"", id,
+                   wpk_outcome_name(record->outcome), search->verify.text);
     entry->rejected = true;
     if (strcmp(entry->artifact_sha256, search->served_artifact) == 0) {
         search->served_kernel_id = 0; /* what is wrong need not be beaten */

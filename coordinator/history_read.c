@@ -2,6 +2,8 @@
 /* The reading half of the history. */
 #include "coordinator/history.h"
 
+#include "schema/message_trace.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -328,10 +330,14 @@ static void write_time(struct wpk_json_writer *w, const struct wpk_trial_summary
 }
 
 /* Columns 9 on: candidate, provider, log, schedule, recorded_at, index, whether it has ended. */
-static void write_trial(struct wpk_json_writer *w, const char *op, const struct wpk_rows *rows)
+static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id work,
+                        const struct wpk_rows *rows)
 {
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    wpk_work_id_print(work, id);
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "op", op);
+    wpk_json_put_text(w, "work", id);
     wpk_json_put_int(w, "index", wpk_rows_int(rows, 14));
     wpk_json_put_text(w, "provider", wpk_rows_text(rows, 10));
     wpk_json_put_text(w, "candidate", wpk_rows_text(rows, 9));
@@ -375,8 +381,8 @@ static uint64_t search_of(struct wpk_store *store, uint64_t job_number, uint32_t
     return id;
 }
 
-static int write_vendor(struct wpk_store *store, uint64_t problem_id, const char *provider,
-                        const char *op, struct wpk_json_writer *w)
+static int write_vendor(struct wpk_store *store, uint64_t problem_id, wpk_work_id work,
+                        const char *provider, const char *op, struct wpk_json_writer *w)
 {
     uint8_t hash[WPK_STORE_HASH_SIZE];
     wpk_store_hash(provider, "", hash);
@@ -388,7 +394,7 @@ static int write_vendor(struct wpk_store *store, uint64_t problem_id, const char
                                             "ih", (int64_t)problem_id, hash);
     bool found = wpk_rows_next(rows);
     if (found) {
-        write_trial(w, op, rows);
+        write_trial(w, op, work, rows);
     }
     wpk_rows_close(rows);
     return found;
@@ -411,8 +417,9 @@ static int write_vendors(struct wpk_store *store, uint64_t search_id, const char
     wpk_rows_close(rows);
     char *rest = providers;
     strsep(&rest, ";");
-    while (rest != NULL) {
-        count += write_vendor(store, problem_id, strsep(&rest, ";"), op, w);
+    for (uint32_t i = 0; rest != NULL; i++) {
+        const wpk_work_id work = {search_id, WPK_WORK_VENDOR, i};
+        count += write_vendor(store, problem_id, work, strsep(&rest, ";"), op, w);
     }
     return count;
 }
@@ -429,7 +436,8 @@ static int write_asks(struct wpk_store *store, uint64_t search_id, const char *o
         " WHERE a.search_id = ? AND a.number >= ? ORDER BY a.number LIMIT ?",
         "iii", (int64_t)search_id, first, (int64_t)max);
     while (wpk_rows_next(rows)) {
-        write_trial(w, op, rows);
+        const wpk_work_id work = {search_id, WPK_WORK_TRIAL, (uint32_t)wpk_rows_int(rows, 14)};
+        write_trial(w, op, work, rows);
         count++;
     }
     wpk_rows_close(rows);

@@ -3,6 +3,7 @@
 
 #include "common/metrics.h"
 #include "coordinator/parts.h"
+#include "schema/message_trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,11 @@ static void blame(struct wpk_coordinator *c, struct wpk_worker *worker, struct w
     struct wpk_search *search = lease->search;
     wpk_work_id work = lease->work;
     uint32_t attempts = wpk_search_piece(search, work)->attempts;
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    wpk_work_id_print(work, id);
+    wpk_effect_log(c, "blamed", "work=%s lease=%llu attempt=%u stage=%s worker=%s", id,
+                   (unsigned long long)lease->number, attempts, wpk_work_stage_name(lease->stage),
+                   worker->hello.name);
     uint64_t worked_ns =
         worker->heard_ns > worker->busy_ns ? worker->heard_ns - worker->busy_ns : 0;
     wpk_lease_end(c, lease, worked_ns);

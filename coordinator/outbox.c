@@ -3,7 +3,6 @@
 
 #include "common/log.h"
 #include "coordinator/performer.h"
-#include "schema/message_trace.h"
 
 #include <stdlib.h>
 
@@ -43,8 +42,6 @@ void wpk_outbox_reply(struct wpk_outbox *outbox, const struct wpk_net_address *a
         /* A worker that hears nothing asks again, and says what it holds. */
         wpk_log_failure(WPK_LOG_ERROR, "reply_too_large", err, NULL);
         wpk_buf_reset(&held->frame);
-    } else if (message->kind == WPK_MESSAGE_WORK) {
-        wpk_message_trace("leased", message);
     }
 }
 

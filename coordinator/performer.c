@@ -6,7 +6,6 @@
 
 #include "common/log.h"
 #include "common/metrics.h"
-#include "schema/message_trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +106,7 @@ static void perform(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     switch (effect->kind) {
     case WPK_EFFECT_REPLY:
+        wpk_performer_trace(p, "leased", effect->message);
         wpk_outbox_reply(&p->batch->outbox, &effect->address, effect->message);
         break;
     case WPK_EFFECT_RESPOND_JOB:
@@ -256,7 +256,7 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
         wpk_message_fini(&message);
         return;
     }
-    wpk_message_trace("received", &message);
+    wpk_performer_trace(p, "received", &message);
     err = wpk_performer_forget_absent(p, &message, &diag);
     if (err != WPK_OK) { /* it cannot be said what is there: the worker asks again */
         wpk_performer_reply_error(p, &answer_to, message.session, err, &diag);

@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/metrics.h"
 #include "coordinator/artifact.h"
+#include "schema/message_trace.h"
 
 #include <string.h>
 
@@ -236,7 +237,9 @@ wpk_err wpk_performer_forget_absent(struct wpk_performer *p, struct wpk_message 
     for (uint32_t i = 0; i < message->result_count; i++) {
         char *sha256 = message->results[i].record.artifact_sha256;
         if (sha256[0] != '\0' && !wpk_history_has_artifact(p->reader, sha256)) {
-            wpk_log(WPK_LOG_WARN, "artifact_absent", "sha256=%s", sha256);
+            char id[WPK_WORK_ID_TEXT_SIZE];
+            wpk_work_id_print(message->results[i].id, id);
+            wpk_log(WPK_LOG_WARN, "artifact_absent", "work=%s sha256=%s", id, sha256);
             sha256[0] = '\0';
         }
     }

@@ -116,6 +116,9 @@ bool wpk_performer_may_go_on(struct wpk_performer *performer, const struct wpk_m
 /* Its message was lost, or is not taken, because the store failed. */
 void wpk_performer_refuse(struct wpk_performer *performer, const struct wpk_net_address *address,
                           wpk_err err, const struct wpk_diag *diag);
+/* wpk_message_trace(), with the name of the session's worker. */
+void wpk_performer_trace(const struct wpk_performer *performer, const char *event,
+                         const struct wpk_message *message);
 
 /* ---- performer_restore.c */
 

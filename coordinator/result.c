@@ -4,6 +4,7 @@
  * is then open for those who run it. */
 #include "common/metrics.h"
 #include "coordinator/parts.h"
+#include "schema/message_trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,8 +118,10 @@ static void take_final(struct wpk_coordinator *c, struct wpk_search *search,
 {
     bool whole = result->timing_count == search->entry_count;
     if (!whole) {
-        wpk_effect_log(c, "final_failed", "search=%llu reason=\"%.300s\"",
-                       (unsigned long long)search->id, result->failure);
+        char id[WPK_WORK_ID_TEXT_SIZE];
+        wpk_work_id_print(result->id, id);
+        wpk_effect_log(c, "final_failed", "work=%s worker=%s reason=\"%.300s\"", id,
+                       worker->hello.name, result->failure);
     }
     wpk_final_timed(c, search, whole ? result->timing : NULL, worker);
 }
@@ -225,8 +228,9 @@ void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker)
 
 void wpk_result_abandon(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work)
 {
-    wpk_effect_log(c, "abandoned", "search=%llu kind=%s index=%u", (unsigned long long)search->id,
-                   wpk_work_kind_name(work.kind), work.index);
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    wpk_work_id_print(work, id);
+    wpk_effect_log(c, "abandoned", "work=%s", id);
     if (work.kind == WPK_WORK_FINAL) {
         wpk_final_timed(c, search, NULL, NULL);
         return;

@@ -12,17 +12,19 @@ void wpk_work_id_print(wpk_work_id id, char out[WPK_WORK_ID_TEXT_SIZE])
              wpk_work_kind_name(id.kind), id.index);
 }
 
-void wpk_message_trace(const char *event, const struct wpk_message *message)
+void wpk_message_trace(const char *event, const struct wpk_message *message, const char *worker)
 {
     char id[WPK_WORK_ID_TEXT_SIZE];
+    const char *name = worker != NULL ? " worker=" : "";
+    worker = worker != NULL ? worker : "";
     if (!wpk_log_enabled(WPK_LOG_DEBUG)) {
         return;
     }
     for (uint32_t i = 0; i < message->work_count; i++) {
         const struct wpk_work *work = &message->work[i];
         wpk_work_id_print(work->id, id);
-        wpk_log(WPK_LOG_DEBUG, event, "work=%s lease=%" PRIu64 " attempt=%" PRIu32 " stage=%s", id,
-                work->lease, work->attempt, wpk_work_stage_name(work->stage));
+        wpk_log(WPK_LOG_DEBUG, event, "work=%s lease=%" PRIu64 " attempt=%" PRIu32 " stage=%s%s%s",
+                id, work->lease, work->attempt, wpk_work_stage_name(work->stage), name, worker);
     }
     for (uint32_t i = 0; i < message->result_count; i++) {
         const struct wpk_result *result = &message->results[i];
@@ -32,7 +34,8 @@ void wpk_message_trace(const char *event, const struct wpk_message *message)
                                                                                       : "failed";
         wpk_work_id_print(result->id, id);
         wpk_log(WPK_LOG_DEBUG, event,
-                "work=%s lease=%" PRIu64 " attempt=%" PRIu32 " stage=%s outcome=%s", id,
-                result->lease, result->attempt, wpk_work_stage_name(result->stage), outcome);
+                "work=%s lease=%" PRIu64 " attempt=%" PRIu32 " stage=%s outcome=%s%s%s", id,
+                result->lease, result->attempt, wpk_work_stage_name(result->stage), outcome, name,
+                worker);
     }
 }

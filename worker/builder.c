@@ -11,11 +11,13 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
+#include "common/log.h"
 #include "worker/message.h"
 #include "worker/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,6 +34,7 @@ struct child {
     pid_t pid; /* 0: free place */
     int fd;    /* readable when it has ended */
     uint64_t id;
+    char work[WPK_MESSAGE_WORK_SIZE];
     int core;
     int log;             /* its standard error, a file */
     uint64_t started_ns; /* moved forward by every pause */
@@ -123,6 +126,9 @@ static wpk_err start_child(struct builder *builder, const struct wpk_build_reque
                             .log = log,
                             .started_ns = now_ns(),
                             .timeout_ns = request->timeout_ms * WPK_NS_PER_MS};
+    snprintf(child->work, sizeof(child->work), "%s", request->work);
+    wpk_log(WPK_LOG_DEBUG, "build_started", "work=%s pid=%d core=%d", child->work, (int)pid,
+            child->core);
     if (request->core >= 0 && request->core < CHILDREN_MAX && builder->paused[request->core]) {
         child->stopped_ns = child->started_ns;
         wpk_process_signal(pid, SIGSTOP);
@@ -150,6 +156,40 @@ static void append_log(char log[WPK_LOG_MAX], const char *text)
     snprintf(log + used, WPK_LOG_MAX - used, "%s%s", used > 0 ? "\n" : "", text);
 }
 
+/* What the child came to, from how it ended; `log` begins with what it said. */
+static enum wpk_outcome describe_end(const struct child *child, int status, char log[WPK_LOG_MAX])
+{
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        log[0] = '\0';
+        return WPK_OUTCOME_OK;
+    }
+    if (child->timed_out || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
+        append_log(log, "the build took too long");
+        return WPK_OUTCOME_BUILD_TIMEOUT;
+    }
+    if (WIFSIGNALED(status)) {
+        char text[64];
+        snprintf(text, sizeof(text), "the code generator died by %s",
+                 wpk_process_signal_name(WTERMSIG(status)));
+        append_log(log, text);
+    } else if (log[0] == '\0') {
+        append_log(log, "the build failed and did not say why");
+    }
+    return WPK_OUTCOME_BUILD_ERROR;
+}
+
+/* That a candidate does not build is no news; that it took its process with it is some. */
+static void log_end(const struct child *child, int status, const struct wpk_build_reply *reply)
+{
+    char how[WPK_PROCESS_END_SIZE];
+    bool by_itself = WIFEXITED(status) && !child->timed_out;
+    wpk_process_describe_end(status, how);
+    wpk_log(by_itself ? WPK_LOG_DEBUG : WPK_LOG_INFO, "build_ended",
+            "work=%s pid=%d outcome=%s ms=%" PRIu64 " end=\"%s\" reason=\"%.*s\"", child->work,
+            (int)child->pid, wpk_outcome_name(reply->outcome), reply->build_ns / WPK_NS_PER_MS, how,
+            (int)strcspn(reply->log, "\n"), reply->log);
+}
+
 static void end_child(struct builder *builder, struct child *child)
 {
     int status = 0;
@@ -162,22 +202,12 @@ static void end_child(struct builder *builder, struct child *child)
     read_log(child->log, log);
     struct wpk_build_reply reply = {
         .id = child->id, .log = log, .build_ns = now_ns() - child->started_ns};
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        reply.outcome = WPK_OUTCOME_OK;
-        log[0] = '\0';
-    } else if (child->timed_out || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) {
-        reply.outcome = WPK_OUTCOME_BUILD_TIMEOUT;
-        append_log(log, "the build took too long");
+    reply.outcome = describe_end(child, status, log);
+    if (broken) {
+        wpk_log(WPK_LOG_WARN, "build_broken", "work=%s reason=\"%.*s\"", child->work,
+                (int)strcspn(log, "\n"), log);
     } else {
-        reply.outcome = WPK_OUTCOME_BUILD_ERROR;
-        if (WIFSIGNALED(status)) {
-            char text[64];
-            snprintf(text, sizeof(text), "the code generator died by %s",
-                     wpk_process_signal_name(WTERMSIG(status)));
-            append_log(log, text);
-        } else if (log[0] == '\0') {
-            append_log(log, "the build failed and did not say why");
-        }
+        log_end(child, status, &reply);
     }
     close(child->fd);
     close(child->log);

@@ -92,6 +92,7 @@ static void test_run_request(void **state)
         .id = UINT64_MAX,
         .op = "output Y f32[1]\nY[i] = 1\n",
         .provider = "halide-cpu",
+        .work = "12/trial/7",
         .layouts = "any",
         .artifact = "/tmp/a \"b\".so",
         .policy = {.threads = 2,
@@ -115,6 +116,7 @@ static void test_run_request(void **state)
     wpk_message_read_run(reader, &got);
     assert_int_equal(wpk_json_status(reader), WPK_OK);
     assert_true(got.id == sent.id && got.fresh_seed == sent.fresh_seed);
+    assert_string_equal(got.work, sent.work);
     assert_string_equal(got.op, sent.op);
     assert_string_equal(got.provider, sent.provider);
     assert_string_equal(got.layouts, sent.layouts);

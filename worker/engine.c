@@ -4,6 +4,7 @@
 #include "worker/engine.h"
 
 #include "common/fs.h"
+#include "common/log.h"
 #include "worker/engine_state.h"
 #include "worker/measure.h"
 
@@ -213,12 +214,18 @@ wpk_err wpk_engine_start_program(struct wpk_engine *engine, struct wpk_engine_pr
     return WPK_OK;
 }
 
-void wpk_engine_stop_program(struct wpk_engine *engine, struct wpk_engine_program *program)
+int wpk_engine_stop_program(struct wpk_engine *engine, struct wpk_engine_program *program)
 {
     if (program->process.channel.fd >= 0) {
         epoll_ctl(engine->epoll, EPOLL_CTL_DEL, program->process.channel.fd, NULL);
     }
-    wpk_process_kill(&program->process);
+    return wpk_process_kill(&program->process);
+}
+
+void wpk_engine_log_interrupted(const struct wpk_trial_state *trial, const char *program)
+{
+    wpk_log(WPK_LOG_INFO, "interrupted", "work=%s by=%s tries=%d of=%d", trial->trial.work, program,
+            trial->tries, WPK_ENGINE_TRIES_MAX);
 }
 
 /* ---- finishing */
@@ -357,10 +364,17 @@ static char *copy_text(const char *text)
 
 static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *trial)
 {
-    const char *given[] = {trial->op,        trial->layouts,  trial->provider,
-                           trial->candidate, trial->schedule, trial->artifact};
+    const char *work = trial->work != NULL ? trial->work : "-";
+    const char *given[] = {trial->op,
+                           trial->layouts,
+                           trial->provider,
+                           trial->candidate,
+                           trial->schedule,
+                           trial->artifact,
+                           work};
     const char **kept[] = {&state->trial.op,        &state->trial.layouts,  &state->trial.provider,
-                           &state->trial.candidate, &state->trial.schedule, &state->trial.artifact};
+                           &state->trial.candidate, &state->trial.schedule, &state->trial.artifact,
+                           &state->trial.work};
     state->trial = *trial;
     if (trial->target != NULL) {
         state->target = *trial->target;

@@ -40,6 +40,7 @@ struct wpk_engine_options {
 /* One trial. Everything is borrowed until wpk_engine_put returns. */
 struct wpk_trial {
     uint64_t id;             /* the caller's; comes back with the record */
+    const char *work;        /* its name in the logs of all who work on it; NULL: "-" */
     const char *op;          /* whole form of the original program (op/notation.h) */
     const char *layouts;     /* "fixed" or "any" */
     const char *provider;    /* "halide-cpu", "onednn" */
@@ -56,6 +57,7 @@ struct wpk_trial {
 
 /* Finalists, timed in turns. */
 struct wpk_duel {
+    const char *work; /* as of a trial */
     const char *op;
     const char *layouts;
     const char *const *paths; /* [count] shared objects, or "onednn" for the vendor */

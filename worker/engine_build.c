@@ -3,6 +3,7 @@
 #include "worker/engine_state.h"
 
 #include "common/fs.h"
+#include "common/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,12 @@ wpk_err wpk_engine_start_builder(struct wpk_engine *engine, struct wpk_diag *dia
 {
     char cache[WPK_ENGINE_PATH_MAX];
     wpk_engine_path(engine, cache, "prepare-cache", NULL);
-    char *argv[] = {(char *)"wpk-builder", cache, (char *)"host", NULL};
+    char *argv[] = {(char *)"wpk-builder",
+                    cache,
+                    (char *)"host",
+                    (char *)wpk_log_level_name(wpk_log_get_level()),
+                    (char *)wpk_log_format_name(wpk_log_get_format()),
+                    NULL};
     return wpk_engine_start_program(engine, &engine->builder, "wpk-builder", argv, diag);
 }
 
@@ -65,6 +71,7 @@ static void start_build(struct wpk_engine *engine, struct wpk_trial_state *trial
     wpk_engine_build_path(engine, trial, directory, NULL);
     const struct wpk_build_request request = {
         .id = trial->order,
+        .work = trial->trial.work,
         .directory = directory,
         .core = core,
         .timeout_ms = engine->options.build_timeout_ms,
@@ -180,10 +187,14 @@ static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
 
 /* What was being built is tried once more, and not blamed if the builder has not even come up; what
  * was quiet is quiet now. */
-static void bury_builder(struct wpk_engine *engine)
+static void bury_builder(struct wpk_engine *engine, wpk_err err)
 {
     bool was_ready = engine->builder.ready;
-    wpk_engine_stop_program(engine, &engine->builder);
+    pid_t pid = engine->builder.process.pid;
+    char how[WPK_PROCESS_END_SIZE];
+    wpk_process_describe_end(wpk_engine_stop_program(engine, &engine->builder), how);
+    wpk_log(WPK_LOG_WARN, "builder_died", "pid=%d error=%s end=\"%s\"", (int)pid, wpk_err_name(err),
+            how);
     for (int core = 0; core < engine->slot_count; core++) {
         struct wpk_trial_state *trial = engine->slot[core];
         engine->slot[core] = NULL;
@@ -193,6 +204,7 @@ static void bury_builder(struct wpk_engine *engine)
         }
         trial->stage = WPK_TRIAL_PLANNED;
         trial->tries -= was_ready ? 0 : 1;
+        wpk_engine_log_interrupted(trial, "wpk-builder");
         if (trial->tries >= WPK_ENGINE_TRIES_MAX) {
             wpk_engine_fail(engine, trial, WPK_OUTCOME_BUILD_ERROR, "the builder died twice");
         }
@@ -219,7 +231,7 @@ void wpk_engine_hear_builder(struct wpk_engine *engine)
     } while (err == WPK_OK);
     wpk_buf_fini(&text);
     if (err != WPK_ENOENT) {
-        bury_builder(engine);
+        bury_builder(engine, err);
     }
 }
 
@@ -234,6 +246,9 @@ uint64_t wpk_engine_watch_builder(struct wpk_engine *engine, uint64_t now_ns)
         uint64_t deadline = engine->slot[core]->since_ns + patience;
         if (now_ns >= deadline) {
             /* Its end is heard like any other. */
+            wpk_log(WPK_LOG_WARN, "builder_hung", "work=%s pid=%d seconds=%llu",
+                    engine->slot[core]->trial.work, (int)engine->builder.process.pid,
+                    (unsigned long long)(patience / WPK_NS_PER_S));
             wpk_process_signal(engine->builder.process.pid, SIGKILL);
             return WPK_NS_PER_S;
         }

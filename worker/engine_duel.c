@@ -5,6 +5,7 @@
 #include "worker/measure.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,8 +45,11 @@ wpk_err wpk_engine_duel_begin(struct wpk_engine *engine, const struct wpk_duel *
     if (err != WPK_OK) {
         return err;
     }
+    snprintf(engine->duel_work, sizeof(engine->duel_work), "%s",
+             duel->work != NULL ? duel->work : "-");
     struct wpk_duel_request request = {
         .id = ++engine->order,
+        .work = engine->duel_work,
         .op = duel->op,
         .layouts = duel->layouts,
         .count = duel->count,

@@ -4,6 +4,8 @@
  * waited for. */
 #include "worker/engine_state.h"
 
+#include "common/log.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +87,8 @@ static void answer_from_memory(struct wpk_engine *engine, struct wpk_trial_state
 {
     wpk_record_fini(&trial->record);
     copy_record(record, &trial->record);
+    wpk_log(WPK_LOG_DEBUG, "remembered", "work=%s schedule=%.12s outcome=%s", trial->trial.work,
+            trial->planned.schedule_sha256, wpk_outcome_name(record->outcome));
     wpk_engine_mark_done(engine, trial);
 }
 
@@ -92,10 +96,15 @@ void wpk_engine_recall(struct wpk_engine *engine, struct wpk_trial_state *trial)
 {
     identify(trial);
     const struct wpk_record *known = recall(engine, trial);
+    const struct wpk_trial_state *twin = known == NULL ? find_twin(engine, trial) : NULL;
     if (known != NULL) {
         answer_from_memory(engine, trial, known);
-    } else {
-        trial->stage = find_twin(engine, trial) != NULL ? WPK_TRIAL_TWIN : WPK_TRIAL_PLANNED;
+        return;
+    }
+    trial->stage = twin != NULL ? WPK_TRIAL_TWIN : WPK_TRIAL_PLANNED;
+    if (twin != NULL) {
+        wpk_log(WPK_LOG_DEBUG, "waits_for_twin", "work=%s twin=%s", trial->trial.work,
+                twin->trial.work);
     }
 }
 

@@ -2,6 +2,8 @@
 /* The engine's side of wpk-runner: one candidate at a time; builds make room while it is timed. */
 #include "worker/engine_state.h"
 
+#include "common/log.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,12 @@ wpk_err wpk_engine_start_runner(struct wpk_engine *engine, struct wpk_diag *diag
 {
     char answers[WPK_ENGINE_PATH_MAX];
     wpk_engine_path(engine, answers, "answers", NULL);
-    char *argv[] = {(char *)"wpk-runner", answers, (char *)WPK_ONEDNN_PATH, NULL};
+    char *argv[] = {(char *)"wpk-runner",
+                    answers,
+                    (char *)WPK_ONEDNN_PATH,
+                    (char *)wpk_log_level_name(wpk_log_get_level()),
+                    (char *)wpk_log_format_name(wpk_log_get_format()),
+                    NULL};
     return wpk_engine_start_program(engine, &engine->runner, "wpk-runner", argv, diag);
 }
 
@@ -51,6 +58,7 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
     }
     const struct wpk_run_request request = {
         .id = trial->order,
+        .work = trial->trial.work,
         .op = trial->trial.op,
         .provider = trial->trial.provider,
         .layouts = trial->trial.layouts,
@@ -72,6 +80,14 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
 }
 
 /* ---- timing */
+
+/* What the runner has, as logs call it. */
+static const char *work_of(const struct wpk_engine *engine)
+{
+    return engine->running != NULL ? engine->running->trial.work
+           : engine->duelling      ? engine->duel_work
+                                   : "-";
+}
 
 /* What is timed, for the trace: a trial of the caller's; 0: a duel. */
 static uint64_t timed_trial(const struct wpk_engine *engine)
@@ -226,11 +242,15 @@ static wpk_err hear(struct wpk_engine *engine, const struct wpk_buf *text)
     return err;
 }
 
-static void bury_runner(struct wpk_engine *engine)
+static void bury_runner(struct wpk_engine *engine, wpk_err err)
 {
     struct wpk_trial_state *trial = engine->running;
     bool was_ready = engine->runner.ready;
-    wpk_engine_stop_program(engine, &engine->runner);
+    pid_t pid = engine->runner.process.pid;
+    char how[WPK_PROCESS_END_SIZE];
+    wpk_process_describe_end(wpk_engine_stop_program(engine, &engine->runner), how);
+    wpk_log(WPK_LOG_WARN, "runner_died", "work=%s pid=%d error=%s end=\"%s\"", work_of(engine),
+            (int)pid, wpk_err_name(err), how);
     end_timing(engine);
     engine->running = NULL;
     if (engine->duelling) {
@@ -242,6 +262,7 @@ static void bury_runner(struct wpk_engine *engine)
     if (trial != NULL) {
         trial->stage = WPK_TRIAL_BUILT;
         trial->tries -= was_ready ? 0 : 1;
+        wpk_engine_log_interrupted(trial, "wpk-runner");
         if (trial->tries >= WPK_ENGINE_TRIES_MAX) {
             wpk_engine_fail(engine, trial, WPK_OUTCOME_RUN_CRASH, "the runner died twice");
         }
@@ -268,7 +289,7 @@ void wpk_engine_hear_runner(struct wpk_engine *engine)
     } while (err == WPK_OK);
     wpk_buf_fini(&text);
     if (err != WPK_ENOENT) {
-        bury_runner(engine);
+        bury_runner(engine, err);
     }
 }
 
@@ -289,6 +310,9 @@ uint64_t wpk_engine_watch_runner(struct wpk_engine *engine, uint64_t now_ns)
         return !wants ? UINT64_MAX : told ? DEVICE_ANYWAY_NS : DEVICE_AGAIN_NS;
     }
     if (now_ns >= engine->deadline_ns) {
+        wpk_log(WPK_LOG_WARN, "runner_hung", "work=%s pid=%d seconds=%llu", work_of(engine),
+                (int)engine->runner.process.pid,
+                (unsigned long long)(engine->patience_ns / WPK_NS_PER_S));
         wpk_process_signal(engine->runner.process.pid, SIGKILL);
         return WPK_NS_PER_S;
     }

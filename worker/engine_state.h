@@ -44,7 +44,7 @@ struct wpk_trial_state {
     uint64_t order;   /* of putting; unique, names the directory and the messages */
     uint64_t done_at; /* order of finishing */
     struct wpk_trial trial; /* its strings are owned, in `text` */
-    char *text[6];
+    char *text[7];
     struct wpk_device target; /* of trial.target */
     struct wpk_planned planned;
     char identity[WPK_SHA256_HEX_SIZE]; /* schedule, op and policy; empty for vendors */
@@ -90,6 +90,7 @@ struct wpk_engine {
     bool duelling;
     struct wpk_record duel_records[WPK_DUEL_MAX]; /* [duel_count] */
     char *duel_path[WPK_DUEL_MAX];                /* [duel_count], owned */
+    char duel_work[WPK_MESSAGE_WORK_SIZE];
     int duel_count;
     uint64_t patience_ns; /* how long the runner may be silent over what it was given */
     uint64_t deadline_ns; /* of its next word; it stands still while the runner waits for go */
@@ -131,7 +132,10 @@ void wpk_engine_break_told(struct wpk_engine *engine, const char *program, const
 /* Start a program of the engine's and listen to it. */
 wpk_err wpk_engine_start_program(struct wpk_engine *engine, struct wpk_engine_program *program,
                                  const char *name, char *const *argv, struct wpk_diag *diag);
-void wpk_engine_stop_program(struct wpk_engine *engine, struct wpk_engine_program *program);
+/* Returns how it ended, as of wpk_process_kill. */
+int wpk_engine_stop_program(struct wpk_engine *engine, struct wpk_engine_program *program);
+/* What it had is tried once more, or was once too often. */
+void wpk_engine_log_interrupted(const struct wpk_trial_state *trial, const char *program);
 
 void wpk_engine_mark_done(struct wpk_engine *engine, struct wpk_trial_state *trial);
 

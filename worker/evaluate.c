@@ -226,8 +226,11 @@ static wpk_err print_schedules(struct run *run, struct wpk_diag *diag)
 
 static wpk_err put(struct run *run, struct wpk_engine *engine, int index)
 {
+    char work[32];
+    snprintf(work, sizeof work, "candidate/%d", index);
     struct wpk_trial trial = {
         .id = (uint64_t)index,
+        .work = work,
         .op = wpk_buf_text(&run->op),
         .layouts = run->e->layouts,
         .provider = run->e->provider,

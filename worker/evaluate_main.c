@@ -9,6 +9,8 @@
  * 3 the machine. */
 #include "worker/evaluate.h"
 
+#include "common/log.h"
+
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,6 +205,8 @@ int main(int argc, char **argv)
     }
     struct wpk_diag diag = {0};
     int failed = 0;
+    /* What candidates come to is printed; that a program of ours dies is not expected. */
+    wpk_log_init("wpk-evaluate", WPK_LOG_WARN, 2);
     wpk_err err = wpk_evaluation_run(&e, &failed, &diag);
     if (err != WPK_OK) {
         char text[WPK_DIAG_TEXT_MAX + 256];

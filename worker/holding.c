@@ -96,9 +96,9 @@ static void take_in(struct wpk_holding *holding, const struct wpk_work *work,
     item->standing = WPK_HOLDING_WAITING;
     item->order = holding->order_next++;
     copy_work(item, work, message);
+    wpk_work_id_print(work->id, item->name);
     holding->count++;
-    wpk_log(WPK_LOG_DEBUG, "taken", "work=%llu/%s/%u lease=%llu stage=%s attempt=%u trial=%llu",
-            (unsigned long long)work->id.search, wpk_work_kind_name(work->id.kind), work->id.index,
+    wpk_log(WPK_LOG_DEBUG, "taken", "work=%s lease=%llu stage=%s attempt=%u trial=%llu", item->name,
             (unsigned long long)work->lease, wpk_work_stage_name(work->stage), work->attempt,
             (unsigned long long)item->order);
 }
@@ -124,6 +124,7 @@ void wpk_holding_fail(struct wpk_holding_item *item, enum wpk_outcome outcome, c
     item->uploaded = true;
     item->record.outcome = outcome;
     snprintf(item->record.log, sizeof item->record.log, "%s: %s", text, wpk_err_text(err));
+    wpk_holding_log_ended(item, wpk_outcome_name(outcome), item->record.log);
 }
 
 void wpk_holding_fail_final(struct wpk_holding_item *item, const char *why)
@@ -132,6 +133,14 @@ void wpk_holding_fail_final(struct wpk_holding_item *item, const char *why)
     item->timing_count = 0;
     item->standing = WPK_HOLDING_ENDED;
     item->uploaded = true;
+    wpk_holding_log_ended(item, "failed", why);
+}
+
+void wpk_holding_log_ended(const struct wpk_holding_item *item, const char *outcome,
+                           const char *reason)
+{
+    wpk_log(WPK_LOG_DEBUG, "ended", "work=%s lease=%llu outcome=%s reason=\"%.*s\"", item->name,
+            (unsigned long long)item->work.lease, outcome, (int)strcspn(reason, "\n"), reason);
 }
 
 /* ---- looking */
@@ -220,7 +229,7 @@ wpk_err wpk_holding_encode_results(struct wpk_holding *holding, uint64_t session
         wpk_buf_reset(frame);
         err = wpk_message_encode(&message, frame);
         if (err == WPK_OK) {
-            wpk_message_trace("brought", &message);
+            wpk_message_trace("brought", &message, NULL);
         }
         if (err == WPK_ENOSPC) {
             wpk_holding_not_acknowledged(holding);

@@ -26,6 +26,7 @@ static void put(struct wpk_holding *holding, struct wpk_holding_item *item)
     wpk_holding_artifact_path(holding, item->artifact_sha256, path);
     struct wpk_trial trial = {
         .id = item->order,
+        .work = item->name,
         .op = item->op,
         .layouts = item->layouts,
         .provider = item->provider,
@@ -61,7 +62,8 @@ static void begin_duel(struct wpk_holding *holding, struct wpk_holding_item *ite
         wpk_holding_artifact_path(holding, item->contender_sha256[i], paths[i]);
         names[i] = item->contender_sha256[i][0] != '\0' ? paths[i] : item->contender_provider[i];
     }
-    const struct wpk_duel duel = {.op = item->op,
+    const struct wpk_duel duel = {.work = item->name,
+                                  .op = item->op,
                                   .layouts = item->layouts,
                                   .paths = names,
                                   .count = (int)count,
@@ -91,11 +93,13 @@ static void end_duel(struct wpk_holding *holding)
         return;
     }
     if (diag.text[0] != '\0') {
-        wpk_log(WPK_LOG_WARN, "contender_failed", "reason=\"%.300s\"", diag.text);
+        wpk_log(WPK_LOG_WARN, "contender_failed", "work=%s reason=\"%.300s\"", item->name,
+                diag.text);
     }
     item->timing_count = item->work.contender_count;
     item->standing = WPK_HOLDING_ENDED;
     item->uploaded = true;
+    wpk_holding_log_ended(item, "ok", "");
 }
 
 /* The oldest that waits, of those that came after `order`. */
@@ -147,10 +151,7 @@ static void take_out(struct wpk_holding *holding)
             if (item->standing == WPK_HOLDING_IN_ENGINE && item->order == order) {
                 item->standing = WPK_HOLDING_ENDED;
                 item->record = record;
-                wpk_log(WPK_LOG_DEBUG, "ended", "work=%llu/%s/%u lease=%llu outcome=%s",
-                        (unsigned long long)item->work.id.search,
-                        wpk_work_kind_name(item->work.id.kind), item->work.id.index,
-                        (unsigned long long)item->work.lease, wpk_outcome_name(record.outcome));
+                wpk_holding_log_ended(item, wpk_outcome_name(record.outcome), record.log);
                 item->uploaded = record.artifact_path == NULL;
                 if (item->uploaded) {
                     /* Who built it has it; or nobody. */

@@ -4,6 +4,7 @@
 #ifndef WPK_WORKER_HOLDING_ITEM_H
 #define WPK_WORKER_HOLDING_ITEM_H
 
+#include "schema/message_trace.h"
 #include "worker/holding.h"
 
 #define WPK_HOLDING_PATH_SIZE 4096
@@ -21,6 +22,7 @@ struct wpk_holding_item {
     enum wpk_holding_standing standing;
     uint64_t order;       /* of arrival; the engine's id */
     struct wpk_work work; /* texts owned below */
+    char name[WPK_WORK_ID_TEXT_SIZE]; /* in all logs */
     char *op;
     char *layouts;
     char *provider;
@@ -50,6 +52,8 @@ bool wpk_holding_is_unfinished(const struct wpk_holding_item *item);
 /* End it as what cannot be tried here. */
 void wpk_holding_fail(struct wpk_holding_item *item, enum wpk_outcome outcome, const char *text,
                       wpk_err err);
+void wpk_holding_log_ended(const struct wpk_holding_item *item, const char *outcome,
+                           const char *reason);
 /* End a final that does not take place. */
 void wpk_holding_fail_final(struct wpk_holding_item *item, const char *why);
 

@@ -81,6 +81,7 @@ wpk_err wpk_message_send_build(struct wpk_channel *channel, const struct wpk_bui
 {
     struct wpk_json_writer *w = begin(WPK_MESSAGE_BUILD);
     wpk_json_put_u64(w, "id", request->id);
+    wpk_json_put_text(w, "work", request->work);
     wpk_json_put_text(w, "directory", request->directory);
     wpk_json_put_int(w, "core", request->core);
     wpk_json_put_u64(w, "timeout_ms", request->timeout_ms);
@@ -109,6 +110,7 @@ wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_r
 {
     struct wpk_json_writer *w = begin(WPK_MESSAGE_RUN);
     wpk_json_put_u64(w, "id", request->id);
+    wpk_json_put_text(w, "work", request->work);
     wpk_json_put_text(w, "op", request->op);
     wpk_json_put_text(w, "provider", request->provider);
     wpk_json_put_text(w, "layouts", request->layouts);
@@ -128,6 +130,7 @@ wpk_err wpk_message_send_duel(struct wpk_channel *channel, const struct wpk_duel
     WPK_ASSERT(request->count <= WPK_DUEL_MAX);
     struct wpk_json_writer *w = begin(WPK_MESSAGE_DUEL);
     wpk_json_put_u64(w, "id", request->id);
+    wpk_json_put_text(w, "work", request->work);
     wpk_json_put_text(w, "op", request->op);
     wpk_json_put_text(w, "layouts", request->layouts);
     wpk_json_begin_array(w, "contestants");
@@ -199,9 +202,15 @@ const char *wpk_message_read_op(struct wpk_json_reader *reader)
     return wpk_json_get_text(reader, "op", OP_SIZE_MAX);
 }
 
+static const char *read_work(struct wpk_json_reader *reader)
+{
+    return wpk_json_get_text(reader, "work", WPK_MESSAGE_WORK_SIZE - 1);
+}
+
 void wpk_message_read_build(struct wpk_json_reader *reader, struct wpk_build_request *out)
 {
     out->id = wpk_message_read_id(reader);
+    out->work = read_work(reader);
     out->directory = wpk_json_get_text(reader, "directory", PATH_SIZE_MAX);
     out->core = wpk_message_read_core(reader);
     out->timeout_ms = wpk_json_get_u64(reader, "timeout_ms");
@@ -236,6 +245,7 @@ static void read_policy(struct wpk_json_reader *reader, struct wpk_policy *out)
 void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request *out)
 {
     out->id = wpk_message_read_id(reader);
+    out->work = read_work(reader);
     out->op = wpk_message_read_op(reader);
     out->provider = wpk_json_get_text(reader, "provider", NAME_SIZE_MAX);
     out->layouts = wpk_json_get_text(reader, "layouts", NAME_SIZE_MAX);
@@ -252,6 +262,7 @@ void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request
 void wpk_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_request *out)
 {
     out->id = wpk_message_read_id(reader);
+    out->work = read_work(reader);
     out->op = wpk_message_read_op(reader);
     out->layouts = wpk_json_get_text(reader, "layouts", NAME_SIZE_MAX);
     out->count = 0;

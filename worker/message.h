@@ -24,6 +24,7 @@
 #include "worker/verify.h"
 
 #define WPK_DUEL_MAX 16 /* contestants */
+#define WPK_MESSAGE_WORK_SIZE 64 /* bytes of what logs call a piece of work, with the end */
 
 /* suffix, text */
 #define WPK_MESSAGE_LIST(X)                                                                        \
@@ -52,6 +53,7 @@ enum wpk_message_kind {
 /* Build the files `schedule` and `manifest` of a directory into `kernel.so` in it. */
 struct wpk_build_request {
     uint64_t id;
+    const char *work; /* its name in all logs: "12/trial/7" */
     const char *directory;
     int core;                  /* to run on, counted among those usable; -1: any */
     uint64_t timeout_ms;       /* of running; being paused does not count */
@@ -68,6 +70,7 @@ struct wpk_build_reply {
 /* Verify and time one candidate. */
 struct wpk_run_request {
     uint64_t id;
+    const char *work;
     const char *op;       /* whole form of the original program */
     const char *provider;
     const char *layouts;
@@ -83,6 +86,7 @@ struct wpk_run_request {
 /* Time contestants in turns. */
 struct wpk_duel_request {
     uint64_t id;
+    const char *work;
     const char *op;
     const char *layouts;
     const char *contestant[WPK_DUEL_MAX]; /* [count] path of an artifact, or a vendor's name */

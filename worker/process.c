@@ -2,6 +2,7 @@
 #include "worker/process.h"
 
 #include "common/fs.h"
+#include "common/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -196,15 +197,42 @@ wpk_err wpk_process_start(const char *path, char *const *argv, struct wpk_proces
     return WPK_OK;
 }
 
-void wpk_process_kill(struct wpk_process *process)
+int wpk_process_kill(struct wpk_process *process)
 {
+    int status = 0;
     if (process->pid > 0) {
         wpk_process_signal(process->pid, SIGKILL);
-        while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR) {
+        while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR) {
         }
     }
     process->pid = 0;
     wpk_channel_fini(&process->channel);
+    return status;
+}
+
+void wpk_process_describe_end(int status, char out[WPK_PROCESS_END_SIZE])
+{
+    if (WIFSIGNALED(status)) {
+        snprintf(out, WPK_PROCESS_END_SIZE, "died by %s",
+                 wpk_process_signal_name(WTERMSIG(status)));
+    } else {
+        snprintf(out, WPK_PROCESS_END_SIZE, "exited with code %d", WEXITSTATUS(status));
+    }
+}
+
+wpk_err wpk_process_init_log(const char *program, const char *level, const char *format)
+{
+    enum wpk_log_level parsed_level;
+    enum wpk_log_format parsed_format;
+    wpk_err err = wpk_log_level_parse(level, &parsed_level);
+    if (err == WPK_OK) {
+        err = wpk_log_format_parse(format, &parsed_format);
+    }
+    if (err == WPK_OK) {
+        wpk_log_init(program, parsed_level, STDERR_FILENO);
+        wpk_log_set_format(parsed_format);
+    }
+    return err;
 }
 
 static void limit(int resource, uint64_t value)

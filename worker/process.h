@@ -26,8 +26,18 @@ struct wpk_process {
  *   errors  WPK_ENOENT, WPK_EACCES no such program; WPK_ESYSTEM */
 wpk_err wpk_process_start(const char *path, char *const *argv, struct wpk_process *out,
                           struct wpk_diag *diag);
-/* Kill its group and reap it; `out` is none afterwards. */
-void wpk_process_kill(struct wpk_process *process);
+/* Kill its group and reap it; `out` is none afterwards. Returns how it ended, as of waitpid: one
+ * that was dying already of what it was dying of; 0 when there was none. */
+int wpk_process_kill(struct wpk_process *process);
+
+#define WPK_PROCESS_END_SIZE 48
+/* "died by SIGSEGV", "exited with code 3" */
+void wpk_process_describe_end(int status, char out[WPK_PROCESS_END_SIZE]);
+
+/* In a started program: log in its own name, at the level and in the format that whoever started
+ * it named.   errors  WPK_EINVAL */
+WPK_MUST_CHECK wpk_err wpk_process_init_log(const char *program, const char *level,
+                                            const char *format);
 
 /* What a forked child may use. */
 struct wpk_child_limits {

@@ -10,6 +10,7 @@
 #include "worker/runner.h"
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "worker/process.h"
 #include "worker/runner_child.h"
 #include "worker/runner_ops.h"
@@ -56,6 +57,7 @@ struct wanted {
     struct wpk_run_request run;
     struct wpk_duel_request duel;
     uint64_t id;
+    const char *work;
     int count; /* records wanted */
     const char *op;
 };
@@ -72,11 +74,13 @@ static wpk_err read_wanted(const struct wpk_buf *text, struct wanted *out,
     if (out->is_duel) {
         wpk_message_read_duel(*reader, &out->duel);
         out->id = out->duel.id;
+        out->work = out->duel.work;
         out->op = out->duel.op;
         out->count = out->duel.count;
     } else {
         wpk_message_read_run(*reader, &out->run);
         out->id = out->run.id;
+        out->work = out->run.work;
         out->op = out->run.op;
     }
     err = wpk_json_status(*reader);
@@ -113,6 +117,11 @@ static wpk_err start(struct runner *runner, const struct wanted *wanted,
     if (err == WPK_OK && runner->child.pid == 0) {
         run_child(runner, wanted, op, &channel);
     }
+    if (err == WPK_OK) {
+        snprintf(runner->child.work, sizeof(runner->child.work), "%s", wanted->work);
+        wpk_log(WPK_LOG_DEBUG, "run_started", "work=%s pid=%d", wanted->work,
+                (int)runner->child.pid);
+    }
     return err;
 }
 
@@ -136,6 +145,8 @@ static wpk_err advance_pending(struct runner *runner)
             err = start(runner, &wanted, &op);
         }
         if (err == WPK_ESYSTEM) {
+            wpk_log(WPK_LOG_WARN, "run_broken", "work=%s reason=\"no process for it\"",
+                    wanted.work);
             (void)!wpk_message_send_broken(&runner->channel, "no process for a candidate");
         } else if (err != WPK_OK) {
             enum wpk_outcome outcome =
@@ -143,6 +154,8 @@ static wpk_err advance_pending(struct runner *runner)
             char why[WPK_DIAG_TEXT_MAX + 64];
             snprintf(why, sizeof(why), "no answers to compare with: %s: %s", wpk_err_text(err),
                      diag.text);
+            wpk_log(WPK_LOG_INFO, "run_refused", "work=%s outcome=%s reason=\"%.300s\"",
+                    wanted.work, wpk_outcome_name(outcome), why);
             (void)!refuse(runner, wanted.id, wanted.count, outcome, why);
         }
         wpk_buf_reset(&runner->pending);

@@ -2,6 +2,7 @@
 #include "worker/runner_child.h"
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "worker/runner.h"
 
 #include <errno.h>
@@ -60,15 +61,48 @@ wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int c
     return WPK_OK;
 }
 
-static void note(struct wpk_runner_child *child, enum wpk_message_kind kind)
+/* Its result, for those who follow it; reading it twice costs nothing that is timed. */
+static void log_result(const struct wpk_runner_child *child, const struct wpk_buf *text)
+{
+    struct wpk_record records[WPK_DUEL_MAX] = {{0}};
+    struct wpk_json_reader *reader = NULL;
+    enum wpk_message_kind kind;
+    int count = 0;
+    int failed = 0;
+    if (!wpk_log_enabled(WPK_LOG_DEBUG) || wpk_message_open(text, &kind, &reader) != WPK_OK) {
+        return;
+    }
+    /* What cannot be read is the engine's to find out. */
+    (void)!wpk_message_read_result(reader, records, WPK_DUEL_MAX, &count);
+    wpk_json_close(reader);
+    for (int i = 0; i < count; i++) {
+        failed += records[i].outcome != WPK_OUTCOME_OK;
+    }
+    if (count == 1) {
+        wpk_log(WPK_LOG_DEBUG, "run_ended", "work=%s pid=%d outcome=%s reason=\"%.*s\"",
+                child->work, (int)child->pid, wpk_outcome_name(records[0].outcome),
+                (int)strcspn(records[0].log, "\n"), records[0].log);
+    } else {
+        wpk_log(WPK_LOG_DEBUG, "run_ended", "work=%s pid=%d contenders=%d failed=%d", child->work,
+                (int)child->pid, count, failed);
+    }
+    for (int i = 0; i < count; i++) {
+        wpk_record_fini(&records[i]);
+    }
+}
+
+static void note(struct wpk_runner_child *child, enum wpk_message_kind kind,
+                 const struct wpk_buf *text)
 {
     if (kind == WPK_MESSAGE_VERIFIED) {
         child->waiting_ns = now_ns();
         child->doing = "waiting";
+        wpk_log(WPK_LOG_DEBUG, "run_verified", "work=%s pid=%d", child->work, (int)child->pid);
     } else if (kind == WPK_MESSAGE_TIMED) {
         child->doing = "being verified again";
     } else if (kind == WPK_MESSAGE_RESULT) {
         child->reported = true;
+        log_result(child, text);
     }
 }
 
@@ -86,7 +120,7 @@ wpk_err wpk_runner_child_relay(struct wpk_runner_child *child, struct wpk_channe
         /* What a damaged child says is not passed on. */
         if (is_message && (kind == WPK_MESSAGE_VERIFIED || kind == WPK_MESSAGE_TIMED ||
                            kind == WPK_MESSAGE_RESULT)) {
-            note(child, kind);
+            note(child, kind, &text);
             err = wpk_channel_send(to, text.data, text.size);
         }
         if (err == WPK_OK) {
@@ -134,7 +168,7 @@ static void describe_end(const struct wpk_runner_child *child, int status,
     ssize_t size = pread(child->log, said, sizeof(said) - 1, 0);
     said[size > 0 ? size : 0] = '\0';
     int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    char how[64];
+    char how[WPK_PROCESS_END_SIZE];
     if (child->timed_out || number == SIGXCPU) {
         record->outcome = WPK_OUTCOME_RUN_TIMEOUT;
         snprintf(how, sizeof(how), "took too long");
@@ -145,15 +179,15 @@ static void describe_end(const struct wpk_runner_child *child, int status,
         /* Not ours: the system kills whoever takes its last memory. */
         record->outcome = WPK_OUTCOME_OUT_OF_MEMORY;
         snprintf(how, sizeof(how), "was killed");
-    } else if (number != 0) {
-        record->outcome = WPK_OUTCOME_RUN_CRASH;
-        snprintf(how, sizeof(how), "died by %s", wpk_process_signal_name(number));
     } else {
         record->outcome = WPK_OUTCOME_RUN_CRASH;
-        snprintf(how, sizeof(how), "exited with code %d", WEXITSTATUS(status));
+        wpk_process_describe_end(status, how);
     }
     snprintf(record->log, sizeof(record->log), "the kernel %s while %s%s%s", how, child->doing,
              said[0] != '\0' ? ": " : "", said);
+    wpk_log(WPK_LOG_INFO, "run_ended", "work=%s pid=%d outcome=%s reason=\"%.*s\"", child->work,
+            (int)child->pid, wpk_outcome_name(record->outcome), (int)strcspn(record->log, "\n"),
+            record->log);
 }
 
 bool wpk_runner_child_end(struct wpk_runner_child *child, struct wpk_record *record)

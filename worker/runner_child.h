@@ -10,6 +10,7 @@
 struct wpk_runner_child {
     pid_t pid; /* 0: none, and in the child itself */
     uint64_t id;
+    char work[WPK_MESSAGE_WORK_SIZE];
     int count;                  /* records in its result */
     struct wpk_channel channel; /* ours */
     int log;                    /* its standard error, in memory */

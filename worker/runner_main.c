@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpk-runner: verifies and times candidates. Started by a worker, never by hand.
  *
- *     wpk-runner ANSWERS_DIR ONEDNN_PATH        with a channel at descriptor 3 */
+ *     wpk-runner ANSWERS_DIR ONEDNN_PATH LOG_LEVEL LOG_FORMAT    with a channel at descriptor 3 */
+#include "common/log.h"
 #include "worker/isolate.h"
+#include "worker/process.h"
 #include "worker/runner.h"
 
 #include <stdio.h>
 
 int main(int argc, char **argv)
 {
-    if (argc != 3) {
+    if (argc != 5 || wpk_process_init_log("wpk-runner", argv[3], argv[4]) != WPK_OK) {
         fprintf(stderr, "wpk-runner is started by wpk-worker\n");
         return 2;
     }
     if (!wpk_isolate_from_network()) {
-        fprintf(stderr, "wpk-runner: the network cannot be taken away from candidates here\n");
+        wpk_log(WPK_LOG_ERROR, "failed", "reason=\"%s\"",
+                "the network cannot be taken away from candidates here");
         return 1;
     }
     const struct wpk_runner_options options = {.answers_dir = argv[1], .onednn_path = argv[2]};

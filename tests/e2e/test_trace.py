@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--trace shows where the wall time goes; and that two engines of one machine time in turns."""
+"""--trace shows where the wall time goes, and two engines of one machine time in turns; one id follows
+a candidate through the logs of wpkd, worker, builder and runner, whatever becomes of it."""
 import json
+import os
+import signal
 
-from lib import check, main, need
+from lib import Service, check, main, need, small_job, wait_for
 
 OP = """input X f32[1,16,14,14]
 constant W f32[16,16,3,3]
@@ -67,6 +70,98 @@ def test_engines_of_one_machine_time_in_turns(box):
             if name == other == "measure":
                 check(end <= other_begin or other_end <= begin, "at the same time",
                       (begin, end), (other_begin, other_end))
+
+
+class Logs:
+    """What all programs say, as JSON, a line an event."""
+
+    def __init__(self, *processes):
+        self.processes = processes
+        self.done = set()
+
+    def lines(self, **wanted):
+        found = []
+        for process in self.processes:
+            process.note()
+            for line in process.text(process.err).splitlines(keepends=True):
+                event = json.loads(line) if line.endswith("\n") else {}
+                if all(event.get(name) == value for name, value in wanted.items()):
+                    found.append(event)
+        return found
+
+    def of(self, work):
+        """(program, event) in the order in which each program said it."""
+        return [(line["program"], line["event"]) for line in self.lines(work=work)]
+
+    def strike(self, event, number, outcome):
+        """Kill children that have just been announced by `event` until one has died of it; its id."""
+        def struck():
+            for line in self.lines(event=event):
+                if line["pid"] not in self.done and "/trial/" in line["work"]:
+                    self.done.add(line["pid"])
+                    try:
+                        os.kill(int(line["pid"]), number)
+                    except ProcessLookupError:
+                        pass  # it was faster
+            ended = event.replace("started", "ended")
+            return [line["work"] for line in self.lines(event=ended, outcome=outcome)
+                    if line["level"] == "info" and signal.Signals(number).name in str(line)]
+        return wait_for("a child dies at " + event, struck, 90)[0]
+
+
+def interrupt_runner(logs, worker):
+    """kill -9 of wpk-runner itself, with a candidate; its id."""
+    def interrupted():
+        started, ended = logs.lines(event="run_started"), logs.lines(event="run_ended")
+        if started and started[-1]["work"] not in [line["work"] for line in ended]:
+            os.kill(worker.find("wpk-runner"), signal.SIGKILL)
+        return [line["work"] for line in logs.lines(event="interrupted", by="wpk-runner")]
+    return wait_for("the runner dies with a candidate", interrupted, 60)[0]
+
+
+def check_story(logs, work, outcome):
+    said = logs.of(work)
+    story = [("wpkd", "leased"), ("wpk-worker", "taken"), ("wpk-builder", "build_started"),
+             ("wpk-builder", "build_ended"), ("wpk-worker", "ended"), ("wpk-worker", "brought"),
+             ("wpkd", "received")]
+    if outcome != "build_error":
+        story += [("wpk-runner", "run_started"), ("wpk-runner", "run_ended")]
+    check(not set(story) - set(said), "everybody tells of it", work, said)
+    last = logs.lines(work=work, event="received")[-1]
+    check(last["outcome"] == outcome and last["worker"] == "w", "what wpkd heard, from whom", last)
+
+
+def test_one_id_follows_a_candidate(box):
+    need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
+    talkative = ("--log-level", "debug", "--log-format", "json")
+    service = Service(box, options=talkative)
+    worker = service.add_worker("--name", "w", "--data", box.dir, *talkative)
+    logs = Logs(service.wpkd, worker)
+    job = service.ask("POST", "/v1/jobs", small_job(budget={"candidates": 40, "seconds": 200}))[1]["id"]
+    crashed = logs.strike("run_started", signal.SIGABRT, "run_crash")
+    unbuilt = logs.strike("build_started", signal.SIGABRT, "build_error")
+    interrupted = interrupt_runner(logs, worker)
+    wait_for("the job is done", lambda: service.ask("GET", "/v1/jobs/" + job)[1]["state"] == "done", 120)
+    trials = service.ask("GET", "/v1/jobs/%s/trials?page_size=100" % job)[1]["trials"]
+    by_work = {trial["work"]: trial for trial in trials}
+    check(len(by_work) == len(trials) == 41, "each has its id", list(by_work))
+    check(by_work[crashed]["outcome"] == "run_crash" and by_work[unbuilt]["outcome"] == "build_error",
+          "the API's words", by_work[crashed], by_work[unbuilt])
+    check_story(logs, crashed, "run_crash")
+    check_story(logs, unbuilt, "build_error")
+    check(("wpk-worker", "runner_died") in logs.of(interrupted), "who had it when it died", interrupted)
+    starts = logs.lines(work=interrupted, event="run_started")
+    check(len(starts) >= 2, "it was run once more", starts)
+    for work, trial in by_work.items():
+        said = logs.of(work)
+        check(all(event in said for event in (("wpkd", "leased"), ("wpk-worker", "taken"),
+                                              ("wpk-worker", "ended"), ("wpkd", "received"))),
+              "nobody is left out", work, said)
+        check(logs.lines(work=work, event="received")[-1]["outcome"] == trial["outcome"], "one word", work)
+    check(logs.lines(event="joined")[0]["server"].startswith("wpkd "), "whom it joined", logs.lines(event="joined"))
+    finals = [line["work"] for line in logs.lines(event="run_ended") if "/final/" in line["work"]]
+    check(finals and ("wpkd", "leased") in logs.of(finals[0]), "finals too", finals)
+    service.stop()
 
 
 if __name__ == "__main__":
