@@ -120,16 +120,23 @@ static bool is_json(const char *content_type)
            (content_type[16] == '\0' || content_type[16] == ';');
 }
 
+bool wpk_call_admit(struct wpk_call *call, enum wpk_auth_role role)
+{
+    struct wpk_diag diag = {0};
+    if (wpk_identity_may(&call->request->identity, role, &diag)) {
+        return true;
+    }
+    wpk_api_problem(call->answer, 403, WPK_EACCES, &diag);
+    if (call->api->front != NULL) {
+        wpk_api_front_refuse(call->api->front, &call->request->identity, diag.text, 0);
+    }
+    return false;
+}
+
 /* Role and body; false after answering with a problem. */
 static bool admit(struct wpk_call *call, const struct route *route)
 {
-    struct wpk_diag diag = {0};
-    if (route->role != 0 &&
-        !wpk_identity_may(&call->request->identity, (enum wpk_auth_role)route->role, &diag)) {
-        wpk_api_problem(call->answer, 403, WPK_EACCES, &diag);
-        if (call->api->front != NULL) {
-            wpk_api_front_refuse(call->api->front, &call->request->identity, diag.text, 0);
-        }
+    if (route->role != 0 && !wpk_call_admit(call, (enum wpk_auth_role)route->role)) {
         return false;
     }
     if (call->request->body_size > 0 && !is_json(call->request->content_type)) {

@@ -36,6 +36,10 @@ WPK_MUST_CHECK bool wpk_call_index(struct wpk_call *call);
 WPK_MUST_CHECK bool wpk_call_has_version(struct wpk_call *call,
                                          const struct wpk_index_version *version);
 
+/* May whoever calls in do what takes this role? False after answering that he may not, which the
+ * audit log gets to know. */
+WPK_MUST_CHECK bool wpk_call_admit(struct wpk_call *call, enum wpk_auth_role role);
+
 /* ---- parameters of the query */
 
 /* The value of a parameter; "" where it is not given. */

@@ -92,8 +92,10 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
     struct wpk_diag diag = {0};
     uint64_t number;
     struct wpk_buf document = {0};
-    if (!wpk_identity_may(&call->request->identity, WPK_ROLE_SUBMIT, &diag)) {
-        wpk_api_problem(call->answer, 403, WPK_EACCES, &diag);
+    wpk_err err = wpk_performer_degraded(call->api->performer, &diag);
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, 507, err, &diag);
+        call->answer->retry_after_s = 1;
         return false;
     }
     derive_id(call, kind, "", key, id);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lookups: one, or a batch. Operators are given as in a job file, or by their fingerprint. */
 #include "coordinator/api_lookup.h"
+#include "coordinator/api_tuning.h"
 
 #include "common/clock.h"
 #include "common/metrics.h"
@@ -13,14 +14,15 @@
 #include <string.h>
 
 #define BATCH_MAX 1000
+#define BATCH_TUNE_MAX                                                                             \
+    WPK_JOB_OPS_MAX /* the loop reads them, as it reads a job: a turn has to end */
 #define NS_MAX 9e15 /* what JSON's numbers hold */
 
 /* One item of a request. */
 struct item {
     struct wpk_lookup lookup;
     struct wpk_program program;
-    struct wpk_buf
-        job; /* the operator as a job file; empty where it was given by its fingerprint */
+    struct wpk_buf op; /* its members in a job file; empty where it was given by its fingerprint */
 };
 
 static void item_fini(struct item *item)
@@ -28,7 +30,7 @@ static void item_fini(struct item *item)
     if (item->lookup.program != NULL) {
         wpk_program_fini(&item->program);
     }
-    wpk_buf_fini(&item->job);
+    wpk_buf_fini(&item->op);
 }
 
 /* ---- reading */
@@ -53,29 +55,44 @@ static wpk_err define(struct item *item, const struct wpk_job *job, struct wpk_d
     return err;
 }
 
-/* The operator as the job file that would tune it. */
-static void write_job(struct wpk_json_reader *r, const struct item *item, struct wpk_buf *out)
+/* As a job file that tunes it has them. */
+static void write_op(struct wpk_json_reader *r, const struct item *item, struct wpk_buf *out)
 {
     static const char *const members[] = {"op", "tensors", "constants"};
-    wpk_buf_append_text(out, "{\"name\":\"lookup\",\"ops\":[{\"name\":\"op\"");
+    wpk_buf_printf(out, "\"layouts\":\"%s\"", item->lookup.layouts);
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         if (wpk_json_has(r, members[i])) {
             wpk_buf_printf(out, ",\"%s\":", members[i]);
             wpk_json_get_raw(r, members[i], out);
         }
     }
-    wpk_buf_printf(out, ",\"layouts\":\"%s\"}],\"target\":{\"kind\":\"cpu\",\"threads\":%d}}",
-                   item->lookup.layouts, item->lookup.threads);
+}
+
+static wpk_err write_job(const struct item *item, struct wpk_buf *out)
+{
+    struct wpk_buf named = {0};
+    wpk_buf_append_text(&named, "{\"name\":\"op\",");
+    wpk_buf_append(&named, item->op.data, item->op.size);
+    wpk_buf_append_byte(&named, '}');
+    wpk_tuning_write(wpk_buf_text(&named), named.size, item->lookup.threads, out);
+    wpk_err err = wpk_buf_status(&named);
+    wpk_buf_fini(&named);
+    return err == WPK_OK ? wpk_buf_status(out) : err;
 }
 
 static wpk_err expand(struct wpk_json_reader *r, struct item *item, struct wpk_diag *diag)
 {
     struct wpk_job job = {0};
-    write_job(r, item, &item->job);
-    wpk_err err = wpk_buf_status(&item->job);
+    struct wpk_buf text = {0};
+    write_op(r, item, &item->op);
+    wpk_err err = wpk_buf_status(&item->op);
     if (err == WPK_OK) {
-        err = wpk_job_decode(item->job.data, item->job.size, &job, diag);
+        err = write_job(item, &text);
     }
+    if (err == WPK_OK) {
+        err = wpk_job_decode(text.data, text.size, &job, diag);
+    }
+    wpk_buf_fini(&text);
     if (err == WPK_OK) {
         err = define(item, &job, diag);
     }
@@ -305,32 +322,43 @@ static void answer_prepared(struct wpk_call *call, const struct wpk_index_versio
     wpk_call_text(call);
 }
 
-/* On the loop: the job that will answer the miss, which is the same all day. False after answering
- * with a problem. */
-static bool tune(struct wpk_call *call, const struct item *item, char id[WPK_JOB_ID_SIZE])
-{
-    char key[sizeof item->lookup.fingerprint + 64];
-    snprintf(key, sizeof key, "%s %s %d", item->lookup.fingerprint, item->lookup.layouts,
-             item->lookup.threads);
-    if (item->job.size == 0) {
-        wpk_call_problem(call, 422, WPK_EINVAL, "op", "to tune it, the operator itself is needed");
-        return false;
-    }
-    return wpk_call_submit_once(call, "tune", key, item->job.data, item->job.size, id);
-}
-
 /* Was it asked for? Whether it was asked for well is looked at before anything else. */
 static bool wants_tuning(const struct wpk_call *call)
 {
     return strcmp(wpk_call_get(call, "tune"), "1") == 0;
 }
 
-/* One more member of the object that `body` is. */
-static void append_job(struct wpk_buf *body, const char *id)
+/* On the loop: one more member of the match that was appended last, the job that will answer the
+ * miss. */
+static wpk_err begin_tuning(struct wpk_call *call, struct wpk_tuning *tuning,
+                            const struct item *item, struct wpk_diag *diag)
 {
-    WPK_ASSERT(body->size > 0);
-    wpk_buf_truncate(body, body->size - 1);
-    wpk_buf_printf(body, ",\"job_id\":\"%s\"}", id);
+    struct wpk_buf *body = &call->answer->body;
+    if (item->op.size == 0) {
+        wpk_diag_set(diag, "to tune it, the operator itself is needed");
+        snprintf(diag->field, sizeof diag->field, "op");
+        return WPK_EINVAL;
+    }
+    if (wpk_buf_status(body) == WPK_OK) {
+        wpk_buf_truncate(body, body->size - 1);
+    }
+    wpk_buf_append_text(body, ",\"job_id\":\"");
+    wpk_tuning_add(tuning, call, &item->lookup, &item->op);
+    wpk_buf_append_text(body, "\"}");
+    return WPK_OK;
+}
+
+static void answer_miss(struct wpk_call *call, const struct item *item)
+{
+    struct wpk_tuning tuning = {0};
+    struct wpk_diag diag = {0};
+    wpk_err err = wants_tuning(call) ? begin_tuning(call, &tuning, item, &diag) : WPK_OK;
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+    } else if (wpk_tuning_submit(&tuning, call)) {
+        wpk_call_text(call);
+    }
+    wpk_tuning_fini(&tuning);
 }
 
 static void answer_one(struct wpk_call *call, struct item *item)
@@ -348,17 +376,11 @@ static void answer_one(struct wpk_call *call, struct item *item)
         answer_prepared(call, version, match.served);
         return;
     }
-    char id[WPK_JOB_ID_SIZE] = "";
-    if (wants_tuning(call) && (wpk_call_queue(call) || !tune(call, item, id))) {
-        wpk_index_release(call->api->index, version);
-        return;
+    if (!wants_tuning(call) || !wpk_call_queue(call)) {
+        count_match(&match);
+        append_match(&match, true, &call->answer->body);
+        answer_miss(call, item);
     }
-    count_match(&match);
-    append_match(&match, true, &call->answer->body);
-    if (id[0] != '\0' && wpk_buf_status(&call->answer->body) == WPK_OK) {
-        append_job(&call->answer->body, id);
-    }
-    wpk_call_text(call);
     wpk_index_release(call->api->index, version);
 }
 
@@ -387,8 +409,10 @@ static void locate_item(struct wpk_diag *diag, int number)
     }
 }
 
+/* False when the batch has an answer, a problem, or goes to the loop. */
 static bool append_item(struct wpk_call *call, const struct wpk_index_version *version,
-                        struct wpk_json_reader *r, int number, struct wpk_diag *diag)
+                        struct wpk_json_reader *r, int number, struct wpk_tuning *tuning,
+                        struct wpk_diag *diag)
 {
     struct item item = {.lookup = {.program = NULL}};
     struct wpk_match match;
@@ -398,42 +422,52 @@ static bool append_item(struct wpk_call *call, const struct wpk_index_version *v
         wpk_diag_set(diag, "%s", several);
         err = WPK_EINVAL;
     }
+    bool queued = false;
     if (err == WPK_OK) {
         wpk_lookup_find(version, &item.lookup, &match);
-        count_match(&match);
         wpk_buf_append_text(&call->answer->body, number > 0 ? "," : "");
         append_match(&match, false, &call->answer->body);
-    } else {
+        bool tunes = wants_tuning(call) && !is_hit(&match);
+        queued = tunes && wpk_call_queue(call);
+        err = tunes && !queued ? begin_tuning(call, tuning, &item, diag) : WPK_OK;
+    }
+    if (err != WPK_OK) {
         locate_item(diag, number);
         wpk_api_problem(call->answer, wpk_api_status(err), err, diag);
+    } else if (!queued) {
+        count_match(&match);
     }
     item_fini(&item);
-    return err == WPK_OK;
+    return err == WPK_OK && !queued;
 }
 
 static void lookup_batch(struct wpk_call *call, struct wpk_json_reader *r, struct wpk_diag *diag)
 {
     static const char *const names[] = {"lookups", NULL};
     wpk_json_allow(r, names);
-    if (wpk_json_count(r, "lookups") > BATCH_MAX) {
-        wpk_json_fail(r, "lookups", WPK_ERANGE, "at most %d at once", BATCH_MAX);
+    size_t max = wants_tuning(call) ? BATCH_TUNE_MAX : BATCH_MAX;
+    if (wpk_json_count(r, "lookups") > max) {
+        wpk_json_fail(r, "lookups", WPK_ERANGE, "at most %zu at once%s", max,
+                      wants_tuning(call) ? ", where they are to be tuned" : "");
     }
     const struct wpk_index_version *version = wpk_index_acquire(call->api->index);
+    struct wpk_tuning tuning = {0};
     bool ok = true;
     int number = 0;
     wpk_buf_append_text(&call->answer->body, "{\"matches\":[");
     wpk_json_enter_array(r, "lookups");
     while (ok && wpk_json_next(r)) {
-        ok = append_item(call, version, r, number++, diag);
+        ok = append_item(call, version, r, number++, &tuning, diag);
     }
     wpk_json_leave(r);
     wpk_index_release(call->api->index, version);
     if (ok && wpk_json_status(r) != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(wpk_json_status(r)), wpk_json_status(r), diag);
-    } else if (ok) {
+    } else if (ok && wpk_tuning_submit(&tuning, call)) {
         wpk_buf_append_text(&call->answer->body, "]}");
         wpk_call_text(call);
     }
+    wpk_tuning_fini(&tuning);
 }
 
 void wpk_api_lookup_kernel(struct wpk_call *call)
@@ -442,7 +476,8 @@ void wpk_api_lookup_kernel(struct wpk_call *call)
     struct wpk_diag diag = {0};
     struct wpk_json_reader *r = NULL;
     uint64_t tune_or_not;
-    if (!wpk_call_index(call) || !wpk_call_number(call, "tune", 0, 0, 1, &tune_or_not)) {
+    if (!wpk_call_index(call) || !wpk_call_number(call, "tune", 0, 0, 1, &tune_or_not) ||
+        (tune_or_not == 1 && !wpk_call_admit(call, WPK_ROLE_SUBMIT))) {
         return;
     }
     wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);

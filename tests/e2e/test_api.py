@@ -169,6 +169,52 @@ def test_tune(box):
     service.stop()
 
 
+def matmul(rows, threads=1):
+    return {"op": {"type": "matmul", "a": [rows, 7], "b": [7, 3]}, "threads": threads}
+
+
+def test_tune_a_batch(box):
+    """The misses of a batch become one job for each number of threads, with all of them in it."""
+    need("wpkd")
+    config = box.write("wpkd.json", {"owners": {"ben": {"jobs_max": 1}}})
+    service = Api(box, options=("--config", config))
+    path = "/v1/kernels:lookup?tune=1"
+    batch = {"lookups": [matmul(5), matmul(6), matmul(5, 2), matmul(8), dict(matmul(9), layouts="any")]}
+    plain = service.want(200, "POST", "/v1/kernels:lookup", batch)["matches"]
+    check(not any("job_id" in match for match in plain), "not unasked", plain)
+    matches = service.want(200, "POST", path, batch)["matches"]
+    ids = [match["job_id"] for match in matches]
+    check(len(set(ids)) == 2 and ids[2] not in ids[:2] + ids[3:], "two jobs", ids)
+    job = service.want(200, "GET", "/v1/jobs/" + ids[0])
+    check(len(job["ops"]) == 4, "one has four", job)
+    check(len({op["name"] for op in job["ops"]}) == 4, "each of its name", job["ops"])
+    again = service.want(200, "POST", path, batch)["matches"]
+    check([match["job_id"] for match in again] == ids, "the same jobs all day", again)
+    check(len(service.want(200, "GET", "/v1/jobs")["jobs"]) == 2, "two jobs in all")
+    single = service.want(200, "POST", path, matmul(5, 2))
+    check(single["job_id"] == ids[2], "as if asked for alone", single)
+    problem = service.want(422, "POST", path, {"lookups": [matmul(5), {"fingerprint": "0" * 64}]})
+    check(problem["field"] == "lookups[1].op", "what is missing", problem)
+    many = {"lookups": [matmul(rows) for rows in range(100, 357)]}
+    problem = service.want(422, "POST", path, many)
+    check("at most 256" in problem["detail"], "as many as a job may have", problem)
+    del many["lookups"][0]
+    ids = {match["job_id"] for match in service.want(200, "POST", path, many)["matches"]}
+    sizes = [len(service.want(200, "GET", "/v1/jobs/" + name)["ops"]) for name in ids]
+    check(sizes == [256], "all in one", sizes)
+    reader = service.want(201, "POST", "/v1/tokens", {"owner": "ann", "roles": ["read"]})["secret"]
+    service.want(200, "POST", "/v1/kernels:lookup", batch, token=reader)
+    problem = service.want(403, "POST", path, batch, token=reader)
+    check("submit" in problem["detail"], "the role that is missing", problem)
+    wait_for("it is written down", lambda: [
+        entry for entry in service.audit("auth.refused") if entry["actor"] == "ann"], 10)
+    writer = service.want(201, "POST", "/v1/tokens", {"owner": "ben", "roles": ["read", "submit"]})["secret"]
+    service.want(200, "POST", path, {"lookups": [matmul(20)]}, token=writer)
+    status, problem, headers = service.send("POST", path, {"lookups": [matmul(21)]}, token=writer)
+    check(status == 429 and headers["retry-after"], "over his quota", status, problem)
+    service.stop()
+
+
 def test_idempotency(box):
     """The same key and body make one job, also over a restart."""
     need("wpkd")
