@@ -226,16 +226,20 @@ static void *run(void *user)
 
 /* ---- life */
 
-void wpk_http_acceptor_set_peers(struct wpk_http_acceptor *acceptor,
+bool wpk_http_acceptor_set_peers(struct wpk_http_acceptor *acceptor,
                                  const struct wpk_http_peer *peers, uint32_t count)
 {
     WPK_ASSERT(count <= WPK_HTTP_PEERS_MAX);
     pthread_mutex_lock(&acceptor->lock);
+    bool changed = acceptor->peer_count != count;
     for (uint32_t i = 0; i < count; i++) {
+        const struct wpk_http_peer *before = &acceptor->peers[i];
+        changed = changed || before->uid != peers[i].uid || before->roles != peers[i].roles;
         acceptor->peers[i] = peers[i];
     }
     acceptor->peer_count = count;
     pthread_mutex_unlock(&acceptor->lock);
+    return changed;
 }
 
 wpk_err wpk_http_acceptor_open(const struct wpk_http_acceptor_options *options,
@@ -247,7 +251,7 @@ wpk_err wpk_http_acceptor_open(const struct wpk_http_acceptor_options *options,
     }
     acceptor->options = *options;
     pthread_mutex_init(&acceptor->lock, NULL);
-    wpk_http_acceptor_set_peers(acceptor, options->peers, options->peer_count);
+    (void)wpk_http_acceptor_set_peers(acceptor, options->peers, options->peer_count);
     acceptor->stop_fd = eventfd(0, EFD_CLOEXEC);
     if (acceptor->stop_fd < 0 || pthread_create(&acceptor->thread, NULL, run, acceptor) != 0) {
         wpk_diag_set(diag, "the thread that accepts connections does not start");

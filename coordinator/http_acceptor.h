@@ -53,8 +53,9 @@ WPK_MUST_CHECK wpk_err wpk_http_acceptor_open(const struct wpk_http_acceptor_opt
 /* Ends the thread; accepts NULL. */
 void wpk_http_acceptor_close(struct wpk_http_acceptor *acceptor);
 
-/* Who else may use the Unix sockets, from the next connection on: at most WPK_HTTP_PEERS_MAX. */
-void wpk_http_acceptor_set_peers(struct wpk_http_acceptor *acceptor,
+/* Who else may use the Unix sockets, from the next connection on: at most WPK_HTTP_PEERS_MAX. Are
+ * they others than before? */
+bool wpk_http_acceptor_set_peers(struct wpk_http_acceptor *acceptor,
                                  const struct wpk_http_peer *peers, uint32_t count);
 
 #endif

@@ -265,6 +265,18 @@ bool wpk_http_admission_is_last(struct wpk_http_admission *admission, uint32_t c
     return (atomic_load_explicit(&admission->words[connection], memory_order_relaxed) & LAST) != 0;
 }
 
+void wpk_http_admission_expel(struct wpk_http_admission *admission, uint32_t connection)
+{
+    wpk_http_admission_dismiss(admission, connection);
+    pthread_mutex_lock(&admission->lock);
+    uint64_t word = atomic_load(&admission->words[connection]);
+    while ((is_phase(word, WPK_HTTP_IDLE) || is_phase(word, WPK_HTTP_READING)) &&
+           !end(admission, connection, word)) {
+        word = atomic_load(&admission->words[connection]);
+    }
+    pthread_mutex_unlock(&admission->lock);
+}
+
 bool wpk_http_admission_hold(struct wpk_http_admission *admission, size_t *size)
 {
     *size = *size <= WPK_HTTP_SMALL_MAX ? 0 : *size;

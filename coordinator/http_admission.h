@@ -76,6 +76,8 @@ bool wpk_http_admission_yield(struct wpk_http_admission *admission);
 /* It is to end with its next answer; and is that so? */
 void wpk_http_admission_dismiss(struct wpk_http_admission *admission, uint32_t connection);
 bool wpk_http_admission_is_last(struct wpk_http_admission *admission, uint32_t connection);
+/* The same, and at once where no request is whole yet. */
+void wpk_http_admission_expel(struct wpk_http_admission *admission, uint32_t connection);
 
 /* Count the bytes of a body; false, and nothing is counted, where it would be too many. A small
  * one counts as 0: connections are not so many that it matters. */

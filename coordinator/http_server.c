@@ -355,6 +355,20 @@ wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_
     return WPK_OK;
 }
 
+/* Users of a Unix socket are what they were when they connected: to be something else they come
+ * again. */
+static void expel_local(struct wpk_http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    for (uint32_t i = 0; i < server->exchange_count; i++) {
+        const struct wpk_http_exchange *exchange = &server->exchanges[i];
+        if (exchange->carrier != NULL && server->listeners[exchange->listener].local) {
+            wpk_http_admission_expel(server->admission, i);
+        }
+    }
+    pthread_mutex_unlock(&server->lock);
+}
+
 wpk_err wpk_http_server_reload(struct wpk_http_server *server,
                                const struct wpk_http_options *options, struct wpk_diag *diag)
 {
@@ -383,8 +397,9 @@ wpk_err wpk_http_server_reload(struct wpk_http_server *server,
             wpk_http_daemon_stop(started[i]);
         }
     }
-    if (err == WPK_OK) {
-        wpk_http_acceptor_set_peers(server->acceptor, options->peers, options->peer_count);
+    if (err == WPK_OK &&
+        wpk_http_acceptor_set_peers(server->acceptor, options->peers, options->peer_count)) {
+        expel_local(server);
     }
     return err;
 }

@@ -277,7 +277,7 @@ static void strangers_are_refused(void **state)
 {
     struct fixture *f = *state;
     struct wpk_http_request request;
-    char heard[64];
+    char heard[1024];
     if (geteuid() != 0) {
         skip(); /* only root can be somebody else */
     }
@@ -304,6 +304,12 @@ static void strangers_are_refused(void **state)
     assert_string_equal(request.identity.peer, "unix");
     assert_string_equal(request.identity.owner, getpwuid(STRANGER)->pw_name);
     respond(f, request.id, "end");
+    raw_http_hear(fd, heard, sizeof heard);
+    assert_non_null(strstr(heard, "200"));
+    /* Until he is listed no more: what he has open goes with that. */
+    options.peer_count = 0;
+    assert_int_equal(wpk_http_server_reload(f->server, &options, NULL), WPK_OK);
+    assert_int_equal(recv(fd, heard, sizeof heard, 0), 0);
     close(fd);
 }
 
