@@ -171,8 +171,23 @@ static void welcome(struct wpk_coordinator *c, const struct wpk_worker *worker)
     wpk_reply_send(c, &c->event->address, welcome);
 }
 
+/* A connection from elsewhere is one worker's: else one of them could be all that there is room
+ * for. */
+static void end_others(struct wpk_coordinator *c, const struct wpk_worker *worker)
+{
+    struct wpk_worker *other = wpk_table_get(&c->workers_by_peer, c->event->address.peer);
+    for (struct wpk_worker *next; other != NULL && !c->event->address.is_local; other = next) {
+        next = other->peer_next;
+        if (other != worker) {
+            wpk_lease_return_all(c, other, false);
+            remove_worker(c, other);
+        }
+    }
+}
+
 static void renew(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
+    end_others(c, worker);
     wpk_group_unwait(worker);
     worker->polling = false;
     worker->heard_ns = c->event->now_ns;
@@ -205,6 +220,7 @@ static void hello(struct wpk_coordinator *c)
         wpk_lease_return_all(c, worker, false);
         remove_worker(c, worker);
     }
+    end_others(c, NULL);
     if (c->worker_count == WPK_WORKERS_MAX) {
         wpk_reply_error(c, WPK_ENOSPC, "too many workers");
         return;

@@ -171,19 +171,40 @@ static void results_of_expired_leases(void **state)
     end(s);
 }
 
-/* Several sessions over one connection: they go together. */
+static void say_hello_as_five(struct wpk_scene *s, bool is_local)
+{
+    struct wpk_hello hello = s->workers[wpk_scene_worker(s, "w")].hello;
+    for (int i = 0; i < 5; i++) {
+        struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
+        struct wpk_event event = {.kind = WPK_EVENT_MESSAGE,
+                                  .address = {.peer = 1, .is_local = is_local},
+                                  .message = &message,
+                                  .random = 7};
+        snprintf(hello.name, sizeof hello.name, "w%d", i);
+        wpk_scene_step(s, &event);
+        assert_int_equal(s->workers[0].told, WPK_MESSAGE_WELCOME);
+    }
+}
+
+/* From elsewhere a connection is one worker's: whoever has a token could be all workers else. */
+static void who_comes_from_elsewhere_is_one(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    say_hello_as_five(s, false);
+    assert_int_equal(s->c->worker_count, 1);
+    assert_string_equal(s->c->workers[0]->hello.name, "w4");
+    assert_int_equal(s->c->workers_by_session.count, 1);
+    assert_int_equal(s->c->groups[0]->available_count, 1);
+    end(s);
+}
+
+/* Several sessions over one local connection: they go together. */
 static void a_connection_of_many(void **state)
 {
     (void)state;
     struct wpk_scene *s = begin();
-    struct wpk_hello hello = s->workers[wpk_scene_worker(s, "w")].hello;
-    for (int i = 0; i < 5; i++) {
-        struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
-        struct wpk_event event = {
-            .kind = WPK_EVENT_MESSAGE, .address = {.peer = 1}, .message = &message, .random = 7};
-        snprintf(hello.name, sizeof hello.name, "w%d", i);
-        wpk_scene_step(s, &event);
-    }
+    say_hello_as_five(s, true);
     assert_int_equal(s->c->worker_count, 5);
     assert_int_equal(s->c->group_count, 1);
     assert_int_equal(s->c->groups[0]->available_count, 5);
@@ -341,6 +362,7 @@ int main(void)
         cmocka_unit_test(what_ran_is_blamed),
         cmocka_unit_test(three_deaths_and_it_is_abandoned),
         cmocka_unit_test(results_of_expired_leases),
+        cmocka_unit_test(who_comes_from_elsewhere_is_one),
         cmocka_unit_test(a_connection_of_many),
         cmocka_unit_test(who_changes_is_not_believed),
         cmocka_unit_test(a_drained_worker_ends_what_it_has),
