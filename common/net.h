@@ -40,6 +40,7 @@ extern "C" {
 #define WPK_NET_SMALL_MAX 65536 /* bytes of a request that is taken however much waits */
 /* A larger one that has begun is here by then, where another has to wait. */
 #define WPK_NET_BODY_MS 30000
+#define WPK_NET_PATIENCE_MS 10000 /* of a client */
 #define WPK_NET_DESCRIPTORS_LEFT 256 /* never used for connections */
 
 struct wpk_net_server;
@@ -141,13 +142,15 @@ struct wpk_net_client_options {
     const char *url;
     const char *ca; /* tls+tcp: file of the certificates that are trusted; NULL: the system's */
     size_t size_max;
-    int slot_count; /* at most WPK_NET_SLOTS_MAX */
+    int slot_count;       /* at most WPK_NET_SLOTS_MAX */
+    uint64_t patience_ms; /* 0: WPK_NET_PATIENCE_MS */
     wpk_net_wake wake;
     void *user;
 };
 
 /* Connect to `url`, now or whenever it is there: connecting again goes on by itself, with a pause
- * that grows to two seconds.
+ * that grows to two seconds, and with the file `ca` as it is then. A server that does not greet for
+ * `patience_ms`, or says nothing for so long while a request waits in vain, is left.
  *
  *   owns    caller closes
  *   errors  as wpk_net_server_open, but never because nobody listens

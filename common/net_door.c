@@ -133,8 +133,8 @@ wpk_err wpk_net_door_open(struct wpk_net_door *door, struct wpk_net_server *serv
         .server = server,
         .url = strdup(listen->url),
         .mode = listen->mode != 0 ? listen->mode : 0600,
-        .is_local = strncmp(listen->url, "ipc://", 6) == 0,
-        .is_tls = strncmp(listen->url, "tls+", 4) == 0,
+        .is_local = wpk_net_is_local(listen->url),
+        .is_tls = wpk_net_is_tls(listen->url),
     };
     if (door->url == NULL) {
         return WPK_ENOMEM;

@@ -10,10 +10,6 @@
 
 #define HEADER_SIZE 4 /* number of a request */
 
-/* Request/reply's numbers for who asks and who answers. */
-static const unsigned char greeting_in[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
-static const unsigned char greeting_out[8] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
-
 static void on_received(void *user);
 static void on_sent(void *user);
 
@@ -197,7 +193,7 @@ static void queue_request(struct wpk_net_peer *peer)
 static bool go_on(struct wpk_net_peer *peer, enum wpk_net_standing standing)
 {
     if (standing == WPK_NET_GREETING) {
-        if (memcmp(peer->greeting, greeting_in, sizeof greeting_in) != 0) {
+        if (memcmp(peer->greeting, wpk_net_greeting_asks, WPK_NET_GREETING_SIZE) != 0) {
             return false;
         }
         pthread_mutex_lock(&peer->server->lock);
@@ -254,7 +250,8 @@ void wpk_net_peer_resume(struct wpk_net_peer *peer)
 
 void wpk_net_peer_start(struct wpk_net_peer *peer)
 {
-    nng_iov iov = {.iov_buf = (void *)(uintptr_t)greeting_out, .iov_len = sizeof greeting_out};
+    nng_iov iov = {.iov_buf = (void *)(uintptr_t)wpk_net_greeting_answers,
+                   .iov_len = WPK_NET_GREETING_SIZE};
     nng_aio_set_iov(peer->send, 1, &iov);
     nng_stream_send(peer->stream, peer->send);
     peer->wanted = sizeof peer->greeting;

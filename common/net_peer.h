@@ -17,9 +17,8 @@
 #ifndef WPK_COMMON_NET_PEER_H
 #define WPK_COMMON_NET_PEER_H
 
-#include "common/net.h"
+#include "common/net_dial.h"
 
-#include <nng/nng.h>
 #include <pthread.h>
 
 #define WPK_NET_BUCKETS 4096 /* of addresses, for counting */
@@ -48,8 +47,8 @@ struct wpk_net_peer {
     nng_stream *stream;
     nng_aio *receive;
     nng_aio *send;
-    char greeting[8];
-    unsigned char head[13]; /* of a message */
+    char greeting[WPK_NET_GREETING_SIZE];
+    unsigned char head[WPK_NET_HEAD_MAX];
     size_t wanted;          /* bytes of what is being received, and how many of them came */
     size_t got;
     size_t sent; /* of the first reply; the send callback's and whoever starts a send */
@@ -167,9 +166,5 @@ void wpk_net_peer_know(struct wpk_net_server *server, struct wpk_net_peer *peer)
 void wpk_net_peer_end(struct wpk_net_peer *peer);
 /* The same, by us; of a stranger it is counted why. */
 void wpk_net_peer_refuse(struct wpk_net_peer *peer, enum wpk_net_refusal why);
-
-/* ---- net.c */
-/* A code of the library's, in words and as an error of ours. */
-wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag);
 
 #endif

@@ -241,6 +241,108 @@ static void bad_addresses(void **state)
     assert_int_equal(connect_to(pair, "nonsense", &client, NULL), WPK_EINVAL);
 }
 
+/* ---- servers that are none */
+
+static void open_hasty(struct pair *pair)
+{
+    const struct wpk_net_client_options options = {.url = pair->url,
+                                                   .size_max = SIZE_MAX_TEST,
+                                                   .slot_count = 1,
+                                                   .patience_ms = 100,
+                                                   .wake = wake,
+                                                   .user = pair};
+    wpk_net_client_close(pair->client);
+    pair->client = NULL;
+    assert_int_equal(wpk_net_client_open(&options, &pair->client, NULL), WPK_OK);
+}
+
+/* One that answers nothing any more is left, and what comes next goes to who listens now. */
+static void a_server_that_hangs_is_left(void **state)
+{
+    struct pair *pair = *state;
+    struct wpk_net_event event;
+    open_hasty(pair);
+    assert_int_equal(wpk_net_client_put(pair->client, 0, "x", 1, 200), WPK_OK);
+    do {
+        next_event(pair, &event); /* the client before this one goes */
+    } while (event.gone);
+    free(event.data);
+    uint32_t peer = event.address.peer;
+    int slot;
+    char *data;
+    assert_int_equal(next_reply(pair, &slot, &data), WPK_ETIMEDOUT);
+    assert_int_equal(wpk_net_client_put(pair->client, 0, "y", 1, 5000), WPK_OK);
+    next_event(pair, &event);
+    assert_true(event.gone);
+    assert_int_equal(event.address.peer, peer);
+    next_event(pair, &event);
+    assert_string_equal(event.data, "y");
+    assert_int_not_equal(event.address.peer, peer);
+    free(event.data);
+}
+
+/* One that accepts and does not greet does not keep the client from the next. */
+static void a_server_that_never_greets_is_left(void **state)
+{
+    struct pair *pair = *state;
+    struct wpk_net_event event;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", pair->url + 6);
+    wpk_net_server_close(pair->server);
+    pair->server = NULL;
+    unlink(address.sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    open_hasty(pair);
+    assert_int_equal(wpk_net_client_put(pair->client, 0, "x", 1, 5000), WPK_OK);
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&poll_fd, 1, 5000), 1);
+    usleep(50000);
+    unlink(address.sun_path);
+    open_server(pair);
+    next_event(pair, &event);
+    assert_string_equal(event.data, "x");
+    free(event.data);
+    close(fd);
+}
+
+/* Serve until a reply reached the client, which asks again when its request was lost. */
+static void ask_until_answered(struct pair *pair)
+{
+    int slot;
+    wpk_err err = WPK_ECLOSED;
+    char *data = NULL;
+    size_t size;
+    struct wpk_net_event event;
+    while (err != WPK_OK) {
+        assert_int_equal(err, WPK_ECLOSED);
+        assert_int_equal(wpk_net_client_put(pair->client, 0, "x", 1, 5000), WPK_OK);
+        while (!wpk_net_client_next(pair->client, &slot, &err, &data, &size)) {
+            if (!wpk_net_server_next(pair->server, &event)) {
+                pause_until_woken(pair);
+            } else if (!event.gone) {
+                wpk_net_server_reply(pair->server, &event.address, "y", 1);
+                free(event.data);
+            }
+        }
+    }
+    assert_string_equal(data, "y");
+    free(data);
+}
+
+/* A server may come and go as often as it likes. */
+static void a_server_that_is_started_again(void **state)
+{
+    struct pair *pair = *state;
+    for (int i = 0; i < 20; i++) {
+        wpk_net_server_close(pair->server);
+        pair->server = NULL;
+        open_server(pair);
+        ask_until_answered(pair);
+    }
+}
+
 /* ---- strangers: sockets that know no library */
 
 static int raw_connect(struct pair *pair)
@@ -497,6 +599,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_flood_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_takes_no_answer_is_closed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_stalls_keeps_nobody_long, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_server_that_hangs_is_left, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_server_that_never_greets_is_left, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_server_that_is_started_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bad_addresses, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,5 +170,24 @@ def test_nothing_is_lost(box):
     service.stop()
 
 
+def test_a_worker_comes_back(box):
+    """Whenever wpkd dies, and at whatever moment of a greeting, its worker joins the next one."""
+    need("wpkd", "wpk-worker")
+    ca, certificate, key = make_certificates(box, "first")
+    service = Port(box, certificate, key)
+    token, _ = make_token(service, box, "worker", "build", "measure")
+    worker = add_worker(service, box, ca, token)
+    wait_for("it joins", lambda: len(service.joined()) == 1, 30)
+    for i in range(24):
+        service.wpkd.popen.kill()
+        service.wpkd.wait(10)
+        service.start()
+        time.sleep(0.02 * (i % 12))
+        if i % 8 == 7:
+            wait_for("it joins again, time %d" % i, lambda: len(service.joined()) == 1, 30)
+    check(worker.popen.poll() is None, "the worker lives")
+    service.stop()
+
+
 if __name__ == "__main__":
     main(globals())

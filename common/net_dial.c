@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/net_dial.h"
+
+#include "common/fs.h"
+
+#include <nng/supplemental/tls/tls.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
+#define CA_SIZE_MAX ((size_t)4 << 20)
+
+const char wpk_net_greeting_asks[] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+const char wpk_net_greeting_answers[] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
+
+wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag)
+{
+    wpk_diag_set(diag, "%s: %s", url, nng_strerror(code));
+    switch (code) {
+    case NNG_ENOMEM:
+        return WPK_ENOMEM;
+    case NNG_EINVAL:
+    case NNG_EADDRINVAL:
+    case NNG_ENOTSUP:
+        return WPK_EINVAL;
+    case NNG_EADDRINUSE:
+        return WPK_EBUSY;
+    case NNG_EPERM:
+    case NNG_ECRYPTO:
+    case NNG_EPEERAUTH:
+        return WPK_EACCES;
+    case NNG_ETIMEDOUT:
+        return WPK_ETIMEDOUT;
+    case NNG_ECLOSED:
+    case NNG_ECONNRESET:
+    case NNG_ECONNREFUSED:
+    case NNG_ECANCELED:
+        return WPK_ECLOSED;
+    default:
+        return WPK_ESYSTEM;
+    }
+}
+
+bool wpk_net_is_local(const char *url)
+{
+    return strncmp(url, "ipc://", 6) == 0;
+}
+
+bool wpk_net_is_tls(const char *url)
+{
+    return strncmp(url, "tls+", 4) == 0;
+}
+
+/* The host that an address names, without its port and brackets. */
+static void host_of(const char *url, char *out, size_t size)
+{
+    const char *host = strstr(url, "://");
+    host = host != NULL ? host + 3 : url;
+    const char *end = host[0] == '[' ? strchr(host, ']') : strrchr(host, ':');
+    host += host[0] == '[';
+    size_t length = end != NULL ? (size_t)(end - host) : strlen(host);
+    snprintf(out, size, "%.*s", (int)length, host);
+}
+
+/* What a client trusts, and whom it wants to speak to. */
+static wpk_err set_tls(const struct wpk_net_client_options *options, nng_stream_dialer *dialer,
+                       struct wpk_diag *diag)
+{
+    struct wpk_buf ca = {0};
+    char host[256];
+    const char *path = options->ca != NULL ? options->ca : SYSTEM_CA;
+    wpk_err err = wpk_fs_read(path, CA_SIZE_MAX, &ca, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    host_of(options->url, host, sizeof host);
+    nng_tls_config *config = NULL;
+    int code = nng_tls_config_alloc(&config, NNG_TLS_MODE_CLIENT);
+    if (code == 0) {
+        code = nng_tls_config_version(config, NNG_TLS_1_2, NNG_TLS_1_2);
+    }
+    if (code == 0) {
+        code = nng_tls_config_auth_mode(config, NNG_TLS_AUTH_MODE_REQUIRED);
+    }
+    if (code == 0) {
+        code = nng_tls_config_server_name(config, host);
+    }
+    if (code == 0) {
+        code = nng_tls_config_ca_chain(config, wpk_buf_text(&ca), NULL);
+    }
+    wpk_buf_fini(&ca);
+    if (code == 0) {
+        code = nng_stream_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, config);
+    }
+    if (config != NULL) {
+        nng_tls_config_free(config); /* the dialer holds it */
+    }
+    return code == 0 ? WPK_OK : wpk_net_translate(code, path, diag);
+}
+
+wpk_err wpk_net_dialer_make(const struct wpk_net_client_options *options, nng_stream_dialer **out,
+                            struct wpk_diag *diag)
+{
+    nng_stream_dialer *dialer = NULL;
+    int code = nng_stream_dialer_alloc(&dialer, options->url);
+    wpk_err err = code == 0 ? WPK_OK : wpk_net_translate(code, options->url, diag);
+    if (err == WPK_OK && wpk_net_is_tls(options->url)) {
+        err = set_tls(options, dialer, diag);
+    }
+    if (err != WPK_OK) {
+        nng_stream_dialer_free(dialer);
+        return err;
+    }
+    *out = dialer;
+    return WPK_OK;
+}
+
+/* ---- probing */
+
+/* One step of a probe, waited for. */
+static int await(nng_aio *aio)
+{
+    nng_aio_wait(aio);
+    return nng_aio_result(aio);
+}
+
+/* TLS agrees on nothing before something is sent: a greeting, which is answered. */
+static int greet(nng_stream *stream, nng_aio *aio)
+{
+    char greeting[WPK_NET_GREETING_SIZE];
+    nng_iov iov = {.iov_buf = greeting, .iov_len = sizeof greeting};
+    memcpy(greeting, wpk_net_greeting_asks, sizeof greeting);
+    nng_aio_set_iov(aio, 1, &iov);
+    nng_stream_send(stream, aio);
+    int code = await(aio);
+    if (code == 0) {
+        nng_aio_set_iov(aio, 1, &iov);
+        nng_stream_recv(stream, aio);
+        code = await(aio);
+    }
+    return code;
+}
+
+static int try_to_connect(nng_stream_dialer *dialer, uint64_t timeout_ms)
+{
+    nng_aio *aio;
+    int code = nng_aio_alloc(&aio, NULL, NULL);
+    if (code != 0) {
+        return code;
+    }
+    nng_aio_set_timeout(aio, (nng_duration)timeout_ms);
+    nng_stream_dialer_dial(dialer, aio);
+    code = await(aio);
+    if (code == 0) {
+        nng_stream *stream = nng_aio_get_output(aio, 0);
+        code = greet(stream, aio);
+        nng_stream_close(stream);
+        nng_stream_free(stream);
+    }
+    nng_aio_free(aio);
+    return code;
+}
+
+wpk_err wpk_net_client_probe(const struct wpk_net_client_options *options, uint64_t timeout_ms,
+                             struct wpk_diag *diag)
+{
+    nng_stream_dialer *dialer = NULL;
+    wpk_err err = wpk_net_dialer_make(options, &dialer, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    int code = try_to_connect(dialer, timeout_ms);
+    nng_stream_dialer_free(dialer);
+    if (code == NNG_ECRYPTO || code == NNG_EPEERAUTH) {
+        wpk_diag_set(diag, "%s: its certificate is not of that host, or %s does not vouch for it",
+                     options->url, options->ca != NULL ? options->ca : SYSTEM_CA);
+        return WPK_EACCES;
+    }
+    return code == 0 ? WPK_OK : wpk_net_translate(code, options->url, diag);
+}
