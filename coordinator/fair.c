@@ -135,15 +135,19 @@ void wpk_account_unready(struct wpk_account *account)
     account->ready_count--;
 }
 
-/* In another class nobody says when there is work for him and when there is not: he starts from
- * where the others are each time. */
+static struct wpk_account *payer_of(const struct wpk_group *group, struct wpk_account *account)
+{
+    return account->kind == group->kind ? account : wpk_account_get(group->kind, account->owner);
+}
+
 struct wpk_account *wpk_fair_payer(const struct wpk_group *group, struct wpk_account *account)
 {
-    if (account->kind == group->kind) {
-        return account;
+    struct wpk_account *payer = payer_of(group, account);
+    /* In another class nobody says when there is work for him, and when there is not: he starts
+     * from where the others are each time. */
+    if (payer->ready_count == 0) {
+        raise(&payer->share_ns, group->virtual_ns);
     }
-    struct wpk_account *payer = wpk_account_get(group->kind, account->owner);
-    raise(&payer->share_ns, group->virtual_ns);
     return payer;
 }
 
@@ -193,7 +197,7 @@ static uint32_t split(struct wpk_coordinator *c, const struct wpk_lease *lease, 
     c->mark++;
     for (struct wpk_stake *stake = lease->search->stakes; stake != NULL;
          stake = stake->search_next) {
-        struct wpk_account *account = wpk_fair_payer(lease->worker->group, stake->seat->account);
+        struct wpk_account *account = payer_of(lease->worker->group, stake->seat->account);
         if (account->mark != c->mark) {
             account->mark = c->mark;
             count++;

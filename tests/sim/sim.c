@@ -2,6 +2,7 @@
 #include "tests/sim/sim.h"
 
 #include "common/fs.h"
+#include "tests/sim/sim_fair.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -124,6 +125,7 @@ void wpk_sim_init(struct wpk_sim *sim, const struct wpk_sim_options *options)
     WPK_SIM_CHECK(sim, mkdtemp(sim->directory) != NULL, "no directory in %s", place);
     sim->http_last = WPK_SIM_JOBS_MAX;
     sim->owner = "x";
+    wpk_sim_fair_begin(sim);
     wpk_sim_wpkd_start(sim);
     WPK_ASSERT(options->worker_count <= WPK_SIM_WORKERS_MAX);
     sim->worker_count = options->worker_count;
@@ -134,6 +136,7 @@ void wpk_sim_init(struct wpk_sim *sim, const struct wpk_sim_options *options)
 
 void wpk_sim_fini(struct wpk_sim *sim)
 {
+    wpk_sim_fair_end(sim);
     for (int i = 0; i < sim->worker_count; i++) {
         wpk_sim_worker_fini(&sim->workers[i]);
     }

@@ -2,6 +2,7 @@
 /* Runs seeds: sim [--seed FIRST] [--count N] [--verbose]. Ends with the first that fails. */
 #include "common/log.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/sim_fair.h"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -87,7 +88,8 @@ int main(int argc, char **argv)
                 (unsigned long long)count);
         return 1;
     }
-    printf("%llu seeds from %llu\n", (unsigned long long)count, (unsigned long long)first);
+    printf("%llu seeds from %llu, %llu windows of leases\n", (unsigned long long)count,
+           (unsigned long long)first, (unsigned long long)wpk_sim_fair_windows());
     close(null);
     return 0;
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is device time shared as coordinator/fair.h says? Every charge and every correction of the real
+ * coordinator goes through here (the linker sees to that), and is entered into a book of our own.
+ *
+ *   at each lease       whoever it is given for is not ahead, by that book, of any other owner for
+ *                       whom the same worker could have worked
+ *   at each lease       the estimate is of the search's own leases so far
+ *   at each settlement  the time goes, in equal parts, to those for whom the search is worked on;
+ *                       and a worker's time is charged once
+ *   when work comes     its owner has no more credit than what is in flight
+ *   in the end          over any 20 leases of two owners who both had work for each of them: their
+ *                       device times by weight differ by no more than a lease of each, and what
+ *                       those leases, and the ones in flight before them, took beyond their
+ *                       estimates; for equal leases, that is 10 % */
+#ifndef WPK_TESTS_SIM_SIM_FAIR_H
+#define WPK_TESTS_SIM_SIM_FAIR_H
+
+#include <stdint.h>
+
+struct wpk_sim;
+
+/* What is known of a run, until wpk_sim_fair_end(), which checks what can be said only then. One
+ * run at a time is watched. */
+void wpk_sim_fair_begin(struct wpk_sim *sim);
+void wpk_sim_fair_end(struct wpk_sim *sim);
+/* Windows of 20 leases that were checked so far, in all runs. */
+uint64_t wpk_sim_fair_windows(void);
+
+#endif
