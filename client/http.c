@@ -202,6 +202,15 @@ static void describe(const struct wpk_http *http, CURLcode code, const char *why
 {
     bool local = http->socket[0] != '\0';
     long system = 0;
+    if (code == CURLE_SSL_CACERT_BADFILE) {
+        wpk_diag_set(diag, "%s holds no certificates to trust", http->ca != NULL ? http->ca : "CA");
+        return;
+    }
+    if (code == CURLE_PEER_FAILED_VERIFICATION) {
+        wpk_diag_set(diag, "%s is not trusted: %s; --ca names the authority of its certificate",
+                     http->base, why[0] != '\0' ? why : curl_easy_strerror(code));
+        return;
+    }
     curl_easy_getinfo(http->curl, CURLINFO_OS_ERRNO, &system);
     /* libcurl speaks of the host and port that it was told, which a socket does not have. */
     wpk_diag_set(diag, "cannot reach wpkd at %s: %s", local ? http->socket : http->base,
