@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/metrics.h"
+#include "common/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -174,16 +175,20 @@ static bool admit(enum wpk_log_level level, const char *event, uint64_t *suppres
 
 /* ---- lines */
 
-/* Append with control characters as \xNN: a line stays one line, a terminal stays sane. */
+/* Append with control characters, and what is no text, as \xNN: a line stays one line, a terminal
+ * stays sane, and the journal shows it. */
 static void append_escaped(struct wpk_buf *line, const char *text)
 {
-    for (const char *p = text; *p != '\0'; p++) {
+    for (const char *p = text; *p != '\0';) {
         unsigned char c = (unsigned char)*p;
-        if (c < 0x20 || c == 0x7f) {
+        size_t length = wpk_utf8_length(p, strnlen(p, 4));
+        if (c < 0x20 || c == 0x7f || length == 0) {
             wpk_buf_printf(line, "\\x%02x", c);
+            length = 1;
         } else {
-            wpk_buf_append_byte(line, *p);
+            wpk_buf_append(line, p, length);
         }
+        p += length;
     }
 }
 

@@ -137,7 +137,7 @@ static void blame(struct wpk_coordinator *c, struct wpk_worker *worker, struct w
         worker->heard_ns > worker->busy_ns ? worker->heard_ns - worker->busy_ns : 0;
     wpk_lease_end(c, lease, worked_ns);
     if (attempts >= WPK_ATTEMPTS_MAX) {
-        wpk_result_abandon(c, search, work);
+        wpk_result_abandon(c, search, work, NULL);
     }
     wpk_search_advance(c, search);
 }

@@ -238,8 +238,9 @@ void wpk_worker_answer(struct wpk_coordinator *c, struct wpk_worker *worker,
 /* ---- result.c */
 
 void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker);
-/* Three workers did not survive it: that is its outcome. */
-void wpk_result_abandon(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work);
+/* It has had its attempts. `why`: the last one came to nothing; NULL: its worker was lost. */
+void wpk_result_abandon(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
+                        const char *why);
 
 /* ---- dispatch.c */
 

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What workers bring. The first result for a piece of work is recorded, whichever lease it names;
  * later ones are told so. What a worker that only builds has made is kept beside the piece, which
- * is then open for those who run it. */
+ * is then open for those who run it.
+ *
+ *     open ──leased──▶ whole, or build ──built──▶ open to be run ──leased──▶ run ──▶ ended
+ *      ▲                     │ not tried              ▲       │ not tried: its artifact is lost
+ *      └─────────────────────┴────────────────────────│───────┘
+ *
+ * A lease that comes to nothing was an attempt; of those to build, and then of those to run, each
+ * piece has WPK_ATTEMPTS_MAX. */
 #include "common/metrics.h"
+#include "common/utf8.h"
 #include "coordinator/parts.h"
 #include "schema/message_trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define REASON_MAX 300 /* bytes of a worker's that are told on */
 
 /* ---- what it cost */
 
@@ -55,8 +65,9 @@ static struct bill make_bill(struct wpk_coordinator *c, struct wpk_worker *worke
 
 /* ---- builds */
 
-static void keep_built(struct wpk_piece *piece, const struct wpk_record *record)
+static void keep_built(struct wpk_search *search, uint32_t number, const struct wpk_record *record)
 {
+    struct wpk_piece *piece = wpk_search_ask(search, number);
     struct wpk_built *built = calloc(1, sizeof *built);
     WPK_ASSERT(built != NULL);
     memcpy(built->artifact_sha256, record->artifact_sha256, sizeof built->artifact_sha256);
@@ -66,25 +77,22 @@ static void keep_built(struct wpk_piece *piece, const struct wpk_record *record)
         built->schedule = strdup(record->schedule);
         WPK_ASSERT(built->schedule != NULL);
     }
+    built->attempts = piece->attempts;
+    wpk_asks_unopen(search, number);
     piece->built = built;
     piece->attempts = 0; /* running it is another thing to survive */
+    wpk_asks_open(search, number, false);
 }
 
-/* It is open for those who run. Without its artifact, which was lost on the way, it is built once
- * more, and that was an attempt. */
-static void take_built(struct wpk_coordinator *c, struct wpk_search *search,
-                       const struct wpk_result *result)
+/* To be built once more: what it took the last time still counts. */
+static void drop_built(struct wpk_search *search, uint32_t number)
 {
-    struct wpk_piece *piece = wpk_search_piece(search, result->id);
-    if (result->record.artifact_sha256[0] == '\0') {
-        if (piece->attempts >= WPK_ATTEMPTS_MAX) {
-            wpk_result_abandon(c, search, result->id);
-        }
-        return;
-    }
-    wpk_asks_unopen(search, result->id.index);
-    keep_built(piece, &result->record);
-    wpk_asks_open(search, result->id.index, false);
+    struct wpk_piece *piece = wpk_search_ask(search, number);
+    wpk_asks_unopen(search, number);
+    piece->attempts = piece->built->attempts;
+    wpk_built_free(piece->built);
+    piece->built = NULL;
+    wpk_asks_open(search, number, true);
 }
 
 /* What was run, with what its builder said of it. */
@@ -105,30 +113,57 @@ static const struct wpk_record *merge(struct wpk_coordinator *c, const struct wp
     if (merged->schedule_sha256[0] == '\0') {
         memcpy(merged->schedule_sha256, built->schedule_sha256, sizeof merged->schedule_sha256);
     }
-    if (merged->artifact_sha256[0] == '\0' && record->outcome == WPK_OUTCOME_OK) {
-        memcpy(merged->artifact_sha256, built->artifact_sha256, sizeof merged->artifact_sha256);
-    }
     return merged;
 }
 
 /* ---- results */
 
-static void take_final(struct wpk_coordinator *c, struct wpk_search *search,
-                       const struct wpk_worker *worker, const struct wpk_result *result)
-{
-    bool whole = result->timing_count == search->entry_count;
-    if (!whole) {
-        char id[WPK_WORK_ID_TEXT_SIZE];
-        wpk_work_id_print(result->id, id);
-        wpk_effect_log(c, "final_failed", "work=%s worker=%s reason=\"%.300s\"", id,
-                       worker->hello.name, result->failure);
-    }
-    wpk_final_timed(c, search, whole ? result->timing : NULL, worker);
-}
-
 static bool is_built(const struct wpk_result *result)
 {
     return result->stage == WPK_STAGE_BUILD && result->record.outcome == WPK_OUTCOME_OK;
+}
+
+/* It was not tried, for want of an artifact say; or what was built has got lost. */
+static bool is_nothing(const struct wpk_search *search, const struct wpk_result *result)
+{
+    if (result->id.kind == WPK_WORK_FINAL) {
+        return result->timing_count != search->entry_count;
+    }
+    return result->record.outcome == WPK_OUTCOME_ABANDONED ||
+           (is_built(result) && result->record.artifact_sha256[0] == '\0');
+}
+
+/* What somebody else has now is not taken from him for that. */
+static bool is_too_late(const struct wpk_search *search, const struct wpk_piece *piece,
+                        const struct wpk_worker *worker, const struct wpk_result *result)
+{
+    bool leased = piece->standing == WPK_STANDING_LEASED;
+    if (leased && piece->lease->worker == worker) {
+        return false;
+    }
+    return is_nothing(search, result) ||
+           (leased && piece->lease->stage == WPK_STAGE_WHOLE && is_built(result));
+}
+
+/* Another attempt, if there is one left. */
+static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
+                      const struct wpk_worker *worker, const struct wpk_result *result)
+{
+    struct wpk_piece *piece = wpk_search_piece(search, result->id);
+    const char *reason = result->id.kind == WPK_WORK_FINAL ? result->failure
+                         : is_built(result)                ? "what was built is lost"
+                                                           : result->record.log;
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    wpk_work_id_print(result->id, id);
+    wpk_effect_log(c, "not_tried", "work=%s attempt=%u stage=%s worker=%s reason=\"%.*s\"", id,
+                   piece->attempts, wpk_work_stage_name(result->stage), worker->hello.name,
+                   (int)strnlen(reason, REASON_MAX), reason);
+    if (result->id.kind == WPK_WORK_TRIAL && piece->built != NULL) {
+        drop_built(search, result->id.index);
+    }
+    if (piece->attempts >= WPK_ATTEMPTS_MAX) {
+        wpk_result_abandon(c, search, result->id, reason);
+    }
 }
 
 /* What becomes of a candidate before it runs. */
@@ -189,16 +224,22 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
         wpk_metric_add(WPK_COUNTER_RESULTS_REPEATED, 0, 1);
         return WPK_ACK_ALREADY_RECORDED;
     }
+    if (is_too_late(search, piece, worker, result)) {
+        return WPK_ACK_UNKNOWN;
+    }
+    bool nothing = is_nothing(search, result);
     if (piece->standing == WPK_STANDING_LEASED) {
         bool own = piece->lease->worker == worker;
         double ns = own ? bill.ns_per_weight * (double)weight_of(result) : 0;
         wpk_lease_end(c, piece->lease, (uint64_t)ns);
     }
     observe(&result->record);
-    if (result->id.kind == WPK_WORK_FINAL) {
-        take_final(c, search, worker, result);
+    if (nothing) {
+        try_again(c, search, worker, result);
+    } else if (result->id.kind == WPK_WORK_FINAL) {
+        wpk_final_timed(c, search, result->timing, worker);
     } else if (is_built(result)) {
-        take_built(c, search, result);
+        keep_built(search, result->id.index, &result->record);
     } else {
         const struct wpk_record *record = merge(c, piece, result);
         wpk_search_ended(c, search, result->id, record, worker);
@@ -226,7 +267,8 @@ void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker)
     wpk_reply_acks(c, acks, message->result_count);
 }
 
-void wpk_result_abandon(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work)
+void wpk_result_abandon(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
+                        const char *why)
 {
     char id[WPK_WORK_ID_TEXT_SIZE];
     wpk_work_id_print(work, id);
@@ -237,7 +279,13 @@ void wpk_result_abandon(struct wpk_coordinator *c, struct wpk_search *search, wp
     }
     struct wpk_record *record = wpk_effect_memory(c, 1, sizeof *record);
     record->outcome = WPK_OUTCOME_ABANDONED;
-    snprintf(record->log, sizeof record->log, "%d workers were lost while they had it",
-             WPK_ATTEMPTS_MAX);
+    if (why == NULL) {
+        snprintf(record->log, sizeof record->log, "%d workers were lost while they had it",
+                 WPK_ATTEMPTS_MAX);
+    } else {
+        size_t size = wpk_utf8_check(why, strcspn(why, "\n")); /* no half character */
+        snprintf(record->log, sizeof record->log, "not tried in %d attempts; the last one: %.*s",
+                 WPK_ATTEMPTS_MAX, size < REASON_MAX ? (int)size : REASON_MAX, why);
+    }
     wpk_search_ended(c, search, work, record, NULL);
 }

@@ -103,6 +103,7 @@ struct wpk_built {
     char schedule_sha256[WPK_ID_MAX];
     char *schedule; /* owned; NULL: none was sent */
     uint64_t build_ns;
+    uint32_t attempts; /* that building it took */
 };
 
 #define WPK_OPEN_END UINT32_MAX /* no ask */

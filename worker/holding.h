@@ -44,7 +44,7 @@ uint64_t wpk_holding_running(const struct wpk_holding *holding);
 /* The hash of an artifact that is to be timed and that is not here; NULL: none. */
 const char *wpk_holding_missing(const struct wpk_holding *holding);
 /* It came; or it cannot be had, or is not what its hash says: the finals that need it do not take
- * place, and what was to be run is abandoned. */
+ * place, and what was to be run was not tried: wpkd leases both again. */
 void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const char *bytes,
                           size_t size, wpk_err err);
 

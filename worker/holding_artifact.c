@@ -58,7 +58,7 @@ const char *wpk_holding_missing(const struct wpk_holding *holding)
     return NULL;
 }
 
-/* Not the candidate's fault: wpkd has it built again, or leaves the final out. */
+/* Not the candidate's fault: wpkd has it built again, and the final held again. */
 static void fail_for_artifact(struct wpk_holding_item *item, const char *sha256, wpk_err err)
 {
     char text[64];

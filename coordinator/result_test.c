@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attempts: what comes to nothing is tried again, three times to be built and three to be run, and
+ * nobody ends what somebody else has. */
+#include "coordinator/scene.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct wpk_scene *begin(void)
+{
+    struct wpk_scene *s = malloc(sizeof *s);
+    assert_non_null(s);
+    wpk_scene_init(s);
+    return s;
+}
+
+static void end(struct wpk_scene *s)
+{
+    wpk_scene_fini(s);
+    free(s);
+}
+
+static int join_as(struct wpk_scene *s, const char *name, unsigned roles)
+{
+    int worker = wpk_scene_worker(s, name);
+    s->workers[worker].hello.roles = roles;
+    wpk_scene_hello(s, worker);
+    return worker;
+}
+
+static const struct wpk_job_entry *submit(struct wpk_scene *s, uint32_t candidates)
+{
+    struct wpk_job_entry *job = wpk_scene_job("a", 1, 1);
+    job->candidates = candidates;
+    const struct wpk_job_entry *submitted = wpk_scene_submit(s, job);
+    assert_non_null(submitted);
+    return submitted;
+}
+
+static void lose(struct wpk_scene *s, int worker)
+{
+    wpk_scene_step(
+        s, &(struct wpk_event){.kind = WPK_EVENT_GONE, .address = {.peer = (uint32_t)worker + 1}});
+    s->workers[worker].held_count = 0;
+    wpk_scene_wait(s, WPK_GONE_MS + 500);
+}
+
+static const struct wpk_piece *piece(struct wpk_scene *s, uint32_t number)
+{
+    return wpk_search_ask(s->c->searches[0], number);
+}
+
+static void expect_work(struct wpk_scene *s, int worker, enum wpk_work_stage stage,
+                        uint32_t attempt)
+{
+    if (s->workers[worker].held_count == 0) {
+        assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    }
+    assert_int_equal(s->workers[worker].held[0].stage, stage);
+    assert_int_equal(s->workers[worker].held[0].attempt, attempt);
+}
+
+static void bring(struct wpk_scene *s, int worker, enum wpk_outcome outcome, enum wpk_ack ack)
+{
+    assert_int_equal(wpk_scene_result(s, worker, outcome, 50), ack);
+}
+
+/* It has this piece, in its own opinion. */
+static void claim(struct wpk_scene *s, int worker, const struct wpk_work *work)
+{
+    s->workers[worker].held[0] = *work;
+    s->workers[worker].held_count = 1;
+}
+
+/* ---- built and lost */
+
+static void what_was_built_and_lost_is_built_again(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    const struct wpk_job_entry *job = submit(s, 1);
+    int runner = join_as(s, "runner", WPK_WORKER_RUNS);
+    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    expect_work(s, builder, WPK_STAGE_BUILD, 1);
+    bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+    expect_work(s, runner, WPK_STAGE_RUN, 1);
+    bring(s, runner, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
+    assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0); /* that is no outcome */
+    assert_null(piece(s, 0)->built);
+    assert_int_equal(wpk_scene_poll(s, runner, 1), 0);
+    expect_work(s, builder, WPK_STAGE_BUILD, 2);
+    bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+    expect_work(s, runner, WPK_STAGE_RUN, 1);
+    bring(s, runner, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+    assert_int_equal(job->ops[0].search->ok_count, 1);
+    end(s);
+}
+
+static void but_not_for_ever(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    const struct wpk_job_entry *job = submit(s, 1);
+    int runner = join_as(s, "runner", WPK_WORKER_RUNS);
+    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
+        assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
+        expect_work(s, builder, WPK_STAGE_BUILD, i);
+        bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+        expect_work(s, runner, WPK_STAGE_RUN, 1);
+        bring(s, runner, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
+    }
+    assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 1);
+    assert_int_equal(job->state, WPK_JOB_FAILED);
+    assert_non_null(strstr(job->ops[0].reason, "not tried in 3 attempts; the last one: "));
+    end(s);
+}
+
+/* A death while it is built counts for building, one while it is run for running. */
+static void each_stage_has_its_attempts(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    submit(s, 1);
+    for (uint32_t i = 1; i < WPK_ATTEMPTS_MAX; i++) {
+        int dies = join_as(s, "dies", WPK_WORKER_BUILDS);
+        if (i == 1) { /* there is no search without a device */
+            wpk_scene_poll(s, join_as(s, "device", WPK_WORKER_RUNS), 1);
+            s->workers[1].held_count = 0;
+        }
+        expect_work(s, dies, WPK_STAGE_BUILD, i);
+        lose(s, dies);
+    }
+    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    expect_work(s, builder, WPK_STAGE_BUILD, WPK_ATTEMPTS_MAX);
+    lose(s, 1);
+    bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+    for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
+        assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
+        int runner = join_as(s, "runner", WPK_WORKER_RUNS);
+        expect_work(s, runner, WPK_STAGE_RUN, i);
+        lose(s, runner);
+    }
+    assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 1);
+    end(s);
+}
+
+/* ---- too late */
+
+static void a_late_builder_takes_nothing_away(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    submit(s, 1);
+    int whole = join_as(s, "whole", WPK_WORKER_ROLES_ALL);
+    int late = join_as(s, "late", WPK_WORKER_BUILDS);
+    expect_work(s, late, WPK_STAGE_BUILD, 1);
+    const struct wpk_work work = s->workers[late].held[0];
+    lose(s, late);
+    expect_work(s, whole, WPK_STAGE_WHOLE, 2);
+    wpk_scene_hello(s, late);
+    claim(s, late, &work);
+    bring(s, late, WPK_OUTCOME_ABANDONED, WPK_ACK_UNKNOWN);
+    claim(s, late, &work);
+    bring(s, late, WPK_OUTCOME_OK, WPK_ACK_UNKNOWN); /* it is being run already */
+    assert_int_equal(piece(s, 0)->standing, WPK_STANDING_LEASED);
+    assert_null(piece(s, 0)->built);
+    assert_int_equal(piece(s, 0)->attempts, 2);
+    bring(s, whole, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+    end(s);
+}
+
+/* Of two builders the first one's artifact is as good. */
+static void the_first_build_wins(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    submit(s, 1);
+    int runner = join_as(s, "runner", WPK_WORKER_RUNS);
+    int late = join_as(s, "late", WPK_WORKER_BUILDS);
+    expect_work(s, late, WPK_STAGE_BUILD, 1);
+    const struct wpk_work work = s->workers[late].held[0];
+    lose(s, late);
+    wpk_scene_poll(s, runner, 0);
+    int second = join_as(s, "second", WPK_WORKER_BUILDS);
+    expect_work(s, second, WPK_STAGE_BUILD, 2);
+    wpk_scene_hello(s, late);
+    claim(s, late, &work);
+    bring(s, late, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+    bring(s, second, WPK_OUTCOME_BUILD_ERROR, WPK_ACK_ALREADY_RECORDED);
+    expect_work(s, runner, WPK_STAGE_RUN, 1);
+    end(s);
+}
+
+/* ---- finals */
+
+static const struct wpk_job_entry *reach_final(struct wpk_scene *s, int worker)
+{
+    const struct wpk_job_entry *job = submit(s, 2);
+    for (int i = 0; i < 2; i++) {
+        expect_work(s, worker, WPK_STAGE_WHOLE, 1);
+        bring(s, worker, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+    }
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_FINALS);
+    return job;
+}
+
+/* A worker that could not hold it says so: no times, as of any result without. */
+static void a_final_is_tried_again(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    int worker = join_as(s, "w", WPK_WORKER_ROLES_ALL);
+    const struct wpk_job_entry *job = reach_final(s, worker);
+    for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
+        assert_int_equal(job->ops[0].phase, WPK_PHASE_FINALS);
+        expect_work(s, worker, WPK_STAGE_WHOLE, i);
+        bring(s, worker, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
+    }
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING); /* without one */
+    end(s);
+}
+
+static void who_lost_a_final_does_not_end_it(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    int late = join_as(s, "late", WPK_WORKER_ROLES_ALL);
+    const struct wpk_job_entry *job = reach_final(s, late);
+    expect_work(s, late, WPK_STAGE_WHOLE, 1);
+    const struct wpk_work work = s->workers[late].held[0];
+    lose(s, late);
+    int second = join_as(s, "second", WPK_WORKER_ROLES_ALL);
+    expect_work(s, second, WPK_STAGE_WHOLE, 2);
+    wpk_scene_hello(s, late);
+    claim(s, late, &work);
+    bring(s, late, WPK_OUTCOME_ABANDONED, WPK_ACK_UNKNOWN);
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_FINALS);
+    assert_int_equal(wpk_scene_final(s, second), WPK_ACK_RECORDED);
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING);
+    end(s);
+}
+
+/* Who cannot get the winner says nothing against it; when nobody can, the next one's turn comes. */
+static void a_winner_that_cannot_be_had(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    int worker = join_as(s, "w", WPK_WORKER_ROLES_ALL);
+    const struct wpk_job_entry *job = reach_final(s, worker);
+    expect_work(s, worker, WPK_STAGE_WHOLE, 1);
+    assert_int_equal(wpk_scene_final(s, worker), WPK_ACK_RECORDED);
+    const struct wpk_search *search = job->ops[0].search;
+    uint32_t first = search->verify_number;
+    for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
+        assert_int_equal(search->verify_number, first);
+        expect_work(s, worker, WPK_STAGE_RUN, i);
+        bring(s, worker, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
+    }
+    assert_int_not_equal(search->verify_number, first);
+    expect_work(s, worker, WPK_STAGE_RUN, 1);
+    bring(s, worker, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+    assert_int_equal(job->state, WPK_JOB_DONE);
+    end(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_built_and_lost_is_built_again),
+        cmocka_unit_test(but_not_for_ever),
+        cmocka_unit_test(each_stage_has_its_attempts),
+        cmocka_unit_test(a_late_builder_takes_nothing_away),
+        cmocka_unit_test(the_first_build_wins),
+        cmocka_unit_test(a_final_is_tried_again),
+        cmocka_unit_test(who_lost_a_final_does_not_end_it),
+        cmocka_unit_test(a_winner_that_cannot_be_had),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
