@@ -17,6 +17,7 @@ enum where {
     INDEX, /* on the server's threads; its handler queues what only the loop knows */
     STORE, /* likewise, and it reads from the store */
     LOOP,
+    BOTH, /* on the server's threads, for what takes long; then its handler leaves it to the loop */
 };
 
 /* `*` stands for one segment without ':' and '/'. Role 0: whoever was let in. */
@@ -33,7 +34,7 @@ static const struct route {
     {"GET", "/metrics", WPK_ROLE_READ, INDEX, 0, wpk_api_get_metrics},
     {"GET", "/v1/signing-key", WPK_ROLE_READ, INDEX, 0, wpk_api_get_signing_key},
 
-    {"POST", "/v1/jobs", WPK_ROLE_SUBMIT, LOOP, WPK_JOB_SIZE_MAX, wpk_api_post_job},
+    {"POST", "/v1/jobs", WPK_ROLE_SUBMIT, BOTH, WPK_JOB_SIZE_MAX, wpk_api_post_job},
     {"GET", "/v1/jobs", WPK_ROLE_READ, STORE, 0, wpk_api_list_jobs},
     {"GET", "/v1/jobs/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_job},
     {"POST", "/v1/jobs/*:cancel", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_cancel_job},
@@ -183,7 +184,11 @@ static bool can_change(struct wpk_call *call, const struct route *route)
 
 static void serve(struct wpk_call *call, const struct route *route)
 {
-    if (route->where == LOOP && (wpk_call_queue(call) || !can_change(call, route))) {
+    bool on_loop = call->api->front == NULL;
+    if (route->where == LOOP && wpk_call_queue(call)) {
+        return;
+    }
+    if (on_loop && (route->where == LOOP || route->where == BOTH) && !can_change(call, route)) {
         return;
     }
     if (route->where == STORE && call->api->front != NULL) {

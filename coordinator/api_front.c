@@ -26,6 +26,7 @@ struct wpk_api_front {
     struct refusal refusals[WPK_API_REFUSALS_MAX]; /* [refusal_count] */
     uint32_t refusal_count;
     uint64_t untold; /* refusals that found no room */
+    uint32_t large_count;
 };
 
 wpk_err wpk_api_front_new(const struct wpk_api_front_options *options, struct wpk_api_front **out)
@@ -88,6 +89,24 @@ void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store)
     pthread_mutex_lock(&front->lock);
     WPK_ASSERT(front->idle_count < front->open_count);
     front->idle[front->idle_count++] = store;
+    pthread_mutex_unlock(&front->lock);
+}
+
+/* ---- large requests */
+
+bool wpk_api_front_begin_large(struct wpk_api_front *front)
+{
+    pthread_mutex_lock(&front->lock);
+    bool begun = front->large_count < WPK_API_LARGE_MAX;
+    front->large_count += begun;
+    pthread_mutex_unlock(&front->lock);
+    return begun;
+}
+
+void wpk_api_front_end_large(struct wpk_api_front *front)
+{
+    pthread_mutex_lock(&front->lock);
+    front->large_count--;
     pthread_mutex_unlock(&front->lock);
 }
 
@@ -203,6 +222,9 @@ bool wpk_api_front_serve(void *user, const struct wpk_http_request *request,
     }
     wpk_api_serve(&api, request, answer);
     if (answer->how == WPK_API_QUEUE) {
+        response->release = answer->release;
+        response->owner = answer->owner;
+        answer->release = NULL;
         free_answer(answer);
         return false;
     }

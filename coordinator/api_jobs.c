@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/crypto.h"
 #include "coordinator/api_change.h"
+#include "coordinator/api_front.h"
 #include "coordinator/document.h"
 #include "coordinator/submission.h"
 #include "schema/job.h"
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WPK_IDEMPOTENCY_KEY_SIZE 256 /* bytes, with the NUL */
+#define WPK_IDEMPOTENCY_KEY_SIZE 256  /* bytes, with the NUL */
+#define LARGE_SIZE ((size_t)64 << 10) /* bytes; below, a job is read in some tenths of a second */
 #define PAGE_JOBS_MAX 100 /* with 256 operators each, still less than a client takes at once */
 
 /* Whoever is not an admin changes his own jobs alone; false after answering with a problem. */
@@ -49,15 +51,74 @@ static void derive_id(const struct wpk_call *call, const char *kind, const char 
     snprintf(out, WPK_JOB_ID_SIZE, "j%.16s", hash);
 }
 
+/* False after answering with a problem. */
+static bool decode(struct wpk_call *call, const char *source, size_t size,
+                   struct wpk_job_entry **out)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_submission_decode(source, size, out, &diag);
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+    }
+    return err == WPK_OK;
+}
+
+/* A job that was read, and not submitted yet. */
+struct prepared {
+    struct wpk_job_entry *job;
+};
+
+static void release_prepared(void *owner)
+{
+    struct prepared *prepared = owner;
+    wpk_job_entry_free(prepared->job);
+    free(prepared);
+}
+
+/* A large job takes seconds to understand, which are not the loop's. False after answering with a
+ * problem. */
+static bool prepare(struct wpk_call *call)
+{
+    const struct wpk_http_request *request = call->request;
+    struct wpk_api_front *front = call->api->front;
+    struct wpk_job_entry *job = NULL;
+    bool large = request->body_size > LARGE_SIZE;
+    if (large && !wpk_api_front_begin_large(front)) {
+        wpk_call_problem(call, 503, WPK_EBUSY, "", "other large jobs are being read");
+        call->answer->retry_after_s = 1;
+        return false;
+    }
+    bool done = decode(call, request->body, request->body_size, &job);
+    if (large) {
+        wpk_api_front_end_large(front);
+    }
+    if (done) {
+        struct prepared *prepared = calloc(1, sizeof *prepared);
+        WPK_ASSERT(prepared != NULL);
+        prepared->job = job;
+        call->answer->release = release_prepared;
+        call->answer->owner = prepared;
+    }
+    return done;
+}
+
+/* What was prepared of this request is this job; NULL: nothing was, or it has been taken. */
+static struct wpk_job_entry *take_prepared(struct wpk_call *call, const char *source)
+{
+    struct prepared *prepared = source == call->request->body ? call->request->prepared : NULL;
+    struct wpk_job_entry *job = prepared != NULL ? prepared->job : NULL;
+    if (job != NULL) {
+        prepared->job = NULL;
+    }
+    return job;
+}
+
 bool wpk_call_submit(struct wpk_call *call, const char *id, const char *source, size_t size,
                      uint64_t request)
 {
-    struct wpk_diag diag = {0};
-    struct wpk_job_entry *job = NULL;
     const char *owner = call->request->identity.owner;
-    wpk_err err = wpk_submission_decode(source, size, &job, &diag);
-    if (err != WPK_OK) {
-        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+    struct wpk_job_entry *job = take_prepared(call, source);
+    if (job == NULL && !decode(call, source, size, &job)) {
         return false;
     }
     snprintf(job->id, sizeof job->id, "%s", id);
@@ -193,6 +254,12 @@ static void post_keyed(struct wpk_call *call)
 void wpk_api_post_job(struct wpk_call *call)
 {
     char id[WPK_JOB_ID_SIZE];
+    if (call->api->front != NULL) {
+        if (prepare(call)) {
+            wpk_call_queue(call);
+        }
+        return;
+    }
     call->answer->how = WPK_API_LATER;
     if (call->request->idempotency_key != NULL && call->request->idempotency_key[0] != '\0') {
         post_keyed(call);

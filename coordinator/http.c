@@ -315,6 +315,8 @@ static enum MHD_Result answer_whole(struct wpk_http_server *server,
     exchange->whole_ns = now_ns(server);
     if (server->options.serve == NULL ||
         !server->options.serve(server->options.serve_user, &exchange->request, &response)) {
+        exchange->request.prepared = response.owner;
+        exchange->release = response.release;
         bool queued = mark(exchange, WPK_HTTP_SERVING, 0) && wpk_http_exchange_queue(exchange);
         return queued ? MHD_YES : MHD_NO;
     }
@@ -377,6 +379,10 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **c
     if (exchange->response != NULL) {
         MHD_destroy_response(exchange->response);
         exchange->response = NULL;
+    }
+    if (exchange->release != NULL) {
+        exchange->release(exchange->request.prepared);
+        exchange->release = NULL;
     }
     free(exchange->body);
     exchange->body = NULL;

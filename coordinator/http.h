@@ -45,6 +45,7 @@ struct wpk_http_request {
     const char *content_type;    /* this and the following: "" when there is none */
     const char *if_none_match;   /* for wpk_http_etag_matches() */
     const char *idempotency_key; /* as it was sent, of any length below the headers' limit */
+    void *prepared; /* by `serve`, for the owner; NULL: nothing */
 };
 
 struct wpk_http_response {
@@ -98,7 +99,8 @@ struct wpk_http_options {
     /* How large the body of such a request may be; it is asked before the body is read. */
     size_t (*body_max)(const char *method, const char *path);
     /* Answer at once, on a thread of the server, beside others that do the same; or return false:
-     * then the request is queued for the owner. NULL: all are queued. */
+     * then the request is queued for the owner. What it has done of it already may be `owner` of
+     * the response: it is `prepared` then, and released with the request. NULL: all are queued. */
     bool (*serve)(void *user, const struct wpk_http_request *request,
                   struct wpk_http_response *response);
     void *serve_user;

@@ -47,6 +47,7 @@ struct wpk_http_exchange {
     struct wpk_http_request request; /* borrows from the library, `body` excepted */
     char *body;
     size_t body_room;
+    void (*release)(void *prepared); /* NULL: nothing is */
     size_t held; /* bytes of bodies that the admission counts */
     enum wpk_http_exchange_state state;
     struct MHD_Response *response;

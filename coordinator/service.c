@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-#define TURN_MAX 256 /* messages and requests of one batch */
+#define TURN_MAX 256                 /* messages and requests of one batch */
+#define TURN_NS (20 * WPK_NS_PER_MS) /* and of each no more are begun after so long */
 
 static uint64_t random_number(void)
 {
@@ -38,11 +39,20 @@ void wpk_service_respond(void *user, uint64_t request, const struct wpk_api_answ
 
 /* ---- in */
 
+/* Some take longer than others: nobody waits for all of them. */
+static bool goes_on(const struct wpk_service *service, int count, uint64_t began_ns)
+{
+    return count < TURN_MAX && !wpk_performer_is_full(service->performer) &&
+           wpk_clock_now_ns(wpk_clock_system()) < began_ns + TURN_NS;
+}
+
 static bool take_frames(struct wpk_service *service)
 {
     struct wpk_net_event event;
+    uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
     int count = 0;
-    while (count < TURN_MAX && !wpk_performer_is_full(service->performer) &&
+    bool more;
+    while ((more = goes_on(service, count, began_ns)) &&
            wpk_net_server_next(service->net, &event)) {
         count++;
         if (event.gone) {
@@ -54,20 +64,22 @@ static bool take_frames(struct wpk_service *service)
             free(event.data);
         }
     }
-    return count == TURN_MAX || wpk_performer_is_full(service->performer);
+    return !more;
 }
 
 static bool take_requests(struct wpk_service *service)
 {
     struct wpk_http_request request;
+    uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
     int count = 0;
-    while (count < TURN_MAX && !wpk_performer_is_full(service->performer) &&
+    bool more;
+    while ((more = goes_on(service, count, began_ns)) &&
            wpk_http_server_next(service->http, &request)) {
         count++;
         wpk_performer_request(service->performer, &request, random_number());
         service->active_ns = wpk_clock_now_ns(wpk_clock_system());
     }
-    return count == TURN_MAX || wpk_performer_is_full(service->performer);
+    return !more;
 }
 
 /* With a store that is out of order wpkd stays, for those who read, unless it was told to end. */

@@ -333,6 +333,47 @@ def raise_descriptors():
     return hard
 
 
+def heavy_job(ops):
+    """Within the limits of a job file, and seconds of work to understand."""
+    names = ["T%d" % i for i in range(40)]
+    text = " + ".join("%s[i]*%s[i]" % (a, b) for n, a in enumerate(names) for b in names[:n])
+    return {"name": "heavy", "budget": {"candidates": 1, "seconds": 1},
+            "ops": [{"name": "o%d" % i, "op": "Y[i] = " + text,
+                     "tensors": {name: "f32[%d]" % (64 + i) for name in names + ["Y"]}}
+                    for i in range(ops)]}
+
+
+def test_jobs_that_take_long_to_read(box):
+    """They are read where the loop is not: it goes on with everybody else's work. Of large ones two
+    are read at a time."""
+    need("wpkd")
+    service = Service(box)
+    jobs = [json.dumps(heavy_job(72)).encode() for _ in range(4)]
+    answers = []
+
+    def submit(job):
+        begun = time.monotonic()
+        status, _, headers = service.ask("POST", "/v1/jobs", job)
+        answers.append((status, "retry-after" in headers, time.monotonic() - begun))
+
+    threads = [threading.Thread(target=submit, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    longest = 0
+    while any(thread.is_alive() for thread in threads):
+        begun = time.monotonic()
+        check(service.ask("GET", "/readyz")[0] == 200, "ready")
+        longest = max(longest, time.monotonic() - begun)
+        time.sleep(0.01)
+    for thread in threads:
+        thread.join()
+    taken = [seconds for status, _, seconds in answers if status == 201]
+    check(len(taken) >= 2 and all(status == 201 or (status == 503 and retry)
+                                  for status, retry, _ in answers), "taken, or told to come again", answers)
+    check(longest < max(taken) / 3, "the loop goes on", longest, answers)
+    service.stop()
+
+
 def test_many_idle_connections(box):
     need("wpkd")
     wanted = min(10000, raise_descriptors() - 500)
