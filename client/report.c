@@ -137,8 +137,10 @@ static void print_details(const struct wpk_api_kernel *kernel, const char *data_
                        served->detail);
         if (timed(&kernel->own)) {
             format_spread(&kernel->own.time, own, sizeof(own));
-            wpk_buf_printf(out, "  best of own  %s (%s), which is slower\n", own,
-                           kernel->own.algorithm);
+            wpk_buf_printf(out, "  best of own  %s (%s), which is %s\n", own, kernel->own.algorithm,
+                           kernel->own.time.median_ns < served->time.median_ns
+                               ? "not faster beyond the noise"
+                               : "slower");
         } else {
             wpk_buf_append_text(out, "  best of own  none worked\n");
         }

@@ -143,6 +143,10 @@ static void test_vendor(void **state)
     assert_non_null(strstr(wpk_buf_text(&out), "the vendor's: onednn brg"));
     assert_non_null(strstr(wpk_buf_text(&out), "which is slower"));
     assert_non_null(strstr(wpk_buf_text(&out), "answered from history"));
+    kernel.own.time.median_ns = kernel.served.time.median_ns - 1;
+    wpk_buf_reset(&out);
+    assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);
+    assert_non_null(strstr(wpk_buf_text(&out), "which is not faster beyond the noise"));
     kernel.own = (struct wpk_api_contender){0};
     wpk_buf_reset(&out);
     assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);

@@ -42,6 +42,9 @@ struct wpk_store {
 
 static wpk_err translate(int code)
 {
+    if (code == SQLITE_IOERR_SHMSIZE) {
+        return WPK_ENOSPC; /* the WAL's index could not grow, which a full disk does to a start */
+    }
     switch (code & 0xff) {
     case SQLITE_OK:
     case SQLITE_ROW:
@@ -76,8 +79,9 @@ static wpk_err describe(sqlite3 *db, const char *what, struct wpk_diag *diag)
 {
     wpk_err err = translate(sqlite3_extended_errcode(db));
     const char *path = db != NULL ? sqlite3_db_filename(db, "main") : NULL;
+    const char *said = err == WPK_ENOSPC ? sqlite3_errstr(SQLITE_FULL) : sqlite3_errmsg(db);
     wpk_diag_set(diag, "%s: %s%s%s%s%s", path != NULL && path[0] != '\0' ? path : "history.db",
-                 sqlite3_errmsg(db), err == WPK_ECORRUPT ? way_out : "", what != NULL ? " (" : "",
+                 said, err == WPK_ECORRUPT ? way_out : "", what != NULL ? " (" : "",
                  what != NULL ? what : "", what != NULL ? ")" : "");
     return err == WPK_OK ? WPK_EIO : err;
 }

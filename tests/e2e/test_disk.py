@@ -59,6 +59,18 @@ def test_full_data_directory(box):
     check_no_failures(rest)
 
 
+def test_full_at_the_start(box):
+    """What was there cannot be opened without a little room; it is no I/O error, and passes."""
+    need("wpkd")
+    need_mounts()
+    start = "${ctl%ctl}d --data small/data --exit-when-idle 1; echo $?"
+    code, out, err = run_mounted(box, "mount -t tmpfs -o size=1m none small", start,
+                                 "dd if=/dev/zero of=small/fill bs=4k 2>/dev/null", start,
+                                 "rm small/fill", start)
+    check(code == 0 and out.split() == ["0", "1", "0"], "it may pass, and does", out, err)
+    check("ENOSPC" in err and "disk is full" in err, "the reason", err)
+
+
 def test_full_temporary_directory(box):
     """What cannot be written is no outcome of a candidate: the next run tries it again."""
     need(*PROGRAMS)
