@@ -24,7 +24,7 @@ static void forget_pages(const char *data)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
+    if (argc != 2 || argv[1][0] == '-') {
         fprintf(stderr, "usage: bench-restart DIR\n  a history by bench-fleet --fill --jobs 100\n");
         return 2;
     }
