@@ -140,6 +140,7 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
 static void get_op(struct wpk_json_reader *reader, struct wpk_arena *arena, struct wpk_api_op *out)
 {
     out->name = get_text(reader, "name", arena);
+    out->fingerprint = get_text(reader, "fingerprint", arena);
     out->phase = get_text(reader, "phase", arena);
     out->reason = get_text(reader, "reason", arena);
     out->from_history = get_bool(reader, "from_history");

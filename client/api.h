@@ -56,6 +56,7 @@ struct wpk_api_kernel {
 
 struct wpk_api_op {
     const char *name;
+    const char *fingerprint;
     const char *phase;
     const char *reason;
     bool from_history;

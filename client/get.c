@@ -88,46 +88,93 @@ static wpk_err prefer_served(struct wpk_session *session, struct wpk_arena *aren
     return err;
 }
 
-/* The newest job that has a kernel for an operator of this name. */
+static const struct wpk_api_op *find_op(const struct wpk_api_job *job, const char *name)
+{
+    for (int i = 0; i < job->op_count; i++) {
+        if (strcmp(job->ops[i].name, name) == 0) {
+            return &job->ops[i];
+        }
+    }
+    return NULL;
+}
+
+/* The job's kernel of the operator; it stays NULL where the job has none. */
+static wpk_err fetch_kernel(struct wpk_session *session, const char *job, const char *name,
+                            struct wpk_arena *arena, const struct wpk_api_kernel **out,
+                            struct wpk_diag *diag)
+{
+    struct wpk_http_reply reply = {0};
+    struct wpk_api_job whole;
+
+    wpk_err err = wpk_session_ask_job(session, job, "", arena, &reply, &whole, diag);
+    for (int i = 0; err == WPK_OK && i < whole.kernel_count; i++) {
+        if (strcmp(whole.kernels[i].name, name) == 0) {
+            *out = &whole.kernels[i];
+        }
+    }
+    wpk_http_reply_fini(&reply);
+    return err;
+}
+
+/* What the newest job that has an operator of this name found; while it has found nothing, what an
+ * older one did of the very same operator, and of no other that is called so. */
+static wpk_err search_jobs(struct wpk_session *session, const char *name,
+                           const struct wpk_api_job *jobs, int count, struct wpk_arena *arena,
+                           const struct wpk_api_kernel **out, struct wpk_diag *diag)
+{
+    const struct wpk_api_job *newest = NULL;
+    const struct wpk_api_op *wanted = NULL;
+    bool another = false;
+
+    for (int i = 0; i < count; i++) {
+        const struct wpk_api_op *op = find_op(&jobs[i], name);
+        if (op == NULL) {
+            continue;
+        }
+        if (newest == NULL) {
+            newest = &jobs[i];
+            wanted = op;
+        }
+        bool done = strcmp(op->phase, "done") == 0;
+        another = another || (done && strcmp(op->fingerprint, wanted->fingerprint) != 0);
+        if (!done || strcmp(op->fingerprint, wanted->fingerprint) != 0) {
+            continue;
+        }
+        wpk_err err = fetch_kernel(session, jobs[i].id, name, arena, out, diag);
+        if (err == WPK_OK && *out != NULL && newest != &jobs[i]) {
+            fprintf(stderr, "job %s, the newest with %s, is %s: this is of job %s\n", newest->id,
+                    name, newest->state, jobs[i].id);
+        }
+        if (err != WPK_OK || *out != NULL) {
+            return err;
+        }
+    }
+    if (newest == NULL) {
+        wpk_diag_set(diag, "no job has an operator named '%s'", name);
+    } else {
+        wpk_diag_set(diag, "job %s, the newest with '%s', is %s and has no kernel of it%s",
+                     newest->id, name, newest->state,
+                     another ? "; older ones are of other operators: get them by fingerprint" : "");
+    }
+    return WPK_ENOENT;
+}
+
 static wpk_err find_by_name(struct wpk_session *session, const char *name, struct wpk_arena *arena,
                             const struct wpk_api_kernel **out, struct wpk_diag *diag)
 {
     struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
     struct wpk_api_job *jobs = NULL;
-    const struct wpk_api_kernel *found = NULL;
     int count = 0;
 
     wpk_err err = wpk_list_fetch(session, "/v1/jobs", "", "jobs", JOBS_SEARCHED, &body, diag);
     if (err == WPK_OK) {
         err = wpk_api_decode_jobs(&body, arena, &jobs, &count, diag);
     }
-    for (int i = 0; err == WPK_OK && found == NULL && i < count; i++) {
-        bool has = false;
-        for (int k = 0; k < jobs[i].op_count; k++) {
-            has = has || (strcmp(jobs[i].ops[k].name, name) == 0 &&
-                          strcmp(jobs[i].ops[k].phase, "done") == 0);
-        }
-        if (!has) {
-            continue;
-        }
-        struct wpk_http_reply reply = {0};
-        struct wpk_api_job job;
-        err = wpk_session_ask_job(session, jobs[i].id, "", arena, &reply, &job, diag);
-        for (int k = 0; err == WPK_OK && k < job.kernel_count; k++) {
-            found = strcmp(job.kernels[k].name, name) == 0 ? &job.kernels[k] : found;
-        }
-        wpk_http_reply_fini(&reply);
+    if (err == WPK_OK) {
+        err = search_jobs(session, name, jobs, count, arena, out, diag);
     }
     wpk_buf_fini(&body);
-    if (err == WPK_OK && found == NULL) {
-        wpk_diag_set(diag, "no job has a kernel of an operator named '%s'", name);
-        err = WPK_ENOENT;
-    }
-    if (err == WPK_OK) {
-        *out = found;
-        err = prefer_served(session, arena, out, diag);
-    }
-    return err;
+    return err == WPK_OK ? prefer_served(session, arena, out, diag) : err;
 }
 
 static wpk_err choose_artifact(const struct get *get, const struct wpk_api_kernel *kernel,
@@ -231,7 +278,8 @@ static wpk_err print_written(const struct get *get, const struct written *writte
 {
     struct wpk_buf text = {0};
 
-    fprintf(stderr, "%s: %s on %s\n", written->path, kernel->fingerprint, kernel->device);
+    fprintf(stderr, "%s: %s on %s, kernel %s\n", written->path, kernel->fingerprint, kernel->device,
+            kernel->id);
     if (!get->json) {
         return WPK_OK;
     }
@@ -240,6 +288,7 @@ static wpk_err print_written(const struct get *get, const struct written *writte
     wpk_json_put_text(writer, "fingerprint", kernel->fingerprint);
     wpk_json_put_text(writer, "sha256", written->sha256);
     wpk_json_put_text(writer, "device", kernel->device);
+    wpk_json_put_text(writer, "kernel", kernel->id);
     wpk_err err = wpk_json_print(writer, false, &text);
     wpk_json_writer_free(writer);
     if (err == WPK_OK) {

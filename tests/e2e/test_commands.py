@@ -167,6 +167,31 @@ def test_a_token_opens_what_it_is_for(box):
     wpkd.wait(30)
 
 
+def test_get_says_whose_kernel_it_is(box):
+    """A name is that of the newest job's operator, never of another one that is called so."""
+    service = tuned(box)
+    get = ("get", "small", "--own", "-o", box.path("small.so"), "--server", service.url)
+    first = ctl(box, service, "jobs")["jobs"][0]["id"]
+    code, _, err = box.run("wpkctl", *get)
+    check(code == 0 and "newest" not in err and "kernel k" in err, "the newest job's", code, err)
+    same = small_job(search={"strategy": "random", "seed": 2}, budget={"candidates": 50})
+    second = box.ctl("submit", box.write("same.json", same), "--server", service.url).strip()
+    code, _, err = box.run("wpkctl", *get)
+    check(code == 0 and os.path.isfile(box.path("small.so")), "the same operator's", code, err)
+    check("job %s, the newest with small, is queued: this is of job %s" % (second, first) in err,
+          "and it is said", err)
+    os.unlink(box.path("small.so"))
+    other = small_job(ops=[{"name": "small", "op": {"type": "matmul", "a": [5, 7], "b": [7, 3]}}])
+    third = box.ctl("submit", box.write("other.json", other), "--server", service.url).strip()
+    code, out, err = box.run("wpkctl", *get)
+    check(code == 4 and out == "" and not os.path.exists(box.path("small.so")), "no other one's", code, err)
+    check("job %s" % third in err and "by fingerprint" in err, "and it is said", err)
+    box.ctl("jobs", "cancel", third, "--server", service.url)
+    check("cancelled" in refused(box, service, *get[:-2], code=4), "nor once it was cancelled")
+    check("'nobody'" in refused(box, service, "get", "nobody", code=4), "a name that there is not")
+    service.stop()
+
+
 class OpenOptions(ctypes.Structure):
     _fields_ = [("device", ctypes.c_void_p), ("public_key", ctypes.c_char_p), ("any_model", ctypes.c_bool)]
 
