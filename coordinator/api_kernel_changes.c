@@ -42,6 +42,19 @@ static void apply(struct wpk_change *change, struct wpk_store *store)
     }
 }
 
+/* Searches that go on race against what is served, and may come to what was revoked. */
+static void after(struct wpk_change *change)
+{
+    const struct wpk_kernel_change *kernel = &((struct detail *)change->detail)->kernel;
+    struct wpk_kernel_event event = {.problem_id = kernel->problem_id,
+                                     .served_kernel_id = kernel->served};
+    memcpy(event.served_provider, kernel->served_provider, sizeof event.served_provider);
+    memcpy(event.served_artifact, kernel->served_artifact, sizeof event.served_artifact);
+    memcpy(event.revoked_provider, kernel->provider, sizeof event.revoked_provider);
+    memcpy(event.revoked_artifact, kernel->artifact_sha256, sizeof event.revoked_artifact);
+    wpk_performer_change_kernel(change->performer, &event);
+}
+
 /* {"reason": "..."}, which may be left out; false after answering with a problem. */
 bool wpk_call_reason(struct wpk_call *call, char *out, size_t size)
 {
@@ -84,6 +97,7 @@ static void change_kernel(struct wpk_call *call, const char *action, change_fn f
     memcpy(change->audit.detail, detail->reason, sizeof detail->reason);
     change->detail = detail;
     change->apply = apply;
+    change->after = after;
     wpk_change_answer(call, change);
 }
 

@@ -123,6 +123,15 @@ void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)
     keep_best(search, number, ask, worker);
 }
 
+/* What history knew when it was asked may have been revoked since. */
+static void refuse_revoked(const struct wpk_search *search, struct wpk_piece *ask)
+{
+    if (ask->trial.outcome == WPK_OUTCOME_OK && ask->trial.artifact_sha256[0] != '\0' &&
+        wpk_revoked_has(&search->revoked, "", ask->trial.artifact_sha256)) {
+        ask->trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_WRONG_RESULT};
+    }
+}
+
 void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask)
 {
     if (search->ask_count - search->told_count == search->ask_capacity) {
@@ -131,6 +140,7 @@ void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask)
     uint32_t number = search->ask_count++;
     *wpk_search_ask(search, number) = *ask;
     if (ask->standing == WPK_STANDING_ENDED) {
+        refuse_revoked(search, wpk_search_ask(search, number));
         wpk_asks_count(search, number, 0);
     } else {
         wpk_asks_open(search, number, false);

@@ -286,7 +286,7 @@ static const on_event on_events[] = {
     [WPK_EVENT_WORKER_SET] = wpk_worker_set,   [WPK_EVENT_WORKER_END] = wpk_worker_end,
     [WPK_EVENT_DRAIN] = wpk_worker_drain,      [WPK_EVENT_OPENED] = wpk_search_opened,
     [WPK_EVENT_ASKED] = wpk_search_asked,      [WPK_EVENT_KERNEL_PUT] = kernel_put,
-    [WPK_EVENT_TICK] = wpk_worker_tick,
+    [WPK_EVENT_TICK] = wpk_worker_tick,        [WPK_EVENT_KERNEL_CHANGED] = wpk_revoked_change,
 };
 
 void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *event,

@@ -40,6 +40,7 @@ enum wpk_event_kind {
     WPK_EVENT_OPENED,     /* answers OPEN_SEARCH */
     WPK_EVENT_ASKED,      /* answers ASK */
     WPK_EVENT_KERNEL_PUT, /* answers PUT_KERNEL */
+    WPK_EVENT_KERNEL_CHANGED, /* an operator has: what a problem serves, or must not, is another */
     WPK_EVENT_TICK,       /* time passes: a few times a second */
 };
 
@@ -56,6 +57,7 @@ struct wpk_opened {
     uint64_t served_kernel_id;     /* of the problem; 0: none, or its file is lost */
     char served_provider[WPK_PROVIDER_NAME_MAX];
     char served_artifact[WPK_ID_MAX];
+    struct wpk_revoked revoked; /* of the problem: the latest */
     uint32_t ask_count;
     uint32_t told_count; /* the first ask without a result */
     uint32_t ok_count;
@@ -89,6 +91,16 @@ struct wpk_owner_event {
     uint64_t share_ns;
 };
 
+/* What a problem serves since an operator pinned, revoked or rolled back; "" and 0: nothing. */
+struct wpk_kernel_event {
+    uint64_t problem_id;
+    uint64_t served_kernel_id;
+    char served_provider[WPK_PROVIDER_NAME_MAX];
+    char served_artifact[WPK_ID_MAX];
+    char revoked_provider[WPK_PROVIDER_NAME_MAX]; /* "": nothing was revoked */
+    char revoked_artifact[WPK_ID_MAX];            /* "": the vendor's */
+};
+
 struct wpk_event {
     enum wpk_event_kind kind;
     uint64_t now_ns; /* monotonic */
@@ -109,6 +121,7 @@ struct wpk_event {
     struct wpk_opened *opened;
     struct wpk_asked *asked;
     uint64_t kernel_id; /* KERNEL_PUT */
+    struct wpk_kernel_event *kernel; /* KERNEL_CHANGED */
 };
 
 enum wpk_effect_kind {

@@ -388,6 +388,15 @@ static const struct wpk_record *refuse_another(struct wpk_coordinator *c,
     return refused;
 }
 
+/* It was revoked while it was tried: whatever came of that. */
+static const struct wpk_record *refuse_revoked(struct wpk_coordinator *c)
+{
+    struct wpk_record *refused = wpk_effect_memory(c, 1, sizeof *refused);
+    refused->outcome = WPK_OUTCOME_WRONG_RESULT;
+    snprintf(refused->log, sizeof refused->log, "revoked before");
+    return refused;
+}
+
 void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
                         const struct wpk_record *record, const struct wpk_worker *worker)
 {
@@ -396,7 +405,7 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
     wpk_timer_cancel(&c->search_timers, &search->timer);
     snprintf(search->verified_by, sizeof search->verified_by, "%s",
              worker != NULL ? worker->hello.name : "");
-    record = refuse_another(c, search, entry, record);
+    record = entry->rejected ? refuse_revoked(c) : refuse_another(c, search, entry, record);
     if (worker != NULL) {
         put_times(c, search, entry, record, worker);
     }
@@ -421,6 +430,11 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
 void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
 {
     search->concluding = false;
+    if (search->entries[search->winner].rejected) { /* it is stored as revoked: another one wins */
+        wpk_final_start(c, search);
+        wpk_search_refresh(c, search);
+        return;
+    }
     search->kernel_id = kernel_id;
     if (search->serving) {
         set_served(c, search, kernel_id);
@@ -430,4 +444,34 @@ void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, 
     wpk_search_set_phase(c, search, failed ? WPK_PHASE_FAILED : WPK_PHASE_DONE,
                          failed ? reason : "");
     wpk_search_release(c, search);
+}
+
+/* ---- what operators change */
+
+static bool is_revoked(const struct wpk_search *search, const struct wpk_final_entry *entry)
+{
+    return wpk_revoked_has(&search->revoked, entry->provider, entry->artifact_sha256);
+}
+
+void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
+                       const struct wpk_kernel_event *event)
+{
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        struct wpk_final_entry *entry = &search->entries[i];
+        entry->rejected = entry->rejected || is_revoked(search, entry);
+    }
+    /* A kernel that is about to be stored is served after this, unless it was revoked. */
+    if (search->served_kernel_id != NOT_STORED ||
+        wpk_revoked_has(&search->revoked, search->served_provider, search->served_artifact)) {
+        search->served_kernel_id = event->served_kernel_id;
+        memcpy(search->served_provider, event->served_provider, sizeof search->served_provider);
+        memcpy(search->served_artifact, event->served_artifact, sizeof search->served_artifact);
+    }
+    /* Nobody has begun to verify it. */
+    if (search->phase == WPK_PHASE_VERIFYING && !search->concluding &&
+        search->verify.standing == WPK_STANDING_OPEN &&
+        search->entries[search->verifying].rejected) {
+        wpk_timer_cancel(&c->search_timers, &search->timer);
+        verify_next(c, search);
+    }
 }

@@ -325,6 +325,114 @@ static void two_searches_end_at_once(void **state)
     end(s);
 }
 
+/* ---- what operators change meanwhile */
+
+/* `artifact` "" is the vendor's kernel; nothing is served then. */
+static void revoke(struct scene *s, const char *artifact)
+{
+    struct wpk_kernel_event event = {.problem_id = 7};
+    snprintf(event.revoked_provider, WPK_PROVIDER_NAME_MAX, "%s",
+             artifact[0] != '\0' ? "own" : "vendor");
+    snprintf(event.revoked_artifact, WPK_ID_MAX, "%s", artifact);
+    s->event.kernel = &event;
+    wpk_revoked_change(&s->c);
+    s->event.kernel = NULL;
+}
+
+static void a_finalist_is_revoked(void **state)
+{
+    (void)state;
+    struct scene *s = begin(2, true, NULL);
+    revoke(s, "own0");
+    time_all(s, (uint64_t[]){500, 600, 1000});
+    verify(s, "own1", WPK_OUTCOME_OK);
+    expect_kernel(s, "own1", true);
+    end(s);
+}
+
+static void the_vendor_is_revoked(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, NULL);
+    revoke(s, "");
+    time_all(s, (uint64_t[]){1000, 500});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", true);
+    end(s);
+}
+
+/* Before anybody has begun to verify it, and while a worker does. */
+static void a_winner_is_revoked(void **state)
+{
+    (void)state;
+    for (int leased = 0; leased < 2; leased++) {
+        struct scene *s = begin(2, true, NULL);
+        time_all(s, (uint64_t[]){500, 600, 1000});
+        if (leased) {
+            s->search.verify.standing = WPK_STANDING_LEASED;
+        }
+        revoke(s, "own0");
+        if (leased) {
+            verify(s, "own0", WPK_OUTCOME_OK);
+        }
+        assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
+        verify(s, "own1", WPK_OUTCOME_OK);
+        expect_kernel(s, "own1", true);
+        end(s);
+    }
+}
+
+/* The store has it as revoked: who was second is not lost. */
+static void a_kernel_is_revoked_as_it_is_stored(void **state)
+{
+    (void)state;
+    struct scene *s = begin(2, true, NULL);
+    time_all(s, (uint64_t[]){500, 600, 1000});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", true);
+    revoke(s, "own0");
+    wpk_final_kernel_put(&s->c, &s->search, 12);
+    assert_int_equal(s->search.kernel_id, 0);
+    assert_int_equal(s->search.served_kernel_id, 0);
+    s->effects.count = 0;
+    time_all(s, (uint64_t[]){600, 1000});
+    verify(s, "own1", WPK_OUTCOME_OK);
+    expect_kernel(s, "own1", true);
+    end(s);
+}
+
+/* It was fast, and wrong: nobody has to beat it. */
+static void what_is_served_is_revoked(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, "fast");
+    revoke(s, "fast");
+    time_all(s, (uint64_t[]){800, 1000, 100});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", true);
+    end(s);
+}
+
+/* Another candidate may come to the same code, later. */
+static void what_was_revoked_comes_again(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, NULL);
+    revoke(s, "bad");
+    struct wpk_record record = {.outcome = WPK_OUTCOME_OK, .artifact_sha256 = "bad"};
+    assert_int_equal(wpk_revoked_refuse(&s->c, &s->search, "", &record)->outcome,
+                     WPK_OUTCOME_WRONG_RESULT);
+    assert_ptr_equal(wpk_revoked_refuse(&s->c, &s->search, "vendor", &record), &record);
+    snprintf(record.artifact_sha256, sizeof record.artifact_sha256, "good");
+    assert_ptr_equal(wpk_revoked_refuse(&s->c, &s->search, "", &record), &record);
+    struct wpk_piece known = {.standing = WPK_STANDING_ENDED, .text = strdup("candidate")};
+    snprintf(known.trial.artifact_sha256, WPK_ID_MAX, "bad");
+    wpk_asks_add(&s->search, &known);
+    assert_int_equal(s->search.best_count, 1);
+    assert_int_equal(s->search.failed_count, 1);
+    end(s);
+}
+
 /* ---- whose result it is */
 
 /* A worker may bring the times of a final before a restart, or of the round before. */
@@ -366,6 +474,12 @@ int main(void)
         cmocka_unit_test(what_is_served_is_rejected),
         cmocka_unit_test(another_search_ended_meanwhile),
         cmocka_unit_test(two_searches_end_at_once),
+        cmocka_unit_test(a_finalist_is_revoked),
+        cmocka_unit_test(the_vendor_is_revoked),
+        cmocka_unit_test(a_winner_is_revoked),
+        cmocka_unit_test(a_kernel_is_revoked_as_it_is_stored),
+        cmocka_unit_test(what_is_served_is_revoked),
+        cmocka_unit_test(what_was_revoked_comes_again),
         cmocka_unit_test(results_name_their_contenders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,7 +146,25 @@ static void serve_only(struct wpk_store *store, struct wpk_kernel_change *change
     if (id != 0) {
         wpk_store_run(store, "UPDATE kernel SET served = 1 WHERE id = ?", "i", (int64_t)id);
     }
-    change->served = id;
+}
+
+/* What the problem serves now. */
+static wpk_err end_change(struct wpk_store *store, struct wpk_kernel_change *change)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT id, provider, artifact_sha256 FROM kernel WHERE problem_id = ? AND served = 1", "i",
+        (int64_t)change->problem_id);
+    change->served = 0;
+    if (wpk_rows_next(rows)) {
+        change->served = (uint64_t)wpk_rows_int(rows, 0);
+        snprintf(change->served_provider, sizeof change->served_provider, "%s",
+                 wpk_rows_text(rows, 1));
+        snprintf(change->served_artifact, sizeof change->served_artifact, "%s",
+                 wpk_rows_text(rows, 2));
+    }
+    wpk_rows_close(rows);
+    return WPK_OK;
 }
 
 static wpk_err cannot(struct wpk_diag *diag, const char *why)
@@ -169,7 +187,7 @@ wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *chang
     wpk_store_run(
         store, "UPDATE kernel SET pinned = 1, served_at = iif(?, served_at, ?) WHERE id = ?", "iii",
         (int64_t)standing.served, (int64_t)wpk_store_wall_ns(store), (int64_t)change->kernel_id);
-    return WPK_OK;
+    return end_change(store, change);
 }
 
 wpk_err wpk_history_unpin(struct wpk_store *store, struct wpk_kernel_change *change,
@@ -184,8 +202,7 @@ wpk_err wpk_history_unpin(struct wpk_store *store, struct wpk_kernel_change *cha
     }
     wpk_store_run(store, "UPDATE kernel SET pinned = 0 WHERE id = ?", "i",
                   (int64_t)change->kernel_id);
-    change->served = change->kernel_id;
-    return WPK_OK;
+    return end_change(store, change);
 }
 
 /* Every kernel with the same code, or of the same vendor, goes; and its trials have failed, so that
@@ -231,7 +248,7 @@ wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *ch
                                     "i", (int64_t)change->problem_id));
         serve_only(store, change, next);
     }
-    return WPK_OK;
+    return end_change(store, change);
 }
 
 wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change *change,
@@ -254,5 +271,5 @@ wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change 
         return cannot(diag, "there is none before it");
     }
     serve_only(store, change, before);
-    return WPK_OK;
+    return end_change(store, change);
 }

@@ -48,12 +48,15 @@ uint64_t wpk_history_kernel_line(struct wpk_store *store, uint64_t id, uint64_t 
 
 /* What an operator does to a kernel. Each says WPK_ENOENT where there is no such kernel and, with a
  * sentence in `diag`, WPK_EEXIST where it cannot be done to this one; nothing is changed then.
- * *served gets the problem's served kernel afterwards, 0 for none, and *problem_id the problem. */
+ * `served` gets the problem's served kernel afterwards, 0 for none, with what it is, and
+ * `problem_id` the problem. */
 struct wpk_kernel_change {
     uint64_t kernel_id;
     const char *reason; /* for revoke */
     uint64_t problem_id;
     uint64_t served;
+    char served_provider[WPK_PROVIDER_NAME_MAX];
+    char served_artifact[WPK_ID_MAX];
     char provider[WPK_PROVIDER_NAME_MAX]; /* what was revoked: this vendor's, or */
     char artifact_sha256[WPK_ID_MAX];     /* this shared object */
 };

@@ -2,6 +2,7 @@
 /* What is written and read of problems and searches. */
 #include "coordinator/history.h"
 
+#include "coordinator/parts.h"
 #include "coordinator/submission.h"
 
 #include <stdio.h>
@@ -113,6 +114,19 @@ static void find_served(struct wpk_store *store, struct wpk_opened *out)
     wpk_rows_close(rows);
 }
 
+static void find_revoked(struct wpk_store *store, struct wpk_opened *out)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT provider, artifact_sha256 FROM kernel WHERE problem_id = ?"
+                        " AND revoked_at <> 0 ORDER BY revoked_at DESC LIMIT ?",
+                        "ii", (int64_t)out->problem_id, (int64_t)WPK_REVOKED_MAX);
+    while (wpk_rows_next(rows)) {
+        wpk_revoked_put(&out->revoked, wpk_rows_text(rows, 0), wpk_rows_text(rows, 1));
+    }
+    wpk_rows_close(rows);
+}
+
 /* The vendors of a search are the providers after the first. */
 static void open_vendors(struct wpk_store *store, const struct wpk_search_key *key,
                          struct wpk_opened *out)
@@ -217,6 +231,7 @@ void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *s
         make_search(store, &search->key, seed, out);
     }
     find_served(store, out);
+    find_revoked(store, out);
     open_vendors(store, &search->key, out);
 }
 

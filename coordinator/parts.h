@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files that make up the coordinator share: coordinator.c (events), job.c (jobs), bind.c
  * (which search an operator has), search.c (searches), asks.c (their asks), final.c (their ends),
- * worker.c (sessions), result.c (what workers bring), dispatch.c (what they are given), group.c,
- * lease.c and fair.c. Nobody else includes this, but for tests. */
+ * revoked.c (what operators change of kernels), worker.c (sessions), result.c (what workers bring),
+ * dispatch.c (what they are given), group.c, lease.c and fair.c. Nobody else includes this, but for
+ * tests and history_search.c. */
 #ifndef WPK_COORDINATOR_PARTS_H
 #define WPK_COORDINATOR_PARTS_H
 
@@ -218,6 +219,23 @@ void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, 
 bool wpk_final_failed(const struct wpk_search *search, char out[WPK_REASON_MAX]);
 /* Is the worker one that must not verify what waits for that, or what another verifies? */
 bool wpk_final_excludes(const struct wpk_search *search, const struct wpk_worker *worker);
+
+/* Go on with what the problem serves now, and without what was revoked. */
+void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
+                       const struct wpk_kernel_event *event);
+
+/* ---- revoked.c */
+
+/* `artifact` "": the vendor's own. */
+bool wpk_revoked_has(const struct wpk_revoked *revoked, const char *provider, const char *artifact);
+/* What there is no room for is left out. */
+void wpk_revoked_put(struct wpk_revoked *revoked, const char *provider, const char *artifact);
+/* A worker's record of something revoked, as one that failed; of others as it is. `provider` is a
+ * vendor's, "" of our own. */
+const struct wpk_record *wpk_revoked_refuse(struct wpk_coordinator *c,
+                                            const struct wpk_search *search, const char *provider,
+                                            const struct wpk_record *record);
+void wpk_revoked_change(struct wpk_coordinator *c);
 
 /* ---- worker.c */
 

@@ -174,6 +174,7 @@ static void free_event(struct wpk_event *event)
 {
     wpk_opened_free(event->opened);
     wpk_asked_free(event->asked);
+    free(event->kernel);
 }
 
 void wpk_performer_step_events(struct wpk_performer *p)
@@ -192,6 +193,18 @@ void wpk_performer_drop_events(struct wpk_performer *p)
         free_event(&p->events[i]);
     }
     p->event_count = 0;
+}
+
+void wpk_performer_change_kernel(struct wpk_performer *p, const struct wpk_kernel_event *change)
+{
+    struct wpk_event event = {.kind = WPK_EVENT_KERNEL_CHANGED};
+    if (p->degraded) {
+        return; /* what is read from the store knows it */
+    }
+    event.kernel = malloc(sizeof *event.kernel);
+    WPK_ASSERT(event.kernel != NULL);
+    *event.kernel = *change;
+    wpk_performer_follow_up(p, &event);
 }
 
 static void tick(struct wpk_performer *p)

@@ -90,6 +90,11 @@ void wpk_performer_order(struct wpk_performer *performer, struct wpk_order *orde
 void wpk_performer_answer(struct wpk_performer *performer, uint64_t request,
                           struct wpk_api_answer *answer);
 
+/* What an operator has changed of a problem's kernels is durable: its searches hear of it, after
+ * what was durable before. */
+void wpk_performer_change_kernel(struct wpk_performer *performer,
+                                 const struct wpk_kernel_event *change);
+
 /* The table of tokens is another: sessions whose token is good no more are ended. Happens by itself
  * each second, for those that expire. */
 void wpk_performer_recheck_workers(struct wpk_performer *performer);

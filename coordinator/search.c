@@ -226,6 +226,7 @@ void wpk_search_opened(struct wpk_coordinator *c)
     search->served_kernel_id = opened->served_kernel_id;
     memcpy(search->served_provider, opened->served_provider, sizeof search->served_provider);
     memcpy(search->served_artifact, opened->served_artifact, sizeof search->served_artifact);
+    search->revoked = opened->revoked;
     enter_problem(c, search);
     memcpy(search->vendors, opened->vendors, sizeof search->vendors);
     search->vendor_count = opened->vendor_count;
@@ -382,6 +383,9 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
     WPK_ASSERT(piece->standing == WPK_STANDING_OPEN); /* its lease has ended */
     if (own) {
         wpk_asks_unopen(search, work.index);
+    }
+    if (work.kind != WPK_WORK_VERIFY) {
+        record = wpk_revoked_refuse(c, search, own ? "" : piece->text, record);
     }
     piece->standing = WPK_STANDING_ENDED;
     piece->trial = summarize(record);

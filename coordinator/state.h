@@ -31,6 +31,7 @@
 #define WPK_BEST_MAX 16     /* that a search remembers: who follows when finalists are rejected */
 #define WPK_WINDOW_MAX 65536 /* asks under way of one search */
 #define WPK_FINAL_ROUNDS 15 /* odd, so that the median is a sample */
+#define WPK_REVOKED_MAX 64  /* of a problem, that its searches know; the store knows all */
 #define WPK_ATTEMPTS_MAX 3  /* leases of one piece of work before it is abandoned */
 #define WPK_WORKERS_MAX 16384 /* sessions that live */
 #define WPK_LEASES_MAX 64   /* of one worker */
@@ -187,6 +188,12 @@ struct wpk_final_entry {
     bool rejected;            /* did not verify */
 };
 
+/* What was revoked of a problem: shared objects, and vendors' kernels, as hashes of their names. */
+struct wpk_revoked {
+    uint64_t keys[WPK_REVOKED_MAX];
+    uint32_t count;
+};
+
 struct wpk_search {
     uint64_t id; /* in the store; 0 until opened */
     uint64_t problem_id;
@@ -236,6 +243,7 @@ struct wpk_search {
     uint64_t served_kernel_id; /* the problem's; 0: none */
     char served_provider[WPK_PROVIDER_NAME_MAX];
     char served_artifact[WPK_ID_MAX];
+    struct wpk_revoked revoked; /* neither wins nor counts */
     bool measured; /* something was measured since it was opened */
     uint64_t cost_ns; /* device time of a piece of its work, smoothed; 0: not known yet */
 
