@@ -18,8 +18,9 @@
 
 #define PHASE_MASK UINT64_C(7)
 #define KNOWN UINT64_C(8)
-#define LAST UINT64_C(16) /* ends with its next answer */
-#define DEADLINE_SHIFT 5  /* microseconds are above: until 18,000 years after the clock's origin */
+#define LAST UINT64_C(16)     /* ends with its next answer */
+#define EXPELLED UINT64_C(32) /* and when that has left, whatever it said */
+#define DEADLINE_SHIFT 6 /* microseconds are above: until 9,000 years after the clock's origin */
 #define FREE PHASE_MASK
 
 struct address {
@@ -251,7 +252,10 @@ bool wpk_http_admission_mark(struct wpk_http_admission *admission, uint32_t conn
             return false;
         }
     } while (!atomic_compare_exchange_weak(
-        word, &seen, make_word(phase, known, deadline_ns) | (seen & (KNOWN | LAST))));
+        word, &seen, make_word(phase, known, deadline_ns) | (seen & (KNOWN | LAST | EXPELLED))));
+    if (phase == WPK_HTTP_IDLE && (seen & EXPELLED) != 0) {
+        wpk_http_admission_expel(admission, connection);
+    }
     return true;
 }
 
@@ -267,7 +271,7 @@ bool wpk_http_admission_is_last(struct wpk_http_admission *admission, uint32_t c
 
 void wpk_http_admission_expel(struct wpk_http_admission *admission, uint32_t connection)
 {
-    wpk_http_admission_dismiss(admission, connection);
+    atomic_fetch_or(&admission->words[connection], LAST | EXPELLED);
     pthread_mutex_lock(&admission->lock);
     uint64_t word = atomic_load(&admission->words[connection]);
     while ((is_phase(word, WPK_HTTP_IDLE) || is_phase(word, WPK_HTTP_READING)) &&
