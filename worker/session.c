@@ -25,6 +25,7 @@
 #define PROBE_MS 2000
 #define PROBE_AFTER_MS 10000
 #define PROBE_EVERY_MS 30000
+#define TROUBLE_EVERY_MS 60000
 #define RETRY_MS_MIN 50
 #define RETRY_MS_MAX 2000
 #define LEAVE_MS 3000     /* for the farewell */
@@ -49,6 +50,8 @@ struct session {
     uint64_t fed_ns;      /* when the service manager was told that we live */
     uint64_t answered_ns; /* when wpkd last answered, or we began */
     uint64_t probed_ns;   /* when it was last found out why nothing comes */
+    wpk_err trouble;      /* why nothing gets done; WPK_OK: something does */
+    uint64_t trouble_ns;  /* when that was logged */
     uint64_t drain_ns;    /* DRAINING since; 0: not */
     uint64_t drain_lease; /* what was being timed then */
     uint64_t leave_ns;    /* LEAVING since; 0: not */
@@ -299,6 +302,19 @@ static void not_answered(struct session *s, wpk_err err)
     }
 }
 
+/* Why nothing gets done: to the service manager, and to the log once a minute while it lasts. */
+static void say_refused(struct session *s, const struct wpk_message *error)
+{
+    if (s->trouble == error->err && now_ns() < s->trouble_ns + TROUBLE_EVERY_MS * WPK_NS_PER_MS) {
+        return;
+    }
+    s->trouble = error->err;
+    s->trouble_ns = now_ns();
+    wpk_log(WPK_LOG_WARN, "refused", "error=%s reason=\"%.300s\"", wpk_err_name(error->err),
+            error->text);
+    wpk_notify_send(s->options->notify, "STATUS=Refused: %.300s", error->text);
+}
+
 static void on_error(struct session *s, int slot, const struct wpk_message *error)
 {
     if (slot == SLOT_OTHER) {
@@ -315,8 +331,7 @@ static void on_error(struct session *s, int slot, const struct wpk_message *erro
         fail(s, error->err, error->text);
         return;
     }
-    wpk_log(WPK_LOG_WARN, "refused", "error=%s reason=\"%.300s\"", wpk_err_name(error->err),
-            error->text);
+    say_refused(s, error);
     if (error->err != WPK_ECORRUPT) {
         retry_later(s, error->retry_ms);
     }
@@ -342,10 +357,19 @@ static void on_ack(struct session *s)
     }
 }
 
+static void say_works(struct session *s)
+{
+    if (s->trouble != WPK_OK) {
+        s->trouble = WPK_OK;
+        wpk_notify_send(s->options->notify, "STATUS=Working for %s", s->options->url);
+    }
+}
+
 static void on_message(struct session *s, int slot, const struct wpk_message *message)
 {
     if (message->kind != WPK_MESSAGE_ERROR) {
         s->retry_ms = 0;
+        say_works(s);
     }
     switch (message->kind) {
     case WPK_MESSAGE_WELCOME:
@@ -396,7 +420,9 @@ static void say_why(struct session *s)
     s->probed_ns = now_ns();
     wpk_err err = wpk_net_client_probe(&options, PROBE_MS, &diag);
     if (err != WPK_OK) {
+        s->trouble = err;
         wpk_log_failure(WPK_LOG_WARN, "not_connected", err, &diag);
+        wpk_notify_send(s->options->notify, "STATUS=Not connected: %.300s", diag.text);
     }
 }
 

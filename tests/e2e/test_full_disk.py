@@ -161,6 +161,8 @@ def test_full_under_load(box):
         job = job_of(service, identifier)
         check(job["state"] == "running", "the job waits", job)
         waiting = tried(job)
+        said = worker.text(worker.err).count(" refused ")
+        check(1 <= said <= 2, "the worker says why it waits, now and then", worker.text(worker.err))
         disk.make_room()
         wait_for("it is ready", lambda: service.ask("GET", "/readyz")[0] == 200, 20)
         check(metric(service, "wpk_store_degraded") == 0, "the gauge says so")

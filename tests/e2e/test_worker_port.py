@@ -310,7 +310,7 @@ def test_workers_and_certificates(box):
     goes on trying, as the certificate may be replaced."""
     need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
     other_ca, _, _ = make_certificates(box, "second")
-    # Its own authority, as the operations page makes it.
+    # Its own authority.
     certificate, key = box.path("wpkd.pem"), box.path("wpkd.key")
     made = subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
@@ -322,10 +322,17 @@ def test_workers_and_certificates(box):
     code, _, err = box.start("wpk-worker", "--cpu", "--coordinator", service.tls_url, "--ca", certificate,
                              "--token-file", token).wait(30)
     check(code == 3 and "token" in err, "through TLS, and asked for a token", code, err)
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind(box.path("manager"))
+    box.env["NOTIFY_SOCKET"] = box.path("manager")
     worker = box.start("wpk-worker", "--cpu", "--coordinator", service.tls_url, "--ca", other_ca,
                        "--token-file", token)
     wait_for("it says what it does not trust",
              lambda: worker.note() or "does not vouch" in worker.text(worker.err), 40)
+    manager.settimeout(10)
+    said = [manager.recv(4096).decode() for _ in range(2)]
+    check("STATUS=Waiting" in said[0] and "STATUS=Not connected" in said[1], "to its manager, too", said)
+    manager.close()
     check(worker.popen.poll() is None, "and goes on trying", worker.text(worker.err))
     worker.popen.terminate()
     worker.wait(20)
