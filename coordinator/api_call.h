@@ -57,16 +57,27 @@ void wpk_call_put_token(struct wpk_json_writer *w, uint64_t token);
 
 /* ---- what several resources do, on the loop */
 
+/* A job file, and what it means once it was read. */
+struct wpk_call_job {
+    const char *source;
+    size_t size;
+    struct wpk_job_entry *job; /* owned until it is submitted; NULL: not read */
+};
+
+/* On any thread: a large one takes seconds to understand, which are not to be the loop's. False
+ * after answering with a problem. */
+WPK_MUST_CHECK bool wpk_call_read_job(struct wpk_call *call, struct wpk_call_job *job);
+
 /* Step a job of whoever calls in, under this id, for `request` to be answered (0: nobody): true
  * when it was accepted. False after answering that the text is no job; or it was refused, and the
  * step answers that. */
-bool wpk_call_submit(struct wpk_call *call, const char *id, const char *source, size_t size,
+bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_call_job *job,
                      uint64_t request);
 
 /* The same under an id that follows from `kind` and `key`, where today there was none yet; it is
  * answered to nobody. False after answering with a problem. */
 bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
-                          const char *source, size_t size, char id[WPK_JOB_ID_SIZE]);
+                          struct wpk_call_job *job, char id[WPK_JOB_ID_SIZE]);
 
 /* ---- resources: each answers the call, queues it, or begins what will answer it */
 

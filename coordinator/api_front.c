@@ -3,6 +3,7 @@
 
 #include "common/crypto.h"
 #include "common/log.h"
+#include "coordinator/api_call.h"
 #include "coordinator/api_change.h"
 
 #include <pthread.h>
@@ -94,19 +95,24 @@ void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store)
 
 /* ---- large requests */
 
-bool wpk_api_front_begin_large(struct wpk_api_front *front)
+bool wpk_api_front_begin_large(struct wpk_call *call)
 {
+    struct wpk_api_front *front = call->api->front;
     pthread_mutex_lock(&front->lock);
     bool begun = front->large_count < WPK_API_LARGE_MAX;
     front->large_count += begun;
     pthread_mutex_unlock(&front->lock);
+    if (!begun) {
+        wpk_call_problem(call, 503, WPK_EBUSY, "", "other large requests are being read");
+        call->answer->retry_after_s = 1;
+    }
     return begun;
 }
 
-void wpk_api_front_end_large(struct wpk_api_front *front)
+void wpk_api_front_end_large(struct wpk_api_front *front, bool begun)
 {
     pthread_mutex_lock(&front->lock);
-    front->large_count--;
+    front->large_count -= begun;
     pthread_mutex_unlock(&front->lock);
 }
 

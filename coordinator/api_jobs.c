@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WPK_IDEMPOTENCY_KEY_SIZE 256  /* bytes, with the NUL */
-#define LARGE_SIZE ((size_t)64 << 10) /* bytes; below, a job is read in some tenths of a second */
+#define WPK_IDEMPOTENCY_KEY_SIZE 256 /* bytes, with the NUL */
 #define PAGE_JOBS_MAX 100 /* with 256 operators each, still less than a client takes at once */
 
 /* Whoever is not an admin changes his own jobs alone; false after answering with a problem. */
@@ -51,82 +50,74 @@ static void derive_id(const struct wpk_call *call, const char *kind, const char 
     snprintf(out, WPK_JOB_ID_SIZE, "j%.16s", hash);
 }
 
-/* False after answering with a problem. */
-static bool decode(struct wpk_call *call, const char *source, size_t size,
-                   struct wpk_job_entry **out)
+bool wpk_call_read_job(struct wpk_call *call, struct wpk_call_job *job)
 {
     struct wpk_diag diag = {0};
-    wpk_err err = wpk_submission_decode(source, size, out, &diag);
+    wpk_err err =
+        job->job == NULL ? wpk_submission_decode(job->source, job->size, &job->job, &diag) : WPK_OK;
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
     }
     return err == WPK_OK;
 }
 
-/* A job that was read, and not submitted yet. */
-struct prepared {
-    struct wpk_job_entry *job;
-};
-
 static void release_prepared(void *owner)
 {
-    struct prepared *prepared = owner;
-    wpk_job_entry_free(prepared->job);
-    free(prepared);
+    struct wpk_call_job *job = owner;
+    wpk_job_entry_free(job->job);
+    free(job);
 }
 
-/* A large job takes seconds to understand, which are not the loop's. False after answering with a
- * problem. */
+/* Before the loop has it. False after answering with a problem. */
 static bool prepare(struct wpk_call *call)
 {
     const struct wpk_http_request *request = call->request;
-    struct wpk_api_front *front = call->api->front;
-    struct wpk_job_entry *job = NULL;
-    bool large = request->body_size > LARGE_SIZE;
-    if (large && !wpk_api_front_begin_large(front)) {
-        wpk_call_problem(call, 503, WPK_EBUSY, "", "other large jobs are being read");
-        call->answer->retry_after_s = 1;
-        return false;
-    }
-    bool done = decode(call, request->body, request->body_size, &job);
-    if (large) {
-        wpk_api_front_end_large(front);
+    struct wpk_call_job *job = calloc(1, sizeof *job);
+    WPK_ASSERT(job != NULL);
+    *job = (struct wpk_call_job){.source = request->body, .size = request->body_size};
+    bool large = request->body_size > WPK_API_LARGE_SIZE;
+    bool done = !large || wpk_api_front_begin_large(call);
+    if (done) {
+        done = wpk_call_read_job(call, job);
+        wpk_api_front_end_large(call->api->front, large);
     }
     if (done) {
-        struct prepared *prepared = calloc(1, sizeof *prepared);
-        WPK_ASSERT(prepared != NULL);
-        prepared->job = job;
         call->answer->release = release_prepared;
-        call->answer->owner = prepared;
+        call->answer->owner = job;
+    } else {
+        free(job);
     }
     return done;
 }
 
-/* What was prepared of this request is this job; NULL: nothing was, or it has been taken. */
-static struct wpk_job_entry *take_prepared(struct wpk_call *call, const char *source)
+/* What the request is, read or not. */
+static struct wpk_call_job take_prepared(struct wpk_call *call)
 {
-    struct prepared *prepared = source == call->request->body ? call->request->prepared : NULL;
-    struct wpk_job_entry *job = prepared != NULL ? prepared->job : NULL;
-    if (job != NULL) {
+    const struct wpk_http_request *request = call->request;
+    struct wpk_call_job *prepared = request->prepared;
+    struct wpk_call_job job = {.source = request->body, .size = request->body_size};
+    if (prepared != NULL) {
+        job.job = prepared->job;
         prepared->job = NULL;
     }
     return job;
 }
 
-bool wpk_call_submit(struct wpk_call *call, const char *id, const char *source, size_t size,
+bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_call_job *job,
                      uint64_t request)
 {
     const char *owner = call->request->identity.owner;
-    struct wpk_job_entry *job = take_prepared(call, source);
-    if (job == NULL && !decode(call, source, size, &job)) {
+    if (!wpk_call_read_job(call, job)) {
         return false;
     }
-    snprintf(job->id, sizeof job->id, "%s", id);
+    struct wpk_job_entry *entry = job->job;
+    job->job = NULL;
+    snprintf(entry->id, sizeof entry->id, "%s", id);
     if (owner[0] != '\0') {
-        snprintf(job->owner, sizeof job->owner, "%s", owner);
+        snprintf(entry->owner, sizeof entry->owner, "%s", owner);
     }
     struct wpk_event event = {
-        .kind = WPK_EVENT_SUBMIT, .request = request, .job = job, .source = source};
+        .kind = WPK_EVENT_SUBMIT, .request = request, .job = entry, .source = job->source};
     wpk_performer_step(call->api->performer, &event);
     bool accepted = wpk_coordinator_job(call->api->coordinator, id) != NULL;
     wpk_change_log(call, "job.submit", id, accepted ? WPK_OK : WPK_EBUSY, "");
@@ -148,7 +139,7 @@ static bool was_read(struct wpk_call *call)
 }
 
 bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
-                          const char *source, size_t size, char id[WPK_JOB_ID_SIZE])
+                          struct wpk_call_job *job, char id[WPK_JOB_ID_SIZE])
 {
     struct wpk_diag diag = {0};
     uint64_t number;
@@ -166,7 +157,7 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
     if (!was_read(call)) {
         return false;
     }
-    if (known || wpk_call_submit(call, id, source, size, 0)) {
+    if (known || wpk_call_submit(call, id, job, 0)) {
         return true;
     }
     if (call->answer->status == 0) {
@@ -244,7 +235,8 @@ static void post_keyed(struct wpk_call *call)
         call->answer->retry_after_s = 1;
         return;
     }
-    if (wpk_call_submit(call, id, request->body, request->body_size, request->id)) {
+    struct wpk_call_job job = take_prepared(call);
+    if (wpk_call_submit(call, id, &job, request->id)) {
         memcpy(entry.body_sha256, body, sizeof body);
         snprintf(entry.subject, sizeof entry.subject, "%s", id);
         remember(call, &entry);
@@ -266,7 +258,8 @@ void wpk_api_post_job(struct wpk_call *call)
         return;
     }
     snprintf(id, sizeof id, "j%016llx", (unsigned long long)call->api->random);
-    wpk_call_submit(call, id, call->request->body, call->request->body_size, call->request->id);
+    struct wpk_call_job job = take_prepared(call);
+    wpk_call_submit(call, id, &job, call->request->id);
 }
 
 /* ---- one job */

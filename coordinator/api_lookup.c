@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lookups: one, or a batch. Operators are given as in a job file, or by their fingerprint. */
 #include "coordinator/api_lookup.h"
+#include "coordinator/api_front.h"
 #include "coordinator/api_tuning.h"
 
 #include "common/clock.h"
@@ -14,9 +15,8 @@
 #include <string.h>
 
 #define BATCH_MAX 1000
-#define BATCH_TUNE_MAX                                                                             \
-    WPK_JOB_OPS_MAX /* the loop reads them, as it reads a job: a turn has to end */
-#define NS_MAX 9e15 /* what JSON's numbers hold */
+#define BATCH_TUNE_MAX WPK_JOB_OPS_MAX /* as a job's */
+#define NS_MAX 9e15                    /* what JSON's numbers hold */
 
 /* One item of a request. */
 struct item {
@@ -328,7 +328,7 @@ static bool wants_tuning(const struct wpk_call *call)
     return strcmp(wpk_call_get(call, "tune"), "1") == 0;
 }
 
-/* On the loop: one more member of the match that was appended last, the job that will answer the
+/* One more member of the match that was appended last, the job that will answer the
  * miss. */
 static wpk_err begin_tuning(struct wpk_call *call, struct wpk_tuning *tuning,
                             const struct item *item, struct wpk_diag *diag)
@@ -348,6 +348,53 @@ static wpk_err begin_tuning(struct wpk_call *call, struct wpk_tuning *tuning,
     return WPK_OK;
 }
 
+/* What is left for the loop: jobs that it submits, and the answer that their ids are missing in. */
+struct prepared {
+    struct wpk_tuning tuning;
+    struct wpk_buf body;
+};
+
+static void release_prepared(void *owner)
+{
+    struct prepared *prepared = owner;
+    wpk_tuning_fini(&prepared->tuning);
+    wpk_buf_fini(&prepared->body);
+    free(prepared);
+}
+
+/* The answer is there, but for the ids of jobs, if there are any. Takes the jobs. */
+static void tune(struct wpk_call *call, struct wpk_tuning *tuning)
+{
+    if (tuning->first == NULL) {
+        wpk_call_text(call);
+    } else if (!wpk_tuning_prepare(tuning, call)) {
+        wpk_tuning_fini(tuning);
+    } else if (call->api->front == NULL) {
+        if (wpk_tuning_submit(tuning, call)) {
+            wpk_call_text(call);
+        }
+        wpk_tuning_fini(tuning);
+    } else {
+        struct prepared *prepared = calloc(1, sizeof *prepared);
+        WPK_ASSERT(prepared != NULL);
+        *prepared = (struct prepared){*tuning, call->answer->body};
+        memset(&call->answer->body, 0, sizeof call->answer->body);
+        call->answer->release = release_prepared;
+        call->answer->owner = prepared;
+        wpk_call_queue(call);
+    }
+}
+
+/* On the loop. */
+static void go_on_tuning(struct wpk_call *call, struct prepared *prepared)
+{
+    call->answer->body = prepared->body;
+    memset(&prepared->body, 0, sizeof prepared->body);
+    if (wpk_tuning_submit(&prepared->tuning, call)) {
+        wpk_call_text(call);
+    }
+}
+
 static void answer_miss(struct wpk_call *call, const struct item *item)
 {
     struct wpk_tuning tuning = {0};
@@ -355,10 +402,9 @@ static void answer_miss(struct wpk_call *call, const struct item *item)
     wpk_err err = wants_tuning(call) ? begin_tuning(call, &tuning, item, &diag) : WPK_OK;
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
-    } else if (wpk_tuning_submit(&tuning, call)) {
-        wpk_call_text(call);
+        return;
     }
-    wpk_tuning_fini(&tuning);
+    tune(call, &tuning);
 }
 
 static void answer_one(struct wpk_call *call, struct item *item)
@@ -376,11 +422,9 @@ static void answer_one(struct wpk_call *call, struct item *item)
         answer_prepared(call, version, match.served);
         return;
     }
-    if (!wants_tuning(call) || !wpk_call_queue(call)) {
-        count_match(&match);
-        append_match(&match, true, &call->answer->body);
-        answer_miss(call, item);
-    }
+    count_match(&match);
+    append_match(&match, true, &call->answer->body);
+    answer_miss(call, item);
     wpk_index_release(call->api->index, version);
 }
 
@@ -409,7 +453,7 @@ static void locate_item(struct wpk_diag *diag, int number)
     }
 }
 
-/* False when the batch has an answer, a problem, or goes to the loop. */
+/* False when the batch has an answer, a problem. */
 static bool append_item(struct wpk_call *call, const struct wpk_index_version *version,
                         struct wpk_json_reader *r, int number, struct wpk_tuning *tuning,
                         struct wpk_diag *diag)
@@ -422,23 +466,21 @@ static bool append_item(struct wpk_call *call, const struct wpk_index_version *v
         wpk_diag_set(diag, "%s", several);
         err = WPK_EINVAL;
     }
-    bool queued = false;
     if (err == WPK_OK) {
         wpk_lookup_find(version, &item.lookup, &match);
         wpk_buf_append_text(&call->answer->body, number > 0 ? "," : "");
         append_match(&match, false, &call->answer->body);
         bool tunes = wants_tuning(call) && !is_hit(&match);
-        queued = tunes && wpk_call_queue(call);
-        err = tunes && !queued ? begin_tuning(call, tuning, &item, diag) : WPK_OK;
+        err = tunes ? begin_tuning(call, tuning, &item, diag) : WPK_OK;
     }
     if (err != WPK_OK) {
         locate_item(diag, number);
         wpk_api_problem(call->answer, wpk_api_status(err), err, diag);
-    } else if (!queued) {
+    } else {
         count_match(&match);
     }
     item_fini(&item);
-    return err == WPK_OK && !queued;
+    return err == WPK_OK;
 }
 
 static void lookup_batch(struct wpk_call *call, struct wpk_json_reader *r, struct wpk_diag *diag)
@@ -461,25 +503,21 @@ static void lookup_batch(struct wpk_call *call, struct wpk_json_reader *r, struc
     }
     wpk_json_leave(r);
     wpk_index_release(call->api->index, version);
-    if (ok && wpk_json_status(r) != WPK_OK) {
-        wpk_api_problem(call->answer, wpk_api_status(wpk_json_status(r)), wpk_json_status(r), diag);
-    } else if (ok && wpk_tuning_submit(&tuning, call)) {
+    if (ok && wpk_json_status(r) == WPK_OK) {
         wpk_buf_append_text(&call->answer->body, "]}");
-        wpk_call_text(call);
+        tune(call, &tuning);
+        return;
+    }
+    if (ok) {
+        wpk_api_problem(call->answer, wpk_api_status(wpk_json_status(r)), wpk_json_status(r), diag);
     }
     wpk_tuning_fini(&tuning);
 }
 
-void wpk_api_lookup_kernel(struct wpk_call *call)
+static void lookup(struct wpk_call *call)
 {
-    uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
     struct wpk_diag diag = {0};
     struct wpk_json_reader *r = NULL;
-    uint64_t tune_or_not;
-    if (!wpk_call_index(call) || !wpk_call_number(call, "tune", 0, 0, 1, &tune_or_not) ||
-        (tune_or_not == 1 && !wpk_call_admit(call, WPK_ROLE_SUBMIT))) {
-        return;
-    }
     wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
@@ -489,5 +527,28 @@ void wpk_api_lookup_kernel(struct wpk_call *call)
         lookup_one(call, r, &diag);
     }
     wpk_json_close(r);
+}
+
+void wpk_api_lookup_kernel(struct wpk_call *call)
+{
+    uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
+    uint64_t tune_or_not;
+    if (call->request->prepared != NULL) {
+        go_on_tuning(call, call->request->prepared);
+        return;
+    }
+    if (!wpk_call_index(call) || !wpk_call_number(call, "tune", 0, 0, 1, &tune_or_not) ||
+        (tune_or_not == 1 && !wpk_call_admit(call, WPK_ROLE_SUBMIT))) {
+        return;
+    }
+    bool large = tune_or_not == 1 && call->api->front != NULL &&
+                 call->request->body_size > WPK_API_LARGE_SIZE;
+    if (large && !wpk_api_front_begin_large(call)) {
+        return;
+    }
+    lookup(call);
+    if (large) {
+        wpk_api_front_end_large(call->api->front, true);
+    }
     wpk_metric_observe_ns(WPK_HISTOGRAM_LOOKUP, wpk_clock_now_ns(wpk_clock_system()) - began_ns);
 }

@@ -16,6 +16,8 @@ struct wpk_tuning_job {
     struct wpk_buf ops;
     struct wpk_buf key;             /* what they are, a line each */
     size_t places[WPK_JOB_OPS_MAX]; /* [op_count]: in the answer, where the id belongs */
+    struct wpk_buf source;          /* once it is prepared */
+    struct wpk_call_job job;
 };
 
 void wpk_tuning_fini(struct wpk_tuning *tuning)
@@ -25,6 +27,8 @@ void wpk_tuning_fini(struct wpk_tuning *tuning)
         next = job->next;
         wpk_buf_fini(&job->ops);
         wpk_buf_fini(&job->key);
+        wpk_buf_fini(&job->source);
+        wpk_job_entry_free(job->job.job);
         free(job);
     }
     tuning->first = NULL;
@@ -76,20 +80,29 @@ void wpk_tuning_add(struct wpk_tuning *tuning, struct wpk_call *call,
     wpk_buf_append(&call->answer->body, room, ID_SIZE);
 }
 
-static bool submit_job(const struct wpk_tuning_job *job, struct wpk_call *call)
+bool wpk_tuning_prepare(struct wpk_tuning *tuning, struct wpk_call *call)
+{
+    bool done = true;
+    for (struct wpk_tuning_job *job = tuning->first; done && job != NULL; job = job->next) {
+        wpk_tuning_write(wpk_buf_text(&job->ops), job->ops.size, job->threads, &job->source);
+        WPK_ASSERT(wpk_buf_status(&job->source) == WPK_OK);
+        job->job =
+            (struct wpk_call_job){.source = wpk_buf_text(&job->source), .size = job->source.size};
+        done = wpk_call_read_job(call, &job->job);
+    }
+    return done;
+}
+
+static bool submit_job(struct wpk_tuning_job *job, struct wpk_call *call)
 {
     char id[WPK_JOB_ID_SIZE];
-    struct wpk_buf source = {0};
     struct wpk_buf *body = &call->answer->body;
-    wpk_tuning_write(wpk_buf_text(&job->ops), job->ops.size, job->threads, &source);
-    WPK_ASSERT(wpk_buf_status(&source) == WPK_OK && wpk_buf_status(&job->key) == WPK_OK);
-    bool done = wpk_call_submit_once(call, "tune", wpk_buf_text(&job->key), wpk_buf_text(&source),
-                                     source.size, id);
+    WPK_ASSERT(job->job.source != NULL && wpk_buf_status(&job->key) == WPK_OK);
+    bool done = wpk_call_submit_once(call, "tune", wpk_buf_text(&job->key), &job->job, id);
     for (int i = 0; done && i < job->op_count; i++) {
         WPK_ASSERT(job->places[i] + ID_SIZE <= body->size);
         memcpy((char *)body->data + job->places[i], id, ID_SIZE);
     }
-    wpk_buf_fini(&source);
     return done;
 }
 
@@ -99,7 +112,7 @@ bool wpk_tuning_submit(struct wpk_tuning *tuning, struct wpk_call *call)
     if (wpk_buf_status(&call->answer->body) != WPK_OK) {
         return true; /* it will be told instead of the answer */
     }
-    for (const struct wpk_tuning_job *job = tuning->first; done && job != NULL; job = job->next) {
+    for (struct wpk_tuning_job *job = tuning->first; done && job != NULL; job = job->next) {
         done = submit_job(job, call);
     }
     return done;

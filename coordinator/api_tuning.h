@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs for what lookups did not find. Those for as many threads go into one job, as far as it takes
- * them. A job's id follows from what is in it and the day: asked again it is the same. On the loop,
- * for api_lookup.c alone. */
+ * them. A job's id follows from what is in it and the day: asked again it is the same. For
+ * api_lookup.c alone. */
 #ifndef WPK_COORDINATOR_API_TUNING_H
 #define WPK_COORDINATOR_API_TUNING_H
 
@@ -23,7 +23,11 @@ void wpk_tuning_write(const char *ops, size_t size, int threads, struct wpk_buf 
 void wpk_tuning_add(struct wpk_tuning *tuning, struct wpk_call *call,
                     const struct wpk_lookup *lookup, const struct wpk_buf *op);
 
-/* Submit them, and write their ids into the answer; false after answering with a problem. */
+/* On any thread: understand them, which takes long. False after answering with a problem. */
+WPK_MUST_CHECK bool wpk_tuning_prepare(struct wpk_tuning *tuning, struct wpk_call *call);
+
+/* On the loop: submit them, and write their ids into the answer; false after answering with a
+ * problem. */
 WPK_MUST_CHECK bool wpk_tuning_submit(struct wpk_tuning *tuning, struct wpk_call *call);
 
 #endif
