@@ -99,7 +99,12 @@ void wpk_sim_calm(struct wpk_sim *sim)
     sim->trouble = 0;
     sim->disk_full_ns = sim->disk_full_ns != 0 ? 1 : 0; /* long ago */
     for (int i = 0; i < sim->worker_count; i++) {
-        sim->workers[i].hung_until_ns = 0;
+        struct wpk_sim_worker *worker = &sim->workers[i];
+        worker->hung_until_ns = 0;
+        /* There is somebody of each class again, for jobs that wait for it. */
+        if (worker->peer != 0 && worker->device != i % sim->options.class_count) {
+            wpk_sim_worker_die(sim, i, 1000);
+        }
     }
 }
 

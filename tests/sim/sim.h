@@ -8,7 +8,8 @@
  *      disk ◀──commits──── └──────┘ ──replies──▶
  *
  * What goes wrong while there is trouble: frames; workers that die, hang and come back with what
- * they had, answer twice, answer for leases long gone, give back and leave, change their device;
+ * they had, answer twice, answer for leases long gone, give back and leave, change their device,
+ * cannot get what others have built;
  * wpkd that dies before, in or after a commit; a disk that is full. Workers are never wrong about a
  * candidate: its outcome is a function of its text, and so are its time in a final and whether it
  * stands its verification. What must not happen at all ends the process, with the seed
@@ -47,6 +48,7 @@ struct wpk_sim_holding {
     uint32_t fetched;                      /* of them */
     uint64_t final_ns[WPK_CONTENDERS_MAX]; /* of a final's contenders */
     bool done;
+    bool lost; /* what it needs cannot be had: it was not tried */
     bool uploaded;
 };
 
@@ -86,7 +88,7 @@ struct wpk_sim_piece {
 /* The results of a request, for whoever sees its answer. */
 struct wpk_sim_request {
     wpk_work_id *ids; /* owned */
-    bool *built;      /* owned; is it no more than a build that went well? */
+    bool *built;      /* owned; is it no more than a build that went well, or nothing at all? */
     uint32_t count;
 };
 

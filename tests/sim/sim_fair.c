@@ -48,6 +48,7 @@ static struct {
     int range_count;
     struct grant *grants; /* owned; [grant_count], in their order */
     int grant_count;
+    int grant_first;       /* of this coordinator's: leases are numbered anew in the next */
     uint32_t lease_count;  /* in flight */
     uint64_t lease_ns_max; /* of all estimates and times */
     uint64_t charged_ns;   /* in all */
@@ -105,6 +106,7 @@ wpk_err watched_new(uint64_t job_number_next, struct wpk_coordinator **out)
     if (book.sim != NULL) {
         begin_anew(NULL);
     }
+    book.grant_first = book.grant_count;
     return real_new(job_number_next, out);
 }
 
@@ -176,7 +178,7 @@ static struct range *range_of(const struct wpk_search *search)
 
 static struct grant *find_grant(uint64_t lease)
 {
-    for (int i = book.grant_count; i > 0 && book.grants[i - 1].account >= 0; i--) {
+    for (int i = book.grant_count; i > book.grant_first; i--) {
         if (book.grants[i - 1].lease == lease) {
             return &book.grants[i - 1];
         }
@@ -288,6 +290,23 @@ static uint32_t owners_of(const struct wpk_search *search, const struct wpk_owne
     return count;
 }
 
+/* Who started from where the others are since his last lease does so before this is charged. */
+static void look_at_payers(const struct wpk_lease *lease)
+{
+    const struct wpk_class *kind = lease->worker->group->kind;
+    const struct wpk_owner *owners[ACCOUNTS_MAX];
+    uint32_t count = owners_of(lease->search, owners, ACCOUNTS_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wpk_account *account = wpk_table_get(&kind->accounts, owners[i]->number);
+        if (account != NULL) {
+            share_of(account_of(kind, owners[i]), account);
+        }
+    }
+    if (lease->account != NULL) {
+        share_of(account_of(lease->account->kind, lease->account->owner), lease->account);
+    }
+}
+
 /* Its time goes to them, in equal parts. */
 static uint32_t enter(const struct wpk_lease *lease, uint64_t device_ns)
 {
@@ -315,6 +334,7 @@ void watched_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t
         real_settle(c, lease, device_ns);
         return;
     }
+    look_at_payers(lease);
     struct grant *grant = find_grant(lease->number);
     if (grant != NULL) {
         book.lease_count--;

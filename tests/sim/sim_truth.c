@@ -55,7 +55,11 @@ void wpk_sim_fill_result(const struct wpk_sim_holding *held, struct wpk_result *
     result->lease = work->lease;
     result->stage = work->stage;
     result->attempt = work->attempt;
-    result->failure = "";
+    result->failure = held->lost ? "an artifact is lost" : "";
+    if (held->lost) {
+        result->record.outcome = WPK_OUTCOME_ABANDONED;
+        return;
+    }
     if (work->id.kind == WPK_WORK_FINAL) {
         result->timing_count = work->contender_count;
         for (uint32_t c = 0; c < work->contender_count; c++) {

@@ -97,7 +97,8 @@ static void remember_request(struct wpk_sim *sim, struct wpk_sim_worker *worker,
         const struct wpk_result *result = &message->results[i];
         request->ids[i] = result->id;
         request->built[i] =
-            result->stage == WPK_STAGE_BUILD && result->record.outcome == WPK_OUTCOME_OK;
+            result->record.outcome == WPK_OUTCOME_ABANDONED ||
+            (result->stage == WPK_STAGE_BUILD && result->record.outcome == WPK_OUTCOME_OK);
     }
 }
 
@@ -296,8 +297,14 @@ static void work(struct wpk_sim *sim, struct wpk_sim_worker *worker)
     struct wpk_sim_holding *held = to_run(worker);
     if (held != NULL && worker->run_until_ns != 0 && sim->clock.now_ns >= worker->run_until_ns) {
         held->done = true;
+        held->lost = held->artifact_count > 0 && sim->trouble > 0 &&
+                     wpk_rng_chance(&sim->rng, sim->trouble / 4);
         worker->run_until_ns = 0;
-        if (held->work.id.kind == WPK_WORK_TRIAL && held->work.stage != WPK_STAGE_BUILD) {
+        if (held->lost) {
+            wpk_sim_say(sim, "w%d: cannot get what %llu/%s/%u needs", worker->index,
+                        (unsigned long long)held->work.id.search,
+                        wpk_work_kind_name(held->work.id.kind), held->work.id.index);
+        } else if (held->work.id.kind == WPK_WORK_TRIAL && held->work.stage != WPK_STAGE_BUILD) {
             wpk_sim_check_execution(sim, held->work.id);
         }
         held = to_run(worker);
