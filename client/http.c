@@ -4,12 +4,17 @@
 #include "common/address.h"
 
 #include <curl/curl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #define CONNECT_MS 5000
 #define REQUEST_MS 30000
+#define TURNED_AWAY_MS 200
 
 struct wpk_http {
     CURL *curl;                    /* owned; kept, so that connections are reused */
@@ -197,6 +202,27 @@ static void set_options(const struct wpk_http *http, const struct wpk_http_reque
     }
 }
 
+/* Is a connection ended before a word was said? wpkd does so with users it does not know. */
+static bool is_turned_away(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char byte;
+    if (strlen(path) >= sizeof address.sun_path) {
+        return false;
+    }
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool away = false;
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0) {
+        struct pollfd polled = {.fd = fd, .events = POLLIN};
+        away = poll(&polled, 1, TURNED_AWAY_MS) == 1 && recv(fd, &byte, 1, MSG_DONTWAIT) <= 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return away;
+}
+
 static void describe(const struct wpk_http *http, CURLcode code, const char *why,
                      struct wpk_diag *diag)
 {
@@ -209,6 +235,11 @@ static void describe(const struct wpk_http *http, CURLcode code, const char *why
     if (code == CURLE_PEER_FAILED_VERIFICATION) {
         wpk_diag_set(diag, "%s is not trusted: %s; --ca names the authority of its certificate",
                      http->base, why[0] != '\0' ? why : curl_easy_strerror(code));
+        return;
+    }
+    if (local && translate(code) == WPK_ECLOSED && is_turned_away(http->socket)) {
+        wpk_diag_set(diag, "wpkd at %s ends the connection at once: is this user one of its peers?",
+                     http->socket);
         return;
     }
     curl_easy_getinfo(http->curl, CURLINFO_OS_ERRNO, &system);

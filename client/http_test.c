@@ -3,12 +3,14 @@
 
 #include <arpa/inet.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,11 +102,55 @@ static void no_proxy_for_this_machine(void **state)
     assert_int_equal(status, 0);
 }
 
+/* As wpkd does with users of its machine that it does not know. */
+static void turn_away(int fd)
+{
+    for (;;) {
+        close(accept(fd, NULL, NULL));
+    }
+}
+
+static void whoever_is_turned_away_reads_why(void **state)
+{
+    const struct wpk_http_request request = {.path = "/v1/status"};
+    struct wpk_http_reply reply = {0};
+    struct wpk_http *http = NULL;
+    struct wpk_diag diag = {0};
+    char folder[] = "/tmp/wpk_http_test.XXXXXX";
+    char url[64];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/s", folder);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 4), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        turn_away(fd);
+    }
+    snprintf(url, sizeof url, "unix:%s/s", folder);
+    const struct wpk_http_options options = {.url = url};
+    assert_int_equal(wpk_http_open(&options, &http, NULL), WPK_OK);
+    assert_int_equal(wpk_http_send(http, &request, &reply, &diag), WPK_ECLOSED);
+    assert_non_null(strstr(diag.text, "one of its peers"));
+    wpk_http_reply_fini(&reply);
+    wpk_http_close(http);
+    close(fd);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    unlink(address.sun_path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_stays_secret),
         cmocka_unit_test(no_proxy_for_this_machine),
+        cmocka_unit_test(whoever_is_turned_away_reads_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
