@@ -246,6 +246,13 @@ static void set_worked(struct wpk_coordinator *c, struct wpk_job_op_state *op, b
     }
 }
 
+/* Of one that is paused no search is begun; but after a restart what is known of those that were
+ * is there at once, and results that are still on their way are taken. */
+static bool may_bind(const struct wpk_coordinator *c, const struct wpk_job_op_state *op)
+{
+    return op->job->state != WPK_JOB_PAUSED || (op->search == NULL && is_returning(c, op));
+}
+
 void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
 {
     uint32_t worked_max = c->worker_count / 4;
@@ -256,7 +263,7 @@ void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
     for (uint32_t i = 0; i < job->op_count && live < worked_max + AHEAD; i++) {
         struct wpk_job_op_state *op = &job->ops[i];
         bool is_bound = op->search != NULL && wpk_search_has_device(op->search);
-        if (!wpk_phase_ended(op->phase) && !is_bound && job->state != WPK_JOB_PAUSED) {
+        if (!wpk_phase_ended(op->phase) && !is_bound && may_bind(c, op)) {
             unbound = !bind(c, op) || unbound;
         }
         if (wpk_phase_ended(op->phase)) {

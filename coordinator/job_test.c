@@ -308,6 +308,33 @@ static void restore(struct wpk_scene *s, struct wpk_job_entry *job)
     wpk_scene_step(s, &(struct wpk_event){.kind = WPK_EVENT_RESTORE, .job = job});
 }
 
+/* A job that was paused shows what it had, gives out nothing, and goes on where it was. */
+static void a_paused_job_is_as_it_was(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    struct wpk_job_entry *job = restored_job(7, "cpu/model/avx2\ncodegen=1;halide=21\nown");
+    job->state = WPK_JOB_PAUSED;
+    s->opened.told_count = 3;
+    s->opened.ask_count = 3;
+    s->opened.ok_count = 3;
+    restore(s, job);
+    assert_int_equal(s->c->search_count, 1);
+    assert_non_null(job->ops[0].search);
+    assert_int_equal(job->ops[0].search->ok_count, 3);
+    int worker = join(s, "w");
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
+    wpk_scene_wait(s, 40000); /* longer than its device is waited for; the worker is gone by then */
+    assert_int_equal(job->state, WPK_JOB_PAUSED);
+    wpk_scene_hello(s, worker);
+    wpk_scene_job_event(s, WPK_EVENT_RESUME, job);
+    wpk_scene_poll(s, worker, 1);
+    assert_int_equal(s->workers[worker].held_count, 1);
+    assert_int_equal(s->workers[worker].held[0].id.index, 3);
+    assert_int_equal(s->c->search_count, 1);
+    end(s);
+}
+
 /* After a restart an operator waits for the device that it had, but not for ever. */
 static void its_device_comes_back(void **state)
 {
@@ -408,6 +435,7 @@ int main(void)
         cmocka_unit_test(seconds_count_work),
         cmocka_unit_test(nothing_works),
         cmocka_unit_test(what_it_waits_for_is_said),
+        cmocka_unit_test(a_paused_job_is_as_it_was),
         cmocka_unit_test(its_device_comes_back),
         cmocka_unit_test(answers_come_late),
         cmocka_unit_test(operators_come_in_turn),
