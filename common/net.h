@@ -126,6 +126,12 @@ enum wpk_net_refusal {
         WPK_NET_REFUSAL_COUNT
 };
 
+/* Where a connection comes from, for whoever reads a log: the address without a port; "unix" of
+ * ipc, "" of one that has ended. */
+#define WPK_NET_WHENCE_SIZE 48
+void wpk_net_server_whence(struct wpk_net_server *server, uint32_t peer,
+                           char out[WPK_NET_WHENCE_SIZE]);
+
 /* How many there were since the server was opened.   shape  out [WPK_NET_REFUSAL_COUNT] */
 void wpk_net_server_refused(struct wpk_net_server *server, uint64_t *out);
 const char *wpk_net_refusal_name(enum wpk_net_refusal refusal);

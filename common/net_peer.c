@@ -5,6 +5,8 @@
 
 #include "common/clock.h"
 
+#include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +15,34 @@
 static void on_received(void *user);
 static void on_sent(void *user);
 
+static void name_whence(struct wpk_net_peer *peer, nng_stream *stream)
+{
+    nng_sockaddr address;
+    if (nng_stream_get_addr(stream, NNG_OPT_REMADDR, &address) != 0) {
+        return;
+    }
+    if (address.s_family == NNG_AF_INET) {
+        inet_ntop(AF_INET, &address.s_in.sa_addr, peer->whence, sizeof peer->whence);
+    } else if (address.s_family == NNG_AF_INET6) {
+        inet_ntop(AF_INET6, &address.s_in6.sa_addr, peer->whence, sizeof peer->whence);
+    } else {
+        snprintf(peer->whence, sizeof peer->whence, "unix");
+    }
+}
+
+void wpk_net_server_whence(struct wpk_net_server *server, uint32_t peer,
+                           char out[WPK_NET_WHENCE_SIZE])
+{
+    pthread_mutex_lock(&server->lock);
+    const struct wpk_net_peer *found = server->peers[peer % WPK_NET_PEERS_MAX];
+    bool there = found != NULL && found->id == peer;
+    memcpy(out, there ? found->whence : "", there ? WPK_NET_WHENCE_SIZE : 1);
+    pthread_mutex_unlock(&server->lock);
+}
+
 bool wpk_net_peer_init(struct wpk_net_peer *peer, nng_stream *stream)
 {
+    name_whence(peer, stream);
     if (nng_aio_alloc(&peer->receive, on_received, peer) != 0 ||
         nng_aio_alloc(&peer->send, on_sent, peer) != 0) {
         nng_aio_free(peer->receive);

@@ -44,6 +44,7 @@ struct wpk_net_peer {
     uint32_t bucket; /* of its address */
     bool is_local;
     bool is_tls;
+    char whence[WPK_NET_WHENCE_SIZE];
     nng_stream *stream;
     nng_aio *receive;
     nng_aio *send;

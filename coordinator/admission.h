@@ -8,12 +8,14 @@
 #include "coordinator/auth.h"
 #include "schema/message.h"
 
-/* May it join? It needs a token with the role `build` to build and `measure` to run. `diag` gets a
- * reason that may be told to it.
+/* May it join? It needs a token with the role `build` to build and `measure` to run. `identity` is
+ * whose token it is, refused or not; zeroed where that is not known. `diag` gets a reason that may
+ * be told to it.
  *
  *   errors  WPK_EACCES
  */
 WPK_MUST_CHECK wpk_err wpk_admission_check(struct wpk_auth *auth, const struct wpk_hello *hello,
-                                           uint64_t wall_ns, struct wpk_diag *diag);
+                                           uint64_t wall_ns, struct wpk_identity *identity,
+                                           struct wpk_diag *diag);
 
 #endif

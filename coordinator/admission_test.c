@@ -25,7 +25,10 @@ static void check(struct wpk_auth *auth, const char *token, unsigned roles, wpk_
     struct wpk_hello hello = {.name = "w", .roles = roles};
     struct wpk_diag diag = {0};
     snprintf(hello.token, sizeof hello.token, "%s", token);
-    assert_int_equal(wpk_admission_check(auth, &hello, 1000, &diag), want);
+    struct wpk_identity identity;
+    assert_int_equal(wpk_admission_check(auth, &hello, 1000, &identity, &diag), want);
+    bool lacks_role = strcmp(why, "build") == 0 || strcmp(why, "measure") == 0;
+    assert_string_equal(identity.owner, want == WPK_OK || lacks_role ? "anna" : "");
     if (strstr(diag.text, why) == NULL) {
         fail_msg("%s", diag.text);
     }

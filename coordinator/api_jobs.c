@@ -284,8 +284,9 @@ static void change_job(struct wpk_call *call, const char *action, enum wpk_event
         wpk_api_get_job(call); /* it has ended, or never was */
         return;
     }
-    if (may_change(call, job->owner)) {
-        wpk_change_log(call, action, job->id, WPK_OK, "");
+    bool may = may_change(call, job->owner);
+    wpk_change_log(call, action, job->id, may ? WPK_OK : WPK_EACCES, "");
+    if (may) {
         struct wpk_event event = {.kind = kind, .request = call->request->id, .job_id = job->id};
         call->answer->how = WPK_API_LATER;
         wpk_performer_step(call->api->performer, &event);

@@ -12,9 +12,16 @@
 bool wpk_performer_may_join(const struct wpk_performer *p, const struct wpk_net_address *address,
                             const struct wpk_hello *hello, struct wpk_diag *diag)
 {
+    struct wpk_identity identity;
     uint64_t wall_ns = wpk_clock_wall_ns(p->options.clock);
-    return p->options.auth == NULL || address->is_local ||
-           wpk_admission_check(p->options.auth, hello, wall_ns, diag) == WPK_OK;
+    if (p->options.auth == NULL || address->is_local ||
+        wpk_admission_check(p->options.auth, hello, wall_ns, &identity, diag) == WPK_OK) {
+        return true;
+    }
+    if (p->options.refused != NULL) {
+        p->options.refused(p->options.refused_user, address, &identity, diag->text);
+    }
+    return false;
 }
 
 /* Why the worker's token is good no more; NULL: it is, or it needs none. */

@@ -45,6 +45,20 @@ static wpk_err open_index(struct wpk_service *service, struct wpk_diag *diag)
     return err == WPK_OK ? wpk_api_front_new(&options, &service->front) : err;
 }
 
+/* A worker was not let in: into the audit log, as clients that are not. */
+static void note_worker(void *user, const struct wpk_net_address *address,
+                        const struct wpk_identity *identity, const char *reason)
+{
+    const struct wpk_service *service = user;
+    struct wpk_identity who = *identity;
+    char whence[WPK_NET_WHENCE_SIZE];
+    char detail[300];
+    wpk_net_server_whence(service->net, address->peer, whence);
+    snprintf(who.peer, sizeof who.peer, "%s", whence);
+    snprintf(detail, sizeof detail, "worker: %.280s", reason);
+    wpk_api_front_refuse(service->front, &who, detail, 0);
+}
+
 static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err =
@@ -81,6 +95,8 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
         .wake_user = service->loop,
         .rebuilt = wpk_service_set_owners,
         .rebuilt_user = service,
+        .refused = note_worker,
+        .refused_user = service,
     };
     return wpk_performer_new(&options, &service->performer, diag);
 }

@@ -89,6 +89,9 @@ def test_tokens(box):
     path = "/v1/jobs/%s:cancel" % job["id"]
     other = service.want(201, "POST", "/v1/tokens", {"owner": "cat", "roles": ["submit"]})
     service.want(403, "POST", path, token=other["secret"])
+    refused = service.audit("job.cancel")[0]
+    check(refused["actor"] == "cat" and refused["outcome"] == "EACCES" and
+          refused["subject"] == job["id"], "whose hand was stayed is known", refused)
     check(service.want(200, "POST", path, token=writer["secret"])["state"] == "cancelled", "his own")
     service.want(401, "GET", "/v1/kernels", token="0" * 64)
     check(service.want(200, "DELETE", "/v1/tokens/" + reader["id"])["revoked"], "revoked")

@@ -201,6 +201,20 @@ def test_tcp_needs_a_token(box):
     worker = box.start("wpk-worker", "--cpu", "--coordinator", service.tcp, "--token-file", token)
     code, _, err = worker.wait(30)
     check(code == 3 and "token" in err, "the worker ends, and says why", code, err)
+    # And who was refused can be looked up.
+    status, token, _ = service.ask("POST", "/v1/tokens", {"owner": "ann", "roles": ["read"]})
+    with Peer(service.address) as peer:
+        peer.greet()
+        check("build" in peer.ask(hello(token=token["secret"]))[0]["text"], "a token without the role")
+
+    def refused():
+        return service.ask("GET", "/v1/audit?action=auth.refused")[1]["entries"]
+    wait_for("it is written down", lambda: len(refused()) >= 3, 10)
+    found = {(entry["actor"], entry["token"], entry["peer"], entry["outcome"]) for entry in refused()}
+    check(found == {("", "", "127.0.0.1", "EACCES"), ("ann", token["id"], "127.0.0.1", "EACCES")},
+          "by whom, and from where", refused())
+    check(all(entry["detail"].startswith("worker: ") for entry in refused()), "and why", refused())
+    check("wpk_wrong" not in str(refused()), "without the secret", refused())
     service.stop()
 
 
