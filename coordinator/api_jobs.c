@@ -138,12 +138,20 @@ static bool was_read(struct wpk_call *call)
     return false;
 }
 
+/* Made again, it would fail, and with it all that is written in the same batch. */
+static bool is_stored(struct wpk_call *call, const char *id)
+{
+    uint64_t number;
+    struct wpk_buf document = {0};
+    bool stored = wpk_history_job_document(call->api->store, id, &document, &number);
+    wpk_buf_fini(&document);
+    return stored;
+}
+
 bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
                           struct wpk_call_job *job, char id[WPK_JOB_ID_SIZE])
 {
     struct wpk_diag diag = {0};
-    uint64_t number;
-    struct wpk_buf document = {0};
     wpk_err err = wpk_performer_degraded(call->api->performer, &diag);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, 507, err, &diag);
@@ -151,9 +159,7 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
         return false;
     }
     derive_id(call, kind, "", key, id);
-    bool known = wpk_coordinator_job(call->api->coordinator, id) != NULL ||
-                 wpk_history_job_document(call->api->store, id, &document, &number);
-    wpk_buf_fini(&document);
+    bool known = wpk_coordinator_job(call->api->coordinator, id) != NULL || is_stored(call, id);
     if (!was_read(call)) {
         return false;
     }
@@ -233,6 +239,15 @@ static void post_keyed(struct wpk_call *call)
         wpk_call_problem(call, 409, WPK_EBUSY, "Idempotency-Key",
                          "the first request with this key is under way");
         call->answer->retry_after_s = 1;
+        return;
+    }
+    /* The clock may have gone past the key's day, and back. */
+    bool stored = is_stored(call, id);
+    if (!was_read(call)) {
+        return;
+    }
+    if (stored) {
+        wpk_api_job(call->answer, call->api, 201, id);
         return;
     }
     struct wpk_call_job job = take_prepared(call);

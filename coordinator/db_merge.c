@@ -296,6 +296,19 @@ static void check_manifest(struct wpk_json_reader *r, const struct wpk_db_merge 
     }
 }
 
+/* It stands in answers as it is. */
+static void check_document(struct wpk_json_reader *r, const struct kernel *k)
+{
+    struct wpk_json_reader *document = NULL;
+    if (wpk_json_status(r) != WPK_OK) {
+        return;
+    }
+    if (wpk_json_open(k->document, strlen(k->document), TEXT_MAX, &document, NULL) != WPK_OK) {
+        wpk_json_fail(r, "document", WPK_EINVAL, "it is no JSON");
+    }
+    wpk_json_close(document);
+}
+
 static bool is_to_be_served(const struct wpk_db_merge *m, int64_t median_ns)
 {
     struct wpk_rows *rows = wpk_store_query(
@@ -342,6 +355,7 @@ void wpk_db_merge_kernel(struct wpk_db_merge *m, struct wpk_json_reader *r)
         .created_at = get_time(r, "created_at"),
     };
     check_manifest(r, m, &k);
+    check_document(r, &k);
     if (!in_problem(m, r)) {
         return;
     }

@@ -2,7 +2,10 @@
 """The REST interface for operators: tokens and their roles, the audit log, keys of requests, what is
 done to kernels, and what supervisors ask. Every answer is held to schema/openapi.yaml.
 """
+import contextlib
 import json
+import os
+import sqlite3
 import time
 
 import contract
@@ -239,6 +242,15 @@ def test_idempotency(box):
     kept = later.want(201, "POST", "/v1/jobs", small_job(), Idempotency_Key="a")
     check(kept["id"] == first["id"], "after a restart too", kept)
     check(len(later.want(200, "GET", "/v1/jobs")["jobs"]) == 3, "three jobs in all")
+    # The clock went a day forward, when keys are forgotten, and back.
+    later.want(200, "POST", "/v1/jobs/%s:cancel" % first["id"])
+    with contextlib.closing(sqlite3.connect(os.path.join(box.data, "history.db"))) as store, store:
+        store.execute("DELETE FROM idempotency")
+    wait_for("nothing of it is under way any more", lambda: later.send(
+        "POST", "/v1/jobs", small_job(), Idempotency_Key="a")[0] != 409, 10)
+    once = later.want(201, "POST", "/v1/jobs", small_job(), Idempotency_Key="a")
+    check(once["id"] == first["id"] and once["state"] == "cancelled", "not made twice", once)
+    check("store_failed" not in later.wpkd.text(later.wpkd.err), "and nobody else's is lost")
     later.stop()
 
 
