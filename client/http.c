@@ -202,8 +202,8 @@ static void set_options(const struct wpk_http *http, const struct wpk_http_reque
     }
 }
 
-/* Is a connection ended before a word was said? wpkd does so with users it does not know. */
-static bool is_turned_away(const char *path)
+/* Is a connection ended before a word was said? */
+static bool is_ended_at_once(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char byte;
@@ -212,15 +212,24 @@ static bool is_turned_away(const char *path)
     }
     memcpy(address.sun_path, path, strlen(path));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool away = false;
+    bool ended = false;
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0) {
         struct pollfd polled = {.fd = fd, .events = POLLIN};
-        away = poll(&polled, 1, TURNED_AWAY_MS) == 1 && recv(fd, &byte, 1, MSG_DONTWAIT) <= 0;
+        ended = poll(&polled, 1, TURNED_AWAY_MS) == 1 && recv(fd, &byte, 1, MSG_DONTWAIT) <= 0;
     }
     if (fd >= 0) {
         close(fd);
     }
-    return away;
+    return ended;
+}
+
+/* That is all that wpkd says to users it does not know. Once may be its end, which closes what
+ * nobody has accepted; after that nobody listens. */
+static bool is_turned_away(const struct wpk_http *http, CURLcode code)
+{
+    return http->socket[0] != '\0' && translate(code) == WPK_ECLOSED &&
+           is_ended_at_once(http->socket) && poll(NULL, 0, TURNED_AWAY_MS) == 0 &&
+           is_ended_at_once(http->socket);
 }
 
 static void describe(const struct wpk_http *http, CURLcode code, const char *why,
@@ -235,11 +244,6 @@ static void describe(const struct wpk_http *http, CURLcode code, const char *why
     if (code == CURLE_PEER_FAILED_VERIFICATION) {
         wpk_diag_set(diag, "%s is not trusted: %s; --ca names the authority of its certificate",
                      http->base, why[0] != '\0' ? why : curl_easy_strerror(code));
-        return;
-    }
-    if (local && translate(code) == WPK_ECLOSED && is_turned_away(http->socket)) {
-        wpk_diag_set(diag, "wpkd at %s ends the connection at once: is this user one of its peers?",
-                     http->socket);
         return;
     }
     curl_easy_getinfo(http->curl, CURLINFO_OS_ERRNO, &system);
@@ -278,11 +282,16 @@ wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_request *requ
     curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
     reply->status = (int)status;
     reply->reached = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
-    if (code != CURLE_OK) {
+    wpk_err err = translate(code);
+    if (is_turned_away(http, code)) {
+        wpk_diag_set(diag, "wpkd at %s ends the connection at once: is this user one of its peers?",
+                     http->socket);
+        err = WPK_EACCES;
+    } else if (code != CURLE_OK) {
         describe(http, code, why, diag);
     }
     curl_slist_free_all(headers);
-    return translate(code);
+    return err;
 }
 
 void wpk_http_reply_fini(struct wpk_http_reply *reply)

@@ -48,7 +48,7 @@ struct wpk_http_request {
  *   errors  WPK_ECLOSED   nobody listens there, or the connection broke
  *           WPK_ETIMEDOUT after 30 s
  *           WPK_ENOSPC    the answer is longer than WPK_HTTP_REPLY_MAX
- *           WPK_EACCES    its certificate is not one to trust
+ *           WPK_EACCES    its certificate is not one to trust; a Unix socket: it does not know us
  *           WPK_EIO
  *           an HTTP status is not an error here: see reply->status
  */

@@ -134,7 +134,7 @@ static void whoever_is_turned_away_reads_why(void **state)
     snprintf(url, sizeof url, "unix:%s/s", folder);
     const struct wpk_http_options options = {.url = url};
     assert_int_equal(wpk_http_open(&options, &http, NULL), WPK_OK);
-    assert_int_equal(wpk_http_send(http, &request, &reply, &diag), WPK_ECLOSED);
+    assert_int_equal(wpk_http_send(http, &request, &reply, &diag), WPK_EACCES);
     assert_non_null(strstr(diag.text, "one of its peers"));
     wpk_http_reply_fini(&reply);
     wpk_http_close(http);
