@@ -11,7 +11,9 @@
 #include <string.h>
 
 #define WPK_IDEMPOTENCY_KEY_SIZE 256 /* bytes, with the NUL */
-#define PAGE_JOBS_MAX 100 /* with 256 operators each, still less than a client takes at once */
+#define PAGE_WEIGHT_MAX 1024 /* operators in a page: the loop takes 10 ms to write so many down */
+#define OP_SIZE 1024         /* bytes of one, about */
+#define PAGE_JOBS_MAX 100    /* with 256 operators each, still less than a client takes at once */
 
 /* Whoever is not an admin changes his own jobs alone; false after answering with a problem. */
 static bool may_change(struct wpk_call *call, const char *owner)
@@ -328,6 +330,9 @@ void wpk_api_resume_job(struct wpk_call *call)
 struct job_list {
     struct wpk_call *call;
     struct wpk_json_writer *w;
+    size_t weight;
+    uint64_t last; /* number of the last one written */
+    bool cut;      /* others have no room */
 };
 
 static void list_job(void *user, uint64_t number, const char *id, const char *state,
@@ -335,15 +340,21 @@ static void list_job(void *user, uint64_t number, const char *id, const char *st
 {
     struct job_list *list = user;
     const struct wpk_api *api = list->call->api;
-    (void)number;
     (void)state;
+    list->cut = list->cut || list->weight >= PAGE_WEIGHT_MAX;
+    if (list->cut) {
+        return;
+    }
+    list->last = number;
     if (document[0] != '\0') {
+        list->weight += strlen(document) / OP_SIZE;
         wpk_json_put_raw(list->w, NULL, document);
         return;
     }
     const struct wpk_job_entry *job =
         wpk_call_queue(list->call) ? NULL : wpk_coordinator_job(api->coordinator, id);
     if (job != NULL) {
+        list->weight += job->op_count;
         wpk_json_begin_object(list->w, NULL);
         wpk_document_job(list->w, api->coordinator, job, api->now_ns,
                          wpk_store_wall_ns(api->store));
@@ -389,6 +400,6 @@ void wpk_api_list_jobs(struct wpk_call *call)
     uint64_t last =
         wpk_history_list_jobs(call->api->store, before, state, page_size, list_job, &list);
     wpk_json_end(list.w);
-    wpk_call_put_token(list.w, last);
+    wpk_call_put_token(list.w, list.cut ? list.last : last);
     wpk_call_json(call, list.w);
 }

@@ -254,6 +254,25 @@ def test_idempotency(box):
     later.stop()
 
 
+def test_pages_of_large_jobs(box):
+    """A page ends where it has enough operators, and the next one goes on there."""
+    need("wpkd")
+    service = Api(box)
+    job = small_job()
+    job["ops"] = [{"name": "o%d" % i, "op": "Y[i] = X[i]",
+                   "tensors": {"X": "f32[%d]" % (i + 1), "Y": "f32[%d]" % (i + 1)}} for i in range(256)]
+    made = [service.want(201, "POST", "/v1/jobs", job)["id"] for _ in range(10)]
+    listed, pages, token = [], 0, ""
+    while pages == 0 or token:
+        page = service.want(200, "GET", "/v1/jobs?page_token=" + token)
+        check(0 < len(page["jobs"]) <= 4, "a page is bounded", len(page["jobs"]))
+        listed += [job["id"] for job in page["jobs"]]
+        token = page["next_page_token"]
+        pages += 1
+    check(listed == made[::-1] and pages == 3, "all of them, newest first", listed, pages)
+    service.stop()
+
+
 def test_kernels(box):
     """Kernels are pinned, revoked and rolled back, and lookups follow at once."""
     need(*PROGRAMS)
