@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define WINDOW_FIRST 64 /* room for so many asks at first */
+#define LOST_MAX 16     /* open asks that are looked at for one that a device has not lost */
 
 void wpk_built_free(struct wpk_built *built)
 {
@@ -177,6 +178,20 @@ void wpk_asks_unopen(struct wpk_search *search, uint32_t number)
     *(ask->open_next != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_next)->open_prev
                                      : &list->last) = ask->open_prev;
     list->count--;
+}
+
+uint32_t wpk_asks_next(const struct wpk_search *search, const struct wpk_open_list *list,
+                       const struct wpk_worker *worker)
+{
+    uint32_t number = list->first;
+    for (int i = 0; i < LOST_MAX && number != WPK_OPEN_END; i++) {
+        const struct wpk_piece *ask = wpk_search_ask(search, number);
+        if (ask->lost_on != worker->device_hash) {
+            return number;
+        }
+        number = ask->open_next;
+    }
+    return WPK_OPEN_END;
 }
 
 /* ---- telling */

@@ -202,16 +202,20 @@ static void await(struct wpk_coordinator *c, struct batch *batch, struct wpk_sea
     }
 }
 
-/* One piece of what can be built; or an ASK for more, which is waited for. */
+/* One piece of what can be built; or an ASK for more, which is waited for. What this device has
+ * lost is for another one, as long as there is anything else to do here. */
 static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
                          const struct wpk_stake *stake)
 {
     struct wpk_search *search = stake->search;
-    if (search->open.count > 0) {
-        add_trial(c, batch, stake, search->open.first);
-        ask_ahead(c, search);
-    } else {
+    uint32_t number = wpk_asks_next(search, &search->open, batch->worker);
+    if (number == WPK_OPEN_END) {
         await(c, batch, search);
+        number = batch->awaited == NULL ? search->open.first : WPK_OPEN_END;
+    }
+    if (number != WPK_OPEN_END) {
+        add_trial(c, batch, stake, number);
+        ask_ahead(c, search);
     }
 }
 
@@ -233,7 +237,8 @@ static void add_to_run(struct wpk_coordinator *c, struct batch *batch,
             return;
         }
     }
-    add_trial(c, batch, stake, search->built.first);
+    uint32_t number = wpk_asks_next(search, &search->built, batch->worker);
+    add_trial(c, batch, stake, number != WPK_OPEN_END ? number : search->built.first);
 }
 
 /* ---- whose turn it is */

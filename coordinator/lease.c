@@ -136,6 +136,7 @@ static void blame(struct wpk_coordinator *c, struct wpk_worker *worker, struct w
     uint64_t worked_ns =
         worker->heard_ns > worker->busy_ns ? worker->heard_ns - worker->busy_ns : 0;
     wpk_lease_end(c, lease, worked_ns);
+    wpk_search_piece(search, work)->lost_on = worker->device_hash;
     if (attempts >= WPK_ATTEMPTS_MAX) {
         wpk_result_abandon(c, search, work, NULL);
     }

@@ -148,6 +148,9 @@ void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask);
 /* An ask of the window is open: last of its list, or first; or is not any more. */
 void wpk_asks_open(struct wpk_search *search, uint32_t number, bool first);
 void wpk_asks_unopen(struct wpk_search *search, uint32_t number);
+/* The first of the list that is not to be tried elsewhere first; WPK_OPEN_END: none. */
+uint32_t wpk_asks_next(const struct wpk_search *search, const struct wpk_open_list *list,
+                       const struct wpk_worker *worker);
 /* An ask of the window has ended: count it, and keep it if it is one of the best. */
 void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker);
 /* Tell the strategy every ask that has ended and whose turn it is; they leave the window. */

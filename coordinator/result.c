@@ -81,6 +81,7 @@ static void keep_built(struct wpk_search *search, uint32_t number, const struct 
     wpk_asks_unopen(search, number);
     piece->built = built;
     piece->attempts = 0; /* running it is another thing to survive */
+    piece->lost_on = 0;
     wpk_asks_open(search, number, false);
 }
 
@@ -158,6 +159,7 @@ static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
     wpk_effect_log(c, "not_tried", "work=%s attempt=%u stage=%s worker=%s reason=\"%.*s\"", id,
                    piece->attempts, wpk_work_stage_name(result->stage), worker->hello.name,
                    (int)strnlen(reason, REASON_MAX), reason);
+    piece->lost_on = worker->device_hash;
     if (result->id.kind == WPK_WORK_TRIAL && piece->built != NULL) {
         drop_built(search, result->id.index);
     }

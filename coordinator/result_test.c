@@ -150,6 +150,81 @@ static void each_stage_has_its_attempts(void **state)
     end(s);
 }
 
+/* ---- on distinct devices */
+
+static int join_on(struct wpk_scene *s, const char *name, const char *device)
+{
+    int worker = wpk_scene_worker(s, name);
+    snprintf(s->workers[worker].hello.device.instance, WPK_DEVICE_TEXT_MAX, "%s", device);
+    wpk_scene_hello(s, worker);
+    return worker;
+}
+
+/* Under another name it is the same device; it goes on with what others have not lost there. */
+static void what_one_device_loses_another_tries(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    submit(s, 50);
+    int first = join_on(s, "a/1", "a");
+    expect_work(s, first, WPK_STAGE_WHOLE, 1);
+    lose(s, first);
+    int again = join_on(s, "a/2", "a");
+    assert_int_equal(wpk_scene_poll(s, again, 3), 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_not_equal(s->workers[again].held[i].id.index, 0);
+    }
+    int other = join_on(s, "b/1", "b");
+    expect_work(s, other, WPK_STAGE_WHOLE, 2);
+    assert_int_equal(s->workers[other].held[0].id.index, 0);
+    end(s);
+}
+
+/* When there is nothing else to do it is better than nothing. */
+static void alone_it_tries_again(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    submit(s, 2);
+    int first = join_on(s, "a/1", "a");
+    expect_work(s, first, WPK_STAGE_WHOLE, 1);
+    lose(s, first);
+    int again = join_on(s, "a/2", "a");
+    assert_int_equal(wpk_scene_poll(s, again, 2), 2);
+    assert_int_equal(s->workers[again].held[0].id.index, 1);
+    assert_int_equal(s->workers[again].held[1].id.index, 0);
+    assert_int_equal(s->workers[again].held[1].attempt, 2);
+    end(s);
+}
+
+/* A runner that cannot get it, though it is there, is one of several. */
+static void what_one_runner_loses_another_runs(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    submit(s, 2);
+    int first = wpk_scene_worker(s, "a/1");
+    int second = wpk_scene_worker(s, "b/1");
+    s->workers[first].hello.roles = WPK_WORKER_RUNS;
+    s->workers[second].hello.roles = WPK_WORKER_RUNS;
+    wpk_scene_hello(s, first);
+    wpk_scene_hello(s, second);
+    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    assert_int_equal(wpk_scene_poll(s, builder, 2), 2);
+    bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+    bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+    expect_work(s, first, WPK_STAGE_RUN, 1);
+    lose(s, first);
+    wpk_scene_poll(s, builder, 0);
+    wpk_scene_hello(s, first);
+    expect_work(s, first, WPK_STAGE_RUN, 1);
+    assert_int_equal(s->workers[first].held[0].id.index, 1);
+    wpk_scene_hello(s, second);
+    expect_work(s, second, WPK_STAGE_RUN, 2);
+    assert_int_equal(s->workers[second].held[0].id.index, 0);
+    end(s);
+}
+
 /* ---- too late */
 
 static void a_late_builder_takes_nothing_away(void **state)
@@ -275,6 +350,9 @@ int main(void)
         cmocka_unit_test(what_was_built_and_lost_is_built_again),
         cmocka_unit_test(but_not_for_ever),
         cmocka_unit_test(each_stage_has_its_attempts),
+        cmocka_unit_test(what_one_device_loses_another_tries),
+        cmocka_unit_test(alone_it_tries_again),
+        cmocka_unit_test(what_one_runner_loses_another_runs),
         cmocka_unit_test(a_late_builder_takes_nothing_away),
         cmocka_unit_test(the_first_build_wins),
         cmocka_unit_test(a_final_is_tried_again),

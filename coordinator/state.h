@@ -113,6 +113,7 @@ struct wpk_built {
 struct wpk_piece {
     enum wpk_standing standing;
     uint32_t attempts;              /* leases given out so far, but for those given back */
+    uint64_t lost_on;               /* device_hash of whose attempt came to nothing last; 0: none */
     struct wpk_lease *lease;        /* LEASED */
     struct wpk_built *built;        /* owned; NULL: it was not built apart from its run */
     uint32_t open_prev;             /* OPEN, of an ask: its neighbours in the list; WPK_OPEN_END */
@@ -330,6 +331,7 @@ struct wpk_worker {
     uint8_t token_hash[WPK_SHA256_SIZE]; /* of the token that let it in; not of a local one */
     char device_class[2 * WPK_DEVICE_TEXT_MAX];
     uint64_t name_hash;
+    uint64_t device_hash; /* of its device's instance: the same whatever name it has next */
     enum wpk_worker_order order;
     const char *order_reason; /* borrowed; "" */
     uint32_t peer;            /* its connection; 0: ended */

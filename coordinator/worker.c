@@ -132,6 +132,8 @@ static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk
     set_credential(worker, &c->event->address);
     worker->hello.roles = hello->roles != 0 ? hello->roles : WPK_WORKER_ROLES_ALL;
     worker->name_hash = wpk_table_hash(hello->name);
+    worker->device_hash =
+        wpk_table_hash(hello->device.instance[0] != '\0' ? hello->device.instance : hello->name);
     worker->heard_ns = c->event->now_ns;
     worker->timer.owner = worker;
     wpk_device_class(&hello->device, worker->device_class, sizeof worker->device_class);
