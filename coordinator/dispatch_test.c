@@ -339,6 +339,27 @@ static void polls_are_served_in_turn(void **state)
     end(s);
 }
 
+/* The strategy wanted to be told more, and was, before that answer came. */
+static void a_refusal_that_is_out_of_date(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = begin();
+    int worker = join(s, "w");
+    s->refuse_at = 3;
+    submit(s, 1, 100);
+    assert_int_equal(wpk_scene_poll(s, worker, 3), 3);
+    s->hold = true;
+    assert_int_equal(wpk_scene_poll(s, worker, 3), 0); /* it is asked, and refuses */
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wpk_scene_result(s, worker, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
+    }
+    s->hold = false;
+    s->refuse_at = 0;
+    wpk_scene_answer(s);
+    assert_int_equal(s->workers[worker].held_count, 3); /* it is asked again */
+    end(s);
+}
+
 /* A poll without work is answered when its time is over. */
 static void polls_end(void **state)
 {
@@ -369,6 +390,7 @@ int main(void)
         cmocka_unit_test(alone_it_verifies_itself),
         cmocka_unit_test(the_second_is_not_waited_for_for_ever),
         cmocka_unit_test(polls_are_served_in_turn),
+        cmocka_unit_test(a_refusal_that_is_out_of_date),
         cmocka_unit_test(polls_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,7 +252,8 @@ void wpk_search_asked(struct wpk_coordinator *c)
     WPK_ASSERT(search->asking);
     search->asking = false;
     search->promised_count = 0;
-    search->refused = asked->refused;
+    /* What it was told since may be what it wanted: nothing else would ask it again. */
+    search->refused = asked->refused && search->told_count == search->asked_told;
     if (asked->exhausted && !search->exhausted) {
         search->exhausted = true;
         wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
@@ -296,6 +297,7 @@ bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint3
     effect->count = count < most ? count : most;
     search->asking = true;
     search->asked_count = effect->count;
+    search->asked_told = search->told_count;
     search->promised_count = 0;
     return true;
 }

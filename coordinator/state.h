@@ -218,6 +218,7 @@ struct wpk_search {
     struct wpk_open_list open;  /* to be built and run */
     struct wpk_open_list built; /* to be run */
     bool asking;                /* an ASK effect is under way: */
+    uint32_t asked_told;        /* told_count then; */
     uint32_t asked_count;       /* for so many, */
     uint32_t promised_count;    /* of which so many are for polls that wait for them: */
     struct wpk_worker *awaiting;
