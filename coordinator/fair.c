@@ -122,10 +122,17 @@ static void advance(struct wpk_group *group, uint64_t share_ns)
     }
 }
 
-void wpk_account_ready(struct wpk_account *account, const struct wpk_pool *pool)
+/* Who builds for it and who runs it may be two groups, which are not at the same place. */
+void wpk_account_ready(struct wpk_account *account, const struct wpk_search *search)
 {
-    if (account->ready_count++ == 0) {
-        raise(&account->share_ns, pool->virtual_ns);
+    if (account->ready_count++ > 0) {
+        return;
+    }
+    for (const struct wpk_stake *stake = search->stakes; stake != NULL;
+         stake = stake->search_next) {
+        if (stake->seat->account == account) {
+            raise(&account->share_ns, stake->seat->pool->virtual_ns);
+        }
     }
 }
 

@@ -63,8 +63,8 @@ void wpk_fair_begin_pool(struct wpk_pool *pool);
 /* Whose share grows when the group works for the account's owner: the account itself, but for a
  * builder of another class. */
 struct wpk_account *wpk_fair_payer(const struct wpk_group *group, struct wpk_account *account);
-/* A stake in this pool became ready, or is not any more. */
-void wpk_account_ready(struct wpk_account *account, const struct wpk_pool *pool);
+/* A stake of the owner's in this search became ready, or one is not any more. */
+void wpk_account_ready(struct wpk_account *account, const struct wpk_search *search);
 void wpk_account_unready(struct wpk_account *account);
 /* Charge a new lease's estimate to whom it is given for: `account` of the lease is from now on the
  * one that pays. */

@@ -119,7 +119,7 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_stake *stake, bool r
 static void set_backlogged(struct wpk_stake *stake, bool backlogged)
 {
     if (backlogged && !stake->backlogged) {
-        wpk_account_ready(stake->seat->account, stake->seat->pool);
+        wpk_account_ready(stake->seat->account, stake->search);
     } else if (!backlogged && stake->backlogged) {
         wpk_account_unready(stake->seat->account);
     }
