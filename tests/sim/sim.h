@@ -9,8 +9,9 @@
  *
  * What goes wrong while there is trouble: frames; workers that die, hang and come back with what
  * they had, answer twice, answer for leases long gone, give back and leave, change their device,
- * cannot get what others have built;
- * wpkd that dies before, in or after a commit; a disk that is full. Workers are never wrong about a
+ * cannot get what others have built; wpkd that dies before, in or after a commit; a disk that is
+ * full; strategies that answer late. Users submit, pause and cancel, exceed their quotas, ask for
+ * labels that some workers or none have, and revoke kernels. Workers are never wrong about a
  * candidate: its outcome is a function of its text, and so are its time in a final and whether it
  * stands its verification. What must not happen at all ends the process, with the seed
  * (wpk_sim_fail); sim_check.c and sim_history.c say what that is. */
@@ -35,6 +36,8 @@ struct wpk_sim_options {
     double trouble;  /* 0: nothing goes wrong; 1: as much as can be lived with */
     bool liars;      /* workers change their device */
     bool mixed;      /* some workers only build, some only run */
+    bool late;       /* strategies take their time */
+    bool rules;      /* owners have weights and quotas: see sim_wpkd.c */
     uint64_t run_ms; /* that every piece of work takes; 0: it is drawn */
     bool verbose;    /* say what happens, on standard output */
 };
@@ -95,6 +98,7 @@ struct wpk_sim_request {
 struct wpk_sim_job {
     bool submitted;
     bool accepted; /* and its user knows */
+    bool hopeless; /* no worker has the label that it wants */
     uint32_t candidates;
     uint32_t seconds;
     char id[WPK_JOB_ID_SIZE]; /* once accepted */
@@ -110,6 +114,7 @@ struct wpk_sim {
     struct wpk_sim_queue queue;
 
     struct wpk_store *store; /* NULL: wpkd is not there */
+    struct wpk_index *index;
     struct wpk_performer *performer;
     uint64_t life; /* of wpkd: ticks and turns of another are stale */
     struct wpk_sim_event *inbox; /* owned; [inbox_count]: what the next turn takes */
@@ -118,6 +123,7 @@ struct wpk_sim {
     bool turn_set;
     bool committing; /* what leaves now is durable, or should be */
     uint64_t disk_full_ns; /* until then */
+    uint64_t late_ns;      /* until then no strategy answers */
     bool degraded;         /* a commit has failed, and none has succeeded since */
 
     struct wpk_sim_worker workers[WPK_SIM_WORKERS_MAX];
@@ -134,6 +140,8 @@ struct wpk_sim {
     const char *owner; /* who asks over HTTP */
     uint64_t http_last;
     int responses;
+    int refusals;   /* of jobs, for their owner's quota */
+    int revoked;    /* kernels */
 
     char leases[WPK_SIM_LEASES_MAX]; /* of trials, by the owner they are for; the first so many */
     int lease_count;
@@ -221,6 +229,8 @@ uint64_t wpk_sim_plan(struct wpk_sim *sim);
 void wpk_sim_act(struct wpk_sim *sim, int action);
 void wpk_sim_submit(struct wpk_sim *sim, const char *job);
 void wpk_sim_cancel(struct wpk_sim *sim, const char *id);
+/* A worker's laboratory, which jobs may ask for: "a" or "b". */
+const char *wpk_sim_lab(const struct wpk_sim *sim, int worker);
 /* What is paused or ordered to rest goes on. */
 void wpk_sim_resume_all(struct wpk_sim *sim);
 
@@ -230,8 +240,9 @@ struct wpk_sim_piece *wpk_sim_find_piece(struct wpk_sim *sim, uint64_t search, u
 /* The result is there; the candidate was asked for. */
 void wpk_sim_check_recorded(struct wpk_sim *sim, wpk_work_id id);
 void wpk_sim_check_asked(struct wpk_sim *sim, const struct wpk_work *work);
-/* After every commit: a lease has two ends, and both count it. */
-void wpk_sim_check_state(const struct wpk_sim *sim);
+/* After every commit: a lease has two ends, and both count it; owners keep to their quotas; what
+ * nobody can do says so; and what is looked up is what is stored. */
+void wpk_sim_check_state(struct wpk_sim *sim);
 /* A frame for a worker, about to leave. */
 void wpk_sim_check_reply(struct wpk_sim *sim, const struct wpk_net_address *address,
                          const void *frame, size_t size);
@@ -241,9 +252,11 @@ void wpk_sim_check_execution(struct wpk_sim *sim, wpk_work_id id);
 /* ---- sim_history.c: what holds for what is stored */
 
 int64_t wpk_sim_count(struct wpk_sim *sim, const char *sql);
+/* Lookups find what the store says is served, and nothing else. */
+void wpk_sim_check_index(struct wpk_sim *sim);
 /* Whenever wpkd has started: what was acknowledged is there. */
 void wpk_sim_check_acknowledged(struct wpk_sim *sim);
-/* What is served was verified, and is the fastest of its finals. */
+/* What is served was verified, is the fastest of its finals, and was not revoked. */
 void wpk_sim_check_kernels(struct wpk_sim *sim);
 /* No job is left: nothing else is, and every job ended as its budget says. */
 void wpk_sim_check_end(struct wpk_sim *sim);

@@ -69,8 +69,33 @@ static void check_counts(const struct wpk_sim *sim, const struct wpk_search *sea
                   search->ok_count + search->failed_count);
 }
 
-void wpk_sim_check_state(const struct wpk_sim *sim)
+/* Nobody has more jobs than he may; and one that waits for a device says so. */
+static void check_jobs(const struct wpk_sim *sim)
 {
+    const struct wpk_coordinator *c = wpk_sim_coordinator(sim);
+    for (uint32_t i = 0; i < c->owner_count; i++) {
+        const struct wpk_owner *owner = c->owners[i];
+        uint32_t live = 0;
+        for (uint32_t j = 0; j < c->job_count; j++) {
+            live += c->jobs[j]->account == owner && c->jobs[j]->finished_wall_ns == 0;
+        }
+        WPK_SIM_CHECK(sim, live == owner->job_count && live <= owner->jobs_max,
+                      "%s has %u jobs, %u are counted, %u allowed", owner->name, live,
+                      owner->job_count, owner->jobs_max);
+    }
+    for (uint32_t j = 0; j < c->job_count; j++) {
+        const struct wpk_job_entry *job = c->jobs[j];
+        bool nowhere = job->label_count > 0 && strcmp(job->labels[0].value, "nowhere") == 0;
+        bool ended = job->finished_wall_ns != 0 || job->state == WPK_JOB_PAUSED;
+        char reason[WPK_REASON_MAX];
+        WPK_SIM_CHECK(sim, !nowhere || ended || wpk_coordinator_blocked(c, job, 0, reason),
+                      "%s can be done nowhere, and does not say so", job->name);
+    }
+}
+
+void wpk_sim_check_state(struct wpk_sim *sim)
+{
+    check_jobs(sim);
     const struct wpk_coordinator *c = wpk_sim_coordinator(sim);
     uint32_t held = 0;
     uint32_t leased = 0;
@@ -158,6 +183,20 @@ static void note_lease(struct wpk_sim *sim, uint64_t id)
     }
 }
 
+/* One of the jobs that wait for it suits the worker. */
+static void check_labels(const struct wpk_sim *sim, int receiver, uint64_t id)
+{
+    const struct wpk_search *search = wpk_search_find(wpk_sim_coordinator(sim), id);
+    bool suits = search == NULL || search->ops == NULL;
+    for (const struct wpk_job_op_state *op = suits ? NULL : search->ops; op != NULL;
+         op = op->next) {
+        const struct wpk_job_entry *job = op->job;
+        suits = suits || job->label_count == 0 ||
+                strcmp(job->labels[0].value, wpk_sim_lab(sim, receiver)) == 0;
+    }
+    WPK_SIM_CHECK(sim, suits, "w%d is given work for other workers", receiver);
+}
+
 static void check_work(struct wpk_sim *sim, int receiver, const struct wpk_message *reply)
 {
     for (uint32_t i = 0; i < reply->work_count; i++) {
@@ -165,6 +204,9 @@ static void check_work(struct wpk_sim *sim, int receiver, const struct wpk_messa
         sim->blamed = sim->blamed || work->attempt >= WPK_ATTEMPTS_MAX;
         WPK_SIM_CHECK(sim, work->attempt <= WPK_ATTEMPTS_MAX, "attempt %u", work->attempt);
         check_role(sim, &sim->workers[receiver], work);
+        if (sim->workers[receiver].roles != WPK_WORKER_BUILDS) {
+            check_labels(sim, receiver, work->id.search);
+        }
         if (work->id.kind != WPK_WORK_TRIAL) {
             continue;
         }

@@ -18,7 +18,8 @@ struct account {
     char kind[WPK_CLASS_TEXT_MAX];
     char owner[WPK_JOB_TEXT_MAX];
     double share_ns;
-    double level_ns; /* of the class: the largest share with which one was given a lease */
+    double shared_ns; /* of it: for leases that were given for others */
+    double level_ns;  /* of the class: the largest share with which one was given a lease */
 };
 
 /* The shortest and longest of what a search's leases took. */
@@ -49,7 +50,6 @@ static struct {
     struct grant *grants; /* owned; [grant_count], in their order */
     int grant_count;
     int grant_first;       /* of this coordinator's: leases are numbered anew in the next */
-    uint32_t lease_count;  /* in flight */
     uint64_t lease_ns_max; /* of all estimates and times */
     uint64_t charged_ns;   /* in all */
     uint64_t windows;
@@ -69,9 +69,9 @@ void watched_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t
     __asm__("__wrap_wpk_fair_settle");
 void real_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns) //
     __asm__("__real_wpk_fair_settle");
-void watched_ready(struct wpk_account *account, const struct wpk_pool *pool) //
+void watched_ready(struct wpk_account *account, const struct wpk_search *search) //
     __asm__("__wrap_wpk_account_ready");
-void real_ready(struct wpk_account *account, const struct wpk_pool *pool) //
+void real_ready(struct wpk_account *account, const struct wpk_search *search) //
     __asm__("__real_wpk_account_ready");
 void watched_forget(struct wpk_class *kind) __asm__("__wrap_wpk_fair_forget");
 void real_forget(struct wpk_class *kind) __asm__("__real_wpk_fair_forget");
@@ -92,6 +92,7 @@ static void begin_anew(const char *kind)
     for (int i = 0; i < book.account_count; i++) {
         if (kind == NULL || strcmp(book.accounts[i].kind, kind) == 0) {
             book.accounts[i].share_ns = 0;
+            book.accounts[i].shared_ns = 0;
             book.accounts[i].level_ns = 0;
         }
     }
@@ -102,7 +103,6 @@ static void begin_anew(const char *kind)
 wpk_err watched_new(uint64_t job_number_next, struct wpk_coordinator **out)
 {
     book.range_count = 0;
-    book.lease_count = 0;
     if (book.sim != NULL) {
         begin_anew(NULL);
     }
@@ -264,7 +264,6 @@ void watched_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
         grant->share_ns[i] = book.accounts[i].share_ns;
     }
     real_charge(c, lease);
-    book.lease_count++;
     check_estimate(lease);
     note_length(lease->estimate_ns);
     grant->estimate_ns = (double)lease->estimate_ns / lease->account->owner->weight;
@@ -318,7 +317,9 @@ static uint32_t enter(const struct wpk_lease *lease, uint64_t device_ns)
     }
     for (uint32_t i = 0; i < count; i++) {
         double ns = (double)device_ns / count / owners[i]->weight;
-        book.accounts[account_of(kind, owners[i])].share_ns += ns;
+        struct account *account = &book.accounts[account_of(kind, owners[i])];
+        account->share_ns += ns;
+        account->shared_ns += count > 1 ? ns : 0;
     }
     struct range *range = range_of(lease->search);
     range->low_ns = range->low_ns == 0 || device_ns < range->low_ns ? device_ns : range->low_ns;
@@ -337,7 +338,6 @@ void watched_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t
     look_at_payers(lease);
     struct grant *grant = find_grant(lease->number);
     if (grant != NULL) {
-        book.lease_count--;
         grant->settled_ns = c->event->now_ns;
         grant->actual_ns = (double)device_ns / lease->account->owner->weight;
         book.accounts[grant->account].share_ns -= grant->estimate_ns;
@@ -368,23 +368,31 @@ static void check_credit(const struct wpk_account *account, const struct wpk_poo
     double least_ns = -1;
     for (uint32_t i = 0; i < pool->ready_count; i++) {
         const struct wpk_account *rival = pool->ready[i]->account;
-        double share_ns = (double)rival->share_ns;
+        double shared_ns = book.accounts[account_of(rival->kind, rival->owner)].shared_ns;
+        double share_ns = (double)rival->share_ns - shared_ns;
         if (rival != account && (least_ns < 0 || share_ns < least_ns)) {
             least_ns = share_ns;
         }
     }
-    double most_ns = (double)book.lease_ns_max * (book.lease_count + WPK_SIM_HELD_MAX);
+    /* What the others had in hand when the last one was served may all have ended since. */
+    double most_ns = (double)book.lease_ns_max * book.sim->worker_count * WPK_SIM_HELD_MAX;
     WPK_SIM_CHECK(book.sim, (double)account->share_ns >= least_ns - most_ns,
                   "%s comes with %.3f s, when the others have had %.3f s", account->owner->name,
                   (double)account->share_ns / 1e9, least_ns / 1e9);
 }
 
-void watched_ready(struct wpk_account *account, const struct wpk_pool *pool)
+void watched_ready(struct wpk_account *account, const struct wpk_search *search)
 {
-    real_ready(account, pool);
-    if (book.sim != NULL && account->ready_count == 1) {
-        share_of(account_of(account->kind, account->owner), account);
-        check_credit(account, pool);
+    real_ready(account, search);
+    if (book.sim == NULL || account->ready_count > 1) {
+        return;
+    }
+    share_of(account_of(account->kind, account->owner), account);
+    for (const struct wpk_stake *stake = search->stakes; stake != NULL;
+         stake = stake->search_next) {
+        if (stake->seat->account == account) {
+            check_credit(account, stake->seat->pool);
+        }
     }
 }
 

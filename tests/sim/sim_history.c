@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/index.h"
 #include "coordinator/parts.h"
 #include "coordinator/store.h"
 #include "search/strategy.h"
@@ -189,7 +190,8 @@ void wpk_sim_check_kernels(struct wpk_sim *sim)
         "WITH timed AS (SELECT k.*, t.candidate, t.id AS trial FROM kernel k JOIN trial t ON"
         " t.problem_id = k.problem_id AND t.provider = k.provider AND t.artifact_sha256 ="
         " k.artifact_sha256 WHERE EXISTS (SELECT 1 FROM measurement m WHERE m.trial_id = t.id AND"
-        " m.kind = 'final' AND m.search_id = k.search_id AND m.measured_at <= k.created_at))"
+        " m.kind = 'final' AND m.search_id = k.search_id AND m.measured_at <= k.created_at)"
+        " AND k.revoked_at = 0)"
         " SELECT provider, artifact_sha256, median_ns, candidate, served, (SELECT"
         " MIN(o.median_ns) FROM timed o WHERE o.problem_id = k.problem_id), EXISTS (SELECT 1 FROM"
         " measurement m WHERE m.trial_id = k.trial AND m.kind = 'verify') FROM timed k",
@@ -207,12 +209,33 @@ void wpk_sim_check_kernels(struct wpk_sim *sim)
                       "a slower kernel is served");
     }
     wpk_rows_close(rows);
+    check_none(sim, "kernels are served and revoked",
+               "SELECT COUNT(*) FROM kernel WHERE served = 1 AND revoked_at <> 0");
+    check_none(sim, "problems with a kernel serve none",
+               "SELECT COUNT(*) FROM (SELECT 1 FROM kernel WHERE revoked_at = 0 GROUP BY problem_id"
+               " HAVING TOTAL(served) = 0)");
     check_none(sim, "problems serve two kernels",
                "SELECT COUNT(*) FROM (SELECT 1 FROM kernel WHERE served = 1 GROUP BY problem_id"
                " HAVING COUNT(*) > 1)");
     check_none(sim, "artifacts of kernels are missing",
                "SELECT COUNT(*) FROM kernel WHERE artifact_sha256 <> '' AND artifact_sha256 NOT IN"
                " (SELECT sha256 FROM artifact)");
+}
+
+void wpk_sim_check_index(struct wpk_sim *sim)
+{
+    const struct wpk_index_version *version = wpk_index_acquire(sim->index);
+    int64_t served = wpk_sim_count(sim, "SELECT COUNT(*) FROM kernel WHERE served = 1");
+    WPK_SIM_CHECK(sim, version->count == served, "%u kernels are found, %lld are served",
+                  version->count, (long long)served);
+    struct wpk_rows *rows =
+        wpk_store_query(sim->store, "SELECT id FROM kernel WHERE served = 1", "");
+    while (wpk_rows_next(rows)) {
+        WPK_SIM_CHECK(sim, wpk_index_kernel(version, (uint64_t)wpk_rows_int(rows, 0)) != NULL,
+                      "kernel %lld is served and not found", (long long)wpk_rows_int(rows, 0));
+    }
+    wpk_rows_close(rows);
+    wpk_index_release(sim->index, version);
 }
 
 /* ---- jobs */
@@ -227,7 +250,9 @@ static void check_trials(struct wpk_sim *sim)
                " ON p.id = t.problem_id WHERE instr(p.device_class, substr(m.instance, 1,"
                " instr(m.instance, '/') - 1)) = 0");
     struct wpk_rows *rows = wpk_store_query(
-        sim->store, "SELECT candidate, outcome FROM trial WHERE candidate <> '' AND outcome <> ''",
+        sim->store,
+        "SELECT candidate, outcome FROM trial WHERE candidate <> '' AND outcome <> ''"
+        " AND log NOT LIKE 'revoked%'",
         "");
     while (wpk_rows_next(rows)) {
         const char *text = wpk_rows_text(rows, 0);

@@ -26,6 +26,9 @@ static void run(uint64_t seed, bool verbose)
         .trouble = seed % 10 == 0 ? 0 : wpk_rng_unit(&rng),
         .liars = true,
         .mixed = wpk_rng_chance(&rng, 0.3),
+        .late = wpk_rng_chance(&rng, 0.3),
+        .rules = wpk_rng_chance(&rng, 0.5),
+        .run_ms = wpk_rng_chance(&rng, 0.2) ? 100 : 0,
         .verbose = verbose,
     };
     if (wpk_rng_chance(&rng, 0.05)) {
@@ -43,9 +46,9 @@ static void run(uint64_t seed, bool verbose)
     wpk_sim_check_end(sim);
     if (verbose) {
         printf("seed %llu: %d workers, %d jobs, %d executions, %d crashes of wpkd, %d of workers,"
-               " %d commits\n",
+               " %d commits, %d refusals, %d revoked\n",
                (unsigned long long)seed, sim->worker_count, sim->job_count, sim->executions,
-               sim->crashes, sim->deaths, sim->commits);
+               sim->crashes, sim->deaths, sim->commits, sim->refusals, sim->revoked);
     }
     wpk_sim_fini(sim);
     free(sim);

@@ -8,13 +8,18 @@
 
 #define OPS 5
 #define OPS_OF_A_JOB_MAX 3
+#define JOBS_MAX 7
+#define REVOKED_MS 30000 /* until then: kernels have to be there first */
 #define CANDIDATES_MIN 4
 #define CANDIDATES_MAX 40
 #define SECONDS 3600
 #define FEW_SECONDS 5
 #define CANCELLED_CHANCE 0.15
+#define LABEL_CHANCE 0.25
+#define HOPELESS_CHANCE 0.05
+#define REVOKED_CHANCE 0.2
 
-enum action { SUBMIT, CANCEL, TEARS, PAUSE, RESUME, ORDER };
+enum action { SUBMIT, CANCEL, TEARS, PAUSE, RESUME, ORDER, REVOKE };
 
 void wpk_sim_submit(struct wpk_sim *sim, const char *job)
 {
@@ -26,6 +31,12 @@ void wpk_sim_cancel(struct wpk_sim *sim, const char *id)
     char path[64];
     snprintf(path, sizeof path, "/v1/jobs/%s:cancel", id);
     wpk_sim_post(sim, 0, path, "");
+}
+
+/* Of each class, the first worker is in the first. */
+const char *wpk_sim_lab(const struct wpk_sim *sim, int worker)
+{
+    return worker / sim->options.class_count % 2 == 0 ? "a" : "b";
 }
 
 static void put_ops(struct wpk_sim *sim, struct wpk_buf *out)
@@ -56,13 +67,21 @@ static void submit(struct wpk_sim *sim)
     job->seconds = hurried ? 1 + (uint32_t)wpk_rng_below(&sim->rng, FEW_SECONDS) : SECONDS;
     wpk_buf_printf(&text, "{\"name\":\"n%d\",\"ops\":[", sim->job_count);
     put_ops(sim, &text);
+    job->hopeless = wpk_rng_chance(&sim->rng, HOPELESS_CHANCE);
+    if (job->hopeless || wpk_rng_chance(&sim->rng, LABEL_CHANCE)) {
+        wpk_buf_printf(&text, "],\"target\":{\"labels\":{\"lab\":\"%s\"}}",
+                       job->hopeless ? "nowhere" : "a");
+    } else {
+        wpk_buf_printf(&text, "]");
+    }
     wpk_buf_printf(&text,
-                   "],\"search\":{\"strategy\":\"%s\",\"seed\":%d},\"budget\":{\"candidates\":%u,"
+                   ",\"search\":{\"strategy\":\"%s\",\"seed\":%d},\"budget\":{\"candidates\":%u,"
                    "\"seconds\":%u},\"priority\":%d}",
                    wpk_rng_chance(&sim->rng, 0.5) ? "ga" : "random",
                    1 + (int)wpk_rng_below(&sim->rng, 2), job->candidates, job->seconds,
                    (int)wpk_rng_below(&sim->rng, 2));
-    sim->owner = wpk_rng_chance(&sim->rng, 0.5) ? "x" : "y";
+    static const char *const owners[] = {"x", "y", "z"};
+    sim->owner = owners[wpk_rng_below(&sim->rng, 3)];
     wpk_sim_say(sim, "user: submits %s", wpk_buf_text(&text));
     sim->job_count++;
     wpk_sim_post(sim, (uint64_t)sim->job_count, "/v1/jobs", wpk_buf_text(&text));
@@ -85,6 +104,22 @@ static void change_any(struct wpk_sim *sim, const char *verb)
     }
 }
 
+/* What is served of a problem, as if it had turned out to be wrong. */
+static void revoke(struct wpk_sim *sim)
+{
+    char path[64];
+    if (sim->store == NULL || sim->degraded) {
+        return;
+    }
+    int64_t kernel = wpk_sim_count(sim, "SELECT COALESCE(MAX(id), 0) FROM kernel WHERE served = 1");
+    if (kernel != 0) {
+        wpk_sim_say(sim, "user: revokes kernel %lld", (long long)kernel);
+        sim->revoked++;
+        snprintf(path, sizeof path, "/v1/kernels/k%lld:revoke", (long long)kernel);
+        wpk_sim_post(sim, 0, path, "");
+    }
+}
+
 static void order(struct wpk_sim *sim, struct wpk_sim_worker *worker, const char *verb)
 {
     char path[64];
@@ -103,7 +138,7 @@ void wpk_sim_resume_all(struct wpk_sim *sim)
     }
     for (int i = 0; i < sim->job_count; i++) {
         if (sim->jobs[i].accepted) {
-            change(sim, &sim->jobs[i], "resume");
+            change(sim, &sim->jobs[i], sim->jobs[i].hopeless ? "cancel" : "resume");
         }
     }
     for (int i = 0; i < sim->worker_count; i++) {
@@ -130,6 +165,9 @@ void wpk_sim_act(struct wpk_sim *sim, int action)
         order(sim, &sim->workers[wpk_rng_below(&sim->rng, (uint64_t)sim->worker_count)],
               wpk_rng_chance(&sim->rng, 0.5) ? "drain" : "quarantine");
         break;
+    case REVOKE:
+        revoke(sim);
+        break;
     case TEARS:
         wpk_sim_net_cut(sim, sim->workers[0].peer);
         break;
@@ -146,11 +184,14 @@ static void put(struct wpk_sim *sim, enum action action, uint64_t ms)
 uint64_t wpk_sim_plan(struct wpk_sim *sim)
 {
     uint64_t length_ms = 3000 + wpk_rng_below(&sim->rng, 15000);
-    int jobs = 1 + (int)wpk_rng_below(&sim->rng, 5);
+    int jobs = 1 + (int)wpk_rng_below(&sim->rng, JOBS_MAX);
     for (int i = 0; i < jobs; i++) {
         put(sim, SUBMIT, i == 0 ? 200 : wpk_rng_below(&sim->rng, length_ms));
         if (wpk_rng_chance(&sim->rng, CANCELLED_CHANCE)) {
             put(sim, CANCEL, wpk_rng_below(&sim->rng, length_ms));
+        }
+        if (wpk_rng_chance(&sim->rng, REVOKED_CHANCE)) {
+            put(sim, REVOKE, wpk_rng_below(&sim->rng, REVOKED_MS));
         }
         for (enum action action = TEARS; action <= ORDER; action++) {
             if (wpk_rng_chance(&sim->rng, sim->trouble / 2)) {

@@ -150,6 +150,10 @@ static void say_hello(struct wpk_sim *sim, struct wpk_sim_worker *worker)
         wpk_sim_say(sim, "w%d: is sim%d now", worker->index, worker->device);
     }
     snprintf(hello.name, sizeof hello.name, "w%d.%d", worker->index, worker->life);
+    hello.label_count = 1;
+    snprintf(hello.labels[0].name, sizeof hello.labels[0].name, "lab");
+    snprintf(hello.labels[0].value, sizeof hello.labels[0].value, "%s",
+             wpk_sim_lab(sim, worker->index));
     snprintf(hello.device.model, sizeof hello.device.model, "sim%d", worker->device);
     snprintf(hello.device.instance, sizeof hello.device.instance, "sim%d/cpu%d", worker->device,
              worker->index);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkd: the real one, but for the loop, the sockets and the clock. */
+#include "coordinator/index.h"
 #include "coordinator/parts.h"
 #include "coordinator/store.h"
 #include "tests/sim/sim.h"
@@ -13,6 +14,9 @@
 #define TICK_MS 200
 #define DISK_FULL_MS 3000
 #define WRITES_OF_A_COMMIT 12
+#define LATE_MS 2000  /* what a strategy takes */
+#define WEIGHT 2      /* of y, where there are rules */
+#define QUOTA 1       /* jobs of z */
 #define WRITES_MAX 40 /* before the disk breaks: a few commits */
 
 /* ---- out */
@@ -39,6 +43,15 @@ static void note_accepted(struct wpk_sim *sim, uint64_t request,
     job->accepted = true;
 }
 
+static uint32_t count_live(const struct wpk_coordinator *c, const char *owner)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < c->job_count; i++) {
+        count += strcmp(c->jobs[i]->owner, owner) == 0 && c->jobs[i]->finished_wall_ns == 0;
+    }
+    return count;
+}
+
 static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
 {
     struct wpk_sim *sim = user;
@@ -51,6 +64,35 @@ static void on_respond(void *user, uint64_t request, const struct wpk_api_answer
                 (unsigned long long)request);
     sim->responses += answer->status == 200 || answer->status == 201;
     note_accepted(sim, request, answer);
+    if (answer->status == 429) {
+        sim->refusals++;
+        WPK_SIM_CHECK(sim, sim->options.rules && strcmp(sim->owner, "z") == 0,
+                      "%s has no quota, and his job is refused", sim->owner);
+        WPK_SIM_CHECK(sim, answer->retry_after_s > 0, "it is not said when to come again");
+        WPK_SIM_CHECK(sim, count_live(wpk_sim_coordinator(sim), "z") == QUOTA,
+                      "a job is refused, and there is room for it");
+    }
+}
+
+/* ---- strategies */
+
+/* A strategy thinks on another thread: what it answers may come many turns later. */
+bool wpk_sim_take_answers(struct wpk_performer *performer) __asm__(
+    "__wrap_wpk_performer_take_answers");
+bool wpk_sim_real_take_answers(struct wpk_performer *performer) __asm__(
+    "__real_wpk_performer_take_answers");
+static struct wpk_sim *thinking; /* the one whose strategies take their time; NULL: none does */
+
+bool wpk_sim_take_answers(struct wpk_performer *performer)
+{
+    struct wpk_sim *sim = thinking;
+    if (sim != NULL && sim->late_ns <= sim->clock.now_ns && wpk_rng_chance(&sim->rng, 0.1)) {
+        sim->late_ns = sim->clock.now_ns + wpk_rng_below(&sim->rng, LATE_MS * WPK_NS_PER_MS);
+    }
+    if (sim != NULL && sim->late_ns > sim->clock.now_ns) {
+        return false;
+    }
+    return wpk_sim_real_take_answers(performer);
 }
 
 /* ---- life */
@@ -62,6 +104,30 @@ static void start_again_later(struct wpk_sim *sim, uint64_t ms)
     wpk_sim_queue_put(&sim->queue, start);
 }
 
+/* Said again whenever there is another coordinator. */
+static void set_rules(void *user)
+{
+    struct wpk_sim *sim = user;
+    struct wpk_event weight = {.kind = WPK_EVENT_SET_OWNER,
+                               .owner = {.name = "y", .weight = WEIGHT, .jobs_max = 1000}};
+    struct wpk_event quota = {.kind = WPK_EVENT_SET_OWNER,
+                              .owner = {.name = "z", .weight = 1, .jobs_max = QUOTA}};
+    if (sim->options.rules) {
+        wpk_performer_step(sim->performer, &weight);
+        wpk_performer_step(sim->performer, &quota);
+    }
+}
+
+static void open_index(struct wpk_sim *sim)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_index_new(&sim->index);
+    if (err == WPK_OK) {
+        err = wpk_index_load(sim->index, sim->store, &diag);
+    }
+    WPK_SIM_CHECK(sim, err == WPK_OK, "there is no index: %s", diag.text);
+}
+
 void wpk_sim_wpkd_start(struct wpk_sim *sim)
 {
     struct wpk_diag diag = {0};
@@ -69,17 +135,23 @@ void wpk_sim_wpkd_start(struct wpk_sim *sim)
         .data_dir = sim->directory,
         .clock = &sim->clock.clock,
         .out = {.reply = on_reply, .respond = on_respond, .user = sim},
+        .rebuilt = set_rules,
+        .rebuilt_user = sim,
     };
     sim->life++;
     sim->turn_set = false;
     wpk_err err = wpk_store_open(sim->directory, &sim->clock.clock, &sim->store, &diag);
     WPK_SIM_CHECK(sim, err == WPK_OK, "the store does not open: %s", diag.text);
     wpk_sim_check_acknowledged(sim);
+    thinking = sim->options.late ? sim : NULL;
     options.store = sim->store;
+    open_index(sim);
+    options.index = sim->index;
     sim->committing = true;
     err = wpk_performer_new(&options, &sim->performer, &diag);
     sim->committing = false;
     WPK_SIM_CHECK(sim, err == WPK_OK, "wpkd does not start: %s", diag.text);
+    set_rules(sim);
     struct wpk_sim_event tick = {.kind = WPK_SIM_TICK, .number = sim->life};
     tick.at_ns = sim->clock.now_ns + TICK_MS * WPK_NS_PER_MS;
     wpk_sim_queue_put(&sim->queue, tick);
@@ -95,6 +167,9 @@ void wpk_sim_wpkd_stop(struct wpk_sim *sim)
     /* The performer only frees memory: nothing of it reaches the store any more. */
     wpk_performer_free(sim->performer);
     sim->performer = NULL;
+    wpk_index_free(sim->index);
+    sim->index = NULL;
+    thinking = NULL;
     wpk_sim_disk_mend();
     sim->disk_full_ns = 0;
     sim->degraded = false;
@@ -167,6 +242,7 @@ static void commit(struct wpk_sim *sim)
     if (err == WPK_OK) {
         sim->degraded = false;
         wpk_sim_check_state(sim);
+        wpk_sim_check_index(sim);
     } else if (!sim->degraded) {
         /* It stays, and is as it was; or its operator has had enough. */
         WPK_SIM_CHECK(sim, wpk_sim_disk_failed(), "a commit fails: %s", diag.text);
