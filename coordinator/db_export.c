@@ -266,9 +266,12 @@ static wpk_err write_file(struct export *e, const char *path, struct wpk_diag *d
     wpk_err err = export_snapshot(e, diag);
     bool written = fflush(e->out) == 0 && fsync(fileno(e->out)) == 0;
     written = fclose(e->out) == 0 && written;
-    if (err == WPK_OK && (!written || rename(partial, path) != 0)) {
+    if (err == WPK_OK && !written) {
         wpk_diag_set(diag, "%s: %s", path, strerror(errno));
         err = wpk_fs_err(errno);
+    }
+    if (err == WPK_OK) {
+        err = wpk_fs_rename(partial, path, diag);
     }
     if (err != WPK_OK) {
         (void)unlink(partial);
