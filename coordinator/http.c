@@ -313,10 +313,12 @@ static enum MHD_Result answer_whole(struct wpk_http_server *server,
 {
     struct wpk_http_response response = {.body = ""};
     exchange->whole_ns = now_ns(server);
-    if (server->options.serve == NULL ||
-        !server->options.serve(server->options.serve_user, &exchange->request, &response)) {
-        exchange->request.prepared = response.owner;
-        exchange->release = response.release;
+    if (server->options.serve != NULL && exchange->request.body_size >= WPK_HTTP_LARGE) {
+        bool taken = mark(exchange, WPK_HTTP_SERVING, 0) &&
+                     wpk_http_readers_take(&server->readers, exchange);
+        return taken ? MHD_YES : MHD_NO;
+    }
+    if (!wpk_http_exchange_serve(exchange, &response)) {
         bool queued = mark(exchange, WPK_HTTP_SERVING, 0) && wpk_http_exchange_queue(exchange);
         return queued ? MHD_YES : MHD_NO;
     }

@@ -14,6 +14,10 @@
 #include <pthread.h>
 
 #define WPK_HTTP_CARRIERS_MAX 16
+/* Bytes of a body that is read on a reader's thread; at most two of the readers are long at it, the
+ * others tell whoever comes then to come again (api_call.h). */
+#define WPK_HTTP_LARGE ((size_t)16 << 10)
+#define WPK_HTTP_READERS 4
 
 struct MHD_Connection;
 struct MHD_Daemon;
@@ -56,6 +60,17 @@ struct wpk_http_exchange {
     struct wpk_http_exchange *next; /* in the queue; guarded by the lock */
 };
 
+/* Threads that read large requests, in their order. */
+struct wpk_http_readers {
+    pthread_t threads[WPK_HTTP_READERS]; /* [count] */
+    uint32_t count;
+    pthread_mutex_t lock; /* guards what follows; taken before no other */
+    pthread_cond_t work;  /* something waits, or `stopping` */
+    struct wpk_http_exchange *first;
+    struct wpk_http_exchange *last;
+    bool stopping;
+};
+
 struct wpk_http_server {
     struct wpk_http_options options; /* its lists are used up when the server is open */
     const struct wpk_clock *clock;
@@ -65,6 +80,7 @@ struct wpk_http_server {
     struct wpk_http_policy policy;
     struct wpk_http_admission *admission;
     struct wpk_http_acceptor *acceptor;
+    struct wpk_http_readers readers;
     struct wpk_http_exchange *exchanges; /* by number of their connection */
     uint32_t exchange_count;
     pthread_mutex_t lock; /* guards all below */
@@ -91,11 +107,29 @@ void wpk_http_exchange_leave(struct wpk_http_exchange *exchange);
 /* Give it a connection that was admitted; false: it is closed. */
 WPK_MUST_CHECK bool wpk_http_daemon_add(struct MHD_Daemon *daemon,
                                         const struct wpk_http_arrival *arrival);
+/* Let the options' `serve` see it: true when `response` is its answer; else it belongs into the
+ * queue. */
+WPK_MUST_CHECK bool wpk_http_exchange_serve(struct wpk_http_exchange *exchange,
+                                            struct wpk_http_response *response);
 /* Put a whole request into the queue, suspended; false when the server is closing. */
 WPK_MUST_CHECK bool wpk_http_exchange_queue(struct wpk_http_exchange *exchange);
 void wpk_http_exchange_suspend(struct wpk_http_exchange *exchange);
 /* Of one that is QUEUED and was answered: make its response, let it go on. */
 void wpk_http_exchange_finish(struct wpk_http_exchange *exchange,
                               const struct wpk_http_response *response);
+
+/* Of whoever waits when the server is closed. */
+extern const struct wpk_http_response wpk_http_ending;
+
+/* ---- http_reader.c */
+
+/*   errors  WPK_ESYSTEM; some may have been started */
+WPK_MUST_CHECK wpk_err wpk_http_readers_start(struct wpk_http_readers *readers,
+                                              struct wpk_diag *diag);
+/* Finish what is being read, and answer the rest that we end. */
+void wpk_http_readers_stop(struct wpk_http_readers *readers);
+/* Read a whole request, which is suspended meanwhile; false when the server is closing. */
+WPK_MUST_CHECK bool wpk_http_readers_take(struct wpk_http_readers *readers,
+                                          struct wpk_http_exchange *exchange);
 
 #endif

@@ -197,6 +197,18 @@ static void on_tick(void *user)
 
 /* ---- the owner's side */
 
+bool wpk_http_exchange_serve(struct wpk_http_exchange *exchange, struct wpk_http_response *response)
+{
+    const struct wpk_http_options *options = &exchange->server->options;
+    bool answered =
+        options->serve != NULL && options->serve(options->serve_user, &exchange->request, response);
+    if (!answered) {
+        exchange->request.prepared = response->owner;
+        exchange->release = response->release;
+    }
+    return answered;
+}
+
 bool wpk_http_exchange_queue(struct wpk_http_exchange *exchange)
 {
     struct wpk_http_server *server = exchange->server;
@@ -212,7 +224,9 @@ bool wpk_http_exchange_queue(struct wpk_http_exchange *exchange)
             server->queue_first = exchange;
         }
         server->queue_last = exchange;
-        wpk_http_exchange_suspend(exchange); /* before anybody can answer it */
+        if (exchange->state != WPK_HTTP_EXCHANGE_QUEUED) { /* by a reader it is */
+            wpk_http_exchange_suspend(exchange);           /* before anybody can answer it */
+        }
     }
     pthread_mutex_unlock(&server->lock);
     if (!closing) {
@@ -341,7 +355,12 @@ wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_
     server->clock = options->clock != NULL ? options->clock : wpk_clock_system();
     wpk_http_policy_init(&server->policy, options);
     pthread_mutex_init(&server->lock, NULL);
-    wpk_err err = open_all(server, options, diag);
+    pthread_mutex_init(&server->readers.lock, NULL);
+    pthread_cond_init(&server->readers.work, NULL);
+    wpk_err err = options->serve != NULL ? wpk_http_readers_start(&server->readers, diag) : WPK_OK;
+    if (err == WPK_OK) {
+        err = open_all(server, options, diag);
+    }
     if (err != WPK_OK) {
         for (uint32_t i = server->listener_count; i < options->listener_count; i++) {
             if (options->listeners[i].fd >= 0) {
@@ -404,23 +423,24 @@ wpk_err wpk_http_server_reload(struct wpk_http_server *server,
     return err;
 }
 
+static const char ending[] = "{\"type\":\"about:blank\",\"title\":\"shutting down\","
+                             "\"status\":503,\"detail\":\"wpkd is ending\"}";
+const struct wpk_http_response wpk_http_ending = {.status = 503,
+                                                  .content_type = "application/problem+json",
+                                                  .retry_after_s = 1,
+                                                  .body = ending,
+                                                  .body_size = sizeof ending - 1};
+
 /* Nobody answers any more: everything that waits is told so. */
 static void answer_all(struct wpk_http_server *server)
 {
-    static const char body[] = "{\"type\":\"about:blank\",\"title\":\"shutting down\","
-                               "\"status\":503,\"detail\":\"wpkd is ending\"}";
-    struct wpk_http_response response = {.status = 503,
-                                         .content_type = "application/problem+json",
-                                         .retry_after_s = 1,
-                                         .body = body,
-                                         .body_size = sizeof body - 1};
     pthread_mutex_lock(&server->lock);
     server->closing = true;
     server->queue_first = server->queue_last = NULL;
     pthread_mutex_unlock(&server->lock);
     for (uint32_t i = 0; i < server->exchange_count; i++) {
         if (server->awaited[i] != 0) { /* nothing is added any more */
-            wpk_http_server_respond(server, server->awaited[i], &response);
+            wpk_http_server_respond(server, server->awaited[i], &wpk_http_ending);
         }
     }
 }
@@ -443,6 +463,7 @@ void wpk_http_server_close(struct wpk_http_server *server)
         return;
     }
     wpk_http_acceptor_close(server->acceptor);
+    wpk_http_readers_stop(&server->readers);
     if (server->acceptor != NULL) {
         answer_all(server);
         wait_for_answers(server);
@@ -458,6 +479,8 @@ void wpk_http_server_close(struct wpk_http_server *server)
     wpk_http_admission_free(server->admission);
     wpk_http_policy_fini(&server->policy);
     pthread_mutex_destroy(&server->lock);
+    pthread_mutex_destroy(&server->readers.lock);
+    pthread_cond_destroy(&server->readers.work);
     free(server->exchanges);
     free(server->awaited);
     free(server);

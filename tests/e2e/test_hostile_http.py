@@ -382,6 +382,24 @@ def test_jobs_that_take_long_to_read(box):
     service.stop()
 
 
+def test_the_end_while_jobs_are_read(box):
+    """wpkd ends all the same, and whoever waits is told."""
+    need("wpkd")
+    service = Service(box)
+    answers = []
+    body = json.dumps(heavy_job(48)).encode()
+    threads = [threading.Thread(target=lambda: answers.append(service.ask("POST", "/v1/jobs", body)[0]))
+               for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    service.wpkd.popen.terminate()
+    code, _, log = service.wpkd.wait(30)
+    for thread in threads:
+        thread.join()
+    check(code == 0 and sorted(answers) == [503] * 4, "told that it ends", code, answers, log)
+
+
 def test_many_idle_connections(box):
     need("wpkd")
     wanted = min(10000, raise_descriptors() - 500)
