@@ -10,11 +10,12 @@
  * What goes wrong while there is trouble: frames; workers that die, hang and come back with what
  * they had, answer twice, answer for leases long gone, give back and leave, change their device,
  * cannot get what others have built; wpkd that dies before, in or after a commit; a disk that is
- * full; strategies that answer late. Users submit, pause and cancel, exceed their quotas, ask for
- * labels that some workers or none have, and revoke kernels. Workers are never wrong about a
- * candidate: its outcome is a function of its text, and so are its time in a final and whether it
- * stands its verification. What must not happen at all ends the process, with the seed
- * (wpk_sim_fail); sim_check.c and sim_history.c say what that is. */
+ * full; strategies that answer late; a wall clock that is set. Users submit, pause and cancel,
+ * exceed their quotas, ask for labels that some workers or none have, and revoke kernels. Workers
+ * are never wrong about a candidate: its outcome is a function of its text, and so are its time in
+ * a final and whether it stands its verification. What must not happen at all ends the process,
+ * with the seed (wpk_sim_fail); sim_check.c and sim_history.c say what that is, and sim_fair.c for
+ * the time of devices. */
 #ifndef WPK_TESTS_SIM_SIM_H
 #define WPK_TESTS_SIM_SIM_H
 
@@ -37,6 +38,7 @@ struct wpk_sim_options {
     bool liars;      /* workers change their device */
     bool mixed;      /* some workers only build, some only run */
     bool late;       /* strategies take their time */
+    bool jumps;      /* the wall clock does, by hours */
     bool rules;      /* owners have weights and quotas: see sim_wpkd.c */
     uint64_t run_ms; /* that every piece of work takes; 0: it is drawn */
     bool verbose;    /* say what happens, on standard output */

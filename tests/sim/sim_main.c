@@ -27,6 +27,7 @@ static void run(uint64_t seed, bool verbose)
         .liars = true,
         .mixed = wpk_rng_chance(&rng, 0.3),
         .late = wpk_rng_chance(&rng, 0.3),
+        .jumps = wpk_rng_chance(&rng, 0.2),
         .rules = wpk_rng_chance(&rng, 0.5),
         .run_ms = wpk_rng_chance(&rng, 0.2) ? 100 : 0,
         .verbose = verbose,

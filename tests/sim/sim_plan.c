@@ -18,8 +18,9 @@
 #define LABEL_CHANCE 0.25
 #define HOPELESS_CHANCE 0.05
 #define REVOKED_CHANCE 0.2
+#define JUMP_HOURS_MAX 100
 
-enum action { SUBMIT, CANCEL, TEARS, PAUSE, RESUME, ORDER, REVOKE };
+enum action { SUBMIT, CANCEL, TEARS, PAUSE, RESUME, ORDER, REVOKE, JUMP };
 
 void wpk_sim_submit(struct wpk_sim *sim, const char *job)
 {
@@ -120,6 +121,14 @@ static void revoke(struct wpk_sim *sim)
     }
 }
 
+/* Of the wall clock only: nothing that has to last so long may depend on it. */
+static void jump(struct wpk_sim *sim)
+{
+    int64_t hours = wpk_rng_between(&sim->rng, -JUMP_HOURS_MAX, JUMP_HOURS_MAX);
+    wpk_sim_say(sim, "clock: set by %lld hours", (long long)hours);
+    sim->clock.wall_ns += (uint64_t)(hours * 3600) * WPK_NS_PER_S;
+}
+
 static void order(struct wpk_sim *sim, struct wpk_sim_worker *worker, const char *verb)
 {
     char path[64];
@@ -165,6 +174,9 @@ void wpk_sim_act(struct wpk_sim *sim, int action)
         order(sim, &sim->workers[wpk_rng_below(&sim->rng, (uint64_t)sim->worker_count)],
               wpk_rng_chance(&sim->rng, 0.5) ? "drain" : "quarantine");
         break;
+    case JUMP:
+        jump(sim);
+        break;
     case REVOKE:
         revoke(sim);
         break;
@@ -192,6 +204,9 @@ uint64_t wpk_sim_plan(struct wpk_sim *sim)
         }
         if (wpk_rng_chance(&sim->rng, REVOKED_CHANCE)) {
             put(sim, REVOKE, wpk_rng_below(&sim->rng, REVOKED_MS));
+        }
+        if (sim->options.jumps) {
+            put(sim, JUMP, wpk_rng_below(&sim->rng, length_ms));
         }
         for (enum action action = TEARS; action <= ORDER; action++) {
             if (wpk_rng_chance(&sim->rng, sim->trouble / 2)) {
