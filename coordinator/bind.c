@@ -378,6 +378,10 @@ bool wpk_coordinator_blocked(const struct wpk_coordinator *c, const struct wpk_j
     if (wpk_phase_ended(op->phase) || job->finished_wall_ns != 0) {
         return false;
     }
+    if (c->halted) {
+        snprintf(out, WPK_REASON_MAX, "the store cannot be written");
+        return true;
+    }
     if (search != NULL) {
         snprintf(class_text, sizeof class_text, "%s\n%s\n%s", search->key.device_class,
                  search->key.environment, search->key.providers);

@@ -226,6 +226,11 @@ static void free_workers(struct wpk_coordinator *c)
     free_values(&c->orders);
 }
 
+void wpk_coordinator_halt(struct wpk_coordinator *c)
+{
+    c->halted = true;
+}
+
 void wpk_coordinator_free(struct wpk_coordinator *c)
 {
     if (c == NULL) {

@@ -235,6 +235,9 @@ const struct wpk_search *wpk_coordinator_search(const struct wpk_coordinator *co
                                                 uint32_t index);
 /* Pieces of the search's work that want a worker. */
 uint32_t wpk_search_queue_depth(const struct wpk_search *search);
+/* Its store cannot be written: it knows no worker, and is there to be looked at until another one
+ * is made. */
+void wpk_coordinator_halt(struct wpk_coordinator *coordinator);
 /* Why no worker is there for this operator, in words: "no worker with kind cpu and 8 cores". False
  * when there is one, or the operator has ended; then `out` is "". */
 bool wpk_coordinator_blocked(const struct wpk_coordinator *coordinator,

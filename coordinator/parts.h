@@ -87,6 +87,7 @@ struct wpk_coordinator {
     uint64_t mark; /* of wpk_fair_settle() */
 
     bool draining;      /* wpkd is about to end */
+    bool halted;        /* its store cannot be written */
     uint64_t ticked_ns; /* the last tick; 0: none yet */
     uint64_t stored_ns; /* counters were stored */
     uint64_t step;      /* its number */

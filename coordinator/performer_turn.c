@@ -93,6 +93,8 @@ static void degrade(struct wpk_performer *p, const struct wpk_batch *failed)
     wpk_err err = wpk_performer_restore(p, &diag);
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_ERROR, "state_not_read", err, &diag);
+    } else {
+        wpk_coordinator_halt(p->coordinator);
     }
 }
 

@@ -160,6 +160,7 @@ def test_full_under_load(box):
         durable = recorded(box)
         job = job_of(service, identifier)
         check(job["state"] == "running", "the job waits", job)
+        check(job["reason"] == "the store cannot be written", "and not for a worker", job)
         waiting = tried(job)
         said = worker.text(worker.err).count(" refused ")
         check(1 <= said <= 2, "the worker says why it waits, now and then", worker.text(worker.err))
