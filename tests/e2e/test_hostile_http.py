@@ -22,6 +22,7 @@ import time
 import warnings
 
 from lib import Service, UnixConnection, check, main, need, small_job, wait_for
+from wire import Peer, hello
 
 SECONDS = float(os.environ.get("WPK_HOSTILE_SECONDS", "4"))
 ANSWER_S_MAX = 2.0  # for an honest request; the machine may be compiling beside us
@@ -344,7 +345,7 @@ def heavy_job(ops):
 
 
 def longest_wait(service, path, body):
-    """Four clients ask that: how long did a fifth wait for the loop, and they for their answers?"""
+    """Four clients ask that: how long did a worker wait for the loop, and they for their answers?"""
     answers = []
 
     def ask():
@@ -356,19 +357,21 @@ def longest_wait(service, path, body):
     for thread in threads:
         thread.start()
     longest = 0
-    while any(thread.is_alive() for thread in threads):
-        begun = time.monotonic()
-        check(service.ask("GET", "/readyz")[0] == 200, "ready")
-        longest = max(longest, time.monotonic() - begun)
-        time.sleep(0.01)
+    with Peer(service.box.path("workers.sock"), seconds=60) as worker:
+        worker.greet()
+        while any(thread.is_alive() for thread in threads):
+            begun = time.monotonic()
+            check(worker.ask(hello())[0]["type"] == "welcome", "a worker is let in")
+            longest = max(longest, time.monotonic() - begun)
+            time.sleep(0.01)
     for thread in threads:
         thread.join()
     return longest, answers
 
 
 def test_jobs_that_take_long_to_read(box):
-    """They are read where the loop is not: it goes on with everybody else's work. Of large ones two
-    are read at a time."""
+    """They are read where the loop is not: it goes on with everybody else's work. Of large ones one is
+    read at a time."""
     need("wpkd")
     service = Service(box)
     job = heavy_job(48)
@@ -376,7 +379,7 @@ def test_jobs_that_take_long_to_read(box):
     for path, body in (("/v1/jobs", job), ("/v1/kernels:lookup?tune=1", {"lookups": lookups})):
         longest, answers = longest_wait(service, path, json.dumps(body).encode())
         taken = [seconds for status, _, seconds in answers if status in (200, 201)]
-        check(len(taken) >= 2 and all(status in (200, 201) or (status == 503 and retry)
+        check(len(taken) >= 1 and all(status in (200, 201) or (status == 503 and retry)
                                       for status, retry, _ in answers), "taken, or to come again", answers)
         check(longest < max(taken) / 3, "the loop goes on", path, longest, answers)
     service.stop()
