@@ -254,14 +254,9 @@ static struct wpk_stake *first_of(const struct wpk_seat *seat, const struct wpk_
     return NULL;
 }
 
-static bool comes_before(const struct wpk_group *group, const struct wpk_stake *a,
-                         const struct wpk_stake *b)
+/* Of equal shares, or of one owner. */
+static bool comes_before(const struct wpk_stake *a, const struct wpk_stake *b)
 {
-    uint64_t a_ns = wpk_fair_payer(group, a->seat->account)->share_ns;
-    uint64_t b_ns = wpk_fair_payer(group, b->seat->account)->share_ns;
-    if (a_ns != b_ns && a->seat->account->owner != b->seat->account->owner) {
-        return a_ns < b_ns;
-    }
     if (a->search == b->search) {
         return a->seat->pool->stage < b->seat->pool->stage; /* what is built is run first */
     }
@@ -271,12 +266,19 @@ static bool comes_before(const struct wpk_group *group, const struct wpk_stake *
 static struct wpk_stake *choose(const struct wpk_worker *worker)
 {
     struct wpk_stake *best = NULL;
+    uint64_t best_ns = UINT64_MAX; /* share of its owner */
     for (const struct wpk_link *link = worker->group->links; link != NULL;
          link = link->group_next) {
         for (uint32_t i = 0; i < link->pool->ready_count; i++) {
-            struct wpk_stake *stake = first_of(link->pool->ready[i], worker);
-            if (stake != NULL && (best == NULL || comes_before(worker->group, stake, best))) {
+            const struct wpk_seat *seat = link->pool->ready[i];
+            uint64_t ns = wpk_fair_payer(worker->group, seat->account)->share_ns;
+            if (ns > best_ns) {
+                continue;
+            }
+            struct wpk_stake *stake = first_of(seat, worker);
+            if (stake != NULL && (best == NULL || ns < best_ns || comes_before(stake, best))) {
                 best = stake;
+                best_ns = ns;
             }
         }
     }
