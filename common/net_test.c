@@ -560,7 +560,7 @@ static void what_stalls_keeps_nobody_long(void **state)
     usleep(50000);
     raw_send(other, 5, "z", 1);
     struct pollfd woken = {.fd = pair->fd, .events = POLLIN};
-    for (int i = 0; event.gone && i < 100; i++) {
+    for (int i = 0; event.gone && i < 500; i++) {
         if (!wpk_net_server_next(pair->server, &event)) {
             poll(&woken, 1, 10);
         }

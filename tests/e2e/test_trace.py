@@ -84,7 +84,9 @@ class Logs:
         for process in self.processes:
             process.note()
             for line in process.text(process.err).splitlines(keepends=True):
-                event = json.loads(line) if line.endswith("\n") else {}
+                if not line.endswith("\n") or line.startswith("=="):
+                    continue  # half a line as yet, or a sanitizer's
+                event = json.loads(line)
                 if all(event.get(name) == value for name, value in wanted.items()):
                     found.append(event)
         return found
