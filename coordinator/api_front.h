@@ -36,7 +36,7 @@ void wpk_api_front_refuse(struct wpk_api_front *front, const struct wpk_identity
                           const char *reason, uint64_t untold);
 /* Large requests are understood on so many threads at a time, so that most are for others: false
  * after answering that so many are. */
-#define WPK_API_LARGE_MAX 1
+#define WPK_API_LARGE_MAX 2
 #define WPK_API_LARGE_SIZE ((size_t)64 << 10) /* bytes; others take some tenths of a second */
 struct wpk_call;
 WPK_MUST_CHECK bool wpk_api_front_begin_large(struct wpk_call *call);

@@ -370,7 +370,7 @@ def longest_wait(service, path, body):
 
 
 def test_jobs_that_take_long_to_read(box):
-    """They are read where the loop is not: it goes on with everybody else's work. Of large ones one is
+    """They are read where the loop is not: it goes on with everybody else's work. Of large ones two are
     read at a time."""
     need("wpkd")
     service = Service(box)
