@@ -368,7 +368,8 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect
                   "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256, median_ns,"
                   " served, served_at, pinned, revoked_at, revoked_reason, verified_by, document,"
                   " manifest, signature, created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, '', '', ?, ?)",
+                  " VALUES (?1, ?, ?, ?, ?, ?, iif(?7 > 0, max(?7, " WPK_HISTORY_SERVED_AFTER
+                  "), 0), 0, ?, ?, ?, ?, '', '', ?, ?)",
                   "iittiiiitttii", (int64_t)search->problem_id, (int64_t)search->id,
                   put->served->provider, put->served->artifact_sha256,
                   (int64_t)put->served->timing.median_ns, (int64_t)serve, served_at,

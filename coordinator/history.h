@@ -9,6 +9,11 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/store.h"
 
+/* SQL, in a statement whose first parameter is a problem: later than any of its kernels became the
+ * served one, however the clock was set since. */
+#define WPK_HISTORY_SERVED_AFTER                                                                   \
+    "(SELECT coalesce(max(served_at), 0) + 1 FROM kernel WHERE problem_id = ?1)"
+
 /* What is stored of a job's operator. */
 struct wpk_history_op {
     enum wpk_phase phase;

@@ -184,9 +184,12 @@ wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *chang
         return cannot(diag, "the kernel was revoked");
     }
     serve_only(store, change, change->kernel_id);
-    wpk_store_run(
-        store, "UPDATE kernel SET pinned = 1, served_at = iif(?, served_at, ?) WHERE id = ?", "iii",
-        (int64_t)standing.served, (int64_t)wpk_store_wall_ns(store), (int64_t)change->kernel_id);
+    wpk_store_run(store,
+                  "UPDATE kernel SET pinned = 1,"
+                  " served_at = iif(?2, served_at, max(?3, " WPK_HISTORY_SERVED_AFTER
+                  ")) WHERE id = ?4",
+                  "iiii", (int64_t)change->problem_id, (int64_t)standing.served,
+                  (int64_t)wpk_store_wall_ns(store), (int64_t)change->kernel_id);
     return end_change(store, change);
 }
 

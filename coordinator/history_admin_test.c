@@ -109,6 +109,17 @@ static wpk_err change(struct fixture *f, uint64_t id,
     return err;
 }
 
+static void a_rollback_is_by_order_not_by_clock(void **state)
+{
+    struct fixture *f = *state;
+    wpk_store_run(f->store, "UPDATE kernel SET served_at = ? WHERE id = 4", "i",
+                  INT64_C(4000000000) * (int64_t)WPK_NS_PER_S); /* before the clock was set back */
+    assert_int_equal(change(f, 2, wpk_history_pin), WPK_OK);
+    check_served(f, 2);
+    assert_int_equal(change(f, 2, wpk_history_roll_back), WPK_OK);
+    check_served(f, 4);
+}
+
 static void a_rollback_goes_back_one_by_one(void **state)
 {
     struct fixture *f = *state;
@@ -319,6 +330,7 @@ int main(void)
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         WITH_STORE(a_rollback_goes_back_one_by_one),
+        WITH_STORE(a_rollback_is_by_order_not_by_clock),
         WITH_STORE(a_rollback_passes_what_was_revoked),
         WITH_STORE(the_fastest_that_is_left_follows_a_revoked_one),
         WITH_STORE(what_is_the_same_code_is_revoked_with_it),
