@@ -184,13 +184,15 @@ void wpk_sim_check_asks(struct wpk_sim *sim)
 
 void wpk_sim_check_kernels(struct wpk_sim *sim)
 {
-    /* Of each kernel that was in a final. Others were alone: nothing is known beside them. */
+    /* Of each kernel that was in a final, in the same life of wpkd: after a restart there is another
+     * final, which may be given up. Others were alone: nothing is known beside them. */
     struct wpk_rows *rows = wpk_store_query(
         sim->store,
         "WITH timed AS (SELECT k.*, t.candidate, t.id AS trial FROM kernel k JOIN trial t ON"
         " t.problem_id = k.problem_id AND t.provider = k.provider AND t.artifact_sha256 ="
         " k.artifact_sha256 WHERE EXISTS (SELECT 1 FROM measurement m WHERE m.trial_id = t.id AND"
-        " m.kind = 'final' AND m.search_id = k.search_id AND m.measured_at <= k.created_at)"
+        " m.kind = 'final' AND m.search_id = k.search_id AND m.epoch = k.epoch AND m.measured_at <="
+        " k.created_at)"
         " AND k.revoked_at = 0)"
         " SELECT provider, artifact_sha256, median_ns, candidate, served, (SELECT"
         " MIN(o.median_ns) FROM timed o WHERE o.problem_id = k.problem_id), EXISTS (SELECT 1 FROM"
