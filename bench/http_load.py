@@ -14,6 +14,7 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -140,13 +141,13 @@ def main():
                 "--connections", 4)
         beside = None
         if options.beside:
-            beside = subprocess.Popen(options.beside, shell=True, env=dict(
+            beside = subprocess.Popen(options.beside, shell=True, start_new_session=True, env=dict(
                 os.environ, WPK_HTTP=unix, WPK_WORKERS=service.workers))
             time.sleep(3)
         measure("lookup, open loop, 5,000/s", service, *known, *lookup, posts, "--rate", 5000)
         measure("GET by key, open loop, 5,000/s", service, *known, "--targets", gets, "--rate", 5000)
         if beside:
-            beside.terminate()
+            os.killpg(beside.pid, signal.SIGTERM)  # the shell and what it started
             beside.wait()
         if shutil.which("wrk"):
             subprocess.run(["wrk", "-t1", "-c32", "-d%ds" % options.seconds, "--latency", "-H",

@@ -184,8 +184,8 @@ void wpk_sim_check_asks(struct wpk_sim *sim)
 
 void wpk_sim_check_kernels(struct wpk_sim *sim)
 {
-    /* Of each kernel that was in a final, in the same life of wpkd: after a restart there is another
-     * final, which may be given up. Others were alone: nothing is known beside them. */
+    /* Of each kernel that was in a final, in the same life of wpkd: after a restart there is
+     * another final, which may be given up. Others were alone: nothing is known beside them. */
     struct wpk_rows *rows = wpk_store_query(
         sim->store,
         "WITH timed AS (SELECT k.*, t.candidate, t.id AS trial FROM kernel k JOIN trial t ON"
