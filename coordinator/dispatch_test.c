@@ -11,55 +11,19 @@
 
 #include <cmocka.h>
 
-static struct wpk_scene *begin(void)
-{
-    struct wpk_scene *s = malloc(sizeof *s);
-    assert_non_null(s);
-    wpk_scene_init(s);
-    return s;
-}
-
-static void end(struct wpk_scene *s)
-{
-    wpk_scene_fini(s);
-    free(s);
-}
-
-static int join_as(struct wpk_scene *s, const char *name, unsigned roles)
-{
-    int worker = wpk_scene_worker(s, name);
-    s->workers[worker].hello.roles = roles;
-    wpk_scene_hello(s, worker);
-    return worker;
-}
-
-static int join(struct wpk_scene *s, const char *name)
-{
-    return join_as(s, name, WPK_WORKER_ROLES_ALL);
-}
-
-static const struct wpk_job_entry *submit(struct wpk_scene *s, uint32_t op, uint32_t candidates)
-{
-    struct wpk_job_entry *job = wpk_scene_job("a", op, 1);
-    job->candidates = candidates;
-    const struct wpk_job_entry *submitted = wpk_scene_submit(s, job);
-    assert_non_null(submitted);
-    return submitted;
-}
-
 /* ---- who builds, who runs */
 
 static void built_here_and_run_there(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    const struct wpk_job_entry *job = submit(s, 1, 2);
+    struct wpk_scene *s = wpk_scene_new();
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 2);
     int builder = wpk_scene_worker(s, "builder");
     s->workers[builder].hello.roles = WPK_WORKER_BUILDS;
     snprintf(s->workers[builder].hello.device.model, WPK_DEVICE_TEXT_MAX, "another machine");
     wpk_scene_hello(s, builder);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_WAITING); /* it is no device to tune for */
-    int runner = join_as(s, "runner", WPK_WORKER_RUNS);
+    int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
     assert_int_equal(wpk_scene_poll(s, runner, 2), 0); /* waits */
     assert_int_equal(wpk_scene_poll(s, builder, 1), 1);
     assert_int_equal(s->workers[builder].held[0].stage, WPK_STAGE_BUILD);
@@ -83,17 +47,17 @@ static void built_here_and_run_there(void **state)
     assert_int_equal(wpk_scene_result(s, runner, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
     assert_int_equal(job->state, WPK_JOB_DONE);
     assert_string_equal(s->verified_by, "runner");
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* Its word counts for what it builds, until that is built; the rest is for those who run. */
 static void a_builder_ends_nothing_that_is_built(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    const struct wpk_job_entry *job = submit(s, 1, 2);
-    int runner = join_as(s, "runner", WPK_WORKER_RUNS);
-    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    struct wpk_scene *s = wpk_scene_new();
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 2);
+    int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
+    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
     struct wpk_scene_worker *self = &s->workers[builder];
     assert_int_equal(wpk_scene_poll(s, builder, 2), 2);
     const struct wpk_work first = self->held[0];
@@ -127,17 +91,17 @@ static void a_builder_ends_nothing_that_is_built(void **state)
     assert_int_equal(wpk_scene_poll(s, runner, 1), 1);
     assert_int_equal(wpk_scene_result(s, runner, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
     assert_int_equal(job->state, WPK_JOB_DONE);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* A builder without the compiler that the device's workers have is of no use to them. */
 static void a_builder_of_another_environment(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    const struct wpk_job_entry *job = submit(s, 1, 2);
+    struct wpk_scene *s = wpk_scene_new();
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 2);
     char reason[WPK_REASON_MAX];
-    int runner = join_as(s, "runner", WPK_WORKER_RUNS);
+    int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
     assert_int_equal(wpk_scene_poll(s, runner, 2), 0);
     assert_true(wpk_coordinator_blocked(s->c, job, 0, reason));
     assert_string_equal(reason, "no worker builds for cpu/model/avx2");
@@ -152,19 +116,19 @@ static void a_builder_of_another_environment(void **state)
     wpk_scene_hello(s, lean);
     assert_false(wpk_coordinator_blocked(s->c, job, 0, reason));
     assert_int_equal(wpk_scene_poll(s, lean, 2), 2);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* A worker of the first version cannot be told to run what another has built. */
 static void who_knows_no_stages_builds_again(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    const struct wpk_job_entry *job = submit(s, 1, 1);
+    struct wpk_scene *s = wpk_scene_new();
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 1);
     int old = wpk_scene_worker(s, "old");
     s->workers[old].version = 1;
     wpk_scene_hello(s, old);
-    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
     assert_int_equal(wpk_scene_poll(s, builder, 1), 1);
     assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
     assert_int_equal(wpk_scene_poll(s, old, 1), 1);
@@ -180,17 +144,17 @@ static void who_knows_no_stages_builds_again(void **state)
     assert_int_equal(wpk_scene_result(s, old, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
     assert_int_equal(s->seen[WPK_EFFECT_PUT_KERNEL], 0);
     assert_int_equal(job->state, WPK_JOB_FAILED);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* A build whose artifact was lost on the way is done again, but not for ever. */
 static void an_artifact_is_lost(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 1, 1);
-    join_as(s, "runner", WPK_WORKER_RUNS);
-    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 1);
+    wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
+    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
     for (int i = 0; i < WPK_ATTEMPTS_MAX; i++) {
         assert_int_equal(wpk_scene_poll(s, builder, 1), 1);
         struct wpk_result result = {
@@ -206,14 +170,14 @@ static void an_artifact_is_lost(void **state)
         assert_int_equal(s->workers[builder].acks[0], WPK_ACK_RECORDED);
     }
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 1);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- a second pair of eyes */
 
 static const struct wpk_job_entry *reach_verifying(struct wpk_scene *s, int worker)
 {
-    const struct wpk_job_entry *job = submit(s, 1, 3);
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 3);
     assert_int_equal(wpk_scene_poll(s, worker, 3), 3);
     for (uint64_t i = 0; i < 3; i++) {
         assert_int_equal(wpk_scene_result(s, worker, WPK_OUTCOME_OK, 50 + i), WPK_ACK_RECORDED);
@@ -228,9 +192,9 @@ static const struct wpk_job_entry *reach_verifying(struct wpk_scene *s, int work
 static void another_worker_verifies(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    int first = join(s, "first");
-    int second = join(s, "second");
+    struct wpk_scene *s = wpk_scene_new();
+    int first = wpk_scene_join(s, "first", WPK_WORKER_ROLES_ALL);
+    int second = wpk_scene_join(s, "second", WPK_WORKER_ROLES_ALL);
     const struct wpk_job_entry *job = reach_verifying(s, first);
     assert_int_equal(wpk_scene_poll(s, first, 1), 0); /* not who timed it */
     assert_int_equal(wpk_scene_poll(s, second, 1), 1);
@@ -239,16 +203,16 @@ static void another_worker_verifies(void **state)
     assert_int_equal(wpk_scene_result(s, second, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
     assert_int_equal(job->state, WPK_JOB_DONE);
     assert_string_equal(s->verified_by, "second");
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* Who timed the winner names the verification as its own, or brings its result unasked. */
 static void who_timed_it_does_not_push_in(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    int first = join(s, "first");
-    int second = join(s, "second");
+    struct wpk_scene *s = wpk_scene_new();
+    int first = wpk_scene_join(s, "first", WPK_WORKER_ROLES_ALL);
+    int second = wpk_scene_join(s, "second", WPK_WORKER_ROLES_ALL);
     const struct wpk_job_entry *job = reach_verifying(s, first);
     struct wpk_scene_worker *self = &s->workers[first];
     const struct wpk_search *search = job->ops[0].search;
@@ -275,29 +239,29 @@ static void who_timed_it_does_not_push_in(void **state)
     assert_int_equal(wpk_scene_result(s, first, WPK_OUTCOME_OK, 50), WPK_ACK_UNKNOWN);
     assert_int_equal(wpk_scene_result(s, second, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
     assert_string_equal(s->verified_by, "second");
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void alone_it_verifies_itself(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    int first = join(s, "first");
+    struct wpk_scene *s = wpk_scene_new();
+    int first = wpk_scene_join(s, "first", WPK_WORKER_ROLES_ALL);
     const struct wpk_job_entry *job = reach_verifying(s, first);
     assert_int_equal(wpk_scene_poll(s, first, 1), 1);
     assert_int_equal(wpk_scene_result(s, first, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
     assert_string_equal(s->verified_by, "first");
     assert_int_equal(job->state, WPK_JOB_DONE);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* The other one never asks: after a while anybody will do. */
 static void the_second_is_not_waited_for_for_ever(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    int first = join(s, "first");
-    int second = join(s, "second");
+    struct wpk_scene *s = wpk_scene_new();
+    int first = wpk_scene_join(s, "first", WPK_WORKER_ROLES_ALL);
+    int second = wpk_scene_join(s, "second", WPK_WORKER_ROLES_ALL);
     reach_verifying(s, first);
     for (uint64_t waited = 0; waited + 5000 < WPK_SECOND_MS; waited += 5000) {
         wpk_scene_poll(s, second, 0);
@@ -308,7 +272,7 @@ static void the_second_is_not_waited_for_for_ever(void **state)
     assert_int_equal(s->workers[first].held_count, 0);
     wpk_scene_wait(s, 5500);
     assert_int_equal(s->workers[first].held_count, 1);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- many */
@@ -317,14 +281,14 @@ static void the_second_is_not_waited_for_for_ever(void **state)
 static void polls_are_served_in_turn(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     for (int i = 0; i < 5; i++) {
         char name[16];
         snprintf(name, sizeof name, "w%d", i);
-        assert_int_equal(wpk_scene_poll(s, join(s, name), 2), 0);
+        assert_int_equal(wpk_scene_poll(s, wpk_scene_join(s, name, WPK_WORKER_ROLES_ALL), 2), 0);
     }
     s->refuse_at = 6;
-    submit(s, 1, 100);
+    wpk_scene_submit_one(s, 1, 100);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(s->workers[i].held_count, i < 3 ? 2 : 0);
     }
@@ -336,17 +300,17 @@ static void polls_are_served_in_turn(void **state)
     }
     assert_int_equal(s->workers[3].held_count, 2);
     assert_int_equal(s->workers[4].held_count, 2);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* The strategy wanted to be told more, and was, before that answer came. */
 static void a_refusal_that_is_out_of_date(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    int worker = join(s, "w");
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
     s->refuse_at = 3;
-    submit(s, 1, 100);
+    wpk_scene_submit_one(s, 1, 100);
     assert_int_equal(wpk_scene_poll(s, worker, 3), 3);
     s->hold = true;
     assert_int_equal(wpk_scene_poll(s, worker, 3), 0); /* it is asked, and refuses */
@@ -357,24 +321,24 @@ static void a_refusal_that_is_out_of_date(void **state)
     s->refuse_at = 0;
     wpk_scene_answer(s);
     assert_int_equal(s->workers[worker].held_count, 3); /* it is asked again */
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* A poll without work is answered when its time is over. */
 static void polls_end(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    int worker = join(s, "w");
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
     wpk_scene_poll(s, worker, 2);
     wpk_scene_wait(s, 9000);
     assert_false(s->workers[worker].answered);
     wpk_scene_wait(s, 1500);
     assert_true(s->workers[worker].answered);
     assert_int_equal(s->workers[worker].told, WPK_MESSAGE_WORK);
-    submit(s, 1, 5);
+    wpk_scene_submit_one(s, 1, 5);
     assert_int_equal(s->workers[worker].held_count, 0); /* it has to ask again */
-    end(s);
+    wpk_scene_free(s);
 }
 
 int main(void)

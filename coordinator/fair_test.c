@@ -17,21 +17,13 @@
 
 static struct wpk_scene *begin(uint32_t workers)
 {
-    struct wpk_scene *s = malloc(sizeof *s);
-    assert_non_null(s);
-    wpk_scene_init(s);
+    struct wpk_scene *s = wpk_scene_new();
     for (uint32_t i = 0; i < workers; i++) {
         char name[16];
         snprintf(name, sizeof name, "w%u", i);
         wpk_scene_hello(s, wpk_scene_worker(s, name));
     }
     return s;
-}
-
-static void end(struct wpk_scene *s)
-{
-    wpk_scene_fini(s);
-    free(s);
 }
 
 static const struct wpk_job_entry *submit(struct wpk_scene *s, const char *owner, uint32_t op,
@@ -138,7 +130,7 @@ static void halves(void **state)
         submit(s, "b", 2, 0);
         run(s, &book, 1000, 1000);
         expect_windows(&book, WINDOW, 1, 0.45, 0.55);
-        end(s);
+        wpk_scene_free(s);
     }
 }
 
@@ -153,7 +145,7 @@ static void time_is_shared_not_leases(void **state)
     run(s, &book, 500, 1500);
     expect_windows(&book, 100, 1, 0.45, 0.55);
     expect_windows(&book, WINDOW, 1, 0.35, 0.65);
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void weights_count(void **state)
@@ -166,7 +158,7 @@ static void weights_count(void **state)
     submit(s, "b", 2, 0);
     run(s, &book, 1000, 1000);
     expect_windows(&book, WINDOW, 2, 0.7, 0.8);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* Many jobs of one owner weigh no more than one of another. */
@@ -181,7 +173,7 @@ static void jobs_do_not_multiply(void **state)
     submit(s, "b", 2, 100); /* nor does its priority */
     run(s, &book, 1000, 1000);
     expect_windows(&book, WINDOW, 10, 0.45, 0.55);
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void nobody_saves_up(void **state)
@@ -198,7 +190,7 @@ static void nobody_saves_up(void **state)
     wpk_scene_job_event(s, WPK_EVENT_RESUME, paused);
     run(s, &book, 1000, 1000);
     expect_windows(&book, WINDOW, 2, 0.45, 0.55);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- devices that not everybody can use */
@@ -267,7 +259,7 @@ static void a_newcomer_starts_among_his_rivals(void **state)
         pair = book;
         keep_pair(&pair, 2, 4);
         expect_windows(&pair, WINDOW, 4, 0.4, 0.6);
-        end(s);
+        wpk_scene_free(s);
     }
 }
 
@@ -289,7 +281,7 @@ static void who_cannot_be_served_saves_nothing(void **state)
     end_leases(s);
     run_some(s, 2, &book, 1000, 1000);
     expect_windows(&book, WINDOW, 3, 0.45, 0.55);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* One builder for two kinds of devices, of which one has been worked for much longer. */
@@ -317,7 +309,7 @@ static void a_builder_is_shared(void **state)
     submit_to(s, "b", 2, "new");
     run_some(s, 1, &book, 1000, 1000);
     expect_windows(&book, WINDOW, 2, 0.45, 0.55);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- several searches, several owners of one */
@@ -335,7 +327,7 @@ static void what_is_shared_is_split(void **state)
     /* a and b have the first together; c has as much time as each of them. */
     double share = share_of(&book, 100, 300, 1);
     assert_true(share > 0.63 && share < 0.70);
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void priorities_order_within_an_owner(void **state)
@@ -348,7 +340,7 @@ static void priorities_order_within_an_owner(void **state)
     submit(s, "a", 3, 5);
     run(s, &book, 1000, 1000);
     assert_true(share_of(&book, 0, LEASES, 2) == 1); /* the older of the more important */
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void usage_is_stored(void **state)
@@ -368,7 +360,7 @@ static void usage_is_stored(void **state)
     assert_string_equal(s->owner.name, "a");
     assert_int_equal(s->owner.device_ns, 8000);
     assert_int_equal(s->owner.share_ns, 7500);
-    end(s);
+    wpk_scene_free(s);
 }
 
 int main(void)

@@ -10,20 +10,6 @@
 
 #include <cmocka.h>
 
-static struct wpk_scene *begin(void)
-{
-    struct wpk_scene *s = malloc(sizeof *s);
-    assert_non_null(s);
-    wpk_scene_init(s);
-    return s;
-}
-
-static void end(struct wpk_scene *s)
-{
-    wpk_scene_fini(s);
-    free(s);
-}
-
 static int join(struct wpk_scene *s, const char *name)
 {
     int worker = wpk_scene_worker(s, name);
@@ -61,7 +47,7 @@ static struct wpk_job_entry *small_job(const char *owner, uint32_t first_op, uin
 static void quotas_are_per_owner(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     struct wpk_event event = {.kind = WPK_EVENT_SET_OWNER,
                               .owner = {.name = "a", .weight = 1, .jobs_max = 2}};
     wpk_scene_step(s, &event);
@@ -83,20 +69,20 @@ static void quotas_are_per_owner(void **state)
     event.owner = (struct wpk_owner_event){.name = "", .weight = 1, .jobs_max = 0};
     wpk_scene_step(s, &event);
     assert_null(wpk_scene_submit(s, small_job("b", 4, 5)));
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void there_is_a_most(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     for (uint32_t i = 0; i < WPK_JOBS_LIVE_MAX; i++) {
         assert_non_null(wpk_scene_submit(s, small_job("a", i, 5)));
     }
     assert_null(wpk_scene_submit(s, small_job("b", 9999, 5)));
     assert_int_equal(s->status, 429);
     assert_int_equal(wpk_coordinator_job_count(s->c), WPK_JOBS_LIVE_MAX);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- the end of a job stays until it is durable */
@@ -104,7 +90,7 @@ static void there_is_a_most(void **state)
 static void ended_is_found_until_it_is_stored(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     int worker = join(s, "w");
     const struct wpk_job_entry *job = wpk_scene_submit(s, small_job("a", 1, 5));
     work_off(s, worker);
@@ -120,7 +106,7 @@ static void ended_is_found_until_it_is_stored(void **state)
     assert_null(wpk_coordinator_job(s->c, id));
     assert_int_equal(s->c->search_count, 0);
     assert_int_equal(s->seen[WPK_EFFECT_CLOSE_SEARCH], 1);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- pause */
@@ -128,7 +114,7 @@ static void ended_is_found_until_it_is_stored(void **state)
 static void paused_is_not_worked_on(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     int worker = join(s, "w");
     const struct wpk_job_entry *job = wpk_scene_submit(s, small_job("a", 1, 50));
     assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
@@ -147,13 +133,13 @@ static void paused_is_not_worked_on(void **state)
     assert_int_equal(s->workers[worker].held_count, 2);
     work_off(s, worker);
     assert_int_equal(job->state, WPK_JOB_DONE);
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void paused_before_it_began(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     const struct wpk_job_entry *job = wpk_scene_submit(s, small_job("a", 1, 5));
     wpk_scene_job_event(s, WPK_EVENT_PAUSE, job);
     int worker = join(s, "w");
@@ -164,7 +150,7 @@ static void paused_before_it_began(void **state)
     assert_int_equal(job->state, WPK_JOB_RUNNING);
     work_off(s, worker);
     assert_int_equal(job->state, WPK_JOB_DONE);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- sharing */
@@ -172,7 +158,7 @@ static void paused_before_it_began(void **state)
 static void the_same_question_is_one_search(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     int worker = join(s, "w");
     const struct wpk_job_entry *small = wpk_scene_submit(s, small_job("a", 1, 10));
     const struct wpk_job_entry *large = wpk_scene_submit(s, small_job("b", 1, 30));
@@ -195,7 +181,7 @@ static void the_same_question_is_one_search(void **state)
     assert_int_equal(third->state, WPK_JOB_DONE);
     assert_true(third->ops[0].from_history);
     assert_int_equal(search->ask_count, 10);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- budgets */
@@ -204,7 +190,7 @@ static void the_same_question_is_one_search(void **state)
 static void seconds_count_work(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     int worker = join(s, "w");
     struct wpk_job_entry *made = small_job("a", 1, 1000);
     made->time_ns = UINT64_C(10000000000);
@@ -219,7 +205,7 @@ static void seconds_count_work(void **state)
     wpk_scene_result(s, worker, WPK_OUTCOME_OK, 6);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_FINALS);
     assert_int_equal(job->ops[0].search->elapsed_ns, UINT64_C(11000000000));
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- failure */
@@ -227,7 +213,7 @@ static void seconds_count_work(void **state)
 static void nothing_works(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     int worker = wpk_scene_worker(s, "w");
     snprintf(s->workers[worker].hello.providers[1].name, WPK_PROVIDER_NAME_MAX, "vendor");
     s->workers[worker].hello.provider_count = 2;
@@ -249,7 +235,7 @@ static void nothing_works(void **state)
     const struct wpk_job_entry *again = wpk_scene_submit(s, small_job("a", 1, 5));
     assert_int_equal(again->state, WPK_JOB_FAILED);
     assert_int_equal(again->ops[0].kernel_id, 1);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- waiting for a device */
@@ -265,7 +251,7 @@ static void expect_blocked(struct wpk_scene *s, const struct wpk_job_entry *job,
 static void what_it_waits_for_is_said(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     struct wpk_job_entry *made = small_job("a", 1, 5);
     made->threads = 4;
     made->label_count = 1;
@@ -291,7 +277,7 @@ static void what_it_waits_for_is_said(void **state)
     assert_int_equal(wpk_scene_poll(s, right, 1), 1);
     wpk_scene_set_worker(s, "right", WPK_WORKER_ORDER_DRAIN, "");
     expect_blocked(s, job, "its workers are drained, quarantined or away");
-    end(s);
+    wpk_scene_free(s);
 }
 
 static struct wpk_job_entry *restored_job(uint64_t number, const char *bound)
@@ -312,7 +298,7 @@ static void restore(struct wpk_scene *s, struct wpk_job_entry *job)
 static void a_paused_job_is_as_it_was(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     struct wpk_job_entry *job = restored_job(7, "cpu/model/avx2\ncodegen=1;halide=21\nown");
     job->state = WPK_JOB_PAUSED;
     s->opened.told_count = 3;
@@ -332,7 +318,7 @@ static void a_paused_job_is_as_it_was(void **state)
     assert_int_equal(s->workers[worker].held_count, 1);
     assert_int_equal(s->workers[worker].held[0].id.index, 3);
     assert_int_equal(s->c->search_count, 1);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* After a restart an operator waits for the device that it had, but not for ever. */
@@ -341,7 +327,7 @@ static void its_device_comes_back(void **state)
     (void)state;
     const char *bound = "cpu/other/avx2\ncodegen=1;halide=21\nown";
     for (int comes = 0; comes < 2; comes++) {
-        struct wpk_scene *s = begin();
+        struct wpk_scene *s = wpk_scene_new();
         struct wpk_job_entry *job = restored_job(7, bound);
         restore(s, job);
         /* What is known of its search is there at once; it needs the device to go on. */
@@ -370,7 +356,7 @@ static void its_device_comes_back(void **state)
         assert_int_equal(s->c->search_count, 1);
         assert_string_equal(job->ops[0].search->key.device_class,
                             comes ? "cpu/other/avx2" : "cpu/model/avx2");
-        end(s);
+        wpk_scene_free(s);
     }
 }
 
@@ -378,7 +364,7 @@ static void its_device_comes_back(void **state)
 static void answers_come_late(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     int worker = join(s, "w");
     s->hold = true;
     const struct wpk_job_entry *job = wpk_scene_submit(s, small_job("a", 1, 5));
@@ -400,14 +386,14 @@ static void answers_come_late(void **state)
     wpk_asked_free(asked);
     wpk_opened_free(opened);
     assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* More operators than are worked on at a time: the next takes the place of the one that ended. */
 static void operators_come_in_turn(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     int worker = join(s, "w");
     struct wpk_job_entry *made = wpk_scene_job("a", 1, 20);
     made->candidates = 3;
@@ -420,7 +406,7 @@ static void operators_come_in_turn(void **state)
     work_off(s, worker);
     assert_int_equal(job->state, WPK_JOB_DONE);
     assert_int_equal(s->seen[WPK_EFFECT_PUT_KERNEL], 20);
-    end(s);
+    wpk_scene_free(s);
 }
 
 int main(void)

@@ -11,45 +11,6 @@
 
 #include <cmocka.h>
 
-static struct wpk_scene *begin(void)
-{
-    struct wpk_scene *s = malloc(sizeof *s);
-    assert_non_null(s);
-    wpk_scene_init(s);
-    return s;
-}
-
-static void end(struct wpk_scene *s)
-{
-    wpk_scene_fini(s);
-    free(s);
-}
-
-static int join_as(struct wpk_scene *s, const char *name, unsigned roles)
-{
-    int worker = wpk_scene_worker(s, name);
-    s->workers[worker].hello.roles = roles;
-    wpk_scene_hello(s, worker);
-    return worker;
-}
-
-static const struct wpk_job_entry *submit(struct wpk_scene *s, uint32_t candidates)
-{
-    struct wpk_job_entry *job = wpk_scene_job("a", 1, 1);
-    job->candidates = candidates;
-    const struct wpk_job_entry *submitted = wpk_scene_submit(s, job);
-    assert_non_null(submitted);
-    return submitted;
-}
-
-static void lose(struct wpk_scene *s, int worker)
-{
-    wpk_scene_step(
-        s, &(struct wpk_event){.kind = WPK_EVENT_GONE, .address = {.peer = (uint32_t)worker + 1}});
-    s->workers[worker].held_count = 0;
-    wpk_scene_wait(s, WPK_GONE_MS + 500);
-}
-
 static const struct wpk_piece *piece(struct wpk_scene *s, uint32_t number)
 {
     return wpk_search_ask(s->c->searches[0], number);
@@ -82,10 +43,10 @@ static void claim(struct wpk_scene *s, int worker, const struct wpk_work *work)
 static void what_was_built_and_lost_is_built_again(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    const struct wpk_job_entry *job = submit(s, 1);
-    int runner = join_as(s, "runner", WPK_WORKER_RUNS);
-    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    struct wpk_scene *s = wpk_scene_new();
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 1);
+    int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
+    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
     expect_work(s, builder, WPK_STAGE_BUILD, 1);
     bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     expect_work(s, runner, WPK_STAGE_RUN, 1);
@@ -98,16 +59,16 @@ static void what_was_built_and_lost_is_built_again(void **state)
     expect_work(s, runner, WPK_STAGE_RUN, 1);
     bring(s, runner, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     assert_int_equal(job->ops[0].search->ok_count, 1);
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void but_not_for_ever(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    const struct wpk_job_entry *job = submit(s, 1);
-    int runner = join_as(s, "runner", WPK_WORKER_RUNS);
-    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    struct wpk_scene *s = wpk_scene_new();
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 1);
+    int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
+    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
     for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
         assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
         expect_work(s, builder, WPK_STAGE_BUILD, i);
@@ -118,36 +79,36 @@ static void but_not_for_ever(void **state)
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 1);
     assert_int_equal(job->state, WPK_JOB_FAILED);
     assert_non_null(strstr(job->ops[0].reason, "not tried in 3 attempts; the last one: "));
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* A death while it is built counts for building, one while it is run for running. */
 static void each_stage_has_its_attempts(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 1);
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 1);
     for (uint32_t i = 1; i < WPK_ATTEMPTS_MAX; i++) {
-        int dies = join_as(s, "dies", WPK_WORKER_BUILDS);
+        int dies = wpk_scene_join(s, "dies", WPK_WORKER_BUILDS);
         if (i == 1) { /* there is no search without a device */
-            wpk_scene_poll(s, join_as(s, "device", WPK_WORKER_RUNS), 1);
+            wpk_scene_poll(s, wpk_scene_join(s, "device", WPK_WORKER_RUNS), 1);
             s->workers[1].held_count = 0;
         }
         expect_work(s, dies, WPK_STAGE_BUILD, i);
-        lose(s, dies);
+        wpk_scene_lose(s, dies);
     }
-    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
     expect_work(s, builder, WPK_STAGE_BUILD, WPK_ATTEMPTS_MAX);
-    lose(s, 1);
+    wpk_scene_lose(s, 1);
     bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
         assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
-        int runner = join_as(s, "runner", WPK_WORKER_RUNS);
+        int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
         expect_work(s, runner, WPK_STAGE_RUN, i);
-        lose(s, runner);
+        wpk_scene_lose(s, runner);
     }
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 1);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- on distinct devices */
@@ -164,11 +125,11 @@ static int join_on(struct wpk_scene *s, const char *name, const char *device)
 static void what_one_device_loses_another_tries(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 50);
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
     int first = join_on(s, "a/1", "a");
     expect_work(s, first, WPK_STAGE_WHOLE, 1);
-    lose(s, first);
+    wpk_scene_lose(s, first);
     int again = join_on(s, "a/2", "a");
     assert_int_equal(wpk_scene_poll(s, again, 3), 3);
     for (int i = 0; i < 3; i++) {
@@ -177,44 +138,44 @@ static void what_one_device_loses_another_tries(void **state)
     int other = join_on(s, "b/1", "b");
     expect_work(s, other, WPK_STAGE_WHOLE, 2);
     assert_int_equal(s->workers[other].held[0].id.index, 0);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* When there is nothing else to do it is better than nothing. */
 static void alone_it_tries_again(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 2);
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 2);
     int first = join_on(s, "a/1", "a");
     expect_work(s, first, WPK_STAGE_WHOLE, 1);
-    lose(s, first);
+    wpk_scene_lose(s, first);
     int again = join_on(s, "a/2", "a");
     assert_int_equal(wpk_scene_poll(s, again, 2), 2);
     assert_int_equal(s->workers[again].held[0].id.index, 1);
     assert_int_equal(s->workers[again].held[1].id.index, 0);
     assert_int_equal(s->workers[again].held[1].attempt, 2);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* A runner that cannot get it, though it is there, is one of several. */
 static void what_one_runner_loses_another_runs(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 2);
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 2);
     int first = wpk_scene_worker(s, "a/1");
     int second = wpk_scene_worker(s, "b/1");
     s->workers[first].hello.roles = WPK_WORKER_RUNS;
     s->workers[second].hello.roles = WPK_WORKER_RUNS;
     wpk_scene_hello(s, first);
     wpk_scene_hello(s, second);
-    int builder = join_as(s, "builder", WPK_WORKER_BUILDS);
+    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
     assert_int_equal(wpk_scene_poll(s, builder, 2), 2);
     bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     expect_work(s, first, WPK_STAGE_RUN, 1);
-    lose(s, first);
+    wpk_scene_lose(s, first);
     wpk_scene_poll(s, builder, 0);
     wpk_scene_hello(s, first);
     expect_work(s, first, WPK_STAGE_RUN, 1);
@@ -222,7 +183,7 @@ static void what_one_runner_loses_another_runs(void **state)
     wpk_scene_hello(s, second);
     expect_work(s, second, WPK_STAGE_RUN, 2);
     assert_int_equal(s->workers[second].held[0].id.index, 0);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- too late */
@@ -230,13 +191,13 @@ static void what_one_runner_loses_another_runs(void **state)
 static void a_late_builder_takes_nothing_away(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 1);
-    int whole = join_as(s, "whole", WPK_WORKER_ROLES_ALL);
-    int late = join_as(s, "late", WPK_WORKER_BUILDS);
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 1);
+    int whole = wpk_scene_join(s, "whole", WPK_WORKER_ROLES_ALL);
+    int late = wpk_scene_join(s, "late", WPK_WORKER_BUILDS);
     expect_work(s, late, WPK_STAGE_BUILD, 1);
     const struct wpk_work work = s->workers[late].held[0];
-    lose(s, late);
+    wpk_scene_lose(s, late);
     expect_work(s, whole, WPK_STAGE_WHOLE, 2);
     wpk_scene_hello(s, late);
     claim(s, late, &work);
@@ -247,36 +208,36 @@ static void a_late_builder_takes_nothing_away(void **state)
     assert_null(piece(s, 0)->built);
     assert_int_equal(piece(s, 0)->attempts, 2);
     bring(s, whole, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* Of two builders the first one's artifact is as good. */
 static void the_first_build_wins(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 1);
-    int runner = join_as(s, "runner", WPK_WORKER_RUNS);
-    int late = join_as(s, "late", WPK_WORKER_BUILDS);
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 1);
+    int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
+    int late = wpk_scene_join(s, "late", WPK_WORKER_BUILDS);
     expect_work(s, late, WPK_STAGE_BUILD, 1);
     const struct wpk_work work = s->workers[late].held[0];
-    lose(s, late);
+    wpk_scene_lose(s, late);
     wpk_scene_poll(s, runner, 0);
-    int second = join_as(s, "second", WPK_WORKER_BUILDS);
+    int second = wpk_scene_join(s, "second", WPK_WORKER_BUILDS);
     expect_work(s, second, WPK_STAGE_BUILD, 2);
     wpk_scene_hello(s, late);
     claim(s, late, &work);
     bring(s, late, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     bring(s, second, WPK_OUTCOME_BUILD_ERROR, WPK_ACK_ALREADY_RECORDED);
     expect_work(s, runner, WPK_STAGE_RUN, 1);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- finals */
 
 static const struct wpk_job_entry *reach_final(struct wpk_scene *s, int worker)
 {
-    const struct wpk_job_entry *job = submit(s, 2);
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 2);
     for (int i = 0; i < 2; i++) {
         expect_work(s, worker, WPK_STAGE_WHOLE, 1);
         bring(s, worker, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
@@ -289,8 +250,8 @@ static const struct wpk_job_entry *reach_final(struct wpk_scene *s, int worker)
 static void a_final_is_tried_again(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    int worker = join_as(s, "w", WPK_WORKER_ROLES_ALL);
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
     const struct wpk_job_entry *job = reach_final(s, worker);
     for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
         assert_int_equal(job->ops[0].phase, WPK_PHASE_FINALS);
@@ -298,19 +259,19 @@ static void a_final_is_tried_again(void **state)
         bring(s, worker, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
     }
     assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING); /* without one */
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void who_lost_a_final_does_not_end_it(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    int late = join_as(s, "late", WPK_WORKER_ROLES_ALL);
+    struct wpk_scene *s = wpk_scene_new();
+    int late = wpk_scene_join(s, "late", WPK_WORKER_ROLES_ALL);
     const struct wpk_job_entry *job = reach_final(s, late);
     expect_work(s, late, WPK_STAGE_WHOLE, 1);
     const struct wpk_work work = s->workers[late].held[0];
-    lose(s, late);
-    int second = join_as(s, "second", WPK_WORKER_ROLES_ALL);
+    wpk_scene_lose(s, late);
+    int second = wpk_scene_join(s, "second", WPK_WORKER_ROLES_ALL);
     expect_work(s, second, WPK_STAGE_WHOLE, 2);
     wpk_scene_hello(s, late);
     claim(s, late, &work);
@@ -318,15 +279,15 @@ static void who_lost_a_final_does_not_end_it(void **state)
     assert_int_equal(job->ops[0].phase, WPK_PHASE_FINALS);
     assert_int_equal(wpk_scene_final(s, second), WPK_ACK_RECORDED);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* Who cannot get the winner says nothing against it; when nobody can, the next one's turn comes. */
 static void a_winner_that_cannot_be_had(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    int worker = join_as(s, "w", WPK_WORKER_ROLES_ALL);
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
     const struct wpk_job_entry *job = reach_final(s, worker);
     expect_work(s, worker, WPK_STAGE_WHOLE, 1);
     assert_int_equal(wpk_scene_final(s, worker), WPK_ACK_RECORDED);
@@ -341,7 +302,7 @@ static void a_winner_that_cannot_be_had(void **state)
     expect_work(s, worker, WPK_STAGE_RUN, 1);
     bring(s, worker, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     assert_int_equal(job->state, WPK_JOB_DONE);
-    end(s);
+    wpk_scene_free(s);
 }
 
 int main(void)

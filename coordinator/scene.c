@@ -169,17 +169,19 @@ void wpk_scene_wait(struct wpk_scene *scene, uint64_t ms)
     }
 }
 
-void wpk_scene_init(struct wpk_scene *scene)
+struct wpk_scene *wpk_scene_new(void)
 {
-    memset(scene, 0, sizeof *scene);
+    struct wpk_scene *scene = calloc(1, sizeof *scene);
+    WPK_ASSERT(scene != NULL);
     wpk_err err = wpk_effects_init(&scene->effects);
     WPK_ASSERT(err == WPK_OK);
     err = wpk_coordinator_new(1, &scene->c);
     WPK_ASSERT(err == WPK_OK);
     scene->now_ns = 1000000 * MS;
+    return scene;
 }
 
-void wpk_scene_fini(struct wpk_scene *scene)
+void wpk_scene_free(struct wpk_scene *scene)
 {
     for (uint32_t i = 0; i < scene->answer_count; i++) {
         wpk_opened_free(scene->answers[i].opened);
@@ -187,6 +189,7 @@ void wpk_scene_fini(struct wpk_scene *scene)
     }
     wpk_coordinator_free(scene->c);
     wpk_effects_fini(&scene->effects);
+    free(scene);
 }
 
 /* ---- jobs */
@@ -222,6 +225,16 @@ const struct wpk_job_entry *wpk_scene_submit(struct wpk_scene *scene, struct wpk
     scene->status = 0;
     wpk_scene_step(scene, &event);
     return wpk_coordinator_job(scene->c, id);
+}
+
+const struct wpk_job_entry *wpk_scene_submit_one(struct wpk_scene *scene, uint32_t op,
+                                                 uint32_t candidates)
+{
+    struct wpk_job_entry *job = wpk_scene_job("a", op, 1);
+    job->candidates = candidates;
+    const struct wpk_job_entry *submitted = wpk_scene_submit(scene, job);
+    WPK_ASSERT(submitted != NULL);
+    return submitted;
 }
 
 void wpk_scene_job_event(struct wpk_scene *scene, enum wpk_event_kind kind,
@@ -265,6 +278,22 @@ void wpk_scene_hello(struct wpk_scene *scene, int worker)
                                   .hello = &scene->workers[worker].hello};
     scene->workers[worker].session = 0;
     say(scene, worker, &message);
+}
+
+int wpk_scene_join(struct wpk_scene *scene, const char *name, unsigned roles)
+{
+    int worker = wpk_scene_worker(scene, name);
+    scene->workers[worker].hello.roles = roles;
+    wpk_scene_hello(scene, worker);
+    return worker;
+}
+
+void wpk_scene_lose(struct wpk_scene *scene, int worker)
+{
+    wpk_scene_step(scene, &(struct wpk_event){.kind = WPK_EVENT_GONE,
+                                              .address = {.peer = (uint32_t)worker + 1}});
+    scene->workers[worker].held_count = 0;
+    wpk_scene_wait(scene, WPK_GONE_MS + 500);
 }
 
 uint32_t wpk_scene_poll(struct wpk_scene *scene, int worker, uint32_t want)

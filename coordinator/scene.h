@@ -49,8 +49,9 @@ struct wpk_scene {
     char order_text[512]; /* "name order reason" of the last SET_WORKER_ORDER */
 };
 
-void wpk_scene_init(struct wpk_scene *scene);
-void wpk_scene_fini(struct wpk_scene *scene);
+/*   owns  caller frees */
+struct wpk_scene *wpk_scene_new(void);
+void wpk_scene_free(struct wpk_scene *scene);
 
 /* Step the event, and what answers its effects. */
 void wpk_scene_step(struct wpk_scene *scene, struct wpk_event *event);
@@ -63,12 +64,19 @@ void wpk_scene_wait(struct wpk_scene *scene, uint64_t ms);
 struct wpk_job_entry *wpk_scene_job(const char *owner, uint32_t first_op, uint32_t op_count);
 /* Returns it as the coordinator has it; NULL when it was refused. */
 const struct wpk_job_entry *wpk_scene_submit(struct wpk_scene *scene, struct wpk_job_entry *job);
+/* A job of the owner "a" with this one operator, which is not refused. */
+const struct wpk_job_entry *wpk_scene_submit_one(struct wpk_scene *scene, uint32_t op,
+                                                 uint32_t candidates);
 void wpk_scene_job_event(struct wpk_scene *scene, enum wpk_event_kind kind,
                          const struct wpk_job_entry *job);
 
 /* A worker with two cores and both roles, whose hello the caller may change before it is said. */
 int wpk_scene_worker(struct wpk_scene *scene, const char *name);
 void wpk_scene_hello(struct wpk_scene *scene, int worker);
+/* Both, with these roles. */
+int wpk_scene_join(struct wpk_scene *scene, const char *name, unsigned roles);
+/* Its connection ends, and nobody waits for it any longer. */
+void wpk_scene_lose(struct wpk_scene *scene, int worker);
 /* Ask for so many; returns how many more it holds. It waits for ten seconds if there are none. */
 uint32_t wpk_scene_poll(struct wpk_scene *scene, int worker, uint32_t want);
 /* Result of the worker's first piece of work, which took `ns`; returns what became of it. */

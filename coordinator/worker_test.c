@@ -10,50 +10,6 @@
 
 #include <cmocka.h>
 
-static struct wpk_scene *begin(void)
-{
-    struct wpk_scene *s = malloc(sizeof *s);
-    assert_non_null(s);
-    wpk_scene_init(s);
-    return s;
-}
-
-static void end(struct wpk_scene *s)
-{
-    wpk_scene_fini(s);
-    free(s);
-}
-
-static int join_as(struct wpk_scene *s, const char *name, unsigned roles)
-{
-    int worker = wpk_scene_worker(s, name);
-    s->workers[worker].hello.roles = roles;
-    wpk_scene_hello(s, worker);
-    return worker;
-}
-
-static int join(struct wpk_scene *s, const char *name)
-{
-    return join_as(s, name, WPK_WORKER_ROLES_ALL);
-}
-
-static const struct wpk_job_entry *submit(struct wpk_scene *s, uint32_t op, uint32_t candidates)
-{
-    struct wpk_job_entry *job = wpk_scene_job("a", op, 1);
-    job->candidates = candidates;
-    const struct wpk_job_entry *submitted = wpk_scene_submit(s, job);
-    assert_non_null(submitted);
-    return submitted;
-}
-
-static void lose(struct wpk_scene *s, int worker)
-{
-    wpk_scene_step(
-        s, &(struct wpk_event){.kind = WPK_EVENT_GONE, .address = {.peer = (uint32_t)worker + 1}});
-    s->workers[worker].held_count = 0;
-    wpk_scene_wait(s, WPK_GONE_MS + 500);
-}
-
 static const struct wpk_piece *piece(struct wpk_scene *s, uint32_t number)
 {
     return wpk_search_ask(s->c->searches[0], number);
@@ -64,9 +20,9 @@ static const struct wpk_piece *piece(struct wpk_scene *s, uint32_t number)
 static void who_is_silent_is_lost(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 1, 50);
-    int worker = join(s, "w");
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_scene_poll(s, worker, 3), 3);
     wpk_scene_wait(s, 19000);
     assert_int_equal(s->c->worker_count, 1);
@@ -76,16 +32,16 @@ static void who_is_silent_is_lost(void **state)
     assert_int_equal(s->c->lease_count, 0);
     assert_int_equal(piece(s, 0)->attempts, 1); /* what it was running is to blame, */
     assert_int_equal(piece(s, 1)->attempts, 0); /* the rest is not */
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* A final of minutes: the worker shows that it lives, and that is enough. */
 static void a_heartbeat_keeps_what_it_names(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 1, 50);
-    int worker = join(s, "w");
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
     for (int i = 0; i < 60; i++) {
         uint32_t told = s->workers[worker].told_count;
@@ -100,60 +56,60 @@ static void a_heartbeat_keeps_what_it_names(void **state)
     assert_int_equal(s->c->lease_count, 1);
     assert_int_equal(piece(s, 1)->standing, WPK_STANDING_OPEN);
     assert_int_equal(piece(s, 1)->attempts, 0);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* Not the oldest, but the one that it said it was running. */
 static void what_ran_is_blamed(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 1, 50);
-    int worker = join(s, "w");
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_scene_poll(s, worker, 3), 3);
     struct wpk_work first = s->workers[worker].held[0];
     s->workers[worker].held[0] = s->workers[worker].held[2]; /* says that it runs the third */
     s->workers[worker].held[2] = first;
     wpk_scene_poll(s, worker, 0);
-    lose(s, worker);
+    wpk_scene_lose(s, worker);
     assert_int_equal(piece(s, 0)->attempts, 0);
     assert_int_equal(piece(s, 2)->attempts, 1);
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void three_deaths_and_it_is_abandoned(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    const struct wpk_job_entry *job = submit(s, 1, 1);
+    struct wpk_scene *s = wpk_scene_new();
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 1);
     for (int i = 0; i < WPK_ATTEMPTS_MAX; i++) {
         char name[16];
         snprintf(name, sizeof name, "w%d", i);
-        int worker = join(s, name);
+        int worker = wpk_scene_join(s, name, WPK_WORKER_ROLES_ALL);
         assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
         assert_int_equal(s->workers[worker].held[0].attempt, i + 1);
         assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
-        lose(s, worker);
+        wpk_scene_lose(s, worker);
     }
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 1);
     assert_int_equal(job->state, WPK_JOB_FAILED);
     assert_string_equal(job->ops[0].reason,
                         "no implementation works: 1 of 1 candidates ended abandoned; the last "
                         "one: 3 workers were lost while they had it");
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* The first result wins, whoever brings it and whichever lease it names. */
 static void results_of_expired_leases(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 1, 50);
-    int slow = join(s, "slow");
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int slow = wpk_scene_join(s, "slow", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_scene_poll(s, slow, 1), 1);
     struct wpk_work work = s->workers[slow].held[0];
-    lose(s, slow);
-    int fast = join(s, "fast");
+    wpk_scene_lose(s, slow);
+    int fast = wpk_scene_join(s, "fast", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_scene_poll(s, fast, 1), 1);
     assert_true(wpk_work_id_equal(s->workers[fast].held[0].id, work.id));
     assert_true(s->workers[fast].held[0].lease != work.lease);
@@ -168,7 +124,7 @@ static void results_of_expired_leases(void **state)
     s->workers[fast].held[0].id.search = 99;
     s->workers[fast].held_count = 1;
     assert_int_equal(wpk_scene_result(s, fast, WPK_OUTCOME_OK, 6), WPK_ACK_UNKNOWN);
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void say_hello_as_five(struct wpk_scene *s, bool is_local)
@@ -190,38 +146,38 @@ static void say_hello_as_five(struct wpk_scene *s, bool is_local)
 static void who_comes_from_elsewhere_is_one(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     say_hello_as_five(s, false);
     assert_int_equal(s->c->worker_count, 1);
     assert_string_equal(s->c->workers[0]->hello.name, "w4");
     assert_int_equal(s->c->workers_by_session.count, 1);
     assert_int_equal(s->c->groups[0]->available_count, 1);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* Several sessions over one local connection: they go together. */
 static void a_connection_of_many(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     say_hello_as_five(s, true);
     assert_int_equal(s->c->worker_count, 5);
     assert_int_equal(s->c->group_count, 1);
     assert_int_equal(s->c->groups[0]->available_count, 5);
-    lose(s, 0);
+    wpk_scene_lose(s, 0);
     assert_int_equal(s->c->worker_count, 0);
     assert_int_equal(s->c->workers_by_peer.count, 0);
     assert_int_equal(s->c->classes.count, 0);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* It says hello as one device, takes work, and says hello as another. */
 static void who_changes_is_not_believed(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 1, 50);
-    int worker = join(s, "w");
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
     snprintf(s->workers[worker].hello.device.model, WPK_DEVICE_TEXT_MAX, "faster");
     wpk_scene_hello(s, worker);
@@ -231,7 +187,7 @@ static void who_changes_is_not_believed(void **state)
     assert_int_equal(wpk_scene_result(s, worker, WPK_OUTCOME_OK, 5), WPK_ACK_UNKNOWN);
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
     assert_int_equal(piece(s, 0)->standing, WPK_STANDING_OPEN);
-    end(s);
+    wpk_scene_free(s);
 }
 
 /* ---- orders */
@@ -239,9 +195,9 @@ static void who_changes_is_not_believed(void **state)
 static void a_drained_worker_ends_what_it_has(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 1, 50);
-    int worker = join(s, "w");
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
     wpk_scene_set_worker(s, "w", WPK_WORKER_ORDER_DRAIN, "new fans");
     assert_int_equal(s->status, 200);
@@ -252,20 +208,20 @@ static void a_drained_worker_ends_what_it_has(void **state)
     /* A new session of the same name is under the same order, one of another name is not. */
     wpk_scene_hello(s, worker);
     assert_int_equal(wpk_scene_poll(s, worker, 4), 0);
-    assert_int_equal(wpk_scene_poll(s, join(s, "v"), 1), 1);
+    assert_int_equal(wpk_scene_poll(s, wpk_scene_join(s, "v", WPK_WORKER_ROLES_ALL), 1), 1);
     /* Its poll, which waits, is answered when the order is taken back. */
     wpk_scene_set_worker(s, "w", WPK_WORKER_ORDER_NONE, NULL);
     assert_string_equal(s->order_text, "w none ");
     assert_true(s->workers[worker].held_count > 1);
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void nobody_believes_the_quarantined(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    submit(s, 1, 50);
-    int worker = join(s, "w");
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
     wpk_scene_set_worker(s, "w", WPK_WORKER_ORDER_QUARANTINE, "too fast");
     assert_int_equal(s->c->lease_count, 0);
@@ -278,36 +234,36 @@ static void nobody_believes_the_quarantined(void **state)
     assert_string_equal(s->workers[worker].text,
                         "this worker is quarantined, its results are refused: too fast");
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
-    int other = join(s, "v");
+    int other = wpk_scene_join(s, "v", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_scene_poll(s, other, 1), 1);
     assert_int_equal(s->workers[other].held[0].id.index, 0);
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void orders_survive_a_restart(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     struct wpk_event event = {.kind = WPK_EVENT_RESTORE_ORDER,
                               .worker = "w",
                               .order = WPK_WORKER_ORDER_QUARANTINE,
                               .reason = "lies"};
     wpk_scene_step(s, &event);
     assert_int_equal(s->seen[WPK_EFFECT_SET_WORKER_ORDER], 0); /* the store knows */
-    submit(s, 1, 50);
-    int worker = join(s, "w");
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
     const struct wpk_worker *w = wpk_coordinator_find_worker(s->c, "w");
     assert_int_equal(w->order, WPK_WORKER_ORDER_QUARANTINE);
     assert_string_equal(w->order_reason, "lies");
     wpk_scene_set_worker(s, "nobody", WPK_WORKER_ORDER_DRAIN, "");
     assert_int_equal(s->status, 404);
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void join_at(struct wpk_scene *s, const char *name, const char *instance)
 {
-    int worker = join(s, name);
+    int worker = wpk_scene_join(s, name, WPK_WORKER_ROLES_ALL);
     snprintf(s->workers[worker].hello.device.instance, WPK_DEVICE_TEXT_MAX, "%s", instance);
     wpk_scene_hello(s, worker);
 }
@@ -316,7 +272,7 @@ static void join_at(struct wpk_scene *s, const char *name, const char *instance)
 static void orders_of_a_device(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
+    struct wpk_scene *s = wpk_scene_new();
     join_at(s, "h/cpu0/1", "h/cpu0");
     join_at(s, "h/cpu1/2", "h/cpu1");
     wpk_scene_set_worker(s, "h/cpu0", WPK_WORKER_ORDER_QUARANTINE, "lies");
@@ -329,18 +285,18 @@ static void orders_of_a_device(void **state)
     assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu1/2")->order, WPK_WORKER_ORDER_NONE);
     wpk_scene_set_worker(s, "h/cpu0", WPK_WORKER_ORDER_NONE, "");
     assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/3")->order, WPK_WORKER_ORDER_NONE);
-    end(s);
+    wpk_scene_free(s);
 }
 
 static void wpkd_drains(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin();
-    int worker = join(s, "w");
-    int busy = join(s, "busy");
-    submit(s, 1, 50);
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    int busy = wpk_scene_join(s, "busy", WPK_WORKER_ROLES_ALL);
+    wpk_scene_submit_one(s, 1, 50);
     assert_int_equal(wpk_scene_poll(s, busy, 1), 1);
-    submit(s, 2, 50);
+    wpk_scene_submit_one(s, 2, 50);
     wpk_scene_job_event(s, WPK_EVENT_PAUSE, s->c->jobs[0]);
     wpk_scene_job_event(s, WPK_EVENT_PAUSE, s->c->jobs[1]);
     wpk_scene_poll(s, worker, 1);
@@ -351,7 +307,7 @@ static void wpkd_drains(void **state)
     assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
     assert_true(s->workers[worker].answered);
     assert_int_equal(wpk_scene_result(s, busy, WPK_OUTCOME_OK, 5), WPK_ACK_RECORDED);
-    end(s);
+    wpk_scene_free(s);
 }
 
 int main(void)
