@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who knocks at a server and knows no library: sockets, byte by byte. */
+#include "common/net_pair.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int raw_connect(struct wpk_net_pair *pair)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", pair->url + 6);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static const char greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+
+/* Over ipc: a byte 1, the size, the request's number, and then the body. */
+static void raw_send(int fd, uint64_t size, const char *body, size_t body_size)
+{
+    char head[13] = {1, 0, 0, 0, 0, 0, 0, 0, 0, (char)0x80, 0, 0, 7};
+    for (int i = 0; i < 8; i++) {
+        head[1 + i] = (char)(size >> (56 - 8 * i) & 0xff);
+    }
+    assert_int_equal(send(fd, head, sizeof head, MSG_NOSIGNAL), sizeof head);
+    if (body_size > 0) {
+        assert_int_equal(send(fd, body, body_size, MSG_NOSIGNAL), body_size);
+    }
+}
+
+/* Turn the server's wheel until the other side has closed, or for so long. */
+static bool is_closed_within(struct wpk_net_pair *pair, int fd, int ms)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    struct wpk_net_event event;
+    char bytes[64];
+    for (int waited = 0; waited < ms; waited += 10) {
+        wpk_net_server_expire(pair->server);
+        while (wpk_net_server_next(pair->server, &event)) {
+            free(event.data);
+        }
+        if (poll(&poll_fd, 1, 10) == 1 && recv(fd, bytes, sizeof bytes, 0) <= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void who_stays_a_stranger_is_closed(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    int silent = raw_connect(pair);
+    int half = raw_connect(pair);
+    assert_int_equal(send(half, greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(half, 1000, "half of it", 10);
+    /* One that the owner knows stays, though it says no more than they do. */
+    assert_int_equal(wpk_net_client_put(pair->client, 0, "x", 1, 5000), WPK_OK);
+    struct wpk_net_event event;
+    wpk_net_pair_event(pair, &event);
+    event.address.is_known = true;
+    wpk_net_server_reply(pair->server, &event.address, "y", 1);
+    free(event.data);
+    assert_true(is_closed_within(pair, silent, 5000));
+    assert_true(is_closed_within(pair, half, 5000));
+    assert_int_equal(wpk_net_server_peer_count(pair->server), 1);
+    close(silent);
+    close(half);
+}
+
+static void garbage_closes(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    static const char page[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fd = raw_connect(pair);
+    assert_int_equal(send(fd, page, sizeof page, 0), sizeof page);
+    assert_true(is_closed_within(pair, fd, WPK_NET_PAIR_STRANGER_MS / 2));
+    close(fd);
+    /* A message is announced that no stranger may send: nothing is allocated for it. */
+    fd = raw_connect(pair);
+    assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(fd, UINT64_C(1) << 62, "", 0);
+    assert_true(is_closed_within(pair, fd, WPK_NET_PAIR_STRANGER_MS / 2));
+    close(fd);
+}
+
+/* The newest is let in whoever came before: the oldest stranger makes room. */
+static void strangers_make_room(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    int fds[WPK_NET_STRANGERS_MAX + 8];
+    int count = WPK_NET_STRANGERS_MAX + 8;
+    for (int i = 0; i < count; i++) {
+        fds[i] = raw_connect(pair);
+        if (i == 0) {
+            struct wpk_net_event event;
+            for (int tries = 0; wpk_net_server_peer_count(pair->server) == 0; tries++) {
+                assert_true(tries < 1000);
+                usleep(1000);
+            }
+            assert_false(wpk_net_server_next(pair->server, &event));
+        }
+    }
+    assert_true(is_closed_within(pair, fds[0], WPK_NET_PAIR_STRANGER_MS));
+    for (int i = 1; i < 8; i++) {
+        assert_true(is_closed_within(pair, fds[i], WPK_NET_PAIR_STRANGER_MS));
+    }
+    for (int tries = 0; wpk_net_server_peer_count(pair->server) > WPK_NET_STRANGERS_MAX; tries++) {
+        struct wpk_net_event event;
+        assert_true(tries < 1000);
+        usleep(1000);
+        assert_false(wpk_net_server_next(pair->server, &event));
+    }
+    assert_int_equal(send(fds[count - 1], greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(fds[count - 1], 5, "x", 1);
+    struct wpk_net_event event;
+    wpk_net_pair_event(pair, &event);
+    assert_string_equal(event.data, "x");
+    free(event.data);
+    for (int i = 0; i < count; i++) {
+        close(fds[i]);
+    }
+}
+
+/* What nobody takes waits with its sender, and is taken in its time. */
+static void a_flood_waits(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    static char body[60000];
+    int fd = raw_connect(pair);
+    assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(fd, 4 + sizeof body, body, sizeof body);
+    raw_send(fd, 4 + sizeof body, body, sizeof body);
+    raw_send(fd, 4 + sizeof body, body, sizeof body);
+    size_t more = 0; /* that the way there takes, without anybody at its end */
+    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+    while (poll(&poll_fd, 1, 200) == 1) {
+        ssize_t size = send(fd, body, sizeof body, MSG_DONTWAIT | MSG_NOSIGNAL);
+        assert_true(size > 0);
+        more += (size_t)size;
+        assert_true(more < 4000000);
+    }
+    for (int i = 0; i < 3; i++) {
+        struct wpk_net_event event;
+        wpk_net_pair_event(pair, &event);
+        assert_false(event.gone);
+        assert_int_equal(event.size, sizeof body);
+        free(event.data);
+    }
+    close(fd);
+}
+
+/* One that asks and never listens is closed before its answers fill the memory. */
+static void who_takes_no_answer_is_closed(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    struct wpk_net_event event;
+    static char large[WPK_NET_PAIR_SIZE_MAX];
+    int fd = raw_connect(pair);
+    assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(fd, 5, "x", 1);
+    wpk_net_pair_event(pair, &event);
+    free(event.data);
+    event.address.is_known = true;
+    for (int i = 0; i < 100; i++) {
+        wpk_net_server_reply(pair->server, &event.address, large, sizeof large);
+    }
+    struct wpk_net_event gone;
+    wpk_net_pair_event(pair, &gone);
+    assert_true(gone.gone);
+    assert_int_equal(gone.address.peer, event.address.peer);
+    close(fd);
+}
+
+/* Another server, for requests that fill it. */
+static void open_large(struct wpk_net_pair *pair)
+{
+    const struct wpk_net_listen listen = {.url = pair->url};
+    const struct wpk_net_server_options options = {.listen = &listen,
+                                                   .listen_count = 1,
+                                                   .size_max = WPK_NET_BYTES_MAX,
+                                                   .body_ms = 300,
+                                                   .wake = wpk_net_pair_wake,
+                                                   .user = pair};
+    struct wpk_diag diag = {0};
+    wpk_net_client_close(pair->client);
+    pair->client = NULL;
+    wpk_net_server_close(pair->server);
+    pair->server = NULL;
+    assert_int_equal(wpk_net_server_open(&options, &pair->server, &diag), WPK_OK);
+}
+
+static int connect_known(struct wpk_net_pair *pair)
+{
+    struct wpk_net_event event;
+    int fd = raw_connect(pair);
+    char reply[64];
+    assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
+    raw_send(fd, 5, "x", 1);
+    wpk_net_pair_event(pair, &event);
+    free(event.data);
+    event.address.is_known = true;
+    wpk_net_server_reply(pair->server, &event.address, "y", 1);
+    assert_int_equal(recv(fd, reply, 22, MSG_WAITALL), 22); /* a greeting and the reply */
+    return fd;
+}
+
+/* One that announces all that may wait, and says nothing of it: what is small is taken meanwhile,
+ * and what is large once its time is over. */
+static void what_stalls_keeps_nobody_long(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    static char large[100000];
+    struct wpk_net_event event = {.gone = true};
+    open_large(pair);
+    int stalled = connect_known(pair);
+    int other = connect_known(pair);
+    raw_send(stalled, 4 + WPK_NET_BYTES_MAX, "", 0);
+    usleep(50000);
+    raw_send(other, 5, "z", 1);
+    for (int i = 0; event.gone && i < 500; i++) {
+        if (!wpk_net_server_next(pair->server, &event)) {
+            poll(NULL, 0, 10);
+        }
+    }
+    assert_false(event.gone);
+    assert_string_equal(event.data, "z");
+    free(event.data);
+    raw_send(other, 4 + sizeof large, large, sizeof large);
+    event.gone = true;
+    for (int i = 0; event.gone && i < 500; i++) {
+        wpk_net_server_expire(pair->server);
+        if (!wpk_net_server_next(pair->server, &event)) {
+            poll(NULL, 0, 10);
+        }
+    }
+    assert_false(event.gone);
+    assert_int_equal(event.size, sizeof large);
+    free(event.data);
+    assert_true(is_closed_within(pair, stalled, 100));
+    close(stalled);
+    close(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(who_stays_a_stranger_is_closed, wpk_net_pair_set_up,
+                                        wpk_net_pair_tear_down),
+        cmocka_unit_test_setup_teardown(garbage_closes, wpk_net_pair_set_up,
+                                        wpk_net_pair_tear_down),
+        cmocka_unit_test_setup_teardown(strangers_make_room, wpk_net_pair_set_up,
+                                        wpk_net_pair_tear_down),
+        cmocka_unit_test_setup_teardown(a_flood_waits, wpk_net_pair_set_up, wpk_net_pair_tear_down),
+        cmocka_unit_test_setup_teardown(who_takes_no_answer_is_closed, wpk_net_pair_set_up,
+                                        wpk_net_pair_tear_down),
+        cmocka_unit_test_setup_teardown(what_stalls_keeps_nobody_long, wpk_net_pair_set_up,
+                                        wpk_net_pair_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
