@@ -201,20 +201,26 @@ void wpk_document_job(struct wpk_json_writer *w, const struct wpk_coordinator *c
     wpk_json_end(w);
 }
 
-/* The kernels of those operators that have one. */
-static void put_kernels(struct wpk_json_writer *w, struct wpk_store *store, uint64_t number,
-                        const char *const *names, uint32_t count)
+/* The kernel of an operator, if it has one. */
+static void put_kernel_of(struct wpk_json_writer *w, struct wpk_store *store, const char *name,
+                          uint64_t kernel_id, bool from_history)
+{
+    struct wpk_buf document = {0};
+    if (kernel_id != 0 && wpk_history_kernel(store, kernel_id, &document)) {
+        wpk_document_kernel_served(w, NULL, kernel_id, name, from_history, wpk_buf_text(&document));
+    }
+    wpk_buf_fini(&document);
+}
+
+static void put_stored_kernels(struct wpk_json_writer *w, struct wpk_store *store, uint64_t number,
+                               const char *const *names, uint32_t count)
 {
     wpk_json_begin_array(w, "kernels");
     for (uint32_t i = 0; i < count; i++) {
         struct wpk_history_op op;
-        struct wpk_buf document = {0};
-        if (wpk_history_op(store, number, i, &op) && op.kernel_id != 0 &&
-            wpk_history_kernel(store, op.kernel_id, &document)) {
-            wpk_document_kernel_served(w, NULL, op.kernel_id, names[i], op.from_history,
-                                       wpk_buf_text(&document));
+        if (wpk_history_op(store, number, i, &op)) {
+            put_kernel_of(w, store, names[i], op.kernel_id, op.from_history);
         }
-        wpk_buf_fini(&document);
     }
     wpk_json_end(w);
 }
@@ -259,7 +265,7 @@ static wpk_err ended_job(struct wpk_store *store, const char *document, uint64_t
         return err;
     }
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    put_kernels(w, store, number, names, read_names(r, names, WPK_DOCUMENT_OPS_MAX));
+    put_stored_kernels(w, store, number, names, read_names(r, names, WPK_DOCUMENT_OPS_MAX));
     err = print_with_kernels(document, w, out);
     wpk_json_writer_free(w);
     wpk_json_close(r);
@@ -269,13 +275,16 @@ static wpk_err ended_job(struct wpk_store *store, const char *document, uint64_t
 static wpk_err live_job(const struct wpk_coordinator *coordinator, struct wpk_store *store,
                         const struct wpk_job_entry *job, uint64_t now_ns, struct wpk_buf *out)
 {
-    const char *names[WPK_DOCUMENT_OPS_MAX];
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_document_job(w, coordinator, job, now_ns, wpk_store_wall_ns(store));
+    /* Not as the store has the operators: what has just ended is on its way there. The kernels
+     * themselves are there before anybody refers to them. */
+    wpk_json_begin_array(w, "kernels");
     for (uint32_t i = 0; i < job->op_count; i++) {
-        names[i] = job->ops[i].name;
+        const struct wpk_job_op_state *op = &job->ops[i];
+        put_kernel_of(w, store, op->name, op->kernel_id, op->from_history);
     }
-    put_kernels(w, store, job->number, names, job->op_count);
+    wpk_json_end(w);
     wpk_err err = wpk_json_print(w, false, out);
     wpk_json_writer_free(w);
     return err;

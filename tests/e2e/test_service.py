@@ -51,6 +51,25 @@ def test_commands(box):
     service.stop()
 
 
+def test_who_hears_that_it_is_done_hears_the_kernel(box):
+    """The first answer that calls a job done has its kernel, however often is asked."""
+    need(*PROGRAMS)
+    service = Service(box)
+    service.add_worker()
+    for rows in range(8, 16):
+        job = {"name": "done", "ops": [{"name": "op", "op": {"type": "matmul", "a": [rows, 8], "b": [8, 8]}}],
+               "budget": {"candidates": 1, "seconds": 60}}
+        identifier = service.ask("POST", "/v1/jobs", job)[1]["id"]
+        end = time.monotonic() + 60
+        while True:
+            answer = service.ask("GET", "/v1/jobs/" + identifier)[1]
+            if answer["state"] not in ("queued", "running"):
+                break
+            check(time.monotonic() < end, "it ends", answer)
+        check(answer["state"] == "done" and len(answer["kernels"]) == 1, "done, with its kernel", answer)
+    service.stop()
+
+
 def test_cancel(box):
     need(*PROGRAMS)
     service = Service(box)
