@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#define LATE_MAX 64   /* connections freed here whose descriptors the library has yet to close */
 #define PLACE_BITS 15 /* of a peer's id */
 #define BURIED_MAX 64 /* in one turn of the owner's */
 #define OVERDUE_MAX 512
@@ -57,8 +58,8 @@ static uint64_t descriptor_max(void)
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
         return UINT32_MAX;
     }
-    return limit.rlim_cur > WPK_NET_DESCRIPTORS_LEFT ? limit.rlim_cur - WPK_NET_DESCRIPTORS_LEFT
-                                                     : 0;
+    uint64_t left = WPK_NET_DESCRIPTORS_LEFT + LATE_MAX;
+    return limit.rlim_cur > left ? limit.rlim_cur - left : 0;
 }
 
 static void add_stranger(struct wpk_net_server *server, struct wpk_net_peer *peer)
