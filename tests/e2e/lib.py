@@ -93,8 +93,8 @@ class Process:
         self.box = box
         self.args = args
         self.seen = {}
-        self.out = tempfile.TemporaryFile("w+", dir=box.dir, encoding="utf-8", errors="replace")
-        self.err = tempfile.TemporaryFile("w+", dir=box.dir, encoding="utf-8", errors="replace")
+        self.out = tempfile.TemporaryFile("ab+", dir=box.dir)
+        self.err = tempfile.TemporaryFile("ab+", dir=box.dir)
         self.popen = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=self.out,
                                       stderr=self.err, env=box.env, cwd=box.dir, **options)
         box.processes.append(self)
@@ -104,8 +104,9 @@ class Process:
         return self.popen.poll()
 
     def text(self, file):
-        file.seek(0)
-        return file.read()
+        """What it has written so far. Descriptor and position are the program's too: neither moves."""
+        content = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+        return content.decode(errors="replace")
 
     def wait(self, seconds=120):
         """Wait for the end; (exit code, stdout, stderr)."""
