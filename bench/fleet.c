@@ -16,8 +16,8 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/log.h"
-#include "coordinator/performer.h"
-#include "coordinator/store.h"
+#include "coordinator/effects/performer.h"
+#include "coordinator/store/store.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef WPK_BENCH_FLEET_FILL_H
 #define WPK_BENCH_FLEET_FILL_H
 
-#include "coordinator/store.h"
+#include "coordinator/store/store.h"
 
 /* Add problems, each with one search, one kernel that is served, and its share of the trials, each
  * with its measurement; nothing if so many trials are there already.

@@ -6,7 +6,7 @@
  * Each worker holds four pieces of work, brings one result, and asks for one more; what answers
  * effects is made up here. With LABELS every worker has one of its own: as many groups as workers.
  * Prints nanoseconds per result, its poll, and the strategies' answers included. */
-#include "coordinator/parts.h"
+#include "coordinator/state/parts.h"
 
 #include "common/clock.h"
 

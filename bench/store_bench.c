@@ -7,7 +7,7 @@
  * as it has results, as a search does; both count as one result. */
 #include "common/crypto.h"
 #include "common/fs.h"
-#include "coordinator/history.h"
+#include "coordinator/store/history.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #include "common/arena.h"
 #include "common/log.h"
-#include "coordinator/auth.h"
+#include "coordinator/access/auth.h"
 
 #include <stdint.h>
 #include <sys/types.h>

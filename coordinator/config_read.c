@@ -4,7 +4,7 @@
 #include "coordinator/config.h"
 
 #include "common/config_file.h"
-#include "coordinator/coordinator.h"
+#include "coordinator/state/coordinator.h"
 
 #include <errno.h>
 #include <pwd.h>

@@ -2,7 +2,7 @@
 /* wpkd. Exit codes, so that a service manager does not restart it in vain: 0 ended when told to;
  * 1 a failure, a start may succeed later; 2 usage or configuration; 3 a store that no start can
  * use: written by a newer wpkd, or corrupt. */
-#include "coordinator/db.h"
+#include "coordinator/db/db.h"
 #include "coordinator/service.h"
 
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #include "coordinator/service_state.h"
 
 #include "coordinator/activation.h"
-#include "coordinator/api_tokens.h"
-#include "coordinator/artifact.h"
-#include "coordinator/lock.h"
+#include "coordinator/api/api_tokens.h"
+#include "coordinator/store/artifact.h"
+#include "coordinator/store/lock.h"
 
 #include <stdio.h>
 #include <string.h>

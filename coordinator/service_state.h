@@ -7,10 +7,10 @@
 
 #include "common/loop.h"
 #include "common/notify.h"
-#include "coordinator/api_front.h"
-#include "coordinator/performer.h"
+#include "coordinator/api/api_front.h"
+#include "coordinator/effects/performer.h"
 #include "coordinator/service.h"
-#include "coordinator/sign.h"
+#include "coordinator/store/sign.h"
 
 struct wpk_service {
     const struct wpk_service_options *options;

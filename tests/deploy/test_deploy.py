@@ -257,9 +257,10 @@ def test_metrics_are_counted_and_documented(box):
     del box
     sources = ""
     for folder in ("coordinator", "common", "schema"):
-        for name in os.listdir(os.path.join(ROOT, folder)):
-            if name.endswith(".c") and not name.endswith("_test.c") and name != "metrics.c":
-                sources += read(folder, name)
+        for where, _, names in os.walk(os.path.join(ROOT, folder)):
+            for name in names:
+                if name.endswith(".c") and not name.endswith("_test.c") and name != "metrics.c":
+                    sources += read(where, name)
     manual = read("docs/operations.md")
     header = read("common/metrics.h")
     for kind, listed in re.findall(r"#define WPK_(COUNTER|GAUGE|HISTOGRAM)_LIST\(X\)(.*?)\n\n", header, re.S):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The head of a request, read as leniently as can be: what is taken nevertheless has one meaning.
  * Its lines end where they seem to, nothing is left out, nothing is folded. */
-#include "coordinator/http.h"
-#include "coordinator/http_head.h"
+#include "coordinator/http/http.h"
+#include "coordinator/http/http_head.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store that fails under a wpkd at work, and is well again later: with threads, as it is used,
  * and without. Nothing is promised meanwhile, reads go on, and no result is lost. */
-#include "coordinator/performer.h"
+#include "coordinator/effects/performer.h"
 
 #include "common/fs.h"
 #include "common/log.h"

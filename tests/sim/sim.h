@@ -21,7 +21,7 @@
 
 #include "common/crypto.h"
 #include "common/rng.h"
-#include "coordinator/performer.h"
+#include "coordinator/effects/performer.h"
 #include "tests/sim/sim_queue.h"
 
 #define WPK_SIM_WORKERS_MAX 40

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/parts.h"
-#include "coordinator/store.h"
+#include "coordinator/state/parts.h"
+#include "coordinator/store/store.h"
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/sim/sim_fair.h"
 
-#include "coordinator/parts.h"
+#include "coordinator/state/parts.h"
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is device time shared as coordinator/fair.h says? Every charge and every correction of the real
- * coordinator goes through here (the linker sees to that), and is entered into a book of our own.
+/* Is device time shared as coordinator/state/fair.h says? Every charge and every correction of the
+ * real coordinator goes through here (the linker sees to that), and is entered into a book of our
+ * own.
  *
  *   at each lease       whoever it is given for is not ahead, by that book, of any other owner for
  *                       whom the same worker could have worked

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/index.h"
-#include "coordinator/parts.h"
-#include "coordinator/store.h"
+#include "coordinator/index/index.h"
+#include "coordinator/state/parts.h"
+#include "coordinator/store/store.h"
 #include "search/strategy.h"
 #include "tests/sim/sim.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Situations that have a name; sim_main.c makes up others. */
 #include "common/log.h"
-#include "coordinator/parts.h"
-#include "coordinator/store.h"
+#include "coordinator/state/parts.h"
+#include "coordinator/store/store.h"
 #include "tests/sim/sim.h"
 
 #include <fcntl.h>

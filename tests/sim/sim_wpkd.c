@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkd: the real one, but for the loop, the sockets and the clock. */
-#include "coordinator/index.h"
-#include "coordinator/parts.h"
-#include "coordinator/store.h"
+#include "coordinator/index/index.h"
+#include "coordinator/state/parts.h"
+#include "coordinator/store/store.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_disk.h"
 

@@ -28,7 +28,15 @@ MAY_INCLUDE = {
     "codegen": ["search"],
     "runtime": ["schema"],
     "worker": ["codegen", "runtime"],
-    "coordinator": ["search"],
+    "coordinator": ["coordinator/api", "coordinator/db"],
+    "coordinator/access": ["schema"],
+    "coordinator/state": ["search"],
+    "coordinator/store": ["coordinator/access", "coordinator/state"],
+    "coordinator/index": ["coordinator/store"],
+    "coordinator/http": ["coordinator/access"],
+    "coordinator/effects": ["coordinator/api"],
+    "coordinator/api": ["coordinator/effects", "coordinator/http", "coordinator/index"],
+    "coordinator/db": ["coordinator/store"],
     "client": ["runtime", "codegen"],
 }
 EVERYTHING = ("bench", "tests", "examples")
@@ -40,8 +48,8 @@ FOREIGN = {
     r"nng/.*": ["common/net_dial.c", "common/net_dial.h", "common/net_door.c"],
     r"(cjson/)?cJSON\.h": ["common/json.c"],
     r"sodium.*": ["common/crypto.c"],
-    r"sqlite3\.h": ["coordinator/store.c", "tests/sim/faulty_vfs.c"],
-    r"microhttpd\.h": ["coordinator/http.c"],
+    r"sqlite3\.h": ["coordinator/store/store.c", "tests/sim/faulty_vfs.c"],
+    r"microhttpd\.h": ["coordinator/http/http.c"],
     r"curl/curl\.h": ["client/http.c"],
     r"Halide\.h": ["codegen/halide.cc"],
     r"HalideRuntime\.h": ["runtime/stub.c"],
@@ -119,13 +127,20 @@ def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 
 
+def folder_of(path):
+    """The innermost folder that has rules of its own, or else the outermost."""
+    parts = os.path.dirname(path).split("/")
+    folders = ["/".join(parts[:depth]) for depth in range(len(parts), 0, -1)]
+    return next((folder for folder in folders if folder in MAY_INCLUDE), parts[0])
+
+
 def check_includes(path, text):
-    folder = path.split("/")[0]
+    folder = folder_of(path)
     for match in INCLUDE.finditer(text):
         quote, name = match.groups()
         line = line_of(text, match.start())
         if quote == '"':
-            target = name.split("/")[0]
+            target = folder_of(name)
             if "/" not in name:
                 yield line, 'write the path from the root: "%s/%s"' % (os.path.dirname(path), name)
             elif target == "tests" and path.endswith("_test.c"):
@@ -304,7 +319,9 @@ SAMPLES = [
     ("op/a.c", '#include "tests/random_program.h"\n', "op/ may not include tests/"),
     ("op/a_test.c", '#include "tests/random_program.h"\n', None),
     ("coordinator/a.c", '#include "worker/runner.h"\n', "may not include worker/"),
-    ("worker/a.c", '#include "coordinator/store.h"\n', "may not include coordinator/"),
+    ("coordinator/state/a.c", '#include "coordinator/store/store.h"\n',
+     "coordinator/state/ may not include coordinator/store/"),
+    ("worker/a.c", '#include "coordinator/store/store.h"\n', "may not include coordinator/"),
     ("worker/a.c", '#include "op/shape.h"\n', None),
     ("bench/a.c", '#include "worker/runner.h"\n', None),
     ("op/a.c", '#include "shape.h"\n', "path from the root"),

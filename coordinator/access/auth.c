@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tokens by their hash, in a table of open addressing that is never changed once it is published.
+ *
+ * Where a search starts depends on the hash of the secret, never on the secret: what its time tells
+ * is of no use without the inverse of SHA-256. The hash itself is compared in constant time. */
+#include "coordinator/access/auth.h"
+
+#include "common/metrics.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct table {
+    uint32_t mask;                   /* slots - 1, a power of two less one; at most half are used */
+    struct wpk_auth_token *tokens[]; /* NULL: free; they lie behind the array */
+};
+
+struct wpk_auth {
+    pthread_rwlock_t lock; /* guards `table`: who checks holds it for reading */
+    struct table *table;
+};
+
+/* ---- roles */
+
+struct role_name {
+    unsigned bit;
+    const char *text;
+};
+
+static const struct role_name role_names[] = {
+#define ROLE_NAME(name, bit, text) {bit, text},
+    WPK_ROLE_LIST(ROLE_NAME)
+#undef ROLE_NAME
+};
+
+#define ROLE_COUNT (sizeof role_names / sizeof role_names[0])
+
+static void count_denial(const char *reason)
+{
+    wpk_metric_add(WPK_COUNTER_DENIED, wpk_metric_value(WPK_LABEL_DENIAL, reason), 1);
+}
+
+bool wpk_identity_may(const struct wpk_identity *identity, enum wpk_auth_role role,
+                      struct wpk_diag *diag)
+{
+    if ((identity->roles & ((unsigned)role | WPK_ROLE_ADMIN)) != 0) {
+        return true;
+    }
+    count_denial("role");
+    for (size_t i = 0; i < ROLE_COUNT; i++) {
+        if (role_names[i].bit == (unsigned)role) {
+            wpk_diag_set(diag, "this needs the role %s", role_names[i].text);
+        }
+    }
+    return false;
+}
+
+wpk_err wpk_roles_parse(const char *text, unsigned *out, struct wpk_diag *diag)
+{
+    unsigned roles = 0;
+    while (*text != '\0') {
+        size_t size = strcspn(text, ",");
+        size_t i = 0;
+        while (i < ROLE_COUNT && (strlen(role_names[i].text) != size ||
+                                  memcmp(role_names[i].text, text, size) != 0)) {
+            i++;
+        }
+        if (i == ROLE_COUNT) {
+            wpk_diag_set(diag, "there is no role \"%.*s\"", (int)(size < 64 ? size : 64), text);
+            return WPK_EPARSE;
+        }
+        roles |= role_names[i].bit;
+        text += size;
+        if (*text == ',' && *++text == '\0') {
+            wpk_diag_set(diag, "the list of roles ends in a comma");
+            return WPK_EPARSE;
+        }
+    }
+    *out = roles;
+    return WPK_OK;
+}
+
+void wpk_roles_print(unsigned roles, char out[WPK_ROLES_TEXT_SIZE])
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < ROLE_COUNT; i++) {
+        if ((roles & role_names[i].bit) != 0) {
+            at += (size_t)snprintf(out + at, WPK_ROLES_TEXT_SIZE - at, "%s%s", at > 0 ? "," : "",
+                                   role_names[i].text);
+        }
+    }
+}
+
+/* ---- the table */
+
+wpk_err wpk_auth_new(struct wpk_auth **out)
+{
+    struct wpk_auth *auth = calloc(1, sizeof *auth);
+    if (auth == NULL) {
+        return WPK_ENOMEM;
+    }
+    pthread_rwlock_init(&auth->lock, NULL);
+    *out = auth;
+    return WPK_OK;
+}
+
+void wpk_auth_free(struct wpk_auth *auth)
+{
+    if (auth != NULL) {
+        pthread_rwlock_destroy(&auth->lock);
+        free(auth->table);
+        free(auth);
+    }
+}
+
+/* The slot of the token with this hash, or the free one where it would be. */
+static uint32_t find_slot(const struct table *table, const uint8_t hash[WPK_SHA256_SIZE])
+{
+    uint32_t at;
+    memcpy(&at, hash, sizeof at);
+    at &= table->mask;
+    while (table->tokens[at] != NULL &&
+           !wpk_crypto_equal(table->tokens[at]->hash, hash, WPK_SHA256_SIZE)) {
+        at = (at + 1) & table->mask;
+    }
+    return at;
+}
+
+static wpk_err make_table(const struct wpk_auth_token *tokens, uint32_t count, struct table **out)
+{
+    uint32_t slots = 8;
+    while (slots < 2 * count) {
+        slots *= 2;
+    }
+    size_t head = sizeof(struct table) + slots * sizeof(struct wpk_auth_token *);
+    struct table *table = calloc(1, head + count * sizeof *tokens);
+    if (table == NULL) {
+        return WPK_ENOMEM;
+    }
+    table->mask = slots - 1;
+    struct wpk_auth_token *copies = (struct wpk_auth_token *)(void *)((char *)table + head);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t slot = find_slot(table, tokens[i].hash);
+        if (table->tokens[slot] != NULL) {
+            free(table);
+            return WPK_EEXIST;
+        }
+        copies[i] = tokens[i];
+        table->tokens[slot] = &copies[i];
+    }
+    *out = table;
+    return WPK_OK;
+}
+
+wpk_err wpk_auth_set(struct wpk_auth *auth, const struct wpk_auth_token *tokens, uint32_t count)
+{
+    struct table *table = NULL;
+    if (count > WPK_AUTH_TOKENS_MAX) {
+        return WPK_ENOSPC;
+    }
+    wpk_err err = make_table(tokens, count, &table);
+    if (err != WPK_OK) {
+        return err;
+    }
+    pthread_rwlock_wrlock(&auth->lock);
+    struct table *old = auth->table;
+    auth->table = table;
+    pthread_rwlock_unlock(&auth->lock);
+    free(old);
+    return WPK_OK;
+}
+
+struct fault {
+    const char *label; /* for the metric */
+    const char *text;
+};
+
+/* With the lock held: why the token is not good, or NULL. */
+static const struct fault *find_fault(const struct wpk_auth_token *token, uint64_t wall_ns)
+{
+    static const struct fault unknown = {"unknown", "there is no such token"};
+    static const struct fault revoked = {"revoked", "the token was revoked"};
+    static const struct fault expired = {"expired", "the token has expired"};
+    if (token == NULL || token->revoked) {
+        return token == NULL ? &unknown : &revoked;
+    }
+    return token->expires_at != 0 && wall_ns >= token->expires_at ? &expired : NULL;
+}
+
+const char *wpk_auth_fault(struct wpk_auth *auth, const uint8_t hash[WPK_SHA256_SIZE],
+                           uint64_t wall_ns)
+{
+    pthread_rwlock_rdlock(&auth->lock);
+    const struct wpk_auth_token *token =
+        auth->table != NULL ? auth->table->tokens[find_slot(auth->table, hash)] : NULL;
+    const struct fault *fault = find_fault(token, wall_ns);
+    pthread_rwlock_unlock(&auth->lock);
+    return fault != NULL ? fault->text : NULL;
+}
+
+wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
+                       struct wpk_identity *out, struct wpk_diag *diag)
+{
+    uint8_t hash[WPK_SHA256_SIZE];
+    size_t size = strnlen(secret, WPK_AUTH_SECRET_MAX + 1);
+    if (size == 0 || size > WPK_AUTH_SECRET_MAX) {
+        count_denial("unknown");
+        wpk_diag_set(diag, "that is no token");
+        return WPK_EACCES;
+    }
+    wpk_crypto_sha256(secret, size, hash);
+    pthread_rwlock_rdlock(&auth->lock);
+    const struct wpk_auth_token *token =
+        auth->table != NULL ? auth->table->tokens[find_slot(auth->table, hash)] : NULL;
+    const struct fault *fault = find_fault(token, wall_ns);
+    if (fault == NULL) {
+        memcpy(out->owner, token->owner, sizeof out->owner);
+        memcpy(out->token_id, token->id, sizeof out->token_id);
+        out->roles = token->roles;
+    }
+    pthread_rwlock_unlock(&auth->lock);
+    if (fault != NULL) {
+        count_denial(fault->label);
+        wpk_diag_set(diag, "%s", fault->text);
+    }
+    return fault == NULL ? WPK_OK : WPK_EACCES;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who asks, and what he may do: tokens with roles.
+ *
+ * A secret is known here by its SHA-256 only. The table is replaced as a whole while any number of
+ * threads check secrets against it: each check sees the old table or the new one. */
+#ifndef WPK_COORDINATOR_ACCESS_AUTH_H
+#define WPK_COORDINATOR_ACCESS_AUTH_H
+
+#include "common/crypto.h"
+#include "common/err.h"
+
+#include <stdint.h>
+
+#define WPK_OWNER_SIZE 64    /* bytes, with the NUL; of an owner's name */
+#define WPK_TOKEN_ID_SIZE 17 /* 16 hexadecimal digits and NUL: how a token is named, and revoked */
+#define WPK_PEER_SIZE 64     /* an address as text, with the NUL */
+#define WPK_AUTH_TOKENS_MAX 65536
+#define WPK_AUTH_SECRET_MAX 256 /* bytes; nothing longer is looked at */
+
+/* name, bit, text. `admin` implies all others. */
+#define WPK_ROLE_LIST(X)                                                                           \
+    X(READ, 1, "read")       /* jobs, kernels, lookups */                                          \
+    X(SUBMIT, 2, "submit")   /* make jobs; change one's own */                                     \
+    X(BUILD, 4, "build")     /* a worker that compiles */                                          \
+    X(MEASURE, 8, "measure") /* a worker that times */                                             \
+    X(ADMIN, 16, "admin")    /* everything, and everybody's */
+
+enum wpk_auth_role {
+#define WPK_ROLE_ENUM(name, bit, text) WPK_ROLE_##name = bit,
+    WPK_ROLE_LIST(WPK_ROLE_ENUM)
+#undef WPK_ROLE_ENUM
+        WPK_ROLE_ALL = 31
+};
+
+/* Somebody whose credential was checked. */
+struct wpk_identity {
+    char owner[WPK_OWNER_SIZE];       /* a user's name, or "uid:1000" where he has none */
+    char token_id[WPK_TOKEN_ID_SIZE]; /* "" for a local user */
+    char peer[WPK_PEER_SIZE];         /* "unix", or the address without a port */
+    unsigned roles;                   /* bits of enum wpk_auth_role */
+};
+
+/* Has it this role? If not, `diag` (which may be NULL) says which one is missing. */
+bool wpk_identity_may(const struct wpk_identity *identity, enum wpk_auth_role role,
+                      struct wpk_diag *diag);
+
+#define WPK_ROLES_TEXT_SIZE 40 /* all names joined by ',', and NUL */
+
+/* "read,submit" and back; an empty text is no role.
+ *
+ *   errors  WPK_EPARSE  a name that is none
+ */
+WPK_MUST_CHECK wpk_err wpk_roles_parse(const char *text, unsigned *out, struct wpk_diag *diag);
+void wpk_roles_print(unsigned roles, char out[WPK_ROLES_TEXT_SIZE]);
+
+struct wpk_auth_token {
+    char id[WPK_TOKEN_ID_SIZE];
+    char owner[WPK_OWNER_SIZE];
+    unsigned roles;
+    uint8_t hash[WPK_SHA256_SIZE]; /* of the secret; unique in a table */
+    uint64_t expires_at;           /* wall clock, ns; 0: never */
+    bool revoked;                  /* known still, so that who shows it is told why he is refused */
+};
+
+struct wpk_auth;
+
+/* An empty table: nobody is let in.
+ *
+ *   owns    caller frees
+ *   errors  WPK_ENOMEM
+ */
+WPK_MUST_CHECK wpk_err wpk_auth_new(struct wpk_auth **out);
+void wpk_auth_free(struct wpk_auth *auth);
+
+/* Replace the table; on failure the old one stays. From any thread.
+ *
+ *   owns    copies `tokens`
+ *   errors  WPK_ENOMEM; WPK_ENOSPC more than WPK_AUTH_TOKENS_MAX; WPK_EEXIST a hash twice
+ */
+WPK_MUST_CHECK wpk_err wpk_auth_set(struct wpk_auth *auth, const struct wpk_auth_token *tokens,
+                                    uint32_t count);
+
+/* Whose secret is it? From any thread. Writes owner, token and roles of `out`, not its peer; `diag`
+ * gets a reason that may be told to whoever showed the secret.
+ *
+ *   unit    wall_ns: ns since 1970, against expiry
+ *   errors  WPK_EACCES  unknown, expired or revoked
+ */
+WPK_MUST_CHECK wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
+                                      struct wpk_identity *out, struct wpk_diag *diag);
+
+/* Is what was let in with the token of this hash still welcome? NULL if so, else the reason, which
+ * is static and may be told to whoever showed it. From any thread. */
+const char *wpk_auth_fault(struct wpk_auth *auth, const uint8_t hash[WPK_SHA256_SIZE],
+                           uint64_t wall_ns);
+
+#endif

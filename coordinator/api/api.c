@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/api/api.h"
+
+#include "common/log.h"
+#include "coordinator/api/api_call.h"
+#include "coordinator/api/api_front.h"
+#include "coordinator/effects/performer.h"
+#include "schema/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SMALL_BODY ((size_t)1024)
+
+/* Where a route begins. */
+enum where {
+    INDEX, /* on the server's threads; its handler queues what only the loop knows */
+    STORE, /* likewise, and it reads from the store */
+    LOOP,
+    BOTH, /* on the server's threads, for what takes long; then its handler leaves it to the loop */
+};
+
+/* `*` stands for one segment without ':' and '/'. Role 0: whoever was let in. */
+static const struct route {
+    const char *method;
+    const char *path;
+    unsigned role;
+    enum where where;
+    size_t body_max;
+    void (*serve)(struct wpk_call *call);
+} routes[] = {
+    {"GET", "/healthz", 0, INDEX, 0, wpk_api_get_health},
+    {"GET", "/readyz", 0, INDEX, 0, wpk_api_get_ready},
+    {"GET", "/metrics", WPK_ROLE_READ, INDEX, 0, wpk_api_get_metrics},
+    {"GET", "/v1/signing-key", WPK_ROLE_READ, INDEX, 0, wpk_api_get_signing_key},
+
+    {"POST", "/v1/jobs", WPK_ROLE_SUBMIT, BOTH, WPK_JOB_SIZE_MAX, wpk_api_post_job},
+    {"GET", "/v1/jobs", WPK_ROLE_READ, STORE, 0, wpk_api_list_jobs},
+    {"GET", "/v1/jobs/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_job},
+    {"POST", "/v1/jobs/*:cancel", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_cancel_job},
+    {"POST", "/v1/jobs/*:pause", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_pause_job},
+    {"POST", "/v1/jobs/*:resume", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_resume_job},
+    {"GET", "/v1/jobs/*/trials", WPK_ROLE_READ, STORE, 0, wpk_api_list_trials},
+
+    {"GET", "/v1/workers", WPK_ROLE_READ, LOOP, 0, wpk_api_list_workers},
+    {"POST", "/v1/workers:drain", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_drain_worker},
+    {"POST", "/v1/workers:quarantine", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_quarantine_worker},
+    {"POST", "/v1/workers:resume", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_resume_worker},
+    {"GET", "/v1/devices", WPK_ROLE_READ, INDEX, 0, wpk_api_list_devices},
+
+    {"POST", "/v1/kernels:lookup", WPK_ROLE_READ, INDEX, WPK_JOB_SIZE_MAX, wpk_api_lookup_kernel},
+    {"GET", "/v1/kernels", WPK_ROLE_READ, INDEX, 0, wpk_api_list_kernels},
+    {"GET", "/v1/kernels/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_kernel},
+    {"GET", "/v1/kernels/*/manifest", WPK_ROLE_READ, STORE, 0, wpk_api_get_manifest},
+    {"GET", "/v1/kernels/*/history", WPK_ROLE_READ, STORE, 0, wpk_api_list_kernel_history},
+    {"POST", "/v1/kernels/*:pin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_pin_kernel},
+    {"POST", "/v1/kernels/*:unpin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_unpin_kernel},
+    {"POST", "/v1/kernels/*:revoke", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_revoke_kernel},
+    {"POST", "/v1/kernels/*:rollback", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_roll_back_kernel},
+    {"GET", "/v1/artifacts/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_artifact},
+
+    {"POST", "/v1/tokens", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_post_token},
+    {"GET", "/v1/tokens", WPK_ROLE_ADMIN, STORE, 0, wpk_api_list_tokens},
+    {"DELETE", "/v1/tokens/*", WPK_ROLE_ADMIN, LOOP, 0, wpk_api_delete_token},
+    {"GET", "/v1/audit", WPK_ROLE_ADMIN, STORE, 0, wpk_api_list_audit},
+};
+
+#define ROUTE_COUNT (sizeof routes / sizeof routes[0])
+
+static bool match(const char *pattern, const char *path, char name[WPK_ID_MAX])
+{
+    const char *star = strchr(pattern, '*');
+    if (star == NULL) {
+        return strcmp(pattern, path) == 0;
+    }
+    size_t before = (size_t)(star - pattern);
+    if (strncmp(pattern, path, before) != 0) {
+        return false;
+    }
+    size_t size = strcspn(path + before, ":/");
+    if (size == 0 || size >= WPK_ID_MAX || strcmp(star + 1, path + before + size) != 0) {
+        return false;
+    }
+    memcpy(name, path + before, size);
+    name[size] = '\0';
+    return true;
+}
+
+/* NULL when there is none; then `allow`, if it is not NULL, names the methods that the path has. */
+static const struct route *find_route(const char *method, const char *path, char name[WPK_ID_MAX],
+                                      char *allow, size_t allow_size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        if (!match(routes[i].path, path, name)) {
+            continue;
+        }
+        if (strcmp(routes[i].method, method) == 0) {
+            return &routes[i];
+        }
+        if (allow != NULL) {
+            int size = snprintf(allow + used, allow_size - used, "%s%s", used > 0 ? ", " : "",
+                                routes[i].method);
+            used += (size_t)size;
+            WPK_ASSERT(used < allow_size);
+        }
+    }
+    return NULL;
+}
+
+size_t wpk_api_body_max(const char *method, const char *path)
+{
+    char name[WPK_ID_MAX];
+    const struct route *route = find_route(method, path, name, NULL, 0);
+    return route != NULL ? route->body_max : SMALL_BODY; /* it will be told what is wrong */
+}
+
+static bool is_json(const char *content_type)
+{
+    return strncmp(content_type, "application/json", 16) == 0 &&
+           (content_type[16] == '\0' || content_type[16] == ';');
+}
+
+bool wpk_call_admit(struct wpk_call *call, enum wpk_auth_role role)
+{
+    struct wpk_diag diag = {0};
+    if (wpk_identity_may(&call->request->identity, role, &diag)) {
+        return true;
+    }
+    wpk_api_problem(call->answer, 403, WPK_EACCES, &diag);
+    if (call->api->front != NULL) {
+        wpk_api_front_refuse(call->api->front, &call->request->identity, diag.text, 0);
+    }
+    return false;
+}
+
+/* Role and body; false after answering with a problem. */
+static bool admit(struct wpk_call *call, const struct route *route)
+{
+    if (route->role != 0 && !wpk_call_admit(call, (enum wpk_auth_role)route->role)) {
+        return false;
+    }
+    if (call->request->body_size > 0 && !is_json(call->request->content_type)) {
+        wpk_call_problem(call, 415, WPK_EUNSUPPORTED, "", "the body has to be application/json");
+        return false;
+    }
+    return true;
+}
+
+/* With a connection to the store for as long as it takes. */
+static void serve_from_store(struct wpk_call *call, const struct route *route)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_api api = *call->api;
+    api.store = wpk_api_front_take(api.front, &diag);
+    if (api.store == NULL) {
+        wpk_call_problem(call, 503, WPK_EBUSY, "", "the store cannot be read now");
+        call->answer->retry_after_s = 1;
+        return;
+    }
+    call->api = &api;
+    route->serve(call);
+    wpk_err err = wpk_store_take_status(api.store, &diag);
+    if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_WARN, "read_failed", err, &diag);
+        wpk_call_problem(call, 503, err, "", "the store cannot be read now");
+    }
+    wpk_api_front_give(api.front, api.store);
+}
+
+/* Nothing is promised that cannot be kept: without a store that takes it, no change is begun. */
+static bool can_change(struct wpk_call *call, const struct route *route)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = strcmp(route->method, "GET") != 0
+                      ? wpk_performer_degraded(call->api->performer, &diag)
+                      : WPK_OK;
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, 507, err, &diag);
+        call->answer->retry_after_s = 1;
+    }
+    return err == WPK_OK;
+}
+
+static void serve(struct wpk_call *call, const struct route *route)
+{
+    bool on_loop = call->api->front == NULL;
+    if (route->where == LOOP && wpk_call_queue(call)) {
+        return;
+    }
+    if (on_loop && (route->where == LOOP || route->where == BOTH) && !can_change(call, route)) {
+        return;
+    }
+    if (route->where == STORE && call->api->front != NULL) {
+        serve_from_store(call, route);
+    } else {
+        route->serve(call);
+    }
+}
+
+void wpk_api_serve(const struct wpk_api *api, const struct wpk_http_request *request,
+                   struct wpk_api_answer *out)
+{
+    memset(out, 0, sizeof *out);
+    struct wpk_call call = {.api = api, .request = request, .answer = out};
+    const char *method = strcmp(request->method, "HEAD") == 0 ? "GET" : request->method;
+    const struct route *route =
+        find_route(method, request->path, call.name, out->allow, sizeof out->allow);
+    if (route == NULL && out->allow[0] != '\0') {
+        wpk_call_problem(&call, 405, WPK_ENOENT, "", "not with this method");
+    } else if (route == NULL) {
+        wpk_call_problem(&call, 404, WPK_ENOENT, "", "there is no such resource");
+    } else if (admit(&call, route)) {
+        out->allow[0] = '\0';
+        serve(&call, route);
+    }
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/api/api_call.h"
+
+#include "coordinator/store/document.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_SIZE_DEFAULT 100
+#define PAGE_SIZE_MAX 1000
+
+/* ---- answers */
+
+void wpk_api_answer_fini(struct wpk_api_answer *answer)
+{
+    wpk_buf_fini(&answer->body);
+    if (answer->release != NULL) {
+        answer->release(answer->owner);
+    }
+    memset(answer, 0, sizeof *answer);
+}
+
+void wpk_api_response(const struct wpk_api_answer *answer, struct wpk_http_response *out)
+{
+    bool borrowed = answer->release != NULL;
+    *out = (struct wpk_http_response){
+        .status = answer->status,
+        .content_type = answer->content_type,
+        .location = answer->location[0] != '\0' ? answer->location : NULL,
+        .allow = answer->allow[0] != '\0' ? answer->allow : NULL,
+        .etag = answer->etag[0] != '\0' ? answer->etag : NULL,
+        .retry_after_s = answer->retry_after_s,
+        .body = borrowed ? answer->borrowed.text : wpk_buf_text(&answer->body),
+        .body_size = borrowed ? answer->borrowed.size : answer->body.size,
+    };
+}
+
+void wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
+                     const struct wpk_diag *diag)
+{
+    char type[64];
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    snprintf(type, sizeof type, "urn:woodpecker:%s", wpk_err_name(err));
+    wpk_json_put_text(w, "type", type);
+    wpk_json_put_text(w, "title", wpk_err_text(err));
+    wpk_json_put_int(w, "status", status);
+    wpk_json_put_text(w, "detail", diag != NULL ? diag->text : wpk_err_text(err));
+    if (diag != NULL && diag->field[0] != '\0') {
+        wpk_json_put_text(w, "field", diag->field);
+    }
+    if (diag != NULL && diag->line > 0) {
+        wpk_json_put_int(w, "line", diag->line);
+        wpk_json_put_int(w, "column", diag->column);
+    }
+    if (answer->release != NULL) {
+        answer->release(answer->owner);
+        answer->release = NULL;
+    }
+    answer->how = WPK_API_NOW;
+    answer->status = status;
+    answer->content_type = "application/problem+json";
+    answer->location[0] = '\0';
+    answer->etag[0] = '\0';
+    wpk_buf_reset(&answer->body);
+    wpk_err printed = wpk_json_print(w, false, &answer->body);
+    WPK_ASSERT(printed == WPK_OK || printed == WPK_ENOMEM);
+    wpk_json_writer_free(w);
+}
+
+void wpk_call_problem(struct wpk_call *call, int status, wpk_err err, const char *field,
+                      const char *text)
+{
+    struct wpk_diag diag = {0};
+    wpk_diag_set(&diag, "%s", text);
+    snprintf(diag.field, sizeof diag.field, "%s", field);
+    wpk_api_problem(call->answer, status, err, &diag);
+}
+
+int wpk_api_status(wpk_err err)
+{
+    switch (err) {
+    case WPK_EPARSE:
+        return 400;
+    case WPK_ENOENT:
+    case WPK_EINVAL:
+    case WPK_ERANGE:
+    case WPK_EUNSUPPORTED:
+        return 422;
+    case WPK_ENOSPC:
+        return 507;
+    default:
+        return 500;
+    }
+}
+
+void wpk_call_text(struct wpk_call *call)
+{
+    wpk_err err = wpk_buf_status(&call->answer->body);
+    call->answer->status = 200;
+    call->answer->content_type = "application/json";
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, NULL);
+    }
+}
+
+void wpk_call_json(struct wpk_call *call, struct wpk_json_writer *w)
+{
+    wpk_err err = wpk_json_print(w, false, &call->answer->body);
+    wpk_json_writer_free(w);
+    if (err == WPK_OK) {
+        wpk_call_text(call);
+    } else {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, NULL);
+    }
+}
+
+bool wpk_call_queue(struct wpk_call *call)
+{
+    if (call->api->front == NULL) {
+        return false;
+    }
+    call->answer->how = WPK_API_QUEUE;
+    return true;
+}
+
+void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int status,
+                 const char *id)
+{
+    wpk_err err =
+        wpk_document_job_whole(api->coordinator, api->store, id, api->now_ns, &answer->body);
+    if (err != WPK_OK) {
+        struct wpk_diag diag = {0};
+        wpk_diag_set(&diag, "there is no job %s", id);
+        wpk_api_problem(answer, err == WPK_ENOENT ? 404 : wpk_api_status(err), err,
+                        err == WPK_ENOENT ? &diag : NULL);
+        return;
+    }
+    answer->how = WPK_API_NOW;
+    answer->status = status;
+    answer->content_type = "application/json";
+    if (status == 201) {
+        snprintf(answer->location, sizeof answer->location, "/v1/jobs/%s", id);
+    }
+}
+
+/* ---- parameters */
+
+const char *wpk_call_get(const struct wpk_call *call, const char *name)
+{
+    const char *text = wpk_http_query(call->request, name);
+    return text != NULL ? text : "";
+}
+
+/* A decimal parameter in [min, max]; false after answering with a problem. */
+bool wpk_call_number(struct wpk_call *call, const char *name, uint64_t fallback, uint64_t min,
+                     uint64_t max, uint64_t *out)
+{
+    const char *text = wpk_http_query(call->request, name);
+    *out = fallback;
+    if (text == NULL || (text[0] == '\0' && strcmp(name, "page_token") == 0)) {
+        return true;
+    }
+    char *end = NULL;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    if (errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0' && *out >= min &&
+        *out <= max) {
+        return true;
+    }
+    char detail[128];
+    snprintf(detail, sizeof detail, "%s has to be a number from %llu to %llu", name,
+             (unsigned long long)min, (unsigned long long)max);
+    wpk_call_problem(call, 422, WPK_ERANGE, name, detail);
+    return false;
+}
+
+bool wpk_call_page_size(struct wpk_call *call, int *out)
+{
+    uint64_t size;
+    bool ok = wpk_call_number(call, "page_size", PAGE_SIZE_DEFAULT, 1, PAGE_SIZE_MAX, &size);
+    *out = (int)size;
+    return ok;
+}
+
+void wpk_call_put_token(struct wpk_json_writer *w, uint64_t token)
+{
+    char text[24] = "";
+    if (token != 0) {
+        snprintf(text, sizeof text, "%llu", (unsigned long long)token);
+    }
+    wpk_json_put_text(w, "next_page_token", text);
+}

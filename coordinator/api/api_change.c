@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/api/api_change.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void perform(struct wpk_order *order, struct wpk_store *store)
+{
+    struct wpk_change *change = (struct wpk_change *)order;
+    if (change->apply != NULL) {
+        change->apply(change, store);
+    }
+    wpk_history_put_audit(store, &change->audit, change->err);
+}
+
+static int status_of(wpk_err err)
+{
+    return err == WPK_ENOENT ? 404 : err == WPK_EEXIST ? 409 : wpk_api_status(err);
+}
+
+static void done(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+{
+    struct wpk_change *change = (struct wpk_change *)order;
+    if (err == WPK_OK && change->err == WPK_OK) {
+        wpk_index_publish(change->index, change->index_change);
+        if (change->after != NULL) {
+            change->after(change);
+        }
+    } else {
+        wpk_index_discard(change->index_change);
+    }
+    if (err != WPK_OK) {
+        wpk_api_problem(&change->answer, 507, err, diag);
+    } else if (change->err != WPK_OK) {
+        wpk_api_problem(&change->answer, status_of(change->err), change->err,
+                        change->diag.text[0] != '\0' ? &change->diag : NULL);
+    }
+    if (change->request != 0) {
+        wpk_performer_answer(change->performer, change->request, &change->answer);
+    } else {
+        wpk_api_answer_fini(&change->answer);
+    }
+    if (change->fini != NULL) {
+        change->fini(change);
+    }
+    free(change->detail);
+    free(change);
+}
+
+struct wpk_change *wpk_change_new(struct wpk_call *call, const char *action, const char *subject)
+{
+    const struct wpk_identity *identity = &call->request->identity;
+    struct wpk_change *change = calloc(1, sizeof *change);
+    WPK_ASSERT(change != NULL && call->api->performer != NULL);
+    change->order = (struct wpk_order){.perform = perform, .done = done};
+    change->performer = call->api->performer;
+    change->index = call->api->index;
+    memcpy(change->audit.actor, identity->owner, sizeof change->audit.actor);
+    memcpy(change->audit.token, identity->token_id, sizeof change->audit.token);
+    memcpy(change->audit.peer, identity->peer, sizeof change->audit.peer);
+    snprintf(change->audit.action, sizeof change->audit.action, "%s", action);
+    snprintf(change->audit.subject, sizeof change->audit.subject, "%s", subject);
+    return change;
+}
+
+void wpk_change_answer(struct wpk_call *call, struct wpk_change *change)
+{
+    change->request = call->request->id;
+    call->answer->how = WPK_API_LATER;
+    wpk_performer_order(change->performer, &change->order);
+}
+
+void wpk_change_log(struct wpk_call *call, const char *action, const char *subject, wpk_err outcome,
+                    const char *detail)
+{
+    struct wpk_change *change = wpk_change_new(call, action, subject);
+    change->err = outcome;
+    snprintf(change->audit.detail, sizeof change->audit.detail, "%s", detail);
+    wpk_performer_order(change->performer, &change->order);
+}
+
+void wpk_change_put_audit(struct wpk_performer *performer, const struct wpk_audit *audit,
+                          wpk_err outcome)
+{
+    struct wpk_change *change = calloc(1, sizeof *change);
+    WPK_ASSERT(change != NULL);
+    change->order = (struct wpk_order){.perform = perform, .done = done};
+    change->performer = performer;
+    change->audit = *audit;
+    change->err = outcome;
+    wpk_performer_order(performer, &change->order);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/api/api_front.h"
+
+#include "common/crypto.h"
+#include "common/log.h"
+#include "coordinator/api/api_call.h"
+#include "coordinator/api/api_change.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Who was refused, and why, of which a line a minute is written. */
+struct refusal {
+    struct wpk_audit audit;
+    uint64_t count;   /* since it was written */
+    uint64_t next_ns; /* when it may be written; 0: now */
+};
+
+struct wpk_api_front {
+    struct wpk_api_front_options options;
+    pthread_mutex_t lock; /* guards what follows; nothing else is locked while it is held */
+    struct wpk_store *idle[WPK_API_READERS_MAX]; /* owned; [idle_count] */
+    uint32_t idle_count;
+    uint32_t open_count;                           /* idle ones, and those that were taken */
+    struct refusal refusals[WPK_API_REFUSALS_MAX]; /* [refusal_count] */
+    uint32_t refusal_count;
+    uint64_t untold; /* refusals that found no room */
+    uint32_t large_count;
+};
+
+wpk_err wpk_api_front_new(const struct wpk_api_front_options *options, struct wpk_api_front **out)
+{
+    struct wpk_api_front *front = calloc(1, sizeof *front);
+    if (front == NULL) {
+        return WPK_ENOMEM;
+    }
+    front->options = *options;
+    pthread_mutex_init(&front->lock, NULL);
+    *out = front;
+    return WPK_OK;
+}
+
+void wpk_api_front_free(struct wpk_api_front *front)
+{
+    if (front == NULL) {
+        return;
+    }
+    WPK_ASSERT(front->idle_count == front->open_count);
+    for (uint32_t i = 0; i < front->idle_count; i++) {
+        wpk_store_close(front->idle[i]);
+    }
+    pthread_mutex_destroy(&front->lock);
+    free(front);
+}
+
+/* ---- readers */
+
+struct wpk_store *wpk_api_front_take(struct wpk_api_front *front, struct wpk_diag *diag)
+{
+    struct wpk_store *store = NULL;
+    pthread_mutex_lock(&front->lock);
+    bool more = false;
+    if (front->idle_count > 0) {
+        store = front->idle[--front->idle_count];
+    } else if (front->open_count < WPK_API_READERS_MAX) {
+        front->open_count++;
+        more = true;
+    }
+    pthread_mutex_unlock(&front->lock);
+    if (!more) {
+        wpk_diag_set(diag, "too many requests read at once");
+        return store;
+    }
+    wpk_err err =
+        wpk_store_open_reader(front->options.data_dir, front->options.clock, &store, diag);
+    if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_WARN, "reader_not_opened", err, diag);
+        pthread_mutex_lock(&front->lock);
+        front->open_count--;
+        pthread_mutex_unlock(&front->lock);
+        return NULL;
+    }
+    return store;
+}
+
+void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store)
+{
+    pthread_mutex_lock(&front->lock);
+    WPK_ASSERT(front->idle_count < front->open_count);
+    front->idle[front->idle_count++] = store;
+    pthread_mutex_unlock(&front->lock);
+}
+
+/* ---- large requests */
+
+bool wpk_api_front_begin_large(struct wpk_call *call)
+{
+    struct wpk_api_front *front = call->api->front;
+    pthread_mutex_lock(&front->lock);
+    bool begun = front->large_count < WPK_API_LARGE_MAX;
+    front->large_count += begun;
+    pthread_mutex_unlock(&front->lock);
+    if (!begun) {
+        wpk_call_problem(call, 503, WPK_EBUSY, "", "other large requests are being read");
+        call->answer->retry_after_s = 1;
+    }
+    return begun;
+}
+
+void wpk_api_front_end_large(struct wpk_api_front *front, bool begun)
+{
+    pthread_mutex_lock(&front->lock);
+    front->large_count -= begun;
+    pthread_mutex_unlock(&front->lock);
+}
+
+/* ---- refusals */
+
+static bool is_same(const struct wpk_audit *a, const struct wpk_audit *b)
+{
+    return strcmp(a->actor, b->actor) == 0 && strcmp(a->token, b->token) == 0 &&
+           strcmp(a->peer, b->peer) == 0 && strcmp(a->detail, b->detail) == 0;
+}
+
+void wpk_api_front_refuse(struct wpk_api_front *front, const struct wpk_identity *identity,
+                          const char *reason, uint64_t untold)
+{
+    struct wpk_audit audit = {.action = "auth.refused"};
+    memcpy(audit.actor, identity->owner, sizeof audit.actor);
+    memcpy(audit.token, identity->token_id, sizeof audit.token);
+    memcpy(audit.peer, identity->peer, sizeof audit.peer);
+    snprintf(audit.detail, sizeof audit.detail, "%.200s", reason);
+    pthread_mutex_lock(&front->lock);
+    front->untold += untold;
+    uint32_t i = 0;
+    while (i < front->refusal_count && !is_same(&front->refusals[i].audit, &audit)) {
+        i++;
+    }
+    if (i == WPK_API_REFUSALS_MAX) {
+        front->untold++;
+    } else if (i < front->refusal_count) {
+        front->refusals[i].count++;
+    } else {
+        front->refusals[front->refusal_count++] = (struct refusal){.audit = audit, .count = 1};
+    }
+    pthread_mutex_unlock(&front->lock);
+}
+
+/* Those whose time has come, in `out`; who was refused no more makes room. */
+static uint32_t take_refusals(struct wpk_api_front *front, uint64_t now_ns,
+                              struct wpk_audit out[WPK_API_REFUSALS_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t i = front->refusal_count; i-- > 0;) {
+        struct refusal *refusal = &front->refusals[i];
+        if (now_ns < refusal->next_ns) {
+            continue;
+        }
+        if (refusal->count == 0) {
+            *refusal = front->refusals[--front->refusal_count];
+            continue;
+        }
+        uint64_t more = refusal->count - 1 + front->untold;
+        out[count] = refusal->audit;
+        if (more > 0) {
+            snprintf(out[count].subject, sizeof out[count].subject, "and %llu more before it",
+                     (unsigned long long)more);
+        }
+        count++;
+        front->untold = 0;
+        refusal->count = 0;
+        refusal->next_ns = now_ns + WPK_API_REFUSAL_NS;
+    }
+    return count;
+}
+
+void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_performer *performer)
+{
+    struct wpk_audit refusals[WPK_API_REFUSALS_MAX];
+    uint64_t now_ns = wpk_clock_now_ns(front->options.clock);
+    pthread_mutex_lock(&front->lock);
+    uint32_t count = take_refusals(front, now_ns, refusals);
+    pthread_mutex_unlock(&front->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        wpk_change_put_audit(performer, &refusals[i], WPK_EACCES);
+    }
+}
+
+/* ---- answers */
+
+static void free_answer(void *owner)
+{
+    wpk_api_answer_fini(owner);
+    free(owner);
+}
+
+/* What a GET answers is named by its content, unless the handler knew a shorter way. */
+static void name_content(const struct wpk_http_request *request, struct wpk_api_answer *answer)
+{
+    uint8_t digest[WPK_SHA256_SIZE];
+    char digits[33];
+    bool get = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+    bool json =
+        answer->content_type != NULL && strcmp(answer->content_type, "application/json") == 0;
+    if (get && json && answer->status == 200 && answer->etag[0] == '\0') {
+        wpk_crypto_sha256(answer->body.data, answer->body.size, digest);
+        wpk_crypto_hex(digest, 16, digits);
+        snprintf(answer->etag, sizeof answer->etag, "\"%s\"", digits);
+    }
+}
+
+bool wpk_api_front_serve(void *user, const struct wpk_http_request *request,
+                         struct wpk_http_response *response)
+{
+    struct wpk_api_front *front = user;
+    const struct wpk_api api = {
+        .front = front,
+        .index = front->options.index,
+        .data_dir = front->options.data_dir,
+        .public_key = front->options.public_key,
+        .now_ns = wpk_clock_now_ns(front->options.clock),
+    };
+    struct wpk_api_answer *answer = malloc(sizeof *answer);
+    if (answer == NULL) {
+        return false;
+    }
+    wpk_api_serve(&api, request, answer);
+    if (answer->how == WPK_API_QUEUE) {
+        response->release = answer->release;
+        response->owner = answer->owner;
+        answer->release = NULL;
+        free_answer(answer);
+        return false;
+    }
+    WPK_ASSERT(answer->how == WPK_API_NOW);
+    name_content(request, answer);
+    wpk_api_response(answer, response);
+    response->release = free_answer;
+    response->owner = answer;
+    return true;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/crypto.h"
+#include "coordinator/api/api_change.h"
+#include "coordinator/api/api_front.h"
+#include "coordinator/state/submission.h"
+#include "coordinator/store/document.h"
+#include "schema/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WPK_IDEMPOTENCY_KEY_SIZE 256 /* bytes, with the NUL */
+#define PAGE_WEIGHT_MAX 1024 /* operators in a page: the loop takes 10 ms to write so many down */
+#define OP_SIZE 1024         /* bytes of one, about */
+#define PAGE_JOBS_MAX 100    /* with 256 operators each, still less than a client takes at once */
+
+/* Whoever is not an admin changes his own jobs alone; false after answering with a problem. */
+static bool may_change(struct wpk_call *call, const char *owner)
+{
+    const struct wpk_identity *identity = &call->request->identity;
+    if ((identity->roles & WPK_ROLE_ADMIN) != 0 || strcmp(identity->owner, owner) == 0) {
+        return true;
+    }
+    wpk_call_problem(call, 403, WPK_EACCES, "", "the job belongs to somebody else");
+    return false;
+}
+
+/* ---- submitting */
+
+/* The SHA-256 of the texts, a zero byte after each. */
+static void hash_texts(const char *const *texts, size_t count, char out[WPK_SHA256_HEX_SIZE])
+{
+    struct wpk_crypto_hash hash;
+    wpk_crypto_hash_init(&hash);
+    for (size_t i = 0; i < count; i++) {
+        wpk_crypto_hash_add(&hash, texts[i], strlen(texts[i]) + 1);
+    }
+    wpk_crypto_hash_finish_hex(&hash, out);
+}
+
+/* An id that is the same for the same texts, for a day. */
+static void derive_id(const struct wpk_call *call, const char *kind, const char *owner,
+                      const char *key, char out[WPK_JOB_ID_SIZE])
+{
+    char hash[WPK_SHA256_HEX_SIZE];
+    char day[24];
+    snprintf(day, sizeof day, "%llu",
+             (unsigned long long)(wpk_store_wall_ns(call->api->store) / WPK_IDEMPOTENCY_NS));
+    const char *const texts[] = {kind, owner, key, day};
+    hash_texts(texts, sizeof texts / sizeof texts[0], hash);
+    snprintf(out, WPK_JOB_ID_SIZE, "j%.16s", hash);
+}
+
+bool wpk_call_read_job(struct wpk_call *call, struct wpk_call_job *job)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err =
+        job->job == NULL ? wpk_submission_decode(job->source, job->size, &job->job, &diag) : WPK_OK;
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+    }
+    return err == WPK_OK;
+}
+
+static void release_prepared(void *owner)
+{
+    struct wpk_call_job *job = owner;
+    wpk_job_entry_free(job->job);
+    free(job);
+}
+
+/* Before the loop has it. False after answering with a problem. */
+static bool prepare(struct wpk_call *call)
+{
+    const struct wpk_http_request *request = call->request;
+    struct wpk_call_job *job = calloc(1, sizeof *job);
+    WPK_ASSERT(job != NULL);
+    *job = (struct wpk_call_job){.source = request->body, .size = request->body_size};
+    bool large = request->body_size > WPK_API_LARGE_SIZE;
+    bool done = !large || wpk_api_front_begin_large(call);
+    if (done) {
+        done = wpk_call_read_job(call, job);
+        wpk_api_front_end_large(call->api->front, large);
+    }
+    if (done) {
+        call->answer->release = release_prepared;
+        call->answer->owner = job;
+    } else {
+        free(job);
+    }
+    return done;
+}
+
+/* What the request is, read or not. */
+static struct wpk_call_job take_prepared(struct wpk_call *call)
+{
+    const struct wpk_http_request *request = call->request;
+    struct wpk_call_job *prepared = request->prepared;
+    struct wpk_call_job job = {.source = request->body, .size = request->body_size};
+    if (prepared != NULL) {
+        job.job = prepared->job;
+        prepared->job = NULL;
+    }
+    return job;
+}
+
+bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_call_job *job,
+                     uint64_t request)
+{
+    const char *owner = call->request->identity.owner;
+    if (!wpk_call_read_job(call, job)) {
+        return false;
+    }
+    struct wpk_job_entry *entry = job->job;
+    job->job = NULL;
+    snprintf(entry->id, sizeof entry->id, "%s", id);
+    if (owner[0] != '\0') {
+        snprintf(entry->owner, sizeof entry->owner, "%s", owner);
+    }
+    struct wpk_event event = {
+        .kind = WPK_EVENT_SUBMIT, .request = request, .job = entry, .source = job->source};
+    wpk_performer_step(call->api->performer, &event);
+    bool accepted = wpk_coordinator_job(call->api->coordinator, id) != NULL;
+    wpk_change_log(call, "job.submit", id, accepted ? WPK_OK : WPK_EBUSY, "");
+    return accepted;
+}
+
+/* What could not be read is not known to be absent: were it made again, that would fail, and with
+ * it all that is written in the same batch. False after answering with a problem. */
+static bool was_read(struct wpk_call *call)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_store_take_status(call->api->store, &diag);
+    if (err == WPK_OK) {
+        return true;
+    }
+    wpk_api_problem(call->answer, 507, err, &diag);
+    call->answer->retry_after_s = 1;
+    return false;
+}
+
+/* Made again, it would fail, and with it all that is written in the same batch. */
+static bool is_stored(struct wpk_call *call, const char *id)
+{
+    uint64_t number;
+    struct wpk_buf document = {0};
+    bool stored = wpk_history_job_document(call->api->store, id, &document, &number);
+    wpk_buf_fini(&document);
+    return stored;
+}
+
+bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
+                          struct wpk_call_job *job, char id[WPK_JOB_ID_SIZE])
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_performer_degraded(call->api->performer, &diag);
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, 507, err, &diag);
+        call->answer->retry_after_s = 1;
+        return false;
+    }
+    derive_id(call, kind, "", key, id);
+    bool known = wpk_coordinator_job(call->api->coordinator, id) != NULL || is_stored(call, id);
+    if (!was_read(call)) {
+        return false;
+    }
+    if (known || wpk_call_submit(call, id, job, 0)) {
+        return true;
+    }
+    if (call->answer->status == 0) {
+        wpk_call_problem(call, 429, WPK_EBUSY, "", "no more jobs are taken now");
+        call->answer->retry_after_s = 60;
+    }
+    return false;
+}
+
+/* What a key made is remembered beside what it made. */
+struct remembered {
+    char owner[WPK_OWNER_SIZE];
+    char key[WPK_IDEMPOTENCY_KEY_SIZE];
+    struct wpk_idempotency entry;
+};
+
+static const char route[] = "POST /v1/jobs";
+
+static void apply_remember(struct wpk_change *change, struct wpk_store *store)
+{
+    struct remembered *remembered = change->detail;
+    wpk_history_put_idempotency(store, &remembered->entry);
+}
+
+static void remember(struct wpk_call *call, const struct wpk_idempotency *entry)
+{
+    struct remembered *remembered = calloc(1, sizeof *remembered);
+    WPK_ASSERT(remembered != NULL);
+    snprintf(remembered->owner, sizeof remembered->owner, "%s", entry->owner);
+    snprintf(remembered->key, sizeof remembered->key, "%s", entry->key);
+    remembered->entry = *entry;
+    remembered->entry.owner = remembered->owner;
+    remembered->entry.key = remembered->key;
+    struct wpk_change *change = wpk_change_new(call, "job.key", entry->subject);
+    change->detail = remembered;
+    change->apply = apply_remember;
+    wpk_performer_order(change->performer, &change->order);
+}
+
+/* Answered as the first time, with the job as it is now. */
+static void replay(struct wpk_call *call, const struct wpk_idempotency *entry, const char *body)
+{
+    if (strcmp(entry->body_sha256, body) == 0) {
+        wpk_api_job(call->answer, call->api, 201, entry->subject);
+    } else {
+        wpk_call_problem(call, 422, WPK_EMISMATCH, "Idempotency-Key",
+                         "the key was used for another body");
+    }
+}
+
+static void post_keyed(struct wpk_call *call)
+{
+    const struct wpk_http_request *request = call->request;
+    char body[WPK_SHA256_HEX_SIZE];
+    char id[WPK_JOB_ID_SIZE];
+    struct wpk_idempotency entry = {
+        .owner = request->identity.owner, .key = request->idempotency_key, .route = route};
+    wpk_crypto_sha256_hex(request->body, request->body_size, body);
+    if (strlen(request->idempotency_key) >= WPK_IDEMPOTENCY_KEY_SIZE) {
+        wpk_call_problem(call, 422, WPK_ERANGE, "Idempotency-Key", "at most 255 bytes");
+        return;
+    }
+    bool known = wpk_history_find_idempotency(call->api->store, &entry);
+    if (!was_read(call)) {
+        return;
+    }
+    if (known) {
+        replay(call, &entry, body);
+        return;
+    }
+    derive_id(call, route, entry.owner, entry.key, id);
+    if (wpk_coordinator_job(call->api->coordinator, id) != NULL) {
+        wpk_call_problem(call, 409, WPK_EBUSY, "Idempotency-Key",
+                         "the first request with this key is under way");
+        call->answer->retry_after_s = 1;
+        return;
+    }
+    /* The clock may have gone past the key's day, and back. */
+    bool stored = is_stored(call, id);
+    if (!was_read(call)) {
+        return;
+    }
+    if (stored) {
+        wpk_api_job(call->answer, call->api, 201, id);
+        return;
+    }
+    struct wpk_call_job job = take_prepared(call);
+    if (wpk_call_submit(call, id, &job, request->id)) {
+        memcpy(entry.body_sha256, body, sizeof body);
+        snprintf(entry.subject, sizeof entry.subject, "%s", id);
+        remember(call, &entry);
+    }
+}
+
+void wpk_api_post_job(struct wpk_call *call)
+{
+    char id[WPK_JOB_ID_SIZE];
+    if (call->api->front != NULL) {
+        if (prepare(call)) {
+            wpk_call_queue(call);
+        }
+        return;
+    }
+    call->answer->how = WPK_API_LATER;
+    if (call->request->idempotency_key != NULL && call->request->idempotency_key[0] != '\0') {
+        post_keyed(call);
+        return;
+    }
+    snprintf(id, sizeof id, "j%016llx", (unsigned long long)call->api->random);
+    struct wpk_call_job job = take_prepared(call);
+    wpk_call_submit(call, id, &job, call->request->id);
+}
+
+/* ---- one job */
+
+void wpk_api_get_job(struct wpk_call *call)
+{
+    const struct wpk_api *api = call->api;
+    struct wpk_buf document = {0};
+    uint64_t number;
+    bool known = wpk_history_job_document(api->store, call->name, &document, &number);
+    bool live = known && document.size == 0;
+    wpk_buf_fini(&document);
+    if (!live || !wpk_call_queue(call)) {
+        wpk_api_job(call->answer, api, 200, call->name);
+    }
+}
+
+static void change_job(struct wpk_call *call, const char *action, enum wpk_event_kind kind)
+{
+    const struct wpk_job_entry *job = wpk_coordinator_job(call->api->coordinator, call->name);
+    if (job == NULL || job->finished_wall_ns != 0) {
+        wpk_api_get_job(call); /* it has ended, or never was */
+        return;
+    }
+    bool may = may_change(call, job->owner);
+    wpk_change_log(call, action, job->id, may ? WPK_OK : WPK_EACCES, "");
+    if (may) {
+        struct wpk_event event = {.kind = kind, .request = call->request->id, .job_id = job->id};
+        call->answer->how = WPK_API_LATER;
+        wpk_performer_step(call->api->performer, &event);
+    }
+}
+
+void wpk_api_cancel_job(struct wpk_call *call)
+{
+    change_job(call, "job.cancel", WPK_EVENT_CANCEL);
+}
+
+void wpk_api_pause_job(struct wpk_call *call)
+{
+    change_job(call, "job.pause", WPK_EVENT_PAUSE);
+}
+
+void wpk_api_resume_job(struct wpk_call *call)
+{
+    change_job(call, "job.resume", WPK_EVENT_RESUME);
+}
+
+/* ---- lists */
+
+struct job_list {
+    struct wpk_call *call;
+    struct wpk_json_writer *w;
+    size_t weight;
+    uint64_t last; /* number of the last one written */
+    bool cut;      /* others have no room */
+};
+
+static void list_job(void *user, uint64_t number, const char *id, const char *state,
+                     const char *document)
+{
+    struct job_list *list = user;
+    const struct wpk_api *api = list->call->api;
+    (void)state;
+    list->cut = list->cut || list->weight >= PAGE_WEIGHT_MAX;
+    if (list->cut) {
+        return;
+    }
+    list->last = number;
+    if (document[0] != '\0') {
+        list->weight += strlen(document) / OP_SIZE;
+        wpk_json_put_raw(list->w, NULL, document);
+        return;
+    }
+    const struct wpk_job_entry *job =
+        wpk_call_queue(list->call) ? NULL : wpk_coordinator_job(api->coordinator, id);
+    if (job != NULL) {
+        list->weight += job->op_count;
+        wpk_json_begin_object(list->w, NULL);
+        wpk_document_job(list->w, api->coordinator, job, api->now_ns,
+                         wpk_store_wall_ns(api->store));
+        wpk_json_end(list->w);
+    }
+}
+
+/* The parameter `state`, "" where it is not given; false after answering with a problem. */
+static bool get_state(struct wpk_call *call, const char **out)
+{
+    char detail[128] = "state has to be one of:";
+    const char *text = wpk_http_query(call->request, "state");
+    *out = text != NULL ? text : "";
+    if (text == NULL) {
+        return true;
+    }
+    for (int i = 0; i < WPK_JOB_STATE_COUNT; i++) {
+        const char *name = wpk_job_state_name((enum wpk_job_state)i);
+        size_t used = strlen(detail);
+        if (strcmp(*out, name) == 0) {
+            return true;
+        }
+        snprintf(detail + used, sizeof detail - used, "%s %s", i > 0 ? "," : "", name);
+    }
+    wpk_call_problem(call, 422, WPK_EINVAL, "state", detail);
+    return false;
+}
+
+void wpk_api_list_jobs(struct wpk_call *call)
+{
+    int page_size;
+    uint64_t before;
+    const char *state;
+    if (!wpk_call_page_size(call, &page_size) || !get_state(call, &state) ||
+        !wpk_call_number(call, "page_token", INT64_MAX, 1, INT64_MAX, &before)) {
+        return;
+    }
+    if (page_size > PAGE_JOBS_MAX) {
+        page_size = PAGE_JOBS_MAX;
+    }
+    struct job_list list = {.call = call, .w = wpk_json_writer_new_object()};
+    wpk_json_begin_array(list.w, "jobs");
+    uint64_t last =
+        wpk_history_list_jobs(call->api->store, before, state, page_size, list_job, &list);
+    wpk_json_end(list.w);
+    wpk_call_put_token(list.w, list.cut ? list.last : last);
+    wpk_call_json(call, list.w);
+}

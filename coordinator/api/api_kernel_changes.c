@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an operator does to kernels: pin, unpin, revoke, roll back. */
+#include "coordinator/api/api_change.h"
+#include "coordinator/store/document.h"
+#include "coordinator/store/history_admin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef wpk_err (*change_fn)(struct wpk_store *store, struct wpk_kernel_change *change,
+                             struct wpk_diag *diag);
+
+struct detail {
+    change_fn fn;
+    struct wpk_kernel_change kernel;
+    bool tell_served; /* the answer is what is served now, not what was named */
+    char reason[256];
+};
+
+static void append_row(void *user, const struct wpk_kernel_row *row)
+{
+    struct wpk_change *change = user;
+    change->err = wpk_document_kernel_row(row, &change->answer.body);
+    change->answer.status = 200;
+    change->answer.content_type = "application/json";
+}
+
+static void apply(struct wpk_change *change, struct wpk_store *store)
+{
+    struct detail *detail = change->detail;
+    detail->kernel.reason = detail->reason;
+    change->err = detail->fn(store, &detail->kernel, &change->diag);
+    if (change->err == WPK_ENOENT) {
+        wpk_diag_set(&change->diag, "no such kernel");
+    }
+    if (change->err != WPK_OK) {
+        return;
+    }
+    uint64_t told = detail->tell_served ? detail->kernel.served : detail->kernel.kernel_id;
+    if (wpk_history_read_kernel(store, told, append_row, change)) {
+        change->index_change = wpk_index_refresh(store, detail->kernel.problem_id);
+    }
+}
+
+/* Searches that go on race against what is served, and may come to what was revoked. */
+static void after(struct wpk_change *change)
+{
+    const struct wpk_kernel_change *kernel = &((struct detail *)change->detail)->kernel;
+    struct wpk_kernel_event event = {.problem_id = kernel->problem_id,
+                                     .served_kernel_id = kernel->served};
+    memcpy(event.served_provider, kernel->served_provider, sizeof event.served_provider);
+    memcpy(event.served_artifact, kernel->served_artifact, sizeof event.served_artifact);
+    memcpy(event.revoked_provider, kernel->provider, sizeof event.revoked_provider);
+    memcpy(event.revoked_artifact, kernel->artifact_sha256, sizeof event.revoked_artifact);
+    wpk_performer_change_kernel(change->performer, &event);
+}
+
+/* {"reason": "..."}, which may be left out; false after answering with a problem. */
+bool wpk_call_reason(struct wpk_call *call, char *out, size_t size)
+{
+    static const char *const names[] = {"reason", NULL};
+    struct wpk_diag diag = {0};
+    struct wpk_json_reader *r = NULL;
+    out[0] = '\0';
+    if (call->request->body_size == 0) {
+        return true;
+    }
+    wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
+    if (err == WPK_OK) {
+        wpk_json_allow(r, names);
+        if (wpk_json_has(r, "reason")) {
+            wpk_json_get_copy(r, "reason", out, size);
+        }
+        err = wpk_json_status(r);
+    }
+    wpk_json_close(r);
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+    }
+    return err == WPK_OK;
+}
+
+static void change_kernel(struct wpk_call *call, const char *action, change_fn fn, bool tell_served)
+{
+    uint64_t id;
+    struct detail *detail = calloc(1, sizeof *detail);
+    WPK_ASSERT(detail != NULL);
+    if (!wpk_call_kernel_id(call, &id) ||
+        !wpk_call_reason(call, detail->reason, sizeof detail->reason)) {
+        free(detail);
+        return;
+    }
+    detail->fn = fn;
+    detail->kernel.kernel_id = id;
+    detail->tell_served = tell_served;
+    struct wpk_change *change = wpk_change_new(call, action, call->name);
+    memcpy(change->audit.detail, detail->reason, sizeof detail->reason);
+    change->detail = detail;
+    change->apply = apply;
+    change->after = after;
+    wpk_change_answer(call, change);
+}
+
+void wpk_api_pin_kernel(struct wpk_call *call)
+{
+    change_kernel(call, "kernel.pin", wpk_history_pin, false);
+}
+
+void wpk_api_unpin_kernel(struct wpk_call *call)
+{
+    change_kernel(call, "kernel.unpin", wpk_history_unpin, false);
+}
+
+void wpk_api_revoke_kernel(struct wpk_call *call)
+{
+    change_kernel(call, "kernel.revoke", wpk_history_revoke, false);
+}
+
+void wpk_api_roll_back_kernel(struct wpk_call *call)
+{
+    change_kernel(call, "kernel.rollback", wpk_history_roll_back, true);
+}

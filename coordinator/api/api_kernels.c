@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels that are served, from the index; those that were, from the store. */
+#include "common/crypto.h"
+#include "coordinator/api/api_call.h"
+#include "coordinator/api/api_lookup.h"
+#include "coordinator/store/document.h"
+#include "schema/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- lists */
+
+struct filter {
+    const char *fingerprint; /* each: "" for any */
+    const char *family;
+    const char *device;
+    const char *layouts;
+    const char *environment;
+    const char *provider;
+    uint64_t threads; /* 0: any */
+};
+
+static bool is_any(const char *wanted, const char *text)
+{
+    return wanted[0] == '\0' || strcmp(wanted, text) == 0;
+}
+
+static bool passes(const struct filter *filter, const struct wpk_served *served)
+{
+    return is_any(filter->fingerprint, served->fingerprint) &&
+           is_any(filter->family, served->family) && is_any(filter->device, served->device) &&
+           is_any(filter->layouts, served->layouts) &&
+           is_any(filter->environment, served->environment) &&
+           is_any(filter->provider, served->provider) &&
+           (filter->threads == 0 || (int)filter->threads == served->threads);
+}
+
+/* The shortest run of entries that holds all that can pass, by growing ids of the kernels. */
+static struct wpk_index_range choose(const struct wpk_index_version *version,
+                                     const struct filter *filter)
+{
+    if (filter->fingerprint[0] != '\0') {
+        return wpk_index_find(version->by_fingerprint, version->count,
+                              wpk_served_key(filter->fingerprint));
+    }
+    if (filter->family[0] != '\0') {
+        return wpk_index_find(version->by_family, version->count, wpk_served_key(filter->family));
+    }
+    return (struct wpk_index_range){version->by_kernel, version->count};
+}
+
+/* A page, newest first; the id to go on before, 0 at the end. */
+static uint64_t append_page(const struct wpk_index_version *version, const struct filter *filter,
+                            uint64_t before, int page_size, struct wpk_buf *out)
+{
+    struct wpk_index_range range = choose(version, filter);
+    uint64_t last = 0;
+    int count = 0;
+    for (uint32_t i = range.count; i-- > 0;) {
+        const struct wpk_served *served = range.first[i].served;
+        if (served->kernel_id >= before || !passes(filter, served)) {
+            continue;
+        }
+        if (count++ == page_size) {
+            return last;
+        }
+        wpk_buf_append_text(out, count > 1 ? "," : "");
+        wpk_buf_append(out, served->kernel.text, served->kernel.size);
+        last = served->kernel_id;
+    }
+    return 0;
+}
+
+/* A hash where it is given; false after answering with a problem. */
+static bool get_hash(struct wpk_call *call, const char *name, const char **out)
+{
+    const char *text = wpk_http_query(call->request, name);
+    *out = text != NULL ? text : "";
+    if (text == NULL || wpk_crypto_hex_valid(text, WPK_SHA256_SIZE)) {
+        return true;
+    }
+    wpk_call_problem(call, 422, WPK_EINVAL, name, "not a SHA-256 in lower-case hexadecimal");
+    return false;
+}
+
+static bool get_filter(struct wpk_call *call, struct filter *out)
+{
+    out->device = wpk_call_get(call, "device");
+    out->layouts = wpk_call_get(call, "layouts");
+    out->environment = wpk_call_get(call, "environment");
+    out->provider = wpk_call_get(call, "provider");
+    if (wpk_http_query(call->request, "layouts") != NULL && strcmp(out->layouts, "fixed") != 0 &&
+        strcmp(out->layouts, "any") != 0) {
+        wpk_call_problem(call, 422, WPK_EINVAL, "layouts", "layouts are \"fixed\" or \"any\"");
+        return false;
+    }
+    return get_hash(call, "fingerprint", &out->fingerprint) &&
+           get_hash(call, "family", &out->family) &&
+           wpk_call_number(call, "threads", 0, 1, WPK_JOB_THREADS_MAX, &out->threads);
+}
+
+/* Of an operator that was named: how well what there is matches. */
+static bool append_match(struct wpk_call *call, const struct wpk_index_version *version,
+                         const struct filter *filter, struct wpk_buf *out)
+{
+    struct wpk_lookup lookup = {
+        .layouts = filter->layouts[0] != '\0' ? filter->layouts : "fixed",
+        .threads = filter->threads != 0 ? (int)filter->threads : 1,
+        .device = filter->device,
+        .environment = filter->environment,
+    };
+    if (filter->fingerprint[0] == '\0') {
+        return true;
+    }
+    memcpy(lookup.fingerprint, filter->fingerprint, sizeof lookup.fingerprint);
+    wpk_buf_append_text(out, "\"match\":");
+    bool ok = wpk_lookup_answer(call, version, &lookup, false, out);
+    wpk_buf_append_byte(out, ',');
+    return ok;
+}
+
+void wpk_api_list_kernels(struct wpk_call *call)
+{
+    int page_size;
+    uint64_t before;
+    struct filter filter;
+    struct wpk_buf *out = &call->answer->body;
+    if (!wpk_call_page_size(call, &page_size) || !get_filter(call, &filter) ||
+        !wpk_call_number(call, "page_token", INT64_MAX, 1, INT64_MAX, &before) ||
+        !wpk_call_index(call)) {
+        return;
+    }
+    const struct wpk_index_version *version = wpk_index_acquire(call->api->index);
+    if (wpk_call_has_version(call, version)) {
+        wpk_index_release(call->api->index, version);
+        return;
+    }
+    wpk_buf_append_byte(out, '{');
+    if (append_match(call, version, &filter, out)) {
+        wpk_buf_append_text(out, "\"kernels\":[");
+        uint64_t last = append_page(version, &filter, before, page_size, out);
+        char token[24] = "";
+        if (last != 0) {
+            snprintf(token, sizeof token, "%llu", (unsigned long long)last);
+        }
+        wpk_buf_printf(out, "],\"next_page_token\":\"%s\"}", token);
+        wpk_call_text(call);
+    }
+    wpk_index_release(call->api->index, version);
+}
+
+/* ---- one of them */
+
+/* "k17"; false after answering that there is none. */
+bool wpk_call_kernel_id(struct wpk_call *call, uint64_t *out)
+{
+    const char *digits = call->name + 1;
+    size_t size = strspn(digits, "0123456789");
+    if (call->name[0] == 'k' && size > 0 && size < 19 && digits[size] == '\0') {
+        *out = strtoull(digits, NULL, 10);
+        return true;
+    }
+    wpk_call_problem(call, 404, WPK_ENOENT, "", "no such kernel");
+    return false;
+}
+
+static void append_row(void *user, const struct wpk_kernel_row *row)
+{
+    struct wpk_buf *out = user;
+    wpk_err err = wpk_document_kernel_row(row, out);
+    WPK_ASSERT(err == WPK_OK || wpk_buf_status(out) != WPK_OK || err == WPK_ENOMEM);
+}
+
+void wpk_api_get_kernel(struct wpk_call *call)
+{
+    uint64_t id;
+    if (!wpk_call_kernel_id(call, &id)) {
+        return;
+    }
+    if (!wpk_history_read_kernel(call->api->store, id, append_row, &call->answer->body)) {
+        wpk_call_problem(call, 404, WPK_ENOENT, "", "no such kernel");
+        return;
+    }
+    wpk_call_text(call);
+}
+
+struct manifest {
+    struct wpk_buf *out;
+    bool revoked;
+};
+
+static void append_manifest(void *user, const struct wpk_kernel_row *row)
+{
+    struct manifest *manifest = user;
+    manifest->revoked = row->revoked_at != 0;
+    wpk_buf_append_text(manifest->out, row->manifest);
+}
+
+void wpk_api_get_manifest(struct wpk_call *call)
+{
+    uint64_t id;
+    struct manifest manifest = {.out = &call->answer->body};
+    if (!wpk_call_kernel_id(call, &id)) {
+        return;
+    }
+    bool found = wpk_history_read_kernel(call->api->store, id, append_manifest, &manifest);
+    if (found && manifest.revoked) {
+        wpk_call_problem(call, 410, WPK_ENOENT, "", "the kernel was revoked");
+        return;
+    }
+    if (!found || call->answer->body.size == 0) {
+        wpk_call_problem(call, 404, WPK_ENOENT, "",
+                         "no such kernel, or a vendor's, which needs no manifest");
+        return;
+    }
+    wpk_call_text(call);
+}
+
+struct line {
+    struct wpk_buf *out;
+    int count;
+};
+
+static void append_line(void *user, const struct wpk_kernel_row *row)
+{
+    struct line *line = user;
+    wpk_buf_append_text(line->out, line->count++ > 0 ? "," : "");
+    append_row(line->out, row);
+}
+
+void wpk_api_list_kernel_history(struct wpk_call *call)
+{
+    uint64_t id;
+    uint64_t before;
+    int page_size;
+    struct line line = {.out = &call->answer->body};
+    if (!wpk_call_kernel_id(call, &id) || !wpk_call_page_size(call, &page_size) ||
+        !wpk_call_number(call, "page_token", INT64_MAX, 1, INT64_MAX, &before)) {
+        return;
+    }
+    wpk_buf_append_text(line.out, "{\"kernels\":[");
+    uint64_t last =
+        wpk_history_kernel_line(call->api->store, id, before, page_size, append_line, &line);
+    char token[24] = "";
+    if (last != 0) {
+        snprintf(token, sizeof token, "%llu", (unsigned long long)last);
+    }
+    if (line.count == 0 && before == INT64_MAX) {
+        wpk_buf_reset(line.out);
+        wpk_call_problem(call, 404, WPK_ENOENT, "", "no such kernel");
+        return;
+    }
+    wpk_buf_printf(line.out, "],\"next_page_token\":\"%s\"}", token);
+    wpk_call_text(call);
+}

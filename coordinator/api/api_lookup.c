@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lookups: one, or a batch. Operators are given as in a job file, or by their fingerprint. */
+#include "coordinator/api/api_lookup.h"
+#include "coordinator/api/api_front.h"
+#include "coordinator/api/api_tuning.h"
+
+#include "common/clock.h"
+#include "common/metrics.h"
+#include "op/cost.h"
+#include "op/definition.h"
+#include "schema/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH_MAX 1000
+#define BATCH_TUNE_MAX WPK_JOB_OPS_MAX /* as a job's */
+#define NS_MAX 9e15                    /* what JSON's numbers hold */
+
+/* One item of a request. */
+struct item {
+    struct wpk_lookup lookup;
+    struct wpk_program program;
+    struct wpk_buf op; /* its members in a job file; empty where it was given by its fingerprint */
+};
+
+static void item_fini(struct item *item)
+{
+    if (item->lookup.program != NULL) {
+        wpk_program_fini(&item->program);
+    }
+    wpk_buf_fini(&item->op);
+}
+
+/* ---- reading */
+
+static wpk_err define(struct item *item, const struct wpk_job *job, struct wpk_diag *diag)
+{
+    struct wpk_fingerprint fingerprint;
+    struct wpk_cost cost = {0};
+    wpk_err err = wpk_job_op_program(job, 0, &item->program, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    item->lookup.program = &item->program;
+    err = wpk_fingerprint(&item->program, &fingerprint, NULL);
+    if (err == WPK_OK) {
+        wpk_cost(&item->program, &cost);
+        item->lookup.flops = cost.flops;
+        memcpy(item->lookup.fingerprint, fingerprint.exact, sizeof fingerprint.exact);
+        memcpy(item->lookup.family, fingerprint.family, sizeof fingerprint.family);
+        memcpy(item->lookup.extents, fingerprint.extents, sizeof fingerprint.extents);
+    }
+    return err;
+}
+
+/* As a job file that tunes it has them. */
+static void write_op(struct wpk_json_reader *r, const struct item *item, struct wpk_buf *out)
+{
+    static const char *const members[] = {"op", "tensors", "constants"};
+    wpk_buf_printf(out, "\"layouts\":\"%s\"", item->lookup.layouts);
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        if (wpk_json_has(r, members[i])) {
+            wpk_buf_printf(out, ",\"%s\":", members[i]);
+            wpk_json_get_raw(r, members[i], out);
+        }
+    }
+}
+
+static wpk_err write_job(const struct item *item, struct wpk_buf *out)
+{
+    struct wpk_buf named = {0};
+    wpk_buf_append_text(&named, "{\"name\":\"op\",");
+    wpk_buf_append(&named, item->op.data, item->op.size);
+    wpk_buf_append_byte(&named, '}');
+    wpk_tuning_write(wpk_buf_text(&named), named.size, item->lookup.threads, out);
+    wpk_err err = wpk_buf_status(&named);
+    wpk_buf_fini(&named);
+    return err == WPK_OK ? wpk_buf_status(out) : err;
+}
+
+static wpk_err expand(struct wpk_json_reader *r, struct item *item, struct wpk_diag *diag)
+{
+    struct wpk_job job = {0};
+    struct wpk_buf text = {0};
+    write_op(r, item, &item->op);
+    wpk_err err = wpk_buf_status(&item->op);
+    if (err == WPK_OK) {
+        err = write_job(item, &text);
+    }
+    if (err == WPK_OK) {
+        err = wpk_job_decode(text.data, text.size, &job, diag);
+    }
+    wpk_buf_fini(&text);
+    if (err == WPK_OK) {
+        err = define(item, &job, diag);
+    }
+    if (err != WPK_OK && strncmp(diag->field, "ops[0].", 7) == 0) {
+        /* The place in a text of our own making means nothing to the caller; the field does. */
+        memmove(diag->field, diag->field + 7, sizeof diag->field - 7);
+        diag->line = 0;
+        diag->column = 0;
+    }
+    wpk_job_fini(&job);
+    return err;
+}
+
+/* Texts of the lookup live as long as the reader. */
+static wpk_err decode(struct wpk_json_reader *r, struct item *item, struct wpk_diag *diag)
+{
+    static const char *const names[] = {"op",          "tensors",     "constants",
+                                        "fingerprint", "layouts",     "threads",
+                                        "device",      "environment", NULL};
+    static const char *const layouts[] = {"fixed", "any"};
+    struct wpk_lookup *lookup = &item->lookup;
+    wpk_json_allow(r, names);
+    lookup->layouts =
+        layouts[wpk_json_has(r, "layouts") ? wpk_json_get_choice(r, "layouts", layouts, 2) : 0];
+    lookup->threads = wpk_json_has(r, "threads")
+                          ? (int)wpk_json_get_int(r, "threads", 1, WPK_JOB_THREADS_MAX)
+                          : 1;
+    lookup->device = wpk_json_has(r, "device") ? wpk_json_get_text(r, "device", 512) : "";
+    lookup->environment =
+        wpk_json_has(r, "environment") ? wpk_json_get_text(r, "environment", 512) : "";
+    if (wpk_json_has(r, "op") == wpk_json_has(r, "fingerprint")) {
+        wpk_json_fail(r, NULL, WPK_EINVAL, "give either op or fingerprint");
+    }
+    if (wpk_json_has(r, "fingerprint") &&
+        (wpk_json_has(r, "tensors") || wpk_json_has(r, "constants"))) {
+        wpk_json_fail(r, NULL, WPK_EINVAL, "tensors and constants belong to an op");
+    }
+    if (wpk_json_has(r, "fingerprint")) {
+        wpk_json_get_copy(r, "fingerprint", lookup->fingerprint, sizeof lookup->fingerprint);
+        if (wpk_json_status(r) == WPK_OK &&
+            !wpk_crypto_hex_valid(lookup->fingerprint, WPK_SHA256_SIZE)) {
+            wpk_json_fail(r, "fingerprint", WPK_EINVAL, "not a SHA-256 in lower-case hexadecimal");
+        }
+    }
+    wpk_err err = wpk_json_status(r);
+    return err == WPK_OK && wpk_json_has(r, "op") ? expand(r, item, diag) : err;
+}
+
+/* ---- answering */
+
+static void put_span(struct wpk_json_writer *w, const char *name, const struct wpk_span *span)
+{
+    if (span->size > 0) {
+        wpk_json_put_bytes(w, name, span->text, span->size);
+    } else {
+        wpk_json_put_null(w, name);
+    }
+}
+
+static void put_expected(struct wpk_json_writer *w, const struct wpk_match *match)
+{
+    double median =
+        match->served != NULL ? (double)match->served->median_ns * match->time_ratio : 0;
+    double mad = match->served != NULL ? (double)match->served->mad_ns * match->time_ratio : 0;
+    if (match->time_ratio <= 0 || median > NS_MAX || mad > NS_MAX) {
+        wpk_json_put_null(w, "expected_ns");
+        return;
+    }
+    wpk_json_begin_object(w, "expected_ns");
+    wpk_json_put_int(w, "median", (int64_t)median);
+    wpk_json_put_int(w, "mad", (int64_t)mad);
+    wpk_json_end(w);
+}
+
+/* The members of a match that is not exact, up to those that come from the entry. */
+static struct wpk_json_writer *write_front(const struct wpk_match *match)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_put_text(w, "match", wpk_match_name(match->level));
+    if (match->level == WPK_MATCH_NONE) {
+        wpk_json_put_null(w, "distance");
+    } else {
+        wpk_json_put_real(w, "distance", match->distance);
+    }
+    wpk_json_begin_array(w, "differs");
+    for (uint32_t i = 0; i < match->differs_count; i++) {
+        wpk_json_begin_object(w, NULL);
+        put_span(w, "field", &match->differs[i].field);
+        put_span(w, "has", &match->differs[i].has);
+        put_span(w, "wants", &match->differs[i].wants);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    put_expected(w, match);
+    return w;
+}
+
+/* Where only the version differs the artifact may still do; a schedule for another shape has none
+ * on this one until it is built and verified. */
+static void append_other(const struct wpk_match *match, bool whole, struct wpk_buf *out)
+{
+    struct wpk_buf front = {0};
+    struct wpk_json_writer *w = write_front(match);
+    const char *artifact = match->level == WPK_MATCH_OTHER_VERSION ? match->served->artifact : "";
+    if (artifact[0] != '\0') {
+        wpk_json_put_text(w, "artifact", artifact);
+    } else {
+        wpk_json_put_null(w, "artifact");
+    }
+    wpk_err err = wpk_json_print(w, false, &front);
+    wpk_json_writer_free(w);
+    if (err == WPK_OK) {
+        wpk_buf_append(out, front.data, front.size - 1);
+    }
+    if (match->served != NULL) {
+        wpk_buf_append_byte(out, ',');
+        wpk_buf_append(out, match->served->match.text, match->served->match.size);
+    }
+    if (whole) {
+        wpk_buf_append_text(out, ",\"kernel\":");
+        wpk_buf_append_text(out, match->served == NULL ? "null" : "");
+    }
+    if (whole && match->served != NULL) {
+        wpk_buf_append(out, match->served->kernel.text, match->served->kernel.size);
+    }
+    wpk_buf_append_byte(out, '}');
+    wpk_buf_fini(&front);
+}
+
+static bool is_hit(const struct wpk_match *match)
+{
+    return match->level == WPK_MATCH_EXACT || match->level == WPK_MATCH_VENDOR;
+}
+
+/* Where one device alone is known, it is meant. */
+static bool fill_device(const struct wpk_index_version *version, struct wpk_lookup *lookup)
+{
+    if (lookup->device[0] == '\0' && version->device_count > 0) {
+        lookup->device = version->devices[0].name;
+        return version->device_count == 1;
+    }
+    return true;
+}
+
+static const char several[] = "several devices are known: say which";
+
+static void count_match(const struct wpk_match *match)
+{
+    wpk_metric_add(WPK_COUNTER_LOOKUPS, (unsigned)match->level, 1);
+}
+
+static void append_match(const struct wpk_match *match, bool whole, struct wpk_buf *out)
+{
+    if (!is_hit(match)) {
+        append_other(match, whole, out);
+    } else if (whole) {
+        wpk_buf_append(out, match->served->answer.text, match->served->answer.size);
+    } else {
+        wpk_buf_append(out, match->served->brief.text, match->served->brief.size);
+        wpk_buf_append_byte(out, '}');
+    }
+}
+
+bool wpk_lookup_answer(struct wpk_call *call, const struct wpk_index_version *version,
+                       struct wpk_lookup *lookup, bool whole, struct wpk_buf *out)
+{
+    struct wpk_match match;
+    if (!fill_device(version, lookup)) {
+        wpk_call_problem(call, 422, WPK_EINVAL, "device", several);
+        return false;
+    }
+    wpk_lookup_find(version, lookup, &match);
+    count_match(&match);
+    append_match(&match, whole, out);
+    return true;
+}
+
+bool wpk_call_index(struct wpk_call *call)
+{
+    if (call->api->index == NULL) {
+        wpk_call_problem(call, 503, WPK_EBUSY, "", "there is no index here");
+        return false;
+    }
+    return true;
+}
+
+bool wpk_call_has_version(struct wpk_call *call, const struct wpk_index_version *version)
+{
+    struct wpk_api_answer *answer = call->answer;
+    const char *held = call->request->if_none_match;
+    snprintf(answer->etag, sizeof answer->etag, "\"%016llx-%llu\"",
+             (unsigned long long)version->life, (unsigned long long)version->number);
+    if (held == NULL || held[0] == '\0' || !wpk_http_etag_matches(held, answer->etag)) {
+        return false;
+    }
+    answer->status = 304;
+    answer->content_type = "application/json";
+    return true;
+}
+
+/* ---- one */
+
+/* A version that an answer borrows from. */
+struct lent {
+    struct wpk_index *index;
+    const struct wpk_index_version *version;
+};
+
+static void give_back(void *owner)
+{
+    struct lent *lent = owner;
+    wpk_index_release(lent->index, lent->version);
+    free(lent);
+}
+
+/* The prepared bytes, as they are. */
+static void answer_prepared(struct wpk_call *call, const struct wpk_index_version *version,
+                            const struct wpk_served *served)
+{
+    struct lent *lent = malloc(sizeof *lent);
+    WPK_ASSERT(lent != NULL);
+    *lent = (struct lent){call->api->index, version};
+    call->answer->borrowed = served->answer;
+    call->answer->release = give_back;
+    call->answer->owner = lent;
+    memcpy(call->answer->etag, served->etag, sizeof served->etag);
+    wpk_call_text(call);
+}
+
+/* Was it asked for? Whether it was asked for well is looked at before anything else. */
+static bool wants_tuning(const struct wpk_call *call)
+{
+    return strcmp(wpk_call_get(call, "tune"), "1") == 0;
+}
+
+/* One more member of the match that was appended last, the job that will answer the
+ * miss. */
+static wpk_err begin_tuning(struct wpk_call *call, struct wpk_tuning *tuning,
+                            const struct item *item, struct wpk_diag *diag)
+{
+    struct wpk_buf *body = &call->answer->body;
+    if (item->op.size == 0) {
+        wpk_diag_set(diag, "to tune it, the operator itself is needed");
+        snprintf(diag->field, sizeof diag->field, "op");
+        return WPK_EINVAL;
+    }
+    if (wpk_buf_status(body) == WPK_OK) {
+        wpk_buf_truncate(body, body->size - 1);
+    }
+    wpk_buf_append_text(body, ",\"job_id\":\"");
+    wpk_tuning_add(tuning, call, &item->lookup, &item->op);
+    wpk_buf_append_text(body, "\"}");
+    return WPK_OK;
+}
+
+/* What is left for the loop: jobs that it submits, and the answer that their ids are missing in. */
+struct prepared {
+    struct wpk_tuning tuning;
+    struct wpk_buf body;
+};
+
+static void release_prepared(void *owner)
+{
+    struct prepared *prepared = owner;
+    wpk_tuning_fini(&prepared->tuning);
+    wpk_buf_fini(&prepared->body);
+    free(prepared);
+}
+
+/* The answer is there, but for the ids of jobs, if there are any. Takes the jobs. */
+static void tune(struct wpk_call *call, struct wpk_tuning *tuning)
+{
+    if (tuning->first == NULL) {
+        wpk_call_text(call);
+    } else if (!wpk_tuning_prepare(tuning, call)) {
+        wpk_tuning_fini(tuning);
+    } else if (call->api->front == NULL) {
+        if (wpk_tuning_submit(tuning, call)) {
+            wpk_call_text(call);
+        }
+        wpk_tuning_fini(tuning);
+    } else {
+        struct prepared *prepared = calloc(1, sizeof *prepared);
+        WPK_ASSERT(prepared != NULL);
+        *prepared = (struct prepared){*tuning, call->answer->body};
+        memset(&call->answer->body, 0, sizeof call->answer->body);
+        call->answer->release = release_prepared;
+        call->answer->owner = prepared;
+        wpk_call_queue(call);
+    }
+}
+
+/* On the loop. */
+static void go_on_tuning(struct wpk_call *call, struct prepared *prepared)
+{
+    call->answer->body = prepared->body;
+    memset(&prepared->body, 0, sizeof prepared->body);
+    if (wpk_tuning_submit(&prepared->tuning, call)) {
+        wpk_call_text(call);
+    }
+}
+
+static void answer_miss(struct wpk_call *call, const struct item *item)
+{
+    struct wpk_tuning tuning = {0};
+    struct wpk_diag diag = {0};
+    wpk_err err = wants_tuning(call) ? begin_tuning(call, &tuning, item, &diag) : WPK_OK;
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+        return;
+    }
+    tune(call, &tuning);
+}
+
+static void answer_one(struct wpk_call *call, struct item *item)
+{
+    struct wpk_match match;
+    const struct wpk_index_version *version = wpk_index_acquire(call->api->index);
+    if (!fill_device(version, &item->lookup)) {
+        wpk_call_problem(call, 422, WPK_EINVAL, "device", several);
+        wpk_index_release(call->api->index, version);
+        return;
+    }
+    wpk_lookup_find(version, &item->lookup, &match);
+    if (is_hit(&match)) {
+        count_match(&match);
+        answer_prepared(call, version, match.served);
+        return;
+    }
+    count_match(&match);
+    append_match(&match, true, &call->answer->body);
+    answer_miss(call, item);
+    wpk_index_release(call->api->index, version);
+}
+
+static void lookup_one(struct wpk_call *call, struct wpk_json_reader *r, struct wpk_diag *diag)
+{
+    struct item item = {.lookup = {.program = NULL}};
+    wpk_err err = decode(r, &item, diag);
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, diag);
+    } else {
+        answer_one(call, &item);
+    }
+    item_fini(&item);
+}
+
+/* ---- a batch */
+
+/* Name the item at fault, in front of its field. */
+static void locate_item(struct wpk_diag *diag, int number)
+{
+    char field[sizeof diag->field];
+    if (strncmp(diag->field, "lookups[", 8) != 0) {
+        snprintf(field, sizeof field, "lookups[%d]%s%.90s", number,
+                 diag->field[0] != '\0' ? "." : "", diag->field);
+        memcpy(diag->field, field, sizeof field);
+    }
+}
+
+/* False when the batch has an answer, a problem. */
+static bool append_item(struct wpk_call *call, const struct wpk_index_version *version,
+                        struct wpk_json_reader *r, int number, struct wpk_tuning *tuning,
+                        struct wpk_diag *diag)
+{
+    struct item item = {.lookup = {.program = NULL}};
+    struct wpk_match match;
+    wpk_err err = decode(r, &item, diag);
+    if (err == WPK_OK && !fill_device(version, &item.lookup)) {
+        snprintf(diag->field, sizeof diag->field, "device");
+        wpk_diag_set(diag, "%s", several);
+        err = WPK_EINVAL;
+    }
+    if (err == WPK_OK) {
+        wpk_lookup_find(version, &item.lookup, &match);
+        wpk_buf_append_text(&call->answer->body, number > 0 ? "," : "");
+        append_match(&match, false, &call->answer->body);
+        bool tunes = wants_tuning(call) && !is_hit(&match);
+        err = tunes ? begin_tuning(call, tuning, &item, diag) : WPK_OK;
+    }
+    if (err != WPK_OK) {
+        locate_item(diag, number);
+        wpk_api_problem(call->answer, wpk_api_status(err), err, diag);
+    } else {
+        count_match(&match);
+    }
+    item_fini(&item);
+    return err == WPK_OK;
+}
+
+static void lookup_batch(struct wpk_call *call, struct wpk_json_reader *r, struct wpk_diag *diag)
+{
+    static const char *const names[] = {"lookups", NULL};
+    wpk_json_allow(r, names);
+    size_t max = wants_tuning(call) ? BATCH_TUNE_MAX : BATCH_MAX;
+    if (wpk_json_count(r, "lookups") > max) {
+        wpk_json_fail(r, "lookups", WPK_ERANGE, "at most %zu at once%s", max,
+                      wants_tuning(call) ? ", where they are to be tuned" : "");
+    }
+    const struct wpk_index_version *version = wpk_index_acquire(call->api->index);
+    struct wpk_tuning tuning = {0};
+    bool ok = true;
+    int number = 0;
+    wpk_buf_append_text(&call->answer->body, "{\"matches\":[");
+    wpk_json_enter_array(r, "lookups");
+    while (ok && wpk_json_next(r)) {
+        ok = append_item(call, version, r, number++, &tuning, diag);
+    }
+    wpk_json_leave(r);
+    wpk_index_release(call->api->index, version);
+    if (ok && wpk_json_status(r) == WPK_OK) {
+        wpk_buf_append_text(&call->answer->body, "]}");
+        tune(call, &tuning);
+        return;
+    }
+    if (ok) {
+        wpk_api_problem(call->answer, wpk_api_status(wpk_json_status(r)), wpk_json_status(r), diag);
+    }
+    wpk_tuning_fini(&tuning);
+}
+
+static void lookup(struct wpk_call *call)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_json_reader *r = NULL;
+    wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+    } else if (wpk_json_has(r, "lookups")) {
+        lookup_batch(call, r, &diag);
+    } else {
+        lookup_one(call, r, &diag);
+    }
+    wpk_json_close(r);
+}
+
+void wpk_api_lookup_kernel(struct wpk_call *call)
+{
+    uint64_t began_ns = wpk_clock_now_ns(wpk_clock_system());
+    uint64_t tune_or_not;
+    if (call->request->prepared != NULL) {
+        go_on_tuning(call, call->request->prepared);
+        return;
+    }
+    if (!wpk_call_index(call) || !wpk_call_number(call, "tune", 0, 0, 1, &tune_or_not) ||
+        (tune_or_not == 1 && !wpk_call_admit(call, WPK_ROLE_SUBMIT))) {
+        return;
+    }
+    bool large = tune_or_not == 1 && call->api->front != NULL &&
+                 call->request->body_size > WPK_API_LARGE_SIZE;
+    if (large && !wpk_api_front_begin_large(call)) {
+        return;
+    }
+    lookup(call);
+    if (large) {
+        wpk_api_front_end_large(call->api->front, true);
+    }
+    wpk_metric_observe_ns(WPK_HISTOGRAM_LOOKUP, wpk_clock_now_ns(wpk_clock_system()) - began_ns);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/api/api_tuning.h"
+
+#include "schema/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ID_SIZE (WPK_JOB_ID_SIZE - 1) /* of a job, in the answer */
+#define FRAME_SIZE 256                /* more than a job file has around its operators */
+
+struct wpk_tuning_job {
+    struct wpk_tuning_job *next;
+    int threads;
+    int op_count;
+    struct wpk_buf ops;
+    struct wpk_buf key;             /* what they are, a line each */
+    size_t places[WPK_JOB_OPS_MAX]; /* [op_count]: in the answer, where the id belongs */
+    struct wpk_buf source;          /* once it is prepared */
+    struct wpk_call_job job;
+};
+
+void wpk_tuning_fini(struct wpk_tuning *tuning)
+{
+    struct wpk_tuning_job *next;
+    for (struct wpk_tuning_job *job = tuning->first; job != NULL; job = next) {
+        next = job->next;
+        wpk_buf_fini(&job->ops);
+        wpk_buf_fini(&job->key);
+        wpk_buf_fini(&job->source);
+        wpk_job_entry_free(job->job.job);
+        free(job);
+    }
+    tuning->first = NULL;
+}
+
+void wpk_tuning_write(const char *ops, size_t size, int threads, struct wpk_buf *out)
+{
+    wpk_buf_append_text(out, "{\"name\":\"lookup\",\"ops\":[");
+    wpk_buf_append(out, ops, size);
+    wpk_buf_printf(out, "],\"target\":{\"kind\":\"cpu\",\"threads\":%d}}", threads);
+}
+
+static bool has_room(const struct wpk_tuning_job *job, const struct wpk_buf *op)
+{
+    return job->op_count < WPK_JOB_OPS_MAX &&
+           job->ops.size + op->size + FRAME_SIZE <= WPK_JOB_SIZE_MAX;
+}
+
+/* The newest is first: of those for as many threads, the only one that can have room. */
+static struct wpk_tuning_job *find_job(struct wpk_tuning *tuning, int threads,
+                                       const struct wpk_buf *op)
+{
+    struct wpk_tuning_job *job = tuning->first;
+    while (job != NULL && job->threads != threads) {
+        job = job->next;
+    }
+    if (job == NULL || !has_room(job, op)) {
+        job = calloc(1, sizeof *job);
+        WPK_ASSERT(job != NULL);
+        job->threads = threads;
+        job->next = tuning->first;
+        tuning->first = job;
+    }
+    return job;
+}
+
+void wpk_tuning_add(struct wpk_tuning *tuning, struct wpk_call *call,
+                    const struct wpk_lookup *lookup, const struct wpk_buf *op)
+{
+    static const char room[ID_SIZE + 1] = "j0000000000000000";
+    struct wpk_tuning_job *job = find_job(tuning, lookup->threads, op);
+    bool first = job->op_count == 0;
+    wpk_buf_printf(&job->key, "%s%s %s %d", first ? "" : "\n", lookup->fingerprint, lookup->layouts,
+                   lookup->threads);
+    wpk_buf_printf(&job->ops, "%s{\"name\":\"op%d\",", first ? "" : ",", job->op_count + 1);
+    wpk_buf_append(&job->ops, op->data, op->size);
+    wpk_buf_append_byte(&job->ops, '}');
+    job->places[job->op_count++] = call->answer->body.size;
+    wpk_buf_append(&call->answer->body, room, ID_SIZE);
+}
+
+bool wpk_tuning_prepare(struct wpk_tuning *tuning, struct wpk_call *call)
+{
+    bool done = true;
+    for (struct wpk_tuning_job *job = tuning->first; done && job != NULL; job = job->next) {
+        wpk_tuning_write(wpk_buf_text(&job->ops), job->ops.size, job->threads, &job->source);
+        WPK_ASSERT(wpk_buf_status(&job->source) == WPK_OK);
+        job->job =
+            (struct wpk_call_job){.source = wpk_buf_text(&job->source), .size = job->source.size};
+        done = wpk_call_read_job(call, &job->job);
+    }
+    return done;
+}
+
+static bool submit_job(struct wpk_tuning_job *job, struct wpk_call *call)
+{
+    char id[WPK_JOB_ID_SIZE];
+    struct wpk_buf *body = &call->answer->body;
+    WPK_ASSERT(job->job.source != NULL && wpk_buf_status(&job->key) == WPK_OK);
+    bool done = wpk_call_submit_once(call, "tune", wpk_buf_text(&job->key), &job->job, id);
+    for (int i = 0; done && i < job->op_count; i++) {
+        WPK_ASSERT(job->places[i] + ID_SIZE <= body->size);
+        memcpy((char *)body->data + job->places[i], id, ID_SIZE);
+    }
+    return done;
+}
+
+bool wpk_tuning_submit(struct wpk_tuning *tuning, struct wpk_call *call)
+{
+    bool done = true;
+    if (wpk_buf_status(&call->answer->body) != WPK_OK) {
+        return true; /* it will be told instead of the answer */
+    }
+    for (struct wpk_tuning_job *job = tuning->first; done && job != NULL; job = job->next) {
+        done = submit_job(job, call);
+    }
+    return done;
+}

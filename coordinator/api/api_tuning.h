@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs for what lookups did not find. Those for as many threads go into one job, as far as it takes
+ * them. A job's id follows from what is in it and the day: asked again it is the same. For
+ * api_lookup.c alone. */
+#ifndef WPK_COORDINATOR_API_API_TUNING_H
+#define WPK_COORDINATOR_API_API_TUNING_H
+
+#include "coordinator/api/api_call.h"
+#include "coordinator/index/lookup.h"
+
+/* What is begun and not submitted yet. A zeroed one is empty. */
+struct wpk_tuning {
+    struct wpk_tuning_job *first; /* owned */
+};
+
+void wpk_tuning_fini(struct wpk_tuning *tuning);
+
+/* A job file around operators, which are objects with commas between them. */
+void wpk_tuning_write(const char *ops, size_t size, int threads, struct wpk_buf *out);
+
+/* One more: `op` has the members of an operator in a job file, but for its name. Its job's id is to
+ * stand in the call's answer from here on; there the room for it is appended. */
+void wpk_tuning_add(struct wpk_tuning *tuning, struct wpk_call *call,
+                    const struct wpk_lookup *lookup, const struct wpk_buf *op);
+
+/* On any thread: understand them, which takes long. False after answering with a problem. */
+WPK_MUST_CHECK bool wpk_tuning_prepare(struct wpk_tuning *tuning, struct wpk_call *call);
+
+/* On the loop: submit them, and write their ids into the answer; false after answering with a
+ * problem. */
+WPK_MUST_CHECK bool wpk_tuning_submit(struct wpk_tuning *tuning, struct wpk_call *call);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers, what is ordered of them, and the devices they are. */
+#include "coordinator/api/api_change.h"
+#include "coordinator/store/document.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WORKER_NAME_MAX 128
+
+/* Pages go by the workers' places in the table: one that comes or goes in between may be missed. */
+void wpk_api_list_workers(struct wpk_call *call)
+{
+    const struct wpk_coordinator *coordinator = call->api->coordinator;
+    int page_size;
+    uint64_t first;
+    uint32_t count = wpk_coordinator_worker_count(coordinator);
+    if (!wpk_call_page_size(call, &page_size) ||
+        !wpk_call_number(call, "page_token", 0, 1, UINT32_MAX, &first)) {
+        return;
+    }
+    uint64_t end = first + (uint64_t)page_size < count ? first + (uint64_t)page_size : count;
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_begin_array(w, "workers");
+    for (uint64_t i = first; i < end; i++) {
+        wpk_document_worker(w, wpk_coordinator_worker(coordinator, (uint32_t)i), call->api->now_ns);
+    }
+    wpk_json_end(w);
+    wpk_call_put_token(w, end < count ? end : 0);
+    wpk_call_json(call, w);
+}
+
+void wpk_api_worker_order(struct wpk_api_answer *answer, int status, const char *name,
+                          enum wpk_worker_order order, const char *reason)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_put_text(w, "name", name);
+    wpk_json_put_text(w, "order", wpk_worker_order_name(order));
+    wpk_json_put_text(w, "reason", reason != NULL ? reason : "");
+    wpk_err err = wpk_json_print(w, false, &answer->body);
+    wpk_json_writer_free(w);
+    answer->status = status;
+    answer->content_type = "application/json";
+    if (err != WPK_OK) {
+        wpk_api_problem(answer, wpk_api_status(err), err, NULL);
+    }
+}
+
+static void order_worker(struct wpk_call *call, const char *action, enum wpk_worker_order order)
+{
+    static const char *const names[] = {"name", "reason", NULL};
+    struct wpk_diag diag = {0};
+    struct wpk_json_reader *r = NULL;
+    char name[WORKER_NAME_MAX] = "";
+    char reason[WPK_REASON_MAX] = "";
+    wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
+    if (err == WPK_OK) {
+        wpk_json_allow(r, names);
+        wpk_json_get_copy(r, "name", name, sizeof name);
+        if (wpk_json_has(r, "reason")) {
+            wpk_json_get_copy(r, "reason", reason, sizeof reason);
+        }
+        if (wpk_json_status(r) == WPK_OK && name[0] == '\0') {
+            wpk_json_fail(r, "name", WPK_EINVAL, "a worker has a name");
+        }
+        err = wpk_json_status(r);
+    }
+    wpk_json_close(r);
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+        return;
+    }
+    wpk_change_log(call, action, name, WPK_OK, reason);
+    struct wpk_event event = {.kind = WPK_EVENT_WORKER_SET,
+                              .request = call->request->id,
+                              .worker = name,
+                              .order = order,
+                              .reason = reason};
+    call->answer->how = WPK_API_LATER;
+    wpk_performer_step(call->api->performer, &event);
+}
+
+void wpk_api_drain_worker(struct wpk_call *call)
+{
+    order_worker(call, "worker.drain", WPK_WORKER_ORDER_DRAIN);
+}
+
+void wpk_api_quarantine_worker(struct wpk_call *call)
+{
+    order_worker(call, "worker.quarantine", WPK_WORKER_ORDER_QUARANTINE);
+}
+
+void wpk_api_resume_worker(struct wpk_call *call)
+{
+    order_worker(call, "worker.resume", WPK_WORKER_ORDER_NONE);
+}
+
+void wpk_api_list_devices(struct wpk_call *call)
+{
+    if (!wpk_call_index(call)) {
+        return;
+    }
+    const struct wpk_index_version *version = wpk_index_acquire(call->api->index);
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_begin_array(w, "devices");
+    for (uint32_t i = 0; i < version->device_count; i++) {
+        const struct wpk_index_device *device = &version->devices[i];
+        uint32_t kernels = 0;
+        for (uint32_t k = 0; k < version->count; k++) {
+            kernels += strcmp(version->by_kernel[k].served->device, device->name) == 0;
+        }
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "device", device->name);
+        wpk_json_put_text(w, "environment", device->environment);
+        wpk_json_put_int(w, "kernels", kernels);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    wpk_call_json(call, w);
+    wpk_index_release(call->api->index, version);
+}

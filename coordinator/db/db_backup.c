@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backups are data directories: history.db, artifacts/ and the signing key, whole as of a moment.
+ *
+ * Artifacts are copied before the database, for those that wpkd drops meanwhile, and after it, for
+ * those that it gets: what the database names is there. A database of hundreds of megabytes is not
+ * read into memory: SQLite copies it, and a restored one is renamed. */
+#include "common/clock.h"
+#include "common/fs.h"
+#include "coordinator/db/db.h"
+#include "coordinator/db/db_copy.h"
+#include "coordinator/store/lock.h"
+#include "coordinator/store/sign.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_SIZE 4096
+#define KEY_SIZE_MAX ((size_t)4096)
+#define DATABASE "history.db"
+
+static wpk_err copy_key(const char *from, const char *to, struct wpk_diag *diag)
+{
+    if (!wpk_db_exists(from, WPK_SIGN_FILE)) {
+        return WPK_OK;
+    }
+    return wpk_db_copy_file(from, to, WPK_SIGN_FILE, KEY_SIZE_MAX, 0600, diag);
+}
+
+static wpk_err copy_database(const char *from, const char *to, struct wpk_diag *diag)
+{
+    char path[PATH_SIZE];
+    struct wpk_store *store = NULL;
+    snprintf(path, sizeof path, "%s/%s", to, DATABASE);
+    wpk_err err = wpk_store_open_reader(from, wpk_clock_system(), &store, diag);
+    if (err == WPK_OK) {
+        err = wpk_store_back_up(store, path, diag);
+        wpk_store_close(store);
+    }
+    return err;
+}
+
+/* The whole of a data directory into another, which is there and has no database. */
+static wpk_err copy_all(const char *from, const char *to, int64_t *artifacts, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_db_copy_artifacts(from, to, artifacts, diag);
+    if (err == WPK_OK) {
+        err = copy_database(from, to, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_db_copy_artifacts(from, to, artifacts, diag);
+    }
+    return err == WPK_OK ? copy_key(from, to, diag) : err;
+}
+
+/* Made by us, for us alone: the key lies in it. */
+static wpk_err make_private(const char *path, struct wpk_diag *diag)
+{
+    if (mkdir(path, 0700) != 0) {
+        wpk_err err = errno == EEXIST   ? WPK_EEXIST
+                      : errno == ENOENT ? WPK_EINVAL
+                                        : wpk_fs_err(errno);
+        wpk_diag_set(diag, "%s: %s", path, strerror(errno));
+        return err;
+    }
+    return WPK_OK;
+}
+
+static wpk_err check_quietly(const char *data_dir, struct wpk_diag *diag)
+{
+    struct wpk_db_report report = {0};
+    const struct wpk_db_options options = {.data_dir = data_dir};
+    wpk_err err = wpk_db_check(&options, &report, diag);
+    if (report.found_count > 0 && diag != NULL) {
+        *diag = (struct wpk_diag){0};
+        wpk_diag_set(diag, "%s is not whole: %.*s", data_dir,
+                     (int)strcspn(wpk_buf_text(&report.found), "\n"), wpk_buf_text(&report.found));
+    }
+    wpk_buf_fini(&report.text);
+    wpk_buf_fini(&report.found);
+    return err;
+}
+
+wpk_err wpk_db_back_up(const struct wpk_db_options *options, struct wpk_db_report *report,
+                       struct wpk_diag *diag)
+{
+    char partial[PATH_SIZE];
+    int64_t artifacts = 0;
+    snprintf(partial, sizeof partial, "%s.partial", options->file);
+    if (access(options->file, F_OK) == 0) {
+        wpk_diag_set(diag, "%s is there already", options->file);
+        return WPK_EEXIST;
+    }
+    wpk_err err = make_private(partial, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    err = copy_all(options->data_dir, partial, &artifacts, diag);
+    if (err == WPK_OK) {
+        err = check_quietly(partial, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_fs_rename(partial, options->file, diag);
+    }
+    if (err != WPK_OK) {
+        wpk_err removed = wpk_fs_remove_tree(partial, NULL);
+        (void)removed;
+        return err == WPK_ECORRUPT ? WPK_EIO : err;
+    }
+    wpk_db_say_text(report, "backup", options->file);
+    wpk_db_say(report, "artifacts", artifacts);
+    return WPK_OK;
+}
+
+/* ---- restore */
+
+/* What is there, database and key, gets names that nobody reads. Its artifacts stay: they are what
+ * their names say, whichever history speaks of them. */
+static wpk_err set_aside(const char *data_dir, struct wpk_db_report *report, struct wpk_diag *diag)
+{
+    static const char *const names[] = {DATABASE, DATABASE "-wal", DATABASE "-shm", WPK_SIGN_FILE};
+    char to[256];
+    wpk_err err = WPK_OK;
+    unsigned long long now_s = wpk_clock_wall_ns(wpk_clock_system()) / WPK_NS_PER_S;
+    bool any = wpk_db_exists(data_dir, DATABASE);
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && err == WPK_OK; i++) {
+        /* SQLite finds a log by its database's name: the suffix stays behind. */
+        const char *suffix = strchr(names[i], '-') != NULL ? strchr(names[i], '-') : "";
+        snprintf(to, sizeof to, "%.*s.replaced-%llu%s", (int)strcspn(names[i], "-"), names[i],
+                 now_s, suffix);
+        err = wpk_db_rename(data_dir, names[i], to, diag);
+    }
+    if (err == WPK_OK && any) {
+        snprintf(to, sizeof to, DATABASE ".replaced-%llu", now_s);
+        wpk_db_say_text(report, "set_aside", to);
+    }
+    return err;
+}
+
+static wpk_err restore_locked(const struct wpk_db_options *options, struct wpk_db_report *report,
+                              struct wpk_diag *diag)
+{
+    char staged[PATH_SIZE];
+    int64_t artifacts = 0;
+    snprintf(staged, sizeof staged, "%s/restoring", options->data_dir);
+    wpk_err err = wpk_fs_remove_tree(staged, diag); /* of one that was killed */
+    if (err == WPK_OK) {
+        err = make_private(staged, diag);
+    }
+    if (err == WPK_OK) {
+        err = copy_database(options->file, staged, diag);
+    }
+    if (err == WPK_OK) {
+        err = copy_key(options->file, staged, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_db_copy_artifacts(options->file, options->data_dir, &artifacts, diag);
+    }
+    if (err == WPK_OK) {
+        err = set_aside(options->data_dir, report, diag);
+    }
+    if (err == WPK_OK && wpk_db_exists(staged, WPK_SIGN_FILE)) {
+        err = wpk_db_rename(options->data_dir, "restoring/" WPK_SIGN_FILE, WPK_SIGN_FILE, diag);
+    }
+    if (err == WPK_OK) { /* last: until then there is no history, which is never taken for one */
+        err = wpk_db_rename(options->data_dir, "restoring/" DATABASE, DATABASE, diag);
+    }
+    wpk_err removed = wpk_fs_remove_tree(staged, NULL);
+    (void)removed;
+    wpk_db_say(report, "artifacts", artifacts);
+    return err;
+}
+
+wpk_err wpk_db_restore(const struct wpk_db_options *options, struct wpk_db_report *report,
+                       struct wpk_diag *diag)
+{
+    int lock = -1;
+    if (!wpk_db_exists(options->file, DATABASE)) {
+        wpk_diag_set(diag, "%s is no backup: there is no " DATABASE " in it", options->file);
+        return WPK_EINVAL;
+    }
+    wpk_err err = wpk_lock_take(options->data_dir, &lock, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    err = check_quietly(options->file, diag);
+    if (err == WPK_OK) {
+        err = restore_locked(options, report, diag);
+    } else if (err == WPK_ECORRUPT) {
+        err = WPK_EIO; /* nothing was changed; the report would speak of another directory */
+    }
+    (void)close(lock);
+    return err;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forgetting, from what is asked for to what is left over: jobs, the logs of searches, kernels,
+ * trials, artifacts; tokens that are good no more, and owners of nothing. Everything that a search
+ * would need to go on is forgotten with its log, so that it begins anew, and finds the trials that
+ * were kept.
+ *
+ * Kept whatever their age: jobs that live and their searches; what is served or pinned, and of each
+ * problem the newest K kernels and the fastest K trials. */
+#include "coordinator/db/db.h"
+#include "coordinator/store/artifact.h"
+#include "coordinator/store/history.h"
+#include "coordinator/store/lock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DAY_NS (24 * 3600 * (int64_t)WPK_NS_PER_S)
+
+/* What is kept, worked out before anything goes. */
+static const char tables_sql[] =
+    "CREATE TEMP TABLE gone_search AS SELECT s.id FROM search s"
+    " WHERE NOT EXISTS (SELECT 1 FROM job_op o JOIN job j ON j.number = o.job_number"
+    "                   WHERE o.search_id = s.id"
+    "                     AND (j.finished_at = 0 OR j.finished_at >= (SELECT at FROM cutoff)))"
+    "   AND s.created_at < (SELECT at FROM cutoff);"
+    "CREATE TEMP TABLE kept_kernel AS SELECT id FROM ("
+    "  SELECT id, row_number() OVER (PARTITION BY problem_id ORDER BY created_at DESC, id DESC)"
+    "    AS place, created_at, served, pinned, revoked_at FROM kernel)"
+    "  WHERE place <= (SELECT keep FROM cutoff) OR served = 1 OR pinned = 1"
+    "     OR revoked_at <> 0" /* else it could be found again */
+    "     OR created_at >= (SELECT at FROM cutoff);"
+    "CREATE TEMP TABLE kept_trial AS SELECT id FROM ("
+    "  SELECT t.id, row_number() OVER (PARTITION BY t.problem_id ORDER BY min(m.median_ns), t.id)"
+    "    AS place FROM trial t JOIN measurement m ON m.trial_id = t.id"
+    "  WHERE t.outcome = 'ok' AND m.censored = 0 GROUP BY t.id)"
+    "  WHERE place <= (SELECT keep FROM cutoff);";
+
+/* One step: what goes, and what the report calls it; NULL: it only prepares the next. */
+static const struct {
+    const char *key;
+    const char *sql;
+} steps[] = {
+    {NULL, "DELETE FROM job_op WHERE job_number IN (SELECT number FROM job WHERE finished_at <> 0"
+           " AND finished_at < (SELECT at FROM cutoff))"},
+    {"jobs", "DELETE FROM job WHERE finished_at <> 0 AND finished_at < (SELECT at FROM cutoff)"},
+    {"asks", "DELETE FROM ask WHERE search_id IN (SELECT id FROM gone_search)"},
+    {NULL, "UPDATE measurement SET search_id = NULL WHERE search_id IN (SELECT id FROM"
+           " gone_search)"},
+    {NULL, "UPDATE search SET elapsed_ns = 0, ended_asks = 0, exhausted = 0, kernel_id = NULL,"
+           " snapshot = '', snapshot_version = '', snapshot_told = 0, ok_count = 0,"
+           " failed_count = 0, known_count = 0, best = '' WHERE id IN (SELECT id FROM"
+           " gone_search)"},
+    {"kernels", "DELETE FROM kernel WHERE id NOT IN (SELECT id FROM kept_kernel)"
+                " AND NOT EXISTS (SELECT 1 FROM job_op o WHERE o.kernel_id = kernel.id)"
+                " AND NOT EXISTS (SELECT 1 FROM search s WHERE s.kernel_id = kernel.id)"},
+    {"searches", "DELETE FROM search WHERE id IN (SELECT id FROM gone_search)"
+                 " AND NOT EXISTS (SELECT 1 FROM kernel k WHERE k.search_id = search.id)"
+                 " AND NOT EXISTS (SELECT 1 FROM job_op o WHERE o.search_id = search.id)"},
+    {NULL, "CREATE TEMP TABLE gone_trial AS SELECT id FROM trial t"
+           " WHERE t.recorded_at < (SELECT at FROM cutoff)"
+           " AND t.id NOT IN (SELECT id FROM kept_trial)"
+           " AND t.id NOT IN (SELECT trial_id FROM ask)"
+           " AND NOT EXISTS (SELECT 1 FROM kernel k WHERE k.problem_id = t.problem_id"
+           "                 AND k.artifact_sha256 = t.artifact_sha256"
+           "                 AND t.artifact_sha256 <> '')"},
+    {"measurements", "DELETE FROM measurement WHERE trial_id IN (SELECT id FROM gone_trial)"},
+    {"trials", "DELETE FROM trial WHERE id IN (SELECT id FROM gone_trial)"},
+    {"problems", "DELETE FROM problem WHERE created_at < (SELECT at FROM cutoff)"
+                 " AND NOT EXISTS (SELECT 1 FROM trial t WHERE t.problem_id = problem.id)"
+                 " AND NOT EXISTS (SELECT 1 FROM search s WHERE s.problem_id = problem.id)"
+                 " AND NOT EXISTS (SELECT 1 FROM kernel k WHERE k.problem_id = problem.id)"},
+    /* As many keep an artifact as there are left that do: else the quota would never reach it. */
+    {NULL, "CREATE TEMP TABLE keeper (sha256 PRIMARY KEY, count)"},
+    {NULL, "INSERT INTO keeper SELECT sha256, count(*) FROM ("
+           "SELECT t.artifact_sha256 AS sha256 FROM search s, json_each('[' || s.best || ']') b"
+           " JOIN ask a ON a.search_id = s.id AND a.number = b.value"
+           " JOIN trial t ON t.id = a.trial_id"
+           " UNION ALL SELECT CASE json_valid(document) WHEN 1"
+           " THEN json_extract(document, '$.own.artifact') END FROM kernel)"
+           " WHERE sha256 <> '' GROUP BY sha256"},
+    {NULL, "UPDATE artifact SET kept = min(kept, coalesce((SELECT count FROM keeper k"
+           " WHERE k.sha256 = artifact.sha256), 0)) WHERE kept > 0"},
+    {NULL, "CREATE TEMP TABLE gone_artifact AS SELECT sha256 FROM artifact"
+           " WHERE sha256 NOT IN (SELECT artifact_sha256 FROM trial)"
+           " AND sha256 NOT IN (SELECT artifact_sha256 FROM kernel)"
+           " AND created_at < (SELECT at FROM cutoff)"},
+    {"artifacts", "DELETE FROM artifact WHERE sha256 IN (SELECT sha256 FROM gone_artifact)"},
+    {"audit", "DELETE FROM audit WHERE at < (SELECT at FROM cutoff)"},
+    {NULL, "DELETE FROM idempotency WHERE created_at < (SELECT at FROM cutoff)"},
+    {"tokens", "DELETE FROM token WHERE (revoked_at <> 0 AND revoked_at < (SELECT at FROM cutoff))"
+               " OR (expires_at <> 0 AND expires_at < (SELECT at FROM cutoff))"},
+    {"owners", "DELETE FROM owner WHERE name NOT IN (SELECT owner FROM job)"
+               " AND name NOT IN (SELECT owner FROM token)"},
+};
+
+struct files {
+    struct wpk_store *store;
+    const char *data_dir;
+    int64_t strays;
+};
+
+static void remove_stray(void *user, const char *sha256)
+{
+    struct files *files = user;
+    if (wpk_store_status(files->store) == WPK_OK &&
+        !wpk_history_has_artifact(files->store, sha256) &&
+        wpk_store_status(files->store) == WPK_OK) {
+        wpk_artifact_remove(files->data_dir, sha256);
+        files->strays++;
+    }
+}
+
+/* Files go when their rows are durably gone: one that stays is harmless, one missing is not. Those
+ * go too that never had a row, or whose row went when wpkd was killed: no quota counts them. */
+static wpk_err remove_files(struct wpk_store *store, const char *data_dir,
+                            struct wpk_db_report *report, struct wpk_diag *diag)
+{
+    struct files files = {.store = store, .data_dir = data_dir};
+    struct wpk_rows *rows = wpk_store_query(store, "SELECT sha256 FROM gone_artifact", "");
+    while (wpk_rows_next(rows)) {
+        wpk_artifact_remove(data_dir, wpk_rows_text(rows, 0));
+    }
+    wpk_rows_close(rows);
+    wpk_artifact_each(data_dir, remove_stray, &files);
+    if (files.strays > 0) {
+        wpk_db_say(report, "stray_files", files.strays);
+    }
+    return wpk_store_take_status(store, diag);
+}
+
+static void forget(struct wpk_store *store, struct wpk_db_report *report)
+{
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        int changed = wpk_store_run(store, steps[i].sql, "");
+        if (steps[i].key != NULL) {
+            wpk_db_say(report, steps[i].key, changed);
+        }
+    }
+}
+
+/* Checked once in the end instead of at each row, whose children have no index to be found by. */
+static void check_references(struct wpk_store *store)
+{
+    const struct wpk_diag broken = {.text = "something kept would name something forgotten"};
+    struct wpk_rows *rows = wpk_store_query(store, "PRAGMA foreign_key_check", "");
+    bool found = wpk_rows_next(rows);
+    wpk_rows_close(rows);
+    if (found) {
+        wpk_store_fail(store, WPK_ECORRUPT, &broken);
+    }
+}
+
+static wpk_err prune(struct wpk_store *store, const struct wpk_db_options *options,
+                     struct wpk_db_report *report, struct wpk_diag *diag)
+{
+    char cutoff[160];
+    int64_t at = (int64_t)wpk_store_wall_ns(store) - options->older_than_days * DAY_NS;
+    snprintf(cutoff, sizeof cutoff, "CREATE TEMP TABLE cutoff AS SELECT %lld AS at, %lld AS keep",
+             (long long)at, (long long)options->keep);
+    wpk_err err = wpk_store_execute(store, "PRAGMA foreign_keys = OFF", diag);
+    if (err == WPK_OK) {
+        err = wpk_store_execute(store, cutoff, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_store_execute(store, tables_sql, diag);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    const struct wpk_diag dry = {.text = "dry run"};
+    wpk_store_begin(store);
+    forget(store, report);
+    check_references(store);
+    bool worked = wpk_store_status(store) == WPK_OK;
+    if (worked && options->dry_run) {
+        wpk_store_fail(store, WPK_EINVAL, &dry); /* the batch is rolled back */
+    }
+    err = wpk_store_commit(store, diag);
+    if (worked && options->dry_run) {
+        *diag = (struct wpk_diag){0};
+        return WPK_OK;
+    }
+    if (err == WPK_OK) {
+        err = remove_files(store, options->data_dir, report, diag);
+    }
+    /* What was forgotten gives its room back; the file is copied within the database for it. */
+    return err == WPK_OK ? wpk_store_execute(store, "VACUUM", diag) : err;
+}
+
+wpk_err wpk_db_prune(const struct wpk_db_options *options, struct wpk_db_report *report,
+                     struct wpk_diag *diag)
+{
+    int lock = -1;
+    struct wpk_store *store = NULL;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/history.db", options->data_dir);
+    if (access(path, F_OK) != 0) {
+        wpk_diag_set(diag, "there is no history in %s", options->data_dir);
+        return WPK_ENOENT;
+    }
+    wpk_err err = wpk_lock_take(options->data_dir, &lock, diag);
+    if (err == WPK_OK) {
+        err = wpk_store_open(options->data_dir, wpk_clock_system(), &store, diag);
+    }
+    if (err == WPK_OK) {
+        err = prune(store, options, report, diag);
+        wpk_store_close(store);
+    }
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+    return err;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/effects/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void drop_messages(struct wpk_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->message_count; i++) {
+        wpk_message_fini(&batch->messages[i]);
+    }
+    batch->message_count = 0;
+}
+
+void wpk_batch_reset(struct wpk_batch *batch)
+{
+    WPK_ASSERT(batch->first == NULL && batch->outbox.first == NULL);
+    drop_messages(batch);
+    wpk_arena_reset(&batch->arena);
+    batch->next = NULL;
+    batch->order_count = 0;
+    batch->result_count = 0;
+    batch->bytes = 0;
+    batch->err = WPK_OK;
+    memset(&batch->diag, 0, sizeof batch->diag);
+}
+
+void wpk_batch_fini(struct wpk_batch *batch)
+{
+    WPK_ASSERT(batch->first == NULL && batch->outbox.first == NULL);
+    drop_messages(batch);
+    free(batch->messages);
+    wpk_arena_fini(&batch->arena);
+    memset(batch, 0, sizeof *batch);
+}
+
+bool wpk_batch_is_empty(const struct wpk_batch *batch)
+{
+    return batch->first == NULL && batch->outbox.first == NULL;
+}
+
+void wpk_batch_add(struct wpk_batch *batch, struct wpk_order *order)
+{
+    WPK_ASSERT(order->perform != NULL);
+    order->next = NULL;
+    if (batch->last != NULL) {
+        batch->last->next = order;
+    } else {
+        batch->first = order;
+    }
+    batch->last = order;
+    batch->order_count++;
+}
+
+void *wpk_batch_memory(struct wpk_batch *batch, size_t size)
+{
+    void *memory = wpk_arena_alloc(&batch->arena, 1, size);
+    WPK_ASSERT(memory != NULL); /* batches are bounded: the machine is out of memory */
+    batch->bytes += size;
+    return memory;
+}
+
+char *wpk_batch_text(struct wpk_batch *batch, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = wpk_batch_memory(batch, size);
+    memcpy(copy, text, size);
+    return copy;
+}
+
+void wpk_batch_keep(struct wpk_batch *batch, struct wpk_message *message)
+{
+    if (batch->message_count == batch->message_capacity) {
+        batch->message_capacity = batch->message_capacity == 0 ? 64 : batch->message_capacity * 2;
+        struct wpk_message *grown =
+            realloc(batch->messages, batch->message_capacity * sizeof *grown);
+        WPK_ASSERT(grown != NULL);
+        batch->messages = grown;
+    }
+    batch->messages[batch->message_count++] = *message;
+    batch->bytes += message->arena.size_reserved;
+    memset(message, 0, sizeof *message);
+}
+
+void wpk_batch_finish(struct wpk_batch *batch, wpk_err err, const struct wpk_diag *diag)
+{
+    struct wpk_order *next;
+    for (struct wpk_order *order = batch->first; order != NULL; order = next) {
+        next = order->next;
+        if (order->done != NULL) {
+            order->done(order, err, diag);
+        }
+    }
+    batch->first = NULL;
+    batch->last = NULL;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files that make up the performer share: performer.c (what comes and goes),
+ * performer_turn.c (batches, the writer, and when it fails), performer_store.c (what is written),
+ * performer_search.c (strategies), performer_artifact.c (files), performer_restore.c (the state,
+ * from the store), performer_worker.c (who may work). Nobody else includes this. */
+#ifndef WPK_COORDINATOR_EFFECTS_PERFORMER_PARTS_H
+#define WPK_COORDINATOR_EFFECTS_PERFORMER_PARTS_H
+
+#include "coordinator/effects/batch.h"
+#include "coordinator/effects/search_pool.h"
+#include "coordinator/effects/writer.h"
+
+struct wpk_performer {
+    struct wpk_performer_options options;
+    struct wpk_store *reader; /* for the loop's own reads; without threads the store itself */
+    struct wpk_writer *writer;
+    struct wpk_search_pool *pool;
+    struct wpk_coordinator *coordinator;
+    uint64_t generation; /* of the coordinator: what answers an older one is dropped */
+    struct wpk_effects effects;
+    struct wpk_batch *batch; /* owned; under way */
+    struct wpk_batch *spare; /* owned list; used before */
+    uint32_t spare_count;
+    uint32_t pending_count; /* batches that the writer has */
+    size_t pending_bytes;
+    uint64_t released_count; /* batches that it had and that were let go */
+    struct wpk_event *events; /* owned; [event_count]: answers to effects, to be stepped */
+    uint32_t event_count;
+    uint32_t event_capacity;
+    uint64_t recheck_ns; /* when to look again whether workers' tokens are good */
+    bool pruning;      /* artifacts are being forgotten */
+    uint64_t prune_ns; /* when to look again */
+    bool opening;  /* an OPENED is being stepped: what it tells is durable */
+    bool degraded; /* the store is out of order: the state is only looked at */
+    struct wpk_batch refused; /* orders alone, given meanwhile: the next commit says no */
+    wpk_err err;              /* why */
+    struct wpk_diag diag;
+};
+
+/* An order of the performer's own, in its batch's memory. */
+struct wpk_effect_order {
+    struct wpk_order order; /* first */
+    struct wpk_performer *performer;
+    uint64_t generation;
+};
+
+/* ---- performer.c */
+
+uint64_t wpk_performer_now_ns(const struct wpk_performer *performer);
+/* An order of `size` zeroed bytes, which begins with a struct wpk_effect_order, in the batch. */
+void *wpk_performer_write(struct wpk_performer *performer, size_t size,
+                          void (*perform)(struct wpk_order *order, struct wpk_store *store),
+                          void (*done)(struct wpk_order *order, wpk_err err,
+                                       const struct wpk_diag *diag));
+/* Step this later; `event` is copied, what it holds is taken. */
+void wpk_performer_follow_up(struct wpk_performer *performer, const struct wpk_event *event);
+/* Was the order made for the coordinator that there is now, and is it durable? */
+bool wpk_performer_is_current(const struct wpk_order *order, wpk_err err);
+/* To a worker, now: what it says is durable, or needs not be. */
+void wpk_performer_reply(struct wpk_performer *performer, const struct wpk_net_address *address,
+                         const struct wpk_message *message);
+void wpk_performer_reply_error(struct wpk_performer *performer,
+                               const struct wpk_net_address *address, uint64_t session, wpk_err err,
+                               const struct wpk_diag *diag);
+/* Step it, and perform its effects; with a degraded store nothing is performed. */
+void wpk_performer_step_one(struct wpk_performer *performer, struct wpk_event *event);
+
+/* Step what was put off, and all that follows from it; or forget it. */
+void wpk_performer_step_events(struct wpk_performer *performer);
+void wpk_performer_drop_events(struct wpk_performer *performer);
+
+/* ---- performer_turn.c */
+
+/* An empty batch is under way. The one there was, if any, is the caller's to hand on. */
+void wpk_performer_begin_batch(struct wpk_performer *performer);
+/* Nothing is written after this. What the writer was handed is, and its output leaves; what it was
+ * not is lost, and said to be. */
+void wpk_performer_end(struct wpk_performer *performer);
+
+/* ---- performer_store.c: effects that are written; false when it is none of these */
+
+bool wpk_performer_store(struct wpk_performer *performer, const struct wpk_effect *effect);
+
+/* ---- performer_search.c */
+
+void wpk_performer_open_search(struct wpk_performer *performer, const struct wpk_effect *effect);
+void wpk_performer_put_kernel(struct wpk_performer *performer, const struct wpk_effect *effect);
+void wpk_performer_tell(struct wpk_performer *performer, const struct wpk_effect *effect);
+/* What the strategies answered becomes orders. True when there was something. */
+bool wpk_performer_take_answers(struct wpk_performer *performer);
+wpk_err wpk_performer_new_pool(struct wpk_performer *performer, struct wpk_diag *diag);
+
+/* ---- performer_artifact.c */
+
+void wpk_performer_put_artifact(struct wpk_performer *performer, const struct wpk_effect *effect);
+void wpk_performer_get_artifact(struct wpk_performer *performer, const struct wpk_effect *effect);
+/* Some seconds after the last time: forget artifacts, if there are too many. */
+void wpk_performer_prune(struct wpk_performer *performer);
+/* An artifact is named once we have it: what results say to be ours, and is not, could never be
+ * served. Before the step, so that state and store agree.
+ *   errors  what reading the store says */
+WPK_MUST_CHECK wpk_err wpk_performer_forget_absent(struct wpk_performer *performer,
+                                                   struct wpk_message *message,
+                                                   struct wpk_diag *diag);
+
+/* ---- performer_worker.c */
+
+/* A local socket's file says who may connect to it; others show a token. */
+bool wpk_performer_may_join(const struct wpk_performer *performer,
+                            const struct wpk_net_address *address, const struct wpk_hello *hello,
+                            struct wpk_diag *diag);
+/* Is the token of the message's session still good? If not, the session is ended, and `diag` says
+ * why. */
+bool wpk_performer_may_go_on(struct wpk_performer *performer, const struct wpk_message *message,
+                             struct wpk_diag *diag);
+/* Its message was lost, or is not taken, because the store failed. */
+void wpk_performer_refuse(struct wpk_performer *performer, const struct wpk_net_address *address,
+                          wpk_err err, const struct wpk_diag *diag);
+/* wpk_message_trace(), with the name of the session's worker. */
+void wpk_performer_trace(const struct wpk_performer *performer, const char *event,
+                         const struct wpk_message *message);
+
+/* ---- performer_restore.c */
+
+/* A coordinator as the store has it, in place of the one there was, if any. */
+WPK_MUST_CHECK wpk_err wpk_performer_restore(struct wpk_performer *performer,
+                                             struct wpk_diag *diag);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Searches: opened from the store, asked and told through their strategies, concluded in a
+ * kernel. */
+#include "coordinator/effects/performer_parts.h"
+
+#include "common/log.h"
+#include "coordinator/store/artifact.h"
+#include "coordinator/store/document.h"
+#include "coordinator/store/sign.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a search's orders read of it, off the loop. */
+static void copy_search(struct wpk_performer *p, const struct wpk_search *search,
+                        struct wpk_search *out)
+{
+    *out = *search;
+    out->op = wpk_batch_text(p->batch, search->op);
+    out->asks = NULL;
+    out->best_count = 0;
+    memset(out->vendors, 0, sizeof out->vendors);
+    out->vendor_count = 0;
+}
+
+/* ---- opening */
+
+struct open_order {
+    struct wpk_effect_order effect;
+    struct wpk_search search;
+    struct wpk_opened *opened; /* owned until it is an event's */
+};
+
+static bool is_lost(const struct wpk_performer *p, const char *sha256)
+{
+    struct wpk_buf bytes = {0};
+    if (sha256[0] == '\0') {
+        return false;
+    }
+    /* One that only cannot be read now, for want of a descriptor perhaps, is there. */
+    wpk_err err = wpk_artifact_get(p->options.data_dir, sha256, &bytes, NULL);
+    bool lost = err == WPK_ENOENT || err == WPK_ECORRUPT;
+    wpk_buf_fini(&bytes);
+    if (lost) {
+        wpk_log(WPK_LOG_WARN, "artifact_lost", "sha256=%s", sha256);
+    }
+    return lost;
+}
+
+/* What was lost or damaged with its file is none: the search ends once more, and makes it anew. */
+static void forget_lost(const struct wpk_performer *p, struct wpk_opened *opened)
+{
+    if (is_lost(p, opened->own_artifact)) {
+        opened->kernel_id = 0;
+    }
+    if (is_lost(p, opened->served_artifact)) {
+        opened->served_kernel_id = 0;
+        opened->served_provider[0] = '\0';
+        opened->served_artifact[0] = '\0';
+    }
+}
+
+static void perform_open(struct wpk_order *order, struct wpk_store *store)
+{
+    struct open_order *mine = (struct open_order *)order;
+    wpk_history_open_search(store, &mine->search, mine->opened);
+    forget_lost(mine->effect.performer, mine->opened);
+}
+
+static void on_open(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+{
+    struct open_order *mine = (struct open_order *)order;
+    (void)diag;
+    if (!wpk_performer_is_current(order, err)) {
+        wpk_opened_free(mine->opened);
+        return;
+    }
+    wpk_performer_follow_up(mine->effect.performer,
+                            &(struct wpk_event){.kind = WPK_EVENT_OPENED,
+                                                .handle = mine->search.handle,
+                                                .opened = mine->opened});
+}
+
+void wpk_performer_open_search(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct open_order *order = wpk_performer_write(p, sizeof *order, perform_open, on_open);
+    copy_search(p, effect->search, &order->search);
+    order->opened = calloc(1, sizeof *order->opened);
+    WPK_ASSERT(order->opened != NULL);
+}
+
+/* ---- asking and telling */
+
+struct asks_order {
+    struct wpk_effect_order effect;
+    struct wpk_search_answer answer; /* owns what was asked, until it is an event's */
+    uint32_t kept_per_problem;       /* artifacts, as it was when this was ordered */
+};
+
+/* What history knows already needs no worker. */
+static void perform_put_asks(struct wpk_order *order, struct wpk_store *store)
+{
+    const struct wpk_search_answer *answer = &((const struct asks_order *)order)->answer;
+    for (uint32_t i = 0; i < answer->asked->count; i++) {
+        struct wpk_piece *item = &answer->asked->items[i];
+        struct wpk_history_ask ask = {.search_id = answer->search_id,
+                                      .problem_id = answer->problem_id,
+                                      .number = answer->ask_first + i,
+                                      .provider = answer->provider,
+                                      .candidate = item->text};
+        item->known = wpk_history_put_ask(store, &ask, &item->trial);
+        item->standing = item->known ? WPK_STANDING_ENDED : WPK_STANDING_OPEN;
+    }
+}
+
+static void on_asks_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+{
+    struct asks_order *mine = (struct asks_order *)order;
+    (void)diag;
+    if (wpk_performer_is_current(order, err)) {
+        wpk_performer_follow_up(mine->effect.performer,
+                                &(struct wpk_event){.kind = WPK_EVENT_ASKED,
+                                                    .handle = mine->answer.handle,
+                                                    .asked = mine->answer.asked});
+        mine->answer.asked = NULL;
+    }
+    wpk_search_answer_fini(&mine->answer);
+}
+
+static void perform_put_snapshot(struct wpk_order *order, struct wpk_store *store)
+{
+    struct asks_order *mine = (struct asks_order *)order;
+    struct wpk_search_answer *answer = &mine->answer;
+    answer->snapshot.text = wpk_buf_text(&answer->snapshot_text);
+    wpk_history_put_snapshot(store, &answer->snapshot, mine->kept_per_problem);
+}
+
+static void on_snapshot_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+{
+    (void)err;
+    (void)diag;
+    wpk_search_answer_fini(&((struct asks_order *)order)->answer);
+}
+
+bool wpk_performer_take_answers(struct wpk_performer *p)
+{
+    struct wpk_search_answer answer;
+    bool any = false;
+    while (wpk_search_pool_take(p->pool, &answer)) {
+        struct asks_order *order;
+        if (answer.asked != NULL) {
+            order = wpk_performer_write(p, sizeof *order, perform_put_asks, on_asks_put);
+        } else {
+            order = wpk_performer_write(p, sizeof *order, perform_put_snapshot, on_snapshot_put);
+            order->kept_per_problem = p->options.artifacts_per_problem;
+            p->batch->bytes += answer.snapshot_text.size;
+        }
+        order->answer = answer;
+        any = true;
+    }
+    return any;
+}
+
+void wpk_performer_tell(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    /* What an opened search says was told before is in the store, for the strategy to find. */
+    if (!p->opening) {
+        wpk_search_pool_tell(p->pool, effect->search, effect->index, effect->piece);
+    }
+}
+
+wpk_err wpk_performer_new_pool(struct wpk_performer *p, struct wpk_diag *diag)
+{
+    struct wpk_search_pool_options options = {.threads = p->options.threads,
+                                              .data_dir = p->options.data_dir,
+                                              .clock = p->options.clock,
+                                              .store = p->options.store,
+                                              .wake = p->options.wake,
+                                              .user = p->options.wake_user};
+    return wpk_search_pool_new(&options, &p->pool, diag);
+}
+
+/* ---- kernels */
+
+struct kernel_order {
+    struct wpk_effect_order effect;
+    struct wpk_effect put; /* points into this */
+    struct wpk_search search;
+    struct wpk_final_entry served;
+    struct wpk_final_entry own;
+    struct wpk_final_entry baseline;
+    uint64_t kernel_id;
+};
+
+static const struct wpk_final_entry *copy_entry(struct wpk_performer *p,
+                                                const struct wpk_final_entry *entry,
+                                                struct wpk_final_entry *out)
+{
+    if (entry == NULL) {
+        return NULL;
+    }
+    *out = *entry;
+    out->candidate = wpk_batch_text(p->batch, entry->candidate);
+    return out;
+}
+
+static void perform_put_kernel(struct wpk_order *order, struct wpk_store *store)
+{
+    struct kernel_order *mine = (struct kernel_order *)order;
+    struct wpk_buf document = {0};
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_document_kernel(store, &mine->put, &document);
+    if (err != WPK_OK) {
+        wpk_diag_set(&diag, "a kernel's document: %s", wpk_err_text(err));
+        wpk_store_fail(store, err, &diag);
+    }
+    mine->kernel_id = wpk_history_put_kernel(store, &mine->put, wpk_buf_text(&document));
+    wpk_sign_record(mine->effect.performer->options.sign, store, &mine->put, mine->kernel_id);
+    wpk_buf_fini(&document);
+}
+
+static void on_kernel_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+{
+    const struct kernel_order *mine = (const struct kernel_order *)order;
+    (void)diag;
+    if (wpk_performer_is_current(order, err)) {
+        wpk_performer_follow_up(mine->effect.performer,
+                                &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT,
+                                                    .handle = mine->search.handle,
+                                                    .kernel_id = mine->kernel_id});
+    }
+}
+
+void wpk_performer_put_kernel(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct kernel_order *order =
+        wpk_performer_write(p, sizeof *order, perform_put_kernel, on_kernel_put);
+    copy_search(p, effect->search, &order->search);
+    order->put = *effect;
+    order->put.search = &order->search;
+    order->put.served = copy_entry(p, effect->served, &order->served);
+    order->put.baseline = copy_entry(p, effect->baseline, &order->baseline);
+    order->put.own =
+        effect->own == effect->served ? order->put.served : copy_entry(p, effect->own, &order->own);
+    if (p->options.index != NULL) {
+        wpk_performer_order(p, wpk_index_order_new(p->options.index, effect->search->problem_id));
+    }
+}

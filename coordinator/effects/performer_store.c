@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Effects that are written: each becomes an order with a copy of what it needs of the state. What
+ * lies in the effects' arena, or came with a message, lives as long as the batch, and is not
+ * copied. */
+#include "coordinator/effects/performer_parts.h"
+
+#include "coordinator/store/document.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- jobs */
+
+struct job_order {
+    struct wpk_effect_order effect;
+    struct wpk_job_entry job; /* with operators of its own, whose searches are not looked at */
+    const char *text;         /* put: the source; set: the document */
+};
+
+static void perform_put_job(struct wpk_order *order, struct wpk_store *store)
+{
+    const struct job_order *mine = (const struct job_order *)order;
+    wpk_history_put_job(store, &mine->job, mine->text);
+}
+
+static void put_job(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct job_order *order = wpk_performer_write(p, sizeof *order, perform_put_job, NULL);
+    size_t size = effect->job->op_count * sizeof *effect->job->ops;
+    order->job = *effect->job;
+    order->job.ops = memcpy(wpk_batch_memory(p->batch, size), effect->job->ops, size);
+    order->text = wpk_batch_text(p->batch, effect->source);
+}
+
+static void perform_set_job(struct wpk_order *order, struct wpk_store *store)
+{
+    const struct job_order *mine = (const struct job_order *)order;
+    wpk_history_set_job(store, &mine->job, mine->text);
+}
+
+/* From now on the store can say all that the state could. */
+static void on_job_set(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+{
+    const struct job_order *mine = (const struct job_order *)order;
+    (void)diag;
+    /* An order from before its end says nothing of it. */
+    if (wpk_performer_is_current(order, err) && mine->job.finished_wall_ns != 0) {
+        wpk_coordinator_job_stored(mine->effect.performer->coordinator, mine->job.number);
+    }
+}
+
+static wpk_err print_job(const struct wpk_performer *p, const struct wpk_job_entry *job,
+                         struct wpk_buf *out)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_document_job(w, NULL, job, wpk_performer_now_ns(p), job->finished_wall_ns);
+    wpk_err err = wpk_json_print(w, false, out);
+    wpk_json_writer_free(w);
+    return err;
+}
+
+/* The document of a job that has ended is the last that is said of it from the state. */
+static void set_job(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct job_order *order = wpk_performer_write(p, sizeof *order, perform_set_job, on_job_set);
+    struct wpk_buf document = {0};
+    if (effect->job->finished_wall_ns != 0) {
+        wpk_err err = print_job(p, effect->job, &document);
+        WPK_ASSERT(err == WPK_OK); /* its size is bounded by the job's */
+    }
+    order->job = *effect->job;
+    order->job.ops = NULL;
+    order->text = wpk_batch_text(p->batch, wpk_buf_text(&document));
+    wpk_buf_fini(&document);
+}
+
+struct op_order {
+    struct wpk_effect_order effect;
+    struct wpk_history_op_row op;
+};
+
+static void perform_set_op(struct wpk_order *order, struct wpk_store *store)
+{
+    wpk_history_set_op(store, &((const struct op_order *)order)->op);
+}
+
+static void set_op(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    const struct wpk_job_op_state *op = &effect->job->ops[effect->index];
+    struct op_order *order = wpk_performer_write(p, sizeof *order, perform_set_op, NULL);
+    order->op = (struct wpk_history_op_row){
+        .job_number = effect->job->number,
+        .position = effect->index,
+        .search_id = op->search != NULL ? op->search->id : 0,
+        .op = {.phase = op->phase, .kernel_id = op->kernel_id, .from_history = op->from_history}};
+    memcpy(order->op.op.reason, op->reason, sizeof op->reason);
+}
+
+/* ---- searches and results */
+
+struct progress_order {
+    struct wpk_effect_order effect;
+    struct wpk_history_progress progress;
+};
+
+static void perform_set_search(struct wpk_order *order, struct wpk_store *store)
+{
+    wpk_history_set_search(store, &((const struct progress_order *)order)->progress);
+}
+
+static void set_search(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    const struct wpk_search *search = effect->search;
+    struct progress_order *order = wpk_performer_write(p, sizeof *order, perform_set_search, NULL);
+    order->progress = (struct wpk_history_progress){
+        .search_id = search->id,
+        .elapsed_ns = wpk_search_elapsed_ns(search, wpk_performer_now_ns(p)),
+        .ended_asks = search->ended_asks,
+        .exhausted = search->exhausted};
+}
+
+static struct wpk_history_worker copy_worker(struct wpk_performer *p,
+                                             const struct wpk_worker *worker)
+{
+    struct wpk_history_worker copy = {0};
+    if (worker != NULL) {
+        copy.name = wpk_batch_text(p->batch, worker->hello.name);
+        copy.instance = wpk_batch_text(p->batch, worker->hello.device.instance);
+    }
+    return copy;
+}
+
+struct result_order {
+    struct wpk_effect_order effect;
+    struct wpk_history_result result;
+};
+
+static void perform_put_trial(struct wpk_order *order, struct wpk_store *store)
+{
+    wpk_history_put_trial(store, &((const struct result_order *)order)->result);
+}
+
+static void put_trial(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct result_order *order = wpk_performer_write(p, sizeof *order, perform_put_trial, NULL);
+    order->result = (struct wpk_history_result){.problem_id = effect->search->problem_id,
+                                                .work = effect->work,
+                                                .provider = effect->provider,
+                                                .record = effect->record,
+                                                .worker = copy_worker(p, effect->worker)};
+    p->batch->result_count++;
+}
+
+struct times_order {
+    struct wpk_effect_order effect;
+    struct wpk_history_contender contender;
+    struct wpk_timing timing;
+    const struct wpk_record *record; /* of its verification; NULL: it is of the final */
+};
+
+static void perform_put_times(struct wpk_order *order, struct wpk_store *store)
+{
+    const struct times_order *mine = (const struct times_order *)order;
+    if (mine->record != NULL) {
+        wpk_history_put_verified(store, &mine->contender, mine->record);
+    } else {
+        wpk_history_put_times(store, &mine->contender, &mine->timing);
+    }
+}
+
+static void put_times(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    const struct wpk_final_entry *entry = effect->entry;
+    struct times_order *order = wpk_performer_write(p, sizeof *order, perform_put_times, NULL);
+    order->contender = (struct wpk_history_contender){
+        .problem_id = effect->search->problem_id,
+        .search_id = effect->search->id,
+        .provider = wpk_batch_text(p->batch, entry->provider),
+        .candidate = wpk_batch_text(p->batch, entry->candidate),
+        .artifact_sha256 = wpk_batch_text(p->batch, entry->artifact_sha256),
+        .worker = copy_worker(p, effect->worker)};
+    order->timing = entry->timing;
+    order->record = effect->record;
+}
+
+/* ---- owners and workers */
+
+struct owner_order {
+    struct wpk_effect_order effect;
+    struct wpk_owner_event owner;
+};
+
+static void perform_set_owner(struct wpk_order *order, struct wpk_store *store)
+{
+    wpk_history_set_owner(store, &((const struct owner_order *)order)->owner);
+}
+
+static void set_owner(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct owner_order *order = wpk_performer_write(p, sizeof *order, perform_set_owner, NULL);
+    order->owner = effect->owner;
+    order->owner.name = wpk_batch_text(p->batch, effect->owner.name);
+}
+
+struct worker_order {
+    struct wpk_effect_order effect;
+    const char *name;
+    enum wpk_worker_order order;
+    const char *reason;
+};
+
+static void perform_set_worker_order(struct wpk_order *order, struct wpk_store *store)
+{
+    const struct worker_order *mine = (const struct worker_order *)order;
+    wpk_history_set_worker_order(store, mine->name, mine->order, mine->reason);
+}
+
+static void set_worker_order(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct worker_order *order =
+        wpk_performer_write(p, sizeof *order, perform_set_worker_order, NULL);
+    order->name = wpk_batch_text(p->batch, effect->text);
+    order->order = effect->order;
+    order->reason = wpk_batch_text(p->batch, effect->detail != NULL ? effect->detail : "");
+}
+
+bool wpk_performer_store(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    static void (*const writes[])(struct wpk_performer * p, const struct wpk_effect *effect) = {
+        [WPK_EFFECT_PUT_JOB] = put_job,     [WPK_EFFECT_SET_JOB] = set_job,
+        [WPK_EFFECT_SET_OP] = set_op,       [WPK_EFFECT_SET_SEARCH] = set_search,
+        [WPK_EFFECT_PUT_TRIAL] = put_trial, [WPK_EFFECT_PUT_TIMES] = put_times,
+        [WPK_EFFECT_SET_OWNER] = set_owner, [WPK_EFFECT_SET_WORKER_ORDER] = set_worker_order,
+    };
+    if (effect->kind >= sizeof writes / sizeof writes[0] || writes[effect->kind] == NULL) {
+        return false;
+    }
+    writes[effect->kind](p, effect);
+    return true;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A turn of the loop: its batch, from the step that fills it to the commit that lets its output go.
+ *
+ * When a commit fails, the state is ahead of the store and is dropped. One read from the store
+ * takes its place, to be looked at, until the writer's probe succeeds and the state is read once
+ * more, to go on from. */
+#include "coordinator/effects/performer_parts.h"
+
+#include "common/log.h"
+#include "common/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SPARE_MAX 8    /* batches kept for a next use */
+#define PENDING_MAX 64 /* batches that may wait for the writer */
+#define PENDING_BYTES_MAX ((size_t)64 << 20)
+
+/* ---- batches */
+
+/* The effects' arena is that of the batch that they go into. */
+void wpk_performer_begin_batch(struct wpk_performer *p)
+{
+    p->batch = p->spare;
+    if (p->batch != NULL) {
+        p->spare = p->batch->next;
+        p->spare_count--;
+    } else {
+        p->batch = calloc(1, sizeof *p->batch);
+        WPK_ASSERT(p->batch != NULL);
+    }
+    wpk_batch_reset(p->batch);
+}
+
+static void recycle(struct wpk_performer *p, struct wpk_batch *batch)
+{
+    if (p->spare_count == SPARE_MAX) {
+        wpk_batch_fini(batch);
+        free(batch);
+        return;
+    }
+    wpk_batch_reset(batch);
+    batch->next = p->spare;
+    p->spare = batch;
+    p->spare_count++;
+}
+
+/* Its output leaves, or is lost; and its orders hear of it. */
+static void release(struct wpk_performer *p, struct wpk_batch *batch, wpk_err err,
+                    const struct wpk_diag *diag)
+{
+    wpk_batch_finish(batch, err, diag); /* first: who hears of the batch sees what it published */
+    wpk_outbox_release(&batch->outbox, &p->options.out, err, diag);
+    recycle(p, batch);
+}
+
+/* Hand the batch under way to the writer; output that waits for nothing leaves at once. */
+static void seal(struct wpk_performer *p)
+{
+    struct wpk_batch *batch = p->batch;
+    wpk_performer_begin_batch(p);
+    if (batch->first == NULL && (p->pending_count == 0 || p->degraded)) {
+        release(p, batch, WPK_OK, NULL);
+        return;
+    }
+    p->pending_count++;
+    p->pending_bytes += batch->bytes;
+    wpk_metric_set(WPK_GAUGE_BATCHES_PENDING, 0, p->pending_count);
+    wpk_writer_put(p->writer, batch);
+}
+
+/* ---- when the store fails, and when it is well again */
+
+static void degrade(struct wpk_performer *p, const struct wpk_batch *failed)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_event drain = {.kind = WPK_EVENT_DRAIN};
+    if (p->coordinator != NULL) { /* polls that wait in the state would wait for ever */
+        wpk_performer_step_one(p, &drain);
+    }
+    p->degraded = true;
+    p->err = failed->err;
+    p->diag = failed->diag;
+    wpk_log_failure(WPK_LOG_ERROR, "store_failed", p->err, &p->diag);
+    wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0, 1);
+    wpk_performer_drop_events(p);
+    wpk_search_pool_free(p->pool);
+    p->pool = NULL;
+    /* What was not handed to the writer yet belongs to the same state. */
+    wpk_outbox_release(&p->batch->outbox, &p->options.out, p->err, &p->diag);
+    wpk_batch_finish(p->batch, p->err, &p->diag);
+    wpk_batch_reset(p->batch);
+    wpk_err err = wpk_performer_restore(p, &diag);
+    if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_ERROR, "state_not_read", err, &diag);
+    } else {
+        wpk_coordinator_halt(p->coordinator);
+    }
+}
+
+static void resume(struct wpk_performer *p)
+{
+    struct wpk_diag diag = {0};
+    wpk_writer_resume(p->writer);
+    p->degraded = false;
+    p->pruning = false;
+    wpk_err err = wpk_performer_new_pool(p, &diag);
+    if (err == WPK_OK) {
+        err = wpk_performer_restore(p, &diag);
+    }
+    if (err != WPK_OK) {
+        /* It can be written but not read: as good as before, and no better. */
+        struct wpk_batch failed = {.err = err, .diag = diag};
+        wpk_writer_fail(p->writer, err, &diag);
+        degrade(p, &failed);
+        return;
+    }
+    wpk_log(WPK_LOG_INFO, "store_resumed", "jobs=%u", wpk_coordinator_job_count(p->coordinator));
+    wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0, 0);
+    if (p->options.rebuilt != NULL) {
+        p->options.rebuilt(p->options.rebuilt_user);
+    }
+}
+
+/* ---- turns */
+
+/* What became durable leaves; what did not ends the state that it came from. */
+static void take_done(struct wpk_performer *p)
+{
+    struct wpk_batch *batch;
+    while ((batch = wpk_writer_take(p->writer)) != NULL) {
+        struct wpk_batch failed = {.err = batch->err, .diag = batch->diag};
+        p->pending_count--;
+        p->pending_bytes -= batch->bytes;
+        p->released_count++;
+        release(p, batch, failed.err, &failed.diag);
+        if (failed.err != WPK_OK && !p->degraded) {
+            degrade(p, &failed);
+        }
+    }
+    wpk_metric_set(WPK_GAUGE_BATCHES_PENDING, 0, p->pending_count);
+    if (p->degraded && p->pending_count == 0 && wpk_writer_has_healed(p->writer)) {
+        resume(p);
+    }
+}
+
+void wpk_performer_poll(struct wpk_performer *p)
+{
+    take_done(p);
+    if (!p->degraded) {
+        wpk_performer_take_answers(p);
+        wpk_performer_step_events(p);
+    }
+}
+
+/* Without threads: until nothing is left that one thing brings about after the other. */
+static void commit_all(struct wpk_performer *p)
+{
+    do {
+        seal(p);
+        wpk_writer_run(p->writer);
+        wpk_performer_poll(p);
+    } while (!wpk_batch_is_empty(p->batch));
+}
+
+static void refuse_orders(struct wpk_performer *p)
+{
+    struct wpk_batch refused = p->refused;
+    memset(&p->refused, 0, sizeof p->refused);
+    wpk_batch_finish(&refused, p->err, &p->diag);
+}
+
+wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
+{
+    refuse_orders(p);
+    if (p->options.threads > 0) {
+        if (!wpk_batch_is_empty(p->batch)) {
+            seal(p);
+        }
+    } else {
+        if (!p->degraded) {
+            wpk_performer_take_answers(p);
+        }
+        commit_all(p);
+    }
+    return wpk_performer_degraded(p, diag);
+}
+
+bool wpk_performer_is_full(const struct wpk_performer *p)
+{
+    return p->pending_count >= PENDING_MAX ||
+           p->pending_bytes + p->batch->bytes >= PENDING_BYTES_MAX;
+}
+
+/* What waits for the writer already shows as well whether it works. */
+void wpk_performer_probe(struct wpk_performer *p)
+{
+    if (p->pending_count > 0) {
+        return;
+    }
+    struct wpk_batch *batch = p->batch;
+    wpk_performer_begin_batch(p);
+    p->pending_count++;
+    p->pending_bytes += batch->bytes;
+    wpk_writer_put(p->writer, batch);
+}
+
+uint64_t wpk_performer_given(const struct wpk_performer *p)
+{
+    return p->released_count + p->pending_count;
+}
+
+uint64_t wpk_performer_released(const struct wpk_performer *p)
+{
+    return p->released_count;
+}
+
+uint64_t wpk_performer_commits(const struct wpk_performer *p)
+{
+    return wpk_writer_turns(p->writer);
+}
+
+wpk_err wpk_performer_degraded(const struct wpk_performer *p, struct wpk_diag *diag)
+{
+    if (p->degraded && diag != NULL) {
+        *diag = p->diag;
+    }
+    return p->degraded ? p->err : WPK_OK;
+}
+
+/* ---- the end */
+
+void wpk_performer_end(struct wpk_performer *p)
+{
+    struct wpk_diag ended = {.text = "wpkd is ending"};
+    struct wpk_batch *batch;
+    wpk_writer_close(p->writer);
+    while (p->writer != NULL && (batch = wpk_writer_take(p->writer)) != NULL) {
+        wpk_outbox_release(&batch->outbox, &p->options.out, batch->err, &batch->diag);
+        wpk_batch_finish(batch, batch->err, &batch->diag);
+        wpk_batch_fini(batch);
+        free(batch);
+    }
+    wpk_writer_free(p->writer);
+    wpk_outbox_release(&p->batch->outbox, &p->options.out, WPK_ECLOSED, &ended);
+    wpk_batch_finish(p->batch, WPK_ECLOSED, &ended);
+    wpk_batch_finish(&p->refused, WPK_ECLOSED, &ended);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which workers are let in, and for how long: a token that is revoked or has expired ends the
+ * sessions that it began. */
+#include "coordinator/effects/performer_parts.h"
+
+#include "common/log.h"
+#include "coordinator/access/admission.h"
+#include "schema/message_trace.h"
+
+#define RECHECK_MS 1000
+
+bool wpk_performer_may_join(const struct wpk_performer *p, const struct wpk_net_address *address,
+                            const struct wpk_hello *hello, struct wpk_diag *diag)
+{
+    struct wpk_identity identity;
+    uint64_t wall_ns = wpk_clock_wall_ns(p->options.clock);
+    if (p->options.auth == NULL || address->is_local ||
+        wpk_admission_check(p->options.auth, hello, wall_ns, &identity, diag) == WPK_OK) {
+        return true;
+    }
+    if (p->options.refused != NULL) {
+        p->options.refused(p->options.refused_user, address, &identity, diag->text);
+    }
+    return false;
+}
+
+/* Why the worker's token is good no more; NULL: it is, or it needs none. */
+static const char *token_fault(const struct wpk_performer *p, const struct wpk_worker *worker)
+{
+    if (p->options.auth == NULL || worker->is_local) {
+        return NULL;
+    }
+    return wpk_auth_fault(p->options.auth, worker->token_hash, wpk_clock_wall_ns(p->options.clock));
+}
+
+void wpk_performer_recheck_workers(struct wpk_performer *p)
+{
+    if (p->degraded || p->options.auth == NULL) {
+        return;
+    }
+    p->recheck_ns = wpk_performer_now_ns(p) + RECHECK_MS * WPK_NS_PER_MS;
+    for (uint32_t i = 0; i < wpk_coordinator_worker_count(p->coordinator); i++) {
+        const struct wpk_worker *worker = wpk_coordinator_worker(p->coordinator, i);
+        struct wpk_event event = {.kind = WPK_EVENT_WORKER_END,
+                                  .session = worker->session,
+                                  .reason = token_fault(p, worker)};
+        if (event.reason != NULL) {
+            wpk_performer_follow_up(p, &event);
+        }
+    }
+}
+
+bool wpk_performer_may_go_on(struct wpk_performer *p, const struct wpk_message *message,
+                             struct wpk_diag *diag)
+{
+    const struct wpk_worker *worker =
+        message->kind != WPK_MESSAGE_HELLO
+            ? wpk_coordinator_find_session(p->coordinator, message->session)
+            : NULL;
+    const char *fault = worker != NULL ? token_fault(p, worker) : NULL;
+    if (fault != NULL) {
+        struct wpk_event event = {
+            .kind = WPK_EVENT_WORKER_END, .session = message->session, .reason = fault};
+        wpk_performer_step_one(p, &event);
+        wpk_diag_set(diag, "%s", fault);
+    }
+    return fault == NULL;
+}
+
+void wpk_performer_refuse(struct wpk_performer *p, const struct wpk_net_address *address,
+                          wpk_err err, const struct wpk_diag *diag)
+{
+    struct wpk_message message = wpk_outbox_refusal(err, diag);
+    wpk_performer_reply(p, address, &message);
+}
+
+void wpk_performer_trace(const struct wpk_performer *p, const char *event,
+                         const struct wpk_message *message)
+{
+    if (!wpk_log_enabled(WPK_LOG_DEBUG)) {
+        return;
+    }
+    const struct wpk_worker *worker =
+        wpk_coordinator_find_session(p->coordinator, message->session);
+    wpk_message_trace(event, message, worker != NULL ? worker->hello.name : NULL);
+}

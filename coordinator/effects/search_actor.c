@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/effects/search_actor.h"
+
+#include "op/notation.h"
+#include "op/program.h"
+#include "search/strategy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a time is divided by where the worker has no reference kernel. */
+#define REFERENCE_NS 1e6
+
+/* One of the best: what makes two of them the same, and which is better. */
+struct best {
+    uint32_t number;
+    uint64_t median_ns;
+    char artifact_sha256[WPK_ID_MAX];
+};
+
+struct wpk_search_actor {
+    struct wpk_space space;
+    const struct wpk_strategy_class *kind;
+    struct wpk_strategy *strategy;
+    uint64_t seed;
+    uint32_t asked_count;
+    uint32_t told_count;
+    uint32_t saved_count; /* told when it was saved last */
+    uint32_t ok_count;    /* of those told */
+    uint32_t failed_count;
+    uint32_t known_count;
+    struct best best[WPK_BEST_MAX]; /* best first */
+    uint32_t best_count;
+};
+
+static wpk_err derive(struct wpk_search_actor *actor, const struct wpk_search_spec *search,
+                      struct wpk_diag *diag)
+{
+    struct wpk_program program = {0};
+    wpk_err err = wpk_program_parse(search->op, &program, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_space_options options = {
+        .layouts = strcmp(search->key.layouts, "any") == 0 ? "any" : "fixed",
+        .threads = search->key.threads,
+        .device = search->device,
+    };
+    err = wpk_space_derive(&program, &options, &actor->space, diag);
+    wpk_program_fini(&program);
+    return err;
+}
+
+/* `parameters`: "gene=value;gene=value" */
+static wpk_err pin(struct wpk_search_actor *actor, const char *parameters, struct wpk_diag *diag)
+{
+    char *copy = strdup(parameters);
+    if (copy == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_err err = WPK_OK;
+    char *rest = copy;
+    for (char *item; err == WPK_OK && (item = strsep(&rest, ";")) != NULL;) {
+        char *value = strchr(item, '=');
+        if (value != NULL) {
+            *value++ = '\0';
+            err = wpk_space_pin(&actor->space, item, value, diag);
+        }
+    }
+    free(copy);
+    return err;
+}
+
+/* ---- what it was told */
+
+static void keep_best(struct wpk_search_actor *actor, uint32_t number,
+                      const struct wpk_trial_summary *trial)
+{
+    if (trial->outcome != WPK_OUTCOME_OK || trial->censored || trial->artifact_sha256[0] == '\0') {
+        return;
+    }
+    for (uint32_t i = 0; i < actor->best_count; i++) {
+        if (strcmp(actor->best[i].artifact_sha256, trial->artifact_sha256) == 0) {
+            return;
+        }
+    }
+    uint32_t at = actor->best_count;
+    while (at > 0 && actor->best[at - 1].median_ns > trial->median_ns) {
+        at--;
+    }
+    if (at == WPK_BEST_MAX) {
+        return;
+    }
+    actor->best_count += actor->best_count < WPK_BEST_MAX;
+    memmove(&actor->best[at + 1], &actor->best[at],
+            (actor->best_count - at - 1) * sizeof actor->best[0]);
+    actor->best[at] = (struct best){.number = number, .median_ns = trial->median_ns};
+    memcpy(actor->best[at].artifact_sha256, trial->artifact_sha256, sizeof trial->artifact_sha256);
+}
+
+static void count_told(struct wpk_search_actor *actor, uint32_t number,
+                       const struct wpk_piece *piece)
+{
+    bool ok = piece->trial.outcome == WPK_OUTCOME_OK;
+    actor->told_count = number + 1;
+    actor->ok_count += ok;
+    actor->failed_count += !ok;
+    actor->known_count += piece->known;
+    keep_best(actor, number, &piece->trial);
+}
+
+/* What the snapshot's tells came to. */
+static void count_from_log(struct wpk_search_actor *actor, const struct wpk_history_log *log)
+{
+    actor->asked_count = log->first + log->count;
+    actor->told_count = log->first;
+    actor->saved_count = log->first;
+    actor->ok_count = log->ok_count;
+    actor->failed_count = log->failed_count;
+    actor->known_count = log->known_count;
+    actor->best_count = 0;
+    for (uint32_t i = 0; i < log->best_count; i++) {
+        keep_best(actor, log->best[i].number, &log->best[i].trial);
+    }
+}
+
+static void tell_strategy(struct wpk_search_actor *actor, const struct wpk_piece *piece)
+{
+    const struct wpk_trial_summary *trial = &piece->trial;
+    struct wpk_candidate candidate;
+    if (wpk_candidate_decode(&actor->space, piece->text, &candidate, NULL) != WPK_OK) {
+        return; /* of an older space: there is nothing to learn from it */
+    }
+    double reference = trial->reference_ns > 0 ? (double)trial->reference_ns : REFERENCE_NS;
+    struct wpk_tell tell = {.ok = trial->outcome == WPK_OUTCOME_OK, .censored = trial->censored};
+    if (tell.ok) {
+        tell.relative = (double)trial->median_ns / reference;
+    }
+    actor->kind->tell(actor->strategy, &candidate, &tell);
+}
+
+void wpk_search_actor_tell(struct wpk_search_actor *actor, uint32_t number,
+                           const struct wpk_piece *piece)
+{
+    WPK_ASSERT(number == actor->told_count);
+    tell_strategy(actor, piece);
+    count_told(actor, number, piece);
+}
+
+/* ---- making it anew */
+
+/* Tell asks of the log up to number `end`. */
+static void tell_log(struct wpk_search_actor *actor, const struct wpk_history_log *log,
+                     uint32_t first, uint32_t end)
+{
+    for (uint32_t n = first; n < end; n++) {
+        tell_strategy(actor, &log->asks[n - log->first]);
+    }
+}
+
+/* Ask again what was asked after number `asked`, and tell meanwhile what the strategy wants to be
+ * told first; false when it asks for something else than what is recorded. */
+static bool replay(struct wpk_search_actor *actor, const struct wpk_history_log *log,
+                   uint32_t asked, uint32_t told_count)
+{
+    uint32_t told = log->first;
+    while (asked < log->first + log->count) {
+        char *text = NULL;
+        uint32_t filled = 0;
+        wpk_err err = wpk_search_actor_ask(actor, 1, &text, &filled);
+        bool same = filled == 1 && asked >= log->first &&
+                    strcmp(text, log->asks[asked - log->first].text) == 0;
+        free(text);
+        if (err != WPK_OK || (filled == 1 && !same)) {
+            return false;
+        }
+        if (filled == 1) {
+            asked++;
+        } else if (told < asked && told < told_count) {
+            tell_log(actor, log, told, told + 1);
+            told++;
+        } else {
+            return false;
+        }
+    }
+    tell_log(actor, log, told, told_count);
+    return true;
+}
+
+static void drop_strategy(struct wpk_search_actor *actor)
+{
+    if (actor->strategy != NULL) {
+        actor->kind->free(actor->strategy);
+        actor->strategy = NULL;
+    }
+}
+
+/* A snapshot is how often the strategy had been asked, a blank, and the strategy's text. */
+static wpk_err load(struct wpk_search_actor *actor, const struct wpk_history_log *log,
+                    uint32_t told_count)
+{
+    char *text = NULL;
+    uint32_t asked = (uint32_t)strtoul(wpk_buf_text(&log->snapshot), &text, 10);
+    if (strcmp(log->version, actor->kind->version) != 0 || *text != ' ' ||
+        asked > log->first + log->count || asked < log->first) {
+        return WPK_EMISMATCH;
+    }
+    wpk_err err = actor->kind->load(&actor->space, text + 1, &actor->strategy, NULL);
+    if (err == WPK_OK && replay(actor, log, asked, told_count)) {
+        return WPK_OK;
+    }
+    drop_strategy(actor);
+    return err == WPK_ENOMEM ? err : WPK_EMISMATCH;
+}
+
+static wpk_err start(struct wpk_search_actor *actor, const struct wpk_history_log *log,
+                     uint32_t told_count)
+{
+    WPK_ASSERT(told_count <= log->first + log->count && told_count >= log->first);
+    wpk_err err = WPK_OK;
+    if (log->snapshot.size > 0) {
+        err = load(actor, log, told_count);
+    } else {
+        err = actor->kind->make(&actor->space, actor->seed, &actor->strategy);
+        if (err == WPK_OK && !replay(actor, log, 0, told_count)) {
+            drop_strategy(actor);
+            err = actor->kind->make(&actor->space, actor->seed, &actor->strategy);
+            if (err == WPK_OK) {
+                tell_log(actor, log, 0, told_count);
+            }
+        }
+    }
+    if (err == WPK_OK) {
+        count_from_log(actor, log);
+        for (uint32_t n = log->first; n < told_count; n++) {
+            count_told(actor, n, &log->asks[n - log->first]);
+        }
+    }
+    return err;
+}
+
+wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
+                             const struct wpk_history_log *log, uint32_t told_count,
+                             struct wpk_search_actor **out, struct wpk_diag *diag)
+{
+    struct wpk_search_actor *actor = calloc(1, sizeof *actor);
+    if (actor == NULL) {
+        return WPK_ENOMEM;
+    }
+    actor->seed = search->key.seed;
+    actor->kind = wpk_strategy_find(search->key.strategy);
+    wpk_err err = WPK_OK;
+    if (actor->kind == NULL) {
+        wpk_diag_set(diag, "no strategy \"%s\"; there are: %s", search->key.strategy,
+                     wpk_strategy_names());
+        err = WPK_ENOENT;
+    }
+    if (err == WPK_OK) {
+        err = derive(actor, search, diag);
+    }
+    if (err == WPK_OK) {
+        err = pin(actor, search->key.parameters, diag);
+    }
+    if (err == WPK_OK) {
+        err = start(actor, log, told_count);
+    }
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "%s", wpk_err_text(err));
+        wpk_search_actor_free(actor);
+        return err;
+    }
+    *out = actor;
+    return WPK_OK;
+}
+
+void wpk_search_actor_free(struct wpk_search_actor *actor)
+{
+    if (actor == NULL) {
+        return;
+    }
+    drop_strategy(actor);
+    wpk_space_fini(&actor->space);
+    free(actor);
+}
+
+double wpk_search_actor_size_log2(const struct wpk_search_actor *actor)
+{
+    return actor->space.size_log2;
+}
+
+wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count, char **texts,
+                             uint32_t *filled)
+{
+    struct wpk_candidate candidates[WPK_WORK_MAX];
+    WPK_ASSERT(count <= WPK_WORK_MAX);
+    int given = 0;
+    *filled = 0;
+    wpk_err err = actor->kind->ask(actor->strategy, (int)count, candidates, &given);
+    for (int i = 0; err == WPK_OK && i < given; i++) {
+        char text[WPK_CANDIDATE_TEXT_MAX];
+        err = wpk_candidate_encode(&actor->space, &candidates[i], text, sizeof text);
+        texts[*filled] = err == WPK_OK ? strdup(text) : NULL;
+        if (err == WPK_OK && texts[*filled] == NULL) {
+            err = WPK_ENOMEM;
+        }
+        *filled += err == WPK_OK;
+    }
+    actor->asked_count += *filled;
+    return err;
+}
+
+bool wpk_search_actor_save(struct wpk_search_actor *actor, uint32_t tells_min,
+                           struct wpk_history_snapshot *out, struct wpk_buf *text)
+{
+    uint32_t tells = actor->told_count - actor->saved_count;
+    if (tells < tells_min || (tells_min > 1 && tells < actor->told_count / 8)) {
+        return false;
+    }
+    wpk_buf_printf(text, "%u ", actor->asked_count);
+    if (actor->kind->save(actor->strategy, text) != WPK_OK || wpk_buf_status(text) != WPK_OK) {
+        wpk_buf_fini(text);
+        return false; /* the next one may fit; until then the one before serves */
+    }
+    actor->saved_count = actor->told_count;
+    *out = (struct wpk_history_snapshot){.text = wpk_buf_text(text),
+                                         .version = actor->kind->version,
+                                         .told_count = actor->told_count,
+                                         .ok_count = actor->ok_count,
+                                         .failed_count = actor->failed_count,
+                                         .known_count = actor->known_count,
+                                         .best_count = actor->best_count};
+    for (uint32_t i = 0; i < actor->best_count; i++) {
+        out->best[i] = actor->best[i].number;
+    }
+    return true;
+}

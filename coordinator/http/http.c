@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libmicrohttpd on threads of its own. It reads, parses and sends; what it does not know is here
+ * and beside:
+ *
+ *      acceptor ──▶ admission ──▶ carrier (a daemon of the library) ──▶ head, policy ──▶ exchange
+ *
+ * - It has a timeout for silence only, and stops accepting when it is full: the admission has a
+ *   deadline for everything, and ends whom it has to. The library is never near its own limit.
+ * - It calls twice: first with the head, when a request can be refused before its body is read
+ *   (the connection then ends); last when it is whole.
+ * - A daemon has one certificate for good. A new one gets a new daemon: connections are given to
+ *   that from then on, and the old one is stopped when its last connection has left.
+ *
+ *      exchange:  NEW ──▶ READING ──┬──────────────▶ ANSWERED ──▶ NEW ...
+ *                                   └──▶ QUEUED ───────▲
+ *                                       (suspended)
+ */
+#include "coordinator/http/http.h"
+
+#include "common/log.h"
+#include "common/metrics.h"
+#include "coordinator/http/http_head.h"
+#include "coordinator/http/http_parts.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define THREADS_MIN 4 /* a request that takes long holds up those of its thread alone */
+#define THREADS_MAX 8
+#define HEAD_BYTES_MAX ((size_t)16 * 1024) /* and of an answer's headers */
+#define SEND_BYTES_PER_S 65536             /* slower than this, a large answer is given up */
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+static uint64_t now_ns(const struct wpk_http_server *server)
+{
+    return wpk_clock_now_ns(server->clock);
+}
+
+static bool mark(struct wpk_http_exchange *exchange, enum wpk_http_phase phase, uint64_t for_ms)
+{
+    return wpk_http_admission_mark(exchange->server->admission, exchange->number, phase,
+                                   exchange->request.identity.owner[0] != '\0',
+                                   now_ns(exchange->server) + for_ms * WPK_NS_PER_MS);
+}
+
+static bool hold(struct wpk_http_exchange *exchange, size_t size)
+{
+    if (!wpk_http_admission_hold(exchange->server->admission, &size)) {
+        return false;
+    }
+    exchange->held += size;
+    return true;
+}
+
+/* ---- responses */
+
+static const char no_room_body[] = "{\"type\":\"about:blank\",\"title\":\"no room\",\"status\":503,"
+                                   "\"detail\":\"too much is being sent at once\"}";
+
+static void release_body(const struct wpk_http_response *response)
+{
+    if (response->release != NULL) {
+        response->release(response->owner);
+    }
+}
+
+static void add_headers(struct MHD_Response *made, const struct wpk_http_response *response,
+                        bool last)
+{
+    MHD_add_response_header(made, "Content-Type", response->content_type);
+    MHD_add_response_header(made, "Cache-Control",
+                            response->etag != NULL ? "private, no-cache" : "no-store");
+    MHD_add_response_header(made, "X-Content-Type-Options", "nosniff");
+    if (response->location != NULL) {
+        MHD_add_response_header(made, "Location", response->location);
+    }
+    if (response->allow != NULL) {
+        MHD_add_response_header(made, "Allow", response->allow);
+    }
+    if (response->etag != NULL) {
+        MHD_add_response_header(made, "ETag", response->etag);
+    }
+    if (response->retry_after_s > 0) {
+        char seconds[16];
+        snprintf(seconds, sizeof seconds, "%u", response->retry_after_s);
+        MHD_add_response_header(made, "Retry-After", seconds);
+    }
+    if (last) {
+        MHD_add_response_header(made, "Connection", "close");
+    }
+}
+
+static bool is_read(const struct wpk_http_request *request)
+{
+    return strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+}
+
+/* Takes the body: it is released whatever happens. NULL: out of memory. */
+static struct MHD_Response *make_response(struct wpk_http_exchange *exchange,
+                                          const struct wpk_http_response *given, bool last)
+{
+    struct wpk_http_response response = *given;
+    const struct wpk_http_request *request = &exchange->request;
+    if (response.status == MHD_HTTP_OK && response.etag != NULL && is_read(request) &&
+        wpk_http_etag_matches(request->if_none_match, response.etag)) {
+        release_body(given);
+        response = (struct wpk_http_response){.status = MHD_HTTP_NOT_MODIFIED,
+                                              .content_type = given->content_type,
+                                              .etag = given->etag,
+                                              .body = ""};
+    } else if (!hold(exchange, response.body_size)) {
+        release_body(given);
+        response = (struct wpk_http_response){.status = MHD_HTTP_SERVICE_UNAVAILABLE,
+                                              .content_type = "application/problem+json",
+                                              .retry_after_s = 1,
+                                              .body = no_room_body,
+                                              .body_size = sizeof no_room_body - 1};
+    }
+    /* The library does not write to a buffer. */
+    void *body = (void *)(uintptr_t)response.body;
+    struct MHD_Response *made =
+        response.release == NULL
+            ? MHD_create_response_from_buffer(response.body_size, body, MHD_RESPMEM_MUST_COPY)
+            : MHD_create_response_from_buffer_with_free_callback_cls(
+                  response.body_size, body, response.release, response.owner);
+    if (made == NULL) {
+        release_body(&response);
+        return NULL;
+    }
+    add_headers(made, &response,
+                last || wpk_http_admission_is_last(exchange->server->admission, exchange->number));
+    exchange->status = response.status;
+    return made;
+}
+
+static enum MHD_Result send_response(struct wpk_http_exchange *exchange,
+                                     struct MHD_Response *response)
+{
+    uint64_t size = exchange->held;
+    if (response == NULL ||
+        !mark(exchange, WPK_HTTP_SENDING, WPK_HTTP_REQUEST_MS + size * 1000 / SEND_BYTES_PER_S)) {
+        return MHD_NO;
+    }
+    return MHD_queue_response(exchange->connection, (unsigned)exchange->status, response);
+}
+
+/* Refuse before the body was read: the connection ends with this. */
+static enum MHD_Result refuse(struct wpk_http_exchange *exchange, int status, const char *detail)
+{
+    char body[WPK_DIAG_TEXT_MAX + 128];
+    int size = snprintf(body, sizeof body,
+                        "{\"type\":\"about:blank\",\"title\":\"refused\",\"status\":%d,"
+                        "\"detail\":\"%s\"}",
+                        status, detail);
+    struct wpk_http_response response = {.status = status,
+                                         .content_type = "application/problem+json",
+                                         .retry_after_s =
+                                             status == MHD_HTTP_SERVICE_UNAVAILABLE ? 1 : 0,
+                                         .body = body,
+                                         .body_size = (size_t)size};
+    struct MHD_Response *made = make_response(exchange, &response, true);
+    if (made != NULL && status == MHD_HTTP_UNAUTHORIZED) {
+        MHD_add_response_header(made, "WWW-Authenticate", "Bearer realm=\"wpkd\"");
+    }
+    enum MHD_Result result = send_response(exchange, made);
+    if (made != NULL) {
+        MHD_destroy_response(made);
+    }
+    return result;
+}
+
+/* ---- the head of a request */
+
+static enum MHD_Result add_header(void *user, enum MHD_ValueKind kind, const char *name,
+                                  size_t name_size, const char *value, size_t value_size)
+{
+    (void)kind;
+    wpk_http_head_add(user, name, name_size, value != NULL ? value : "", value_size);
+    return MHD_YES;
+}
+
+static enum MHD_Result add_parameter(void *user, enum MHD_ValueKind kind, const char *name,
+                                     const char *value)
+{
+    struct wpk_http_request *request = user;
+    (void)kind;
+    if (request->query_count == WPK_HTTP_QUERY_MAX) {
+        return MHD_NO;
+    }
+    request->query[request->query_count++] =
+        (struct wpk_http_parameter){.name = name, .value = value != NULL ? value : ""};
+    return MHD_YES;
+}
+
+static size_t head_size(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info != NULL ? info->header_size : 0;
+}
+
+static const char *text_or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+/* What the headers say of the body: 0, or the status to refuse it with. */
+static int check_body(struct wpk_http_exchange *exchange, const struct wpk_http_head *head,
+                      char *detail, size_t detail_size)
+{
+    const struct wpk_http_request *request = &exchange->request;
+    uint64_t size = 0;
+    if (head->field[WPK_HTTP_TRANSFER_ENCODING] != NULL) {
+        snprintf(detail, detail_size, "the length of the body has to be given");
+        return MHD_HTTP_LENGTH_REQUIRED;
+    }
+    if (head->field[WPK_HTTP_CONTENT_LENGTH] != NULL &&
+        !wpk_http_parse_length(head->field[WPK_HTTP_CONTENT_LENGTH], &size)) {
+        snprintf(detail, detail_size, "the Content-Length header is no number of bytes");
+        return MHD_HTTP_BAD_REQUEST;
+    }
+    size_t max = exchange->server->options.body_max(request->method, request->path);
+    if (size > max) {
+        snprintf(detail, detail_size, "a body of at most %zu bytes is taken here", max);
+        return MHD_HTTP_CONTENT_TOO_LARGE;
+    }
+    exchange->body_room = (size_t)size;
+    if (size > 0 && !hold(exchange, (size_t)size)) {
+        snprintf(detail, detail_size, "too much is being sent at once");
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    }
+    return 0;
+}
+
+/* Whatever can be said against a request before its body is there: 0, or a status. */
+static int check_head(struct wpk_http_exchange *exchange, const char *version, char *detail,
+                      size_t size)
+{
+    struct wpk_http_server *server = exchange->server;
+    struct wpk_http_request *request = &exchange->request;
+    struct wpk_http_head head;
+    struct wpk_diag diag = {0};
+    wpk_http_head_begin(&head, request->method, exchange->target, exchange->target_size, version);
+    MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, add_header, &head);
+    wpk_http_head_end(&head, request->method, head_size(exchange->connection));
+    const char *host = head.field[WPK_HTTP_HOST];
+    const char *fault = exchange->target_fault != NULL ? exchange->target_fault : head.fault;
+    if (fault == NULL && host == NULL && version[7] == '1') {
+        fault = "there is no Host header";
+    }
+    if (fault != NULL) {
+        snprintf(detail, size, "%s", fault);
+        wpk_metric_add(WPK_COUNTER_HTTP_REFUSED, wpk_metric_value(WPK_LABEL_REFUSAL, "malformed"),
+                       1);
+        return MHD_HTTP_BAD_REQUEST;
+    }
+    if (!wpk_http_policy_host_allowed(&server->policy, &server->listeners[exchange->listener],
+                                      server->tls[exchange->listener], host)) {
+        snprintf(detail, size, "the Host header names another host");
+        return MHD_HTTP_FORBIDDEN;
+    }
+    if (wpk_http_policy_identify(&server->policy, head.field[WPK_HTTP_AUTHORIZATION],
+                                 &exchange->local, wpk_clock_wall_ns(server->clock),
+                                 &request->identity, &diag) != WPK_OK) {
+        snprintf(detail, size, "%s", diag.text);
+        return MHD_HTTP_UNAUTHORIZED;
+    }
+    MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, add_parameter, request);
+    if (MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, NULL, NULL) >
+        WPK_HTTP_QUERY_MAX) {
+        snprintf(detail, size, "too many parameters");
+        return MHD_HTTP_BAD_REQUEST;
+    }
+    request->content_type = text_or_empty(head.field[WPK_HTTP_CONTENT_TYPE]);
+    request->if_none_match = text_or_empty(head.field[WPK_HTTP_IF_NONE_MATCH]);
+    request->idempotency_key = text_or_empty(head.field[WPK_HTTP_IDEMPOTENCY_KEY]);
+    return check_body(exchange, &head, detail, size);
+}
+
+static enum MHD_Result begin(struct wpk_http_exchange *exchange, const char *method,
+                             const char *path, const char *version)
+{
+    char detail[WPK_DIAG_TEXT_MAX];
+    exchange->request =
+        (struct wpk_http_request){.method = method, .path = path, .body = "", .if_none_match = ""};
+    /* One that was ended may have sent a request before it noticed: nobody is to see that. */
+    if (!mark(exchange, WPK_HTTP_READING, WPK_HTTP_REQUEST_MS)) {
+        return MHD_NO;
+    }
+    int status = check_head(exchange, version, detail, sizeof detail);
+    if (status != 0) {
+        return refuse(exchange, status, detail);
+    }
+    if (exchange->body_room > 0) {
+        exchange->body = malloc(exchange->body_room + 1);
+        if (exchange->body == NULL) {
+            return MHD_NO;
+        }
+        exchange->body[0] = '\0';
+        exchange->request.body = exchange->body;
+    }
+    exchange->state = WPK_HTTP_EXCHANGE_READING;
+    return MHD_YES;
+}
+
+/* ---- the whole request */
+
+static enum MHD_Result answer_whole(struct wpk_http_server *server,
+                                    struct wpk_http_exchange *exchange)
+{
+    struct wpk_http_response response = {.body = ""};
+    exchange->whole_ns = now_ns(server);
+    if (server->options.serve != NULL && exchange->request.body_size >= WPK_HTTP_LARGE) {
+        bool taken = mark(exchange, WPK_HTTP_SERVING, 0) &&
+                     wpk_http_readers_take(&server->readers, exchange);
+        return taken ? MHD_YES : MHD_NO;
+    }
+    if (!wpk_http_exchange_serve(exchange, &response)) {
+        bool queued = mark(exchange, WPK_HTTP_SERVING, 0) && wpk_http_exchange_queue(exchange);
+        return queued ? MHD_YES : MHD_NO;
+    }
+    exchange->response = make_response(exchange, &response, false);
+    exchange->state = WPK_HTTP_EXCHANGE_ANSWERED;
+    return send_response(exchange, exchange->response);
+}
+
+static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *path,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *data_size, void **context)
+{
+    struct wpk_http_server *server = user;
+    struct wpk_http_exchange *exchange = *context;
+    (void)connection;
+    if (exchange->state == WPK_HTTP_EXCHANGE_NEW) {
+        return begin(exchange, method, path, version);
+    }
+    if (*data_size > 0) {
+        size_t at = exchange->request.body_size;
+        WPK_ASSERT(*data_size <= exchange->body_room - at);
+        memcpy(exchange->body + at, data, *data_size);
+        exchange->request.body_size += *data_size;
+        exchange->body[exchange->request.body_size] = '\0';
+        *data_size = 0;
+        return MHD_YES;
+    }
+    if (exchange->state == WPK_HTTP_EXCHANGE_READING) {
+        return answer_whole(server, exchange);
+    }
+    return send_response(exchange, exchange->response);
+}
+
+static void log_request(const struct wpk_http_exchange *exchange)
+{
+    const struct wpk_http_request *request = &exchange->request;
+    if (wpk_log_enabled(WPK_LOG_DEBUG) && exchange->state == WPK_HTTP_EXCHANGE_ANSWERED) {
+        wpk_log(
+            WPK_LOG_DEBUG, "http", "method=%s path=\"%s\" status=%d owner=%s peer=%s us=%llu",
+            request->method, request->path, exchange->status, request->identity.owner,
+            request->identity.peer,
+            (unsigned long long)((now_ns(exchange->server) - exchange->whole_ns) / WPK_NS_PER_US));
+    }
+}
+
+static void on_completed(void *user, struct MHD_Connection *connection, void **context,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct wpk_http_server *server = user;
+    struct wpk_http_exchange *exchange = *context;
+    (void)connection;
+    (void)code;
+    if (exchange->status != 0) {
+        wpk_metric_add(WPK_COUNTER_HTTP_REQUESTS, (unsigned)exchange->status / 100, 1);
+    }
+    if (exchange->state == WPK_HTTP_EXCHANGE_ANSWERED) {
+        wpk_metric_observe_ns(WPK_HISTOGRAM_HTTP, now_ns(server) - exchange->whole_ns);
+        log_request(exchange);
+    }
+    if (exchange->response != NULL) {
+        MHD_destroy_response(exchange->response);
+        exchange->response = NULL;
+    }
+    if (exchange->release != NULL) {
+        exchange->release(exchange->request.prepared);
+        exchange->release = NULL;
+    }
+    free(exchange->body);
+    exchange->body = NULL;
+    exchange->body_room = 0;
+    wpk_http_admission_release(server->admission, exchange->held);
+    exchange->held = 0;
+    exchange->state = WPK_HTTP_EXCHANGE_NEW;
+    exchange->status = 0;
+    (void)mark(exchange, WPK_HTTP_IDLE, WPK_HTTP_IDLE_MS);
+}
+
+/* The first line of a request is there, not decoded yet. */
+static void *on_target(void *user, const char *target, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct wpk_http_exchange *exchange = info->socket_context;
+    (void)user;
+    exchange->target = text_or_empty(target);
+    exchange->target_size = strlen(exchange->target);
+    exchange->target_fault = wpk_http_check_target(exchange->target, exchange->target_size);
+    (void)mark(exchange, WPK_HTTP_READING, WPK_HTTP_REQUEST_MS);
+    return exchange;
+}
+
+/* ---- connections */
+
+static void on_connection(void *user, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct wpk_http_server *server = user;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        uint32_t number = wpk_http_admission_find(server->admission, info->connect_fd);
+        WPK_ASSERT(number != WPK_HTTP_NOBODY);
+        server->exchanges[number].connection = connection;
+        *context = &server->exchanges[number];
+        return;
+    }
+    wpk_http_exchange_leave(*context);
+}
+
+/* ---- for http_server.c */
+
+void wpk_http_exchange_suspend(struct wpk_http_exchange *exchange)
+{
+    exchange->state = WPK_HTTP_EXCHANGE_QUEUED;
+    MHD_suspend_connection(exchange->connection);
+}
+
+void wpk_http_exchange_finish(struct wpk_http_exchange *exchange,
+                              const struct wpk_http_response *response)
+{
+    exchange->response = make_response(exchange, response, false);
+    exchange->state = WPK_HTTP_EXCHANGE_ANSWERED;
+    MHD_resume_connection(exchange->connection);
+}
+
+/* The library's messages matter when a daemon does not start: they say what of a certificate is
+ * wrong. */
+static _Thread_local struct wpk_diag *start_diag;
+
+static void on_message(void *user, const char *format, va_list args)
+{
+    (void)user;
+    if (start_diag != NULL && start_diag->text[0] == '\0') {
+        vsnprintf(start_diag->text, sizeof start_diag->text, format, args);
+        start_diag->text[strcspn(start_diag->text, "\n")] = '\0';
+    }
+}
+
+static unsigned count_threads(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < THREADS_MIN ? THREADS_MIN : cores > THREADS_MAX ? THREADS_MAX : (unsigned)cores;
+}
+
+wpk_err wpk_http_daemon_start(struct wpk_http_server *server, const char *certificate,
+                              const char *key, struct MHD_Daemon **out, struct wpk_diag *diag)
+{
+    struct wpk_diag said = {0};
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+                     MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)certificate},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
+        {MHD_OPTION_END, 0, NULL}};
+    start_diag = &said;
+    /* Its own limit of connections is never reached: there it would leave a lock taken. */
+    *out = MHD_start_daemon(
+        flags | (certificate != NULL ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, server,
+        MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_THREAD_POOL_SIZE, count_threads(),
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)WPK_HTTP_DESCRIPTORS_MAX * THREADS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, HEAD_BYTES_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 0u,
+        MHD_OPTION_STRICT_FOR_CLIENT, -1, MHD_OPTION_URI_LOG_CALLBACK, on_target, server,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, server, MHD_OPTION_ARRAY, certificate != NULL ? tls : tls + 3,
+        MHD_OPTION_END);
+    start_diag = NULL;
+    if (*out != NULL) {
+        return WPK_OK;
+    }
+    wpk_diag_set(diag, "the HTTP server does not start: %s", said.text);
+    return certificate != NULL ? WPK_EPARSE : WPK_ESYSTEM;
+}
+
+void wpk_http_daemon_stop(struct MHD_Daemon *daemon)
+{
+    MHD_stop_daemon(daemon);
+}
+
+bool wpk_http_daemon_add(struct MHD_Daemon *daemon, const struct wpk_http_arrival *arrival)
+{
+    return MHD_add_connection(daemon, arrival->fd, (const struct sockaddr *)&arrival->address,
+                              arrival->address_size) == MHD_YES;
+}

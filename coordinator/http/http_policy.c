@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/http/http_policy.h"
+
+#include "common/clock.h"
+#include "common/metrics.h"
+#include "coordinator/http/http_head.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void wpk_http_policy_init(struct wpk_http_policy *policy, const struct wpk_http_options *options)
+{
+    *policy = (struct wpk_http_policy){
+        .auth = options->auth, .refused = options->refused, .user = options->user};
+    pthread_rwlock_init(&policy->names_lock, NULL);
+    pthread_mutex_init(&policy->refusals_lock, NULL);
+}
+
+void wpk_http_policy_fini(struct wpk_http_policy *policy)
+{
+    pthread_rwlock_destroy(&policy->names_lock);
+    pthread_mutex_destroy(&policy->refusals_lock);
+}
+
+/* ---- listeners and names */
+
+wpk_err wpk_http_policy_check_listener(const struct wpk_http_policy *policy,
+                                       const struct wpk_http_listen *listen,
+                                       const struct wpk_http_listener *listener,
+                                       struct wpk_diag *diag)
+{
+    const char *name = listen->address != NULL ? listen->address : "the socket passed on";
+    bool tls = listen->certificate != NULL;
+    if (tls != (listen->key != NULL)) {
+        wpk_diag_set(diag, "%s: TLS takes a certificate and its key", name);
+    } else if (tls && listener->local) {
+        wpk_diag_set(diag, "%s: a Unix socket has no TLS", name);
+    } else if (!listener->local && policy->auth == NULL) {
+        wpk_diag_set(diag, "%s: TCP needs tokens, and there are none", name);
+    } else if (!listener->local && !listener->loopback && !tls && !listen->insecure) {
+        wpk_diag_set(diag,
+                     "%s can be reached from elsewhere: it takes a certificate and its key, or "
+                     "\"insecure\": true",
+                     name);
+    } else {
+        return WPK_OK;
+    }
+    return WPK_EINVAL;
+}
+
+wpk_err wpk_http_policy_set_names(struct wpk_http_policy *policy, const char *const *names,
+                                  uint32_t count, struct wpk_diag *diag)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == WPK_HTTP_HOSTS_MAX || strlen(names[i]) >= WPK_HTTP_HOST_SIZE) {
+            wpk_diag_set(diag, "at most %d names of this host are taken, of %d bytes each",
+                         WPK_HTTP_HOSTS_MAX, WPK_HTTP_HOST_SIZE - 1);
+            return WPK_ERANGE;
+        }
+    }
+    pthread_rwlock_wrlock(&policy->names_lock);
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf(policy->names[i], sizeof policy->names[i], "%s", names[i]);
+    }
+    policy->name_count = count;
+    pthread_rwlock_unlock(&policy->names_lock);
+    return WPK_OK;
+}
+
+bool wpk_http_policy_host_allowed(struct wpk_http_policy *policy,
+                                  const struct wpk_http_listener *listener, bool tls,
+                                  const char *host)
+{
+    static const char *const loopback[] = {"localhost", "127.0.0.1", "[::1]"};
+    if (listener->local) {
+        return true;
+    }
+    if (host == NULL) {
+        return false;
+    }
+    for (size_t i = 0; listener->loopback && i < sizeof loopback / sizeof loopback[0]; i++) {
+        if (wpk_http_host_is(host, loopback[i])) {
+            return true;
+        }
+    }
+    pthread_rwlock_rdlock(&policy->names_lock);
+    bool allowed = policy->name_count == 0 && (tls || !listener->loopback);
+    for (uint32_t i = 0; i < policy->name_count && !allowed; i++) {
+        allowed = wpk_http_host_is(host, policy->names[i]);
+    }
+    pthread_rwlock_unlock(&policy->names_lock);
+    return allowed;
+}
+
+/* ---- credentials */
+
+/* A flood of refusals is worth a few lines, not one each. */
+static void tell_refusal(struct wpk_http_policy *policy, const char *peer, const char *reason,
+                         uint64_t wall_ns)
+{
+    uint64_t untold = 0;
+    pthread_mutex_lock(&policy->refusals_lock);
+    if (policy->second != wall_ns / WPK_NS_PER_S) {
+        policy->second = wall_ns / WPK_NS_PER_S;
+        policy->told = 0;
+    }
+    bool tell = policy->refused != NULL && policy->told < WPK_HTTP_REFUSALS_MAX;
+    if (tell) {
+        policy->told++;
+        untold = policy->untold;
+        policy->untold = 0;
+    } else {
+        policy->untold++;
+    }
+    pthread_mutex_unlock(&policy->refusals_lock);
+    if (tell) {
+        policy->refused(policy->user, peer, reason, untold);
+    }
+}
+
+wpk_err wpk_http_policy_identify(struct wpk_http_policy *policy, const char *authorization,
+                                 const struct wpk_identity *local, uint64_t wall_ns,
+                                 struct wpk_identity *out, struct wpk_diag *diag)
+{
+    if (authorization == NULL && local->roles != 0) {
+        *out = *local;
+        return WPK_OK;
+    }
+    struct wpk_diag reason = {0};
+    const char *secret = authorization != NULL ? wpk_http_bearer(authorization) : NULL;
+    wpk_err err = WPK_EACCES;
+    if (secret != NULL && policy->auth != NULL) {
+        err = wpk_auth_check(policy->auth, secret, wall_ns, out, &reason);
+    } else {
+        wpk_metric_add(WPK_COUNTER_DENIED, wpk_metric_value(WPK_LABEL_DENIAL, "missing"), 1);
+        wpk_diag_set(&reason, authorization == NULL ? "a token is needed here"
+                              : secret == NULL      ? "the scheme has to be Bearer"
+                                                    : "there are no tokens here");
+    }
+    if (err == WPK_OK) {
+        memcpy(out->peer, local->peer, sizeof out->peer);
+        return WPK_OK;
+    }
+    tell_refusal(policy, local->peer, reason.text, wall_ns);
+    wpk_diag_set(diag, "%s", reason.text);
+    return err;
+}

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a server: its listeners, its daemons and their certificates, its queue. */
+#include "common/fs.h"
+#include "common/metrics.h"
+#include "coordinator/http/http_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PEM_SIZE_MAX ((size_t)1 << 20)
+#define NUMBER_BITS 16       /* of a request's id: which connection it came on */
+#define LAST_ANSWERS_MS 1000 /* for what is being sent when we close */
+
+/* ---- daemons */
+
+static void forget_secret(struct wpk_buf *buf)
+{
+    if (buf->data != NULL) {
+        explicit_bzero(buf->data, buf->capacity);
+    }
+    wpk_buf_fini(buf);
+}
+
+static wpk_err start_daemon(struct wpk_http_server *server, const struct wpk_http_listen *listen,
+                            struct MHD_Daemon **out, struct wpk_diag *diag)
+{
+    if (listen->certificate == NULL) {
+        return wpk_http_daemon_start(server, NULL, NULL, out, diag);
+    }
+    struct wpk_buf certificate = {0};
+    struct wpk_buf key = {0};
+    struct wpk_diag reason = {0};
+    wpk_err err = wpk_fs_read(listen->certificate, PEM_SIZE_MAX, &certificate, diag);
+    if (err == WPK_OK) {
+        err = wpk_fs_read(listen->key, PEM_SIZE_MAX, &key, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_http_daemon_start(server, wpk_buf_text(&certificate), wpk_buf_text(&key), out,
+                                    &reason);
+    }
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "%s, %s: %s", listen->certificate, listen->key, reason.text);
+    }
+    wpk_buf_fini(&certificate);
+    forget_secret(&key);
+    return err;
+}
+
+/* Retired ones whose last connection has left are stopped; outside the lock, their threads may want
+ * it. */
+static void stop_retired(struct wpk_http_server *server)
+{
+    struct MHD_Daemon *ended[WPK_HTTP_CARRIERS_MAX];
+    uint32_t count = 0;
+    pthread_mutex_lock(&server->lock);
+    for (uint32_t i = 0; i < WPK_HTTP_CARRIERS_MAX; i++) {
+        struct wpk_http_carrier *carrier = &server->carriers[i];
+        if (carrier->daemon != NULL && carrier->retired && carrier->connection_count == 0) {
+            ended[count++] = carrier->daemon;
+            carrier->daemon = NULL;
+        }
+    }
+    pthread_mutex_unlock(&server->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        wpk_http_daemon_stop(ended[i]);
+    }
+}
+
+/* With the lock held: a free carrier, or NULL. */
+static struct wpk_http_carrier *take_carrier(struct wpk_http_server *server,
+                                             struct MHD_Daemon *daemon)
+{
+    for (uint32_t i = 0; i < WPK_HTTP_CARRIERS_MAX; i++) {
+        struct wpk_http_carrier *carrier = &server->carriers[i];
+        if (carrier->daemon == NULL) {
+            carrier->daemon = daemon;
+            carrier->retired = false;
+            return carrier;
+        }
+    }
+    return NULL;
+}
+
+/* One without TLS carries all listeners that have none; each other listener has its own. */
+static struct wpk_http_carrier *find_plain(struct wpk_http_server *server)
+{
+    for (uint32_t i = 0; i < server->listener_count; i++) {
+        if (!server->tls[i] && server->carrier_of[i] != NULL) {
+            return server->carrier_of[i];
+        }
+    }
+    return NULL;
+}
+
+/* At the start, before there are other threads. */
+static wpk_err set_carrier(struct wpk_http_server *server, const struct wpk_http_listen *listen,
+                           uint32_t index, struct wpk_diag *diag)
+{
+    struct MHD_Daemon *daemon = NULL;
+    struct wpk_http_carrier *plain = find_plain(server);
+    if (!server->tls[index] && plain != NULL) {
+        server->carrier_of[index] = plain;
+        return WPK_OK;
+    }
+    wpk_err err = start_daemon(server, listen, &daemon, diag);
+    if (err == WPK_OK) {
+        server->carrier_of[index] = take_carrier(server, daemon);
+        WPK_ASSERT(server->carrier_of[index] != NULL);
+    }
+    return err;
+}
+
+/* With the lock held: it gets no more connections, and those that it has end with an answer. */
+static void retire(struct wpk_http_server *server, struct wpk_http_carrier *carrier)
+{
+    carrier->retired = true;
+    for (uint32_t i = 0; i < server->exchange_count; i++) {
+        if (server->exchanges[i].carrier == carrier) {
+            wpk_http_admission_dismiss(server->admission, i);
+        }
+    }
+}
+
+/* Connections go to the daemons that were started from now on; NULL: to the one before. */
+static wpk_err replace_carriers(struct wpk_http_server *server,
+                                struct MHD_Daemon *started[WPK_HTTP_LISTENERS_MAX],
+                                struct wpk_diag *diag)
+{
+    uint32_t wanted = 0;
+    uint32_t free_count = 0;
+    pthread_mutex_lock(&server->lock);
+    for (uint32_t i = 0; i < WPK_HTTP_CARRIERS_MAX; i++) {
+        free_count += server->carriers[i].daemon == NULL;
+    }
+    for (uint32_t i = 0; i < server->listener_count; i++) {
+        wanted += started[i] != NULL;
+    }
+    for (uint32_t i = 0; i < server->listener_count && wanted <= free_count; i++) {
+        if (started[i] != NULL) {
+            retire(server, server->carrier_of[i]);
+            server->carrier_of[i] = take_carrier(server, started[i]);
+        }
+    }
+    pthread_mutex_unlock(&server->lock);
+    if (wanted > free_count) {
+        wpk_diag_set(diag, "connections still use the certificates before: try in a minute");
+        return WPK_EBUSY;
+    }
+    return WPK_OK;
+}
+
+/* ---- the acceptor's side */
+
+void wpk_http_exchange_leave(struct wpk_http_exchange *exchange)
+{
+    struct wpk_http_server *server = exchange->server;
+    pthread_mutex_lock(&server->lock);
+    exchange->carrier->connection_count--;
+    exchange->carrier = NULL;
+    pthread_mutex_unlock(&server->lock);
+    wpk_metric_change(WPK_GAUGE_HTTP_CONNECTIONS, 0, -1);
+    wpk_http_admission_leave(server->admission, exchange->number);
+}
+
+static void take_connection(void *user, const struct wpk_http_arrival *arrival)
+{
+    struct wpk_http_server *server = user;
+    struct wpk_http_exchange *exchange = &server->exchanges[arrival->connection];
+    pthread_mutex_lock(&server->lock);
+    struct wpk_http_carrier *carrier = server->carrier_of[arrival->listener];
+    *exchange = (struct wpk_http_exchange){.server = server,
+                                           .number = arrival->connection,
+                                           .listener = arrival->listener,
+                                           .carrier = carrier,
+                                           .local = arrival->identity};
+    carrier->connection_count++;
+    pthread_mutex_unlock(&server->lock);
+    wpk_metric_change(WPK_GAUGE_HTTP_CONNECTIONS, 0, 1);
+    if (!wpk_http_daemon_add(carrier->daemon, arrival)) {
+        wpk_http_exchange_leave(exchange);
+    }
+}
+
+static void on_tick(void *user)
+{
+    struct wpk_http_server *server = user;
+    uint32_t ended = wpk_http_admission_expire(server->admission, wpk_clock_now_ns(server->clock));
+    if (ended > 0) {
+        wpk_metric_add(WPK_COUNTER_HTTP_REFUSED, wpk_metric_value(WPK_LABEL_REFUSAL, "timeout"),
+                       ended);
+    }
+    stop_retired(server);
+}
+
+/* ---- the owner's side */
+
+bool wpk_http_exchange_serve(struct wpk_http_exchange *exchange, struct wpk_http_response *response)
+{
+    const struct wpk_http_options *options = &exchange->server->options;
+    bool answered =
+        options->serve != NULL && options->serve(options->serve_user, &exchange->request, response);
+    if (!answered) {
+        exchange->request.prepared = response->owner;
+        exchange->release = response->release;
+    }
+    return answered;
+}
+
+bool wpk_http_exchange_queue(struct wpk_http_exchange *exchange)
+{
+    struct wpk_http_server *server = exchange->server;
+    pthread_mutex_lock(&server->lock);
+    bool closing = server->closing;
+    if (!closing) {
+        exchange->request.id = ++server->queued_count << NUMBER_BITS | exchange->number;
+        exchange->next = NULL;
+        server->awaited[exchange->number] = exchange->request.id;
+        if (server->queue_last != NULL) {
+            server->queue_last->next = exchange;
+        } else {
+            server->queue_first = exchange;
+        }
+        server->queue_last = exchange;
+        if (exchange->state != WPK_HTTP_EXCHANGE_QUEUED) { /* by a reader it is */
+            wpk_http_exchange_suspend(exchange);           /* before anybody can answer it */
+        }
+    }
+    pthread_mutex_unlock(&server->lock);
+    if (!closing) {
+        server->options.wake(server->options.user);
+    }
+    return !closing;
+}
+
+bool wpk_http_server_next(struct wpk_http_server *server, struct wpk_http_request *out)
+{
+    pthread_mutex_lock(&server->lock);
+    struct wpk_http_exchange *oldest = server->queue_first;
+    if (oldest != NULL) {
+        server->queue_first = oldest->next;
+        server->queue_last = oldest->next != NULL ? server->queue_last : NULL;
+        *out = oldest->request;
+    }
+    pthread_mutex_unlock(&server->lock);
+    return oldest != NULL;
+}
+
+void wpk_http_server_respond(struct wpk_http_server *server, uint64_t id,
+                             const struct wpk_http_response *response)
+{
+    uint32_t number = (uint32_t)(id & ((1u << NUMBER_BITS) - 1));
+    pthread_mutex_lock(&server->lock);
+    bool awaited = number < server->exchange_count && server->awaited[number] == id;
+    if (awaited) {
+        server->awaited[number] = 0;
+    }
+    pthread_mutex_unlock(&server->lock);
+    if (awaited) {
+        wpk_http_exchange_finish(&server->exchanges[number], response);
+    } else if (response->release != NULL) {
+        response->release(response->owner);
+    }
+}
+
+uint16_t wpk_http_server_port(const struct wpk_http_server *server, uint32_t listener)
+{
+    return listener < server->listener_count ? server->listeners[listener].port : 0;
+}
+
+/* ---- life */
+
+static wpk_err open_listener(struct wpk_http_server *server, const struct wpk_http_listen *listen,
+                             uint32_t index, struct wpk_diag *diag)
+{
+    struct wpk_http_listener *listener = &server->listeners[index];
+    wpk_err err = listen->fd >= 0 ? wpk_http_listener_adopt(listen->fd, listener, diag)
+                                  : wpk_http_listener_open(listen->address,
+                                                           listen->mode != 0 ? listen->mode : 0600,
+                                                           listener, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    server->listener_count++;
+    server->tls[index] = listen->certificate != NULL;
+    err = wpk_http_policy_check_listener(&server->policy, listen, listener, diag);
+    return err == WPK_OK ? set_carrier(server, listen, index, diag) : err;
+}
+
+/* Half of all descriptors are for others: workers, and the store. */
+static uint32_t limit_connections(uint32_t wanted)
+{
+    struct rlimit limit;
+    uint32_t most =
+        wanted > 0 && wanted < WPK_HTTP_CONNECTIONS_MAX ? wanted : WPK_HTTP_CONNECTIONS_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < most) {
+        most = (uint32_t)(limit.rlim_cur / 2);
+    }
+    return most > 0 ? most : 1;
+}
+
+static wpk_err open_admission(struct wpk_http_server *server,
+                              const struct wpk_http_options *options)
+{
+    uint32_t most = limit_connections(options->connections_max);
+    uint32_t of_one = options->of_one_max > 0 ? options->of_one_max : most / 2 + 1;
+    server->exchange_count = most + WPK_HTTP_ENDING_MAX;
+    server->exchanges = calloc(server->exchange_count, sizeof *server->exchanges);
+    server->awaited = calloc(server->exchange_count, sizeof *server->awaited);
+    if (server->exchanges == NULL || server->awaited == NULL) {
+        return WPK_ENOMEM;
+    }
+    return wpk_http_admission_new(most, of_one, &server->admission);
+}
+
+static wpk_err open_all(struct wpk_http_server *server, const struct wpk_http_options *options,
+                        struct wpk_diag *diag)
+{
+    wpk_err err =
+        wpk_http_policy_set_names(&server->policy, options->hosts, options->host_count, diag);
+    if (err == WPK_OK) {
+        err = open_admission(server, options);
+    }
+    for (uint32_t i = 0; i < options->listener_count && err == WPK_OK; i++) {
+        err = open_listener(server, &options->listeners[i], i, diag);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_http_acceptor_options acceptor = {.listeners = server->listeners,
+                                                 .listener_count = server->listener_count,
+                                                 .admission = server->admission,
+                                                 .peers = options->peers,
+                                                 .peer_count = options->peer_count,
+                                                 .clock = server->clock,
+                                                 .reading_ns = WPK_HTTP_REQUEST_MS * WPK_NS_PER_MS,
+                                                 .take = take_connection,
+                                                 .tick = on_tick,
+                                                 .user = server};
+    return wpk_http_acceptor_open(&acceptor, &server->acceptor, diag);
+}
+
+wpk_err wpk_http_server_open(const struct wpk_http_options *options, struct wpk_http_server **out,
+                             struct wpk_diag *diag)
+{
+    WPK_ASSERT(options->listener_count > 0 && options->listener_count <= WPK_HTTP_LISTENERS_MAX);
+    WPK_ASSERT(options->peer_count <= WPK_HTTP_PEERS_MAX);
+    struct wpk_http_server *server = calloc(1, sizeof *server);
+    if (server == NULL) {
+        return WPK_ENOMEM;
+    }
+    server->options = *options;
+    server->clock = options->clock != NULL ? options->clock : wpk_clock_system();
+    wpk_http_policy_init(&server->policy, options);
+    pthread_mutex_init(&server->lock, NULL);
+    pthread_mutex_init(&server->readers.lock, NULL);
+    pthread_cond_init(&server->readers.work, NULL);
+    wpk_err err = options->serve != NULL ? wpk_http_readers_start(&server->readers, diag) : WPK_OK;
+    if (err == WPK_OK) {
+        err = open_all(server, options, diag);
+    }
+    if (err != WPK_OK) {
+        for (uint32_t i = server->listener_count; i < options->listener_count; i++) {
+            if (options->listeners[i].fd >= 0) {
+                close(options->listeners[i].fd);
+            }
+        }
+        wpk_http_server_close(server);
+        return err;
+    }
+    *out = server;
+    return WPK_OK;
+}
+
+/* Users of a Unix socket are what they were when they connected: to be something else they come
+ * again. */
+static void expel_local(struct wpk_http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    for (uint32_t i = 0; i < server->exchange_count; i++) {
+        const struct wpk_http_exchange *exchange = &server->exchanges[i];
+        if (exchange->carrier != NULL && server->listeners[exchange->listener].local) {
+            wpk_http_admission_expel(server->admission, i);
+        }
+    }
+    pthread_mutex_unlock(&server->lock);
+}
+
+wpk_err wpk_http_server_reload(struct wpk_http_server *server,
+                               const struct wpk_http_options *options, struct wpk_diag *diag)
+{
+    struct MHD_Daemon *started[WPK_HTTP_LISTENERS_MAX] = {NULL};
+    wpk_err err = WPK_OK;
+    if (options->listener_count != server->listener_count ||
+        options->peer_count > WPK_HTTP_PEERS_MAX) {
+        wpk_diag_set(diag, "listeners do not change without a restart, and peers are at most %d",
+                     WPK_HTTP_PEERS_MAX);
+        return WPK_EINVAL;
+    }
+    stop_retired(server); /* for their places */
+    for (uint32_t i = 0; i < server->listener_count && err == WPK_OK; i++) {
+        if (server->tls[i]) {
+            err = start_daemon(server, &options->listeners[i], &started[i], diag);
+        }
+    }
+    if (err == WPK_OK) {
+        err = wpk_http_policy_set_names(&server->policy, options->hosts, options->host_count, diag);
+    }
+    if (err == WPK_OK) {
+        err = replace_carriers(server, started, diag);
+    }
+    for (uint32_t i = 0; i < server->listener_count; i++) {
+        if (err != WPK_OK && started[i] != NULL) {
+            wpk_http_daemon_stop(started[i]);
+        }
+    }
+    if (err == WPK_OK &&
+        wpk_http_acceptor_set_peers(server->acceptor, options->peers, options->peer_count)) {
+        expel_local(server);
+    }
+    return err;
+}
+
+static const char ending[] = "{\"type\":\"about:blank\",\"title\":\"shutting down\","
+                             "\"status\":503,\"detail\":\"wpkd is ending\"}";
+const struct wpk_http_response wpk_http_ending = {.status = 503,
+                                                  .content_type = "application/problem+json",
+                                                  .retry_after_s = 1,
+                                                  .body = ending,
+                                                  .body_size = sizeof ending - 1};
+
+/* Nobody answers any more: everything that waits is told so. */
+static void answer_all(struct wpk_http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->closing = true;
+    server->queue_first = server->queue_last = NULL;
+    pthread_mutex_unlock(&server->lock);
+    for (uint32_t i = 0; i < server->exchange_count; i++) {
+        if (server->awaited[i] != 0) { /* nothing is added any more */
+            wpk_http_server_respond(server, server->awaited[i], &wpk_http_ending);
+        }
+    }
+}
+
+/* Stopping cuts off what is being sent: the last answers, which say why we end, get a moment. */
+static void wait_for_answers(struct wpk_http_server *server)
+{
+    for (int waited_ms = 0; waited_ms < LAST_ANSWERS_MS; waited_ms += 5) {
+        if (wpk_http_admission_count_in(server->admission, WPK_HTTP_SENDING) == 0 &&
+            wpk_http_admission_count_in(server->admission, WPK_HTTP_SERVING) == 0) {
+            return;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+}
+
+void wpk_http_server_close(struct wpk_http_server *server)
+{
+    if (server == NULL) {
+        return;
+    }
+    wpk_http_acceptor_close(server->acceptor);
+    wpk_http_readers_stop(&server->readers);
+    if (server->acceptor != NULL) {
+        answer_all(server);
+        wait_for_answers(server);
+    }
+    for (uint32_t i = 0; i < WPK_HTTP_CARRIERS_MAX; i++) {
+        if (server->carriers[i].daemon != NULL) {
+            wpk_http_daemon_stop(server->carriers[i].daemon);
+        }
+    }
+    for (uint32_t i = 0; i < server->listener_count; i++) {
+        wpk_http_listener_close(&server->listeners[i]);
+    }
+    wpk_http_admission_free(server->admission);
+    wpk_http_policy_fini(&server->policy);
+    pthread_mutex_destroy(&server->lock);
+    pthread_mutex_destroy(&server->readers.lock);
+    pthread_cond_destroy(&server->readers.work);
+    free(server->exchanges);
+    free(server->awaited);
+    free(server);
+}

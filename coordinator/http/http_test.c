@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server against a raw socket: what a well-behaved client never sends. */
+#include "coordinator/http/http.h"
+
+#include "common/clock.h"
+#include "tests/raw_http.h"
+
+#include <poll.h>
+#include <pwd.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define BODY_MAX 100
+#define STRANGER 65534
+
+/* The machine's clock, moved by hand. */
+struct moved_clock {
+    struct wpk_clock clock; /* first */
+    atomic_ullong moved_ns;
+};
+
+struct fixture {
+    struct moved_clock clock;
+    char directory[64];
+    char address[96];
+    int fd;
+    struct wpk_http_server *server;
+};
+
+static uint64_t moved_now(const struct wpk_clock *clock)
+{
+    const struct moved_clock *moved = (const struct moved_clock *)clock;
+    return wpk_clock_now_ns(wpk_clock_system()) + atomic_load(&moved->moved_ns);
+}
+
+static uint64_t wall(const struct wpk_clock *clock)
+{
+    (void)clock;
+    return wpk_clock_wall_ns(wpk_clock_system());
+}
+
+static size_t body_max(const char *method, const char *path)
+{
+    (void)path;
+    return strcmp(method, "POST") == 0 ? BODY_MAX : 0;
+}
+
+static void wake(void *user)
+{
+    uint64_t one = 1;
+    struct fixture *f = user;
+    ssize_t written = write(f->fd, &one, sizeof one);
+    (void)written;
+}
+
+/* And a moment for the server to look at it. */
+static void advance_ms(struct fixture *f, uint64_t ms)
+{
+    atomic_fetch_add(&f->clock.moved_ns, ms * WPK_NS_PER_MS);
+    raw_http_pause_ms(600);
+}
+
+static wpk_err open_server(struct fixture *f, const char *address, struct wpk_http_server **out,
+                           struct wpk_diag *diag)
+{
+    struct wpk_http_listen listener = {.address = address, .fd = -1};
+    struct wpk_http_options options = {.listeners = &listener,
+                                       .listener_count = 1,
+                                       .body_max = body_max,
+                                       .clock = &f->clock.clock,
+                                       .wake = wake,
+                                       .user = f};
+    return wpk_http_server_open(&options, out, diag);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    f->clock.clock = (struct wpk_clock){.now_ns = moved_now, .wall_ns = wall};
+    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-http-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    snprintf(f->address, sizeof f->address, "unix:%s/s", f->directory);
+    f->fd = eventfd(0, EFD_CLOEXEC);
+    assert_int_equal(open_server(f, f->address, &f->server, NULL), WPK_OK);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    wpk_http_server_close(f->server);
+    int left = rmdir(f->directory); /* the socket is gone */
+    close(f->fd);
+    free(f);
+    return left;
+}
+
+static int dial(const struct fixture *f)
+{
+    return raw_http_dial_unix(f->address + 5);
+}
+
+static void next_request(struct fixture *f, struct wpk_http_request *request)
+{
+    while (!wpk_http_server_next(f->server, request)) {
+        struct pollfd poll_fd = {.fd = f->fd, .events = POLLIN};
+        assert_int_equal(poll(&poll_fd, 1, 5000), 1);
+        uint64_t count;
+        assert_int_equal(read(f->fd, &count, sizeof count), sizeof count);
+    }
+}
+
+static void respond(struct fixture *f, uint64_t id, const char *body)
+{
+    struct wpk_http_response response = {
+        .status = 200, .content_type = "text/plain", .body = body, .body_size = strlen(body)};
+    wpk_http_server_respond(f->server, id, &response);
+}
+
+static void asks_and_answers(void **state)
+{
+    struct fixture *f = *state;
+    char heard[2048];
+    struct wpk_http_request request;
+    int fd = dial(f);
+    raw_http_say(fd,
+                 "POST /v1/x?a=1&b=%20z HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                 "Content-Length: 5\r\n\r\nhello");
+    next_request(f, &request);
+    assert_string_equal(request.method, "POST");
+    assert_string_equal(request.path, "/v1/x");
+    assert_string_equal(request.body, "hello");
+    assert_string_equal(request.content_type, "application/json");
+    assert_string_equal(wpk_http_query(&request, "a"), "1");
+    assert_string_equal(wpk_http_query(&request, "b"), " z");
+    assert_null(wpk_http_query(&request, "c"));
+    respond(f, request.id, "the end");
+    respond(f, request.id, "not again");
+    raw_http_hear(fd, heard, sizeof heard);
+    assert_non_null(strstr(heard, "200 OK"));
+    assert_non_null(strstr(heard, "the end"));
+    /* The connection serves another request. */
+    raw_http_say(fd, "GET /second HTTP/1.1\r\nHost: x\r\n\r\n");
+    next_request(f, &request);
+    assert_string_equal(request.path, "/second");
+    respond(f, request.id, "end");
+    raw_http_hear(fd, heard, sizeof heard);
+    assert_non_null(strstr(heard, "200 OK"));
+    close(fd);
+}
+
+static void expect_refusal(struct fixture *f, const char *text, const char *status)
+{
+    char heard[2048];
+    struct wpk_http_request request;
+    int fd = dial(f);
+    raw_http_say(fd, text);
+    raw_http_hear(fd, heard, sizeof heard);
+    if (strstr(heard, status) == NULL) {
+        fail_msg("to %.40s: %s", text, heard);
+    }
+    assert_false(wpk_http_server_next(f->server, &request));
+    close(fd);
+}
+
+static void refuses_before_reading(void **state)
+{
+    struct fixture *f = *state;
+    expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n", "413");
+    expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                   "HTTP/1.1 4");
+    expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1x\r\n\r\n", "400");
+    expect_refusal(f, "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "411");
+    expect_refusal(f, "GET /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", "413");
+    expect_refusal(f, "nonsense\r\n\r\n", ""); /* the library hangs up without a word */
+}
+
+static void too_slow_is_ended(void **state)
+{
+    struct fixture *f = *state;
+    char heard[64];
+    int fd = dial(f);
+    raw_http_say(fd, "GET / HT");
+    int answered = dial(f);
+    struct wpk_http_request request;
+    raw_http_say(answered, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    next_request(f, &request);
+    advance_ms(f, WPK_HTTP_REQUEST_MS / 2);
+    raw_http_say(fd, "TP");
+    raw_http_pause_ms(20);
+    raw_http_say(fd, "/1"); /* refused here, if it were ended */
+    advance_ms(f, WPK_HTTP_REQUEST_MS / 2 + 1);
+    assert_int_equal(recv(fd, heard, sizeof heard, 0), 0);
+    close(fd);
+    /* Who waits for us is not slow. */
+    char whole[1024];
+    respond(f, request.id, "end");
+    raw_http_hear(answered, whole, sizeof whole);
+    assert_non_null(strstr(whole, "200 OK"));
+    close(answered);
+}
+
+/* Who does not take the answer occupies a connection as well as who does not end the question. */
+static void too_slow_a_reader_is_ended(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_http_request request;
+    char heard[4096];
+    size_t size = 8 << 20; /* more than sockets hold */
+    char *body = malloc(size + 1);
+    assert_non_null(body);
+    memset(body, 'x', size);
+    body[size] = '\0';
+    int fd = dial(f);
+    raw_http_say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    next_request(f, &request);
+    respond(f, request.id, body);
+    free(body);
+    ssize_t got = recv(fd, heard, sizeof heard, 0); /* the answer is on its way */
+    assert_true(got > 0);
+    advance_ms(f, WPK_HTTP_REQUEST_MS);
+    got = recv(fd, heard, sizeof heard, 0); /* a large one may take longer */
+    assert_true(got > 0);
+    advance_ms(f, size * 1000 / 65536 + 1);
+    size_t total = 2 * sizeof heard;
+    while (total < size && (got = recv(fd, heard, sizeof heard, 0)) > 0) {
+        total += (size_t)got;
+    }
+    assert_int_equal(got, 0);
+    assert_true(total < size);
+    close(fd);
+}
+
+static void unanswered_at_the_end(void **state)
+{
+    struct fixture *f = *state;
+    char heard[1024];
+    struct wpk_http_request request;
+    int fd = dial(f);
+    raw_http_say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    next_request(f, &request);
+    wpk_http_server_close(f->server);
+    f->server = NULL;
+    raw_http_hear(fd, heard, sizeof heard);
+    assert_non_null(strstr(heard, "503"));
+    close(fd);
+}
+
+static void the_socket_is_private(void **state)
+{
+    struct fixture *f = *state;
+    struct stat stat_of;
+    assert_int_equal(stat(f->address + 5, &stat_of), 0);
+    assert_int_equal(stat_of.st_mode & 0777, 0600);
+}
+
+/* Of this thread alone: the server's keep theirs. */
+static void become(uid_t uid)
+{
+    assert_int_equal(syscall(SYS_setresuid, -1, uid, -1), 0);
+}
+
+/* Even where the file's mode would let them. */
+static void strangers_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_http_request request;
+    char heard[1024];
+    if (geteuid() != 0) {
+        skip(); /* only root can be somebody else */
+    }
+    assert_int_equal(chmod(f->directory, 0755), 0);
+    assert_int_equal(chmod(f->address + 5, 0666), 0);
+    become(STRANGER);
+    int fd = dial(f);
+    become(0);
+    static const char secret[] = "GET /secret HTTP/1.1\r\nHost: x\r\n\r\n";
+    (void)send(fd, secret, sizeof secret - 1, MSG_NOSIGNAL);
+    assert_true(recv(fd, heard, sizeof heard, 0) <= 0);
+    close(fd);
+    /* One that is listed is let in, as what he is. */
+    struct wpk_http_peer peer = {.uid = STRANGER, .roles = WPK_ROLE_READ};
+    struct wpk_http_options options = {.peers = &peer, .peer_count = 1, .listener_count = 1};
+    assert_int_equal(wpk_http_server_reload(f->server, &options, NULL), WPK_OK);
+    become(STRANGER);
+    fd = dial(f);
+    become(0);
+    raw_http_say(fd, "GET /open HTTP/1.1\r\nHost: x\r\n\r\n");
+    next_request(f, &request);
+    assert_string_equal(request.path, "/open");
+    assert_int_equal(request.identity.roles, WPK_ROLE_READ);
+    assert_string_equal(request.identity.peer, "unix");
+    assert_string_equal(request.identity.owner, getpwuid(STRANGER)->pw_name);
+    respond(f, request.id, "end");
+    raw_http_hear(fd, heard, sizeof heard);
+    assert_non_null(strstr(heard, "200"));
+    /* Until he is listed no more: what he has open goes with that. */
+    options.peer_count = 0;
+    assert_int_equal(wpk_http_server_reload(f->server, &options, NULL), WPK_OK);
+    assert_int_equal(recv(fd, heard, sizeof heard, 0), 0);
+    close(fd);
+}
+
+static void addresses(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_http_server *server = NULL;
+    struct wpk_diag diag = {0};
+    assert_int_equal(open_server(f, f->address, &server, &diag), WPK_EBUSY);
+    assert_int_equal(open_server(f, "0.0.0.0:0", &server, NULL), WPK_EINVAL);
+    assert_int_equal(open_server(f, "127.0.0.1:99999", &server, NULL), WPK_EINVAL);
+    assert_int_equal(open_server(f, "nonsense", &server, NULL), WPK_EINVAL);
+    char address[256] = "unix:/tmp/";
+    memset(address + 10, 'x', 150);
+    assert_int_equal(open_server(f, address, &server, NULL), WPK_ERANGE);
+    assert_null(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(asks_and_answers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_before_reading, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_slow_is_ended, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_slow_a_reader_is_ended, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unanswered_at_the_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_socket_is_private, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(strangers_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(addresses, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels that are served, in memory, for lookups on any thread.
+ *
+ *      writer's thread                      loop's thread            any thread
+ *      refresh(problem) ──▶ change ── commit ──▶ publish ──▶ [version] ──▶ acquire ... release
+ *                                │
+ *                                └─ the commit failed ──▶ discard
+ *
+ * A version never changes: a new one is made of arrays of pointers, and shares the entries that
+ * stayed as they were. So a reader sees one state from acquire to release, and waits for nobody. */
+#ifndef WPK_COORDINATOR_INDEX_INDEX_H
+#define WPK_COORDINATOR_INDEX_INDEX_H
+
+#include "coordinator/index/served.h"
+
+#define WPK_INDEX_DEVICES_MAX 64 /* device classes whose environment is remembered */
+
+struct wpk_index;
+struct wpk_index_change;
+struct wpk_order;
+
+/* An entry under a key: two words, so that a search stays within the array. */
+struct wpk_index_slot {
+    uint64_t key;
+    const struct wpk_served *served;
+};
+
+/* A device class, and the environment in which its newest kernel was measured. */
+struct wpk_index_device {
+    uint64_t kernel_id;
+    const char *name;
+    const char *environment;
+};
+
+/* Each array [count] is sorted by its key, then by the kernel's id. */
+struct wpk_index_version {
+    uint64_t life;   /* random: numbers of another start are others */
+    uint64_t number; /* grows by one with each version */
+    uint32_t count;
+    const struct wpk_index_slot *by_fingerprint; /* key: wpk_served_key() */
+    const struct wpk_index_slot *by_family;      /* likewise */
+    const struct wpk_index_slot *by_kernel;      /* key: the kernel's id */
+    struct wpk_index_device devices[WPK_INDEX_DEVICES_MAX]; /* [device_count] */
+    uint32_t device_count;
+};
+
+/* A run of slots. */
+struct wpk_index_range {
+    const struct wpk_index_slot *first;
+    uint32_t count;
+};
+
+/*   owns    caller frees; every version has to be released before
+ *   errors  WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_index_new(struct wpk_index **out);
+void wpk_index_free(struct wpk_index *index);
+
+/* Read everything that is served, and publish it: at the start, and after the store failed.
+ *   errors  WPK_ENOMEM; what the store says */
+WPK_MUST_CHECK wpk_err wpk_index_load(struct wpk_index *index, struct wpk_store *store,
+                                      struct wpk_diag *diag);
+
+/* What `problem_id` serves now, as the batch under way leaves it. To be published once that is
+ * durable, else discarded; changes are published in the order in which they were made.
+ *   owns    the change is taken by publish or discard; NULL (which both accept) after a failure of
+ *           the store, which fails the batch */
+struct wpk_index_change *wpk_index_refresh(struct wpk_store *store, uint64_t problem_id);
+void wpk_index_publish(struct wpk_index *index, struct wpk_index_change *change);
+void wpk_index_discard(struct wpk_index_change *change);
+/* The three of them as an order (performer.h), to be given after whatever changes the problem. */
+struct wpk_order *wpk_index_order_new(struct wpk_index *index, uint64_t problem_id);
+
+/* The newest version, which stays as it is until it is released. */
+const struct wpk_index_version *wpk_index_acquire(struct wpk_index *index);
+void wpk_index_release(struct wpk_index *index, const struct wpk_index_version *version);
+
+/* The slots of `slots` [count] with that key. */
+struct wpk_index_range wpk_index_find(const struct wpk_index_slot *slots, uint32_t count,
+                                      uint64_t key);
+/* The first slot whose key is not below `key`; `count` when there is none. */
+uint32_t wpk_index_lower(const struct wpk_index_slot *slots, uint32_t count, uint64_t key);
+/* NULL when it is not served. */
+const struct wpk_served *wpk_index_kernel(const struct wpk_index_version *version,
+                                          uint64_t kernel_id);
+
+#endif

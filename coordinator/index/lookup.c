@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/index/lookup.h"
+
+#include "schema/device.h"
+#include "search/transfer.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NEAR_MAX 16 /* shapes that are tried, nearest first */
+
+const char *wpk_match_name(enum wpk_match_level level)
+{
+    static const char *const names[WPK_MATCH_COUNT] = {
+#define WPK_MATCH_NAME(name, text) text,
+        WPK_MATCH_LIST(WPK_MATCH_NAME)
+#undef WPK_MATCH_NAME
+    };
+    WPK_ASSERT(level < WPK_MATCH_COUNT);
+    return names[level];
+}
+
+/* ---- environments: "codegen=1;halide=21.0.0" */
+
+/* The field at `text`, and where the next one begins. */
+static const char *read_field(const char *text, struct wpk_span *name, struct wpk_span *value)
+{
+    size_t size = strcspn(text, ";");
+    size_t name_size = strcspn(text, "=;");
+    *name = (struct wpk_span){text, name_size};
+    *value = name_size < size ? (struct wpk_span){text + name_size + 1, size - name_size - 1}
+                              : (struct wpk_span){text + size, 0};
+    return text[size] == ';' ? text + size + 1 : text + size;
+}
+
+static bool spans_equal(struct wpk_span a, struct wpk_span b)
+{
+    return a.size == b.size && memcmp(a.text, b.text, a.size) == 0;
+}
+
+/* What of a value breaks equality when it changes. */
+static struct wpk_span breaking_part(struct wpk_span name, struct wpk_span value)
+{
+    static const struct wpk_span driver = {"driver", 6};
+    if (spans_equal(name, driver)) {
+        const char *dot = memchr(value.text, '.', value.size);
+        value.size = dot != NULL ? (size_t)(dot - value.text) : value.size;
+    }
+    return value;
+}
+
+static struct wpk_span find_field(const char *environment, struct wpk_span wanted)
+{
+    struct wpk_span name;
+    struct wpk_span value;
+    for (const char *at = environment; *at != '\0';) {
+        at = read_field(at, &name, &value);
+        if (spans_equal(name, wanted)) {
+            return value;
+        }
+    }
+    return (struct wpk_span){"", 0};
+}
+
+uint32_t wpk_lookup_differs(const char *has, const char *wants,
+                            struct wpk_differs out[WPK_LOOKUP_DIFFERS_MAX])
+{
+    uint32_t count = 0;
+    for (const char *at = wants; *at != '\0' && count < WPK_LOOKUP_DIFFERS_MAX;) {
+        struct wpk_differs *differs = &out[count];
+        at = read_field(at, &differs->field, &differs->wants);
+        differs->has = find_field(has, differs->field);
+        count += !spans_equal(breaking_part(differs->field, differs->has),
+                              breaking_part(differs->field, differs->wants));
+    }
+    return count;
+}
+
+/* ---- the same operator */
+
+/* What the environment has to be: as asked for, or as on the device's newest kernel. */
+static const char *wanted_environment(const struct wpk_index_version *version,
+                                      const struct wpk_lookup *lookup)
+{
+    if (lookup->environment[0] != '\0') {
+        return lookup->environment;
+    }
+    for (uint32_t i = 0; i < version->device_count; i++) {
+        if (strcmp(version->devices[i].name, lookup->device) == 0) {
+            return version->devices[i].environment;
+        }
+    }
+    return "";
+}
+
+static bool same_key(const struct wpk_served *served, const struct wpk_lookup *lookup)
+{
+    return served->threads == lookup->threads && strcmp(served->layouts, lookup->layouts) == 0 &&
+           strcmp(served->device, lookup->device) == 0;
+}
+
+static void set_match(struct wpk_match *out, const struct wpk_served *served,
+                      const char *environment)
+{
+    out->served = served;
+    out->time_ratio = 1;
+    out->differs_count = wpk_lookup_differs(served->environment, environment, out->differs);
+    out->level = out->differs_count > 0 ? WPK_MATCH_OTHER_VERSION
+                 : served->vendor       ? WPK_MATCH_VENDOR
+                                        : WPK_MATCH_EXACT;
+}
+
+/* Newest first; one that differs is the answer only where none is equal. */
+static bool find_same(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
+                      const char *environment, struct wpk_match *out)
+{
+    const struct wpk_served *other = NULL;
+    struct wpk_index_range range = wpk_index_find(version->by_fingerprint, version->count,
+                                                  wpk_served_key(lookup->fingerprint));
+    for (uint32_t i = range.count; i-- > 0;) {
+        const struct wpk_served *served = range.first[i].served;
+        if (!same_key(served, lookup) || strcmp(served->fingerprint, lookup->fingerprint) != 0) {
+            continue;
+        }
+        set_match(out, served, environment);
+        if (out->level != WPK_MATCH_OTHER_VERSION) {
+            return true;
+        }
+        other = other == NULL ? served : other;
+    }
+    if (other != NULL) {
+        set_match(out, other, environment);
+    }
+    return other != NULL;
+}
+
+/* ---- the same family */
+
+struct near {
+    double distance;
+    const struct wpk_served *served;
+};
+
+/* The nearest ones, nearest first, newer ones first where that is equal. */
+struct nearest {
+    struct near items[NEAR_MAX]; /* [count] */
+    uint32_t count;
+};
+
+static void note_near(struct nearest *nearest, double distance, const struct wpk_served *served)
+{
+    uint32_t at = nearest->count;
+    while (at > 0 && nearest->items[at - 1].distance > distance) {
+        at--;
+    }
+    if (at == NEAR_MAX) {
+        return;
+    }
+    nearest->count += nearest->count < NEAR_MAX;
+    memmove(&nearest->items[at + 1], &nearest->items[at],
+            (nearest->count - 1 - at) * sizeof nearest->items[0]);
+    nearest->items[at] = (struct near){distance, served};
+}
+
+static double distance_to(const struct wpk_served *served, const float *extents, uint32_t count)
+{
+    double distance = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        distance += fabs((double)served->log2_extents[i] - (double)extents[i]);
+    }
+    return round(distance * 1e4) / 1e4; /* logarithms are kept as floats */
+}
+
+/* `here`: those of the lookup's device, layouts and threads; `anywhere`: the others. */
+static void find_near(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
+                      struct nearest *here, struct nearest *anywhere)
+{
+    float extents[WPK_EXTENTS_MAX];
+    uint32_t count = wpk_served_extents(lookup->extents, extents);
+    struct wpk_index_range range =
+        wpk_index_find(version->by_family, version->count, wpk_served_key(lookup->family));
+    for (uint32_t i = range.count; i-- > 0;) {
+        const struct wpk_served *served = range.first[i].served;
+        if (served->extent_count == count && count > 0 &&
+            strcmp(served->family, lookup->family) == 0) {
+            note_near(same_key(served, lookup) ? here : anywhere,
+                      distance_to(served, extents, count), served);
+        }
+    }
+}
+
+/* The first whose schedule is legal here, whole as it is. A vendor's implementation takes any
+ * shape. */
+static const struct near *find_legal(const struct wpk_lookup *lookup, const struct nearest *here)
+{
+    struct wpk_space_options options = {.layouts =
+                                            strcmp(lookup->layouts, "any") == 0 ? "any" : "fixed",
+                                        .threads = lookup->threads};
+    struct wpk_space space;
+    if (here->count == 0 || lookup->program == NULL ||
+        wpk_device_of_class(lookup->device, &options.device) != WPK_OK ||
+        wpk_space_derive(lookup->program, &options, &space, NULL) != WPK_OK) {
+        return NULL;
+    }
+    const struct near *found = NULL;
+    for (uint32_t i = 0; found == NULL && i < here->count; i++) {
+        const struct wpk_served *served = here->items[i].served;
+        if (served->vendor || wpk_space_fits(&space, served->candidate, NULL, NULL) == WPK_OK) {
+            found = &here->items[i];
+        }
+    }
+    wpk_space_fini(&space);
+    return found;
+}
+
+static void find_family(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
+                        const char *environment, struct wpk_match *out)
+{
+    struct nearest here = {.count = 0};
+    struct nearest anywhere = {.count = 0};
+    find_near(version, lookup, &here, &anywhere);
+    const struct near *near = find_legal(lookup, &here);
+    out->level = near != NULL ? WPK_MATCH_NEAREST_SHAPE : WPK_MATCH_SAME_FAMILY;
+    if (near == NULL) {
+        near = here.count > 0 ? &here.items[0] : &anywhere.items[0];
+    }
+    if (here.count + anywhere.count == 0) {
+        out->level = WPK_MATCH_NONE;
+        return;
+    }
+    out->served = near->served;
+    out->distance = near->distance;
+    if (out->level == WPK_MATCH_NEAREST_SHAPE) {
+        out->differs_count =
+            wpk_lookup_differs(near->served->environment, environment, out->differs);
+        out->time_ratio = near->served->flops > 0 ? lookup->flops / near->served->flops : 0;
+    }
+}
+
+/* An operator that is known by its fingerprint alone may be known from another device. */
+static bool borrow_family(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
+                          struct wpk_match *out)
+{
+    struct wpk_index_range range = wpk_index_find(version->by_fingerprint, version->count,
+                                                  wpk_served_key(lookup->fingerprint));
+    for (uint32_t i = range.count; i-- > 0;) {
+        if (strcmp(range.first[i].served->fingerprint, lookup->fingerprint) == 0) {
+            out->level = WPK_MATCH_SAME_FAMILY;
+            out->served = range.first[i].served;
+            return true;
+        }
+    }
+    return false;
+}
+
+void wpk_lookup_find(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
+                     struct wpk_match *out)
+{
+    const char *environment = wanted_environment(version, lookup);
+    *out = (struct wpk_match){.level = WPK_MATCH_NONE};
+    if (find_same(version, lookup, environment, out)) {
+        return;
+    }
+    if (lookup->family[0] != '\0') {
+        find_family(version, lookup, environment, out);
+    } else if (!borrow_family(version, lookup, out)) {
+        out->level = WPK_MATCH_NONE;
+    }
+}

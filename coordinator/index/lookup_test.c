@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each level of a match, and which of several entries gives it. */
+#include "coordinator/index/lookup.h"
+
+#include "common/metrics.h"
+#include "op/notation.h"
+#include "op/program.h"
+#include "schema/device.h"
+#include "search/space.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define A "aaaa456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define B "bbbb456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define C "cccc456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define FAMILY "ffff456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define HERE "cpu/model/avx2"
+#define THERE "cpu/other/avx2"
+#define NOW "codegen=1;halide=21.0.0"
+#define BEFORE "codegen=1;halide=20.0.0"
+
+static const float extents[3][2] = {{3, 3}, {3, 4}, {6, 6}}; /* 8x8, 8x16, 64x64 */
+
+#define ENTRY(number, hash, where, version, shape)                                                 \
+    .kernel_id = (number), .fingerprint = (hash), .family = FAMILY, .layouts = "fixed",            \
+    .device = (where), .environment = (version), .provider = "own", .candidate = "none such",      \
+    .artifact = A, .threads = 1, .flops = 100, .median_ns = 1000, .mad_ns = 10,                    \
+    .log2_extents = extents[shape], .extent_count = 2
+
+/* A version of entries by hand. */
+struct made {
+    struct wpk_index_version version;
+    struct wpk_index_slot slots[3][8];
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct wpk_index_slot *left = a;
+    const struct wpk_index_slot *right = b;
+    return left->key != right->key                              ? (left->key < right->key ? -1 : 1)
+           : left->served->kernel_id < right->served->kernel_id ? -1
+                                                                : 1;
+}
+
+static void make(struct made *made, struct wpk_served *entries, uint32_t count)
+{
+    memset(made, 0, sizeof *made);
+    for (uint32_t i = 0; i < count; i++) {
+        entries[i].fingerprint_key = wpk_served_key(entries[i].fingerprint);
+        entries[i].family_key = wpk_served_key(entries[i].family);
+        made->slots[0][i] = (struct wpk_index_slot){entries[i].fingerprint_key, &entries[i]};
+        made->slots[1][i] = (struct wpk_index_slot){entries[i].family_key, &entries[i]};
+        made->slots[2][i] = (struct wpk_index_slot){entries[i].kernel_id, &entries[i]};
+    }
+    for (int array = 0; array < 3; array++) {
+        qsort(made->slots[array], count, sizeof made->slots[array][0], compare);
+    }
+    made->version.count = count;
+    made->version.by_fingerprint = made->slots[0];
+    made->version.by_family = made->slots[1];
+    made->version.by_kernel = made->slots[2];
+    made->version.devices[0] = (struct wpk_index_device){9, HERE, NOW};
+    made->version.device_count = 1;
+}
+
+static struct wpk_lookup ask(const char *fingerprint)
+{
+    struct wpk_lookup lookup = {
+        .layouts = "fixed", .threads = 1, .device = HERE, .environment = "", .flops = 200};
+    snprintf(lookup.fingerprint, sizeof lookup.fingerprint, "%s", fingerprint);
+    return lookup;
+}
+
+static struct wpk_match find(const struct made *made, const struct wpk_lookup *lookup)
+{
+    struct wpk_match match;
+    wpk_lookup_find(&made->version, lookup, &match);
+    return match;
+}
+
+static void the_same_key_is_exact(void **state)
+{
+    struct wpk_served entries[] = {{ENTRY(1, A, HERE, NOW, 0)},
+                                   {ENTRY(2, B, HERE, NOW, 0), .vendor = true}};
+    struct made made;
+    (void)state;
+    make(&made, entries, 2);
+    struct wpk_lookup lookup = ask(A);
+    struct wpk_match match = find(&made, &lookup);
+    assert_int_equal(match.level, WPK_MATCH_EXACT);
+    assert_ptr_equal(match.served, &entries[0]);
+    assert_true(match.distance == 0 && match.time_ratio == 1);
+    lookup = ask(B);
+    assert_int_equal(find(&made, &lookup).level, WPK_MATCH_VENDOR);
+    lookup = ask(C);
+    assert_int_equal(find(&made, &lookup).level, WPK_MATCH_NONE);
+    lookup = ask(A);
+    lookup.layouts = "any";
+    assert_int_equal(find(&made, &lookup).level, WPK_MATCH_SAME_FAMILY);
+    lookup = ask(A);
+    lookup.threads = 2;
+    assert_int_equal(find(&made, &lookup).level, WPK_MATCH_SAME_FAMILY);
+    lookup = ask(A);
+    lookup.device = THERE;
+    assert_int_equal(find(&made, &lookup).level, WPK_MATCH_SAME_FAMILY);
+}
+
+/* An older environment's kernel is not exact, and says what differs; the wanted one goes before it
+ * whatever their ages. */
+static void another_environment_is_not_exact(void **state)
+{
+    struct wpk_served entries[] = {{ENTRY(1, A, HERE, BEFORE, 0)}, {ENTRY(2, A, HERE, NOW, 0)}};
+    struct made made;
+    (void)state;
+    make(&made, entries, 1);
+    struct wpk_lookup lookup = ask(A);
+    struct wpk_match match = find(&made, &lookup);
+    assert_int_equal(match.level, WPK_MATCH_OTHER_VERSION);
+    assert_int_equal(match.differs_count, 1);
+    assert_memory_equal(match.differs[0].field.text, "halide", 6);
+    assert_memory_equal(match.differs[0].has.text, "20.0.0", 6);
+    assert_memory_equal(match.differs[0].wants.text, "21.0.0", 6);
+    make(&made, entries, 2);
+    match = find(&made, &lookup);
+    assert_int_equal(match.level, WPK_MATCH_EXACT);
+    assert_ptr_equal(match.served, &entries[1]);
+    lookup.environment = "halide=20.0.0";
+    match = find(&made, &lookup);
+    assert_int_equal(match.level, WPK_MATCH_EXACT);
+    assert_ptr_equal(match.served, &entries[0]);
+    lookup.environment = "halide=19";
+    match = find(&made, &lookup);
+    assert_int_equal(match.level, WPK_MATCH_OTHER_VERSION);
+    assert_ptr_equal(match.served, &entries[1]);
+}
+
+static void fields_are_compared(void **state)
+{
+    struct wpk_differs differs[WPK_LOOKUP_DIFFERS_MAX];
+    char many[128] = "";
+    (void)state;
+    assert_int_equal(wpk_lookup_differs("a=1;b=2", "b=2", differs), 0);
+    assert_int_equal(wpk_lookup_differs("a=1;b=2", "", differs), 0);
+    assert_int_equal(wpk_lookup_differs("a=1", "a=1;b=2", differs), 1);
+    assert_int_equal(differs[0].has.size, 0);
+    assert_int_equal(wpk_lookup_differs("ab=1", "a=1", differs), 1);
+    assert_int_equal(wpk_lookup_differs("driver=535.104", "driver=535.9", differs), 0);
+    assert_int_equal(wpk_lookup_differs("driver=535.104", "driver=550.104", differs), 1);
+    assert_int_equal(wpk_lookup_differs("halide=21.0", "halide=21.1", differs), 1);
+    for (int i = 0; i < 2 * WPK_LOOKUP_DIFFERS_MAX; i++) {
+        snprintf(many + strlen(many), sizeof many - strlen(many), "f%d=1;", i);
+    }
+    assert_int_equal(wpk_lookup_differs("", many, differs), WPK_LOOKUP_DIFFERS_MAX);
+}
+
+/* A real operator: what is legal on a shape is for its space to say. */
+static void define(struct wpk_lookup *lookup, struct wpk_program *program)
+{
+    struct wpk_diag diag = {0};
+    if (wpk_program_parse("input X f32[8,16]\nconstant W f32[16,32]\noutput Y f32[8,32]\n"
+                          "Y[i,j] = sum(k:16) X[i,k] * W[k,j]\n",
+                          program, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+    lookup->program = program;
+    snprintf(lookup->family, sizeof lookup->family, FAMILY);
+    snprintf(lookup->extents, sizeof lookup->extents, "8,8");
+}
+
+static void the_closest_legal_shape_is_nearest(void **state)
+{
+    struct wpk_served entries[] = {{ENTRY(1, A, HERE, NOW, 2), .vendor = true},
+                                   {ENTRY(2, B, HERE, NOW, 1)},
+                                   {ENTRY(3, B, THERE, NOW, 0)}};
+    struct wpk_program program = {0};
+    struct made made;
+    (void)state;
+    make(&made, entries, 3);
+    struct wpk_lookup lookup = ask(C);
+    define(&lookup, &program);
+    struct wpk_match match = find(&made, &lookup);
+    /* Entry 2 is nearer, but its candidate is none of this space; a vendor takes any shape. */
+    assert_int_equal(match.level, WPK_MATCH_NEAREST_SHAPE);
+    assert_ptr_equal(match.served, &entries[0]);
+    assert_true(match.distance == 6);
+    assert_true(match.time_ratio == 2);
+    entries[0].vendor = false;
+    match = find(&made, &lookup);
+    assert_int_equal(match.level, WPK_MATCH_SAME_FAMILY);
+    assert_ptr_equal(match.served, &entries[1]);
+    assert_true(match.distance == 1 && match.time_ratio == 0);
+    lookup.device = THERE;
+    match = find(&made, &lookup);
+    assert_ptr_equal(match.served, &entries[2]);
+    snprintf(lookup.extents, sizeof lookup.extents, "8,8,8");
+    assert_int_equal(find(&made, &lookup).level, WPK_MATCH_NONE);
+    wpk_program_fini(&program);
+}
+
+/* A candidate of this very space is served whole for another shape. */
+static void a_whole_schedule_is_taken_over(void **state)
+{
+    struct wpk_served entries[] = {{ENTRY(1, A, HERE, NOW, 1)}};
+    struct wpk_program program = {0};
+    struct wpk_space space;
+    struct wpk_space_options options = {.layouts = "fixed", .threads = 1};
+    struct wpk_candidate candidate;
+    char text[4096];
+    struct made made;
+    (void)state;
+    struct wpk_lookup lookup = ask(C);
+    define(&lookup, &program);
+    assert_int_equal(wpk_device_of_class(HERE, &options.device), WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
+    assert_int_equal(wpk_space_construct(&space, &candidate, 1), 1);
+    assert_int_equal(wpk_candidate_encode(&space, &candidate, text, sizeof text), WPK_OK);
+    entries[0].candidate = text;
+    make(&made, entries, 1);
+    struct wpk_match match = find(&made, &lookup);
+    assert_int_equal(match.level, WPK_MATCH_NEAREST_SHAPE);
+    assert_ptr_equal(match.served, &entries[0]);
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
+}
+
+static void names_are_those_of_the_metric(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WPK_MATCH_COUNT; i++) {
+        assert_int_equal(wpk_metric_value(WPK_LABEL_MATCH, wpk_match_name((enum wpk_match_level)i)),
+                         i);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_key_is_exact),
+        cmocka_unit_test(another_environment_is_not_exact),
+        cmocka_unit_test(fields_are_compared),
+        cmocka_unit_test(the_closest_legal_shape_is_nearest),
+        cmocka_unit_test(a_whole_schedule_is_taken_over),
+        cmocka_unit_test(names_are_those_of_the_metric),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

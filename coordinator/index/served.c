@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/index/served.h"
+
+#include "common/crypto.h"
+#include "common/json.h"
+#include "coordinator/state/submission.h"
+#include "coordinator/store/document.h"
+#include "coordinator/store/history_admin.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Members of a kernel's document that stand in a match too, under the same name. */
+#define SHARED_LIST(X)                                                                             \
+    X(provider) X(algorithm) X(detail) X(candidate) X(time_ns) X(speedup) X(baseline)
+
+enum shared {
+#define SHARED_ENUM(name) SHARED_##name,
+    SHARED_LIST(SHARED_ENUM)
+#undef SHARED_ENUM
+        SHARED_COUNT
+};
+
+static const char *const shared_names[SHARED_COUNT] = {
+#define SHARED_NAME(name) #name,
+    SHARED_LIST(SHARED_NAME)
+#undef SHARED_NAME
+};
+
+uint64_t wpk_served_key(const char *hash)
+{
+    uint64_t key = 0;
+    for (int i = 0; i < 16 && hash[i] != '\0'; i++) {
+        char digit = hash[i];
+        unsigned value = digit >= 'a' ? (unsigned)(digit - 'a' + 10) : (unsigned)(digit - '0');
+        key = key << 4 | (value & 15);
+    }
+    return key;
+}
+
+uint32_t wpk_served_extents(const char *text, float out[WPK_EXTENTS_MAX])
+{
+    uint32_t count = 0;
+    while (*text != '\0') {
+        char *end = NULL;
+        long extent = strtol(text, &end, 10);
+        if (end == text || extent < 1 || count == WPK_EXTENTS_MAX ||
+            (*end != '\0' && (*end != ',' || end[1] == '\0'))) {
+            return 0;
+        }
+        out[count++] = log2f((float)extent);
+        text = *end == ',' ? end + 1 : end;
+    }
+    return count;
+}
+
+/* ---- a document's members, found without parsing it: it is compact JSON of our own making */
+
+/* The first byte after the value that begins at `at`. */
+static const char *skip_value(const char *at)
+{
+    int depth = 0;
+    for (; *at != '\0'; at++) {
+        if (*at == '"') {
+            for (at++; *at != '"' && *at != '\0'; at++) {
+                at += *at == '\\' && at[1] != '\0';
+            }
+            if (*at == '\0') {
+                break;
+            }
+        } else if (*at == '{' || *at == '[') {
+            depth++;
+        } else if (depth > 0 && (*at == '}' || *at == ']')) {
+            depth--;
+        } else if (depth == 0 && (*at == ',' || *at == '}' || *at == ']')) {
+            break;
+        }
+    }
+    return at;
+}
+
+static void find_shared(const char *document, struct wpk_span out[SHARED_COUNT])
+{
+    const char *at = document;
+    while (*at == '{' || *at == ',') {
+        const char *name = at + 2;
+        size_t size = strcspn(name, "\"");
+        at = name + size;
+        if (at[0] != '"' || at[1] != ':') {
+            return;
+        }
+        const char *value = at + 2;
+        at = skip_value(value);
+        for (int i = 0; i < SHARED_COUNT; i++) {
+            if (strncmp(shared_names[i], name, size) == 0 && shared_names[i][size] == '\0') {
+                out[i] = (struct wpk_span){value, (size_t)(at - value)};
+            }
+        }
+    }
+}
+
+/* ---- the answer */
+
+/* One kernel of the store, while its entry is made. */
+struct source {
+    const struct wpk_rows *rows;
+    const char *document;
+    struct wpk_span shared[SHARED_COUNT];
+    struct wpk_history_origin origin;
+};
+
+/* Columns of the query in wpk_served_read. */
+enum column {
+    COLUMN_ID,
+    COLUMN_SEARCH,
+    COLUMN_PROVIDER,
+    COLUMN_ARTIFACT,
+    COLUMN_PINNED,
+    COLUMN_DOCUMENT,
+    COLUMN_FINGERPRINT,
+    COLUMN_LAYOUTS,
+    COLUMN_DEVICE,
+    COLUMN_ENVIRONMENT,
+    COLUMN_POLICY,
+    COLUMN_FAMILY,
+    COLUMN_EXTENTS,
+    COLUMN_OP,
+    COLUMN_FLOPS,
+    COLUMN_STRATEGY,
+    COLUMN_SEED,
+    COLUMN_SPACE,
+    COLUMN_JOB,
+    COLUMN_VERIFIED_BY,
+    COLUMN_MANIFEST,
+    COLUMN_SIGNATURE,
+};
+
+static void put_shared(struct wpk_json_writer *w, const struct source *source, enum shared which)
+{
+    const struct wpk_span *span = &source->shared[which];
+    struct wpk_buf text = {0};
+    wpk_buf_append(&text, span->text, span->size);
+    wpk_json_put_raw(w, shared_names[which], span->size > 0 ? wpk_buf_text(&text) : "null");
+    wpk_buf_fini(&text);
+}
+
+static void put_id(struct wpk_json_writer *w, const char *name, char letter, int64_t id)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%c%lld", letter, (long long)id);
+    if (id != 0) {
+        wpk_json_put_text(w, name, text);
+    } else {
+        wpk_json_put_null(w, name);
+    }
+}
+
+static void put_provenance(struct wpk_json_writer *w, const struct source *source)
+{
+    const struct wpk_history_origin *origin = &source->origin;
+    const char *job = wpk_rows_text(source->rows, COLUMN_JOB);
+    char measured[WPK_CLOCK_TEXT_SIZE];
+    wpk_json_begin_object(w, "provenance");
+    put_id(w, "search", 's', wpk_rows_int(source->rows, COLUMN_SEARCH));
+    if (job[0] != '\0') {
+        wpk_json_put_text(w, "job", job);
+    } else {
+        wpk_json_put_null(w, "job");
+    }
+    put_id(w, "trial", 't', (int64_t)origin->trial_id);
+    wpk_json_put_text(w, "worker", origin->worker);
+    if (origin->measured_at != 0) {
+        wpk_clock_format(origin->measured_at, measured);
+        wpk_json_put_text(w, "measured", measured);
+    } else {
+        wpk_json_put_null(w, "measured");
+    }
+    wpk_json_put_text(w, "strategy", wpk_rows_text(source->rows, COLUMN_STRATEGY));
+    wpk_json_put_text(w, "seed", wpk_rows_text(source->rows, COLUMN_SEED));
+    wpk_json_put_text(w, "space_version", wpk_rows_text(source->rows, COLUMN_SPACE));
+    wpk_json_end(w);
+}
+
+/* The members that every match has. */
+static struct wpk_json_writer *write_match(const struct source *source)
+{
+    const struct wpk_rows *rows = source->rows;
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    put_id(w, "kernel_id", 'k', wpk_rows_int(rows, COLUMN_ID));
+    wpk_json_put_text(w, "fingerprint", wpk_rows_text(rows, COLUMN_FINGERPRINT));
+    wpk_json_put_text(w, "device", wpk_rows_text(rows, COLUMN_DEVICE));
+    wpk_json_put_text(w, "environment", wpk_rows_text(rows, COLUMN_ENVIRONMENT));
+    for (int i = 0; i < SHARED_COUNT; i++) {
+        put_shared(w, source, (enum shared)i);
+    }
+    put_provenance(w, source);
+    return w;
+}
+
+static wpk_err append_kernel(const struct source *source, struct wpk_buf *out)
+{
+    const struct wpk_kernel_row row = {
+        .id = (uint64_t)wpk_rows_int(source->rows, COLUMN_ID),
+        .served = true,
+        .pinned = wpk_rows_int(source->rows, COLUMN_PINNED) != 0,
+        .verified_by = wpk_rows_text(source->rows, COLUMN_VERIFIED_BY),
+        .manifest = wpk_rows_text(source->rows, COLUMN_MANIFEST),
+        .signature = wpk_rows_text(source->rows, COLUMN_SIGNATURE),
+        .document = source->document,
+    };
+    return wpk_document_kernel_row(&row, out);
+}
+
+/* Where the parts of the answer stand. */
+struct answer {
+    struct wpk_buf text;
+    size_t match_at;
+    size_t match_size;
+    size_t kernel_at;
+    size_t kernel_size;
+};
+
+static wpk_err write_answer(const struct source *source, const struct wpk_served *served,
+                            struct answer *out)
+{
+    struct wpk_buf match = {0};
+    struct wpk_json_writer *w = write_match(source);
+    wpk_err err = wpk_json_print(w, false, &match);
+    wpk_json_writer_free(w);
+    if (err != WPK_OK) {
+        wpk_buf_fini(&match);
+        return err;
+    }
+    wpk_buf_printf(&out->text,
+                   "{\"match\":\"%s\",\"distance\":0,\"differs\":[],"
+                   "\"expected_ns\":{\"median\":%llu,\"mad\":%llu},\"artifact\":",
+                   served->vendor ? "vendor" : "exact", (unsigned long long)served->median_ns,
+                   (unsigned long long)served->mad_ns);
+    if (served->vendor) {
+        wpk_buf_append_text(&out->text, "null,");
+    } else {
+        wpk_buf_printf(&out->text, "\"%s\",", served->artifact);
+    }
+    out->match_at = out->text.size;
+    out->match_size = match.size - 2; /* without the braces */
+    wpk_buf_append(&out->text, match.data + 1, out->match_size);
+    wpk_buf_append_text(&out->text, ",\"kernel\":");
+    out->kernel_at = out->text.size;
+    err = append_kernel(source, &out->text);
+    out->kernel_size = out->text.size - out->kernel_at;
+    wpk_buf_append_byte(&out->text, '}');
+    wpk_buf_fini(&match);
+    return err == WPK_OK ? wpk_buf_status(&out->text) : err;
+}
+
+/* ---- the entry */
+
+/* The value of "name" in a span `{"name":123,...}`; 0 when it is not there. */
+static uint64_t read_number(const struct wpk_span *object, const char *name)
+{
+    size_t size = strlen(name);
+    for (size_t at = 0; at + size + 3 < object->size; at++) {
+        if (object->text[at] == '"' && strncmp(object->text + at + 1, name, size) == 0 &&
+            object->text[at + size + 1] == '"') {
+            return strtoull(object->text + at + size + 3, NULL, 10);
+        }
+    }
+    return 0;
+}
+
+static void make_etag(const char *text, size_t size, char out[19])
+{
+    uint8_t digest[WPK_SHA256_SIZE];
+    char digits[17];
+    wpk_crypto_sha256(text, size, digest);
+    wpk_crypto_hex(digest, 8, digits);
+    snprintf(out, 19, "\"%s\"", digits);
+}
+
+/* The text of a JSON string that needs no escapes; "" otherwise. */
+static char *copy_string(const struct wpk_span *span)
+{
+    bool plain = span->size >= 2 && memchr(span->text, '\\', span->size) == NULL;
+    return strndup(plain ? span->text + 1 : "", plain ? span->size - 2 : 0);
+}
+
+static bool copy_texts(struct wpk_served *served, const struct source *source)
+{
+    const struct wpk_rows *rows = source->rows;
+    served->fingerprint = strdup(wpk_rows_text(rows, COLUMN_FINGERPRINT));
+    served->family = strdup(wpk_rows_text(rows, COLUMN_FAMILY));
+    served->layouts = strdup(wpk_rows_text(rows, COLUMN_LAYOUTS));
+    served->device = strdup(wpk_rows_text(rows, COLUMN_DEVICE));
+    served->environment = strdup(wpk_rows_text(rows, COLUMN_ENVIRONMENT));
+    served->provider = strdup(wpk_rows_text(rows, COLUMN_PROVIDER));
+    served->artifact = strdup(wpk_rows_text(rows, COLUMN_ARTIFACT));
+    served->candidate = copy_string(&source->shared[SHARED_candidate]);
+    return served->fingerprint != NULL && served->family != NULL && served->layouts != NULL &&
+           served->device != NULL && served->environment != NULL && served->provider != NULL &&
+           served->candidate != NULL && served->artifact != NULL;
+}
+
+/* Where an older wpkd made the problem they follow from its operator. */
+static bool copy_extents(struct wpk_served *served, const struct wpk_rows *rows)
+{
+    float extents[WPK_EXTENTS_MAX];
+    char derived[WPK_EXTENTS_SIZE];
+    const char *text = wpk_rows_text(rows, COLUMN_EXTENTS);
+    if (text[0] == '\0') {
+        wpk_submission_extents(wpk_rows_text(rows, COLUMN_OP), derived);
+        text = derived;
+    }
+    served->extent_count = wpk_served_extents(text, extents);
+    float *copy = malloc((served->extent_count + 1) * sizeof *copy);
+    if (copy != NULL) {
+        memcpy(copy, extents, served->extent_count * sizeof *copy);
+    }
+    served->log2_extents = copy;
+    return copy != NULL;
+}
+
+static wpk_err fill(struct wpk_served *served, const struct source *source)
+{
+    const struct wpk_rows *rows = source->rows;
+    const char *policy = wpk_rows_text(rows, COLUMN_POLICY);
+    if (!copy_texts(served, source) || !copy_extents(served, rows)) {
+        return WPK_ENOMEM;
+    }
+    served->kernel_id = (uint64_t)wpk_rows_int(rows, COLUMN_ID);
+    served->fingerprint_key = wpk_served_key(served->fingerprint);
+    served->family_key = wpk_served_key(served->family);
+    served->threads = 1;
+    sscanf(policy, "threads=%d;", &served->threads);
+    served->vendor = served->artifact[0] == '\0';
+    served->flops = wpk_rows_real(rows, COLUMN_FLOPS);
+    served->median_ns = read_number(&source->shared[SHARED_time_ns], "median");
+    served->mad_ns = read_number(&source->shared[SHARED_time_ns], "mad");
+    struct answer answer = {0};
+    wpk_err err = write_answer(source, served, &answer);
+    char *text = NULL;
+    size_t size = 0;
+    if (err == WPK_OK) {
+        err = wpk_buf_take(&answer.text, &text, &size);
+    }
+    wpk_buf_fini(&answer.text);
+    if (err == WPK_OK) {
+        /* What was grown by doubling is kept for long. */
+        char *shrunk = realloc(text, size + 1);
+        text = shrunk != NULL ? shrunk : text;
+        served->answer = (struct wpk_span){text, size};
+        served->brief = (struct wpk_span){text, answer.match_at + answer.match_size};
+        served->match = (struct wpk_span){text + answer.match_at, answer.match_size};
+        served->kernel = (struct wpk_span){text + answer.kernel_at, answer.kernel_size};
+        make_etag(text, size, served->etag);
+    }
+    return err;
+}
+
+static struct wpk_rows *query(struct wpk_store *store, uint64_t problem_id)
+{
+    return wpk_store_query(
+        store,
+        "SELECT k.id, k.search_id, k.provider, k.artifact_sha256, k.pinned, k.document,"
+        " p.fingerprint, p.layouts, p.device_class, p.environment, p.policy, p.family, p.extents,"
+        " iif(p.extents = '', p.op, ''),"
+        " p.flops, s.strategy, s.seed, s.space_version, (SELECT j.id FROM job_op o JOIN job j"
+        " ON j.number = o.job_number WHERE o.search_id = k.search_id ORDER BY o.job_number LIMIT "
+        "1),"
+        " k.verified_by, k.manifest, k.signature"
+        " FROM kernel k JOIN problem p ON p.id = k.problem_id JOIN search s ON s.id = k.search_id"
+        " WHERE k.problem_id = ? AND k.served = 1",
+        "i", (int64_t)problem_id);
+}
+
+static struct wpk_served *make(struct wpk_store *store, const struct wpk_rows *rows,
+                               uint64_t problem_id)
+{
+    struct source source = {.rows = rows, .document = wpk_rows_text(rows, COLUMN_DOCUMENT)};
+    struct wpk_served *served = calloc(1, sizeof *served);
+    wpk_err err = served != NULL ? WPK_OK : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        find_shared(source.document, source.shared);
+        char *candidate = copy_string(&source.shared[SHARED_candidate]);
+        wpk_history_origin(store, problem_id, wpk_rows_text(rows, COLUMN_PROVIDER),
+                           candidate != NULL ? candidate : "", &source.origin);
+        free(candidate);
+        served->problem_id = problem_id;
+        err = fill(served, &source);
+    }
+    if (err != WPK_OK) {
+        struct wpk_diag diag = {0};
+        wpk_diag_set(&diag, "a kernel's answer: %s", wpk_err_text(err));
+        wpk_store_fail(store, err, &diag);
+        wpk_served_free(served);
+        return NULL;
+    }
+    return served;
+}
+
+struct wpk_served *wpk_served_read(struct wpk_store *store, uint64_t problem_id)
+{
+    struct wpk_rows *rows = query(store, problem_id);
+    struct wpk_served *served = wpk_rows_next(rows) ? make(store, rows, problem_id) : NULL;
+    wpk_rows_close(rows);
+    return served;
+}
+
+void wpk_served_free(struct wpk_served *served)
+{
+    if (served == NULL) {
+        return;
+    }
+    free((void *)(uintptr_t)served->fingerprint);
+    free((void *)(uintptr_t)served->family);
+    free((void *)(uintptr_t)served->layouts);
+    free((void *)(uintptr_t)served->device);
+    free((void *)(uintptr_t)served->environment);
+    free((void *)(uintptr_t)served->provider);
+    free((void *)(uintptr_t)served->candidate);
+    free((void *)(uintptr_t)served->artifact);
+    free((void *)(uintptr_t)served->log2_extents);
+    free((void *)(uintptr_t)served->answer.text);
+    free(served);
+}

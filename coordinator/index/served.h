@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel that is served, as lookups need it: what it is found by, and its answers as text, made
+ * once. Immutable. */
+#ifndef WPK_COORDINATOR_INDEX_SERVED_H
+#define WPK_COORDINATOR_INDEX_SERVED_H
+
+#include "coordinator/store/store.h"
+#include "op/fingerprint.h"
+
+struct wpk_span {
+    const char *text; /* not NUL-terminated */
+    size_t size;
+};
+
+/* Texts are owned, and "" where history does not know. */
+struct wpk_served {
+    uint64_t kernel_id;
+    uint64_t problem_id;
+    uint64_t fingerprint_key; /* wpk_served_key() of it */
+    uint64_t family_key;
+    const char *fingerprint;
+    const char *family;
+    const char *layouts;
+    const char *device; /* class */
+    const char *environment;
+    const char *provider;
+    const char *candidate; /* genes; "" of a vendor's */
+    const char *artifact;  /* SHA-256; "" of a vendor's */
+    int threads;
+    bool vendor; /* there is no artifact */
+    double flops;
+    uint64_t median_ns;
+    uint64_t mad_ns;
+    const float *log2_extents; /* [extent_count]; of the canonical form's axes */
+    uint32_t extent_count;
+    struct wpk_span answer; /* the Match of schema/openapi.yaml where all is equal */
+    struct wpk_span brief;  /* of that, what stands before the kernel: without a closing brace */
+    struct wpk_span match;  /* of that, the members that every match has: `"kernel_id":...` */
+    struct wpk_span kernel; /* of that, the Kernel: an object */
+    char etag[19];          /* of the answer, with its quotes */
+};
+
+/* The first 16 digits of a hash in hexadecimal, as a number: equal where hashes are equal. */
+uint64_t wpk_served_key(const char *hash);
+
+/* What the problem serves. NULL when that is nothing, or when the store or memory failed: the store
+ * says which (a failure of memory is reported through it).
+ *   owns  caller frees */
+struct wpk_served *wpk_served_read(struct wpk_store *store, uint64_t problem_id);
+void wpk_served_free(struct wpk_served *served);
+
+/* "64,64,56" as logarithms; how many, 0 when it is not such a list. */
+uint32_t wpk_served_extents(const char *text, float out[WPK_EXTENTS_MAX]);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A search's asks: the window of those under way, and what is remembered of the others.
+ *
+ *     0 ........ told_count ........ ask_count
+ *     counted, and     in the window:
+ *     the best kept    open, leased, or ended after an earlier one that has not
+ *
+ * They are told to the strategy in the order in which they were asked, whatever the order of the
+ * results, so that the asks are a function of the seed and of the results. */
+#include "coordinator/state/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW_FIRST 64 /* room for so many asks at first */
+#define LOST_MAX 16     /* open asks that are looked at for one that a device has not lost */
+
+void wpk_built_free(struct wpk_built *built)
+{
+    if (built != NULL) {
+        free(built->schedule);
+        free(built);
+    }
+}
+
+void wpk_pieces_free(struct wpk_piece *pieces, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        free(pieces[i].text);
+        wpk_built_free(pieces[i].built);
+    }
+    free(pieces);
+}
+
+void wpk_asks_init(struct wpk_search *search)
+{
+    search->open = (struct wpk_open_list){WPK_OPEN_END, WPK_OPEN_END, 0};
+    search->built = search->open;
+}
+
+void wpk_asks_fini(struct wpk_search *search)
+{
+    for (uint32_t n = search->told_count; n < search->ask_count; n++) {
+        free(wpk_search_ask(search, n)->text);
+        wpk_built_free(wpk_search_ask(search, n)->built);
+    }
+    free(search->asks);
+    for (uint32_t i = 0; i < search->best_count; i++) {
+        free(search->best[i].candidate);
+    }
+}
+
+struct wpk_piece *wpk_search_ask(const struct wpk_search *search, uint32_t number)
+{
+    if (number < search->told_count || number >= search->ask_count) {
+        return NULL;
+    }
+    return &search->asks[number & (search->ask_capacity - 1)];
+}
+
+static void grow(struct wpk_search *search)
+{
+    uint32_t capacity = search->ask_capacity == 0 ? WINDOW_FIRST : search->ask_capacity * 2;
+    struct wpk_piece *grown = calloc(capacity, sizeof *grown);
+    WPK_ASSERT(grown != NULL);
+    for (uint32_t n = search->told_count; n < search->ask_count; n++) {
+        grown[n & (capacity - 1)] = *wpk_search_ask(search, n);
+    }
+    free(search->asks);
+    search->asks = grown;
+    search->ask_capacity = capacity;
+}
+
+static void drop_best(struct wpk_search *search, uint32_t at)
+{
+    free(search->best[at].candidate);
+    search->best_count--;
+    memmove(&search->best[at], &search->best[at + 1],
+            (search->best_count - at) * sizeof search->best[0]);
+}
+
+static void keep_best(struct wpk_search *search, uint32_t number, const struct wpk_piece *ask,
+                      uint64_t worker)
+{
+    const struct wpk_trial_summary *trial = &ask->trial;
+    if (trial->outcome != WPK_OUTCOME_OK || trial->censored || trial->artifact_sha256[0] == '\0') {
+        return;
+    }
+    /* Candidates that differ may come to the same code. */
+    for (uint32_t i = 0; i < search->best_count; i++) {
+        if (strcmp(search->best[i].trial.artifact_sha256, trial->artifact_sha256) == 0) {
+            return;
+        }
+    }
+    uint32_t at = search->best_count;
+    while (at > 0 && search->best[at - 1].trial.median_ns > trial->median_ns) {
+        at--;
+    }
+    if (at == WPK_BEST_MAX) {
+        return;
+    }
+    if (search->best_count == WPK_BEST_MAX) {
+        drop_best(search, WPK_BEST_MAX - 1);
+    }
+    memmove(&search->best[at + 1], &search->best[at],
+            (search->best_count - at) * sizeof search->best[0]);
+    search->best_count++;
+    search->best[at] = (struct wpk_best){
+        .number = number, .candidate = strdup(ask->text), .trial = *trial, .worker = worker};
+    WPK_ASSERT(search->best[at].candidate != NULL);
+}
+
+void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)
+{
+    const struct wpk_piece *ask = wpk_search_ask(search, number);
+    WPK_ASSERT(ask != NULL && ask->standing == WPK_STANDING_ENDED);
+    if (ask->trial.outcome == WPK_OUTCOME_OK) {
+        search->ok_count++;
+    } else {
+        search->failed_count++;
+        search->outcomes[ask->trial.outcome]++;
+    }
+    search->known_count += ask->known;
+    keep_best(search, number, ask, worker);
+}
+
+/* What history knew when it was asked may have been revoked since. */
+static void refuse_revoked(const struct wpk_search *search, struct wpk_piece *ask)
+{
+    if (ask->trial.outcome == WPK_OUTCOME_OK && ask->trial.artifact_sha256[0] != '\0' &&
+        wpk_revoked_has(&search->revoked, "", ask->trial.artifact_sha256)) {
+        ask->trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_WRONG_RESULT};
+    }
+}
+
+void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask)
+{
+    if (search->ask_count - search->told_count == search->ask_capacity) {
+        grow(search);
+    }
+    uint32_t number = search->ask_count++;
+    *wpk_search_ask(search, number) = *ask;
+    if (ask->standing == WPK_STANDING_ENDED) {
+        refuse_revoked(search, wpk_search_ask(search, number));
+        wpk_asks_count(search, number, 0);
+    } else {
+        wpk_asks_open(search, number, false);
+    }
+}
+
+/* ---- those that are open */
+
+static struct wpk_open_list *list_of(struct wpk_search *search, const struct wpk_piece *ask)
+{
+    return ask->built != NULL ? &search->built : &search->open;
+}
+
+void wpk_asks_open(struct wpk_search *search, uint32_t number, bool first)
+{
+    struct wpk_piece *ask = wpk_search_ask(search, number);
+    struct wpk_open_list *list = list_of(search, ask);
+    ask->open_prev = first ? WPK_OPEN_END : list->last;
+    ask->open_next = first ? list->first : WPK_OPEN_END;
+    *(ask->open_prev != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_prev)->open_next
+                                     : &list->first) = number;
+    *(ask->open_next != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_next)->open_prev
+                                     : &list->last) = number;
+    list->count++;
+}
+
+void wpk_asks_unopen(struct wpk_search *search, uint32_t number)
+{
+    struct wpk_piece *ask = wpk_search_ask(search, number);
+    struct wpk_open_list *list = list_of(search, ask);
+    WPK_ASSERT(list->count > 0);
+    *(ask->open_prev != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_prev)->open_next
+                                     : &list->first) = ask->open_next;
+    *(ask->open_next != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_next)->open_prev
+                                     : &list->last) = ask->open_prev;
+    list->count--;
+}
+
+uint32_t wpk_asks_next(const struct wpk_search *search, const struct wpk_open_list *list,
+                       const struct wpk_worker *worker)
+{
+    uint32_t number = list->first;
+    for (int i = 0; i < LOST_MAX && number != WPK_OPEN_END; i++) {
+        const struct wpk_piece *ask = wpk_search_ask(search, number);
+        if (ask->lost_on != worker->device_hash) {
+            return number;
+        }
+        number = ask->open_next;
+    }
+    return WPK_OPEN_END;
+}
+
+/* ---- telling */
+
+const struct wpk_piece *wpk_piece_copy(struct wpk_coordinator *c, const struct wpk_piece *piece,
+                                       const char *text)
+{
+    struct wpk_piece *copy = wpk_effect_memory(c, 1, sizeof *copy);
+    *copy = *piece;
+    copy->text = wpk_effect_text(c, text);
+    return copy;
+}
+
+void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    struct wpk_piece *ask = wpk_search_ask(search, search->told_count);
+    while (ask != NULL && ask->standing == WPK_STANDING_ENDED) {
+        struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_TELL);
+        effect->search = search;
+        effect->index = search->told_count;
+        effect->piece = wpk_piece_copy(c, ask, ask->text);
+        free(ask->text);
+        wpk_built_free(ask->built);
+        search->told_count++;
+        search->refused = false;
+        ask = wpk_search_ask(search, search->told_count);
+    }
+}
+
+void wpk_search_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome)
+{
+    for (uint32_t i = search->best_count; i-- > 0;) {
+        if (strcmp(search->best[i].trial.artifact_sha256, artifact) == 0) {
+            drop_best(search, i);
+            WPK_ASSERT(search->ok_count > 0);
+            search->ok_count--;
+            search->failed_count++;
+            search->outcomes[outcome]++;
+        }
+    }
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which search an operator has: found or made once there is a device for it, and shared by all
+ * operators that ask the same.
+ *
+ * Of a job, a few operators are worked on at a time, the next one filling the end of the one
+ * before; some more are opened ahead, so that what history answers is answered at once. */
+#include "common/crypto.h"
+#include "coordinator/state/parts.h"
+#include "search/space.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPENED_MAX 256 /* searches that one step opens; what is left over waits for the next tick */
+#define WORKED_MIN 2   /* operators of a job at a time; with many workers, one for each four */
+#define WORKED_MAX 64
+#define AHEAD 6 /* opened besides */
+
+/* ---- devices */
+
+bool wpk_group_suits(const struct wpk_group *group, const struct wpk_job_entry *job)
+{
+    return (group->hello.roles & WPK_WORKER_RUNS) != 0 &&
+           strcmp(group->hello.device.kind, job->kind) == 0 &&
+           group->hello.device.core_count >= job->threads &&
+           wpk_labels_cover(&group->hello, job->labels, job->label_count);
+}
+
+/* The group whose device it is bound to: the one that it had before a restart, or else the largest.
+ * NULL: there is none. */
+static const struct wpk_group *choose(const struct wpk_coordinator *c,
+                                      const struct wpk_job_op_state *op)
+{
+    const struct wpk_group *best = NULL;
+    for (uint32_t i = 0; i < c->group_count; i++) {
+        const struct wpk_group *group = c->groups[i];
+        if (group->available_count == 0 || !wpk_group_suits(group, op->job)) {
+            continue;
+        }
+        if (op->bound != NULL && strcmp(op->bound, group->kind->text) == 0) {
+            return group;
+        }
+        if (best == NULL || group->available_count > best->available_count) {
+            best = group;
+        }
+    }
+    return best;
+}
+
+/* After a start, an operator waits for the device that it had; not for ever. */
+static bool is_returning(const struct wpk_coordinator *c, const struct wpk_job_op_state *op)
+{
+    return op->bound != NULL &&
+           c->event->now_ns < op->job->restored_ns + WPK_RETURN_MS * UINT64_C(1000000);
+}
+
+/* ---- keys */
+
+/* Up to the end of the line. */
+static const char *copy_line(const char *text, char *out, size_t size)
+{
+    size_t length = strcspn(text, "\n");
+    snprintf(out, size, "%.*s", (int)length, text);
+    return text[length] == '\n' ? text + length + 1 : text + length;
+}
+
+static void make_key(const struct wpk_job_op_state *op, const char *class_text,
+                     struct wpk_search_key *key)
+{
+    const struct wpk_job_entry *job = op->job;
+    memset(key, 0, sizeof *key);
+    snprintf(key->fingerprint, sizeof key->fingerprint, "%s", op->fingerprint);
+    snprintf(key->layouts, sizeof key->layouts, "%s", op->layouts);
+    const char *at = copy_line(class_text, key->device_class, sizeof key->device_class);
+    at = copy_line(at, key->environment, sizeof key->environment);
+    copy_line(at, key->providers, sizeof key->providers);
+    key->threads = job->threads;
+    snprintf(key->strategy, sizeof key->strategy, "%s", job->strategy);
+    snprintf(key->parameters, sizeof key->parameters, "%s", job->parameters);
+    key->seed = job->seed;
+    snprintf(key->space_version, sizeof key->space_version, "%s", WPK_SPACE_VERSION);
+}
+
+static void hash_key(const struct wpk_search_key *key, char out[WPK_ID_MAX])
+{
+    const char *texts[] = {key->fingerprint, key->layouts,      key->device_class,
+                           key->environment, key->strategy,     key->parameters,
+                           key->providers,   key->space_version};
+    struct wpk_crypto_hash hash;
+    uint8_t digest[WPK_SHA256_SIZE];
+    wpk_crypto_hash_init(&hash);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        wpk_crypto_hash_add(&hash, texts[i], strlen(texts[i]) + 1);
+    }
+    wpk_crypto_hash_add(&hash, &key->threads, sizeof key->threads);
+    wpk_crypto_hash_add(&hash, &key->seed, sizeof key->seed);
+    wpk_crypto_hash_finish(&hash, digest);
+    for (size_t i = 0; i < sizeof digest; i++) {
+        snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    }
+}
+
+/* ---- operators and their searches */
+
+static void enter(struct wpk_search *search, struct wpk_job_op_state *op)
+{
+    op->search = search;
+    op->prev = NULL;
+    op->next = search->ops;
+    if (op->next != NULL) {
+        op->next->prev = op;
+    }
+    search->ops = op;
+    search->unstarted = search->unstarted || op->job->state == WPK_JOB_QUEUED;
+}
+
+void wpk_bind_leave(struct wpk_coordinator *c, struct wpk_job_op_state *op)
+{
+    struct wpk_search *search = op->search;
+    wpk_stake_drop(c, op);
+    *(op->prev != NULL ? &op->prev->next : &search->ops) = op->next;
+    if (op->next != NULL) {
+        op->next->prev = op->prev;
+    }
+    op->search = NULL;
+    wpk_search_release(c, search);
+}
+
+void wpk_bind_join(struct wpk_coordinator *c, struct wpk_job_op_state *op)
+{
+    struct wpk_search *search = op->search;
+    char reason[WPK_REASON_MAX];
+    bool idle = search->phase == WPK_PHASE_WAITING || wpk_phase_ended(search->phase);
+    if (idle && wpk_search_covers(search, op->job)) {
+        bool failed = wpk_final_failed(search, reason);
+        op->kernel_id = search->kernel_id;
+        op->from_history = true;
+        wpk_job_op_set(c, op, failed ? WPK_PHASE_FAILED : WPK_PHASE_DONE, failed ? reason : "");
+        wpk_search_update_budget(search);
+        return;
+    }
+    wpk_search_update_budget(search);
+    if (idle) {
+        search->phase = WPK_PHASE_SEARCHING;
+        search->reason[0] = '\0';
+    }
+    wpk_job_op_set(c, op, search->phase, "");
+}
+
+/* The device that its space is derived from: of the first of its class that comes. */
+static void give_device(struct wpk_coordinator *c, struct wpk_search *search,
+                        const struct wpk_group *group)
+{
+    if (group != NULL && !wpk_search_has_device(search)) {
+        search->device = group->hello.device;
+        wpk_search_refresh(c, search);
+    }
+}
+
+/* NULL when this step opens no more. */
+static struct wpk_search *find_or_open(struct wpk_coordinator *c, const struct wpk_job_op_state *op,
+                                       const char *class_text)
+{
+    struct wpk_search_key key;
+    char key_hash[WPK_ID_MAX];
+    make_key(op, class_text, &key);
+    hash_key(&key, key_hash);
+    struct wpk_search *search = wpk_table_get_text(&c->searches_by_key, key_hash);
+    if (search != NULL) {
+        return search;
+    }
+    if (c->opened_count == OPENED_MAX) {
+        return NULL;
+    }
+    c->opened_count++;
+    search = wpk_search_new(c, &key, key_hash);
+    snprintf(search->family, sizeof search->family, "%s", op->family);
+    search->op = strdup(op->op);
+    WPK_ASSERT(search->op != NULL);
+    search->flops = op->flops;
+    wpk_effect_add(c, WPK_EFFECT_OPEN_SEARCH)->search = search;
+    return search;
+}
+
+/* False: it has to be tried again. */
+static bool bind_op(struct wpk_coordinator *c, struct wpk_job_op_state *op,
+                    const struct wpk_group *group, const char *class_text)
+{
+    struct wpk_search *search = find_or_open(c, op, class_text);
+    if (search == NULL) {
+        return false;
+    }
+    give_device(c, search, group);
+    enter(search, op);
+    if (search->id != 0) {
+        wpk_bind_join(c, op);
+        wpk_search_advance(c, search);
+    } else {
+        wpk_search_update_budget(search);
+    }
+    return true;
+}
+
+/* Find a search for the operator, or for one whose device did not come back another one. False: it
+ * waits, and is tried again with the next tick or the next group of workers. */
+static bool bind(struct wpk_coordinator *c, struct wpk_job_op_state *op)
+{
+    const struct wpk_group *group = choose(c, op);
+    bool its_own = group != NULL && op->bound != NULL && strcmp(op->bound, group->kind->text) == 0;
+    bool returning = is_returning(c, op) && !its_own;
+    if (op->search != NULL && its_own) {
+        give_device(c, op->search, group);
+        return true;
+    }
+    c->bind_again = c->bind_again || returning;
+    if (op->search != NULL && !returning && group != NULL) {
+        wpk_bind_leave(c, op);
+        wpk_job_op_set(c, op, WPK_PHASE_WAITING, "");
+    }
+    if (op->search != NULL || (group == NULL && !returning)) {
+        return false;
+    }
+    bool bound =
+        bind_op(c, op, returning ? NULL : group, returning ? op->bound : group->kind->text);
+    c->bind_again = c->bind_again || !bound;
+    return bound && !returning;
+}
+
+/* ---- jobs */
+
+static void set_unbound(struct wpk_coordinator *c, struct wpk_job_entry *job, bool unbound)
+{
+    if (unbound != job->unbound) {
+        job->unbound = unbound;
+        c->unbound_count += unbound ? 1 : UINT32_MAX; /* one less */
+    }
+}
+
+static void set_worked(struct wpk_coordinator *c, struct wpk_job_op_state *op, bool worked)
+{
+    if (worked && op->stakes[0] == NULL) {
+        wpk_stake_add(c, op);
+    } else if (!worked) {
+        wpk_stake_drop(c, op);
+    }
+}
+
+/* Of one that is paused no search is begun; but after a restart what is known of those that were
+ * is there at once, and results that are still on their way are taken. */
+static bool may_bind(const struct wpk_coordinator *c, const struct wpk_job_op_state *op)
+{
+    return op->job->state != WPK_JOB_PAUSED || (op->search == NULL && is_returning(c, op));
+}
+
+void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
+{
+    uint32_t worked_max = c->worker_count / 4;
+    worked_max = worked_max < WORKED_MIN ? WORKED_MIN : worked_max;
+    worked_max = worked_max > WORKED_MAX ? WORKED_MAX : worked_max;
+    uint32_t live = 0;
+    bool unbound = false;
+    for (uint32_t i = 0; i < job->op_count && live < worked_max + AHEAD; i++) {
+        struct wpk_job_op_state *op = &job->ops[i];
+        bool is_bound = op->search != NULL && wpk_search_has_device(op->search);
+        if (!wpk_phase_ended(op->phase) && !is_bound && may_bind(c, op)) {
+            unbound = !bind(c, op) || unbound;
+        }
+        if (wpk_phase_ended(op->phase)) {
+            continue;
+        }
+        if (op->search != NULL) {
+            set_worked(c, op, live < worked_max && job->state != WPK_JOB_PAUSED);
+        }
+        live++;
+    }
+    set_unbound(c, job, unbound && job->finished_wall_ns == 0);
+}
+
+void wpk_bind_all(struct wpk_coordinator *c, const struct wpk_group *group)
+{
+    c->bind_again = false;
+    for (uint32_t i = 0; i < c->job_count && c->unbound_count > 0; i++) {
+        struct wpk_job_entry *job = c->jobs[i];
+        if (job->unbound && (group == NULL || wpk_group_suits(group, job))) {
+            wpk_bind_job(c, job);
+        }
+    }
+}
+
+/* ---- why an operator waits */
+
+struct census {
+    uint32_t kind;  /* workers of the kind, */
+    uint32_t cores; /* with enough cores, too, */
+    uint32_t labels;
+    uint32_t runs;
+    uint32_t bound;     /* of the device that the operator is bound to, */
+    uint32_t available; /* that may be given work */
+    uint32_t with_label[WPK_WORKER_LABELS_MAX];
+};
+
+static void count_group(const struct wpk_group *group, const struct wpk_job_op_state *op,
+                        const char *class_text, struct census *census)
+{
+    const struct wpk_job_entry *job = op->job;
+    if (strcmp(group->hello.device.kind, job->kind) != 0) {
+        return;
+    }
+    census->kind += group->worker_count;
+    if (group->hello.device.core_count < job->threads) {
+        return;
+    }
+    census->cores += group->worker_count;
+    for (uint32_t i = 0; i < job->label_count; i++) {
+        bool has = wpk_labels_cover(&group->hello, &job->labels[i], 1);
+        census->with_label[i] += has ? group->worker_count : 0;
+    }
+    if (!wpk_labels_cover(&group->hello, job->labels, job->label_count)) {
+        return;
+    }
+    census->labels += group->worker_count;
+    if ((group->hello.roles & WPK_WORKER_RUNS) == 0) {
+        return;
+    }
+    census->runs += group->worker_count;
+    if (class_text[0] == '\0' || strcmp(class_text, group->kind->text) == 0) {
+        census->bound += group->worker_count;
+        census->available += group->available_count;
+    }
+}
+
+static void describe(const struct wpk_job_entry *job, const struct wpk_search *search,
+                     const struct census *census, char out[WPK_REASON_MAX])
+{
+    if (census->kind == 0) {
+        snprintf(out, WPK_REASON_MAX, "no worker with kind %s", job->kind);
+    } else if (census->cores == 0) {
+        snprintf(out, WPK_REASON_MAX, "no worker with kind %s and %d core%s", job->kind,
+                 job->threads, job->threads == 1 ? "" : "s");
+    } else if (census->labels == 0) {
+        snprintf(out, WPK_REASON_MAX, "no worker has all of the job's labels");
+        for (uint32_t i = 0; i < job->label_count; i++) {
+            if (census->with_label[i] == 0) {
+                snprintf(out, WPK_REASON_MAX, "no worker has label %s=%s", job->labels[i].name,
+                         job->labels[i].value);
+                return;
+            }
+        }
+    } else if (census->runs == 0) {
+        snprintf(out, WPK_REASON_MAX, "its workers only build, and none runs what is built");
+    } else if (census->bound == 0) {
+        snprintf(out, WPK_REASON_MAX, "no worker with %.120s and %.80s", search->key.device_class,
+                 search->key.environment);
+    } else {
+        snprintf(out, WPK_REASON_MAX, "its workers are drained, quarantined or away");
+    }
+}
+
+static bool has_builder(const struct wpk_job_op_state *op)
+{
+    const struct wpk_stake *stake = op->stakes[WPK_POOL_BUILD];
+    const struct wpk_link *link = stake != NULL ? stake->seat->pool->links : NULL;
+    while (link != NULL && link->group->available_count == 0) {
+        link = link->pool_next;
+    }
+    return stake == NULL || link != NULL;
+}
+
+bool wpk_coordinator_blocked(const struct wpk_coordinator *c, const struct wpk_job_entry *job,
+                             uint32_t index, char out[WPK_REASON_MAX])
+{
+    const struct wpk_job_op_state *op = &job->ops[index];
+    const struct wpk_search *search = op->search;
+    char class_text[WPK_CLASS_TEXT_MAX] = "";
+    struct census census = {0};
+    out[0] = '\0';
+    if (wpk_phase_ended(op->phase) || job->finished_wall_ns != 0) {
+        return false;
+    }
+    if (c->halted) {
+        snprintf(out, WPK_REASON_MAX, "the store cannot be written");
+        return true;
+    }
+    if (search != NULL) {
+        snprintf(class_text, sizeof class_text, "%s\n%s\n%s", search->key.device_class,
+                 search->key.environment, search->key.providers);
+    }
+    for (uint32_t i = 0; i < c->group_count; i++) {
+        count_group(c->groups[i], op, class_text, &census);
+    }
+    if (census.available == 0) {
+        describe(job, search, &census, out);
+        return true;
+    }
+    if (!has_builder(op)) {
+        snprintf(out, WPK_REASON_MAX, "no worker builds for %.120s", search->key.device_class);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events and their effects. How it all hangs together, and what each step costs, is told in
+ * docs/architecture.md. */
+#include "coordinator/state/parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EFFECTS_FIRST 256 /* room for them at first */
+
+static const char *const phase_names[] = {
+#define PHASE_ROW(name, text) [WPK_PHASE_##name] = (text),
+    WPK_PHASE_LIST(PHASE_ROW)
+#undef PHASE_ROW
+};
+
+static const char *const job_state_names[] = {
+#define STATE_ROW(name, text) [WPK_JOB_##name] = (text),
+    WPK_JOB_STATE_LIST(STATE_ROW)
+#undef STATE_ROW
+};
+
+const char *wpk_phase_name(enum wpk_phase phase)
+{
+    WPK_ASSERT(phase < WPK_PHASE_COUNT);
+    return phase_names[phase];
+}
+
+const char *wpk_job_state_name(enum wpk_job_state state)
+{
+    WPK_ASSERT(state < WPK_JOB_STATE_COUNT);
+    return job_state_names[state];
+}
+
+static const char *const order_names[] = {
+#define ORDER_ROW(name, text) [WPK_WORKER_ORDER_##name] = (text),
+    WPK_WORKER_ORDER_LIST(ORDER_ROW)
+#undef ORDER_ROW
+};
+
+const char *wpk_worker_order_name(enum wpk_worker_order order)
+{
+    WPK_ASSERT(order < WPK_WORKER_ORDER_COUNT);
+    return order_names[order];
+}
+
+wpk_err wpk_worker_order_parse(const char *text, enum wpk_worker_order *out)
+{
+    for (int i = 0; i < WPK_WORKER_ORDER_COUNT; i++) {
+        if (strcmp(order_names[i], text) == 0) {
+            *out = (enum wpk_worker_order)i;
+            return WPK_OK;
+        }
+    }
+    return WPK_ENOENT;
+}
+
+bool wpk_phase_ended(enum wpk_phase phase)
+{
+    return phase == WPK_PHASE_DONE || phase == WPK_PHASE_FAILED || phase == WPK_PHASE_CANCELLED;
+}
+
+void *wpk_grow(void *items, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity) {
+        return items;
+    }
+    *capacity = *capacity == 0 ? 16 : *capacity * 2;
+    void *grown = realloc(items, *capacity * size);
+    WPK_ASSERT(grown != NULL);
+    return grown;
+}
+
+/* ---- effects */
+
+wpk_err wpk_effects_init(struct wpk_effects *effects)
+{
+    memset(effects, 0, sizeof *effects);
+    wpk_arena_init(&effects->arena, 0);
+    effects->items = calloc(EFFECTS_FIRST, sizeof *effects->items);
+    effects->capacity = effects->items != NULL ? EFFECTS_FIRST : 0;
+    return effects->items != NULL ? WPK_OK : WPK_ENOMEM;
+}
+
+void wpk_effects_fini(struct wpk_effects *effects)
+{
+    free(effects->items);
+    wpk_arena_fini(&effects->arena);
+    memset(effects, 0, sizeof *effects);
+}
+
+struct wpk_effect *wpk_effect_add(struct wpk_coordinator *c, enum wpk_effect_kind kind)
+{
+    struct wpk_effects *effects = c->effects;
+    if (effects->count == effects->capacity) {
+        uint32_t capacity = effects->capacity * 2;
+        struct wpk_effect *grown = realloc(effects->items, capacity * sizeof *grown);
+        WPK_ASSERT(grown != NULL);
+        effects->items = grown;
+        effects->capacity = capacity;
+    }
+    struct wpk_effect *effect = &effects->items[effects->count++];
+    memset(effect, 0, sizeof *effect);
+    effect->kind = kind;
+    return effect;
+}
+
+void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size)
+{
+    void *memory = wpk_arena_alloc(&c->effects->arena, count, size);
+    WPK_ASSERT(memory != NULL); /* the daemon dies of want of memory, and restarts */
+    return memory;
+}
+
+char *wpk_effect_text(struct wpk_coordinator *c, const char *text)
+{
+    char *copy = wpk_arena_copy_text(&c->effects->arena, text);
+    WPK_ASSERT(copy != NULL);
+    return copy;
+}
+
+void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *format, ...)
+{
+    const size_t size = 512;
+    char *detail = wpk_effect_memory(c, 1, size);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, size, format, args);
+    va_end(args);
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_LOG);
+    effect->text = event;
+    effect->detail = detail;
+}
+
+void wpk_answer_problem(struct wpk_coordinator *c, int status, wpk_err err, uint32_t retry_after_s,
+                        const char *text)
+{
+    if (c->event->request == 0) {
+        return;
+    }
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_RESPOND_PROBLEM);
+    effect->request = c->event->request;
+    effect->status = status;
+    effect->err = err;
+    effect->retry_after_s = retry_after_s;
+    effect->text = text;
+}
+
+/* ---- life */
+
+wpk_err wpk_coordinator_new(uint64_t job_number_next, struct wpk_coordinator **out)
+{
+    struct wpk_coordinator *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        return WPK_ENOMEM;
+    }
+    c->job_number_next = job_number_next;
+    c->handle_next = 1;
+    c->owner_weight = 1;
+    c->owner_jobs_max = WPK_OWNER_JOBS_DEFAULT;
+    c->jobs = calloc(WPK_JOBS_LIVE_MAX, sizeof(struct wpk_job_entry *));
+    c->workers = calloc(WPK_WORKERS_MAX, sizeof(struct wpk_worker *));
+    if (c->jobs == NULL || c->workers == NULL) {
+        wpk_coordinator_free(c);
+        return WPK_ENOMEM;
+    }
+    *out = c;
+    return WPK_OK;
+}
+
+static void free_values(struct wpk_table *table)
+{
+    for (uint32_t i = 0; i < table->capacity; i++) {
+        free(table->slots[i].value);
+    }
+}
+
+/* Nothing is called back while things go, one kind after the other. */
+static void free_work(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->search_count; i++) {
+        struct wpk_search *search = c->searches[i];
+        for (struct wpk_stake *stake = search->stakes, *next; stake != NULL; stake = next) {
+            next = stake->search_next;
+            free(stake);
+        }
+        search->stakes = NULL;
+    }
+    while (c->search_count > 0) {
+        wpk_search_free(c, c->searches[0]);
+    }
+    for (uint32_t i = 0; i < c->job_count; i++) {
+        wpk_job_entry_free(c->jobs[i]);
+    }
+    for (uint32_t i = 0; i < c->pool_count; i++) {
+        wpk_pool_free(c->pools[i]);
+    }
+    for (uint32_t i = 0; i < c->owner_count; i++) {
+        free(c->owners[i]);
+    }
+}
+
+static void free_workers(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        for (struct wpk_lease *lease = c->workers[i]->leases, *next; lease != NULL; lease = next) {
+            next = lease->next;
+            free(lease);
+        }
+        wpk_worker_free(c->workers[i]);
+    }
+    for (struct wpk_lease *lease = c->leases_spare, *next; lease != NULL; lease = next) {
+        next = lease->next;
+        free(lease);
+    }
+    for (uint32_t i = 0; i < c->group_count; i++) {
+        wpk_group_free(c->groups[i]);
+    }
+    for (uint32_t i = 0; i < c->classes.capacity; i++) {
+        if (c->classes.slots[i].value != NULL) {
+            wpk_class_free(c->classes.slots[i].value);
+        }
+    }
+    free_values(&c->orders);
+}
+
+void wpk_coordinator_halt(struct wpk_coordinator *c)
+{
+    c->halted = true;
+}
+
+void wpk_coordinator_free(struct wpk_coordinator *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    free_work(c);
+    free_workers(c);
+    struct wpk_table *tables[] = {
+        &c->jobs_by_id,         &c->jobs_by_number,
+        &c->searches_by_id,     &c->searches_by_handle,
+        &c->searches_by_key,    &c->workers_by_name,
+        &c->workers_by_peer,    &c->orders,
+        &c->workers_by_session, &c->groups_by_key,
+        &c->pools_by_key,       &c->classes,
+        &c->owners_by_name,     &c->searches_by_problem,
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        wpk_table_fini(tables[i]);
+    }
+    wpk_timers_fini(&c->search_timers);
+    wpk_timers_fini(&c->worker_timers);
+    void *arrays[] = {c->jobs,   c->workers, c->searches, c->closing,      c->dirty,
+                      c->groups, c->pools,   c->owners,   c->owners_dirty, c->advancing};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        free(arrays[i]);
+    }
+    free(c);
+}
+
+/* ---- a step */
+
+static void kernel_put(struct wpk_coordinator *c)
+{
+    struct wpk_search *search = wpk_search_find_handle(c, c->event->handle);
+    if (search != NULL) {
+        wpk_final_kernel_put(c, search, c->event->kernel_id);
+    }
+}
+
+typedef void (*on_event)(struct wpk_coordinator *c);
+
+static void set_owner(struct wpk_coordinator *c)
+{
+    wpk_owner_set(c, &c->event->owner);
+}
+
+static void restore_owner(struct wpk_coordinator *c)
+{
+    wpk_owner_restore(c, &c->event->owner);
+}
+
+static const on_event on_events[] = {
+    [WPK_EVENT_MESSAGE] = wpk_worker_message,  [WPK_EVENT_GONE] = wpk_worker_gone,
+    [WPK_EVENT_SUBMIT] = wpk_job_submit,       [WPK_EVENT_RESTORE] = wpk_job_restore,
+    [WPK_EVENT_RESTORE_OWNER] = restore_owner, [WPK_EVENT_RESTORE_ORDER] = wpk_worker_restore_order,
+    [WPK_EVENT_SET_OWNER] = set_owner,         [WPK_EVENT_CANCEL] = wpk_job_cancel,
+    [WPK_EVENT_PAUSE] = wpk_job_pause,         [WPK_EVENT_RESUME] = wpk_job_resume,
+    [WPK_EVENT_WORKER_SET] = wpk_worker_set,   [WPK_EVENT_WORKER_END] = wpk_worker_end,
+    [WPK_EVENT_DRAIN] = wpk_worker_drain,      [WPK_EVENT_OPENED] = wpk_search_opened,
+    [WPK_EVENT_ASKED] = wpk_search_asked,      [WPK_EVENT_KERNEL_PUT] = kernel_put,
+    [WPK_EVENT_TICK] = wpk_worker_tick,        [WPK_EVENT_KERNEL_CHANGED] = wpk_revoked_change,
+};
+
+void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *event,
+                          struct wpk_effects *out)
+{
+    out->count = 0;
+    c->event = event;
+    c->effects = out;
+    c->opened_count = 0;
+    c->polled = NULL;
+    c->step++;
+    wpk_job_sweep(c);
+    wpk_search_sweep(c);
+    on_events[event->kind](c);
+    wpk_job_advance(c);
+    wpk_dispatch(c);
+    c->event = NULL;
+    c->effects = NULL;
+}
+
+/* ---- looking */
+
+const struct wpk_job_entry *wpk_coordinator_job(const struct wpk_coordinator *c, const char *id)
+{
+    return wpk_table_get_text(&c->jobs_by_id, id);
+}
+
+uint32_t wpk_coordinator_job_count(const struct wpk_coordinator *c)
+{
+    return c->live_count;
+}
+
+uint32_t wpk_coordinator_worker_count(const struct wpk_coordinator *c)
+{
+    return c->worker_count;
+}
+
+const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *c, uint32_t index)
+{
+    WPK_ASSERT(index < c->worker_count);
+    return c->workers[index];
+}
+
+const struct wpk_worker *wpk_coordinator_find_worker(const struct wpk_coordinator *c,
+                                                     const char *name)
+{
+    return wpk_table_get_text(&c->workers_by_name, name);
+}
+
+const struct wpk_worker *wpk_coordinator_find_session(const struct wpk_coordinator *c,
+                                                      uint64_t session)
+{
+    return wpk_table_get(&c->workers_by_session, session);
+}
+
+void wpk_coordinator_count(const struct wpk_coordinator *c, struct wpk_coordinator_counts *out)
+{
+    memset(out, 0, sizeof *out);
+    out->leases = c->lease_count;
+    out->searches = c->search_count;
+    for (uint32_t i = 0; i < c->job_count; i++) {
+        out->jobs[c->jobs[i]->state]++;
+    }
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        const struct wpk_worker *worker = c->workers[i];
+        if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+            out->workers_quarantined++;
+        } else if (worker->order == WPK_WORKER_ORDER_DRAIN || worker->draining) {
+            out->workers_draining++;
+        } else if (worker->lease_count > 0) {
+            out->workers_busy++;
+        } else {
+            out->workers_idle++;
+        }
+    }
+}
+
+uint32_t wpk_coordinator_search_count(const struct wpk_coordinator *c)
+{
+    return c->search_count;
+}
+
+const struct wpk_search *wpk_coordinator_search(const struct wpk_coordinator *c, uint32_t index)
+{
+    WPK_ASSERT(index < c->search_count);
+    return c->searches[index];
+}
+
+uint32_t wpk_search_queue_depth(const struct wpk_search *search)
+{
+    uint32_t depth = search->open.count + search->built.count;
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        depth += search->vendors[i].standing == WPK_STANDING_OPEN;
+    }
+    depth += search->phase == WPK_PHASE_FINALS && search->final.standing == WPK_STANDING_OPEN;
+    depth += search->phase == WPK_PHASE_VERIFYING && search->verify.standing == WPK_STANDING_OPEN;
+    return depth;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Giving out work to the polls that wait.
+ *
+ * Piece by piece: of the owners there is work for, the one with the smallest share; of his searches
+ * the first by priority, age and position; of that search the vendors first, then what was built
+ * apart, then the asks that were taken back, then new ones; then its final and its verification.
+ * A poll is answered as soon as there is anything for it. */
+#include "coordinator/state/parts.h"
+
+#include <string.h>
+
+/* ---- replies */
+
+void wpk_reply_send(struct wpk_coordinator *c, const struct wpk_net_address *address,
+                    const struct wpk_message *message)
+{
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_REPLY);
+    effect->address = *address;
+    effect->message = message;
+}
+
+struct wpk_message *wpk_reply_new(struct wpk_coordinator *c, enum wpk_message_kind kind,
+                                  uint64_t session)
+{
+    struct wpk_message *message = wpk_effect_memory(c, 1, sizeof *message);
+    message->kind = kind;
+    message->session = session;
+    return message;
+}
+
+void wpk_reply_error(struct wpk_coordinator *c, wpk_err err, const char *text)
+{
+    struct wpk_message *message = wpk_reply_new(c, WPK_MESSAGE_ERROR, c->event->message->session);
+    message->err = err;
+    message->text = text;
+    wpk_reply_send(c, &c->event->address, message);
+}
+
+void wpk_reply_acks(struct wpk_coordinator *c, enum wpk_ack *acks, uint32_t count)
+{
+    struct wpk_message *message = wpk_reply_new(c, WPK_MESSAGE_ACK, c->event->message->session);
+    message->acks = acks;
+    message->ack_count = count;
+    wpk_reply_send(c, &c->event->address, message);
+}
+
+/* ---- a batch of work for one poll */
+
+struct batch {
+    struct wpk_worker *worker;
+    struct wpk_message *message;
+    uint32_t max;
+    struct wpk_search *awaited; /* its strategy is asked: the rest comes with its answer */
+};
+
+/* The effects hold what is said until it is encoded, but the search may go before that. */
+static uint32_t op_index(struct wpk_coordinator *c, struct batch *batch,
+                         const struct wpk_search *search)
+{
+    struct wpk_message *message = batch->message;
+    for (uint32_t i = 0; i < message->op_count; i++) {
+        if (message->ops[i].text == search->op) {
+            return i;
+        }
+    }
+    if (message->ops == NULL) {
+        message->ops = wpk_effect_memory(c, batch->max, sizeof *message->ops);
+    }
+    message->ops[message->op_count] =
+        (struct wpk_message_op){.text = search->op, .layouts = search->key.layouts};
+    return message->op_count++;
+}
+
+static uint32_t target_index(struct wpk_coordinator *c, struct batch *batch,
+                             const struct wpk_search *search)
+{
+    struct wpk_message *message = batch->message;
+    for (uint32_t i = 0; i < message->target_count; i++) {
+        if (memcmp(&message->targets[i], &search->device, sizeof search->device) == 0) {
+            return i;
+        }
+    }
+    if (message->targets == NULL) {
+        message->targets = wpk_effect_memory(c, batch->max, sizeof *message->targets);
+    }
+    message->targets[message->target_count] = search->device;
+    return message->target_count++;
+}
+
+/* All that share the search. */
+static void start_jobs_of(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (!search->unstarted) {
+        return;
+    }
+    search->unstarted = false;
+    for (struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
+        wpk_job_started(c, op->job);
+    }
+}
+
+static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
+                                 const struct wpk_stake *stake, wpk_work_id id)
+{
+    struct wpk_message *message = batch->message;
+    struct wpk_search *search = stake->search;
+    if (message->work == NULL) {
+        message->work = wpk_effect_memory(c, batch->max, sizeof *message->work);
+    }
+    const struct wpk_lease *lease =
+        wpk_lease_take(c, search, id, batch->worker, stake->seat->account);
+    const struct wpk_piece *piece = wpk_search_piece(search, id);
+    struct wpk_work *work = &message->work[message->work_count++];
+    *work = (struct wpk_work){.id = id,
+                              .lease = lease->number,
+                              .stage = lease->stage,
+                              .attempt = piece->attempts,
+                              .op = op_index(c, batch, search),
+                              .artifact_sha256 = "",
+                              .provider = "",
+                              .candidate = "",
+                              .policy = search->policy};
+    if (lease->stage == WPK_STAGE_BUILD) {
+        work->target = target_index(c, batch, search);
+    } else if (lease->stage == WPK_STAGE_RUN) {
+        work->artifact_sha256 = wpk_effect_text(c, piece->built->artifact_sha256);
+        work->build_ns = piece->built->build_ns;
+    }
+    start_jobs_of(c, search);
+    return work;
+}
+
+/* ---- pieces */
+
+static void add_vendor(struct wpk_coordinator *c, struct batch *batch,
+                       const struct wpk_stake *stake, uint32_t index)
+{
+    const struct wpk_search *search = stake->search;
+    wpk_work_id id = {search->id, WPK_WORK_VENDOR, index};
+    add_work(c, batch, stake, id)->provider = search->vendors[index].text;
+}
+
+static void add_final(struct wpk_coordinator *c, struct batch *batch, const struct wpk_stake *stake)
+{
+    const struct wpk_search *search = stake->search;
+    wpk_work_id id = {search->id, WPK_WORK_FINAL, search->final_number};
+    struct wpk_work *work = add_work(c, batch, stake, id);
+    work->round_count = WPK_FINAL_ROUNDS;
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        work->contenders[i].provider = search->entries[i].provider;
+        work->contenders[i].artifact_sha256 = search->entries[i].artifact_sha256;
+    }
+    work->contender_count = search->entry_count;
+}
+
+static void add_verify(struct wpk_coordinator *c, struct batch *batch,
+                       const struct wpk_stake *stake)
+{
+    const struct wpk_search *search = stake->search;
+    wpk_work_id id = {search->id, WPK_WORK_VERIFY, search->verify_number};
+    struct wpk_work *work = add_work(c, batch, stake, id);
+    work->provider = search->entries[search->verifying].provider;
+    work->candidate = search->verify.text;
+    work->keep_artifact = true;
+    /* Measured again and longer: a worker that remembers the first time does not answer from it. */
+    work->policy.sample_count *= 2;
+    work->policy.race_ratio = 0;
+}
+
+static void add_trial(struct wpk_coordinator *c, struct batch *batch, const struct wpk_stake *stake,
+                      uint32_t number)
+{
+    const struct wpk_search *search = stake->search;
+    wpk_work_id id = {search->id, WPK_WORK_TRIAL, number};
+    struct wpk_work *work = add_work(c, batch, stake, id);
+    /* Raced against the last that would still get into the final, whose artifacts are kept. */
+    uint64_t incumbent_ns = search->best_count >= WPK_FINAL_OWN_MAX
+                                ? search->best[WPK_FINAL_OWN_MAX - 1].trial.median_ns
+                                : 0;
+    work->provider = wpk_search_own_provider(c, search);
+    work->candidate = wpk_search_ask(search, number)->text;
+    work->incumbent_ns = incumbent_ns;
+    work->keep_artifact = incumbent_ns == 0;
+}
+
+/* Ask ahead, so that a fleet does not wait for each commit: a quarter of what is out lies ready. */
+static void ask_ahead(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (search->open.count < search->leased_count / 4) {
+        wpk_search_want(c, search, search->leased_count / 2);
+    }
+}
+
+/* Wait for the answer of the strategy, which is asked for as many as this poll has room for. */
+static void await(struct wpk_coordinator *c, struct batch *batch, struct wpk_search *search)
+{
+    uint32_t room = batch->max - batch->message->work_count;
+    uint32_t ahead = search->leased_count / 2;
+    if (wpk_search_want(c, search, room > ahead ? room : ahead)) {
+        batch->awaited = search;
+        search->promised_count += room;
+    }
+}
+
+/* One piece of what can be built; or an ASK for more, which is waited for. What this device has
+ * lost is for another one, as long as there is anything else to do here. */
+static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
+                         const struct wpk_stake *stake)
+{
+    struct wpk_search *search = stake->search;
+    uint32_t number = wpk_asks_next(search, &search->open, batch->worker);
+    if (number == WPK_OPEN_END) {
+        await(c, batch, search);
+        number = batch->awaited == NULL ? search->open.first : WPK_OPEN_END;
+    }
+    if (number != WPK_OPEN_END) {
+        add_trial(c, batch, stake, number);
+        ask_ahead(c, search);
+    }
+}
+
+static void add_to_run(struct wpk_coordinator *c, struct batch *batch,
+                       const struct wpk_stake *stake)
+{
+    struct wpk_search *search = stake->search;
+    if (search->phase == WPK_PHASE_FINALS) {
+        add_final(c, batch, stake);
+        return;
+    }
+    if (search->phase == WPK_PHASE_VERIFYING) {
+        add_verify(c, batch, stake);
+        return;
+    }
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        if (search->vendors[i].standing == WPK_STANDING_OPEN) {
+            add_vendor(c, batch, stake, i);
+            return;
+        }
+    }
+    uint32_t number = wpk_asks_next(search, &search->built, batch->worker);
+    add_trial(c, batch, stake, number != WPK_OPEN_END ? number : search->built.first);
+}
+
+/* ---- whose turn it is */
+
+/* The seat's first stake that the worker may work on; NULL: none. */
+static struct wpk_stake *first_of(const struct wpk_seat *seat, const struct wpk_worker *worker)
+{
+    for (uint32_t i = 0; i < seat->ready_count; i++) {
+        if (!wpk_final_excludes(seat->ready[i]->search, worker)) {
+            return seat->ready[i];
+        }
+    }
+    return NULL;
+}
+
+/* Of equal shares, or of one owner. */
+static bool comes_before(const struct wpk_stake *a, const struct wpk_stake *b)
+{
+    if (a->search == b->search) {
+        return a->seat->pool->stage < b->seat->pool->stage; /* what is built is run first */
+    }
+    return wpk_stake_before(a, b);
+}
+
+static struct wpk_stake *choose(const struct wpk_worker *worker)
+{
+    struct wpk_stake *best = NULL;
+    uint64_t best_ns = UINT64_MAX; /* share of its owner */
+    for (const struct wpk_link *link = worker->group->links; link != NULL;
+         link = link->group_next) {
+        for (uint32_t i = 0; i < link->pool->ready_count; i++) {
+            const struct wpk_seat *seat = link->pool->ready[i];
+            uint64_t ns = wpk_fair_payer(worker->group, seat->account)->share_ns;
+            if (ns > best_ns) {
+                continue;
+            }
+            struct wpk_stake *stake = first_of(seat, worker);
+            if (stake != NULL && (best == NULL || ns < best_ns || comes_before(stake, best))) {
+                best = stake;
+                best_ns = ns;
+            }
+        }
+    }
+    return best;
+}
+
+static void fill(struct wpk_coordinator *c, struct batch *batch)
+{
+    while (batch->message->work_count < batch->max && batch->awaited == NULL) {
+        struct wpk_stake *stake = choose(batch->worker);
+        if (stake == NULL) {
+            return;
+        }
+        struct wpk_search *search = stake->search;
+        wpk_search_refresh(c, search); /* its time may be over by now */
+        if (!stake->ready) {
+            continue;
+        }
+        if (stake->seat->pool->stage == WPK_POOL_BUILD) {
+            add_to_build(c, batch, stake);
+        } else {
+            add_to_run(c, batch, stake);
+        }
+        wpk_search_refresh(c, search);
+    }
+}
+
+/* Answer its poll, if there is anything for it. */
+static void serve(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    uint32_t room = WPK_LEASES_MAX - worker->lease_count;
+    uint32_t want = worker->poll_want < WPK_WORK_MAX ? worker->poll_want : WPK_WORK_MAX;
+    struct batch batch = {.worker = worker, .max = want < room ? want : room};
+    if (batch.max == 0) {
+        return;
+    }
+    batch.message = wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session);
+    fill(c, &batch);
+    if (batch.message->work_count > 0) {
+        wpk_worker_answer(c, worker, batch.message);
+    } else if (batch.awaited != NULL) {
+        wpk_group_await(worker, batch.awaited);
+    }
+}
+
+/* First come, first served, as long as there is work in the pool. */
+static void serve_pool(struct wpk_coordinator *c, struct wpk_pool *pool)
+{
+    for (struct wpk_link *link = pool->waiting_first, *next_link;
+         link != NULL && pool->ready_count > 0; link = next_link) {
+        next_link = link->waiting_next;
+        for (struct wpk_worker *worker = link->group->waiting_first, *next;
+             worker != NULL && pool->ready_count > 0; worker = next) {
+            next = worker->next;
+            serve(c, worker);
+        }
+    }
+}
+
+void wpk_dispatch(struct wpk_coordinator *c)
+{
+    while (c->dirty_pools != NULL) {
+        struct wpk_pool *pool = c->dirty_pools;
+        c->dirty_pools = pool->dirty_next;
+        pool->dirty = false;
+        serve_pool(c, pool);
+    }
+    /* A poll that did not want to wait. */
+    struct wpk_worker *worker = c->polled;
+    if (worker != NULL && worker->polling && worker->awaited == NULL &&
+        (worker->poll_until_ns <= c->event->now_ns || c->draining)) {
+        wpk_worker_answer(c, worker, wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session));
+    }
+}

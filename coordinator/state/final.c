@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a search: its best candidates and the vendors are timed side by side, the best of our
+ * own faces a fresh set of inputs, and the fastest of those that stand becomes the kernel.
+ *
+ * Times from the search itself were taken minutes apart, and the fastest of many is likely to be
+ * one that was lucky: so they only choose who takes part. They may also be of a worker that is not
+ * what it says: a final is timed by one worker, whose contenders all run on the same device, and
+ * verified by another one, if there is one. */
+#include "common/crypto.h"
+#include "coordinator/state/parts.h"
+#include "schema/message_trace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Standard deviations by which a newcomer must beat what is there: about 5 % of false alarms. */
+#define BEYOND_NOISE 2.0
+#define NOT_STORED UINT64_MAX /* id of a kernel that its KERNEL_PUT will name */
+#define MAD_TO_SIGMA 1.4826   /* of a normal distribution */
+
+/* Is `a` faster than `b` by more than the noise of both medians? */
+static bool is_faster(const struct wpk_timing *a, const struct wpk_timing *b)
+{
+    double count = a->sample_count > 0 ? a->sample_count : 1;
+    double noise = MAD_TO_SIGMA * hypot((double)a->mad_ns, (double)b->mad_ns) / sqrt(count);
+    return (double)a->median_ns + BEYOND_NOISE * noise < (double)b->median_ns;
+}
+
+static struct wpk_timing timing_of(const struct wpk_trial_summary *trial)
+{
+    struct wpk_timing timing = {.median_ns = trial->median_ns,
+                                .min_ns = trial->min_ns,
+                                .mad_ns = trial->mad_ns,
+                                .sample_count = 1};
+    return timing;
+}
+
+static struct wpk_final_entry *add_entry(struct wpk_search *search, enum wpk_entry_kind kind,
+                                         const char *provider, const char *candidate)
+{
+    WPK_ASSERT(search->entry_count < WPK_CONTENDERS_MAX);
+    struct wpk_final_entry *entry = &search->entries[search->entry_count++];
+    memset(entry, 0, sizeof *entry);
+    entry->kind = kind;
+    entry->candidate = strdup(candidate);
+    WPK_ASSERT(entry->candidate != NULL);
+    snprintf(entry->provider, sizeof entry->provider, "%s", provider);
+    return entry;
+}
+
+static void set_trial(struct wpk_final_entry *entry, const struct wpk_trial_summary *trial)
+{
+    entry->trial = *trial;
+    entry->timing = timing_of(trial);
+}
+
+/* Verified is what will be served: not what the same candidate comes to somewhere else. */
+static struct wpk_built *as_built(const struct wpk_final_entry *entry)
+{
+    struct wpk_built *built = calloc(1, sizeof *built);
+    WPK_ASSERT(built != NULL);
+    memcpy(built->artifact_sha256, entry->artifact_sha256, sizeof built->artifact_sha256);
+    return built;
+}
+
+static void reset_piece(struct wpk_piece *piece)
+{
+    wpk_built_free(piece->built);
+    memset(piece, 0, sizeof *piece);
+}
+
+static bool is_own(const struct wpk_final_entry *entry)
+{
+    return entry->kind == WPK_ENTRY_OWN;
+}
+
+static bool is_vendor(const struct wpk_final_entry *entry)
+{
+    return entry->kind == WPK_ENTRY_VENDOR;
+}
+
+void wpk_final_fini(struct wpk_search *search)
+{
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        free(search->entries[i].candidate);
+    }
+    search->entry_count = 0;
+    reset_piece(&search->final);
+    reset_piece(&search->verify);
+}
+
+static void collect_entries(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    const char *own = wpk_search_own_provider(c, search);
+    wpk_final_fini(search);
+    bool served_is_among_them = search->served_artifact[0] == '\0';
+    for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
+        const struct wpk_best *best = &search->best[i];
+        struct wpk_final_entry *entry = add_entry(search, WPK_ENTRY_OWN, own, best->candidate);
+        entry->number = best->number;
+        set_trial(entry, &best->trial);
+        entry->worker = best->worker;
+        memcpy(entry->artifact_sha256, best->trial.artifact_sha256, sizeof entry->artifact_sha256);
+        served_is_among_them =
+            served_is_among_them || strcmp(entry->artifact_sha256, search->served_artifact) == 0;
+    }
+    for (uint32_t i = 0; i < search->vendor_count && search->entry_count < WPK_CONTENDERS_MAX - 1;
+         i++) {
+        if (search->vendors[i].trial.outcome == WPK_OUTCOME_OK) {
+            struct wpk_final_entry *entry =
+                add_entry(search, WPK_ENTRY_VENDOR, search->vendors[i].text, "");
+            set_trial(entry, &search->vendors[i].trial);
+        }
+    }
+    /* What another search found for this problem is not thrown out by a slower newcomer. */
+    if (!served_is_among_them) {
+        struct wpk_final_entry *entry =
+            add_entry(search, WPK_ENTRY_SERVED, search->served_provider, "");
+        memcpy(entry->artifact_sha256, search->served_artifact, sizeof entry->artifact_sha256);
+    }
+}
+
+/* A number for these contenders: the same wherever and whenever it is made. */
+static uint32_t number_of(const struct wpk_final_entry *entries, uint32_t count)
+{
+    struct wpk_crypto_hash hash;
+    uint8_t digest[WPK_SHA256_SIZE];
+    wpk_crypto_hash_init(&hash);
+    for (uint32_t i = 0; i < count; i++) {
+        wpk_crypto_hash_add(&hash, entries[i].provider, strlen(entries[i].provider) + 1);
+        wpk_crypto_hash_add(&hash, entries[i].artifact_sha256,
+                            strlen(entries[i].artifact_sha256) + 1);
+    }
+    wpk_crypto_hash_finish(&hash, digest);
+    uint32_t number;
+    memcpy(&number, digest, sizeof number);
+    return number & INT32_MAX; /* what a message takes */
+}
+
+/* What the problem serves, if it takes part. */
+static const struct wpk_final_entry *find_served(const struct wpk_search *search)
+{
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        const struct wpk_final_entry *entry = &search->entries[i];
+        if (strcmp(entry->provider, search->served_provider) == 0 &&
+            strcmp(entry->artifact_sha256, search->served_artifact) == 0) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* May `winner` replace what the problem serves? Only what nobody timed beside it stays. */
+static bool is_to_be_served(const struct wpk_search *search, const struct wpk_final_entry *winner)
+{
+    const struct wpk_final_entry *served = find_served(search);
+    if (search->served_kernel_id == 0 || served == winner) {
+        return true;
+    }
+    return served != NULL && served->timed && winner->timed &&
+           is_faster(&winner->timing, &served->timing);
+}
+
+bool wpk_final_failed(const struct wpk_search *search, char out[WPK_REASON_MAX])
+{
+    uint32_t commonest = WPK_OUTCOME_OK + 1;
+    for (uint32_t o = commonest + 1; o < WPK_OUTCOME_COUNT; o++) {
+        if (search->outcomes[o] > search->outcomes[commonest]) {
+            commonest = o;
+        }
+    }
+    if (search->ok_count > 0 || search->failed_count == 0) {
+        snprintf(out, WPK_REASON_MAX, "the time was over before a candidate was tried");
+        return false;
+    }
+    snprintf(out, WPK_REASON_MAX, "no implementation works: %u of %u candidates ended %s%s%s",
+             search->outcomes[commonest], search->failed_count,
+             wpk_outcome_name((enum wpk_outcome)commonest),
+             search->failure[0] != '\0' ? "; the last one: " : "", search->failure);
+    return true;
+}
+
+static struct wpk_final_entry *fastest(struct wpk_search *search,
+                                       bool (*counts)(const struct wpk_final_entry *))
+{
+    struct wpk_final_entry *best = NULL;
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        struct wpk_final_entry *entry = &search->entries[i];
+        if (counts(entry) && !entry->rejected && entry->timing.sample_count > 0 &&
+            (best == NULL || entry->timing.median_ns < best->timing.median_ns)) {
+            best = entry;
+        }
+    }
+    return best;
+}
+
+/* The searches of one problem race against what it serves now, not when they were opened, nor when
+ * it is stored. */
+static void set_served(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
+{
+    const struct wpk_final_entry *winner = &search->entries[search->winner];
+    struct wpk_search *other = wpk_table_get(&c->searches_by_problem, search->problem_id);
+    for (; other != NULL; other = other->problem_next) {
+        other->served_kernel_id = kernel_id;
+        memcpy(other->served_provider, winner->provider, sizeof other->served_provider);
+        memcpy(other->served_artifact, winner->artifact_sha256, sizeof other->served_artifact);
+    }
+}
+
+/* Choose the winner and hand it to the store; `record` is of the verification of our own. */
+static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
+                     const struct wpk_record *record)
+{
+    const struct wpk_final_entry *own = fastest(search, is_own);
+    const struct wpk_final_entry *baseline = fastest(search, is_vendor);
+    const struct wpk_final_entry *winner = own;
+    if (own == NULL || (baseline != NULL && !is_faster(&own->timing, &baseline->timing))) {
+        winner = baseline;
+    }
+    if (winner != NULL && search->served_artifact[0] != '\0' && find_served(search) == NULL) {
+        wpk_final_start(c, search); /* another search has ended meanwhile: its kernel takes part */
+        return;
+    }
+    search->ended_asks = search->ok_count + search->failed_count;
+    /* Not left to the next tick: with the kernel stored, and not what it covers, another start
+     * would search once more. */
+    wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
+    if (winner == NULL) {
+        char reason[WPK_REASON_MAX];
+        wpk_final_failed(search, reason);
+        wpk_search_set_phase(c, search, WPK_PHASE_FAILED, reason);
+        return;
+    }
+    wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search; /* with what it is the result of */
+    search->concluding = true;
+    search->winner = (uint32_t)(winner - search->entries);
+    search->serving = is_to_be_served(search, winner);
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_KERNEL);
+    effect->search = search;
+    effect->served = winner;
+    effect->own = own;
+    effect->baseline = baseline;
+    effect->record = own != NULL ? record : NULL;
+    effect->verified_by = own != NULL ? wpk_effect_text(c, search->verified_by) : "";
+    effect->serve = search->serving;
+    if (search->serving) {
+        set_served(c, search, NOT_STORED);
+    }
+}
+
+/* Did a rejection let a candidate in that the last final was without? */
+static bool has_successor(const struct wpk_search *search)
+{
+    for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
+        bool is_new = true;
+        for (uint32_t e = 0; e < search->entry_count; e++) {
+            is_new = is_new && (!is_own(&search->entries[e]) ||
+                                search->entries[e].number != search->best[i].number);
+        }
+        if (is_new) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool wpk_final_excludes(const struct wpk_search *search, const struct wpk_worker *worker)
+{
+    if (search->phase != WPK_PHASE_VERIFYING || worker->name_hash != search->timed_by) {
+        return false;
+    }
+    bool waits = search->timer.place != 0;
+    bool leased = search->verify.standing == WPK_STANDING_LEASED;
+    return waits || (leased && search->verify.lease->worker != worker);
+}
+
+/* If there are several workers, who timed the winner is not to verify it, for as long as another
+ * may be busy. */
+static void wait_for_second(struct wpk_coordinator *c, struct wpk_search *search, uint64_t timed_by)
+{
+    uint32_t count = 0;
+    for (const struct wpk_stake *s = search->stakes; s != NULL; s = s->search_next) {
+        const struct wpk_pool *pool = s->seat->pool;
+        for (const struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
+            count += pool->stage == WPK_POOL_RUN ? link->group->available_count : 0;
+        }
+    }
+    search->timed_by = timed_by;
+    if (count > 1 && timed_by != 0) {
+        wpk_timer_set(&c->search_timers, &search->timer,
+                      c->event->now_ns + WPK_SECOND_MS * UINT64_C(1000000));
+    }
+}
+
+/* The fastest of our own that was not rejected is tried on inputs that nobody saw before. */
+static void verify_next(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    struct wpk_final_entry *own = fastest(search, is_own);
+    if (own == NULL && has_successor(search)) {
+        wpk_final_start(c, search);
+        return;
+    }
+    if (own == NULL) {
+        conclude(c, search, NULL);
+        return;
+    }
+    search->verifying = (uint32_t)(own - search->entries);
+    search->verify_number = number_of(own, 1);
+    reset_piece(&search->verify);
+    search->verify.text = own->candidate;
+    search->verify.built = as_built(own);
+    wait_for_second(c, search, own->worker);
+    if (search->phase != WPK_PHASE_VERIFYING) {
+        wpk_search_set_phase(c, search, WPK_PHASE_VERIFYING, "");
+    }
+}
+
+void wpk_final_start(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    search->measured = true;
+    collect_entries(c, search);
+    if (search->entry_count < 2) {
+        verify_next(c, search);
+        return;
+    }
+    search->final_number = number_of(search->entries, search->entry_count);
+    wpk_search_set_phase(c, search, WPK_PHASE_FINALS, "");
+}
+
+/* As it is now: another final of this step may collect others in its place. */
+static void put_times(struct wpk_coordinator *c, const struct wpk_search *search,
+                      const struct wpk_final_entry *entry, const struct wpk_record *record,
+                      const struct wpk_worker *worker)
+{
+    struct wpk_final_entry *copy = wpk_effect_memory(c, 1, sizeof *copy);
+    *copy = *entry;
+    copy->candidate = wpk_effect_text(c, entry->candidate);
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TIMES);
+    effect->search = search;
+    effect->entry = copy;
+    effect->record = record;
+    effect->worker = worker;
+}
+
+void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
+                     const struct wpk_timing *times, const struct wpk_worker *worker)
+{
+    WPK_ASSERT(search->phase == WPK_PHASE_FINALS);
+    search->final.standing = WPK_STANDING_ENDED;
+    for (uint32_t i = 0; times != NULL && i < search->entry_count; i++) {
+        struct wpk_final_entry *entry = &search->entries[i];
+        entry->timing = times[i];
+        entry->timed = times[i].sample_count > 0;
+        entry->worker = entry->timed && worker != NULL ? worker->name_hash : entry->worker;
+        if (entry->timed && entry->kind != WPK_ENTRY_SERVED) {
+            put_times(c, search, entry, NULL, worker);
+        }
+    }
+    verify_next(c, search);
+}
+
+static void print_verify(const struct wpk_search *search, char out[WPK_WORK_ID_TEXT_SIZE])
+{
+    const wpk_work_id work = {search->id, WPK_WORK_VERIFY, search->verify_number};
+    wpk_work_id_print(work, out);
+}
+
+/* Who was not told which artifact, or did not listen, built one himself. It says nothing of the
+ * entry's, not even that it is wrong. */
+static const struct wpk_record *refuse_another(struct wpk_coordinator *c,
+                                               const struct wpk_search *search,
+                                               const struct wpk_final_entry *entry,
+                                               const struct wpk_record *record)
+{
+    if (record->outcome != WPK_OUTCOME_OK ||
+        strcmp(record->artifact_sha256, entry->artifact_sha256) == 0) {
+        return record;
+    }
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    print_verify(search, id);
+    wpk_effect_log(c, "verified_another", "work=%s worker=%s artifact=%s verified=%s", id,
+                   search->verified_by, entry->artifact_sha256, record->artifact_sha256);
+    struct wpk_record *refused = wpk_effect_memory(c, 1, sizeof *refused);
+    refused->outcome = WPK_OUTCOME_ABANDONED;
+    snprintf(refused->log, sizeof refused->log, "another artifact than the winner's was verified");
+    return refused;
+}
+
+/* It was revoked while it was tried: whatever came of that. */
+static const struct wpk_record *refuse_revoked(struct wpk_coordinator *c)
+{
+    struct wpk_record *refused = wpk_effect_memory(c, 1, sizeof *refused);
+    refused->outcome = WPK_OUTCOME_WRONG_RESULT;
+    snprintf(refused->log, sizeof refused->log, "revoked before");
+    return refused;
+}
+
+void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
+                        const struct wpk_record *record, const struct wpk_worker *worker)
+{
+    WPK_ASSERT(search->phase == WPK_PHASE_VERIFYING);
+    struct wpk_final_entry *entry = &search->entries[search->verifying];
+    wpk_timer_cancel(&c->search_timers, &search->timer);
+    snprintf(search->verified_by, sizeof search->verified_by, "%s",
+             worker != NULL ? worker->hello.name : "");
+    record = entry->rejected ? refuse_revoked(c) : refuse_another(c, search, entry, record);
+    if (worker != NULL) {
+        put_times(c, search, entry, record, worker);
+    }
+    if (record->outcome == WPK_OUTCOME_OK) {
+        conclude(c, search, record);
+        return;
+    }
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    print_verify(search, id);
+    wpk_effect_log(c, "winner_rejected", "work=%s outcome=%s candidate=\"%.200s\"", id,
+                   wpk_outcome_name(record->outcome), search->verify.text);
+    entry->rejected = true;
+    if (strcmp(entry->artifact_sha256, search->served_artifact) == 0) {
+        search->served_kernel_id = 0; /* what is wrong need not be beaten */
+        search->served_provider[0] = '\0';
+        search->served_artifact[0] = '\0';
+    }
+    wpk_search_reject(search, entry->artifact_sha256, record->outcome);
+    verify_next(c, search);
+}
+
+void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
+{
+    search->concluding = false;
+    if (search->entries[search->winner].rejected) { /* it is stored as revoked: another one wins */
+        wpk_final_start(c, search);
+        wpk_search_refresh(c, search);
+        return;
+    }
+    search->kernel_id = kernel_id;
+    if (search->serving) {
+        set_served(c, search, kernel_id);
+    }
+    char reason[WPK_REASON_MAX];
+    bool failed = wpk_final_failed(search, reason);
+    wpk_search_set_phase(c, search, failed ? WPK_PHASE_FAILED : WPK_PHASE_DONE,
+                         failed ? reason : "");
+    wpk_search_release(c, search);
+}
+
+/* ---- what operators change */
+
+static bool is_revoked(const struct wpk_search *search, const struct wpk_final_entry *entry)
+{
+    return wpk_revoked_has(&search->revoked, entry->provider, entry->artifact_sha256);
+}
+
+void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
+                       const struct wpk_kernel_event *event)
+{
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        struct wpk_final_entry *entry = &search->entries[i];
+        entry->rejected = entry->rejected || is_revoked(search, entry);
+    }
+    /* A kernel that is about to be stored is served after this, unless it was revoked. */
+    if (search->served_kernel_id != NOT_STORED ||
+        wpk_revoked_has(&search->revoked, search->served_provider, search->served_artifact)) {
+        search->served_kernel_id = event->served_kernel_id;
+        memcpy(search->served_provider, event->served_provider, sizeof search->served_provider);
+        memcpy(search->served_artifact, event->served_artifact, sizeof search->served_artifact);
+    }
+    /* Nobody has begun to verify it. */
+    if (search->phase == WPK_PHASE_VERIFYING && !search->concluding &&
+        search->verify.standing == WPK_STANDING_OPEN &&
+        search->entries[search->verifying].rejected) {
+        wpk_timer_cancel(&c->search_timers, &search->timer);
+        verify_next(c, search);
+    }
+}

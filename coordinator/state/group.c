@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/state/group.h"
+
+#include "coordinator/state/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LABEL_TEXT_MAX (WPK_WORKER_LABEL_NAME_MAX + WPK_WORKER_LABEL_VALUE_MAX + 2)
+#define KEY_TEXT_MAX (WPK_CLASS_TEXT_MAX + WPK_WORKER_LABELS_MAX * LABEL_TEXT_MAX + 64)
+
+/* ---- texts */
+
+void wpk_providers_text(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX])
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < hello->provider_count && at < WPK_KEY_TEXT_MAX; i++) {
+        at += (size_t)snprintf(out + at, WPK_KEY_TEXT_MAX - at, "%s%s", i > 0 ? ";" : "",
+                               hello->providers[i].name);
+    }
+}
+
+void wpk_class_text(const char *device_class, const struct wpk_hello *hello,
+                    char out[WPK_CLASS_TEXT_MAX])
+{
+    char providers[WPK_KEY_TEXT_MAX];
+    wpk_providers_text(hello, providers);
+    snprintf(out, WPK_CLASS_TEXT_MAX, "%s\n%s\n%s", device_class, hello->environment, providers);
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    return strcmp(((const struct wpk_worker_label *)a)->name,
+                  ((const struct wpk_worker_label *)b)->name);
+}
+
+/* A key's text: the class, two numbers, and the labels by name. */
+static void key_text(const struct wpk_class *kind, unsigned first, unsigned second,
+                     const struct wpk_worker_label *labels, uint32_t count, char out[KEY_TEXT_MAX])
+{
+    struct wpk_worker_label sorted[WPK_WORKER_LABELS_MAX];
+    int at = snprintf(out, KEY_TEXT_MAX, "%s\n%u\n%u", kind->text, first, second);
+    memcpy(sorted, labels, count * sizeof sorted[0]);
+    if (count > 1) {
+        qsort(sorted, count, sizeof sorted[0], compare_labels);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        at += snprintf(out + at, (size_t)(KEY_TEXT_MAX - at), "\n%s=%s", sorted[i].name,
+                       sorted[i].value);
+    }
+}
+
+bool wpk_labels_cover(const struct wpk_hello *hello, const struct wpk_worker_label *labels,
+                      uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < hello->label_count; k++) {
+            found = found || (strcmp(hello->labels[k].name, labels[i].name) == 0 &&
+                              strcmp(hello->labels[k].value, labels[i].value) == 0);
+        }
+        if (!found) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- classes */
+
+static struct wpk_class *class_use(struct wpk_coordinator *c, const char *text)
+{
+    struct wpk_class *kind = wpk_table_get_text(&c->classes, text);
+    if (kind == NULL) {
+        kind = calloc(1, sizeof *kind);
+        WPK_ASSERT(kind != NULL);
+        snprintf(kind->text, sizeof kind->text, "%s", text);
+        wpk_table_put_text(&c->classes, kind->text, kind);
+    }
+    kind->use_count++;
+    return kind;
+}
+
+void wpk_class_release(struct wpk_coordinator *c, struct wpk_class *kind)
+{
+    if (--kind->use_count == 0) {
+        wpk_table_take_text(&c->classes, kind->text);
+        wpk_class_free(kind);
+    }
+}
+
+void wpk_class_free(struct wpk_class *kind)
+{
+    wpk_fair_forget(kind);
+    free(kind);
+}
+
+/* ---- links */
+
+static bool has_item(const char *items, const char *item, size_t size)
+{
+    for (const char *at = items; *at != '\0'; at += *at == ';') {
+        size_t length = strcspn(at, ";");
+        if (length == size && strncmp(at, item, size) == 0) {
+            return true;
+        }
+        at += length;
+    }
+    return false;
+}
+
+/* What only builds need not have the device, nor its vendors' libraries: all that its environment
+ * names, the compiler among it, is the same there. */
+bool wpk_group_builds_for(const struct wpk_group *group, const char *class_text)
+{
+    char environment[WPK_ENVIRONMENT_MAX];
+    const char *start = strchr(class_text, '\n') + 1;
+    snprintf(environment, sizeof environment, "%.*s", (int)strcspn(start, "\n"), start);
+    for (const char *at = group->hello.environment; *at != '\0'; at += *at == ';') {
+        size_t size = strcspn(at, ";");
+        if (!has_item(environment, at, size)) {
+            return false;
+        }
+        at += size;
+    }
+    const char *providers = strchr(start, '\n') + 1;
+    const char *own = group->hello.providers[0].name;
+    return group->hello.provider_count > 0 && strcspn(providers, ";") == strlen(own) &&
+           strncmp(providers, own, strlen(own)) == 0;
+}
+
+static bool is_in(const struct wpk_group *group, const struct wpk_pool *pool)
+{
+    unsigned roles = group->hello.roles;
+    if ((roles & WPK_WORKER_RUNS) == 0) {
+        return pool->stage == WPK_POOL_BUILD && wpk_group_builds_for(group, pool->kind->text);
+    }
+    bool role = pool->stage == WPK_POOL_RUN || (roles & WPK_WORKER_BUILDS) != 0;
+    return role && group->kind == pool->kind && group->hello.device.core_count >= pool->threads &&
+           wpk_labels_cover(&group->hello, pool->labels, pool->label_count);
+}
+
+static void set_waiting(struct wpk_link *link)
+{
+    struct wpk_pool *pool = link->pool;
+    link->waiting_next = NULL;
+    link->waiting_prev = pool->waiting_last;
+    *(pool->waiting_last != NULL ? &pool->waiting_last->waiting_next : &pool->waiting_first) = link;
+    pool->waiting_last = link;
+}
+
+static void clear_waiting(struct wpk_link *link)
+{
+    struct wpk_pool *pool = link->pool;
+    *(link->waiting_prev != NULL ? &link->waiting_prev->waiting_next : &pool->waiting_first) =
+        link->waiting_next;
+    *(link->waiting_next != NULL ? &link->waiting_next->waiting_prev : &pool->waiting_last) =
+        link->waiting_prev;
+    link->waiting_next = NULL;
+    link->waiting_prev = NULL;
+}
+
+static void link_if_in(struct wpk_group *group, struct wpk_pool *pool)
+{
+    if (!is_in(group, pool)) {
+        return;
+    }
+    struct wpk_link *link = calloc(1, sizeof *link);
+    WPK_ASSERT(link != NULL);
+    *link = (struct wpk_link){
+        .group = group, .pool = pool, .group_next = group->links, .pool_next = pool->links};
+    group->links = link;
+    pool->links = link;
+    pool->served_count += group->available_count > 0;
+    if (group->waiting_first != NULL) {
+        set_waiting(link);
+    }
+}
+
+static void take_from_group(struct wpk_link *link)
+{
+    struct wpk_link **at = &link->group->links;
+    while (*at != link) {
+        at = &(*at)->group_next;
+    }
+    *at = link->group_next;
+}
+
+static void take_from_pool(struct wpk_link *link)
+{
+    struct wpk_link **at = &link->pool->links;
+    while (*at != link) {
+        at = &(*at)->pool_next;
+    }
+    *at = link->pool_next;
+}
+
+/* ---- groups */
+
+static struct wpk_group *group_new(struct wpk_coordinator *c, const struct wpk_worker *worker,
+                                   struct wpk_class *kind, const char *key)
+{
+    struct wpk_group *group = calloc(1, sizeof *group);
+    WPK_ASSERT(group != NULL);
+    group->key = strdup(key);
+    WPK_ASSERT(group->key != NULL);
+    group->kind = kind;
+    group->hello = worker->hello;
+    c->groups = wpk_grow(c->groups, c->group_count, &c->group_capacity, sizeof *c->groups);
+    group->place = c->group_count;
+    c->groups[c->group_count++] = group;
+    wpk_table_put_text(&c->groups_by_key, group->key, group);
+    for (uint32_t i = 0; i < c->pool_count; i++) {
+        link_if_in(group, c->pools[i]);
+    }
+    wpk_fair_begin_group(group);
+    return group;
+}
+
+bool wpk_group_join(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    const struct wpk_hello *hello = &worker->hello;
+    char text[WPK_CLASS_TEXT_MAX];
+    char key[KEY_TEXT_MAX];
+    wpk_class_text(worker->device_class, hello, text);
+    struct wpk_class *kind = class_use(c, text);
+    key_text(kind, (unsigned)hello->device.core_count, hello->roles, hello->labels,
+             hello->label_count, key);
+    worker->group = wpk_table_get_text(&c->groups_by_key, key);
+    if (worker->group != NULL) {
+        wpk_class_release(c, kind);
+    } else {
+        worker->group = group_new(c, worker, kind, key);
+    }
+    worker->group->worker_count++;
+    return wpk_group_set_available(c, worker, true);
+}
+
+void wpk_group_free(struct wpk_group *group)
+{
+    for (struct wpk_link *link = group->links, *next; link != NULL; link = next) {
+        next = link->group_next;
+        free(link);
+    }
+    free(group->key);
+    free(group);
+}
+
+void wpk_group_leave(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    struct wpk_group *group = worker->group;
+    wpk_group_unwait(worker);
+    wpk_group_set_available(c, worker, false);
+    worker->group = NULL;
+    if (--group->worker_count > 0) {
+        return;
+    }
+    for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
+        take_from_pool(link);
+    }
+    wpk_table_take_text(&c->groups_by_key, group->key);
+    c->groups[group->place] = c->groups[--c->group_count];
+    c->groups[group->place]->place = group->place;
+    wpk_class_release(c, group->kind);
+    wpk_group_free(group);
+}
+
+/* The group has somebody for the work of its pools, or nobody any more. */
+static void set_served(struct wpk_coordinator *c, const struct wpk_group *group, bool served)
+{
+    for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
+        struct wpk_pool *pool = link->pool;
+        pool->served_count += served ? 1 : UINT32_MAX; /* one less */
+        if (pool->served_count == (served ? 1 : 0)) {
+            wpk_stake_served(c, pool);
+        }
+    }
+}
+
+bool wpk_group_set_available(struct wpk_coordinator *c, struct wpk_worker *worker, bool available)
+{
+    struct wpk_group *group = worker->group;
+    if (available == worker->available) {
+        return false;
+    }
+    worker->available = available;
+    group->available_count += available ? 1 : UINT32_MAX; /* one less */
+    if (group->available_count == (available ? 1 : 0)) {
+        set_served(c, group, available);
+    }
+    return available && group->available_count == 1;
+}
+
+/* ---- polls that wait */
+
+void wpk_pool_mark(struct wpk_coordinator *c, struct wpk_pool *pool)
+{
+    if (!pool->dirty && pool->ready_count > 0 && pool->waiting_first != NULL) {
+        pool->dirty = true;
+        pool->dirty_next = c->dirty_pools;
+        c->dirty_pools = pool;
+    }
+}
+
+static void unawait(struct wpk_worker *worker)
+{
+    *(worker->prev != NULL ? &worker->prev->next : &worker->awaited->awaiting) = worker->next;
+    if (worker->next != NULL) {
+        worker->next->prev = worker->prev;
+    }
+    worker->awaited = NULL;
+}
+
+static void enqueue(struct wpk_coordinator *c, struct wpk_worker *worker, bool first)
+{
+    struct wpk_group *group = worker->group;
+    bool was_empty = group->waiting_first == NULL;
+    worker->queued = true;
+    worker->prev = first ? NULL : group->waiting_last;
+    worker->next = first ? group->waiting_first : NULL;
+    *(worker->prev != NULL ? &worker->prev->next : &group->waiting_first) = worker;
+    *(worker->next != NULL ? &worker->next->prev : &group->waiting_last) = worker;
+    for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
+        if (was_empty) {
+            set_waiting(link);
+        }
+        wpk_pool_mark(c, link->pool);
+    }
+}
+
+void wpk_group_wait(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    wpk_group_unwait(worker);
+    enqueue(c, worker, false);
+}
+
+void wpk_group_await(struct wpk_worker *worker, struct wpk_search *search)
+{
+    wpk_group_unwait(worker);
+    worker->awaited = search;
+    worker->prev = NULL;
+    worker->next = search->awaiting;
+    if (worker->next != NULL) {
+        worker->next->prev = worker;
+    }
+    search->awaiting = worker;
+}
+
+void wpk_group_answered(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    while (search->awaiting != NULL) {
+        struct wpk_worker *worker = search->awaiting;
+        unawait(worker);
+        enqueue(c, worker, true); /* the last that came to wait is the first of this list */
+    }
+}
+
+void wpk_group_unwait(struct wpk_worker *worker)
+{
+    struct wpk_group *group = worker->group;
+    if (worker->awaited != NULL) {
+        unawait(worker);
+    }
+    if (!worker->queued) {
+        return;
+    }
+    worker->queued = false;
+    *(worker->prev != NULL ? &worker->prev->next : &group->waiting_first) = worker->next;
+    *(worker->next != NULL ? &worker->next->prev : &group->waiting_last) = worker->prev;
+    for (struct wpk_link *link = group->links; group->waiting_first == NULL && link != NULL;
+         link = link->group_next) {
+        clear_waiting(link);
+    }
+}
+
+/* ---- pools */
+
+struct wpk_pool *wpk_pool_get(struct wpk_coordinator *c, const struct wpk_search *search,
+                              const struct wpk_job_entry *job, enum wpk_pool_stage stage)
+{
+    char text[WPK_CLASS_TEXT_MAX];
+    char key[KEY_TEXT_MAX];
+    snprintf(text, sizeof text, "%s\n%s\n%s", search->key.device_class, search->key.environment,
+             search->key.providers);
+    struct wpk_class *kind = class_use(c, text);
+    key_text(kind, (unsigned)stage, (unsigned)search->key.threads, job->labels, job->label_count,
+             key);
+    struct wpk_pool *pool = wpk_table_get_text(&c->pools_by_key, key);
+    if (pool != NULL) {
+        wpk_class_release(c, kind);
+        return pool;
+    }
+    pool = calloc(1, sizeof *pool);
+    WPK_ASSERT(pool != NULL);
+    pool->key = strdup(key);
+    WPK_ASSERT(pool->key != NULL);
+    pool->kind = kind;
+    pool->stage = stage;
+    pool->threads = search->key.threads;
+    memcpy(pool->labels, job->labels, sizeof pool->labels);
+    pool->label_count = job->label_count;
+    c->pools = wpk_grow(c->pools, c->pool_count, &c->pool_capacity, sizeof *c->pools);
+    pool->place = c->pool_count;
+    c->pools[c->pool_count++] = pool;
+    wpk_table_put_text(&c->pools_by_key, pool->key, pool);
+    for (uint32_t i = 0; i < c->group_count; i++) {
+        link_if_in(c->groups[i], pool);
+    }
+    wpk_fair_begin_pool(pool);
+    return pool;
+}
+
+void wpk_pool_free(struct wpk_pool *pool)
+{
+    for (struct wpk_seat *seat = pool->seats, *next; seat != NULL; seat = next) {
+        next = seat->next;
+        free(seat->ready);
+        free(seat);
+    }
+    free(pool->ready);
+    free(pool->key);
+    free(pool);
+}
+
+void wpk_pool_drop(struct wpk_coordinator *c, struct wpk_pool *pool)
+{
+    for (struct wpk_link *link = pool->links, *next; link != NULL; link = next) {
+        next = link->pool_next;
+        take_from_group(link);
+        free(link);
+    }
+    struct wpk_pool **at = &c->dirty_pools;
+    while (pool->dirty && *at != pool) {
+        at = &(*at)->dirty_next;
+    }
+    if (pool->dirty) {
+        *at = pool->dirty_next;
+    }
+    wpk_table_take_text(&c->pools_by_key, pool->key);
+    c->pools[pool->place] = c->pools[--c->pool_count];
+    c->pools[pool->place]->place = pool->place;
+    wpk_class_release(c, pool->kind);
+    wpk_pool_free(pool);
+}

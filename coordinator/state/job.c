@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of jobs.
+ *
+ *     queued ──▶ running ──▶ done, failed, cancelled     (when its last operator has ended)
+ *        ▲          ▲
+ *        └── paused ┘       nothing of it is given out, and it keeps its place
+ */
+#include "common/metrics.h"
+#include "coordinator/state/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_QUOTA_S 60 /* a job or two may have ended by then */
+
+/* ---- answers */
+
+static void answer_job(struct wpk_coordinator *c, int status, const struct wpk_job_entry *job)
+{
+    if (c->event->request == 0) {
+        return;
+    }
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_RESPOND_JOB);
+    effect->request = c->event->request;
+    effect->status = status;
+    effect->job = job;
+}
+
+static void store_job(struct wpk_coordinator *c, const struct wpk_job_entry *job)
+{
+    wpk_effect_add(c, WPK_EFFECT_SET_JOB)->job = job;
+}
+
+/* ---- its place in the state */
+
+void wpk_job_entry_free(struct wpk_job_entry *job)
+{
+    if (job == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        free(job->ops[i].op);
+        free(job->ops[i].bound);
+    }
+    free(job->ops);
+    free(job);
+}
+
+/* The caller saw to it that there is room. */
+static void insert(struct wpk_coordinator *c, struct wpk_job_entry *job, struct wpk_owner *owner)
+{
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        job->ops[i].job = job;
+    }
+    c->jobs[c->job_count++] = job;
+    wpk_table_put_text(&c->jobs_by_id, job->id, job);
+    wpk_table_put(&c->jobs_by_number, job->number, job);
+    c->live_count++;
+    job->account = owner;
+    owner->job_count++;
+}
+
+void wpk_job_sweep(struct wpk_coordinator *c)
+{
+    uint32_t kept = 0;
+    if (!c->jobs_stored) {
+        return;
+    }
+    c->jobs_stored = false;
+    for (uint32_t i = 0; i < c->job_count; i++) {
+        struct wpk_job_entry *job = c->jobs[i];
+        if (job->finished_wall_ns == 0 || !job->stored) {
+            c->jobs[kept++] = job;
+            continue;
+        }
+        for (uint32_t k = 0; k < job->op_count; k++) {
+            if (job->ops[k].search != NULL) {
+                wpk_bind_leave(c, &job->ops[k]);
+            }
+        }
+        wpk_table_take_text(&c->jobs_by_id, job->id);
+        wpk_table_take(&c->jobs_by_number, job->number);
+        wpk_job_entry_free(job);
+    }
+    c->job_count = kept;
+}
+
+/* ---- its course */
+
+void wpk_job_started(struct wpk_coordinator *c, struct wpk_job_entry *job)
+{
+    if (job->state == WPK_JOB_QUEUED) {
+        job->state = WPK_JOB_RUNNING;
+        job->started_wall_ns = c->event->wall_ns;
+        job->reason[0] = '\0';
+        store_job(c, job);
+    }
+}
+
+/* A job is done when one operator is; it failed when all did. */
+static void end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job)
+{
+    bool any_done = false;
+    bool any_cancelled = false;
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        const struct wpk_job_op_state *op = &job->ops[i];
+        if (!wpk_phase_ended(op->phase)) {
+            return;
+        }
+        any_done = any_done || op->phase == WPK_PHASE_DONE;
+        any_cancelled = any_cancelled || op->phase == WPK_PHASE_CANCELLED;
+        if (op->phase == WPK_PHASE_FAILED && job->reason[0] == '\0') {
+            snprintf(job->reason, sizeof job->reason, "%s: %.180s", op->name, op->reason);
+        }
+    }
+    if (job->finished_wall_ns != 0) {
+        return;
+    }
+    job->state = any_cancelled ? WPK_JOB_CANCELLED : any_done ? WPK_JOB_DONE : WPK_JOB_FAILED;
+    if (job->started_wall_ns == 0) {
+        job->started_wall_ns = c->event->wall_ns;
+    }
+    job->finished_wall_ns = c->event->wall_ns;
+    c->live_count--;
+    job->account->job_count--;
+    store_job(c, job);
+    wpk_metric_change(WPK_GAUGE_JOBS,
+                      wpk_metric_value(WPK_LABEL_JOB_STATE, wpk_job_state_name(job->state)), 1);
+    wpk_effect_log(c, "job_ended", "job=%s state=%s", job->id, wpk_job_state_name(job->state));
+}
+
+void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_op_state *op, enum wpk_phase phase,
+                    const char *reason)
+{
+    struct wpk_job_entry *job = op->job;
+    WPK_ASSERT(!wpk_phase_ended(op->phase));
+    op->phase = phase;
+    snprintf(op->reason, sizeof op->reason, "%s", reason);
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_OP);
+    effect->job = job;
+    effect->index = (uint32_t)(op - job->ops);
+    if (wpk_phase_ended(phase)) {
+        wpk_stake_drop(c, op);
+        end_if_over(c, job);
+        c->advancing = wpk_grow(c->advancing, c->advancing_count, &c->advancing_capacity,
+                                sizeof(struct wpk_job_entry *));
+        c->advancing[c->advancing_count++] = job;
+    }
+}
+
+/* Their next operators take the place of those that have ended. */
+void wpk_job_advance(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->advancing_count; i++) {
+        wpk_bind_job(c, c->advancing[i]);
+    }
+    c->advancing_count = 0;
+}
+
+/* ---- events */
+
+void wpk_job_submit(struct wpk_coordinator *c)
+{
+    struct wpk_job_entry *job = c->event->job;
+    struct wpk_owner *owner = wpk_owner_get(c, job->owner);
+    WPK_ASSERT(job->op_count > 0);
+    if (owner == NULL || c->job_count == WPK_JOBS_LIVE_MAX) {
+        wpk_metric_add(WPK_COUNTER_JOBS_REFUSED, 0, 1);
+        wpk_answer_problem(c, 429, WPK_ENOSPC, RETRY_QUOTA_S,
+                           owner == NULL ? "too many owners are known"
+                                         : "too many jobs are queued");
+        wpk_job_entry_free(job);
+        return;
+    }
+    if (owner->job_count >= owner->jobs_max) {
+        char *text = wpk_effect_memory(c, 1, 160);
+        snprintf(text, 160, "%s has %u jobs that have not ended, and may have %u", owner->name,
+                 owner->job_count, owner->jobs_max);
+        wpk_metric_add(WPK_COUNTER_JOBS_REFUSED, 0, 1);
+        wpk_answer_problem(c, 429, WPK_ENOSPC, RETRY_QUOTA_S, text);
+        wpk_job_entry_free(job);
+        return;
+    }
+    job->number = c->job_number_next++;
+    job->state = WPK_JOB_QUEUED;
+    job->created_wall_ns = c->event->wall_ns;
+    insert(c, job, owner);
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_JOB);
+    effect->job = job;
+    effect->source = c->event->source;
+    wpk_effect_log(c, "job_submitted", "job=%s owner=\"%s\" ops=%u", job->id, job->owner,
+                   job->op_count);
+    wpk_bind_job(c, job);
+    wpk_job_advance(c);
+    answer_job(c, 201, job);
+}
+
+void wpk_job_restore(struct wpk_coordinator *c)
+{
+    struct wpk_job_entry *job = c->event->job;
+    struct wpk_owner *owner = wpk_owner_get(c, job->owner);
+    if (owner == NULL || c->job_count == WPK_JOBS_LIVE_MAX) {
+        wpk_job_entry_free(job); /* stays queued in the store, for the next start */
+        return;
+    }
+    job->restored_ns = c->event->now_ns;
+    insert(c, job, owner);
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        /* Phases are found again from what is recorded. */
+        if (!wpk_phase_ended(job->ops[i].phase)) {
+            job->ops[i].phase = WPK_PHASE_WAITING;
+        }
+    }
+    end_if_over(c, job);
+    wpk_bind_job(c, job);
+}
+
+static struct wpk_job_entry *find(struct wpk_coordinator *c)
+{
+    struct wpk_job_entry *job = wpk_table_get_text(&c->jobs_by_id, c->event->job_id);
+    if (job == NULL) {
+        wpk_answer_problem(c, 404, WPK_ENOENT, 0, "there is no such job, or it has ended");
+    }
+    return job;
+}
+
+void wpk_job_cancel(struct wpk_coordinator *c)
+{
+    struct wpk_job_entry *job = find(c);
+    if (job == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        struct wpk_job_op_state *op = &job->ops[i];
+        if (!wpk_phase_ended(op->phase)) {
+            wpk_job_op_set(c, op, WPK_PHASE_CANCELLED, "");
+            if (op->search != NULL) {
+                wpk_search_update_budget(op->search);
+                wpk_search_advance(c, op->search);
+            }
+        }
+    }
+    answer_job(c, 200, job);
+}
+
+/* What is out goes on, and counts; nothing more is given out on its behalf. */
+static void budgets_changed(struct wpk_coordinator *c, struct wpk_job_entry *job)
+{
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        struct wpk_search *search = job->ops[i].search;
+        if (search != NULL && search->id != 0 && !wpk_phase_ended(job->ops[i].phase)) {
+            wpk_search_update_budget(search);
+            wpk_search_advance(c, search);
+        }
+    }
+}
+
+void wpk_job_pause(struct wpk_coordinator *c)
+{
+    struct wpk_job_entry *job = find(c);
+    if (job == NULL) {
+        return;
+    }
+    if (job->finished_wall_ns == 0 && job->state != WPK_JOB_PAUSED) {
+        job->state = WPK_JOB_PAUSED;
+        store_job(c, job);
+        wpk_bind_job(c, job);
+        budgets_changed(c, job);
+        wpk_effect_log(c, "job_paused", "job=%s", job->id);
+    }
+    answer_job(c, 200, job);
+}
+
+void wpk_job_resume(struct wpk_coordinator *c)
+{
+    struct wpk_job_entry *job = find(c);
+    if (job == NULL) {
+        return;
+    }
+    if (job->state == WPK_JOB_PAUSED) {
+        job->state = job->started_wall_ns != 0 ? WPK_JOB_RUNNING : WPK_JOB_QUEUED;
+        for (uint32_t i = 0; i < job->op_count; i++) {
+            if (job->ops[i].search != NULL && job->state == WPK_JOB_QUEUED) {
+                job->ops[i].search->unstarted = true;
+            }
+        }
+        store_job(c, job);
+        budgets_changed(c, job);
+        wpk_bind_job(c, job);
+        wpk_effect_log(c, "job_resumed", "job=%s", job->id);
+    }
+    answer_job(c, 200, job);
+}
+
+void wpk_coordinator_job_stored(struct wpk_coordinator *c, uint64_t number)
+{
+    struct wpk_job_entry *job = wpk_table_get(&c->jobs_by_number, number);
+    if (job != NULL && job->finished_wall_ns != 0) {
+        job->stored = true;
+        c->jobs_stored = true;
+    }
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/state/lease.h"
+
+#include "common/metrics.h"
+#include "coordinator/state/parts.h"
+#include "schema/message_trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define VERSION_WITHOUT_STAGES 1 /* of the protocol */
+
+/* ---- the worker's list */
+
+static void append(struct wpk_worker *worker, struct wpk_lease *lease)
+{
+    lease->prev = worker->leases_last;
+    *(worker->leases_last != NULL ? &worker->leases_last->next : &worker->leases) = lease;
+    worker->leases_last = lease;
+    worker->lease_count++;
+}
+
+static void take_out(struct wpk_lease *lease)
+{
+    struct wpk_worker *worker = lease->worker;
+    *(lease->prev != NULL ? &lease->prev->next : &worker->leases) = lease->next;
+    *(lease->next != NULL ? &lease->next->prev : &worker->leases_last) = lease->prev;
+    WPK_ASSERT(worker->lease_count > 0);
+    worker->lease_count--;
+}
+
+/* ---- taking */
+
+/* What is built apart is run by whoever can; else it is built there and then. A worker of the first
+ * version knows no stages, and builds again. */
+static enum wpk_work_stage stage_of(const struct wpk_piece *piece, wpk_work_id work,
+                                    const struct wpk_worker *worker)
+{
+    if (work.kind == WPK_WORK_FINAL || work.kind == WPK_WORK_VENDOR ||
+        worker->poll_address->tag == VERSION_WITHOUT_STAGES) {
+        return WPK_STAGE_WHOLE;
+    }
+    if (piece->built != NULL) {
+        return WPK_STAGE_RUN;
+    }
+    return (worker->hello.roles & WPK_WORKER_RUNS) != 0 ? WPK_STAGE_WHOLE : WPK_STAGE_BUILD;
+}
+
+struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search,
+                                 wpk_work_id work, struct wpk_worker *worker,
+                                 struct wpk_account *account)
+{
+    struct wpk_piece *piece = wpk_search_piece(search, work);
+    WPK_ASSERT(piece != NULL && piece->standing == WPK_STANDING_OPEN);
+    if (work.kind == WPK_WORK_TRIAL) {
+        wpk_asks_unopen(search, work.index);
+    }
+    struct wpk_lease *lease = c->leases_spare;
+    if (lease != NULL) {
+        c->leases_spare = lease->next;
+    } else {
+        lease = malloc(sizeof *lease);
+        WPK_ASSERT(lease != NULL);
+    }
+    *lease = (struct wpk_lease){.number = ++c->lease_next,
+                                .worker = worker,
+                                .search = search,
+                                .work = work,
+                                .stage = stage_of(piece, work, worker),
+                                .given_ns = c->event->now_ns,
+                                .account = account};
+    if (worker->lease_count == 0) {
+        worker->busy_ns = c->event->now_ns;
+    }
+    append(worker, lease);
+    piece->standing = WPK_STANDING_LEASED;
+    piece->lease = lease;
+    piece->attempts++;
+    c->lease_count++;
+    wpk_search_leased(c, search);
+    wpk_fair_charge(c, lease);
+    wpk_metric_add(WPK_COUNTER_LEASES, 0, 1);
+    return lease;
+}
+
+/* ---- ending */
+
+void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns)
+{
+    struct wpk_search *search = lease->search;
+    struct wpk_piece *piece = wpk_search_piece(search, lease->work);
+    WPK_ASSERT(piece != NULL && piece->lease == lease);
+    wpk_fair_settle(c, lease, device_ns);
+    take_out(lease);
+    piece->standing = WPK_STANDING_OPEN;
+    piece->lease = NULL;
+    if (lease->work.kind == WPK_WORK_TRIAL) {
+        wpk_asks_open(search, lease->work.index, true);
+    }
+    c->lease_count--;
+    wpk_search_unleased(c, search);
+    lease->next = c->leases_spare;
+    c->leases_spare = lease;
+}
+
+void wpk_lease_return(struct wpk_coordinator *c, struct wpk_lease *lease)
+{
+    struct wpk_search *search = lease->search;
+    struct wpk_piece *piece = wpk_search_piece(search, lease->work);
+    wpk_lease_end(c, lease, 0);
+    piece->attempts--;
+    wpk_search_refresh(c, search);
+}
+
+static struct wpk_lease *find_to_blame(const struct wpk_worker *worker)
+{
+    for (struct wpk_lease *lease = worker->leases; lease != NULL; lease = lease->next) {
+        if (lease->number == worker->running) {
+            return lease;
+        }
+    }
+    return worker->leases; /* the oldest: work is done in its order */
+}
+
+/* It cost what it was worked on, and whoever takes it next is one attempt nearer to the last. */
+static void blame(struct wpk_coordinator *c, struct wpk_worker *worker, struct wpk_lease *lease)
+{
+    struct wpk_search *search = lease->search;
+    wpk_work_id work = lease->work;
+    uint32_t attempts = wpk_search_piece(search, work)->attempts;
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    wpk_work_id_print(work, id);
+    wpk_effect_log(c, "blamed", "work=%s lease=%llu attempt=%u stage=%s worker=%s", id,
+                   (unsigned long long)lease->number, attempts, wpk_work_stage_name(lease->stage),
+                   worker->hello.name);
+    uint64_t worked_ns =
+        worker->heard_ns > worker->busy_ns ? worker->heard_ns - worker->busy_ns : 0;
+    wpk_lease_end(c, lease, worked_ns);
+    wpk_search_piece(search, work)->lost_on = worker->device_hash;
+    if (attempts >= WPK_ATTEMPTS_MAX) {
+        wpk_result_abandon(c, search, work, NULL);
+    }
+    wpk_search_advance(c, search);
+}
+
+void wpk_lease_return_all(struct wpk_coordinator *c, struct wpk_worker *worker, bool died)
+{
+    struct wpk_lease *blamed = died ? find_to_blame(worker) : NULL;
+    if (died) {
+        wpk_metric_add(WPK_COUNTER_LEASES_EXPIRED, 0, worker->lease_count);
+    }
+    /* From the last on: each is put before those that are open, and so they keep their order. */
+    for (struct wpk_lease *lease = worker->leases_last, *prev; lease != NULL; lease = prev) {
+        prev = lease->prev;
+        if (lease != blamed) {
+            struct wpk_search *search = lease->search;
+            wpk_lease_return(c, lease);
+            wpk_search_advance(c, search);
+        }
+    }
+    if (blamed != NULL) {
+        blame(c, worker, blamed);
+    }
+    WPK_ASSERT(worker->lease_count == 0);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases: who has which piece of work. They live in memory only. They save work, and decide
+ * nothing: the first result for a piece of work wins, whoever brings it. A lease ends with its
+ * result, when its worker does not name it any more, or when its worker is lost. */
+#ifndef WPK_COORDINATOR_STATE_LEASE_H
+#define WPK_COORDINATOR_STATE_LEASE_H
+
+#include "coordinator/state/state.h"
+
+struct wpk_coordinator;
+
+struct wpk_lease {
+    uint64_t number;
+    struct wpk_worker *worker;
+    struct wpk_search *search; /* stays while it is leased from */
+    wpk_work_id work;
+    enum wpk_work_stage stage;
+    uint64_t given_ns;
+    uint64_t estimate_ns;        /* charged to: */
+    struct wpk_account *account; /* for whom it was given; NULL: nobody any more */
+    uint64_t named;              /* the step in which its worker named it last */
+    struct wpk_lease *next;      /* of the worker's, by number */
+    struct wpk_lease *prev;
+};
+
+/* Lease an open piece of work for `account`, which may be NULL. */
+struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search,
+                                 wpk_work_id work, struct wpk_worker *worker,
+                                 struct wpk_account *account);
+/* The lease is over after so much device time; the piece is open again. */
+void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns);
+/* Nobody is to blame: the attempt does not count. */
+void wpk_lease_return(struct wpk_coordinator *c, struct wpk_lease *lease);
+/* Take all leases back. If the worker died, what it was running is to blame. */
+void wpk_lease_return_all(struct wpk_coordinator *c, struct wpk_worker *worker, bool died);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What workers bring. The first result for a piece of work is recorded, whichever lease it names;
+ * later ones are told so. What a worker that only builds has made is kept beside the piece, which
+ * is then open for those who run it.
+ *
+ *     open ──leased──▶ whole, or build ──built──▶ open to be run ──leased──▶ run ──▶ ended
+ *      ▲                     │ not tried              ▲       │ not tried: its artifact is lost
+ *      └─────────────────────┴────────────────────────│───────┘
+ *
+ * A lease that comes to nothing was an attempt; of those to build, and then of those to run, each
+ * piece has WPK_ATTEMPTS_MAX. */
+#include "common/metrics.h"
+#include "common/utf8.h"
+#include "coordinator/state/parts.h"
+#include "schema/message_trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REASON_MAX 300 /* bytes of a worker's that are told on */
+
+/* ---- what it cost */
+
+/* Device time of a result, as its record tells: parts of what the worker was busy for. */
+static uint64_t weight_of(const struct wpk_result *result)
+{
+    uint64_t ns = result->record.build_ns + result->record.verify_ns + result->record.measure_ns;
+    for (uint32_t i = 0; i < result->timing_count; i++) {
+        const struct wpk_timing *timing = &result->timing[i];
+        ns += timing->median_ns * (uint64_t)timing->sample_count * (uint64_t)timing->repeat_count;
+    }
+    return ns + 1;
+}
+
+static struct wpk_lease *lease_of(struct wpk_coordinator *c, const struct wpk_result *result)
+{
+    struct wpk_search *search = wpk_search_find(c, result->id.search);
+    struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, result->id) : NULL;
+    return piece != NULL && piece->standing == WPK_STANDING_LEASED ? piece->lease : NULL;
+}
+
+/* A message's results and the time to be shared among those of this worker's leases. */
+struct bill {
+    double ns_per_weight;
+};
+
+static struct bill make_bill(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    const struct wpk_message *message = c->event->message;
+    uint64_t now_ns = c->event->now_ns;
+    double busy_ns = now_ns > worker->busy_ns ? (double)(now_ns - worker->busy_ns) : 0;
+    double weight = 0;
+    for (uint32_t i = 0; i < message->result_count; i++) {
+        const struct wpk_lease *lease = lease_of(c, &message->results[i]);
+        if (lease != NULL && lease->worker == worker) {
+            weight += (double)weight_of(&message->results[i]);
+        }
+    }
+    if (weight > 0) {
+        worker->busy_ns = now_ns;
+    }
+    return (struct bill){weight > 0 ? busy_ns / weight : 0};
+}
+
+/* ---- builds */
+
+static void keep_built(struct wpk_search *search, uint32_t number, const struct wpk_record *record)
+{
+    struct wpk_piece *piece = wpk_search_ask(search, number);
+    struct wpk_built *built = calloc(1, sizeof *built);
+    WPK_ASSERT(built != NULL);
+    memcpy(built->artifact_sha256, record->artifact_sha256, sizeof built->artifact_sha256);
+    memcpy(built->schedule_sha256, record->schedule_sha256, sizeof built->schedule_sha256);
+    built->build_ns = record->build_ns;
+    if (record->schedule != NULL) {
+        built->schedule = strdup(record->schedule);
+        WPK_ASSERT(built->schedule != NULL);
+    }
+    built->attempts = piece->attempts;
+    wpk_asks_unopen(search, number);
+    piece->built = built;
+    piece->attempts = 0; /* running it is another thing to survive */
+    piece->lost_on = 0;
+    wpk_asks_open(search, number, false);
+}
+
+/* To be built once more: what it took the last time still counts. */
+static void drop_built(struct wpk_search *search, uint32_t number)
+{
+    struct wpk_piece *piece = wpk_search_ask(search, number);
+    wpk_asks_unopen(search, number);
+    piece->attempts = piece->built->attempts;
+    wpk_built_free(piece->built);
+    piece->built = NULL;
+    wpk_asks_open(search, number, true);
+}
+
+/* What was run, with what its builder said of it. */
+static const struct wpk_record *merge(struct wpk_coordinator *c, const struct wpk_piece *piece,
+                                      const struct wpk_result *result)
+{
+    const struct wpk_record *record = &result->record;
+    const struct wpk_built *built = piece->built;
+    if (built == NULL || result->stage != WPK_STAGE_RUN) {
+        return record;
+    }
+    struct wpk_record *merged = wpk_effect_memory(c, 1, sizeof *merged);
+    *merged = *record;
+    merged->build_ns = built->build_ns;
+    if (merged->schedule == NULL && built->schedule != NULL) {
+        merged->schedule = wpk_effect_text(c, built->schedule);
+    }
+    if (merged->schedule_sha256[0] == '\0') {
+        memcpy(merged->schedule_sha256, built->schedule_sha256, sizeof merged->schedule_sha256);
+    }
+    return merged;
+}
+
+/* ---- results */
+
+static bool is_built(const struct wpk_result *result)
+{
+    return result->stage == WPK_STAGE_BUILD && result->record.outcome == WPK_OUTCOME_OK;
+}
+
+/* It was not tried, for want of an artifact say; or what was built has got lost. */
+static bool is_nothing(const struct wpk_search *search, const struct wpk_result *result)
+{
+    if (result->id.kind == WPK_WORK_FINAL) {
+        return result->timing_count != search->entry_count;
+    }
+    return result->record.outcome == WPK_OUTCOME_ABANDONED ||
+           (is_built(result) && result->record.artifact_sha256[0] == '\0');
+}
+
+/* What somebody else has now is not taken from him for that. */
+static bool is_too_late(const struct wpk_search *search, const struct wpk_piece *piece,
+                        const struct wpk_worker *worker, const struct wpk_result *result)
+{
+    bool leased = piece->standing == WPK_STANDING_LEASED;
+    if (leased && piece->lease->worker == worker) {
+        return false;
+    }
+    return is_nothing(search, result) ||
+           (leased && piece->lease->stage == WPK_STAGE_WHOLE && is_built(result));
+}
+
+/* Another attempt, if there is one left. */
+static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
+                      const struct wpk_worker *worker, const struct wpk_result *result)
+{
+    struct wpk_piece *piece = wpk_search_piece(search, result->id);
+    const char *reason = result->id.kind == WPK_WORK_FINAL ? result->failure
+                         : is_built(result)                ? "what was built is lost"
+                                                           : result->record.log;
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    wpk_work_id_print(result->id, id);
+    wpk_effect_log(c, "not_tried", "work=%s attempt=%u stage=%s worker=%s reason=\"%.*s\"", id,
+                   piece->attempts, wpk_work_stage_name(result->stage), worker->hello.name,
+                   (int)strnlen(reason, REASON_MAX), reason);
+    piece->lost_on = worker->device_hash;
+    if (result->id.kind == WPK_WORK_TRIAL && piece->built != NULL) {
+        drop_built(search, result->id.index);
+    }
+    if (piece->attempts >= WPK_ATTEMPTS_MAX) {
+        wpk_result_abandon(c, search, result->id, reason);
+    }
+}
+
+/* What becomes of a candidate before it runs. */
+static bool is_of_build(enum wpk_outcome outcome)
+{
+    switch (outcome) {
+    case WPK_OUTCOME_OK:
+    case WPK_OUTCOME_BUILD_ERROR:
+    case WPK_OUTCOME_BUILD_TIMEOUT:
+    case WPK_OUTCOME_UNSUPPORTED:
+    case WPK_OUTCOME_OUT_OF_MEMORY:
+    case WPK_OUTCOME_ABANDONED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void observe(const struct wpk_record *record)
+{
+    if (record->build_ns > 0) {
+        wpk_metric_observe_ns(WPK_HISTOGRAM_BUILD, record->build_ns);
+    }
+    if (record->verify_ns + record->measure_ns > 0) {
+        wpk_metric_observe_ns(WPK_HISTOGRAM_RUN, record->verify_ns + record->measure_ns);
+    }
+    if (record->outcome == WPK_OUTCOME_OK && record->timing.median_ns > 0) {
+        wpk_metric_observe_ratio(WPK_HISTOGRAM_NOISE,
+                                 (double)record->timing.mad_ns / (double)record->timing.median_ns);
+    }
+}
+
+/* Is the result of a kind that the worker may bring for this, asked or not? */
+static bool is_admissible(const struct wpk_search *search, const struct wpk_worker *worker,
+                          const struct wpk_result *result)
+{
+    if (!wpk_search_trusts(search, worker, result->stage)) {
+        return false; /* times of another device are not this problem's */
+    }
+    if (result->stage == WPK_STAGE_BUILD) {
+        return result->id.kind == WPK_WORK_TRIAL && is_of_build(result->record.outcome);
+    }
+    return result->id.kind != WPK_WORK_VERIFY || !wpk_final_excludes(search, worker);
+}
+
+static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *worker,
+                                const struct wpk_result *result, struct bill bill)
+{
+    struct wpk_search *search = wpk_search_find(c, result->id.search);
+    struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, result->id) : NULL;
+    bool told = search != NULL && result->id.kind == WPK_WORK_TRIAL &&
+                result->id.index < search->told_count;
+    if ((piece == NULL && !told) || !is_admissible(search, worker, result)) {
+        return WPK_ACK_UNKNOWN;
+    }
+    if (told || piece->standing == WPK_STANDING_ENDED ||
+        (result->stage == WPK_STAGE_BUILD && piece->built != NULL)) {
+        wpk_metric_add(WPK_COUNTER_RESULTS_REPEATED, 0, 1);
+        return WPK_ACK_ALREADY_RECORDED;
+    }
+    if (is_too_late(search, piece, worker, result)) {
+        return WPK_ACK_UNKNOWN;
+    }
+    bool nothing = is_nothing(search, result);
+    if (piece->standing == WPK_STANDING_LEASED) {
+        bool own = piece->lease->worker == worker;
+        double ns = own ? bill.ns_per_weight * (double)weight_of(result) : 0;
+        wpk_lease_end(c, piece->lease, (uint64_t)ns);
+    }
+    observe(&result->record);
+    if (nothing) {
+        try_again(c, search, worker, result);
+    } else if (result->id.kind == WPK_WORK_FINAL) {
+        wpk_final_timed(c, search, result->timing, worker);
+    } else if (is_built(result)) {
+        keep_built(search, result->id.index, &result->record);
+    } else {
+        const struct wpk_record *record = merge(c, piece, result);
+        wpk_search_ended(c, search, result->id, record, worker);
+    }
+    wpk_search_advance(c, search);
+    return WPK_ACK_RECORDED;
+}
+
+void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    const struct wpk_message *message = c->event->message;
+    if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+        char *text = wpk_effect_memory(c, 1, WPK_REASON_MAX + 64);
+        snprintf(text, WPK_REASON_MAX + 64,
+                 "this worker is quarantined, its results are refused%s%s",
+                 worker->order_reason[0] != '\0' ? ": " : "", worker->order_reason);
+        wpk_reply_error(c, WPK_EACCES, text);
+        return;
+    }
+    enum wpk_ack *acks = wpk_effect_memory(c, message->result_count + 1, sizeof *acks);
+    struct bill bill = make_bill(c, worker);
+    for (uint32_t i = 0; i < message->result_count; i++) {
+        acks[i] = take_result(c, worker, &message->results[i], bill);
+    }
+    wpk_reply_acks(c, acks, message->result_count);
+}
+
+void wpk_result_abandon(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
+                        const char *why)
+{
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    wpk_work_id_print(work, id);
+    wpk_effect_log(c, "abandoned", "work=%s", id);
+    if (work.kind == WPK_WORK_FINAL) {
+        wpk_final_timed(c, search, NULL, NULL);
+        return;
+    }
+    struct wpk_record *record = wpk_effect_memory(c, 1, sizeof *record);
+    record->outcome = WPK_OUTCOME_ABANDONED;
+    if (why == NULL) {
+        snprintf(record->log, sizeof record->log, "%d workers were lost while they had it",
+                 WPK_ATTEMPTS_MAX);
+    } else {
+        size_t size = wpk_utf8_check(why, strcspn(why, "\n")); /* no half character */
+        snprintf(record->log, sizeof record->log, "not tried in %d attempts; the last one: %.*s",
+                 WPK_ATTEMPTS_MAX, size < REASON_MAX ? (int)size : REASON_MAX, why);
+    }
+    wpk_search_ended(c, search, work, record, NULL);
+}

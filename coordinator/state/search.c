@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Searches: opened from the store, asked, told, and brought to their end.
+ *
+ * The strategy itself lives outside (search_actor.c); what is known of its asks is in asks.c, and
+ * which operators share a search is in bind.c. */
+#include "common/metrics.h"
+#include "common/utf8.h"
+#include "coordinator/state/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How candidates are timed; its text in the store's key is made by history.c. */
+static const struct wpk_policy default_policy = {
+    .threads = 1,
+    .cold_cache = false,
+    .time_ns_min = 20 * 1000 * 1000,
+    .sample_count = 10,
+    .race_ratio = 1.3,
+};
+
+/* ---- life */
+
+struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_search_key *key,
+                                  const char *key_hash)
+{
+    struct wpk_search *search = calloc(1, sizeof *search);
+    WPK_ASSERT(search != NULL);
+    search->handle = c->handle_next++;
+    search->key = *key;
+    snprintf(search->key_hash, sizeof search->key_hash, "%s", key_hash);
+    search->policy = default_policy;
+    search->policy.threads = key->threads;
+    search->timer.owner = search;
+    wpk_asks_init(search);
+    c->searches =
+        wpk_grow(c->searches, c->search_count, &c->search_capacity, sizeof(struct wpk_search *));
+    search->place = c->search_count;
+    c->searches[c->search_count++] = search;
+    wpk_table_put(&c->searches_by_handle, search->handle, search);
+    wpk_table_put_text(&c->searches_by_key, search->key_hash, search);
+    return search;
+}
+
+/* Whatever serves the problem now may be newer than what the store said when it was asked. */
+static void enter_problem(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    struct wpk_search *first = wpk_table_take(&c->searches_by_problem, search->problem_id);
+    if (first != NULL) {
+        search->served_kernel_id = first->served_kernel_id;
+        memcpy(search->served_provider, first->served_provider, sizeof search->served_provider);
+        memcpy(search->served_artifact, first->served_artifact, sizeof search->served_artifact);
+    }
+    search->problem_next = first;
+    wpk_table_put(&c->searches_by_problem, search->problem_id, search);
+}
+
+static void leave_problem(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    struct wpk_search *first = wpk_table_take(&c->searches_by_problem, search->problem_id);
+    struct wpk_search **at = &first;
+    while (*at != search) {
+        at = &(*at)->problem_next;
+    }
+    *at = search->problem_next;
+    if (first != NULL) {
+        wpk_table_put(&c->searches_by_problem, search->problem_id, first);
+    }
+}
+
+void wpk_search_free(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    WPK_ASSERT(search->stakes == NULL);
+    wpk_timer_cancel(&c->search_timers, &search->timer);
+    wpk_table_take(&c->searches_by_handle, search->handle);
+    wpk_table_take_text(&c->searches_by_key, search->key_hash);
+    if (search->id != 0) {
+        wpk_table_take(&c->searches_by_id, search->id);
+        leave_problem(c, search);
+    }
+    c->searches[search->place] = c->searches[--c->search_count];
+    c->searches[search->place]->place = search->place;
+    wpk_asks_fini(search);
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        free(search->vendors[i].text);
+    }
+    wpk_final_fini(search);
+    free(search->op);
+    free(search);
+}
+
+/* Some effect's answer will name it, or some worker's lease refers to it. */
+static bool is_busy(const struct wpk_search *search)
+{
+    return search->id == 0 || search->asking || search->concluding || search->leased_count > 0;
+}
+
+void wpk_search_release(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (search->ops != NULL || is_busy(search) || search->closing) {
+        return;
+    }
+    search->closing = true;
+    c->closing =
+        wpk_grow(c->closing, c->closing_count, &c->closing_capacity, sizeof(struct wpk_search *));
+    c->closing[c->closing_count++] = search;
+}
+
+/* Effects of the step before may have referred to them, but not those of this one. */
+void wpk_search_sweep(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->closing_count; i++) {
+        struct wpk_search *search = c->closing[i];
+        search->closing = false;
+        if (search->ops != NULL || is_busy(search) || search->dirty) {
+            continue;
+        }
+        wpk_effect_add(c, WPK_EFFECT_CLOSE_SEARCH)->handle = search->handle;
+        wpk_search_free(c, search);
+    }
+    c->closing_count = 0;
+}
+
+struct wpk_search *wpk_search_find(const struct wpk_coordinator *c, uint64_t id)
+{
+    return wpk_table_get(&c->searches_by_id, id);
+}
+
+struct wpk_search *wpk_search_find_handle(const struct wpk_coordinator *c, uint64_t handle)
+{
+    return wpk_table_get(&c->searches_by_handle, handle);
+}
+
+void wpk_search_touch(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (!search->dirty) {
+        search->dirty = true;
+        c->dirty =
+            wpk_grow(c->dirty, c->dirty_count, &c->dirty_capacity, sizeof(struct wpk_search *));
+        c->dirty[c->dirty_count++] = search;
+    }
+}
+
+void wpk_search_store(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->dirty_count; i++) {
+        c->dirty[i]->dirty = false;
+        wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = c->dirty[i];
+        wpk_search_release(c, c->dirty[i]);
+    }
+    c->dirty_count = 0;
+}
+
+const char *wpk_search_own_provider(struct wpk_coordinator *c, const struct wpk_search *search)
+{
+    size_t size = strcspn(search->key.providers, ";");
+    char *name = wpk_effect_memory(c, size + 1, 1);
+    memcpy(name, search->key.providers, size);
+    return name;
+}
+
+/* ---- what the store and the strategy answer */
+
+void wpk_opened_free(struct wpk_opened *opened)
+{
+    if (opened == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < opened->best_count; i++) {
+        free(opened->best[i].candidate);
+    }
+    for (uint32_t i = 0; i < opened->vendor_count; i++) {
+        free(opened->vendors[i].text);
+    }
+    wpk_pieces_free(opened->window, opened->ask_count - opened->told_count);
+    free(opened);
+}
+
+void wpk_asked_free(struct wpk_asked *asked)
+{
+    if (asked != NULL) {
+        wpk_pieces_free(asked->items, asked->count);
+        free(asked);
+    }
+}
+
+/* What was recorded of its asks. */
+static void take_asks(struct wpk_coordinator *c, struct wpk_search *search,
+                      struct wpk_opened *opened)
+{
+    uint32_t count = opened->ask_count - opened->told_count;
+    search->told_count = opened->told_count;
+    search->ask_count = opened->told_count;
+    search->ok_count = opened->ok_count;
+    search->failed_count = opened->failed_count;
+    search->known_count = opened->known_count;
+    memcpy(search->outcomes, opened->outcomes, sizeof search->outcomes);
+    memcpy(search->best, opened->best, sizeof search->best);
+    search->best_count = opened->best_count;
+    opened->best_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        wpk_asks_add(search, &opened->window[i]);
+    }
+    free(opened->window);
+    opened->window = NULL;
+    opened->ask_count = opened->told_count;
+    wpk_asks_tell(c, search);
+}
+
+void wpk_search_opened(struct wpk_coordinator *c)
+{
+    struct wpk_search *search = wpk_search_find_handle(c, c->event->handle);
+    struct wpk_opened *opened = c->event->opened;
+    if (search == NULL) {
+        return;
+    }
+    WPK_ASSERT(search->id == 0 && opened->search_id != 0);
+    search->id = opened->search_id;
+    wpk_table_put(&c->searches_by_id, search->id, search);
+    search->problem_id = opened->problem_id;
+    search->elapsed_ns = opened->elapsed_ns;
+    search->ended_asks = opened->ended_asks;
+    search->exhausted = opened->exhausted;
+    search->kernel_id = opened->kernel_id;
+    search->served_kernel_id = opened->served_kernel_id;
+    memcpy(search->served_provider, opened->served_provider, sizeof search->served_provider);
+    memcpy(search->served_artifact, opened->served_artifact, sizeof search->served_artifact);
+    search->revoked = opened->revoked;
+    enter_problem(c, search);
+    memcpy(search->vendors, opened->vendors, sizeof search->vendors);
+    search->vendor_count = opened->vendor_count;
+    opened->vendor_count = 0;
+    take_asks(c, search, opened);
+    for (struct wpk_job_op_state *op = search->ops, *next; op != NULL; op = next) {
+        next = op->next;
+        if (!wpk_phase_ended(op->phase)) {
+            wpk_bind_join(c, op);
+        }
+    }
+    wpk_search_advance(c, search);
+    wpk_search_release(c, search);
+}
+
+void wpk_search_asked(struct wpk_coordinator *c)
+{
+    struct wpk_search *search = wpk_search_find_handle(c, c->event->handle);
+    struct wpk_asked *asked = c->event->asked;
+    if (search == NULL) {
+        return;
+    }
+    WPK_ASSERT(search->asking);
+    search->asking = false;
+    search->promised_count = 0;
+    /* What it was told since may be what it wanted: nothing else would ask it again. */
+    search->refused = asked->refused && search->told_count == search->asked_told;
+    if (asked->exhausted && !search->exhausted) {
+        search->exhausted = true;
+        wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
+    }
+    search->size_log2 = asked->size_log2;
+    for (uint32_t i = 0; i < asked->count; i++) {
+        wpk_asks_add(search, &asked->items[i]);
+    }
+    free(asked->items);
+    asked->items = NULL;
+    asked->count = 0;
+    if (asked->err != WPK_OK) {
+        wpk_search_set_phase(c, search, WPK_PHASE_FAILED, asked->reason);
+    }
+    wpk_asks_tell(c, search);
+    wpk_search_advance(c, search);
+    wpk_group_answered(c, search);
+    wpk_search_release(c, search);
+}
+
+bool wpk_search_can_ask(const struct wpk_search *search, uint64_t now_ns)
+{
+    return search->phase == WPK_PHASE_SEARCHING && !search->asking && !search->refused &&
+           !search->exhausted && search->ask_count < search->candidates &&
+           search->ask_count - search->told_count <= WPK_WINDOW_MAX - WPK_ASKED_MAX &&
+           !wpk_search_time_over(search, now_ns);
+}
+
+bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint32_t count)
+{
+    if (search->asking) {
+        return true;
+    }
+    if (count == 0 || !wpk_search_can_ask(search, c->event->now_ns)) {
+        return false;
+    }
+    uint32_t room = search->candidates - search->ask_count;
+    uint32_t most = room < WPK_ASKED_MAX ? room : WPK_ASKED_MAX;
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_ASK);
+    effect->search = search;
+    effect->count = count < most ? count : most;
+    search->asking = true;
+    search->asked_count = effect->count;
+    search->asked_told = search->told_count;
+    search->promised_count = 0;
+    return true;
+}
+
+/* ---- results */
+
+bool wpk_search_has_device(const struct wpk_search *search)
+{
+    return search->device.kind[0] != '\0';
+}
+
+bool wpk_search_trusts(const struct wpk_search *search, const struct wpk_worker *worker,
+                       enum wpk_work_stage stage)
+{
+    char class_text[WPK_CLASS_TEXT_MAX];
+    const struct wpk_group *group = worker->group;
+    snprintf(class_text, sizeof class_text, "%s\n%s\n%s", search->key.device_class,
+             search->key.environment, search->key.providers);
+    if (stage == WPK_STAGE_BUILD) {
+        return wpk_group_builds_for(group, class_text);
+    }
+    return (group->hello.roles & WPK_WORKER_RUNS) != 0 &&
+           group->hello.device.core_count >= search->key.threads &&
+           strcmp(group->kind->text, class_text) == 0;
+}
+
+struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work)
+{
+    switch (work.kind) {
+    case WPK_WORK_TRIAL:
+        return wpk_search_ask(search, work.index);
+    case WPK_WORK_VENDOR:
+        return work.index < search->vendor_count ? &search->vendors[work.index] : NULL;
+    case WPK_WORK_FINAL:
+        return search->phase == WPK_PHASE_FINALS && work.index == search->final_number
+                   ? &search->final
+                   : NULL;
+    case WPK_WORK_VERIFY:
+        return search->phase == WPK_PHASE_VERIFYING && work.index == search->verify_number
+                   ? &search->verify
+                   : NULL;
+    case WPK_WORK_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+static struct wpk_trial_summary summarize(const struct wpk_record *record)
+{
+    struct wpk_trial_summary trial = {
+        .outcome = record->outcome,
+        .reference_ns = record->reference_ns,
+        .error_max = record->error_max,
+        .error_tolerance = record->error_tolerance,
+    };
+    if (record->outcome == WPK_OUTCOME_OK) {
+        trial.median_ns = record->timing.median_ns;
+        trial.min_ns = record->timing.min_ns;
+        trial.mad_ns = record->timing.mad_ns;
+        trial.censored = record->timing.censored;
+        memcpy(trial.artifact_sha256, record->artifact_sha256, sizeof trial.artifact_sha256);
+    }
+    return trial;
+}
+
+static void note_failure(struct wpk_search *search, const struct wpk_record *record)
+{
+    if (record->outcome != WPK_OUTCOME_OK && record->log[0] != '\0') {
+        size_t size = strcspn(record->log, "\n");
+        size = size < sizeof search->failure ? size : sizeof search->failure - 1;
+        size = wpk_utf8_check(record->log, size); /* no half character */
+        snprintf(search->failure, sizeof search->failure, "%.*s", (int)size, record->log);
+        for (char *p = search->failure; *p != '\0'; p++) {
+            *p = (unsigned char)*p < ' ' || *p == 0x7f ? ' ' : *p; /* it is shown on terminals */
+        }
+    }
+}
+
+void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
+                      const struct wpk_record *record, const struct wpk_worker *worker)
+{
+    struct wpk_piece *piece = wpk_search_piece(search, work);
+    bool own = work.kind == WPK_WORK_TRIAL;
+    WPK_ASSERT(piece != NULL && work.kind != WPK_WORK_FINAL);
+    WPK_ASSERT(piece->standing == WPK_STANDING_OPEN); /* its lease has ended */
+    if (own) {
+        wpk_asks_unopen(search, work.index);
+    }
+    if (work.kind != WPK_WORK_VERIFY) {
+        record = wpk_revoked_refuse(c, search, own ? "" : piece->text, record);
+    }
+    piece->standing = WPK_STANDING_ENDED;
+    piece->trial = summarize(record);
+    if (work.kind == WPK_WORK_VERIFY) {
+        wpk_final_verified(c, search, record, worker);
+        return;
+    }
+    search->measured = true;
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TRIAL);
+    effect->search = search;
+    effect->work = work;
+    effect->provider = own ? wpk_search_own_provider(c, search) : wpk_effect_text(c, piece->text);
+    effect->piece = wpk_piece_copy(c, piece, own ? piece->text : "");
+    effect->record = record;
+    effect->worker = worker;
+    wpk_metric_add(WPK_COUNTER_TRIALS, (uint32_t)record->outcome, 1);
+    if (own) {
+        note_failure(search, record);
+        wpk_asks_count(search, work.index, worker != NULL ? worker->name_hash : 0);
+        wpk_asks_tell(c, search);
+    }
+}
+
+/* ---- the time that work of it was out */
+
+uint64_t wpk_search_elapsed_ns(const struct wpk_search *search, uint64_t now_ns)
+{
+    uint64_t since =
+        search->active_ns != 0 && now_ns > search->active_ns ? now_ns - search->active_ns : 0;
+    return search->elapsed_ns + since;
+}
+
+bool wpk_search_time_over(const struct wpk_search *search, uint64_t now_ns)
+{
+    return wpk_search_elapsed_ns(search, now_ns) >= search->time_ns;
+}
+
+void wpk_search_leased(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (search->leased_count++ == 0) {
+        search->active_ns = c->event->now_ns;
+    }
+}
+
+void wpk_search_unleased(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    WPK_ASSERT(search->leased_count > 0);
+    wpk_search_touch(c, search);
+    if (--search->leased_count == 0) {
+        search->elapsed_ns = wpk_search_elapsed_ns(search, c->event->now_ns);
+        search->active_ns = 0;
+        wpk_search_release(c, search);
+    }
+}
+
+/* ---- the course of a search */
+
+void wpk_search_update_budget(struct wpk_search *search)
+{
+    search->candidates = 0;
+    search->time_ns = 0;
+    for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
+        if (wpk_phase_ended(op->phase) || op->job->state == WPK_JOB_PAUSED) {
+            continue;
+        }
+        if (op->job->candidates > search->candidates) {
+            search->candidates = op->job->candidates;
+        }
+        if (op->job->time_ns > search->time_ns) {
+            search->time_ns = op->job->time_ns;
+        }
+    }
+}
+
+bool wpk_search_covers(const struct wpk_search *search, const struct wpk_job_entry *job)
+{
+    return search->kernel_id != 0 &&
+           (search->ended_asks >= job->candidates || search->elapsed_ns >= job->time_ns ||
+            (search->exhausted && search->ended_asks == search->ask_count));
+}
+
+void wpk_search_set_phase(struct wpk_coordinator *c, struct wpk_search *search,
+                          enum wpk_phase phase, const char *reason)
+{
+    bool done = phase == WPK_PHASE_DONE;
+    bool unsatisfied = false;
+    search->phase = phase;
+    snprintf(search->reason, sizeof search->reason, "%s", reason);
+    if (wpk_phase_ended(phase)) {
+        wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
+    }
+    for (struct wpk_job_op_state *op = search->ops, *next; op != NULL; op = next) {
+        next = op->next;
+        if (wpk_phase_ended(op->phase)) {
+            continue;
+        }
+        bool joined_late = done && !wpk_search_covers(search, op->job);
+        unsatisfied = unsatisfied || joined_late;
+        /* What serves though none of ours works is the vendor's. */
+        op->kernel_id = wpk_phase_ended(phase) && !joined_late ? search->kernel_id : 0;
+        op->from_history = done && !search->measured;
+        wpk_job_op_set(c, op, joined_late ? WPK_PHASE_SEARCHING : phase, reason);
+    }
+    if (unsatisfied) {
+        /* A job with a larger budget came while the finals went on: the search goes on for it. */
+        search->phase = WPK_PHASE_SEARCHING;
+    }
+    wpk_search_update_budget(search);
+    wpk_search_refresh(c, search);
+}
+
+static bool vendors_ended(const struct wpk_search *search)
+{
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        if (search->vendors[i].standing != WPK_STANDING_ENDED) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Is the search over? Once time is up, asks that nobody has started stay open, for a later job. */
+static bool is_over(const struct wpk_search *search, uint64_t now_ns)
+{
+    if (search->asking || search->leased_count > 0 || !vendors_ended(search)) {
+        return false;
+    }
+    if (wpk_search_time_over(search, now_ns)) {
+        return true;
+    }
+    bool all_ended = search->ok_count + search->failed_count == search->ask_count;
+    return all_ended && (search->ask_count >= search->candidates || search->exhausted);
+}
+
+void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (search->phase == WPK_PHASE_SEARCHING && search->candidates > 0 && !search->concluding &&
+        is_over(search, c->event->now_ns)) {
+        wpk_final_start(c, search);
+    }
+    wpk_search_refresh(c, search);
+}
+
+static bool has_open_vendor(const struct wpk_search *search)
+{
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        if (search->vendors[i].standing == WPK_STANDING_OPEN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Stages that a worker can be given work of, or will be by the answer to an ASK. */
+static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
+{
+    const unsigned run = 1U << WPK_POOL_RUN;
+    const unsigned build = 1U << WPK_POOL_BUILD;
+    switch (search->phase) {
+    case WPK_PHASE_SEARCHING: {
+        unsigned ready = has_open_vendor(search) ? run : 0;
+        bool promises = search->asking && search->promised_count < search->asked_count;
+        if (wpk_search_time_over(search, now_ns)) {
+            return ready;
+        }
+        ready |= search->built.count > 0 ? run : 0;
+        return ready |
+               (search->open.count > 0 || promises || wpk_search_can_ask(search, now_ns) ? build
+                                                                                         : 0);
+    }
+    case WPK_PHASE_FINALS:
+        return search->final.standing == WPK_STANDING_OPEN ? run : 0;
+    case WPK_PHASE_VERIFYING:
+        return search->verify.standing == WPK_STANDING_OPEN ? run : 0;
+    default:
+        return 0;
+    }
+}
+
+void wpk_search_refresh(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    bool open = search->id != 0 && wpk_search_has_device(search);
+    unsigned ready = open ? stages_ready(search, c->event->now_ns) : 0;
+    wpk_search_set_ready(c, search, ready);
+}

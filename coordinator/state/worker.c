@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers: their sessions, and what their polls say. What they bring is in result.c, what they are
+ * given in dispatch.c.
+ *
+ *     hello ─▶ ready ─▶ silent, or its connection ended ─▶ lost: its leases are taken back
+ *                │
+ *                └─▶ leaving: it gave them back itself
+ *
+ * Each poll says what the worker holds, and that is believed: what it does not hold was lost on the
+ * way and is leased again; what it does hold is its own again, after a restart of either side. */
+#include "coordinator/state/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+#define STORE_MS 1000 /* counters are stored that often */
+
+/* ---- in the tables */
+
+static void set_peer(struct wpk_coordinator *c, struct wpk_worker *worker, uint32_t peer)
+{
+    if (worker->peer == peer) {
+        return;
+    }
+    if (worker->peer != 0) {
+        struct wpk_worker *first = wpk_table_take(&c->workers_by_peer, worker->peer);
+        struct wpk_worker **at = &first;
+        while (*at != worker) {
+            at = &(*at)->peer_next;
+        }
+        *at = worker->peer_next;
+        if (first != NULL) {
+            wpk_table_put(&c->workers_by_peer, worker->peer, first);
+        }
+    }
+    worker->peer = peer;
+    worker->peer_next = NULL;
+    if (peer != 0) {
+        worker->peer_next = wpk_table_take(&c->workers_by_peer, peer);
+        wpk_table_put(&c->workers_by_peer, peer, worker);
+    }
+}
+
+static void update_available(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    bool available =
+        worker->peer != 0 && !worker->draining && worker->order == WPK_WORKER_ORDER_NONE;
+    if (wpk_group_set_available(c, worker, available)) {
+        wpk_bind_all(c, worker->group);
+    }
+}
+
+void wpk_worker_free(struct wpk_worker *worker)
+{
+    free(worker->poll_address);
+    free(worker);
+}
+
+static void remove_worker(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    WPK_ASSERT(worker->lease_count == 0);
+    wpk_timer_cancel(&c->worker_timers, &worker->timer);
+    wpk_group_leave(c, worker);
+    set_peer(c, worker, 0);
+    wpk_table_take(&c->workers_by_session, worker->session);
+    wpk_table_take_text(&c->workers_by_name, worker->hello.name);
+    c->workers[worker->place] = c->workers[--c->worker_count];
+    c->workers[worker->place]->place = worker->place;
+    if (c->polled == worker) {
+        c->polled = NULL;
+    }
+    wpk_worker_free(worker);
+}
+
+/* ---- timers */
+
+static uint64_t lost_ns(const struct wpk_worker *worker)
+{
+    uint64_t silent_ns = worker->heard_ns + WPK_LEASE_MS * MS;
+    uint64_t gone_ns = worker->gone_ns + WPK_GONE_MS * MS;
+    return worker->gone_ns != 0 && gone_ns < silent_ns ? gone_ns : silent_ns;
+}
+
+/* One that is too early costs a look at the worker, and most are never too late. */
+void wpk_worker_set_timer(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    uint64_t due_ns = worker->polling ? worker->poll_until_ns : lost_ns(worker);
+    if (worker->timer.place == 0 || worker->timer.due_ns > due_ns) {
+        wpk_timer_set(&c->worker_timers, &worker->timer, due_ns);
+    }
+}
+
+/* ---- hello */
+
+/* By its name, or by its device, which stays the same whatever name the worker has next. */
+static void set_order(const struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    const struct wpk_order_entry *entry = wpk_table_get_text(&c->orders, worker->hello.name);
+    const struct wpk_order_entry *of_device =
+        wpk_table_get_text(&c->orders, worker->hello.device.instance);
+    if (entry == NULL || (of_device != NULL && of_device->order > entry->order)) {
+        entry = of_device;
+    }
+    worker->order = entry != NULL ? entry->order : WPK_WORKER_ORDER_NONE;
+    worker->order_reason = entry != NULL ? entry->reason : "";
+}
+
+/* What let it in. Nothing is known of the token itself any more. */
+static void set_credential(struct wpk_worker *worker, const struct wpk_net_address *address)
+{
+    worker->is_local = address->is_local;
+    if (!address->is_local) {
+        const char *token = worker->hello.token;
+        wpk_crypto_sha256(token, strlen(token), worker->token_hash);
+    }
+    memset(worker->hello.token, 0, sizeof worker->hello.token);
+}
+
+static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk_hello *hello)
+{
+    struct wpk_worker *worker = calloc(1, sizeof *worker);
+    WPK_ASSERT(worker != NULL);
+    worker->poll_address = calloc(1, sizeof *worker->poll_address);
+    WPK_ASSERT(worker->poll_address != NULL);
+    worker->session = c->event->random | 1; /* never 0 */
+    while (wpk_table_get(&c->workers_by_session, worker->session) != NULL) {
+        worker->session += 2;
+    }
+    memcpy(&worker->hello, hello, sizeof worker->hello);
+    set_credential(worker, &c->event->address);
+    worker->hello.roles = hello->roles != 0 ? hello->roles : WPK_WORKER_ROLES_ALL;
+    worker->name_hash = wpk_table_hash(hello->name);
+    worker->device_hash =
+        wpk_table_hash(hello->device.instance[0] != '\0' ? hello->device.instance : hello->name);
+    worker->heard_ns = c->event->now_ns;
+    worker->timer.owner = worker;
+    wpk_device_class(&hello->device, worker->device_class, sizeof worker->device_class);
+    worker->place = c->worker_count;
+    c->workers[c->worker_count++] = worker;
+    wpk_table_put(&c->workers_by_session, worker->session, worker);
+    wpk_table_put_text(&c->workers_by_name, worker->hello.name, worker);
+    set_order(c, worker);
+    set_peer(c, worker, c->event->address.peer);
+    return worker;
+}
+
+static bool shows_same_token(const struct wpk_worker *worker, const struct wpk_event *event)
+{
+    uint8_t hash[WPK_SHA256_SIZE];
+    const char *token = event->message->hello->token;
+    wpk_crypto_sha256(token, strlen(token), hash);
+    return !worker->is_local && !event->address.is_local &&
+           wpk_crypto_equal(worker->token_hash, hash, sizeof hash);
+}
+
+/* Is it the worker itself, on another connection? It keeps what it has: its line broke. */
+static bool is_same(const struct wpk_worker *worker, const struct wpk_hello *hello)
+{
+    struct wpk_hello said;
+    memcpy(&said, hello, sizeof said);
+    memset(said.token, 0, sizeof said.token);
+    said.roles = said.roles != 0 ? said.roles : WPK_WORKER_ROLES_ALL;
+    return memcmp(&worker->hello, &said, sizeof said) == 0;
+}
+
+static void welcome(struct wpk_coordinator *c, const struct wpk_worker *worker)
+{
+    struct wpk_message *welcome = wpk_reply_new(c, WPK_MESSAGE_WELCOME, worker->session);
+    welcome->lease_ms = WPK_LEASE_MS;
+    welcome->server = "wpkd " WPK_VERSION;
+    wpk_reply_send(c, &c->event->address, welcome);
+}
+
+/* A connection from elsewhere is one worker's: else one of them could be all that there is room
+ * for. */
+static void end_others(struct wpk_coordinator *c, const struct wpk_worker *worker)
+{
+    struct wpk_worker *other = wpk_table_get(&c->workers_by_peer, c->event->address.peer);
+    for (struct wpk_worker *next; other != NULL && !c->event->address.is_local; other = next) {
+        next = other->peer_next;
+        if (other != worker) {
+            wpk_lease_return_all(c, other, false);
+            remove_worker(c, other);
+        }
+    }
+}
+
+static void renew(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    end_others(c, worker);
+    wpk_group_unwait(worker);
+    worker->polling = false;
+    worker->heard_ns = c->event->now_ns;
+    worker->gone_ns = 0;
+    set_peer(c, worker, c->event->address.peer);
+    update_available(c, worker);
+    wpk_worker_set_timer(c, worker);
+    welcome(c, worker);
+}
+
+static void hello(struct wpk_coordinator *c)
+{
+    const struct wpk_hello *hello = c->event->message->hello;
+    struct wpk_worker *worker = wpk_table_get_text(&c->workers_by_name, hello->name);
+    bool both_local = worker != NULL && worker->is_local && c->event->address.is_local;
+    if (worker != NULL && !both_local) {
+        bool same_token = shows_same_token(worker, c->event);
+        if (same_token && is_same(worker, hello)) {
+            renew(c, worker);
+            return;
+        }
+        if (!same_token && worker->peer != 0) {
+            wpk_effect_log(c, "worker_name_taken", "worker=%s", hello->name);
+            wpk_reply_error(c, WPK_EBUSY, "a worker of this name is here, with another token");
+            return;
+        }
+    }
+    if (worker != NULL) {
+        /* It lost its session, or we did; what it still holds, its first poll will say. */
+        wpk_lease_return_all(c, worker, false);
+        remove_worker(c, worker);
+    }
+    end_others(c, NULL);
+    if (c->worker_count == WPK_WORKERS_MAX) {
+        wpk_reply_error(c, WPK_ENOSPC, "too many workers");
+        return;
+    }
+    worker = worker_new(c, hello);
+    if (wpk_group_join(c, worker)) {
+        wpk_bind_all(c, worker->group);
+    }
+    update_available(c, worker);
+    wpk_worker_set_timer(c, worker);
+    wpk_effect_log(c, "worker_joined", "worker=%s device=\"%s\" environment=\"%s\" order=%s",
+                   hello->name, worker->device_class, hello->environment,
+                   wpk_worker_order_name(worker->order));
+    welcome(c, worker);
+}
+
+/* ---- poll */
+
+static struct wpk_account *account_of(const struct wpk_search *search)
+{
+    return search->stakes != NULL ? search->stakes->seat->account : NULL;
+}
+
+/* Not what it took as another device, before it said hello again. */
+static bool may_hold(const struct wpk_search *search, const struct wpk_piece *piece,
+                     const struct wpk_worker *worker)
+{
+    bool builds = (worker->hello.roles & WPK_WORKER_RUNS) == 0;
+    bool excluded = piece == &search->verify && wpk_final_excludes(search, worker);
+    return worker->lease_count < WPK_LEASES_MAX && (!builds || piece->built == NULL) && !excluded &&
+           worker->order != WPK_WORKER_ORDER_QUARANTINE &&
+           wpk_search_trusts(search, worker, builds ? WPK_STAGE_BUILD : WPK_STAGE_WHOLE);
+}
+
+/* What it names is its own; what it does not name was lost on the way. */
+static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    const struct wpk_message *message = c->event->message;
+    for (uint32_t i = 0; i < message->holding_count; i++) {
+        wpk_work_id work = message->holding[i];
+        struct wpk_search *search = wpk_search_find(c, work.search);
+        struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, work) : NULL;
+        if (piece == NULL) {
+            continue;
+        }
+        if (piece->standing == WPK_STANDING_LEASED && piece->lease->worker == worker) {
+            piece->lease->named = c->step;
+        } else if (piece->standing == WPK_STANDING_OPEN && may_hold(search, piece, worker)) {
+            wpk_lease_take(c, search, work, worker, account_of(search))->named = c->step;
+            wpk_search_refresh(c, search);
+        }
+    }
+    for (struct wpk_lease *lease = worker->leases_last, *prev; lease != NULL; lease = prev) {
+        prev = lease->prev;
+        if (lease->named != c->step) {
+            struct wpk_search *search = lease->search;
+            wpk_lease_return(c, lease);
+            wpk_search_advance(c, search);
+        }
+    }
+}
+
+static void poll(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    const struct wpk_message *message = c->event->message;
+    take_holding(c, worker);
+    worker->running = message->running;
+    worker->draining = false;
+    update_available(c, worker);
+    wpk_group_unwait(worker);
+    worker->polling = true;
+    *worker->poll_address = c->event->address;
+    worker->poll_want = message->want;
+    worker->poll_until_ns = c->event->now_ns + message->wait_ms * MS;
+    c->polled = worker;
+    if (message->want > 0 && worker->available && !c->draining) {
+        wpk_group_wait(c, worker);
+    }
+    wpk_worker_set_timer(c, worker);
+}
+
+void wpk_worker_answer(struct wpk_coordinator *c, struct wpk_worker *worker,
+                       const struct wpk_message *message)
+{
+    WPK_ASSERT(worker->polling);
+    wpk_reply_send(c, worker->poll_address, message);
+    wpk_group_unwait(worker);
+    worker->polling = false;
+    worker->heard_ns = c->event->now_ns;
+    wpk_worker_set_timer(c, worker);
+}
+
+static void answer_empty(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    wpk_worker_answer(c, worker, wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session));
+}
+
+/* ---- messages */
+
+static void give_back(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    const struct wpk_message *message = c->event->message;
+    for (uint32_t i = 0; i < message->given_back_count; i++) {
+        wpk_work_id work = message->given_back[i];
+        struct wpk_search *search = wpk_search_find(c, work.search);
+        struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, work) : NULL;
+        if (piece != NULL && piece->standing == WPK_STANDING_LEASED &&
+            piece->lease->worker == worker) {
+            wpk_lease_return(c, piece->lease);
+            wpk_search_advance(c, search);
+        }
+    }
+    worker->draining = true;
+    worker->polling = false;
+    wpk_group_unwait(worker);
+    update_available(c, worker);
+    wpk_effect_log(c, "worker_left", "worker=%s", worker->hello.name);
+    wpk_reply_acks(c, wpk_effect_memory(c, 1, sizeof(enum wpk_ack)), 0);
+}
+
+static void pass_on(struct wpk_coordinator *c, enum wpk_effect_kind kind)
+{
+    struct wpk_effect *effect = wpk_effect_add(c, kind);
+    effect->address = c->event->address;
+    effect->message = c->event->message;
+}
+
+void wpk_worker_message(struct wpk_coordinator *c)
+{
+    const struct wpk_message *message = c->event->message;
+    if (message->kind == WPK_MESSAGE_HELLO) {
+        hello(c);
+        return;
+    }
+    struct wpk_worker *worker = wpk_table_get(&c->workers_by_session, message->session);
+    /* From elsewhere a session is good only on the connection that has shown the token. */
+    bool elsewhere = worker != NULL && !worker->is_local && worker->peer != c->event->address.peer;
+    if (worker == NULL || elsewhere) {
+        wpk_reply_error(c, WPK_ENOENT, "the session is not known; say hello");
+        return;
+    }
+    worker->heard_ns = c->event->now_ns;
+    worker->gone_ns = 0;
+    set_peer(c, worker, c->event->address.peer);
+    update_available(c, worker);
+    switch (message->kind) {
+    case WPK_MESSAGE_POLL:
+        poll(c, worker);
+        break;
+    case WPK_MESSAGE_RESULTS:
+        wpk_result_message(c, worker);
+        break;
+    case WPK_MESSAGE_GIVE_BACK:
+        give_back(c, worker);
+        break;
+    case WPK_MESSAGE_PUT_ARTIFACT:
+        pass_on(c, WPK_EFFECT_PUT_ARTIFACT);
+        break;
+    case WPK_MESSAGE_GET_ARTIFACT:
+        pass_on(c, WPK_EFFECT_GET_ARTIFACT);
+        break;
+    default:
+        wpk_reply_error(c, WPK_EINVAL, "that is for wpkd to say");
+        break;
+    }
+}
+
+/* ---- what an operator orders */
+
+static void apply_order(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    set_order(c, worker);
+    if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+        wpk_lease_return_all(c, worker, false);
+    }
+    if (worker->order != WPK_WORKER_ORDER_NONE) {
+        wpk_group_unwait(worker);
+    } else if (worker->polling && worker->poll_want > 0 && !c->draining) {
+        wpk_group_wait(c, worker);
+    }
+    update_available(c, worker);
+}
+
+static bool is_named(const struct wpk_worker *worker, const char *name)
+{
+    return strcmp(worker->hello.name, name) == 0 ||
+           strcmp(worker->hello.device.instance, name) == 0;
+}
+
+static void apply_orders(struct wpk_coordinator *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        if (is_named(c->workers[i], name)) {
+            apply_order(c, c->workers[i]);
+        }
+    }
+}
+
+static bool is_known(const struct wpk_coordinator *c, const char *name)
+{
+    bool known = wpk_table_get_text(&c->orders, name) != NULL;
+    for (uint32_t i = 0; i < c->worker_count && !known; i++) {
+        known = is_named(c->workers[i], name);
+    }
+    return known;
+}
+
+/* False when there are too many. */
+static bool keep_order(struct wpk_coordinator *c, const char *name, enum wpk_worker_order order,
+                       const char *reason)
+{
+    struct wpk_order_entry *entry = wpk_table_take_text(&c->orders, name);
+    if (order == WPK_WORKER_ORDER_NONE) {
+        apply_orders(c, name); /* before the reason goes that they borrow */
+        free(entry);
+        return true;
+    }
+    if (entry == NULL && c->orders.count == WPK_ORDERS_MAX) {
+        return false;
+    }
+    if (entry == NULL) {
+        entry = calloc(1, sizeof *entry);
+        WPK_ASSERT(entry != NULL);
+        snprintf(entry->name, sizeof entry->name, "%s", name);
+    }
+    entry->order = order;
+    snprintf(entry->reason, sizeof entry->reason, "%s", reason != NULL ? reason : "");
+    wpk_table_put_text(&c->orders, entry->name, entry);
+    apply_orders(c, name);
+    return true;
+}
+
+void wpk_worker_restore_order(struct wpk_coordinator *c)
+{
+    keep_order(c, c->event->worker, c->event->order, c->event->reason);
+}
+
+void wpk_worker_set(struct wpk_coordinator *c)
+{
+    const struct wpk_event *event = c->event;
+    if (!is_known(c, event->worker)) {
+        wpk_answer_problem(c, 404, WPK_ENOENT, 0, "there is no such worker");
+        return;
+    }
+    if (!keep_order(c, event->worker, event->order, event->reason)) {
+        wpk_answer_problem(c, 507, WPK_ENOSPC, 0, "orders for too many workers are kept");
+        return;
+    }
+    const char *reason = event->reason != NULL ? event->reason : "";
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_WORKER_ORDER);
+    effect->text = wpk_effect_text(c, event->worker);
+    effect->order = event->order;
+    effect->detail = wpk_effect_text(c, reason);
+    wpk_effect_log(c, "worker_set", "worker=%s order=%s reason=\"%.200s\"", event->worker,
+                   wpk_worker_order_name(event->order), reason);
+    if (event->request != 0) {
+        struct wpk_effect *answer = wpk_effect_add(c, WPK_EFFECT_RESPOND_WORKER);
+        answer->request = event->request;
+        answer->status = 200;
+        answer->text = wpk_effect_text(c, event->worker);
+        answer->order = event->order;
+        answer->detail = wpk_effect_text(c, reason);
+    }
+}
+
+void wpk_worker_end(struct wpk_coordinator *c)
+{
+    struct wpk_worker *worker = wpk_table_get(&c->workers_by_session, c->event->session);
+    if (worker == NULL) {
+        return;
+    }
+    wpk_effect_log(c, "worker_ended", "worker=%s leases=%u reason=\"%s\"", worker->hello.name,
+                   worker->lease_count, c->event->reason);
+    if (worker->polling) {
+        struct wpk_message *error = wpk_reply_new(c, WPK_MESSAGE_ERROR, worker->session);
+        error->err = WPK_EACCES;
+        error->text = c->event->reason;
+        wpk_worker_answer(c, worker, error);
+    }
+    wpk_lease_return_all(c, worker, false);
+    remove_worker(c, worker);
+}
+
+void wpk_worker_drain(struct wpk_coordinator *c)
+{
+    c->draining = true;
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        if (c->workers[i]->polling) {
+            answer_empty(c, c->workers[i]);
+        }
+    }
+}
+
+/* ---- loss */
+
+void wpk_worker_gone(struct wpk_coordinator *c)
+{
+    struct wpk_worker *worker = wpk_table_get(&c->workers_by_peer, c->event->address.peer);
+    for (struct wpk_worker *next; worker != NULL; worker = next) {
+        next = worker->peer_next;
+        set_peer(c, worker, 0);
+        worker->polling = false;
+        wpk_group_unwait(worker);
+        worker->gone_ns = c->event->now_ns;
+        update_available(c, worker);
+        wpk_worker_set_timer(c, worker);
+    }
+}
+
+/* Time in which we did not run ourselves is nobody's silence, and nobody's budget. */
+static void forgive_sleep(struct wpk_coordinator *c)
+{
+    uint64_t gap_ns = c->ticked_ns != 0 ? c->event->now_ns - c->ticked_ns : 0;
+    c->ticked_ns = c->event->now_ns;
+    if (gap_ns <= WPK_SLEPT_MS * MS) {
+        return;
+    }
+    wpk_effect_log(c, "slept", "ms=%llu", (unsigned long long)(gap_ns / MS));
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        struct wpk_worker *worker = c->workers[i];
+        worker->heard_ns += gap_ns;
+        worker->busy_ns += gap_ns;
+        worker->gone_ns += worker->gone_ns != 0 ? gap_ns : 0;
+    }
+    for (uint32_t i = 0; i < c->search_count; i++) {
+        c->searches[i]->active_ns += c->searches[i]->active_ns != 0 ? gap_ns : 0;
+    }
+}
+
+static void look_at(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    if (worker->polling && worker->poll_until_ns <= c->event->now_ns) {
+        answer_empty(c, worker);
+        return;
+    }
+    if (worker->polling || lost_ns(worker) > c->event->now_ns) {
+        wpk_worker_set_timer(c, worker); /* it has been heard of since the timer was set */
+        return;
+    }
+    if (!worker->draining) {
+        wpk_effect_log(c, "worker_lost", "worker=%s leases=%u", worker->hello.name,
+                       worker->lease_count);
+    }
+    wpk_lease_return_all(c, worker, !worker->draining);
+    remove_worker(c, worker);
+}
+
+void wpk_worker_tick(struct wpk_coordinator *c)
+{
+    struct wpk_timer *timer;
+    forgive_sleep(c);
+    while ((timer = wpk_timers_next(&c->worker_timers, c->event->now_ns)) != NULL) {
+        look_at(c, timer->owner);
+    }
+    while ((timer = wpk_timers_next(&c->search_timers, c->event->now_ns)) != NULL) {
+        wpk_search_refresh(c, timer->owner);
+    }
+    if (c->bind_again) {
+        wpk_bind_all(c, NULL);
+    }
+    if (c->event->now_ns >= c->stored_ns + STORE_MS * MS) {
+        c->stored_ns = c->event->now_ns;
+        wpk_search_store(c);
+        wpk_fair_store(c);
+    }
+}

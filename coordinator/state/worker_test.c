@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers: what they hold and lose, and what an operator orders of them. */
+#include "coordinator/state/scene.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct wpk_piece *piece(struct wpk_scene *s, uint32_t number)
+{
+    return wpk_search_ask(s->c->searches[0], number);
+}
+
+/* ---- loss */
+
+static void who_is_silent_is_lost(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, worker, 3), 3);
+    wpk_scene_wait(s, 19000);
+    assert_int_equal(s->c->worker_count, 1);
+    wpk_scene_wait(s, 2000);
+    assert_int_equal(s->c->worker_count, 0);
+    assert_int_equal(s->c->group_count, 0);
+    assert_int_equal(s->c->lease_count, 0);
+    assert_int_equal(piece(s, 0)->attempts, 1); /* what it was running is to blame, */
+    assert_int_equal(piece(s, 1)->attempts, 0); /* the rest is not */
+    wpk_scene_free(s);
+}
+
+/* A final of minutes: the worker shows that it lives, and that is enough. */
+static void a_heartbeat_keeps_what_it_names(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
+    for (int i = 0; i < 60; i++) {
+        uint32_t told = s->workers[worker].told_count;
+        wpk_scene_wait(s, 5000);
+        assert_int_equal(wpk_scene_poll(s, worker, 0), 0);
+        assert_int_equal(s->workers[worker].told_count, told + 1); /* at once */
+    }
+    assert_int_equal(s->c->lease_count, 2);
+    /* What it does not name was lost on the way, and is nobody's fault. */
+    s->workers[worker].held_count = 1;
+    wpk_scene_poll(s, worker, 0);
+    assert_int_equal(s->c->lease_count, 1);
+    assert_int_equal(piece(s, 1)->standing, WPK_STANDING_OPEN);
+    assert_int_equal(piece(s, 1)->attempts, 0);
+    wpk_scene_free(s);
+}
+
+/* Not the oldest, but the one that it said it was running. */
+static void what_ran_is_blamed(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, worker, 3), 3);
+    struct wpk_work first = s->workers[worker].held[0];
+    s->workers[worker].held[0] = s->workers[worker].held[2]; /* says that it runs the third */
+    s->workers[worker].held[2] = first;
+    wpk_scene_poll(s, worker, 0);
+    wpk_scene_lose(s, worker);
+    assert_int_equal(piece(s, 0)->attempts, 0);
+    assert_int_equal(piece(s, 2)->attempts, 1);
+    wpk_scene_free(s);
+}
+
+static void three_deaths_and_it_is_abandoned(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 1);
+    for (int i = 0; i < WPK_ATTEMPTS_MAX; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", i);
+        int worker = wpk_scene_join(s, name, WPK_WORKER_ROLES_ALL);
+        assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+        assert_int_equal(s->workers[worker].held[0].attempt, i + 1);
+        assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
+        wpk_scene_lose(s, worker);
+    }
+    assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 1);
+    assert_int_equal(job->state, WPK_JOB_FAILED);
+    assert_string_equal(job->ops[0].reason,
+                        "no implementation works: 1 of 1 candidates ended abandoned; the last "
+                        "one: 3 workers were lost while they had it");
+    wpk_scene_free(s);
+}
+
+/* The first result wins, whoever brings it and whichever lease it names. */
+static void results_of_expired_leases(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int slow = wpk_scene_join(s, "slow", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, slow, 1), 1);
+    struct wpk_work work = s->workers[slow].held[0];
+    wpk_scene_lose(s, slow);
+    int fast = wpk_scene_join(s, "fast", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, fast, 1), 1);
+    assert_true(wpk_work_id_equal(s->workers[fast].held[0].id, work.id));
+    assert_true(s->workers[fast].held[0].lease != work.lease);
+    wpk_scene_hello(s, slow);
+    s->workers[slow].held[0] = work;
+    s->workers[slow].held_count = 1;
+    assert_int_equal(wpk_scene_result(s, slow, WPK_OUTCOME_OK, 5), WPK_ACK_RECORDED);
+    assert_int_equal(s->c->lease_count, 0);
+    assert_int_equal(wpk_scene_result(s, fast, WPK_OUTCOME_OK, 6), WPK_ACK_ALREADY_RECORDED);
+    assert_int_equal(s->c->searches[0]->best[0].trial.median_ns, 5);
+    s->workers[fast].held[0] = work;
+    s->workers[fast].held[0].id.search = 99;
+    s->workers[fast].held_count = 1;
+    assert_int_equal(wpk_scene_result(s, fast, WPK_OUTCOME_OK, 6), WPK_ACK_UNKNOWN);
+    wpk_scene_free(s);
+}
+
+static void say_hello_as_five(struct wpk_scene *s, bool is_local)
+{
+    struct wpk_hello hello = s->workers[wpk_scene_worker(s, "w")].hello;
+    for (int i = 0; i < 5; i++) {
+        struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
+        struct wpk_event event = {.kind = WPK_EVENT_MESSAGE,
+                                  .address = {.peer = 1, .is_local = is_local},
+                                  .message = &message,
+                                  .random = 7};
+        snprintf(hello.name, sizeof hello.name, "w%d", i);
+        wpk_scene_step(s, &event);
+        assert_int_equal(s->workers[0].told, WPK_MESSAGE_WELCOME);
+    }
+}
+
+/* From elsewhere a connection is one worker's: whoever has a token could be all workers else. */
+static void who_comes_from_elsewhere_is_one(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    say_hello_as_five(s, false);
+    assert_int_equal(s->c->worker_count, 1);
+    assert_string_equal(s->c->workers[0]->hello.name, "w4");
+    assert_int_equal(s->c->workers_by_session.count, 1);
+    assert_int_equal(s->c->groups[0]->available_count, 1);
+    wpk_scene_free(s);
+}
+
+/* Several sessions over one local connection: they go together. */
+static void a_connection_of_many(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    say_hello_as_five(s, true);
+    assert_int_equal(s->c->worker_count, 5);
+    assert_int_equal(s->c->group_count, 1);
+    assert_int_equal(s->c->groups[0]->available_count, 5);
+    wpk_scene_lose(s, 0);
+    assert_int_equal(s->c->worker_count, 0);
+    assert_int_equal(s->c->workers_by_peer.count, 0);
+    assert_int_equal(s->c->classes.count, 0);
+    wpk_scene_free(s);
+}
+
+/* It says hello as one device, takes work, and says hello as another. */
+static void who_changes_is_not_believed(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
+    snprintf(s->workers[worker].hello.device.model, WPK_DEVICE_TEXT_MAX, "faster");
+    wpk_scene_hello(s, worker);
+    wpk_scene_poll(s, worker, 0);
+    assert_int_equal(s->c->lease_count, 0);
+    assert_int_equal(piece(s, 0)->attempts, 0);
+    assert_int_equal(wpk_scene_result(s, worker, WPK_OUTCOME_OK, 5), WPK_ACK_UNKNOWN);
+    assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
+    assert_int_equal(piece(s, 0)->standing, WPK_STANDING_OPEN);
+    wpk_scene_free(s);
+}
+
+/* ---- orders */
+
+static void a_drained_worker_ends_what_it_has(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
+    wpk_scene_set_worker(s, "w", WPK_WORKER_ORDER_DRAIN, "new fans");
+    assert_int_equal(s->status, 200);
+    assert_string_equal(s->order_text, "w drain new fans");
+    assert_int_equal(wpk_scene_poll(s, worker, 4), 0);
+    assert_int_equal(wpk_scene_result(s, worker, WPK_OUTCOME_OK, 5), WPK_ACK_RECORDED);
+    assert_int_equal(s->c->lease_count, 1);
+    /* A new session of the same name is under the same order, one of another name is not. */
+    wpk_scene_hello(s, worker);
+    assert_int_equal(wpk_scene_poll(s, worker, 4), 0);
+    assert_int_equal(wpk_scene_poll(s, wpk_scene_join(s, "v", WPK_WORKER_ROLES_ALL), 1), 1);
+    /* Its poll, which waits, is answered when the order is taken back. */
+    wpk_scene_set_worker(s, "w", WPK_WORKER_ORDER_NONE, NULL);
+    assert_string_equal(s->order_text, "w none ");
+    assert_true(s->workers[worker].held_count > 1);
+    wpk_scene_free(s);
+}
+
+static void nobody_believes_the_quarantined(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
+    wpk_scene_set_worker(s, "w", WPK_WORKER_ORDER_QUARANTINE, "too fast");
+    assert_int_equal(s->c->lease_count, 0);
+    assert_int_equal(piece(s, 0)->attempts, 0); /* unblamed */
+    wpk_scene_poll(s, worker, 0);               /* nor is it adopted again */
+    assert_int_equal(s->c->lease_count, 0);
+    wpk_scene_result(s, worker, WPK_OUTCOME_OK, 5);
+    assert_int_equal(s->workers[worker].told, WPK_MESSAGE_ERROR);
+    assert_int_equal(s->workers[worker].err, WPK_EACCES);
+    assert_string_equal(s->workers[worker].text,
+                        "this worker is quarantined, its results are refused: too fast");
+    assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
+    int other = wpk_scene_join(s, "v", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, other, 1), 1);
+    assert_int_equal(s->workers[other].held[0].id.index, 0);
+    wpk_scene_free(s);
+}
+
+static void orders_survive_a_restart(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_event event = {.kind = WPK_EVENT_RESTORE_ORDER,
+                              .worker = "w",
+                              .order = WPK_WORKER_ORDER_QUARANTINE,
+                              .reason = "lies"};
+    wpk_scene_step(s, &event);
+    assert_int_equal(s->seen[WPK_EFFECT_SET_WORKER_ORDER], 0); /* the store knows */
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
+    const struct wpk_worker *w = wpk_coordinator_find_worker(s->c, "w");
+    assert_int_equal(w->order, WPK_WORKER_ORDER_QUARANTINE);
+    assert_string_equal(w->order_reason, "lies");
+    wpk_scene_set_worker(s, "nobody", WPK_WORKER_ORDER_DRAIN, "");
+    assert_int_equal(s->status, 404);
+    wpk_scene_free(s);
+}
+
+static void join_at(struct wpk_scene *s, const char *name, const char *instance)
+{
+    int worker = wpk_scene_join(s, name, WPK_WORKER_ROLES_ALL);
+    snprintf(s->workers[worker].hello.device.instance, WPK_DEVICE_TEXT_MAX, "%s", instance);
+    wpk_scene_hello(s, worker);
+}
+
+/* What is ordered of a device holds for whatever name serves it next. */
+static void orders_of_a_device(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    join_at(s, "h/cpu0/1", "h/cpu0");
+    join_at(s, "h/cpu1/2", "h/cpu1");
+    wpk_scene_set_worker(s, "h/cpu0", WPK_WORKER_ORDER_QUARANTINE, "lies");
+    assert_int_equal(s->status, 200);
+    join_at(s, "h/cpu0/3", "h/cpu0");
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/1")->order,
+                     WPK_WORKER_ORDER_QUARANTINE);
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/3")->order,
+                     WPK_WORKER_ORDER_QUARANTINE);
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu1/2")->order, WPK_WORKER_ORDER_NONE);
+    wpk_scene_set_worker(s, "h/cpu0", WPK_WORKER_ORDER_NONE, "");
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/3")->order, WPK_WORKER_ORDER_NONE);
+    wpk_scene_free(s);
+}
+
+static void wpkd_drains(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    int busy = wpk_scene_join(s, "busy", WPK_WORKER_ROLES_ALL);
+    wpk_scene_submit_one(s, 1, 50);
+    assert_int_equal(wpk_scene_poll(s, busy, 1), 1);
+    wpk_scene_submit_one(s, 2, 50);
+    wpk_scene_job_event(s, WPK_EVENT_PAUSE, s->c->jobs[0]);
+    wpk_scene_job_event(s, WPK_EVENT_PAUSE, s->c->jobs[1]);
+    wpk_scene_poll(s, worker, 1);
+    assert_false(s->workers[worker].answered);
+    wpk_scene_step(s, &(struct wpk_event){.kind = WPK_EVENT_DRAIN});
+    assert_true(s->workers[worker].answered);
+    wpk_scene_job_event(s, WPK_EVENT_RESUME, s->c->jobs[0]);
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
+    assert_true(s->workers[worker].answered);
+    assert_int_equal(wpk_scene_result(s, busy, WPK_OUTCOME_OK, 5), WPK_ACK_RECORDED);
+    wpk_scene_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_is_silent_is_lost),
+        cmocka_unit_test(a_heartbeat_keeps_what_it_names),
+        cmocka_unit_test(what_ran_is_blamed),
+        cmocka_unit_test(three_deaths_and_it_is_abandoned),
+        cmocka_unit_test(results_of_expired_leases),
+        cmocka_unit_test(who_comes_from_elsewhere_is_one),
+        cmocka_unit_test(a_connection_of_many),
+        cmocka_unit_test(who_changes_is_not_believed),
+        cmocka_unit_test(a_drained_worker_ends_what_it_has),
+        cmocka_unit_test(nobody_believes_the_quarantined),
+        cmocka_unit_test(orders_survive_a_restart),
+        cmocka_unit_test(orders_of_a_device),
+        cmocka_unit_test(wpkd_drains),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/store/document.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_S 1000000000
+
+static void put_text_or_null(struct wpk_json_writer *w, const char *key, const char *text)
+{
+    if (text != NULL && text[0] != '\0') {
+        wpk_json_put_text(w, key, text);
+    } else {
+        wpk_json_put_null(w, key);
+    }
+}
+
+static void put_wall(struct wpk_json_writer *w, const char *key, uint64_t wall_ns)
+{
+    char text[WPK_CLOCK_TEXT_SIZE];
+    if (wall_ns == 0) {
+        wpk_json_put_null(w, key);
+        return;
+    }
+    wpk_clock_format(wall_ns, text);
+    wpk_json_put_text(w, key, text);
+}
+
+static void put_time(struct wpk_json_writer *w, uint64_t median_ns, uint64_t min_ns,
+                     uint64_t mad_ns)
+{
+    wpk_json_begin_object(w, "time_ns");
+    wpk_json_put_int(w, "median", (int64_t)median_ns);
+    wpk_json_put_int(w, "min", (int64_t)min_ns);
+    wpk_json_put_int(w, "mad", (int64_t)mad_ns);
+    wpk_json_end(w);
+}
+
+/* The value of gene "algorithm" in a candidate's text. */
+static void put_algorithm(struct wpk_json_writer *w, const char *candidate, const char *detail)
+{
+    const char *at = strstr(candidate, "algorithm=");
+    if (at == NULL) {
+        wpk_json_put_text(w, "algorithm", detail);
+        return;
+    }
+    at += strlen("algorithm=");
+    char algorithm[64];
+    snprintf(algorithm, sizeof algorithm, "%.*s", (int)strcspn(at, " "), at);
+    wpk_json_put_text(w, "algorithm", algorithm);
+}
+
+/* ---- jobs */
+
+/* The first provider of the key is our own. */
+static void put_own_best(struct wpk_json_writer *w, const struct wpk_search *search)
+{
+    const struct wpk_best *best = search->best;
+    if (search->best_count == 0) {
+        wpk_json_put_null(w, "best");
+        return;
+    }
+    char provider[WPK_PROVIDER_NAME_MAX];
+    snprintf(provider, sizeof provider, "%.*s", (int)strcspn(search->key.providers, ";"),
+             search->key.providers);
+    wpk_json_begin_object(w, "best");
+    wpk_json_put_text(w, "provider", provider);
+    put_algorithm(w, best->candidate, "");
+    wpk_json_put_text(w, "candidate", best->candidate);
+    put_time(w, best->trial.median_ns, best->trial.min_ns, best->trial.mad_ns);
+    wpk_json_end(w);
+}
+
+static void put_baseline(struct wpk_json_writer *w, const struct wpk_search *search)
+{
+    const struct wpk_piece *best = NULL;
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        const struct wpk_piece *vendor = &search->vendors[i];
+        if (vendor->standing == WPK_STANDING_ENDED && vendor->trial.outcome == WPK_OUTCOME_OK &&
+            (best == NULL || vendor->trial.median_ns < best->trial.median_ns)) {
+            best = vendor;
+        }
+    }
+    if (best == NULL) {
+        wpk_json_put_null(w, "baseline");
+        return;
+    }
+    wpk_json_begin_object(w, "baseline");
+    wpk_json_put_text(w, "provider", best->text);
+    wpk_json_put_text(w, "candidate", "");
+    put_time(w, best->trial.median_ns, best->trial.min_ns, best->trial.mad_ns);
+    wpk_json_end(w);
+}
+
+static void put_candidates(struct wpk_json_writer *w, const struct wpk_search *search,
+                           uint32_t wanted)
+{
+    wpk_json_begin_object(w, "candidates");
+    wpk_json_put_int(w, "measured", search != NULL ? search->ok_count : 0);
+    wpk_json_put_int(w, "failed", search != NULL ? search->failed_count : 0);
+    wpk_json_put_int(w, "known", search != NULL ? search->known_count : 0);
+    wpk_json_put_int(w, "running", search != NULL ? search->leased_count : 0);
+    wpk_json_put_int(w, "wanted", wanted);
+    wpk_json_end(w);
+}
+
+/* Why no worker is given any of it; "" while one may be. */
+static void put_blocked(struct wpk_json_writer *w, const struct wpk_coordinator *coordinator,
+                        const struct wpk_job_entry *job, uint32_t index)
+{
+    char blocked[WPK_REASON_MAX] = "";
+    if (coordinator != NULL && !wpk_phase_ended(job->ops[index].phase)) {
+        wpk_coordinator_blocked(coordinator, job, index, blocked);
+    }
+    wpk_json_put_text(w, "blocked", blocked);
+}
+
+static void put_op(struct wpk_json_writer *w, const struct wpk_coordinator *coordinator,
+                   const struct wpk_job_entry *job, uint32_t index)
+{
+    const struct wpk_job_op_state *op = &job->ops[index];
+    const struct wpk_search *search = op->search;
+    wpk_json_begin_object(w, NULL);
+    wpk_json_put_text(w, "name", op->name);
+    wpk_json_put_text(w, "fingerprint", op->fingerprint);
+    wpk_json_put_text(w, "device", search != NULL ? search->key.device_class : "");
+    wpk_json_put_text(w, "phase", wpk_phase_name(op->phase));
+    wpk_json_put_text(w, "reason", op->reason);
+    put_blocked(w, coordinator, job, index);
+    wpk_json_put_bool(w, "from_history", op->from_history);
+    wpk_json_put_real(w, "space_size_log2", search != NULL ? search->size_log2 : 0);
+    put_candidates(w, search, job->candidates);
+    if (search != NULL) {
+        put_own_best(w, search);
+        put_baseline(w, search);
+    } else {
+        wpk_json_put_null(w, "best");
+        wpk_json_put_null(w, "baseline");
+    }
+    wpk_json_end(w);
+}
+
+/* Why a job waits, if no worker is there for it. */
+static void put_reason(struct wpk_json_writer *w, const struct wpk_coordinator *coordinator,
+                       const struct wpk_job_entry *job)
+{
+    for (uint32_t i = 0; coordinator != NULL && job->finished_wall_ns == 0 && i < job->op_count;
+         i++) {
+        char reason[WPK_REASON_MAX];
+        if (!wpk_phase_ended(job->ops[i].phase) &&
+            wpk_coordinator_blocked(coordinator, job, i, reason)) {
+            wpk_json_put_text(w, "reason", reason);
+            return;
+        }
+    }
+    wpk_json_put_text(w, "reason", job->reason);
+}
+
+static int64_t seconds_left(const struct wpk_job_entry *job, uint64_t now_ns)
+{
+    uint64_t left_ns = 0;
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        const struct wpk_job_op_state *op = &job->ops[i];
+        if (wpk_phase_ended(op->phase)) {
+            continue;
+        }
+        uint64_t spent = op->search != NULL ? wpk_search_elapsed_ns(op->search, now_ns) : 0;
+        left_ns += spent < job->time_ns ? job->time_ns - spent : 0;
+    }
+    return (int64_t)(left_ns / NS_PER_S);
+}
+
+void wpk_document_job(struct wpk_json_writer *w, const struct wpk_coordinator *coordinator,
+                      const struct wpk_job_entry *job, uint64_t now_ns, uint64_t wall_ns)
+{
+    uint64_t until = job->finished_wall_ns != 0 ? job->finished_wall_ns : wall_ns;
+    uint64_t busy = job->started_wall_ns != 0 && until > job->started_wall_ns
+                        ? until - job->started_wall_ns
+                        : 0;
+    wpk_json_put_text(w, "id", job->id);
+    wpk_json_put_text(w, "name", job->name);
+    wpk_json_put_text(w, "owner", job->owner);
+    wpk_json_put_int(w, "priority", job->priority);
+    wpk_json_put_text(w, "state", wpk_job_state_name(job->state));
+    put_reason(w, coordinator, job);
+    put_wall(w, "created", job->created_wall_ns);
+    put_wall(w, "started", job->started_wall_ns);
+    put_wall(w, "finished", job->finished_wall_ns);
+    wpk_json_put_real(w, "seconds", (double)(busy / 1000000) / 1000);
+    wpk_json_put_int(w, "seconds_left", job->finished_wall_ns != 0 ? 0 : seconds_left(job, now_ns));
+    wpk_json_begin_object(w, "budget");
+    wpk_json_put_int(w, "candidates", job->candidates);
+    wpk_json_put_int(w, "seconds", (int64_t)(job->time_ns / NS_PER_S));
+    wpk_json_end(w);
+    wpk_json_begin_array(w, "ops");
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        put_op(w, coordinator, job, i);
+    }
+    wpk_json_end(w);
+}
+
+/* The kernel of an operator, if it has one. */
+static void put_kernel_of(struct wpk_json_writer *w, struct wpk_store *store, const char *name,
+                          uint64_t kernel_id, bool from_history)
+{
+    struct wpk_buf document = {0};
+    if (kernel_id != 0 && wpk_history_kernel(store, kernel_id, &document)) {
+        wpk_document_kernel_served(w, NULL, kernel_id, name, from_history, wpk_buf_text(&document));
+    }
+    wpk_buf_fini(&document);
+}
+
+static void put_stored_kernels(struct wpk_json_writer *w, struct wpk_store *store, uint64_t number,
+                               const char *const *names, uint32_t count)
+{
+    wpk_json_begin_array(w, "kernels");
+    for (uint32_t i = 0; i < count; i++) {
+        struct wpk_history_op op;
+        if (wpk_history_op(store, number, i, &op)) {
+            put_kernel_of(w, store, names[i], op.kernel_id, op.from_history);
+        }
+    }
+    wpk_json_end(w);
+}
+
+/* The names of a stored job's operators; how many, or 0 when the document is not as we wrote it. */
+static uint32_t read_names(struct wpk_json_reader *r, const char **names, uint32_t max)
+{
+    uint32_t count = 0;
+    wpk_json_enter_array(r, "ops");
+    while (count < max && wpk_json_next(r)) {
+        names[count++] = wpk_json_get_text(r, "name", WPK_JOB_TEXT_MAX);
+    }
+    wpk_json_leave(r);
+    return wpk_json_status(r) == WPK_OK ? count : 0;
+}
+
+/* A document with one more member; both are objects as we print them: compact. */
+static wpk_err print_with_kernels(const char *document, struct wpk_json_writer *w,
+                                  struct wpk_buf *out)
+{
+    size_t size = strlen(document);
+    WPK_ASSERT(size > 2 && document[size - 1] == '}');
+    struct wpk_buf kernels = {0};
+    wpk_err err = wpk_json_print(w, false, &kernels);
+    if (err == WPK_OK) {
+        wpk_buf_append(out, document, size - 1);
+        wpk_buf_append_byte(out, ',');
+        wpk_buf_append(out, kernels.data + 1, kernels.size - 1);
+        err = wpk_buf_status(out);
+    }
+    wpk_buf_fini(&kernels);
+    return err;
+}
+
+static wpk_err ended_job(struct wpk_store *store, const char *document, uint64_t number,
+                         struct wpk_buf *out)
+{
+    const char *names[WPK_DOCUMENT_OPS_MAX];
+    struct wpk_json_reader *r = NULL;
+    wpk_err err = wpk_json_open(document, strlen(document), WPK_BUF_SIZE_MAX_DEFAULT, &r, NULL);
+    if (err != WPK_OK) {
+        return err;
+    }
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    put_stored_kernels(w, store, number, names, read_names(r, names, WPK_DOCUMENT_OPS_MAX));
+    err = print_with_kernels(document, w, out);
+    wpk_json_writer_free(w);
+    wpk_json_close(r);
+    return err;
+}
+
+static wpk_err live_job(const struct wpk_coordinator *coordinator, struct wpk_store *store,
+                        const struct wpk_job_entry *job, uint64_t now_ns, struct wpk_buf *out)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_document_job(w, coordinator, job, now_ns, wpk_store_wall_ns(store));
+    /* Not as the store has the operators: what has just ended is on its way there. The kernels
+     * themselves are there before anybody refers to them. */
+    wpk_json_begin_array(w, "kernels");
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        const struct wpk_job_op_state *op = &job->ops[i];
+        put_kernel_of(w, store, op->name, op->kernel_id, op->from_history);
+    }
+    wpk_json_end(w);
+    wpk_err err = wpk_json_print(w, false, out);
+    wpk_json_writer_free(w);
+    return err;
+}
+
+wpk_err wpk_document_job_whole(const struct wpk_coordinator *coordinator, struct wpk_store *store,
+                               const char *id, uint64_t now_ns, struct wpk_buf *out)
+{
+    const struct wpk_job_entry *job =
+        coordinator != NULL ? wpk_coordinator_job(coordinator, id) : NULL;
+    struct wpk_buf document = {0};
+    uint64_t number = 0;
+    wpk_err err = WPK_ENOENT;
+    if (wpk_history_job_document(store, id, &document, &number) && document.size > 0) {
+        err = ended_job(store, wpk_buf_text(&document), number, out);
+    } else if (job != NULL) {
+        err = live_job(coordinator, store, job, now_ns, out);
+    }
+    wpk_buf_fini(&document);
+    return err;
+}
+
+static wpk_err copy_names(struct wpk_arena *arena, const char **names, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        names[i] = wpk_arena_copy_text(arena, names[i]);
+        if (names[i] == NULL) {
+            return WPK_ENOMEM;
+        }
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_document_op_names(struct wpk_store *store, const char *id, struct wpk_arena *arena,
+                              const char **names, uint32_t *count, uint64_t *number)
+{
+    struct wpk_buf text = {0};
+    struct wpk_json_reader *r = NULL;
+    if (!wpk_history_job_text(store, id, &text, number)) {
+        return WPK_ENOENT;
+    }
+    wpk_err err = wpk_buf_status(&text);
+    if (err == WPK_OK) {
+        err = wpk_json_open(text.data, text.size, WPK_BUF_SIZE_MAX_DEFAULT, &r, NULL);
+    }
+    if (err == WPK_OK) {
+        *count = read_names(r, names, WPK_DOCUMENT_OPS_MAX);
+        err = copy_names(arena, names, *count);
+    }
+    wpk_json_close(r);
+    wpk_buf_fini(&text);
+    return err;
+}
+
+/* ---- kernels */
+
+static void put_contender(struct wpk_json_writer *w, struct wpk_store *store,
+                          const struct wpk_search *search, const struct wpk_final_entry *entry)
+{
+    struct wpk_buf detail = {0};
+    wpk_history_detail(store, search->problem_id, entry->provider, entry->candidate, &detail);
+    wpk_json_put_text(w, "provider", entry->provider);
+    put_algorithm(w, entry->candidate, wpk_buf_text(&detail));
+    wpk_json_put_text(w, "detail", wpk_buf_text(&detail));
+    wpk_json_put_text(w, "candidate", entry->candidate);
+    put_time(w, entry->timing.median_ns, entry->timing.min_ns, entry->timing.mad_ns);
+    wpk_buf_fini(&detail);
+}
+
+static void put_speedup(struct wpk_json_writer *w, const struct wpk_final_entry *baseline,
+                        const struct wpk_final_entry *entry)
+{
+    if (baseline == NULL || entry->timing.median_ns == 0) {
+        wpk_json_put_null(w, "speedup");
+        return;
+    }
+    double ratio = (double)baseline->timing.median_ns / (double)entry->timing.median_ns;
+    wpk_json_put_real(w, "speedup", round(ratio * 1e4) / 1e4);
+}
+
+static void put_own(struct wpk_json_writer *w, struct wpk_store *store,
+                    const struct wpk_effect *effect, const char *schedule)
+{
+    if (effect->own == NULL) {
+        wpk_json_put_null(w, "own");
+        return;
+    }
+    wpk_json_begin_object(w, "own");
+    put_contender(w, store, effect->search, effect->own);
+    put_speedup(w, effect->baseline, effect->own);
+    put_text_or_null(w, "artifact", effect->own->artifact_sha256);
+    put_text_or_null(w, "schedule", schedule);
+    wpk_json_end(w);
+}
+
+static void put_verified(struct wpk_json_writer *w, const struct wpk_effect *effect, bool own)
+{
+    double error_max = effect->served->trial.error_max;
+    double tolerance = effect->served->trial.error_tolerance;
+    /* The fresh set counts too: the record has the largest over its sets. */
+    if (own && effect->record != NULL && effect->record->error_max > error_max) {
+        error_max = effect->record->error_max;
+        tolerance = effect->record->error_tolerance;
+    }
+    wpk_json_begin_object(w, "verified");
+    wpk_json_put_real(w, "max_error", error_max);
+    wpk_json_put_real(w, "tolerance", tolerance);
+    wpk_json_end(w);
+}
+
+wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *effect,
+                            struct wpk_buf *out)
+{
+    const struct wpk_search *search = effect->search;
+    const struct wpk_search_key *key = &search->key;
+    bool own = effect->served == effect->own;
+    const char *schedule = effect->record != NULL ? effect->record->schedule : NULL;
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_put_text(w, "fingerprint", key->fingerprint);
+    put_contender(w, store, search, effect->served);
+    if (effect->baseline != NULL) {
+        wpk_json_begin_object(w, "baseline");
+        put_contender(w, store, search, effect->baseline);
+        wpk_json_end(w);
+    } else {
+        wpk_json_put_null(w, "baseline");
+    }
+    put_own(w, store, effect, schedule);
+    put_speedup(w, effect->baseline, effect->served);
+    wpk_json_begin_object(w, "candidates");
+    wpk_json_put_int(w, "measured", search->ok_count);
+    wpk_json_put_int(w, "failed", search->failed_count);
+    wpk_json_end(w);
+    put_verified(w, effect, own);
+    put_text_or_null(w, "artifact", effect->served->artifact_sha256);
+    put_text_or_null(w, "schedule", own ? schedule : NULL);
+    wpk_json_put_text(w, "op", search->op);
+    wpk_json_put_real(w, "flops", search->flops);
+    wpk_json_put_text(w, "device", key->device_class);
+    wpk_json_put_real(w, "device_peak_flops_per_s", search->device.peak_flops_per_s);
+    wpk_json_put_text(w, "environment", key->environment);
+    wpk_json_put_text(w, "layouts", key->layouts);
+    wpk_json_put_int(w, "threads", key->threads);
+    put_wall(w, "created", wpk_store_wall_ns(store));
+    wpk_err err = wpk_json_print(w, false, out);
+    wpk_json_writer_free(w);
+    return err;
+}
+
+void wpk_document_kernel_served(struct wpk_json_writer *w, const char *key, uint64_t id,
+                                const char *name, bool from_history, const char *document)
+{
+    struct wpk_json_writer *front = wpk_json_writer_new_object();
+    struct wpk_buf text = {0};
+    char id_text[24];
+    snprintf(id_text, sizeof id_text, "k%llu", (unsigned long long)id);
+    wpk_json_put_text(front, "id", id_text);
+    wpk_json_put_text(front, "name", name);
+    wpk_json_put_bool(front, "from_history", from_history);
+    wpk_err err = wpk_json_print(front, false, &text);
+    wpk_json_writer_free(front);
+    if (err == WPK_OK && document[0] == '{') {
+        wpk_buf_truncate(&text, text.size - 1);
+        wpk_buf_append_byte(&text, ',');
+        wpk_buf_append_text(&text, document + 1);
+    }
+    wpk_json_put_raw(w, key, wpk_buf_text(&text));
+    wpk_buf_fini(&text);
+}
+
+static void put_revoked(struct wpk_json_writer *w, const struct wpk_kernel_row *row)
+{
+    if (row->revoked_at == 0) {
+        wpk_json_put_null(w, "revoked");
+        return;
+    }
+    wpk_json_begin_object(w, "revoked");
+    put_wall(w, "at", row->revoked_at);
+    wpk_json_put_text(w, "reason", row->revoked_reason);
+    wpk_json_end(w);
+}
+
+wpk_err wpk_document_kernel_row(const struct wpk_kernel_row *row, struct wpk_buf *out)
+{
+    struct wpk_buf front = {0};
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    char id[24];
+    snprintf(id, sizeof id, "k%llu", (unsigned long long)row->id);
+    wpk_json_put_text(w, "id", id);
+    wpk_json_put_text(w, "name", "");
+    wpk_json_put_bool(w, "from_history", true);
+    wpk_json_put_bool(w, "served", row->served);
+    wpk_json_put_bool(w, "pinned", row->pinned);
+    put_revoked(w, row);
+    put_text_or_null(w, "verified_by", row->verified_by);
+    put_text_or_null(w, "manifest", row->manifest);
+    put_text_or_null(w, "signature", row->signature);
+    wpk_err err = wpk_json_print(w, false, &front);
+    wpk_json_writer_free(w);
+    if (err == WPK_OK) {
+        bool whole = row->document[0] == '{' && row->document[1] != '}';
+        wpk_buf_append(out, front.data, front.size - 1);
+        wpk_buf_append_text(out, whole ? "," : "");
+        wpk_buf_append_text(out, whole ? row->document + 1 : "}");
+        err = wpk_buf_status(out);
+    }
+    wpk_buf_fini(&front);
+    return err;
+}
+
+/* ---- workers */
+
+/* What an operator ordered goes before what the worker said. */
+static const char *worker_state(const struct wpk_worker *worker)
+{
+    if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+        return "quarantined";
+    }
+    if (worker->draining || worker->order == WPK_WORKER_ORDER_DRAIN) {
+        return "draining";
+    }
+    return worker->peer == 0 ? "lost" : "ready";
+}
+
+static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
+{
+    wpk_json_put_text(w, "instance", hello->device.instance);
+    wpk_json_put_text(w, "environment", hello->environment);
+    wpk_json_put_text(w, "program", hello->program);
+    wpk_json_put_int(w, "slots", hello->slots);
+    wpk_json_begin_array(w, "roles");
+    if ((hello->roles & WPK_WORKER_BUILDS) != 0) {
+        wpk_json_put_text(w, NULL, "build");
+    }
+    if ((hello->roles & WPK_WORKER_RUNS) != 0) {
+        wpk_json_put_text(w, NULL, "run");
+    }
+    wpk_json_end(w);
+    wpk_json_begin_array(w, "providers");
+    for (uint32_t i = 0; i < hello->provider_count; i++) {
+        wpk_json_put_text(w, NULL, hello->providers[i].name);
+    }
+    wpk_json_end(w);
+    wpk_json_begin_object(w, "labels");
+    for (uint32_t i = 0; i < hello->label_count; i++) {
+        wpk_json_put_text(w, hello->labels[i].name, hello->labels[i].value);
+    }
+    wpk_json_end(w);
+}
+
+void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *worker,
+                         uint64_t now_ns)
+{
+    uint64_t silent_ns =
+        !worker->polling && now_ns > worker->heard_ns ? now_ns - worker->heard_ns : 0;
+    wpk_json_begin_object(w, NULL);
+    wpk_json_put_text(w, "name", worker->hello.name);
+    wpk_json_put_text(w, "state", worker_state(worker));
+    wpk_json_put_text(w, "reason", worker->order_reason != NULL ? worker->order_reason : "");
+    wpk_json_put_text(w, "device", worker->device_class);
+    put_hello(w, &worker->hello);
+    wpk_json_put_int(w, "running", worker->lease_count);
+    wpk_json_put_int(w, "heard_seconds_ago", (int64_t)(silent_ns / NS_PER_S));
+    wpk_json_end(w);
+}

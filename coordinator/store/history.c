@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is written of jobs, results and kernels. history_search.c has the searches, history_read.c
+ * what is read for answers. */
+#include "coordinator/store/history.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t now_of(const struct wpk_store *store)
+{
+    return (int64_t)wpk_store_wall_ns(store);
+}
+
+/* ---- jobs */
+
+uint64_t wpk_history_job_number_next(struct wpk_store *store)
+{
+    uint64_t next = 1;
+    struct wpk_rows *rows = wpk_store_query(store, "SELECT COALESCE(MAX(number), 0) FROM job", "");
+    if (wpk_rows_next(rows)) {
+        next = (uint64_t)wpk_rows_int(rows, 0) + 1;
+    }
+    wpk_rows_close(rows);
+    return next;
+}
+
+void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
+                         const char *source)
+{
+    int64_t number = (int64_t)job->number;
+    wpk_store_run(store,
+                  "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
+                  " document, created_at, started_at, finished_at, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?)",
+                  "itttittii", number, job->id, job->name, job->owner, (int64_t)job->priority,
+                  source, wpk_job_state_name(job->state), (int64_t)job->created_wall_ns,
+                  wpk_store_epoch(store));
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        wpk_store_run(store,
+                      "INSERT INTO job_op (job_number, position, search_id, kernel_id, phase,"
+                      " reason, from_history, epoch) VALUES (?, ?, NULL, NULL, ?, '', 0, ?)",
+                      "iiti", number, (int64_t)i, wpk_phase_name(job->ops[i].phase),
+                      wpk_store_epoch(store));
+    }
+}
+
+void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
+                         const char *document)
+{
+    wpk_store_run(store,
+                  "UPDATE job SET state = ?, reason = ?, document = ?, started_at = ?,"
+                  " finished_at = ? WHERE number = ?",
+                  "tttiii", wpk_job_state_name(job->state), job->reason, document,
+                  (int64_t)job->started_wall_ns, (int64_t)job->finished_wall_ns,
+                  (int64_t)job->number);
+}
+
+void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row *row)
+{
+    wpk_store_run(store,
+                  "UPDATE job_op SET search_id = ?, kernel_id = ?, phase = ?, reason = ?,"
+                  " from_history = ? WHERE job_number = ? AND position = ?",
+                  "IIttiii", (int64_t)row->search_id, (int64_t)row->op.kernel_id,
+                  wpk_phase_name(row->op.phase), row->op.reason, (int64_t)row->op.from_history,
+                  (int64_t)row->job_number, (int64_t)row->position);
+}
+
+void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job)
+{
+    wpk_store_run(store,
+                  "UPDATE job_op SET phase = 'failed', reason = ? WHERE job_number = ?"
+                  " AND phase NOT IN ('done', 'failed', 'cancelled')",
+                  "ti", job->reason, (int64_t)job->number);
+}
+
+/* ---- asks, trials, measurements */
+
+/* The trial's id; a new one has no outcome yet. */
+static uint64_t make_trial(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                           const char *candidate, const uint8_t hash[WPK_STORE_HASH_SIZE])
+{
+    int made = wpk_store_run(
+        store,
+        "INSERT INTO trial (problem_id, provider, candidate, candidate_hash, outcome, log, detail,"
+        " schedule_sha256, artifact_sha256, error_max, error_tolerance, build_ns, verify_ns,"
+        " recorded_at, epoch) VALUES (?, ?, ?, ?, '', '', '', '', '', 0, 0, 0, 0, 0, ?)"
+        " ON CONFLICT DO NOTHING",
+        "itthi", (int64_t)problem_id, provider, candidate, hash, wpk_store_epoch(store));
+    return made > 0 ? (uint64_t)wpk_store_inserted(store) : 0;
+}
+
+bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *ask,
+                         struct wpk_trial_summary *known)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    bool is_known = false;
+    wpk_store_hash(ask->provider, ask->candidate, hash);
+    uint64_t trial_id = make_trial(store, ask->problem_id, ask->provider, ask->candidate, hash);
+    if (trial_id == 0) {
+        struct wpk_trial_summary trial;
+        is_known = wpk_history_find_trial(store, ask->problem_id, ask->provider, ask->candidate,
+                                          &trial, &trial_id) &&
+                   wpk_history_settled(&trial, ask->candidate) &&
+                   (trial.artifact_sha256[0] == '\0' ||
+                    wpk_history_has_artifact(store, trial.artifact_sha256));
+        if (is_known) {
+            wpk_history_use_artifact(store, trial.artifact_sha256);
+        }
+        *known = trial;
+    }
+    wpk_store_run(store,
+                  "INSERT INTO ask (search_id, number, trial_id, ended, known, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?)",
+                  "iiiiii", (int64_t)ask->search_id, (int64_t)ask->number, (int64_t)trial_id,
+                  (int64_t)is_known, (int64_t)is_known, wpk_store_epoch(store));
+    return is_known;
+}
+
+/* Written for every result, so without printf. */
+static void append_number(uint64_t number, struct wpk_buf *out)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    wpk_buf_append(out, digits + at, sizeof digits - at);
+}
+
+static void append_samples(const struct wpk_timing *timing, struct wpk_buf *out)
+{
+    for (int i = 0; i < timing->sample_count; i++) {
+        wpk_buf_append_byte(out, i > 0 ? ',' : '[');
+        append_number(timing->sample_ns[i], out);
+    }
+    wpk_buf_append_text(out, timing->sample_count > 0 ? "]" : "[]");
+}
+
+static void append_counters(const struct wpk_counters *counters, struct wpk_buf *out)
+{
+    if (counters != NULL && counters->present) {
+        wpk_buf_printf(out,
+                       "{\"cycles\":%.17g,\"instructions\":%.17g,\"l1d_misses\":%.17g,"
+                       "\"llc_misses\":%.17g}",
+                       counters->cycles, counters->instructions, counters->l1d_misses,
+                       counters->llc_misses);
+    }
+}
+
+struct measurement {
+    uint64_t trial_id;
+    const char *kind;
+    uint64_t search_id;
+    struct wpk_history_worker worker;
+    const struct wpk_timing *timing;
+    uint64_t reference_ns;
+    const struct wpk_counters *counters; /* NULL: none */
+};
+
+static void put_measurement(struct wpk_store *store, const struct measurement *m)
+{
+    struct wpk_buf samples = {0};
+    struct wpk_buf counters = {0};
+    append_samples(m->timing, &samples);
+    append_counters(m->counters, &counters);
+    wpk_store_run(store,
+                  "INSERT INTO measurement (trial_id, number, kind, search_id, worker, instance,"
+                  " median_ns, min_ns, mad_ns, repeat_count, censored, reference_ns, samples_ns,"
+                  " counters, measured_at, epoch) VALUES (?1, (SELECT COALESCE(MAX(number) + 1, 0)"
+                  " FROM measurement WHERE trial_id = ?1), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                  " ?)",
+                  "itittiiiiiittii", (int64_t)m->trial_id, m->kind, (int64_t)m->search_id,
+                  m->worker.name, m->worker.instance, (int64_t)m->timing->median_ns,
+                  (int64_t)m->timing->min_ns, (int64_t)m->timing->mad_ns,
+                  (int64_t)m->timing->repeat_count, (int64_t)m->timing->censored,
+                  (int64_t)m->reference_ns, wpk_buf_text(&samples), wpk_buf_text(&counters),
+                  now_of(store), wpk_store_epoch(store));
+    wpk_buf_fini(&samples);
+    wpk_buf_fini(&counters);
+}
+
+static const char *or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+static void set_trial(struct wpk_store *store, uint64_t id, const struct wpk_record *record)
+{
+    wpk_store_run(store,
+                  "UPDATE trial SET outcome = ?, log = ?, detail = ?, schedule_sha256 = ?,"
+                  " artifact_sha256 = ?, error_max = ?, error_tolerance = ?, build_ns = ?,"
+                  " verify_ns = ?, recorded_at = ?, epoch = ? WHERE id = ?",
+                  "tttttrriiiii", wpk_outcome_name(record->outcome), record->log,
+                  or_empty(record->detail), record->schedule_sha256, record->artifact_sha256,
+                  record->error_max, record->error_tolerance, (int64_t)record->build_ns,
+                  (int64_t)record->verify_ns, now_of(store), wpk_store_epoch(store), (int64_t)id);
+}
+
+/* Does the result say more than what is stored? */
+static bool supersedes(const struct wpk_record *record, const struct wpk_trial_summary *stored,
+                       const char *candidate)
+{
+    struct wpk_trial_summary trial = {.outcome = record->outcome,
+                                      .censored = record->timing.censored};
+    memcpy(trial.artifact_sha256, record->artifact_sha256, sizeof trial.artifact_sha256);
+    return !wpk_history_settled(stored, candidate) &&
+           (wpk_history_settled(&trial, candidate) || stored->outcome == WPK_OUTCOME_ABANDONED);
+}
+
+/* The trial that the result is of; *fresh: it has none yet. 0 when there is no such ask. */
+static uint64_t trial_of_ask(struct wpk_store *store, wpk_work_id work, bool *fresh)
+{
+    uint64_t id = 0;
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT t.id, t.outcome FROM ask a JOIN trial t ON t.id = a.trial_id"
+                        " WHERE a.search_id = ? AND a.number = ?",
+                        "ii", (int64_t)work.search, (int64_t)work.index);
+    if (wpk_rows_next(rows)) {
+        id = (uint64_t)wpk_rows_int(rows, 0);
+        *fresh = wpk_rows_text(rows, 1)[0] == '\0';
+    }
+    wpk_rows_close(rows);
+    return id;
+}
+
+static uint64_t trial_of_vendor(struct wpk_store *store, const struct wpk_history_result *result,
+                                bool *fresh)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    struct wpk_trial_summary stored;
+    uint64_t id = 0;
+    wpk_store_hash(result->provider, "", hash);
+    id = make_trial(store, result->problem_id, result->provider, "", hash);
+    *fresh = id != 0;
+    if (id == 0 &&
+        !wpk_history_find_trial(store, result->problem_id, result->provider, "", &stored, &id)) {
+        return 0;
+    }
+    return id;
+}
+
+/* Another candidate may come to the code of one that was revoked. */
+static void fail_if_revoked(struct wpk_store *store, uint64_t id,
+                            const struct wpk_history_result *result,
+                            const struct wpk_record *record)
+{
+    bool vendor = result->work.kind == WPK_WORK_VENDOR;
+    if (record->outcome == WPK_OUTCOME_OK && (vendor || record->artifact_sha256[0] != '\0') &&
+        wpk_history_is_revoked(store, result->problem_id, vendor ? result->provider : "",
+                               vendor ? "" : record->artifact_sha256)) {
+        wpk_store_run(store, "UPDATE trial SET outcome = ?, log = 'revoked before' WHERE id = ?",
+                      "ti", wpk_outcome_name(WPK_OUTCOME_WRONG_RESULT), (int64_t)id);
+    }
+}
+
+void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_result *result)
+{
+    const struct wpk_record *record = result->record;
+    bool vendor = result->work.kind == WPK_WORK_VENDOR;
+    bool taken = false;
+    uint64_t id =
+        vendor ? trial_of_vendor(store, result, &taken) : trial_of_ask(store, result->work, &taken);
+    if (!taken) {
+        struct wpk_trial_summary stored = wpk_history_trial(store, id);
+        taken = supersedes(record, &stored, vendor ? "" : "own");
+    }
+    if (taken) {
+        set_trial(store, id, record);
+        fail_if_revoked(store, id, result, record);
+    }
+    if (taken && result->worker.name != NULL && record->timing.sample_count > 0) {
+        struct measurement m = {.trial_id = id,
+                                .kind = wpk_work_kind_name(result->work.kind),
+                                .search_id = result->work.search,
+                                .worker = result->worker,
+                                .timing = &record->timing,
+                                .reference_ns = record->reference_ns,
+                                .counters = &record->counters};
+        put_measurement(store, &m);
+    }
+    if (!vendor) {
+        wpk_store_run(store, "UPDATE ask SET ended = 1 WHERE search_id = ? AND number = ?", "ii",
+                      (int64_t)result->work.search, (int64_t)result->work.index);
+    }
+}
+
+/* The trial of a contender; 0 when there is none. */
+static uint64_t trial_of(struct wpk_store *store, const struct wpk_history_contender *contender)
+{
+    struct wpk_trial_summary stored;
+    uint64_t id = 0;
+    bool found = wpk_history_find_trial(store, contender->problem_id, contender->provider,
+                                        contender->candidate, &stored, &id);
+    return found ? id : 0;
+}
+
+void wpk_history_put_times(struct wpk_store *store, const struct wpk_history_contender *contender,
+                           const struct wpk_timing *timing)
+{
+    struct measurement m = {.trial_id = trial_of(store, contender),
+                            .kind = wpk_work_kind_name(WPK_WORK_FINAL),
+                            .search_id = contender->search_id,
+                            .worker = contender->worker,
+                            .timing = timing};
+    if (m.trial_id != 0) {
+        put_measurement(store, &m);
+    }
+}
+
+void wpk_history_put_verified(struct wpk_store *store,
+                              const struct wpk_history_contender *contender,
+                              const struct wpk_record *record)
+{
+    struct measurement m = {.trial_id = trial_of(store, contender),
+                            .kind = wpk_work_kind_name(WPK_WORK_VERIFY),
+                            .search_id = contender->search_id,
+                            .worker = contender->worker,
+                            .timing = &record->timing,
+                            .reference_ns = record->reference_ns,
+                            .counters = &record->counters};
+    if (m.trial_id == 0 || record->outcome == WPK_OUTCOME_ABANDONED) {
+        return;
+    }
+    if (record->outcome == WPK_OUTCOME_OK) {
+        put_measurement(store, &m);
+        return;
+    }
+    /* So have those that came to the same code. */
+    wpk_store_run(store,
+                  "UPDATE trial SET outcome = ?, log = ? WHERE problem_id = ? AND outcome = 'ok'"
+                  " AND artifact_sha256 = ?",
+                  "ttit", wpk_outcome_name(record->outcome), record->log,
+                  (int64_t)contender->problem_id, contender->artifact_sha256);
+}
+
+/* ---- kernels and artifacts */
+
+/* Not beside a pinned one; and where there is none, even one that did not beat any. */
+static bool may_serve(struct wpk_store *store, uint64_t problem_id, bool wanted)
+{
+    bool serve = wanted;
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT TOTAL(pinned), TOTAL(served) FROM kernel WHERE problem_id = ?", "i",
+        (int64_t)problem_id);
+    if (wpk_rows_next(rows)) {
+        serve = wpk_rows_real(rows, 0) == 0 && (wanted || wpk_rows_real(rows, 1) == 0);
+    }
+    wpk_rows_close(rows);
+    return serve;
+}
+
+uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
+                                const char *document)
+{
+    const struct wpk_search *search = put->search;
+    bool revoked = wpk_history_is_revoked(store, search->problem_id, put->served->provider,
+                                          put->served->artifact_sha256);
+    bool serve = !revoked && may_serve(store, search->problem_id, put->serve);
+    int64_t served_at = serve ? now_of(store) : 0;
+    if (serve) {
+        wpk_store_run(store, "UPDATE kernel SET served = 0 WHERE problem_id = ? AND served = 1",
+                      "i", (int64_t)search->problem_id);
+    }
+    wpk_store_run(store,
+                  "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256, median_ns,"
+                  " served, served_at, pinned, revoked_at, revoked_reason, verified_by, document,"
+                  " manifest, signature, created_at, epoch)"
+                  " VALUES (?1, ?, ?, ?, ?, ?, iif(?7 > 0, max(?7, " WPK_HISTORY_SERVED_AFTER
+                  "), 0), 0, ?, ?, ?, ?, '', '', ?, ?)",
+                  "iittiiiitttii", (int64_t)search->problem_id, (int64_t)search->id,
+                  put->served->provider, put->served->artifact_sha256,
+                  (int64_t)put->served->timing.median_ns, (int64_t)serve, served_at,
+                  revoked ? now_of(store) : 0, revoked ? "revoked before" : "",
+                  or_empty(put->verified_by), document, now_of(store), wpk_store_epoch(store));
+    uint64_t id = (uint64_t)wpk_store_inserted(store);
+    if (put->own != NULL && put->own != put->served) {
+        wpk_history_keep_artifact(store, put->own->artifact_sha256, 1);
+    }
+    wpk_store_run(store, "UPDATE search SET kernel_id = ? WHERE id = ?", "Ii", (int64_t)id,
+                  (int64_t)search->id);
+    return id;
+}
+
+/* ---- owners and workers */
+
+void wpk_history_set_owner(struct wpk_store *store, const struct wpk_owner_event *owner)
+{
+    wpk_store_run(store,
+                  "INSERT INTO owner (name, device_ns, share_ns, epoch) VALUES (?1, ?2, ?3, ?4)"
+                  " ON CONFLICT (name) DO UPDATE SET device_ns = ?2, share_ns = ?3",
+                  "tiii", owner->name, (int64_t)owner->device_ns, (int64_t)owner->share_ns,
+                  wpk_store_epoch(store));
+}
+
+void wpk_history_set_worker_order(struct wpk_store *store, const char *name,
+                                  enum wpk_worker_order order, const char *reason)
+{
+    if (order == WPK_WORKER_ORDER_NONE) {
+        wpk_store_run(store, "DELETE FROM worker_order WHERE name = ?", "t", name);
+        return;
+    }
+    wpk_store_run(store,
+                  "INSERT INTO worker_order (name, state, reason, at, epoch)"
+                  " VALUES (?1, ?2, ?3, ?4, ?5)"
+                  " ON CONFLICT (name) DO UPDATE SET state = ?2, reason = ?3, at = ?4",
+                  "tttii", name, wpk_worker_order_name(order), reason, now_of(store),
+                  wpk_store_epoch(store));
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the store remembers, in the coordinator's terms. Writes belong to a batch (store.h), whose
+ * commit reports their failures; reads outside of one see the last commit. */
+#ifndef WPK_COORDINATOR_STORE_HISTORY_H
+#define WPK_COORDINATOR_STORE_HISTORY_H
+
+#include "common/buf.h"
+#include "common/json.h"
+#include "coordinator/state/coordinator.h"
+#include "coordinator/store/store.h"
+
+/* SQL, in a statement whose first parameter is a problem: later than any of its kernels became the
+ * served one, however the clock was set since. */
+#define WPK_HISTORY_SERVED_AFTER                                                                   \
+    "(SELECT coalesce(max(served_at), 0) + 1 FROM kernel WHERE problem_id = ?1)"
+
+/* What is stored of a job's operator. */
+struct wpk_history_op {
+    enum wpk_phase phase;
+    uint64_t kernel_id;
+    bool from_history;
+    char reason[WPK_REASON_MAX];
+};
+
+/* ---- writing: one function for each effect */
+
+struct wpk_history_op_row {
+    uint64_t job_number;
+    uint32_t position;
+    uint64_t search_id; /* 0: none yet */
+    struct wpk_history_op op;
+};
+
+struct wpk_history_progress {
+    uint64_t search_id;
+    uint64_t elapsed_ns;
+    uint32_t ended_asks;
+    bool exhausted;
+};
+
+/* A strategy as it was after so many tells, and what they were. */
+struct wpk_history_snapshot {
+    uint64_t search_id;
+    const char *text;
+    const char *version;
+    uint32_t told_count;
+    uint32_t ok_count;
+    uint32_t failed_count;
+    uint32_t known_count;
+    uint32_t best[WPK_BEST_MAX]; /* numbers of asks, best first */
+    uint32_t best_count;
+};
+
+struct wpk_history_ask {
+    uint64_t search_id;
+    uint64_t problem_id;
+    uint32_t number;
+    const char *provider;
+    const char *candidate;
+};
+
+/* Who measured. */
+struct wpk_history_worker {
+    const char *name;     /* NULL: nobody, it was abandoned */
+    const char *instance; /* of the device */
+};
+
+/* What became of an ask (`work` says which), or of a vendor's implementation. */
+struct wpk_history_result {
+    uint64_t problem_id;
+    wpk_work_id work;
+    const char *provider; /* of a vendor */
+    const struct wpk_record *record;
+    struct wpk_history_worker worker;
+};
+
+/* Of a search's final. */
+struct wpk_history_contender {
+    uint64_t problem_id;
+    uint64_t search_id;
+    const char *provider;
+    const char *candidate; /* "" for a vendor */
+    const char *artifact_sha256;
+    struct wpk_history_worker worker;
+};
+
+uint64_t wpk_history_job_number_next(struct wpk_store *store);
+void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
+                         const char *source);
+/* `document`: the job's resource once it has ended, else "" */
+void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
+                         const char *document);
+void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row *row);
+/* Every operator of the job that has not ended has failed. */
+void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job);
+
+/* Find the search, or make it.
+ *   owns    the caller frees what `out` holds, as wpk_opened_free does */
+void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *search,
+                             struct wpk_opened *out);
+void wpk_history_set_search(struct wpk_store *store, const struct wpk_history_progress *progress);
+/* The artifacts of the best `kept_max` are kept for it, those of the last snapshot no more. */
+void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_snapshot *snapshot,
+                              uint32_t kept_max);
+/* Record that a candidate is asked. True: history knows its result, and the ask has ended. */
+bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *ask,
+                         struct wpk_trial_summary *known);
+/* Record a result, its measurement, and that the ask has it. What is settled stays as it is. */
+void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_result *result);
+/* Record a contender's times in a final. */
+void wpk_history_put_times(struct wpk_store *store, const struct wpk_history_contender *contender,
+                           const struct wpk_timing *timing);
+/* Record what became of a contender of our own on inputs that nobody saw before: its times; or,
+ * when it was rejected, that its trial, and every other of the same artifact, failed after all. */
+void wpk_history_put_verified(struct wpk_store *store,
+                              const struct wpk_history_contender *contender,
+                              const struct wpk_record *record);
+/* Record a kernel, as the search's result and, if `serve`, as what the problem serves; but one that
+ * was revoked while its search was under way is recorded as revoked. */
+uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
+                                const char *document);
+/* One that is there is used once more. */
+void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size);
+/* Somebody needs it: written once in a quarter of an hour. */
+void wpk_history_use_artifact(struct wpk_store *store, const char *sha256);
+/* One more (1) or one fewer (-1) has a reason to keep it; "" is nobody's. */
+void wpk_history_keep_artifact(struct wpk_store *store, const char *sha256, int more);
+/* Forget those that nobody keeps, the longest unused first, until as many bytes are free. Returns
+ * how many, `max` at most: their files are to be removed after the commit. */
+uint32_t wpk_history_prune_artifacts(struct wpk_store *store, uint64_t bytes_wanted,
+                                     char (*pruned)[WPK_ID_MAX], uint32_t max);
+uint64_t wpk_history_artifact_bytes(struct wpk_store *store);
+
+void wpk_history_set_owner(struct wpk_store *store, const struct wpk_owner_event *owner);
+/* NONE: there is none any more. */
+void wpk_history_set_worker_order(struct wpk_store *store, const char *name,
+                                  enum wpk_worker_order order, const char *reason);
+
+/* ---- reading */
+
+/* The asks of a search from number `first` on, in their order, with what became of them.
+ *   owns    the caller frees *asks with wpk_pieces_free; both start as nothing */
+void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t first,
+                      struct wpk_piece **asks, uint32_t *count);
+void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint32_t first,
+                              uint32_t end, struct wpk_piece **asks, uint32_t *count);
+
+/* What a search's strategy goes on from: its snapshot, and the asks from the first one that it had
+ * not been told. */
+struct wpk_history_log {
+    struct wpk_buf snapshot; /* empty: there is none, and `first` is 0 */
+    char version[64];        /* of the snapshot's text */
+    uint32_t first;
+    uint32_t ok_count; /* of those before */
+    uint32_t failed_count;
+    uint32_t known_count;
+    struct wpk_best best[WPK_BEST_MAX];
+    uint32_t best_count;
+    struct wpk_piece *asks; /* [count] */
+    uint32_t count;
+};
+/* `whole`: as if there were no snapshot.
+ *   owns    the caller calls wpk_history_log_fini */
+void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whole,
+                          struct wpk_history_log *out);
+void wpk_history_log_fini(struct wpk_history_log *log);
+
+/* False when there is no such trial. A vendor's candidate is "". *id may be NULL. */
+WPK_MUST_CHECK bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id,
+                                           const char *provider, const char *candidate,
+                                           struct wpk_trial_summary *out, uint64_t *id);
+/* The trial with this id; one that is not there counts as abandoned. */
+struct wpk_trial_summary wpk_history_trial(struct wpk_store *store, uint64_t id);
+/* Need it not be run again? So if it failed, or can be an answer: a candidate of our own that was
+ * stopped early or left no artifact cannot, and what was abandoned may be its workers' fault. */
+bool wpk_history_settled(const struct wpk_trial_summary *trial, const char *candidate);
+/* The same as find_trial, for trials that are settled. */
+WPK_MUST_CHECK bool wpk_history_known_trial(struct wpk_store *store, uint64_t problem_id,
+                                            const char *provider, const char *candidate,
+                                            struct wpk_trial_summary *out, uint64_t *id);
+/* What a vendor chose for the problem; appends nothing when it was not tried. */
+void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                        const char *candidate, struct wpk_buf *out);
+
+bool wpk_history_has_artifact(struct wpk_store *store, const char *sha256);
+/* Is it a kernel's, and was every kernel with it revoked? */
+bool wpk_history_artifact_revoked(struct wpk_store *store, const char *sha256);
+
+/* Was this revoked for the problem: its shared object, or without one ("") the vendor's? */
+bool wpk_history_is_revoked(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                            const char *artifact_sha256);
+
+/* The kernel's document, appended. False when there is none, or it was revoked. */
+WPK_MUST_CHECK bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id,
+                                       struct wpk_buf *out);
+
+/* Jobs that have not ended, oldest first, for the start. */
+struct wpk_history_job {
+    uint64_t number;
+    const char *id;
+    const char *name;
+    const char *owner;
+    int priority;
+    const char *source;
+    uint64_t created_wall_ns;
+    uint64_t started_wall_ns;
+    bool paused;
+};
+typedef void (*wpk_history_job_fn)(void *user, const struct wpk_history_job *job);
+void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void *user);
+
+/* False when there is none. */
+WPK_MUST_CHECK bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
+                                   struct wpk_history_op *out);
+/* What the operator's search was bound to, as wpk_class_text() has it; the caller's. NULL: it has
+ * none yet. */
+char *wpk_history_op_class(struct wpk_store *store, uint64_t job_number, uint32_t position);
+
+/* For the start: what each owner has used, and what was ordered of workers. */
+typedef void (*wpk_history_owner_fn)(void *user, const struct wpk_owner_event *owner);
+void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *user);
+typedef void (*wpk_history_worker_order_fn)(void *user, const char *worker,
+                                            enum wpk_worker_order order, const char *reason);
+void wpk_history_worker_orders(struct wpk_store *store, wpk_history_worker_order_fn fn, void *user);
+
+/* The document of a job that has ended, appended, and its number. */
+WPK_MUST_CHECK bool wpk_history_job_document(struct wpk_store *store, const char *id,
+                                             struct wpk_buf *out, uint64_t *number);
+
+/* A page of jobs, newest first, with numbers below `before`: calls `fn` for each. Live ones have
+ * no document. Returns the last number, 0 when there are no more. */
+typedef void (*wpk_history_listed_fn)(void *user, uint64_t number, const char *id,
+                                      const char *state, const char *document);
+uint64_t wpk_history_list_jobs(struct wpk_store *store, uint64_t before, const char *state,
+                               int page_size, wpk_history_listed_fn fn, void *user);
+
+/* Write a page of a job's trials as JSON objects into the array that `w` is in: vendors first, then
+ * asks. `names` [op_count] are the operators' names, `op` one of them or -1 for all. *place is
+ * where to begin, and where to go on; false when there are no more. */
+struct wpk_history_place {
+    uint32_t position; /* of the operator */
+    int64_t index;     /* of the ask; below 0: of the vendors */
+};
+bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int op,
+                             const char *const *names, uint32_t op_count, int page_size,
+                             struct wpk_history_place *place, struct wpk_json_writer *w);
+
+#endif

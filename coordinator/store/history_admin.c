@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/store/history_admin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void wpk_history_origin(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                        const char *candidate, struct wpk_history_origin *out)
+{
+    struct wpk_trial_summary trial;
+    memset(out, 0, sizeof *out);
+    if (!wpk_history_find_trial(store, problem_id, provider, candidate, &trial, &out->trial_id)) {
+        return;
+    }
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT worker, measured_at FROM measurement WHERE trial_id = ?"
+                        " ORDER BY number DESC LIMIT 1",
+                        "i", (int64_t)out->trial_id);
+    if (wpk_rows_next(rows)) {
+        snprintf(out->worker, sizeof out->worker, "%s", wpk_rows_text(rows, 0));
+        out->measured_at = (uint64_t)wpk_rows_int(rows, 1);
+    }
+    wpk_rows_close(rows);
+}
+
+bool wpk_history_job_text(struct wpk_store *store, const char *id, struct wpk_buf *out,
+                          uint64_t *number)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT iif(document = '', source, document), number FROM job WHERE id = ?", "t",
+        id);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        wpk_buf_append_text(out, wpk_rows_text(rows, 0));
+        *number = (uint64_t)wpk_rows_int(rows, 1);
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+/* ---- kernels */
+
+#define KERNEL_COLUMNS                                                                             \
+    "k.id, k.problem_id, k.served, k.pinned, k.revoked_at, k.revoked_reason, k.verified_by,"       \
+    " k.manifest, k.signature, k.document"
+
+static struct wpk_kernel_row read_kernel(const struct wpk_rows *rows)
+{
+    return (struct wpk_kernel_row){
+        .id = (uint64_t)wpk_rows_int(rows, 0),
+        .problem_id = (uint64_t)wpk_rows_int(rows, 1),
+        .served = wpk_rows_int(rows, 2) != 0,
+        .pinned = wpk_rows_int(rows, 3) != 0,
+        .revoked_at = (uint64_t)wpk_rows_int(rows, 4),
+        .revoked_reason = wpk_rows_text(rows, 5),
+        .verified_by = wpk_rows_text(rows, 6),
+        .manifest = wpk_rows_text(rows, 7),
+        .signature = wpk_rows_text(rows, 8),
+        .document = wpk_rows_text(rows, 9),
+    };
+}
+
+bool wpk_history_read_kernel(struct wpk_store *store, uint64_t id, wpk_kernel_row_fn fn, void *user)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT " KERNEL_COLUMNS " FROM kernel k WHERE k.id = ?", "i", (int64_t)id);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        struct wpk_kernel_row row = read_kernel(rows);
+        fn(user, &row);
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+uint64_t wpk_history_kernel_line(struct wpk_store *store, uint64_t id, uint64_t before,
+                                 int page_size, wpk_kernel_row_fn fn, void *user)
+{
+    uint64_t last = 0;
+    int count = 0;
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT " KERNEL_COLUMNS " FROM kernel k WHERE k.problem_id ="
+                        " (SELECT problem_id FROM kernel WHERE id = ?) AND k.id < ?"
+                        " ORDER BY k.id DESC LIMIT ?",
+                        "iii", (int64_t)id, (int64_t)before, (int64_t)page_size + 1);
+    while (wpk_rows_next(rows)) {
+        if (count++ == page_size) {
+            wpk_rows_close(rows);
+            return last;
+        }
+        struct wpk_kernel_row row = read_kernel(rows);
+        last = row.id;
+        fn(user, &row);
+    }
+    wpk_rows_close(rows);
+    return 0;
+}
+
+/* ---- changes */
+
+/* What a change begins with. */
+struct standing {
+    bool served;
+    bool pinned;
+    bool revoked;
+    char provider[WPK_PROVIDER_NAME_MAX];
+    char artifact_sha256[WPK_ID_MAX];
+};
+
+static bool find_kernel(struct wpk_store *store, struct wpk_kernel_change *change,
+                        struct standing *out)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT problem_id, served, pinned, revoked_at <> 0, provider,"
+                        " artifact_sha256 FROM kernel WHERE id = ?",
+                        "i", (int64_t)change->kernel_id);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        change->problem_id = (uint64_t)wpk_rows_int(rows, 0);
+        out->served = wpk_rows_int(rows, 1) != 0;
+        out->pinned = wpk_rows_int(rows, 2) != 0;
+        out->revoked = wpk_rows_int(rows, 3) != 0;
+        snprintf(out->provider, sizeof out->provider, "%s", wpk_rows_text(rows, 4));
+        snprintf(out->artifact_sha256, sizeof out->artifact_sha256, "%s", wpk_rows_text(rows, 5));
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+static uint64_t read_id(struct wpk_rows *rows)
+{
+    uint64_t id = wpk_rows_next(rows) ? (uint64_t)wpk_rows_int(rows, 0) : 0;
+    wpk_rows_close(rows);
+    return id;
+}
+
+/* Serve this one of the problem, and no other; 0: none. That it is served again is no new time of
+ * `served_at`: a rollback after a rollback goes further back. */
+static void serve_only(struct wpk_store *store, struct wpk_kernel_change *change, uint64_t id)
+{
+    wpk_store_run(store, "UPDATE kernel SET served = 0, pinned = 0 WHERE problem_id = ?", "i",
+                  (int64_t)change->problem_id);
+    if (id != 0) {
+        wpk_store_run(store, "UPDATE kernel SET served = 1 WHERE id = ?", "i", (int64_t)id);
+    }
+}
+
+/* What the problem serves now. */
+static wpk_err end_change(struct wpk_store *store, struct wpk_kernel_change *change)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT id, provider, artifact_sha256 FROM kernel WHERE problem_id = ? AND served = 1", "i",
+        (int64_t)change->problem_id);
+    change->served = 0;
+    if (wpk_rows_next(rows)) {
+        change->served = (uint64_t)wpk_rows_int(rows, 0);
+        snprintf(change->served_provider, sizeof change->served_provider, "%s",
+                 wpk_rows_text(rows, 1));
+        snprintf(change->served_artifact, sizeof change->served_artifact, "%s",
+                 wpk_rows_text(rows, 2));
+    }
+    wpk_rows_close(rows);
+    return WPK_OK;
+}
+
+static wpk_err cannot(struct wpk_diag *diag, const char *why)
+{
+    wpk_diag_set(diag, "%s", why);
+    return WPK_EEXIST;
+}
+
+wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *change,
+                        struct wpk_diag *diag)
+{
+    struct standing standing;
+    if (!find_kernel(store, change, &standing)) {
+        return WPK_ENOENT;
+    }
+    if (standing.revoked) {
+        return cannot(diag, "the kernel was revoked");
+    }
+    serve_only(store, change, change->kernel_id);
+    wpk_store_run(store,
+                  "UPDATE kernel SET pinned = 1,"
+                  " served_at = iif(?2, served_at, max(?3, " WPK_HISTORY_SERVED_AFTER
+                  ")) WHERE id = ?4",
+                  "iiii", (int64_t)change->problem_id, (int64_t)standing.served,
+                  (int64_t)wpk_store_wall_ns(store), (int64_t)change->kernel_id);
+    return end_change(store, change);
+}
+
+wpk_err wpk_history_unpin(struct wpk_store *store, struct wpk_kernel_change *change,
+                          struct wpk_diag *diag)
+{
+    struct standing standing;
+    if (!find_kernel(store, change, &standing)) {
+        return WPK_ENOENT;
+    }
+    if (!standing.pinned) {
+        return cannot(diag, "the kernel is not pinned");
+    }
+    wpk_store_run(store, "UPDATE kernel SET pinned = 0 WHERE id = ?", "i",
+                  (int64_t)change->kernel_id);
+    return end_change(store, change);
+}
+
+/* Every kernel with the same code, or of the same vendor, goes; and its trials have failed, so that
+ * no search comes to it again. */
+static void revoke_same(struct wpk_store *store, const struct wpk_kernel_change *change,
+                        const struct standing *standing)
+{
+    wpk_store_run(store,
+                  "UPDATE kernel SET revoked_at = ?, revoked_reason = ? WHERE problem_id = ?"
+                  " AND revoked_at = 0 AND +artifact_sha256 = ?"
+                  " AND (artifact_sha256 <> '' OR provider = ?)",
+                  "ititt", (int64_t)wpk_store_wall_ns(store), change->reason,
+                  (int64_t)change->problem_id, standing->artifact_sha256, standing->provider);
+    wpk_store_run(store,
+                  "UPDATE trial SET outcome = ?, log = 'revoked: ' || ? WHERE problem_id = ?"
+                  " AND outcome = 'ok' AND artifact_sha256 = ?"
+                  " AND (artifact_sha256 <> '' OR (candidate = '' AND provider = ?))",
+                  "ttitt", wpk_outcome_name(WPK_OUTCOME_WRONG_RESULT), change->reason,
+                  (int64_t)change->problem_id, standing->artifact_sha256, standing->provider);
+}
+
+wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *change,
+                           struct wpk_diag *diag)
+{
+    struct standing standing;
+    if (!find_kernel(store, change, &standing)) {
+        return WPK_ENOENT;
+    }
+    if (standing.revoked) {
+        return cannot(diag, "the kernel was revoked before");
+    }
+    revoke_same(store, change, &standing);
+    snprintf(change->provider, sizeof change->provider, "%s", standing.provider);
+    memcpy(change->artifact_sha256, standing.artifact_sha256, sizeof change->artifact_sha256);
+    if (read_id(wpk_store_query(store,
+                                "SELECT id FROM kernel WHERE problem_id = ? AND served = 1"
+                                " AND revoked_at <> 0",
+                                "i", (int64_t)change->problem_id)) != 0) {
+        uint64_t next =
+            read_id(wpk_store_query(store,
+                                    "SELECT id FROM kernel WHERE problem_id = ? AND revoked_at = 0"
+                                    " ORDER BY median_ns, id DESC LIMIT 1",
+                                    "i", (int64_t)change->problem_id));
+        serve_only(store, change, next);
+    }
+    return end_change(store, change);
+}
+
+wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change *change,
+                              struct wpk_diag *diag)
+{
+    struct standing standing;
+    if (!find_kernel(store, change, &standing)) {
+        return WPK_ENOENT;
+    }
+    if (!standing.served) {
+        return cannot(diag, "the kernel is not the one that is served");
+    }
+    uint64_t before = read_id(
+        wpk_store_query(store,
+                        "SELECT b.id FROM kernel b JOIN kernel k ON k.problem_id = b.problem_id"
+                        " WHERE k.id = ? AND b.served_at > 0 AND b.served_at < k.served_at"
+                        " AND b.revoked_at = 0 ORDER BY b.served_at DESC LIMIT 1",
+                        "i", (int64_t)change->kernel_id));
+    if (before == 0) {
+        return cannot(diag, "there is none before it");
+    }
+    serve_only(store, change, before);
+    return end_change(store, change);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of artifacts: which there are, how much they hold, and which go when that is too much. The
+ * files follow: a file without a row is harmless, a row without its file would not be. */
+#include "coordinator/store/history.h"
+
+#include <stdio.h>
+
+#define HOUR_NS INT64_C(3600000000000)
+#define USED_NS (HOUR_NS / 4) /* less often it is not written: well within what pruning spares */
+
+bool wpk_history_has_artifact(struct wpk_store *store, const char *sha256)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT 1 FROM artifact WHERE sha256 = ?", "t", sha256);
+    bool found = wpk_rows_next(rows);
+    wpk_rows_close(rows);
+    return found;
+}
+
+static void add_bytes(struct wpk_store *store, int64_t bytes)
+{
+    wpk_store_run(store, "UPDATE installation SET artifact_bytes = artifact_bytes + ?", "i", bytes);
+}
+
+void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size)
+{
+    int made = wpk_store_run(store,
+                             "INSERT INTO artifact (sha256, size, used_at, kept, created_at, epoch)"
+                             " VALUES (?1, ?2, ?3, 0, ?3, ?4) ON CONFLICT DO NOTHING",
+                             "tiii", sha256, (int64_t)size, (int64_t)wpk_store_wall_ns(store),
+                             wpk_store_epoch(store));
+    if (made > 0) {
+        add_bytes(store, (int64_t)size);
+    } else {
+        wpk_history_use_artifact(store, sha256);
+    }
+}
+
+void wpk_history_use_artifact(struct wpk_store *store, const char *sha256)
+{
+    wpk_store_run(store, "UPDATE artifact SET used_at = ?1 WHERE sha256 = ?2 AND used_at < ?1 - ?3",
+                  "iti", (int64_t)wpk_store_wall_ns(store), sha256, USED_NS);
+}
+
+void wpk_history_keep_artifact(struct wpk_store *store, const char *sha256, int more)
+{
+    if (sha256[0] != '\0') {
+        wpk_store_run(store, "UPDATE artifact SET kept = MAX(kept + ?, 0) WHERE sha256 = ?", "it",
+                      (int64_t)more, sha256);
+    }
+}
+
+uint64_t wpk_history_artifact_bytes(struct wpk_store *store)
+{
+    uint64_t bytes = 0;
+    struct wpk_rows *rows = wpk_store_query(store, "SELECT artifact_bytes FROM installation", "");
+    if (wpk_rows_next(rows)) {
+        bytes = (uint64_t)wpk_rows_int(rows, 0);
+    }
+    wpk_rows_close(rows);
+    return bytes;
+}
+
+/* What was made or used within the hour may be about to be somebody's best. */
+uint32_t wpk_history_prune_artifacts(struct wpk_store *store, uint64_t bytes_wanted,
+                                     char (*pruned)[WPK_ID_MAX], uint32_t max)
+{
+    uint32_t count = 0;
+    int64_t freed = 0;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT sha256, size FROM artifact a WHERE kept = 0 AND used_at < ? AND NOT EXISTS"
+        " (SELECT 1 FROM kernel k WHERE k.artifact_sha256 = a.sha256) ORDER BY used_at LIMIT ?",
+        "ii", (int64_t)wpk_store_wall_ns(store) - HOUR_NS, (int64_t)max);
+    while ((uint64_t)freed < bytes_wanted && count < max && wpk_rows_next(rows)) {
+        snprintf(pruned[count++], WPK_ID_MAX, "%s", wpk_rows_text(rows, 0));
+        freed += wpk_rows_int(rows, 1);
+    }
+    wpk_rows_close(rows);
+    for (uint32_t i = 0; i < count; i++) {
+        wpk_store_run(store, "DELETE FROM artifact WHERE sha256 = ?", "t", pruned[i]);
+    }
+    if (count > 0) {
+        add_bytes(store, -freed);
+    }
+    return count;
+}

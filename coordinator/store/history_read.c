@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reading half of the history. */
+#include "coordinator/store/history.h"
+
+#include "schema/message_trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Columns 0 to 8: what read_summary() wants. A trial that was repeated has several measurements of
+ * its own: the last that was not stopped early counts. One that failed in the end has no times. */
+#define SUMMARY_COLUMNS                                                                            \
+    "t.outcome, t.artifact_sha256, t.error_max, t.error_tolerance, m.median_ns, m.min_ns,"         \
+    " m.mad_ns, m.reference_ns, m.censored"
+#define SUMMARY_JOIN                                                                               \
+    " LEFT JOIN measurement m ON t.outcome = 'ok' AND m.trial_id = t.id AND m.number = (SELECT"    \
+    " n.number FROM measurement n WHERE n.trial_id = t.id AND n.kind IN ('trial', 'vendor')"       \
+    " ORDER BY n.censored, n.number DESC LIMIT 1)"
+
+static struct wpk_trial_summary read_summary(const struct wpk_rows *rows)
+{
+    struct wpk_trial_summary trial = {0};
+    const char *outcome = wpk_rows_text(rows, 0);
+    if (outcome[0] == '\0') {
+        trial.outcome = WPK_OUTCOME_ABANDONED; /* there is none yet: as little settled */
+    } else if (wpk_outcome_parse(outcome, &trial.outcome) != WPK_OK) {
+        trial.outcome = WPK_OUTCOME_UNSUPPORTED; /* of a newer wpkd: it counts as failed */
+    }
+    snprintf(trial.artifact_sha256, sizeof trial.artifact_sha256, "%s", wpk_rows_text(rows, 1));
+    trial.error_max = wpk_rows_real(rows, 2);
+    trial.error_tolerance = wpk_rows_real(rows, 3);
+    trial.median_ns = (uint64_t)wpk_rows_int(rows, 4);
+    trial.min_ns = (uint64_t)wpk_rows_int(rows, 5);
+    trial.mad_ns = (uint64_t)wpk_rows_int(rows, 6);
+    trial.reference_ns = (uint64_t)wpk_rows_int(rows, 7);
+    trial.censored = wpk_rows_int(rows, 8) != 0;
+    return trial;
+}
+
+bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                            const char *candidate, struct wpk_trial_summary *out, uint64_t *id)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    wpk_store_hash(provider, candidate, hash);
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT " SUMMARY_COLUMNS ", t.id FROM trial t" SUMMARY_JOIN
+                        " WHERE t.problem_id = ? AND t.candidate_hash = ?",
+                        "ih", (int64_t)problem_id, hash);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        *out = read_summary(rows);
+        if (id != NULL) {
+            *id = (uint64_t)wpk_rows_int(rows, 9);
+        }
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+struct wpk_trial_summary wpk_history_trial(struct wpk_store *store, uint64_t id)
+{
+    struct wpk_trial_summary trial = {.outcome = WPK_OUTCOME_ABANDONED};
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT " SUMMARY_COLUMNS " FROM trial t" SUMMARY_JOIN " WHERE t.id = ?", "i",
+        (int64_t)id);
+    if (wpk_rows_next(rows)) {
+        trial = read_summary(rows);
+    }
+    wpk_rows_close(rows);
+    return trial;
+}
+
+bool wpk_history_settled(const struct wpk_trial_summary *trial, const char *candidate)
+{
+    if (trial->outcome != WPK_OUTCOME_OK) {
+        return trial->outcome != WPK_OUTCOME_ABANDONED;
+    }
+    bool vendor = candidate[0] == '\0';
+    return vendor || (!trial->censored && trial->artifact_sha256[0] != '\0');
+}
+
+bool wpk_history_known_trial(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                             const char *candidate, struct wpk_trial_summary *out, uint64_t *id)
+{
+    struct wpk_trial_summary trial;
+    uint64_t trial_id = 0;
+    if (!wpk_history_find_trial(store, problem_id, provider, candidate, &trial, &trial_id) ||
+        !wpk_history_settled(&trial, candidate)) {
+        return false;
+    }
+    *out = trial;
+    if (id != NULL) {
+        *id = trial_id;
+    }
+    return true;
+}
+
+void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                        const char *candidate, struct wpk_buf *out)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    wpk_store_hash(provider, candidate, hash);
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT detail FROM trial WHERE problem_id = ? AND candidate_hash = ?", "ih",
+        (int64_t)problem_id, hash);
+    if (wpk_rows_next(rows)) {
+        wpk_buf_append_text(out, wpk_rows_text(rows, 0));
+    }
+    wpk_rows_close(rows);
+}
+
+void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint32_t first,
+                              uint32_t end, struct wpk_piece **asks, uint32_t *count)
+{
+    uint32_t capacity = 0;
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT " SUMMARY_COLUMNS ", t.candidate, a.ended, a.known FROM ask a"
+                        " JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN
+                        " WHERE a.search_id = ? AND a.number >= ? AND a.number < ?"
+                        " ORDER BY a.number",
+                        "iii", (int64_t)search_id, (int64_t)first, (int64_t)end);
+    while (wpk_rows_next(rows)) {
+        if (*count == capacity) {
+            capacity = capacity == 0 ? 256 : capacity * 2;
+            struct wpk_piece *grown = realloc(*asks, capacity * sizeof *grown);
+            WPK_ASSERT(grown != NULL);
+            *asks = grown;
+        }
+        struct wpk_piece *ask = &(*asks)[(*count)++];
+        memset(ask, 0, sizeof *ask);
+        ask->text = strdup(wpk_rows_text(rows, 9));
+        WPK_ASSERT(ask->text != NULL);
+        if (wpk_rows_int(rows, 10) != 0) {
+            ask->standing = WPK_STANDING_ENDED;
+            ask->known = wpk_rows_int(rows, 11) != 0;
+            ask->trial = read_summary(rows);
+        }
+    }
+    wpk_rows_close(rows);
+}
+
+void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t first,
+                      struct wpk_piece **asks, uint32_t *count)
+{
+    wpk_history_asks_between(store, search_id, first, UINT32_MAX, asks, count);
+}
+
+bool wpk_history_artifact_revoked(struct wpk_store *store, const char *sha256)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT COALESCE(MIN(revoked_at), 0) FROM kernel WHERE artifact_sha256 = ?", "t",
+        sha256);
+    bool revoked = wpk_rows_next(rows) && wpk_rows_int(rows, 0) != 0;
+    wpk_rows_close(rows);
+    return revoked;
+}
+
+bool wpk_history_is_revoked(struct wpk_store *store, uint64_t problem_id, const char *provider,
+                            const char *artifact_sha256)
+{
+    /* By the problem: the other index has all vendors' kernels under one key. */
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT 1 FROM kernel WHERE problem_id = ? AND +artifact_sha256 = ?"
+                        " AND (artifact_sha256 <> '' OR provider = ?) AND revoked_at <> 0 LIMIT 1",
+                        "itt", (int64_t)problem_id, artifact_sha256, provider);
+    bool revoked = wpk_rows_next(rows);
+    wpk_rows_close(rows);
+    return revoked;
+}
+
+bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id, struct wpk_buf *out)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT document FROM kernel WHERE id = ? AND revoked_at = 0", "i",
+                        (int64_t)kernel_id);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        wpk_buf_append_text(out, wpk_rows_text(rows, 0));
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+/* ---- jobs */
+
+void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void *user)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT number, id, name, owner, priority, source, created_at, started_at,"
+        " state = 'paused' FROM job WHERE state IN ('queued', 'running', 'paused') ORDER BY number",
+        "");
+    while (wpk_rows_next(rows)) {
+        struct wpk_history_job job = {
+            .number = (uint64_t)wpk_rows_int(rows, 0),
+            .id = wpk_rows_text(rows, 1),
+            .name = wpk_rows_text(rows, 2),
+            .owner = wpk_rows_text(rows, 3),
+            .priority = (int)wpk_rows_int(rows, 4),
+            .source = wpk_rows_text(rows, 5),
+            .created_wall_ns = (uint64_t)wpk_rows_int(rows, 6),
+            .started_wall_ns = (uint64_t)wpk_rows_int(rows, 7),
+            .paused = wpk_rows_int(rows, 8) != 0,
+        };
+        fn(user, &job);
+    }
+    wpk_rows_close(rows);
+}
+
+void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *user)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT name, device_ns, share_ns FROM owner ORDER BY name", "");
+    while (wpk_rows_next(rows)) {
+        struct wpk_owner_event owner = {.name = wpk_rows_text(rows, 0),
+                                        .device_ns = (uint64_t)wpk_rows_int(rows, 1),
+                                        .share_ns = (uint64_t)wpk_rows_int(rows, 2)};
+        fn(user, &owner);
+    }
+    wpk_rows_close(rows);
+}
+
+void wpk_history_worker_orders(struct wpk_store *store, wpk_history_worker_order_fn fn, void *user)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT name, state, reason FROM worker_order ORDER BY name", "");
+    while (wpk_rows_next(rows)) {
+        enum wpk_worker_order order;
+        if (wpk_worker_order_parse(wpk_rows_text(rows, 1), &order) == WPK_OK) {
+            fn(user, wpk_rows_text(rows, 0), order, wpk_rows_text(rows, 2));
+        }
+    }
+    wpk_rows_close(rows);
+}
+
+bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
+                    struct wpk_history_op *out)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT phase, kernel_id, from_history, reason FROM job_op"
+                        " WHERE job_number = ? AND position = ?",
+                        "ii", (int64_t)job_number, (int64_t)position);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        memset(out, 0, sizeof *out);
+        for (int phase = 0; phase < WPK_PHASE_COUNT; phase++) {
+            if (strcmp(wpk_phase_name((enum wpk_phase)phase), wpk_rows_text(rows, 0)) == 0) {
+                out->phase = (enum wpk_phase)phase;
+            }
+        }
+        out->kernel_id = (uint64_t)wpk_rows_int(rows, 1);
+        out->from_history = wpk_rows_int(rows, 2) != 0;
+        snprintf(out->reason, sizeof out->reason, "%s", wpk_rows_text(rows, 3));
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+char *wpk_history_op_class(struct wpk_store *store, uint64_t job_number, uint32_t position)
+{
+    char *text = NULL;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT p.device_class || char(10) || p.environment || char(10) || s.providers"
+        " FROM job_op o JOIN search s ON s.id = o.search_id JOIN problem p ON p.id = s.problem_id"
+        " WHERE o.job_number = ? AND o.position = ?",
+        "ii", (int64_t)job_number, (int64_t)position);
+    if (wpk_rows_next(rows)) {
+        text = strdup(wpk_rows_text(rows, 0));
+        WPK_ASSERT(text != NULL);
+    }
+    wpk_rows_close(rows);
+    return text;
+}
+
+bool wpk_history_job_document(struct wpk_store *store, const char *id, struct wpk_buf *out,
+                              uint64_t *number)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT document, number FROM job WHERE id = ?", "t", id);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        wpk_buf_append_text(out, wpk_rows_text(rows, 0));
+        *number = (uint64_t)wpk_rows_int(rows, 1);
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+uint64_t wpk_history_list_jobs(struct wpk_store *store, uint64_t before, const char *state,
+                               int page_size, wpk_history_listed_fn fn, void *user)
+{
+    uint64_t last = 0;
+    int count = 0;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT number, id, state, document FROM job WHERE number < ? AND (? = '' OR state = ?)"
+        " ORDER BY number DESC LIMIT ?",
+        "itti", (int64_t)before, state, state, (int64_t)page_size + 1);
+    while (wpk_rows_next(rows)) {
+        if (count++ == page_size) {
+            wpk_rows_close(rows);
+            return last;
+        }
+        last = (uint64_t)wpk_rows_int(rows, 0);
+        fn(user, last, wpk_rows_text(rows, 1), wpk_rows_text(rows, 2), wpk_rows_text(rows, 3));
+    }
+    wpk_rows_close(rows);
+    return 0;
+}
+
+/* ---- trials */
+
+static void write_time(struct wpk_json_writer *w, const struct wpk_trial_summary *trial)
+{
+    if (trial->median_ns == 0) {
+        wpk_json_put_null(w, "time_ns");
+        return;
+    }
+    wpk_json_begin_object(w, "time_ns");
+    wpk_json_put_int(w, "median", (int64_t)trial->median_ns);
+    wpk_json_put_int(w, "min", (int64_t)trial->min_ns);
+    wpk_json_put_int(w, "mad", (int64_t)trial->mad_ns);
+    wpk_json_end(w);
+}
+
+/* Columns 9 on: candidate, provider, log, schedule, recorded_at, index, whether it has ended. */
+static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id work,
+                        const struct wpk_rows *rows)
+{
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    wpk_work_id_print(work, id);
+    wpk_json_begin_object(w, NULL);
+    wpk_json_put_text(w, "op", op);
+    wpk_json_put_text(w, "work", id);
+    wpk_json_put_int(w, "index", wpk_rows_int(rows, 14));
+    wpk_json_put_text(w, "provider", wpk_rows_text(rows, 10));
+    wpk_json_put_text(w, "candidate", wpk_rows_text(rows, 9));
+    bool ended = wpk_rows_int(rows, 15) != 0;
+    wpk_json_put_text(w, "outcome", ended ? wpk_rows_text(rows, 0) : "pending");
+    if (!ended) {
+        wpk_json_put_null(w, "time_ns");
+        wpk_json_put_null(w, "recorded");
+        wpk_json_end(w);
+        return;
+    }
+    struct wpk_trial_summary trial = read_summary(rows);
+    char recorded[WPK_CLOCK_TEXT_SIZE];
+    wpk_clock_format((uint64_t)wpk_rows_int(rows, 13), recorded);
+    wpk_json_put_text(w, "log", wpk_rows_text(rows, 11));
+    write_time(w, &trial);
+    wpk_json_put_bool(w, "censored", trial.censored);
+    wpk_json_put_int(w, "reference_ns", (int64_t)trial.reference_ns);
+    wpk_json_put_real(w, "max_error", trial.error_max);
+    wpk_json_put_real(w, "tolerance", trial.error_tolerance);
+    wpk_json_put_text(w, "schedule_sha256", wpk_rows_text(rows, 12));
+    if (trial.artifact_sha256[0] != '\0') {
+        wpk_json_put_text(w, "artifact", trial.artifact_sha256);
+    } else {
+        wpk_json_put_null(w, "artifact");
+    }
+    wpk_json_put_text(w, "recorded", recorded);
+    wpk_json_end(w);
+}
+
+static uint64_t search_of(struct wpk_store *store, uint64_t job_number, uint32_t position)
+{
+    uint64_t id = 0;
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT search_id FROM job_op WHERE job_number = ? AND position = ?",
+                        "ii", (int64_t)job_number, (int64_t)position);
+    if (wpk_rows_next(rows)) {
+        id = (uint64_t)wpk_rows_int(rows, 0);
+    }
+    wpk_rows_close(rows);
+    return id;
+}
+
+static int write_vendor(struct wpk_store *store, uint64_t problem_id, wpk_work_id work,
+                        const char *provider, const char *op, struct wpk_json_writer *w)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    wpk_store_hash(provider, "", hash);
+    struct wpk_rows *rows = wpk_store_query(store,
+                                            "SELECT " SUMMARY_COLUMNS
+                                            ", t.candidate, t.provider, t.log, t.schedule_sha256,"
+                                            " t.recorded_at, -1, 1 FROM trial t" SUMMARY_JOIN
+                                            " WHERE t.problem_id = ? AND t.candidate_hash = ?",
+                                            "ih", (int64_t)problem_id, hash);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        write_trial(w, op, work, rows);
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+/* Vendors have the index -1, and are few: they are written whole, before the first ask. They are
+ * the providers after the first. */
+static int write_vendors(struct wpk_store *store, uint64_t search_id, const char *op,
+                         struct wpk_json_writer *w)
+{
+    char providers[WPK_KEY_TEXT_MAX] = "";
+    uint64_t problem_id = 0;
+    int count = 0;
+    struct wpk_rows *rows = wpk_store_query(
+        store, "SELECT problem_id, providers FROM search WHERE id = ?", "i", (int64_t)search_id);
+    if (wpk_rows_next(rows)) {
+        problem_id = (uint64_t)wpk_rows_int(rows, 0);
+        snprintf(providers, sizeof providers, "%s", wpk_rows_text(rows, 1));
+    }
+    wpk_rows_close(rows);
+    char *rest = providers;
+    strsep(&rest, ";");
+    for (uint32_t i = 0; rest != NULL; i++) {
+        const wpk_work_id work = {search_id, WPK_WORK_VENDOR, i};
+        count += write_vendor(store, problem_id, work, strsep(&rest, ";"), op, w);
+    }
+    return count;
+}
+
+static int write_asks(struct wpk_store *store, uint64_t search_id, const char *op, int64_t first,
+                      int max, struct wpk_json_writer *w)
+{
+    int count = 0;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT " SUMMARY_COLUMNS ", t.candidate, t.provider, t.log, t.schedule_sha256,"
+        " t.recorded_at, a.number, a.ended FROM ask a JOIN trial t ON t.id = "
+        "a.trial_id" SUMMARY_JOIN
+        " WHERE a.search_id = ? AND a.number >= ? ORDER BY a.number LIMIT ?",
+        "iii", (int64_t)search_id, first, (int64_t)max);
+    while (wpk_rows_next(rows)) {
+        const wpk_work_id work = {search_id, WPK_WORK_TRIAL, (uint32_t)wpk_rows_int(rows, 14)};
+        write_trial(w, op, work, rows);
+        count++;
+    }
+    wpk_rows_close(rows);
+    return count;
+}
+
+bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int op,
+                             const char *const *names, uint32_t op_count, int page_size,
+                             struct wpk_history_place *place, struct wpk_json_writer *w)
+{
+    int room = page_size;
+    for (; place->position < op_count; place->position++, place->index = -1) {
+        if (op >= 0 && place->position != (uint32_t)op) {
+            continue;
+        }
+        uint64_t search_id = search_of(store, job_number, place->position);
+        const char *name = names[place->position];
+        if (place->index < 0) {
+            room -= write_vendors(store, search_id, name, w);
+            place->index = 0;
+        }
+        if (room <= 0) {
+            return true;
+        }
+        int count = write_asks(store, search_id, name, place->index, room, w);
+        place->index += count;
+        room -= count;
+        if (room <= 0) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is written and read of problems and searches. */
+#include "coordinator/store/history.h"
+
+#include "coordinator/state/parts.h"
+#include "coordinator/state/submission.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BEST_TEXT_MAX (WPK_BEST_MAX * 11 + 1) /* as many numbers, with commas */
+#define POLICY_TEXT_MAX 128
+
+/* How a problem's times are taken, as part of its key. The race ratio is not: it decides what is
+ * measured to the end, not what a measurement means. */
+static void policy_text(const struct wpk_policy *policy, char out[POLICY_TEXT_MAX])
+{
+    snprintf(out, POLICY_TEXT_MAX, "threads=%d;cold=%d;time_ns=%llu;samples=%d", policy->threads,
+             policy->cold_cache, (unsigned long long)policy->time_ns_min, policy->sample_count);
+}
+
+static uint64_t find_problem(struct wpk_store *store, const struct wpk_search_key *key,
+                             const char *policy)
+{
+    uint64_t id = 0;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT id FROM problem WHERE fingerprint = ? AND layouts = ? AND device_class = ?"
+        " AND environment = ? AND policy = ?",
+        "ttttt", key->fingerprint, key->layouts, key->device_class, key->environment, policy);
+    if (wpk_rows_next(rows)) {
+        id = (uint64_t)wpk_rows_int(rows, 0);
+    }
+    wpk_rows_close(rows);
+    return id;
+}
+
+static uint64_t make_problem(struct wpk_store *store, const struct wpk_search *search,
+                             const char *policy)
+{
+    const struct wpk_search_key *key = &search->key;
+    char extents[WPK_EXTENTS_SIZE];
+    wpk_submission_extents(search->op, extents);
+    wpk_store_run(store,
+                  "INSERT INTO problem (fingerprint, layouts, device_class, environment, policy,"
+                  " family, extents, op, flops, created_at, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "ttttttttrii", key->fingerprint, key->layouts, key->device_class,
+                  key->environment, policy, search->family, extents, search->op, search->flops,
+                  (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
+    return (uint64_t)wpk_store_inserted(store);
+}
+
+/* What it knew when its snapshot was made is as much as is known of its first asks. */
+static bool find_search(struct wpk_store *store, const struct wpk_search_key *key, const char *seed,
+                        struct wpk_opened *out, char best[BEST_TEXT_MAX])
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT s.id, s.elapsed_ns, s.ended_asks, s.exhausted,"
+        " CASE k.revoked_at WHEN 0 THEN k.id END,"
+        " CASE json_valid(k.document) WHEN 1 THEN json_extract(k.document, '$.own.artifact') END,"
+        " s.snapshot_told, s.ok_count, s.failed_count, s.known_count, s.best FROM search s LEFT "
+        "JOIN kernel k ON k.id = s.kernel_id WHERE s.problem_id = ?"
+        " AND s.strategy = ? AND s.parameters = ? AND s.seed = ? AND s.providers = ?"
+        " AND s.space_version = ?",
+        "ittttt", (int64_t)out->problem_id, key->strategy, key->parameters, seed, key->providers,
+        key->space_version);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        out->search_id = (uint64_t)wpk_rows_int(rows, 0);
+        out->elapsed_ns = (uint64_t)wpk_rows_int(rows, 1);
+        out->ended_asks = (uint32_t)wpk_rows_int(rows, 2);
+        out->exhausted = wpk_rows_int(rows, 3) != 0;
+        out->kernel_id = (uint64_t)wpk_rows_int(rows, 4);
+        snprintf(out->own_artifact, sizeof out->own_artifact, "%s", wpk_rows_text(rows, 5));
+        out->told_count = (uint32_t)wpk_rows_int(rows, 6);
+        out->ok_count = (uint32_t)wpk_rows_int(rows, 7);
+        out->failed_count = (uint32_t)wpk_rows_int(rows, 8);
+        out->known_count = (uint32_t)wpk_rows_int(rows, 9);
+        snprintf(best, BEST_TEXT_MAX, "%s", wpk_rows_text(rows, 10));
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+static void make_search(struct wpk_store *store, const struct wpk_search_key *key, const char *seed,
+                        struct wpk_opened *out)
+{
+    wpk_store_run(store,
+                  "INSERT INTO search (problem_id, strategy, parameters, seed, providers,"
+                  " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot,"
+                  " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
+                  " created_at, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?)",
+                  "itttttii", (int64_t)out->problem_id, key->strategy, key->parameters, seed,
+                  key->providers, key->space_version, (int64_t)wpk_store_wall_ns(store),
+                  wpk_store_epoch(store));
+    out->search_id = (uint64_t)wpk_store_inserted(store);
+}
+
+static void find_served(struct wpk_store *store, struct wpk_opened *out)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT id, provider, artifact_sha256 FROM kernel WHERE problem_id = ? AND served = 1", "i",
+        (int64_t)out->problem_id);
+    if (wpk_rows_next(rows)) {
+        out->served_kernel_id = (uint64_t)wpk_rows_int(rows, 0);
+        snprintf(out->served_provider, sizeof out->served_provider, "%s", wpk_rows_text(rows, 1));
+        snprintf(out->served_artifact, sizeof out->served_artifact, "%s", wpk_rows_text(rows, 2));
+    }
+    wpk_rows_close(rows);
+}
+
+static void find_revoked(struct wpk_store *store, struct wpk_opened *out)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT provider, artifact_sha256 FROM kernel WHERE problem_id = ?"
+                        " AND revoked_at <> 0 ORDER BY revoked_at DESC LIMIT ?",
+                        "ii", (int64_t)out->problem_id, (int64_t)WPK_REVOKED_MAX);
+    while (wpk_rows_next(rows)) {
+        wpk_revoked_put(&out->revoked, wpk_rows_text(rows, 0), wpk_rows_text(rows, 1));
+    }
+    wpk_rows_close(rows);
+}
+
+/* The vendors of a search are the providers after the first. */
+static void open_vendors(struct wpk_store *store, const struct wpk_search_key *key,
+                         struct wpk_opened *out)
+{
+    const char *at = strchr(key->providers, ';');
+    while (at != NULL && out->vendor_count < WPK_PROVIDERS_MAX) {
+        size_t size = strcspn(at + 1, ";");
+        struct wpk_piece *vendor = &out->vendors[out->vendor_count++];
+        vendor->text = strndup(at + 1, size);
+        WPK_ASSERT(vendor->text != NULL);
+        if (wpk_history_known_trial(store, out->problem_id, vendor->text, "", &vendor->trial,
+                                    NULL)) {
+            vendor->standing = WPK_STANDING_ENDED;
+            vendor->known = true;
+        }
+        at = at[1 + size] == ';' ? at + 1 + size : NULL;
+    }
+}
+
+/* `numbers` of asks as the search's row has them: "17,4,33". Returns how many there are. */
+static uint32_t read_best(struct wpk_store *store, uint64_t search_id, const char *numbers,
+                          struct wpk_best best[WPK_BEST_MAX])
+{
+    uint32_t best_count = 0;
+    while (*numbers != '\0' && best_count < WPK_BEST_MAX) {
+        char *end = NULL;
+        uint32_t number = (uint32_t)strtoul(numbers, &end, 10);
+        struct wpk_piece *ask = NULL;
+        uint32_t count = 0;
+        wpk_history_asks_between(store, search_id, number, number + 1, &ask, &count);
+        if (count == 1) {
+            best[best_count++] =
+                (struct wpk_best){.number = number, .candidate = ask->text, .trial = ask->trial};
+            ask->text = NULL;
+        }
+        wpk_pieces_free(ask, count);
+        numbers = end == numbers ? "" : end + (*end == ',');
+    }
+    return best_count;
+}
+
+/* The best of the first asks, as they are now: one that was rejected since has failed. */
+static void open_best(struct wpk_store *store, const char *numbers, struct wpk_opened *out)
+{
+    struct wpk_best best[WPK_BEST_MAX];
+    uint32_t count = read_best(store, out->search_id, numbers, best);
+    for (uint32_t i = 0; i < count; i++) {
+        bool ok = best[i].trial.outcome == WPK_OUTCOME_OK;
+        if (ok && wpk_history_has_artifact(store, best[i].trial.artifact_sha256)) {
+            wpk_history_use_artifact(store, best[i].trial.artifact_sha256);
+            out->best[out->best_count++] = best[i];
+            continue;
+        }
+        free(best[i].candidate);
+        if (!ok && out->ok_count > 0) {
+            out->ok_count--;
+            out->failed_count++;
+        }
+    }
+}
+
+/* Why all of the first asks failed, if they did: a job that fails says the commonest reason. */
+static void count_outcomes(struct wpk_store *store, struct wpk_opened *out)
+{
+    if (out->ok_count > 0 || out->told_count == 0) {
+        return;
+    }
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT t.outcome, COUNT(*) FROM ask a JOIN trial t ON t.id = a.trial_id"
+                        " WHERE a.search_id = ? AND a.number < ? GROUP BY t.outcome",
+                        "ii", (int64_t)out->search_id, (int64_t)out->told_count);
+    while (wpk_rows_next(rows)) {
+        enum wpk_outcome outcome;
+        if (wpk_outcome_parse(wpk_rows_text(rows, 0), &outcome) == WPK_OK) {
+            out->outcomes[outcome] = (uint32_t)wpk_rows_int(rows, 1);
+        }
+    }
+    wpk_rows_close(rows);
+}
+
+void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *search,
+                             struct wpk_opened *out)
+{
+    char policy[POLICY_TEXT_MAX];
+    char seed[24];
+    char best[BEST_TEXT_MAX] = "";
+    memset(out, 0, sizeof *out);
+    policy_text(&search->policy, policy);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)search->key.seed);
+    out->problem_id = find_problem(store, &search->key, policy);
+    if (out->problem_id == 0) {
+        out->problem_id = make_problem(store, search, policy);
+    }
+    if (find_search(store, &search->key, seed, out, best)) {
+        uint32_t count = 0;
+        wpk_history_asks(store, out->search_id, out->told_count, &out->window, &count);
+        out->ask_count = out->told_count + count;
+        open_best(store, best, out);
+        count_outcomes(store, out);
+    } else {
+        make_search(store, &search->key, seed, out);
+    }
+    find_served(store, out);
+    find_revoked(store, out);
+    open_vendors(store, &search->key, out);
+}
+
+void wpk_history_set_search(struct wpk_store *store, const struct wpk_history_progress *progress)
+{
+    wpk_store_run(store,
+                  "UPDATE search SET elapsed_ns = ?, ended_asks = ?, exhausted = ? WHERE id = ?",
+                  "iiii", (int64_t)progress->elapsed_ns, (int64_t)progress->ended_asks,
+                  (int64_t)progress->exhausted, (int64_t)progress->search_id);
+}
+
+/* ---- the log of a search, and where its strategy goes on in it */
+
+/* Numbers of asks, as the search's row has them: "17,4,33". Returns how many, `max` at most. */
+static uint32_t parse_best(const char *text, uint32_t *numbers, uint32_t max)
+{
+    uint32_t count = 0;
+    while (*text != '\0' && count < max) {
+        char *end = NULL;
+        numbers[count++] = (uint32_t)strtoul(text, &end, 10);
+        text = end == text ? "" : end + (*end == ',');
+    }
+    return count;
+}
+
+/* What is in both lists changes nothing. */
+static void keep_those(struct wpk_store *store, uint64_t search_id, const uint32_t *numbers,
+                       uint32_t count, const uint32_t *others, uint32_t other_count, int more)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bool in_both = false;
+        for (uint32_t j = 0; j < other_count; j++) {
+            in_both = in_both || others[j] == numbers[i];
+        }
+        if (!in_both) {
+            struct wpk_piece *ask = NULL;
+            uint32_t found = 0;
+            wpk_history_asks_between(store, search_id, numbers[i], numbers[i] + 1, &ask, &found);
+            wpk_history_keep_artifact(store, found > 0 ? ask->trial.artifact_sha256 : "", more);
+            wpk_pieces_free(ask, found);
+        }
+    }
+}
+
+static void keep_best(struct wpk_store *store, const struct wpk_history_snapshot *snapshot,
+                      uint32_t kept_max)
+{
+    uint32_t before[WPK_BEST_MAX];
+    uint32_t before_count = 0;
+    uint32_t max = kept_max < WPK_BEST_MAX ? kept_max : WPK_BEST_MAX;
+    uint32_t count = snapshot->best_count < max ? snapshot->best_count : max;
+    struct wpk_rows *rows = wpk_store_query(store, "SELECT best FROM search WHERE id = ?", "i",
+                                            (int64_t)snapshot->search_id);
+    if (wpk_rows_next(rows)) {
+        before_count = parse_best(wpk_rows_text(rows, 0), before, max);
+    }
+    wpk_rows_close(rows);
+    keep_those(store, snapshot->search_id, snapshot->best, count, before, before_count, 1);
+    keep_those(store, snapshot->search_id, before, before_count, snapshot->best, count, -1);
+}
+
+void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_snapshot *snapshot,
+                              uint32_t kept_max)
+{
+    char best[BEST_TEXT_MAX] = "";
+    size_t at = 0;
+    keep_best(store, snapshot, kept_max);
+    for (uint32_t i = 0; i < snapshot->best_count && at < sizeof best; i++) {
+        at += (size_t)snprintf(best + at, sizeof best - at, "%s%u", i > 0 ? "," : "",
+                               snapshot->best[i]);
+    }
+    wpk_store_run(store,
+                  "UPDATE search SET snapshot = ?, snapshot_version = ?, snapshot_told = ?,"
+                  " ok_count = ?, failed_count = ?, known_count = ?, best = ? WHERE id = ?",
+                  "ttiiiiti", snapshot->text, snapshot->version, (int64_t)snapshot->told_count,
+                  (int64_t)snapshot->ok_count, (int64_t)snapshot->failed_count,
+                  (int64_t)snapshot->known_count, best, (int64_t)snapshot->search_id);
+}
+
+void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whole,
+                          struct wpk_history_log *out)
+{
+    char best[BEST_TEXT_MAX] = "";
+    memset(out, 0, sizeof *out);
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT snapshot, snapshot_version, snapshot_told, ok_count, failed_count, known_count,"
+        " best FROM search WHERE id = ?",
+        "i", (int64_t)search_id);
+    if (!whole && wpk_rows_next(rows) && wpk_rows_text(rows, 0)[0] != '\0') {
+        wpk_buf_append_text(&out->snapshot, wpk_rows_text(rows, 0));
+        snprintf(out->version, sizeof out->version, "%s", wpk_rows_text(rows, 1));
+        out->first = (uint32_t)wpk_rows_int(rows, 2);
+        out->ok_count = (uint32_t)wpk_rows_int(rows, 3);
+        out->failed_count = (uint32_t)wpk_rows_int(rows, 4);
+        out->known_count = (uint32_t)wpk_rows_int(rows, 5);
+        snprintf(best, sizeof best, "%s", wpk_rows_text(rows, 6));
+    }
+    wpk_rows_close(rows);
+    out->best_count = read_best(store, search_id, best, out->best);
+    wpk_history_asks(store, search_id, out->first, &out->asks, &out->count);
+}
+
+void wpk_history_log_fini(struct wpk_history_log *log)
+{
+    wpk_buf_fini(&log->snapshot);
+    for (uint32_t i = 0; i < log->best_count; i++) {
+        free(log->best[i].candidate);
+    }
+    wpk_pieces_free(log->asks, log->count);
+    memset(log, 0, sizeof *log);
+}

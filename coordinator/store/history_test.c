@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a later search takes from an earlier one, and what it measures again. */
+#include "coordinator/store/history.h"
+
+#include "common/fs.h"
+#include "coordinator/store/history_admin.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define OWN "halide-cpu"
+#define CANDIDATE "cpu-1 algorithm=direct"
+#define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+struct fixture {
+    char directory[64];
+    struct wpk_store *store;
+    struct wpk_search search;
+};
+
+/* Another search on the same problem, with one ask that has no result. */
+static void open_search(struct fixture *f, uint64_t seed)
+{
+    struct wpk_opened opened;
+    memset(&f->search, 0, sizeof f->search);
+    f->search.key.seed = seed;
+    f->search.key.threads = 1;
+    snprintf(f->search.key.providers, sizeof f->search.key.providers, OWN ";vendor");
+    f->search.op = (char *)"Y[i] = X[i]";
+    f->search.policy = (struct wpk_policy){.threads = 1};
+    wpk_history_open_search(f->store, &f->search, &opened);
+    assert_int_equal(opened.vendor_count, 1);
+    f->search.id = opened.search_id;
+    f->search.problem_id = opened.problem_id;
+    f->search.vendors[0] = opened.vendors[0];
+    f->search.vendor_count = 1;
+    struct wpk_history_ask ask = {.search_id = opened.search_id,
+                                  .problem_id = opened.problem_id,
+                                  .provider = OWN,
+                                  .candidate = CANDIDATE};
+    struct wpk_trial_summary trial;
+    wpk_history_put_ask(f->store, &ask, &trial);
+    wpk_pieces_free(opened.window, opened.ask_count);
+}
+
+static void close_search(struct fixture *f)
+{
+    free(f->search.vendors[0].text);
+    f->search.vendors[0].text = NULL;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-history-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    assert_int_equal(wpk_store_open(f->directory, wpk_clock_system(), &f->store, NULL), WPK_OK);
+    wpk_store_begin(f->store);
+    open_search(f, 1);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_diag diag = {0};
+    close_search(f);
+    if (wpk_store_commit(f->store, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+    wpk_store_close(f->store);
+    wpk_err err = wpk_fs_remove_tree(f->directory, NULL);
+    free(f);
+    return err == WPK_OK ? 0 : -1;
+}
+
+static struct wpk_record timed(uint64_t ns, bool censored, const char *artifact)
+{
+    struct wpk_record record = {.timing = {.median_ns = ns,
+                                           .min_ns = ns,
+                                           .sample_count = 1,
+                                           .repeat_count = 1,
+                                           .censored = censored,
+                                           .sample_ns = {ns}}};
+    snprintf(record.artifact_sha256, sizeof record.artifact_sha256, "%s", artifact);
+    return record;
+}
+
+/* The result of the ask, or of the vendor; nobody measured what was abandoned. */
+static void put(struct fixture *f, enum wpk_work_kind kind, struct wpk_record record)
+{
+    struct wpk_history_result result = {.problem_id = f->search.problem_id,
+                                        .work = {f->search.id, kind, 0},
+                                        .provider = "vendor",
+                                        .record = &record};
+    if (record.outcome != WPK_OUTCOME_ABANDONED) {
+        result.worker = (struct wpk_history_worker){"w", "slot"};
+    }
+    wpk_history_put_trial(f->store, &result);
+}
+
+static bool is_known(struct fixture *f, struct wpk_trial_summary *out)
+{
+    return wpk_history_known_trial(f->store, f->search.problem_id, OWN, CANDIDATE, out, NULL);
+}
+
+static int64_t count(struct fixture *f, const char *sql)
+{
+    struct wpk_rows *rows = wpk_store_query(f->store, sql, "");
+    int64_t value = wpk_rows_next(rows) ? wpk_rows_int(rows, 0) : -1;
+    wpk_rows_close(rows);
+    return value;
+}
+
+/* The only ask of the search, as the next start of wpkd finds it. */
+static struct wpk_trial_summary read_ask(struct fixture *f)
+{
+    struct wpk_piece *asks = NULL;
+    uint32_t ask_count = 0;
+    wpk_history_asks(f->store, f->search.id, 0, &asks, &ask_count);
+    assert_int_equal(ask_count, 1);
+    assert_int_equal(asks[0].standing, WPK_STANDING_ENDED);
+    struct wpk_trial_summary trial = asks[0].trial;
+    wpk_pieces_free(asks, ask_count);
+    return trial;
+}
+
+/* Stopped early, it was too slow for that search: for one with a pin it may be the best. */
+static void raced_out_is_measured_again(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_trial_summary trial;
+    put(f, WPK_WORK_TRIAL, timed(900, true, HASH));
+    assert_false(is_known(f, &trial));
+    close_search(f);
+    open_search(f, 2);
+    put(f, WPK_WORK_TRIAL, timed(700, false, HASH));
+    assert_true(is_known(f, &trial));
+    assert_int_equal(trial.median_ns, 700);
+    assert_false(trial.censored);
+    assert_string_equal(trial.artifact_sha256, HASH);
+    assert_int_equal(read_ask(f).median_ns, 700);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM trial"), 1);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM measurement"), 2);
+
+    /* A third result adds nothing. */
+    put(f, WPK_WORK_TRIAL, timed(500, false, HASH));
+    assert_int_equal(read_ask(f).median_ns, 700);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM measurement"), 2);
+}
+
+static void without_an_artifact_is_measured_again(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_trial_summary trial;
+    put(f, WPK_WORK_TRIAL, timed(700, false, ""));
+    assert_false(is_known(f, &trial));
+    put(f, WPK_WORK_TRIAL, timed(900, true, "")); /* says less than what is there */
+    assert_int_equal(read_ask(f).median_ns, 700);
+    put(f, WPK_WORK_TRIAL, timed(800, false, HASH));
+    assert_true(is_known(f, &trial));
+    assert_int_equal(trial.median_ns, 800);
+}
+
+static void a_failure_is_known(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_trial_summary trial;
+    put(f, WPK_WORK_TRIAL, timed(900, true, ""));
+    put(f, WPK_WORK_TRIAL, (struct wpk_record){.outcome = WPK_OUTCOME_RUN_CRASH});
+    assert_true(is_known(f, &trial));
+    assert_int_equal(trial.outcome, WPK_OUTCOME_RUN_CRASH);
+    assert_int_equal(trial.median_ns, 0);
+    put(f, WPK_WORK_TRIAL, timed(700, false, HASH));
+    assert_int_equal(read_ask(f).outcome, WPK_OUTCOME_RUN_CRASH);
+}
+
+/* Three workers were lost while they had it: that need not have been its fault. */
+static void abandoned_is_not_known(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_trial_summary trial;
+    struct wpk_record abandoned = {.outcome = WPK_OUTCOME_ABANDONED};
+    put(f, WPK_WORK_TRIAL, abandoned);
+    put(f, WPK_WORK_VENDOR, abandoned);
+    assert_false(is_known(f, &trial));
+    assert_int_equal(read_ask(f).outcome, WPK_OUTCOME_ABANDONED);
+    close_search(f);
+    open_search(f, 2);
+    assert_int_equal(f->search.vendors[0].standing, WPK_STANDING_OPEN);
+    put(f, WPK_WORK_TRIAL, timed(900, true, "")); /* even that says more */
+    assert_int_equal(read_ask(f).median_ns, 900);
+    put(f, WPK_WORK_VENDOR, timed(800, false, ""));
+    close_search(f);
+    open_search(f, 3);
+    assert_int_equal(f->search.vendors[0].standing, WPK_STANDING_ENDED);
+    assert_int_equal(f->search.vendors[0].trial.median_ns, 800);
+}
+
+static void a_rejected_winner_has_failed(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_trial_summary trial;
+    put(f, WPK_WORK_TRIAL, timed(700, false, HASH));
+    struct wpk_history_contender contender = {.problem_id = f->search.problem_id,
+                                              .search_id = f->search.id,
+                                              .provider = OWN,
+                                              .candidate = CANDIDATE,
+                                              .artifact_sha256 = HASH,
+                                              .worker = {"w", "slot"}};
+    struct wpk_timing timing = {.median_ns = 710};
+    struct wpk_record verified = timed(720, false, HASH);
+    wpk_history_put_times(f->store, &contender, &timing);
+    wpk_history_put_verified(f->store, &contender, &verified);
+    assert_int_equal(count(f, "SELECT median_ns FROM measurement WHERE kind = 'final'"), 710);
+    assert_int_equal(count(f, "SELECT median_ns FROM measurement WHERE kind = 'verify'"), 720);
+    assert_true(is_known(f, &trial));
+    assert_int_equal(trial.median_ns, 700);
+
+    struct wpk_record wrong = {.outcome = WPK_OUTCOME_WRONG_RESULT, .log = "off by one"};
+    wpk_history_put_verified(f->store, &contender, &wrong);
+    assert_true(is_known(f, &trial));
+    assert_int_equal(trial.outcome, WPK_OUTCOME_WRONG_RESULT);
+    assert_int_equal(read_ask(f).outcome, WPK_OUTCOME_WRONG_RESULT);
+    assert_int_equal(read_ask(f).median_ns, 0);
+}
+
+/* The search concludes on this; which row it is. */
+static uint64_t put_kernel(struct fixture *f, const char *provider, const char *artifact)
+{
+    struct wpk_final_entry entry = {.timing = {.median_ns = 700}};
+    struct wpk_effect put = {.search = &f->search, .served = &entry, .serve = true};
+    snprintf(entry.provider, sizeof entry.provider, "%s", provider);
+    snprintf(entry.artifact_sha256, sizeof entry.artifact_sha256, "%s", artifact);
+    return wpk_history_put_kernel(f->store, &put, "{}");
+}
+
+static void revoke(struct fixture *f, uint64_t kernel_id)
+{
+    struct wpk_kernel_change change = {.kernel_id = kernel_id, .reason = "NaN"};
+    assert_int_equal(wpk_history_revoke(f->store, &change, NULL), WPK_OK);
+}
+
+static void what_was_revoked_is_not_found_again(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_trial_summary trial;
+    put(f, WPK_WORK_TRIAL, timed(700, false, HASH));
+    revoke(f, put_kernel(f, OWN, HASH));
+    assert_int_equal(read_ask(f).outcome, WPK_OUTCOME_WRONG_RESULT);
+    assert_int_equal(count(f, "SELECT log = 'revoked: NaN' FROM trial"), 1);
+    /* A search that was under way concludes on it all the same. */
+    put_kernel(f, OWN, HASH);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM kernel WHERE served = 1"), 0);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM kernel WHERE revoked_at = 0"), 0);
+    /* Another candidate comes to the same code. */
+    wpk_store_run(f->store, "UPDATE trial SET outcome = 'abandoned'", "");
+    put(f, WPK_WORK_TRIAL, timed(700, false, HASH));
+    assert_true(is_known(f, &trial));
+    assert_int_equal(trial.outcome, WPK_OUTCOME_WRONG_RESULT);
+}
+
+static void a_revoked_vendor_has_failed(void **state)
+{
+    struct fixture *f = *state;
+    put(f, WPK_WORK_TRIAL, timed(900, false, HASH));
+    put(f, WPK_WORK_VENDOR, timed(800, false, ""));
+    revoke(f, put_kernel(f, "vendor", ""));
+    close_search(f);
+    open_search(f, 2);
+    assert_int_equal(f->search.vendors[0].trial.outcome, WPK_OUTCOME_WRONG_RESULT);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM trial WHERE outcome = 'ok'"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_revoked_is_not_found_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_revoked_vendor_has_failed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(raced_out_is_measured_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_an_artifact_is_measured_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_failure_is_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(abandoned_is_not_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_rejected_winner_has_failed, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SQLite, with the settings that make a commit mean what we promise: a write-ahead log, synced at
+ * every commit (synchronous=FULL). A query that is still open holds a read snapshot, so rows are
+ * closed within the batch that opened them. */
+#include "coordinator/store/store.h"
+
+#include "common/buf.h"
+#include "common/crypto.h"
+#include "coordinator/store/store_migrate.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STATEMENTS_MAX 128
+#define BUSY_MS 2000
+#define CHECKED_PAGES_MAX 4096 /* 16 MiB: checked in some 20 ms */
+
+/* A statement, kept prepared. */
+struct wpk_rows {
+    struct wpk_store *store;
+    const char *sql; /* its address is the key */
+    sqlite3_stmt *statement;
+    bool open;
+};
+
+struct wpk_store {
+    sqlite3 *db;
+    const struct wpk_clock *clock;
+    int64_t epoch;
+    bool reader;
+    bool in_batch;
+    wpk_err err; /* the batch's first failure */
+    struct wpk_diag diag;
+    struct wpk_rows statements[STATEMENTS_MAX];
+    int statement_count;
+};
+
+static wpk_err translate(int code)
+{
+    if (code == SQLITE_IOERR_SHMSIZE) {
+        return WPK_ENOSPC; /* the WAL's index could not grow, which a full disk does to a start */
+    }
+    switch (code & 0xff) {
+    case SQLITE_OK:
+    case SQLITE_ROW:
+    case SQLITE_DONE:
+        return WPK_OK;
+    case SQLITE_NOMEM:
+        return WPK_ENOMEM;
+    case SQLITE_FULL:
+        return WPK_ENOSPC;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+    case SQLITE_CANTOPEN:
+        return WPK_EACCES;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return WPK_ECORRUPT;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return WPK_EBUSY;
+    case SQLITE_CONSTRAINT:
+        return WPK_EEXIST;
+    default:
+        return WPK_EIO;
+    }
+}
+
+static const char way_out[] = "; wpkd begins a new history where there is none";
+
+/* The file, what SQLite says, and what was being done, if that helps (NULL: not). */
+static wpk_err describe(sqlite3 *db, const char *what, struct wpk_diag *diag)
+{
+    wpk_err err = translate(sqlite3_extended_errcode(db));
+    const char *path = db != NULL ? sqlite3_db_filename(db, "main") : NULL;
+    const char *said = err == WPK_ENOSPC ? sqlite3_errstr(SQLITE_FULL) : sqlite3_errmsg(db);
+    wpk_diag_set(diag, "%s: %s%s%s%s%s", path != NULL && path[0] != '\0' ? path : "history.db",
+                 said, err == WPK_ECORRUPT ? way_out : "", what != NULL ? " (" : "",
+                 what != NULL ? what : "", what != NULL ? ")" : "");
+    return err == WPK_OK ? WPK_EIO : err;
+}
+
+static void fail(struct wpk_store *store, const char *what)
+{
+    if (store->err == WPK_OK) {
+        memset(&store->diag, 0, sizeof store->diag);
+        store->err = describe(store->db, what, &store->diag);
+    }
+}
+
+/* ---- opening */
+
+static wpk_err execute(sqlite3 *db, const char *sql, struct wpk_diag *diag)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? WPK_OK : describe(db, NULL, diag);
+}
+
+void wpk_store_hash(const char *provider, const char *candidate, uint8_t out[WPK_STORE_HASH_SIZE])
+{
+    struct wpk_crypto_hash hash;
+    uint8_t whole[WPK_SHA256_SIZE];
+    wpk_crypto_hash_init(&hash);
+    wpk_crypto_hash_add(&hash, provider, strlen(provider) + 1);
+    wpk_crypto_hash_add(&hash, candidate, strlen(candidate));
+    wpk_crypto_hash_finish(&hash, whole);
+    memcpy(out, whole, WPK_STORE_HASH_SIZE);
+}
+
+/* candidate_hash(provider, candidate), for migrations. */
+static void hash_function(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    const char *provider = (const char *)sqlite3_value_text(values[0]);
+    const char *candidate = (const char *)sqlite3_value_text(values[1]);
+    WPK_ASSERT(count == 2);
+    wpk_store_hash(provider != NULL ? provider : "", candidate != NULL ? candidate : "", hash);
+    sqlite3_result_blob(context, hash, sizeof hash, SQLITE_TRANSIENT);
+}
+
+static wpk_err add_functions(sqlite3 *db, struct wpk_diag *diag)
+{
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+    int code = sqlite3_create_function_v2(db, "candidate_hash", 2, flags, NULL, hash_function, NULL,
+                                          NULL, NULL);
+    return code == SQLITE_OK ? WPK_OK : describe(db, NULL, diag);
+}
+
+static wpk_err read_int(sqlite3 *db, const char *sql, int64_t *out, struct wpk_diag *diag)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK) {
+        return describe(db, NULL, diag);
+    }
+    wpk_err err = WPK_OK;
+    int code = sqlite3_step(statement);
+    if (code == SQLITE_ROW) {
+        *out = sqlite3_column_int64(statement, 0);
+    } else {
+        err = code == SQLITE_DONE ? WPK_ENOENT : describe(db, NULL, diag);
+    }
+    sqlite3_finalize(statement);
+    return err;
+}
+
+wpk_err wpk_store_check(struct wpk_store *store, struct wpk_diag *diag)
+{
+    sqlite3 *db = store->db;
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, NULL) != SQLITE_OK) {
+        return describe(db, NULL, diag);
+    }
+    wpk_err err = WPK_OK;
+    if (sqlite3_step(statement) != SQLITE_ROW) {
+        err = describe(db, NULL, diag);
+    } else {
+        const char *verdict = (const char *)sqlite3_column_text(statement, 0);
+        if (verdict == NULL || strcmp(verdict, "ok") != 0) {
+            wpk_diag_set(diag, "%s is damaged: %s%s", sqlite3_db_filename(db, "main"),
+                         verdict != NULL ? verdict : "?", way_out);
+            err = WPK_ECORRUPT;
+        }
+    }
+    sqlite3_finalize(statement);
+    return err;
+}
+
+wpk_err wpk_store_back_up(struct wpk_store *store, const char *path, struct wpk_diag *diag)
+{
+    sqlite3 *to = NULL;
+    int code = sqlite3_open(path, &to);
+    sqlite3_backup *backup = NULL;
+    if (code == SQLITE_OK) {
+        backup = sqlite3_backup_init(to, "main", store->db, "main");
+        code = backup == NULL ? SQLITE_ERROR : sqlite3_backup_step(backup, -1);
+    }
+    sqlite3_backup_finish(backup);
+    wpk_err err = WPK_OK;
+    if (code != SQLITE_DONE) {
+        err = translate(sqlite3_extended_errcode(to));
+        err = err == WPK_OK ? WPK_EIO : err;
+        wpk_diag_set(diag, "%s: %s (backup)", path, sqlite3_errmsg(to));
+    }
+    sqlite3_close(to);
+    return err;
+}
+
+wpk_err wpk_store_execute(struct wpk_store *store, const char *sql, struct wpk_diag *diag)
+{
+    wpk_err err = execute(store->db, sql, diag);
+    if (err != WPK_OK && !store->in_batch && !sqlite3_get_autocommit(store->db)) {
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return err;
+}
+
+static wpk_err prepare_database(struct wpk_store *store, const char *path, struct wpk_diag *diag)
+{
+    sqlite3_busy_timeout(store->db, BUSY_MS);
+    int64_t version = 0;
+    wpk_err err = read_int(store->db, "PRAGMA user_version", &version, diag);
+    if (err == WPK_OK && sqlite3_db_readonly(store->db, "main") == 1) {
+        wpk_diag_set(diag, "%s cannot be written", path);
+        err = WPK_EACCES;
+    }
+    if (err == WPK_OK) {
+        err = execute(store->db,
+                      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                      "PRAGMA foreign_keys = ON; PRAGMA cache_size = -32000;"
+                      "PRAGMA wal_autocheckpoint = 8000",
+                      diag);
+    }
+    int64_t page_count = 0;
+    if (err == WPK_OK) {
+        err = read_int(store->db, "PRAGMA page_count", &page_count, diag);
+    }
+    /* A large one is checked when somebody asks for it: a crash leaves nothing to check, the
+     * write-ahead log sees to that, and a page that went bad is WPK_ECORRUPT when it is met. */
+    if (err == WPK_OK && page_count <= CHECKED_PAGES_MAX) {
+        err = wpk_store_check(store, diag);
+    }
+    if (err == WPK_OK) {
+        err = add_functions(store->db, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_store_migrate(store, path, version, diag);
+    }
+    if (err == WPK_OK) {
+        err =
+            execute(store->db,
+                    "DROP TABLE IF EXISTS probe; UPDATE installation SET epoch = epoch + 1", diag);
+    }
+    return err == WPK_OK
+               ? read_int(store->db, "SELECT epoch FROM installation", &store->epoch, diag)
+               : err;
+}
+
+/* What a reader has to know before it reads. */
+static wpk_err prepare_reader(struct wpk_store *store, const char *path, struct wpk_diag *diag)
+{
+    int64_t version = 0;
+    sqlite3_busy_timeout(store->db, BUSY_MS);
+    wpk_err err = read_int(store->db, "PRAGMA user_version", &version, diag);
+    if (err == WPK_OK && version != WPK_STORE_VERSION) {
+        wpk_diag_set(diag, "%s is of version %lld, not %d", path, (long long)version,
+                     WPK_STORE_VERSION);
+        err = WPK_EMISMATCH;
+    }
+    if (err == WPK_OK) {
+        err = execute(store->db, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", diag);
+    }
+    return err == WPK_OK
+               ? read_int(store->db, "SELECT epoch FROM installation", &store->epoch, diag)
+               : err;
+}
+
+static wpk_err open_database(const char *directory, const struct wpk_clock *clock, bool reader,
+                             struct wpk_store **out, struct wpk_diag *diag)
+{
+    struct wpk_store *store = calloc(1, sizeof *store);
+    struct wpk_buf path = {0};
+    wpk_buf_printf(&path, "%s/history.db", directory);
+    wpk_err err = store == NULL ? WPK_ENOMEM : wpk_buf_status(&path);
+    if (err == WPK_OK && reader && access(path.data, F_OK) != 0) {
+        wpk_diag_set(diag, "%s: %s", path.data, strerror(errno));
+        err = WPK_ENOENT;
+    }
+    if (err == WPK_OK) {
+        store->clock = clock;
+        store->reader = reader;
+        int flags = reader ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+        if (sqlite3_open_v2(path.data, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) !=
+            SQLITE_OK) {
+            err = describe(store->db, path.data, diag);
+        }
+    }
+    if (err == WPK_OK) {
+        err = reader ? prepare_reader(store, path.data, diag)
+                     : prepare_database(store, path.data, diag);
+    }
+    wpk_buf_fini(&path);
+    if (err != WPK_OK) {
+        wpk_store_close(store);
+        return err;
+    }
+    *out = store;
+    return WPK_OK;
+}
+
+wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock, struct wpk_store **out,
+                       struct wpk_diag *diag)
+{
+    return open_database(directory, clock, false, out, diag);
+}
+
+wpk_err wpk_store_open_reader(const char *directory, const struct wpk_clock *clock,
+                              struct wpk_store **out, struct wpk_diag *diag)
+{
+    return open_database(directory, clock, true, out, diag);
+}
+
+void wpk_store_close(struct wpk_store *store)
+{
+    if (store == NULL) {
+        return;
+    }
+    for (int i = 0; i < store->statement_count; i++) {
+        sqlite3_finalize(store->statements[i].statement);
+    }
+    sqlite3_close(store->db); /* a batch that was not committed is rolled back */
+    free(store);
+}
+
+int64_t wpk_store_epoch(const struct wpk_store *store)
+{
+    return store->epoch;
+}
+
+uint64_t wpk_store_wall_ns(const struct wpk_store *store)
+{
+    return wpk_clock_wall_ns(store->clock);
+}
+
+void wpk_store_limit_pages(struct wpk_store *store, int page_count_max)
+{
+    char text[64];
+    snprintf(text, sizeof text, "PRAGMA max_page_count = %d",
+             page_count_max > 0 ? page_count_max : 1073741823);
+    wpk_err err = execute(store->db, text, NULL);
+    WPK_ASSERT(err == WPK_OK);
+}
+
+/* ---- batches */
+
+void wpk_store_begin(struct wpk_store *store)
+{
+    if (store->in_batch) {
+        return;
+    }
+    WPK_ASSERT(!store->reader);
+    store->in_batch = true;
+    if (sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
+        fail(store, "begin");
+    }
+}
+
+wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag)
+{
+    WPK_ASSERT(store->in_batch);
+    for (int i = 0; i < store->statement_count; i++) {
+        WPK_ASSERT(!store->statements[i].open);
+    }
+    if (store->err == WPK_OK && sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+        fail(store, "commit");
+    }
+    if (store->err != WPK_OK && !sqlite3_get_autocommit(store->db)) {
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    wpk_err err = store->err;
+    if (err != WPK_OK && diag != NULL) {
+        *diag = store->diag;
+    }
+    store->err = WPK_OK;
+    store->in_batch = false;
+    return err;
+}
+
+wpk_err wpk_store_probe(struct wpk_store *store, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_store_execute(store,
+                                    "BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS probe (bytes);"
+                                    "INSERT INTO probe VALUES (zeroblob(262144)); COMMIT",
+                                    diag);
+    return err == WPK_OK ? wpk_store_execute(store, "DROP TABLE probe", diag) : err;
+}
+
+wpk_err wpk_store_status(const struct wpk_store *store)
+{
+    return store->err;
+}
+
+wpk_err wpk_store_take_status(struct wpk_store *store, struct wpk_diag *diag)
+{
+    WPK_ASSERT(!store->in_batch);
+    wpk_err err = store->err;
+    if (err != WPK_OK && diag != NULL) {
+        *diag = store->diag;
+    }
+    store->err = WPK_OK;
+    return err;
+}
+
+void wpk_store_fail(struct wpk_store *store, wpk_err err, const struct wpk_diag *diag)
+{
+    WPK_ASSERT(err != WPK_OK);
+    if (store->err == WPK_OK) {
+        store->err = err;
+        store->diag = *diag;
+    }
+}
+
+/* ---- statements */
+
+static struct wpk_rows *find_statement(struct wpk_store *store, const char *sql)
+{
+    for (int i = 0; i < store->statement_count; i++) {
+        if (store->statements[i].sql == sql && !store->statements[i].open) {
+            return &store->statements[i];
+        }
+    }
+    WPK_ASSERT(store->statement_count < STATEMENTS_MAX);
+    struct wpk_rows *rows = &store->statements[store->statement_count];
+    rows->store = store;
+    rows->sql = sql;
+    rows->open = false;
+    int code =
+        sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &rows->statement, NULL);
+    if (code != SQLITE_OK) {
+        fail(store, sql);
+        return NULL;
+    }
+    store->statement_count++;
+    return rows;
+}
+
+/* `keep`: how long texts live: SQLITE_STATIC, over the call; SQLITE_TRANSIENT, they are copied. */
+static void bind_values(struct wpk_rows *rows, const char *types, sqlite3_destructor_type keep,
+                        va_list args)
+{
+    WPK_ASSERT((int)strlen(types) == sqlite3_bind_parameter_count(rows->statement));
+    int code = SQLITE_OK;
+    for (int i = 1; types[i - 1] != '\0' && code == SQLITE_OK; i++) {
+        int64_t number;
+        switch (types[i - 1]) {
+        case 'i':
+            code = sqlite3_bind_int64(rows->statement, i, va_arg(args, int64_t));
+            break;
+        case 'I':
+            number = va_arg(args, int64_t);
+            code = number == 0 ? sqlite3_bind_null(rows->statement, i)
+                               : sqlite3_bind_int64(rows->statement, i, number);
+            break;
+        case 't':
+            code = sqlite3_bind_text(rows->statement, i, va_arg(args, const char *), -1, keep);
+            break;
+        case 'h':
+            code = sqlite3_bind_blob(rows->statement, i, va_arg(args, const uint8_t *),
+                                     WPK_STORE_HASH_SIZE, keep);
+            break;
+        case 'r':
+            code = sqlite3_bind_double(rows->statement, i, va_arg(args, double));
+            break;
+        case 'n':
+            code = sqlite3_bind_null(rows->statement, i);
+            break;
+        default:
+            WPK_ASSERT(false);
+        }
+    }
+    if (code != SQLITE_OK) {
+        fail(rows->store, rows->sql);
+    }
+}
+
+static struct wpk_rows *start(struct wpk_store *store, const char *sql, const char *types,
+                              sqlite3_destructor_type keep, va_list args)
+{
+    struct wpk_rows *rows = store->err == WPK_OK ? find_statement(store, sql) : NULL;
+    if (rows == NULL) {
+        return NULL;
+    }
+    bind_values(rows, types, keep, args);
+    rows->open = true;
+    return rows;
+}
+
+int wpk_store_run(struct wpk_store *store, const char *sql, const char *types, ...)
+{
+    WPK_ASSERT(store->in_batch);
+    va_list args;
+    va_start(args, types);
+    struct wpk_rows *rows = start(store, sql, types, SQLITE_STATIC, args);
+    va_end(args);
+    if (rows == NULL) {
+        return 0;
+    }
+    if (store->err == WPK_OK && sqlite3_step(rows->statement) != SQLITE_DONE) {
+        fail(store, sql);
+    }
+    int changes = store->err == WPK_OK ? sqlite3_changes(store->db) : 0;
+    wpk_rows_close(rows);
+    return changes;
+}
+
+int64_t wpk_store_inserted(const struct wpk_store *store)
+{
+    return store->err == WPK_OK ? sqlite3_last_insert_rowid(store->db) : 0;
+}
+
+struct wpk_rows *wpk_store_query(struct wpk_store *store, const char *sql, const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    struct wpk_rows *rows = start(store, sql, types, SQLITE_TRANSIENT, args);
+    va_end(args);
+    return rows;
+}
+
+bool wpk_rows_next(struct wpk_rows *rows)
+{
+    if (rows == NULL || rows->store->err != WPK_OK) {
+        return false;
+    }
+    WPK_ASSERT(rows->open);
+    int code = sqlite3_step(rows->statement);
+    if (code != SQLITE_ROW && code != SQLITE_DONE) {
+        fail(rows->store, rows->sql);
+    }
+    return code == SQLITE_ROW;
+}
+
+void wpk_rows_close(struct wpk_rows *rows)
+{
+    if (rows != NULL) {
+        sqlite3_reset(rows->statement);
+        sqlite3_clear_bindings(rows->statement);
+        rows->open = false;
+    }
+}
+
+int64_t wpk_rows_int(const struct wpk_rows *rows, int column)
+{
+    return sqlite3_column_int64(rows->statement, column);
+}
+
+double wpk_rows_real(const struct wpk_rows *rows, int column)
+{
+    return sqlite3_column_double(rows->statement, column);
+}
+
+const char *wpk_rows_text(const struct wpk_rows *rows, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(rows->statement, column);
+    return text != NULL ? text : "";
+}
