@@ -18,8 +18,7 @@ struct account {
     char kind[WPK_CLASS_TEXT_MAX];
     char owner[WPK_JOB_TEXT_MAX];
     double share_ns;
-    double shared_ns; /* of it: for leases that were given for others */
-    double level_ns;  /* of the class: the largest share with which one was given a lease */
+    double level_ns; /* of the class: the largest share with which one was given a lease */
 };
 
 /* The shortest and longest of what a search's leases took. */
@@ -49,9 +48,8 @@ static struct {
     int range_count;
     struct grant *grants; /* owned; [grant_count], in their order */
     int grant_count;
-    int grant_first;       /* of this coordinator's: leases are numbered anew in the next */
-    uint64_t lease_ns_max; /* of all estimates and times */
-    uint64_t charged_ns;   /* in all */
+    int grant_first;     /* of this coordinator's: leases are numbered anew in the next */
+    uint64_t charged_ns; /* in all */
     uint64_t windows;
 } book;
 
@@ -92,7 +90,6 @@ static void begin_anew(const char *kind)
     for (int i = 0; i < book.account_count; i++) {
         if (kind == NULL || strcmp(book.accounts[i].kind, kind) == 0) {
             book.accounts[i].share_ns = 0;
-            book.accounts[i].shared_ns = 0;
             book.accounts[i].level_ns = 0;
         }
     }
@@ -103,6 +100,7 @@ static void begin_anew(const char *kind)
 wpk_err watched_new(uint64_t job_number_next, struct wpk_coordinator **out)
 {
     book.range_count = 0;
+    wpk_sim_level_begin();
     if (book.sim != NULL) {
         begin_anew(NULL);
     }
@@ -110,7 +108,7 @@ wpk_err watched_new(uint64_t job_number_next, struct wpk_coordinator **out)
     return real_new(job_number_next, out);
 }
 
-static double level_of(const struct wpk_class *kind)
+double wpk_sim_fair_level(const struct wpk_class *kind)
 {
     for (int i = 0; i < book.account_count; i++) {
         if (strcmp(book.accounts[i].kind, kind->text) == 0) {
@@ -141,7 +139,7 @@ static int account_of(const struct wpk_class *kind, const struct wpk_owner *owne
     WPK_SIM_CHECK(book.sim, book.account_count < ACCOUNTS_MAX, "too many accounts");
     struct account *account = &book.accounts[book.account_count];
     memset(account, 0, sizeof *account);
-    account->level_ns = level_of(kind);
+    account->level_ns = wpk_sim_fair_level(kind);
     memcpy(account->owner, owner->name, sizeof account->owner);
     memcpy(account->kind, kind->text, sizeof account->kind);
     return book.account_count++;
@@ -186,12 +184,16 @@ static struct grant *find_grant(uint64_t lease)
     return NULL;
 }
 
-static void note_length(uint64_t ns)
-{
-    book.lease_ns_max = ns > book.lease_ns_max ? ns : book.lease_ns_max;
-}
-
 /* ---- a lease is given */
+
+/* He starts from where those are whom the place serves: nobody saves up. Both are rounded. */
+static void check_credit(const struct wpk_account *account, const void *place)
+{
+    double level_ns = wpk_sim_level_of(place);
+    WPK_SIM_CHECK(book.sim, (double)account->share_ns >= level_ns - 2 * ROUNDING_NS,
+                  "%s comes with %.3f s, when somebody with %.3f s was served",
+                  account->owner->name, (double)account->share_ns / 1e9, level_ns / 1e9);
+}
 
 static bool has_work_for(const struct wpk_seat *seat, const struct wpk_worker *worker)
 {
@@ -254,9 +256,14 @@ void watched_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
     grant->lease = lease->number;
     grant->given_ns = c->event->now_ns;
     grant->account = account_of(lease->worker->group->kind, lease->account->owner);
-    double share_ns =
-        share_of(grant->account, wpk_fair_payer(lease->worker->group, lease->account));
-    set_level(lease->worker->group->kind, share_ns);
+    const struct wpk_group *group = lease->worker->group;
+    const struct wpk_account *payer = wpk_fair_payer(group, lease->account);
+    double share_ns = share_of(grant->account, payer);
+    if (payer->ready_count == 0) {
+        check_credit(payer, group); /* in a builder's class nobody says when there is work */
+    }
+    set_level(group->kind, share_ns);
+    wpk_sim_level_served(group, share_ns);
     if (!is_told(c, lease)) {
         check_choice(lease, grant);
     }
@@ -265,7 +272,6 @@ void watched_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
     }
     real_charge(c, lease);
     check_estimate(lease);
-    note_length(lease->estimate_ns);
     grant->estimate_ns = (double)lease->estimate_ns / lease->account->owner->weight;
     book.accounts[grant->account].share_ns += grant->estimate_ns;
 }
@@ -316,15 +322,12 @@ static uint32_t enter(const struct wpk_lease *lease, uint64_t device_ns)
         owners[count++] = lease->account->owner;
     }
     for (uint32_t i = 0; i < count; i++) {
-        double ns = (double)device_ns / count / owners[i]->weight;
-        struct account *account = &book.accounts[account_of(kind, owners[i])];
-        account->share_ns += ns;
-        account->shared_ns += count > 1 ? ns : 0;
+        book.accounts[account_of(kind, owners[i])].share_ns +=
+            (double)device_ns / count / owners[i]->weight;
     }
     struct range *range = range_of(lease->search);
     range->low_ns = range->low_ns == 0 || device_ns < range->low_ns ? device_ns : range->low_ns;
     range->high_ns = device_ns > range->high_ns ? device_ns : range->high_ns;
-    note_length(device_ns);
     book.charged_ns += device_ns;
     return count;
 }
@@ -362,24 +365,6 @@ void watched_forget(struct wpk_class *kind)
 }
 
 /* ---- work comes */
-
-static void check_credit(const struct wpk_account *account, const struct wpk_pool *pool)
-{
-    double least_ns = -1;
-    for (uint32_t i = 0; i < pool->ready_count; i++) {
-        const struct wpk_account *rival = pool->ready[i]->account;
-        double shared_ns = book.accounts[account_of(rival->kind, rival->owner)].shared_ns;
-        double share_ns = (double)rival->share_ns - shared_ns;
-        if (rival != account && (least_ns < 0 || share_ns < least_ns)) {
-            least_ns = share_ns;
-        }
-    }
-    /* What the others had in hand when the last one was served may all have ended since. */
-    double most_ns = (double)book.lease_ns_max * book.sim->worker_count * WPK_SIM_HELD_MAX;
-    WPK_SIM_CHECK(book.sim, (double)account->share_ns >= least_ns - most_ns,
-                  "%s comes with %.3f s, when the others have had %.3f s", account->owner->name,
-                  (double)account->share_ns / 1e9, least_ns / 1e9);
-}
 
 void watched_ready(struct wpk_account *account, const struct wpk_search *search)
 {

@@ -8,7 +8,8 @@
  *   at each lease       the estimate is of the search's own leases so far
  *   at each settlement  the time goes, in equal parts, to those for whom the search is worked on;
  *                       and a worker's time is charged once
- *   when work comes     its owner has no more credit than what is in flight
+ *   when work comes     its owner has no credit: he is not behind whoever was served last by those
+ *                       who can do it (sim_level.c)
  *   in the end          over any 20 leases of two owners who both had work for each of them: their
  *                       device times by weight differ by no more than a lease of each, and what
  *                       those leases, and the ones in flight before them, took beyond their
@@ -18,13 +19,26 @@
 
 #include <stdint.h>
 
+struct wpk_class;
+struct wpk_group;
 struct wpk_sim;
 
 /* What is known of a run, until wpk_sim_fair_end(), which checks what can be said only then. One
  * run at a time is watched. */
 void wpk_sim_fair_begin(struct wpk_sim *sim);
 void wpk_sim_fair_end(struct wpk_sim *sim);
+/* Of a class: the largest share, by the book, with which anybody was given a lease. */
+double wpk_sim_fair_level(const struct wpk_class *kind);
 /* Windows of 20 leases that were checked so far, in all runs. */
 uint64_t wpk_sim_fair_windows(void);
+
+/* ---- sim_level.c */
+
+/* There is another coordinator, with no places yet. */
+void wpk_sim_level_begin(void);
+/* The group gives a lease to somebody with this share. */
+void wpk_sim_level_served(const struct wpk_group *group, double share_ns);
+/* The largest such share of a group; or of a pool: of any group in it. */
+double wpk_sim_level_of(const void *where);
 
 #endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far those are whom a place serves: a group of workers, or a pool of work. Said by the leases
+ * that were given, with the book's shares; what the coordinator keeps of it is not looked at. */
+#include "common/err.h"
+#include "coordinator/state/parts.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/sim_fair.h"
+
+#include <string.h>
+
+#define PLACES_MAX 4096
+
+/* The largest share with which anybody was given a lease there, before he was charged. */
+struct place {
+    const void *where; /* a group or a pool; another one may lie there later: it begins anew */
+    double level_ns;
+};
+
+static struct {
+    struct place places[PLACES_MAX];
+    int count;
+} levels;
+
+void watched_begin_group(struct wpk_group *group) __asm__("__wrap_wpk_fair_begin_group");
+void real_begin_group(struct wpk_group *group) __asm__("__real_wpk_fair_begin_group");
+void watched_begin_pool(struct wpk_pool *pool) __asm__("__wrap_wpk_fair_begin_pool");
+void real_begin_pool(struct wpk_pool *pool) __asm__("__real_wpk_fair_begin_pool");
+
+void wpk_sim_level_begin(void)
+{
+    levels.count = 0;
+}
+
+static struct place *place_of(const void *where)
+{
+    for (int i = 0; i < levels.count; i++) {
+        if (levels.places[i].where == where) {
+            return &levels.places[i];
+        }
+    }
+    WPK_ASSERT(levels.count < PLACES_MAX);
+    levels.places[levels.count] = (struct place){.where = where};
+    return &levels.places[levels.count++];
+}
+
+static void raise(double *ns, double to_ns)
+{
+    *ns = *ns > to_ns ? *ns : to_ns;
+}
+
+/* It has served nobody: it is where the first of those is whom it will serve. */
+void watched_begin_group(struct wpk_group *group)
+{
+    double least_ns = wpk_sim_fair_level(group->kind);
+    for (const struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
+        double ns = place_of(link->pool)->level_ns;
+        least_ns = link->pool->kind == group->kind && ns < least_ns ? ns : least_ns;
+    }
+    place_of(group)->level_ns = least_ns;
+    real_begin_group(group);
+}
+
+void watched_begin_pool(struct wpk_pool *pool)
+{
+    double most_ns = 0;
+    for (const struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
+        if (link->group->kind == pool->kind) {
+            raise(&most_ns, place_of(link->group)->level_ns);
+        }
+    }
+    place_of(pool)->level_ns = most_ns;
+    real_begin_pool(pool);
+}
+
+void wpk_sim_level_served(const struct wpk_group *group, double share_ns)
+{
+    raise(&place_of(group)->level_ns, share_ns);
+    for (const struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
+        if (link->pool->kind == group->kind) {
+            raise(&place_of(link->pool)->level_ns, share_ns);
+        }
+    }
+}
+
+double wpk_sim_level_of(const void *where)
+{
+    return place_of(where)->level_ns;
+}
