@@ -289,6 +289,18 @@ wpk_err wpk_fs_remove_tree(const char *path, struct wpk_diag *diag)
     return WPK_OK;
 }
 
+wpk_err wpk_fs_check_socket(const char *path, struct wpk_diag *diag)
+{
+    struct stat info;
+
+    /* What else may be wrong with it is told by whoever binds. */
+    if (lstat(path, &info) != 0 || S_ISSOCK(info.st_mode)) {
+        return WPK_OK;
+    }
+    wpk_diag_set(diag, "%s is there, and is no socket", path);
+    return WPK_EINVAL;
+}
+
 wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home, const char *home,
                         struct wpk_buf *out, struct wpk_diag *diag)
 {

@@ -38,6 +38,13 @@ WPK_MUST_CHECK wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag)
  * removed, not followed. */
 WPK_MUST_CHECK wpk_err wpk_fs_remove_tree(const char *path, struct wpk_diag *diag);
 
+/* May a socket be made at `path`, where a stale one is removed first? What is anything else was
+ * put there by somebody, and stays.
+ *
+ *   errors  WPK_EINVAL  something is there, and is no socket
+ */
+WPK_MUST_CHECK wpk_err wpk_fs_check_socket(const char *path, struct wpk_diag *diag);
+
 /* Where a user's history lives: `given`, else $XDG_DATA_HOME/woodpecker, else
  * $HOME/.local/share/woodpecker. The three come from main, which alone reads the environment;
  * NULL or "" means not set. Relative XDG_DATA_HOME is ignored, as its specification asks.

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -195,6 +197,24 @@ static void test_remove_tree_does_not_follow_links(void **state)
     assert_int_equal(entry_count(), 1);
 }
 
+static void test_a_socket_replaces_nothing_else(void **state)
+{
+    (void)state;
+    struct wpk_diag diag = {0};
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "socket"};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(wpk_fs_check_socket("absent", NULL), WPK_OK);
+    assert_int_equal(wpk_fs_write("file", "x", 1, 0600, NULL), WPK_OK);
+    assert_int_equal(wpk_fs_check_socket("file", &diag), WPK_EINVAL);
+    assert_string_equal(diag.text, "file is there, and is no socket");
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(wpk_fs_check_socket("socket", NULL), WPK_OK);
+    close(fd);
+    assert_int_equal(symlink("socket", "link"), 0);
+    assert_int_equal(wpk_fs_check_socket("link", NULL), WPK_EINVAL);
+}
+
 static void expect_data_dir(const char *given, const char *xdg, const char *home,
                             const char *expected)
 {
@@ -250,6 +270,7 @@ int main(void)
         IN_DIRECTORY(test_what_is_made_or_renamed_is_durable),
         IN_DIRECTORY(test_make_dirs),
         IN_DIRECTORY(test_remove_tree_does_not_follow_links),
+        IN_DIRECTORY(test_a_socket_replaces_nothing_else),
         cmocka_unit_test(test_data_dir),
         cmocka_unit_test(test_program_dir),
         cmocka_unit_test(test_errno_table),

@@ -88,8 +88,8 @@ struct wpk_net_server_options {
 };
 
 /*   owns    caller closes; the options need not live on
- *   errors  WPK_EINVAL not an address, no certificate; WPK_EBUSY in use; WPK_EACCES;
- *           WPK_ENOENT no such file; WPK_ERANGE path too long; WPK_ENOMEM, WPK_ESYSTEM
+ *   errors  WPK_EINVAL not an address, no certificate, or a file lies there; WPK_EBUSY in use;
+ *           WPK_EACCES; WPK_ENOENT no such file; WPK_ERANGE path too long; WPK_ENOMEM, WPK_ESYSTEM
  */
 WPK_MUST_CHECK wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
                                            struct wpk_net_server **out, struct wpk_diag *diag);

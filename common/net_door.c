@@ -140,7 +140,11 @@ wpk_err wpk_net_door_open(struct wpk_net_door *door, struct wpk_net_server *serv
         return WPK_ENOMEM;
     }
     nng_stream_listener *listener;
-    wpk_err err = wpk_net_door_make(door, listen, &listener, diag);
+    /* NNG removes whatever refuses a connection there, a file too. */
+    wpk_err err = door->is_local ? wpk_fs_check_socket(door->url + strlen("ipc://"), diag) : WPK_OK;
+    if (err == WPK_OK) {
+        err = wpk_net_door_make(door, listen, &listener, diag);
+    }
     return err == WPK_OK ? wpk_net_door_listen(door, listener, diag) : err;
 }
 

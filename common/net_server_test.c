@@ -2,6 +2,7 @@
 /* Who knocks at a server and knows no library: sockets, byte by byte. */
 #include "common/net_pair.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -253,6 +254,22 @@ static void what_stalls_keeps_nobody_long(void **state)
     close(other);
 }
 
+/* A mistyped address must not cost its owner a file. */
+static void a_file_is_not_replaced(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    struct wpk_net_server *server = NULL;
+    struct wpk_diag diag = {0};
+    char url[sizeof pair->url + 8];
+    snprintf(url, sizeof url, "%s.file", pair->url);
+    int fd = open(url + 6, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(wpk_net_pair_listen(pair, url, &server, &diag), WPK_EINVAL);
+    assert_non_null(strstr(diag.text, "is no socket"));
+    assert_int_equal(unlink(url + 6), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +283,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_takes_no_answer_is_closed, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
         cmocka_unit_test_setup_teardown(what_stalls_keeps_nobody_long, wpk_net_pair_set_up,
+                                        wpk_net_pair_tear_down),
+        cmocka_unit_test_setup_teardown(a_file_is_not_replaced, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,8 +210,10 @@ void wpk_api_serve(const struct wpk_api *api, const struct wpk_http_request *req
         wpk_call_problem(&call, 405, WPK_ENOENT, "", "not with this method");
     } else if (route == NULL) {
         wpk_call_problem(&call, 404, WPK_ENOENT, "", "there is no such resource");
-    } else if (admit(&call, route)) {
+    } else {
         out->allow[0] = '\0';
-        serve(&call, route);
+        if (admit(&call, route)) {
+            serve(&call, route);
+        }
     }
 }

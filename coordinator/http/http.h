@@ -117,9 +117,9 @@ struct wpk_http_options {
 
 /*   owns    caller closes; `options` and what it points to are copied, except `auth`. Descriptors
  *           of `listeners` are the server's from here on, on failure too.
- *   errors  WPK_EINVAL not such an address, or one that needs TLS; WPK_EBUSY in use; WPK_EACCES;
- *           WPK_ERANGE path too long; WPK_ENOENT, WPK_EPARSE certificate or key; WPK_ENOMEM,
- *           WPK_ESYSTEM
+ *   errors  WPK_EINVAL not such an address, one that needs TLS, or a file lies there; WPK_EBUSY in
+ *           use; WPK_EACCES; WPK_ERANGE path too long; WPK_ENOENT, WPK_EPARSE certificate or key;
+ *           WPK_ENOMEM, WPK_ESYSTEM
  */
 WPK_MUST_CHECK wpk_err wpk_http_server_open(const struct wpk_http_options *options,
                                             struct wpk_http_server **out, struct wpk_diag *diag);

@@ -33,7 +33,8 @@ static wpk_err fail_errno(const char *what, struct wpk_diag *diag)
 
 /* ---- Unix sockets */
 
-/* A socket that nobody listens on was left by a process that was killed. */
+/* A socket that nobody listens on was left by a process that was killed. Of what is no socket the
+ * kernel says the same. */
 static bool is_stale(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -53,6 +54,10 @@ static wpk_err listen_unix(struct wpk_http_listener *listener, const char *path,
         wpk_diag_set(diag, "the socket's path is longer than %zu bytes: %s",
                      sizeof address.sun_path - 1, path);
         return WPK_ERANGE;
+    }
+    wpk_err err = wpk_fs_check_socket(path, diag);
+    if (err != WPK_OK) {
+        return err;
     }
     memcpy(address.sun_path, path, strlen(path) + 1);
     if (is_stale(&address)) {

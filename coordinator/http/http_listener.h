@@ -20,8 +20,8 @@ struct wpk_http_listener {
  * process that was killed is taken over.
  *
  *   owns    caller closes
- *   errors  WPK_EINVAL not such an address; WPK_EBUSY in use; WPK_EACCES; WPK_ERANGE path too long;
- *           WPK_ESYSTEM
+ *   errors  WPK_EINVAL not such an address, or a file lies there; WPK_EBUSY in use; WPK_EACCES;
+ *           WPK_ERANGE path too long; WPK_ESYSTEM
  */
 WPK_MUST_CHECK wpk_err wpk_http_listener_open(const char *address, unsigned mode,
                                               struct wpk_http_listener *out, struct wpk_diag *diag);

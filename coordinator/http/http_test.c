@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "tests/raw_http.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pwd.h>
 #include <setjmp.h>
@@ -328,6 +329,22 @@ static void addresses(void **state)
     assert_null(server);
 }
 
+/* A mistyped address must not cost its owner a file. */
+static void a_file_is_not_replaced(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_http_server *server = NULL;
+    struct wpk_diag diag = {0};
+    char address[256];
+    snprintf(address, sizeof address, "unix:%s/file", f->directory);
+    int fd = open(address + 5, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(open_server(f, address, &server, &diag), WPK_EINVAL);
+    assert_non_null(strstr(diag.text, "is no socket"));
+    assert_int_equal(unlink(address + 5), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +356,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_socket_is_private, set_up, tear_down),
         cmocka_unit_test_setup_teardown(strangers_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(addresses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_file_is_not_replaced, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
