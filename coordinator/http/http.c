@@ -313,14 +313,14 @@ static enum MHD_Result answer_whole(struct wpk_http_server *server,
 {
     struct wpk_http_response response = {.body = ""};
     exchange->whole_ns = now_ns(server);
+    if (!mark(exchange, WPK_HTTP_SERVING, 0)) {
+        return MHD_NO;
+    }
     if (server->options.serve != NULL && exchange->request.body_size >= WPK_HTTP_LARGE) {
-        bool taken = mark(exchange, WPK_HTTP_SERVING, 0) &&
-                     wpk_http_readers_take(&server->readers, exchange);
-        return taken ? MHD_YES : MHD_NO;
+        return wpk_http_readers_take(&server->readers, exchange) ? MHD_YES : MHD_NO;
     }
     if (!wpk_http_exchange_serve(exchange, &response)) {
-        bool queued = mark(exchange, WPK_HTTP_SERVING, 0) && wpk_http_exchange_queue(exchange);
-        return queued ? MHD_YES : MHD_NO;
+        return wpk_http_exchange_queue(exchange) ? MHD_YES : MHD_NO;
     }
     exchange->response = make_response(exchange, &response, false);
     exchange->state = WPK_HTTP_EXCHANGE_ANSWERED;

@@ -11,10 +11,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #define BUCKETS 1024
 #define NO_ADDRESS UINT32_MAX
+#define SPARED_MAX 8 /* connections, before whoever comes has to wait */
 
 #define PHASE_MASK UINT64_C(7)
 #define KNOWN UINT64_C(8)
@@ -130,33 +132,67 @@ static bool may_end(uint64_t word)
            is_phase(word, WPK_HTTP_IDLE);
 }
 
-/* With the lock held: end one, of an address or of all (NO_ADDRESS). */
-static bool end_one(struct wpk_http_admission *a, uint32_t address)
+/* Is something here that we have not read? Then it is we who are slow, whatever the phase. */
+static bool waits_for_us(int fd)
 {
-    for (;;) {
-        uint32_t victim = WPK_HTTP_NOBODY;
-        uint64_t victim_word = 0;
-        for (uint32_t i = 0; i < a->slot_count; i++) {
-            uint64_t word = atomic_load_explicit(&a->words[i], memory_order_relaxed);
-            if (may_end(word) && (address == NO_ADDRESS || a->address_of[i] == address) &&
-                (victim == WPK_HTTP_NOBODY || rank(word) < rank(victim_word))) {
-                victim = i;
-                victim_word = word;
-            }
+    int unread = 0;
+    return ioctl(fd, FIONREAD, &unread) == 0 && unread > 0;
+}
+
+/* Whose turn it is after `last` (WPK_HTTP_NOBODY: first), of an address or of all (NO_ADDRESS).
+ * *word is what was seen of it, and of `last` before. */
+static uint32_t find_next(struct wpk_http_admission *a, uint32_t address, uint32_t last,
+                          uint64_t *word)
+{
+    uint64_t last_rank = last != WPK_HTTP_NOBODY ? rank(*word) : 0;
+    uint64_t best_rank = UINT64_MAX;
+    uint32_t best = WPK_HTTP_NOBODY;
+    for (uint32_t i = 0; i < a->slot_count; i++) {
+        uint64_t seen = atomic_load_explicit(&a->words[i], memory_order_relaxed);
+        if (!may_end(seen) || (address != NO_ADDRESS && a->address_of[i] != address)) {
+            continue;
         }
-        if (victim == WPK_HTTP_NOBODY) {
-            return false;
-        }
-        if (end(a, victim, victim_word)) {
-            return true;
+        uint64_t own = rank(seen);
+        bool is_after =
+            last == WPK_HTTP_NOBODY || own > last_rank || (own == last_rank && i > last);
+        if (is_after && own < best_rank) {
+            best = i;
+            best_rank = own;
+            *word = seen;
         }
     }
+    return best;
+}
+
+enum found { ENDED_ONE, ALL_WAIT, SOME_ARE_UNREAD };
+
+/* With the lock held: end one, of an address or of all (NO_ADDRESS). Those that we have yet to read
+ * are passed over, a few of them: when the first in turn are all so, somebody has to read. */
+static enum found end_one(struct wpk_http_admission *a, uint32_t address, bool spares_unread)
+{
+    uint32_t last = WPK_HTTP_NOBODY;
+    uint64_t last_word = 0;
+    for (uint32_t spared = 0; spared < SPARED_MAX;) {
+        uint64_t word = last_word;
+        uint32_t victim = find_next(a, address, last, &word);
+        if (victim == WPK_HTTP_NOBODY) {
+            return spared > 0 ? SOME_ARE_UNREAD : ALL_WAIT;
+        }
+        if (spares_unread && waits_for_us(a->fds[victim])) {
+            last = victim;
+            last_word = word;
+            spared++;
+        } else if (end(a, victim, word)) {
+            return ENDED_ONE;
+        }
+    }
+    return SOME_ARE_UNREAD;
 }
 
 bool wpk_http_admission_yield(struct wpk_http_admission *admission)
 {
     pthread_mutex_lock(&admission->lock);
-    bool ended = end_one(admission, NO_ADDRESS);
+    bool ended = end_one(admission, NO_ADDRESS, false) == ENDED_ONE;
     pthread_mutex_unlock(&admission->lock);
     return ended;
 }
@@ -180,10 +216,18 @@ uint32_t wpk_http_admission_expire(struct wpk_http_admission *admission, uint64_
 /* With the lock held. */
 static enum wpk_http_verdict make_room(struct wpk_http_admission *a, int fd, uint32_t address)
 {
-    if (fd < 0 || fd >= WPK_HTTP_DESCRIPTORS_MAX ||
-        (a->addresses[address].live >= a->of_one_max && !end_one(a, address)) ||
-        (a->live >= a->connections_max && !end_one(a, NO_ADDRESS))) {
+    if (fd < 0 || fd >= WPK_HTTP_DESCRIPTORS_MAX) {
         return WPK_HTTP_REFUSED;
+    }
+    enum found found = ENDED_ONE;
+    if (a->addresses[address].live >= a->of_one_max) {
+        found = end_one(a, address, true);
+    }
+    if (found == ENDED_ONE && a->live >= a->connections_max) {
+        found = end_one(a, NO_ADDRESS, true);
+    }
+    if (found != ENDED_ONE) {
+        return found == SOME_ARE_UNREAD ? WPK_HTTP_LATER : WPK_HTTP_REFUSED;
     }
     return a->first_free == WPK_HTTP_NOBODY ? WPK_HTTP_LATER : WPK_HTTP_ADMITTED;
 }

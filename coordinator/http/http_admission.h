@@ -8,7 +8,9 @@
  * Every connection has a phase, and a deadline in each phase in which it is the client that is
  * waited for. Past its deadline it is ended; so is one whose turn it is when room is needed: first
  * of those who have not shown who they are, then idle ones, the earliest deadline first. Ending is
- * shutdown(2): whoever reads from the socket notices and leaves. What waits for us is never ended.
+ * shutdown(2): whoever reads from the socket notices and leaves. What waits for us is never ended:
+ * neither what is being served, nor, for want of room, one whose bytes lie here unread. Else a
+ * flood that is accepted faster than it is read would end those who came, and asked, in its midst.
  *
  * It also counts the memory that bodies take, of all connections together.
  *
@@ -35,7 +37,7 @@ enum wpk_http_phase {
 
 enum wpk_http_verdict {
     WPK_HTTP_ADMITTED,
-    WPK_HTTP_LATER,  /* some are ending: in a moment there is room */
+    WPK_HTTP_LATER,  /* some are ending, or are being read: in a moment there is room */
     WPK_HTTP_REFUSED /* everybody waits for us, or the descriptor is past the table */
 };
 
@@ -71,7 +73,7 @@ bool wpk_http_admission_mark(struct wpk_http_admission *admission, uint32_t conn
 
 /* End those whose deadline has passed; how many. */
 uint32_t wpk_http_admission_expire(struct wpk_http_admission *admission, uint64_t now_ns);
-/* End one, to have room; false when all wait for us. */
+/* End one, to have a descriptor, read or not; false when all wait for us. */
 bool wpk_http_admission_yield(struct wpk_http_admission *admission);
 /* It is to end with its next answer; and is that so? */
 void wpk_http_admission_dismiss(struct wpk_http_admission *admission, uint32_t connection);

@@ -140,6 +140,45 @@ static void who_goes_when_it_is_full(void **state)
     wpk_http_admission_free(a);
 }
 
+/* When it is full, or one address has its part: whose request lies here unread does not go, others
+ * go first; when the first in turn are all so, whoever comes waits until we have read. */
+static void the_unread_are_spared(void **state)
+{
+    (void)state;
+    struct wpk_http_admission *a = make();
+    struct client c[MAX];
+    struct client more[3];
+    char byte;
+    for (uint32_t i = 0; i < MAX; i++) {
+        c[i] = admit(a, i < OF_ONE_MAX ? 1 : 100 + i, (10 + i) * S);
+    }
+    for (uint32_t i = 0; i < MAX; i++) {
+        if (i != 2 && i != OF_ONE_MAX) {
+            assert_int_equal(send(c[i].fd, "G", 1, 0), 1);
+        }
+    }
+    more[0] = admit(a, 1, 100 * S);
+    assert_true(was_ended(&c[2]));
+    assert_int_equal(send(more[0].fd, "G", 1, 0), 1);
+    assert_int_equal(try_admit(a, 1, 100 * S, &more[1]), WPK_HTTP_LATER);
+    more[1] = admit(a, 200, 100 * S);
+    assert_true(was_ended(&c[OF_ONE_MAX]));
+    assert_int_equal(send(more[1].fd, "G", 1, 0), 1);
+    assert_int_equal(try_admit(a, 201, 100 * S, &more[2]), WPK_HTTP_LATER);
+    assert_int_equal(recv(c[1].served_fd, &byte, 1, 0), 1); /* it is read, and has more to say */
+    more[2] = admit(a, 201, 100 * S);
+    assert_true(was_ended(&c[1]));
+    assert_int_equal(send(more[2].fd, "G", 1, 0), 1);
+    assert_true(wpk_http_admission_yield(a)); /* that is worse than to be slow */
+    for (uint32_t i = 0; i < MAX; i++) {
+        leave(a, &c[i]);
+    }
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+        leave(a, &more[i]);
+    }
+    wpk_http_admission_free(a);
+}
+
 static void one_address_has_a_part(void **state)
 {
     (void)state;
@@ -259,6 +298,7 @@ int main(void)
         cmocka_unit_test(each_phase_has_its_deadline), cmocka_unit_test(who_goes_when_it_is_full),
         cmocka_unit_test(one_address_has_a_part),      cmocka_unit_test(those_that_end_are_bounded),
         cmocka_unit_test(the_last_answer_and_memory),  cmocka_unit_test(marks_beside_endings),
+        cmocka_unit_test(the_unread_are_spared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
