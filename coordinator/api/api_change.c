@@ -53,7 +53,7 @@ struct wpk_change *wpk_change_new(struct wpk_call *call, const char *action, con
     const struct wpk_identity *identity = &call->request->identity;
     struct wpk_change *change = calloc(1, sizeof *change);
     WPK_ASSERT(change != NULL && call->api->performer != NULL);
-    change->order = (struct wpk_order){.perform = perform, .done = done};
+    change->order = (struct wpk_order){.perform = perform, .done = done, .alone = true};
     change->performer = call->api->performer;
     change->index = call->api->index;
     memcpy(change->audit.actor, identity->owner, sizeof change->audit.actor);
@@ -85,7 +85,7 @@ void wpk_change_put_audit(struct wpk_performer *performer, const struct wpk_audi
 {
     struct wpk_change *change = calloc(1, sizeof *change);
     WPK_ASSERT(change != NULL);
-    change->order = (struct wpk_order){.perform = perform, .done = done};
+    change->order = (struct wpk_order){.perform = perform, .done = done, .alone = true};
     change->performer = performer;
     change->audit = *audit;
     change->err = outcome;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/effects/batch.h"
 
+#include "common/log.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +24,7 @@ void wpk_batch_reset(struct wpk_batch *batch)
     batch->result_count = 0;
     batch->bytes = 0;
     batch->err = WPK_OK;
+    batch->search = 0;
     memset(&batch->diag, 0, sizeof batch->diag);
 }
 
@@ -86,10 +89,16 @@ void wpk_batch_finish(struct wpk_batch *batch, wpk_err err, const struct wpk_dia
 {
     struct wpk_order *next;
     for (struct wpk_order *order = batch->first; order != NULL; order = next) {
+        struct wpk_diag *own = order->diag;
+        wpk_err own_err = err == WPK_OK ? order->err : WPK_OK;
         next = order->next;
-        if (order->done != NULL) {
-            order->done(order, err, diag);
+        if (own_err != WPK_OK) {
+            wpk_log_failure(WPK_LOG_ERROR, "not_stored", own_err, own);
         }
+        if (order->done != NULL) {
+            order->done(order, own_err != WPK_OK ? own_err : err, own_err != WPK_OK ? own : diag);
+        }
+        free(own);
     }
     batch->first = NULL;
     batch->last = NULL;

@@ -25,6 +25,7 @@ struct wpk_batch {
     uint32_t message_capacity;
     wpk_err err; /* set by the writer, with diag: why nothing of it is stored */
     struct wpk_diag diag;
+    uint64_t search; /* likewise: the live search of which something was refused; 0: of none */
 };
 
 /* Empty, for a first use or another one: what it allocated is kept. */
@@ -38,7 +39,8 @@ void *wpk_batch_memory(struct wpk_batch *batch, size_t size);
 char *wpk_batch_text(struct wpk_batch *batch, const char *text);
 /* Keep a decoded message until the batch is done: takes what it owns. */
 void wpk_batch_keep(struct wpk_batch *batch, struct wpk_message *message);
-/* Call every order's `done` that has one. */
+/* Call every order's `done` that has one; of a batch that is stored, those that failed by
+ * themselves hear so. */
 void wpk_batch_finish(struct wpk_batch *batch, wpk_err err, const struct wpk_diag *diag);
 
 #endif

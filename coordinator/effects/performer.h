@@ -21,12 +21,18 @@ struct wpk_sign;
 struct wpk_order {
     /* Required. On the writer's thread, inside the batch: uses the functions of history.h and
      * touches nothing that the loop may touch. What goes wrong goes through the store, and then
-     * nothing of the batch is stored. */
+     * nothing of the batch is stored, nor of those after it; unless it is `alone`. */
     void (*perform)(struct wpk_order *order, struct wpk_store *store);
     /* Required. On the loop's thread, after the commit, or without one when `err`: WPK_ECLOSED
      * when wpkd ends. Frees the order. */
     void (*done)(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag);
+    /* Nothing else stands on it before it is done: where what it writes is refused for a reason of
+     * its own, it fails by itself. */
+    bool alone;
+    uint64_t search; /* handle of the live search whose it is; 0: of none, or alone */
     struct wpk_order *next; /* of the performer while it has it */
+    wpk_err err;            /* likewise: why it failed by itself, with diag */
+    struct wpk_diag *diag;  /* owned */
 };
 
 /* Where held output goes once it is durable. Both slots are required. */

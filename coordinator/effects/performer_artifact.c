@@ -28,6 +28,7 @@ add_order(struct wpk_performer *p, const struct wpk_effect *effect,
           void (*done)(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag))
 {
     struct artifact_order *order = wpk_performer_write(p, sizeof *order, perform, done);
+    order->effect.order.alone = true;
     order->address = effect->address;
     order->session = effect->message->session;
     memcpy(order->sha256, effect->message->sha256, sizeof order->sha256);
@@ -187,6 +188,7 @@ static void on_prune(struct wpk_order *order, wpk_err err, const struct wpk_diag
         return;
     }
     struct prune_order *next = wpk_performer_write(p, sizeof *next, perform_remove, on_remove);
+    next->effect.order.alone = true;
     memcpy(next->pruned, mine->pruned, sizeof next->pruned);
     next->count = mine->count;
     p->pruning = true;
@@ -216,6 +218,7 @@ void wpk_performer_prune(struct wpk_performer *p)
     uint64_t now_ns = wpk_performer_now_ns(p);
     if (!p->pruning && now_ns >= p->prune_ns) {
         struct prune_order *order = wpk_performer_write(p, sizeof *order, perform_prune, on_prune);
+        order->effect.order.alone = true;
         order->bytes_max = p->options.artifact_bytes_max;
         list_used(p, order);
         p->pruning = true;

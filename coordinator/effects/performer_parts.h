@@ -10,6 +10,15 @@
 #include "coordinator/effects/search_pool.h"
 #include "coordinator/effects/writer.h"
 
+#define WPK_BROKEN_MAX 16 /* searches that are remembered; of more the oldest is tried again */
+
+/* A search of which the store refuses something: opened once more, it would fail once more, and
+ * the state with it. */
+struct wpk_broken {
+    char key_hash[WPK_ID_MAX];
+    char reason[WPK_REASON_MAX];
+};
+
 struct wpk_performer {
     struct wpk_performer_options options;
     struct wpk_store *reader; /* for the loop's own reads; without threads the store itself */
@@ -30,6 +39,8 @@ struct wpk_performer {
     uint64_t recheck_ns; /* when to look again whether workers' tokens are good */
     bool pruning;      /* artifacts are being forgotten */
     uint64_t prune_ns; /* when to look again */
+    struct wpk_broken broken[WPK_BROKEN_MAX]; /* the last of broken_count, in turn */
+    uint32_t broken_count;
     bool opening;  /* an OPENED is being stepped: what it tells is durable */
     bool degraded; /* the store is out of order: the state is only looked at */
     struct wpk_batch refused; /* orders alone, given meanwhile: the next commit says no */

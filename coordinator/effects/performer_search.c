@@ -63,6 +63,9 @@ static void forget_lost(const struct wpk_performer *p, struct wpk_opened *opened
 static void perform_open(struct wpk_order *order, struct wpk_store *store)
 {
     struct open_order *mine = (struct open_order *)order;
+    if (mine->opened->err != WPK_OK) {
+        return;
+    }
     wpk_history_open_search(store, &mine->search, mine->opened);
     forget_lost(mine->effect.performer, mine->opened);
 }
@@ -85,8 +88,15 @@ void wpk_performer_open_search(struct wpk_performer *p, const struct wpk_effect 
 {
     struct open_order *order = wpk_performer_write(p, sizeof *order, perform_open, on_open);
     copy_search(p, effect->search, &order->search);
+    order->effect.order.search = effect->search->handle;
     order->opened = calloc(1, sizeof *order->opened);
     WPK_ASSERT(order->opened != NULL);
+    for (uint32_t i = 0; i < p->broken_count && i < WPK_BROKEN_MAX; i++) {
+        if (strcmp(p->broken[i].key_hash, effect->search->key_hash) == 0) {
+            order->opened->err = WPK_ECORRUPT;
+            memcpy(order->opened->reason, p->broken[i].reason, sizeof order->opened->reason);
+        }
+    }
 }
 
 /* ---- asking and telling */
@@ -150,8 +160,10 @@ bool wpk_performer_take_answers(struct wpk_performer *p)
         struct asks_order *order;
         if (answer.asked != NULL) {
             order = wpk_performer_write(p, sizeof *order, perform_put_asks, on_asks_put);
+            order->effect.order.search = answer.handle;
         } else {
             order = wpk_performer_write(p, sizeof *order, perform_put_snapshot, on_snapshot_put);
+            order->effect.order.alone = true; /* a start reads the one before it, and more asks */
             order->kept_per_problem = p->options.artifacts_per_problem;
             p->batch->bytes += answer.snapshot_text.size;
         }
@@ -236,6 +248,7 @@ void wpk_performer_put_kernel(struct wpk_performer *p, const struct wpk_effect *
     struct kernel_order *order =
         wpk_performer_write(p, sizeof *order, perform_put_kernel, on_kernel_put);
     copy_search(p, effect->search, &order->search);
+    order->effect.order.search = effect->search->handle;
     order->put = *effect;
     order->put.search = &order->search;
     order->put.served = copy_entry(p, effect->served, &order->served);
@@ -243,6 +256,8 @@ void wpk_performer_put_kernel(struct wpk_performer *p, const struct wpk_effect *
     order->put.own =
         effect->own == effect->served ? order->put.served : copy_entry(p, effect->own, &order->own);
     if (p->options.index != NULL) {
-        wpk_performer_order(p, wpk_index_order_new(p->options.index, effect->search->problem_id));
+        struct wpk_order *index = wpk_index_order_new(p->options.index, effect->search->problem_id);
+        index->search = effect->search->handle;
+        wpk_performer_order(p, index);
     }
 }

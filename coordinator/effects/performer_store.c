@@ -112,6 +112,7 @@ static void set_search(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     const struct wpk_search *search = effect->search;
     struct progress_order *order = wpk_performer_write(p, sizeof *order, perform_set_search, NULL);
+    order->effect.order.search = search->handle;
     order->progress = (struct wpk_history_progress){
         .search_id = search->id,
         .elapsed_ns = wpk_search_elapsed_ns(search, wpk_performer_now_ns(p)),
@@ -143,6 +144,7 @@ static void perform_put_trial(struct wpk_order *order, struct wpk_store *store)
 static void put_trial(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     struct result_order *order = wpk_performer_write(p, sizeof *order, perform_put_trial, NULL);
+    order->effect.order.search = effect->search->handle;
     order->result = (struct wpk_history_result){.problem_id = effect->search->problem_id,
                                                 .work = effect->work,
                                                 .provider = effect->provider,
@@ -172,6 +174,7 @@ static void put_times(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     const struct wpk_final_entry *entry = effect->entry;
     struct times_order *order = wpk_performer_write(p, sizeof *order, perform_put_times, NULL);
+    order->effect.order.search = effect->search->handle;
     order->contender = (struct wpk_history_contender){
         .problem_id = effect->search->problem_id,
         .search_id = effect->search->id,

@@ -3,12 +3,14 @@
  *
  * When a commit fails, the state is ahead of the store and is dropped. One read from the store
  * takes its place, to be looked at, until the writer's probe succeeds and the state is read once
- * more, to go on from. */
+ * more, to go on from. A search of which something was refused for a reason of its own is not
+ * opened again: its operators fail, and the others go on. */
 #include "coordinator/effects/performer_parts.h"
 
 #include "common/log.h"
 #include "common/metrics.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,9 +73,28 @@ static void seal(struct wpk_performer *p)
 
 /* ---- when the store fails, and when it is well again */
 
+/* While there is the state that knows it by its handle. */
+static void remember_broken(struct wpk_performer *p, const struct wpk_batch *failed)
+{
+    uint32_t count = p->coordinator != NULL ? wpk_coordinator_search_count(p->coordinator) : 0;
+    for (uint32_t i = 0; i < count && failed->search != 0; i++) {
+        const struct wpk_search *search = wpk_coordinator_search(p->coordinator, i);
+        if (search->handle == failed->search) {
+            struct wpk_broken *broken = &p->broken[p->broken_count++ % WPK_BROKEN_MAX];
+            memcpy(broken->key_hash, search->key_hash, sizeof broken->key_hash);
+            snprintf(broken->reason, sizeof broken->reason,
+                     "its history cannot be written, until wpkd is started again: %.160s",
+                     failed->diag.text);
+            wpk_log(WPK_LOG_ERROR, "search_broken", "search=%llu reason=\"%s\"",
+                    (unsigned long long)search->id, broken->reason);
+        }
+    }
+}
+
 static void degrade(struct wpk_performer *p, const struct wpk_batch *failed)
 {
     struct wpk_diag diag = {0};
+    remember_broken(p, failed);
     struct wpk_event drain = {.kind = WPK_EVENT_DRAIN};
     if (p->coordinator != NULL) { /* polls that wait in the state would wait for ever */
         wpk_performer_step_one(p, &drain);
@@ -129,7 +150,7 @@ static void take_done(struct wpk_performer *p)
 {
     struct wpk_batch *batch;
     while ((batch = wpk_writer_take(p->writer)) != NULL) {
-        struct wpk_batch failed = {.err = batch->err, .diag = batch->diag};
+        struct wpk_batch failed = {.err = batch->err, .diag = batch->diag, .search = batch->search};
         p->pending_count--;
         p->pending_bytes -= batch->bytes;
         p->released_count++;

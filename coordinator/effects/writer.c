@@ -29,9 +29,10 @@ struct wpk_writer {
     struct queue done;
     bool stopping;
     bool failed;
-    bool healed;       /* while failed */
-    uint64_t probe_ns; /* while failed: when to probe next */
-    wpk_err err;       /* why it failed */
+    bool healed;        /* while failed */
+    uint64_t failed_ns; /* when it failed last */
+    uint64_t probe_ns;  /* while failed: when to probe next */
+    wpk_err err;        /* why it failed */
     struct wpk_diag diag;
 };
 
@@ -70,7 +71,12 @@ static void fail(struct wpk_writer *writer, wpk_err err, const struct wpk_diag *
     writer->healed = false;
     writer->err = err;
     writer->diag = *diag;
-    writer->probe_ns = now_ns(writer) + WPK_WRITER_PROBE_MS * WPK_NS_PER_MS;
+    /* Nothing says that the disk is at fault, unless it comes again and again. */
+    uint64_t wait_ns = WPK_WRITER_PROBE_MS * WPK_NS_PER_MS;
+    uint64_t at_ns = now_ns(writer);
+    bool at_once = wpk_store_is_own(err) && at_ns - writer->failed_ns >= wait_ns;
+    writer->failed_ns = at_ns;
+    writer->probe_ns = at_ns + (at_once ? 0 : wait_ns);
 }
 
 /* ---- a transaction */
@@ -91,54 +97,91 @@ static struct queue take_group(struct wpk_writer *writer)
     return group;
 }
 
-static wpk_err write_group(struct wpk_writer *writer, const struct queue *group,
-                           struct wpk_diag *diag)
+/* What became of a group. */
+struct verdict {
+    wpk_err err;
+    struct wpk_diag diag;
+    uint64_t search; /* whose order was refused for a reason of its own; 0: nobody's */
+};
+
+static void perform_alone(struct wpk_order *order, struct wpk_store *store)
 {
-    struct wpk_store *store = writer->options.store;
-    uint64_t began_ns = wpk_clock_now_ns(writer->options.clock);
-    uint64_t results = 0;
+    struct wpk_diag diag;
+    wpk_store_mark(store);
+    order->perform(order, store);
+    if (wpk_store_status(store) == WPK_OK) {
+        wpk_store_unmark(store);
+    } else if (wpk_store_undo(store, &order->err, &diag)) {
+        order->diag = malloc(sizeof *order->diag);
+        WPK_ASSERT(order->diag != NULL);
+        *order->diag = diag;
+    }
+}
+
+/* Until one fails, with which all do: the others were made by a state that believed in it. To undo
+ * one batch alone a mark before each would do, but costs a copy of every page that two of them
+ * change: a quarter more of this thread's time, for what hardly ever happens. */
+static bool perform_group(const struct queue *group, struct wpk_store *store, uint64_t *search)
+{
     bool begun = false;
     for (const struct wpk_batch *batch = group->first; batch != NULL; batch = batch->next) {
-        results += batch->result_count;
         for (struct wpk_order *order = batch->first; order != NULL; order = order->next) {
             if (!begun) {
                 wpk_store_begin(store);
                 begun = true;
             }
-            order->perform(order, store);
+            if (order->alone) {
+                perform_alone(order, store);
+            } else {
+                order->perform(order, store);
+            }
+            if (wpk_store_status(store) != WPK_OK) {
+                *search = wpk_store_is_own(wpk_store_status(store)) ? order->search : 0;
+                return true;
+            }
         }
     }
-    if (!begun) {
-        return WPK_OK; /* output alone, which waited for those before */
+    return begun;
+}
+
+static void write_group(struct wpk_writer *writer, const struct queue *group,
+                        struct verdict *verdict)
+{
+    uint64_t began_ns = wpk_clock_now_ns(writer->options.clock);
+    uint64_t results = 0;
+    if (!perform_group(group, writer->options.store, &verdict->search)) {
+        return; /* output alone, which waited for those before */
     }
-    wpk_err err = wpk_store_commit(store, diag);
+    verdict->err = wpk_store_commit(writer->options.store, &verdict->diag);
     wpk_metric_observe_ns(WPK_HISTOGRAM_COMMIT, wpk_clock_now_ns(writer->options.clock) - began_ns);
-    if (err == WPK_OK) {
+    for (const struct wpk_batch *batch = group->first; batch != NULL; batch = batch->next) {
+        results += batch->result_count;
+    }
+    if (verdict->err == WPK_OK) {
         wpk_metric_observe_count(WPK_HISTOGRAM_COMMIT_RESULTS, results);
     } else {
         wpk_metric_add(WPK_COUNTER_COMMITS_FAILED, 0, 1);
     }
-    return err;
 }
 
 /* With the lock, which is given away while the store works. */
 static void work(struct wpk_writer *writer)
 {
     struct queue group = take_group(writer);
-    struct wpk_diag diag = writer->diag;
-    wpk_err err = writer->err;
+    struct verdict verdict = {.err = writer->err, .diag = writer->diag};
     if (!writer->failed) {
         pthread_mutex_unlock(&writer->lock);
-        err = write_group(writer, &group, &diag);
+        write_group(writer, &group, &verdict);
         pthread_mutex_lock(&writer->lock);
     }
-    if (err != WPK_OK && !writer->failed) {
-        fail(writer, err, &diag);
+    if (verdict.err != WPK_OK && !writer->failed) {
+        fail(writer, verdict.err, &verdict.diag);
     }
     struct wpk_batch *batch;
     while ((batch = pop(&group)) != NULL) {
-        batch->err = err;
-        batch->diag = diag;
+        batch->err = verdict.err;
+        batch->diag = verdict.diag;
+        batch->search = verdict.search;
         push(&writer->done, batch);
     }
     atomic_fetch_add(&writer->turns, 1);

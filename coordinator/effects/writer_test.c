@@ -49,6 +49,13 @@ static void perform(struct wpk_order *order, struct wpk_store *store)
     }
 }
 
+/* What no table takes, after something that one did. */
+static void perform_bad(struct wpk_order *order, struct wpk_store *store)
+{
+    perform(order, store);
+    wpk_store_run(store, "INSERT INTO artifact (sha256) VALUES (NULL)", "");
+}
+
 static void on_done(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
 {
     struct rows_order *mine = (struct rows_order *)order;
@@ -162,6 +169,78 @@ static void those_that_wait_share_a_commit(void **state)
     assert_int_equal(stored(f->store), 40);
     assert_in_range(wpk_faulty_vfs_counts().syncs, 1, 10);
     assert_true(atomic_load(&f->wakes) > 0);
+}
+
+/* A row that is refused: nothing of its transaction is stored, it is known whose it was, and nobody
+ * has to wait until the disk is well. */
+static void one_that_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    int done[4] = {0};
+    open_writer(f, false);
+    for (int i = 0; i < 3; i++) {
+        struct wpk_batch *batch = new_batch(f, &done[i]);
+        if (i == 1) {
+            batch->first->perform = perform_bad;
+            batch->first->search = 17;
+        }
+        wpk_writer_put(f->writer, batch);
+    }
+    wpk_writer_run(f->writer);
+    assert_true(wpk_writer_has_healed(f->writer));
+    for (int i = 0; i < 3; i++) {
+        struct wpk_batch *batch = wpk_writer_take(f->writer);
+        assert_int_equal(batch->search, 17);
+        assert_int_equal(batch->err, WPK_EEXIST);
+        assert_non_null(strstr(batch->diag.text, "NOT NULL"));
+        wpk_batch_finish(batch, batch->err, &batch->diag);
+        wpk_batch_fini(batch);
+        free(batch);
+        assert_int_equal(done[i], -1);
+    }
+    assert_int_equal(stored(f->store), 0);
+    wpk_writer_resume(f->writer);
+    wpk_writer_put(f->writer, new_batch(f, &done[3]));
+    wpk_writer_run(f->writer);
+    assert_int_equal(take_all(f), 0);
+    assert_int_equal(stored(f->store), 1);
+    /* If it comes at once again, it is not undone as fast. */
+    struct wpk_batch *again = new_batch(f, NULL);
+    again->first->perform = perform_bad;
+    wpk_writer_put(f->writer, again);
+    wpk_writer_run(f->writer);
+    assert_int_equal(take_all(f), 1);
+    assert_false(wpk_writer_has_healed(f->writer));
+}
+
+/* An order that nothing stands on, in the midst of others. */
+static void one_that_is_refused_alone(void **state)
+{
+    struct fixture *f = *state;
+    int done[3] = {0};
+    open_writer(f, false);
+    for (int i = 0; i < 3; i++) {
+        struct wpk_batch *batch = new_batch(f, &done[0]);
+        struct wpk_batch *others = new_batch(f, &done[1]);
+        struct wpk_batch *last = new_batch(f, &done[2]);
+        others->first->alone = true;
+        others->first->perform = perform_bad;
+        wpk_batch_add(batch, others->first);
+        wpk_batch_add(batch, last->first);
+        others->first = NULL;
+        last->first = NULL;
+        wpk_batch_fini(others);
+        wpk_batch_fini(last);
+        free(others);
+        free(last);
+        wpk_writer_put(f->writer, batch);
+    }
+    wpk_writer_run(f->writer);
+    assert_int_equal(take_all(f), 0);
+    assert_int_equal(done[0], 1);
+    assert_int_equal(done[1], -1);
+    assert_int_equal(done[2], 1);
+    assert_int_equal(stored(f->store), 6);
 }
 
 /* Each write and each sync of a batch fails in turn. */
@@ -342,6 +421,8 @@ int main(void)
     wpk_faulty_vfs_install();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(those_that_wait_share_a_commit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_is_refused_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_operation_fails_in_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_disk_that_stays_full, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_probes, set_up, tear_down),

@@ -196,6 +196,8 @@ static bool bind_op(struct wpk_coordinator *c, struct wpk_job_op_state *op,
     if (search->id != 0) {
         wpk_bind_join(c, op);
         wpk_search_advance(c, search);
+    } else if (search->broken) {
+        wpk_job_op_set(c, op, WPK_PHASE_FAILED, search->reason);
     } else {
         wpk_search_update_budget(search);
     }

@@ -46,7 +46,8 @@ enum wpk_event_kind {
 
 /* What the store knew of a search. Counts and `best` are of the asks before the window. */
 struct wpk_opened {
-    wpk_err err; /* the store's own failures end the batch and do not come here */
+    wpk_err err; /* the store refused something of it: not opened, its operators fail */
+    char reason[WPK_REASON_MAX];
     uint64_t search_id;
     uint64_t problem_id;
     uint64_t elapsed_ns;

@@ -93,7 +93,8 @@ void wpk_search_free(struct wpk_coordinator *c, struct wpk_search *search)
 /* Some effect's answer will name it, or some worker's lease refers to it. */
 static bool is_busy(const struct wpk_search *search)
 {
-    return search->id == 0 || search->asking || search->concluding || search->leased_count > 0;
+    return (search->id == 0 && !search->broken) || search->asking || search->concluding ||
+           search->leased_count > 0;
 }
 
 void wpk_search_release(struct wpk_coordinator *c, struct wpk_search *search)
@@ -213,6 +214,12 @@ void wpk_search_opened(struct wpk_coordinator *c)
     struct wpk_search *search = wpk_search_find_handle(c, c->event->handle);
     struct wpk_opened *opened = c->event->opened;
     if (search == NULL) {
+        return;
+    }
+    if (opened->err != WPK_OK) {
+        search->broken = true;
+        wpk_search_set_phase(c, search, WPK_PHASE_FAILED, opened->reason);
+        wpk_search_release(c, search);
         return;
     }
     WPK_ASSERT(search->id == 0 && opened->search_id != 0);

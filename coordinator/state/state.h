@@ -253,6 +253,7 @@ struct wpk_search {
     struct wpk_stake *stakes;     /* of the owners that it is worked on for; owned by group.c */
     unsigned ready;               /* stages that there is work for: bits 1 << enum wpk_pool_stage */
     bool unstarted;               /* an operator's job is still QUEUED */
+    bool broken;                  /* the store has trouble with it: FAILED, and never opened */
     bool closing;                 /* in the list of those that may be freed */
     bool dirty;                   /* in the list of those whose counters are to be stored */
     uint32_t place;               /* in the coordinator's array */

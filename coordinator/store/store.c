@@ -67,6 +67,9 @@ static wpk_err translate(int code)
         return WPK_EBUSY;
     case SQLITE_CONSTRAINT:
         return WPK_EEXIST;
+    case SQLITE_TOOBIG:
+    case SQLITE_MISMATCH:
+        return WPK_ERANGE;
     default:
         return WPK_EIO;
     }
@@ -368,6 +371,39 @@ wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag)
     store->err = WPK_OK;
     store->in_batch = false;
     return err;
+}
+
+void wpk_store_mark(struct wpk_store *store)
+{
+    wpk_store_run(store, "SAVEPOINT mark", "");
+}
+
+void wpk_store_unmark(struct wpk_store *store)
+{
+    wpk_store_run(store, "RELEASE mark", "");
+}
+
+bool wpk_store_is_own(wpk_err err)
+{
+    return err == WPK_EEXIST || err == WPK_ECORRUPT || err == WPK_ERANGE || err == WPK_EINVAL;
+}
+
+bool wpk_store_undo(struct wpk_store *store, wpk_err *err, struct wpk_diag *diag)
+{
+    WPK_ASSERT(store->in_batch && store->err != WPK_OK);
+    /* After some failures SQLite has rolled back everything already. */
+    if (!wpk_store_is_own(store->err) || sqlite3_get_autocommit(store->db)) {
+        return false;
+    }
+    *err = store->err;
+    *diag = store->diag;
+    store->err = WPK_OK;
+    wpk_store_run(store, "ROLLBACK TO mark", "");
+    if (store->err != WPK_OK) {
+        return false;
+    }
+    wpk_store_unmark(store);
+    return store->err == WPK_OK;
 }
 
 wpk_err wpk_store_probe(struct wpk_store *store, struct wpk_diag *diag)

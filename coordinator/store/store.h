@@ -63,6 +63,14 @@ WPK_MUST_CHECK wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag
 wpk_err wpk_store_status(const struct wpk_store *store);
 /* For readers, which have no commit: what failed since the last call, and forget it. */
 wpk_err wpk_store_take_status(struct wpk_store *store, struct wpk_diag *diag);
+/* From here on the batch can be undone: to the last mark that was neither undone nor unmarked. */
+void wpk_store_mark(struct wpk_store *store);
+/* Undo what failed since the mark, and forget why: it is in `err` and `diag`. False, and nothing
+ * happens, where what was written before would fail as well: the disk is full, or does not work. */
+WPK_MUST_CHECK bool wpk_store_undo(struct wpk_store *store, wpk_err *err, struct wpk_diag *diag);
+void wpk_store_unmark(struct wpk_store *store);
+/* Does a failure of this kind come from what was to be written, not from the disk? */
+bool wpk_store_is_own(wpk_err err);
 /* Fail the batch, for a reason that lies outside of the database. */
 void wpk_store_fail(struct wpk_store *store, wpk_err err, const struct wpk_diag *diag);
 

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/effects/rig.h"
+
+#include "common/crypto.h"
+#include "common/fs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void on_reply(void *user, const struct wpk_net_address *address, const void *frame,
+                     size_t size)
+{
+    struct wpk_rig *rig = user;
+    (void)address;
+    wpk_buf_reset(&rig->reply);
+    wpk_buf_append(&rig->reply, frame, size);
+}
+
+static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
+{
+    struct wpk_rig *rig = user;
+    (void)request;
+    rig->status = answer->status;
+    wpk_buf_reset(&rig->body);
+    wpk_buf_append_text(&rig->body, wpk_buf_text(&answer->body));
+}
+
+int wpk_rig_set_up(void **state)
+{
+    struct wpk_rig *rig = calloc(1, sizeof *rig);
+    snprintf(rig->directory, sizeof rig->directory, "/tmp/wpk-performer-XXXXXX");
+    WPK_ASSERT(mkdtemp(rig->directory) != NULL);
+    wpk_clock_fake_init(&rig->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
+    WPK_ASSERT(wpk_store_open(rig->directory, &rig->clock.clock, &rig->store, NULL) == WPK_OK);
+    *state = rig;
+    return 0;
+}
+
+int wpk_rig_tear_down(void **state)
+{
+    struct wpk_rig *rig = *state;
+    wpk_performer_free(rig->performer);
+    wpk_store_close(rig->store);
+    wpk_auth_free(rig->auth);
+    wpk_buf_fini(&rig->reply);
+    wpk_buf_fini(&rig->body);
+    wpk_err err = wpk_fs_remove_tree(rig->directory, NULL);
+    free(rig);
+    return err == WPK_OK ? 0 : -1;
+}
+
+void wpk_rig_start(struct wpk_rig *rig)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_performer_options options = {
+        .store = rig->store,
+        .data_dir = rig->directory,
+        .auth = rig->auth,
+        .clock = &rig->clock.clock,
+        .artifact_bytes_max = rig->artifact_bytes_max,
+        .out = {.reply = on_reply, .respond = on_respond, .user = rig},
+    };
+    WPK_ASSERT(wpk_performer_new(&options, &rig->performer, &diag) == WPK_OK);
+}
+
+void wpk_rig_request(struct wpk_rig *rig, const char *method, const char *path, const char *body)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_http_request request = {.id = 1,
+                                       .identity = {.roles = WPK_ROLE_ALL},
+                                       .method = method,
+                                       .path = path,
+                                       .body = body,
+                                       .body_size = strlen(body),
+                                       .content_type = "application/json",
+                                       .idempotency_key = rig->key};
+    wpk_performer_request(rig->performer, &request, ++rig->random);
+    WPK_ASSERT(wpk_performer_commit(rig->performer, &diag) == WPK_OK);
+}
+
+/* Send it; a poll may wait for its answer. */
+void wpk_rig_put(struct wpk_rig *rig, const struct wpk_message *message)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_net_address address = {.peer = 1 + rig->peer};
+    struct wpk_buf frame = {0};
+    WPK_ASSERT(wpk_message_encode(message, &frame) == WPK_OK);
+    wpk_performer_frame(rig->performer, &address, frame.data, frame.size, 99);
+    WPK_ASSERT(wpk_performer_commit(rig->performer, &diag) == WPK_OK);
+    wpk_buf_fini(&frame);
+}
+
+/* Send it, and read the answer into `back`. */
+void wpk_rig_ask(struct wpk_rig *rig, const struct wpk_message *message, struct wpk_message *back)
+{
+    struct wpk_diag diag = {0};
+    wpk_rig_put(rig, message);
+    WPK_ASSERT(wpk_message_decode(rig->reply.data, rig->reply.size, back, &diag) == WPK_OK);
+}
+
+uint64_t wpk_rig_hello(struct wpk_rig *rig, const char *token, wpk_err want)
+{
+    struct wpk_hello hello = {
+        .name = "w",
+        .device = {.kind = "cpu",
+                   .model = "none",
+                   .isa = WPK_ISA_AVX2,
+                   .core_count = 1,
+                   .l1_bytes = 32768,
+                   .l2_bytes = 1 << 20,
+                   .l3_bytes = 1 << 25,
+                   .vector_bytes = 32,
+                   .vector_registers = 16,
+                   .instance = "none/cpu0"},
+        .environment = "none=1",
+        .providers = {{.name = "halide-cpu"}},
+        .provider_count = 1,
+        .roles = WPK_WORKER_ROLES_ALL,
+    };
+    struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
+    struct wpk_message back = {0};
+    snprintf(hello.token, sizeof hello.token, "%s", token);
+    wpk_rig_ask(rig, &message, &back);
+    WPK_ASSERT(back.kind == (want == WPK_OK ? WPK_MESSAGE_WELCOME : WPK_MESSAGE_ERROR));
+    WPK_ASSERT(back.err == want);
+    if (want == WPK_OK) {
+        WPK_ASSERT(strcmp(back.server, "wpkd " WPK_VERSION) == 0);
+    }
+    uint64_t session = back.session;
+    wpk_message_fini(&back);
+    return session;
+}
+
+/* Poll for one piece of work, whose candidate is copied. */
+wpk_work_id wpk_rig_take_work(struct wpk_rig *rig, uint64_t session, char candidate[256])
+{
+    struct wpk_message back = {0};
+    wpk_rig_ask(rig, &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1},
+                &back);
+    WPK_ASSERT(back.kind == WPK_MESSAGE_WORK);
+    WPK_ASSERT(back.work_count == 1);
+    wpk_work_id id = back.work[0].id;
+    WPK_ASSERT(id.kind == WPK_WORK_TRIAL);
+    snprintf(candidate, 256, "%s", back.work[0].candidate);
+    wpk_message_fini(&back);
+    return id;
+}
+
+void wpk_rig_result(struct wpk_rig *rig, uint64_t session, wpk_work_id id, bool censored,
+                    const char *artifact)
+{
+    struct wpk_result result = {
+        .id = id,
+        .attempt = 1,
+        .failure = "",
+        .record = {.timing = {.median_ns = 5,
+                              .min_ns = 5,
+                              .sample_count = 1,
+                              .repeat_count = 1,
+                              .censored = censored,
+                              .sample_ns = {5}}},
+    };
+    snprintf(result.record.artifact_sha256, WPK_ID_MAX, "%s", artifact);
+    struct wpk_message message = {
+        .kind = WPK_MESSAGE_RESULTS, .session = session, .results = &result, .result_count = 1};
+    struct wpk_message back = {0};
+    wpk_rig_ask(rig, &message, &back);
+    WPK_ASSERT(back.ack_count == 1);
+    WPK_ASSERT(back.acks[0] == WPK_ACK_RECORDED);
+    wpk_message_fini(&back);
+}
+
+void wpk_rig_artifact(struct wpk_rig *rig, uint64_t session, const char *bytes,
+                      struct wpk_message *back)
+{
+    struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
+                                  .session = session,
+                                  .bytes = (void *)(uintptr_t)bytes,
+                                  .bytes_size = strlen(bytes)};
+    wpk_crypto_sha256_hex(bytes, strlen(bytes), message.sha256);
+    wpk_rig_ask(rig, &message, back);
+}
+
+void wpk_rig_tick(struct wpk_rig *rig, uint64_t seconds)
+{
+    struct wpk_event event = {.kind = WPK_EVENT_TICK};
+    wpk_clock_fake_advance(&rig->clock, seconds * WPK_NS_PER_S);
+    wpk_performer_step(rig->performer, &event);
+    WPK_ASSERT(wpk_performer_commit(rig->performer, NULL) == WPK_OK);
+    wpk_performer_poll(rig->performer);
+}
+
+uint32_t wpk_rig_worker_count(const struct wpk_rig *rig)
+{
+    return wpk_coordinator_worker_count(wpk_performer_coordinator(rig->performer));
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For tests of the performer: one without threads on a store in a directory of its own, under a
+ * clock that stands still, and what it says last to a worker and to a client. What does not go as
+ * it should aborts. */
+#ifndef WPK_COORDINATOR_EFFECTS_RIG_H
+#define WPK_COORDINATOR_EFFECTS_RIG_H
+
+#include "coordinator/effects/performer.h"
+
+#define WPK_RIG_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+/* One candidate: what a strategy tries first does not depend on its seed. */
+#define WPK_RIG_JOB(seed)                                                                          \
+    "{\"name\":\"one\",\"ops\":["                                                                  \
+    "{\"name\":\"a\",\"op\":\"Y[i] = X[i]\","                                                      \
+    "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}],"                                           \
+    "\"search\":{\"strategy\":\"ga\",\"seed\":" seed "},"                                          \
+    "\"budget\":{\"candidates\":1,\"seconds\":3600}}"
+
+struct wpk_rig {
+    char directory[64];
+    struct wpk_clock_fake clock;
+    struct wpk_store *store;
+    struct wpk_performer *performer;
+    uint64_t artifact_bytes_max;
+    struct wpk_auth *auth; /* NULL: all are let in */
+    uint32_t peer;         /* whom the next message is from */
+    uint64_t random;       /* counts: for ids */
+    const char *key;       /* of the next requests; NULL: none */
+    struct wpk_buf reply;  /* the last frame to a worker */
+    int status;            /* of the last answer to a request */
+    struct wpk_buf body;
+};
+
+/* For cmocka: `*state` is the rig. */
+int wpk_rig_set_up(void **state);
+int wpk_rig_tear_down(void **state);
+
+/* Begin, with what the rig says of options. */
+void wpk_rig_start(struct wpk_rig *rig);
+/* Ask as a client that may do anything, and commit. */
+void wpk_rig_request(struct wpk_rig *rig, const char *method, const char *path, const char *body);
+/* Time passes, with a tick. */
+void wpk_rig_tick(struct wpk_rig *rig, uint64_t seconds);
+uint32_t wpk_rig_worker_count(const struct wpk_rig *rig);
+
+/* Send it, and commit; a poll may wait for its answer. */
+void wpk_rig_put(struct wpk_rig *rig, const struct wpk_message *message);
+/* Likewise, and read the answer into `back`. */
+void wpk_rig_ask(struct wpk_rig *rig, const struct wpk_message *message, struct wpk_message *back);
+/* As the worker "w", with this token; "": none. Returns the session, if `want` is WPK_OK. */
+uint64_t wpk_rig_hello(struct wpk_rig *rig, const char *token, wpk_err want);
+/* Poll for one piece of work, which is a trial, and whose candidate is copied. */
+wpk_work_id wpk_rig_take_work(struct wpk_rig *rig, uint64_t session, char candidate[256]);
+/* A time of it, which is recorded. */
+void wpk_rig_result(struct wpk_rig *rig, uint64_t session, wpk_work_id id, bool censored,
+                    const char *artifact);
+void wpk_rig_artifact(struct wpk_rig *rig, uint64_t session, const char *bytes,
+                      struct wpk_message *back);
+
+#endif
