@@ -254,13 +254,13 @@ static struct wpk_stake *first_of(const struct wpk_seat *seat, const struct wpk_
     return NULL;
 }
 
-/* Of equal shares, or of one owner. */
+/* Of equal shares, or of one owner: by rank; of the same one, what is built is run first. */
 static bool comes_before(const struct wpk_stake *a, const struct wpk_stake *b)
 {
-    if (a->search == b->search) {
-        return a->seat->pool->stage < b->seat->pool->stage; /* what is built is run first */
+    if (wpk_stake_before(a, b) || wpk_stake_before(b, a)) {
+        return wpk_stake_before(a, b);
     }
-    return wpk_stake_before(a, b);
+    return a->seat->pool->stage < b->seat->pool->stage;
 }
 
 static struct wpk_stake *choose(const struct wpk_worker *worker)

@@ -343,6 +343,27 @@ static void priorities_order_within_an_owner(void **state)
     wpk_scene_free(s);
 }
 
+/* Of equal shares: what another owner has in the same search does not hide who comes before. */
+static void of_equals_the_first_is_first(void **state)
+{
+    (void)state;
+    for (int labelled_first = 0; labelled_first < 2; labelled_first++) {
+        struct wpk_scene *s = begin(0);
+        wpk_scene_hello(s, join_lab(s, "w0", "a"));
+        if (labelled_first) {
+            submit_to(s, "y", 2, "a");
+        }
+        submit(s, "x", 1, -1);
+        submit(s, "y", 1, 1);
+        if (!labelled_first) {
+            submit_to(s, "y", 2, "a");
+        }
+        assert_int_equal(wpk_scene_poll(s, 0, 1), 1);
+        assert_int_equal(s->workers[0].held[0].id.search, labelled_first ? 2 : 1);
+        wpk_scene_free(s);
+    }
+}
+
 static void usage_is_stored(void **state)
 {
     (void)state;
@@ -376,6 +397,7 @@ int main(void)
         cmocka_unit_test(a_builder_is_shared),
         cmocka_unit_test(what_is_shared_is_split),
         cmocka_unit_test(priorities_order_within_an_owner),
+        cmocka_unit_test(of_equals_the_first_is_first),
         cmocka_unit_test(usage_is_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

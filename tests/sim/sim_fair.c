@@ -266,6 +266,7 @@ void watched_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
     wpk_sim_level_served(group, share_ns);
     if (!is_told(c, lease)) {
         check_choice(lease, grant);
+        wpk_sim_check_rank(book.sim, c, lease);
     }
     for (int i = 0; i < book.account_count; i++) {
         grant->share_ns[i] = book.accounts[i].share_ns;

@@ -5,6 +5,8 @@
  *
  *   at each lease       whoever it is given for is not ahead, by that book, of any other owner for
  *                       whom the same worker could have worked
+ *   at each lease       of his own work that the worker could do, nothing that comes before it lies
+ *                       there (sim_rank.c)
  *   at each lease       the estimate is of the search's own leases so far
  *   at each settlement  the time goes, in equal parts, to those for whom the search is worked on;
  *                       and a worker's time is charged once
@@ -20,7 +22,9 @@
 #include <stdint.h>
 
 struct wpk_class;
+struct wpk_coordinator;
 struct wpk_group;
+struct wpk_lease;
 struct wpk_sim;
 
 /* What is known of a run, until wpk_sim_fair_end(), which checks what can be said only then. One
@@ -40,5 +44,11 @@ void wpk_sim_level_begin(void);
 void wpk_sim_level_served(const struct wpk_group *group, double share_ns);
 /* The largest such share of a group; or of a pool: of any group in it. */
 double wpk_sim_level_of(const void *where);
+
+/* ---- sim_rank.c */
+
+/* The lease was chosen for its worker, for `account` of it; it is about to be charged. */
+void wpk_sim_check_rank(const struct wpk_sim *sim, const struct wpk_coordinator *c,
+                        const struct wpk_lease *lease);
 
 #endif
