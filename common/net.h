@@ -107,8 +107,8 @@ WPK_MUST_CHECK wpk_err wpk_net_server_reload(struct wpk_net_server *server,
 WPK_MUST_CHECK wpk_err wpk_net_server_check(const struct wpk_net_server *server,
                                             const struct wpk_net_listen *listen, size_t count,
                                             struct wpk_diag *diag);
-/* Close strangers whose time is over and peers that fell silent, and look how many descriptors are
- * free: to be called about once a second. */
+/* Close strangers whose time is over and peers that fell silent or are gone, and look how many
+ * descriptors are free: to be called about once a second. */
 void wpk_net_server_expire(struct wpk_net_server *server);
 uint32_t wpk_net_server_peer_count(struct wpk_net_server *server);
 

@@ -23,10 +23,22 @@ static void on_accept(void *user)
     }
 }
 
-void wpk_net_door_wake(struct wpk_net_door *door)
+static void wake(struct wpk_net_door *door)
 {
     if (door->listener != NULL && wpk_net_server_goes_on(door, 0)) {
         nng_stream_listener_accept(door->listener, door->accept);
+    }
+}
+
+void wpk_net_doors_wake(struct wpk_net_server *server)
+{
+    for (size_t i = 0; i < server->door_count; i++) {
+        pthread_mutex_lock(&server->lock);
+        bool rests = !server->doors[i].is_accepting;
+        pthread_mutex_unlock(&server->lock);
+        if (rests) {
+            wake(&server->doors[i]);
+        }
     }
 }
 
@@ -153,4 +165,64 @@ void wpk_net_door_close(struct wpk_net_door *door)
     close_listener(door);
     free(door->url);
     *door = (struct wpk_net_door){0};
+}
+
+/* ---- other certificates */
+
+static void free_listeners(nng_stream_listener *listeners[WPK_NET_LISTEN_MAX])
+{
+    for (size_t i = 0; i < WPK_NET_LISTEN_MAX; i++) {
+        if (listeners[i] != NULL) {
+            nng_stream_listener_free(listeners[i]);
+        }
+    }
+}
+
+/* Of those with TLS another one each; none of them on failure. */
+static wpk_err make_listeners(const struct wpk_net_server *server,
+                              const struct wpk_net_listen *listen,
+                              nng_stream_listener *out[WPK_NET_LISTEN_MAX], struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+    for (size_t i = 0; i < server->door_count && err == WPK_OK; i++) {
+        if (server->doors[i].is_tls) {
+            err = wpk_net_door_make(&server->doors[i], &listen[i], &out[i], diag);
+        }
+    }
+    if (err != WPK_OK) {
+        free_listeners(out);
+    }
+    return err;
+}
+
+wpk_err wpk_net_server_check(const struct wpk_net_server *server,
+                             const struct wpk_net_listen *listen, size_t count,
+                             struct wpk_diag *diag)
+{
+    nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};
+    WPK_ASSERT(count == server->door_count);
+    wpk_err err = make_listeners(server, listen, fresh, diag);
+    if (err == WPK_OK) {
+        free_listeners(fresh);
+    }
+    return err;
+}
+
+wpk_err wpk_net_server_reload(struct wpk_net_server *server, const struct wpk_net_listen *listen,
+                              size_t count, struct wpk_diag *diag)
+{
+    nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};
+    WPK_ASSERT(count == server->door_count);
+    wpk_err err = make_listeners(server, listen, fresh, diag);
+    for (size_t i = 0; i < server->door_count && err == WPK_OK; i++) {
+        if (fresh[i] != NULL) {
+            err = wpk_net_door_listen(&server->doors[i], fresh[i], diag);
+            fresh[i] = NULL;
+            if (err != WPK_OK) {
+                free_listeners(fresh);
+            }
+        }
+    }
+    wpk_net_doors_wake(server);
+    return err;
 }

@@ -68,6 +68,14 @@ static void give_up(struct wpk_net_peer *peer)
     }
 }
 
+void wpk_net_peer_check(struct wpk_net_peer *peer)
+{
+    nng_sockaddr address;
+    if (nng_stream_get_addr(peer->stream, NNG_OPT_REMADDR, &address) != 0) {
+        give_up(peer);
+    }
+}
+
 /* ---- receiving */
 
 static void receive_into(struct wpk_net_peer *peer, void *memory)

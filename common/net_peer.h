@@ -132,6 +132,10 @@ bool wpk_net_peer_init(struct wpk_net_peer *peer, nng_stream *stream);
 void wpk_net_peer_start(struct wpk_net_peer *peer);
 /* Go on where it was made to wait; without the lock, by the owner. */
 void wpk_net_peer_resume(struct wpk_net_peer *peer);
+/* End it if its connection is over and the library kept that to itself: inside TLS NNG 1.5.2 does
+ * so when that comes between two receives, as it nearly always does right after a request. By the
+ * owner, without the lock. */
+void wpk_net_peer_check(struct wpk_net_peer *peer);
 /* Begin to send what was put into `reply`; without the lock, by who set is_sending. */
 void wpk_net_peer_send(struct wpk_net_peer *peer);
 /* Wait for its callbacks and free it; by the owner. Returns the bytes of a request that was being
@@ -152,8 +156,8 @@ wpk_err wpk_net_door_make(const struct wpk_net_door *door, const struct wpk_net_
                           nng_stream_listener **out, struct wpk_diag *diag);
 wpk_err wpk_net_door_listen(struct wpk_net_door *door, nng_stream_listener *listener,
                             struct wpk_diag *diag);
-/* Accept again, if it rests and there is room; by the owner. */
-void wpk_net_door_wake(struct wpk_net_door *door);
+/* Those that rest accept again where there is room; by the owner. */
+void wpk_net_doors_wake(struct wpk_net_server *server);
 void wpk_net_door_close(struct wpk_net_door *door);
 
 /* ---- net_server.c */

@@ -15,6 +15,7 @@
 #define PLACE_BITS 15 /* of a peer's id */
 #define BURIED_MAX 64 /* in one turn of the owner's */
 #define OVERDUE_MAX 512
+#define QUIET_MAX 512 /* looked at under one lock */
 _Static_assert(WPK_NET_PEERS_MAX == 1 << PLACE_BITS, "a place fits into an id");
 
 /* ---- whom it lets in */
@@ -265,19 +266,6 @@ bool wpk_net_server_goes_on(struct wpk_net_door *door, int code)
     return more;
 }
 
-/* By the owner: doors that rest accept again where there is room. */
-static void wake_doors(struct wpk_net_server *server)
-{
-    for (size_t i = 0; i < server->door_count; i++) {
-        pthread_mutex_lock(&server->lock);
-        bool rests = !server->doors[i].is_accepting;
-        pthread_mutex_unlock(&server->lock);
-        if (rests) {
-            wpk_net_door_wake(&server->doors[i]);
-        }
-    }
-}
-
 wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
                             struct wpk_net_server **out, struct wpk_diag *diag)
 {
@@ -314,67 +302,9 @@ wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
         wpk_net_server_close(server);
         return err;
     }
-    wake_doors(server);
+    wpk_net_doors_wake(server);
     *out = server;
     return WPK_OK;
-}
-
-static void free_listeners(nng_stream_listener *listeners[WPK_NET_LISTEN_MAX])
-{
-    for (size_t i = 0; i < WPK_NET_LISTEN_MAX; i++) {
-        if (listeners[i] != NULL) {
-            nng_stream_listener_free(listeners[i]);
-        }
-    }
-}
-
-/* Of those with TLS another one each; none of them on failure. */
-static wpk_err make_listeners(const struct wpk_net_server *server,
-                              const struct wpk_net_listen *listen,
-                              nng_stream_listener *out[WPK_NET_LISTEN_MAX], struct wpk_diag *diag)
-{
-    wpk_err err = WPK_OK;
-    for (size_t i = 0; i < server->door_count && err == WPK_OK; i++) {
-        if (server->doors[i].is_tls) {
-            err = wpk_net_door_make(&server->doors[i], &listen[i], &out[i], diag);
-        }
-    }
-    if (err != WPK_OK) {
-        free_listeners(out);
-    }
-    return err;
-}
-
-wpk_err wpk_net_server_check(const struct wpk_net_server *server,
-                             const struct wpk_net_listen *listen, size_t count,
-                             struct wpk_diag *diag)
-{
-    nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};
-    WPK_ASSERT(count == server->door_count);
-    wpk_err err = make_listeners(server, listen, fresh, diag);
-    if (err == WPK_OK) {
-        free_listeners(fresh);
-    }
-    return err;
-}
-
-wpk_err wpk_net_server_reload(struct wpk_net_server *server, const struct wpk_net_listen *listen,
-                              size_t count, struct wpk_diag *diag)
-{
-    nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};
-    WPK_ASSERT(count == server->door_count);
-    wpk_err err = make_listeners(server, listen, fresh, diag);
-    for (size_t i = 0; i < server->door_count && err == WPK_OK; i++) {
-        if (fresh[i] != NULL) {
-            err = wpk_net_door_listen(&server->doors[i], fresh[i], diag);
-            fresh[i] = NULL;
-            if (err != WPK_OK) {
-                free_listeners(fresh);
-            }
-        }
-    }
-    wake_doors(server);
-    return err;
 }
 
 /* ---- the owner's turn */
@@ -469,7 +399,7 @@ bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *ou
         buried++;
     }
     if (buried > 0) {
-        wake_doors(server);
+        wpk_net_doors_wake(server);
     }
     if (buried == BURIED_MAX) {
         server->wake(server->user);
@@ -535,6 +465,36 @@ static uint32_t find_overdue(struct wpk_net_server *server, uint64_t now_ns,
     return count;
 }
 
+/* Some of those over TLS that have said nothing for a moment, from place *at on. */
+static uint32_t find_quiet(struct wpk_net_server *server, uint64_t now_ns, uint32_t *at,
+                           struct wpk_net_peer *out[QUIET_MAX])
+{
+    uint32_t count = 0;
+    pthread_mutex_lock(&server->lock);
+    for (; *at < WPK_NET_PEERS_MAX && count < QUIET_MAX; (*at)++) {
+        struct wpk_net_peer *peer = server->peers[*at];
+        if (peer != NULL && peer->is_tls && peer->standing != WPK_NET_DEAD &&
+            peer->heard_ns + WPK_NS_PER_S <= now_ns) {
+            out[count++] = peer;
+        }
+    }
+    pthread_mutex_unlock(&server->lock);
+    return count;
+}
+
+/* The owner alone frees peers, and is here: those that were found are there. */
+static void check_quiet(struct wpk_net_server *server, uint64_t now_ns)
+{
+    struct wpk_net_peer *quiet[QUIET_MAX];
+    uint32_t at = 0;
+    while (at < WPK_NET_PEERS_MAX) {
+        uint32_t count = find_quiet(server, now_ns, &at, quiet);
+        for (uint32_t i = 0; i < count; i++) {
+            wpk_net_peer_check(quiet[i]);
+        }
+    }
+}
+
 void wpk_net_server_expire(struct wpk_net_server *server)
 {
     uint64_t now_ns = wpk_clock_now_ns(wpk_clock_system());
@@ -553,7 +513,8 @@ void wpk_net_server_expire(struct wpk_net_server *server)
     for (uint32_t i = 0; i < count; i++) {
         finish_end(overdue[i]);
     }
-    wake_doors(server);
+    check_quiet(server, now_ns);
+    wpk_net_doors_wake(server);
 }
 
 void wpk_net_server_close(struct wpk_net_server *server)

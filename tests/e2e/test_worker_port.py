@@ -319,6 +319,29 @@ def test_silence_inside_tls(box):
     service.stop()
 
 
+def test_the_end_inside_tls(box):
+    """Who asks for something and dies is missed at once, behind TLS, too."""
+    need("wpkd")
+    ca, certificate, key = make_certificates(box, "first")
+    service = Port(box, certificate, key)
+    context = ssl.create_default_context(cafile=ca)
+    token = service.ask("POST", "/v1/tokens", {"owner": "ann", "roles": ["build", "measure"]})[1]
+    peers = []
+    for i in range(20):
+        peer = Peer(service.address, context)
+        peer.greet()
+        welcome = peer.ask(hello(name="h/%d" % i, token=token["secret"]))[0]
+        check(welcome["type"] == "welcome", "a worker is let in", welcome)
+        peers.append((peer, welcome["session"]))
+    check(len(service.joined()) == 20, "they are there", service.joined())
+    for peer, session in peers:
+        peer.send(frame(poll(session, wait_ms=60000)))
+        peer.sock.close()
+    # It was heard just now: without its connection's end it would be there for 20 seconds more.
+    wait_for("they are gone", lambda: service.joined() == [], 12)
+    service.stop()
+
+
 def test_workers_and_certificates(box):
     """A worker that trusts the certificate gets as far as its token; one that does not says so and
     goes on trying, as the certificate may be replaced."""
