@@ -231,7 +231,8 @@ wpk_err wpk_json_open(const char *text, size_t size, size_t size_max,
     if (err != WPK_OK) {
         return err;
     }
-    struct wpk_json_reader *opened = calloc(1, sizeof(*opened));
+    /* Not zeroed: of the frames, 2.6 KB, only those below `frame_count` are ever looked at. */
+    struct wpk_json_reader *opened = malloc(sizeof(*opened));
     char *copy = malloc(size);
     cJSON *root = cJSON_ParseWithLength(text, size);
     if (opened == NULL || copy == NULL || root == NULL) {
@@ -242,8 +243,12 @@ wpk_err wpk_json_open(const char *text, size_t size, size_t size_max,
         return WPK_ENOMEM;
     }
     memcpy(copy, text, size);
-    *opened = (struct wpk_json_reader){
-        .root = root, .text = copy, .size = size, .diag = diag, .frame_count = 1};
+    opened->root = root;
+    opened->text = copy;
+    opened->size = size;
+    opened->diag = diag;
+    opened->err = WPK_OK;
+    opened->frame_count = 1;
     opened->frames[0] = (struct frame){.node = root, .next = root->child};
     check_names(opened, root, steps, 0);
     err = opened->err;

@@ -20,7 +20,8 @@ enum where {
     BOTH, /* on the server's threads, for what takes long; then its handler leaves it to the loop */
 };
 
-/* `*` stands for one segment without ':' and '/'. Role 0: whoever was let in. */
+/* `*` stands for one segment without ':' and '/'. Role 0: whoever was let in. They are searched in
+ * their order: lookups are most of what is asked. */
 static const struct route {
     const char *method;
     const char *path;
@@ -29,6 +30,9 @@ static const struct route {
     size_t body_max;
     void (*serve)(struct wpk_call *call);
 } routes[] = {
+    {"POST", "/v1/kernels:lookup", WPK_ROLE_READ, INDEX, WPK_JOB_SIZE_MAX, wpk_api_lookup_kernel},
+    {"GET", "/v1/kernels", WPK_ROLE_READ, INDEX, 0, wpk_api_list_kernels},
+
     {"GET", "/healthz", 0, INDEX, 0, wpk_api_get_health},
     {"GET", "/readyz", 0, INDEX, 0, wpk_api_get_ready},
     {"GET", "/metrics", WPK_ROLE_READ, INDEX, 0, wpk_api_get_metrics},
@@ -48,8 +52,6 @@ static const struct route {
     {"POST", "/v1/workers:resume", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_resume_worker},
     {"GET", "/v1/devices", WPK_ROLE_READ, INDEX, 0, wpk_api_list_devices},
 
-    {"POST", "/v1/kernels:lookup", WPK_ROLE_READ, INDEX, WPK_JOB_SIZE_MAX, wpk_api_lookup_kernel},
-    {"GET", "/v1/kernels", WPK_ROLE_READ, INDEX, 0, wpk_api_list_kernels},
     {"GET", "/v1/kernels/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_kernel},
     {"GET", "/v1/kernels/*/manifest", WPK_ROLE_READ, STORE, 0, wpk_api_get_manifest},
     {"GET", "/v1/kernels/*/history", WPK_ROLE_READ, STORE, 0, wpk_api_list_kernel_history},

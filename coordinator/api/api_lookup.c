@@ -25,6 +25,13 @@ struct item {
     struct wpk_buf op; /* its members in a job file; empty where it was given by its fingerprint */
 };
 
+/* The program is written when there is one: it has 64 KiB, and whoever asks by key has none. */
+static void item_init(struct item *item)
+{
+    item->lookup = (struct wpk_lookup){.program = NULL};
+    item->op = (struct wpk_buf){0};
+}
+
 static void item_fini(struct item *item)
 {
     if (item->lookup.program != NULL) {
@@ -430,7 +437,8 @@ static void answer_one(struct wpk_call *call, struct item *item)
 
 static void lookup_one(struct wpk_call *call, struct wpk_json_reader *r, struct wpk_diag *diag)
 {
-    struct item item = {.lookup = {.program = NULL}};
+    struct item item;
+    item_init(&item);
     wpk_err err = decode(r, &item, diag);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(err), err, diag);
@@ -458,8 +466,9 @@ static bool append_item(struct wpk_call *call, const struct wpk_index_version *v
                         struct wpk_json_reader *r, int number, struct wpk_tuning *tuning,
                         struct wpk_diag *diag)
 {
-    struct item item = {.lookup = {.program = NULL}};
+    struct item item;
     struct wpk_match match;
+    item_init(&item);
     wpk_err err = decode(r, &item, diag);
     if (err == WPK_OK && !fill_device(version, &item.lookup)) {
         snprintf(diag->field, sizeof diag->field, "device");

@@ -27,6 +27,12 @@ static int hex_digit(char c)
                                   : -1;
 }
 
+/* Nearly all of a head: these are in no list that has to be searched. */
+static bool is_alphanumeric(unsigned char c)
+{
+    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
+
 const char *wpk_http_check_target(const char *target, size_t size)
 {
     bool in_path = true;
@@ -35,6 +41,9 @@ const char *wpk_http_check_target(const char *target, size_t size)
     }
     for (size_t i = 0; i < size; i++) {
         unsigned char c = (unsigned char)target[i];
+        if (is_alphanumeric(c)) {
+            continue;
+        }
         if (c <= ' ' || c >= 0x7f || strchr("\"#<>\\^`{|}", c) != NULL) {
             return "the target has a character that has to be escaped";
         }
@@ -67,7 +76,8 @@ static bool is_token(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         unsigned char c = (unsigned char)text[i];
-        if (c <= ' ' || c >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", c) != NULL) {
+        if (!is_alphanumeric(c) &&
+            (c <= ' ' || c >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", c) != NULL)) {
             return false;
         }
     }
