@@ -157,7 +157,6 @@ static void serve_from_store(struct wpk_call *call, const struct route *route)
     api.store = wpk_api_front_take(api.front, &diag);
     if (api.store == NULL) {
         wpk_call_problem(call, 503, WPK_EBUSY, "", "the store cannot be read now");
-        call->answer->retry_after_s = 1;
         return;
     }
     call->api = &api;
@@ -179,7 +178,6 @@ static bool can_change(struct wpk_call *call, const struct route *route)
                       : WPK_OK;
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, 507, err, &diag);
-        call->answer->retry_after_s = 1;
     }
     return err == WPK_OK;
 }

@@ -10,6 +10,7 @@
 
 #define PAGE_SIZE_DEFAULT 100
 #define PAGE_SIZE_MAX 1000
+#define RETRY_S 1 /* to come again after what is not now; the store is probed as often */
 
 /* ---- answers */
 
@@ -63,6 +64,7 @@ void wpk_api_problem(struct wpk_api_answer *answer, int status, wpk_err err,
     answer->content_type = "application/problem+json";
     answer->location[0] = '\0';
     answer->etag[0] = '\0';
+    answer->retry_after_s = status == 503 || status == 507 ? RETRY_S : 0;
     wpk_buf_reset(&answer->body);
     wpk_err printed = wpk_json_print(w, false, &answer->body);
     WPK_ASSERT(printed == WPK_OK || printed == WPK_ENOMEM);

@@ -104,7 +104,6 @@ bool wpk_api_front_begin_large(struct wpk_call *call)
     pthread_mutex_unlock(&front->lock);
     if (!begun) {
         wpk_call_problem(call, 503, WPK_EBUSY, "", "other large requests are being read");
-        call->answer->retry_after_s = 1;
     }
     return begun;
 }

@@ -136,7 +136,6 @@ static bool was_read(struct wpk_call *call)
         return true;
     }
     wpk_api_problem(call->answer, 507, err, &diag);
-    call->answer->retry_after_s = 1;
     return false;
 }
 
@@ -157,7 +156,6 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
     wpk_err err = wpk_performer_degraded(call->api->performer, &diag);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, 507, err, &diag);
-        call->answer->retry_after_s = 1;
         return false;
     }
     derive_id(call, kind, "", key, id);

@@ -231,7 +231,6 @@ void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
     if (event->request != 0) {
         struct wpk_api_answer answer = {0};
         wpk_api_problem(&answer, 507, p->err, &p->diag);
-        answer.retry_after_s = WPK_OUTBOX_RETRY_MS / 1000;
         wpk_performer_answer(p, event->request, &answer);
     }
 }

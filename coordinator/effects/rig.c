@@ -22,6 +22,8 @@ static void on_respond(void *user, uint64_t request, const struct wpk_api_answer
     struct wpk_rig *rig = user;
     (void)request;
     rig->status = answer->status;
+    bool may_pass = answer->status == 429 || answer->status == 503 || answer->status == 507;
+    WPK_ASSERT(!may_pass || answer->retry_after_s > 0); /* as openapi.yaml promises */
     wpk_buf_reset(&rig->body);
     wpk_buf_append_text(&rig->body, wpk_buf_text(&answer->body));
 }

@@ -468,7 +468,7 @@ void wpk_worker_set(struct wpk_coordinator *c)
         return;
     }
     if (!keep_order(c, event->worker, event->order, event->reason)) {
-        wpk_answer_problem(c, 507, WPK_ENOSPC, 0, "orders for too many workers are kept");
+        wpk_answer_problem(c, 409, WPK_ENOSPC, 0, "orders for too many workers are kept");
         return;
     }
     const char *reason = event->reason != NULL ? event->reason : "";
