@@ -4,6 +4,8 @@
 #include "coordinator/config.h"
 
 #include "common/config_file.h"
+#include "common/net.h"
+#include "coordinator/http/http.h"
 #include "coordinator/state/coordinator.h"
 
 #include <errno.h>
@@ -130,7 +132,8 @@ static void read_http(struct reading *r)
     if (wpk_json_has(r->reader, "hosts")) {
         read_hosts(r);
     }
-    optional_u32(r, "connections_max", 1, 65536, &r->config->http_connections_max);
+    optional_u32(r, "connections_max", 1, WPK_HTTP_CONNECTIONS_MAX,
+                 &r->config->http_connections_max);
     wpk_json_leave(r->reader);
 }
 
@@ -142,7 +145,8 @@ static void read_workers(struct reading *r)
     if (wpk_json_has(r->reader, "listen")) {
         read_listeners(r, r->config->workers, &r->config->worker_count, wpk_config_check_workers);
     }
-    optional_u32(r, "connections_max", 1, 65536, &r->config->worker_connections_max);
+    optional_u32(r, "connections_max", 1, WPK_NET_PEERS_MAX - 1,
+                 &r->config->worker_connections_max);
     wpk_json_leave(r->reader);
 }
 

@@ -202,6 +202,8 @@ static void file_is_checked(void **state)
         {"{\"owners\": {\"ann\": {\"weight\": 0}}}", "owners.ann.weight: must be between"},
         {"{\"owners\": {\"ann\": {\"jobs_max\": 1025}}}", "owners.ann.jobs_max: must be between"},
         {"{\"owners\": {\"ann\": {\"jobs\": 1}}}", "owners.ann.jobs: unknown field"},
+        {"{\"http\": {\"connections_max\": 2049}}", "http.connections_max: must be between"},
+        {"{\"workers\": {\"connections_max\": 32768}}", "workers.connections_max: must be between"},
         {"{\"data\": \"\"}", "data: must not be empty"},
         {"{\"data\": \"/d\", }", ":1:"},
         {"[]", ":1:1: an object"},

@@ -85,7 +85,7 @@ struct wpk_job {
     struct wpk_job_pin *pins; /* owned; [pin_count] */
     int pin_count;
     int64_t candidates; /* budget of each operator */
-    int64_t seconds;    /* budget of each operator, wall time */
+    int64_t seconds;    /* of each operator: while a worker was at it */
     int priority;
     char owner[WPK_JOB_OWNER_MAX]; /* of older files: a job belongs to who submits it */
     char *source;                  /* owned; the text it was decoded from, for positions */
