@@ -192,6 +192,19 @@ static void list_worker_listeners(const struct wpk_config *config, struct wpk_ne
     }
 }
 
+/* Told before anything is taken: who connects later is not here to be asked. */
+static wpk_err check_certificates(const struct wpk_net_listen *listen, uint32_t count,
+                                  struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+    for (uint32_t i = 0; i < count && err == WPK_OK; i++) {
+        if (listen[i].certificate != NULL) {
+            err = wpk_http_check_certificate(listen[i].certificate, listen[i].key, diag);
+        }
+    }
+    return err;
+}
+
 static wpk_err open_workers(struct wpk_service *service, struct wpk_diag *diag)
 {
     const struct wpk_config *config = service->config;
@@ -203,13 +216,18 @@ static wpk_err open_workers(struct wpk_service *service, struct wpk_diag *diag)
                                                    .peers_max = config->worker_connections_max,
                                                    .wake = wake,
                                                    .user = service->loop};
-    return wpk_net_server_open(&options, &service->net, diag);
+    wpk_err err = check_certificates(listen, config->worker_count, diag);
+    return err == WPK_OK ? wpk_net_server_open(&options, &service->net, diag) : err;
 }
 
 static wpk_err open_sockets(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err = open_workers(service, diag);
-    return err == WPK_OK ? open_http(service, diag) : err;
+    if (err == WPK_OK) {
+        err = open_http(service, diag);
+    }
+    /* A certificate that is none, a path too long for a socket: no start can use them. */
+    return err == WPK_EPARSE || err == WPK_ERANGE ? WPK_EINVAL : err;
 }
 
 wpk_err wpk_service_reload_sockets(struct wpk_service *service, const struct wpk_config *next,
@@ -220,7 +238,10 @@ wpk_err wpk_service_reload_sockets(struct wpk_service *service, const struct wpk
     struct wpk_http_options options = http_options(service, next, listeners, peers);
     struct wpk_net_listen listen[WPK_CONFIG_LISTENERS_MAX];
     list_worker_listeners(next, listen);
-    wpk_err err = wpk_net_server_check(service->net, listen, next->worker_count, diag);
+    wpk_err err = check_certificates(listen, next->worker_count, diag);
+    if (err == WPK_OK) {
+        err = wpk_net_server_check(service->net, listen, next->worker_count, diag);
+    }
     if (err == WPK_OK) {
         err = wpk_http_server_reload(service->http, &options, diag);
     }

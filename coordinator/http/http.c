@@ -489,7 +489,8 @@ wpk_err wpk_http_daemon_start(struct wpk_http_server *server, const char *certif
     if (*out != NULL) {
         return WPK_OK;
     }
-    wpk_diag_set(diag, "the HTTP server does not start: %s", said.text);
+    wpk_diag_set(diag, "%s%s", certificate == NULL ? "the HTTP server does not start: " : "",
+                 said.text);
     return certificate != NULL ? WPK_EPARSE : WPK_ESYSTEM;
 }
 

@@ -136,6 +136,14 @@ WPK_MUST_CHECK wpk_err wpk_http_server_reload(struct wpk_http_server *server,
                                               const struct wpk_http_options *options,
                                               struct wpk_diag *diag);
 
+/* Do these PEM files hold a certificate and the key that belongs to it? For other ports: NNG takes
+ * any two, and then fails with everybody who connects.
+ *
+ *   errors  WPK_ENOENT, WPK_EPARSE with what is wrong; WPK_ERANGE, WPK_ENOMEM, WPK_ESYSTEM
+ */
+WPK_MUST_CHECK wpk_err wpk_http_check_certificate(const char *certificate, const char *key,
+                                                  struct wpk_diag *diag);
+
 /* The port of a listener; 0 when it is a Unix socket. */
 uint16_t wpk_http_server_port(const struct wpk_http_server *server, uint32_t listener);
 

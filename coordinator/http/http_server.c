@@ -49,6 +49,17 @@ static wpk_err start_daemon(struct wpk_http_server *server, const struct wpk_htt
     return err;
 }
 
+wpk_err wpk_http_check_certificate(const char *certificate, const char *key, struct wpk_diag *diag)
+{
+    const struct wpk_http_listen listen = {.certificate = certificate, .key = key};
+    struct MHD_Daemon *daemon = NULL;
+    wpk_err err = start_daemon(NULL, &listen, &daemon, diag); /* it serves nobody */
+    if (err == WPK_OK) {
+        wpk_http_daemon_stop(daemon);
+    }
+    return err;
+}
+
 /* Retired ones whose last connection has left are stopped; outside the lock, their threads may want
  * it. */
 static void stop_retired(struct wpk_http_server *server)

@@ -255,8 +255,19 @@ def test_configuration(box):
 
 
 def test_exit_codes(box):
-    """1 may be another time better; 3 is not, and systemd need not try."""
+    """1 may be another time better; 2 and 3 are not, and systemd need not try."""
     need("wpkd")
+    taken, pem = box.write("taken", "a file of somebody's"), box.write("pem", "no certificate")
+    for section, listener, why in (
+            ("http", {"address": "unix:" + taken}, "is no socket"),
+            ("workers", {"address": "ipc://" + taken}, "is no socket"),
+            ("http", {"address": "unix:/" + "x" * 200}, "longer than"),
+            ("http", {"address": "127.0.0.1:0", "certificate": pem, "key": pem}, pem),
+            ("workers", {"address": "tls+tcp://127.0.0.1:0", "certificate": pem, "key": pem}, pem)):
+        config = box.write("wpkd.json", {"data": box.data, section: {"listen": [listener]}})
+        code, _, err = box.run("wpkd", "--config", config)
+        check(code == 2 and why in err, "a configuration that no start can use", code, err)
+    check(os.path.exists(taken), "what is no socket stays")
     service = Service(box)
     code, _, err = box.run("wpkd", "--data", box.data)
     check(code == 1 and "another wpkd (pid %d)" % service.wpkd.popen.pid in err, "taken", code, err)

@@ -4,6 +4,7 @@ are, and who is refused is told why."""
 import hashlib
 import os
 import resource
+import shutil
 import signal
 import socket
 import ssl
@@ -247,11 +248,18 @@ def test_tls(box):
     except ssl.SSLError as error:
         check("CERTIFICATE_VERIFY_FAILED" in str(error), "refused", error)
     wait_for("the log has it", lambda: "reason=tls" in service.log(), 10)
-    # A key that fits nothing: what was, stays.
+    # A certificate without its key yet, then a key that is none: what was, stays.
+    shutil.copyfile(certificate, box.path("good.pem"))
+    os.replace(make_certificates(box, "third")[1], certificate)
+    service.wpkd.popen.send_signal(signal.SIGHUP)
+    wait_for("that is said", lambda: "do not match" in service.log(), 10)
+    with Peer(service.address, trusting) as early:
+        early.greet()
+    os.replace(box.path("good.pem"), certificate)
     box.write("second.key", "no key")
     os.replace(box.path("second.key"), key)
     service.wpkd.popen.send_signal(signal.SIGHUP)
-    wait_for("that is said", lambda: "reload_failed" in service.log(), 10)
+    wait_for("that is said", lambda: service.log().count("reload_failed") == 2, 10)
     with Peer(service.address, trusting) as fourth:
         fourth.greet()
     service.stop()
