@@ -335,7 +335,8 @@ static void put_kernel(struct wpk_db_merge *m, const struct kernel *k, int64_t s
                   "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256, median_ns,"
                   " served, served_at, pinned, revoked_at, revoked_reason, verified_by, document,"
                   " manifest, signature, created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, '', ?, ?, ?, ?, ?, ?)",
+                  " VALUES (?1, ?, ?, ?, ?, ?, iif(?7 > 0, max(?7, " WPK_HISTORY_SERVED_AFTER
+                  "), 0), 0, 0, '', ?, ?, ?, ?, ?, ?)",
                   "iittiiittttii", m->problem, search, k->provider, k->artifact_sha256,
                   k->median_ns, (int64_t)serve, serve ? now_of(m) : 0, k->verified_by, k->document,
                   k->manifest, signature, k->created_at, wpk_store_epoch(m->store));

@@ -86,6 +86,8 @@ static const struct {
            " AND sha256 NOT IN (SELECT artifact_sha256 FROM kernel)"
            " AND created_at < (SELECT at FROM cutoff)"},
     {"artifacts", "DELETE FROM artifact WHERE sha256 IN (SELECT sha256 FROM gone_artifact)"},
+    {NULL, "UPDATE installation SET artifact_bytes ="
+           " (SELECT coalesce(sum(size), 0) FROM artifact)"},
     {"audit", "DELETE FROM audit WHERE at < (SELECT at FROM cutoff)"},
     {NULL, "DELETE FROM idempotency WHERE created_at < (SELECT at FROM cutoff)"},
     {"tokens", "DELETE FROM token WHERE (revoked_at <> 0 AND revoked_at < (SELECT at FROM cutoff))"

@@ -51,6 +51,11 @@ def rows(data, query):
         return database.execute(query).fetchall()
 
 
+def execute(data, sql, *values):
+    with contextlib.closing(sqlite3.connect(os.path.join(data, "history.db"))) as store, store:
+        store.execute(sql, values)
+
+
 def summary(data):
     """What history says, without anything that belongs to one installation alone."""
     return {
@@ -192,10 +197,20 @@ def test_history_moves_to_another_installation(box):
     # What was revoked there is not brought back by a file that has it too.
     third = box.path("third")
     db(box, "import", third, file)
-    with contextlib.closing(sqlite3.connect(os.path.join(third, "history.db"))) as store, store:
-        store.execute("UPDATE kernel SET served = 0, revoked_at = 1, created_at = 1")
+    execute(third, "UPDATE kernel SET served = 0, revoked_at = 1, created_at = 1")
     again = db(box, "import", third, file)
     check(again["new_kernels"] == 0 and again["newly_served"] == 0, "revoked", again)
+
+    # One that is faster is served after the one there was, whatever the clock says of that one.
+    fourth = box.path("fourth")
+    db(box, "import", fourth, file)
+    execute(fourth, "UPDATE kernel SET served_at = served_at + 3600000000000, median_ns = median_ns * 2,"
+                    " created_at = 1")
+    faster = db(box, "import", fourth, file)
+    check(faster["newly_served"] > 0, "the faster one is served", faster)
+    late = rows(fourth, "SELECT count(*) FROM kernel k JOIN kernel b ON b.problem_id = k.problem_id"
+                        " WHERE k.served = 1 AND b.served = 0 AND b.served_at >= k.served_at")
+    check(late == [(0,)], "and a rollback finds the other before it", late)
 
     # What it learned is not measured again: the job is answered from it, with a worker to say what
     # device there is.
@@ -282,16 +297,13 @@ def test_prune_forgets_what_is_old_but_for_the_best(box):
     check(keep <= fastest <= 2 * keep, "the best stay", fastest)
     check(report["artifacts"] > 0 and len(artifacts(data)) == count - report["artifacts"],
           "files went with their rows", report)
+    check(rows(data, "SELECT artifact_bytes FROM installation") ==
+          rows(data, "SELECT sum(size) FROM artifact"), "the quota counts what is left")
     check(db(box, "check", data)["found_count"] == 0, "whole")
     # And it goes on from there.
     box.ctl("tune", box.write("job.json", small_job()), "--data", data, "--quiet")
     check(len(summary(data)["trials"]) >= len(before["trials"]), "forgotten ones are tried again")
     check(db(box, "check", data)["found_count"] == 0, "whole")
-
-
-def execute(data, sql, *values):
-    with contextlib.closing(sqlite3.connect(os.path.join(data, "history.db"))) as store, store:
-        store.execute(sql, values)
 
 
 def test_prune_leaves_nothing_that_only_grows(box):
