@@ -69,7 +69,11 @@ static void load_ops(struct wpk_store *store, struct wpk_job_entry *job)
             job->ops[i].kernel_id = op.kernel_id;
             job->ops[i].from_history = op.from_history;
             memcpy(job->ops[i].reason, op.reason, sizeof job->ops[i].reason);
-            job->ops[i].bound = wpk_history_op_class(store, job->number, i);
+            if (wpk_phase_ended(op.phase)) {
+                job->ops[i].past = wpk_history_op_past(store, job->number, i);
+            } else {
+                job->ops[i].bound = wpk_history_op_class(store, job->number, i);
+            }
         }
     }
 }

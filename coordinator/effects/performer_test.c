@@ -180,6 +180,67 @@ static void what_a_live_search_may_end_with_stays(void **state)
     assert_false(wpk_history_has_artifact(f->store, other));
 }
 
+/* A's candidate is measured and verified: the job goes on with B. */
+static void end_first_op(struct wpk_rig *f)
+{
+    struct wpk_message back = {0};
+    char candidate[256];
+    char code[WPK_SHA256_HEX_SIZE];
+    uint64_t session = wpk_rig_hello(f, "", WPK_OK);
+    wpk_work_id work = wpk_rig_take_work(f, session, candidate);
+    wpk_crypto_sha256_hex("code", 4, code);
+    wpk_rig_artifact(f, session, "code", &back);
+    wpk_message_fini(&back);
+    wpk_rig_result(f, session, work, false, code);
+    wpk_rig_ask(f, &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1},
+                &back);
+    assert_int_equal(back.work_count, 1);
+    assert_int_equal(back.work[0].id.kind, WPK_WORK_VERIFY);
+    work = back.work[0].id;
+    wpk_message_fini(&back);
+    wpk_rig_result(f, session, work, false, code);
+}
+
+/* What is said of an operator that has ended, from `from` on. */
+static void get_first_op(struct wpk_rig *f, const char *path, const char *from, char out[4096])
+{
+    wpk_rig_request(f, "GET", path, "");
+    const char *at = strstr(wpk_buf_text(&f->body), "\"ops\":[");
+    assert_non_null(at);
+    at = strstr(at, from);
+    assert_non_null(at);
+    snprintf(out, 4096, "%.*s", (int)(strstr(at, "\"name\":\"b\"") - at), at);
+}
+
+static void an_operator_that_ended_before_a_restart(void **state)
+{
+    struct wpk_rig *f = *state;
+    char path[64];
+    char before[4096];
+    char after[4096];
+    wpk_rig_start(f);
+    wpk_rig_request(f, "POST", "/v1/jobs",
+                    "{\"name\":\"two\",\"ops\":["
+                    "{\"name\":\"a\",\"op\":\"Y[i] = X[i]\","
+                    "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}},"
+                    "{\"name\":\"b\",\"op\":\"Y[i] = X[i] + 1\","
+                    "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}],"
+                    "\"search\":{\"strategy\":\"ga\",\"seed\":5},"
+                    "\"budget\":{\"candidates\":1,\"seconds\":3600}}");
+    const char *id = strstr(wpk_buf_text(&f->body), "\"id\":\"");
+    snprintf(path, sizeof path, "/v1/jobs/%.17s", id + strlen("\"id\":\""));
+    end_first_op(f);
+    get_first_op(f, path, "\"candidates\"", before);
+    assert_non_null(strstr(before, "\"measured\":1,"));
+    assert_non_null(strstr(before, "\"best\":{"));
+    wpk_performer_free(f->performer);
+    wpk_rig_start(f);
+    get_first_op(f, path, "\"candidates\"", after);
+    assert_string_equal(after, before);
+    get_first_op(f, path, "\"device\":", after);
+    assert_non_null(strstr(after, "\"device\":\"cpu/none"));
+}
+
 /* What one turn takes in has an end, before its memory has one. */
 static void one_turn_takes_in_so_much(void **state)
 {
@@ -385,6 +446,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_artifact_that_cannot_be_written, wpk_rig_set_up,
                                         wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(what_a_live_search_may_end_with_stays, wpk_rig_set_up,
+                                        wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(an_operator_that_ended_before_a_restart, wpk_rig_set_up,
                                         wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(one_turn_takes_in_so_much, wpk_rig_set_up,
                                         wpk_rig_tear_down),

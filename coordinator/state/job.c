@@ -34,6 +34,16 @@ static void store_job(struct wpk_coordinator *c, const struct wpk_job_entry *job
 
 /* ---- its place in the state */
 
+static void free_past(struct wpk_op_past *past)
+{
+    if (past != NULL) {
+        free(past->device_class);
+        free(past->best);
+        free(past->baseline);
+        free(past);
+    }
+}
+
 void wpk_job_entry_free(struct wpk_job_entry *job)
 {
     if (job == NULL) {
@@ -42,6 +52,7 @@ void wpk_job_entry_free(struct wpk_job_entry *job)
     for (uint32_t i = 0; i < job->op_count; i++) {
         free(job->ops[i].op);
         free(job->ops[i].bound);
+        free_past(job->ops[i].past);
     }
     free(job->ops);
     free(job);

@@ -277,6 +277,16 @@ struct wpk_search {
     uint32_t winner; /* index into entries: of that kernel */
 };
 
+/* What is said of an operator that ended before this wpkd was started: its search stays closed. */
+struct wpk_op_past {
+    char *device_class; /* owned, as all of these */
+    char *best;         /* of our own, a Contender of openapi.yaml; NULL: none */
+    char *baseline;     /* likewise */
+    uint32_t ok_count;
+    uint32_t failed_count;
+    uint32_t known_count;
+};
+
 struct wpk_job_op_state {
     char name[WPK_JOB_TEXT_MAX];
     char fingerprint[WPK_ID_MAX];
@@ -291,6 +301,7 @@ struct wpk_job_op_state {
     uint64_t kernel_id; /* 0: none */
     /* RESTORE: wpk_class_text() of the search that it had; owned; NULL: none */
     char *bound;
+    struct wpk_op_past *past;     /* RESTORE: had ended; owned; NULL: its search says it */
     struct wpk_job_entry *job;    /* that it is of */
     struct wpk_job_op_state *next; /* of the search's */
     struct wpk_job_op_state *prev;

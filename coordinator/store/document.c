@@ -94,16 +94,28 @@ static void put_baseline(struct wpk_json_writer *w, const struct wpk_search *sea
     wpk_json_end(w);
 }
 
-static void put_candidates(struct wpk_json_writer *w, const struct wpk_search *search,
+static void put_candidates(struct wpk_json_writer *w, const struct wpk_job_op_state *op,
                            uint32_t wanted)
 {
+    static const struct wpk_op_past none;
+    const struct wpk_search *search = op->search;
+    const struct wpk_op_past *past = op->past != NULL ? op->past : &none;
     wpk_json_begin_object(w, "candidates");
-    wpk_json_put_int(w, "measured", search != NULL ? search->ok_count : 0);
-    wpk_json_put_int(w, "failed", search != NULL ? search->failed_count : 0);
-    wpk_json_put_int(w, "known", search != NULL ? search->known_count : 0);
+    wpk_json_put_int(w, "measured", search != NULL ? search->ok_count : past->ok_count);
+    wpk_json_put_int(w, "failed", search != NULL ? search->failed_count : past->failed_count);
+    wpk_json_put_int(w, "known", search != NULL ? search->known_count : past->known_count);
     wpk_json_put_int(w, "running", search != NULL ? search->leased_count : 0);
     wpk_json_put_int(w, "wanted", wanted);
     wpk_json_end(w);
+}
+
+static void put_raw_or_null(struct wpk_json_writer *w, const char *key, const char *text)
+{
+    if (text != NULL) {
+        wpk_json_put_raw(w, key, text);
+    } else {
+        wpk_json_put_null(w, key);
+    }
 }
 
 /* Why no worker is given any of it; "" while one may be. */
@@ -125,19 +137,21 @@ static void put_op(struct wpk_json_writer *w, const struct wpk_coordinator *coor
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "name", op->name);
     wpk_json_put_text(w, "fingerprint", op->fingerprint);
-    wpk_json_put_text(w, "device", search != NULL ? search->key.device_class : "");
+    const char *device_class = search != NULL ? search->key.device_class : "";
+    device_class = op->past != NULL ? op->past->device_class : device_class;
+    wpk_json_put_text(w, "device", device_class);
     wpk_json_put_text(w, "phase", wpk_phase_name(op->phase));
     wpk_json_put_text(w, "reason", op->reason);
     put_blocked(w, coordinator, job, index);
     wpk_json_put_bool(w, "from_history", op->from_history);
     wpk_json_put_real(w, "space_size_log2", search != NULL ? search->size_log2 : 0);
-    put_candidates(w, search, job->candidates);
+    put_candidates(w, op, job->candidates);
     if (search != NULL) {
         put_own_best(w, search);
         put_baseline(w, search);
     } else {
-        wpk_json_put_null(w, "best");
-        wpk_json_put_null(w, "baseline");
+        put_raw_or_null(w, "best", op->past != NULL ? op->past->best : NULL);
+        put_raw_or_null(w, "baseline", op->past != NULL ? op->past->baseline : NULL);
     }
     wpk_json_end(w);
 }

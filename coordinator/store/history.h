@@ -216,6 +216,11 @@ WPK_MUST_CHECK bool wpk_history_op(struct wpk_store *store, uint64_t job_number,
  * none yet. */
 char *wpk_history_op_class(struct wpk_store *store, uint64_t job_number, uint32_t position);
 
+/* What is left to say of an operator that has ended, from its kernel; the caller's. NULL: it never
+ * had a search. */
+struct wpk_op_past *wpk_history_op_past(struct wpk_store *store, uint64_t job_number,
+                                        uint32_t position);
+
 /* For the start: what each owner has used, and what was ordered of workers. */
 typedef void (*wpk_history_owner_fn)(void *user, const struct wpk_owner_event *owner);
 void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *user);

@@ -278,6 +278,49 @@ char *wpk_history_op_class(struct wpk_store *store, uint64_t job_number, uint32_
     return text;
 }
 
+/* A contender of a kernel's document, with what a job says of one. */
+#define CONTENDER(key)                                                                             \
+    " CASE json_type(k.document, '$." key "') WHEN 'object' THEN json_object('provider',"          \
+    " json_extract(k.document, '$." key ".provider'), 'algorithm',"                                \
+    " json_extract(k.document, '$." key ".algorithm'), 'candidate',"                               \
+    " json_extract(k.document, '$." key ".candidate'), 'time_ns',"                                 \
+    " json_extract(k.document, '$." key ".time_ns')) END"
+
+static char *copy_or_null(const char *text)
+{
+    char *copy = text[0] != '\0' ? strdup(text) : NULL;
+    WPK_ASSERT(copy != NULL || text[0] == '\0');
+    return copy;
+}
+
+/* Where nothing works there is no kernel, and all that was asked has failed. */
+struct wpk_op_past *wpk_history_op_past(struct wpk_store *store, uint64_t job_number,
+                                        uint32_t position)
+{
+    struct wpk_op_past *past = NULL;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT p.device_class, coalesce(json_extract(k.document, '$.candidates.measured'), 0),"
+        " coalesce(json_extract(k.document, '$.candidates.failed'),"
+        " iif(o.phase = 'failed', s.ended_asks, 0)), s.known_count," CONTENDER("own") "," CONTENDER(
+            "baseline") " FROM job_op o JOIN search s ON s.id = o.search_id JOIN problem p ON"
+                        " p.id = s.problem_id LEFT JOIN kernel k ON k.id = o.kernel_id AND"
+                        " json_valid(k.document) WHERE o.job_number = ? AND o.position = ?",
+        "ii", (int64_t)job_number, (int64_t)position);
+    if (wpk_rows_next(rows)) {
+        past = calloc(1, sizeof *past);
+        WPK_ASSERT(past != NULL);
+        past->device_class = copy_or_null(wpk_rows_text(rows, 0));
+        past->ok_count = (uint32_t)wpk_rows_int(rows, 1);
+        past->failed_count = (uint32_t)wpk_rows_int(rows, 2);
+        past->known_count = (uint32_t)wpk_rows_int(rows, 3);
+        past->best = copy_or_null(wpk_rows_text(rows, 4));
+        past->baseline = copy_or_null(wpk_rows_text(rows, 5));
+    }
+    wpk_rows_close(rows);
+    return past;
+}
+
 bool wpk_history_job_document(struct wpk_store *store, const char *id, struct wpk_buf *out,
                               uint64_t *number)
 {
