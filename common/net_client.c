@@ -21,7 +21,6 @@
 
 #define RECONNECT_MS_MIN 50
 #define RECONNECT_MS_MAX 2000
-#define NUMBER_FIRST UINT32_C(0x80000000) /* its first bit is set */
 
 enum slot_state { SLOT_FREE, SLOT_QUEUED, SLOT_SENT, SLOT_ENDED };
 
@@ -60,7 +59,7 @@ static uint64_t now_ns(void)
 
 static uint32_t number_of(uint64_t sequence)
 {
-    return (uint32_t)sequence | NUMBER_FIRST;
+    return (uint32_t)sequence | WPK_NET_NUMBER_FIRST;
 }
 
 /* ---- slots; under the lock */

@@ -2,6 +2,7 @@
 #include "common/net_dial.h"
 
 #include "common/fs.h"
+#include "common/net_frame.h"
 
 #include <nng/supplemental/tls/tls.h>
 #include <stdio.h>
@@ -9,9 +10,6 @@
 
 #define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 #define CA_SIZE_MAX ((size_t)4 << 20)
-
-const char wpk_net_greeting_asks[] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
-const char wpk_net_greeting_answers[] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
 
 wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag)
 {

@@ -8,13 +8,6 @@
 
 #include <nng/nng.h>
 
-#define WPK_NET_GREETING_SIZE 8
-#define WPK_NET_HEAD_MAX 13 /* of a message: a byte over ipc, its size, its number */
-
-/* Request/reply's numbers for who asks and who answers. */
-extern const char wpk_net_greeting_asks[WPK_NET_GREETING_SIZE];
-extern const char wpk_net_greeting_answers[WPK_NET_GREETING_SIZE];
-
 /* The library's code as ours, with its words and `url` in *diag. */
 WPK_MUST_CHECK wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag);
 

@@ -5,41 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIZE_SIZE 8
-#define NUMBER_SIZE 4
-
-/* ---- numbers on the wire */
-
-static char *write_number(char *at, uint64_t number, int size)
-{
-    for (int shift = 8 * (size - 1); shift >= 0; shift -= 8) {
-        *at++ = (char)(number >> shift & 0xff);
-    }
-    return at;
-}
-
-static uint64_t read_number(const char *at, int size)
-{
-    uint64_t number = 0;
-    for (int i = 0; i < size; i++) {
-        number = number << 8 | (unsigned char)at[i];
-    }
-    return number;
-}
-
 char *wpk_net_line_frame(bool is_local, uint32_t number, const void *data, size_t size,
                          size_t *frame_size)
 {
     char *frame = malloc(WPK_NET_HEAD_MAX + size);
-    char *at = frame;
     if (frame == NULL) {
         return NULL;
     }
-    if (is_local) {
-        *at++ = 1;
-    }
-    at = write_number(at, NUMBER_SIZE + size, SIZE_SIZE);
-    at = write_number(at, number, NUMBER_SIZE);
+    const struct wpk_net_head head = {.number = number, .size = size};
+    char *at = frame + wpk_net_head_write(&head, is_local, frame);
     if (size > 0) {
         memcpy(at, data, size);
     }
@@ -152,20 +126,19 @@ bool wpk_net_line_is_ready(const struct wpk_net_line *line)
 
 static void expect_head(struct wpk_net_line *line)
 {
-    line->wanted = (line->is_local ? 1 : 0) + SIZE_SIZE + NUMBER_SIZE;
+    line->wanted = wpk_net_head_size(line->is_local);
     line->got = 0;
 }
 
 /* The head is here: make room for the body. Whoever sends more than may come is not listened to. */
 static bool begin_body(struct wpk_net_line *line)
 {
-    const char *at = line->head + (line->is_local ? 1 : 0);
-    uint64_t size = read_number(at, SIZE_SIZE);
-    if ((line->is_local && line->head[0] != 1) || size < NUMBER_SIZE ||
-        size - NUMBER_SIZE > line->options->size_max) {
+    struct wpk_net_head head;
+    if (!wpk_net_head_read(line->head, line->is_local, line->options->size_max, &head)) {
         return false;
     }
-    line->wanted = (size_t)size - NUMBER_SIZE;
+    line->number = head.number;
+    line->wanted = head.size;
     line->got = 0;
     line->body = malloc(line->wanted + 1);
     if (line->body == NULL) {
@@ -279,8 +252,7 @@ enum wpk_net_line_news wpk_net_line_next(struct wpk_net_line *line, uint32_t *nu
         news = read_message(line);
     }
     if (news == WPK_NET_LINE_MESSAGE) {
-        const char *at = line->head + (line->is_local ? 1 : 0) + SIZE_SIZE;
-        *number = (uint32_t)read_number(at, NUMBER_SIZE);
+        *number = line->number;
         *data = line->body;
         *size = line->wanted;
         line->body = NULL;

@@ -12,6 +12,7 @@
 #define WPK_COMMON_NET_LINE_H
 
 #include "common/net_dial.h"
+#include "common/net_frame.h"
 
 #include <pthread.h>
 
@@ -51,6 +52,7 @@ struct wpk_net_line {
     size_t frame_size;
     size_t sent;
     char head[WPK_NET_HEAD_MAX]; /* of a message; the greeting at first */
+    uint32_t number;             /* of the message whose body comes */
     char *body;                  /* owned; NULL: the head comes first */
     size_t wanted;               /* bytes of what comes, and how many are there */
     size_t got;

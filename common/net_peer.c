@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADER_SIZE 4 /* number of a request */
-
 static void on_received(void *user);
 static void on_sent(void *user);
 
@@ -85,52 +83,30 @@ static void receive_into(struct wpk_net_peer *peer, void *memory)
     nng_stream_recv(peer->stream, peer->receive);
 }
 
-static size_t head_size(const struct wpk_net_peer *peer)
-{
-    return (peer->is_local ? 1 : 0) + 8 + HEADER_SIZE;
-}
-
 static void receive_head(struct wpk_net_peer *peer)
 {
-    peer->wanted = head_size(peer);
+    peer->wanted = wpk_net_head_size(peer->is_local);
     peer->got = 0;
     receive_into(peer, peer->head);
 }
 
-/* Bytes of the request's body; false when it is none that is taken here. */
-static bool read_head(const struct wpk_net_peer *peer, size_t size_max, size_t *size)
-{
-    const unsigned char *at = peer->head;
-    if (peer->is_local && *at++ != 1) {
-        return false;
-    }
-    uint64_t total = 0;
-    for (int i = 0; i < 8; i++) {
-        total = total << 8 | *at++;
-    }
-    if (total < HEADER_SIZE || total - HEADER_SIZE > size_max || (*at & 0x80) == 0) {
-        return false; /* a number without the first bit came through a device: none is served */
-    }
-    *size = (size_t)total - HEADER_SIZE;
-    return true;
-}
-
-static struct wpk_net_piece *request_new(const struct wpk_net_peer *peer, size_t size)
+static struct wpk_net_piece *request_new(const struct wpk_net_peer *peer,
+                                         const struct wpk_net_head *head)
 {
     struct wpk_net_piece *request = calloc(1, sizeof *request);
-    char *data = malloc(size + 1);
+    char *data = malloc(head->size + 1);
     if (request == NULL || data == NULL) {
         free(request);
         free(data);
         return NULL;
     }
-    data[size] = '\0';
+    data[head->size] = '\0';
     request->event.data = data;
-    request->event.size = size;
+    request->event.size = head->size;
     request->event.address.peer = peer->id;
     request->event.address.is_local = peer->is_local;
-    request->event.address.header_size = HEADER_SIZE;
-    memcpy(request->event.address.header, peer->head + head_size(peer) - HEADER_SIZE, HEADER_SIZE);
+    request->event.address.header_size = sizeof head->number;
+    memcpy(request->event.address.header, &head->number, sizeof head->number);
     return request;
 }
 
@@ -145,7 +121,7 @@ static void request_free(struct wpk_net_piece *request)
 enum body { REFUSED, MADE_TO_WAIT, UNDER_WAY, EMPTY };
 
 /* May the request that the head announces come now? Counts its bytes if so. */
-static enum body admit_body(struct wpk_net_peer *peer, size_t *size)
+static enum body admit_body(struct wpk_net_peer *peer, struct wpk_net_head *head)
 {
     struct wpk_net_server *server = peer->server;
     pthread_mutex_lock(&server->lock);
@@ -154,11 +130,12 @@ static enum body admit_body(struct wpk_net_peer *peer, size_t *size)
         size_max = WPK_NET_STRANGER_SIZE_MAX;
     }
     enum body body = UNDER_WAY;
-    if (peer->standing == WPK_NET_DEAD || !read_head(peer, size_max, size)) {
+    if (peer->standing == WPK_NET_DEAD ||
+        !wpk_net_head_read(peer->head, peer->is_local, size_max, head)) {
         body = REFUSED;
     } else if (peer->queued >= (peer->is_known ? WPK_NET_SLOTS_MAX : 2) ||
-               (*size > WPK_NET_SMALL_MAX && server->bytes > 0 &&
-                server->bytes + *size > WPK_NET_BYTES_MAX)) {
+               (head->size > WPK_NET_SMALL_MAX && server->bytes > 0 &&
+                server->bytes + head->size > WPK_NET_BYTES_MAX)) {
         body = MADE_TO_WAIT;
         peer->standing = WPK_NET_WAITING;
         peer->next_waiting = server->waiting;
@@ -166,8 +143,8 @@ static enum body admit_body(struct wpk_net_peer *peer, size_t *size)
     } else {
         peer->standing = WPK_NET_BODY;
         peer->body_ns = wpk_clock_now_ns(wpk_clock_system());
-        peer->body_size = *size;
-        server->bytes += *size;
+        peer->body_size = head->size;
+        server->bytes += head->size;
     }
     pthread_mutex_unlock(&server->lock);
     return body;
@@ -176,22 +153,22 @@ static enum body admit_body(struct wpk_net_peer *peer, size_t *size)
 /* A head is here. What is under way may have ended already when this returns. */
 static enum body begin_body(struct wpk_net_peer *peer)
 {
-    size_t size = 0;
-    enum body body = admit_body(peer, &size);
+    struct wpk_net_head head;
+    enum body body = admit_body(peer, &head);
     if (body != UNDER_WAY) {
         return body;
     }
-    peer->request = request_new(peer, size);
+    peer->request = request_new(peer, &head);
     if (peer->request == NULL) {
         pthread_mutex_lock(&peer->server->lock);
-        peer->server->bytes -= size;
+        peer->server->bytes -= head.size;
         pthread_mutex_unlock(&peer->server->lock);
         return REFUSED;
     }
-    if (size == 0) {
+    if (head.size == 0) {
         return EMPTY;
     }
-    peer->wanted = size;
+    peer->wanted = head.size;
     peer->got = 0;
     receive_into(peer, peer->request->event.data);
     return UNDER_WAY;

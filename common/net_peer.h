@@ -10,14 +10,13 @@
  * WAITING: the owner has enough to do. A connection that ended is DEAD; its descriptor is freed by
  * the owner's thread, which alone may wait for the library's callbacks.
  *
- * The wire is NNG's request/reply, of which a server needs little: after the greeting a message is
- * its size in 8 bytes (after a byte 1 over ipc) and the request's number in 4, whose first bit is
- * set and which the reply repeats. Its own sockets would accept without limit, and never drop who
- * is silent inside TLS. */
+ * The wire is NNG's request/reply (net_frame.h). Its own sockets would accept without limit, and
+ * never drop who is silent inside TLS. */
 #ifndef WPK_COMMON_NET_PEER_H
 #define WPK_COMMON_NET_PEER_H
 
 #include "common/net_dial.h"
+#include "common/net_frame.h"
 
 #include <pthread.h>
 
@@ -49,7 +48,7 @@ struct wpk_net_peer {
     nng_aio *receive;
     nng_aio *send;
     char greeting[WPK_NET_GREETING_SIZE];
-    unsigned char head[WPK_NET_HEAD_MAX];
+    char head[WPK_NET_HEAD_MAX];
     size_t wanted;          /* bytes of what is being received, and how many of them came */
     size_t got;
     size_t sent; /* of the first reply; the send callback's and whoever starts a send */

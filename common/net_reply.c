@@ -15,22 +15,16 @@
 static struct wpk_net_piece *reply_new(const struct wpk_net_address *address, const void *data,
                                        size_t size)
 {
-    size_t total = address->header_size + size;
-    struct wpk_net_piece *reply = malloc(sizeof *reply + 9 + total);
+    struct wpk_net_piece *reply = malloc(sizeof *reply + WPK_NET_HEAD_MAX + size);
     if (reply == NULL) {
         return NULL;
     }
-    char *at = reply->data;
+    struct wpk_net_head head = {.size = size};
+    memcpy(&head.number, address->header, sizeof head.number);
+    size_t head_size = wpk_net_head_write(&head, address->is_local, reply->data);
+    memcpy(reply->data + head_size, data, size);
     reply->next = NULL;
-    if (address->is_local) {
-        *at++ = 1;
-    }
-    for (int shift = 56; shift >= 0; shift -= 8) {
-        *at++ = (char)((uint64_t)total >> shift & 0xff);
-    }
-    memcpy(at, address->header, address->header_size);
-    memcpy(at + address->header_size, data, size);
-    reply->size = (size_t)(at - reply->data) + total;
+    reply->size = head_size + size;
     return reply;
 }
 
