@@ -93,6 +93,12 @@ void wpk_performer_put_artifact(struct wpk_performer *p, const struct wpk_effect
     p->batch->bytes += order->bytes.size;
 }
 
+/* One that only cannot be read now, for want of a descriptor perhaps, is there. */
+static bool is_lost(wpk_err err)
+{
+    return err == WPK_ENOENT || err == WPK_ECORRUPT;
+}
+
 static void perform_get(struct wpk_order *order, struct wpk_store *store)
 {
     struct artifact_order *mine = (struct artifact_order *)order;
@@ -100,6 +106,18 @@ static void perform_get(struct wpk_order *order, struct wpk_store *store)
                                  &mine->bytes, &mine->diag);
     if (mine->err == WPK_OK) {
         wpk_history_use_artifact(store, mine->sha256);
+    } else if (is_lost(mine->err)) {
+        wpk_history_lose_artifact(store, mine->sha256); /* it can be made once more */
+    }
+}
+
+/* Before its worker can say that it could not do something without. */
+static void tell_lost(struct artifact_order *mine)
+{
+    struct wpk_event lost = {.kind = WPK_EVENT_ARTIFACT_LOST};
+    memcpy(lost.sha256, mine->sha256, sizeof lost.sha256);
+    if (wpk_performer_is_current(&mine->effect.order, WPK_OK)) {
+        wpk_performer_follow_up(mine->effect.performer, &lost);
     }
 }
 
@@ -109,6 +127,9 @@ static void on_get(struct wpk_order *order, wpk_err err, const struct wpk_diag *
     if (err != WPK_OK) {
         refuse_lost(mine, err, diag);
     } else if (mine->err != WPK_OK) {
+        if (is_lost(mine->err)) {
+            tell_lost(mine);
+        }
         wpk_performer_reply_error(mine->effect.performer, &mine->address, mine->session,
                                   mine->err == WPK_ENOENT ? WPK_ECORRUPT : mine->err, &mine->diag);
     } else {

@@ -151,6 +151,33 @@ static void an_artifact_that_cannot_be_written(void **state)
     assert_true(wpk_history_has_artifact(f->store, sha256));
 }
 
+/* Who asks for it hears so, and it is not said to be there any more: it can be made once more. */
+static void an_artifact_whose_file_is_gone(void **state)
+{
+    struct wpk_rig *f = *state;
+    struct wpk_message back = {0};
+    struct wpk_message get = {.kind = WPK_MESSAGE_GET_ARTIFACT};
+    char path[192];
+    wpk_rig_start(f);
+    get.session = wpk_rig_hello(f, "", WPK_OK);
+    wpk_rig_artifact(f, get.session, "code", &back);
+    wpk_message_fini(&back);
+    wpk_crypto_sha256_hex("code", 4, get.sha256);
+    snprintf(path, sizeof path, "%s/artifacts/%.2s/%s.so", f->directory, get.sha256, get.sha256);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(wpk_history_artifact_bytes(f->store), 4);
+    wpk_rig_ask(f, &get, &back);
+    assert_int_equal(back.err, WPK_ECORRUPT);
+    wpk_message_fini(&back);
+    assert_false(wpk_history_has_artifact(f->store, get.sha256));
+    assert_int_equal(wpk_history_artifact_bytes(f->store), 0);
+    wpk_rig_artifact(f, get.session, "code", &back);
+    wpk_message_fini(&back);
+    wpk_rig_ask(f, &get, &back);
+    assert_int_equal(back.kind, WPK_MESSAGE_ARTIFACT);
+    wpk_message_fini(&back);
+}
+
 /* However long ago it was built, and however little room there is. */
 static void what_a_live_search_may_end_with_stays(void **state)
 {
@@ -444,6 +471,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_key_that_cannot_be_read, wpk_rig_set_up,
                                         wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(an_artifact_that_cannot_be_written, wpk_rig_set_up,
+                                        wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(an_artifact_whose_file_is_gone, wpk_rig_set_up,
                                         wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(what_a_live_search_may_end_with_stays, wpk_rig_set_up,
                                         wpk_rig_tear_down),

@@ -221,6 +221,17 @@ void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search)
     }
 }
 
+bool wpk_search_lose(struct wpk_search *search, const char *artifact)
+{
+    uint32_t before = search->best_count;
+    for (uint32_t i = before; i-- > 0;) {
+        if (strcmp(search->best[i].trial.artifact_sha256, artifact) == 0) {
+            drop_best(search, i);
+        }
+    }
+    return search->best_count < before;
+}
+
 void wpk_search_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome)
 {
     for (uint32_t i = search->best_count; i-- > 0;) {

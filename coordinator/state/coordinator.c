@@ -282,6 +282,13 @@ static void restore_owner(struct wpk_coordinator *c)
     wpk_owner_restore(c, &c->event->owner);
 }
 
+static void artifact_lost(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->search_count; i++) {
+        wpk_final_lost(c, c->searches[i], c->event->sha256);
+    }
+}
+
 static const on_event on_events[] = {
     [WPK_EVENT_MESSAGE] = wpk_worker_message,  [WPK_EVENT_GONE] = wpk_worker_gone,
     [WPK_EVENT_SUBMIT] = wpk_job_submit,       [WPK_EVENT_RESTORE] = wpk_job_restore,
@@ -292,6 +299,7 @@ static const on_event on_events[] = {
     [WPK_EVENT_DRAIN] = wpk_worker_drain,      [WPK_EVENT_OPENED] = wpk_search_opened,
     [WPK_EVENT_ASKED] = wpk_search_asked,      [WPK_EVENT_KERNEL_PUT] = kernel_put,
     [WPK_EVENT_TICK] = wpk_worker_tick,        [WPK_EVENT_KERNEL_CHANGED] = wpk_revoked_change,
+    [WPK_EVENT_ARTIFACT_LOST] = artifact_lost,
 };
 
 void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *event,

@@ -41,6 +41,7 @@ enum wpk_event_kind {
     WPK_EVENT_ASKED,      /* answers ASK */
     WPK_EVENT_KERNEL_PUT, /* answers PUT_KERNEL */
     WPK_EVENT_KERNEL_CHANGED, /* an operator has: what a problem serves, or must not, is another */
+    WPK_EVENT_ARTIFACT_LOST,  /* a shared object was asked for, and is not there any more */
     WPK_EVENT_TICK,       /* time passes: a few times a second */
 };
 
@@ -123,6 +124,7 @@ struct wpk_event {
     struct wpk_asked *asked;
     uint64_t kernel_id; /* KERNEL_PUT */
     struct wpk_kernel_event *kernel; /* KERNEL_CHANGED */
+    char sha256[WPK_ID_MAX];         /* ARTIFACT_LOST */
 };
 
 enum wpk_effect_kind {

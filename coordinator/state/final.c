@@ -95,6 +95,7 @@ static void collect_entries(struct wpk_coordinator *c, struct wpk_search *search
 {
     const char *own = wpk_search_own_provider(c, search);
     wpk_final_fini(search);
+    search->outdated = false;
     bool served_is_among_them = search->served_artifact[0] == '\0';
     for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
         const struct wpk_best *best = &search->best[i];
@@ -172,7 +173,9 @@ bool wpk_final_failed(const struct wpk_search *search, char out[WPK_REASON_MAX])
         }
     }
     if (search->ok_count > 0 || search->failed_count == 0) {
-        snprintf(out, WPK_REASON_MAX, "the time was over before a candidate was tried");
+        snprintf(out, WPK_REASON_MAX, "%s",
+                 search->ok_count > 0 ? "no shared object is left of what works"
+                                      : "the time was over before a candidate was tried");
         return false;
     }
     snprintf(out, WPK_REASON_MAX, "no implementation works: %u of %u candidates ended %s%s%s",
@@ -361,6 +364,13 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
     verify_next(c, search);
 }
 
+static void forget_served(struct wpk_search *search)
+{
+    search->served_kernel_id = 0;
+    search->served_provider[0] = '\0';
+    search->served_artifact[0] = '\0';
+}
+
 static void print_verify(const struct wpk_search *search, char out[WPK_WORK_ID_TEXT_SIZE])
 {
     const wpk_work_id work = {search->id, WPK_WORK_VERIFY, search->verify_number};
@@ -419,9 +429,7 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
                    wpk_outcome_name(record->outcome), search->verify.text);
     entry->rejected = true;
     if (strcmp(entry->artifact_sha256, search->served_artifact) == 0) {
-        search->served_kernel_id = 0; /* what is wrong need not be beaten */
-        search->served_provider[0] = '\0';
-        search->served_artifact[0] = '\0';
+        forget_served(search); /* what is wrong need not be beaten */
     }
     wpk_search_reject(search, entry->artifact_sha256, record->outcome);
     verify_next(c, search);
@@ -444,6 +452,36 @@ void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, 
     wpk_search_set_phase(c, search, failed ? WPK_PHASE_FAILED : WPK_PHASE_DONE,
                          failed ? reason : "");
     wpk_search_release(c, search);
+}
+
+/* ---- what is lost */
+
+void wpk_final_lost(struct wpk_coordinator *c, struct wpk_search *search, const char *artifact)
+{
+    bool lost = wpk_search_lose(search, artifact);
+    if (strcmp(search->served_artifact, artifact) == 0) {
+        forget_served(search); /* what is not there need not be beaten */
+        lost = true;
+    }
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        search->outdated =
+            search->outdated || strcmp(search->entries[i].artifact_sha256, artifact) == 0;
+    }
+    if (lost) {
+        wpk_effect_log(c, "left_out", "search=%llu artifact=%s reason=lost",
+                       (unsigned long long)search->id, artifact);
+    }
+    wpk_final_renew(c, search);
+}
+
+bool wpk_final_renew(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (search->phase != WPK_PHASE_FINALS || search->final.standing != WPK_STANDING_OPEN ||
+        !search->outdated) {
+        return false;
+    }
+    wpk_final_start(c, search);
+    return true;
 }
 
 /* ---- what operators change */

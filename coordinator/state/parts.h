@@ -188,6 +188,8 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
                       const struct wpk_record *record, const struct wpk_worker *worker);
 /* What did not verify cannot win any more, nor can what comes to the same code. */
 void wpk_search_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome);
+/* It is not there to be timed. False where it is none of the best. */
+bool wpk_search_lose(struct wpk_search *search, const char *artifact);
 /* Go on to the next phase, if this one is over, and note what there is to do. */
 void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search);
 /* Note what there is to do for whom. */
@@ -224,6 +226,11 @@ bool wpk_final_failed(const struct wpk_search *search, char out[WPK_REASON_MAX])
 /* Is the worker one that must not verify what waits for that, or what another verifies? */
 bool wpk_final_excludes(const struct wpk_search *search, const struct wpk_worker *worker);
 
+/* Go on without this shared object, which nobody can have any more: it is measured again when it is
+ * asked again. */
+void wpk_final_lost(struct wpk_coordinator *c, struct wpk_search *search, const char *artifact);
+/* Hold a final that nobody holds now with others, if one that was to take part is lost. */
+bool wpk_final_renew(struct wpk_coordinator *c, struct wpk_search *search);
 /* Go on with what the problem serves now, and without what was revoked. */
 void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
                        const struct wpk_kernel_event *event);

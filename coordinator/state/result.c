@@ -163,6 +163,9 @@ static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
     if (result->id.kind == WPK_WORK_TRIAL && piece->built != NULL) {
         drop_built(search, result->id.index);
     }
+    if (result->id.kind == WPK_WORK_FINAL && wpk_final_renew(c, search)) {
+        return; /* without what it failed for */
+    }
     if (piece->attempts >= WPK_ATTEMPTS_MAX) {
         wpk_result_abandon(c, search, result->id, reason);
     }

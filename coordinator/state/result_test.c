@@ -262,6 +262,72 @@ static void a_final_is_tried_again(void **state)
     wpk_scene_free(s);
 }
 
+static void lose(struct wpk_scene *s, const char *sha256)
+{
+    struct wpk_event event = {.kind = WPK_EVENT_ARTIFACT_LOST};
+    snprintf(event.sha256, sizeof event.sha256, "%s", sha256);
+    wpk_scene_step(s, &event);
+}
+
+/* The others are compared; the next best takes the place of one that is lost. */
+static void a_final_without_what_is_lost(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, WPK_FINAL_OWN_MAX + 1);
+    for (int i = 0; i <= WPK_FINAL_OWN_MAX; i++) {
+        expect_work(s, worker, WPK_STAGE_WHOLE, 1);
+        bring(s, worker, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
+    }
+    const struct wpk_search *search = job->ops[0].search;
+    assert_int_equal(search->phase, WPK_PHASE_FINALS);
+    uint32_t number = search->final_number;
+    char best[WPK_ID_MAX];
+    memcpy(best, search->entries[0].artifact_sha256, sizeof best);
+    expect_work(s, worker, WPK_STAGE_WHOLE, 1);
+    lose(s, best);
+    assert_int_equal(search->final_number, number); /* somebody has it */
+    bring(s, worker, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
+    assert_int_equal(search->phase, WPK_PHASE_FINALS);
+    assert_int_not_equal(search->final_number, number);
+    assert_int_equal(search->entry_count, WPK_FINAL_OWN_MAX);
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        assert_string_not_equal(search->entries[i].artifact_sha256, best);
+    }
+    /* Another one goes before anybody has begun. */
+    memcpy(best, search->entries[1].artifact_sha256, sizeof best);
+    lose(s, best);
+    assert_int_equal(search->entry_count, WPK_FINAL_OWN_MAX - 1);
+    expect_work(s, worker, WPK_STAGE_WHOLE, 1);
+    assert_int_equal(wpk_scene_final(s, worker), WPK_ACK_RECORDED);
+    assert_int_equal(search->phase, WPK_PHASE_VERIFYING);
+    wpk_scene_free(s);
+}
+
+static void all_that_works_is_lost(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    const struct wpk_job_entry *job = reach_final(s, worker);
+    const struct wpk_search *search = job->ops[0].search;
+    char first[WPK_ID_MAX];
+    char second[WPK_ID_MAX];
+    memcpy(first, search->entries[0].artifact_sha256, sizeof first);
+    memcpy(second, search->entries[1].artifact_sha256, sizeof second);
+    lose(s, first);
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING); /* the other one, without a final */
+    lose(s, second);
+    for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
+        expect_work(s, worker, WPK_STAGE_RUN, i);
+        bring(s, worker, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
+    }
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_FAILED);
+    assert_string_equal(job->ops[0].reason, "no shared object is left of what works");
+    wpk_scene_free(s);
+}
+
 static void who_lost_a_final_does_not_end_it(void **state)
 {
     (void)state;
@@ -317,6 +383,8 @@ int main(void)
         cmocka_unit_test(a_late_builder_takes_nothing_away),
         cmocka_unit_test(the_first_build_wins),
         cmocka_unit_test(a_final_is_tried_again),
+        cmocka_unit_test(a_final_without_what_is_lost),
+        cmocka_unit_test(all_that_works_is_lost),
         cmocka_unit_test(who_lost_a_final_does_not_end_it),
         cmocka_unit_test(a_winner_that_cannot_be_had),
     };

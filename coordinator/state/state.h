@@ -262,6 +262,7 @@ struct wpk_search {
 
     struct wpk_final_entry entries[WPK_CONTENDERS_MAX];
     uint32_t entry_count;
+    bool outdated; /* one of them is lost: the next final is held without it */
     struct wpk_piece final;
     struct wpk_piece verify;
     uint32_t verifying; /* index into entries */

@@ -122,6 +122,8 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect
 /* One that is there is used once more. */
 void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size);
 /* Somebody needs it: written once in a quarter of an hour. */
+/* Its file is gone, or damaged: there is none any more. */
+void wpk_history_lose_artifact(struct wpk_store *store, const char *sha256);
 void wpk_history_use_artifact(struct wpk_store *store, const char *sha256);
 /* One more (1) or one fewer (-1) has a reason to keep it; "" is nobody's. */
 void wpk_history_keep_artifact(struct wpk_store *store, const char *sha256, int more);

@@ -36,6 +36,21 @@ void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_
     }
 }
 
+void wpk_history_lose_artifact(struct wpk_store *store, const char *sha256)
+{
+    int64_t size = -1;
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT size FROM artifact WHERE sha256 = ?", "t", sha256);
+    if (wpk_rows_next(rows)) {
+        size = wpk_rows_int(rows, 0);
+    }
+    wpk_rows_close(rows);
+    if (size >= 0) {
+        wpk_store_run(store, "DELETE FROM artifact WHERE sha256 = ?", "t", sha256);
+        add_bytes(store, -size);
+    }
+}
+
 void wpk_history_use_artifact(struct wpk_store *store, const char *sha256)
 {
     wpk_store_run(store, "UPDATE artifact SET used_at = ?1 WHERE sha256 = ?2 AND used_at < ?1 - ?3",
