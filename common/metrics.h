@@ -36,7 +36,7 @@ extern "C" {
     X(MATCH, "match", "exact", "other_version", "nearest_shape", "same_family", "vendor", "none")  \
     X(STATUS, "status", "other", "1xx", "2xx", "3xx", "4xx", "5xx")                                \
     X(REFUSAL, "reason", "other", "limit", "timeout", "malformed", "tls")                          \
-    X(DENIAL, "reason", "other", "missing", "unknown", "expired", "revoked", "role")               \
+    X(DENIAL, "reason", "other", "missing", "unknown", "expired", "revoked", "role", "user")       \
     X(RESULT, "result", "ok", "failed")                                                            \
     X(DEVICE, "device", "other")
 
@@ -59,7 +59,8 @@ enum wpk_label {
     X(HTTP_REQUESTS, "wpk_http_requests_total", STATUS, "Requests answered, by class of status")   \
     X(HTTP_REFUSED, "wpk_http_connections_refused_total", REFUSAL,                                 \
       "Connections ended before a whole request")                                                  \
-    X(DENIED, "wpk_auth_denied_total", DENIAL, "Requests and workers without the right token")     \
+    X(DENIED, "wpk_auth_denied_total", DENIAL,                                                     \
+      "Requests and workers without the right token, and users who may not connect")               \
     X(WORKERS_REFUSED, "wpk_worker_connections_refused_total", REFUSAL,                            \
       "Connections to the worker port that were turned away")                                      \
     X(JOBS_REFUSED, "wpk_jobs_refused_total", NONE, "Jobs over their owner's quota")               \

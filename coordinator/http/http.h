@@ -104,9 +104,9 @@ struct wpk_http_options {
     bool (*serve)(void *user, const struct wpk_http_request *request,
                   struct wpk_http_response *response);
     void *serve_user;
-    /* Told of credentials that were refused, on a thread of the server, and how many since the last
-     * time were not worth a call of their own: at most WPK_HTTP_REFUSALS_MAX a second are told.
-     * NULL: nobody. */
+    /* Told of credentials that were refused, and of users at a Unix socket, on a thread of the
+     * server, and how many since the last time were not worth a call of their own: at most
+     * WPK_HTTP_REFUSALS_MAX a second are told. NULL: nobody. */
     void (*refused)(void *user, const char *peer, const char *reason, uint64_t untold);
     /* Called on the server's threads when a request was queued: may only wake a loop. */
     void (*wake)(void *user);

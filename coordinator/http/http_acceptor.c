@@ -87,8 +87,11 @@ static bool identify_local(struct wpk_http_acceptor *acceptor, struct wpk_http_a
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    if (getsockopt(arrival->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
-        !find_roles(acceptor, peer.uid, &arrival->identity.roles)) {
+    if (getsockopt(arrival->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+        return false;
+    }
+    if (!find_roles(acceptor, peer.uid, &arrival->identity.roles)) {
+        acceptor->options.stranger(acceptor->options.user, find_name(acceptor, peer.uid));
         return false;
     }
     snprintf(arrival->identity.owner, sizeof arrival->identity.owner, "%s",

@@ -40,6 +40,8 @@ struct wpk_http_acceptor_options {
     uint64_t reading_ns; /* until an admitted connection's first request has to be whole */
     /* On the acceptor's thread. */
     void (*take)(void *user, const struct wpk_http_arrival *arrival);
+    /* A user of this machine was not let in. */
+    void (*stranger)(void *user, const char *name);
     void (*tick)(void *user); /* every WPK_HTTP_TICK_MS or so */
     void *user;
 };

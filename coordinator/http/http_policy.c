@@ -145,3 +145,11 @@ wpk_err wpk_http_policy_identify(struct wpk_http_policy *policy, const char *aut
     wpk_diag_set(diag, "%s", reason.text);
     return err;
 }
+
+void wpk_http_policy_refuse_user(struct wpk_http_policy *policy, const char *name, uint64_t wall_ns)
+{
+    struct wpk_diag reason = {0};
+    wpk_metric_add(WPK_COUNTER_DENIED, wpk_metric_value(WPK_LABEL_DENIAL, "user"), 1);
+    wpk_diag_set(&reason, "the user %s is none of the peers", name);
+    tell_refusal(policy, "unix", reason.text, wall_ns);
+}

@@ -57,4 +57,8 @@ WPK_MUST_CHECK wpk_err wpk_http_policy_identify(struct wpk_http_policy *policy,
                                                 const struct wpk_identity *local, uint64_t wall_ns,
                                                 struct wpk_identity *out, struct wpk_diag *diag);
 
+/* A user of this machine is nobody here: that is counted, and told. */
+void wpk_http_policy_refuse_user(struct wpk_http_policy *policy, const char *name,
+                                 uint64_t wall_ns);
+
 #endif

@@ -2,11 +2,14 @@
 /* The server against a raw socket: what a well-behaved client never sends. */
 #include "coordinator/http/http.h"
 
+#include "common/buf.h"
 #include "common/clock.h"
+#include "common/metrics.h"
 #include "tests/raw_http.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,6 +40,8 @@ struct fixture {
     char address[96];
     int fd;
     struct wpk_http_server *server;
+    pthread_mutex_t lock; /* guards `refused` */
+    char refused[128];    /* who was last, and why */
 };
 
 static uint64_t moved_now(const struct wpk_clock *clock)
@@ -65,6 +70,15 @@ static void wake(void *user)
     (void)written;
 }
 
+static void note_refused(void *user, const char *peer, const char *reason, uint64_t untold)
+{
+    struct fixture *f = user;
+    (void)untold;
+    pthread_mutex_lock(&f->lock);
+    snprintf(f->refused, sizeof f->refused, "%s: %s", peer, reason);
+    pthread_mutex_unlock(&f->lock);
+}
+
 /* And a moment for the server to look at it. */
 static void advance_ms(struct fixture *f, uint64_t ms)
 {
@@ -80,6 +94,7 @@ static wpk_err open_server(struct fixture *f, const char *address, struct wpk_ht
                                        .listener_count = 1,
                                        .body_max = body_max,
                                        .clock = &f->clock.clock,
+                                       .refused = note_refused,
                                        .wake = wake,
                                        .user = f};
     return wpk_http_server_open(&options, out, diag);
@@ -93,6 +108,7 @@ static int set_up(void **state)
     assert_non_null(mkdtemp(f->directory));
     snprintf(f->address, sizeof f->address, "unix:%s/s", f->directory);
     f->fd = eventfd(0, EFD_CLOEXEC);
+    pthread_mutex_init(&f->lock, NULL);
     assert_int_equal(open_server(f, f->address, &f->server, NULL), WPK_OK);
     *state = f;
     return 0;
@@ -104,6 +120,7 @@ static int tear_down(void **state)
     wpk_http_server_close(f->server);
     int left = rmdir(f->directory); /* the socket is gone */
     close(f->fd);
+    pthread_mutex_destroy(&f->lock);
     free(f);
     return left;
 }
@@ -273,12 +290,26 @@ static void become(uid_t uid)
     assert_int_equal(syscall(SYS_setresuid, -1, uid, -1), 0);
 }
 
+static uint64_t strangers_counted(void)
+{
+    static const char name[] = "wpk_auth_denied_total{reason=\"user\"} ";
+    struct wpk_buf text = {0};
+    wpk_metrics_print(&text);
+    const char *at = strstr(wpk_buf_text(&text), name);
+    assert_non_null(at);
+    uint64_t count = strtoull(at + sizeof name - 1, NULL, 10);
+    wpk_buf_fini(&text);
+    return count;
+}
+
 /* Even where the file's mode would let them. */
 static void strangers_are_refused(void **state)
 {
     struct fixture *f = *state;
     struct wpk_http_request request;
     char heard[1024];
+    char said[sizeof f->refused];
+    uint64_t counted = strangers_counted();
     if (geteuid() != 0) {
         skip(); /* only root can be somebody else */
     }
@@ -291,6 +322,12 @@ static void strangers_are_refused(void **state)
     (void)send(fd, secret, sizeof secret - 1, MSG_NOSIGNAL);
     assert_true(recv(fd, heard, sizeof heard, 0) <= 0);
     close(fd);
+    snprintf(said, sizeof said, "unix: the user %s is none of the peers",
+             getpwuid(STRANGER)->pw_name);
+    pthread_mutex_lock(&f->lock);
+    assert_string_equal(f->refused, said);
+    pthread_mutex_unlock(&f->lock);
+    assert_int_equal(strangers_counted(), counted + 1);
     /* One that is listed is let in, as what he is. */
     struct wpk_http_peer peer = {.uid = STRANGER, .roles = WPK_ROLE_READ};
     struct wpk_http_options options = {.peers = &peer, .peer_count = 1, .listener_count = 1};
