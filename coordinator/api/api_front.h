@@ -34,8 +34,8 @@ bool wpk_api_front_serve(void *front, const struct wpk_http_request *request,
 #define WPK_API_REFUSAL_NS (60 * (uint64_t)WPK_NS_PER_S)
 void wpk_api_front_refuse(struct wpk_api_front *front, const struct wpk_identity *identity,
                           const char *reason, uint64_t untold);
-/* Large requests are understood on so many threads at a time, so that most are for others: false
- * after answering that so many are. */
+/* Large requests, and batches of lookups that take as long, are understood on so many threads at a
+ * time, so that most are for others: false after answering that so many are. */
 #define WPK_API_LARGE_MAX 2
 #define WPK_API_LARGE_SIZE ((size_t)64 << 10) /* bytes; others take some tenths of a second */
 struct wpk_call;

@@ -16,6 +16,7 @@
 
 #define BATCH_MAX 1000
 #define BATCH_TUNE_MAX WPK_JOB_OPS_MAX /* as a job's */
+#define BATCH_NEAR_MAX 16              /* with more that are only near, one may take long */
 #define NS_MAX 9e15                    /* what JSON's numbers hold */
 
 /* One item of a request. */
@@ -461,38 +462,68 @@ static void locate_item(struct wpk_diag *diag, int number)
     }
 }
 
-/* False when the batch has an answer, a problem. */
-static bool append_item(struct wpk_call *call, const struct wpk_index_version *version,
-                        struct wpk_json_reader *r, int number, struct wpk_tuning *tuning,
-                        struct wpk_diag *diag)
+/* A batch while it is answered. */
+struct batch {
+    struct wpk_call *call;
+    const struct wpk_index_version *version;
+    struct wpk_tuning tuning;
+    int number;     /* of the item at hand */
+    int near_count; /* items so far that schedules of other shapes were tried for */
+    bool *large;    /* it is one of the few that may take long at a time */
+};
+
+/* Trying schedules takes milliseconds: a batch that does so for many items takes seconds. False
+ * after answering that others do. */
+static bool may_go_on(struct batch *batch, const struct wpk_match *match)
 {
-    struct item item;
-    struct wpk_match match;
-    item_init(&item);
-    wpk_err err = decode(r, &item, diag);
-    if (err == WPK_OK && !fill_device(version, &item.lookup)) {
-        snprintf(diag->field, sizeof diag->field, "device");
-        wpk_diag_set(diag, "%s", several);
-        err = WPK_EINVAL;
+    bool near = match->level == WPK_MATCH_NEAREST_SHAPE || match->level == WPK_MATCH_SAME_FAMILY;
+    batch->near_count += near;
+    if (batch->near_count >= BATCH_NEAR_MAX && !*batch->large && batch->call->api->front != NULL) {
+        *batch->large = wpk_api_front_begin_large(batch->call);
+        return *batch->large;
     }
-    if (err == WPK_OK) {
-        wpk_lookup_find(version, &item.lookup, &match);
-        wpk_buf_append_text(&call->answer->body, number > 0 ? "," : "");
-        append_match(&match, false, &call->answer->body);
-        bool tunes = wants_tuning(call) && !is_hit(&match);
-        err = tunes ? begin_tuning(call, tuning, &item, diag) : WPK_OK;
-    }
-    if (err != WPK_OK) {
-        locate_item(diag, number);
-        wpk_api_problem(call->answer, wpk_api_status(err), err, diag);
-    } else {
-        count_match(&match);
-    }
-    item_fini(&item);
-    return err == WPK_OK;
+    return true;
 }
 
-static void lookup_batch(struct wpk_call *call, struct wpk_json_reader *r, struct wpk_diag *diag)
+/* Find and append what `item` asks for. */
+static wpk_err append_found(struct batch *batch, struct item *item, struct wpk_match *match,
+                            struct wpk_diag *diag)
+{
+    struct wpk_call *call = batch->call;
+    if (!fill_device(batch->version, &item->lookup)) {
+        snprintf(diag->field, sizeof diag->field, "device");
+        wpk_diag_set(diag, "%s", several);
+        return WPK_EINVAL;
+    }
+    wpk_lookup_find(batch->version, &item->lookup, match);
+    wpk_buf_append_text(&call->answer->body, batch->number > 0 ? "," : "");
+    append_match(match, false, &call->answer->body);
+    bool tunes = wants_tuning(call) && !is_hit(match);
+    return tunes ? begin_tuning(call, &batch->tuning, item, diag) : WPK_OK;
+}
+
+/* False when the batch has an answer, a problem. */
+static bool append_item(struct batch *batch, struct wpk_json_reader *r, struct wpk_diag *diag)
+{
+    struct item item = {.lookup = {.program = NULL}};
+    struct wpk_match match;
+    wpk_err err = decode(r, &item, diag);
+    if (err == WPK_OK) {
+        err = append_found(batch, &item, &match, diag);
+    }
+    item_fini(&item);
+    if (err != WPK_OK) {
+        locate_item(diag, batch->number);
+        wpk_api_problem(batch->call->answer, wpk_api_status(err), err, diag);
+        return false;
+    }
+    count_match(&match);
+    batch->number++;
+    return may_go_on(batch, &match);
+}
+
+static void lookup_batch(struct wpk_call *call, struct wpk_json_reader *r, bool *large,
+                         struct wpk_diag *diag)
 {
     static const char *const names[] = {"lookups", NULL};
     wpk_json_allow(r, names);
@@ -501,29 +532,28 @@ static void lookup_batch(struct wpk_call *call, struct wpk_json_reader *r, struc
         wpk_json_fail(r, "lookups", WPK_ERANGE, "at most %zu at once%s", max,
                       wants_tuning(call) ? ", where they are to be tuned" : "");
     }
-    const struct wpk_index_version *version = wpk_index_acquire(call->api->index);
-    struct wpk_tuning tuning = {0};
+    struct batch batch = {
+        .call = call, .version = wpk_index_acquire(call->api->index), .large = large};
     bool ok = true;
-    int number = 0;
     wpk_buf_append_text(&call->answer->body, "{\"matches\":[");
     wpk_json_enter_array(r, "lookups");
     while (ok && wpk_json_next(r)) {
-        ok = append_item(call, version, r, number++, &tuning, diag);
+        ok = append_item(&batch, r, diag);
     }
     wpk_json_leave(r);
-    wpk_index_release(call->api->index, version);
+    wpk_index_release(call->api->index, batch.version);
     if (ok && wpk_json_status(r) == WPK_OK) {
         wpk_buf_append_text(&call->answer->body, "]}");
-        tune(call, &tuning);
+        tune(call, &batch.tuning);
         return;
     }
     if (ok) {
         wpk_api_problem(call->answer, wpk_api_status(wpk_json_status(r)), wpk_json_status(r), diag);
     }
-    wpk_tuning_fini(&tuning);
+    wpk_tuning_fini(&batch.tuning);
 }
 
-static void lookup(struct wpk_call *call)
+static void lookup(struct wpk_call *call, bool *large)
 {
     struct wpk_diag diag = {0};
     struct wpk_json_reader *r = NULL;
@@ -531,7 +561,7 @@ static void lookup(struct wpk_call *call)
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
     } else if (wpk_json_has(r, "lookups")) {
-        lookup_batch(call, r, &diag);
+        lookup_batch(call, r, large, &diag);
     } else {
         lookup_one(call, r, &diag);
     }
@@ -555,7 +585,7 @@ void wpk_api_lookup_kernel(struct wpk_call *call)
     if (large && !wpk_api_front_begin_large(call)) {
         return;
     }
-    lookup(call);
+    lookup(call, &large);
     if (large) {
         wpk_api_front_end_large(call->api->front, true);
     }

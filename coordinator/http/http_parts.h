@@ -15,8 +15,9 @@
 
 #define WPK_HTTP_CARRIERS_MAX 16
 /* Bytes of a body that is read on a reader's thread; at most two of the readers are long at it, the
- * others tell whoever comes then to come again (api_call.h). */
-#define WPK_HTTP_LARGE ((size_t)16 << 10)
+ * others tell whoever comes then to come again (api_front.h). A lookup of a near shape takes some
+ * milliseconds, and 150 bytes. */
+#define WPK_HTTP_LARGE ((size_t)4 << 10)
 #define WPK_HTTP_READERS 4
 
 struct MHD_Connection;

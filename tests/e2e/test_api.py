@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import threading
 import time
 
 import contract
@@ -274,6 +275,22 @@ def test_pages_of_large_jobs(box):
     service.stop()
 
 
+def near_misses(service, count):
+    """What became of six batches at a time, each of shapes that are all near to the known one."""
+    batch = {"lookups": [
+        {"op": SMALL_OP["op"], "constants": SMALL_OP["constants"],
+         "tensors": {name: text.replace("12,12", "12,%d" % (13 + i))
+                     for name, text in SMALL_OP["tensors"].items()}} for i in range(count)]}
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(
+        service.send("POST", "/v1/kernels:lookup", batch))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
 def test_kernels(box):
     """Kernels are pinned, revoked and rolled back, and lookups follow at once."""
     need(*PROGRAMS)
@@ -289,6 +306,13 @@ def test_kernels(box):
     check(service.send("GET", path, If_None_Match=headers["etag"])[0] == 304, "as it was", headers)
     listed = service.send("GET", "/v1/kernels?layouts=fixed")[2]["etag"]
     check(service.send("GET", "/v1/kernels?layouts=fixed", If_None_Match=listed)[0] == 304, "a list")
+    answers = near_misses(service, 200)
+    served = [content for status, content, _ in answers if status == 200]
+    check(len(served) >= 2 and {match["match"] for content in served for match in content["matches"]}
+          <= {"nearest_shape", "same_family"}, "near shapes", answers)
+    check(len(served) < 6 and all(status == 200 or (status == 503 and headers["retry-after"])
+                                  for status, _, headers in answers), "two of those at a time", answers)
+    check([status for status, _, _ in near_misses(service, 15)] == [200] * 6, "short ones, all at once")
     check(service.want(200, "POST", path + ":pin", {"reason": "good"})["pinned"], "pinned")
     check(service.send("GET", "/v1/kernels?layouts=fixed", If_None_Match=listed)[0] == 200, "changed")
     check(service.send("GET", path, If_None_Match=headers["etag"])[0] == 200, "it has changed")
