@@ -35,6 +35,11 @@ struct wpk_json_reader {
     wpk_err err;           /* the first failure */
     size_t frame_count;
     struct frame frames[FRAME_MAX];
+    /* Of the array whose item's bytes were asked for last: items come in their order, and the next
+     * one is looked for from there instead of from the start of the text. */
+    const cJSON *mark_array;
+    size_t mark_index;
+    size_t mark_offset;
 };
 
 static const struct frame *top(const struct wpk_json_reader *reader)
@@ -231,7 +236,8 @@ wpk_err wpk_json_open(const char *text, size_t size, size_t size_max,
     if (err != WPK_OK) {
         return err;
     }
-    /* Not zeroed: of the frames, 2.6 KB, only those below `frame_count` are ever looked at. */
+    /* Not zeroed: of the frames, 2.6 KB, only those below `frame_count` are ever looked at; of the
+     * mark, nothing without an array. */
     struct wpk_json_reader *opened = malloc(sizeof(*opened));
     char *copy = malloc(size);
     cJSON *root = cJSON_ParseWithLength(text, size);
@@ -248,6 +254,7 @@ wpk_err wpk_json_open(const char *text, size_t size, size_t size_max,
     opened->size = size;
     opened->diag = diag;
     opened->err = WPK_OK;
+    opened->mark_array = NULL;
     opened->frame_count = 1;
     opened->frames[0] = (struct frame){.node = root, .next = root->child};
     check_names(opened, root, steps, 0);
@@ -541,19 +548,59 @@ size_t wpk_json_get_ints(struct wpk_json_reader *reader, const char *key, int64_
     return reader->err == WPK_OK ? count : 0;
 }
 
+/* The innermost array that is iterated, and how many steps lead to its item; 0: there is none. */
+static size_t find_array(const struct wpk_json_reader *reader, const struct frame **out)
+{
+    size_t count = 0;
+    size_t found = 0;
+
+    for (size_t i = 0; i < reader->frame_count; i++) {
+        const struct frame *frame = &reader->frames[i];
+        count += (frame->key != NULL ? 1U : 0U) + (frame->item != NULL ? 1U : 0U);
+        if (frame->item != NULL && cJSON_IsArray(frame->node)) {
+            *out = frame;
+            found = count;
+        }
+    }
+    return found;
+}
+
+/* Where the array's item begins, to which `steps` lead. */
+static size_t item_offset(struct wpk_json_reader *reader, const struct frame *array,
+                          const struct wpk_json_step *steps, size_t step_count)
+{
+    struct wpk_json_place place;
+
+    if (reader->mark_array == array->node && reader->mark_index <= array->item_index) {
+        reader->mark_offset = wpk_json_skip(reader->text, reader->size, reader->mark_offset,
+                                            array->item_index - reader->mark_index);
+    } else {
+        bool found = wpk_json_locate(reader->text, reader->size, steps, step_count, &place);
+        WPK_ASSERT(found);
+        reader->mark_offset = place.offset;
+    }
+    reader->mark_array = array->node;
+    reader->mark_index = array->item_index;
+    return reader->mark_offset;
+}
+
 void wpk_json_get_raw(struct wpk_json_reader *reader, const char *key, struct wpk_buf *out)
 {
     struct wpk_json_step steps[STEP_MAX];
     struct wpk_json_place place;
+    const struct frame *array = NULL;
 
     if (find(reader, key) == NULL) {
         wpk_json_fail(reader, key, WPK_EINVAL, "is missing");
         return;
     }
-    bool found = wpk_json_locate(reader->text, reader->size, steps,
-                                 collect_steps(reader, key, steps), &place);
+    size_t count = collect_steps(reader, key, steps);
+    size_t first = find_array(reader, &array);
+    size_t start = first > 0 ? item_offset(reader, array, steps, first) : 0;
+    bool found = wpk_json_locate(reader->text + start, reader->size - start, steps + first,
+                                 count - first, &place);
     WPK_ASSERT(found);
-    wpk_buf_append(out, reader->text + place.offset, place.size);
+    wpk_buf_append(out, reader->text + start + place.offset, place.size);
     if (out->err != WPK_OK) {
         wpk_json_fail(reader, key, out->err, "%s", wpk_err_text(out->err));
     }

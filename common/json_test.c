@@ -125,6 +125,55 @@ static void test_raw_is_the_text_itself(void **state)
     wpk_json_close(r);
 }
 
+/* Whichever item was asked for before: the next one, one further on, or an earlier one. */
+static void test_raw_of_items_in_any_order(void **state)
+{
+    (void)state;
+    const char *const wanted[] = {"{ \"b\" : [1 , 2] }", "[ ]", "\"],\"", "{\"b\":[[3],{}]}"};
+    const char *const inner[] = {"1", "2", "", "", "", "[3]", "{}"};
+    struct wpk_json_reader *r = open_text(
+        "{\"x\":[9],\"a\":[ { \"b\" : [1 , 2] } ,\n[ ],\"],\" , {\"b\":[[3],{}]}],\"a2\":0}");
+    for (size_t step = 1; step < 4; step++) {
+        size_t i = 0;
+        wpk_json_enter_array(r, "a");
+        for (; wpk_json_next(r); i++) {
+            struct wpk_buf out = {0};
+            if (i % step == 0) {
+                wpk_json_get_raw(r, NULL, &out);
+                assert_string_equal(wpk_buf_text(&out), wanted[i]);
+            }
+            wpk_buf_fini(&out);
+        }
+        assert_int_equal(i, 4);
+        wpk_json_leave(r);
+    }
+    /* Items of items, and what was looked at before them again. */
+    wpk_json_enter_array(r, "a");
+    for (size_t i = 0; wpk_json_next(r); i++) {
+        for (int again = 0; again < 2 && i % 3 == 0; again++) {
+            struct wpk_buf out = {0};
+            size_t at = 0;
+            wpk_json_get_raw(r, NULL, &out);
+            wpk_json_enter(r, NULL);
+            wpk_json_enter_array(r, "b");
+            for (; wpk_json_next(r); at++) {
+                struct wpk_buf item = {0};
+                wpk_json_get_raw(r, NULL, &item);
+                assert_string_equal(wpk_buf_text(&item), inner[i == 0 ? at : 5 + at]);
+                wpk_buf_fini(&item);
+            }
+            wpk_json_leave(r);
+            wpk_json_leave(r);
+            assert_int_equal(at, 2);
+            assert_string_equal(wpk_buf_text(&out), wanted[i]);
+            wpk_buf_fini(&out);
+        }
+    }
+    wpk_json_leave(r);
+    assert_int_equal(wpk_json_status(r), WPK_OK);
+    wpk_json_close(r);
+}
+
 static void test_failures_name_field_line_and_column(void **state)
 {
     (void)state;
@@ -335,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_reads_every_kind),
         cmocka_unit_test(test_walks_arrays_and_objects),
         cmocka_unit_test(test_raw_is_the_text_itself),
+        cmocka_unit_test(test_raw_of_items_in_any_order),
         cmocka_unit_test(test_failures_name_field_line_and_column),
         cmocka_unit_test(test_failures_deep_inside),
         cmocka_unit_test(test_unknown_fields_are_named),

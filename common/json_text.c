@@ -364,3 +364,20 @@ bool wpk_json_locate(const char *text, size_t size, const struct wpk_json_step *
     position_of(&scan, name, &place->key_line, &place->key_column);
     return found;
 }
+
+size_t wpk_json_skip(const char *text, size_t size, size_t offset, size_t count)
+{
+    struct scan scan = {
+        .text = text, .at = text + offset, .end = text + size, .depth_left = INT_MAX};
+    wpk_err err = WPK_OK;
+
+    WPK_ASSERT(offset < size);
+    for (size_t i = 0; i < count; i++) {
+        scan_value(&scan, &err);
+        skip_blanks(&scan);
+        bool more = accept(&scan, ',');
+        WPK_ASSERT(err == WPK_OK && more);
+        skip_blanks(&scan);
+    }
+    return (size_t)(scan.at - text);
+}
