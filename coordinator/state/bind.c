@@ -48,11 +48,16 @@ static const struct wpk_group *choose(const struct wpk_coordinator *c,
     return best;
 }
 
+static bool has_come_back(const struct wpk_coordinator *c, const struct wpk_job_entry *job)
+{
+    return job->restored_ns != 0 &&
+           c->event->now_ns < job->restored_ns + WPK_RETURN_MS * UINT64_C(1000000);
+}
+
 /* After a start, an operator waits for the device that it had; not for ever. */
 static bool is_returning(const struct wpk_coordinator *c, const struct wpk_job_op_state *op)
 {
-    return op->bound != NULL &&
-           c->event->now_ns < op->job->restored_ns + WPK_RETURN_MS * UINT64_C(1000000);
+    return op->bound != NULL && has_come_back(c, op->job);
 }
 
 /* ---- keys */
@@ -255,6 +260,8 @@ static bool may_bind(const struct wpk_coordinator *c, const struct wpk_job_op_st
     return op->job->state != WPK_JOB_PAUSED || (op->search == NULL && is_returning(c, op));
 }
 
+/* After a start a job has all searches open that it had before, however few workers are here yet:
+ * results of them are on their way, and only a search that is open takes them. */
 void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
 {
     uint32_t worked_max = c->worker_count / 4;
@@ -262,8 +269,12 @@ void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
     worked_max = worked_max > WORKED_MAX ? WORKED_MAX : worked_max;
     uint32_t live = 0;
     bool unbound = false;
-    for (uint32_t i = 0; i < job->op_count && live < worked_max + AHEAD; i++) {
+    bool back = has_come_back(c, job);
+    for (uint32_t i = 0; i < job->op_count && (back || live < worked_max + AHEAD); i++) {
         struct wpk_job_op_state *op = &job->ops[i];
+        if (op->bound == NULL && live >= worked_max + AHEAD) {
+            continue;
+        }
         bool is_bound = op->search != NULL && wpk_search_has_device(op->search);
         if (!wpk_phase_ended(op->phase) && !is_bound && may_bind(c, op)) {
             unbound = !bind(c, op) || unbound;

@@ -360,6 +360,32 @@ static void its_device_comes_back(void **state)
     }
 }
 
+/* A fleet had more of its operators under way than are begun at a start, when nobody is here yet:
+ * its results are on their way. */
+static void all_that_was_begun_is_open_again(void **state)
+{
+    (void)state;
+    enum { OPS = 40, BEGUN = 30 };
+    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_job_entry *job = wpk_scene_job("a", 1, OPS);
+    job->number = 7;
+    snprintf(job->id, sizeof job->id, "j7");
+    for (int i = 0; i < BEGUN; i++) {
+        job->ops[i].bound = strdup("cpu/model/avx2\ncodegen=1;halide=21\nown");
+    }
+    restore(s, job);
+    assert_int_equal(s->c->search_count, BEGUN);
+    assert_int_equal(job->ops[BEGUN - 1].phase, WPK_PHASE_SEARCHING);
+    assert_null(job->ops[BEGUN].search);
+    /* Worked on are as many as of any job. */
+    int worker = join(s, "w");
+    wpk_scene_wait(s, 1000);
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    assert_null(job->ops[BEGUN - 1].stakes[0]);
+    assert_int_equal(s->c->search_count, BEGUN);
+    wpk_scene_free(s);
+}
+
 /* Answers of a search that was swept meanwhile are freed, and that is all. */
 static void answers_come_late(void **state)
 {
@@ -423,6 +449,7 @@ int main(void)
         cmocka_unit_test(what_it_waits_for_is_said),
         cmocka_unit_test(a_paused_job_is_as_it_was),
         cmocka_unit_test(its_device_comes_back),
+        cmocka_unit_test(all_that_was_begun_is_open_again),
         cmocka_unit_test(answers_come_late),
         cmocka_unit_test(operators_come_in_turn),
     };
