@@ -40,7 +40,7 @@ WPK_MUST_CHECK wpk_err wpk_json_check(const char *text, size_t size, int depth_m
  * result is false. */
 bool wpk_json_locate(const char *text, size_t size, const struct wpk_json_step *steps,
                      size_t step_count, struct wpk_json_place *place);
-/* With an array's item at `offset` of such a text: where the item begins that is `count` further. */
+/* With an array's item at `offset` of such a text: where the one begins that is `count` further. */
 size_t wpk_json_skip(const char *text, size_t size, size_t offset, size_t count);
 
 #ifdef __cplusplus
