@@ -138,13 +138,17 @@ static uint64_t read_id(struct wpk_rows *rows)
 }
 
 /* Serve this one of the problem, and no other; 0: none. That it is served again is no new time of
- * `served_at`: a rollback after a rollback goes further back. */
+ * `served_at`: a rollback after a rollback goes further back. The first time is one. */
 static void serve_only(struct wpk_store *store, struct wpk_kernel_change *change, uint64_t id)
 {
     wpk_store_run(store, "UPDATE kernel SET served = 0, pinned = 0 WHERE problem_id = ?", "i",
                   (int64_t)change->problem_id);
     if (id != 0) {
-        wpk_store_run(store, "UPDATE kernel SET served = 1 WHERE id = ?", "i", (int64_t)id);
+        wpk_store_run(store,
+                      "UPDATE kernel SET served = 1, served_at = iif(served_at > 0, served_at,"
+                      " max(?2, " WPK_HISTORY_SERVED_AFTER ")) WHERE id = ?3",
+                      "iii", (int64_t)change->problem_id, (int64_t)wpk_store_wall_ns(store),
+                      (int64_t)id);
     }
 }
 

@@ -158,6 +158,21 @@ static void the_fastest_that_is_left_follows_a_revoked_one(void **state)
     check_served(f, 0);
 }
 
+/* It had lost to all that came before it; what came after it is rolled back to it. */
+static void what_follows_a_revoked_one_has_been_served(void **state)
+{
+    struct fixture *f = *state;
+    wpk_store_run(f->store, "UPDATE kernel SET served_at = ? WHERE id = 4", "i",
+                  INT64_C(4000000000) * (int64_t)WPK_NS_PER_S); /* before the clock was set back */
+    assert_int_equal(change(f, 2, wpk_history_revoke), WPK_OK);
+    assert_int_equal(change(f, 4, wpk_history_revoke), WPK_OK);
+    check_served(f, 3);
+    assert_int_equal(change(f, 1, wpk_history_pin), WPK_OK);
+    check_served(f, 1);
+    assert_int_equal(change(f, 1, wpk_history_roll_back), WPK_OK);
+    check_served(f, 3);
+}
+
 /* Two searches may have come to the same code. */
 static void what_is_the_same_code_is_revoked_with_it(void **state)
 {
@@ -333,6 +348,7 @@ int main(void)
         WITH_STORE(a_rollback_is_by_order_not_by_clock),
         WITH_STORE(a_rollback_passes_what_was_revoked),
         WITH_STORE(the_fastest_that_is_left_follows_a_revoked_one),
+        WITH_STORE(what_follows_a_revoked_one_has_been_served),
         WITH_STORE(what_is_the_same_code_is_revoked_with_it),
         WITH_STORE(a_vendor_is_revoked_by_its_name),
         WITH_STORE(one_is_pinned_at_a_time),

@@ -11,11 +11,11 @@
  * they had, answer twice, answer for leases long gone, give back and leave, change their device,
  * cannot get what others have built; wpkd that dies before, in or after a commit; a disk that is
  * full; strategies that answer late; a wall clock that is set. Users submit, pause and cancel,
- * exceed their quotas, ask for labels that some workers or none have, and revoke kernels. Workers
- * are never wrong about a candidate: its outcome is a function of its text, and so are its time in
- * a final and whether it stands its verification. What must not happen at all ends the process,
- * with the seed (wpk_sim_fail); sim_check.c and sim_history.c say what that is, and sim_fair.c for
- * the time of devices. */
+ * exceed their quotas, ask for labels that some workers or none have, revoke kernels and roll
+ * back. Workers are never wrong about a candidate: its outcome is a function of its text, and so
+ * are its time in a final and whether it stands its verification. What must not happen at all ends
+ * the process, with the seed (wpk_sim_fail); sim_check.c and sim_history.c say what that is,
+ * sim_served.c for what is served, and sim_fair.c for the time of devices. */
 #ifndef WPK_TESTS_SIM_SIM_H
 #define WPK_TESTS_SIM_SIM_H
 
@@ -28,6 +28,7 @@
 #define WPK_SIM_JOBS_MAX 32
 #define WPK_SIM_HELD_MAX 16
 #define WPK_SIM_LEASES_MAX 4096
+#define WPK_SIM_KERNELS_MAX 512
 #define WPK_SIM_MEMORY 8    /* results that a worker remembers to have sent */
 
 struct wpk_sim_options {
@@ -106,6 +107,18 @@ struct wpk_sim_job {
     char id[WPK_JOB_ID_SIZE]; /* once accepted */
 };
 
+/* A kernel, as the commits that were seen say it is. */
+struct wpk_sim_kernel {
+    int64_t id;
+    int64_t problem;
+    int64_t served_at;
+    bool served;
+    int order;        /* of all, in which it came to be served; 0: it never was */
+    bool timed;       /* in a final, when it was made: its time is from there */
+    bool rolled_back; /* its problem was, once */
+    uint64_t ns;      /* of wpk_sim_check_kernels(); 0: not to be compared */
+};
+
 struct wpk_sim {
     struct wpk_sim_options options;
     struct wpk_rng rng;
@@ -144,6 +157,10 @@ struct wpk_sim {
     int responses;
     int refusals;   /* of jobs, for their owner's quota */
     int revoked;    /* kernels */
+    int rolled_back;
+    struct wpk_sim_kernel kernels[WPK_SIM_KERNELS_MAX];
+    int kernel_count;
+    int served_last; /* the last `order` */
 
     char leases[WPK_SIM_LEASES_MAX]; /* of trials, by the owner they are for; the first so many */
     int lease_count;
@@ -250,6 +267,16 @@ void wpk_sim_check_reply(struct wpk_sim *sim, const struct wpk_net_address *addr
                          const void *frame, size_t size);
 /* A worker has run a trial. */
 void wpk_sim_check_execution(struct wpk_sim *sim, wpk_work_id id);
+
+/* ---- sim_served.c: which kernels are served, in what order, however the clock is set */
+
+/* After every commit, and whenever wpkd has started. */
+void wpk_sim_look_at_kernels(struct wpk_sim *sim);
+/* Made if it is not there. */
+struct wpk_sim_kernel *wpk_sim_find_kernel(struct wpk_sim *sim, int64_t id);
+/* A user's: of the problem that serves something else since the shortest time. What comes back is
+ * what it served before. */
+void wpk_sim_roll_back(struct wpk_sim *sim);
 
 /* ---- sim_history.c: what holds for what is stored */
 

@@ -182,36 +182,57 @@ void wpk_sim_check_asks(struct wpk_sim *sim)
 
 /* ---- kernels */
 
-void wpk_sim_check_kernels(struct wpk_sim *sim)
+/* Of each kernel that was in a final, in the same life of wpkd: after a restart there is another
+ * final, which may be given up. Others were alone: nothing is known beside them. */
+static void check_times(struct wpk_sim *sim)
 {
-    /* Of each kernel that was in a final, in the same life of wpkd: after a restart there is
-     * another final, which may be given up. Others were alone: nothing is known beside them. */
     struct wpk_rows *rows = wpk_store_query(
         sim->store,
-        "WITH timed AS (SELECT k.*, t.candidate, t.id AS trial FROM kernel k JOIN trial t ON"
-        " t.problem_id = k.problem_id AND t.provider = k.provider AND t.artifact_sha256 ="
-        " k.artifact_sha256 WHERE EXISTS (SELECT 1 FROM measurement m WHERE m.trial_id = t.id AND"
-        " m.kind = 'final' AND m.search_id = k.search_id AND m.epoch = k.epoch AND m.measured_at <="
-        " k.created_at)"
-        " AND k.revoked_at = 0)"
-        " SELECT provider, artifact_sha256, median_ns, candidate, served, (SELECT"
-        " MIN(o.median_ns) FROM timed o WHERE o.problem_id = k.problem_id), EXISTS (SELECT 1 FROM"
-        " measurement m WHERE m.trial_id = k.trial AND m.kind = 'verify') FROM timed k",
+        "SELECT k.id, k.provider, k.artifact_sha256, k.median_ns, t.candidate, EXISTS (SELECT 1"
+        " FROM measurement m WHERE m.trial_id = t.id AND m.kind = 'verify') FROM kernel k JOIN"
+        " trial t ON t.problem_id = k.problem_id AND t.provider = k.provider AND t.artifact_sha256 "
+        "="
+        " k.artifact_sha256 WHERE k.revoked_at = 0",
         "");
-    /* Which final came before a kernel cannot be told when the clock was set between them. */
-    while (!sim->options.jumps && wpk_rows_next(rows)) {
-        const char *artifact = wpk_rows_text(rows, 1);
+    for (int i = 0; i < sim->kernel_count; i++) {
+        sim->kernels[i].ns = 0;
+    }
+    while (wpk_rows_next(rows)) {
+        struct wpk_sim_kernel *kernel = wpk_sim_find_kernel(sim, wpk_rows_int(rows, 0));
+        const char *artifact = wpk_rows_text(rows, 2);
         bool ours = artifact[0] != '\0';
-        uint64_t ns = (uint64_t)wpk_rows_int(rows, 2);
-        WPK_SIM_CHECK(sim, ns == wpk_sim_final_ns(wpk_rows_text(rows, 0), artifact),
-                      "a kernel has another's time");
-        WPK_SIM_CHECK(sim, !ours || wpk_sim_verifies(wpk_rows_text(rows, 3)),
-                      "a kernel does not verify");
-        WPK_SIM_CHECK(sim, !ours || wpk_rows_int(rows, 6) != 0, "a kernel was not verified");
-        WPK_SIM_CHECK(sim, wpk_rows_int(rows, 4) == 0 || (uint64_t)wpk_rows_int(rows, 5) == ns,
-                      "a slower kernel is served");
+        if (kernel->timed) {
+            kernel->ns = (uint64_t)wpk_rows_int(rows, 3);
+            WPK_SIM_CHECK(sim, kernel->ns == wpk_sim_final_ns(wpk_rows_text(rows, 1), artifact),
+                          "a kernel has another's time");
+            WPK_SIM_CHECK(sim, !ours || wpk_sim_verifies(wpk_rows_text(rows, 4)),
+                          "a kernel does not verify");
+            WPK_SIM_CHECK(sim, !ours || wpk_rows_int(rows, 5) != 0, "a kernel was not verified");
+        }
     }
     wpk_rows_close(rows);
+}
+
+/* What is served is the fastest, unless a user went back. */
+static void check_fastest(struct wpk_sim *sim)
+{
+    for (int s = 0; s < sim->kernel_count; s++) {
+        const struct wpk_sim_kernel *served = &sim->kernels[s];
+        bool compares = served->served && served->ns != 0;
+        for (int i = 0; compares && i < sim->kernel_count; i++) {
+            const struct wpk_sim_kernel *other = &sim->kernels[i];
+            bool faster = other->ns != 0 && other->ns < served->ns;
+            WPK_SIM_CHECK(sim, other->problem != served->problem || other->rolled_back || !faster,
+                          "kernel %lld is served, and %lld is faster", (long long)served->id,
+                          (long long)other->id);
+        }
+    }
+}
+
+void wpk_sim_check_kernels(struct wpk_sim *sim)
+{
+    check_times(sim);
+    check_fastest(sim);
     check_none(sim, "kernels are served and revoked",
                "SELECT COUNT(*) FROM kernel WHERE served = 1 AND revoked_at <> 0");
     check_none(sim, "problems with a kernel serve none",

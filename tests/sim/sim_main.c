@@ -47,9 +47,10 @@ static void run(uint64_t seed, bool verbose)
     wpk_sim_check_end(sim);
     if (verbose) {
         printf("seed %llu: %d workers, %d jobs, %d executions, %d crashes of wpkd, %d of workers,"
-               " %d commits, %d refusals, %d revoked\n",
+               " %d commits, %d refusals, %d revoked, %d rolled back\n",
                (unsigned long long)seed, sim->worker_count, sim->job_count, sim->executions,
-               sim->crashes, sim->deaths, sim->commits, sim->refusals, sim->revoked);
+               sim->crashes, sim->deaths, sim->commits, sim->refusals, sim->revoked,
+               sim->rolled_back);
     }
     wpk_sim_fini(sim);
     free(sim);

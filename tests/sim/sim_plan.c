@@ -18,9 +18,10 @@
 #define LABEL_CHANCE 0.25
 #define HOPELESS_CHANCE 0.05
 #define REVOKED_CHANCE 0.2
+#define ROLLED_BACK_CHANCE 0.25
 #define JUMP_HOURS_MAX 100
 
-enum action { SUBMIT, CANCEL, TEARS, PAUSE, RESUME, ORDER, REVOKE, JUMP };
+enum action { SUBMIT, CANCEL, TEARS, PAUSE, RESUME, ORDER, REVOKE, ROLL_BACK, JUMP };
 
 void wpk_sim_submit(struct wpk_sim *sim, const char *job)
 {
@@ -180,6 +181,9 @@ void wpk_sim_act(struct wpk_sim *sim, int action)
     case REVOKE:
         revoke(sim);
         break;
+    case ROLL_BACK:
+        wpk_sim_roll_back(sim);
+        break;
     case TEARS:
         wpk_sim_net_cut(sim, sim->workers[0].peer);
         break;
@@ -204,6 +208,9 @@ uint64_t wpk_sim_plan(struct wpk_sim *sim)
         }
         if (wpk_rng_chance(&sim->rng, REVOKED_CHANCE)) {
             put(sim, REVOKE, wpk_rng_below(&sim->rng, REVOKED_MS));
+        }
+        if (wpk_rng_chance(&sim->rng, ROLLED_BACK_CHANCE)) {
+            put(sim, ROLL_BACK, wpk_rng_below(&sim->rng, REVOKED_MS));
         }
         if (sim->options.jumps) {
             put(sim, JUMP, wpk_rng_below(&sim->rng, length_ms));

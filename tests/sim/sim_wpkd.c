@@ -143,6 +143,7 @@ void wpk_sim_wpkd_start(struct wpk_sim *sim)
     wpk_err err = wpk_store_open(sim->directory, &sim->clock.clock, &sim->store, &diag);
     WPK_SIM_CHECK(sim, err == WPK_OK, "the store does not open: %s", diag.text);
     wpk_sim_check_acknowledged(sim);
+    wpk_sim_look_at_kernels(sim);
     thinking = sim->options.late ? sim : NULL;
     options.store = sim->store;
     open_index(sim);
@@ -242,6 +243,7 @@ static void commit(struct wpk_sim *sim)
     if (err == WPK_OK) {
         sim->degraded = false;
         wpk_sim_check_state(sim);
+        wpk_sim_look_at_kernels(sim);
         wpk_sim_check_index(sim);
     } else if (!sim->degraded) {
         /* It stays, and is as it was; or its operator has had enough. */
