@@ -4,6 +4,7 @@
 #include "common/fs.h"
 #include "common/net_frame.h"
 
+#include <arpa/inet.h>
 #include <nng/supplemental/tls/tls.h>
 #include <stdio.h>
 #include <string.h>
@@ -159,6 +160,15 @@ static int try_to_connect(nng_stream_dialer *dialer, uint64_t timeout_ms)
     return code;
 }
 
+/* mbed TLS 2.28 compares names alone, and NNG does not let us see the certificate. */
+static bool names_an_address(const char *url)
+{
+    char host[256];
+    uint8_t address[16];
+    host_of(url, host, sizeof host);
+    return inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+}
+
 wpk_err wpk_net_client_probe(const struct wpk_net_client_options *options, uint64_t timeout_ms,
                              struct wpk_diag *diag)
 {
@@ -170,8 +180,12 @@ wpk_err wpk_net_client_probe(const struct wpk_net_client_options *options, uint6
     int code = try_to_connect(dialer, timeout_ms);
     nng_stream_dialer_free(dialer);
     if (code == NNG_ECRYPTO || code == NNG_EPEERAUTH) {
-        wpk_diag_set(diag, "%s: its certificate is not of that host, or %s does not vouch for it",
-                     options->url, options->ca != NULL ? options->ca : SYSTEM_CA);
+        wpk_diag_set(diag, "%s: its certificate is not of that host%s, or %s does not vouch for it",
+                     options->url,
+                     names_an_address(options->url)
+                         ? " (addresses in it do not count here: write a name that it has)"
+                         : "",
+                     options->ca != NULL ? options->ca : SYSTEM_CA);
         return WPK_EACCES;
     }
     return code == 0 ? WPK_OK : wpk_net_translate(code, options->url, diag);

@@ -12,9 +12,9 @@ def free_port():
         return sock.getsockname()[1]
 
 
-def make_certificates(box, name, host="localhost", authority=False):
+def make_certificates(box, name, host="localhost", authority=False, names=None):
     """An authority and a server's certificate of it: (authority's file, certificate's, key's).
-    `authority`: it is there already, and gives another certificate."""
+    `authority`: it is there already, and gives another certificate. `names`: of others than `host`."""
     if subprocess.run(["openssl", "version"], capture_output=True, check=False).returncode != 0:
         raise Skip("there is no openssl to make certificates with")
 
@@ -29,7 +29,7 @@ def make_certificates(box, name, host="localhost", authority=False):
                 "2", "-subj", "/CN=authority " + name)
     openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request, "-subj",
             "/CN=" + host)
-    names = box.write(name + ".ext", "subjectAltName=DNS:%s\n" % host)
+    names = box.write(name + ".ext", "subjectAltName=%s\n" % (names or "DNS:" + host))
     openssl("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-days", "2",
             "-extfile", names, "-out", certificate)
     return ca, certificate, key

@@ -15,9 +15,9 @@ from port import free_port, make_certificates
 class Remote(Service):
     """A wpkd that also listens at https://localhost, for somebody with a token."""
 
-    def __init__(self, box):
+    def __init__(self, box, names="DNS:localhost"):
         self.box = box
-        self.ca, self.certificate, self.key = make_certificates(box, "one")
+        self.ca, self.certificate, self.key = make_certificates(box, "one", names=names)
         port = free_port()
         self.remote = "https://localhost:%d" % port
         self.misnamed = "https://127.0.0.1:%d" % port  # the certificate is of another name
@@ -75,6 +75,17 @@ def test_everything_over_https(box):
     box.write(".config/woodpecker/wpkctl.json",
               {"server": service.remote, "ca": service.ca, "token_file": token})
     box.ctl("kernels")
+    service.stop()
+
+
+def test_a_certificate_of_an_address(box):
+    """wpkctl goes by it."""
+    need("wpkd")
+    service = Remote(box, names="IP:127.0.0.1")
+    token, _ = service.token("read")
+    box.ctl("kernels", "--server", service.misnamed, "--ca", service.ca, "--token-file", token)
+    service.refused(5, ["localhost", "not trusted", "name"], "kernels", "--ca", service.ca,
+                    "--token-file", token)
     service.stop()
 
 

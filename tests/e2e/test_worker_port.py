@@ -350,6 +350,24 @@ def test_the_end_inside_tls(box):
     service.stop()
 
 
+def test_a_certificate_of_an_address(box):
+    """Inside TLS workers compare names alone: one that was told an address says what to write."""
+    need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
+    ca, certificate, key = make_certificates(box, "first", names="IP:127.0.0.1,DNS:localhost")
+    service = Port(box, certificate, key)
+    token = box.write("token", "wpk_token\n")
+    options = ("--ca", ca, "--token-file", token)
+    worker = box.start("wpk-worker", "--cpu", "--coordinator", service.tcp, *options)
+    wait_for("it says what to write",
+             lambda: worker.note() or "write a name that it has" in worker.text(worker.err), 40)
+    check(worker.popen.poll() is None, "and goes on trying", worker.text(worker.err))
+    worker.popen.terminate()
+    worker.wait(20)
+    code, _, err = box.start("wpk-worker", "--cpu", "--coordinator", service.tls_url, *options).wait(30)
+    check(code == 3 and "token" in err, "by its name it is as far as its token", code, err)
+    service.stop()
+
+
 def test_workers_and_certificates(box):
     """A worker that trusts the certificate gets as far as its token; one that does not says so and
     goes on trying, as the certificate may be replaced."""
