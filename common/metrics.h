@@ -97,6 +97,8 @@ enum wpk_counter {
     X(STORE_BYTES, "wpk_store_bytes", NONE, "The database, its log too")                           \
     X(STORE_FREE_BYTES, "wpk_store_free_bytes", NONE, "Room left where the data directory lies")   \
     X(ARTIFACT_BYTES, "wpk_artifact_bytes", NONE, "Artifacts kept")                                \
+    X(BUILDS_HELD, "wpk_builds_held", NONE,                                                        \
+      "1: the artifacts are over their quota, who only builds waits")                              \
     X(BATCHES_PENDING, "wpk_batches_pending", NONE, "Batches that wait for the writer")            \
     X(HTTP_CONNECTIONS, "wpk_http_connections", NONE, "Connections of clients")                    \
     X(WORKER_CONNECTIONS, "wpk_worker_connections", NONE, "Connections of workers")

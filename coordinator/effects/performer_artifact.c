@@ -157,6 +157,8 @@ void wpk_performer_get_artifact(struct wpk_performer *p, const struct wpk_effect
 struct prune_order {
     struct wpk_effect_order effect;
     uint64_t bytes_max; /* as it was when this was ordered: the performer's may change meanwhile */
+    uint64_t bytes;     /* all that there are; after it, those that are left */
+    bool held;          /* builders wait for room */
     char (*used)[WPK_ID_MAX]; /* [used_count]: what live searches may end with */
     uint32_t used_count;
     char pruned[PRUNE_MAX][WPK_ID_MAX];
@@ -188,15 +190,34 @@ static void perform_prune(struct wpk_order *order, struct wpk_store *store)
 {
     struct prune_order *mine = (struct prune_order *)order;
     uint64_t max = mine->bytes_max;
+    uint64_t low = max - max / 10;
     uint64_t bytes = wpk_history_artifact_bytes(store);
-    wpk_metric_set(WPK_GAUGE_ARTIFACT_BYTES, 0, (int64_t)bytes);
-    if (max != 0 && bytes > max) {
+    if (max != 0 && (bytes > max || mine->held)) {
         for (uint32_t i = 0; i < mine->used_count; i++) {
             wpk_history_use_artifact(store, mine->used[i]);
         }
-        mine->count =
-            wpk_history_prune_artifacts(store, bytes - max / 10 * 9, mine->pruned, PRUNE_MAX);
+        mine->count = wpk_history_prune_artifacts(store, bytes > low ? bytes - low : 0,
+                                                  mine->pruned, PRUNE_MAX);
     }
+    mine->bytes = wpk_history_artifact_bytes(store);
+    wpk_metric_set(WPK_GAUGE_ARTIFACT_BYTES, 0, (int64_t)mine->bytes);
+}
+
+/* A farm of builders may be faster than those who run what it makes: over the quota, with nothing
+ * that can go, it waits until runs have made some room. */
+static void hold_builds(struct wpk_performer *p, uint64_t bytes, uint64_t max)
+{
+    struct wpk_event event = {.kind = WPK_EVENT_HOLD_BUILDS};
+    event.hold = max != 0 && bytes > (p->builds_held ? max - max / 20 : max);
+    p->artifacts_tight = max != 0 && bytes > max / 2;
+    if (event.hold == p->builds_held) {
+        return;
+    }
+    wpk_log(event.hold ? WPK_LOG_WARN : WPK_LOG_INFO, event.hold ? "builds_held" : "builds_go_on",
+            "artifact_bytes=%llu quota=%llu", (unsigned long long)bytes, (unsigned long long)max);
+    wpk_metric_set(WPK_GAUGE_BUILDS_HELD, 0, event.hold);
+    p->builds_held = event.hold;
+    wpk_performer_follow_up(p, &event);
 }
 
 static void on_prune(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
@@ -205,7 +226,13 @@ static void on_prune(struct wpk_order *order, wpk_err err, const struct wpk_diag
     struct wpk_performer *p = mine->effect.performer;
     (void)diag;
     p->pruning = false;
-    if (!wpk_performer_is_current(order, err) || mine->count == 0) {
+    if (!wpk_performer_is_current(order, err)) {
+        return;
+    }
+    if (mine->count < PRUNE_MAX) { /* or there is more that can go */
+        hold_builds(p, mine->bytes, mine->bytes_max);
+    }
+    if (mine->count == 0) {
         return;
     }
     struct prune_order *next = wpk_performer_write(p, sizeof *next, perform_remove, on_remove);
@@ -241,6 +268,7 @@ void wpk_performer_prune(struct wpk_performer *p)
         struct prune_order *order = wpk_performer_write(p, sizeof *order, perform_prune, on_prune);
         order->effect.order.alone = true;
         order->bytes_max = p->options.artifact_bytes_max;
+        order->held = p->builds_held;
         list_used(p, order);
         p->pruning = true;
         p->prune_ns = now_ns + PRUNE_MS * WPK_NS_PER_MS;
@@ -253,6 +281,9 @@ void wpk_performer_limit_artifacts(struct wpk_performer *p, uint64_t bytes_max,
     p->options.artifact_bytes_max = bytes_max;
     p->options.artifacts_per_problem = per_problem;
     p->prune_ns = 0; /* what is less than before holds with the next tick */
+    if (bytes_max == 0) {
+        hold_builds(p, 0, 0); /* nobody looks any more */
+    }
 }
 
 wpk_err wpk_performer_forget_absent(struct wpk_performer *p, struct wpk_message *message,

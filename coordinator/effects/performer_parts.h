@@ -37,6 +37,8 @@ struct wpk_performer {
     uint32_t event_count;
     uint32_t event_capacity;
     uint64_t recheck_ns; /* when to look again whether workers' tokens are good */
+    bool artifacts_tight; /* they take half of their quota: what has run goes at once */
+    bool builds_held;     /* they take more than that, and nothing can go */
     bool pruning;      /* artifacts are being forgotten */
     uint64_t prune_ns; /* when to look again */
     struct wpk_broken broken[WPK_BROKEN_MAX]; /* the last of broken_count, in turn */

@@ -3,6 +3,7 @@
 #include "coordinator/effects/performer_parts.h"
 
 #include "common/log.h"
+#include "common/metrics.h"
 #include "coordinator/state/submission.h"
 #include "coordinator/store/document.h"
 
@@ -150,6 +151,8 @@ wpk_err wpk_performer_restore(struct wpk_performer *p, struct wpk_diag *diag)
     wpk_coordinator_free(p->coordinator);
     p->coordinator = NULL;
     p->generation++;
+    p->builds_held = false; /* the new one has not heard of it */
+    wpk_metric_set(WPK_GAUGE_BUILDS_HELD, 0, 0);
     wpk_err err = wpk_coordinator_new(wpk_history_job_number_next(p->reader), &p->coordinator);
     if (err == WPK_OK) {
         wpk_history_owners(p->reader, restore_owner, p);

@@ -134,11 +134,16 @@ static struct wpk_history_worker copy_worker(struct wpk_performer *p,
 struct result_order {
     struct wpk_effect_order effect;
     struct wpk_history_result result;
+    const char *spent; /* a shared object that may go; NULL: none */
 };
 
 static void perform_put_trial(struct wpk_order *order, struct wpk_store *store)
 {
-    wpk_history_put_trial(store, &((const struct result_order *)order)->result);
+    const struct result_order *mine = (const struct result_order *)order;
+    wpk_history_put_trial(store, &mine->result);
+    if (mine->spent != NULL) {
+        wpk_history_spend_artifact(store, mine->spent);
+    }
 }
 
 static void put_trial(struct wpk_performer *p, const struct wpk_effect *effect)
@@ -150,6 +155,7 @@ static void put_trial(struct wpk_performer *p, const struct wpk_effect *effect)
                                                 .provider = effect->provider,
                                                 .record = effect->record,
                                                 .worker = copy_worker(p, effect->worker)};
+    order->spent = p->artifacts_tight ? effect->spent : NULL;
     p->batch->result_count++;
 }
 

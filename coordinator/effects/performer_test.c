@@ -268,6 +268,77 @@ static void an_operator_that_ended_before_a_restart(void **state)
     assert_non_null(strstr(after, "\"device\":\"cpu/none"));
 }
 
+/* A piece of work that a builder or a runner gets, and its result. */
+static void do_one(struct wpk_rig *f, uint64_t session, const char *code, enum wpk_outcome outcome)
+{
+    struct wpk_message back = {0};
+    wpk_rig_ask(f, &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1},
+                &back);
+    assert_int_equal(back.work_count, 1);
+    struct wpk_result result = {.id = back.work[0].id,
+                                .lease = back.work[0].lease,
+                                .stage = back.work[0].stage,
+                                .attempt = 1,
+                                .failure = "",
+                                .record = {.outcome = outcome}};
+    wpk_message_fini(&back);
+    if (code != NULL) {
+        assert_int_equal(result.stage, WPK_STAGE_BUILD);
+        wpk_rig_artifact(f, session, code, &back);
+        wpk_message_fini(&back);
+        wpk_crypto_sha256_hex(code, strlen(code), result.record.artifact_sha256);
+    }
+    struct wpk_message message = {
+        .kind = WPK_MESSAGE_RESULTS, .session = session, .results = &result, .result_count = 1};
+    wpk_rig_ask(f, &message, &back);
+    assert_int_equal(back.acks[0], WPK_ACK_RECORDED);
+    wpk_message_fini(&back);
+}
+
+static bool is_told(const struct wpk_rig *f, enum wpk_message_kind kind, uint32_t work_count)
+{
+    struct wpk_message back = {0};
+    bool told = wpk_message_decode(f->reply.data, f->reply.size, &back, NULL) == WPK_OK &&
+                back.kind == kind && back.work_count == work_count;
+    wpk_message_fini(&back);
+    return told;
+}
+
+/* What is built and waits for its run counts in the quota, and nothing of it can go: a farm of
+ * builders waits, until a run has made room at once. */
+static void builds_wait_for_room(void **state)
+{
+    struct wpk_rig *f = *state;
+    f->artifact_bytes_max = 8;
+    wpk_rig_start(f);
+    wpk_rig_request(f, "POST", "/v1/jobs",
+                    "{\"name\":\"three\",\"ops\":[{\"name\":\"a\",\"op\":\"Y[i] = X[i] + X[i]\","
+                    "\"tensors\":{\"X\":\"f32[64]\",\"Y\":\"f32[64]\"}}],"
+                    "\"search\":{\"strategy\":\"random\",\"seed\":1},"
+                    "\"budget\":{\"candidates\":3,\"seconds\":3600}}");
+    assert_int_equal(f->status, 201);
+    f->roles = WPK_WORKER_RUNS;
+    uint64_t runner = wpk_rig_hello(f, "", WPK_OK);
+    f->peer = 1;
+    f->name = "b";
+    f->roles = WPK_WORKER_BUILDS;
+    uint64_t builder = wpk_rig_hello(f, "", WPK_OK);
+    do_one(f, builder, "12345", WPK_OUTCOME_OK);
+    do_one(f, builder, "67890", WPK_OUTCOME_OK);
+    wpk_rig_tick(f, 3);
+    struct wpk_message poll = {
+        .kind = WPK_MESSAGE_POLL, .session = builder, .want = 1, .wait_ms = 10000};
+    wpk_buf_reset(&f->reply);
+    wpk_rig_put(f, &poll);
+    assert_int_equal(f->reply.size, 0); /* it waits */
+    f->peer = 0;
+    do_one(f, runner, NULL, WPK_OUTCOME_WRONG_RESULT);
+    assert_true(is_told(f, WPK_MESSAGE_ACK, 0));
+    wpk_rig_tick(f, 3); /* the one goes, and that is enough */
+    assert_int_equal(wpk_history_artifact_bytes(f->store), 5);
+    assert_true(is_told(f, WPK_MESSAGE_WORK, 1));
+}
+
 /* What one turn takes in has an end, before its memory has one. */
 static void one_turn_takes_in_so_much(void **state)
 {
@@ -478,6 +549,7 @@ int main(void)
                                         wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(an_operator_that_ended_before_a_restart, wpk_rig_set_up,
                                         wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(builds_wait_for_room, wpk_rig_set_up, wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(one_turn_takes_in_so_much, wpk_rig_set_up,
                                         wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(an_order_of_a_handler, wpk_rig_set_up, wpk_rig_tear_down),

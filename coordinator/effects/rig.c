@@ -104,7 +104,6 @@ void wpk_rig_ask(struct wpk_rig *rig, const struct wpk_message *message, struct 
 uint64_t wpk_rig_hello(struct wpk_rig *rig, const char *token, wpk_err want)
 {
     struct wpk_hello hello = {
-        .name = "w",
         .device = {.kind = "cpu",
                    .model = "none",
                    .isa = WPK_ISA_AVX2,
@@ -118,10 +117,11 @@ uint64_t wpk_rig_hello(struct wpk_rig *rig, const char *token, wpk_err want)
         .environment = "none=1",
         .providers = {{.name = "halide-cpu"}},
         .provider_count = 1,
-        .roles = WPK_WORKER_ROLES_ALL,
+        .roles = rig->roles != 0 ? rig->roles : WPK_WORKER_ROLES_ALL,
     };
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
     struct wpk_message back = {0};
+    snprintf(hello.name, sizeof hello.name, "%s", rig->name != NULL ? rig->name : "w");
     snprintf(hello.token, sizeof hello.token, "%s", token);
     wpk_rig_ask(rig, &message, &back);
     WPK_ASSERT(back.kind == (want == WPK_OK ? WPK_MESSAGE_WELCOME : WPK_MESSAGE_ERROR));

@@ -25,6 +25,8 @@ struct wpk_rig {
     uint64_t artifact_bytes_max;
     struct wpk_auth *auth; /* NULL: all are let in */
     uint32_t peer;         /* whom the next message is from */
+    const char *name;      /* of who says hello next; NULL: "w" */
+    unsigned roles;        /* likewise; 0: all */
     uint64_t random;       /* counts: for ids */
     const char *key;       /* of the next requests; NULL: none */
     struct wpk_buf reply;  /* the last frame to a worker */
@@ -48,7 +50,7 @@ uint32_t wpk_rig_worker_count(const struct wpk_rig *rig);
 void wpk_rig_put(struct wpk_rig *rig, const struct wpk_message *message);
 /* Likewise, and read the answer into `back`. */
 void wpk_rig_ask(struct wpk_rig *rig, const struct wpk_message *message, struct wpk_message *back);
-/* As the worker "w", with this token; "": none. Returns the session, if `want` is WPK_OK. */
+/* With this token; "": none. Returns the session, if `want` is WPK_OK. */
 uint64_t wpk_rig_hello(struct wpk_rig *rig, const char *token, wpk_err want);
 /* Poll for one piece of work, which is a trial, and whose candidate is copied. */
 wpk_work_id wpk_rig_take_work(struct wpk_rig *rig, uint64_t session, char candidate[256]);

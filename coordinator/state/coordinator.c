@@ -289,6 +289,14 @@ static void artifact_lost(struct wpk_coordinator *c)
     }
 }
 
+static void hold_builds(struct wpk_coordinator *c)
+{
+    c->builds_held = c->event->hold;
+    for (uint32_t i = 0; i < c->pool_count && !c->builds_held; i++) {
+        wpk_pool_mark(c, c->pools[i]);
+    }
+}
+
 static const on_event on_events[] = {
     [WPK_EVENT_MESSAGE] = wpk_worker_message,  [WPK_EVENT_GONE] = wpk_worker_gone,
     [WPK_EVENT_SUBMIT] = wpk_job_submit,       [WPK_EVENT_RESTORE] = wpk_job_restore,
@@ -299,7 +307,7 @@ static const on_event on_events[] = {
     [WPK_EVENT_DRAIN] = wpk_worker_drain,      [WPK_EVENT_OPENED] = wpk_search_opened,
     [WPK_EVENT_ASKED] = wpk_search_asked,      [WPK_EVENT_KERNEL_PUT] = kernel_put,
     [WPK_EVENT_TICK] = wpk_worker_tick,        [WPK_EVENT_KERNEL_CHANGED] = wpk_revoked_change,
-    [WPK_EVENT_ARTIFACT_LOST] = artifact_lost,
+    [WPK_EVENT_ARTIFACT_LOST] = artifact_lost, [WPK_EVENT_HOLD_BUILDS] = hold_builds,
 };
 
 void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *event,

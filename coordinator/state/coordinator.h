@@ -42,6 +42,7 @@ enum wpk_event_kind {
     WPK_EVENT_KERNEL_PUT, /* answers PUT_KERNEL */
     WPK_EVENT_KERNEL_CHANGED, /* an operator has: what a problem serves, or must not, is another */
     WPK_EVENT_ARTIFACT_LOST,  /* a shared object was asked for, and is not there any more */
+    WPK_EVENT_HOLD_BUILDS,    /* what is built has no room until something has run; or it has */
     WPK_EVENT_TICK,       /* time passes: a few times a second */
 };
 
@@ -125,6 +126,7 @@ struct wpk_event {
     uint64_t kernel_id; /* KERNEL_PUT */
     struct wpk_kernel_event *kernel; /* KERNEL_CHANGED */
     char sha256[WPK_ID_MAX];         /* ARTIFACT_LOST */
+    bool hold;                       /* HOLD_BUILDS */
 };
 
 enum wpk_effect_kind {
@@ -183,6 +185,7 @@ struct wpk_effect {
     const struct wpk_piece *piece; /* what ended, with its text: a candidate; of a vendor "" */
     const char *provider;
     const char *verified_by; /* the worker's name; "": nobody had to */
+    const char *spent; /* PUT_TRIAL: a shared object that nobody runs again; or NULL */
     struct wpk_owner_event owner;
     enum wpk_worker_order order;
     uint32_t retry_after_s; /* RESPOND_PROBLEM; 0: not said */

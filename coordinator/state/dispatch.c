@@ -306,13 +306,19 @@ static void fill(struct wpk_coordinator *c, struct batch *batch)
     }
 }
 
+/* What it would build has no room. */
+static bool is_held(const struct wpk_coordinator *c, const struct wpk_group *group)
+{
+    return c->builds_held && (group->hello.roles & WPK_WORKER_RUNS) == 0;
+}
+
 /* Answer its poll, if there is anything for it. */
 static void serve(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     uint32_t room = WPK_LEASES_MAX - worker->lease_count;
     uint32_t want = worker->poll_want < WPK_WORK_MAX ? worker->poll_want : WPK_WORK_MAX;
     struct batch batch = {.worker = worker, .max = want < room ? want : room};
-    if (batch.max == 0) {
+    if (batch.max == 0 || is_held(c, worker->group)) {
         return;
     }
     batch.message = wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session);
@@ -330,8 +336,9 @@ static void serve_pool(struct wpk_coordinator *c, struct wpk_pool *pool)
     for (struct wpk_link *link = pool->waiting_first, *next_link;
          link != NULL && pool->ready_count > 0; link = next_link) {
         next_link = link->waiting_next;
+        bool held = is_held(c, link->group);
         for (struct wpk_worker *worker = link->group->waiting_first, *next;
-             worker != NULL && pool->ready_count > 0; worker = next) {
+             worker != NULL && pool->ready_count > 0 && !held; worker = next) {
             next = worker->next;
             serve(c, worker);
         }

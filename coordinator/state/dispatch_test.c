@@ -94,6 +94,40 @@ static void a_builder_ends_nothing_that_is_built(void **state)
     wpk_scene_free(s);
 }
 
+static void set_hold(struct wpk_scene *s, bool hold)
+{
+    struct wpk_event event = {.kind = WPK_EVENT_HOLD_BUILDS, .hold = hold};
+    wpk_scene_step(s, &event);
+}
+
+/* Nothing is built ahead; what is built is run, and who does both goes on. */
+static void builders_wait_for_room(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 4);
+    char reason[WPK_REASON_MAX];
+    int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
+    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
+    assert_int_equal(wpk_scene_poll(s, builder, 1), 1);
+    set_hold(s, true);
+    assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_scene_poll(s, builder, 1), 0);
+    assert_true(wpk_coordinator_blocked(s->c, job, 0, reason));
+    assert_string_equal(reason,
+                        "the artifacts are over their quota: builders wait until some have run");
+    assert_int_equal(wpk_scene_poll(s, runner, 1), 1);
+    assert_int_equal(wpk_scene_result(s, runner, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
+    int both = wpk_scene_join(s, "both", WPK_WORKER_ROLES_ALL);
+    assert_false(wpk_coordinator_blocked(s->c, job, 0, reason));
+    assert_int_equal(wpk_scene_poll(s, both, 1), 1);
+    assert_int_equal(s->workers[both].held[0].stage, WPK_STAGE_WHOLE);
+    assert_int_equal(s->workers[builder].held_count, 0);
+    set_hold(s, false); /* its poll still waits */
+    assert_int_equal(s->workers[builder].held_count, 1);
+    wpk_scene_free(s);
+}
+
 /* A builder without the compiler that the device's workers have is of no use to them. */
 static void a_builder_of_another_environment(void **state)
 {
@@ -346,6 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(built_here_and_run_there),
         cmocka_unit_test(a_builder_ends_nothing_that_is_built),
+        cmocka_unit_test(builders_wait_for_room),
         cmocka_unit_test(a_builder_of_another_environment),
         cmocka_unit_test(who_knows_no_stages_builds_again),
         cmocka_unit_test(an_artifact_is_lost),

@@ -383,6 +383,18 @@ static void note_failure(struct wpk_search *search, const struct wpk_record *rec
     }
 }
 
+/* What was built for the run that has ended, unless it is one of the best now. */
+static const char *spent_by(struct wpk_coordinator *c, const struct wpk_search *search,
+                            const struct wpk_piece *piece)
+{
+    for (uint32_t i = 0; piece->built != NULL && i < search->best_count; i++) {
+        if (strcmp(search->best[i].trial.artifact_sha256, piece->built->artifact_sha256) == 0) {
+            return NULL;
+        }
+    }
+    return piece->built != NULL ? wpk_effect_text(c, piece->built->artifact_sha256) : NULL;
+}
+
 void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
                       const struct wpk_record *record, const struct wpk_worker *worker)
 {
@@ -414,6 +426,7 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
     if (own) {
         note_failure(search, record);
         wpk_asks_count(search, work.index, worker != NULL ? worker->name_hash : 0);
+        effect->spent = spent_by(c, search, piece);
         wpk_asks_tell(c, search);
     }
 }

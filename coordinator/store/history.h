@@ -122,6 +122,8 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect
 /* One that is there is used once more. */
 void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size);
 /* Somebody needs it: written once in a quarter of an hour. */
+/* Nobody runs it again: unless somebody keeps it, it is the next to go. */
+void wpk_history_spend_artifact(struct wpk_store *store, const char *sha256);
 /* Its file is gone, or damaged: there is none any more. */
 void wpk_history_lose_artifact(struct wpk_store *store, const char *sha256);
 void wpk_history_use_artifact(struct wpk_store *store, const char *sha256);

@@ -36,6 +36,11 @@ void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_
     }
 }
 
+void wpk_history_spend_artifact(struct wpk_store *store, const char *sha256)
+{
+    wpk_store_run(store, "UPDATE artifact SET used_at = 0 WHERE sha256 = ?", "t", sha256);
+}
+
 void wpk_history_lose_artifact(struct wpk_store *store, const char *sha256)
 {
     int64_t size = -1;
