@@ -532,6 +532,13 @@ void wpk_worker_gone(struct wpk_coordinator *c)
     }
 }
 
+/* Not beyond now: some was heard of since we slept, before this tick. 0, which is none, stays. */
+static void put_off(const struct wpk_coordinator *c, uint64_t *at_ns, uint64_t gap_ns)
+{
+    uint64_t later_ns = *at_ns != 0 ? *at_ns + gap_ns : 0;
+    *at_ns = later_ns < c->event->now_ns ? later_ns : c->event->now_ns;
+}
+
 /* Time in which we did not run ourselves is nobody's silence, and nobody's budget. */
 static void forgive_sleep(struct wpk_coordinator *c)
 {
@@ -543,12 +550,12 @@ static void forgive_sleep(struct wpk_coordinator *c)
     wpk_effect_log(c, "slept", "ms=%llu", (unsigned long long)(gap_ns / MS));
     for (uint32_t i = 0; i < c->worker_count; i++) {
         struct wpk_worker *worker = c->workers[i];
-        worker->heard_ns += gap_ns;
-        worker->busy_ns += gap_ns;
-        worker->gone_ns += worker->gone_ns != 0 ? gap_ns : 0;
+        put_off(c, &worker->heard_ns, gap_ns);
+        put_off(c, &worker->busy_ns, gap_ns);
+        put_off(c, &worker->gone_ns, gap_ns);
     }
     for (uint32_t i = 0; i < c->search_count; i++) {
-        c->searches[i]->active_ns += c->searches[i]->active_ns != 0 ? gap_ns : 0;
+        put_off(c, &c->searches[i]->active_ns, gap_ns);
     }
 }
 

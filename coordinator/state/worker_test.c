@@ -288,6 +288,46 @@ static void orders_of_a_device(void **state)
     wpk_scene_free(s);
 }
 
+/* What it said after we slept was heard then: it is no younger for that. */
+static void silence_after_a_sleep(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    wpk_scene_submit_one(s, 1, 50);
+    wpk_scene_wait(s, 1000);
+    s->now_ns += 3600 * UINT64_C(1000000000);
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 1); /* before the first tick */
+    const struct wpk_search *search = wpk_coordinator_search(s->c, 0);
+    uint64_t elapsed_ns = wpk_search_elapsed_ns(search, s->now_ns);
+    wpk_scene_wait(s, 10000);
+    assert_int_equal(s->c->worker_count, 1);
+    elapsed_ns = wpk_search_elapsed_ns(search, s->now_ns) - elapsed_ns;
+    assert_in_range(elapsed_ns, UINT64_C(9500000000), UINT64_C(10000000000));
+    wpk_scene_wait(s, 12000);
+    assert_int_equal(s->c->worker_count, 0);
+    assert_int_equal(s->c->lease_count, 0);
+    wpk_scene_free(s);
+}
+
+/* Nobody was silent while we slept. */
+static void a_sleep_is_forgiven(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    wpk_scene_submit_one(s, 1, 50);
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    wpk_scene_wait(s, 15000);
+    s->now_ns += 3600 * UINT64_C(1000000000);
+    wpk_scene_wait(s, 3000);
+    assert_int_equal(s->c->lease_count, 1);
+    assert_int_equal(piece(s, 0)->attempts, 1);
+    wpk_scene_wait(s, 5000);
+    assert_int_equal(s->c->lease_count, 0);
+    wpk_scene_free(s);
+}
+
 static void wpkd_drains(void **state)
 {
     (void)state;
@@ -325,6 +365,8 @@ int main(void)
         cmocka_unit_test(nobody_believes_the_quarantined),
         cmocka_unit_test(orders_survive_a_restart),
         cmocka_unit_test(orders_of_a_device),
+        cmocka_unit_test(silence_after_a_sleep),
+        cmocka_unit_test(a_sleep_is_forgiven),
         cmocka_unit_test(wpkd_drains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -340,11 +340,18 @@ uint64_t wpk_history_list_jobs(struct wpk_store *store, uint64_t before, const c
 {
     uint64_t last = 0;
     int count = 0;
-    struct wpk_rows *rows = wpk_store_query(
-        store,
-        "SELECT number, id, state, document FROM job WHERE number < ? AND (? = '' OR state = ?)"
-        " ORDER BY number DESC LIMIT ?",
-        "itti", (int64_t)before, state, state, (int64_t)page_size + 1);
+    int64_t limit = (int64_t)page_size + 1;
+    /* By the index of states: those few that run are not looked for among all that ever did. */
+    struct wpk_rows *rows =
+        state[0] == '\0'
+            ? wpk_store_query(store,
+                              "SELECT number, id, state, document FROM job WHERE number < ?"
+                              " ORDER BY number DESC LIMIT ?",
+                              "ii", (int64_t)before, limit)
+            : wpk_store_query(store,
+                              "SELECT number, id, state, document FROM job WHERE state = ?"
+                              " AND number < ? ORDER BY number DESC LIMIT ?",
+                              "tii", state, (int64_t)before, limit);
     while (wpk_rows_next(rows)) {
         if (count++ == page_size) {
             wpk_rows_close(rows);

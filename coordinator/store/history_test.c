@@ -278,6 +278,49 @@ static void a_revoked_vendor_has_failed(void **state)
     assert_int_equal(count(f, "SELECT COUNT(*) FROM trial WHERE outcome = 'ok'"), 1);
 }
 
+static void note_number(void *user, uint64_t number, const char *id, const char *state,
+                        const char *document)
+{
+    uint64_t *numbers = user;
+    (void)document;
+    assert_string_equal(state, number % 3 == 0 ? "running" : "done");
+    assert_int_equal(strtoull(id, NULL, 10), number);
+    numbers[0] = 10 * numbers[0] + number;
+}
+
+static uint64_t list_jobs(struct fixture *f, uint64_t before, const char *state, int page_size,
+                          uint64_t *last)
+{
+    uint64_t numbers = 0;
+    *last = wpk_history_list_jobs(f->store, before, state, page_size, note_number, &numbers);
+    return numbers;
+}
+
+/* Newest first, page by page, of one state or of all. */
+static void jobs_are_listed(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t last;
+    for (int64_t number = 1; number <= 7; number++) {
+        char id[8];
+        snprintf(id, sizeof id, "%d", (int)number);
+        wpk_store_run(f->store,
+                      "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
+                      " document, created_at, started_at, finished_at, epoch)"
+                      " VALUES (?, ?, '', '', 0, '', ?, '', '', 1, 0, 0, 1)",
+                      "itt", number, id, number % 3 == 0 ? "running" : "done");
+    }
+    assert_int_equal(list_jobs(f, INT64_MAX, "", 4, &last), 7654);
+    assert_int_equal(last, 4);
+    assert_int_equal(list_jobs(f, last, "", 4, &last), 321);
+    assert_int_equal(last, 0);
+    assert_int_equal(list_jobs(f, INT64_MAX, "done", 3, &last), 754);
+    assert_int_equal(list_jobs(f, last, "done", 3, &last), 21);
+    assert_int_equal(last, 0);
+    assert_int_equal(list_jobs(f, 6, "running", 3, &last), 3);
+    assert_int_equal(list_jobs(f, INT64_MAX, "paused", 3, &last), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +331,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_failure_is_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(abandoned_is_not_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_rejected_winner_has_failed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(jobs_are_listed, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
