@@ -7,6 +7,7 @@
 #include "common/json.h"
 
 #include "common/json_text.h"
+#include "common/utf8.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -474,6 +475,17 @@ void wpk_json_get_copy(struct wpk_json_reader *reader, const char *key, char *ou
     WPK_ASSERT(out_size > 0);
     const char *text = wpk_json_get_text(reader, key, out_size - 1);
     memcpy(out, text, strlen(text) + 1);
+}
+
+void wpk_json_get_label(struct wpk_json_reader *reader, const char *key, char *out, size_t out_size)
+{
+    wpk_json_get_copy(reader, key, out, out_size);
+    for (const char *p = out; *p != '\0'; p++) {
+        if (wpk_utf8_is_control(p)) {
+            wpk_json_fail(reader, key, WPK_EINVAL, "has a control character");
+            return;
+        }
+    }
 }
 
 /* Decimal digits without sign or leading zeros, up to 2^64 - 1. */

@@ -90,6 +90,10 @@ const char *wpk_json_get_text(struct wpk_json_reader *reader, const char *key, s
 /* The same, copied into a fixed array of out_size bytes with its NUL. */
 void wpk_json_get_copy(struct wpk_json_reader *reader, const char *key, char *out, size_t out_size);
 
+/* The same, of what is printed in tables and logs: a control character fails with WPK_EINVAL. */
+void wpk_json_get_label(struct wpk_json_reader *reader, const char *key, char *out,
+                        size_t out_size);
+
 /* 64 bits: a decimal string, or a number below 2^53 (seeds and ids). */
 uint64_t wpk_json_get_u64(struct wpk_json_reader *reader, const char *key);
 

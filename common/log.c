@@ -182,7 +182,7 @@ static void append_escaped(struct wpk_buf *line, const char *text)
     for (const char *p = text; *p != '\0';) {
         unsigned char c = (unsigned char)*p;
         size_t length = wpk_utf8_length(p, strnlen(p, 4));
-        if (c < 0x20 || c == 0x7f || length == 0) {
+        if (wpk_utf8_is_control(p) || length == 0) {
             wpk_buf_printf(line, "\\x%02x", c);
             length = 1;
         } else {

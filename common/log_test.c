@@ -74,6 +74,10 @@ static void test_values_cannot_forge_a_line(void **state)
     (void)state;
     wpk_log(WPK_LOG_INFO, "job", "name=%s", "a\nb\x1b[2Jc");
     assert_string_equal(read_log(), "info wpkd job name=a\\x0ab\\x1b[2Jc\n");
+    wpk_log(WPK_LOG_INFO, "job", "name=%s",
+            "a\xc2\x9b"
+            "2Jc");
+    assert_string_equal(read_log(), "info wpkd job name=a\\xc2\\x9b2Jc\n");
     wpk_log(WPK_LOG_INFO, "job", "name=%s", "\xc3\xa9 \xff\xc3");
     assert_string_equal(read_log(), "info wpkd job name=\xc3\xa9 \\xff\\xc3\n");
 }

@@ -42,6 +42,13 @@ size_t wpk_utf8_check(const char *text, size_t size)
     return at;
 }
 
+bool wpk_utf8_is_control(const char *text)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    bool c1 = bytes[0] == 0xc2 && bytes[1] >= 0x80 && bytes[1] < 0xa0;
+    return bytes[0] < 0x20 || bytes[0] == 0x7f || c1;
+}
+
 size_t wpk_utf8_encode(unsigned code, char out[4])
 {
     WPK_ASSERT(code <= 0x10ffff);

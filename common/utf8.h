@@ -16,6 +16,10 @@ size_t wpk_utf8_length(const char *text, size_t size);
 /* Offset of the first byte that is not well formed; `size` if all are. */
 size_t wpk_utf8_check(const char *text, size_t size);
 
+/* Is what `text`, well formed or not, begins with a control character (C0, DEL, C1)? A terminal
+ * obeys those instead of showing them. */
+bool wpk_utf8_is_control(const char *text);
+
 /* Encode a code point (not a surrogate) and return its length. */
 size_t wpk_utf8_encode(unsigned code, char out[4]);
 

@@ -66,12 +66,28 @@ static void test_check_finds_the_first(void **state)
     assert_int_equal(wpk_utf8_check(NULL, 0), 0);
 }
 
+static void test_controls(void **state)
+{
+    (void)state;
+    assert_true(wpk_utf8_is_control("\x1b[2J"));
+    assert_true(wpk_utf8_is_control("\n"));
+    assert_true(wpk_utf8_is_control(""));
+    assert_true(wpk_utf8_is_control("\x7f"));
+    assert_true(wpk_utf8_is_control("\xc2\x9b"
+                                    "2J"));
+    assert_false(wpk_utf8_is_control(" "));
+    assert_false(wpk_utf8_is_control("\xc2\xa0"));
+    assert_false(wpk_utf8_is_control("\xc2"));
+    assert_false(wpk_utf8_is_control("\xc3\x9b"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_code_point_goes_round),
         cmocka_unit_test(test_ill_formed),
         cmocka_unit_test(test_check_finds_the_first),
+        cmocka_unit_test(test_controls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -322,7 +322,7 @@ wpk_err wpk_device_decode(const char *text, struct wpk_device *out, struct wpk_d
     }
     wpk_json_allow(r, names);
     wpk_json_get_copy(r, "kind", device.kind, sizeof(device.kind));
-    wpk_json_get_copy(r, "model", device.model, sizeof(device.model));
+    wpk_json_get_label(r, "model", device.model, sizeof(device.model));
     device.isa = (enum wpk_isa)wpk_json_get_choice(r, "isa", isa_names, WPK_ISA_COUNT);
     device.bf16 = wpk_json_get_bool(r, "bf16");
     device.vnni = wpk_json_get_bool(r, "vnni");
@@ -334,7 +334,7 @@ wpk_err wpk_device_decode(const char *text, struct wpk_device *out, struct wpk_d
     device.vector_registers = (int)wpk_json_get_int(r, "vector_registers", 1, 4096);
     device.peak_flops_per_s = wpk_json_get_real(r, "peak_flops_per_s", 0, RATE_MAX);
     device.peak_bytes_per_s = wpk_json_get_real(r, "peak_bytes_per_s", 0, RATE_MAX);
-    wpk_json_get_copy(r, "instance", device.instance, sizeof(device.instance));
+    wpk_json_get_label(r, "instance", device.instance, sizeof(device.instance));
     err = wpk_json_status(r);
     wpk_json_close(r);
     if (err == WPK_OK) {

@@ -26,18 +26,6 @@ static void *allocate(struct wpk_json_reader *reader, size_t count, size_t size)
     return memory;
 }
 
-/* A name for people: it is printed in tables and logs, so it holds no control characters. */
-static void get_label(struct wpk_json_reader *reader, const char *key, char *out, size_t out_size)
-{
-    wpk_json_get_copy(reader, key, out, out_size);
-    for (const char *p = out; *p != '\0'; p++) {
-        if ((unsigned char)*p < 0x20 || *p == 0x7f) {
-            wpk_json_fail(reader, key, WPK_EINVAL, "has a control character");
-            return;
-        }
-    }
-}
-
 /* A name that is typed in commands and stands in file names. */
 static void get_word(struct wpk_json_reader *reader, const char *key, char *out, size_t out_size)
 {
@@ -218,7 +206,7 @@ static void decode_labels(struct wpk_json_reader *reader, struct wpk_job *job)
             break;
         }
         memcpy(label->name, name, strlen(name) + 1);
-        get_label(reader, NULL, label->value, sizeof(label->value));
+        wpk_json_get_label(reader, NULL, label->value, sizeof(label->value));
         job->label_count++;
     }
     wpk_json_leave(reader);
@@ -263,7 +251,7 @@ static void decode_pins(struct wpk_json_reader *reader, struct wpk_job *job)
             break;
         }
         memcpy(pin->gene, gene, strlen(gene) + 1);
-        get_label(reader, NULL, pin->value, sizeof(pin->value));
+        wpk_json_get_label(reader, NULL, pin->value, sizeof(pin->value));
         job->pin_count++;
     }
     wpk_json_leave(reader);
@@ -309,7 +297,7 @@ static void decode_job(struct wpk_json_reader *reader, struct wpk_job *job)
 
     wpk_json_allow(reader, members);
     if (wpk_json_has(reader, "name")) {
-        get_label(reader, "name", job->name, sizeof(job->name));
+        wpk_json_get_label(reader, "name", job->name, sizeof(job->name));
     }
     if (wpk_json_has(reader, "target")) {
         decode_target(reader, job);
@@ -325,7 +313,7 @@ static void decode_job(struct wpk_json_reader *reader, struct wpk_job *job)
             (int)wpk_json_get_int(reader, "priority", -WPK_JOB_PRIORITY_MAX, WPK_JOB_PRIORITY_MAX);
     }
     if (wpk_json_has(reader, "owner")) {
-        get_label(reader, "owner", job->owner, sizeof(job->owner));
+        wpk_json_get_label(reader, "owner", job->owner, sizeof(job->owner));
     }
     decode_ops(reader, job);
 }

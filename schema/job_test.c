@@ -133,6 +133,7 @@ static void test_rejected(void **state)
         {"{\n \"ops\":[{" OP "}],\n \"extra\":1}", WPK_EINVAL, "extra", 3, 2},
         {"{\"ops\":[{" OP "},\n{" OP "}]}", WPK_EINVAL, "ops[1].name", 2, 9},
         {"{\"ops\":[{\"name\":\"a b\",\"op\":{}}]}", WPK_EINVAL, "ops[0].name", 1, 0},
+        {"{\"name\":\"a\\u009b2J\",\"ops\":[{" OP "}]}", WPK_EINVAL, "name", 1, 0},
         {"{\"ops\":[{\"name\":\"../x\",\"op\":{}}]}", WPK_EINVAL, "ops[0].name", 1, 0},
         {"{\"ops\":[{\"name\":\"a\"}]}", WPK_EINVAL, "ops[0].op", 1, 0},
         {"{\"ops\":[{\"name\":\"a\",\"op\":7}]}", WPK_EINVAL, "ops[0].op", 1, 0},

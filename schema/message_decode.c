@@ -140,7 +140,7 @@ static void get_providers(struct decoder *d, struct wpk_hello *hello)
     while (hello->provider_count < count && wpk_json_next(d->r)) {
         struct wpk_message_provider *provider = &hello->providers[hello->provider_count++];
         wpk_json_allow(d->r, names);
-        wpk_json_get_copy(d->r, "name", provider->name, sizeof provider->name);
+        wpk_json_get_label(d->r, "name", provider->name, sizeof provider->name);
         provider->vendor = wpk_json_get_bool(d->r, "vendor");
     }
     wpk_json_leave(d->r);
@@ -164,14 +164,14 @@ static void get_labels(struct decoder *d, struct wpk_hello *hello)
             break;
         }
         snprintf(label->name, sizeof label->name, "%s", name);
-        wpk_json_get_copy(d->r, NULL, label->value, sizeof label->value);
+        wpk_json_get_label(d->r, NULL, label->value, sizeof label->value);
     }
     wpk_json_leave(d->r);
 }
 
 static void get_hello_2(struct decoder *d, struct wpk_hello *hello)
 {
-    wpk_json_get_copy(d->r, "program", hello->program, sizeof hello->program);
+    wpk_json_get_label(d->r, "program", hello->program, sizeof hello->program);
     wpk_json_get_copy(d->r, "token", hello->token, sizeof hello->token);
     hello->roles = (wpk_json_get_bool(d->r, "builds") ? WPK_WORKER_BUILDS : 0U) |
                    (wpk_json_get_bool(d->r, "runs") ? WPK_WORKER_RUNS : 0U);
@@ -200,8 +200,8 @@ static void get_hello(struct decoder *d)
         return;
     }
     d->message->hello = hello;
-    wpk_json_get_copy(d->r, "name", hello->name, sizeof hello->name);
-    wpk_json_get_copy(d->r, "environment", hello->environment, sizeof hello->environment);
+    wpk_json_get_label(d->r, "name", hello->name, sizeof hello->name);
+    wpk_json_get_label(d->r, "environment", hello->environment, sizeof hello->environment);
     get_providers(d, hello);
     get_device(d, "device", &hello->device);
     hello->roles = WPK_WORKER_ROLES_ALL;

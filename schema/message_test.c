@@ -80,6 +80,20 @@ static void hello(void **state)
     assert_string_equal(back.hello->labels[1].value, "4 \"x\"");
     assert_true(wpk_work_id_equal(back.holding[0], holding));
     wpk_message_fini(&back);
+
+    /* What wpkctl prints is no word to a terminal. */
+    char *const texts[] = {hello.name,    hello.device.model,    hello.environment,
+                           hello.program, hello.labels[1].value, hello.providers[1].name};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct wpk_diag diag = {0};
+        char first = texts[i][0];
+        texts[i][0] = '\x1b';
+        wpk_buf_reset(&frame);
+        assert_int_equal(wpk_message_encode(&message, &frame), WPK_OK);
+        assert_int_equal(wpk_message_decode(frame.data, frame.size, &back, &diag), WPK_EINVAL);
+        assert_string_equal(diag.text, "has a control character");
+        texts[i][0] = first;
+    }
     wpk_buf_fini(&frame);
 }
 

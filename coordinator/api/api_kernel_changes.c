@@ -69,7 +69,7 @@ bool wpk_call_reason(struct wpk_call *call, char *out, size_t size)
     if (err == WPK_OK) {
         wpk_json_allow(r, names);
         if (wpk_json_has(r, "reason")) {
-            wpk_json_get_copy(r, "reason", out, size);
+            wpk_json_get_label(r, "reason", out, size);
         }
         err = wpk_json_status(r);
     }

@@ -207,9 +207,9 @@ static wpk_err decode(struct wpk_json_reader *r, struct wpk_history_token *out)
 #undef ROLE_NAME
 #undef ROLE_BIT
     wpk_json_allow(r, names);
-    wpk_json_get_copy(r, "owner", out->token.owner, sizeof out->token.owner);
+    wpk_json_get_label(r, "owner", out->token.owner, sizeof out->token.owner);
     if (wpk_json_has(r, "note")) {
-        wpk_json_get_copy(r, "note", out->note, sizeof out->note);
+        wpk_json_get_label(r, "note", out->note, sizeof out->note);
     }
     if (wpk_json_has(r, "seconds")) {
         int64_t seconds = wpk_json_get_int(r, "seconds", 1, TOKEN_SECONDS_MAX);

@@ -58,7 +58,7 @@ static void order_worker(struct wpk_call *call, const char *action, enum wpk_wor
         wpk_json_allow(r, names);
         wpk_json_get_copy(r, "name", name, sizeof name);
         if (wpk_json_has(r, "reason")) {
-            wpk_json_get_copy(r, "reason", reason, sizeof reason);
+            wpk_json_get_label(r, "reason", reason, sizeof reason);
         }
         if (wpk_json_status(r) == WPK_OK && name[0] == '\0') {
             wpk_json_fail(r, "name", WPK_EINVAL, "a worker has a name");
