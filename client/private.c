@@ -188,6 +188,9 @@ static wpk_err fail_last_words(const struct wpk_private *self, enum process whic
     return WPK_ECLOSED;
 }
 
+static wpk_err revive(struct wpk_private *self, enum process which, struct wpk_diag *diag);
+
+/* One that is killed before it has answered is started again, as one that answered is. */
 static wpk_err start_wpkd(struct wpk_private *self, struct wpk_diag *diag)
 {
     wpk_err err = start_process(self, PROCESS_WPKD, diag);
@@ -200,7 +203,7 @@ static wpk_err start_wpkd(struct wpk_private *self, struct wpk_diag *diag)
             return write_endpoint(self, diag);
         }
         if (!wpk_child_runs(&self->child[PROCESS_WPKD])) {
-            return fail_last_words(self, PROCESS_WPKD, diag);
+            return revive(self, PROCESS_WPKD, diag);
         }
         sleep_ms(POLL_MS);
     }

@@ -99,6 +99,22 @@ def test_wpkd_dies(box):
     kill_during_tune(box, "wpkd")
 
 
+def test_wpkd_dies_at_once(box):
+    """Killed before it answers for the first time."""
+    need(*PROGRAMS)
+    tune = start_tune(box)
+    struck = set()
+    while len(struck) < DEATHS_MAX["wpkd"] and tune.note() is None:
+        for pid, (_, name) in descendants(tune.popen.pid).items():
+            if name == "wpkd" and pid not in struck:
+                os.kill(pid, signal.SIGKILL)
+                struck.add(pid)
+    code, out, err = tune.wait(200)
+    check(code == 0, "it is started again", err[-4000:], box.logs())
+    check_tune_json(out)
+    check(err.count("wpkd ended; it is started again") == len(struck), "and says so", err)
+
+
 def check_history(box):
     """What was recorded, was recorded once, and every artifact is whole."""
     with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
