@@ -77,7 +77,6 @@ static bool take_requests(struct wpk_service *service)
            wpk_http_server_next(service->http, &request)) {
         count++;
         wpk_performer_request(service->performer, &request, random_number());
-        service->active_ns = wpk_clock_now_ns(wpk_clock_system());
     }
     return !more;
 }

@@ -186,11 +186,24 @@ static void on_signal(void *user)
     wpk_loop_wake(service->loop);
 }
 
+/* Most are answered where they are read: the loop never sees them. */
+static uint64_t count_answered(void)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < wpk_metric_value_count(WPK_LABEL_STATUS); i++) {
+        count += wpk_metric_counted(WPK_COUNTER_HTTP_REQUESTS, i);
+    }
+    return count;
+}
+
 static bool is_idle(struct wpk_service *service, uint64_t now_ns)
 {
-    if (wpk_coordinator_job_count(wpk_performer_coordinator(service->performer)) > 0) {
+    uint64_t answered = count_answered();
+    if (wpk_coordinator_job_count(wpk_performer_coordinator(service->performer)) > 0 ||
+        answered != service->answered) {
         service->active_ns = now_ns;
     }
+    service->answered = answered;
     return service->config->idle_s > 0 &&
            now_ns > service->active_ns + service->config->idle_s * WPK_NS_PER_S;
 }

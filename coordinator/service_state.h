@@ -28,6 +28,7 @@ struct wpk_service {
     struct wpk_auth *auth;
     struct wpk_performer *performer;
     uint64_t active_ns; /* last time there was a job or a request */
+    uint64_t answered;  /* requests of clients, as last seen */
     uint64_t refused[WPK_NET_REFUSAL_COUNT]; /* by the worker port, as last seen */
     uint64_t commits;   /* turns that the store has taken, or could not: it answered */
     uint64_t advanced_commits;

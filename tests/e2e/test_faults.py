@@ -8,7 +8,7 @@ import sqlite3
 import struct
 import time
 
-from lib import Service, check, main, need, small_job, wait_for
+from lib import Service, UnixConnection, check, main, need, small_job, wait_for
 from wire import GREETING, frame, talk
 
 
@@ -94,7 +94,7 @@ def test_addresses(box):
     for options, says, want in ((("--http", "0.0.0.0:80"), "0.0.0.0", 2),
                                 (("--listen", "nonsense"), "nonsense", 2),
                                 (("--listen", "tcp://0.0.0.0:80"), "0.0.0.0", 2),
-                                (("--http", "unix:" + "/x" * 100), "longer", 1)):
+                                (("--http", "unix:" + "/x" * 100), "longer", 2)):
         code, _, err = box.run("wpkd", "--data", box.data, *options)
         check(code == want and says in err, "refused with the reason", options, code, err)
     code, _, err = box.run("wpkd", "--data", "/proc/nothing")
@@ -138,6 +138,27 @@ def test_full_disk(box):
 def test_idle(box):
     need("wpkd")
     wpkd = box.start("wpkd", "--data", box.data, "--exit-when-idle", 1)
+
+    def is_answered():
+        connection = UnixConnection(box.data + "/wpkd.sock")
+        try:
+            connection.request("GET", "/v1/kernels")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    # Whoever looks kernels up is somebody; where this machine kept us waiting ourselves, nobody was.
+    wait_for("wpkd answers", lambda: is_answered() or wpkd.popen.poll() is not None, 30)
+    started = last = time.monotonic()
+    pause = 0
+    while time.monotonic() - started < 2.5 and is_answered():
+        pause = max(pause, time.monotonic() - last)
+        last = time.monotonic()
+        time.sleep(0.02)
+    pause = max(pause, time.monotonic() - last)
+    check(pause > 0.8 or wpkd.popen.poll() is None, "it stays while it is asked", pause)
     started = time.monotonic()
     code, _, err = wpkd.wait(20)
     check(code == 0 and "idle" in err, "it ends by itself", code, err)
