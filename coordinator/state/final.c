@@ -233,7 +233,7 @@ static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
     if (winner == NULL) {
         char reason[WPK_REASON_MAX];
         wpk_final_failed(search, reason);
-        wpk_search_set_phase(c, search, WPK_PHASE_FAILED, reason);
+        wpk_search_conclude(c, search, true, reason);
         return;
     }
     wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search; /* with what it is the result of */
@@ -449,8 +449,7 @@ void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, 
     }
     char reason[WPK_REASON_MAX];
     bool failed = wpk_final_failed(search, reason);
-    wpk_search_set_phase(c, search, failed ? WPK_PHASE_FAILED : WPK_PHASE_DONE,
-                         failed ? reason : "");
+    wpk_search_conclude(c, search, failed, reason);
     wpk_search_release(c, search);
 }
 

@@ -386,6 +386,34 @@ static void all_that_was_begun_is_open_again(void **state)
     wpk_scene_free(s);
 }
 
+/* Nothing of the smaller budget works; the larger one has hardly begun. */
+static void a_larger_budget_outlives_a_failure(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = join(s, "w");
+    const struct wpk_job_entry *small = wpk_scene_submit(s, small_job("a", 1, 1));
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    wpk_scene_result(s, worker, WPK_OUTCOME_OK, 100);
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    assert_int_equal(s->workers[worker].held[0].id.kind, WPK_WORK_VERIFY);
+    const struct wpk_job_entry *same = wpk_scene_submit(s, small_job("b", 1, 1));
+    const struct wpk_job_entry *large = wpk_scene_submit(s, small_job("b", 1, 3));
+    assert_ptr_equal(large->ops[0].search, small->ops[0].search);
+    wpk_scene_result(s, worker, WPK_OUTCOME_WRONG_RESULT, 0);
+    assert_int_equal(small->state, WPK_JOB_FAILED);
+    assert_int_equal(same->state, WPK_JOB_FAILED);
+    assert_int_equal(large->ops[0].phase, WPK_PHASE_SEARCHING);
+    assert_string_equal(large->ops[0].reason, "");
+    assert_int_equal(wpk_scene_poll(s, worker, 4), 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(large->state, WPK_JOB_RUNNING);
+        wpk_scene_result(s, worker, WPK_OUTCOME_RUN_CRASH, 0);
+    }
+    assert_int_equal(large->state, WPK_JOB_FAILED);
+    wpk_scene_free(s);
+}
+
 /* Answers of a search that was swept meanwhile are freed, and that is all. */
 static void answers_come_late(void **state)
 {
@@ -450,6 +478,7 @@ int main(void)
         cmocka_unit_test(a_paused_job_is_as_it_was),
         cmocka_unit_test(its_device_comes_back),
         cmocka_unit_test(all_that_was_begun_is_open_again),
+        cmocka_unit_test(a_larger_budget_outlives_a_failure),
         cmocka_unit_test(answers_come_late),
         cmocka_unit_test(operators_come_in_turn),
     };

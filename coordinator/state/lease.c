@@ -29,6 +29,26 @@ static void take_out(struct wpk_lease *lease)
     worker->lease_count--;
 }
 
+/* ---- the search's time, which is that with work out */
+
+static void begin_time(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (search->leased_count++ == 0) {
+        search->active_ns = c->event->now_ns;
+    }
+}
+
+static void end_time(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    WPK_ASSERT(search->leased_count > 0);
+    wpk_search_touch(c, search);
+    if (--search->leased_count == 0) {
+        search->elapsed_ns = wpk_search_elapsed_ns(search, c->event->now_ns);
+        search->active_ns = 0;
+        wpk_search_release(c, search);
+    }
+}
+
 /* ---- taking */
 
 /* What is built apart is run by whoever can; else it is built there and then. A worker of the first
@@ -77,7 +97,7 @@ struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *s
     piece->lease = lease;
     piece->attempts++;
     c->lease_count++;
-    wpk_search_leased(c, search);
+    begin_time(c, search);
     wpk_fair_charge(c, lease);
     wpk_metric_add(WPK_COUNTER_LEASES, 0, 1);
     return lease;
@@ -98,7 +118,7 @@ void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t 
         wpk_asks_open(search, lease->work.index, true);
     }
     c->lease_count--;
-    wpk_search_unleased(c, search);
+    end_time(c, search);
     lease->next = c->leases_spare;
     c->leases_spare = lease;
 }

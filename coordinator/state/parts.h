@@ -202,9 +202,9 @@ bool wpk_search_covers(const struct wpk_search *search, const struct wpk_job_ent
 /* Every operator that waits for this search. */
 void wpk_search_set_phase(struct wpk_coordinator *c, struct wpk_search *search,
                           enum wpk_phase phase, const char *reason);
-/* Work of it is out, or none is any more. */
-void wpk_search_leased(struct wpk_coordinator *c, struct wpk_search *search);
-void wpk_search_unleased(struct wpk_coordinator *c, struct wpk_search *search);
+/* The search has its result: for those whose budget it is of. For others it goes on. */
+void wpk_search_conclude(struct wpk_coordinator *c, struct wpk_search *search, bool failed,
+                         const char *reason);
 /* Its counters are to be stored before long. */
 void wpk_search_touch(struct wpk_coordinator *c, struct wpk_search *search);
 void wpk_search_store(struct wpk_coordinator *c);

@@ -445,24 +445,6 @@ bool wpk_search_time_over(const struct wpk_search *search, uint64_t now_ns)
     return wpk_search_elapsed_ns(search, now_ns) >= search->time_ns;
 }
 
-void wpk_search_leased(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    if (search->leased_count++ == 0) {
-        search->active_ns = c->event->now_ns;
-    }
-}
-
-void wpk_search_unleased(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    WPK_ASSERT(search->leased_count > 0);
-    wpk_search_touch(c, search);
-    if (--search->leased_count == 0) {
-        search->elapsed_ns = wpk_search_elapsed_ns(search, c->event->now_ns);
-        search->active_ns = 0;
-        wpk_search_release(c, search);
-    }
-}
-
 /* ---- the course of a search */
 
 void wpk_search_update_budget(struct wpk_search *search)
@@ -482,15 +464,21 @@ void wpk_search_update_budget(struct wpk_search *search)
     }
 }
 
-bool wpk_search_covers(const struct wpk_search *search, const struct wpk_job_entry *job)
+/* Does its last result come of all that the job's budget has? */
+static bool is_enough(const struct wpk_search *search, const struct wpk_job_entry *job)
 {
-    return search->kernel_id != 0 &&
-           (search->ended_asks >= job->candidates || search->elapsed_ns >= job->time_ns ||
-            (search->exhausted && search->ended_asks == search->ask_count));
+    return search->ended_asks >= job->candidates || search->elapsed_ns >= job->time_ns ||
+           (search->exhausted && search->ended_asks == search->ask_count);
 }
 
-void wpk_search_set_phase(struct wpk_coordinator *c, struct wpk_search *search,
-                          enum wpk_phase phase, const char *reason)
+bool wpk_search_covers(const struct wpk_search *search, const struct wpk_job_entry *job)
+{
+    return search->kernel_id != 0 && is_enough(search, job);
+}
+
+/* `concluded`: there is a result; else it goes on, or cannot. */
+static void set_phase(struct wpk_coordinator *c, struct wpk_search *search, enum wpk_phase phase,
+                      const char *reason, bool concluded)
 {
     bool done = phase == WPK_PHASE_DONE;
     bool unsatisfied = false;
@@ -504,19 +492,32 @@ void wpk_search_set_phase(struct wpk_coordinator *c, struct wpk_search *search,
         if (wpk_phase_ended(op->phase)) {
             continue;
         }
-        bool joined_late = done && !wpk_search_covers(search, op->job);
+        bool joined_late = concluded && !is_enough(search, op->job);
         unsatisfied = unsatisfied || joined_late;
         /* What serves though none of ours works is the vendor's. */
         op->kernel_id = wpk_phase_ended(phase) && !joined_late ? search->kernel_id : 0;
         op->from_history = done && !search->measured;
-        wpk_job_op_set(c, op, joined_late ? WPK_PHASE_SEARCHING : phase, reason);
+        wpk_job_op_set(c, op, joined_late ? WPK_PHASE_SEARCHING : phase, joined_late ? "" : reason);
     }
     if (unsatisfied) {
         /* A job with a larger budget came while the finals went on: the search goes on for it. */
         search->phase = WPK_PHASE_SEARCHING;
+        search->reason[0] = '\0';
     }
     wpk_search_update_budget(search);
     wpk_search_refresh(c, search);
+}
+
+void wpk_search_set_phase(struct wpk_coordinator *c, struct wpk_search *search,
+                          enum wpk_phase phase, const char *reason)
+{
+    set_phase(c, search, phase, reason, false);
+}
+
+void wpk_search_conclude(struct wpk_coordinator *c, struct wpk_search *search, bool failed,
+                         const char *reason)
+{
+    set_phase(c, search, failed ? WPK_PHASE_FAILED : WPK_PHASE_DONE, failed ? reason : "", true);
 }
 
 static bool vendors_ended(const struct wpk_search *search)
