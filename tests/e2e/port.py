@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A wpkd whose workers come over TCP, and certificates for it."""
+import random
 import socket
 import subprocess
 
@@ -7,12 +8,23 @@ from lib import Service, Skip, check, wait_for
 
 
 def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """Nobody's; and none of those that the kernel gives to connections, one of which could have it while
+    a wpkd is started, or started again."""
+    draw = random.SystemRandom()
+    while True:
+        port = draw.randrange(15000, 32000)
+        with socket.socket() as sock:
+            try:
+                sock.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
-def make_certificates(box, name, host="localhost", authority=False, names=None):
+ELLIPTIC = ("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")  # made in no time, where RSA may take seconds
+
+
+def make_certificates(box, name, host="localhost", authority=False, names=None, kind=ELLIPTIC):
     """An authority and a server's certificate of it: (authority's file, certificate's, key's).
     `authority`: it is there already, and gives another certificate. `names`: of others than `host`."""
     if subprocess.run(["openssl", "version"], capture_output=True, check=False).returncode != 0:
@@ -25,10 +37,9 @@ def make_certificates(box, name, host="localhost", authority=False, names=None):
     ca, ca_key = box.path(name + "-ca.pem"), box.path(name + "-ca.key")
     key, request, certificate = (box.path(name + end) for end in (".key", ".csr", ".pem"))
     if not authority:
-        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", ca_key, "-out", ca, "-days",
-                "2", "-subj", "/CN=authority " + name)
-    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request, "-subj",
-            "/CN=" + host)
+        openssl("req", "-x509", "-newkey", *kind, "-nodes", "-keyout", ca_key, "-out", ca, "-days", "2",
+                "-subj", "/CN=authority " + name)
+    openssl("req", "-newkey", *kind, "-nodes", "-keyout", key, "-out", request, "-subj", "/CN=" + host)
     names = box.write(name + ".ext", "subjectAltName=%s\n" % (names or "DNS:" + host))
     openssl("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-days", "2",
             "-extfile", names, "-out", certificate)

@@ -75,14 +75,23 @@ def test_wpkd_does_not_start(box):
     check("wpkd" in err, "the program is missing", err)
 
 
+def is_fake(pid, name):
+    """Is it that program? Not wpkctl on the way to become one, nor one that has just ended."""
+    try:
+        with open("/proc/%d/cmdline" % pid, encoding="utf-8") as file:
+            words = file.read().split("\0")
+    except OSError:
+        return False
+    return len(words) > 1 and os.path.basename(words[1]) == name
+
+
 def test_processes_die(box):
     """kill -9 of wpkd and of the worker: both are started again, and the job ends."""
     for name in ("wpkd", "wpk-worker"):
         tune = start(box, "tune", job(box, "ours", 14), "--data", box.data)
         wait_for("progress", lambda: tune.note() is None and " tried" in tune.text(tune.err))
-        pid = next(pid for pid in tune.seen if name in open(
-            "/proc/%d/cmdline" % pid, encoding="utf-8").read().split("\0")[1])
-        os.kill(pid, signal.SIGKILL)
+        os.kill(wait_for(name, lambda: next((pid for pid in tune.left() if is_fake(pid, name)), None)),
+                signal.SIGKILL)
         code, _, err = tune.wait(60)
         check(code == 0 and name + " ended; it is started again" in err, "restarted", code, err)
 
@@ -123,6 +132,7 @@ def test_attach_and_take_over(box):
     second = start(box, "tune", job(box, "ours", 24), "--data", box.data)
     wait_for("the second attaches", lambda: "attached" in second.text(second.err))
     time.sleep(0.5)
+    second.note()
     check(not [n for n in second.seen.values() if n[1] == "wpkd"], "it starts nothing", second.seen)
     first.popen.send_signal(signal.SIGINT)
     check(first.wait(30)[0] == 130, "the first is interrupted")

@@ -4,10 +4,10 @@ import ctypes
 import json
 import os
 import shutil
-import socket
 import time
 
 from lib import BIN, Service, Skip, check, main, need, small_job, wait_for
+from port import free_port
 
 TUNED = []  # a tuned data directory's files, for every test
 
@@ -129,12 +129,6 @@ def test_tokens(box):
     refused(box, service, "token", "revoke", "0123456789abcdef", code=4)
     check(ctl(box, service, "token", "revoke", tokens[0]["id"])["revoked"], "revoked")
     service.stop()
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def test_a_token_opens_what_it_is_for(box):

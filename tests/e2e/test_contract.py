@@ -8,9 +8,9 @@ one found. WPK_CONTRACT_SECONDS: ask with another seed for so long; give it hour
 """
 import os
 import re
-import socket
 
 from lib import ROOT, Process, check, main, need, wait_for, Skip
+from port import free_port
 from test_api import Api
 
 SECONDS = int(os.environ.get("WPK_CONTRACT_SECONDS", "0"))
@@ -28,9 +28,7 @@ class TcpApi(Api):
         self.socket = box.path("http.sock")
         self.url = "unix:" + self.socket
         self.listen = "ipc://" + box.path("workers.sock")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         listeners = [{"address": self.url}, {"address": "127.0.0.1:%d" % self.port}]
         config = box.write("wpkd.json", {"http": {"listen": listeners}})
         self.wpkd = box.start("wpkd", "--config", config, "--data", box.data, "--listen", self.listen)

@@ -22,10 +22,11 @@ import time
 import warnings
 
 from lib import Service, UnixConnection, check, main, need, small_job, wait_for
+from port import free_port
 from wire import Peer, hello
 
 SECONDS = float(os.environ.get("WPK_HOSTILE_SECONDS", "4"))
-ANSWER_S_MAX = 2.0  # for an honest request; the machine may be compiling beside us
+ANSWER_S_MAX = 4.0  # for an honest request, on a slow machine with something beside us
 GROWTH_MAX = 192 << 20  # bytes of resident memory that an attack may cost
 JSON_HEAD = b"Host: x\r\nContent-Type: application/json\r\n"
 
@@ -132,7 +133,7 @@ class Bounded:
             began = cpu_seconds(self.pid)
             time.sleep(0.5)
             return cpu_seconds(self.pid) - began < 0.15
-        wait_for("wpkd is calm again", calm, 10)
+        wait_for("wpkd is calm again", calm, 30)
 
 
 # ---- connections that are not honest
@@ -395,7 +396,7 @@ def test_the_end_while_jobs_are_read(box):
                for _ in range(4)]
     for thread in threads:
         thread.start()
-    time.sleep(0.5)
+    wait_for("two are told to come again, so two are being read", lambda: len(answers) == 2, 20)
     service.wpkd.popen.terminate()
     code, _, log = service.wpkd.wait(30)
     for thread in threads:
@@ -559,12 +560,6 @@ def make_certificate(box, name):
                     "-out", box.path("tls.crt")], check=True, capture_output=True, timeout=60)
     with open(box.path("tls.crt"), encoding="ascii") as file:
         return ssl.PEM_cert_to_DER_cert(file.read())
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def trusting():

@@ -2,7 +2,6 @@
 """What an operator watches: /metrics after real work, and logs that follow a candidate."""
 import json
 import re
-import time
 
 from lib import Service, check, main, need, small_job, wait_for
 
@@ -34,14 +33,14 @@ def test_metrics_after_a_job(box):
     identifier = box.ctl("submit", box.write("job.json", small_job()), "--url", service.url).strip()
     box.ctl("watch", identifier, "--url", service.url)
     job = service.ask("GET", "/v1/jobs/" + identifier)[1]
-    time.sleep(1.5)  # the gauges' period
-    now = metrics(service)
+    now = wait_for("the gauges have seen the end", lambda: (lambda page: page if (
+        page["wpk_jobs", "done"], page["wpk_workers", "idle"], page["wpk_leases_held", ""]) == (1, 1, 0)
+        else None)(metrics(service)), 20)
     counts = job["ops"][0]["candidates"]
     trials = sum(v for (name, _), v in now.items() if name == "wpk_trials_total")
     check(trials >= counts["measured"] + counts["failed"] > 0, "trials are counted", counts, trials)
-    check(now["wpk_jobs", "done"] == 1 and now["wpk_jobs", "running"] == 0, "jobs by state", now)
-    check(now["wpk_workers", "idle"] == 1, "workers by state", now)
-    check(now["wpk_leases_total", ""] > 0 and now["wpk_leases_held", ""] == 0, "leases", now)
+    check(now["wpk_jobs", "running"] == 0, "jobs by state", now)
+    check(now["wpk_leases_total", ""] > 0, "leases", now)
     check(now["wpk_kernels", ""] == 1, "kernels", now)
     for name in ("build", "run", "commit"):
         check(now["wpk_%s_seconds_count" % name, ""] > 0 and now["wpk_%s_seconds_sum" % name, ""] > 0,
@@ -72,12 +71,14 @@ def test_logs_follow_a_candidate(box):
     box.ctl("watch", identifier, "--url", service.url)
 
     def events(process, name):
-        lines = [json.loads(line) for line in process.text(process.err).split("\n")
-                 # A sanitizer says what it cannot do in its own words.
-                 if line and not re.match("==[0-9]+==|False positive|HINT", line)]
+        lines = [json.loads(line) for line in process.text(process.err).splitlines(keepends=True)
+                 # A sanitizer says what it cannot do in its own words; half a line is one as yet.
+                 if line.endswith("\n") and not re.match("==[0-9]+==|False positive|HINT", line)]
         return {line["work"]: line for line in lines if line["event"] == name}
     received = events(service.wpkd, "received")
     check(len(received) >= 3, "results are logged", received)
+    wait_for("the worker has heard that all arrived",
+             lambda: set(received) <= set(events(worker, "brought")), 20)
     for work, line in received.items():
         for process, name in ((service.wpkd, "leased"), (worker, "taken"), (worker, "brought")):
             found = events(process, name).get(work)

@@ -53,7 +53,7 @@ def test_strangers(box):
     service = Service(box)
     path = box.path("workers.sock")
     silent = [Peer(path) for _ in range(300)]
-    check(silent[0].closes_within(1), "the first made room for the last")
+    check(silent[0].closes_within(5), "the first made room for the last")
     halting = Peer(path)
     halting.greet()
     halting.sock.sendall(halting.head(5000) + b"x" * 10)
@@ -69,14 +69,14 @@ def test_strangers(box):
         worker.greet()
         welcome = worker.ask(hello())[0]
         check(welcome["type"] == "welcome", "a worker is let in", welcome)
-        check(time.monotonic() - started < 2, "at once", time.monotonic() - started)
+        check(time.monotonic() - started < 4, "at once", time.monotonic() - started)
         wait_for("the strangers are gone", lambda: silent[-1].closes_within(0.1), 15)
-        check(halting.closes_within(2), "who halts, too")
-        check(chatter.closes_within(2), "who chatters, too")
+        check(halting.closes_within(5), "who halts, too")
+        check(chatter.closes_within(5), "who chatters, too")
         work = worker.ask(poll(welcome["session"]))[0]
         check(work["type"] == "work", "who is known stays", work)
-    check("connections_refused port=workers reason=timeout" in service.wpkd.text(service.wpkd.err),
-          "the log has it")
+    wait_for("the log has it", lambda: "connections_refused port=workers reason=timeout" in
+             service.wpkd.text(service.wpkd.err), 10)
     for peer in silent + [halting, chatter]:
         peer.sock.close()
     service.stop()
@@ -129,7 +129,7 @@ def test_sizes(box):
     with Peer(path) as stranger:
         stranger.greet()
         stranger.sock.sendall(stranger.head(65537))
-        check(stranger.closes_within(2), "too much for a stranger")
+        check(stranger.closes_within(5), "too much for a stranger")
     before = resident(service.wpkd.popen.pid)
     with Peer(path) as worker:
         worker.greet()
@@ -144,7 +144,7 @@ def test_sizes(box):
         for _ in range(8):
             check(parse(worker.receive())[0]["type"] == "ack", "each is answered")
         worker.sock.sendall(worker.head((4 << 20) + 1))
-        check(worker.closes_within(2), "4 MiB and a byte close the connection")
+        check(worker.closes_within(5), "4 MiB and a byte close the connection")
     grown = resident(service.wpkd.popen.pid) - before
     check(grown < 100 << 20, "memory is bounded", grown)
     check(service.ask("GET", "/healthz")[0] == 200, "wpkd lives")
@@ -223,7 +223,7 @@ def test_tls(box):
     """A certificate that is trusted lets a job through; another one is refused, and both sides say
     so; one that is replaced costs nobody a connection."""
     need("wpkd")
-    ca, certificate, key = make_certificates(box, "first")
+    ca, certificate, key = make_certificates(box, "first", kind=("rsa:2048",))
     service = Port(box, certificate, key)
     context = ssl.create_default_context(cafile=ca)
     with Peer(service.address, context) as first:
@@ -317,7 +317,7 @@ def test_silence_inside_tls(box):
     silent = [Peer(service.address) for _ in range(20)]
     for peer in silent[10:]:
         peer.sock.sendall(b"\x16\x03\x01\x02\x00\x01")  # the beginning of a handshake
-    wait_for("they are there", lambda: descriptors(pid) >= before + 15, 5)
+    wait_for("they are there", lambda: descriptors(pid) >= before + 15, 9)  # before their time is over
     wait_for("and gone", lambda: descriptors(pid) <= before + 1, 20)
     garbage = Peer(service.address)
     garbage.sock.sendall(b"GET / HTTP/1.1\r\n\r\n" * 100)

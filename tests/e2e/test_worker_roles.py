@@ -234,9 +234,9 @@ def test_nothing_is_left_lying(box):
     worker = add_worker(box, wpkd)
     wait_for("the first are done", lambda: len(wpkd.results) == 8, 120)
     wait_for("nothing is held", lambda: wpkd.polls[-1]["holding"] == [], 30)
-    build = [os.path.join(folder, name) for folder, names, files in os.walk(box.dir)
-             for name in names + files if os.path.basename(folder) == "build"]
-    check(not build, "no build's files are left", build)
+    wait_for("no build's files are left", lambda: not [
+        name for folder, names, files in os.walk(box.dir) for name in names + files
+        if os.path.basename(folder) == "build"], 10)
     end(worker)
     left = [name for folder, _, files in os.walk(box.dir) for name in files if name.endswith(".so")]
     check(not left, "nothing is left at all", left)
