@@ -299,6 +299,7 @@ wpk_err wpk_api_decode_workers(const struct wpk_buf *body, struct wpk_arena *are
                 .providers = get_words(reader, "providers", arena),
                 .running = get_int(reader, "running"),
                 .heard_seconds_ago = get_int(reader, "heard_seconds_ago"),
+                .reason = get_text(reader, "reason", arena),
             };
         }
         wpk_json_leave(reader);

@@ -89,6 +89,7 @@ struct wpk_api_worker {
     const char *providers; /* separated by ", " */
     int64_t running;
     int64_t heard_seconds_ago;
+    const char *reason;
 };
 
 #define WPK_API_LIST_MAX 10000 /* items of a list */

@@ -17,9 +17,9 @@ static wpk_err fill_workers(const struct wpk_buf *body, struct wpk_arena *arena,
         char heard[WPK_FORMAT_SIZE];
         snprintf(running, sizeof(running), "%" PRId64, workers[i].running);
         wpk_format_seconds(workers[i].heard_seconds_ago, heard);
-        wpk_table_add(table,
-                      (const char *const[]){workers[i].name, workers[i].state, workers[i].device,
-                                            workers[i].providers, running, heard});
+        wpk_table_add(table, (const char *const[]){workers[i].name, workers[i].state,
+                                                   workers[i].device, workers[i].providers, running,
+                                                   heard, workers[i].reason});
     }
     return err;
 }
@@ -27,8 +27,8 @@ static wpk_err fill_workers(const struct wpk_buf *body, struct wpk_arena *arena,
 static const struct wpk_show workers_show = {
     .path = "/v1/workers",
     .key = "workers",
-    .column_count = 6,
-    .headings = {"worker", "state", "device", "providers", "running", "heard ago"},
+    .column_count = 7,
+    .headings = {"worker", "state", "device", "providers", "running", "heard ago", "reason"},
     .right = {[4] = true, [5] = true},
     .fill = fill_workers,
 };

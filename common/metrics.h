@@ -85,6 +85,8 @@ enum wpk_counter {
 #define WPK_GAUGE_LIST(X)                                                                          \
     X(JOBS, "wpk_jobs", JOB_STATE, "Jobs that live, and those that ended since the start")         \
     X(WORKERS, "wpk_workers", WORKER_STATE, "Workers with a live session, by state")               \
+    X(WORKER_OUTLIERS, "wpk_worker_outliers", NONE,                                                \
+      "Workers whose times are not those of their class")                                          \
     X(QUEUE_DEPTH, "wpk_queue_depth", DEVICE, "Pieces of work that want a worker, by device")      \
     X(LEASES_HELD, "wpk_leases_held", NONE, "Leases that are out")                                 \
     X(SEARCHES, "wpk_searches", NONE, "Searches that live jobs ask for")                           \

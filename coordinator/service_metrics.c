@@ -32,6 +32,7 @@ static void set_states(const struct wpk_coordinator *coordinator)
                        wpk_metric_value(WPK_LABEL_WORKER_STATE, workers[i].state),
                        workers[i].count);
     }
+    wpk_metric_set(WPK_GAUGE_WORKER_OUTLIERS, 0, counts.workers_outliers);
     wpk_metric_set(WPK_GAUGE_LEASES_HELD, 0, counts.leases);
     wpk_metric_set(WPK_GAUGE_SEARCHES, 0, counts.searches);
 }

@@ -135,6 +135,9 @@ static void perform(struct wpk_performer *p, const struct wpk_effect *effect)
     case WPK_EFFECT_CLOSE_SEARCH:
         wpk_search_pool_close(p->pool, effect->handle);
         break;
+    case WPK_EFFECT_WARN:
+        wpk_log(WPK_LOG_WARN, effect->text, "%s", effect->detail);
+        break;
     case WPK_EFFECT_LOG:
         wpk_log(WPK_LOG_INFO, effect->text, "%s", effect->detail);
         break;

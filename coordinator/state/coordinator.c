@@ -121,17 +121,31 @@ char *wpk_effect_text(struct wpk_coordinator *c, const char *text)
     return copy;
 }
 
-void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *format, ...)
+static void add_log(struct wpk_coordinator *c, enum wpk_effect_kind kind, const char *event,
+                    const char *format, va_list args)
 {
     const size_t size = 512;
     char *detail = wpk_effect_memory(c, 1, size);
-    va_list args;
-    va_start(args, format);
     vsnprintf(detail, size, format, args);
-    va_end(args);
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_LOG);
+    struct wpk_effect *effect = wpk_effect_add(c, kind);
     effect->text = event;
     effect->detail = detail;
+}
+
+void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_log(c, WPK_EFFECT_LOG, event, format, args);
+    va_end(args);
+}
+
+void wpk_effect_warn(struct wpk_coordinator *c, const char *event, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_log(c, WPK_EFFECT_WARN, event, format, args);
+    va_end(args);
 }
 
 void wpk_answer_problem(struct wpk_coordinator *c, int status, wpk_err err, uint32_t retry_after_s,
@@ -373,6 +387,7 @@ void wpk_coordinator_count(const struct wpk_coordinator *c, struct wpk_coordinat
     }
     for (uint32_t i = 0; i < c->worker_count; i++) {
         const struct wpk_worker *worker = c->workers[i];
+        out->workers_outliers += worker->is_outlier;
         if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
             out->workers_quarantined++;
         } else if (worker->order == WPK_WORKER_ORDER_DRAIN || worker->draining) {

@@ -155,6 +155,7 @@ enum wpk_effect_kind {
     WPK_EFFECT_TELL,         /* search, index of the ask, piece */
     WPK_EFFECT_CLOSE_SEARCH, /* handle: nobody needs its strategy any more */
     /* the log */
+    WPK_EFFECT_WARN, /* text: event name; detail */
     WPK_EFFECT_LOG, /* text: event name; detail */
 };
 
@@ -231,6 +232,7 @@ struct wpk_coordinator_counts {
     uint32_t workers_busy;
     uint32_t workers_draining;
     uint32_t workers_quarantined;
+    uint32_t workers_outliers; /* of all these */
     uint32_t leases;
     uint32_t searches;
 };

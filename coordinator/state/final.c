@@ -113,6 +113,7 @@ static void collect_entries(struct wpk_coordinator *c, struct wpk_search *search
             struct wpk_final_entry *entry =
                 add_entry(search, WPK_ENTRY_VENDOR, search->vendors[i].text, "");
             set_trial(entry, &search->vendors[i].trial);
+            entry->worker = search->vendor_workers[i];
         }
     }
     /* What another search found for this problem is not thrown out by a slower newcomer. */
@@ -354,6 +355,10 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
     search->final.standing = WPK_STANDING_ENDED;
     for (uint32_t i = 0; times != NULL && i < search->entry_count; i++) {
         struct wpk_final_entry *entry = &search->entries[i];
+        if (worker != NULL) {
+            wpk_outlier_compare(c, search, entry->worker, entry->trial.median_ns, worker,
+                                times[i].median_ns);
+        }
         entry->timing = times[i];
         entry->timed = times[i].sample_count > 0;
         entry->worker = entry->timed && worker != NULL ? worker->name_hash : entry->worker;
@@ -417,6 +422,8 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
              worker != NULL ? worker->hello.name : "");
     record = entry->rejected ? refuse_revoked(c) : refuse_another(c, search, entry, record);
     if (worker != NULL) {
+        wpk_outlier_compare(c, search, entry->worker, entry->timing.median_ns, worker,
+                            record->timing.median_ns);
         put_times(c, search, entry, record, worker);
     }
     if (record->outcome == WPK_OUTCOME_OK) {

@@ -2,8 +2,8 @@
 /* What the files that make up the coordinator share: coordinator.c (events), job.c (jobs), bind.c
  * (which search an operator has), search.c (searches), asks.c (their asks), final.c (their ends),
  * revoked.c (what operators change of kernels), worker.c (sessions), result.c (what workers bring),
- * dispatch.c (what they are given), group.c, lease.c and fair.c. Nobody else includes this, but for
- * tests and history_search.c. */
+ * outlier.c (whose times differ), dispatch.c (what they are given), group.c, lease.c and fair.c.
+ * Nobody else includes this, but for tests and history_search.c. */
 #ifndef WPK_COORDINATOR_STATE_PARTS_H
 #define WPK_COORDINATOR_STATE_PARTS_H
 
@@ -11,6 +11,7 @@
 #include "coordinator/state/fair.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/lease.h"
+#include "coordinator/state/outlier.h"
 #include "coordinator/state/table.h"
 
 #define WPK_ORDERS_MAX 4096 /* workers that an operator gave an order for */
@@ -104,6 +105,9 @@ void *wpk_grow(void *items, uint32_t count, uint32_t *capacity, size_t size);
 /* The next effect, to be filled in. */
 struct wpk_effect *wpk_effect_add(struct wpk_coordinator *c, enum wpk_effect_kind kind);
 void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *format, ...)
+    WPK_PRINTF(3, 4);
+/* Likewise, of what somebody is to look at. */
+void wpk_effect_warn(struct wpk_coordinator *c, const char *event, const char *format, ...)
     WPK_PRINTF(3, 4);
 /* Zeroed memory that lives as long as the effects. */
 void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size);

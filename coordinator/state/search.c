@@ -410,6 +410,9 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
     }
     piece->standing = WPK_STANDING_ENDED;
     piece->trial = summarize(record);
+    if (work.kind == WPK_WORK_VENDOR) {
+        search->vendor_workers[work.index] = worker != NULL ? worker->name_hash : 0;
+    }
     if (work.kind == WPK_WORK_VERIFY) {
         wpk_final_verified(c, search, record, worker);
         return;

@@ -225,6 +225,7 @@ struct wpk_search {
     bool refused;               /* the strategy wants to be told more first */
     bool exhausted;
     struct wpk_piece vendors[WPK_PROVIDERS_MAX];
+    uint64_t vendor_workers[WPK_PROVIDERS_MAX]; /* hash of the name of who timed it; 0: not known */
     uint32_t vendor_count;
 
     uint32_t ok_count; /* of the ended asks */
@@ -362,6 +363,8 @@ struct wpk_worker {
     struct wpk_lease *leases; /* oldest first */
     struct wpk_lease *leases_last;
     uint32_t lease_count;
+    struct wpk_comparisons *comparisons; /* owned; of its times with others'; NULL: none yet */
+    bool is_outlier;
     bool available;          /* may be given work: counted in its group */
     struct wpk_group *group; /* of workers that can do the same */
     /* Those whose poll waits: of the group; or of the search that is awaited, in no order. */

@@ -55,6 +55,7 @@ static void update_available(struct wpk_coordinator *c, struct wpk_worker *worke
 void wpk_worker_free(struct wpk_worker *worker)
 {
     free(worker->poll_address);
+    free(worker->comparisons);
     free(worker);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/store/document.h"
 
+#include "coordinator/state/outlier.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -554,10 +556,16 @@ void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *wor
 {
     uint64_t silent_ns =
         !worker->polling && now_ns > worker->heard_ns ? now_ns - worker->heard_ns : 0;
+    char outlier[WPK_REASON_MAX];
+    bool ordered = worker->order != WPK_WORKER_ORDER_NONE;
+    wpk_outlier_reason(worker, outlier);
+    const char *reason = !ordered                       ? outlier
+                         : worker->order_reason != NULL ? worker->order_reason
+                                                        : "";
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "name", worker->hello.name);
     wpk_json_put_text(w, "state", worker_state(worker));
-    wpk_json_put_text(w, "reason", worker->order_reason != NULL ? worker->order_reason : "");
+    wpk_json_put_text(w, "reason", reason);
     wpk_json_put_text(w, "device", worker->device_class);
     put_hello(w, &worker->hello);
     wpk_json_put_int(w, "running", worker->lease_count);

@@ -12,10 +12,11 @@
  * cannot get what others have built; wpkd that dies before, in or after a commit; a disk that is
  * full; strategies that answer late; a wall clock that is set. Users submit, pause and cancel,
  * exceed their quotas, ask for labels that some workers or none have, revoke kernels and roll
- * back. Workers are never wrong about a candidate: its outcome is a function of its text, and so
- * are its time in a final and whether it stands its verification. What must not happen at all ends
- * the process, with the seed (wpk_sim_fail); sim_check.c and sim_history.c say what that is,
- * sim_served.c for what is served, and sim_fair.c for the time of devices. */
+ * back. Workers are never wrong about a candidate, but for all times of one that is skewed: its
+ * outcome is a function of its text, and so are its time in a final and whether it stands its
+ * verification. What must not happen at all ends the process, with the seed (wpk_sim_fail);
+ * sim_check.c and sim_history.c say what that is, sim_served.c for what is served, and sim_fair.c
+ * for the time of devices. */
 #ifndef WPK_TESTS_SIM_SIM_H
 #define WPK_TESTS_SIM_SIM_H
 
@@ -41,6 +42,8 @@ struct wpk_sim_options {
     bool late;       /* strategies take their time */
     bool jumps;      /* the wall clock does, by hours */
     bool rules;      /* owners have weights and quotas: see sim_wpkd.c */
+    bool skewed;     /* all times of the first worker are wrong, by: */
+    double skew;
     uint64_t run_ms; /* that every piece of work takes; 0: it is drawn */
     bool verbose;    /* say what happens, on standard output */
 };
@@ -168,6 +171,7 @@ struct wpk_sim {
     int crashes;    /* of wpkd */
     int deaths;     /* of workers, and times they hung */
     int commits;
+    bool found;  /* the worker whose times are wrong was called an outlier */
     bool blamed; /* something was given out for the last time: it may be abandoned */
 };
 
@@ -239,7 +243,9 @@ uint64_t wpk_sim_final_ns(const char *provider, const char *artifact);
 bool wpk_sim_verifies(const char *candidate);
 /* The artifact of a candidate: its text stands for the code. */
 void wpk_sim_artifact(const char *candidate, char out[WPK_SHA256_HEX_SIZE]);
-void wpk_sim_fill_result(const struct wpk_sim_holding *held, struct wpk_result *result);
+/* `skew`: all its times are that many times what they are. */
+void wpk_sim_fill_result(const struct wpk_sim_holding *held, double skew,
+                         struct wpk_result *result);
 
 /* ---- sim_plan.c: what users do */
 
@@ -262,6 +268,8 @@ void wpk_sim_check_asked(struct wpk_sim *sim, const struct wpk_work *work);
 /* After every commit: a lease has two ends, and both count it; owners keep to their quotas; what
  * nobody can do says so; and what is looked up is what is stored. */
 void wpk_sim_check_state(struct wpk_sim *sim);
+/* Who is said to have other times than its class, and does? */
+void wpk_sim_check_outliers(struct wpk_sim *sim);
 /* A frame for a worker, about to leave. */
 void wpk_sim_check_reply(struct wpk_sim *sim, const struct wpk_net_address *address,
                          const void *frame, size_t size);

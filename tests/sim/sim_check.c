@@ -119,6 +119,22 @@ void wpk_sim_check_state(struct wpk_sim *sim)
     WPK_SIM_CHECK(sim, held == leased, "%u leases at workers, %u at searches", held, leased);
 }
 
+void wpk_sim_check_outliers(struct wpk_sim *sim)
+{
+    const struct wpk_coordinator *c = wpk_sim_coordinator(sim);
+    for (uint32_t i = 0; i < c->worker_count; i++) {
+        char reason[WPK_REASON_MAX];
+        const struct wpk_worker *worker = c->workers[i];
+        bool skewed = sim->options.skewed && strncmp(worker->hello.name, "w0.", 3) == 0;
+        bool is_outlier = wpk_outlier_reason(worker, reason);
+        WPK_SIM_CHECK(sim, skewed || !is_outlier, "%s is honest, and %s", worker->hello.name,
+                      reason);
+        WPK_SIM_CHECK(sim, is_outlier == worker->is_outlier, "%s is counted wrongly",
+                      worker->hello.name);
+        sim->found = sim->found || is_outlier;
+    }
+}
+
 /* ---- what leaves */
 
 /* The results that this acknowledges are in the store. */

@@ -29,6 +29,8 @@ static void run(uint64_t seed, bool verbose)
         .late = wpk_rng_chance(&rng, 0.3),
         .jumps = wpk_rng_chance(&rng, 0.2),
         .rules = wpk_rng_chance(&rng, 0.5),
+        .skewed = wpk_rng_chance(&rng, 0.2),
+        .skew = wpk_rng_chance(&rng, 0.5) ? 0.1 : 10,
         .run_ms = wpk_rng_chance(&rng, 0.2) ? 100 : 0,
         .verbose = verbose,
     };
@@ -47,10 +49,10 @@ static void run(uint64_t seed, bool verbose)
     wpk_sim_check_end(sim);
     if (verbose) {
         printf("seed %llu: %d workers, %d jobs, %d executions, %d crashes of wpkd, %d of workers,"
-               " %d commits, %d refusals, %d revoked, %d rolled back\n",
+               " %d commits, %d refusals, %d revoked, %d rolled back%s\n",
                (unsigned long long)seed, sim->worker_count, sim->job_count, sim->executions,
                sim->crashes, sim->deaths, sim->commits, sim->refusals, sim->revoked,
-               sim->rolled_back);
+               sim->rolled_back, sim->found ? ", one outlier" : "");
     }
     wpk_sim_fini(sim);
     free(sim);

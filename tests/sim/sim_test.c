@@ -2,6 +2,7 @@
 /* Situations that have a name; sim_main.c makes up others. */
 #include "common/log.h"
 #include "coordinator/state/parts.h"
+#include "coordinator/store/document.h"
 #include "coordinator/store/store.h"
 #include "tests/sim/sim.h"
 
@@ -435,6 +436,50 @@ static void more_operators_than_a_step_opens(void **state)
     free_sim(sim);
 }
 
+/* Workers of whom a list says why they are to be looked at. */
+static uint32_t count_reasons(const struct wpk_sim *sim)
+{
+    const struct wpk_coordinator *c = wpk_sim_coordinator(sim);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < wpk_coordinator_worker_count(c); i++) {
+        struct wpk_buf text = {0};
+        struct wpk_json_writer *w = wpk_json_writer_new_object();
+        wpk_json_begin_array(w, "workers");
+        wpk_document_worker(w, wpk_coordinator_worker(c, i), sim->clock.now_ns);
+        wpk_json_end(w);
+        assert_int_equal(wpk_json_print(w, false, &text), WPK_OK);
+        wpk_json_writer_free(w);
+        count += strstr(wpk_buf_text(&text), "\"reason\":\"its times are ") != NULL;
+        wpk_buf_fini(&text);
+    }
+    return count;
+}
+
+/* Too fast or too slow, always the same: it is found out by what others need for the same. */
+static void a_worker_whose_times_are_wrong(void **state)
+{
+    (void)state;
+    static const double skews[] = {0.1, 10, 1};
+    for (int i = 0; i < 3; i++) {
+        struct wpk_sim_options options = {
+            .seed = 1, .worker_count = 4, .class_count = 1, .skewed = true, .skew = skews[i]};
+        struct wpk_sim *sim = calloc(1, sizeof *sim);
+        assert_non_null(sim);
+        wpk_sim_init(sim, &options);
+        wpk_sim_submit(sim, JOB(OP("a", "2") "," OP("b", "3") "," OP("c", "4") "," OP("d", "5"),
+                                "\"seed\":5", "40", "3600") "}");
+        wpk_sim_submit(sim, JOB(OP("e", "6") "," OP("f", "7") "," OP("g", "8") "," OP("h", "9"),
+                                "\"seed\":5", "40", "3600") "}");
+        finish(sim);
+        struct wpk_coordinator_counts counts;
+        wpk_coordinator_count(wpk_sim_coordinator(sim), &counts);
+        assert_int_equal(counts.workers_outliers, skews[i] != 1);
+        assert_int_equal(count_reasons(sim), skews[i] != 1);
+        assert_int_equal(sim->found, skews[i] != 1);
+        free_sim(sim);
+    }
+}
+
 int main(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -456,6 +501,7 @@ int main(void)
         cmocka_unit_test(owners_share),
         cmocka_unit_test(owners_share_by_weight),
         cmocka_unit_test(more_operators_than_a_step_opens),
+        cmocka_unit_test(a_worker_whose_times_are_wrong),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     close(null);

@@ -179,6 +179,11 @@ static void upload(struct wpk_sim *sim, struct wpk_sim_worker *worker, uint32_t 
     ask(sim, worker, &put);
 }
 
+static double skew_of(const struct wpk_sim *sim, const struct wpk_sim_worker *worker)
+{
+    return sim->options.skewed && worker->index == 0 ? sim->options.skew : 1;
+}
+
 /* Upload what has to be, then send every result that is ready; false when there is nothing. */
 static bool send_results(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
@@ -191,7 +196,7 @@ static bool send_results(struct wpk_sim *sim, struct wpk_sim_worker *worker)
             return true;
         }
         if (held->done) {
-            wpk_sim_fill_result(held, &results[message.result_count++]);
+            wpk_sim_fill_result(held, skew_of(sim, worker), &results[message.result_count++]);
         }
     }
     if (message.result_count > 0) {
@@ -207,7 +212,8 @@ static void send_old_result(struct wpk_sim *sim, struct wpk_sim_worker *worker)
     struct wpk_message message = {
         .kind = WPK_MESSAGE_RESULTS, .results = &result, .result_count = 1};
     uint32_t known = worker->sent_count < WPK_SIM_MEMORY ? worker->sent_count : WPK_SIM_MEMORY;
-    wpk_sim_fill_result(&worker->sent[wpk_rng_below(&sim->rng, known)], &result);
+    wpk_sim_fill_result(&worker->sent[wpk_rng_below(&sim->rng, known)], skew_of(sim, worker),
+                        &result);
     if (wpk_rng_chance(&sim->rng, 0.2)) {
         result.id.search += 1000;
         result.id.index += 1000;

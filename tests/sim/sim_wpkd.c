@@ -243,6 +243,7 @@ static void commit(struct wpk_sim *sim)
     if (err == WPK_OK) {
         sim->degraded = false;
         wpk_sim_check_state(sim);
+        wpk_sim_check_outliers(sim);
         wpk_sim_look_at_kernels(sim);
         wpk_sim_check_index(sim);
     } else if (!sim->degraded) {
