@@ -505,8 +505,9 @@ static wpk_err append_found(struct batch *batch, struct item *item, struct wpk_m
 /* False when the batch has an answer, a problem. */
 static bool append_item(struct batch *batch, struct wpk_json_reader *r, struct wpk_diag *diag)
 {
-    struct item item = {.lookup = {.program = NULL}};
+    struct item item;
     struct wpk_match match;
+    item_init(&item);
     wpk_err err = decode(r, &item, diag);
     if (err == WPK_OK) {
         err = append_found(batch, &item, &match, diag);
