@@ -36,8 +36,7 @@ struct wpk_json_reader {
     wpk_err err;           /* the first failure */
     size_t frame_count;
     struct frame frames[FRAME_MAX];
-    /* Of the array whose item's bytes were asked for last: items come in their order, and the next
-     * one is looked for from there instead of from the start of the text. */
+    /* Whose item's bytes were asked for last: the next one's are looked for from there. */
     const cJSON *mark_array;
     size_t mark_index;
     size_t mark_offset;
@@ -237,8 +236,7 @@ wpk_err wpk_json_open(const char *text, size_t size, size_t size_max,
     if (err != WPK_OK) {
         return err;
     }
-    /* Not zeroed: of the frames, 2.6 KB, only those below `frame_count` are ever looked at; of the
-     * mark, nothing without an array. */
+    /* Not zeroed: of the frames, 2.6 KB, only those below `frame_count` are ever looked at. */
     struct wpk_json_reader *opened = malloc(sizeof(*opened));
     char *copy = malloc(size);
     cJSON *root = cJSON_ParseWithLength(text, size);
@@ -563,9 +561,7 @@ size_t wpk_json_get_ints(struct wpk_json_reader *reader, const char *key, int64_
 /* The innermost array that is iterated, and how many steps lead to its item; 0: there is none. */
 static size_t find_array(const struct wpk_json_reader *reader, const struct frame **out)
 {
-    size_t count = 0;
-    size_t found = 0;
-
+    size_t count = 0, found = 0;
     for (size_t i = 0; i < reader->frame_count; i++) {
         const struct frame *frame = &reader->frames[i];
         count += (frame->key != NULL ? 1U : 0U) + (frame->item != NULL ? 1U : 0U);
@@ -582,18 +578,17 @@ static size_t item_offset(struct wpk_json_reader *reader, const struct frame *ar
                           const struct wpk_json_step *steps, size_t step_count)
 {
     struct wpk_json_place place;
-
     if (reader->mark_array == array->node && reader->mark_index <= array->item_index) {
-        reader->mark_offset = wpk_json_skip(reader->text, reader->size, reader->mark_offset,
-                                            array->item_index - reader->mark_index);
+        place.offset = wpk_json_skip(reader->text, reader->size, reader->mark_offset,
+                                     array->item_index - reader->mark_index);
     } else {
         bool found = wpk_json_locate(reader->text, reader->size, steps, step_count, &place);
         WPK_ASSERT(found);
-        reader->mark_offset = place.offset;
     }
     reader->mark_array = array->node;
     reader->mark_index = array->item_index;
-    return reader->mark_offset;
+    reader->mark_offset = place.offset;
+    return place.offset;
 }
 
 void wpk_json_get_raw(struct wpk_json_reader *reader, const char *key, struct wpk_buf *out)
@@ -601,7 +596,6 @@ void wpk_json_get_raw(struct wpk_json_reader *reader, const char *key, struct wp
     struct wpk_json_step steps[STEP_MAX];
     struct wpk_json_place place;
     const struct frame *array = NULL;
-
     if (find(reader, key) == NULL) {
         wpk_json_fail(reader, key, WPK_EINVAL, "is missing");
         return;

@@ -60,7 +60,8 @@ CREATE TABLE search (
     ok_count         INTEGER NOT NULL,  -- of the first `snapshot_told` asks
     failed_count     INTEGER NOT NULL,
     known_count      INTEGER NOT NULL,
-    best             TEXT NOT NULL,     -- numbers of the best of them, best first: "17,4,33"
+    best             TEXT NOT NULL,     -- numbers of the best of them, best first: "17,4;33"; those
+                                        -- before the semicolon keep their artifacts
     created_at    INTEGER NOT NULL,
     epoch         INTEGER NOT NULL,
     UNIQUE (problem_id, strategy, parameters, seed, providers, space_version)

@@ -73,7 +73,8 @@ static const struct {
     /* As many keep an artifact as there are left that do: else the quota would never reach it. */
     {NULL, "CREATE TEMP TABLE keeper (sha256 PRIMARY KEY, count)"},
     {NULL, "INSERT INTO keeper SELECT sha256, count(*) FROM ("
-           "SELECT t.artifact_sha256 AS sha256 FROM search s, json_each('[' || s.best || ']') b"
+           "SELECT t.artifact_sha256 AS sha256 FROM search s,"
+           " json_each('[' || rtrim(replace(s.best, ';', ','), ',') || ']') b"
            " JOIN ask a ON a.search_id = s.id AND a.number = b.value"
            " JOIN trial t ON t.id = a.trial_id"
            " UNION ALL SELECT CASE json_valid(document) WHEN 1"

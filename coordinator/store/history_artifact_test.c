@@ -144,13 +144,13 @@ static void what_went_is_not_known(void **state)
     wpk_opened_free(opened);
 }
 
-/* The best of a search: those of the last snapshot, and no others. */
-static void a_snapshot_keeps_its_best(void **state)
+/* A search with three asks, whose artifacts are the first three; returns its id. */
+static uint64_t three_asks(struct fixture *f, uint64_t seed)
 {
-    struct fixture *f = *state;
     struct wpk_search search = {.op = (char *)"Y[i] = X[i]", .policy = {.threads = 1}};
     struct wpk_opened *opened = calloc(1, sizeof *opened);
     struct wpk_trial_summary known;
+    search.key.seed = seed;
     snprintf(search.key.providers, sizeof search.key.providers, "halide-cpu");
     wpk_history_open_search(f->store, &search, opened);
     for (uint32_t n = 0; n < 3; n++) {
@@ -167,10 +167,20 @@ static void a_snapshot_keeps_its_best(void **state)
                                             .work = {opened->search_id, WPK_WORK_TRIAL, n},
                                             .record = &record,
                                             .worker = {"w", "slot"}};
-        assert_false(wpk_history_put_ask(f->store, &ask, &known));
-        wpk_history_put_trial(f->store, &result);
+        if (!wpk_history_put_ask(f->store, &ask, &known)) {
+            wpk_history_put_trial(f->store, &result);
+        }
     }
-    struct wpk_history_snapshot snapshot = {.search_id = opened->search_id,
+    uint64_t id = opened->search_id;
+    wpk_opened_free(opened);
+    return id;
+}
+
+/* The best of a search: those of the last snapshot, and no others. */
+static void a_snapshot_keeps_its_best(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_history_snapshot snapshot = {.search_id = three_asks(f, 1),
                                             .text = "",
                                             .version = "ga-1",
                                             .best = {1, 0, 2},
@@ -186,7 +196,41 @@ static void a_snapshot_keeps_its_best(void **state)
     assert_false(wpk_history_has_artifact(f->store, name_of(0)));
     assert_true(wpk_history_has_artifact(f->store, name_of(1)));
     assert_true(wpk_history_has_artifact(f->store, name_of(2)));
-    wpk_opened_free(opened);
+}
+
+static int64_t kept(struct fixture *f, int number)
+{
+    struct wpk_rows *rows = wpk_store_query(f->store, "SELECT kept FROM artifact WHERE sha256 = ?",
+                                            "t", name_of(number));
+    assert_true(wpk_rows_next(rows));
+    int64_t count = wpk_rows_int(rows, 0);
+    wpk_rows_close(rows);
+    return count;
+}
+
+/* What one search does not keep any more, or never did, another one still keeps. */
+static void how_many_are_kept_is_changed(void **state)
+{
+    static const int64_t wanted[][3] = {{1, 2, 1}, {2, 2, 2}, {1, 2, 1}, {2, 2, 2}};
+    static const uint32_t max[] = {1, 16, 1, 3};
+    struct fixture *f = *state;
+    struct wpk_history_snapshot one = {.search_id = three_asks(f, 1),
+                                       .text = "",
+                                       .version = "ga-1",
+                                       .best = {1, 0, 2},
+                                       .best_count = 3};
+    struct wpk_history_snapshot other = one;
+    other.search_id = three_asks(f, 2);
+    wpk_history_put_snapshot(f->store, &other, 3);
+    for (size_t i = 0; i < 4; i++) {
+        wpk_history_put_snapshot(f->store, &one, max[i]);
+        for (int n = 0; n < 3; n++) {
+            assert_int_equal(kept(f, n), wanted[i][n]);
+        }
+    }
+    one.best_count = 0;
+    wpk_history_put_snapshot(f->store, &one, 3);
+    assert_int_equal(kept(f, 1), 1);
 }
 
 int main(void)
@@ -197,6 +241,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_used_again_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_went_is_not_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_snapshot_keeps_its_best, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(how_many_are_kept_is_changed, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

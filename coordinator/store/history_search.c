@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BEST_TEXT_MAX (WPK_BEST_MAX * 11 + 1) /* as many numbers, with commas */
+#define BEST_TEXT_MAX (WPK_BEST_MAX * 11 + 2) /* as many numbers, with commas and a semicolon */
 #define POLICY_TEXT_MAX 128
 
 /* How a problem's times are taken, as part of its key. The race ratio is not: it decides what is
@@ -146,24 +146,42 @@ static void open_vendors(struct wpk_store *store, const struct wpk_search_key *k
     }
 }
 
-/* `numbers` of asks as the search's row has them: "17,4,33". Returns how many there are. */
-static uint32_t read_best(struct wpk_store *store, uint64_t search_id, const char *numbers,
+/* Numbers of asks, as the search's row has them: "17,4;33". Those before the semicolon are kept:
+ * *kept is how many, or as it was where nothing says so. Returns how many there are. */
+static uint32_t parse_best(const char *text, uint32_t numbers[WPK_BEST_MAX], uint32_t *kept)
+{
+    uint32_t count = 0;
+    while (*text != '\0' && count < WPK_BEST_MAX) {
+        char *end = NULL;
+        numbers[count] = (uint32_t)strtoul(text, &end, 10);
+        if (end == text) {
+            break;
+        }
+        count++;
+        *kept = *end == ';' ? count : *kept;
+        text = end + strspn(end, ",;");
+    }
+    return count;
+}
+
+/* Those of the row's `text` that are there. Returns how many. */
+static uint32_t read_best(struct wpk_store *store, uint64_t search_id, const char *text,
                           struct wpk_best best[WPK_BEST_MAX])
 {
+    uint32_t numbers[WPK_BEST_MAX];
+    uint32_t kept = 0;
     uint32_t best_count = 0;
-    while (*numbers != '\0' && best_count < WPK_BEST_MAX) {
-        char *end = NULL;
-        uint32_t number = (uint32_t)strtoul(numbers, &end, 10);
+    uint32_t number_count = parse_best(text, numbers, &kept);
+    for (uint32_t i = 0; i < number_count; i++) {
         struct wpk_piece *ask = NULL;
         uint32_t count = 0;
-        wpk_history_asks_between(store, search_id, number, number + 1, &ask, &count);
+        wpk_history_asks_between(store, search_id, numbers[i], numbers[i] + 1, &ask, &count);
         if (count == 1) {
-            best[best_count++] =
-                (struct wpk_best){.number = number, .candidate = ask->text, .trial = ask->trial};
+            best[best_count++] = (struct wpk_best){
+                .number = numbers[i], .candidate = ask->text, .trial = ask->trial};
             ask->text = NULL;
         }
         wpk_pieces_free(ask, count);
-        numbers = end == numbers ? "" : end + (*end == ',');
     }
     return best_count;
 }
@@ -245,18 +263,6 @@ void wpk_history_set_search(struct wpk_store *store, const struct wpk_history_pr
 
 /* ---- the log of a search, and where its strategy goes on in it */
 
-/* Numbers of asks, as the search's row has them: "17,4,33". Returns how many, `max` at most. */
-static uint32_t parse_best(const char *text, uint32_t *numbers, uint32_t max)
-{
-    uint32_t count = 0;
-    while (*text != '\0' && count < max) {
-        char *end = NULL;
-        numbers[count++] = (uint32_t)strtoul(text, &end, 10);
-        text = end == text ? "" : end + (*end == ',');
-    }
-    return count;
-}
-
 /* What is in both lists changes nothing. */
 static void keep_those(struct wpk_store *store, uint64_t search_id, const uint32_t *numbers,
                        uint32_t count, const uint32_t *others, uint32_t other_count, int more)
@@ -276,21 +282,23 @@ static void keep_those(struct wpk_store *store, uint64_t search_id, const uint32
     }
 }
 
+/* Of the best `kept_count` now, and no more of those that were before: their number may have been
+ * another one then. */
 static void keep_best(struct wpk_store *store, const struct wpk_history_snapshot *snapshot,
-                      uint32_t kept_max)
+                      uint32_t kept_count)
 {
     uint32_t before[WPK_BEST_MAX];
+    uint32_t before_kept = kept_count;
     uint32_t before_count = 0;
-    uint32_t max = kept_max < WPK_BEST_MAX ? kept_max : WPK_BEST_MAX;
-    uint32_t count = snapshot->best_count < max ? snapshot->best_count : max;
     struct wpk_rows *rows = wpk_store_query(store, "SELECT best FROM search WHERE id = ?", "i",
                                             (int64_t)snapshot->search_id);
     if (wpk_rows_next(rows)) {
-        before_count = parse_best(wpk_rows_text(rows, 0), before, max);
+        before_count = parse_best(wpk_rows_text(rows, 0), before, &before_kept);
     }
     wpk_rows_close(rows);
-    keep_those(store, snapshot->search_id, snapshot->best, count, before, before_count, 1);
-    keep_those(store, snapshot->search_id, before, before_count, snapshot->best, count, -1);
+    before_count = before_count < before_kept ? before_count : before_kept;
+    keep_those(store, snapshot->search_id, snapshot->best, kept_count, before, before_count, 1);
+    keep_those(store, snapshot->search_id, before, before_count, snapshot->best, kept_count, -1);
 }
 
 void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_snapshot *snapshot,
@@ -298,10 +306,11 @@ void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_
 {
     char best[BEST_TEXT_MAX] = "";
     size_t at = 0;
-    keep_best(store, snapshot, kept_max);
+    uint32_t kept = snapshot->best_count < kept_max ? snapshot->best_count : kept_max;
+    keep_best(store, snapshot, kept);
     for (uint32_t i = 0; i < snapshot->best_count && at < sizeof best; i++) {
-        at += (size_t)snprintf(best + at, sizeof best - at, "%s%u", i > 0 ? "," : "",
-                               snapshot->best[i]);
+        const char *behind = i + 1 == kept ? ";" : i + 1 < snapshot->best_count ? "," : "";
+        at += (size_t)snprintf(best + at, sizeof best - at, "%u%s", snapshot->best[i], behind);
     }
     wpk_store_run(store,
                   "UPDATE search SET snapshot = ?, snapshot_version = ?, snapshot_told = ?,"
