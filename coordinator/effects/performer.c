@@ -319,6 +319,7 @@ static wpk_err open_parts(struct wpk_performer *p, struct wpk_diag *diag)
 {
     struct wpk_writer_options options = {.store = p->options.store,
                                          .clock = p->options.clock,
+                                         .directory = p->options.data_dir,
                                          .threaded = p->options.threads > 0,
                                          .wake = p->options.wake,
                                          .user = p->options.wake_user};

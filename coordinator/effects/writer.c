@@ -3,6 +3,7 @@
 
 #include "common/log.h"
 #include "common/metrics.h"
+#include "coordinator/store/checkpoint.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,6 +20,7 @@ struct queue {
 
 struct wpk_writer {
     struct wpk_writer_options options;
+    struct wpk_checkpoint *checkpoint; /* NULL: commits see to it */
     pthread_t thread;
     bool running; /* the thread has to be joined */
     _Atomic uint64_t turns;
@@ -234,6 +236,10 @@ static void *run_thread(void *user)
         if (writer->done.first != NULL || writer->healed) {
             pthread_mutex_unlock(&writer->lock);
             writer->options.wake(writer->options.user);
+            if (writer->checkpoint != NULL) { /* nobody waits for this but the next transaction */
+                wpk_checkpoint_committed(writer->checkpoint,
+                                         wpk_store_log_pages(writer->options.store));
+            }
             pthread_mutex_lock(&writer->lock);
         }
     }
@@ -268,7 +274,16 @@ wpk_err wpk_writer_open(const struct wpk_writer_options *options, struct wpk_wri
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&writer->work, &attributes);
     pthread_condattr_destroy(&attributes);
-    wpk_err err = options->threaded ? start_thread(writer, diag) : WPK_OK;
+    wpk_err err = WPK_OK;
+    if (options->threaded && options->directory != NULL) {
+        err = wpk_checkpoint_open(options->directory, &writer->checkpoint, diag);
+        if (err == WPK_OK) {
+            wpk_store_checkpoint_apart(options->store);
+        }
+    }
+    if (err == WPK_OK && options->threaded) {
+        err = start_thread(writer, diag);
+    }
     if (err != WPK_OK) {
         wpk_writer_free(writer);
         return err;
@@ -288,6 +303,8 @@ void wpk_writer_close(struct wpk_writer *writer)
     pthread_mutex_unlock(&writer->lock);
     pthread_join(writer->thread, NULL);
     writer->running = false;
+    wpk_checkpoint_close(writer->checkpoint);
+    writer->checkpoint = NULL;
 }
 
 void wpk_writer_free(struct wpk_writer *writer)
@@ -297,6 +314,7 @@ void wpk_writer_free(struct wpk_writer *writer)
     }
     wpk_writer_close(writer);
     WPK_ASSERT(writer->waiting.first == NULL && writer->done.first == NULL);
+    wpk_checkpoint_close(writer->checkpoint); /* when the writer's thread did not start */
     pthread_cond_destroy(&writer->work);
     pthread_mutex_destroy(&writer->lock);
     free(writer);

@@ -26,6 +26,7 @@ struct wpk_writer;
 struct wpk_writer_options {
     struct wpk_store *store; /* borrowed; the thread's own until it is closed */
     const struct wpk_clock *clock;
+    const char *directory; /* threaded: of the store; NULL: commits see to its log themselves */
     bool threaded;
     void (*wake)(void *user); /* threaded: there is something to take, or it has healed */
     void *user;

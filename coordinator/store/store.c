@@ -34,7 +34,8 @@ struct wpk_store {
     int64_t epoch;
     bool reader;
     bool in_batch;
-    wpk_err err; /* the batch's first failure */
+    uint32_t log_pages; /* after the last commit, if somebody else sees to them */
+    wpk_err err;        /* the batch's first failure */
     struct wpk_diag diag;
     struct wpk_rows statements[STATEMENTS_MAX];
     int statement_count;
@@ -364,13 +365,25 @@ wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag)
     if (store->err != WPK_OK && !sqlite3_get_autocommit(store->db)) {
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     }
-    wpk_err err = store->err;
-    if (err != WPK_OK && diag != NULL) {
-        *diag = store->diag;
-    }
-    store->err = WPK_OK;
     store->in_batch = false;
-    return err;
+    return wpk_store_take_status(store, diag);
+}
+
+static int count_pages(void *user, sqlite3 *db, const char *name, int pages)
+{
+    struct wpk_store *store = user;
+    store->log_pages = store->db == db && name != NULL ? (uint32_t)pages : 0;
+    return SQLITE_OK;
+}
+
+void wpk_store_checkpoint_apart(struct wpk_store *store)
+{
+    sqlite3_wal_hook(store->db, count_pages, store); /* in place of SQLite's own, which copies */
+}
+
+uint32_t wpk_store_log_pages(const struct wpk_store *store)
+{
+    return store->log_pages;
 }
 
 void wpk_store_mark(struct wpk_store *store)
@@ -399,10 +412,7 @@ bool wpk_store_undo(struct wpk_store *store, wpk_err *err, struct wpk_diag *diag
     *diag = store->diag;
     store->err = WPK_OK;
     wpk_store_run(store, "ROLLBACK TO mark", "");
-    if (store->err != WPK_OK) {
-        return false;
-    }
-    wpk_store_unmark(store);
+    wpk_store_unmark(store); /* nothing, if that failed */
     return store->err == WPK_OK;
 }
 

@@ -59,6 +59,9 @@ void wpk_store_begin(struct wpk_store *store);
 /* Make the batch durable, and forget its failure.
  *   errors  the first failure since begin; nothing of the batch is stored then */
 WPK_MUST_CHECK wpk_err wpk_store_commit(struct wpk_store *store, struct wpk_diag *diag);
+/* Commits leave the write-ahead log to somebody else (checkpoint.h), and only count its pages. */
+void wpk_store_checkpoint_apart(struct wpk_store *store);
+uint32_t wpk_store_log_pages(const struct wpk_store *store);
 /* What commit would say; WPK_OK so far. */
 wpk_err wpk_store_status(const struct wpk_store *store);
 /* For readers, which have no commit: what failed since the last call, and forget it. */
