@@ -9,6 +9,9 @@
 
 #include <string.h>
 
+/* Operators of an answer, before the last one: with all else it has to fit into a message. */
+#define OP_BYTES_MAX (WPK_MESSAGE_SIZE_MAX / 2)
+
 /* ---- replies */
 
 void wpk_reply_send(struct wpk_coordinator *c, const struct wpk_net_address *address,
@@ -50,6 +53,7 @@ struct batch {
     struct wpk_worker *worker;
     struct wpk_message *message;
     uint32_t max;
+    size_t op_bytes;            /* of the operators' texts */
     struct wpk_search *awaited; /* its strategy is asked: the rest comes with its answer */
 };
 
@@ -66,6 +70,7 @@ static uint32_t op_index(struct wpk_coordinator *c, struct batch *batch,
     if (message->ops == NULL) {
         message->ops = wpk_effect_memory(c, batch->max, sizeof *message->ops);
     }
+    batch->op_bytes += strlen(search->op);
     message->ops[message->op_count] =
         (struct wpk_message_op){.text = search->op, .layouts = search->key.layouts};
     return message->op_count++;
@@ -287,7 +292,8 @@ static struct wpk_stake *choose(const struct wpk_worker *worker)
 
 static void fill(struct wpk_coordinator *c, struct batch *batch)
 {
-    while (batch->message->work_count < batch->max && batch->awaited == NULL) {
+    while (batch->message->work_count < batch->max && batch->awaited == NULL &&
+           batch->op_bytes < OP_BYTES_MAX) {
         struct wpk_stake *stake = choose(batch->worker);
         if (stake == NULL) {
             return;

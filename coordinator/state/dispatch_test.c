@@ -375,6 +375,34 @@ static void polls_end(void **state)
     wpk_scene_free(s);
 }
 
+/* An answer that is too large for a message would never arrive, however often it is made. */
+static void large_operators_do_not_come_all_at_once(void **state)
+{
+    (void)state;
+    enum { JOBS = 40, SIZE = 256 * 1024, FIT = WPK_MESSAGE_SIZE_MAX / SIZE - 1 };
+    struct wpk_scene *s = wpk_scene_new();
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    for (uint32_t i = 0; i < JOBS; i++) {
+        struct wpk_job_entry *job = wpk_scene_job("a", 1 + i, 1);
+        job->candidates = 1;
+        free(job->ops[0].op);
+        job->ops[0].op = calloc(1, SIZE + 1);
+        assert_non_null(job->ops[0].op);
+        memset(job->ops[0].op, 'x', SIZE);
+        assert_non_null(wpk_scene_submit(s, job));
+    }
+    for (int round = 0; round < 2; round++) {
+        for (int polls = 0; s->workers[worker].held_count < JOBS; polls++) {
+            assert_in_range(wpk_scene_poll(s, worker, JOBS), 1, FIT);
+            assert_in_range(polls, 0, JOBS);
+        }
+        /* It comes anew with nothing: all of it lies ready. */
+        s->workers[worker].held_count = 0;
+        wpk_scene_hello(s, worker);
+    }
+    wpk_scene_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +419,7 @@ int main(void)
         cmocka_unit_test(polls_are_served_in_turn),
         cmocka_unit_test(a_refusal_that_is_out_of_date),
         cmocka_unit_test(polls_end),
+        cmocka_unit_test(large_operators_do_not_come_all_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
