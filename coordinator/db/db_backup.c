@@ -8,7 +8,6 @@
 #include "common/fs.h"
 #include "coordinator/db/db.h"
 #include "coordinator/db/db_copy.h"
-#include "coordinator/store/lock.h"
 #include "coordinator/store/sign.h"
 
 #include <errno.h>
@@ -181,7 +180,7 @@ wpk_err wpk_db_restore(const struct wpk_db_options *options, struct wpk_db_repor
         wpk_diag_set(diag, "%s is no backup: there is no " DATABASE " in it", options->file);
         return WPK_EINVAL;
     }
-    wpk_err err = wpk_lock_take(options->data_dir, &lock, diag);
+    wpk_err err = wpk_db_lock(options->data_dir, &lock, diag);
     if (err != WPK_OK) {
         return err;
     }

@@ -6,7 +6,6 @@
 #include "coordinator/db/db.h"
 #include "coordinator/db/db_file.h"
 #include "coordinator/db/db_merge.h"
-#include "coordinator/store/lock.h"
 #include "schema/message.h"
 
 #include <errno.h>
@@ -202,11 +201,7 @@ wpk_err wpk_db_import(const struct wpk_db_options *options, struct wpk_db_report
         wpk_diag_set(diag, "%s: %s", options->file, strerror(errno));
         return errno == ENOENT ? WPK_EINVAL : wpk_fs_err(errno);
     }
-    wpk_err err = wpk_lock_take(options->data_dir, &lock, diag);
-    if (err == WPK_EBUSY && diag != NULL) {
-        size_t used = strlen(diag->text);
-        snprintf(diag->text + used, sizeof diag->text - used, ": stop it first");
-    }
+    wpk_err err = wpk_db_lock(options->data_dir, &lock, diag);
     if (err == WPK_OK) {
         err = import_locked(&i, options, diag);
         (void)close(lock);

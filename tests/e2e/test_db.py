@@ -105,7 +105,8 @@ def test_backup_beside_a_running_wpkd_and_restore(box):
     check(report["artifacts"] == len(artifacts(data)), "all of them", report)
     check(os.stat(backup).st_mode & 0o077 == 0, "for its owner only: the key is in it")
     db(box, "backup", data, backup, want=2)
-    check("another wpkd (pid %d)" % service.wpkd.popen.pid in db(box, "restore", data, backup, want=3),
+    check("another wpkd (pid %d) works on %s: stop it first" % (service.wpkd.popen.pid, data)
+          in db(box, "restore", data, backup, want=3),
           "not under a wpkd at work")
     service.stop()
     check(db(box, "check", backup)["found_count"] == 0, "whole")
