@@ -11,6 +11,8 @@
 #define SEARCHES_MAX 1024
 #define GRANTS_MAX 16384
 #define WINDOW 20
+#define ALL (-1)
+#define ONE (-2)
 #define ROUNDING_NS 100000 /* of divisions by weights and among owners, of a run */
 
 /* An owner's part in the time of a class's devices, by weight. */
@@ -30,7 +32,8 @@ struct range {
 
 struct grant {
     uint64_t lease;
-    int account;     /* that pays; -1: it is no grant, but the end of all windows */
+    int account;     /* that pays; ALL, ONE: it is no grant, but the end of windows */
+    int anew;        /* ONE: of the windows of this account, which had been idle */
     bool shared;     /* several owners paid for it */
     uint64_t rivals; /* the accounts, as bits, that had work for its worker, with itself */
     uint64_t given_ns;
@@ -93,7 +96,7 @@ static void begin_anew(const char *kind)
             book.accounts[i].level_ns = 0;
         }
     }
-    put_grant()->account = -1;
+    put_grant()->account = ALL;
 }
 
 /* Nothing of a coordinator that is gone counts: its leases were in memory only. */
@@ -158,6 +161,9 @@ static double share_of(int index, const struct wpk_account *account)
                       "%s has %.0f ns, was charged %.0f, and nobody was served with more than %.0f",
                       own->owner, share_ns, own->share_ns, own->level_ns);
         own->share_ns = share_ns;
+        struct grant *end = put_grant();
+        end->account = ONE;
+        end->anew = index;
     }
     return own->share_ns;
 }
@@ -252,13 +258,14 @@ void watched_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
         real_charge(c, lease);
         return;
     }
+    const struct wpk_group *group = lease->worker->group;
+    const struct wpk_account *payer = wpk_fair_payer(group, lease->account);
+    int index = account_of(group->kind, lease->account->owner);
+    double share_ns = share_of(index, payer);
     struct grant *grant = put_grant();
     grant->lease = lease->number;
     grant->given_ns = c->event->now_ns;
-    grant->account = account_of(lease->worker->group->kind, lease->account->owner);
-    const struct wpk_group *group = lease->worker->group;
-    const struct wpk_account *payer = wpk_fair_payer(group, lease->account);
-    double share_ns = share_of(grant->account, payer);
+    grant->account = index;
     if (payer->ready_count == 0) {
         check_credit(payer, group); /* in a builder's class nobody says when there is work */
     }
@@ -406,7 +413,7 @@ static void check_window(const struct grant *const *window, int a, int b)
     double forgiven_ns = 0;
     double longest_ns[2] = {0};
     const struct grant *first = window[0];
-    for (const struct grant *grant = first; grant > book.grants && grant[-1].account >= 0;) {
+    for (const struct grant *grant = first; grant > book.grants && grant[-1].account != ALL;) {
         grant--;
         bool in_flight = grant->settled_ns == 0 || grant->settled_ns >= first->given_ns;
         forgiven_ns += in_flight ? surprise_ns(grant) : 0;
@@ -438,7 +445,9 @@ static void check_pair(int a, int b)
     int count = 0;
     for (int i = 0; i < book.grant_count; i++) {
         const struct grant *grant = &book.grants[i];
-        if (grant->account >= 0 && !grant->shared && grant->account != a && grant->account != b) {
+        bool of_others = grant->account == ONE ? grant->anew != a && grant->anew != b
+                                               : grant->account != a && grant->account != b;
+        if (grant->account != ALL && !grant->shared && of_others) {
             continue;
         }
         if (grant->account < 0 || grant->shared || (grant->rivals & both) != both) {

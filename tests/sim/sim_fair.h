@@ -12,7 +12,7 @@
  *                       and a worker's time is charged once
  *   when work comes     its owner has no credit: he is not behind whoever was served last by those
  *                       who can do it (sim_level.c)
- *   in the end          over any 20 leases of two owners who both had work for each of them: their
+ *   in the end          over any 20 leases of two owners who both had work all the time: their
  *                       device times by weight differ by no more than a lease of each, and what
  *                       those leases, and the ones in flight before them, took beyond their
  *                       estimates; for equal leases, that is 10 % */
