@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -169,6 +170,34 @@ static bool is_scarce(int fd, int reserve)
            (rlim_t)fd + (rlim_t)reserve >= limit.rlim_cur;
 }
 
+/* Leave descriptors to others: one connection is ended for one that comes. Where it has to wait for
+ * that, or for those that ended to leave, it moves to a lower one that is free then. */
+static bool leave_some(struct wpk_http_acceptor *acceptor, struct wpk_http_arrival *arrival)
+{
+    enum wpk_http_verdict verdict = WPK_HTTP_LATER;
+    if (!is_scarce(arrival->fd, WPK_HTTP_DESCRIPTORS_RESERVE)) {
+        return true;
+    }
+    for (int i = 0; i < LOOKS_MAX && verdict != WPK_HTTP_REFUSED; i++) {
+        if (verdict == WPK_HTTP_LATER) {
+            verdict = wpk_http_admission_yield(acceptor->options.admission);
+        }
+        if (verdict == WPK_HTTP_ADMITTED &&
+            !is_scarce(arrival->fd, WPK_HTTP_DESCRIPTORS_RESERVE / 2)) {
+            return true;
+        }
+        if (!wait_a_moment(acceptor)) {
+            break;
+        }
+        int other = fcntl(arrival->fd, F_DUPFD_CLOEXEC, 0);
+        if (other >= 0) {
+            close(other < arrival->fd ? arrival->fd : other);
+            arrival->fd = other < arrival->fd ? other : arrival->fd;
+        }
+    }
+    return false;
+}
+
 /* One connection; false when there is no more, or no way to take it. */
 static bool accept_one(struct wpk_http_acceptor *acceptor, uint32_t listener)
 {
@@ -185,13 +214,9 @@ static bool accept_one(struct wpk_http_acceptor *acceptor, uint32_t listener)
         }
         return reason == EINTR || reason == ECONNABORTED;
     }
-    if (is_scarce(arrival.fd, WPK_HTTP_DESCRIPTORS_RESERVE)) {
-        bool yielded = wpk_http_admission_yield(acceptor->options.admission);
-        if (!yielded || is_scarce(arrival.fd, WPK_HTTP_DESCRIPTORS_RESERVE / 2)) {
-            refuse(&arrival);
-            (void)wait_a_moment(acceptor);
-            return false;
-        }
+    if (!leave_some(acceptor, &arrival)) {
+        refuse(&arrival);
+        return false;
     }
     admit(acceptor, &arrival);
     return true;

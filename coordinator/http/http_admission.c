@@ -168,7 +168,7 @@ enum found { ENDED_ONE, ALL_WAIT, SOME_ARE_UNREAD };
 
 /* With the lock held: end one, of an address or of all (NO_ADDRESS). Those that we have yet to read
  * are passed over, a few of them: when the first in turn are all so, somebody has to read. */
-static enum found end_one(struct wpk_http_admission *a, uint32_t address, bool spares_unread)
+static enum found end_one(struct wpk_http_admission *a, uint32_t address)
 {
     uint32_t last = WPK_HTTP_NOBODY;
     uint64_t last_word = 0;
@@ -178,7 +178,7 @@ static enum found end_one(struct wpk_http_admission *a, uint32_t address, bool s
         if (victim == WPK_HTTP_NOBODY) {
             return spared > 0 ? SOME_ARE_UNREAD : ALL_WAIT;
         }
-        if (spares_unread && waits_for_us(a->fds[victim])) {
+        if (waits_for_us(a->fds[victim])) {
             last = victim;
             last_word = word;
             spared++;
@@ -189,12 +189,19 @@ static enum found end_one(struct wpk_http_admission *a, uint32_t address, bool s
     return SOME_ARE_UNREAD;
 }
 
-bool wpk_http_admission_yield(struct wpk_http_admission *admission)
+static enum wpk_http_verdict verdict_of(enum found found)
+{
+    return found == ENDED_ONE         ? WPK_HTTP_ADMITTED
+           : found == SOME_ARE_UNREAD ? WPK_HTTP_LATER
+                                      : WPK_HTTP_REFUSED;
+}
+
+enum wpk_http_verdict wpk_http_admission_yield(struct wpk_http_admission *admission)
 {
     pthread_mutex_lock(&admission->lock);
-    bool ended = end_one(admission, NO_ADDRESS, false) == ENDED_ONE;
+    enum found found = end_one(admission, NO_ADDRESS);
     pthread_mutex_unlock(&admission->lock);
-    return ended;
+    return verdict_of(found);
 }
 
 uint32_t wpk_http_admission_expire(struct wpk_http_admission *admission, uint64_t now_ns)
@@ -221,13 +228,13 @@ static enum wpk_http_verdict make_room(struct wpk_http_admission *a, int fd, uin
     }
     enum found found = ENDED_ONE;
     if (a->addresses[address].live >= a->of_one_max) {
-        found = end_one(a, address, true);
+        found = end_one(a, address);
     }
     if (found == ENDED_ONE && a->live >= a->connections_max) {
-        found = end_one(a, NO_ADDRESS, true);
+        found = end_one(a, NO_ADDRESS);
     }
     if (found != ENDED_ONE) {
-        return found == SOME_ARE_UNREAD ? WPK_HTTP_LATER : WPK_HTTP_REFUSED;
+        return verdict_of(found);
     }
     return a->first_free == WPK_HTTP_NOBODY ? WPK_HTTP_LATER : WPK_HTTP_ADMITTED;
 }

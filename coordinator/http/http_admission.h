@@ -73,8 +73,8 @@ bool wpk_http_admission_mark(struct wpk_http_admission *admission, uint32_t conn
 
 /* End those whose deadline has passed; how many. */
 uint32_t wpk_http_admission_expire(struct wpk_http_admission *admission, uint64_t now_ns);
-/* End one, to have a descriptor, read or not; false when all wait for us. */
-bool wpk_http_admission_yield(struct wpk_http_admission *admission);
+/* End one, to have its descriptor: WPK_HTTP_ADMITTED; or else as above. */
+enum wpk_http_verdict wpk_http_admission_yield(struct wpk_http_admission *admission);
 /* It is to end with its next answer; and is that so? */
 void wpk_http_admission_dismiss(struct wpk_http_admission *admission, uint32_t connection);
 bool wpk_http_admission_is_last(struct wpk_http_admission *admission, uint32_t connection);

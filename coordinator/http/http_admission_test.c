@@ -130,7 +130,7 @@ static void who_goes_when_it_is_full(void **state)
     assert_false(was_ended(&c[0]));
     struct client last;
     assert_int_equal(try_admit(a, 300, 1000 * S, &last), WPK_HTTP_REFUSED);
-    assert_false(wpk_http_admission_yield(a));
+    assert_int_equal(wpk_http_admission_yield(a), WPK_HTTP_REFUSED);
     for (uint32_t i = 0; i < MAX; i++) {
         leave(a, &c[i]);
     }
@@ -169,7 +169,10 @@ static void the_unread_are_spared(void **state)
     more[2] = admit(a, 201, 100 * S);
     assert_true(was_ended(&c[1]));
     assert_int_equal(send(more[2].fd, "G", 1, 0), 1);
-    assert_true(wpk_http_admission_yield(a)); /* that is worse than to be slow */
+    assert_int_equal(wpk_http_admission_yield(a), WPK_HTTP_LATER); /* for a descriptor, too */
+    assert_int_equal(recv(c[0].served_fd, &byte, 1, 0), 1);
+    assert_int_equal(wpk_http_admission_yield(a), WPK_HTTP_ADMITTED);
+    assert_true(was_ended(&c[0]));
     for (uint32_t i = 0; i < MAX; i++) {
         leave(a, &c[i]);
     }
