@@ -8,7 +8,26 @@
 #include "worker/builder.h"
 #include "worker/process.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
+
+/* What it makes on the way (builder_temporary.c) lies beside what it keeps. */
+static wpk_err warm_in(const char *cache_dir, const char *target, struct wpk_diag *diag)
+{
+    int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (here < 0 || chdir(cache_dir) != 0) {
+        wpk_diag_set(diag, "no way into %s", cache_dir);
+        return WPK_ESYSTEM;
+    }
+    wpk_err err = wpk_halide_warm(target, diag);
+    if (fchdir(here) != 0 && err == WPK_OK) {
+        wpk_diag_set(diag, "no way back from %s", cache_dir);
+        err = WPK_ESYSTEM;
+    }
+    close(here);
+    return err;
+}
 
 int main(int argc, char **argv)
 {
@@ -19,7 +38,7 @@ int main(int argc, char **argv)
     struct wpk_diag diag = {0};
     wpk_err err = wpk_link_write_parts(argv[1], &diag);
     if (err == WPK_OK) {
-        err = wpk_halide_warm(argv[2], &diag);
+        err = warm_in(argv[1], argv[2], &diag);
     }
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_ERROR, "failed", err, &diag);

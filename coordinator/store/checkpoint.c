@@ -11,9 +11,8 @@
 #include <sys/prctl.h>
 
 #define BUSY_MS 2000
-#define PASSES_MAX 8 /* of the thread, before it leaves the rest to the writer */
-#define STEP_PAGES                                                                                 \
-    1000 /* a log that cannot begin anew, for a reader, is tried again after so many */
+#define PASSES_MAX 8    /* of the thread, before it leaves the rest to the writer */
+#define STEP_PAGES 1000 /* until a log that a reader keeps from beginning anew is tried again */
 
 enum state {
     IDLE,
@@ -45,8 +44,8 @@ static uint32_t copy(struct wpk_checkpoint *checkpoint)
     if (code == SQLITE_OK) {
         return pages > 0 ? (uint32_t)pages : 0;
     }
-    if (code !=
-        SQLITE_BUSY) { /* the log grows; when it cannot any more, a commit fails and says so */
+    /* The log grows; when it cannot any more, a commit fails and says so. */
+    if (code != SQLITE_BUSY) {
         wpk_diag_set(&diag, "%s", sqlite3_errmsg(checkpoint->db));
         wpk_log_failure(WPK_LOG_WARN, "checkpoint_failed", WPK_EIO, &diag);
     }

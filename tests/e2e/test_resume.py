@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import time
@@ -113,6 +114,29 @@ def test_wpkd_dies_at_once(box):
     check(code == 0, "it is started again", err[-4000:], box.logs())
     check_tune_json(out)
     check(err.count("wpkd ended; it is started again") == len(struck), "and says so", err)
+
+
+def generators_directories():
+    """What the code generator would leave in /tmp, where it was killed."""
+    return {name for name in os.listdir("/tmp") if re.fullmatch("[A-Za-z0-9]{6}", name)}
+
+
+def test_killed_builds_leave_nothing(box):
+    need(*PROGRAMS)
+    draw = random.Random(1)
+    before = generators_directories()
+    tune = start_tune(box)
+    struck = set()
+    while len(struck) < 12 and tune.note() is None:
+        time.sleep(draw.uniform(0.01, 0.1))
+        for pid, (_, name) in descendants(tune.popen.pid).items():
+            if name == "wpk-builder" and not is_program(pid, name) and pid not in struck:
+                os.kill(pid, signal.SIGKILL)
+                struck.add(pid)
+    tune.wait(200)
+    box.expect_nothing_left()
+    left = generators_directories() - before  # or in use, by others
+    wait_for("%s are gone" % left, lambda: not left & generators_directories(), 10)
 
 
 def check_history(box):
