@@ -63,7 +63,8 @@ struct wpk_net_peer {
     uint32_t reply_count;
     size_t reply_bytes; /* of those; 0 of the dead */
     uint64_t took_ns;   /* when it last took some of them, or could begin to */
-    bool is_greeted; /* our greeting is out */
+    bool is_starting; /* whoever accepted it is not done with it: it is not freed */
+    bool is_greeted;  /* our greeting is out */
     bool is_sending;
     uint64_t accepted_ns;
     uint64_t heard_ns;          /* when it last said or took something */

@@ -204,6 +204,20 @@ void wpk_net_peer_end(struct wpk_net_peer *peer)
 
 /* ---- opening */
 
+/* It may have come to its end meanwhile: our greeting to one that has left is answered on another
+ * thread, before we are back. */
+static void start(struct wpk_net_server *server, struct wpk_net_peer *peer)
+{
+    wpk_net_peer_start(peer);
+    pthread_mutex_lock(&server->lock);
+    peer->is_starting = false;
+    bool ended = peer->standing == WPK_NET_DEAD;
+    pthread_mutex_unlock(&server->lock);
+    if (ended) {
+        server->wake(server->user); /* the owner passed it over */
+    }
+}
+
 void wpk_net_server_welcome(struct wpk_net_door *door, nng_stream *stream)
 {
     struct wpk_net_server *server = door->server;
@@ -214,6 +228,7 @@ void wpk_net_server_welcome(struct wpk_net_door *door, nng_stream *stream)
         return;
     }
     peer->server = server;
+    peer->is_starting = true;
     peer->is_local = door->is_local;
     peer->is_tls = door->is_tls;
     peer->bucket = peer->is_local ? WPK_NET_BUCKETS : bucket_of(server, stream);
@@ -238,7 +253,7 @@ void wpk_net_server_welcome(struct wpk_net_door *door, nng_stream *stream)
     if (victim != NULL) {
         finish_end(victim);
     }
-    wpk_net_peer_start(peer);
+    start(server, peer);
 }
 
 /* Where there is no room, accepting goes on when the owner has freed what had to go or has counted
@@ -313,7 +328,7 @@ static struct wpk_net_peer *take_dead(struct wpk_net_server *server)
 {
     pthread_mutex_lock(&server->lock);
     struct wpk_net_peer **at = &server->dead;
-    while (*at != NULL && (*at)->queued > 0) {
+    while (*at != NULL && ((*at)->queued > 0 || (*at)->is_starting)) {
         at = &(*at)->next_dead;
     }
     struct wpk_net_peer *peer = *at;

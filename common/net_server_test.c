@@ -254,6 +254,19 @@ static void what_stalls_keeps_nobody_long(void **state)
     close(other);
 }
 
+/* Port scanners, and whoever looks whether somebody listens. */
+static void who_is_gone_at_once_harms_nobody(void **state)
+{
+    struct wpk_net_pair *pair = *state;
+    struct wpk_net_event event;
+    for (int i = 0; i < 10000; i++) {
+        close(raw_connect(pair));
+        while (wpk_net_server_next(pair->server, &event)) {
+            free(event.data);
+        }
+    }
+}
+
 /* A mistyped address must not cost its owner a file. */
 static void a_file_is_not_replaced(void **state)
 {
@@ -283,6 +296,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_takes_no_answer_is_closed, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
         cmocka_unit_test_setup_teardown(what_stalls_keeps_nobody_long, wpk_net_pair_set_up,
+                                        wpk_net_pair_tear_down),
+        cmocka_unit_test_setup_teardown(who_is_gone_at_once_harms_nobody, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
         cmocka_unit_test_setup_teardown(a_file_is_not_replaced, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
