@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/accuracy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX "times_direct="
+#define EXPECTED "strict, standard, fast or times_direct=NUMBER"
+
+static const struct {
+    const char *name;
+    double times_direct;
+} classes[] = {
+#define CLASS(suffix, text, times) {text, times},
+    WPK_ACCURACY_LIST(CLASS)
+#undef CLASS
+};
+
+#define CLASS_COUNT (sizeof classes / sizeof *classes)
+
+static bool in_range(double times)
+{
+    return times > 0 && times <= WPK_ACCURACY_TIMES_MAX;
+}
+
+wpk_err wpk_accuracy_parse(const char *text, struct wpk_accuracy *out, struct wpk_diag *diag)
+{
+    for (size_t i = 0; i < CLASS_COUNT; i++) {
+        if (strcmp(text, classes[i].name) == 0) {
+            out->times_direct = classes[i].times_direct;
+            return WPK_OK;
+        }
+    }
+    const char *number = text + strlen(PREFIX);
+    if (strncmp(text, PREFIX, strlen(PREFIX)) != 0 || *number == '\0' ||
+        number[strspn(number, "0123456789.eE+-")] != '\0') {
+        wpk_diag_set(diag, "unknown accuracy '%.64s'; expected " EXPECTED, text);
+        return WPK_EINVAL;
+    }
+    char *end = NULL;
+    double times = strtod(number, &end);
+    if (*end != '\0') {
+        wpk_diag_set(diag, "'%.64s' is not a number; expected " EXPECTED, number);
+        return WPK_EINVAL;
+    }
+    if (!in_range(times)) {
+        wpk_diag_set(diag, "times_direct must be above 0 and at most %g", WPK_ACCURACY_TIMES_MAX);
+        return WPK_ERANGE;
+    }
+    out->times_direct = times;
+    return WPK_OK;
+}
+
+static const char *class_of(struct wpk_accuracy accuracy)
+{
+    for (size_t i = 0; i < CLASS_COUNT; i++) {
+        if (accuracy.times_direct == classes[i].times_direct) {
+            return classes[i].name;
+        }
+    }
+    return NULL;
+}
+
+void wpk_accuracy_name(struct wpk_accuracy accuracy, char *out)
+{
+    const char *name = class_of(accuracy);
+    if (name != NULL) {
+        snprintf(out, WPK_ACCURACY_TEXT_MAX, "%s", name);
+        return;
+    }
+    /* The fewest digits that read back as the same number. */
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(out, WPK_ACCURACY_TEXT_MAX, PREFIX "%.*g", digits, accuracy.times_direct);
+        if (strtod(out + strlen(PREFIX), NULL) == accuracy.times_direct) {
+            break;
+        }
+    }
+}
+
+/* ---- JSON */
+
+static struct wpk_accuracy get_name(struct wpk_json_reader *reader, const char *key)
+{
+    struct wpk_accuracy accuracy = WPK_ACCURACY_STANDARD;
+    const char *text = wpk_json_get_text(reader, key, WPK_ACCURACY_TEXT_MAX - 1);
+    if (wpk_json_status(reader) == WPK_OK) {
+        struct wpk_diag why = {0};
+        wpk_err err = wpk_accuracy_parse(text, &accuracy, &why);
+        if (err != WPK_OK) {
+            wpk_json_fail(reader, key, err, "%s", why.text);
+        }
+    }
+    return accuracy;
+}
+
+struct wpk_accuracy wpk_accuracy_get(struct wpk_json_reader *reader, const char *key)
+{
+    static const char *const members[] = {"times_direct", NULL};
+    struct wpk_accuracy accuracy = WPK_ACCURACY_STANDARD;
+    switch (wpk_json_kind_of(reader, key)) {
+    case WPK_JSON_ABSENT:
+        break;
+    case WPK_JSON_STRING:
+        accuracy = get_name(reader, key);
+        break;
+    case WPK_JSON_OBJECT:
+        wpk_json_enter(reader, key);
+        wpk_json_allow(reader, members);
+        accuracy.times_direct =
+            wpk_json_get_real(reader, "times_direct", 0, WPK_ACCURACY_TIMES_MAX);
+        if (!in_range(accuracy.times_direct)) {
+            wpk_json_fail(reader, "times_direct", WPK_ERANGE, "must be above 0");
+        }
+        wpk_json_leave(reader);
+        break;
+    default:
+        wpk_json_fail(reader, key, WPK_EINVAL,
+                      "must be \"strict\", \"standard\", \"fast\" or {\"times_direct\": NUMBER}");
+    }
+    return accuracy;
+}
+
+void wpk_accuracy_put(struct wpk_json_writer *writer, const char *key, struct wpk_accuracy accuracy)
+{
+    const char *name = class_of(accuracy);
+    if (name != NULL) {
+        wpk_json_put_text(writer, key, name);
+        return;
+    }
+    wpk_json_begin_object(writer, key);
+    wpk_json_put_real(writer, "times_direct", accuracy.times_direct);
+    wpk_json_end(writer);
+}

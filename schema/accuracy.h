@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How accurate a kernel must be: an error of at most `times_direct` times the error of direct
+ * evaluation (op/direct.h) on the same inputs. Three multiples have names. */
+#ifndef WPK_SCHEMA_ACCURACY_H
+#define WPK_SCHEMA_ACCURACY_H
+
+#include "common/json.h"
+
+/* suffix, text, times_direct */
+#define WPK_ACCURACY_LIST(X)                                                                       \
+    X(STRICT, "strict", 1.25)                                                                      \
+    X(STANDARD, "standard", 4.0)                                                                   \
+    X(FAST, "fast", 16.0)
+
+#define WPK_ACCURACY_TIMES_MAX 1e6
+#define WPK_ACCURACY_TEXT_MAX 48 /* bytes of a text, with its NUL */
+
+/* A class of accuracy. */
+struct wpk_accuracy {
+    double times_direct; /* in (0, WPK_ACCURACY_TIMES_MAX] */
+};
+
+#define WPK_ACCURACY_STANDARD ((struct wpk_accuracy){.times_direct = 4.0})
+
+/* Read "strict", "standard", "fast" or "times_direct=6".
+ *   errors  WPK_EINVAL; WPK_ERANGE: a multiple outside (0, WPK_ACCURACY_TIMES_MAX] */
+wpk_err wpk_accuracy_parse(const char *text, struct wpk_accuracy *out, struct wpk_diag *diag);
+/* The class's name, or "times_direct=6" where it has none; parse reads it back exactly.
+ *   shape   out [WPK_ACCURACY_TEXT_MAX] */
+void wpk_accuracy_name(struct wpk_accuracy accuracy, char *out);
+
+/* The same in JSON: a name, or {"times_direct": 6}. What is wrong is the reader's failure; an
+ * absent field is the class `standard`. */
+struct wpk_accuracy wpk_accuracy_get(struct wpk_json_reader *reader, const char *key);
+void wpk_accuracy_put(struct wpk_json_writer *writer, const char *key,
+                      struct wpk_accuracy accuracy);
+
+#endif
