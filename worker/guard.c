@@ -7,11 +7,28 @@
 
 #define PAGE ((size_t)4096)
 #define ALIGNMENT ((size_t)64)
+#define SHIFT ((size_t)8) /* no element is larger */
 #define PATTERN 0xC7
 
 static size_t round_up(size_t size, size_t to)
 {
     return (size + to - 1) / to * to;
+}
+
+/* Where in a body of whole pages a buffer begins. */
+static size_t find_offset(enum wpk_guard_placement placement, size_t body, size_t size)
+{
+    switch (placement) {
+    case WPK_GUARD_END:
+        return body - size;
+    case WPK_GUARD_START:
+        return 0;
+    case WPK_GUARD_SHIFTED:
+        return SHIFT;
+    case WPK_GUARD_ALIGNED:
+        break;
+    }
+    return body - round_up(size, ALIGNMENT);
 }
 
 static void *take(void *user, size_t size)
@@ -24,7 +41,7 @@ static void *take(void *user, size_t size)
     if (block == NULL || size > SIZE_MAX / 4) {
         return NULL;
     }
-    size_t body = round_up(size > 0 ? size : 1, PAGE);
+    size_t body = round_up(size + SHIFT, PAGE);
     size_t map_size = body + 2 * PAGE;
     unsigned char *map = mmap(NULL, map_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) {
@@ -34,7 +51,7 @@ static void *take(void *user, size_t size)
         munmap(map, map_size);
         return NULL;
     }
-    size_t slack = guard->at_start ? 0 : body - round_up(size, ALIGNMENT);
+    size_t slack = find_offset(guard->placement, body, size);
     *block = (struct wpk_guard_block){
         .map = map, .map_size = map_size, .data = map + PAGE + slack, .size = size};
     unsigned char *end = map + map_size - PAGE;
@@ -57,9 +74,9 @@ static void give(void *user, void *memory)
     WPK_ASSERT(memory == NULL);
 }
 
-void wpk_guard_init(struct wpk_guard *guard, bool at_start)
+void wpk_guard_init(struct wpk_guard *guard, enum wpk_guard_placement placement)
 {
-    *guard = (struct wpk_guard){.at_start = at_start};
+    *guard = (struct wpk_guard){.placement = placement};
     guard->memory = (struct wpk_provider_memory){.take = take, .give = give, .user = guard};
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory between guard pages: a kernel that leaves its buffer crashes instead of corrupting.
  *
- *     at the end:    | guard | slack … buffer | guard |      catches overruns
- *     at the start:  | guard | buffer … slack | guard |      catches underruns
+ *     END      | guard | slack … buffer | guard |   the byte after the last one is the guard's
+ *     START    | guard | buffer … slack | guard |   the byte before the first one is the guard's
+ *     SHIFTED  | guard | 8 bytes, buffer … slack | guard |   8 bytes past a multiple of 64
+ *     ALIGNED  | guard | slack … buffer, slack | guard |   at a multiple of 64, the last there is
  *
- * Buffers are aligned to 64 bytes; what is left of the last page is filled with a pattern and
- * looked at afterwards. */
+ * END and SHIFTED are aligned to the elements only, as the kernels' ABI allows; timing takes
+ * ALIGNED. Slack is filled with a pattern and looked at afterwards. */
 #ifndef WPK_WORKER_GUARD_H
 #define WPK_WORKER_GUARD_H
 
@@ -14,6 +16,13 @@
 
 #define WPK_GUARD_BLOCKS_MAX 64
 
+enum wpk_guard_placement {
+    WPK_GUARD_ALIGNED,
+    WPK_GUARD_END,
+    WPK_GUARD_START,
+    WPK_GUARD_SHIFTED,
+};
+
 struct wpk_guard_block {
     unsigned char *map; /* NULL: free place */
     size_t map_size;
@@ -21,14 +30,14 @@ struct wpk_guard_block {
     size_t size;
 };
 
-/* = {0} holds nothing. */
+/* = {0} holds nothing. `placement` may change: it holds for what is taken from then on. */
 struct wpk_guard {
-    bool at_start;
+    enum wpk_guard_placement placement;
     struct wpk_guard_block blocks[WPK_GUARD_BLOCKS_MAX];
     struct wpk_provider_memory memory; /* takes from this guard; set by init */
 };
 
-void wpk_guard_init(struct wpk_guard *guard, bool at_start);
+void wpk_guard_init(struct wpk_guard *guard, enum wpk_guard_placement placement);
 void wpk_guard_fini(struct wpk_guard *guard);
 
 /* Where a faulting address lies: "just past a buffer", "just before a buffer", or "nowhere near a

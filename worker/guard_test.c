@@ -31,31 +31,54 @@ static void test_overrun_and_underrun(void **state)
 {
     (void)state;
     static struct wpk_guard end, start;
-    wpk_guard_init(&end, false);
-    wpk_guard_init(&start, true);
-    unsigned char *a = end.memory.take(end.memory.user, 64 * 100);
-    unsigned char *b = start.memory.take(start.memory.user, 64 * 100);
+    const size_t size = 64 * 100 - 12;
+    wpk_guard_init(&end, WPK_GUARD_END);
+    wpk_guard_init(&start, WPK_GUARD_START);
+    unsigned char *a = end.memory.take(end.memory.user, size);
+    unsigned char *b = start.memory.take(start.memory.user, size);
     assert_non_null(a);
     assert_non_null(b);
-    assert_int_equal((uintptr_t)a % 64, 0);
+    assert_int_equal((uintptr_t)a % 64, 12);
     assert_int_equal((uintptr_t)b % 64, 0);
-    assert_true(write_kills(a + 64 * 100));
+    assert_true(write_kills(a + size));
     assert_true(write_kills(b - 1));
-    assert_false(write_kills(a + 64 * 100 - 1));
+    assert_false(write_kills(a + size - 1));
     assert_false(write_kills(b));
-    assert_string_equal(wpk_guard_explain(&end, a + 64 * 100), "just past a buffer");
+    assert_string_equal(wpk_guard_explain(&end, a + size), "just past a buffer");
     assert_string_equal(wpk_guard_explain(&start, b - 1), "just before a buffer");
     assert_string_equal(wpk_guard_explain(&start, NULL), "nowhere near a buffer");
     wpk_guard_fini(&end);
     wpk_guard_fini(&start);
 }
 
+/* Wherever a buffer ends in its page. */
+static void test_alignment(void **state)
+{
+    (void)state;
+    static struct wpk_guard guard;
+    for (size_t size = 0; size < 4200; size += 4) {
+        wpk_guard_init(&guard, WPK_GUARD_ALIGNED);
+        unsigned char *aligned = guard.memory.take(guard.memory.user, size);
+        guard.placement = WPK_GUARD_SHIFTED;
+        unsigned char *shifted = guard.memory.take(guard.memory.user, size);
+        assert_int_equal((uintptr_t)aligned % 64, 0);
+        assert_int_equal((uintptr_t)shifted % 64, 8);
+        memset(aligned, 1, size);
+        memset(shifted, 1, size);
+        assert_int_equal(wpk_guard_check(&guard, NULL), WPK_OK);
+        wpk_guard_fini(&guard);
+    }
+}
+
 static void test_slack_is_watched(void **state)
 {
     (void)state;
-    for (int at_start = 0; at_start < 2; at_start++) {
+    static const enum wpk_guard_placement placements[] = {WPK_GUARD_ALIGNED, WPK_GUARD_START,
+                                                          WPK_GUARD_SHIFTED};
+    for (int p = 0; p < 3; p++) {
+        bool at_start = placements[p] == WPK_GUARD_START;
         static struct wpk_guard guard;
-        wpk_guard_init(&guard, at_start);
+        wpk_guard_init(&guard, placements[p]);
         unsigned char *data = guard.memory.take(guard.memory.user, 1001);
         for (int i = 0; i < 1001; i++) {
             assert_int_equal(data[i], 0);
@@ -81,7 +104,7 @@ static void test_limits(void **state)
 {
     (void)state;
     static struct wpk_guard guard;
-    wpk_guard_init(&guard, false);
+    wpk_guard_init(&guard, WPK_GUARD_END);
     assert_null(guard.memory.take(guard.memory.user, SIZE_MAX));
     void *last = NULL;
     for (int i = 0; i < WPK_GUARD_BLOCKS_MAX; i++) {
@@ -99,6 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_overrun_and_underrun),
+        cmocka_unit_test(test_alignment),
         cmocka_unit_test(test_slack_is_watched),
         cmocka_unit_test(test_limits),
     };

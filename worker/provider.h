@@ -20,7 +20,8 @@
 #define WPK_PROVIDER_DETAIL_MAX 256
 
 /* Where the tensors at the boundary get their memory: the runner puts each between guard pages.
- * Every slot is required. Memory is aligned to 64 bytes, zeroed, and given back at close. */
+ * Every slot is required. Memory is zeroed, aligned to the tensor's elements at least, and given
+ * back at close. */
 struct wpk_provider_memory {
     void *(*take)(void *user, size_t size); /* NULL: out of memory */
     void (*give)(void *user, void *memory);
@@ -39,7 +40,7 @@ struct wpk_provider_request {
 
 struct wpk_provider;
 
-/* Every slot is required; none keeps the data it is given. */
+/* Every slot but `move` is required; none keeps the data it is given. */
 struct wpk_provider_class {
     const char *name; /* as jobs and records name it: "halide-cpu", "onednn" */
 
@@ -53,6 +54,11 @@ struct wpk_provider_class {
     /* Give an input or constant its values: dense [extent...] row-major. */
     wpk_err (*set)(struct wpk_provider *provider, int tensor, const void *dense,
                    struct wpk_diag *diag);
+    /* Give the memory of inputs and outputs back and take it again, elsewhere; inputs are then to
+     * be set again. NULL: an implementation that may ask for more alignment than its elements have;
+     * its memory stays where it is.
+     *   errors  WPK_ENOMEM */
+    wpk_err (*move)(struct wpk_provider *provider);
     /* Pack or transform the constants; all of them were set. */
     wpk_err (*prepare)(struct wpk_provider *provider, struct wpk_diag *diag);
 

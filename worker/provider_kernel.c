@@ -78,7 +78,15 @@ static void describe(struct kernel_provider *self, const struct wpk_argument *ar
              length > 0 ? "; " : "", argument->name, layout);
 }
 
-/* Memory for one input or output, zeroed: so its padding is. */
+/* Memory for one input or output, zeroed: so its padding is.   shape  data->size is set */
+static wpk_err take_place(struct kernel_provider *self, struct place *place,
+                          struct wpk_tensor_data *data)
+{
+    place->physical = self->memory->take(self->memory->user, data->size);
+    data->data = place->physical;
+    return place->physical != NULL ? WPK_OK : WPK_ENOMEM;
+}
+
 static wpk_err open_place(struct kernel_provider *self, const struct wpk_argument *argument,
                           bool fixed, struct place *place, struct wpk_tensor_data *data,
                           struct wpk_diag *diag)
@@ -95,12 +103,8 @@ static wpk_err open_place(struct kernel_provider *self, const struct wpk_argumen
     }
     describe(self, argument);
     place->type = &argument->type;
-    place->physical = self->memory->take(self->memory->user, size);
-    if (place->physical == NULL) {
-        return WPK_ENOMEM;
-    }
-    *data = (struct wpk_tensor_data){.data = place->physical, .size = size};
-    return WPK_OK;
+    data->size = size;
+    return take_place(self, place, data);
 }
 
 static wpk_err open_places(struct kernel_provider *self, bool fixed, struct wpk_diag *diag)
@@ -219,6 +223,27 @@ static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void 
     return WPK_EINVAL;
 }
 
+static wpk_err move_place(struct kernel_provider *self, struct place *place,
+                          struct wpk_tensor_data *data)
+{
+    self->memory->give(self->memory->user, place->physical);
+    return take_place(self, place, data);
+}
+
+static wpk_err kernel_move(struct wpk_provider *provider)
+{
+    struct kernel_provider *self = from_base(provider);
+    wpk_err err = WPK_OK;
+
+    for (size_t i = 0; i < self->input_count && err == WPK_OK; i++) {
+        err = move_place(self, &self->inputs[i], &self->input_data[i]);
+    }
+    for (size_t i = 0; i < self->output_count && err == WPK_OK; i++) {
+        err = move_place(self, &self->outputs[i], &self->output_data[i]);
+    }
+    return err;
+}
+
 static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *diag)
 {
     struct kernel_provider *self = from_base(provider);
@@ -309,6 +334,7 @@ const struct wpk_provider_class wpk_provider_kernel = {
     .open = kernel_open,
     .close = kernel_close,
     .set = kernel_set,
+    .move = kernel_move,
     .prepare = kernel_prepare,
     .poison = kernel_poison,
     .run = kernel_run,

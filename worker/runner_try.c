@@ -61,8 +61,8 @@ static uint64_t now_ns(void)
     return wpk_clock_now_ns(wpk_clock_system());
 }
 
-static wpk_err open_subject(struct attempt *a, const struct wpk_inputs *inputs, bool guard_at_start,
-                            struct wpk_subject *out)
+static wpk_err open_subject(struct attempt *a, const struct wpk_inputs *inputs,
+                            enum wpk_guard_placement placement, struct wpk_subject *out)
 {
     const struct wpk_subject_options options = {
         .provider = a->request->provider,
@@ -70,7 +70,7 @@ static wpk_err open_subject(struct attempt *a, const struct wpk_inputs *inputs, 
         .library = a->options->onednn_path,
         .layouts = a->request->layouts,
         .threads = a->request->policy.threads,
-        .guard_at_start = guard_at_start,
+        .placement = placement,
     };
     guard_in_use = &out->guard;
     return wpk_subject_open(out, a->op->program, &options, inputs, &a->diag);
@@ -90,17 +90,33 @@ static wpk_err verify(struct attempt *a, struct wpk_subject *subject,
     return err;
 }
 
-/* A subject of its own for one set; guards lie on the other side than where it is timed. */
+/* A subject of its own for one set, with the guard in front of each buffer. */
 static wpk_err verify_apart(struct attempt *a, const struct wpk_inputs *inputs,
                             const struct wpk_answers *answers)
 {
     struct wpk_subject subject = {0};
-    wpk_err err = open_subject(a, inputs, true, &subject);
+    wpk_err err = open_subject(a, inputs, WPK_GUARD_START, &subject);
     if (err == WPK_OK) {
         err = verify(a, &subject, answers);
         wpk_subject_close(&subject);
     }
     return err;
+}
+
+/* One set with the guard behind the last byte, at an odd address, and where it is timed. */
+static wpk_err verify_everywhere(struct attempt *a, struct wpk_subject *subject,
+                                 const struct wpk_inputs *inputs, const struct wpk_answers *answers)
+{
+    static const enum wpk_guard_placement placements[] = {WPK_GUARD_END, WPK_GUARD_SHIFTED,
+                                                          WPK_GUARD_ALIGNED};
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < 3 && err == WPK_OK && wpk_subject_moves(subject); i++) {
+        err = wpk_subject_move(subject, placements[i], inputs, &a->diag);
+        if (err == WPK_OK && placements[i] != WPK_GUARD_ALIGNED) {
+            err = verify(a, subject, answers);
+        }
+    }
+    return err == WPK_OK ? verify(a, subject, answers) : err;
 }
 
 static wpk_err verify_integers(struct attempt *a)
@@ -220,10 +236,11 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
     uint64_t start = now_ns();
     wpk_err err = a->request->rule.exact ? verify_integers(a) : WPK_OK;
     if (err == WPK_OK) {
-        err = open_subject(a, &a->op->inputs[WPK_RUNNER_REALS], false, &subject);
+        err = open_subject(a, &a->op->inputs[WPK_RUNNER_REALS], WPK_GUARD_ALIGNED, &subject);
     }
     if (err == WPK_OK) {
-        err = verify(a, &subject, &a->op->answers[WPK_RUNNER_REALS]);
+        err = verify_everywhere(a, &subject, &a->op->inputs[WPK_RUNNER_REALS],
+                                &a->op->answers[WPK_RUNNER_REALS]);
     }
     uint64_t before = now_ns() - start;
     if (err == WPK_OK) {

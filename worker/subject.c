@@ -21,17 +21,26 @@ static int find_output(const struct wpk_program *program)
     return found;
 }
 
+static wpk_err set_all(struct wpk_subject *subject, enum wpk_role role,
+                       const struct wpk_inputs *inputs, struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+    for (int i = 0; i < subject->program->tensor_count && err == WPK_OK; i++) {
+        if (subject->program->tensors[i].role == role) {
+            err = subject->provider->kind->set(subject->provider, i, inputs->dense[i], diag);
+        }
+    }
+    return err;
+}
+
 static wpk_err load(struct wpk_subject *subject, const struct wpk_inputs *inputs,
                     struct wpk_diag *diag)
 {
-    const struct wpk_provider_class *kind = subject->provider->kind;
-    wpk_err err = WPK_OK;
-    for (int i = 0; i < subject->program->tensor_count && err == WPK_OK; i++) {
-        if (inputs->dense[i] != NULL) {
-            err = kind->set(subject->provider, i, inputs->dense[i], diag);
-        }
+    wpk_err err = set_all(subject, WPK_ROLE_CONSTANT, inputs, diag);
+    if (err == WPK_OK) {
+        err = set_all(subject, WPK_ROLE_INPUT, inputs, diag);
     }
-    return err == WPK_OK ? kind->prepare(subject->provider, diag) : err;
+    return err == WPK_OK ? subject->provider->kind->prepare(subject->provider, diag) : err;
 }
 
 wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *program,
@@ -44,7 +53,7 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
         return WPK_EUNSUPPORTED;
     }
     *subject = (struct wpk_subject){.program = program, .output = find_output(program)};
-    wpk_guard_init(&subject->guard, options->guard_at_start);
+    wpk_guard_init(&subject->guard, options->placement);
     const struct wpk_tensor *output = &program->tensors[subject->output];
     subject->result = malloc((size_t)wpk_tensor_elements(output) * wpk_dtype_size(output->dtype));
     const struct wpk_provider_request request = {
@@ -74,6 +83,20 @@ void wpk_subject_close(struct wpk_subject *subject)
     wpk_guard_fini(&subject->guard);
     free(subject->result);
     *subject = (struct wpk_subject){0};
+}
+
+bool wpk_subject_moves(const struct wpk_subject *subject)
+{
+    return subject->provider->kind->move != NULL;
+}
+
+wpk_err wpk_subject_move(struct wpk_subject *subject, enum wpk_guard_placement placement,
+                         const struct wpk_inputs *inputs, struct wpk_diag *diag)
+{
+    WPK_ASSERT(wpk_subject_moves(subject));
+    subject->guard.placement = placement;
+    wpk_err err = subject->provider->kind->move(subject->provider);
+    return err == WPK_OK ? set_all(subject, WPK_ROLE_INPUT, inputs, diag) : err;
 }
 
 wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers *answers,

@@ -21,15 +21,22 @@ struct wpk_subject_options {
     const char *library;
     const char *layouts;
     int threads;
-    bool guard_at_start;
+    enum wpk_guard_placement placement;
 };
 
 /*   owns    caller calls wpk_subject_close; `program` is borrowed until then
  *   errors  of the provider; WPK_EUNSUPPORTED no such provider */
 wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *program,
-                         const struct wpk_subject_options *options,
-                         const struct wpk_inputs *inputs, struct wpk_diag *diag);
+                         const struct wpk_subject_options *options, const struct wpk_inputs *inputs,
+                         struct wpk_diag *diag);
 void wpk_subject_close(struct wpk_subject *subject);
+
+/* Does it run on memory of any alignment that its elements allow? */
+bool wpk_subject_moves(const struct wpk_subject *subject);
+/* Place inputs and outputs anew and fill the inputs; constants stay prepared as they are.
+ *   errors  WPK_ENOMEM */
+wpk_err wpk_subject_move(struct wpk_subject *subject, enum wpk_guard_placement placement,
+                         const struct wpk_inputs *inputs, struct wpk_diag *diag);
 
 /* Poison the output, run once, look for damage, and compare. A wrong result is not an error: ask
  * errors->ratio.
