@@ -89,7 +89,7 @@ static wpk_err look(const struct check *check, int op, struct finding *out, stru
     }
     err = wpk_notation_print(&program, &out->notation);
     if (err == WPK_OK) {
-        err = wpk_fingerprint(&program, &out->fingerprint, NULL);
+        err = wpk_fingerprint(&program, &out->fingerprint);
     }
     if (err == WPK_OK) {
         wpk_cost(&program, &out->cost);

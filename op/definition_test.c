@@ -42,7 +42,7 @@ static void test_two_ways(void **state)
         if (wpk_job_op_program(&job, i, &program, &diag) != WPK_OK) {
             fail_msg("%s: %s", diag.field, diag.text);
         }
-        assert_int_equal(wpk_fingerprint(&program, &fingerprint[i], NULL), WPK_OK);
+        assert_int_equal(wpk_fingerprint(&program, &fingerprint[i]), WPK_OK);
         wpk_program_fini(&program);
     }
     assert_string_equal(fingerprint[0].exact, fingerprint[1].exact);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The identity of a program: SHA-256 over its versioned canonical form. */
+/* The identity of a program: SHA-256 over its canonical form (canonical.h) as text. */
 #ifndef WPK_OP_FINGERPRINT_H
 #define WPK_OP_FINGERPRINT_H
 
@@ -17,17 +17,11 @@ struct wpk_fingerprint {
     char extents[WPK_EXTENTS_SIZE];
 };
 
-/* Canonical form: stages that no output needs are dropped; operands of commutative nodes and
- * reduction axes sorted by a key that does not depend on names; then tensors and axes renamed in
- * the order of first use. Two programs that differ only in names, in the order of `*` and `+`
- * operands or of reduction axes get the same fingerprint; layouts (padding, order) count.
+/* Two valid programs have the same `exact` if and only if their canonical forms print the same.
  *
- *   shape   binding [program->tensor_count]: canonical number of each tensor, -1 if unused; may be
- *           NULL. It leads from a stored kernel's arguments back to the user's names.
- *   errors  WPK_ENOMEM
+ *   errors  WPK_ENOMEM; WPK_ENOSPC as wpk_program_canonical
  */
-wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprint *out,
-                        int *binding);
+wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprint *out);
 
 /* How far apart two shapes of a family are: the sum over all axes of |log2(a / b)|, so that an axis
  * twice as long counts 1; HUGE_VAL for texts that are not of one family, or malformed. */

@@ -79,7 +79,7 @@ wpk_err wpk_planner_open(struct wpk_planner *planner, const struct wpk_planner_r
     close_entry(oldest);
     wpk_err err = wpk_program_parse(request->op, &oldest->program, diag);
     if (err == WPK_OK) {
-        err = wpk_fingerprint(&oldest->program, &oldest->fingerprint, NULL);
+        err = wpk_fingerprint(&oldest->program, &oldest->fingerprint);
     }
     if (err != WPK_OK) {
         close_entry(oldest);

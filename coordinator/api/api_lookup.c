@@ -52,7 +52,7 @@ static wpk_err define(struct item *item, const struct wpk_job *job, struct wpk_d
         return err;
     }
     item->lookup.program = &item->program;
-    err = wpk_fingerprint(&item->program, &fingerprint, NULL);
+    err = wpk_fingerprint(&item->program, &fingerprint);
     if (err == WPK_OK) {
         wpk_cost(&item->program, &cost);
         item->lookup.flops = cost.flops;

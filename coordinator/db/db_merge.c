@@ -73,7 +73,7 @@ static void identify(struct wpk_json_reader *r, const char *op, const char *clai
     }
     wpk_err err = wpk_program_parse(op, &program, &diag);
     if (err == WPK_OK) {
-        err = wpk_fingerprint(&program, out, NULL);
+        err = wpk_fingerprint(&program, out);
         wpk_program_fini(&program);
     }
     if (err != WPK_OK) {

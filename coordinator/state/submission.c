@@ -24,7 +24,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
     if (err != WPK_OK) {
         return err;
     }
-    err = wpk_fingerprint(&program, &fingerprint, NULL);
+    err = wpk_fingerprint(&program, &fingerprint);
     if (err == WPK_OK) {
         err = wpk_program_print(&program, &text);
     }
@@ -132,7 +132,7 @@ void wpk_submission_extents(const char *op, char out[WPK_EXTENTS_SIZE])
     struct wpk_fingerprint fingerprint;
     out[0] = '\0';
     if (wpk_program_parse(op, &program, NULL) == WPK_OK &&
-        wpk_fingerprint(&program, &fingerprint, NULL) == WPK_OK) {
+        wpk_fingerprint(&program, &fingerprint) == WPK_OK) {
         memcpy(out, fingerprint.extents, sizeof fingerprint.extents);
     }
     wpk_program_fini(&program);

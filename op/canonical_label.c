@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "op/fingerprint_label.h"
+#include "op/canonical_label.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 /* What a hash is of, so that different things with equal content differ. */
 enum tag {
     TAG_LITERAL = 1,
-    TAG_AFFINE,
+    TAG_AXIS,
     TAG_LOAD,
     TAG_UNARY,
     TAG_BINARY,
@@ -39,19 +39,19 @@ static uint64_t bits_of(double value)
 
 /* ---- nodes */
 
-bool wpk_labels_commutes(enum wpk_binary op)
+static bool commutes(int op)
 {
-    static const bool commutes[] = {
+    static const bool commutative[] = {
 #define COMMUTES(name, text, commutative, call) [WPK_BINARY_##name] = commutative,
         WPK_BINARY_LIST(COMMUTES)
 #undef COMMUTES
     };
-    return commutes[op];
+    return commutative[op];
 }
 
 static bool associates(int op)
 {
-    return wpk_labels_commutes((enum wpk_binary)op) && op != WPK_BINARY_EQ && op != WPK_BINARY_NE;
+    return commutes(op) && op != WPK_BINARY_EQ && op != WPK_BINARY_NE;
 }
 
 static bool same_chain(const struct wpk_node *a, const struct wpk_node *b)
@@ -60,57 +60,24 @@ static bool same_chain(const struct wpk_node *a, const struct wpk_node *b)
            a->dtype == b->dtype;
 }
 
-/* Saturates far above WPK_LABEL_OPERANDS_MAX. */
-static int count_leaves(struct wpk_labels *labels, int node)
-{
-    if (labels->leaves[node] == 0) {
-        const struct wpk_node *n = &labels->program->nodes[node];
-        int sum = 0;
-        for (int i = 0; i < 2; i++) {
-            const struct wpk_node *arg = &labels->program->nodes[n->arg[i]];
-            sum += same_chain(n, arg) ? count_leaves(labels, n->arg[i]) : 1;
-        }
-        labels->leaves[node] = sum < 1 << 20 ? sum : 1 << 20;
-    }
-    return labels->leaves[node];
-}
-
-static int add_operands(struct wpk_labels *labels, int node, int *operands, int count)
+void wpk_labels_walk_chain(const struct wpk_labels *labels, int node, wpk_chain_visit visit,
+                           void *user)
 {
     const struct wpk_node *n = &labels->program->nodes[node];
     for (int i = 0; i < 2; i++) {
-        bool flat = same_chain(n, &labels->program->nodes[n->arg[i]]) &&
-                    count_leaves(labels, n->arg[i]) <= WPK_LABEL_OPERANDS_MAX / 2;
-        if (flat) {
-            count = add_operands(labels, n->arg[i], operands, count);
+        int arg = n->arg[i];
+        if (same_chain(n, &labels->program->nodes[arg]) && !labels->frozen[arg]) {
+            wpk_labels_walk_chain(labels, arg, visit, user);
         } else {
-            WPK_ASSERT(count < WPK_LABEL_OPERANDS_MAX);
-            operands[count++] = n->arg[i];
+            visit(arg, user);
         }
     }
-    return count;
 }
 
-int wpk_labels_operands(struct wpk_labels *labels, int node, int operands[WPK_LABEL_OPERANDS_MAX])
+bool wpk_labels_sorts(const struct wpk_labels *labels, int node)
 {
-    return add_operands(labels, node, operands, 0);
-}
-
-bool wpk_labels_affine(const struct wpk_program *program, int node, struct wpk_affine *out)
-{
-    return program->nodes[node].dtype == WPK_I64 && wpk_index_affine(program, node, out);
-}
-
-static uint64_t label_affine(const struct wpk_labels *labels, int s,
-                             const struct wpk_affine *affine)
-{
-    uint64_t sum = 0;
-    for (int a = 0; a < labels->program->stages[s].axis_count; a++) {
-        if (affine->coefficient[a] != 0) {
-            sum += mix(labels->axis[s][a], (uint64_t)affine->coefficient[a]);
-        }
-    }
-    return mix(mix(TAG_AFFINE, (uint64_t)affine->constant), sum);
+    const struct wpk_node *n = &labels->program->nodes[node];
+    return n->kind == WPK_NODE_BINARY && commutes(n->op) && !labels->frozen[node];
 }
 
 static uint64_t label_load(struct wpk_labels *labels, int s, const struct wpk_node *n)
@@ -122,27 +89,37 @@ static uint64_t label_load(struct wpk_labels *labels, int s, const struct wpk_no
     return mix(hash, n->outside < 0 ? 0 : wpk_labels_node(labels, s, n->outside));
 }
 
+struct operand_sum {
+    struct wpk_labels *labels;
+    int stage;
+    uint64_t count;
+    uint64_t sum;
+};
+
+static void add_operand(int node, void *user)
+{
+    struct operand_sum *operands = user;
+    operands->count++;
+    operands->sum += mix(TAG_BINARY, wpk_labels_node(operands->labels, operands->stage, node));
+}
+
 static uint64_t label_binary(struct wpk_labels *labels, int s, int node)
 {
     const struct wpk_node *n = &labels->program->nodes[node];
     uint64_t hash = mix(mix(TAG_BINARY, (uint64_t)n->op), (uint64_t)n->dtype);
-    if (!wpk_labels_commutes((enum wpk_binary)n->op)) {
+    if (!wpk_labels_sorts(labels, node)) {
         hash = mix(hash, wpk_labels_node(labels, s, n->arg[0]));
         return mix(hash, wpk_labels_node(labels, s, n->arg[1]));
     }
-    int operands[WPK_LABEL_OPERANDS_MAX];
-    int count = wpk_labels_operands(labels, node, operands);
-    uint64_t sum = 0;
-    for (int i = 0; i < count; i++) {
-        sum += mix(TAG_BINARY, wpk_labels_node(labels, s, operands[i]));
-    }
-    return mix(mix(hash, (uint64_t)count), sum);
+    struct operand_sum operands = {.labels = labels, .stage = s};
+    wpk_labels_walk_chain(labels, node, add_operand, &operands);
+    return mix(mix(hash, operands.count), operands.sum);
 }
 
 static uint64_t label_other(struct wpk_labels *labels, int s, const struct wpk_node *n)
 {
     static const uint64_t tags[] = {[WPK_NODE_LITERAL] = TAG_LITERAL,
-                                    [WPK_NODE_AXIS] = TAG_AFFINE,
+                                    [WPK_NODE_AXIS] = TAG_AXIS,
                                     [WPK_NODE_UNARY] = TAG_UNARY,
                                     [WPK_NODE_SELECT] = TAG_SELECT,
                                     [WPK_NODE_CAST] = TAG_CAST};
@@ -176,11 +153,8 @@ uint64_t wpk_labels_node(struct wpk_labels *labels, int s, int node)
         return labels->node[node];
     }
     const struct wpk_node *n = &labels->program->nodes[node];
-    struct wpk_affine affine;
     uint64_t hash;
-    if (wpk_labels_affine(labels->program, node, &affine)) {
-        hash = label_affine(labels, s, &affine);
-    } else if (n->kind == WPK_NODE_LOAD) {
+    if (n->kind == WPK_NODE_LOAD) {
         hash = label_load(labels, s, n);
     } else if (n->kind == WPK_NODE_BINARY) {
         hash = label_binary(labels, s, node);
@@ -413,6 +387,19 @@ static void mark_live(struct wpk_labels *labels, int *loads)
     }
 }
 
+/* Chains of literals alone: what could be folded in them was. */
+static void mark_frozen(const struct wpk_program *program, bool *frozen)
+{
+    for (int id = 0; id < program->node_count; id++) {
+        const struct wpk_node *n = &program->nodes[id];
+        frozen[id] = n->kind == WPK_NODE_BINARY;
+        for (int i = 0; i < 2 && frozen[id]; i++) {
+            const struct wpk_node *arg = &program->nodes[n->arg[i]];
+            frozen[id] = arg->kind == WPK_NODE_LITERAL || (same_chain(n, arg) && frozen[n->arg[i]]);
+        }
+    }
+}
+
 static void label_leaves(struct wpk_labels *labels)
 {
     const struct wpk_program *program = labels->program;
@@ -437,9 +424,9 @@ wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *pro
     size_t count = (size_t)program->node_count + 1;
     labels->node = calloc(count, sizeof *labels->node);
     labels->generation = calloc(count, sizeof *labels->generation);
-    labels->leaves = calloc(count, sizeof *labels->leaves);
+    labels->frozen = calloc(count, sizeof *labels->frozen);
     int *loads = calloc(count, sizeof *loads);
-    if (labels->node == NULL || labels->generation == NULL || labels->leaves == NULL ||
+    if (labels->node == NULL || labels->generation == NULL || labels->frozen == NULL ||
         loads == NULL) {
         free(loads);
         wpk_labels_fini(labels);
@@ -447,6 +434,7 @@ wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *pro
     }
     mark_live(labels, loads);
     free(loads);
+    mark_frozen(program, labels->frozen);
     label_leaves(labels);
     do {
         refine(labels);
@@ -458,6 +446,6 @@ void wpk_labels_fini(struct wpk_labels *labels)
 {
     free(labels->node);
     free(labels->generation);
-    free(labels->leaves);
+    free(labels->frozen);
     *labels = (struct wpk_labels){0};
 }
