@@ -13,6 +13,14 @@
 #define WPK_REFERENCE_WHOLE_MAX 1000000000
 #define WPK_REFERENCE_WHOLE_ELEMENTS_MAX ((int64_t)1 << 26)
 
+/* A float is cast to an integer beside a step: rounding errors decide the side. For each integer by
+ * which the result may then differ its magnitude is this, far above what others have, and sums and
+ * products of integers carry it along; a float that they become has no tolerance to speak of. An
+ * integer that is not beside a step is exact. */
+#define WPK_REFERENCE_STEP 0x1p80
+/* Error of a float that may cross a step, over its magnitude: 8 u of f32. */
+#define WPK_REFERENCE_UNSURE 0x1p-21
+
 /* The arguments of one evaluation: dense row-major, padding not included, in element type double
  * (the interpreter's own; wpk_reference_widen makes them from f32 and the rest). */
 struct wpk_reference_args {

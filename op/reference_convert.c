@@ -71,6 +71,20 @@ double wpk_reference_cast(enum wpk_dtype from, enum wpk_dtype to, double value)
     return saturate(to, value);
 }
 
+double wpk_reference_cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, double value,
+                                    double magnitude)
+{
+    if (to == WPK_BOOL) {
+        return value != 0.0 ? 1.0 : 0.0;
+    }
+    if (wpk_dtype_is_float(from) && !wpk_dtype_is_float(to)) {
+        double error = magnitude * WPK_REFERENCE_UNSURE;
+        double steps = saturate(to, value + error) - saturate(to, value - error);
+        return steps > 0.0 ? steps * WPK_REFERENCE_STEP : magnitude;
+    }
+    return magnitude;
+}
+
 /* The bits of a float format with 16 bits: sign, `16 - 1 - fraction` exponent bits, fraction.
  * Rounded straight from the double, since going through f32 would round twice. */
 static uint16_t encode_16(double value, int fraction)

@@ -10,9 +10,11 @@
  *     a / b            m(a) / |b| + |a| m(b) / b^2
  *     max, min, select the larger one
  *     f(x)             |f(x)| + |f'(x)| m(x)
+ *     exp(x)           as f(x), and what lies below the least normal number may be 0
  *     tanh erf sin cos 1 + |f'(x)| m(x)       kernels expand them: their error is absolute
  *     sqrt(x)          the slope is capped, see sqrt_slope
- *     floor and the like, casts to integers: m(x); a value beside a step is not covered
+ *     floor and the like: m(x); a value beside a step is not covered
+ *     casts to integers: m(x), or WPK_REFERENCE_STEP where x is beside a step
  *     comparisons      |value|
  *
  * The hot loops run over blocks of constant length, because gcc -O2 vectorises only those. */
@@ -21,6 +23,9 @@
 #include <math.h>
 
 #define BLOCK 8
+
+/* The least normal f32 over u. */
+#define EXP_UNDERFLOW 0x1p-102
 
 /* ---- one number */
 
@@ -85,7 +90,7 @@ static double unary_magnitude(enum wpk_unary op, double x, double y, double m)
     case WPK_UNARY_NOT:
         return y;
     case WPK_UNARY_EXP:
-        return y + y * m;
+        return y + y * m + EXP_UNDERFLOW;
     case WPK_UNARY_LOG:
         return fabs(y) + m / fabs(x);
     case WPK_UNARY_SQRT:

@@ -2,6 +2,7 @@
 /* Running a tape: the loop nest, the loads, the accumulator. */
 #include "op/reference_tape.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,8 +195,8 @@ static void load_uniform(const struct wpk_tape *tape, const struct wpk_tape_load
     }
     double value = load->region.value[offset];
     slot->value_own[0] = value;
-    slot->magnitude_own[0] =
-        load->region.magnitude != NULL ? load->region.magnitude[offset] : fabs(value);
+    slot->magnitude_own[0] = load->region.magnitude != NULL ? load->region.magnitude[offset]
+                                                            : wpk_reference_magnitude(value);
 }
 
 static void copy_strided(const double *restrict from, int64_t stride, int count,
@@ -209,7 +210,8 @@ static void copy_strided(const double *restrict from, int64_t stride, int count,
 static void absolute(const double *restrict from, int count, double *restrict to)
 {
     for (int i = 0; i < count; i++) {
-        to[i] = fabs(from[i]);
+        double size = fabs(from[i]);
+        to[i] = size <= DBL_MAX ? size : 0.0; /* as wpk_reference_magnitude, without a call */
     }
 }
 
@@ -310,7 +312,8 @@ static void execute_cast(const struct wpk_tape_instruction *ins, int count, stru
         value[i] = wpk_reference_cast(ins->from, ins->dtype, a.value[i]);
     }
     for (int i = 0; magnitude != NULL && i < count; i++) {
-        magnitude[i] = ins->dtype == WPK_BOOL ? value[i] : a.magnitude[i];
+        magnitude[i] =
+            wpk_reference_cast_magnitude(ins->from, ins->dtype, a.value[i], a.magnitude[i]);
     }
 }
 
@@ -460,14 +463,16 @@ static void store(struct wpk_tape *tape)
     }
     for (int i = 0; i < count; i++) {
         double value = tape->sum[i];
+        double magnitude = tape->with_magnitude ? tape->sum_magnitude[i] : 0.0;
         if (reduces) {
             value = wpk_reference_wrap(stage->accumulator, value);
+            magnitude = wpk_reference_cast_magnitude(stage->accumulator, to, value, magnitude);
             value = wpk_reference_cast(stage->accumulator, to, value);
         }
         tape->out_value[offset + i * stride] = value;
-    }
-    for (int i = 0; tape->with_magnitude && i < count; i++) {
-        tape->out_magnitude[offset + i * stride] = tape->sum_magnitude[i];
+        if (tape->with_magnitude) {
+            tape->out_magnitude[offset + i * stride] = magnitude;
+        }
     }
 }
 

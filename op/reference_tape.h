@@ -189,6 +189,9 @@ double wpk_reference_magnitude(double value);
 /* Into the range of an integer type modulo 2^bits; others unchanged. Exact below 2^53. */
 double wpk_reference_wrap(enum wpk_dtype dtype, double value);
 double wpk_reference_cast(enum wpk_dtype from, enum wpk_dtype to, double value);
+/* The magnitude of the cast's result, of the operand's value and magnitude. */
+double wpk_reference_cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, double value,
+                                    double magnitude);
 /* Bounds of an integer type. */
 void wpk_reference_bounds(enum wpk_dtype dtype, double *low, double *high);
 

@@ -48,6 +48,20 @@ static double exact(double x)
     return isinf(x) ? 0.0 : fabs(x);
 }
 
+/* An integer that rounding may make another is worth 2^80 for each step. */
+static double cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, struct pair a)
+{
+    double error = a.magnitude / 2097152.0;
+    if (to == WPK_BOOL) {
+        return a.value != 0.0;
+    }
+    if (wpk_dtype_is_float(from) && !wpk_dtype_is_float(to)) {
+        double steps = converted(from, to, a.value + error) - converted(from, to, a.value - error);
+        return steps > 0.0 ? ldexp(steps, 80) : a.magnitude;
+    }
+    return a.magnitude;
+}
+
 static struct pair walk_node(const struct walk *w, int node);
 
 static struct pair walk_load(const struct walk *w, const struct wpk_node *n)
@@ -68,7 +82,7 @@ static struct pair walk_load(const struct walk *w, const struct wpk_node *n)
     }
     const double *m = w->magnitude[n->tensor];
     double value = w->value[n->tensor][offset];
-    return (struct pair){value, m != NULL ? m[offset] : fabs(value)};
+    return (struct pair){value, m != NULL ? m[offset] : exact(value)};
 }
 
 static struct pair walk_unary(const struct wpk_node *n, struct pair a)
@@ -82,7 +96,7 @@ static struct pair walk_unary(const struct wpk_node *n, struct pair a)
     case WPK_UNARY_NOT:
         return (struct pair){x == 0.0, x == 0.0};
     case WPK_UNARY_EXP:
-        return (struct pair){exp(x), exp(x) * (1.0 + m)};
+        return (struct pair){exp(x), exp(x) * (1.0 + m) + ldexp(1.0, -102)};
     case WPK_UNARY_LOG:
         return (struct pair){log(x), fabs(log(x)) + m / fabs(x)};
     case WPK_UNARY_SQRT:
@@ -228,8 +242,7 @@ static struct pair walk_node(const struct walk *w, int node)
     }
     struct pair a = walk_node(w, n->arg[0]);
     double x = converted(w->program->nodes[n->arg[0]].dtype, n->dtype, a.value);
-    bool to_bool = n->dtype == WPK_BOOL && w->program->nodes[n->arg[0]].dtype != WPK_BOOL;
-    return (struct pair){x, to_bool ? x : a.magnitude};
+    return (struct pair){x, cast_magnitude(w->program->nodes[n->arg[0]].dtype, n->dtype, a)};
 }
 
 static void combine(const struct wpk_stage *stage, struct pair term, struct pair *sum)
@@ -294,7 +307,7 @@ static void walk_stage(struct walk *w, const struct wpk_stage *stage, double *va
             combine(stage, term, &sum);
         } while (advance(stage, w->axis, stage->rank, stage->axis_count));
         value[point] = reduces ? converted(stage->accumulator, to, sum.value) : sum.value;
-        magnitude[point++] = sum.magnitude;
+        magnitude[point++] = reduces ? cast_magnitude(stage->accumulator, to, sum) : sum.magnitude;
     } while (advance(stage, w->axis, 0, stage->rank));
 }
 

@@ -121,7 +121,9 @@ static void fill_head(struct wpk_answers *answers)
 {
     answers->magnitude_max = 0;
     for (int64_t i = 0; i < answers->count; i++) {
-        answers->magnitude_max = fmax(answers->magnitude_max, answers->magnitude[i]);
+        if (answers->magnitude[i] < WPK_REFERENCE_STEP) {
+            answers->magnitude_max = fmax(answers->magnitude_max, answers->magnitude[i]);
+        }
     }
     *(struct file_head *)answers->block = (struct file_head){
         .magic = MAGIC,

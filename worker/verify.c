@@ -174,7 +174,13 @@ wpk_err wpk_verify_amplification(const struct wpk_program *op, const struct wpk_
 struct tolerance {
     double of_magnitude;
     double of_value;
+    double least; /* below the least normal numbers, rounding is absolute or flushes to 0 */
 };
+
+static double least_normal(enum wpk_dtype dtype)
+{
+    return dtype == WPK_F64 ? DBL_MIN : dtype == WPK_F16 ? 0x1p-24 : (double)FLT_MIN;
+}
 
 static struct tolerance find_tolerance(const struct wpk_program *op, double amplification)
 {
@@ -199,6 +205,7 @@ static struct tolerance find_tolerance(const struct wpk_program *op, double ampl
     return (struct tolerance){
         .of_magnitude = u * TERMS_FACTOR * amplification,
         .of_value = u * ORDER_FACTOR * sqrt(terms) + unit_roundoff(output),
+        .least = least_normal(output),
     };
 }
 
@@ -224,20 +231,22 @@ static void compare_point(const struct comparison *c, int64_t i, double y)
 {
     double reference = c->answers->value[i];
     double tolerance = 0;
-    if (c->exact) {
+    if (c->exact && c->answers->magnitude[i] < WPK_REFERENCE_STEP) {
         reference = round_to(c->dtype, reference);
     } else if (wpk_dtype_is_float(c->dtype)) {
         double magnitude = c->spread ? c->answers->magnitude_max : c->answers->magnitude[i];
-        tolerance = c->tolerance.of_magnitude * magnitude + c->tolerance.of_value * fabs(reference);
+        tolerance = c->tolerance.of_magnitude * magnitude +
+                    c->tolerance.of_value * fabs(reference) + c->tolerance.least;
     } else {
-        tolerance = 1; /* rounding to an integer may fall on the other side */
+        tolerance = floor(c->answers->magnitude[i] / WPK_REFERENCE_STEP);
     }
     /* Written so that a NaN fails every comparison on the right side, and without calls. */
     double error = fabs(y - reference);
     double ratio = error > 0 ? error / tolerance : 0;
     if (!(error <= DBL_MAX)) {
-        error = DBL_MAX; /* not a number, or infinite: as wrong as can be */
-        ratio = DBL_MAX;
+        /* not a number, or infinite: right where it must be, else as wrong as can be */
+        bool same = y == reference || (y != y && reference != reference);
+        error = ratio = same ? 0 : DBL_MAX;
     }
     ratio = ratio <= DBL_MAX ? ratio : DBL_MAX;
     struct wpk_verify_errors *e = c->errors;

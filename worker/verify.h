@@ -4,13 +4,17 @@
  * Exactly, where rounding cannot happen: programs of sums and products on small integers, computed
  * by an algorithm that multiplies with nothing else. Otherwise within
  *
- *     |y - ref| <= u (6 A sum|terms| + 2 sqrt(n) |ref|) + v |ref|
+ *     |y - ref| <= u (6 A sum|terms| + 2 sqrt(n) |ref|) + v |ref| + the least normal number
  *
  *   u  unit roundoff of the accumulator (2^-24 for f32), v that of the output's type
  *   n  terms of the longest reduction
  *   A  amplification: how much more the candidate's algorithm adds and cancels than the op says,
  *      measured on its program (wpk_verify_amplification); 1 for direct and GEMM. Where it is more,
  *      sum|terms| is the largest of all points: a tile's transforms spread its largest error
+ *
+ * An output of integers is exact, except where a float beside a step was cast on the way: there it
+ * may be off by the steps that rounding can cross (WPK_REFERENCE_STEP). Where the reference is
+ * infinite or no number, the output must be the same.
  *
  * The form is statistical, not the worst case n u sum|terms|, which would let a product in bf16
  * pass: rounding errors are independent of each other. Terms of random sign leave an error of

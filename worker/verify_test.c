@@ -245,6 +245,59 @@ static void test_other_types(void **state)
     }
 }
 
+/* Integers are right or wrong, whatever the algorithm; beside a step one of two is right. */
+static void test_integers_are_exact(void **state)
+{
+    (void)state;
+    const struct wpk_verify_rule wide = {false, 16};
+    static const char *const ops[] = {
+        "input X i8[16,64]\nconstant W i8[64]\noutput Y i32[16]\n"
+        "Y[i] = sum(k:64) i32(X[i,k]) * i32(W[k])\n",
+        "input X i32[64]\noutput Y i8[64]\nintermediate T f32[64]\nT[i] = f32(X[i]) * 0.3\n"
+        "Y[i] = i8(T[i])\n",
+    };
+    for (int i = 0; i < 2; i++) {
+        for (int at = 0; at < 16; at++) {
+            assert_true(judge_value(ops[i], &wide, at, 1) > 1);
+            assert_true(judge_value(ops[i], &wide, at, -1) > 1);
+        }
+        assert_true(judge_value(ops[i], &wide, -1, 0) == 0);
+    }
+    /* 0.5 times an integer is beside a step for every odd one. */
+    const char *half = "input X i32[64]\noutput Y i32[64]\nintermediate T f32[64]\n"
+                       "T[i] = f32(X[i]) * 0.5\nY[i] = i32(T[i]) * 3\n";
+    int beside = 0;
+    for (int at = 0; at < 64; at++) {
+        beside += judge_value(half, &wide, at, 3) == 1;
+        assert_true(judge_value(half, &wide, at, 4) > 1);
+    }
+    assert_true(beside > 10 && beside < 50);
+}
+
+static void test_infinities_meet_their_like(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse("input X f32[4]\noutput Y f32[4]\nY[i] = X[i]\n");
+    struct wpk_answers answers = {0};
+    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 3, 0, &answers, NULL), WPK_OK);
+    static const double special[] = {NAN, INFINITY, -INFINITY, 0};
+    for (int right = 0; right < 4; right++) {
+        for (int given = 0; given < 4; given++) {
+            float y[4] = {0};
+            struct wpk_verify_errors errors = {0};
+            for (int i = 0; i < 4; i++) {
+                ((double *)answers.value)[i] = special[right];
+                ((double *)answers.magnitude)[i] = 1;
+                y[i] = (float)special[given];
+            }
+            wpk_verify_compare(&op, &answers, &(struct wpk_verify_rule){false, 1}, y, &errors);
+            assert_int_equal(errors.ratio > 1, right != given);
+        }
+    }
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+}
+
 static void test_exactness(void **state)
 {
     (void)state;
@@ -307,6 +360,8 @@ int main(void)
         cmocka_unit_test(test_largest_error_has_its_own_tolerance),
         cmocka_unit_test(test_values_that_are_none),
         cmocka_unit_test(test_other_types),
+        cmocka_unit_test(test_integers_are_exact),
+        cmocka_unit_test(test_infinities_meet_their_like),
         cmocka_unit_test(test_exactness),
         cmocka_unit_test(test_amplification),
     };
