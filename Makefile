@@ -4,7 +4,7 @@
 SETUP := deploy/setup.sh
 BIN := build/bin
 
-.PHONY: all help setup demo check test soak bench bench-tune format clean
+.PHONY: all help setup demo check test test-all soak bench bench-tune format clean
 
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
@@ -33,9 +33,13 @@ check: all ## the tests of the plain build, for everyday work
 	@$(SETUP) test
 	@tests/run.py plain
 
-test: ## every test: gcc, clang, sanitizers, tidy
+test: all ## every test once: most under ASan, threads under TSan, tidy; clang compiles (ten minutes)
 	@$(SETUP) test
-	@tests/run.py
+	@tests/run.py test
+
+test-all: all ## every test with gcc, clang, ASan and TSan, and the simulator's thousand seeds
+	@$(SETUP) test
+	@tests/run.py all
 
 soak: all ## what the tests do, for an hour: a hundred kills, and the simulator's seeds from SEED on
 	@ninja -C build --quiet tests/sim/sim

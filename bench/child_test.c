@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -63,7 +64,8 @@ static void test_a_child_sleeps_between_requests(void **state)
     (void)state;
     struct bench_child child = {0};
     assert_int_equal(bench_child_start(&child, fake_program, 1, NULL), WPK_OK);
-    for (int i = 0; i < 1000 && process_state(child.pid) != 'T'; i++) {
+    for (int i = 0; i < 60000 && process_state(child.pid) != 'T'; i++) {
+        usleep(1000);
     }
     assert_int_equal(process_state(child.pid), 'T');
     bench_child_stop(&child);

@@ -154,7 +154,7 @@ static void who_takes_nothing_has_as_much_as_its_slots(void **state)
     reply(f, 0, WPK_NET_SLOTS_MAX);
     assert_false(is_gone(f, f->peers[0].peer, 100));
     reply(f, 0, 4);
-    assert_true(is_gone(f, f->peers[0].peer, 5000));
+    assert_true(is_gone(f, f->peers[0].peer, 60000));
 }
 
 /* 4 MiB for all: three that leave 2, 1.5 and 1.5 of them are too many. */
@@ -167,7 +167,7 @@ static void who_leaves_most_makes_room_for_the_others(void **state)
     reply(f, 0, WPK_NET_SLOTS_MAX);
     reply(f, 1, 6);
     reply(f, 2, 6);
-    assert_true(is_gone(f, f->peers[0].peer, 5000));
+    assert_true(is_gone(f, f->peers[0].peer, 60000));
     assert_int_equal(wpk_net_server_peer_count(f->server), 2);
     reply(f, 1, 1); /* and its bytes are free again */
     assert_false(is_gone(f, f->peers[1].peer, 100));

@@ -59,6 +59,19 @@ static bool is_closed_within(struct wpk_net_pair *pair, int fd, int ms)
     return false;
 }
 
+/* The wheel stands still: nobody is closed because his time is over. */
+static bool is_closed_early(int fd)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    char bytes[64]; /* a greeting comes first */
+    while (poll(&poll_fd, 1, 60000) == 1) {
+        if (recv(fd, bytes, sizeof bytes, 0) <= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void who_stays_a_stranger_is_closed(void **state)
 {
     struct wpk_net_pair *pair = *state;
@@ -73,8 +86,8 @@ static void who_stays_a_stranger_is_closed(void **state)
     event.address.is_known = true;
     wpk_net_server_reply(pair->server, &event.address, "y", 1);
     free(event.data);
-    assert_true(is_closed_within(pair, silent, 5000));
-    assert_true(is_closed_within(pair, half, 5000));
+    assert_true(is_closed_within(pair, silent, 60000));
+    assert_true(is_closed_within(pair, half, 60000));
     assert_int_equal(wpk_net_server_peer_count(pair->server), 1);
     close(silent);
     close(half);
@@ -86,13 +99,13 @@ static void garbage_closes(void **state)
     static const char page[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     int fd = raw_connect(pair);
     assert_int_equal(send(fd, page, sizeof page, 0), sizeof page);
-    assert_true(is_closed_within(pair, fd, WPK_NET_PAIR_STRANGER_MS / 2));
+    assert_true(is_closed_early(fd));
     close(fd);
     /* A message is announced that no stranger may send: nothing is allocated for it. */
     fd = raw_connect(pair);
     assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
     raw_send(fd, UINT64_C(1) << 62, "", 0);
-    assert_true(is_closed_within(pair, fd, WPK_NET_PAIR_STRANGER_MS / 2));
+    assert_true(is_closed_early(fd));
     close(fd);
 }
 
@@ -107,19 +120,19 @@ static void strangers_make_room(void **state)
         if (i == 0) {
             struct wpk_net_event event;
             for (int tries = 0; wpk_net_server_peer_count(pair->server) == 0; tries++) {
-                assert_true(tries < 1000);
+                assert_true(tries < 60000);
                 usleep(1000);
             }
             assert_false(wpk_net_server_next(pair->server, &event));
         }
     }
-    assert_true(is_closed_within(pair, fds[0], WPK_NET_PAIR_STRANGER_MS));
+    assert_true(is_closed_early(fds[0]));
     for (int i = 1; i < 8; i++) {
-        assert_true(is_closed_within(pair, fds[i], WPK_NET_PAIR_STRANGER_MS));
+        assert_true(is_closed_early(fds[i]));
     }
     for (int tries = 0; wpk_net_server_peer_count(pair->server) > WPK_NET_STRANGERS_MAX; tries++) {
         struct wpk_net_event event;
-        assert_true(tries < 1000);
+        assert_true(tries < 60000);
         usleep(1000);
         assert_false(wpk_net_server_next(pair->server, &event));
     }
@@ -230,7 +243,7 @@ static void what_stalls_keeps_nobody_long(void **state)
     raw_send(stalled, 4 + WPK_NET_BYTES_MAX, "", 0);
     usleep(50000);
     raw_send(other, 5, "z", 1);
-    for (int i = 0; event.gone && i < 500; i++) {
+    for (int i = 0; event.gone && i < 6000; i++) {
         if (!wpk_net_server_next(pair->server, &event)) {
             poll(NULL, 0, 10);
         }
@@ -240,7 +253,7 @@ static void what_stalls_keeps_nobody_long(void **state)
     free(event.data);
     raw_send(other, 4 + sizeof large, large, sizeof large);
     event.gone = true;
-    for (int i = 0; event.gone && i < 500; i++) {
+    for (int i = 0; event.gone && i < 6000; i++) {
         wpk_net_server_expire(pair->server);
         if (!wpk_net_server_next(pair->server, &event)) {
             poll(NULL, 0, 10);

@@ -8,8 +8,9 @@
 #
 # Two things are done, each only when something is missing: Debian packages are installed (as root
 # or through sudo), and the wheels of requirements.txt, pinned by hash, are unpacked into .deps/. For
-# the tests a third: the wheels of tests/requirements.txt go into .deps/test-venv, a virtual
-# environment. Nothing else on the system is touched. A second run takes a few hundredths of a second.
+# the tests two more: the wheels of tests/requirements.txt go into .deps/test-venv, a virtual
+# environment, and promtool into .deps/bin. Nothing else on the system is touched. A second run takes
+# a few hundredths of a second.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -20,7 +21,7 @@ packages="gcc g++ make binutils meson ninja-build pkg-config python3
     libuv1-dev libnng-dev libsqlite3-dev libcjson-dev libsodium-dev libmicrohttpd-dev
     libcurl4-openssl-dev libcmocka-dev"
 case ${1:-} in
-test) packages="$packages clang clang-format git curl python3-venv" ;;
+test) packages="$packages clang clang-format git curl openssl python3-venv zsh" ;;
 bench) packages="$packages python3-venv" ;;
 esac
 
@@ -33,13 +34,18 @@ fail() {
     exit 1
 }
 
-install_packages() {
+# Sets as_root, by which these packages can be installed.
+find_root() {
     command -v apt-get >/dev/null || fail "this is not a Debian system; install the equivalents of: $*"
     as_root=
     if [ "$(id -u)" != 0 ]; then
         as_root=sudo
         command -v sudo >/dev/null || fail "not root and no sudo; as root run: apt-get install $*"
     fi
+}
+
+install_packages() {
+    find_root "$@"
     say "installing Debian packages: $*"
     log=$(mktemp)
     if ! { $as_root apt-get -qq update &&
@@ -131,6 +137,23 @@ make_test_venv() {
     cp "$1" "$venv/stamp"
 }
 
+# One program out of a Debian package: installed, the package would start a server.
+unpack_promtool() {
+    say "fetching promtool (19 MB)"
+    staging=$(mktemp -d "$deps/staging.XXXXXX")
+    # apt fetches as a user of its own, who has to reach the directory.
+    chmod 755 "$staging"
+    if ! (cd "$staging" && apt-get -qq download prometheus) >"$staging/log" 2>&1; then
+        find_root prometheus
+        { $as_root apt-get -qq update && (cd "$staging" && apt-get -qq download prometheus); } \
+            >"$staging/log" 2>&1 || { tail -n 15 "$staging/log" >&2; fail "apt-get download failed (see above)"; }
+    fi
+    dpkg-deb -x "$staging"/prometheus_*.deb "$staging/tree"
+    mkdir -p "$deps/bin"
+    mv "$staging/tree/usr/bin/promtool" "$deps/bin/"
+    rm -rf "$staging"
+}
+
 case $(uname -s)-$(uname -m) in
 Linux-x86_64) ;;
 *) fail "only Linux on x86-64 is supported so far" ;;
@@ -155,4 +178,10 @@ if [ "${1:-}" = test ] && ! cmp -s "$root/tests/requirements.txt" "$deps/test-ve
     flock 9
     cmp -s "$root/tests/requirements.txt" "$deps/test-venv/stamp" ||
         make_test_venv "$root/tests/requirements.txt"
+fi
+
+if [ "${1:-}" = test ] && [ ! -x "$deps/bin/promtool" ] && ! command -v promtool >/dev/null; then
+    exec 9>"$deps/lock"
+    flock 9
+    [ -x "$deps/bin/promtool" ] || unpack_promtool
 fi

@@ -314,6 +314,7 @@ static void test_resnet_layer(void **state)
 {
     (void)state;
     if (getenv("WPK_TIME") == NULL) {
+        print_message("runs with WPK_TIME only\n");
         skip();
     }
     static const struct conv layers[] = {{28, 128, 128, 3, 1, 1, WPK_F32, WPK_F32},

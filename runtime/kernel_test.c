@@ -301,7 +301,8 @@ static void wrong_devices_are_refused(void **state)
     wpk_fixture_fini(&fixture);
 }
 
-/* The minimum over many batches: what a call costs when nothing disturbs it. */
+/* The minimum over many batches: what a call costs when nothing disturbs it. A claim about time,
+ * which a slow machine fails, is made with WPK_TIME only. */
 static void a_call_costs_less_than_a_microsecond(void **state)
 {
     const struct wpk_clock *clock = wpk_clock_system();
@@ -331,9 +332,7 @@ static void a_call_costs_less_than_a_microsecond(void **state)
     }
     assert_true(y[0] == 1);
     print_message("a call costs %llu ns\n", (unsigned long long)best);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    assert_true(best < 1000);
-#endif
+    assert_true(getenv("WPK_TIME") == NULL || best < 1000);
     wpk_context_free(context);
     wpk_kernel_close(kernel);
     wpk_fixture_fini(&fixture);

@@ -1,130 +1,390 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Build every variant, run its tests, and count test cases.
+"""Builds what the tests need, runs them side by side, and counts test cases.
 
-    tests/run.py [VARIANT...]      plain clang asan tsan; all of them by default
+    tests/run.py [test|all|plain] [WORD...]
 
-The last line is `N passed, N failed, N skipped`; the exit code is 1 if anything failed. A cmocka
-binary counts as its test cases, any other program as one.
+    test    each test once, where it finds most (the default; `make test`)
+    all     the whole matrix, with all seeds (`make test-all`)
+    plain   the tests of the plain build (`make check`)
+    WORD    only tests whose name contains one of the words
+
+Variants are built at low priority while the tests of those that are there run. A failure prints the
+test's output at once. At the end come the reasons of what was skipped, the slowest tests, and as the
+last line `N passed, N failed, N skipped`; the exit code is 1 if anything failed. A cmocka binary
+counts as its test cases, any other program as one.
 """
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CORES = len(os.sched_getaffinity(0))
 
-# name: (compilers, meson options, meson test options)
-# Warnings are errors in plain and clang; under sanitizers gcc warns of what is not there.
-# TSan runs what has threads or talks to them. Everything end to end runs plain and under ASan.
+# A test that hangs is ended after its own limit times this, so that a slow or busy machine fails none.
+PATIENCE = 4
+PROGRESS_S = 15  # between two progress lines where the output is no terminal
+SLOWEST = 15
+TIMES = os.path.join(ROOT, "build-test/times.json")  # of the last run: the longest tests start first
+
+# Lines for a sanitizer's report, and no more: debug information costs a third of compiling.
+SANITIZED = ["-Dwerror=true", "-Db_lundef=false", "-Doptimization=1", "-Ddebug=false", "-Dc_args=-g1",
+             "-Dcpp_args=-g1"]
+
+# name: (directory, compilers, meson options). `make` has configured the plain one.
 VARIANTS = {
-    "plain": (("gcc", "g++"), ["-Dwerror=true"], []),
-    "clang": (("clang", "clang++"), ["-Dwerror=true"], ["--no-suite", "e2e", "--no-suite", "tidy"]),
-    "asan": (("gcc", "g++"),
-             ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1"],
-             ["--no-suite", "tidy", "-t", "4"]),
-    "tsan": (("gcc", "g++"), ["-Db_sanitize=thread", "-Db_lundef=false", "-Doptimization=1"],
-             ["--suite", "common", "--suite", "runtime", "--suite", "worker",
-              "--suite", "coordinator", "--suite", "sim", "-t", "4"]),
+    "plain": ("build", (), []),
+    "gcc": ("build-test/gcc", ("gcc", "g++"), ["-Dwerror=true"]),
+    "asan": ("build-test/asan", ("gcc", "g++"), ["-Db_sanitize=address,undefined"] + SANITIZED),
+    "tsan": ("build-test/tsan", ("gcc", "g++"), ["-Db_sanitize=thread"] + SANITIZED),
+    "clang": ("build-test/clang", ("clang", "clang++"),
+              ["-Dwerror=true", "-Doptimization=0", "-Ddebug=false"]),
+}
+
+# Stands for a suite: programs that cannot start a thread.
+SINGLE_THREADED = "single-threaded"
+
+# set: {variant: (suites that run in it or None for all, suites that do not)}, in the order of
+# building. None in place of the pair: the variant is compiled, not linked.
+SETS = {
+    "test": {"plain": ({"deploy", "tidy", "timing"}, set()),
+             "asan": (None, {"deploy", "tidy", "timing", "sim_seeds"}),
+             "tsan": ({"common", "runtime", "worker", "coordinator"}, {SINGLE_THREADED}),
+             "clang": None},
+    "all": {"gcc": (None, set()),
+            "asan": (None, {"tidy"}),
+            "tsan": ({"common", "runtime", "worker", "coordinator", "sim"}, set()),
+            "clang": (None, {"e2e", "tidy"})},
+    "plain": {"plain": (None, set())},
 }
 
 # What ASan keeps of freed memory counts as the daemons', where a test bounds it.
-SANITIZER_ENV = {
+TEST_ENV = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1:quarantine_size_mb=32",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     "LSAN_OPTIONS": "print_suppressions=0:suppressions=" + os.path.join(ROOT, "tests/lsan.supp"),
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:suppressions="
                     + os.path.join(ROOT, "tests/tsan.supp"),
+    "MALLOC_PERTURB_": "85",
 }
 
 CASES = re.compile(r"^\[  (PASSED|FAILED|SKIPPED) +\] (\d+) test\(s\)", re.MULTILINE)
+SKIPPED_CASE = re.compile(r"^\[  SKIPPED +\] (\w+)(?:: (.*))?$")
 
 
-def build(name):
-    """Configure and build one variant; returns None, or the output that says why not."""
-    compilers, options, _ = VARIANTS[name]
-    directory = os.path.join(ROOT, "build-test", name)
-    env = dict(os.environ, CC=compilers[0], CXX=compilers[1])
-    configured = os.path.exists(os.path.join(directory, "build.ninja"))
-    # Reconfiguring finds wheels that came after the first time.
-    setup = ["meson", "setup", directory, ROOT] + options + (["--reconfigure"] if configured else [])
-    for command in (setup, ["ninja", "-C", directory]):
-        done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, errors="replace")
-        if done.returncode != 0:
-            return done.stdout
-    return None
+class Test:
+    """One program under one variant, and what became of it."""
+
+    def __init__(self, variant, entry):
+        self.variant = variant
+        self.name = entry["name"]
+        self.label = "%s %s" % (variant, entry["name"])
+        self.entry = entry
+        self.suites = {suite.split(":")[-1] for suite in entry["suite"]}
+        self.limit = entry["timeout"] * PATIENCE
+        self.seconds = self.cpu_seconds = 0.0
+        self.counts = {"PASSED": 0, "FAILED": 0, "SKIPPED": 0}
+        self.output = self.ending = ""
+        self.pid = 0
+
+    def run(self):
+        env = dict(os.environ, **TEST_ENV, **self.entry["env"])
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(self.entry["cmd"], env=env, stdin=subprocess.DEVNULL,
+                                       stdout=output, stderr=output, start_new_session=True,
+                                       cwd=self.entry["workdir"] or os.path.join(
+                                           ROOT, VARIANTS[self.variant][0]))
+            self.pid = process.pid
+            # First as Ctrl-C does, so that the test clears up.
+            ends = [threading.Timer(self.limit, end_group, (process.pid, signal.SIGINT)),
+                    threading.Timer(self.limit + 20, end_group, (process.pid, signal.SIGKILL))]
+            for timer in ends:
+                timer.start()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            for timer in ends:
+                timer.cancel()
+            self.seconds = time.monotonic() - began
+            self.cpu_seconds = usage.ru_utime + usage.ru_stime
+            output.seek(0)
+            self.output = output.read().decode(errors="replace")
+        self.ending = ("no end in %d s" % self.limit if self.seconds >= self.limit
+                       else "exit code %d" % process.returncode)
+        self.count(process.returncode)
+
+    def count(self, code):
+        for kind, number in CASES.findall(self.output):
+            self.counts[kind] += int(number)
+        if code in (0, 77):
+            if not any(self.counts.values()):
+                self.counts["SKIPPED" if code else "PASSED"] = 1
+        elif self.counts["FAILED"] == 0:
+            # Crashed, timed out, or a leak found at exit: the cases before it do not make it pass.
+            self.counts["FAILED"] = 1
+
+    def skips(self):
+        """(case, reason): what stands behind the name, or what was printed since the case began."""
+        said = []
+        for line in self.output.splitlines():
+            match = SKIPPED_CASE.match(line)
+            if line.startswith("[ RUN "):
+                said = []
+            elif match:
+                yield match.group(1), match.group(2) or " ".join(said) or "no reason given"
+            else:
+                said.append(line.strip())
 
 
-def count_cases(entry):
-    """Passed, failed and skipped cases of one test program."""
-    output = (entry.get("stdout") or "") + "\n" + (entry.get("stderr") or "")
-    result = entry["result"]
-    counts = {"PASSED": 0, "FAILED": 0, "SKIPPED": 0}
-    for kind, number in CASES.findall(output):
-        counts[kind] += int(number)
-    if result in ("OK", "EXPECTEDFAIL"):
-        if not any(counts.values()):
-            counts["PASSED"] = 1
-    elif result == "SKIP":
-        if not any(counts.values()):
-            counts["SKIPPED"] = 1
-    elif counts["FAILED"] == 0:
-        # Crashed, timed out, or a leak found at exit: the cases before it do not make it pass.
-        counts["FAILED"] = 1
-    return counts
+def end_group(pid, number):
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        pass
 
 
-def run(name):
-    """Test one variant; returns its counts and prints what failed."""
-    directory = os.path.join(ROOT, "build-test", name)
-    log = os.path.join(directory, "meson-logs", "testlog.json")
-    if os.path.exists(log):
-        os.remove(log)
-    env = dict(os.environ, **SANITIZER_ENV)
-    done = subprocess.run(
-        ["meson", "test", "-C", directory, "--no-rebuild", "--num-processes", "2",
-         "--print-errorlogs"] + VARIANTS[name][2],
-        env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    total = {"PASSED": 0, "FAILED": 0, "SKIPPED": 0}
-    if os.path.exists(log):
-        with open(log, encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                entry = json.loads(line)
-                counts = count_cases(entry)
-                for kind, number in counts.items():
-                    total[kind] += number
-                if counts["FAILED"]:
-                    print("--- %s: %s (%s)" % (name, entry["name"], entry["result"]))
-                    print(((entry.get("stdout") or "") + (entry.get("stderr") or ""))[-6000:])
-    if done.returncode != 0 and total["FAILED"] == 0:
-        print(done.stdout[-6000:])
-        total["FAILED"] = 1
-    return total
+def starts_threads(program):
+    """Whether the plain build's program calls what starts threads, ours or a library's."""
+    symbols = subprocess.run(["nm", "-D", "--undefined-only", os.path.join(ROOT, "build", program)],
+                             capture_output=True, text=True, check=False).stdout
+    return re.search(r" (pthread_create|uv_thread_create|uv_queue_work|nng_\w+|MHD_start_daemon)\b",
+                     symbols) is not None
+
+
+class Build:
+    """One variant's directory; what it has to make follows from the tests that are run in it."""
+
+    def __init__(self, name):
+        directory, self.compilers, self.options = VARIANTS[name]
+        self.name = name
+        self.directory = os.path.join(ROOT, directory)
+        self.cpu_seconds = 0.0
+
+    def call(self, *command):
+        """Run it at low priority: the cores belong to the tests first. Raises with the output."""
+        env = dict(os.environ, **dict(zip(("CC", "CXX"), self.compilers)))
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(command, env=env, stdout=output, stderr=subprocess.STDOUT,
+                                       preexec_fn=lambda: os.nice(5), cwd=ROOT)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.cpu_seconds += usage.ru_utime + usage.ru_stime
+            output.seek(0)
+            text = output.read().decode(errors="replace")
+        if process.returncode != 0:
+            raise RuntimeError(text)
+        return text
+
+    def configure(self):
+        configured = os.path.exists(os.path.join(self.directory, "build.ninja"))
+        if self.compilers:
+            # Reconfiguring finds wheels that came after the first time.
+            self.call("meson", "setup", self.directory, ROOT, *self.options,
+                      *(["--reconfigure"] if configured else []))
+        elif not configured:
+            raise RuntimeError("there is no %s: run make" % self.directory)
+
+    def introspect(self, what):
+        return json.loads(self.call("meson", "introspect", "--" + what, self.directory))
+
+    def make(self, tests):
+        """What these tests need; without tests every object."""
+        if not tests:
+            targets = re.findall(r"^(\S+\.o): c", self.call(
+                "ninja", "-C", self.directory, "-t", "targets", "all"), re.MULTILINE)
+        else:
+            files = {target["id"]: target["filename"] for target in self.introspect("targets")}
+            wanted = {file for test in tests for part in test.entry["depends"] for file in files[part]}
+            # Programs stand in a test's command too, those of other folders as arguments.
+            wanted |= {word for test in tests for word in test.entry["cmd"]
+                       if os.path.normpath(word).startswith(self.directory + "/")}
+            targets = sorted(os.path.relpath(file, self.directory) for file in wanted)
+        self.call("ninja", "-C", self.directory, "-j", str(CORES), *targets)
+
+
+class Run:
+    """All builds and tests of a set. The lock guards every field."""
+
+    def __init__(self, variants, words):
+        self.variants = variants
+        self.words = words
+        self.lock = threading.Condition()
+        self.tests = []     # all there will be
+        self.ready = []     # built, not begun
+        self.running = []
+        self.ended = []
+        self.building = ""  # what the builder is at; None: it has ended
+        self.builds = []
+        self.broken = []    # variants that do not build
+        self.quiet_since = time.monotonic()
+        try:
+            with open(TIMES, encoding="utf-8") as file:
+                self.times = json.load(file)
+        except (OSError, ValueError):
+            self.times = {}
+
+    # ---- what builds
+
+    def select(self, build):
+        suites = self.variants[build.name]
+        if suites is None:
+            return []
+        found = [Test(build.name, entry) for entry in build.introspect("tests")]
+        if SINGLE_THREADED in suites[1]:
+            for test in found:
+                if not starts_threads(os.path.relpath(test.entry["cmd"][0], build.directory)):
+                    test.suites.add(SINGLE_THREADED)
+        return [test for test in found
+                if (suites[0] is None or test.suites & suites[0]) and not test.suites & suites[1]
+                and (not self.words or any(word in test.name for word in self.words))]
+
+    def step(self, build, what, work):
+        """Do a part of a build; False if it fails, which is told."""
+        with self.lock:
+            self.building = "%s %s" % (what, build.name)
+        try:
+            work()
+        except RuntimeError as failure:
+            with self.lock:
+                self.broken.append(build.name)
+                self.say("--- %s: does not build\n%s" % (build.name, str(failure)[-8000:]))
+            return False
+        return True
+
+    def build(self):
+        for name in self.variants:
+            build = Build(name)
+            if self.words and self.variants[name] is None:
+                continue
+            if self.step(build, "configuring", build.configure):
+                self.builds.append(build)
+                with self.lock:
+                    self.tests += self.select(build)
+        for build in self.builds:
+            tests = [test for test in self.tests if test.variant == build.name]
+            if not tests and self.variants[build.name] is not None:
+                continue
+            if self.step(build, "building", lambda: build.make(tests)):
+                with self.lock:
+                    self.ready += tests
+                    # Longest first, so that no long one is left alone at the end.
+                    self.ready.sort(key=lambda test: self.times.get(test.label, test.limit))
+                    self.lock.notify_all()
+        with self.lock:
+            self.building = None
+            self.lock.notify_all()
+
+    # ---- what tests
+
+    def next_test(self):
+        with self.lock:
+            while True:
+                for test in reversed(self.ready):
+                    if test.entry["is_parallel"] or all(t.entry["is_parallel"] for t in self.running):
+                        self.ready.remove(test)
+                        self.running.append(test)
+                        return test
+                if self.building is None and not self.ready:
+                    return None
+                self.lock.wait()
+
+    def test(self):
+        while True:
+            test = self.next_test()
+            if test is None:
+                return
+            test.run()
+            with self.lock:
+                self.running.remove(test)
+                self.ended.append(test)
+                if test.counts["FAILED"]:
+                    self.say("--- %s failed after %.0f s: %s\n%s" % (
+                        test.label, test.seconds, test.ending, test.output[-12000:]))
+                self.lock.notify_all()
+
+    # ---- what is said
+
+    def say(self, text):
+        if sys.stdout.isatty():
+            sys.stdout.write("\r\033[K")
+        print(text, flush=True)
+        self.quiet_since = time.monotonic()
+
+    def progress(self):
+        with self.lock:
+            failed = sum(1 for test in self.ended if test.counts["FAILED"])
+            parts = ["[%d/%d]" % (len(self.ended), len(self.tests))]
+            parts += ["%d failed;" % failed] if failed else []
+            parts += [", ".join(test.label for test in self.running)]
+            parts += ["(%s)" % self.building] if self.building else []
+            line = " ".join(parts)
+            if sys.stdout.isatty():
+                sys.stdout.write("\r\033[K" + line[:os.get_terminal_size().columns - 1])
+                sys.stdout.flush()
+            elif time.monotonic() - self.quiet_since >= PROGRESS_S:
+                self.say(line)
+
+    def run(self):
+        threads = [threading.Thread(target=self.build, daemon=True)]
+        threads += [threading.Thread(target=self.test, daemon=True) for _ in range(CORES)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(1)
+                self.progress()
+
+    def remember_times(self):
+        self.times.update((test.label, round(test.seconds, 2)) for test in self.ended)
+        os.makedirs(os.path.dirname(TIMES), exist_ok=True)
+        with open(TIMES, "w", encoding="utf-8") as file:
+            json.dump(self.times, file, indent=0, sort_keys=True)
+
+    def report(self):
+        """Skips, the slowest, each variant; returns the counts of all."""
+        reasons = {}
+        for test in self.ended:
+            for case, reason in test.skips():
+                reasons.setdefault("%s: %s: %s" % (test.name, case, reason), []).append(test.variant)
+        for reason, variants in sorted(reasons.items()):
+            self.say("skipped (%s) %s" % (", ".join(variants), reason))
+        self.say("slowest:  seconds  of cpu")
+        for test in sorted(self.ended, key=lambda test: -test.seconds)[:SLOWEST]:
+            self.say("         %8.1f %7.1f  %s" % (test.seconds, test.cpu_seconds, test.label))
+        total = {"PASSED": 0, "FAILED": len(self.broken), "SKIPPED": 0}
+        for build in self.builds:
+            tests = [test for test in self.ended if test.variant == build.name]
+            counts = {kind: sum(test.counts[kind] for test in tests) for kind in total}
+            for kind, number in counts.items():
+                total[kind] += number
+            self.say("%-6s %5d passed, %d failed, %d skipped; %.0f s of cpu to build, %.0f to test" % (
+                build.name + ":", counts["PASSED"], counts["FAILED"], counts["SKIPPED"],
+                build.cpu_seconds, sum(test.cpu_seconds for test in tests)))
+        return total
 
 
 def main():
-    names = sys.argv[1:] or list(VARIANTS)
-    unknown = [name for name in names if name not in VARIANTS]
-    if unknown:
-        sys.exit("no such variant: %s; there are: %s" % (" ".join(unknown), " ".join(VARIANTS)))
-    total = {"PASSED": 0, "FAILED": 0, "SKIPPED": 0}
-    for name in names:
-        started = time.monotonic()
-        why = build(name)
-        if why is not None:
-            print("--- %s: does not build" % name)
-            print(why[-8000:])
-            counts = {"PASSED": 0, "FAILED": 1, "SKIPPED": 0}
-        else:
-            counts = run(name)
-        for kind, number in counts.items():
-            total[kind] += number
-        print("%-6s %5d passed, %d failed, %d skipped in %.0f s" % (
-            name + ":", counts["PASSED"], counts["FAILED"], counts["SKIPPED"],
-            time.monotonic() - started), flush=True)
+    words = sys.argv[1:]
+    name = words.pop(0) if words and words[0] in SETS else "test"
+    began = time.monotonic()
+    run = Run(SETS[name], words)
+    try:
+        run.run()
+    except KeyboardInterrupt:
+        for test in run.running:
+            end_group(test.pid, signal.SIGINT)
+        run.say("interrupted")
+        run.report()
+        sys.exit(130)
+    run.remember_times()
+    total = run.report()
+    print("in %.0f s" % (time.monotonic() - began))
     print("%d passed, %d failed, %d skipped" % (total["PASSED"], total["FAILED"], total["SKIPPED"]))
     sys.exit(1 if total["FAILED"] else 0)
 

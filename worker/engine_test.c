@@ -25,7 +25,7 @@ static void test_good_kernel(void **state)
     /* A machine that others use may say that it was not steady, and nothing else. */
     assert_true(record.log[0] == '\0' || strncmp(record.log, "its time is uncertain", 21) == 0);
     assert_int_equal(record.outcome, WPK_OUTCOME_OK);
-    assert_true(record.timing.min_ns > 0 && record.timing.min_ns < 1000000);
+    assert_true(record.timing.min_ns > 0 && record.timing.min_ns <= record.timing.median_ns);
     assert_true(record.reference_ns > 0 && record.build_ns > 0);
     assert_true(record.verify_ns > 0 && record.measure_ns > 0);
     assert_true(record.error_max == 0);
@@ -312,7 +312,7 @@ static void test_nobody_outlives_the_engine(void **state)
     assert_true(count_processes(bench->directory) >= 4);
     wpk_engine_close(bench->engine);
     bench->engine = NULL;
-    for (int i = 0; i < 200 && count_processes(bench->directory) > 0; i++) {
+    for (int i = 0; i < 6000 && count_processes(bench->directory) > 0; i++) {
         usleep(10000);
     }
     assert_int_equal(count_processes(bench->directory), 0);

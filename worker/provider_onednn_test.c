@@ -211,6 +211,7 @@ static void computes_what_the_interpreter_computes(void **state)
 
     (void)state;
     if (WPK_ONEDNN_PATH[0] == '\0') {
+        print_message("built without oneDNN\n");
         skip();
     }
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
@@ -247,6 +248,7 @@ static void computes_the_shorthands(void **state)
 
     (void)state;
     if (WPK_ONEDNN_PATH[0] == '\0') {
+        print_message("built without oneDNN\n");
         skip();
     }
     for (size_t i = 0; i < sizeof(shorthands) / sizeof(shorthands[0]); i++) {

@@ -96,7 +96,7 @@ static void pause_ms(int ms)
 
 static bool wait_for_failure(void)
 {
-    for (int ms = 0; ms < 10000 && wpk_faulty_vfs_counts().failures == 0; ms += STEP_MS) {
+    for (int ms = 0; ms < 60000 && wpk_faulty_vfs_counts().failures == 0; ms += STEP_MS) {
         pause_ms(STEP_MS);
     }
     return wpk_faulty_vfs_counts().failures > 0;
@@ -105,7 +105,7 @@ static bool wait_for_failure(void)
 static bool take(struct fixture *f, struct wpk_search_answer *out)
 {
     bool taken = wpk_search_pool_take(f->pool, out);
-    for (int ms = 0; ms < 10000 && !taken; ms += STEP_MS) {
+    for (int ms = 0; ms < 60000 && !taken; ms += STEP_MS) {
         pause_ms(STEP_MS);
         taken = wpk_search_pool_take(f->pool, out);
     }

@@ -333,12 +333,12 @@ static void a_thread_that_probes(void **state)
     open_writer(f, true);
     wpk_faulty_vfs_set(&(struct wpk_faults){.write_fails = 1});
     wpk_writer_put(f->writer, new_batch(f, &done));
-    for (int i = 0; done == 0 && i < 500; i++) {
+    for (int i = 0; done == 0 && i < 6000; i++) {
         nanosleep(&(struct timespec){0, 10000000}, NULL);
         take_all(f);
     }
     assert_int_equal(done, -1);
-    for (int i = 0; !wpk_writer_has_healed(f->writer) && i < 500; i++) {
+    for (int i = 0; !wpk_writer_has_healed(f->writer) && i < 6000; i++) {
         nanosleep(&(struct timespec){0, 10000000}, NULL);
     }
     assert_true(wpk_writer_has_healed(f->writer));

@@ -21,6 +21,10 @@ import traceback
 BIN = os.environ.get("WPK_BIN", os.path.join(os.path.dirname(__file__), "../../build/bin"))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+# Limits in seconds only end what hangs: each may last so many times as long, on a slow machine or a
+# busy one.
+PATIENCE = 5
+
 # What is small enough to be tuned in seconds, and still has something to choose.
 SMALL_OP = {
     "name": "small",
@@ -110,7 +114,7 @@ class Process:
 
     def wait(self, seconds=120):
         """Wait for the end; (exit code, stdout, stderr)."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * PATIENCE
         while self.note() is None:
             if time.monotonic() > end:
                 raise Failure("%s does not end; so far:\n%s\n%s" % (
@@ -120,7 +124,7 @@ class Process:
 
     def find(self, name, seconds=30):
         """The pid of the program `name` below this process, once it is there."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * PATIENCE
         while time.monotonic() < end:
             for pid, (start, found) in descendants(self.popen.pid).items():
                 self.seen[pid] = (start, found)
@@ -190,7 +194,7 @@ class Box:
         return words
 
     def expect_nothing_left(self, seconds=20):
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * PATIENCE
         left = {}
         for process in self.processes:
             while True:
@@ -284,6 +288,7 @@ class Service:
 
 
 def wait_for(what, condition, seconds=60):
+    seconds *= PATIENCE
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()

@@ -16,7 +16,7 @@ SEED = os.environ.get("WPK_SEED", 1)
 TRIED_BETWEEN_MAX = 4
 CANDIDATES = 20 + TRIED_BETWEEN_MAX * KILLS
 IN_FLIGHT_MAX = 64  # leases of a worker, for kills at which wpkd cannot be asked
-SECONDS = 60 + 12 * KILLS
+SECONDS = 300 + 60 * KILLS  # ends what hangs
 
 
 class Fleet:

@@ -2,11 +2,16 @@
 """wpkctl tune: an operator is tuned, the second run answers from history."""
 import json
 import os
-import time
+import sqlite3
 
 from lib import check, check_tune_json, main, need, small_job
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner")
+
+
+def trial_count(box):
+    with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
+        return db.execute("SELECT COUNT(*) FROM trial").fetchone()[0]
 
 
 def test_tune_and_history(box):
@@ -17,11 +22,12 @@ def test_tune_and_history(box):
     check(kernel["name"] == "small" and not kernel["from_history"], "measured now", kernel)
     check(kernel["candidates"]["measured"] + kernel["candidates"]["failed"] <= 12,
           "no more candidates than asked for", kernel)
-    started = time.monotonic()
+    ran = trial_count(box)
+    check(ran > 0, "trials are stored", ran)
     second = check_tune_json(box.ctl("tune", job, "--data", box.data, "--json"))
     check(second["kernels"][0]["from_history"], "the second run answers from history", second)
     check(second["kernels"][0]["artifact"] == kernel["artifact"], "with the same kernel", second)
-    check(second["seconds"] < 5 and time.monotonic() - started < 15, "at once", second["seconds"])
+    check(trial_count(box) == ran, "nothing was tried", ran, trial_count(box))
     table = box.ctl("tune", job, "--data", box.data)
     for word in ("small", "GFLOP/s", "of peak", "vendor", "max error", "history", "next:", "wpkctl get"):
         check(word in table, "the table shows " + word, table)

@@ -36,7 +36,7 @@ def failed(work):
                        "error": {"max": 0, "tolerance": 0, "ratio": 0}}}
 
 
-def work_as_version_1(peer, service, seconds=60):
+def work_as_version_1(peer, service, seconds=300):
     """Until the job has ended; how many results were recorded."""
     session = peer.ask(hello(1))[0]["session"]
     recorded = 0

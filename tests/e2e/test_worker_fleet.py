@@ -132,7 +132,7 @@ def test_a_worker_of_the_release_before(box):
     with Peer(box.path("workers.sock")) as peer:
         peer.greet()
         session = peer.ask(hello(1, device=dict(DEVICE, core_count=1)))[0]["session"]
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         done = 0
         while state_of(service, job["id"])["state"] not in ENDED and time.monotonic() < end:
             done += work_in_version_1(peer, session)

@@ -102,7 +102,7 @@ class Peer:
 def talk(address, body):
     """One request and its answer; None when wpkd hangs up instead."""
     try:
-        with Peer(address, seconds=5) as peer:
+        with Peer(address, seconds=60) as peer:
             peer.greet()
             peer.send(body)
             return parse(peer.receive())[0]
