@@ -100,7 +100,7 @@ static wpk_err read_manifest(struct wpk_kernel *kernel, struct wpk_diag *diag)
     return WPK_OK;
 }
 
-static void list_fill(struct wpk_argument_list *list, const struct wpk_manifest_tensor *tensors,
+static void list_fill(struct wpk_argument_list *list, const struct wpk_named_tensor *tensors,
                       int count)
 {
     list->count = (size_t)count;
@@ -114,7 +114,7 @@ static void list_fill(struct wpk_argument_list *list, const struct wpk_manifest_
 static wpk_err fill_slot(struct wpk_kernel *kernel, const char *name, struct wpk_slot *slot)
 {
     const struct wpk_manifest *manifest = &kernel->manifest;
-    const struct wpk_manifest_tensor *tensor = wpk_manifest_find(manifest, name);
+    const struct wpk_named_tensor *tensor = wpk_manifest_find(manifest, name);
 
     WPK_ASSERT(tensor != NULL);
     slot->kind = WPK_SLOT_FIXED;

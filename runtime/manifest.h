@@ -19,16 +19,11 @@
 
 #include "runtime/abi.h"
 #include "schema/device.h"
-#include "schema/tensor.h"
+#include "schema/named_tensor.h"
 
 #include <stdbool.h>
 
 #define WPK_MANIFEST_SIZE_MAX ((size_t)4 << 20) /* bytes of JSON */
-
-struct wpk_manifest_tensor {
-    char name[WPK_NAME_MAX];
-    struct wpk_tensor_type type;
-};
 
 /* `= {0}` is valid to fini, not to encode. The lists have WPK_ABI_ARGUMENTS_MAX places, and no
  * name stands twice in the four lists of tensors. Strings are owned. */
@@ -39,13 +34,13 @@ struct wpk_manifest {
     bool bf16;
     bool vnni;
     int threads; /* >= 1: what the schedule was made for */
-    struct wpk_manifest_tensor inputs[WPK_ABI_ARGUMENTS_MAX];
+    struct wpk_named_tensor inputs[WPK_ABI_ARGUMENTS_MAX];
     int input_count;
-    struct wpk_manifest_tensor constants[WPK_ABI_ARGUMENTS_MAX];
+    struct wpk_named_tensor constants[WPK_ABI_ARGUMENTS_MAX];
     int constant_count;
-    struct wpk_manifest_tensor outputs[WPK_ABI_ARGUMENTS_MAX];
+    struct wpk_named_tensor outputs[WPK_ABI_ARGUMENTS_MAX];
     int output_count;
-    struct wpk_manifest_tensor prepared[WPK_ABI_ARGUMENTS_MAX];
+    struct wpk_named_tensor prepared[WPK_ABI_ARGUMENTS_MAX];
     int prepared_count;
     char main[WPK_ABI_ARGUMENTS_MAX][WPK_NAME_MAX];
     int main_count;
@@ -73,7 +68,7 @@ WPK_MUST_CHECK wpk_err wpk_manifest_decode(const char *text, size_t size, struct
                                            struct wpk_diag *diag);
 
 /* The tensor of that name in the four lists; NULL when there is none. */
-const struct wpk_manifest_tensor *wpk_manifest_find(const struct wpk_manifest *manifest,
+const struct wpk_named_tensor *wpk_manifest_find(const struct wpk_manifest *manifest,
                                                     const char *name);
 
 #endif

@@ -22,8 +22,7 @@ struct places {
 };
 
 /* Each is followed by room that a vector load may touch, see WPK_MEMORY_SLACK. */
-static wpk_err place(const struct wpk_manifest_tensor *tensors, int count, size_t *offset,
-                     size_t *end)
+static wpk_err place(const struct wpk_named_tensor *tensors, int count, size_t *offset, size_t *end)
 {
     for (int i = 0; i < count; i++) {
         size_t size = wpk_memory_round(wpk_tensor_type_bytes(&tensors[i].type));
@@ -37,7 +36,7 @@ static wpk_err place(const struct wpk_manifest_tensor *tensors, int count, size_
 }
 
 static const size_t *find_place(const struct wpk_manifest *manifest, const struct places *places,
-                                const struct wpk_manifest_tensor *tensor)
+                                const struct wpk_named_tensor *tensor)
 {
     if (tensor >= manifest->constants && tensor < manifest->constants + manifest->constant_count) {
         return &places->constant[tensor - manifest->constants];
@@ -58,8 +57,7 @@ static wpk_err run_prepare(const struct wpk_kernel *kernel, const struct places 
     struct wpk_context *context = NULL;
 
     for (int i = 0; i < manifest->prepare_count; i++) {
-        const struct wpk_manifest_tensor *tensor =
-            wpk_manifest_find(manifest, manifest->prepare[i]);
+        const struct wpk_named_tensor *tensor = wpk_manifest_find(manifest, manifest->prepare[i]);
         wpk_err err = wpk_buffer_describe(&tensor->type, dims[i], &buffers[i]);
         if (err != WPK_OK) {
             wpk_diag_set(diag, "constant '%s' is too large", tensor->name);
@@ -84,8 +82,7 @@ static void fix_slots(struct wpk_kernel *kernel, const struct places *places)
 
     for (int i = 0; i < manifest->main_count; i++) {
         if (kernel->main[i].kind == WPK_SLOT_FIXED) {
-            const struct wpk_manifest_tensor *tensor =
-                wpk_manifest_find(manifest, manifest->main[i]);
+            const struct wpk_named_tensor *tensor = wpk_manifest_find(manifest, manifest->main[i]);
             kernel->main[i].buffer.host =
                 (uint8_t *)kernel->fixed + *find_place(manifest, places, tensor);
         }

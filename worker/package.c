@@ -27,13 +27,13 @@ static void read_target(const char *target, struct wpk_manifest *out)
     out->vnni = recent || strstr(target, "cannonlake") != NULL;
 }
 
-static wpk_err add_tensor(struct wpk_manifest_tensor *list, int *count, const char *name,
+static wpk_err add_tensor(struct wpk_named_tensor *list, int *count, const char *name,
                           const struct wpk_tensor_type *type)
 {
     if (*count == WPK_ABI_ARGUMENTS_MAX) {
         return WPK_ENOSPC;
     }
-    struct wpk_manifest_tensor *out = &list[(*count)++];
+    struct wpk_named_tensor *out = &list[(*count)++];
     snprintf(out->name, sizeof(out->name), "%s", name);
     out->type = *type;
     return WPK_OK;

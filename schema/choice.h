@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What to run for an operator on a host: the implementations that were found, best first, and how
+ * the asker's tensors are called in them. It lies beside the files it names, as NAME.so.choice.
+ *
+ *     {"version":1,"operator":"input X ...","fingerprint":"<SHA-256>","accuracy":"standard",
+ *      "conditions":"warm","layouts":"fixed","threads":1,
+ *      "binding":{"inputs":[["X","t0"]],"constants":[["W","t1"]],"outputs":[["Y","t2"]]},
+ *      "self_test":{"seed":"7","positive":false,"points":[0,17],"values":[1.5,-2],
+ *                   "tolerance":1e-5},
+ *      "chain":[{"kind":"kernel","file":"c6.so","sha256":"<SHA-256 of the file>"},
+ *               {"kind":"vendor","provider":"onednn","version":"3.2.0","recipe":{...}},
+ *               {"kind":"plain","file":"c6.plain.so","sha256":"..."}]}
+ *
+ * wpkd makes and signs it. The signature, in NAME.so.choice.sig, is over the file's bytes: they are
+ * made once, stored, and never printed anew. */
+#ifndef WPK_SCHEMA_CHOICE_H
+#define WPK_SCHEMA_CHOICE_H
+
+#include "schema/accuracy.h"
+#include "schema/recipe.h"
+
+#define WPK_CHOICE_VERSION 1
+#define WPK_CHOICE_SUFFIX ".choice"
+#define WPK_CHOICE_SIZE_MAX ((size_t)1 << 20) /* bytes of JSON */
+#define WPK_CHOICE_OP_MAX ((size_t)256 << 10) /* bytes of the operator's text */
+#define WPK_CHOICE_CHAIN_MAX 8
+#define WPK_CHOICE_TENSORS_MAX 40
+#define WPK_CHOICE_POINTS_MAX 256
+#define WPK_CHOICE_FILE_MAX 256 /* with its NUL */
+#define WPK_CHOICE_TEXT_MAX 32
+#define WPK_CHOICE_HASH_MAX 65
+
+/* suffix, text */
+#define WPK_CHOICE_KIND_LIST(X)                                                                    \
+    X(KERNEL, "kernel") /* ours, made for the device */                                            \
+    X(VENDOR, "vendor") /* a library's, by its recipe */                                           \
+    X(PLAIN, "plain")   /* ours, for any device */
+
+enum wpk_choice_kind {
+#define WPK_CHOICE_ENUM(name, text) WPK_CHOICE_##name,
+    WPK_CHOICE_KIND_LIST(WPK_CHOICE_ENUM)
+#undef WPK_CHOICE_ENUM
+        WPK_CHOICE_KIND_COUNT
+};
+
+struct wpk_choice_entry {
+    enum wpk_choice_kind kind;
+    char file[WPK_CHOICE_FILE_MAX];     /* kernel, plain: a plain name, beside the choice */
+    char sha256[WPK_CHOICE_HASH_MAX];   /* kernel, plain: of the file */
+    char provider[WPK_CHOICE_TEXT_MAX]; /* vendor */
+    char version[WPK_CHOICE_TEXT_MAX];  /* vendor: the library must have this very one */
+    struct wpk_recipe *recipe;          /* owned; vendor */
+};
+
+/* One of the asker's tensors, and what it is called in artifacts and recipes. */
+struct wpk_choice_tensor {
+    char name[WPK_NAME_MAX];
+    char canonical[WPK_NAME_MAX];
+};
+
+struct wpk_choice_list {
+    struct wpk_choice_tensor tensor[WPK_CHOICE_TENSORS_MAX]; /* in declared order */
+    int count;
+};
+
+/* Inputs and constants come from the seed (schema/draw.h); the first output must then be within
+ * the tolerance of the values at the points. No points: there is no test. */
+struct wpk_choice_test {
+    uint64_t seed;
+    bool positive; /* the operator is undefined on other values */
+    int64_t point[WPK_CHOICE_POINTS_MAX]; /* row-major index into the output */
+    double value[WPK_CHOICE_POINTS_MAX];
+    int count;
+    double tolerance; /* absolute */
+};
+
+/* `= {0}` is valid to fini, not to encode. Names and canonical names are unique. */
+struct wpk_choice {
+    char *op; /* owned; whole form, in the asker's names */
+    char fingerprint[WPK_CHOICE_HASH_MAX];
+    struct wpk_accuracy accuracy;
+    char conditions[WPK_CHOICE_TEXT_MAX]; /* as keys write it, "warm" */
+    char layouts[WPK_CHOICE_TEXT_MAX];    /* "fixed" or "any" */
+    int threads;                          /* >= 1 */
+    struct wpk_choice_list inputs, constants, outputs;
+    struct wpk_choice_test test;
+    struct wpk_choice_entry chain[WPK_CHOICE_CHAIN_MAX]; /* best first */
+    int chain_count;
+};
+
+void wpk_choice_fini(struct wpk_choice *choice);
+
+const char *wpk_choice_kind_name(enum wpk_choice_kind kind);
+
+/*   errors  WPK_ENOMEM, WPK_ENOSPC */
+WPK_MUST_CHECK wpk_err wpk_choice_encode(const struct wpk_choice *choice, struct wpk_buf *out);
+/* Strict: every field is there and no other. A file is a name without a slash.
+ *   owns    caller calls wpk_choice_fini
+ *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another version;
+ *           WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_choice_decode(const char *text, size_t size, struct wpk_choice *out,
+                                         struct wpk_diag *diag);
+
+#endif
