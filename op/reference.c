@@ -8,6 +8,7 @@
  * are computed. A box stays for the points after it: a sum over everything is computed once. */
 #include "op/reference.h"
 
+#include "op/node.h"
 #include "op/reference_tape.h"
 
 #include <stdlib.h>
@@ -27,7 +28,7 @@ struct box {
 
 struct evaluation {
     const struct wpk_program *program;
-    bool with_magnitude;
+    struct wpk_tape_arithmetic arithmetic;
     int output;                            /* tensor */
     bool live[WPK_STAGES_MAX];             /* the output depends on it */
     bool whole[WPK_STAGES_MAX];            /* computed whole, before any point */
@@ -98,6 +99,25 @@ static void set_whole(const struct wpk_tensor *tensor, struct wpk_region *region
     (void)wpk_region_set_dense(region, tensor->rank);
 }
 
+static wpk_err bind_literal(struct evaluation *e, int t)
+{
+    const struct wpk_tensor *tensor = &e->program->tensors[t];
+    e->region[t].value = tensor->values;
+    if (!e->arithmetic.rounds) {
+        return WPK_OK;
+    }
+    int64_t count = wpk_tensor_elements(tensor);
+    e->memory[t] = malloc((size_t)count * sizeof(double));
+    if (e->memory[t] == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        e->memory[t][i] = wpk_dtype_round(tensor->dtype, tensor->values[i]);
+    }
+    e->region[t].value = e->memory[t];
+    return WPK_OK;
+}
+
 static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_args *args,
                               struct wpk_diag *diag)
 {
@@ -109,7 +129,10 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
         if (is_argument) {
             e->region[t].value = args->tensor[t];
         } else if (tensor->role == WPK_ROLE_LITERAL) {
-            e->region[t].value = tensor->values;
+            wpk_err err = bind_literal(e, t);
+            if (err != WPK_OK) {
+                return err;
+            }
         }
     }
     for (int s = 0; s < program->stage_count; s++) {
@@ -133,10 +156,10 @@ static wpk_err look_at(struct evaluation *e, const struct wpk_program *program,
 }
 
 static wpk_err start(struct evaluation *e, const struct wpk_program *program,
-                     const struct wpk_reference_args *args, bool with_magnitude,
-                     struct wpk_diag *diag)
+                     const struct wpk_reference_args *args,
+                     const struct wpk_tape_arithmetic *arithmetic, struct wpk_diag *diag)
 {
-    e->with_magnitude = with_magnitude;
+    e->arithmetic = *arithmetic;
     wpk_err err = look_at(e, program, diag);
     return err == WPK_OK ? bind_arguments(e, args, diag) : err;
 }
@@ -165,7 +188,7 @@ static wpk_err compute(struct evaluation *e, int s, double *value, double *magni
         for (int a = 0; a < stage->axis_count; a++) {
             extent[a] = a < stage->rank ? region->extent[a] : stage->axes[a].extent;
         }
-        err = wpk_tape_new(e->program, stage, extent, e->with_magnitude, &e->tape[s]);
+        err = wpk_tape_new(e->program, stage, extent, &e->arithmetic, &e->tape[s]);
     }
     if (err == WPK_OK) {
         err = wpk_tape_run(e->tape[s], e->region, region, value, magnitude);
@@ -182,14 +205,15 @@ static wpk_err compute_intermediate(struct evaluation *e, int s)
     int64_t elements = wpk_region_set_dense(&e->region[t], e->program->tensors[t].rank);
     if (elements > e->memory_elements[t]) {
         free(e->memory[t]);
-        size_t bytes = (size_t)elements * (e->with_magnitude ? 2 : 1) * sizeof(double);
+        size_t bytes = (size_t)elements * (e->arithmetic.with_magnitude ? 2 : 1) * sizeof(double);
         e->memory[t] = malloc(bytes);
         e->memory_elements[t] = e->memory[t] == NULL ? 0 : elements;
         if (e->memory[t] == NULL) {
             return WPK_ENOMEM;
         }
     }
-    return compute(e, s, e->memory[t], e->with_magnitude ? e->memory[t] + elements : NULL);
+    return compute(e, s, e->memory[t],
+                   e->arithmetic.with_magnitude ? e->memory[t] + elements : NULL);
 }
 
 /* ---- all points */
@@ -205,11 +229,12 @@ static void release_after(struct evaluation *e, int s)
     }
 }
 
-wpk_err wpk_reference_run(const struct wpk_program *program, const struct wpk_reference_args *args,
-                          double *value, double *magnitude, struct wpk_diag *diag)
+wpk_err wpk_evaluate(const struct wpk_program *program, const struct wpk_reference_args *args,
+                     const struct wpk_tape_arithmetic *arithmetic, double *value, double *magnitude,
+                     struct wpk_diag *diag)
 {
     struct evaluation e = {0};
-    wpk_err err = start(&e, program, args, magnitude != NULL, diag);
+    wpk_err err = start(&e, program, args, arithmetic, diag);
     for (int s = 0; s < program->stage_count && err == WPK_OK; s++) {
         if (!e.live[s]) {
             continue;
@@ -225,6 +250,13 @@ wpk_err wpk_reference_run(const struct wpk_program *program, const struct wpk_re
         wpk_diag_set(diag, "out of memory for the reference's intermediates");
     }
     return err;
+}
+
+wpk_err wpk_reference_run(const struct wpk_program *program, const struct wpk_reference_args *args,
+                          double *value, double *magnitude, struct wpk_diag *diag)
+{
+    const struct wpk_tape_arithmetic exact = {.with_magnitude = magnitude != NULL};
+    return wpk_evaluate(program, args, &exact, value, magnitude, diag);
 }
 
 /* ---- chosen points */
@@ -428,12 +460,12 @@ wpk_err wpk_reference_points_within(const struct wpk_program *program, const int
     return err;
 }
 
-wpk_err wpk_reference_run_at(const struct wpk_program *program,
-                             const struct wpk_reference_args *args, const int64_t *points,
-                             int64_t count, double *value, double *magnitude, struct wpk_diag *diag)
+wpk_err wpk_evaluate_at(const struct wpk_program *program, const struct wpk_reference_args *args,
+                        const struct wpk_tape_arithmetic *arithmetic, const int64_t *points,
+                        int64_t count, double *value, double *magnitude, struct wpk_diag *diag)
 {
     struct evaluation e = {0};
-    wpk_err err = start(&e, program, args, magnitude != NULL, diag);
+    wpk_err err = start(&e, program, args, arithmetic, diag);
     if (err == WPK_OK) {
         err = compute_cheap(&e);
     }
@@ -447,4 +479,12 @@ wpk_err wpk_reference_run_at(const struct wpk_program *program,
         wpk_diag_set(diag, "out of memory for the reference's intermediates");
     }
     return err;
+}
+
+wpk_err wpk_reference_run_at(const struct wpk_program *program,
+                             const struct wpk_reference_args *args, const int64_t *points,
+                             int64_t count, double *value, double *magnitude, struct wpk_diag *diag)
+{
+    const struct wpk_tape_arithmetic exact = {.with_magnitude = magnitude != NULL};
+    return wpk_evaluate_at(program, args, &exact, points, count, value, magnitude, diag);
 }

@@ -10,6 +10,8 @@
 #define COST_CONTIGUOUS 0.5
 #define COST_STRIDED 3.0
 #define COST_GATHERED 15.0
+/* A term that waits for the sum of those before it: an addition's latency. */
+#define COST_ORDERED 1.5
 /* A copy of the tensor pays when each element is read at least so often. */
 #define PACK_REUSE 4
 
@@ -85,7 +87,7 @@ static double load_cost(const struct wpk_program *program, const struct wpk_node
 }
 
 int wpk_tape_lane_axis(const struct wpk_program *program, const struct wpk_stage *stage,
-                       const int64_t *extent, int *loads)
+                       const int64_t *extent, bool ordered, int *loads)
 {
     int load_count = wpk_stage_loads(program, stage, loads, program->node_count);
     int64_t iterations = 1;
@@ -102,7 +104,11 @@ int wpk_tape_lane_axis(const struct wpk_program *program, const struct wpk_stage
         for (int i = 0; i < load_count; i++) {
             cost += load_cost(program, &program->nodes[loads[i]], a, iterations);
         }
-        if (a >= stage->rank) {
+        bool last = a == stage->axis_count - 1;
+        if (a >= stage->rank && ordered) {
+            cost += last ? COST_ORDERED : COST_ORDERED + COST_STRIDED;
+            cost = last || wpk_order_fits(stage) ? cost : (double)INFINITY;
+        } else if (a >= stage->rank) {
             cost += 2.0 * lanes * (double)points / (double)iterations; /* adding up the lanes */
         } else if (stage->reduction == WPK_REDUCE_NONE && a != stage->rank - 1) {
             cost += COST_STRIDED; /* strided stores */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a stage to its tape: the loop nest and the instructions. */
+#include "op/node.h"
 #include "op/reference_tape.h"
 
 #include <math.h>
@@ -75,6 +76,9 @@ static int append(struct compiler *c, struct wpk_tape_instruction instruction)
     }
     bool on_lanes = tape->lane_axis >= 0 && (instruction.axes >> tape->lane_axis & 1u) != 0;
     instruction.lanes = on_lanes || instruction.kind == WPK_TAPE_BROADCAST;
+    bool computes = instruction.kind == WPK_TAPE_UNARY || instruction.kind == WPK_TAPE_BINARY ||
+                    instruction.kind == WPK_TAPE_CAST;
+    instruction.rounds = tape->rounds && computes && wpk_dtype_is_float(instruction.dtype);
     tape->instructions[tape->instruction_count] = instruction;
     return tape->instruction_count++;
 }
@@ -178,14 +182,39 @@ static void settle_bounds(struct wpk_tape_instruction *i)
     }
 }
 
+/* Functions that no machine computes correctly rounded. */
+static bool is_inexact(const struct wpk_node *n)
+{
+    static const bool unary[WPK_UNARY_COUNT] = {
+        [WPK_UNARY_EXP] = true,  [WPK_UNARY_LOG] = true, [WPK_UNARY_RSQRT] = true,
+        [WPK_UNARY_TANH] = true, [WPK_UNARY_ERF] = true, [WPK_UNARY_SIGMOID] = true,
+        [WPK_UNARY_SIN] = true,  [WPK_UNARY_COS] = true,
+    };
+    return (n->kind == WPK_NODE_UNARY && unary[n->op]) ||
+           (n->kind == WPK_NODE_BINARY && n->op == WPK_BINARY_POW && !is_integer(n->dtype));
+}
+
+/* One for each stage and node, so that no two functions draw the same errors; 0: exact. */
+static uint64_t salt_of(const struct compiler *c, const struct wpk_node *n)
+{
+    if (!c->tape->rounds || !is_inexact(n)) {
+        return 0;
+    }
+    uint64_t stage = (uint64_t)(c->stage - c->program->stages);
+    return stage * WPK_NODES_MAX + (uint64_t)(n - c->program->nodes) + 1;
+}
+
 static int emit_unary(struct compiler *c, const struct wpk_node *n)
 {
     int a = emit(c, n->arg[0]);
     if (a < 0) {
         return -1;
     }
-    struct wpk_tape_instruction i = {
-        .kind = WPK_TAPE_UNARY, .op = n->op, .dtype = n->dtype, .arg = {a, -1, -1}};
+    struct wpk_tape_instruction i = {.kind = WPK_TAPE_UNARY,
+                                     .op = n->op,
+                                     .dtype = n->dtype,
+                                     .arg = {a, -1, -1},
+                                     .salt = salt_of(c, n)};
     if (n->op == WPK_UNARY_NEG || n->op == WPK_UNARY_ABS) {
         double most = fmax(fabs(at(c, a)->low), fabs(at(c, a)->high));
         i.low = n->op == WPK_UNARY_NEG ? -at(c, a)->high : 0.0;
@@ -202,7 +231,8 @@ static int emit_binary(struct compiler *c, const struct wpk_node *n)
     struct wpk_tape_instruction i = {.kind = WPK_TAPE_BINARY,
                                      .op = n->op,
                                      .dtype = n->dtype,
-                                     .arg = {emit(c, n->arg[0]), emit(c, n->arg[1]), -1}};
+                                     .arg = {emit(c, n->arg[0]), emit(c, n->arg[1]), -1},
+                                     .salt = salt_of(c, n)};
     if (i.arg[0] < 0 || i.arg[1] < 0) {
         return -1;
     }
@@ -216,8 +246,12 @@ static int emit_binary(struct compiler *c, const struct wpk_node *n)
 /* Does every value of the slot survive a cast unchanged? */
 static bool cast_keeps(const struct compiler *c, int slot, enum wpk_dtype from, enum wpk_dtype to)
 {
-    if (wpk_dtype_is_float(to) || from == to || from == WPK_BOOL) {
+    if (from == to || from == WPK_BOOL) {
         return true;
+    }
+    if (wpk_dtype_is_float(to)) {
+        bool narrow = from != WPK_F64 && from != WPK_F32 && from != WPK_I32 && from != WPK_I64;
+        return !c->tape->rounds || to == WPK_F64 || (to == WPK_F32 && narrow);
     }
     if (to == WPK_BOOL || wpk_dtype_is_float(from)) {
         return false;
@@ -287,9 +321,10 @@ static int add_load(struct compiler *c, const struct wpk_tape_load *load)
     return tape->load_count++;
 }
 
-static double literal_value(const struct wpk_node *n)
+static double literal_value(const struct compiler *c, const struct wpk_node *n)
 {
-    return wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer;
+    double value = wpk_dtype_is_float(n->dtype) ? n->value : (double)n->integer;
+    return c->tape->rounds ? wpk_dtype_round(n->dtype, value) : value;
 }
 
 static int emit_load(struct compiler *c, const struct wpk_node *n, int64_t iterations)
@@ -305,7 +340,7 @@ static int emit_load(struct compiler *c, const struct wpk_node *n, int64_t itera
     if (is_integer(n->dtype)) {
         wpk_reference_bounds(n->dtype, &i.low, &i.high);
     }
-    load.outside = n->outside < 0 ? 0.0 : literal_value(&c->program->nodes[n->outside]);
+    load.outside = n->outside < 0 ? 0.0 : literal_value(c, &c->program->nodes[n->outside]);
     if (c->tape->lane_axis >= 0) {
         load.pack_dim = wpk_tape_dim_to_pack(c->program, n, c->tape->lane_axis, iterations);
     }
@@ -353,7 +388,7 @@ static int emit(struct compiler *c, int node)
         return c->slot_of[node];
     }
     const struct wpk_node *n = &c->program->nodes[node];
-    double value = literal_value(n);
+    double value = literal_value(c, n);
     int slot = -1;
     switch (n->kind) {
     case WPK_NODE_LITERAL:
@@ -506,7 +541,8 @@ static bool order_instructions(struct wpk_tape *tape)
 }
 
 wpk_err wpk_tape_new(const struct wpk_program *program, const struct wpk_stage *stage,
-                     const int64_t *extent, bool with_magnitude, struct wpk_tape **out)
+                     const int64_t *extent, const struct wpk_tape_arithmetic *arithmetic,
+                     struct wpk_tape **out)
 {
     size_t node_count = (size_t)program->node_count;
     struct wpk_tape *tape = calloc(1, sizeof *tape);
@@ -520,12 +556,17 @@ wpk_err wpk_tape_new(const struct wpk_program *program, const struct wpk_stage *
     memset(c.slot_of, 0xff, (node_count + 1) * sizeof *c.slot_of);
     tape->program = program;
     tape->stage = stage;
-    tape->with_magnitude = with_magnitude;
+    tape->with_magnitude = arithmetic->with_magnitude;
+    tape->rounds = arithmetic->rounds;
+    tape->seed = arithmetic->seed;
+    WPK_ASSERT(!tape->rounds || !tape->with_magnitude);
+    bool joins = stage->reduction == WPK_REDUCE_SUM || stage->reduction == WPK_REDUCE_PROD;
+    tape->ordered = tape->rounds && joins && wpk_dtype_is_float(stage->accumulator);
     memcpy(tape->axis_extent, extent, (size_t)stage->axis_count * sizeof *extent);
-    tape->lane_axis = wpk_tape_lane_axis(program, stage, extent, loads);
+    tape->lane_axis = wpk_tape_lane_axis(program, stage, extent, tape->ordered, loads);
     order_loops(&c);
     emit_root(&c);
-    if (c.failed || !order_instructions(tape)) {
+    if (c.failed || !order_instructions(tape) || wpk_order_new(tape) != WPK_OK) {
         goto done;
     }
     mark_bare(tape);
@@ -549,5 +590,6 @@ void wpk_tape_free(struct wpk_tape *tape)
     free(tape->order);
     free(tape->slots);
     free(tape->memory);
+    free(tape->terms);
     free(tape);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running a tape: the loop nest, the loads, the accumulator. */
 #include "op/reference_tape.h"
+#include "op/node.h"
 
 #include <float.h>
 #include <math.h>
@@ -317,6 +318,40 @@ static void execute_cast(const struct wpk_tape_instruction *ins, int count, stru
     }
 }
 
+static uint64_t axis_step(int axis)
+{
+    return wpk_lanes_mix((uint64_t)axis) | 1;
+}
+
+/* The error of a function is drawn from the set, the node and the axes that the node depends on,
+ * whichever of them runs through the lanes. */
+static void move(const struct wpk_tape *tape, const struct wpk_tape_instruction *ins, int count,
+                 double *value)
+{
+    uint64_t hash = wpk_lanes_mix(tape->seed) + wpk_lanes_mix(~ins->salt);
+    for (int a = 0; a < tape->stage->axis_count; a++) {
+        if ((ins->axes >> a & 1u) != 0) {
+            hash += axis_step(a) * (uint64_t)tape->axis_value[a];
+        }
+    }
+    bool unary = ins->kind == WPK_TAPE_UNARY;
+    bool bounded = unary && (ins->op == WPK_UNARY_TANH || ins->op == WPK_UNARY_ERF ||
+                             ins->op == WPK_UNARY_SIGMOID || ins->op == WPK_UNARY_SIN ||
+                             ins->op == WPK_UNARY_COS);
+    wpk_lanes_move(ins->dtype, count, hash, ins->lanes ? axis_step(tape->lane_axis) : 0,
+                   bounded ? 1.0 : (double)INFINITY, value);
+}
+
+static void execute_binary(const struct wpk_tape_instruction *ins, int count, struct wpk_lanes a,
+                           struct wpk_lanes b, double *value, double *magnitude)
+{
+    if (ins->rounds && ins->op == WPK_BINARY_MOD) {
+        wpk_lanes_modulo(ins->dtype, count, a.value, b.value, value);
+    } else {
+        wpk_lanes_binary((enum wpk_binary)ins->op, ins->dtype, count, a, b, value, magnitude);
+    }
+}
+
 static void execute(struct wpk_tape *tape, int slot_index)
 {
     const struct wpk_tape_instruction *ins = &tape->instructions[slot_index];
@@ -342,8 +377,7 @@ static void execute(struct wpk_tape *tape, int slot_index)
         wpk_lanes_unary((enum wpk_unary)ins->op, count, a, value, magnitude);
         break;
     case WPK_TAPE_BINARY:
-        wpk_lanes_binary((enum wpk_binary)ins->op, ins->dtype, count, a,
-                         lanes_of(tape, ins->arg[1]), value, magnitude);
+        execute_binary(ins, count, a, lanes_of(tape, ins->arg[1]), value, magnitude);
         break;
     case WPK_TAPE_SELECT:
         wpk_lanes_select(count, a, lanes_of(tape, ins->arg[1]), lanes_of(tape, ins->arg[2]), value,
@@ -355,6 +389,12 @@ static void execute(struct wpk_tape *tape, int slot_index)
     }
     for (int i = 0; ins->wraps && i < count; i++) {
         value[i] = wpk_reference_wrap(ins->dtype, value[i]);
+    }
+    if (ins->rounds) {
+        wpk_lanes_round(ins->dtype, count, value);
+    }
+    if (ins->salt != 0) {
+        move(tape, ins, count, value);
     }
 }
 
@@ -414,6 +454,10 @@ static void accumulate(struct wpk_tape *tape)
 {
     double *magnitude = tape->with_magnitude ? tape->sum_magnitude : NULL;
     struct wpk_lanes a = lanes_of(tape, tape->factor[0]);
+    if (tape->ordered) {
+        wpk_order_add(tape, a.value, lanes_of(tape, tape->factor[1]).value);
+        return;
+    }
     if (tape->factor[1] >= 0) {
         if (!tape->sparse || a.value[0] != 0.0 || (magnitude != NULL && a.magnitude[0] != 0.0)) {
             wpk_lanes_multiply_add(tape->lanes, tape->sparse, a, lanes_of(tape, tape->factor[1]),
@@ -458,7 +502,9 @@ static void store(struct wpk_tape *tape)
     }
     int64_t stride =
         tape->lane_axis >= 0 && !lane_is_reduced(tape) ? tape->out->stride[tape->lane_axis] : 0;
-    if (lane_is_reduced(tape)) {
+    if (tape->ordered) {
+        wpk_order_end(tape);
+    } else if (lane_is_reduced(tape)) {
         fold_lanes(tape);
     }
     for (int i = 0; i < count; i++) {
@@ -468,6 +514,7 @@ static void store(struct wpk_tape *tape)
             value = wpk_reference_wrap(stage->accumulator, value);
             magnitude = wpk_reference_cast_magnitude(stage->accumulator, to, value, magnitude);
             value = wpk_reference_cast(stage->accumulator, to, value);
+            value = tape->rounds ? wpk_dtype_round(to, value) : value;
         }
         tape->out_value[offset + i * stride] = value;
         if (tape->with_magnitude) {
@@ -483,7 +530,9 @@ static void run_loops(struct wpk_tape *tape, int position);
 /* From here on the output point is fixed, or the row of them. */
 static void run_point(struct wpk_tape *tape)
 {
-    if (tape->stage->reduction != WPK_REDUCE_NONE) {
+    if (tape->ordered) {
+        wpk_order_begin(tape);
+    } else if (tape->stage->reduction != WPK_REDUCE_NONE) {
         begin(tape);
     }
     run_loops(tape, tape->output_loops);

@@ -54,10 +54,12 @@ struct wpk_tape_instruction {
     int axis;            /* AXIS */
     int load;            /* LOAD: index into `loads` */
     double literal;
+    uint64_t salt;    /* of a function's error, see wpk_lanes_move */
     uint32_t axes;    /* bit set of the axes it depends on */
     int level;        /* position of the innermost loop it depends on, -1: none */
     bool lanes;       /* depends on the lane axis, or BROADCAST */
     bool wraps;       /* integer result that may leave its type */
+    bool rounds;      /* floating result that may not be of its type */
     bool bare;        /* LOAD used only as a factor of the accumulator: no |value| is made */
     double low, high; /* bounds of an integer result, before it wraps */
 };
@@ -101,10 +103,20 @@ struct wpk_tape_load {
     int64_t lane_stride;
 };
 
+/* What a tape computes with; = {0} is double. */
+struct wpk_tape_arithmetic {
+    bool with_magnitude;
+    bool rounds;   /* every result to its declared type, see op/direct.h; no magnitudes then */
+    uint64_t seed; /* rounds: of the functions' errors */
+};
+
 struct wpk_tape {
     const struct wpk_program *program;
     const struct wpk_stage *stage;
     bool with_magnitude;
+    bool rounds;
+    bool ordered; /* rounds, and terms of a floating sum or product join in the axes' order */
+    uint64_t seed;
     int lane_axis; /* -1: the stage has no axes */
     int loop_count;
     int loop_axis[WPK_AXES_MAX];               /* outermost first */
@@ -132,6 +144,12 @@ struct wpk_tape {
     struct wpk_region *out;
     double *out_value, *out_magnitude;
     double sum[WPK_TAPE_LANES], sum_magnitude[WPK_TAPE_LANES];
+    /* Of an ordered tape: reference_order.c. */
+    float sum_f32[WPK_TAPE_LANES]; /* the sums of a row of points, in f32 */
+    double total;                  /* lanes along a reduction axis: the point's sum */
+    double *terms;                 /* [term_count] of a point, in order; NULL: not needed */
+    int64_t term_count;
+    int64_t term_stride[WPK_AXES_MAX]; /* in `terms`, of the reduction axes */
 };
 
 /* Compile `stage`, choosing the lane axis for boxes of about `extent`.
@@ -141,7 +159,8 @@ struct wpk_tape {
  *   owns    caller calls wpk_tape_free; borrows program and stage
  */
 wpk_err wpk_tape_new(const struct wpk_program *program, const struct wpk_stage *stage,
-                     const int64_t *extent, bool with_magnitude, struct wpk_tape **out);
+                     const int64_t *extent, const struct wpk_tape_arithmetic *arithmetic,
+                     struct wpk_tape **out);
 void wpk_tape_free(struct wpk_tape *tape);
 
 /* Evaluate the stage over the box that `out` holds.
@@ -158,7 +177,7 @@ wpk_err wpk_tape_run(struct wpk_tape *tape, const struct wpk_region *regions,
 /* The axis whose rows are the cheapest for boxes of about `extent`; -1 when there are no axes.
  *   shape   extent [stage->axis_count]; loads [node_count], scratch */
 int wpk_tape_lane_axis(const struct wpk_program *program, const struct wpk_stage *stage,
-                       const int64_t *extent, int *loads);
+                       const int64_t *extent, bool ordered, int *loads);
 /* The dimension of a load's tensor worth moving to the last place for lanes along `axis`, or -1. */
 int wpk_tape_dim_to_pack(const struct wpk_program *program, const struct wpk_node *load, int axis,
                          int64_t iterations);
@@ -182,6 +201,40 @@ void wpk_lanes_multiply_add(int count, bool uniform, struct wpk_lanes a, struct 
 void wpk_lanes_reduce(enum wpk_reduction reduction, int count, struct wpk_lanes a, double *sum,
                       double *sum_magnitude);
 
+/* ---- lanes in declared types: reference_round.c. Sums and products only. */
+
+/* Every value to the nearest of the type. */
+void wpk_lanes_round(enum wpk_dtype dtype, int count, double *value);
+/* x - y * floor(x / y), each operation rounded. */
+void wpk_lanes_modulo(enum wpk_dtype dtype, int count, const double *x, const double *y,
+                      double *value);
+/* A number that looks drawn, for each number. */
+uint64_t wpk_lanes_mix(uint64_t number);
+/* Move lane i by -2 to 2 units in the last place, as hash + i * step says. Zeros, infinities and
+ * NaN stay, and so does what would change its sign or pass `most`. */
+void wpk_lanes_move(enum wpk_dtype dtype, int count, uint64_t hash, uint64_t step, double most,
+                    double *value);
+void wpk_lanes_multiply_add_f32(int count, bool uniform, const double *a, const double *b,
+                                float *sum);
+/* sum[i] = sum[i] + a[i], or *; rounded. */
+void wpk_lanes_join(enum wpk_reduction reduction, enum wpk_dtype dtype, int count, const double *a,
+                    double *sum);
+/* The same of one sum with all terms, one after the other. */
+double wpk_lanes_fold(enum wpk_reduction reduction, enum wpk_dtype dtype, int64_t count,
+                      const double *terms, double sum);
+
+/* ---- the accumulator of ordered tapes: reference_order.c */
+
+/* Can the stage's terms be kept until all are there? */
+bool wpk_order_fits(const struct wpk_stage *stage);
+/*   errors  WPK_ENOMEM */
+wpk_err wpk_order_new(struct wpk_tape *tape);
+void wpk_order_begin(struct wpk_tape *tape);
+/* b NULL: no second factor. */
+void wpk_order_add(struct wpk_tape *tape, const double *a, const double *b);
+/* Leave the results in `sum`. */
+void wpk_order_end(struct wpk_tape *tape);
+
 /* ---- conversion: reference_convert.c */
 
 /* |value| for the tolerance; 0 for infinities, which are exact. */
@@ -194,5 +247,15 @@ double wpk_reference_cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, doub
                                     double magnitude);
 /* Bounds of an integer type. */
 void wpk_reference_bounds(enum wpk_dtype dtype, double *low, double *high);
+
+/* ---- evaluation: reference.c, as op/reference.h has it; magnitude NULL iff !with_magnitude */
+
+struct wpk_reference_args;
+wpk_err wpk_evaluate(const struct wpk_program *program, const struct wpk_reference_args *args,
+                     const struct wpk_tape_arithmetic *arithmetic, double *value, double *magnitude,
+                     struct wpk_diag *diag);
+wpk_err wpk_evaluate_at(const struct wpk_program *program, const struct wpk_reference_args *args,
+                        const struct wpk_tape_arithmetic *arithmetic, const int64_t *points,
+                        int64_t count, double *value, double *magnitude, struct wpk_diag *diag);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/simple_interpreter.h"
 
+#include "op/node.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,13 @@ struct walk {
     const double *value[WPK_TENSORS_MAX];
     const double *magnitude[WPK_TENSORS_MAX];
     int64_t axis[WPK_AXES_MAX];
+    bool rounds;
 };
+
+static double rounded(const struct walk *w, enum wpk_dtype dtype, double x)
+{
+    return w->rounds && wpk_dtype_is_float(dtype) ? wpk_dtype_round(dtype, x) : x;
+}
 
 static double wrapped(enum wpk_dtype dtype, double x)
 {
@@ -40,7 +48,7 @@ static double converted(enum wpk_dtype from, enum wpk_dtype to, double x)
                   : to == WPK_U8  ? 255.0
                   : to == WPK_I32 ? 0x1p31 - 1.0
                                   : 0x1p63;
-    return fmin(fmax(nearbyint(x), low), high);
+    return isnan(x) ? 0.0 : fmin(fmax(nearbyint(x), low), high);
 }
 
 static double exact(double x)
@@ -141,7 +149,14 @@ static struct pair floor_divide(double x, double y, bool remainder)
     return (struct pair){result, fabs(result)};
 }
 
-static struct pair walk_arithmetic(const struct wpk_node *n, struct pair a, struct pair b)
+static double modulo(const struct walk *w, const struct wpk_node *n, double x, double y)
+{
+    double quotient = rounded(w, n->dtype, x / y);
+    return x - rounded(w, n->dtype, y * floor(quotient));
+}
+
+static struct pair walk_arithmetic(const struct walk *w, const struct wpk_node *n, struct pair a,
+                                   struct pair b)
 {
     double x = a.value;
     double y = b.value;
@@ -166,7 +181,7 @@ static struct pair walk_arithmetic(const struct wpk_node *n, struct pair a, stru
         if (!is_float) {
             return floor_divide(x, y, true);
         }
-        return (struct pair){x - y * floor(x / y), a.magnitude + fabs(floor(x / y)) * b.magnitude};
+        return (struct pair){modulo(w, n, x, y), a.magnitude + fabs(floor(x / y)) * b.magnitude};
     case WPK_BINARY_POW: {
         double p = pow(x, y);
         return (struct pair){is_float ? p : trunc(p),
@@ -178,7 +193,8 @@ static struct pair walk_arithmetic(const struct wpk_node *n, struct pair a, stru
     }
 }
 
-static struct pair walk_binary(const struct wpk_node *n, struct pair a, struct pair b)
+static struct pair walk_binary(const struct walk *w, const struct wpk_node *n, struct pair a,
+                               struct pair b)
 {
     double x = a.value;
     double y = b.value;
@@ -207,7 +223,7 @@ static struct pair walk_binary(const struct wpk_node *n, struct pair a, struct p
         truth = x != 0.0 || y != 0.0;
         break;
     default: {
-        struct pair result = walk_arithmetic(n, a, b);
+        struct pair result = walk_arithmetic(w, n, a, b);
         result.value = wrapped(n->dtype, result.value);
         return result;
     }
@@ -215,7 +231,7 @@ static struct pair walk_binary(const struct wpk_node *n, struct pair a, struct p
     return (struct pair){truth, truth};
 }
 
-static struct pair walk_node(const struct walk *w, int node)
+static struct pair walk_unrounded(const struct walk *w, int node)
 {
     const struct wpk_node *n = &w->program->nodes[node];
     switch (n->kind) {
@@ -230,7 +246,7 @@ static struct pair walk_node(const struct walk *w, int node)
     case WPK_NODE_UNARY:
         return walk_unary(n, walk_node(w, n->arg[0]));
     case WPK_NODE_BINARY:
-        return walk_binary(n, walk_node(w, n->arg[0]), walk_node(w, n->arg[1]));
+        return walk_binary(w, n, walk_node(w, n->arg[0]), walk_node(w, n->arg[1]));
     case WPK_NODE_SELECT: {
         struct pair a = walk_node(w, n->arg[1]);
         struct pair b = walk_node(w, n->arg[2]);
@@ -243,6 +259,13 @@ static struct pair walk_node(const struct walk *w, int node)
     struct pair a = walk_node(w, n->arg[0]);
     double x = converted(w->program->nodes[n->arg[0]].dtype, n->dtype, a.value);
     return (struct pair){x, cast_magnitude(w->program->nodes[n->arg[0]].dtype, n->dtype, a)};
+}
+
+static struct pair walk_node(const struct walk *w, int node)
+{
+    struct pair result = walk_unrounded(w, node);
+    result.value = rounded(w, w->program->nodes[node].dtype, result.value);
+    return result;
 }
 
 static void combine(const struct wpk_stage *stage, struct pair term, struct pair *sum)
@@ -305,30 +328,45 @@ static void walk_stage(struct walk *w, const struct wpk_stage *stage, double *va
             struct pair term = walk_node(w, stage->expr);
             term.value = converted(from, reduces ? stage->accumulator : to, term.value);
             combine(stage, term, &sum);
+            sum.value = rounded(w, reduces ? stage->accumulator : to, sum.value);
         } while (advance(stage, w->axis, stage->rank, stage->axis_count));
         value[point] = reduces ? converted(stage->accumulator, to, sum.value) : sum.value;
+        value[point] = rounded(w, to, value[point]);
         magnitude[point++] = reduces ? cast_magnitude(stage->accumulator, to, sum) : sum.magnitude;
     } while (advance(stage, w->axis, 0, stage->rank));
+}
+
+static void run(struct walk *w, const double *const *given, struct wpk_simple_values *out)
+{
+    const struct wpk_program *program = w->program;
+    memset(out, 0, sizeof *out);
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        w->value[t] = tensor->role == WPK_ROLE_LITERAL ? tensor->values : given[t];
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        int t = program->stages[s].output;
+        size_t bytes = (size_t)wpk_tensor_elements(&program->tensors[t]) * sizeof(double);
+        w->value[t] = out->value[t] = malloc(bytes);
+        w->magnitude[t] = out->magnitude[t] = malloc(bytes);
+        WPK_ASSERT(out->value[t] != NULL);
+        WPK_ASSERT(out->magnitude[t] != NULL);
+        walk_stage(w, &program->stages[s], out->value[t], out->magnitude[t]);
+    }
 }
 
 void wpk_simple_run(const struct wpk_program *program, const double *const *given,
                     struct wpk_simple_values *out)
 {
     struct walk w = {.program = program};
-    memset(out, 0, sizeof *out);
-    for (int t = 0; t < program->tensor_count; t++) {
-        const struct wpk_tensor *tensor = &program->tensors[t];
-        w.value[t] = tensor->role == WPK_ROLE_LITERAL ? tensor->values : given[t];
-    }
-    for (int s = 0; s < program->stage_count; s++) {
-        int t = program->stages[s].output;
-        size_t bytes = (size_t)wpk_tensor_elements(&program->tensors[t]) * sizeof(double);
-        w.value[t] = out->value[t] = malloc(bytes);
-        w.magnitude[t] = out->magnitude[t] = malloc(bytes);
-        WPK_ASSERT(out->value[t] != NULL);
-        WPK_ASSERT(out->magnitude[t] != NULL);
-        walk_stage(&w, &program->stages[s], out->value[t], out->magnitude[t]);
-    }
+    run(&w, given, out);
+}
+
+void wpk_simple_run_rounded(const struct wpk_program *program, const double *const *given,
+                            struct wpk_simple_values *out)
+{
+    struct walk w = {.program = program, .rounds = true};
+    run(&w, given, out);
 }
 
 void wpk_simple_values_fini(struct wpk_simple_values *values)

@@ -19,6 +19,10 @@ struct wpk_simple_values {
  */
 void wpk_simple_run(const struct wpk_program *program, const double *const *given,
                     struct wpk_simple_values *out);
+/* The same with every floating result rounded to its type, sums term by term. Functions that are
+ * not correctly rounded (op/direct.h) must not occur. */
+void wpk_simple_run_rounded(const struct wpk_program *program, const double *const *given,
+                            struct wpk_simple_values *out);
 void wpk_simple_values_fini(struct wpk_simple_values *values);
 
 #endif
