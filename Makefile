@@ -46,7 +46,7 @@ soak: all ## what the tests do, for an hour: a hundred kills, and the simulator'
 	@WPK_KILLS=100 python3 tests/e2e/test_kills.py
 	@build/tests/sim/sim --seed $(or $(SEED),1001) --count 50000
 
-bench: all ## compare with ONNX Runtime, OpenVINO and oneDNN, from history (minutes)
+bench: all ## compare with ONNX Runtime, OpenVINO, oneDNN, ncnn, MNN (minutes)
 	@$(SETUP) bench
 	@bench/run.sh compare
 

@@ -78,7 +78,27 @@ static void test_wrong_results_are_seen(void **state)
     struct bench_reply reply;
     assert_int_equal(bench_child_start(&child, fake_program, 1, NULL), WPK_OK);
     assert_int_equal(ask_open(&child, "wrong", &reply, NULL), WPK_OK);
-    assert_true(reply.error_ratio > 1);
+    assert_true(reply.error_ratio > BENCH_OP_WRONG);
+    bench_child_stop(&child);
+}
+
+/* One call a sample: five at least, each of a millisecond, and the memory is read in between. */
+static void test_cold_rounds_are_timed(void **state)
+{
+    (void)state;
+    struct bench_child child = {0};
+    struct bench_reply reply;
+    assert_int_equal(bench_child_start(&child, fake_program, 1, NULL), WPK_OK);
+    assert_int_equal(ask_open(&child, "right", &reply, NULL), WPK_OK);
+    assert_true(reply.accuracy.times_direct == 0);
+    const struct bench_request round = {
+        .command = BENCH_ROUND,
+        .budget_ns = 1,
+        .conditions = BENCH_CONDITIONS_COLD_CONSTANTS,
+    };
+    assert_int_equal(bench_child_ask(&child, &round, &reply, NULL), WPK_OK);
+    assert_int_equal(reply.samples, 5);
+    assert_true(reply.ns_min >= 1e6);
     bench_child_stop(&child);
 }
 
@@ -128,6 +148,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_round_takes_the_peers_time),
         cmocka_unit_test(test_a_child_sleeps_between_requests),
         cmocka_unit_test(test_wrong_results_are_seen),
+        cmocka_unit_test(test_cold_rounds_are_timed),
         cmocka_unit_test(test_a_refusal_says_why_and_the_child_lives_on),
         cmocka_unit_test(test_a_death_is_reported_once_and_reaped),
         cmocka_unit_test(test_what_cannot_start_says_so),

@@ -29,6 +29,8 @@ struct options {
     int threads[2];
     int threads_count;
     bool layouts[2]; /* by enum bench_layouts */
+    enum bench_conditions conditions;
+    struct wpk_accuracy accuracy;
     int rounds;
     int round_ms;
 };
@@ -50,6 +52,9 @@ static const char usage[] =
     "  --threads N[,M]    (1)\n"
     "  --layouts any|fixed|both   (both)\n"
     "in any case:\n"
+    "  --accuracy CLASS   strict|standard|fast|times_direct=K: times of results whose error is\n"
+    "                     above the class do not count (standard)\n"
+    "  --conditions warm|cold-constants|cold   what the caches hold before a call (warm)\n"
     "  --only NAME,...    these operators only\n"
     "  --rounds N         interleaved rounds (11)\n"
     "  --ms N             of sampling in a round (40)\n"
@@ -57,12 +62,13 @@ static const char usage[] =
     "  --json FILE        write all that was measured\n";
 
 static const struct option long_options[] = {
-    {"ops", required_argument, NULL, 'o'},      {"cases", required_argument, NULL, 'c'},
-    {"tuned", required_argument, NULL, 'u'},    {"models", required_argument, NULL, 'm'},
-    {"programs", required_argument, NULL, 'p'}, {"only", required_argument, NULL, 'n'},
-    {"json", required_argument, NULL, 'j'},     {"threads", required_argument, NULL, 't'},
-    {"layouts", required_argument, NULL, 'l'},  {"rounds", required_argument, NULL, 'r'},
-    {"ms", required_argument, NULL, 's'},       {NULL, 0, NULL, 0},
+    {"ops", required_argument, NULL, 'o'},        {"cases", required_argument, NULL, 'c'},
+    {"tuned", required_argument, NULL, 'u'},      {"models", required_argument, NULL, 'm'},
+    {"programs", required_argument, NULL, 'p'},   {"only", required_argument, NULL, 'n'},
+    {"json", required_argument, NULL, 'j'},       {"threads", required_argument, NULL, 't'},
+    {"layouts", required_argument, NULL, 'l'},    {"rounds", required_argument, NULL, 'r'},
+    {"ms", required_argument, NULL, 's'},         {"accuracy", required_argument, NULL, 'a'},
+    {"conditions", required_argument, NULL, 'd'}, {NULL, 0, NULL, 0},
 };
 
 static void parse_threads(const char *text, struct options *out)
@@ -71,6 +77,16 @@ static void parse_threads(const char *text, struct options *out)
     out->threads[0] = (int)strtol(text, &end, 10);
     out->threads_count = *end == ',' ? 2 : 1;
     out->threads[1] = *end == ',' ? (int)strtol(end + 1, NULL, 10) : 1;
+}
+
+static bool take_accuracy(struct options *out)
+{
+    struct wpk_diag diag = {0};
+    const wpk_err err = wpk_accuracy_parse(optarg, &out->accuracy, &diag);
+    if (err != WPK_OK) {
+        fprintf(stderr, "bench-compare: --accuracy: %s\n", diag.text);
+    }
+    return err == WPK_OK;
 }
 
 static bool take_option(int opt, struct options *out)
@@ -107,6 +123,10 @@ static bool take_option(int opt, struct options *out)
         out->layouts[BENCH_LAYOUTS_ANY] = strcmp(optarg, "fixed") != 0;
         out->layouts[BENCH_LAYOUTS_FIXED] = strcmp(optarg, "any") != 0;
         return true;
+    case 'a':
+        return take_accuracy(out);
+    case 'd':
+        return bench_conditions_parse(optarg, &out->conditions) == WPK_OK;
     case 'u':
         if (out->tuned_count == TUNED_MAX) {
             return false;
@@ -193,10 +213,13 @@ static void open_cell(struct bench *bench, struct bench_row *row, int which)
     snprintf(cell->text, sizeof(cell->text), "%.*s", BENCH_TEXT_MAX - 1,
              err == WPK_OK ? reply.text : diag.text);
     cell->error_ratio = reply.error_ratio;
+    cell->accuracy = reply.accuracy;
     cell->state = BENCH_CELL_TIMED;
-    if (err != WPK_OK) {
+    if (err == WPK_EUNSUPPORTED) {
+        cell->state = BENCH_CELL_ABSENT;
+    } else if (err != WPK_OK) {
         cell->state = BENCH_CELL_FAILED;
-    } else if (reply.error_ratio > 1) {
+    } else if (reply.error_ratio > BENCH_OP_WRONG) {
         cell->state = BENCH_CELL_WRONG;
     }
 }
@@ -207,6 +230,7 @@ static void time_cell(struct bench *bench, struct bench_row *row, int which, int
     const struct bench_request request = {
         .command = BENCH_ROUND,
         .budget_ns = (uint64_t)bench->options.round_ms * WPK_NS_PER_MS,
+        .conditions = bench->options.conditions,
     };
     struct bench_reply reply = {0};
     struct wpk_diag diag = {0};
@@ -287,6 +311,8 @@ static wpk_err run(struct bench *bench, struct wpk_diag *diag)
     }
     bench->table.rounds = bench->options.rounds;
     bench->table.round_ms = bench->options.round_ms;
+    bench->table.conditions = bench->options.conditions;
+    bench->table.accuracy = bench->options.accuracy;
     wpk_err err = find_programs(bench, diag);
     if (err == WPK_OK) {
         err = bench_ops_read(bench->options.ops, &bench->ops, diag);
@@ -324,6 +350,7 @@ int main(int argc, char **argv)
         .threads = {1, 1},
         .threads_count = 1,
         .layouts = {true, true},
+        .accuracy = WPK_ACCURACY_STANDARD,
         .rounds = 11,
         .round_ms = 40,
     };

@@ -228,6 +228,12 @@ void bench_op_reference(const struct bench_op *op, const float *const *operands,
     }
 }
 
+int64_t bench_op_point(int64_t elements, int64_t p)
+{
+    return p == 0 ? elements - 1
+                  : (int64_t)((double)elements * fmod((double)(p - 1) * 0.6180339887498949, 1.0));
+}
+
 double bench_op_check(const struct bench_op *op, const float *const *operands, const float *result,
                       int point_count)
 {
@@ -236,10 +242,7 @@ double bench_op_check(const struct bench_op *op, const float *const *operands, c
     const int64_t elements = bench_shape_elements(&shape);
     double worst = 0;
     for (int p = 0; p < point_count; p++) {
-        /* Steps of the golden ratio of the tensor meet rows, columns and channels alike. */
-        const int64_t index =
-            p == 0 ? elements - 1
-                   : (int64_t)((double)elements * fmod((double)(p - 1) * 0.6180339887498949, 1.0));
+        const int64_t index = bench_op_point(elements, p);
         double value = 0;
         double magnitude = 0;
         bench_op_reference(op, operands, index, &value, &magnitude);

@@ -86,10 +86,18 @@ void bench_op_fill(const struct bench_op *op, int operand, float *out);
 void bench_op_reference(const struct bench_op *op, const float *const *operands, int64_t index,
                         double *value, double *magnitude);
 
-/* Compare the result at `point_count` scattered points, the first and the last among them.
- * Returns the largest error over its tolerance, which is 3e-6 of the magnitude: rounding in any
- * order and Winograd's F(4,3) stay below 0.5 of it, bf16 or tf32 arithmetic lies above 5. */
+/* The p-th of the scattered points at which a result is looked at: the last element, the first,
+ * then steps of the golden ratio of the tensor, which meet rows, columns and channels alike. */
+int64_t bench_op_point(int64_t elements, int64_t p);
+
+/* Compare the result at `point_count` scattered points. Returns the largest error over its
+ * tolerance, which is 3e-6 of the magnitude: rounding in any order and Winograd's F(4,3) stay
+ * below 0.5 of it, bf16 or tf32 arithmetic lies above 5. */
 double bench_op_check(const struct bench_op *op, const float *const *operands, const float *result,
                       int point_count);
+
+/* Above this, a result is of another operator and no matter of accuracy: off by 3e-3 of the
+ * magnitude at some point. bf16 inputs stay below. */
+#define BENCH_OP_WRONG 1000
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One implementation under test, and how the bench talks to it.
  *
- * Each peer is a program of its own (peer_main.c and one peer_x.c): OpenMP, TBB and SYCL runtimes
- * do not meet, and the thread pool of one cannot spin while another is timed, because the driver
- * stops every child with SIGSTOP but the one whose turn it is. Driver and child speak over a
- * socket, one struct each way; both come from one build, so the structs travel as they are. */
+ * Each peer is a program of its own (peer_main.c, peer_serve.c and one peer_x.c): OpenMP, TBB and
+ * SYCL runtimes do not meet, and the thread pool of one cannot spin while another is timed, because
+ * the driver stops every child with SIGSTOP but the one whose turn it is. Driver and child speak
+ * over a socket, one struct each way; both come from one build, so the structs travel as they are.
+ * Libraries that exist only as Python modules are driven by peer_python.c. */
 #ifndef WPK_BENCH_PEER_H
 #define WPK_BENCH_PEER_H
 
-#include "bench/op.h"
-#include "common/err.h"
+#include "bench/accuracy.h"
+#include "bench/cold.h"
 
 #include <stdint.h>
 
@@ -50,6 +51,8 @@ WPK_MUST_CHECK wpk_err bench_peer_open(const struct bench_case *what, const floa
 WPK_MUST_CHECK wpk_err bench_peer_run(struct bench_peer *peer);
 /* The result of the last run, brought to row-major order. */
 WPK_MUST_CHECK wpk_err bench_peer_output(struct bench_peer *peer, float *out);
+/* Read the input and the output of the last run, where the library keeps them, into the caches. */
+void bench_peer_touch(struct bench_peer *peer);
 /* What the library chose, in its own words; "" when it does not tell. */
 const char *bench_peer_choice(const struct bench_peer *peer);
 void bench_peer_close(struct bench_peer *peer);
@@ -58,21 +61,23 @@ void bench_peer_close(struct bench_peer *peer);
 
 enum bench_command {
     BENCH_HELLO, /* reply.text: version */
-    BENCH_OPEN,  /* opens, runs once, checks: reply.error_ratio; reply.text: choice */
+    BENCH_OPEN,  /* opens, runs once, checks: reply.error_ratio, accuracy; reply.text: choice */
     BENCH_ROUND, /* reply.samples, ns_median, ns_min */
     BENCH_CLOSE,
 };
 
 struct bench_request {
     enum bench_command command;
-    uint64_t budget_ns;     /* ROUND: how long to sample, warm-up not included */
-    struct bench_case what; /* OPEN */
+    uint64_t budget_ns;               /* ROUND: how long to sample, warm-up not included */
+    enum bench_conditions conditions; /* ROUND */
+    struct bench_case what;           /* OPEN */
 };
 
 struct bench_reply {
     wpk_err err;
     char text[WPK_DIAG_TEXT_MAX]; /* the diag's when err is not WPK_OK */
-    double error_ratio;           /* largest error over its tolerance; above 1 is wrong */
+    double error_ratio;           /* bench_op_check; above BENCH_OP_WRONG is wrong */
+    struct bench_accuracy accuracy;
     int samples;
     double ns_median;
     double ns_min;

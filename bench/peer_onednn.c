@@ -416,6 +416,22 @@ wpk_err bench_peer_output(struct bench_peer *peer, float *out)
     return WPK_OK;
 }
 
+static void touch_memory(dnnl_memory_t memory)
+{
+    const_dnnl_memory_desc_t desc = NULL;
+    void *data = NULL;
+    if (dnnl_memory_get_memory_desc(memory, &desc) == dnnl_success &&
+        dnnl_memory_get_data_handle(memory, &data) == dnnl_success) {
+        bench_cold_read(data, dnnl_memory_desc_get_size(desc));
+    }
+}
+
+void bench_peer_touch(struct bench_peer *peer)
+{
+    touch_memory(peer->steps[0].args[0].memory); /* what the first step reads */
+    touch_memory(peer->dst_chosen);
+}
+
 const char *bench_peer_choice(const struct bench_peer *peer)
 {
     return peer->choice;

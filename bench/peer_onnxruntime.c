@@ -56,6 +56,8 @@ struct bench_peer {
     void *memory_info;
     void *input; /* tensors over the buffers below and in the driver */
     void *output;
+    const float *source; /* the input tensor's memory */
+    size_t source_bytes;
     float *result; /* owned */
     size_t result_bytes;
 };
@@ -149,6 +151,8 @@ static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
     }
     const struct bench_shape input = bench_op_operand(&what->op, 0);
     const struct bench_shape output = bench_op_output(&what->op);
+    peer->source = operands[0];
+    peer->source_bytes = (size_t)bench_shape_elements(&input) * sizeof(float);
     peer->result_bytes = (size_t)bench_shape_elements(&output) * sizeof(float);
     peer->result = aligned_alloc(64, (peer->result_bytes + 63) / 64 * 64);
     if (peer->result == NULL) {
@@ -200,6 +204,12 @@ wpk_err bench_peer_output(struct bench_peer *peer, float *out)
 {
     memcpy(out, peer->result, peer->result_bytes);
     return WPK_OK;
+}
+
+void bench_peer_touch(struct bench_peer *peer)
+{
+    bench_cold_read(peer->source, peer->source_bytes);
+    bench_cold_read(peer->result, peer->result_bytes);
 }
 
 const char *bench_peer_choice(const struct bench_peer *peer)

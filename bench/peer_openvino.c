@@ -16,6 +16,8 @@ struct bench_peer {
     ov_infer_request_t *request;
     ov_tensor_t *input;
     ov_tensor_t *output;
+    const float *source; /* the input tensor's memory */
+    size_t source_bytes;
     float *result; /* owned */
     size_t result_bytes;
 };
@@ -72,6 +74,8 @@ static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
     TRY(ov_compiled_model_create_infer_request(peer->model, &peer->request));
     const struct bench_shape input = bench_op_operand(&what->op, 0);
     const struct bench_shape output = bench_op_output(&what->op);
+    peer->source = operands[0];
+    peer->source_bytes = (size_t)bench_shape_elements(&input) * sizeof(float);
     peer->result_bytes = (size_t)bench_shape_elements(&output) * sizeof(float);
     peer->result = aligned_alloc(64, (peer->result_bytes + 63) / 64 * 64);
     if (peer->result == NULL) {
@@ -114,6 +118,12 @@ wpk_err bench_peer_output(struct bench_peer *peer, float *out)
 {
     memcpy(out, peer->result, peer->result_bytes);
     return WPK_OK;
+}
+
+void bench_peer_touch(struct bench_peer *peer)
+{
+    bench_cold_read(peer->source, peer->source_bytes);
+    bench_cold_read(peer->result, peer->result_bytes);
 }
 
 const char *bench_peer_choice(const struct bench_peer *peer)

@@ -34,8 +34,10 @@ static void print_head(const struct bench_table *table, FILE *out)
 {
     char machine[MACHINE_TEXT_MAX];
     char date[WPK_CLOCK_TEXT_SIZE];
+    char accuracy[WPK_ACCURACY_TEXT_MAX];
     machine_name(machine);
     wpk_clock_format(wpk_clock_wall_ns(wpk_clock_system()), date);
+    wpk_accuracy_name(table->accuracy, accuracy);
     fprintf(out, "%s, %s\n", machine, date);
     fprintf(out, "one core: %.1f GFLOP/s (%s f32 FMA), %.1f GB/s\n", table->peak.flops_per_s / 1e9,
             table->peak.name, table->peak.bytes_per_s / 1e9);
@@ -45,10 +47,13 @@ static void print_head(const struct bench_table *table, FILE *out)
         }
     }
     fprintf(out,
-            "batch 1, f32; us, median/minimum of %d interleaved rounds of %.0f ms each\n"
+            "batch 1, f32, caches %s; us, median/minimum of %d interleaved rounds of %.0f ms each\n"
             "GFLOP/s and share of peak are the best peer's, zeros of the padding counted, which it "
-            "may skip; ratio: its time / ours\n",
-            table->rounds, table->round_ms);
+            "may skip; ratio: its time / ours\n"
+            "accuracy %s: * marks an error above %g times direct evaluation's; that time does not "
+            "count\n",
+            bench_conditions_name(table->conditions), table->rounds, table->round_ms, accuracy,
+            table->accuracy.times_direct);
 }
 
 /* A column appears when an implementation took part in any row of the section. */
@@ -80,8 +85,18 @@ static void print_cell(const struct bench_table *table, const struct bench_cell 
     static const char *const marks[] = {"-", "failed", "wrong", ""};
     const struct bench_estimate time = bench_cell_time(table, cell);
     char text[32];
-    snprintf(text, sizeof(text), "%.1f/%.1f", time.median / 1e3, cell->ns_min / 1e3);
+    snprintf(text, sizeof(text), "%.1f/%.1f%s", time.median / 1e3, cell->ns_min / 1e3,
+             bench_cell_in_class(table, cell) ? "" : "*");
     fprintf(out, " %14s", time.valid ? text : marks[cell->state]);
+}
+
+static void print_ratio(struct bench_estimate ratio, FILE *out)
+{
+    char text[32] = "-";
+    if (ratio.valid) {
+        snprintf(text, sizeof(text), "%.2f [%.2f, %.2f]", ratio.median, ratio.low, ratio.high);
+    }
+    fprintf(out, "  %-17s", text);
 }
 
 static void print_row(const struct bench_table *table, const struct section *section,
@@ -93,42 +108,85 @@ static void print_row(const struct bench_table *table, const struct section *sec
             print_cell(table, &row->cell[i], out);
         }
     }
-    const int peer = bench_row_best_peer(table, row);
+    const int peer = bench_row_best_peer(table, row, BENCH_PEERS_ALL);
     if (peer >= 0) {
         const struct bench_estimate time = bench_cell_time(table, &row->cell[peer]);
         const double flops_per_s = bench_op_flops(&row->what.op) * 1e9 / time.median;
         fprintf(out, " %7.1f %5.0f%%", flops_per_s / 1e9,
                 100 * flops_per_s / (table->peak.flops_per_s * row->what.threads));
     }
-    const struct bench_estimate ratio = bench_row_ratio(table, row);
-    if (ratio.valid) {
-        fprintf(out, "  %5.2f [%.2f, %.2f]", ratio.median, ratio.low, ratio.high);
+    if (section->shown[BENCH_OURS]) {
+        print_ratio(bench_row_ratio(table, row, BENCH_PEERS_ALL), out);
+        print_ratio(bench_row_ratio(table, row, BENCH_PEERS_DIRECT), out);
     }
     fputc('\n', out);
+}
+
+static void print_headings(const struct section *section, const char *first, FILE *out)
+{
+    fprintf(out, "%-20s", first);
+    for (int i = 0; i < BENCH_IMPLEMENTATION_COUNT; i++) {
+        if (section->shown[i]) {
+            fprintf(out, " %14s", bench_implementation_heading(i));
+        }
+    }
+}
+
+static void print_errors(const struct bench_table *table, const struct section *section, FILE *out)
+{
+    print_headings(section, "error", out);
+    fprintf(out, " as a multiple of direct evaluation's (and of the output's rms)\n");
+    for (int i = 0; i < table->row_count; i++) {
+        const struct bench_row *row = &table->rows[i];
+        if (!is_in(section, row)) {
+            continue;
+        }
+        fprintf(out, "%-20s", row->what.op.name);
+        for (int j = 0; j < BENCH_IMPLEMENTATION_COUNT; j++) {
+            const struct bench_cell *cell = &row->cell[j];
+            char text[32] = "-";
+            if (cell->state == BENCH_CELL_TIMED) {
+                const double times_direct = cell->accuracy.times_direct;
+                snprintf(text, sizeof(text), "%.*f (%.1e)", times_direct < 10 ? 2 : 0, times_direct,
+                         cell->accuracy.of_rms);
+            }
+            if (section->shown[j]) {
+                fprintf(out, " %14s", text);
+            }
+        }
+        fputc('\n', out);
+    }
+}
+
+static void print_sum(const struct bench_table *table, const struct section *section,
+                      enum bench_peers peers, const char *against, FILE *out)
+{
+    const struct bench_estimate sum =
+        bench_table_sum_ratio(table, section->layouts, section->threads, peers);
+    if (sum.valid) {
+        fprintf(out, "c1..c12, sum of best peers / sum of ours%s: %.2f [%.2f, %.2f]\n", against,
+                sum.median, sum.low, sum.high);
+    }
 }
 
 static void print_section(const struct bench_table *table, enum bench_layouts layouts, int threads,
                           FILE *out)
 {
     const struct section section = make_section(table, layouts, threads);
-    fprintf(out, "\nlayouts %s, %d thread%s\n%-20s", layouts_names[layouts], threads,
-            threads == 1 ? "" : "s", "");
-    for (int i = 0; i < BENCH_IMPLEMENTATION_COUNT; i++) {
-        if (section.shown[i]) {
-            fprintf(out, " %14s", bench_implementation_heading(i));
-        }
-    }
-    fprintf(out, " GFLOP/s   peak  ratio [90 %%]\n");
+    fprintf(out, "\nlayouts %s, %d thread%s\n", layouts_names[layouts], threads,
+            threads == 1 ? "" : "s");
+    print_headings(&section, "time", out);
+    fprintf(out, " GFLOP/s   peak%s\n",
+            section.shown[BENCH_OURS] ? "  ratio [90 %]       to direct peers" : "");
     for (int i = 0; i < table->row_count; i++) {
         if (is_in(&section, &table->rows[i])) {
             print_row(table, &section, &table->rows[i], out);
         }
     }
-    const struct bench_estimate sum = bench_table_sum_ratio(table, layouts, threads);
-    if (sum.valid) {
-        fprintf(out, "c1..c12, sum of best peers / sum of ours: %.2f [%.2f, %.2f]\n", sum.median,
-                sum.low, sum.high);
-    }
+    print_sum(table, &section, BENCH_PEERS_ALL, "", out);
+    print_sum(table, &section, BENCH_PEERS_DIRECT, ", against oneDNN, ONNX Runtime, OpenVINO alone",
+              out);
+    print_errors(table, &section, out);
 }
 
 /* Calls `visit` once for each pair of layouts and threads in the table, in order of appearance. */
@@ -197,6 +255,9 @@ static void put_cell(struct wpk_json_writer *writer, const struct bench_table *t
     wpk_json_put_text(writer, "detail", cell->text);
     if (cell->state == BENCH_CELL_TIMED) {
         wpk_json_put_real(writer, "error_over_tolerance", cell->error_ratio);
+        wpk_json_put_real(writer, "of_rms", cell->accuracy.of_rms);
+        wpk_json_put_real(writer, "times_direct", cell->accuracy.times_direct);
+        wpk_json_put_bool(writer, "in_class", bench_cell_in_class(table, cell));
         put_estimate(writer, "time_ns", bench_cell_time(table, cell));
         wpk_json_put_real(writer, "min_ns", cell->ns_min);
         wpk_json_begin_array(writer, "rounds_ns");
@@ -211,7 +272,7 @@ static void put_cell(struct wpk_json_writer *writer, const struct bench_table *t
 static void put_row(struct wpk_json_writer *writer, const struct bench_table *table,
                     const struct bench_row *row)
 {
-    const int peer = bench_row_best_peer(table, row);
+    const int peer = bench_row_best_peer(table, row, BENCH_PEERS_ALL);
     wpk_json_begin_object(writer, NULL);
     wpk_json_put_text(writer, "op", row->what.op.name);
     wpk_json_put_text(writer, "layouts", layouts_names[row->what.layouts]);
@@ -227,7 +288,8 @@ static void put_row(struct wpk_json_writer *writer, const struct bench_table *ta
     if (peer >= 0) {
         wpk_json_put_text(writer, "best_peer", bench_implementation_name(peer));
     }
-    put_estimate(writer, "ratio", bench_row_ratio(table, row));
+    put_estimate(writer, "ratio", bench_row_ratio(table, row, BENCH_PEERS_ALL));
+    put_estimate(writer, "ratio_to_direct_peers", bench_row_ratio(table, row, BENCH_PEERS_DIRECT));
     wpk_json_end(writer);
 }
 
@@ -238,7 +300,9 @@ static void visit_sum(const struct bench_table *table, enum bench_layouts layout
     wpk_json_begin_object(writer, NULL);
     wpk_json_put_text(writer, "layouts", layouts_names[layouts]);
     wpk_json_put_int(writer, "threads", threads);
-    put_estimate(writer, "ratio", bench_table_sum_ratio(table, layouts, threads));
+    put_estimate(writer, "ratio", bench_table_sum_ratio(table, layouts, threads, BENCH_PEERS_ALL));
+    put_estimate(writer, "ratio_to_direct_peers",
+                 bench_table_sum_ratio(table, layouts, threads, BENCH_PEERS_DIRECT));
     wpk_json_end(writer);
 }
 
@@ -252,6 +316,8 @@ static void put_head(struct wpk_json_writer *writer, const struct bench_table *t
     wpk_json_put_text(writer, "date", date);
     wpk_json_put_int(writer, "rounds", table->rounds);
     wpk_json_put_real(writer, "round_ms", table->round_ms);
+    wpk_json_put_text(writer, "conditions", bench_conditions_name(table->conditions));
+    wpk_accuracy_put(writer, "accuracy", table->accuracy);
     wpk_json_begin_object(writer, "peak");
     wpk_json_put_text(writer, "isa", table->peak.name);
     wpk_json_put_real(writer, "flops_per_s", table->peak.flops_per_s);

@@ -26,7 +26,8 @@ make_models() {
 
 compare() {
     # The peers are built only where their libraries are.
-    if [ ! -e build/bench/bench-peer-openvino ]; then
+    if [ ! -e build/bench/bench-peer-ncnn ] ||
+        { [ -e "$venv/debian/stamp" ] && [ ! -e build/bench/bench-peer-onednn2 ]; }; then
         meson setup --reconfigure build >.deps/configure.log 2>&1 || {
             cat .deps/configure.log >&2
             exit 1

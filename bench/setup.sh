@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fetches the peers that `make bench` compares with into .deps/bench-venv, a virtual environment of
 # the bench's own: 2.4 GB, because oneDNN's newest wheel brings SYCL and its compilers along.
-# Versions and hashes are pinned in bench/requirements.txt; a second run does nothing.
+# Versions and hashes are pinned in bench/requirements.txt and, for packages of Debian 12, which are
+# unpacked and not installed, in bench/debian.txt; a second run does nothing.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -30,29 +31,59 @@ link_peers() {
     ln -sfn "$site/openvino/include" "$peers/openvino-include"
 }
 
-if cmp -s "$requirements" "$venv/stamp"; then
+fetch_wheels() {
+    python=
+    for candidate in python3 /usr/bin/python3; do
+        if [ -z "$python" ] && $candidate -c 'import ensurepip, venv' 2>/dev/null; then
+            python=$candidate
+        fi
+    done
+    if [ -z "$python" ]; then
+        say "python3-venv is missing; as root: apt-get install python3-venv"
+        exit 1
+    fi
+    say "fetching ONNX Runtime, OpenVINO, oneDNN, ncnn and MNN (0.7 GB)"
+    rm -rf "$venv"
+    $python -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+        --require-hashes -r "$requirements"
+    link_peers
+    cp "$requirements" "$venv/stamp"
+}
+
+# oneDNN 2.6 is a package of Debian 12. Elsewhere the bench does without it, and says so.
+fetch_debian() {
+    packages=$venv/debian/packages
+    rm -rf "$venv/debian"
+    mkdir -p "$packages"
+    while read -r hash package; do
+        if ! (cd "$packages" && apt-get download -q "$package" >log 2>&1); then
+            say "no $package here, so no oneDNN 2.6 (it needs Debian 12's packages, or: apt-get update)"
+            return 0
+        fi
+        file=$(echo "$packages/${package%%=*}"_*.deb)
+        echo "$hash  $file" | sha256sum --check --quiet || exit 1
+        dpkg-deb -x "$file" "$venv/debian/root"
+    done <"$root/bench/debian.txt"
+    ln -s root/usr/include "$venv/debian/include"
+    ln -s "root/usr/lib/x86_64-linux-gnu" "$venv/debian/lib"
+    cp "$root/bench/debian.txt" "$venv/debian/stamp"
+}
+
+is_done() {
+    cmp -s "$requirements" "$venv/stamp" && cmp -s "$root/bench/debian.txt" "$venv/debian/stamp"
+}
+
+if is_done; then
     exit 0
 fi
 mkdir -p "$root/.deps"
 exec 9>"$root/.deps/bench-lock"
 flock 9
-if cmp -s "$requirements" "$venv/stamp"; then
+if is_done; then
     exit 0
 fi
-python=
-for candidate in python3 /usr/bin/python3; do
-    if [ -z "$python" ] && $candidate -c 'import ensurepip, venv' 2>/dev/null; then
-        python=$candidate
-    fi
-done
-if [ -z "$python" ]; then
-    say "python3-venv is missing; as root: apt-get install python3-venv"
-    exit 1
+if ! cmp -s "$requirements" "$venv/stamp"; then
+    fetch_wheels
 fi
-say "fetching ONNX Runtime, OpenVINO and oneDNN (0.7 GB)"
-rm -rf "$venv"
-$python -m venv "$venv"
-"$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
-    --require-hashes -r "$requirements"
-link_peers
-cp "$requirements" "$venv/stamp"
+fetch_debian

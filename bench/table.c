@@ -16,9 +16,10 @@ static const struct {
     const char *program;
     const char *heading;
     bool counts[2]; /* by enum bench_layouts */
+    bool direct;
 } implementations[BENCH_IMPLEMENTATION_COUNT] = {
-#define BENCH_IMPLEMENTATION_ROW(id, name, program, heading, any, fixed)                           \
-    {name, program, heading, {any, fixed}},
+#define BENCH_IMPLEMENTATION_ROW(id, name, program, heading, any, fixed, direct)                   \
+    {name, program, heading, {any, fixed}, direct},
     BENCH_IMPLEMENTATION_LIST(BENCH_IMPLEMENTATION_ROW)
 #undef BENCH_IMPLEMENTATION_ROW
 };
@@ -38,9 +39,10 @@ const char *bench_implementation_heading(int which)
     return implementations[which].heading;
 }
 
-bool bench_implementation_counts(int which, enum bench_layouts layouts)
+bool bench_implementation_counts(int which, enum bench_layouts layouts, enum bench_peers peers)
 {
-    return implementations[which].counts[layouts];
+    return implementations[which].counts[layouts] &&
+           (peers == BENCH_PEERS_ALL || implementations[which].direct);
 }
 
 /* Sorts `values`. */
@@ -66,12 +68,19 @@ struct bench_estimate bench_cell_time(const struct bench_table *table,
     return estimate(values, table->rounds);
 }
 
-int bench_row_best_peer(const struct bench_table *table, const struct bench_row *row)
+bool bench_cell_in_class(const struct bench_table *table, const struct bench_cell *cell)
+{
+    return cell->state == BENCH_CELL_TIMED && bench_accuracy_fits(cell->accuracy, table->accuracy);
+}
+
+int bench_row_best_peer(const struct bench_table *table, const struct bench_row *row,
+                        enum bench_peers peers)
 {
     int best = -1;
     double best_ns = 0;
     for (int i = 0; i < BENCH_IMPLEMENTATION_COUNT; i++) {
-        if (!implementations[i].counts[row->what.layouts]) {
+        if (!bench_implementation_counts(i, row->what.layouts, peers) ||
+            !bench_cell_in_class(table, &row->cell[i])) {
             continue;
         }
         const struct bench_estimate time = bench_cell_time(table, &row->cell[i]);
@@ -83,11 +92,12 @@ int bench_row_best_peer(const struct bench_table *table, const struct bench_row 
     return best;
 }
 
-struct bench_estimate bench_row_ratio(const struct bench_table *table, const struct bench_row *row)
+struct bench_estimate bench_row_ratio(const struct bench_table *table, const struct bench_row *row,
+                                      enum bench_peers peers)
 {
     const struct bench_cell *ours = &row->cell[BENCH_OURS];
-    const int peer = bench_row_best_peer(table, row);
-    if (peer < 0 || ours->state != BENCH_CELL_TIMED) {
+    const int peer = bench_row_best_peer(table, row, peers);
+    if (peer < 0 || !bench_cell_in_class(table, ours)) {
         return (struct bench_estimate){0};
     }
     double ratios[BENCH_ROUNDS_MAX];
@@ -111,24 +121,25 @@ static const struct bench_row *find_row(const struct bench_table *table, const c
 }
 
 struct bench_estimate bench_table_sum_ratio(const struct bench_table *table,
-                                            enum bench_layouts layouts, int threads)
+                                            enum bench_layouts layouts, int threads,
+                                            enum bench_peers peers)
 {
-    double peers[BENCH_ROUNDS_MAX] = {0};
+    double theirs[BENCH_ROUNDS_MAX] = {0};
     double ours[BENCH_ROUNDS_MAX] = {0};
     for (int layer = 0; layer < LAYER_COUNT; layer++) {
         const struct bench_row *row = find_row(table, layer_names[layer], layouts, threads);
-        const int peer = row != NULL ? bench_row_best_peer(table, row) : -1;
-        if (peer < 0 || row->cell[BENCH_OURS].state != BENCH_CELL_TIMED) {
+        const int peer = row != NULL ? bench_row_best_peer(table, row, peers) : -1;
+        if (peer < 0 || !bench_cell_in_class(table, &row->cell[BENCH_OURS])) {
             return (struct bench_estimate){0};
         }
         for (int i = 0; i < table->rounds; i++) {
-            peers[i] += row->cell[peer].ns_median[i];
+            theirs[i] += row->cell[peer].ns_median[i];
             ours[i] += row->cell[BENCH_OURS].ns_median[i];
         }
     }
     double ratios[BENCH_ROUNDS_MAX];
     for (int i = 0; i < table->rounds; i++) {
-        ratios[i] = peers[i] / ours[i];
+        ratios[i] = theirs[i] / ours[i];
     }
     return estimate(ratios, table->rounds);
 }
