@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/accuracy.h"
 
+#include "op/direct.h"
+#include "op/shorthand.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,6 +95,53 @@ static void test_direct_evaluation_is_one_times_itself(void **state)
     }
 }
 
+/* The service evaluates its own form of the operator directly, and gets the same numbers: an error
+ * here is the same multiple there. */
+static void test_the_service_evaluates_the_same(void **state)
+{
+    (void)state;
+    static const char *const jobs[] = {
+        "{\"type\": \"conv2d\", \"input\": [1, 32, 12, 12], \"filters\": 32, \"kernel\": [3, 3],"
+        " \"padding\": [1, 1, 1, 1], \"bias\": true, \"activation\": \"relu\"}",
+        "{\"type\": \"conv2d\", \"input\": [1, 32, 9, 9], \"filters\": 32, \"kernel\": [3, 3],"
+        " \"padding\": [1, 1, 1, 1], \"stride\": [2, 2], \"groups\": 32}",
+        "{\"type\": \"matmul\", \"a\": [64, 300], \"b\": [300, 80]}",
+    };
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        struct data data = new_data(operators[i]);
+        struct wpk_program program;
+        assert_int_equal(wpk_shorthand_expand(jobs[i], &program, NULL), WPK_OK);
+        struct wpk_reference_args args = {0};
+        double *wide[BENCH_OPERANDS_MAX] = {0};
+        int operand = 0;
+        for (int t = 0; t < program.tensor_count; t++) {
+            const enum wpk_role role = program.tensors[t].role;
+            if (role == WPK_ROLE_INPUT || role == WPK_ROLE_CONSTANT) {
+                const int64_t count = wpk_tensor_elements(&program.tensors[t]);
+                wide[operand] = calloc((size_t)count, sizeof(double));
+                assert_non_null(wide[operand]);
+                for (int64_t j = 0; j < count; j++) {
+                    wide[operand][j] = (double)data.operands[operand][j];
+                }
+                args.tensor[t] = wide[operand++];
+            }
+        }
+        assert_int_equal(operand, bench_op_operand_count(&data.op));
+        double *value = calloc((size_t)data.elements, sizeof(double));
+        assert_non_null(value);
+        assert_int_equal(wpk_direct_run(&program, &args, 0, value, NULL), WPK_OK);
+        for (int64_t j = 0; j < data.elements; j++) {
+            assert_true(value[j] == (double)bench_direct(&data.op, data.read, j));
+        }
+        free(value);
+        for (int j = 0; j < BENCH_OPERANDS_MAX; j++) {
+            free(wide[j]);
+        }
+        wpk_program_fini(&program);
+        free_data(&data);
+    }
+}
+
 /* A product and a sum are rounded apart: (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24 when contracted. */
 static void test_direct_evaluation_contracts_nothing(void **state)
 {
@@ -145,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_direct_evaluation_is_one_times_itself),
+        cmocka_unit_test(test_the_service_evaluates_the_same),
         cmocka_unit_test(test_direct_evaluation_contracts_nothing),
         cmocka_unit_test(test_errors_are_told_apart),
         cmocka_unit_test(test_exact_results_fit_every_class),

@@ -126,7 +126,11 @@ static bool take_option(int opt, struct options *out)
     case 'a':
         return take_accuracy(out);
     case 'd':
-        return bench_conditions_parse(optarg, &out->conditions) == WPK_OK;
+        if (bench_conditions_parse(optarg, &out->conditions) != WPK_OK) {
+            fprintf(stderr, "bench-compare: --conditions: unknown conditions '%s'\n", optarg);
+            return false;
+        }
+        return true;
     case 'u':
         if (out->tuned_count == TUNED_MAX) {
             return false;
