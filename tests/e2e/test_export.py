@@ -2,6 +2,7 @@
 """Exports and backups of a wpkd that is hard at work: each is a moment of its history, whole, and the
 work does not suffer. An import wants it stopped, and says so."""
 import os
+import re
 import threading
 import time
 
@@ -92,7 +93,9 @@ def test_beside_a_wpkd_under_load(box):
           "an import says what to do", code, err)
     crowd.stop()
     metrics = service.ask("GET", "/metrics")[1].decode()
-    check("\nwpk_commits_failed_total 0" in metrics, "no commit failed")
+    check("\nwpk_commits_failed_total 0\n" in metrics, "no commit failed")
+    counted = re.search(r'\nwpk_trials_total\{outcome="ok"\} (\d+)\n', metrics)
+    check(counted and int(counted.group(1)) > 0, "trials are counted", metrics)
     check(service.ask("GET", "/readyz")[0] == 200, "it is well")
     service.stop()
     end = trials(data)

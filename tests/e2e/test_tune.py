@@ -9,9 +9,14 @@ from lib import check, check_tune_json, main, need, small_job
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner")
 
 
-def trial_count(box):
+def rows(box, query):
     with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
-        return db.execute("SELECT COUNT(*) FROM trial").fetchone()[0]
+        return db.execute(query).fetchall()
+
+
+def trial_count(box):
+    """Candidates that were tried; the vendor's implementation is none."""
+    return rows(box, "SELECT COUNT(*) FROM trial WHERE candidate != ''")[0][0]
 
 
 def test_tune_and_history(box):
@@ -49,8 +54,16 @@ def test_options(box):
     if own:
         check(own["algorithm"] == "direct", "the pinned algorithm", own)
     check(len(result["kernels"]) == 1, "one kernel", result)
+    searches = rows(box, "SELECT strategy, seed FROM search")
+    check(searches == [("ga", "18446744073709551615")], "strategy, seed", searches)
+    tried = trial_count(box)
+    # Only who derives the space knows what a gene may be: the job fails.
     code, _, err = box.run("wpkctl", "tune", job, "--data", box.data, "--pin", "algorithm=magic")
-    check(code in (1, 2) and "magic" in err, "a gene's value that does not exist", code, err)
+    check(code == 1 and "algorithm cannot be magic here" in err, "a gene's value that does not exist",
+          code, err)
+    check(trial_count(box) == tried, "nothing is tried", tried, trial_count(box))
+    code, _, err = box.run("wpkctl", "tune", job, "--data", box.data, "--strategy", "magic")
+    check(code == 2 and "magic" in err, "a strategy that does not exist", code, err)
 
 
 def test_op_on_the_command_line(box):
@@ -80,7 +93,7 @@ def test_broken_data(box):
         check(file.read() == garbage, "the corrupt file is left as it is")
     plain = box.write("file", "x")
     code, _, err = box.run("wpkctl", "tune", job, "--data", plain, "--candidates", 2)
-    check(code != 0 and plain in err, "the directory is named", code, err)
+    check(code == 2 and plain in err, "the directory is named", code, err)
 
 
 if __name__ == "__main__":
