@@ -49,10 +49,10 @@ static void set_number(const struct wpk_variant *variant, int gene, int64_t valu
     }
 }
 
-static void set_text(const struct wpk_variant *variant, int gene, const char *text,
-                     struct wpk_candidate *out)
+static void set_value(const struct wpk_variant *variant, int gene, int64_t value,
+                      struct wpk_candidate *out)
 {
-    int choice = gene < 0 ? -1 : wpk_gene_choice(&variant->genes[gene], text);
+    int choice = gene < 0 ? -1 : wpk_gene_find(&variant->genes[gene], value);
     if (choice >= 0) {
         out->gene[gene] = (uint8_t)choice;
     }
@@ -165,13 +165,13 @@ static void add_recipes_for(const struct wpk_variant *variant,
                 struct wpk_decisions d = *base;
                 struct recipe recipe = {.vec = d.vec, .lanes = d.lanes};
                 if (vec_tiles != NULL) {
-                    d.tile[d.vec] = strtoll(vec_tiles->choice[v], NULL, 10);
+                    d.tile[d.vec] = vec_tiles->choice[v].value;
                 }
                 if (first != NULL) {
-                    d.tile[companion[0]] = strtoll(first->choice[p], NULL, 10);
+                    d.tile[companion[0]] = first->choice[p].value;
                 }
                 if (second != NULL) {
-                    d.tile[companion[1]] = strtoll(second->choice[q], NULL, 10);
+                    d.tile[companion[1]] = second->choice[q].value;
                 }
                 if (wpk_group_is_legal(variant, options, g, &d, NULL)) {
                     memcpy(recipe.tile, d.tile, (size_t)root->rank * sizeof(d.tile[0]));
@@ -210,7 +210,7 @@ static void set_recipe(const struct wpk_variant *variant, int g, const struct re
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
     const struct wpk_stage *root = root_of(variant, g);
-    set_text(variant, slots->vec, recipe->vec < 0 ? "none" : root->axes[recipe->vec].name, out);
+    set_value(variant, slots->vec, recipe->vec, out);
     set_number(variant, slots->lanes, recipe->lanes, out);
     for (int a = 0; a < root->rank; a++) {
         set_number(variant, slots->tile[a], recipe->tile[a], out);
@@ -218,12 +218,6 @@ static void set_recipe(const struct wpk_variant *variant, int g, const struct re
 }
 
 /* ---- the rest of a nest */
-
-static const char *last_choice(const struct wpk_variant *variant, int gene)
-{
-    const struct wpk_gene *g = &variant->genes[gene];
-    return g->choice[g->choice_count - 1];
-}
 
 /* Orders are listed as permutations of the written order: number `which` with the vector axis's
  * loop innermost (0) or outermost (1) of the tile loops, everything else as written. */
@@ -265,12 +259,9 @@ static void set_reduction(const struct wpk_variant *variant, int g, int which,
     const struct wpk_slots *slots = &s->slots[g];
     static const int64_t splits[] = {0, 16, 32, 64};
     if (slots->split >= 0) {
-        set_text(variant, slots->split, last_choice(variant, slots->split), out);
+        set_value(variant, slots->split, WPK_GENE_ALL, out);
         set_number(variant, slots->unroll, 1, out);
-        int64_t split = splits[which % 4];
-        char text[32];
-        snprintf(text, sizeof(text), "%lld", (long long)split);
-        set_text(variant, slots->split, text, out);
+        set_value(variant, slots->split, splits[which % 4], out);
     }
     if (slots->red < 0 || which / 4 % 2 == 1) {
         return;
@@ -304,7 +295,7 @@ static void set_blocks(const struct wpk_variant *variant, int g, int which,
     wpk_genes_read(variant, out, g, &d);
     for (int a = 0; a < root->rank; a++) {
         if (slots->block[a] >= 0) {
-            set_text(variant, slots->block[a], "all", out);
+            set_value(variant, slots->block[a], WPK_GENE_ALL, out);
         }
     }
     for (int i = 0; i < d.order_count && which > 0; i++) {
@@ -321,14 +312,13 @@ static void set_places(const struct wpk_variant *variant, bool fused, struct wpk
 {
     const struct wpk_structure *s = variant->plan;
     int last = s->plan.group_count - 1;
-    char place[WPK_CHOICE_MAX];
-    snprintf(place, sizeof(place), "%.48s.block", s->plan.group[last].name);
     for (int g = 0; g < last; g++) {
-        set_text(variant, s->slots[g].at, fused ? place : "root", out);
+        set_value(variant, s->slots[g].at,
+                  fused ? wpk_place(last, WPK_LEVEL_BLOCK) : wpk_place(-1, WPK_LEVEL_ROOT), out);
     }
     if (fused && !wpk_placement_is_legal(variant, out, NULL)) {
         for (int g = 0; g < last; g++) {
-            set_text(variant, s->slots[g].at, "root", out);
+            set_value(variant, s->slots[g].at, wpk_place(-1, WPK_LEVEL_ROOT), out);
         }
     }
 }
@@ -365,7 +355,7 @@ static bool construct_one(const struct wpk_space *space, int v, const struct rec
             set_reduction(variant, g, n % 7, out);
         }
         for (int i = 0; i < s->slots[g].pack_count; i++) {
-            set_text(variant, s->slots[g].pack[i], (n + i) % 2 == 0 ? "yes" : "no", out);
+            set_value(variant, s->slots[g].pack[i], (n + i) % 2 == 0 ? 1 : 0, out);
         }
         if (s->slots[g].outer >= 0 || s->slots[g].inner >= 0) {
             set_blocks(variant, g, g == last && last > 0 ? 1 + n % 6 : n % 4 == 3 ? n % 6 : 0, out);

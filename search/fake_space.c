@@ -71,7 +71,9 @@ wpk_err wpk_fake_space_init(const struct wpk_fake_space_options *options, struct
             gene->choice_count = 1 + (g + v) % options->choice_count;
             gene->choice = calloc((size_t)gene->choice_count, sizeof *gene->choice);
             for (int c = 0; c < gene->choice_count; c++) {
-                snprintf(gene->choice[c], WPK_CHOICE_MAX, "%d", 1 << c);
+                char text[16];
+                snprintf(text, sizeof text, "%d", 1 << c);
+                gene->choice[c] = (struct wpk_choice){1 << c, strdup(text)};
             }
         }
     }
@@ -87,7 +89,11 @@ void wpk_space_fini(struct wpk_space *space)
 {
     for (int v = 0; v < space->variant_count; v++) {
         for (int g = 0; g < space->variants[v].gene_count; g++) {
-            free(space->variants[v].genes[g].choice);
+            struct wpk_gene *gene = &space->variants[v].genes[g];
+            for (int c = 0; c < gene->choice_count; c++) {
+                free(gene->choice[c].text);
+            }
+            free(gene->choice);
         }
         free(space->variants[v].genes);
     }

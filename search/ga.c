@@ -158,7 +158,7 @@ static int find_gene(const struct wpk_variant *variant, const char *name)
 static int find_choice(const struct wpk_gene *gene, const char *text)
 {
     for (int c = 0; c < gene->choice_count; c++) {
-        if (strcmp(gene->choice[c], text) == 0) {
+        if (strcmp(gene->choice[c].text, text) == 0) {
             return c;
         }
     }
@@ -181,7 +181,8 @@ static void cross(struct wpk_strategy *ga, const struct wpk_candidate *first,
         if (source < 0) {
             continue;
         }
-        int choice = find_choice(&to->genes[g], from->genes[source].choice[second->gene[source]]);
+        int choice =
+            find_choice(&to->genes[g], from->genes[source].choice[second->gene[source]].text);
         if (choice >= 0) {
             child->gene[g] = (uint8_t)choice;
         }

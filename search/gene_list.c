@@ -35,28 +35,51 @@ int wpk_gene_list_add(struct wpk_gene_list *c, bool ordered, const char *format,
     return variant->gene_count++;
 }
 
-void wpk_gene_list_choice(struct wpk_gene_list *c, int gene, const char *text)
+void wpk_gene_list_choice(struct wpk_gene_list *c, int gene, int64_t value, const char *text)
 {
-    if (gene < 0 || c->err != WPK_OK) {
+    struct wpk_gene *g = gene < 0 ? NULL : &c->variant->genes[gene];
+    if (g == NULL || c->err != WPK_OK || g->choice_count == WPK_CHOICES_MAX ||
+        wpk_gene_find(g, value) >= 0) {
         return;
     }
-    struct wpk_gene *g = &c->variant->genes[gene];
-    if (g->choice_count < WPK_CHOICES_MAX && wpk_gene_choice(g, text) < 0) {
-        snprintf(g->choice[g->choice_count++], WPK_CHOICE_MAX, "%s", text);
+    char *copy = strdup(text);
+    if (copy == NULL) {
+        c->err = WPK_ENOMEM;
+        return;
     }
+    g->choice[g->choice_count++] = (struct wpk_choice){value, copy};
 }
 
 void wpk_gene_list_number(struct wpk_gene_list *c, int gene, int64_t value)
 {
     char text[32];
     snprintf(text, sizeof(text), "%lld", (long long)value);
-    wpk_gene_list_choice(c, gene, text);
+    wpk_gene_list_choice(c, gene, value, value == WPK_GENE_ALL ? "all" : text);
+}
+
+void wpk_gene_fini(struct wpk_gene *gene)
+{
+    for (int i = 0; i < gene->choice_count; i++) {
+        free(gene->choice[i].text);
+    }
+    free(gene->choice);
+    memset(gene, 0, sizeof(*gene));
 }
 
 int wpk_gene_choice(const struct wpk_gene *gene, const char *text)
 {
     for (int i = 0; i < gene->choice_count; i++) {
-        if (strcmp(gene->choice[i], text) == 0) {
+        if (strcmp(gene->choice[i].text, text) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+int wpk_gene_find(const struct wpk_gene *gene, int64_t value)
+{
+    for (int i = 0; i < gene->choice_count; i++) {
+        if (gene->choice[i].value == value) {
             return i;
         }
     }
@@ -67,18 +90,14 @@ int wpk_gene_floor(const struct wpk_gene *gene, int64_t value)
 {
     int best = 0;
     for (int i = 0; i < gene->choice_count; i++) {
-        char *end = NULL;
-        long long here = strtoll(gene->choice[i], &end, 10);
-        if (*end == '\0' && here <= value) {
-            best = i;
-        }
+        best = gene->choice[i].value <= value ? i : best;
     }
     return best;
 }
 
-static int compare_numbers(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
-    long long x = strtoll(a, NULL, 10), y = strtoll(b, NULL, 10);
+    int64_t x = ((const struct wpk_choice *)a)->value, y = ((const struct wpk_choice *)b)->value;
     return (x > y) - (x < y);
 }
 
@@ -86,6 +105,6 @@ void wpk_gene_list_sort(struct wpk_gene_list *c, int gene)
 {
     if (gene >= 0 && c->err == WPK_OK) {
         struct wpk_gene *g = &c->variant->genes[gene];
-        qsort(g->choice, (size_t)g->choice_count, sizeof(*g->choice), compare_numbers);
+        qsort(g->choice, (size_t)g->choice_count, sizeof(*g->choice), compare_values);
     }
 }

@@ -15,14 +15,17 @@ struct wpk_gene_list {
  * and a mutation may step to a neighbour. */
 int wpk_gene_list_add(struct wpk_gene_list *list, bool ordered, const char *format, ...)
     WPK_PRINTF(3, 4);
-/* A choice, unless it is there; nothing where the gene is -1. */
-void wpk_gene_list_choice(struct wpk_gene_list *list, int gene, const char *text);
+/* A choice, unless there is one of this value; nothing where the gene is -1. */
+void wpk_gene_list_choice(struct wpk_gene_list *list, int gene, int64_t value, const char *text);
+/* A size: WPK_GENE_ALL reads "all". */
 void wpk_gene_list_number(struct wpk_gene_list *list, int gene, int64_t value);
-/* Ascending, as numbers. */
+/* Ascending. */
 void wpk_gene_list_sort(struct wpk_gene_list *list, int gene);
+void wpk_gene_fini(struct wpk_gene *gene);
 
-/* Index of the choice with this text, or -1. */
+/* Index of the choice with this text, or value; -1: there is none. */
 int wpk_gene_choice(const struct wpk_gene *gene, const char *text);
+int wpk_gene_find(const struct wpk_gene *gene, int64_t value);
 /* The choice that is the largest number <= value, or the first one. */
 int wpk_gene_floor(const struct wpk_gene *gene, int64_t value);
 

@@ -125,18 +125,18 @@ static void derive_vector(struct wpk_gene_list *c, const struct wpk_structure *s
     }
     if (!group->rows && last >= 0) {
         if (fits_lanes(group, last, LANES_MIN)) {
-            wpk_gene_list_choice(c, slots->vec, root->axes[last].name);
+            wpk_gene_list_choice(c, slots->vec, last, root->axes[last].name);
         }
         for (int a = root->rank - 1; a >= 0; a--) {
             if (wpk_has_loop(group, root, a) && fits_lanes(group, a, LANES_MIN) &&
                 is_vectorizable(program, &s->plan, group, a)) {
-                wpk_gene_list_choice(c, slots->vec, root->axes[a].name);
+                wpk_gene_list_choice(c, slots->vec, a, root->axes[a].name);
             }
         }
     }
     if (group->rows || last < 0 || root->axes[last].extent < LANES_MIN ||
         c->variant->genes[slots->vec].choice_count == 0) {
-        wpk_gene_list_choice(c, slots->vec, "none");
+        wpk_gene_list_choice(c, slots->vec, -1, "none");
     }
     size_t size = wpk_dtype_size(program->tensors[root->output].dtype);
     int widest = options->device.vector_bytes / (int)(size < 4 ? 4 : size);
@@ -148,11 +148,11 @@ static void derive_vector(struct wpk_gene_list *c, const struct wpk_structure *s
     for (int a = 0; a < root->rank; a++) {
         while (wpk_has_loop(group, root, a) && narrowest > LANES_MIN &&
                (root->axes[a].extent % narrowest != 0 || !fits_lanes(group, a, narrowest)) &&
-               wpk_gene_choice(&c->variant->genes[slots->vec], root->axes[a].name) >= 0) {
+               wpk_gene_find(&c->variant->genes[slots->vec], a) >= 0) {
             narrowest /= 2;
         }
     }
-    if (widest >= LANES_MIN && wpk_gene_choice(&c->variant->genes[slots->vec], "none") >= 0) {
+    if (widest >= LANES_MIN && wpk_gene_find(&c->variant->genes[slots->vec], -1) >= 0) {
         wpk_gene_list_number(c, slots->lanes, 1);
     }
     for (int lanes = narrowest; lanes <= widest; lanes *= 2) {
@@ -184,11 +184,11 @@ static void derive_tile(struct wpk_gene_list *c, const struct wpk_structure *s, 
     }
     /* as a vector axis: lanes times a few; the smaller lanes of narrow extents too */
     int most_vectors = tiled ? COUNT(vector_counts) : transformed ? 2 : 4;
-    if (align == 1 && wpk_gene_choice(&c->variant->genes[slots->vec], root->axes[axis].name) >= 0) {
+    if (align == 1 && wpk_gene_find(&c->variant->genes[slots->vec], axis) >= 0) {
         const struct wpk_gene *lanes = &c->variant->genes[slots->lanes];
         for (int k = 0; k < lanes->choice_count; k++) {
             for (int i = 0; i < most_vectors; i++) {
-                int64_t size = strtoll(lanes->choice[k], NULL, 10) * vector_counts[i];
+                int64_t size = lanes->choice[k].value * vector_counts[i];
                 if (size <= most) {
                     wpk_gene_list_number(c, gene, size);
                 }
@@ -209,56 +209,73 @@ static void derive_block(struct wpk_gene_list *c, const struct wpk_structure *s,
             wpk_gene_list_number(c, gene, block_sizes[i]);
         }
     }
-    wpk_gene_list_choice(c, gene, "all");
+    wpk_gene_list_number(c, gene, WPK_GENE_ALL);
 }
 
+/* Axes whose order is open, in units that stay together. */
 struct unit_list {
-    char name[ORDER_UNITS_MAX][WPK_CHOICE_MAX];
+    const struct wpk_stage *stage;
+    int first[ORDER_UNITS_MAX + 1]; /* [count + 1] where each unit begins in `axis` */
     int count;
+    int axis[WPK_AXES_MAX];
 };
 
-static void add_orders(struct wpk_gene_list *c, int gene, const struct unit_list *units, int taken,
-                       const char *prefix)
+static void add_order(struct wpk_gene_list *c, int gene, const struct unit_list *units,
+                      const int *taken)
 {
-    if (taken == (1 << units->count) - 1) {
-        wpk_gene_list_choice(c, gene, prefix);
+    struct wpk_buf text = {0};
+    int64_t order = 0;
+    for (int i = 0, place = 0; i < units->count; i++) {
+        for (int k = units->first[taken[i]]; k < units->first[taken[i] + 1]; k++, place++) {
+            order = wpk_order_with(order, place, units->axis[k]);
+            wpk_buf_printf(&text, "%s%s", place == 0 ? "" : ",",
+                           units->stage->axes[units->axis[k]].name);
+        }
+    }
+    c->err = c->err == WPK_OK ? wpk_buf_status(&text) : c->err;
+    if (c->err == WPK_OK) {
+        wpk_gene_list_choice(c, gene, order, wpk_buf_text(&text));
+    }
+    wpk_buf_fini(&text);
+}
+
+/*   shape  taken [units->count] units, of which the first `count` are chosen */
+static void add_orders(struct wpk_gene_list *c, int gene, const struct unit_list *units, int *taken,
+                       int count)
+{
+    if (count == units->count) {
+        add_order(c, gene, units, taken);
         return;
     }
     for (int i = 0; i < units->count; i++) {
-        if ((taken & (1 << i)) == 0) {
-            char longer[2 * WPK_CHOICE_MAX];
-            snprintf(longer, sizeof(longer), "%s%s%s", prefix, *prefix == '\0' ? "" : ",",
-                     units->name[i]);
-            add_orders(c, gene, units, taken | 1 << i, longer);
+        bool is_taken = false;
+        for (int k = 0; k < count; k++) {
+            is_taken = is_taken || taken[k] == i;
+        }
+        if (!is_taken) {
+            taken[count] = i;
+            add_orders(c, gene, units, taken, count + 1);
         }
     }
 }
 
-/* Leading axes share a unit when there are too many: their order among themselves stays. */
-static void collect_units(const struct wpk_axis *const *axes, int count, struct unit_list *units)
-{
-    units->count = count < ORDER_UNITS_MAX ? count : ORDER_UNITS_MAX;
-    int surplus = count - units->count;
-    for (int u = 0, a = 0; u < units->count; u++) {
-        units->name[u][0] = '\0';
-        for (int take = u == 0 ? surplus + 1 : 1; take > 0; take--, a++) {
-            size_t used = strlen(units->name[u]);
-            snprintf(units->name[u] + used, WPK_CHOICE_MAX - used, "%s%s", used == 0 ? "" : ",",
-                     axes[a]->name);
-        }
-    }
-}
-
+/* Leading axes share a unit when there are too many: their order among themselves stays.
+ *   shape  axes [count] of the stage */
 static int derive_order(struct wpk_gene_list *c, const struct wpk_group *group, const char *what,
-                        const struct wpk_axis *const *axes, int count)
+                        const struct wpk_stage *stage, const int *axes, int count)
 {
-    struct unit_list units = {0};
+    struct unit_list units = {.stage = stage};
+    int taken[ORDER_UNITS_MAX];
     if (count < 2) {
         return -1;
     }
     int gene = wpk_gene_list_add(c, false, "%s.%s", group->name, what);
-    collect_units(axes, count, &units);
-    add_orders(c, gene, &units, 0, "");
+    units.count = count < ORDER_UNITS_MAX ? count : ORDER_UNITS_MAX;
+    memcpy(units.axis, axes, (size_t)count * sizeof(axes[0]));
+    for (int u = 1; u <= units.count; u++) {
+        units.first[u] = u + count - units.count;
+    }
+    add_orders(c, gene, &units, taken, 0);
     return gene;
 }
 
@@ -266,15 +283,14 @@ static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *gr
                              struct wpk_slots *slots)
 {
     const struct wpk_stage *stage = wpk_contraction_of(c->variant, group);
-    const struct wpk_axis *axes[WPK_AXES_MAX];
-    int count = 0;
+    int axes[WPK_AXES_MAX], count = 0;
     const bool *literal = group->member[group->contraction].literal;
     for (int a = stage->rank; a < stage->axis_count; a++) {
         if (!literal[a] && stage->axes[a].extent > 1) {
-            axes[count++] = &stage->axes[a];
+            axes[count++] = a;
         }
     }
-    slots->red = derive_order(c, group, "red", axes, count);
+    slots->red = derive_order(c, group, "red", stage, axes, count);
     int largest = wpk_largest_reduction(stage, literal);
     slots->split = wpk_gene_list_add(c, true, "%s.split", group->name);
     for (int i = 0; i < COUNT(split_sizes) && largest >= 0; i++) {
@@ -283,32 +299,40 @@ static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *gr
             wpk_gene_list_number(c, slots->split, split_sizes[i]);
         }
     }
-    wpk_gene_list_choice(c, slots->split, "all");
+    wpk_gene_list_number(c, slots->split, WPK_GENE_ALL);
     slots->unroll = wpk_gene_list_add(c, true, "%s.unroll", group->name);
     for (int i = 0; i < COUNT(unroll_sizes); i++) {
         wpk_gene_list_number(c, slots->unroll, unroll_sizes[i]);
     }
 }
 
+static void add_place(struct wpk_gene_list *c, int gene, const struct wpk_plan *plan, int group,
+                      enum wpk_level level)
+{
+    char text[WPK_NAME_MAX + 8] = "root";
+    if (level != WPK_LEVEL_ROOT) {
+        snprintf(text, sizeof(text), "%s.%s", plan->group[group].name,
+                 level == WPK_LEVEL_TILE ? "tile" : "block");
+    }
+    wpk_gene_list_choice(c, gene, wpk_place(group, level), text);
+}
+
 static void derive_place(struct wpk_gene_list *c, const struct wpk_structure *s, int g,
                          struct wpk_slots *slots)
 {
-    if (g == s->plan.group_count - 1) {
+    const struct wpk_plan *plan = &s->plan;
+    int last = plan->group_count - 1;
+    if (g == last) {
         return;
     }
-    slots->at = wpk_gene_list_add(c, false, "%s.at", s->plan.group[g].name);
-    wpk_gene_list_choice(c, slots->at, "root");
-    for (int h = g + 1; h < s->plan.group_count; h++) {
-        bool last = h == s->plan.group_count - 1;
-        if (s->plan.feeds[g][h] || last) {
-            char text[WPK_CHOICE_MAX];
-            snprintf(text, sizeof(text), "%.48s.block", s->plan.group[h].name);
-            wpk_gene_list_choice(c, slots->at, text);
+    slots->at = wpk_gene_list_add(c, false, "%s.at", plan->group[g].name);
+    add_place(c, slots->at, plan, -1, WPK_LEVEL_ROOT);
+    for (int h = g + 1; h <= last; h++) {
+        if (plan->feeds[g][h] || h == last) {
+            add_place(c, slots->at, plan, h, WPK_LEVEL_BLOCK);
         }
-        if (s->plan.feeds[g][h]) {
-            char text[WPK_CHOICE_MAX];
-            snprintf(text, sizeof(text), "%.48s.tile", s->plan.group[h].name);
-            wpk_gene_list_choice(c, slots->at, text);
+        if (plan->feeds[g][h]) {
+            add_place(c, slots->at, plan, h, WPK_LEVEL_TILE);
         }
     }
 }
@@ -348,12 +372,10 @@ static void derive_packs(struct wpk_gene_list *c, const struct wpk_structure *s,
         slots->pack_load[slot] = loads[i];
         slots->pack[slot] = wpk_gene_list_add(c, false, "%s.pack.%s", group->name,
                                               program->tensors[load->tensor].name);
-        if (constant) {
-            wpk_gene_list_choice(c, slots->pack[slot], "yes");
-        } else {
-            wpk_gene_list_choice(c, slots->pack[slot], "no");
-            wpk_gene_list_choice(c, slots->pack[slot], "yes");
+        if (!constant) {
+            wpk_gene_list_choice(c, slots->pack[slot], 0, "no");
         }
+        wpk_gene_list_choice(c, slots->pack[slot], 1, "yes");
     }
 }
 
@@ -373,8 +395,7 @@ static void derive_group(struct wpk_gene_list *c, struct wpk_structure *s, int g
     const struct wpk_group *group = &s->plan.group[g];
     const struct wpk_stage *root = &c->variant->program.stages[group->root];
     struct wpk_slots *slots = &s->slots[g];
-    const struct wpk_axis *axes[WPK_RANK_MAX];
-    int count = 0;
+    int axes[WPK_RANK_MAX], count = 0;
     bool last = g == s->plan.group_count - 1;
     clear_slots(slots);
     derive_vector(c, s, g, options, slots);
@@ -382,7 +403,7 @@ static void derive_group(struct wpk_gene_list *c, struct wpk_structure *s, int g
         if (!wpk_has_loop(group, root, a)) {
             continue;
         }
-        axes[count++] = &root->axes[a];
+        axes[count++] = a;
         derive_tile(c, s, g, a, options, slots);
         wpk_gene_list_sort(c, slots->tile[a]);
         if (last || (group->reuse && is_lacked(&c->variant->program, group, a))) {
@@ -390,9 +411,9 @@ static void derive_group(struct wpk_gene_list *c, struct wpk_structure *s, int g
         }
     }
     if (last || group->reuse) {
-        slots->outer = derive_order(c, group, "outer", axes, count);
+        slots->outer = derive_order(c, group, "outer", root, axes, count);
     }
-    slots->inner = derive_order(c, group, "inner", axes, count);
+    slots->inner = derive_order(c, group, "inner", root, axes, count);
     if (group->contraction >= 0) {
         derive_reduction(c, group, slots);
         if (group->reuse) {
@@ -401,8 +422,8 @@ static void derive_group(struct wpk_gene_list *c, struct wpk_structure *s, int g
     }
     if (group->contraction < 0 && transforms(&c->variant->program, group)) {
         slots->roll = wpk_gene_list_add(c, false, "%s.roll", group->name);
-        wpk_gene_list_choice(c, slots->roll, "yes");
-        wpk_gene_list_choice(c, slots->roll, "no");
+        wpk_gene_list_choice(c, slots->roll, 1, "yes");
+        wpk_gene_list_choice(c, slots->roll, 0, "no");
     }
     derive_place(c, s, g, slots);
     if (options->threads > 1) {

@@ -38,7 +38,17 @@ enum wpk_level {
     WPK_LEVEL_ROOT,  /* before everything */
     WPK_LEVEL_BLOCK, /* inside the block loops of a group */
     WPK_LEVEL_TILE,  /* inside its tile loops */
+    WPK_LEVEL_COUNT,
 };
+
+/* The values of choices. Sizes are themselves, axes their index in the group's root, -1: none;
+ * decisions yes or no 1 and 0. Of the others: */
+
+/* Where a group is computed; `group` counts for levels other than root. */
+int64_t wpk_place(int group, enum wpk_level level);
+/* An order of at most WPK_AXES_MAX axes, outermost first, 4 bits each; 0 is the empty one. */
+int64_t wpk_order_with(int64_t order, int place, int axis);
+int wpk_order_axis(int64_t order, int place);
 
 /* A candidate's decisions for one group, as numbers. */
 struct wpk_decisions {

@@ -1,8 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a candidate's choices, which are text, to a group's decisions, which are numbers. */
+/* From a candidate's choices to a group's decisions. */
 #include "search/genes.h"
 
 #include <string.h>
+
+int64_t wpk_place(int group, enum wpk_level level)
+{
+    return level == WPK_LEVEL_ROOT ? WPK_LEVEL_ROOT : (int64_t)group * WPK_LEVEL_COUNT + level;
+}
+
+int64_t wpk_order_with(int64_t order, int place, int axis)
+{
+    WPK_ASSERT(axis >= 0 && axis < WPK_AXES_MAX && place < WPK_AXES_MAX);
+    return (int64_t)((uint64_t)order | (uint64_t)axis << 4 * place);
+}
+
+int wpk_order_axis(int64_t order, int place)
+{
+    return (int)((uint64_t)order >> 4 * place & 15);
+}
 
 const struct wpk_stage *wpk_contraction_of(const struct wpk_variant *variant,
                                            const struct wpk_group *group)
@@ -28,66 +44,37 @@ bool wpk_has_loop(const struct wpk_group *group, const struct wpk_stage *root, i
     return root->axes[axis].extent > 1 && !group->whole[axis];
 }
 
-static const char *value_of(const struct wpk_variant *variant,
-                            const struct wpk_candidate *candidate, int gene)
-{
-    WPK_ASSERT(gene >= 0 && gene < variant->gene_count);
-    const struct wpk_gene *g = &variant->genes[gene];
-    int choice = candidate->gene[gene];
-    return g->choice[choice < g->choice_count ? choice : 0];
-}
-
-/* "all" and other words read as 0. */
-static int64_t number_of(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
-                         int gene, int64_t absent)
+static int64_t value_of(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                        int gene, int64_t absent)
 {
     if (gene < 0) {
         return absent;
     }
-    int64_t number = 0; /* choices are of our own making: at most 18 digits, without a sign */
-    for (const char *at = value_of(variant, candidate, gene); *at >= '0' && *at <= '9'; at++) {
-        number = number * 10 + (*at - '0');
-    }
-    return number;
+    WPK_ASSERT(gene < variant->gene_count);
+    const struct wpk_gene *g = &variant->genes[gene];
+    int choice = candidate->gene[gene];
+    return g->choice[choice < g->choice_count ? choice : 0].value;
 }
 
-static int axis_named(const struct wpk_stage *stage, int first, int end, const char *name,
-                      size_t size)
+/* A size, 0 for all. */
+static int64_t size_of(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
+                       int gene, int64_t absent)
 {
-    for (int a = first; a < end; a++) {
-        if (strncmp(stage->axes[a].name, name, size) == 0 && stage->axes[a].name[size] == '\0') {
-            return a;
-        }
-    }
-    return -1;
+    int64_t size = value_of(variant, candidate, gene, absent);
+    return size == WPK_GENE_ALL ? 0 : size;
 }
 
-static int read_order(const char *text, const struct wpk_stage *stage, int first, int end, int *out)
+static void read_order(int64_t order, int count, int *out)
 {
-    int count = 0;
-    while (*text != '\0') {
-        size_t size = strcspn(text, ",");
-        int axis = axis_named(stage, first, end, text, size);
-        WPK_ASSERT(axis >= 0);
-        out[count++] = axis;
-        text += size + (text[size] == ',');
+    for (int i = 0; i < count; i++) {
+        out[i] = wpk_order_axis(order, i);
     }
-    return count;
 }
 
-static void read_place(const struct wpk_variant *variant, const struct wpk_plan *plan,
-                       const char *text, struct wpk_decisions *out)
+static void read_place(int64_t place, struct wpk_decisions *out)
 {
-    (void)variant;
-    out->level = WPK_LEVEL_ROOT;
-    out->at_group = -1;
-    for (int h = 0; h < plan->group_count; h++) {
-        size_t size = strlen(plan->group[h].name);
-        if (strncmp(text, plan->group[h].name, size) == 0 && text[size] == '.') {
-            out->at_group = h;
-            out->level = strcmp(text + size + 1, "tile") == 0 ? WPK_LEVEL_TILE : WPK_LEVEL_BLOCK;
-        }
-    }
+    out->level = (enum wpk_level)(place % WPK_LEVEL_COUNT);
+    out->at_group = out->level == WPK_LEVEL_ROOT ? -1 : (int)(place / WPK_LEVEL_COUNT);
 }
 
 static void read_orders(const struct wpk_variant *variant, const struct wpk_candidate *candidate,
@@ -101,10 +88,10 @@ static void read_orders(const struct wpk_variant *variant, const struct wpk_cand
         }
     }
     if (slots->inner >= 0) {
-        read_order(value_of(variant, candidate, slots->inner), root, 0, root->rank, out->inner);
+        read_order(value_of(variant, candidate, slots->inner, 0), out->order_count, out->inner);
     }
     if (slots->outer >= 0) {
-        read_order(value_of(variant, candidate, slots->outer), root, 0, root->rank, out->outer);
+        read_order(value_of(variant, candidate, slots->outer, 0), out->order_count, out->outer);
     }
 }
 
@@ -120,12 +107,11 @@ static void read_reduction(const struct wpk_variant *variant, const struct wpk_c
         }
     }
     if (slots->red >= 0) {
-        read_order(value_of(variant, candidate, slots->red), stage, stage->rank, stage->axis_count,
-                   out->red);
+        read_order(value_of(variant, candidate, slots->red, 0), out->red_count, out->red);
     }
     out->split_axis = wpk_largest_reduction(stage, literal);
-    out->split = number_of(variant, candidate, slots->split, 0);
-    out->unroll = number_of(variant, candidate, slots->unroll, 1);
+    out->split = size_of(variant, candidate, slots->split, 0);
+    out->unroll = size_of(variant, candidate, slots->unroll, 1);
 }
 
 void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidate *candidate, int g,
@@ -138,13 +124,12 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
     memset(out, 0, sizeof(*out));
     out->split_axis = -1;
     out->unroll = 1;
-    const char *vec = value_of(variant, candidate, slots->vec);
-    out->vec = axis_named(root, 0, root->rank, vec, strlen(vec));
-    out->lanes = (int)number_of(variant, candidate, slots->lanes, 1);
+    out->vec = (int)value_of(variant, candidate, slots->vec, -1);
+    out->lanes = (int)size_of(variant, candidate, slots->lanes, 1);
     for (int a = 0; a < root->rank; a++) {
-        out->tile[a] = group->whole[a] ? root->axes[a].extent
-                                       : number_of(variant, candidate, slots->tile[a], 1);
-        out->block[a] = number_of(variant, candidate, slots->block[a], 0);
+        out->tile[a] =
+            group->whole[a] ? root->axes[a].extent : size_of(variant, candidate, slots->tile[a], 1);
+        out->block[a] = size_of(variant, candidate, slots->block[a], 0);
     }
     if (out->vec < 0) {
         out->lanes = 1;
@@ -153,15 +138,14 @@ void wpk_genes_read(const struct wpk_variant *variant, const struct wpk_candidat
     if (group->contraction >= 0) {
         read_reduction(variant, candidate, slots, group, out);
     }
-    read_place(variant, &s->plan, slots->at < 0 ? "root" : value_of(variant, candidate, slots->at),
-               out);
+    read_place(value_of(variant, candidate, slots->at, wpk_place(-1, WPK_LEVEL_ROOT)), out);
     for (int a = 0; a < root->rank && out->level != WPK_LEVEL_ROOT; a++) {
         out->block[a] = 0; /* it is computed block by block already */
     }
-    out->roll = slots->roll >= 0 && strcmp(value_of(variant, candidate, slots->roll), "yes") == 0;
-    out->par = (int)number_of(variant, candidate, slots->par, 0);
+    out->roll = value_of(variant, candidate, slots->roll, 0) != 0;
+    out->par = (int)size_of(variant, candidate, slots->par, 0);
     for (int i = 0; i < slots->pack_count; i++) {
-        out->pack[i] = strcmp(value_of(variant, candidate, slots->pack[i]), "yes") == 0;
+        out->pack[i] = value_of(variant, candidate, slots->pack[i], 0) != 0;
     }
 }
 

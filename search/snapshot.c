@@ -32,7 +32,7 @@ static void identify_space(const struct wpk_space *space, char out[2 * SPACE_ID_
             hash_text(&hash, gene->name);
             hash_text(&hash, gene->ordered ? "<" : "");
             for (int c = 0; c < gene->choice_count; c++) {
-                hash_text(&hash, gene->choice[c]);
+                hash_text(&hash, gene->choice[c].text);
             }
             hash_text(&hash, "");
         }

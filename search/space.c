@@ -84,8 +84,12 @@ static wpk_err pin_gene(struct wpk_space *space, const char *name, const char *v
             struct wpk_gene *gene = &variant->genes[i];
             int choice = strcmp(gene->name, name) == 0 ? wpk_gene_choice(gene, value) : -1;
             if (choice >= 0) {
-                memmove(gene->choice[0], gene->choice[choice], WPK_CHOICE_MAX);
-                gene->choice_count = 1;
+                struct wpk_choice pinned = gene->choice[choice];
+                gene->choice[choice] = gene->choice[0];
+                gene->choice[0] = pinned;
+                while (gene->choice_count > 1) {
+                    free(gene->choice[--gene->choice_count].text);
+                }
                 found = true;
             }
         }
@@ -119,7 +123,7 @@ static void list_choices(const struct wpk_space *space, const char *name, char *
         for (int i = 0; i < variant->gene_count; i++) {
             const struct wpk_gene *gene = &variant->genes[i];
             for (int k = 0; k < gene->choice_count && strcmp(gene->name, name) == 0; k++) {
-                add_word(gene->choice[k], out, size);
+                add_word(gene->choice[k].text, out, size);
             }
         }
     }
@@ -214,7 +218,7 @@ static void align_tile(const struct wpk_variant *variant, int g, struct wpk_cand
         for (int side = -1; side <= 1; side += 2) {
             int choice = at + side * distance;
             if (choice >= 0 && choice < gene->choice_count &&
-                strtoll(gene->choice[choice], NULL, 10) % d.lanes == 0) {
+                gene->choice[choice].value % d.lanes == 0) {
                 candidate->gene[slot] = (uint8_t)choice;
                 return;
             }
@@ -361,7 +365,7 @@ wpk_err wpk_candidate_encode(const struct wpk_space *space, const struct wpk_can
             continue;
         }
         used += snprintf(out + used, size - (size_t)used, " %s=%s", gene->name,
-                         gene->choice[candidate->gene[i]]);
+                         gene->choice[candidate->gene[i]].text);
     }
     return used < 0 || (size_t)used >= size ? WPK_ENOSPC : WPK_OK;
 }
@@ -436,6 +440,7 @@ wpk_err wpk_candidate_decode(const struct wpk_space *space, const char *text,
     struct wpk_candidate decoded = {0};
     char *rest = copy;
     if (strlen(text) >= sizeof(copy)) {
+        wpk_diag_set(diag, "a candidate of more than %d characters", WPK_CANDIDATE_TEXT_MAX - 1);
         return WPK_ERANGE;
     }
     snprintf(copy, sizeof(copy), "%s", text);

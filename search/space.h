@@ -21,10 +21,18 @@
 #define WPK_GENES_MAX 160
 #define WPK_CHOICES_MAX 64
 #define WPK_VARIANTS_MAX 32
-#define WPK_GENE_NAME_MAX 64
-#define WPK_CHOICE_MAX 64
+#define WPK_GENE_NAME_MAX (2 * WPK_NAME_MAX + 16) /* GROUP.tile.AXIS, with its NUL */
+#define WPK_VARIANT_NAME_MAX 64
+#define WPK_GENE_ALL INT64_MAX /* the value of a size that is the whole extent */
 #define WPK_CANDIDATE_TEXT_MAX 4096
 #define WPK_REPAIR_TRIES_MAX 64
+
+/* A choice is a number; its text is for people and for other spaces, in which numbers of axes and
+ * groups may be others. */
+struct wpk_choice {
+    int64_t value; /* genes.h says of what */
+    char *text;    /* owned; of any length */
+};
 
 /* One decision. Choices are ordered where order has a meaning (sizes ascend), so that a mutation
  * may step to a neighbour. */
@@ -32,12 +40,12 @@ struct wpk_gene {
     char name[WPK_GENE_NAME_MAX];
     bool ordered;
     int choice_count;
-    char (*choice)[WPK_CHOICE_MAX]; /* owned; [choice_count] */
+    struct wpk_choice *choice; /* owned; [choice_count] */
 };
 
 struct wpk_variant {
-    char algorithm[WPK_CHOICE_MAX]; /* "direct", "im2col", "winograd(4)", … */
-    char layout[WPK_CHOICE_MAX];    /* "asis", "halo-last1", "staged-last1", … */
+    char algorithm[WPK_VARIANT_NAME_MAX]; /* "direct", "im2col", "winograd(4)", … */
+    char layout[WPK_VARIANT_NAME_MAX];    /* "asis", "halo-last1", "staged-last1", … */
     int boundary_last;              /* axis that is last in inputs and outputs of the output's rank,
                                        -1: they lie as written */
     struct wpk_program program;     /* derived; its boundary tensors have the layout applied */

@@ -7,6 +7,7 @@
 #include "op/contraction.h"
 #include "op/cost.h"
 #include "op/derive.h"
+#include "search/gene_list.h"
 #include "search/genes.h"
 
 #include <stdio.h>
@@ -195,7 +196,7 @@ void wpk_variant_fini(struct wpk_variant *variant)
         return;
     }
     for (int i = 0; i < variant->gene_count; i++) {
-        free(variant->genes[i].choice);
+        wpk_gene_fini(&variant->genes[i]);
     }
     free(variant->genes);
     free(variant->plan);
