@@ -9,6 +9,7 @@
 #include "codegen/halide.h"
 
 #include <Halide.h>
+#include <algorithm>
 
 #include <cmath>
 #include <cstring>
@@ -363,6 +364,12 @@ Stage &Builder::stage_named(const char *name) {
     throw Failure{std::string("no stage ") + name};
 }
 
+// A loop; dots separate the parts of Halide's own names.
+Var var(std::string name) {
+    std::replace(name.begin(), name.end(), '.', '$');
+    return Var(name);
+}
+
 VarOrRVar Builder::loop(const Stage &stage, const wpk_directive &directive,
                         const char *name) const {
     if (directive.update) {
@@ -371,7 +378,7 @@ VarOrRVar Builder::loop(const Stage &stage, const wpk_directive &directive,
             return found->second;
         }
     }
-    return Var(name);
+    return var(name);
 }
 
 Halide::TailStrategy tail_of(wpk_tail tail) {
@@ -397,7 +404,7 @@ void Builder::apply_split(Stage &stage, const wpk_directive &directive) {
     int factor = static_cast<int>(directive.factor);
     auto found = stage.reduction.find(old);
     if (directive.update && found != stage.reduction.end()) {
-        RVar o(outer), i(inner);
+        RVar o(var(outer).name()), i(var(inner).name());
         Halide::TailStrategy tail = directive.tail == WPK_TAIL_EXACT
                                         ? Halide::TailStrategy::Auto
                                         : tail_of(directive.tail);
@@ -408,7 +415,7 @@ void Builder::apply_split(Stage &stage, const wpk_directive &directive) {
         return;
     }
     with_definition(stage, directive, [&](auto &definition) {
-        definition.split(Var(old), Var(outer), Var(inner), factor, tail_of(directive.tail));
+        definition.split(var(old), var(outer), var(inner), factor, tail_of(directive.tail));
     });
 }
 
@@ -425,7 +432,7 @@ void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
     case WPK_DIRECTIVE_COMPUTE_ROOT: stage.func.compute_root(); break;
     case WPK_DIRECTIVE_COMPUTE_INLINE: stage.func.compute_inline(); break;
     case WPK_DIRECTIVE_COMPUTE_AT:
-        stage.func.compute_at(stage_named(directive.loop[0]).func, Var(directive.loop[1]));
+        stage.func.compute_at(stage_named(directive.loop[0]).func, var(directive.loop[1]));
         break;
     case WPK_DIRECTIVE_STORE_IN:
         stage.func.store_in(std::strcmp(directive.loop[0], "stack") == 0
@@ -437,19 +444,19 @@ void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
     case WPK_DIRECTIVE_REORDER_STORAGE: {
         std::vector<Var> order;
         for (int i = 0; i < directive.loop_count; i++) {
-            order.emplace_back(directive.loop[i]);
+            order.push_back(var(directive.loop[i]));
         }
         stage.func.reorder_storage(order);
         break;
     }
     case WPK_DIRECTIVE_ALIGN_STORAGE:
-        stage.func.align_storage(Var(directive.loop[0]), static_cast<int>(directive.factor));
+        stage.func.align_storage(var(directive.loop[0]), static_cast<int>(directive.factor));
         break;
     case WPK_DIRECTIVE_BOUND_EXTENT:
-        stage.func.bound_extent(Var(directive.loop[0]), static_cast<int>(directive.factor));
+        stage.func.bound_extent(var(directive.loop[0]), static_cast<int>(directive.factor));
         break;
     case WPK_DIRECTIVE_ALIGN_BOUNDS:
-        stage.func.align_bounds(Var(directive.loop[0]), static_cast<int>(directive.factor));
+        stage.func.align_bounds(var(directive.loop[0]), static_cast<int>(directive.factor));
         break;
     default: throw Failure{"not a placement"};
     }
@@ -463,7 +470,7 @@ void Builder::apply(const wpk_directive &directive) {
     case WPK_DIRECTIVE_FUSE:
         with_definition(stage, directive, [&](auto &definition) {
             definition.fuse(loop(stage, directive, directive.loop[0]),
-                            loop(stage, directive, directive.loop[1]), Var(directive.loop[2]));
+                            loop(stage, directive, directive.loop[1]), var(directive.loop[2]));
         });
         break;
     case WPK_DIRECTIVE_VECTORIZE:

@@ -153,7 +153,7 @@ void wpk_lowering_settle_reorder(struct wpk_lowering *l, const struct wpk_direct
 void wpk_directive_operand(struct wpk_directive *directive, const char *name)
 {
     WPK_ASSERT(directive->loop_count < WPK_LOOPS_MAX);
-    snprintf(directive->loop[directive->loop_count++], WPK_NAME_MAX, "%s", name);
+    snprintf(directive->loop[directive->loop_count++], WPK_LOOP_NAME_MAX, "%s", name);
 }
 
 void wpk_directive_split(struct wpk_directive *directive, const char *loop, const char *outer,
@@ -166,7 +166,7 @@ void wpk_directive_split(struct wpk_directive *directive, const char *loop, cons
     directive->tail = tail;
 }
 
-void wpk_loop_name(char out[WPK_NAME_MAX], const char *axis, char suffix)
+void wpk_loop_name(char out[WPK_LOOP_NAME_MAX], const char *axis, char suffix)
 {
-    snprintf(out, WPK_NAME_MAX, "%.*s%c", WPK_NAME_MAX - 3, axis, suffix);
+    snprintf(out, WPK_LOOP_NAME_MAX, "%s.%c", axis, suffix);
 }

@@ -7,10 +7,10 @@
 #include <string.h>
 
 struct member_loops {
-    char rolled[WPK_AXES_MAX][WPK_NAME_MAX]; /* loops that stay loops */
+    char rolled[WPK_AXES_MAX][WPK_LOOP_NAME_MAX]; /* loops that stay loops */
     int rolled_count;
-    char lanes[WPK_NAME_MAX];
-    char unrolled[WPK_AXES_MAX][WPK_NAME_MAX];
+    char lanes[WPK_LOOP_NAME_MAX];
+    char unrolled[WPK_AXES_MAX][WPK_LOOP_NAME_MAX];
     int unrolled_count;
 };
 
@@ -31,7 +31,7 @@ static void split_member_pure(struct wpk_lowering *l, int g, const struct wpk_me
     for (int a = stage->rank - 1; a >= 0; a--) {
         const char *name = stage->axes[a].name;
         if (a == vector && region[a] == lanes) {
-            snprintf(loops->lanes, WPK_NAME_MAX, "%s", name);
+            snprintf(loops->lanes, WPK_LOOP_NAME_MAX, "%s", name);
         } else if (a == vector) {
             char *vectors = loops->unrolled[loops->unrolled_count++];
             wpk_loop_name(vectors, name, 'U');
@@ -40,27 +40,27 @@ static void split_member_pure(struct wpk_lowering *l, int g, const struct wpk_me
                                 name, vectors, loops->lanes, lanes, WPK_TAIL_EXACT);
         } else if (region[a] > 1 && l->decisions[g].roll && !member->literal[a] &&
                    is_transformed(l, g, member, a)) {
-            snprintf(loops->rolled[loops->rolled_count++], WPK_NAME_MAX, "%s", name);
+            snprintf(loops->rolled[loops->rolled_count++], WPK_LOOP_NAME_MAX, "%s", name);
         } else if (region[a] > 1) {
-            snprintf(loops->unrolled[loops->unrolled_count++], WPK_NAME_MAX, "%s", name);
+            snprintf(loops->unrolled[loops->unrolled_count++], WPK_LOOP_NAME_MAX, "%s", name);
         }
     }
 }
 
 /* Cuts the contraction's reduction loops; fills `serial`, innermost first. */
 static int split_reductions(struct wpk_lowering *l, int g, const struct wpk_member *member,
-                            struct member_loops *loops, char serial[][WPK_NAME_MAX])
+                            struct member_loops *loops, char serial[][WPK_LOOP_NAME_MAX])
 {
     const struct wpk_decisions *d = &l->decisions[g];
     const struct wpk_stage *stage = &l->variant->program.stages[member->stage];
-    char outermost[WPK_NAME_MAX] = "";
+    char outermost[WPK_LOOP_NAME_MAX] = "";
     int count = 0;
     for (int i = d->red_count - 1; i >= 0; i--) {
         int axis = d->red[i];
-        char loop[WPK_NAME_MAX];
+        char loop[WPK_LOOP_NAME_MAX];
         snprintf(loop, sizeof(loop), "%s", stage->axes[axis].name);
         if (axis == d->split_axis && d->split > 0) {
-            char inner[WPK_NAME_MAX];
+            char inner[WPK_LOOP_NAME_MAX];
             wpk_loop_name(outermost, stage->axes[axis].name, 'B');
             wpk_loop_name(inner, stage->axes[axis].name, 'T');
             wpk_directive_split(wpk_lowering_emit(l, WPK_DIRECTIVE_SPLIT, member->stage, true),
@@ -68,7 +68,7 @@ static int split_reductions(struct wpk_lowering *l, int g, const struct wpk_memb
             snprintf(loop, sizeof(loop), "%s", inner);
         }
         if (i == d->red_count - 1 && d->unroll > 1) {
-            char outer[WPK_NAME_MAX];
+            char outer[WPK_LOOP_NAME_MAX];
             char *unrolled = loops->unrolled[loops->unrolled_count++];
             wpk_loop_name(outer, stage->axes[axis].name, 'O');
             wpk_loop_name(unrolled, stage->axes[axis].name, 'U');
@@ -76,16 +76,16 @@ static int split_reductions(struct wpk_lowering *l, int g, const struct wpk_memb
                                 loop, outer, unrolled, d->unroll, WPK_TAIL_EXACT);
             snprintf(loop, sizeof(loop), "%s", outer);
         }
-        snprintf(serial[count++], WPK_NAME_MAX, "%s", loop);
+        snprintf(serial[count++], WPK_LOOP_NAME_MAX, "%s", loop);
     }
     if (outermost[0] != '\0') {
-        snprintf(serial[count++], WPK_NAME_MAX, "%s", outermost);
+        snprintf(serial[count++], WPK_LOOP_NAME_MAX, "%s", outermost);
     }
     return count;
 }
 
 static void emit_member_loops(struct wpk_lowering *l, const struct wpk_member *member, bool update,
-                              const struct member_loops *loops, char serial[][WPK_NAME_MAX],
+                              const struct member_loops *loops, char serial[][WPK_LOOP_NAME_MAX],
                               int serial_count)
 {
     struct wpk_directive *reorder =
@@ -132,7 +132,7 @@ static void lower_update(struct wpk_lowering *l, int g, int m, const int64_t *re
     const struct wpk_member *member = &group->member[m];
     const struct wpk_stage *stage = &l->variant->program.stages[member->stage];
     struct member_loops loops;
-    char serial[WPK_AXES_MAX][WPK_NAME_MAX];
+    char serial[WPK_AXES_MAX][WPK_LOOP_NAME_MAX];
     int serial_count = 0;
     if (vector < 0 && m != group->contraction && reduce_in_lanes(l, member)) {
         return;
@@ -143,10 +143,10 @@ static void lower_update(struct wpk_lowering *l, int g, int m, const int64_t *re
     }
     for (int a = stage->axis_count - 1; a >= stage->rank; a--) {
         if (member->literal[a]) {
-            snprintf(loops.unrolled[loops.unrolled_count++], WPK_NAME_MAX, "%s",
+            snprintf(loops.unrolled[loops.unrolled_count++], WPK_LOOP_NAME_MAX, "%s",
                      stage->axes[a].name);
         } else if (m != group->contraction) {
-            snprintf(serial[serial_count++], WPK_NAME_MAX, "%s", stage->axes[a].name);
+            snprintf(serial[serial_count++], WPK_LOOP_NAME_MAX, "%s", stage->axes[a].name);
         }
     }
     emit_member_loops(l, member, true, &loops, serial, serial_count);

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#define JOBS "jobs.P" /* the loop that fused ones become: no axis has a dot in its name */
+
 static void split_axis(struct wpk_lowering *l, int g, int axis);
 static void reorder_root(struct wpk_lowering *l, int g);
 static void fill_tile(struct wpk_lowering *l, int g);
@@ -39,22 +41,22 @@ static enum wpk_tail tail_for(int64_t extent, int64_t least, int64_t factor, boo
     return shift_allowed && factor <= least ? WPK_TAIL_SHIFT : WPK_TAIL_GUARD;
 }
 
-/* y becomes yT and, within the tile, yI or, for the vector axis, yU and yV. */
+/* y becomes y.T and, within the tile, y.I or, for the vector axis, y.U and y.V. */
 static void split_tile(struct wpk_lowering *l, int g, int axis, enum wpk_tail tail)
 {
     const struct wpk_decisions *d = &l->decisions[g];
     int root = l->structure->plan.group[g].root;
     const char *name = l->variant->program.stages[root].axes[axis].name;
     struct wpk_axis_loops *loops = &l->loops[g].axis[axis];
-    char within[WPK_NAME_MAX];
+    char within[WPK_LOOP_NAME_MAX];
     wpk_loop_name(loops->tile, name, 'T');
     wpk_loop_name(within, name, 'I');
     wpk_directive_split(wpk_lowering_emit(l, WPK_DIRECTIVE_SPLIT, root, false), name, loops->tile,
                         within, d->tile[axis], tail);
     if (axis != d->vec) {
-        snprintf(loops->unrolled, WPK_NAME_MAX, "%s", within);
+        snprintf(loops->unrolled, WPK_LOOP_NAME_MAX, "%s", within);
     } else if (d->tile[axis] == d->lanes) {
-        snprintf(loops->lanes, WPK_NAME_MAX, "%s", within);
+        snprintf(loops->lanes, WPK_LOOP_NAME_MAX, "%s", within);
     } else {
         wpk_loop_name(loops->unrolled, name, 'U');
         wpk_loop_name(loops->lanes, name, 'V');
@@ -63,13 +65,13 @@ static void split_tile(struct wpk_lowering *l, int g, int axis, enum wpk_tail ta
     }
 }
 
-/* The loop over tiles becomes yB and what is left of it: yS, or yT where a tile is one point. */
+/* The loop over tiles becomes y.B and what is left of it: y.S, or y.T where a tile is one point. */
 static void split_blocks(struct wpk_lowering *l, int g, int axis, int64_t block, enum wpk_tail tail)
 {
     int root = l->structure->plan.group[g].root;
     const char *name = l->variant->program.stages[root].axes[axis].name;
     struct wpk_axis_loops *loops = &l->loops[g].axis[axis];
-    char whole[WPK_NAME_MAX];
+    char whole[WPK_LOOP_NAME_MAX];
     snprintf(whole, sizeof(whole), "%s", loops->tile);
     wpk_loop_name(loops->block, name, 'B');
     wpk_loop_name(loops->tile, name, l->decisions[g].tile[axis] > 1 ? 'S' : 'T');
@@ -86,7 +88,7 @@ static void split_axis(struct wpk_lowering *l, int g, int axis)
     wpk_group_region(l->variant, l->decisions, g, region, least);
     bool plain = group->align[axis] == 1;
     int64_t tile = d->tile[axis];
-    snprintf(l->loops[g].axis[axis].tile, WPK_NAME_MAX, "%s", root->axes[axis].name);
+    snprintf(l->loops[g].axis[axis].tile, WPK_LOOP_NAME_MAX, "%s", root->axes[axis].name);
     if (tile > 1) {
         split_tile(l, g, axis, tail_for(region[axis], least[axis], tile, plain));
     }
@@ -188,12 +190,12 @@ static void fuse_jobs(struct wpk_lowering *l, int g, const char *const outermost
     struct wpk_directive *fuse = wpk_lowering_emit(l, WPK_DIRECTIVE_FUSE, root, false);
     wpk_directive_operand(fuse, outermost[1]);
     wpk_directive_operand(fuse, outermost[0]);
-    wpk_directive_operand(fuse, "jobs");
+    wpk_directive_operand(fuse, JOBS);
     for (int i = 0; i < 2; i++) {
-        loops->block_level = loops->block_level == outermost[i] ? "jobs" : loops->block_level;
-        loops->tile_level = loops->tile_level == outermost[i] ? "jobs" : loops->tile_level;
+        loops->block_level = loops->block_level == outermost[i] ? JOBS : loops->block_level;
+        loops->tile_level = loops->tile_level == outermost[i] ? JOBS : loops->tile_level;
     }
-    wpk_lowering_emit_loop(l, WPK_DIRECTIVE_PARALLEL, root, false, "jobs");
+    wpk_lowering_emit_loop(l, WPK_DIRECTIVE_PARALLEL, root, false, JOBS);
 }
 
 /* The outermost loops with more than one iteration run in parallel, fused into one. */

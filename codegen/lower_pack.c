@@ -144,7 +144,7 @@ void wpk_lowering_copy_packed(struct wpk_lowering *l, const char *name)
     const struct wpk_stage *stage = &l->out->main.stages[id];
     const struct wpk_axis *last = &stage->axes[stage->rank - 1];
     int lanes = l->space->options.device.vector_bytes / 4;
-    char vectors[WPK_NAME_MAX], within[WPK_NAME_MAX];
+    char vectors[WPK_LOOP_NAME_MAX], within[WPK_LOOP_NAME_MAX];
     wpk_loop_name(vectors, last->name, 'U');
     wpk_loop_name(within, last->name, 'V');
     while (lanes > 1 && last->extent % lanes != 0) {

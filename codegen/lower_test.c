@@ -82,11 +82,11 @@ static void test_producers_tail_is_that_of_its_least_part(void **state)
 {
     (void)state;
     const struct subject inside = {ROWS, ROWS_CANDIDATE("3", "Y.block"), 1};
-    const char *const guarded[] = {"\nA compute_at Y iB\n", "\nA split i iT iI 3 shift\n"};
+    const char *const guarded[] = {"\nA compute_at Y i.B\n", "\nA split i i.T i.I 3 shift\n"};
     expect_lines(&inside, guarded, 2);
     /* at root all of it is needed at once: what divides is exact */
     const struct subject root = {ROWS, ROWS_CANDIDATE("2", "root"), 1};
-    const char *const exact[] = {"\nA compute_root\n", "\nA split i iT iI 2 exact\n"};
+    const char *const exact[] = {"\nA compute_root\n", "\nA split i i.T i.I 2 exact\n"};
     expect_lines(&root, exact, 2);
 }
 
@@ -131,12 +131,12 @@ static void test_blocks_with_producers_are_not_fused_with_tiles(void **state)
 {
     (void)state;
     const struct subject inside = {BATCH, BATCH_CANDIDATE("Y.block"), 2};
-    const char *const alone[] = {"\nY parallel bB\n", "\nA_t compute_at Y bB\n",
-                                 "\nB_t compute_at Y bB\n"};
+    const char *const alone[] = {"\nY parallel b.B\n", "\nA_t compute_at Y b.B\n",
+                                 "\nB_t compute_at Y b.B\n"};
     expect_lines(&inside, alone, 3);
     /* with nothing inside them, two loops become one */
     const struct subject root = {BATCH, BATCH_CANDIDATE("root"), 2};
-    const char *const fused[] = {"\nY fuse jT bB jobs\nY parallel jobs\n"};
+    const char *const fused[] = {"\nY fuse j.T b.B jobs.P\nY parallel jobs.P\n"};
     expect_lines(&root, fused, 1);
 }
 
@@ -248,6 +248,61 @@ static void test_random_programs(void **state)
     assert_true(too_large < RANDOM_PROGRAMS / 8);
 }
 
+/* ---- names */
+
+#define NAME40 "abcdefghijklmnopqrstuvwxyzabcdefghijklmno"
+#define NAME47 NAME40 "pqrstu"
+
+/* Axes named like the parts of other axes, like axes that are added, and as long as may be. */
+static void test_names_of_axes(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "input A f32[24,64]\nconstant B f32[64,48]\noutput Y f32[24,48]\n"
+        "Y[kT,kTI] = sum(k:64) A[kT,k] * B[k,kTI]\n",
+        "input A f32[24,64]\nconstant B f32[64,48]\noutput jobs f32[24,48]\n"
+        "jobs[jobs,jobs2] = sum(jobs3:64) A[jobs,jobs3] * B[jobs3,jobs2]\n",
+        "input X f32[6,256]\nintermediate S f32[6]\noutput Y f32[6,256]\n"
+        "S[lane2] = sum(lane:256) X[lane2,lane]\nY[lane,q] = X[lane,q] * S[lane]\n",
+        "input X f32[16,24,20]\noutput " NAME40 " f32[16,24,20]\n" NAME40 "[" NAME40 "1," NAME40
+        "2," NAME40 "3] = exp(X[" NAME40 "1," NAME40 "2," NAME40 "3])\n",
+        "input A f32[24,64,8]\nconstant B f32[64,48,8]\noutput " NAME47 " f32[24,48]\n" NAME47
+        "[" NAME47 "," NAME40 "1] = sum(" NAME40 "2:64," NAME40 "3:8) A[" NAME47 "," NAME40
+        "2," NAME40 "3] * B[" NAME40 "2," NAME40 "1," NAME40 "3]\n",
+    };
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, 3);
+    for (int i = 0; i < (int)(2 * sizeof texts / sizeof texts[0]); i++) {
+        struct draft draft;
+        struct wpk_candidate candidate[2 * CANDIDATES];
+        struct wpk_diag diag = {0};
+        struct wpk_space_options options = draw_options(&rng);
+        options.threads = 1 + i % 2;
+        if (wpk_program_parse(texts[i / 2], &draft.program, &diag) != WPK_OK ||
+            wpk_space_derive(&draft.program, &options, &draft.space, &diag) != WPK_OK) {
+            fail_msg("%s\n%s", texts[i / 2], diag.text);
+        }
+        int count = wpk_space_construct(&draft.space, candidate, CANDIDATES);
+        for (int k = 0; k < CANDIDATES; k++) {
+            count += wpk_space_draw(&draft.space, &rng, &candidate[count]) == WPK_OK;
+        }
+        assert_true(count > CANDIDATES);
+        for (int k = 0; k < count; k++) {
+            char words[WPK_CANDIDATE_TEXT_MAX];
+            struct wpk_candidate again;
+            assert_int_equal(wpk_candidate_encode(&draft.space, &candidate[k], words, sizeof words),
+                             WPK_OK);
+            if (wpk_candidate_decode(&draft.space, words, &again, &diag) != WPK_OK) {
+                fail_msg("%s\n%s", words, diag.text);
+            }
+            assert_true(wpk_candidate_equal(&candidate[k], &again));
+            expect_schedule(&draft, &candidate[k]);
+        }
+        wpk_space_fini(&draft.space);
+        wpk_program_fini(&draft.program);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_members_past_a_tail_are_illegal),
         cmocka_unit_test(test_blocks_with_producers_are_not_fused_with_tiles),
         cmocka_unit_test(test_random_programs),
+        cmocka_unit_test(test_names_of_axes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,8 @@
  *       tile loops       one for each axis, in the order `inner`
  *         the tile       unrolled, its vector axis in lanes
  *
- * Names: axis y has loops yB (blocks), yT (tiles), yI (within the tile), which the vector axis
- * splits into yU (vectors) and yV (lanes). */
+ * Names: axis y has loops y.B (blocks), y.T (tiles), y.I (within the tile), which the vector axis
+ * splits into y.U (vectors) and y.V (lanes). No axis has a dot in its name. */
 #ifndef WPK_CODEGEN_LOWERING_H
 #define WPK_CODEGEN_LOWERING_H
 
@@ -22,10 +22,10 @@
 
 /* The loops a root axis has been cut into; empty names are absent. */
 struct wpk_axis_loops {
-    char block[WPK_NAME_MAX];
-    char tile[WPK_NAME_MAX];
-    char unrolled[WPK_NAME_MAX];
-    char lanes[WPK_NAME_MAX];
+    char block[WPK_LOOP_NAME_MAX];
+    char tile[WPK_LOOP_NAME_MAX];
+    char unrolled[WPK_LOOP_NAME_MAX];
+    char lanes[WPK_LOOP_NAME_MAX];
 };
 
 struct wpk_group_loops {
@@ -61,8 +61,8 @@ void wpk_lowering_settle_reorder(struct wpk_lowering *l, const struct wpk_direct
 void wpk_directive_operand(struct wpk_directive *directive, const char *name);
 void wpk_directive_split(struct wpk_directive *directive, const char *loop, const char *outer,
                          const char *inner, int64_t factor, enum wpk_tail tail);
-/* The axis's name, cut if need be, and one letter that says what part of it the loop is. */
-void wpk_loop_name(char out[WPK_NAME_MAX], const char *axis, char suffix);
+/* The axis's name, a dot, and one letter that says what part of it the loop is. */
+void wpk_loop_name(char out[WPK_LOOP_NAME_MAX], const char *axis, char suffix);
 
 /* Packed operands that are no constants are stages of the main program. */
 struct wpk_packed_names {

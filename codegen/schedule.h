@@ -14,9 +14,9 @@
  *     ...
  *     Y[n,y,x,k] = max(T[n,y,x,k], 0)
  *     end
- *     Y split k kT kI 16 shift
- *     Y reorder kI x kT y n
- *     Y vectorize kI
+ *     Y split k k.T k.I 16 shift
+ *     Y reorder k.I x k.T y n
+ *     Y vectorize k.I
  *     T compute_at Y x
  *     T bound_extent k 16
  *     T vectorize k
@@ -28,7 +28,8 @@
  * program is in whole form (op/notation.h), its tensors already in the kernel's order.
  *
  * A directive names a stage by its output tensor; `.0` is the update of a reduction, without it
- * the pure definition is meant. Loop names are axis names until split. */
+ * the pure definition is meant. Loop names are axis names until split; the loops that a split makes
+ * may have dots in their names, which no axis has. */
 #ifndef WPK_CODEGEN_SCHEDULE_H
 #define WPK_CODEGEN_SCHEDULE_H
 
@@ -42,6 +43,7 @@ extern "C" {
 #define WPK_DIRECTIVES_MAX 1024
 #define WPK_LOOPS_MAX 32
 #define WPK_TARGET_MAX 256
+#define WPK_LOOP_NAME_MAX (WPK_NAME_MAX + 2) /* of an axis, a dot and a letter; with its NUL */
 
 /* suffix, text: operands */
 #define WPK_DIRECTIVE_LIST(X)                                                                      \
@@ -87,7 +89,7 @@ struct wpk_directive {
     enum wpk_directive_kind kind;
     int stage;                      /* in the main program */
     bool update;                    /* the reduction's update, not its pure definition */
-    char loop[WPK_LOOPS_MAX][WPK_NAME_MAX]; /* [loop_count] loops, axes, or a stage's name */
+    char loop[WPK_LOOPS_MAX][WPK_LOOP_NAME_MAX]; /* [loop_count] loops, axes, or a stage's name */
     int loop_count;
     int64_t factor;
     enum wpk_tail tail;

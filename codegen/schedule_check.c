@@ -14,7 +14,7 @@
 enum loop_kind { LOOP_SERIAL, LOOP_PARALLEL, LOOP_UNROLLED, LOOP_LANES };
 
 struct loop {
-    char name[WPK_NAME_MAX];
+    char name[WPK_LOOP_NAME_MAX];
     int64_t extent; /* at most; exact if `known` */
     bool known;
     bool reduction;

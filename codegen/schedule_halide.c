@@ -19,10 +19,11 @@ static void declare_variable(struct wpk_halide_writer *w, const char *name)
         }
     }
     if (w->declared_count < WPK_HALIDE_NAMES_MAX) {
-        snprintf(w->declared[w->declared_count++], WPK_NAME_MAX, "%s", name);
+        snprintf(w->declared[w->declared_count++], WPK_LOOP_NAME_MAX, "%s", name);
         wpk_buf_append_text(w->out, w->declared_count == 1 ? "    Var " : ", ");
         wpk_halide_put_variable(w, name);
-        wpk_buf_printf(w->out, "(\"%s\")", name);
+        char known[WPK_LOOP_NAME_MAX];
+        wpk_buf_printf(w->out, "(\"%s\")", wpk_halide_loop_name(name, known));
     }
 }
 
@@ -247,9 +248,12 @@ static void declare_cuts(struct wpk_halide_writer *w)
         const struct wpk_stage *stage = &w->program->stages[d->stage];
         if (d->kind == WPK_DIRECTIVE_SPLIT && d->update &&
             wpk_halide_is_reduction_loop(w, stage, d->loop[0])) {
-            wpk_buf_printf(w->out, "    RVar %s_%s(\"%s\"), %s_%s(\"%s\");\n",
-                           wpk_halide_stage_name(w, stage), d->loop[1], d->loop[1],
-                           wpk_halide_stage_name(w, stage), d->loop[2], d->loop[2]);
+            char outer[WPK_LOOP_NAME_MAX], inner[WPK_LOOP_NAME_MAX];
+            const char *name = wpk_halide_stage_name(w, stage);
+            (void)wpk_halide_loop_name(d->loop[1], outer);
+            (void)wpk_halide_loop_name(d->loop[2], inner);
+            wpk_buf_printf(w->out, "    RVar %s_%s(\"%s\"), %s_%s(\"%s\");\n", name, outer, outer,
+                           name, inner, inner);
         }
     }
 }

@@ -13,7 +13,7 @@ struct wpk_halide_writer {
     const struct wpk_program *program; /* the main program */
     struct wpk_buf *out;
     /* Variables declared so far: they are one by name; reductions belong to a stage. */
-    char declared[WPK_HALIDE_NAMES_MAX][WPK_NAME_MAX];
+    char declared[WPK_HALIDE_NAMES_MAX][WPK_LOOP_NAME_MAX];
     int declared_count;
 };
 
@@ -21,6 +21,9 @@ const char *wpk_halide_type(enum wpk_dtype dtype);
 /* The stage's Func: the tensor it writes. */
 const char *wpk_halide_stage_name(const struct wpk_halide_writer *w, const struct wpk_stage *stage);
 
+/* A loop's name as Halide knows it: $ for the dot, which separates the parts of Halide's own names.
+ *   shape  out [WPK_LOOP_NAME_MAX]; returns it */
+const char *wpk_halide_loop_name(const char *name, char *out);
 /* A variable's name, which must not hide a tensor's. */
 void wpk_halide_put_variable(const struct wpk_halide_writer *w, const char *name);
 /* A loop of the stage's pure definition, or of its update. */

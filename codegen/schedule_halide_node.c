@@ -25,10 +25,20 @@ const char *wpk_halide_stage_name(const struct wpk_halide_writer *w, const struc
     return w->program->tensors[stage->output].name;
 }
 
+const char *wpk_halide_loop_name(const char *name, char *out)
+{
+    size_t size = strlen(name) + 1;
+    for (size_t i = 0; i < size; i++) {
+        out[i] = name[i] == '.' ? '$' : name[i];
+    }
+    return out;
+}
+
 void wpk_halide_put_variable(const struct wpk_halide_writer *w, const char *name)
 {
     bool hides = wpk_program_find_tensor(w->program, name) >= 0;
-    wpk_buf_printf(w->out, "%s%s", name, hides ? "_" : "");
+    char known[WPK_LOOP_NAME_MAX];
+    wpk_buf_printf(w->out, "%s%s", wpk_halide_loop_name(name, known), hides ? "_" : "");
 }
 
 bool wpk_halide_is_reduction_loop(const struct wpk_halide_writer *w, const struct wpk_stage *stage,
@@ -57,7 +67,9 @@ void wpk_halide_put_loop(const struct wpk_halide_writer *w, const struct wpk_sta
                          bool update, const char *name)
 {
     if (update && wpk_halide_is_reduction_loop(w, stage, name)) {
-        wpk_buf_printf(w->out, "%s_%s", wpk_halide_stage_name(w, stage), name);
+        char known[WPK_LOOP_NAME_MAX];
+        wpk_buf_printf(w->out, "%s_%s", wpk_halide_stage_name(w, stage),
+                       wpk_halide_loop_name(name, known));
     } else {
         wpk_halide_put_variable(w, name);
     }

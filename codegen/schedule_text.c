@@ -15,6 +15,7 @@
 #define SCHEDULE_HEAD "wpk-schedule 1"
 #define LINE_MAX_SIZE 4096
 #define WORDS_MAX (WPK_LOOPS_MAX + 4)
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
 
 /* names: how many loop names, -1: one or more; then a factor; then a tail */
 struct layout_of_words {
@@ -279,10 +280,14 @@ static wpk_err parse_operands(struct reader *reader, struct wpk_directive *direc
     }
     directive->loop_count = names;
     for (int i = 0; i < names; i++) {
-        if (strlen(reader->word[2 + i]) >= WPK_NAME_MAX) {
+        const char *name = reader->word[2 + i];
+        if (strlen(name) >= WPK_LOOP_NAME_MAX) {
             return fail(reader, 2 + i, "name too long");
         }
-        snprintf(directive->loop[i], WPK_NAME_MAX, "%s", reader->word[2 + i]);
+        if (strspn(name, NAME_LETTERS) != strlen(name)) {
+            return fail(reader, 2 + i, "names are made of letters, digits, _ and .");
+        }
+        snprintf(directive->loop[i], WPK_LOOP_NAME_MAX, "%s", name);
     }
     int word = 2 + names;
     if (words->factor) {

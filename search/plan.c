@@ -327,8 +327,11 @@ static int row_axis(const struct wpk_program *program, const struct wpk_stage *s
     return found;
 }
 
+/* Every stage is cut once, into lanes and the sum of them. */
 static wpk_err split_rows(struct wpk_program *program, int lanes)
 {
+    char cut_names[WPK_STAGES_MAX][WPK_NAME_MAX]; /* of tensors: the ids of stages change */
+    int cut_count = 0;
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
         bool prepare[WPK_STAGES_MAX], literal[WPK_AXES_MAX];
@@ -339,11 +342,17 @@ static wpk_err split_rows(struct wpk_program *program, int lanes)
             continue;
         }
         int axis = row_axis(program, stage);
-        if (axis < 0 || literal[axis] || strcmp(stage->axes[axis].name, "lane") == 0) {
+        const char *name = program->tensors[stage->output].name;
+        bool was_cut = false;
+        for (int i = 0; i < cut_count; i++) {
+            was_cut = was_cut || strcmp(cut_names[i], name) == 0;
+        }
+        if (axis < 0 || literal[axis] || was_cut) {
             continue;
         }
         for (int cut = LANES_PER_ROW * lanes; cut >= 4; cut /= 2) {
             if (stage->axes[axis].extent % cut == 0 && stage->axes[axis].extent > cut) {
+                snprintf(cut_names[cut_count++], WPK_NAME_MAX, "%s", name);
                 wpk_err err = wpk_derive_split_reduction(program, s, axis, cut);
                 if (err != WPK_OK) {
                     return err;
