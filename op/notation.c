@@ -180,6 +180,7 @@ static wpk_err parse_equations(const char *text, int line_offset, bool closed,
         }
     }
     if (err == WPK_OK) {
+        wpk_ast_part_axes(&ast);
         err = wpk_ast_build(&ast, closed, out);
     }
     wpk_ast_fini(&ast);

@@ -87,6 +87,11 @@ void wpk_ast_fini(struct wpk_ast *ast);
 wpk_err wpk_ast_fail(const struct wpk_ast *ast, int at, wpk_err err, const char *format, ...)
     WPK_PRINTF(4, 5);
 
+/* A reduction's axes are its own, and two reductions side by side may use one name: give the later
+ * ones names that occur nowhere else. A reduction inside another one, or an equation's axis, keeps
+ * its name: that name is used twice. */
+void wpk_ast_part_axes(struct wpk_ast *ast);
+
 /* Add the equations as stages to `program`, whose declared tensors are there already.
  * `closed`: every equation's tensor is declared (the whole form); else the first is the output and
  * the others are intermediates whose types are inferred. */

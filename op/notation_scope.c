@@ -61,6 +61,111 @@ static void add_reduction_axes(struct wpk_builder *b, struct wpk_scope *scope, i
     }
 }
 
+/* ---- reductions side by side */
+
+#define PARTED_MAX                                                                                 \
+    (WPK_STAGES_MAX * 6) /* reduction axes of one equation; with more it is refused */
+
+struct parting {
+    struct wpk_ast *ast;
+    const char *seen[PARTED_MAX]; /* names of the reduction axes met in this equation */
+    int seen_count;
+};
+
+/* The axes around a node, innermost first. */
+struct enclosing {
+    const struct wpk_ast_axis *axis;
+    int count;
+    const struct enclosing *outer;
+};
+
+static bool occurs(const struct wpk_ast *ast, const char *name)
+{
+    bool found = false;
+    for (int i = 0; i < ast->node_count && !found; i++) {
+        const struct wpk_ast_node *n = &ast->nodes[i];
+        found = n->kind == WPK_AST_NAME && strcmp(n->name, name) == 0;
+        for (int a = 0; a < n->axis_count && !found; a++) {
+            found = strcmp(n->axis[a].name, name) == 0;
+        }
+    }
+    for (int i = 0; i < ast->equation_count && !found; i++) {
+        for (int a = 0; a < ast->equation[i].axis_count && !found; a++) {
+            found = strcmp(ast->equation[i].axis[a].name, name) == 0;
+        }
+    }
+    return found;
+}
+
+static void rename_uses(struct wpk_ast *ast, int node, const char *from, const char *to)
+{
+    struct wpk_ast_node *n = &ast->nodes[node];
+    if (n->kind == WPK_AST_NAME && strcmp(n->name, from) == 0) {
+        snprintf(n->name, sizeof(n->name), "%s", to);
+    }
+    for (int i = 0; i < n->child_count; i++) {
+        rename_uses(ast, n->child[i], from, to);
+    }
+}
+
+static bool is_enclosed(const struct enclosing *around, const char *name)
+{
+    for (; around != NULL; around = around->outer) {
+        for (int a = 0; a < around->count; a++) {
+            if (strcmp(around->axis[a].name, name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void part_axis(struct parting *p, int node, struct wpk_ast_axis *axis)
+{
+    bool seen = false;
+    for (int i = 0; i < p->seen_count && !seen; i++) {
+        seen = strcmp(p->seen[i], axis->name) == 0;
+    }
+    if (seen) {
+        char fresh[WPK_NAME_MAX];
+        for (int i = 2, taken = 1; taken; i++) {
+            snprintf(fresh, sizeof(fresh), "%.*s%d", WPK_NAME_MAX - 8, axis->name, i);
+            taken = occurs(p->ast, fresh);
+        }
+        rename_uses(p->ast, p->ast->nodes[node].child[0], axis->name, fresh);
+        snprintf(axis->name, sizeof(axis->name), "%s", fresh);
+    }
+    p->seen[p->seen_count++] = axis->name;
+}
+
+static void part_node(struct parting *p, int node, const struct enclosing *around)
+{
+    struct wpk_ast_node *n = &p->ast->nodes[node];
+    bool twice = false; /* sum(k,k) is wrong, whatever stands beside it */
+    for (int a = 0; a < n->axis_count; a++) {
+        const struct enclosing before = {n->axis, a, around};
+        twice = twice || is_enclosed(&before, n->axis[a].name);
+    }
+    for (int a = 0; a < n->axis_count && !twice && p->seen_count < PARTED_MAX; a++) {
+        part_axis(p, node, &n->axis[a]);
+    }
+    const struct enclosing inside = {n->axis, n->axis_count, around};
+    for (int i = 0; i < n->child_count; i++) {
+        part_node(p, n->child[i], &inside);
+    }
+}
+
+void wpk_ast_part_axes(struct wpk_ast *ast)
+{
+    for (int i = 0; i < ast->equation_count; i++) {
+        struct parting p = {.ast = ast};
+        const struct enclosing own = {ast->equation[i].axis, ast->equation[i].axis_count, NULL};
+        part_node(&p, ast->equation[i].root, &own);
+    }
+}
+
+/* ---- extents */
+
 static void learn_extent(struct wpk_builder *b, struct wpk_scope *scope, int axis, int64_t extent,
                          int at)
 {

@@ -127,6 +127,17 @@ static void test_reductions(void **state)
                  "Y[i] = sum.i32(k:3) i32(A[i,k]) * i32(B[i,k])\n");
     assert_whole(&(struct wpk_given){"Y[] = sum.f64(k) A[k]", {"A f32[3]", "Y f32[]"}},
                  "input A f32[3]\noutput Y f32[]\nY[] = sum.f64(k:3) f64(A[k])\n");
+    /* side by side, reductions may use one name, for axes of different extents too */
+    assert_whole(
+        &(struct wpk_given){"Y[i,j] = (sum(k) A[i,k] * B[j,k]) * rsqrt((sum(k) A[i,k] * A[i,k]) * "
+                            "(sum(k,k2) C[k,k2] * B[j,k2]))",
+                            {"A f32[2,3]", "B f32[4,3]", "C f32[5,3]", "Y f32[2,4]"}},
+        "input A f32[2,3]\ninput B f32[4,3]\ninput C f32[5,3]\noutput Y f32[2,4]\n"
+        "intermediate Y_acc f32[2,4]\nintermediate Y_acc2 f32[2]\nintermediate Y_acc3 f32[4]\n"
+        "Y_acc[i,j] = sum.f32(k:3) A[i,k] * B[j,k]\n"
+        "Y_acc2[i] = sum.f32(k3:3) A[i,k3] * A[i,k3]\n"
+        "Y_acc3[j] = sum.f32(k4:5,k2:3) C[k4,k2] * B[j,k2]\n"
+        "Y[i,j] = Y_acc[i,j] * rsqrt(Y_acc2[i] * Y_acc3[j])\n");
     /* equations in any order; their types are inferred */
     assert_whole(&(struct wpk_given){"Y[i] = T[i] / D[] where D[] = sum(j) T[j]; T[i] = exp(X[i])",
                                      {"X f32[3]", "Y f32[3]"}},
