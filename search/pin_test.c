@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/pin.h"
+
+#include "op/notation.h"
+#include "search/gene_list.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A name is looked up as the asker's before it is taken for a canonical one: his t2 is an input. */
+static const char text[] =
+    "input X f32[1,16,14,14]\nconstant t2 f32[24,16,3,3]\nintermediate Y_acc f32[1,24,14,14]\n"
+    "output Y f32[1,24,14,14]\n"
+    "Y_acc[n,k,y,x] = sum(c:16,r:3,s:3) X[n,c,y+r-1,x+s-1] * t2[k,c,r,s]\n"
+    "Y[n,k,y,x] = max(Y_acc[n,k,y,x], 0)\n";
+
+static const struct {
+    const char *gene, *value, *canonical_gene, *canonical_value;
+} cases[] = {
+    {"algorithm", "direct", "algorithm", "direct"},
+    {"layout", "asis", "layout", "asis"},
+    {"Y.tile.k", "8", "t3.tile.a1", "8"},
+    {"Y.vec", "k", "t3.vec", "a1"},
+    {"Y.inner", "n,k,y,x", "t3.inner", "a0,a1,a2,a3"},
+    {"Y.red", "c,r,s", "t3.red", "a4,a5,a6"},
+    {"Y.split", "all", "t3.split", "all"},
+    {"Y_acc_m.block.ty", "4", "t2_m.block.ta2", "4"},
+    {"Y_acc_v.at", "Y_acc_m.block", "t2_v.at", "t2_m.block"},
+    {"Y_acc_v.at", "root", "t2_v.at", "root"},
+    {"Y.pack.t2", "yes", "t3.pack.t1", "yes"},
+    {"t3.tile.a1", "8", "t3.tile.a1", "8"},
+    {"nothing.tile.k", "8", "nothing.tile.k", "8"},
+    {"Y.vec", ",", "t3.vec", ","},
+};
+
+static void test_names(void **state)
+{
+    (void)state;
+    struct wpk_program program, canonical;
+    struct wpk_canonical_map map;
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
+    assert_int_equal(wpk_program_canonical_map(&program, false, &canonical, &map), WPK_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct wpk_buf name = {0}, value = {0};
+        assert_int_equal(
+            wpk_pin_canonical(&program, &map, cases[i].gene, cases[i].value, &name, &value),
+            WPK_OK);
+        assert_string_equal(wpk_buf_text(&name), cases[i].canonical_gene);
+        assert_string_equal(wpk_buf_text(&value), cases[i].canonical_value);
+        wpk_buf_fini(&name);
+        wpk_buf_fini(&value);
+    }
+    wpk_program_fini(&canonical);
+    wpk_program_fini(&program);
+}
+
+static bool has_gene(const struct wpk_variant *variant, const char *name, const char *value)
+{
+    for (int g = 0; g < variant->gene_count; g++) {
+        if (strcmp(variant->genes[g].name, name) == 0) {
+            return wpk_gene_choice(&variant->genes[g], value) >= 0;
+        }
+    }
+    return false;
+}
+
+/* Every gene and choice of the asker's space is one of the canonical space. */
+static void test_every_gene(void **state)
+{
+    (void)state;
+    struct wpk_space_options options = {.layouts = "any", .threads = 2};
+    struct wpk_program program, canonical;
+    struct wpk_canonical_map map;
+    struct wpk_space space, canonical_space;
+    options.device.isa = WPK_ISA_AVX512;
+    options.device.vector_bytes = 64;
+    options.device.vector_registers = 32;
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
+    assert_int_equal(wpk_program_canonical_map(&program, false, &canonical, &map), WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
+    assert_int_equal(wpk_space_derive(&canonical, &options, &canonical_space, NULL), WPK_OK);
+    assert_int_equal(space.variant_count, canonical_space.variant_count);
+    for (int v = 0; v < space.variant_count; v++) {
+        for (int g = 0; g < space.variants[v].gene_count; g++) {
+            const struct wpk_gene *gene = &space.variants[v].genes[g];
+            for (int c = 0; c < gene->choice_count; c++) {
+                struct wpk_buf name = {0}, value = {0};
+                assert_int_equal(wpk_pin_canonical(&program, &map, gene->name, gene->choice[c].text,
+                                                   &name, &value),
+                                 WPK_OK);
+                if (!has_gene(&canonical_space.variants[v], wpk_buf_text(&name),
+                              wpk_buf_text(&value))) {
+                    fail_msg("%s: %s=%s, not %s=%s", space.variants[v].algorithm, gene->name,
+                             gene->choice[c].text, wpk_buf_text(&name), wpk_buf_text(&value));
+                }
+                wpk_buf_fini(&name);
+                wpk_buf_fini(&value);
+            }
+        }
+    }
+    wpk_space_fini(&canonical_space);
+    wpk_space_fini(&space);
+    wpk_program_fini(&canonical);
+    wpk_program_fini(&program);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_every_gene),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
