@@ -410,26 +410,47 @@ static wpk_err emit_program(const struct wpk_program *normal, struct wpk_labels 
     return err;
 }
 
-wpk_err wpk_program_canonical_map(const struct wpk_program *program, bool family,
-                                  struct wpk_program *out, struct wpk_canonical_map *map)
+/* A form that is not asked for is NULL; `map` is of the exact one. */
+static wpk_err emit_forms(const struct wpk_program *program, struct wpk_program *exact,
+                          struct wpk_canonical_map *map, struct wpk_program *family)
 {
     struct wpk_program normal;
-    struct wpk_labels exact = {0}, by_family = {0};
+    struct wpk_labels labels = {0}, family_labels = {0};
+    struct wpk_canonical_map unused;
     wpk_err err = wpk_program_normal(program, &normal);
     if (err != WPK_OK) {
         return err;
     }
-    err = wpk_labels_init(&exact, &normal, NULL);
-    if (err == WPK_OK && family) {
-        err = wpk_labels_init(&by_family, &normal, &exact);
-    }
+    err = wpk_labels_init(&labels, &normal, NULL);
     if (err == WPK_OK) {
-        err = emit_program(&normal, family ? &by_family : &exact, out, map);
+        err = emit_program(&normal, &labels, exact, map);
     }
-    wpk_labels_fini(&by_family);
-    wpk_labels_fini(&exact);
+    if (err == WPK_OK && family != NULL) {
+        err = wpk_labels_init(&family_labels, &normal, &labels);
+        if (err == WPK_OK) {
+            err = emit_program(&normal, &family_labels, family, &unused);
+        }
+        if (err != WPK_OK) {
+            wpk_program_fini(exact);
+        }
+    }
+    wpk_labels_fini(&family_labels);
+    wpk_labels_fini(&labels);
     wpk_program_fini(&normal);
-    return err;
+    return err == WPK_ENOSPC ? WPK_ERANGE : err; /* trying again would not help */
+}
+
+wpk_err wpk_program_canonical_map(const struct wpk_program *program, struct wpk_program *out,
+                                  struct wpk_canonical_map *map)
+{
+    return emit_forms(program, out, map, NULL);
+}
+
+wpk_err wpk_program_canonical_family(const struct wpk_program *program, struct wpk_program *exact,
+                                     struct wpk_program *family)
+{
+    struct wpk_canonical_map unused;
+    return emit_forms(program, exact, &unused, family);
 }
 
 static void bind(const struct wpk_program *program, const struct wpk_program *canonical,
@@ -454,7 +475,7 @@ wpk_err wpk_program_canonical(const struct wpk_program *program, struct wpk_prog
                               struct wpk_binding *binding)
 {
     struct wpk_canonical_map map;
-    wpk_err err = wpk_program_canonical_map(program, false, out, &map);
+    wpk_err err = wpk_program_canonical_map(program, out, &map);
     if (err == WPK_OK && binding != NULL) {
         bind(program, out, &map, binding);
     }

@@ -35,14 +35,17 @@ struct wpk_canonical_map {
  *
  *   shape   binding may be NULL
  *   owns    caller calls wpk_program_fini on `out`, which is written on success only
- *   errors  WPK_ENOMEM; WPK_ENOSPC a limit
+ *   errors  WPK_ENOMEM; WPK_ERANGE a limit; WPK_EINVAL a program without outputs
  */
 wpk_err wpk_program_canonical(const struct wpk_program *program, struct wpk_program *out,
                               struct wpk_binding *binding);
 
-/* The same with the map, and if `family` the program as its family would have it: in an order to
- * which extents do not count. */
-wpk_err wpk_program_canonical_map(const struct wpk_program *program, bool family,
-                                  struct wpk_program *out, struct wpk_canonical_map *map);
+/* The same with the map. */
+wpk_err wpk_program_canonical_map(const struct wpk_program *program, struct wpk_program *out,
+                                  struct wpk_canonical_map *map);
+/* The same, and the program as its family would have it: in an order to which extents do not count.
+ *   owns  caller calls wpk_program_fini on both */
+wpk_err wpk_program_canonical_family(const struct wpk_program *program, struct wpk_program *exact,
+                                     struct wpk_program *family);
 
 #endif

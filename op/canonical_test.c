@@ -5,6 +5,7 @@
 #include "common/rng.h"
 #include "op/fingerprint.h"
 #include "op/notation.h"
+#include "tests/derive_check.h"
 #include "tests/random_program.h"
 #include "tests/rewritten_program.h"
 
@@ -168,6 +169,32 @@ static void test_random_programs(void **state)
     wpk_buf_fini(&text);
 }
 
+/* Under the asker's names, the canonical form computes what the program does. */
+static void test_computes_the_same(void **state)
+{
+    struct wpk_rng rng;
+    const struct wpk_random_options smooth = {.smooth = true};
+    (void)state;
+    wpk_rng_seed(&rng, 17);
+    for (int i = 0; i < 150; i++) {
+        struct wpk_program program, canonical;
+        struct wpk_binding binding;
+        wpk_random_program(&rng, &smooth, &program);
+        assert_int_equal(wpk_program_canonical(&program, &canonical, &binding), WPK_OK);
+        for (int b = 0; b < binding.count; b++) {
+            int t = wpk_program_find_tensor(&canonical, binding.tensor[b].canonical);
+            if (binding.tensor[b].canonical[0] != '\0') {
+                assert_true(t >= 0);
+                assert_int_equal(canonical.tensors[t].role, binding.tensor[b].role);
+                memcpy(canonical.tensors[t].name, binding.tensor[b].name, WPK_NAME_MAX);
+            }
+        }
+        wpk_check_derived(&program, &canonical, NULL, &rng);
+        wpk_program_fini(&canonical);
+        wpk_program_fini(&program);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +205,7 @@ int main(void)
         cmocka_unit_test(test_equal_stages_are_one),
         cmocka_unit_test(test_index_arithmetic),
         cmocka_unit_test(test_random_programs),
+        cmocka_unit_test(test_computes_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

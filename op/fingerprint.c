@@ -67,25 +67,20 @@ static wpk_err take_extents(struct wpk_program *program, char out[WPK_EXTENTS_SI
 
 wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprint *out)
 {
-    struct wpk_program canonical;
-    struct wpk_canonical_map map;
-    wpk_err err = wpk_program_canonical_map(program, false, &canonical, &map);
+    struct wpk_program exact, family;
+    wpk_err err = wpk_program_canonical_family(program, &exact, &family);
     if (err != WPK_OK) {
         return err;
     }
-    err = hash_program(&canonical, out->exact);
-    wpk_program_fini(&canonical);
+    err = hash_program(&exact, out->exact);
     if (err == WPK_OK) {
-        err = wpk_program_canonical_map(program, true, &canonical, &map);
+        err = take_extents(&family, out->extents);
     }
-    if (err != WPK_OK) {
-        return err;
-    }
-    err = take_extents(&canonical, out->extents);
     if (err == WPK_OK) {
-        err = hash_program(&canonical, out->family);
+        err = hash_program(&family, out->family);
     }
-    wpk_program_fini(&canonical);
+    wpk_program_fini(&exact);
+    wpk_program_fini(&family);
     return err;
 }
 

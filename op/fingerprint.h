@@ -19,7 +19,7 @@ struct wpk_fingerprint {
 
 /* Two valid programs have the same `exact` if and only if their canonical forms print the same.
  *
- *   errors  WPK_ENOMEM; WPK_ENOSPC as wpk_program_canonical
+ *   errors  as wpk_program_canonical
  */
 wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprint *out);
 

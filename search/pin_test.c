@@ -42,7 +42,7 @@ static void test_names(void **state)
     struct wpk_program program, canonical;
     struct wpk_canonical_map map;
     assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
-    assert_int_equal(wpk_program_canonical_map(&program, false, &canonical, &map), WPK_OK);
+    assert_int_equal(wpk_program_canonical_map(&program, &canonical, &map), WPK_OK);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct wpk_buf name = {0}, value = {0};
         assert_int_equal(
@@ -79,7 +79,7 @@ static void test_every_gene(void **state)
     options.device.vector_bytes = 64;
     options.device.vector_registers = 32;
     assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
-    assert_int_equal(wpk_program_canonical_map(&program, false, &canonical, &map), WPK_OK);
+    assert_int_equal(wpk_program_canonical_map(&program, &canonical, &map), WPK_OK);
     assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
     assert_int_equal(wpk_space_derive(&canonical, &options, &canonical_space, NULL), WPK_OK);
     assert_int_equal(space.variant_count, canonical_space.variant_count);
