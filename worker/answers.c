@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define MAGIC                                                                                      \
-    UINT64_C(0x32736e61706b7730) /* changes with the format and with how inputs are drawn */
+    UINT64_C(0x33736e61706b7730) /* changes with the format and with how inputs are drawn */
 #define BORDER 2                 /* coordinates from each end that count as border */
 /* Iterations of a winner's fresh set: a second or two, of the ten that a candidate has. */
 #define FRESH_ITERATIONS_MAX 2e8
@@ -23,6 +23,7 @@
 struct file_head {
     uint64_t magic;
     uint64_t seed;
+    uint64_t constants_seed;
     int64_t count;
     double magnitude_max;
     int32_t rank;
@@ -107,10 +108,14 @@ static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *a
     return err;
 }
 
-static bool all_finite(const struct wpk_answers *answers)
+/* A masked element may stay so. */
+static bool all_defined(const struct wpk_answers *answers)
 {
+    bool masked = answers->inputs.kind == WPK_INPUT_MASKED;
     for (int64_t i = 0; i < answers->count; i++) {
-        if (!isfinite(answers->value[i]) || !isfinite(answers->magnitude[i])) {
+        double value = answers->value[i];
+        if (!(isfinite(value) || (masked && isinf(value) && value < 0)) ||
+            !isfinite(answers->magnitude[i])) {
             return false;
         }
     }
@@ -128,6 +133,7 @@ static void fill_head(struct wpk_answers *answers)
     *(struct file_head *)answers->block = (struct file_head){
         .magic = MAGIC,
         .seed = answers->inputs.seed,
+        .constants_seed = answers->inputs.constants_seed,
         .count = answers->count,
         .magnitude_max = answers->magnitude_max,
         .rank = answers->rank,
@@ -188,39 +194,63 @@ static wpk_err choose_all(const struct wpk_tensor *output, struct wpk_answers *a
     return WPK_OK;
 }
 
-static wpk_err evaluate_finite(const struct wpk_program *program, struct wpk_answers *answers,
-                               struct wpk_diag *diag)
+static wpk_err evaluate_defined(const struct wpk_program *program, struct wpk_answers *answers,
+                                struct wpk_diag *diag)
 {
     wpk_err err = evaluate(program, answers, diag);
-    if (err == WPK_OK && !all_finite(answers)) {
-        answers->inputs.positive = true;
-        err = evaluate(program, answers, diag);
-        if (err == WPK_OK && !all_finite(answers)) {
-            wpk_diag_set(diag, "the operator's values are not finite, even on positive inputs");
-            err = WPK_EUNSUPPORTED;
-        }
+    if (err != WPK_OK || all_defined(answers)) {
+        return err;
+    }
+    answers->inputs.positive = true;
+    err = evaluate(program, answers, diag);
+    if (err == WPK_OK && !all_defined(answers)) {
+        wpk_diag_set(diag, "the operator's values are not finite, even on positive inputs");
+        err = WPK_EUNSUPPORTED;
     }
     return err;
 }
 
-wpk_err wpk_answers_make(const struct wpk_program *program, enum wpk_input_kind kind, uint64_t seed,
+/* Only the head. */
+static wpk_err make_none(struct wpk_answers *answers)
+{
+    free(answers->block);
+    answers->whole = false;
+    answers->count = 0;
+    answers->block_size = block_size(false, answers->rank, 0);
+    answers->block = malloc(answers->block_size);
+    if (answers->block == NULL) {
+        return WPK_ENOMEM;
+    }
+    point_into(answers);
+    return WPK_OK;
+}
+
+static wpk_err choose(const struct wpk_program *program, const struct wpk_tensor *output,
+                      int64_t sample_count, struct wpk_answers *answers, struct wpk_diag *diag)
+{
+    if (sample_count > 0) {
+        return choose_points(program, output, sample_count, FRESH_ITERATIONS_MAX, answers, diag);
+    }
+    return fits_whole(program) ? choose_all(output, answers)
+                               : choose_points(program, output, WPK_ANSWERS_SAMPLE_COUNT,
+                                               (double)WPK_REFERENCE_WHOLE_MAX, answers, diag);
+}
+
+wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_input_options *inputs,
                          int64_t sample_count, struct wpk_answers *out, struct wpk_diag *diag)
 {
     int tensor = find_output(program);
     WPK_ASSERT(tensor >= 0);
     const struct wpk_tensor *output = &program->tensors[tensor];
-    struct wpk_answers answers = {.inputs = {.kind = kind, .seed = seed}, .rank = output->rank};
-    wpk_err err;
-    if (sample_count > 0) {
-        err = choose_points(program, output, sample_count, FRESH_ITERATIONS_MAX, &answers, diag);
-    } else if (fits_whole(program)) {
-        err = choose_all(output, &answers);
+    struct wpk_answers answers = {.inputs = *inputs, .rank = output->rank};
+    bool optional = inputs->kind != WPK_INPUT_INTEGERS && inputs->kind != WPK_INPUT_REALS;
+    wpk_err err = WPK_OK;
+    if (optional && !wpk_inputs_differ(program, inputs->kind)) {
+        err = make_none(&answers);
     } else {
-        err = choose_points(program, output, WPK_ANSWERS_SAMPLE_COUNT,
-                            (double)WPK_REFERENCE_WHOLE_MAX, &answers, diag);
-    }
-    if (err == WPK_OK) {
-        err = evaluate_finite(program, &answers, diag);
+        err = choose(program, output, sample_count, &answers, diag);
+        err = err == WPK_OK ? evaluate_defined(program, &answers, diag) : err;
+        err = err == WPK_EUNSUPPORTED && optional ? make_none(&answers) : err;
     }
     if (err != WPK_OK) {
         wpk_answers_fini(&answers);
@@ -257,13 +287,15 @@ static wpk_err adopt(void *block, size_t size, struct wpk_answers *out)
     }
     memcpy(&head, block, sizeof(head));
     if (head.magic != MAGIC || head.rank < 0 || head.rank > WPK_RANK_MAX || head.count < 0 ||
-        head.count > WPK_ELEMENTS_MAX || size != block_size(head.whole, head.rank, head.count)) {
+        head.count > WPK_ELEMENTS_MAX || head.kind >= WPK_INPUT_KINDS ||
+        size != block_size(head.whole, head.rank, head.count)) {
         return WPK_ECORRUPT;
     }
     *out = (struct wpk_answers){
         .inputs = {.kind = (enum wpk_input_kind)head.kind,
                    .positive = head.positive,
-                   .seed = head.seed},
+                   .seed = head.seed,
+                   .constants_seed = head.constants_seed},
         .whole = head.whole,
         .rank = head.rank,
         .count = head.count,

@@ -8,8 +8,8 @@
 #include "op/program.h"
 #include "worker/inputs.h"
 
-/* Points computed where the whole output would take too long, and of a winner's fresh set. */
-#define WPK_ANSWERS_SAMPLE_COUNT 2048
+/* Points computed where the whole output would take too long, and of a winner's fresh sets. */
+#define WPK_ANSWERS_SAMPLE_COUNT 4096
 
 /* = {0} is empty. Arrays point into `block`. */
 struct wpk_answers {
@@ -21,20 +21,21 @@ struct wpk_answers {
     const double *value;     /* [count] */
     const double *magnitude; /* [count] sum of |terms| that went into the point */
     double magnitude_max;
-    void *block;             /* owned */
-    size_t block_size;       /* bytes */
-    bool mapped;             /* block comes from mmap */
+    void *block;       /* owned */
+    size_t block_size; /* bytes */
+    bool mapped;       /* block comes from mmap */
 };
 
 /* Compute. `sample_count` 0: the whole output, or WPK_ANSWERS_SAMPLE_COUNT points of it when it
  * is more than WPK_REFERENCE_WHOLE_MAX allows. Else so many points at most, and no more than can be
  * computed within a candidate's time. Among the points are the first and the last index of every
- * dimension. Draws positive inputs when others give values that are not finite.
+ * dimension. Draws positive integers and reals when others give values that are not finite; of
+ * another kind the answers are then none (count 0), as where the program's inputs do not differ.
  *
  *   owns    caller calls wpk_answers_fini
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED: also where one point alone is too much, and where values
  *           are not finite on positive inputs either */
-wpk_err wpk_answers_make(const struct wpk_program *program, enum wpk_input_kind kind, uint64_t seed,
+wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_input_options *inputs,
                          int64_t sample_count, struct wpk_answers *out, struct wpk_diag *diag);
 void wpk_answers_fini(struct wpk_answers *answers);
 

@@ -37,7 +37,10 @@ static void test_answers_as_file(void **state)
     for (int64_t samples = 0; samples <= 50; samples += 50) {
         struct wpk_answers made = {0};
         struct wpk_answers read = {0};
-        assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 9, samples, &made, NULL), WPK_OK);
+        assert_int_equal(
+            wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 9},
+                             samples, &made, NULL),
+            WPK_OK);
         assert_int_equal(made.whole, samples == 0);
         assert_int_equal(wpk_answers_save(&made, path, NULL), WPK_OK);
         assert_int_equal(wpk_answers_load(path, &read), WPK_OK);
@@ -64,8 +67,14 @@ static void test_samples_equal_whole(void **state)
     struct wpk_program op = parse(convolution);
     struct wpk_answers whole = {0};
     struct wpk_answers some = {0};
-    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 0, &whole, NULL), WPK_OK);
-    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 300, &some, NULL), WPK_OK);
+    assert_int_equal(
+        wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 4}, 0,
+                         &whole, NULL),
+        WPK_OK);
+    assert_int_equal(
+        wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 4}, 300,
+                         &some, NULL),
+        WPK_OK);
     for (int64_t i = 0; i < some.count; i++) {
         const int64_t *p = some.points + i * 4;
         int64_t at = ((p[0] * 8 + p[1]) * 16 + p[2]) * 16 + p[3];
@@ -81,10 +90,73 @@ static void test_undefined_ops_get_positive_inputs(void **state)
     (void)state;
     struct wpk_program op = parse("input X f32[64]\noutput Y f32[64]\nY[i] = log(X[i])\n");
     struct wpk_answers answers = {0};
-    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 4, 0, &answers, NULL), WPK_OK);
+    assert_int_equal(
+        wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 4}, 0,
+                         &answers, NULL),
+        WPK_OK);
     assert_true(answers.inputs.positive);
     wpk_answers_fini(&answers);
     wpk_program_fini(&op);
+}
+
+static const char softmax[] =
+    "input X f32[6,40]\noutput Y f32[6,40]\nintermediate M f32[6]\nintermediate S f32[6]\n"
+    "M[i] = max(k:40) X[i,k]\nS[i] = sum(k:40) exp(X[i,k] - M[i])\n"
+    "Y[i,j] = exp(X[i,j] - M[i]) / S[i]\n";
+
+/* Every row has masked elements and others, and one that is far above the rest. */
+static void test_inputs_of_an_exp(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse(softmax);
+    struct wpk_inputs masked = {0};
+    struct wpk_inputs wide = {0};
+    assert_int_equal(
+        wpk_inputs_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_MASKED}, &masked),
+        WPK_OK);
+    assert_int_equal(
+        wpk_inputs_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_WIDE}, &wide), WPK_OK);
+    for (int i = 0; i < 6; i++) {
+        int infinite = 0;
+        int spikes = 0;
+        for (int k = 0; k < 40; k++) {
+            float x = ((const float *)masked.dense[0])[i * 40 + k];
+            infinite += isinf(x) && x < 0;
+            spikes += ((const float *)wide.dense[0])[i * 40 + k] >= 1000;
+        }
+        assert_true(infinite > 4 && infinite <= 30);
+        assert_int_equal(spikes, 1);
+    }
+    wpk_inputs_fini(&masked);
+    wpk_inputs_fini(&wide);
+    wpk_program_fini(&op);
+}
+
+/* A kind that has nothing of its own to try, or on which the op is undefined, is left out. */
+static void test_kinds_that_do_not_apply(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool given[WPK_INPUT_KINDS];
+    } cases[] = {
+        {softmax, {true, true, true, true, true, true}},
+        {"input X f32[9]\noutput Y f32[9]\nY[i] = X[i] + 1\n", {true, true, true, true}},
+        {"input X f32[9]\noutput Y f32[9]\nY[i] = log(X[i])\n", {true, true, true, true}},
+        {"input X f32[9]\noutput Y f32[9]\nY[i] = exp(X[i])\n", {true, true, true, true, true}},
+        {"input X i8[9]\noutput Y i8[9]\nY[i] = max(X[i], 3)\n", {true, true}},
+    };
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct wpk_program op = parse(cases[c].text);
+        for (int k = 0; k < WPK_INPUT_KINDS; k++) {
+            const struct wpk_input_options inputs = {.kind = (enum wpk_input_kind)k};
+            struct wpk_answers answers = {0};
+            assert_int_equal(wpk_answers_make(&op, &inputs, 100, &answers, NULL), WPK_OK);
+            assert_int_equal(answers.count > 0, cases[c].given[k]);
+            wpk_answers_fini(&answers);
+        }
+        wpk_program_fini(&op);
+    }
 }
 
 static bool has_index(const struct wpk_answers *answers, int dimension, int64_t index)
@@ -107,8 +179,11 @@ static void test_samples_reach_every_border(void **state)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         for (int64_t samples = 2; samples <= 18; samples += 16) {
             struct wpk_answers answers = {0};
-            assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, seed, samples, &answers, NULL),
-                             WPK_OK);
+            assert_int_equal(
+                wpk_answers_make(&op,
+                                 &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = seed},
+                                 samples, &answers, NULL),
+                WPK_OK);
             assert_int_equal(answers.count, samples);
             for (int d = 0; d < 3; d++) {
                 assert_true(has_index(&answers, d, 0));
@@ -133,7 +208,10 @@ static void test_large_pointwise_ops_are_sampled(void **state)
     struct wpk_program op = parse("input X f32[16384]\ninput Z f32[16384]\n"
                                   "output Y f32[16384,16384]\nY[i,j] = exp(X[i] - Z[j])\n");
     struct wpk_answers answers = {0};
-    assert_int_equal(wpk_answers_make(&op, WPK_INPUT_REALS, 1, 0, &answers, NULL), WPK_OK);
+    assert_int_equal(
+        wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 1}, 0,
+                         &answers, NULL),
+        WPK_OK);
     assert_false(answers.whole);
     assert_int_equal(answers.count, WPK_ANSWERS_SAMPLE_COUNT);
     assert_true(answers.value[0] > exp(-2) && answers.value[0] < exp(2));
@@ -150,7 +228,9 @@ static wpk_err make_large(int64_t side, int64_t samples, struct wpk_diag *diag)
              (long long)side, (long long)side, (long long)side);
     struct wpk_program op = parse(text);
     struct wpk_answers answers = {0};
-    wpk_err err = wpk_answers_make(&op, WPK_INPUT_REALS, 1, samples, &answers, diag);
+    wpk_err err =
+        wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 1},
+                         samples, &answers, diag);
     wpk_answers_fini(&answers);
     wpk_program_fini(&op);
     return err;
@@ -175,6 +255,8 @@ int main(void)
         cmocka_unit_test(test_answers_as_file),
         cmocka_unit_test(test_samples_equal_whole),
         cmocka_unit_test(test_undefined_ops_get_positive_inputs),
+        cmocka_unit_test(test_inputs_of_an_exp),
+        cmocka_unit_test(test_kinds_that_do_not_apply),
         cmocka_unit_test(test_samples_reach_every_border),
         cmocka_unit_test(test_large_pointwise_ops_are_sampled),
         cmocka_unit_test(test_too_large_a_point),

@@ -100,7 +100,7 @@ static void test_run_request(void **state)
                    .time_ns_min = 12345678901234,
                    .sample_count = 9,
                    .race_ratio = 1.25},
-        .rule = {.exact = true, .amplification = 39.5},
+        .rule = {.exact = true, .transforms = true, .times = 39.5},
         .incumbent_ns = 17,
         .fresh_seed = UINT64_MAX - 1,
         .timeout_ms = 10,
@@ -126,7 +126,7 @@ static void test_run_request(void **state)
     assert_true(got.policy.time_ns_min == sent.policy.time_ns_min);
     assert_int_equal(got.policy.sample_count, 9);
     assert_true(got.policy.race_ratio == 1.25);
-    assert_true(got.rule.exact && got.rule.amplification == 39.5);
+    assert_true(got.rule.exact && got.rule.transforms && got.rule.times == 39.5);
     assert_int_equal(got.incumbent_ns, 17);
     assert_int_equal(got.timeout_ms, 10);
     assert_true(got.memory_bytes_max == sent.memory_bytes_max);

@@ -452,7 +452,8 @@ static void plan_vendor(struct wpk_engine *engine, struct wpk_trial_state *trial
                         diag.text);
         return;
     }
-    trial->planned.rule = (struct wpk_verify_rule){.exact = entry->exact, .amplification = 1};
+    trial->planned.rule =
+        (struct wpk_verify_rule){.exact = entry->exact, .times = WPK_VERIFY_TIMES};
     trial->stage = WPK_TRIAL_BUILT;
 }
 

@@ -212,8 +212,8 @@ static wpk_err print_schedules(struct run *run, struct wpk_diag *diag)
             printf("# %s: %s\n", wpk_err_text(planned_err), own.text);
             run->failed++;
         } else {
-            printf("# sha256 %s exact %d amplification %.3g\n%s", planned.schedule_sha256,
-                   planned.rule.exact, planned.rule.amplification, planned.schedule);
+            printf("# sha256 %s exact %d transforms %d\n%s", planned.schedule_sha256,
+                   planned.rule.exact, planned.rule.transforms, planned.schedule);
         }
         wpk_planned_fini(&planned);
     }

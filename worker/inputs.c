@@ -2,11 +2,17 @@
 #include "worker/inputs.h"
 
 #include "common/rng.h"
+#include "op/infinite.h"
 #include "op/reference.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define CHUNK 1024
+#define TURN 6.283185307179586
+#define OFFSET 8.0
+#define SPIKE 1000.0 /* exp of it is infinite in every type */
+#define KEPT_EVERY 4
 
 /* Magnitudes of set 0: a product is at most 16, so sums of a million terms stay below 2^24. */
 #define SMALL_INTEGER 4
@@ -41,20 +47,97 @@ static double draw_real(struct wpk_rng *rng, enum wpk_dtype dtype, bool positive
     }
 }
 
-static void fill(const struct wpk_tensor *tensor, const struct wpk_input_options *options,
-                 struct wpk_rng *rng, char *out)
+const char *wpk_input_kind_name(enum wpk_input_kind kind)
+{
+    static const char *const names[WPK_INPUT_KINDS] = {
+#define WPK_INPUT_TEXT(name, text) text,
+        WPK_INPUT_LIST(WPK_INPUT_TEXT)
+#undef WPK_INPUT_TEXT
+    };
+    WPK_ASSERT(kind < WPK_INPUT_KINDS);
+    return names[kind];
+}
+
+static double draw_normal(struct wpk_rng *rng)
+{
+    double radius = sqrt(-2 * log(1 - wpk_rng_unit(rng)));
+    return radius * cos(TURN * wpk_rng_unit(rng));
+}
+
+/* One tensor that is being filled, and where. */
+struct filling {
+    const struct wpk_tensor *tensor;
+    enum wpk_input_kind kind;
+    bool positive;
+    struct wpk_rng rng;
+    int64_t index[WPK_RANK_MAX]; /* of the next element */
+};
+
+static void advance(struct filling *f)
+{
+    for (int d = f->tensor->rank - 1; d >= 0 && ++f->index[d] == f->tensor->extent[d]; d--) {
+        f->index[d] = 0;
+    }
+}
+
+/* -inf in places, but along no axis everywhere: of a long axis each fourth element is left, of a
+ * short one the first. */
+static bool is_masked(struct filling *f)
+{
+    int64_t sum = 0;
+    bool kept = false;
+    for (int d = 0; d < f->tensor->rank; d++) {
+        bool is_long = f->tensor->extent[d] >= KEPT_EVERY;
+        sum += is_long ? f->index[d] : 0;
+        kept = kept || (!is_long && f->tensor->extent[d] > 1 && f->index[d] == 0);
+    }
+    return wpk_rng_chance(&f->rng, 0.5) && !kept && sum % KEPT_EVERY != 0;
+}
+
+/* One element of each row, another one in the next row. */
+static bool is_spike(const struct filling *f)
+{
+    int64_t sum = 0;
+    int64_t length = 1;
+    for (int d = 0; d < f->tensor->rank; d++) {
+        sum += f->index[d];
+        length = f->tensor->extent[d] > 1 ? f->tensor->extent[d] : length;
+    }
+    return sum % length == 0;
+}
+
+static double draw(struct filling *f)
+{
+    enum wpk_dtype dtype = f->tensor->dtype;
+    switch (f->kind) {
+    case WPK_INPUT_INTEGERS:
+        return draw_integer(&f->rng, dtype, f->positive);
+    case WPK_INPUT_RELU:
+        return fmax(0, draw_normal(&f->rng)) + (f->positive ? 0.125 : 0);
+    case WPK_INPUT_OFFSET:
+        return OFFSET + 2 * wpk_rng_unit(&f->rng) - 1;
+    case WPK_INPUT_MASKED:
+        return is_masked(f) ? -(double)INFINITY : draw_real(&f->rng, dtype, f->positive);
+    case WPK_INPUT_WIDE:
+        return is_spike(f) ? SPIKE * (double)wpk_rng_between(&f->rng, 1, 3)
+                           : draw_integer(&f->rng, dtype, f->positive);
+    default:
+        return draw_real(&f->rng, dtype, f->positive);
+    }
+}
+
+static void fill(struct filling *f, char *out)
 {
     double chunk[CHUNK];
-    int64_t count = wpk_tensor_elements(tensor);
-    size_t size = wpk_dtype_size(tensor->dtype);
+    int64_t count = wpk_tensor_elements(f->tensor);
+    size_t size = wpk_dtype_size(f->tensor->dtype);
     for (int64_t done = 0; done < count; done += CHUNK) {
         int64_t now = count - done < CHUNK ? count - done : CHUNK;
         for (int64_t i = 0; i < now; i++) {
-            chunk[i] = options->kind == WPK_INPUT_INTEGERS
-                           ? draw_integer(rng, tensor->dtype, options->positive)
-                           : draw_real(rng, tensor->dtype, options->positive);
+            chunk[i] = draw(f);
+            advance(f);
         }
-        wpk_reference_narrow(tensor->dtype, chunk, now, out + (size_t)done * size);
+        wpk_reference_narrow(f->tensor->dtype, chunk, now, out + (size_t)done * size);
     }
 }
 
@@ -63,27 +146,70 @@ static bool is_given(const struct wpk_tensor *tensor)
     return tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
 }
 
+/* The kind that one tensor is drawn from in a set of `kind`. */
+static enum wpk_input_kind find_kind(const struct wpk_tensor *tensor, enum wpk_input_kind kind,
+                                     bool may_be_infinite)
+{
+    bool special = kind == WPK_INPUT_MASKED || kind == WPK_INPUT_WIDE;
+    if (kind == WPK_INPUT_INTEGERS) {
+        return kind;
+    }
+    return tensor->role != WPK_ROLE_INPUT || !wpk_dtype_is_float(tensor->dtype) ||
+                   (special && !may_be_infinite)
+               ? WPK_INPUT_REALS
+               : kind;
+}
+
+bool wpk_inputs_differ(const struct wpk_program *program, enum wpk_input_kind kind)
+{
+    struct wpk_infinite infinite;
+    bool differ = kind == WPK_INPUT_REALS;
+    wpk_infinite_find(program, &infinite);
+    for (int i = 0; i < program->tensor_count; i++) {
+        const struct wpk_tensor *tensor = &program->tensors[i];
+        differ = differ || (is_given(tensor) &&
+                            find_kind(tensor, kind, infinite.tensor[i]) != WPK_INPUT_REALS);
+    }
+    return differ;
+}
+
+bool wpk_inputs_share_constants(const struct wpk_input_options *a,
+                                const struct wpk_input_options *b)
+{
+    return a->positive == b->positive && a->constants_seed == b->constants_seed &&
+           (a->kind == WPK_INPUT_INTEGERS) == (b->kind == WPK_INPUT_INTEGERS);
+}
+
 wpk_err wpk_inputs_make(const struct wpk_program *program, const struct wpk_input_options *options,
                         struct wpk_inputs *out)
 {
     struct wpk_inputs inputs = {0};
-    struct wpk_rng rng;
-    wpk_rng_seed(&rng, options->seed);
+    struct wpk_infinite infinite;
+    struct wpk_rng of_inputs;
+    struct wpk_rng of_constants;
+    wpk_rng_seed(&of_inputs, options->seed);
+    wpk_rng_seed(&of_constants, ~options->constants_seed);
+    wpk_infinite_find(program, &infinite);
     for (int i = 0; i < program->tensor_count; i++) {
         const struct wpk_tensor *tensor = &program->tensors[i];
-        if (!is_given(tensor)) {
+        struct filling filling = {
+            .tensor = tensor,
+            .kind = find_kind(tensor, options->kind, infinite.tensor[i]),
+            .positive = options->positive,
+        };
+        bool is_constant = tensor->role == WPK_ROLE_CONSTANT;
+        if (!is_given(tensor) || (is_constant && options->inputs_only)) {
             continue;
         }
         /* A stream of its own for each tensor: adding one does not change the others. */
-        struct wpk_rng own;
-        wpk_rng_fork(&rng, &own);
+        wpk_rng_fork(is_constant ? &of_constants : &of_inputs, &filling.rng);
         inputs.dense[i] =
             malloc((size_t)wpk_tensor_elements(tensor) * wpk_dtype_size(tensor->dtype));
         if (inputs.dense[i] == NULL) {
             wpk_inputs_fini(&inputs);
             return WPK_ENOMEM;
         }
-        fill(tensor, options, &own, inputs.dense[i]);
+        fill(&filling, inputs.dense[i]);
     }
     *out = inputs;
     return WPK_OK;

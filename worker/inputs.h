@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data on which candidates are verified and timed: the same for the same op, set and seed.
+/* The data on which candidates are verified and timed: the same for the same op, kind and seed.
  *
- *   set 0  small integers: sums are exact in any order, so exact algorithms must match bit for bit
- *   set 1  reals in [-1, 1), rounded to the tensor's type
- *
- * Every value is finite. Where the op is undefined on such data (a logarithm, a division by zero)
- * the sets are drawn again from their positive values. */
+ * Values are finite but for the masked kind. Where the op is undefined on such data (a logarithm, a
+ * division by zero) integers and reals are drawn again from their positive values; the other kinds
+ * are left out there. All kinds but integers draw the constants alike, so that constants are
+ * prepared once for all of them. */
 #ifndef WPK_WORKER_INPUTS_H
 #define WPK_WORKER_INPUTS_H
 
@@ -13,12 +12,29 @@
 
 #include <stdint.h>
 
-enum wpk_input_kind { WPK_INPUT_INTEGERS, WPK_INPUT_REALS };
+/* suffix, text */
+#define WPK_INPUT_LIST(X)                                                                          \
+    X(INTEGERS,                                                                                    \
+      "integer")        /* small: sums are exact in any order, so exact algorithms must match */   \
+    X(REALS, "real")    /* in [-1, 1); integer types use their range; what is timed */             \
+    X(RELU, "relu")     /* of normal inputs: half are 0 */                                         \
+    X(OFFSET, "offset") /* in [7, 9): a mean that differences cancel */                            \
+    X(MASKED, "masked") /* -inf in inputs where an exp makes 0 of it; never a whole row */         \
+    X(WIDE, "wide")     /* there one element of a row is larger than the others by 1000s */
+
+enum wpk_input_kind {
+#define WPK_INPUT_ENUM(name, text) WPK_INPUT_##name,
+    WPK_INPUT_LIST(WPK_INPUT_ENUM)
+#undef WPK_INPUT_ENUM
+        WPK_INPUT_KINDS
+};
 
 struct wpk_input_options {
     enum wpk_input_kind kind;
     bool positive;
+    bool inputs_only; /* leave the constants out */
     uint64_t seed;
+    uint64_t constants_seed;
 };
 
 /* = {0} is empty. */
@@ -27,6 +43,15 @@ struct wpk_inputs {
                                       for what is not an input or constant */
     double *wide[WPK_TENSORS_MAX]; /* owned; the same as doubles, after wpk_inputs_widen */
 };
+
+const char *wpk_input_kind_name(enum wpk_input_kind kind);
+
+/* Has the program inputs that this kind draws differently from reals? */
+bool wpk_inputs_differ(const struct wpk_program *program, enum wpk_input_kind kind);
+
+/* Do two sets have the same constants? */
+bool wpk_inputs_share_constants(const struct wpk_input_options *a,
+                                const struct wpk_input_options *b);
 
 /*   owns    caller calls wpk_inputs_fini
  *   errors  WPK_ENOMEM */

@@ -117,7 +117,8 @@ wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_r
     wpk_json_put_text(w, "artifact", request->artifact);
     put_policy(w, &request->policy);
     wpk_json_put_bool(w, "exact", request->rule.exact);
-    wpk_json_put_real(w, "amplification", request->rule.amplification);
+    wpk_json_put_bool(w, "transforms", request->rule.transforms);
+    wpk_json_put_real(w, "times", request->rule.times);
     wpk_json_put_u64(w, "incumbent_ns", request->incumbent_ns);
     wpk_json_put_u64(w, "fresh_seed", request->fresh_seed);
     wpk_json_put_u64(w, "timeout_ms", request->timeout_ms);
@@ -252,7 +253,8 @@ void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request
     out->artifact = wpk_json_get_text(reader, "artifact", PATH_SIZE_MAX);
     read_policy(reader, &out->policy);
     out->rule.exact = wpk_json_get_bool(reader, "exact");
-    out->rule.amplification = wpk_json_get_real(reader, "amplification", 1, 1e300);
+    out->rule.transforms = wpk_json_get_bool(reader, "transforms");
+    out->rule.times = wpk_json_get_real(reader, "times", 1, 1e300);
     out->incumbent_ns = wpk_json_get_u64(reader, "incumbent_ns");
     out->fresh_seed = wpk_json_get_u64(reader, "fresh_seed");
     out->timeout_ms = wpk_json_get_u64(reader, "timeout_ms");

@@ -111,17 +111,12 @@ wpk_err wpk_planner_open_space(struct wpk_planner *planner,
     return err;
 }
 
-/* The rule for kernels of `program`; `known` remembers what was measured for a variant. */
-static wpk_err find_rule(const struct wpk_planner_entry *entry, const struct wpk_program *program,
-                         double *known, struct wpk_verify_rule *out, struct wpk_diag *diag)
+static struct wpk_verify_rule find_rule(const struct wpk_planner_entry *entry,
+                                        const struct wpk_program *program)
 {
-    wpk_err err = WPK_OK;
-    if (*known == 0) {
-        err = wpk_verify_amplification(&entry->program, program, known, diag);
-    }
-    *out = (struct wpk_verify_rule){.exact = entry->exact && !wpk_verify_has_transforms(program),
-                                    .amplification = *known};
-    return err;
+    bool transforms = wpk_verify_has_transforms(program);
+    return (struct wpk_verify_rule){
+        .exact = entry->exact && !transforms, .transforms = transforms, .times = WPK_VERIFY_TIMES};
 }
 
 /* Text, hash and manifest of a schedule. */
@@ -155,7 +150,6 @@ static wpk_err plan_by_hand(struct wpk_planner *planner, const struct wpk_planne
                             struct wpk_diag *diag)
 {
     struct wpk_planner_entry *entry = NULL;
-    double amplification = 0;
     wpk_err err = wpk_planner_open(planner, request, &entry, diag);
     if (err == WPK_OK) {
         err = wpk_schedule_parse(request->schedule, schedule, diag);
@@ -164,9 +158,10 @@ static wpk_err plan_by_hand(struct wpk_planner *planner, const struct wpk_planne
         err = wpk_schedule_check(schedule, diag);
     }
     if (err == WPK_OK) {
-        err = find_rule(entry, &schedule->program, &amplification, &out->rule, diag);
+        out->rule = find_rule(entry, &schedule->program);
+        err = finish(entry, request->op, schedule, "by hand", "", out);
     }
-    return err != WPK_OK ? err : finish(entry, request->op, schedule, "by hand", "", out);
+    return err;
 }
 
 static wpk_err plan_candidate(struct wpk_planner *planner,
@@ -190,11 +185,8 @@ static wpk_err plan_candidate(struct wpk_planner *planner,
         return err;
     }
     const struct wpk_variant *variant = &entry->space.variants[candidate.variant];
-    err = find_rule(entry, &variant->program, &entry->amplification[candidate.variant], &out->rule,
-                    diag);
-    return err != WPK_OK
-               ? err
-               : finish(entry, request->op, schedule, variant->algorithm, request->candidate, out);
+    out->rule = find_rule(entry, &variant->program);
+    return finish(entry, request->op, schedule, variant->algorithm, request->candidate, out);
 }
 
 wpk_err wpk_planner_plan(struct wpk_planner *planner, const struct wpk_planner_request *request,

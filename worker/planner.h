@@ -21,7 +21,6 @@ struct wpk_planner_entry {
     bool exact;
     bool has_space; /* derived when first needed */
     struct wpk_space space;
-    double amplification[WPK_VARIANTS_MAX]; /* 0: not yet known */
 };
 
 struct wpk_planner {

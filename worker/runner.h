@@ -10,9 +10,13 @@
 #include "worker/answers.h"
 #include "worker/message.h"
 
-/* Input sets whose answers are kept. Kernels that must match bit for bit face both, others the
- * integers only when they win. */
-enum { WPK_RUNNER_INTEGERS, WPK_RUNNER_REALS, WPK_RUNNER_SETS };
+/* Input sets whose answers are kept, one of each kind; all candidates of an op face all of them, so
+ * that their errors compare. */
+enum {
+    WPK_RUNNER_INTEGERS = WPK_INPUT_INTEGERS,
+    WPK_RUNNER_REALS = WPK_INPUT_REALS,
+    WPK_RUNNER_SETS = WPK_INPUT_KINDS
+};
 
 struct wpk_runner_options {
     const char *answers_dir; /* where answers are kept from one start to the next */

@@ -54,7 +54,10 @@ static void load_set(struct wpk_runner_ops *ops, struct wpk_runner_known *known,
     if (wpk_answers_load(path, &set->answers) != WPK_OK) {
         return;
     }
-    if (wpk_inputs_make(&known->program, &set->answers.inputs, &set->inputs) == WPK_OK) {
+    struct wpk_input_options options = set->answers.inputs;
+    options.inputs_only = index != WPK_RUNNER_INTEGERS && index != WPK_RUNNER_REALS;
+    if (set->answers.count == 0 ||
+        wpk_inputs_make(&known->program, &options, &set->inputs) == WPK_OK) {
         set->ready = true;
     } else {
         wpk_answers_fini(&set->answers);
@@ -66,10 +69,12 @@ static void compute_set(const struct wpk_runner_ops *ops, const struct wpk_runne
 {
     char path[4096];
     struct wpk_answers answers = {0};
-    enum wpk_input_kind kind = index == WPK_RUNNER_INTEGERS ? WPK_INPUT_INTEGERS : WPK_INPUT_REALS;
+    const struct wpk_input_options inputs = {
+        .kind = (enum wpk_input_kind)index, .seed = SEED + (uint64_t)index, .constants_seed = SEED};
+    bool sampled = index != WPK_RUNNER_INTEGERS && index != WPK_RUNNER_REALS;
     name_file(ops, known, index, path, sizeof(path));
-    wpk_err err =
-        wpk_answers_make(&known->program, kind, SEED + (uint64_t)index, 0, &answers, NULL);
+    wpk_err err = wpk_answers_make(&known->program, &inputs, sampled ? WPK_ANSWERS_SAMPLE_COUNT : 0,
+                                   &answers, NULL);
     if (err == WPK_OK) {
         err = wpk_answers_save(&answers, path, NULL);
     }
@@ -177,6 +182,33 @@ static wpk_err learn(struct wpk_runner_ops *ops, struct wpk_runner_known *known,
     return WPK_OK;
 }
 
+/* The sets that were made without constants get those of the reals, unless they need their own. */
+static wpk_err share_constants(struct wpk_runner_known *known)
+{
+    const struct wpk_runner_set *reals = &known->sets[WPK_RUNNER_REALS];
+    for (int k = 0; k < WPK_RUNNER_SETS; k++) {
+        struct wpk_runner_set *set = &known->sets[k];
+        bool shared = wpk_inputs_share_constants(&set->answers.inputs, &reals->answers.inputs);
+        for (int t = 0; t < known->program.tensor_count && set->answers.count > 0; t++) {
+            if (known->program.tensors[t].role != WPK_ROLE_CONSTANT ||
+                set->inputs.dense[t] != NULL) {
+                continue;
+            }
+            if (!shared) {
+                wpk_inputs_fini(&set->inputs);
+                wpk_err err = wpk_inputs_make(&known->program, &set->answers.inputs, &set->inputs);
+                if (err != WPK_OK) {
+                    return err;
+                }
+                known->inputs[k] = set->inputs;
+                break;
+            }
+            known->inputs[k].dense[t] = reals->inputs.dense[t];
+        }
+    }
+    return WPK_OK;
+}
+
 wpk_err wpk_runner_ops_get(struct wpk_runner_ops *ops, const char *text, struct wpk_runner_op *out,
                            struct wpk_diag *diag)
 {
@@ -207,6 +239,7 @@ wpk_err wpk_runner_ops_get(struct wpk_runner_ops *ops, const char *text, struct 
         known->answers[k] = set->answers;
         known->inputs[k] = set->inputs;
     }
+    err = err == WPK_OK ? share_constants(known) : err;
     *out = (struct wpk_runner_op){
         .program = &known->program, .answers = known->answers, .inputs = known->inputs};
     return err;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One candidate's life in its child process:
  *
- *     integers ──▶ reals ──▶ "verified", "go" ──▶ measure ──▶ "timed" ──▶ reals again
- *        └─ only where they must match bit for bit          └─ a winner: integers and a fresh set
+ *     each kind of inputs ──▶ "verified", "go" ──▶ measure ──▶ "timed" ──▶ reals again
+ *                                                                └─ a winner: fresh sets of each
  *
  * A wrong result ends it before it is timed: a wrong kernel's time is worth nothing. Who was raced
  * out is not looked at again. */
@@ -110,19 +110,34 @@ static wpk_err verify_everywhere(struct attempt *a, struct wpk_subject *subject,
     static const enum wpk_guard_placement placements[] = {WPK_GUARD_END, WPK_GUARD_SHIFTED,
                                                           WPK_GUARD_ALIGNED};
     wpk_err err = WPK_OK;
-    for (int i = 0; i < 3 && err == WPK_OK && wpk_subject_moves(subject); i++) {
+    for (int i = wpk_subject_moves(subject) ? 0 : 2; i < 3 && err == WPK_OK; i++) {
         err = wpk_subject_move(subject, placements[i], inputs, &a->diag);
-        if (err == WPK_OK && placements[i] != WPK_GUARD_ALIGNED) {
-            err = verify(a, subject, answers);
-        }
+        err = err == WPK_OK ? verify(a, subject, answers) : err;
     }
-    return err == WPK_OK ? verify(a, subject, answers) : err;
+    return err;
 }
 
-static wpk_err verify_integers(struct attempt *a)
+/* Every set but the one that is timed. `subject` was opened with the constants of that one. */
+static wpk_err verify_others(struct attempt *a, struct wpk_subject *subject)
 {
-    return verify_apart(a, &a->op->inputs[WPK_RUNNER_INTEGERS],
-                        &a->op->answers[WPK_RUNNER_INTEGERS]);
+    static const enum wpk_guard_placement placements[] = {WPK_GUARD_START, WPK_GUARD_END,
+                                                          WPK_GUARD_SHIFTED};
+    const struct wpk_answers *reals = &a->op->answers[WPK_RUNNER_REALS];
+    wpk_err err = WPK_OK;
+    for (int k = 0; k < WPK_RUNNER_SETS && err == WPK_OK; k++) {
+        const struct wpk_answers *answers = &a->op->answers[k];
+        const struct wpk_inputs *inputs = &a->op->inputs[k];
+        if (k == WPK_RUNNER_REALS || answers->count == 0) {
+            continue;
+        }
+        if (!wpk_inputs_share_constants(&answers->inputs, &reals->inputs)) {
+            err = verify_apart(a, inputs, answers);
+            continue;
+        }
+        err = wpk_subject_move(subject, placements[k % 3], inputs, &a->diag);
+        err = err == WPK_OK ? verify(a, subject, answers) : err;
+    }
+    return err;
 }
 
 /* What a reader of the result should know, though nothing failed. */
@@ -132,27 +147,31 @@ static void remark(struct wpk_record *record, const char *text)
     snprintf(record->log + used, sizeof(record->log) - used, "%s%s", used > 0 ? "; " : "", text);
 }
 
-static wpk_err make_fresh(const struct attempt *a, struct wpk_answers *answers,
-                          struct wpk_inputs *inputs, struct wpk_diag *diag)
+static wpk_err make_fresh(const struct attempt *a, enum wpk_input_kind kind,
+                          struct wpk_answers *answers, struct wpk_inputs *inputs,
+                          struct wpk_diag *diag)
 {
-    wpk_err err = wpk_answers_make(a->op->program, WPK_INPUT_REALS, a->request->fresh_seed,
-                                   WPK_ANSWERS_SAMPLE_COUNT, answers, diag);
+    const struct wpk_input_options options = {.kind = kind,
+                                              .seed = a->request->fresh_seed + (uint64_t)kind,
+                                              .constants_seed = a->request->fresh_seed};
+    wpk_err err =
+        wpk_answers_make(a->op->program, &options, WPK_ANSWERS_SAMPLE_COUNT, answers, diag);
     return err == WPK_OK ? wpk_inputs_make(a->op->program, &answers->inputs, inputs) : err;
 }
 
 /* That there are no answers is not the kernel's fault: it passes, with a remark. */
-static wpk_err verify_fresh(struct attempt *a)
+static wpk_err verify_fresh(struct attempt *a, enum wpk_input_kind kind)
 {
     struct wpk_answers answers = {0};
     struct wpk_inputs inputs = {0};
     struct wpk_diag diag = {0};
-    wpk_err err = make_fresh(a, &answers, &inputs, &diag);
+    wpk_err err = make_fresh(a, kind, &answers, &inputs, &diag);
     if (err == WPK_OK) {
-        err = verify_apart(a, &inputs, &answers);
+        err = answers.count > 0 ? verify_apart(a, &inputs, &answers) : WPK_OK;
     } else {
         char text[WPK_DIAG_TEXT_MAX + 64];
-        snprintf(text, sizeof(text), "not verified on fresh inputs: %s",
-                 diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
+        snprintf(text, sizeof(text), "not verified on fresh %s inputs: %s",
+                 wpk_input_kind_name(kind), diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
         remark(a->record, text);
         err = WPK_OK;
     }
@@ -222,9 +241,8 @@ static wpk_err verify_after(struct attempt *a, struct wpk_subject *subject)
     }
     wpk_err err = verify(a, subject, &a->op->answers[WPK_RUNNER_REALS]);
     if (err == WPK_OK && is_winner(a->request, &a->record->timing)) {
-        err = a->request->rule.exact ? WPK_OK : verify_integers(a);
-        if (err == WPK_OK) {
-            err = verify_fresh(a);
+        for (int k = 0; k < WPK_RUNNER_SETS && err == WPK_OK; k++) {
+            err = verify_fresh(a, (enum wpk_input_kind)k);
         }
     }
     return err;
@@ -234,9 +252,10 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
 {
     struct wpk_subject subject = {0};
     uint64_t start = now_ns();
-    wpk_err err = a->request->rule.exact ? verify_integers(a) : WPK_OK;
+    wpk_err err = open_subject(a, &a->op->inputs[WPK_RUNNER_REALS], WPK_GUARD_ALIGNED, &subject);
     if (err == WPK_OK) {
-        err = open_subject(a, &a->op->inputs[WPK_RUNNER_REALS], WPK_GUARD_ALIGNED, &subject);
+        err = verify_others(a, &subject);
+        guard_in_use = &subject.guard;
     }
     if (err == WPK_OK) {
         err = verify_everywhere(a, &subject, &a->op->inputs[WPK_RUNNER_REALS],

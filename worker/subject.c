@@ -93,9 +93,11 @@ bool wpk_subject_moves(const struct wpk_subject *subject)
 wpk_err wpk_subject_move(struct wpk_subject *subject, enum wpk_guard_placement placement,
                          const struct wpk_inputs *inputs, struct wpk_diag *diag)
 {
-    WPK_ASSERT(wpk_subject_moves(subject));
-    subject->guard.placement = placement;
-    wpk_err err = subject->provider->kind->move(subject->provider);
+    wpk_err err = WPK_OK;
+    if (wpk_subject_moves(subject)) {
+        subject->guard.placement = placement;
+        err = subject->provider->kind->move(subject->provider);
+    }
     return err == WPK_OK ? set_all(subject, WPK_ROLE_INPUT, inputs, diag) : err;
 }
 

@@ -33,7 +33,7 @@ void wpk_subject_close(struct wpk_subject *subject);
 
 /* Does it run on memory of any alignment that its elements allow? */
 bool wpk_subject_moves(const struct wpk_subject *subject);
-/* Place inputs and outputs anew and fill the inputs; constants stay prepared as they are.
+/* Place inputs and outputs anew, if it moves, and fill the inputs; constants stay prepared.
  *   errors  WPK_ENOMEM */
 wpk_err wpk_subject_move(struct wpk_subject *subject, enum wpk_guard_placement placement,
                          const struct wpk_inputs *inputs, struct wpk_diag *diag);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/verify.h"
 
-#include "common/rng.h"
 #include "op/reference.h"
 
 #include <float.h>
@@ -9,12 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TERMS_FACTOR 6.0 /* of u A sum|terms|; both are explained in the header */
+#define TERMS_FACTOR 6.0 /* of u k sum|terms|; both are explained in the header */
 #define ORDER_FACTOR 2.0 /* of u sqrt(n) |ref| */
 
 /* Every integer below is exact in f32. */
 #define EXACT_MAGNITUDE_MAX 16777216.0
-#define PROBE_COUNT 64 /* points at which A is looked for: several times the phases of a tile */
 #define CHUNK 4096
 
 /* u = 2^-p of a type with p significant bits; 0 for integers. */
@@ -99,76 +97,6 @@ bool wpk_verify_has_transforms(const struct wpk_program *program)
     return false;
 }
 
-/* ---- amplification */
-
-static void draw_probes(const struct wpk_tensor *output, int64_t *points)
-{
-    struct wpk_rng rng;
-    wpk_rng_seed(&rng, 1);
-    for (int p = 0; p < PROBE_COUNT; p++) {
-        for (int d = 0; d < output->rank; d++) {
-            *points++ = wpk_rng_between(&rng, 0, output->extent[d] - 1);
-        }
-    }
-}
-
-/* The largest sum|terms| of some points when every input is 1. */
-static wpk_err probe_magnitude(const struct wpk_program *program, double *out,
-                               struct wpk_diag *diag)
-{
-    int64_t points[PROBE_COUNT * WPK_RANK_MAX];
-    double value[PROBE_COUNT];
-    double magnitude[PROBE_COUNT];
-    double *ones[WPK_TENSORS_MAX] = {0};
-    struct wpk_reference_args args = {{0}};
-    wpk_err err = WPK_OK;
-    for (int i = 0; i < program->tensor_count && err == WPK_OK; i++) {
-        const struct wpk_tensor *tensor = &program->tensors[i];
-        if (tensor->role != WPK_ROLE_INPUT && tensor->role != WPK_ROLE_CONSTANT) {
-            continue;
-        }
-        int64_t count = wpk_tensor_elements(tensor);
-        ones[i] = malloc((size_t)count * sizeof(double));
-        err = ones[i] == NULL ? WPK_ENOMEM : WPK_OK;
-        for (int64_t k = 0; k < count && err == WPK_OK; k++) {
-            ones[i][k] = 1;
-        }
-        args.tensor[i] = ones[i];
-    }
-    if (err == WPK_OK) {
-        draw_probes(output_of(program), points);
-        err = wpk_reference_run_at(program, &args, points, PROBE_COUNT, value, magnitude, diag);
-    }
-    *out = 0;
-    for (int p = 0; p < PROBE_COUNT && err == WPK_OK; p++) {
-        *out = fmax(*out, magnitude[p]);
-    }
-    for (int i = 0; i < program->tensor_count; i++) {
-        free(ones[i]);
-    }
-    return err;
-}
-
-wpk_err wpk_verify_amplification(const struct wpk_program *op, const struct wpk_program *derived,
-                                 double *out, struct wpk_diag *diag)
-{
-    *out = 1;
-    if (!wpk_verify_has_transforms(derived)) {
-        return WPK_OK;
-    }
-    double before = 0;
-    double after = 0;
-    wpk_err err = probe_magnitude(op, &before, diag);
-    if (err == WPK_OK) {
-        err = probe_magnitude(derived, &after, diag);
-    }
-    if (err == WPK_OK && before > 0 && after > before && isfinite(after)) {
-        double growth = after / before;
-        *out = fmax(1, cbrt(growth * growth) / 2);
-    }
-    return err;
-}
-
 /* ---- comparison */
 
 struct tolerance {
@@ -182,7 +110,7 @@ static double least_normal(enum wpk_dtype dtype)
     return dtype == WPK_F64 ? DBL_MIN : dtype == WPK_F16 ? 0x1p-24 : (double)FLT_MIN;
 }
 
-static struct tolerance find_tolerance(const struct wpk_program *op, double amplification)
+static struct tolerance find_tolerance(const struct wpk_program *op, double times)
 {
     double u = unit_roundoff(WPK_F32);
     double terms = 1;
@@ -203,7 +131,7 @@ static struct tolerance find_tolerance(const struct wpk_program *op, double ampl
         u = unit_roundoff(WPK_F64);
     }
     return (struct tolerance){
-        .of_magnitude = u * TERMS_FACTOR * amplification,
+        .of_magnitude = u * TERMS_FACTOR * times,
         .of_value = u * ORDER_FACTOR * sqrt(terms) + unit_roundoff(output),
         .least = least_normal(output),
     };
@@ -277,13 +205,13 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
                         struct wpk_verify_errors *errors)
 {
     const struct wpk_tensor *tensor = output_of(op);
-    WPK_ASSERT(rule->amplification >= 1);
+    WPK_ASSERT(rule->times >= 1);
     bool integers = answers->inputs.kind == WPK_INPUT_INTEGERS;
     struct comparison c = {
         .dtype = tensor->dtype,
         .exact = rule->exact && integers && (answers->magnitude_max < EXACT_MAGNITUDE_MAX),
-        .spread = (rule->amplification > 1),
-        .tolerance = find_tolerance(op, rule->amplification),
+        .spread = rule->transforms,
+        .tolerance = find_tolerance(op, rule->times),
         .answers = answers,
         .errors = errors,
     };
@@ -326,6 +254,6 @@ void wpk_verify_describe(const struct wpk_program *op, const struct wpk_answers 
     if (used > 0 && (size_t)used < size) {
         snprintf(out + used, size - (size_t)used, "] is %.9g, should be %.9g within %.3g (%s set)",
                  errors->value, errors->reference, errors->tolerance,
-                 answers->inputs.kind == WPK_INPUT_INTEGERS ? "integer" : "real");
+                 wpk_input_kind_name(answers->inputs.kind));
     }
 }

@@ -4,13 +4,13 @@
  * Exactly, where rounding cannot happen: programs of sums and products on small integers, computed
  * by an algorithm that multiplies with nothing else. Otherwise within
  *
- *     |y - ref| <= u (6 A sum|terms| + 2 sqrt(n) |ref|) + v |ref| + the least normal number
+ *     |y - ref| <= u (6 k sum|terms| + 2 sqrt(n) |ref|) + v |ref| + the least normal number
  *
  *   u  unit roundoff of the accumulator (2^-24 for f32), v that of the output's type
  *   n  terms of the longest reduction
- *   A  amplification: how much more the candidate's algorithm adds and cancels than the op says,
- *      measured on its program (wpk_verify_amplification); 1 for direct and GEMM. Where it is more,
- *      sum|terms| is the largest of all points: a tile's transforms spread its largest error
+ *   k  times that a kernel's error may be direct evaluation's: the accuracy class's, never what the
+ *      algorithm itself would need. Where an algorithm transforms its inputs, sum|terms| is the
+ *      largest of all points: a tile's transforms spread its largest error
  *
  * An output of integers is exact, except where a float beside a step was cast on the way: there it
  * may be off by the steps that rounding can cross (WPK_REFERENCE_STEP). Where the reference is
@@ -28,10 +28,14 @@
 #include "op/program.h"
 #include "worker/answers.h"
 
+/* The k by which a kernel is told from a wrong one; classes ask for less (schema/accuracy.h). */
+#define WPK_VERIFY_TIMES 16.0
+
 /* How the candidate may be judged; the same for all of its input sets. */
 struct wpk_verify_rule {
-    bool exact;           /* the op and the algorithm only add, multiply, compare and choose */
-    double amplification; /* A, >= 1 */
+    bool exact;      /* the op and the algorithm only add, multiply, compare and choose */
+    bool transforms; /* the algorithm multiplies with constants of its own */
+    double times;    /* k, >= 1: of the widest accuracy class */
 };
 
 /* The worst point so far; = {0} before the first. */
@@ -50,15 +54,6 @@ struct wpk_verify_errors {
 bool wpk_verify_is_exact(const struct wpk_program *op);
 /* Does the derived program multiply with constants of its own (Winograd's matrices)? */
 bool wpk_verify_has_transforms(const struct wpk_program *program);
-
-/* A: half the cube root of g^2, at least 1, where g is sum|terms| of the derived program over that
- * of the op, both on inputs of 1, at the worst of some points. The root turns the worst case into
- * the typical one: g is 7 and 256 for F(2,3) and F(4,3) in two dimensions, A 1.8 and 20, their
- * errors on random data 1.7 and 17 times the direct algorithm's. From 1 to 512 channels and up to
- * F(6,3) honest kernels stay below half of the tolerance.
- *   errors  WPK_ENOMEM, WPK_EUNSUPPORTED */
-wpk_err wpk_verify_amplification(const struct wpk_program *op, const struct wpk_program *derived,
-                                 double *out, struct wpk_diag *diag);
 
 /* Compare one output with its answers and fold the worst point into `errors`.
  *   shape   output: dense [extent...] of the op's output tensor, in its type */

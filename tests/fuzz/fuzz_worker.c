@@ -44,7 +44,7 @@ static void read_run(struct wpk_json_reader *reader)
     if (wpk_json_status(reader) == WPK_OK) {
         WPK_ASSERT(run.op != NULL && run.provider != NULL && run.artifact != NULL);
         WPK_ASSERT(run.policy.threads >= 1 && run.policy.sample_count >= 1);
-        WPK_ASSERT(run.rule.amplification >= 1);
+        WPK_ASSERT(run.rule.times >= 1);
     }
 }
 

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "op/infinite.h"
+#include "op/notation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Which tensors may be infinite, by the first letters of their names. */
+static void expect(const char *text, const char *infinite)
+{
+    struct wpk_program program = {0};
+    struct wpk_infinite found;
+    struct wpk_diag diag = {0};
+    if (wpk_program_parse(text, &program, &diag) != WPK_OK) {
+        fail_msg("%s of %s", diag.text, text);
+    }
+    wpk_infinite_find(&program, &found);
+    for (int t = 0; t < program.tensor_count; t++) {
+        bool wanted = strchr(infinite, program.tensors[t].name[0]) != NULL;
+        if (found.tensor[t] != wanted) {
+            fail_msg("%s of %s", program.tensors[t].name, text);
+        }
+    }
+    wpk_program_fini(&program);
+}
+
+static void test_masks_are_found(void **state)
+{
+    (void)state;
+    expect("input X f32[4,8]\ninput A f32[4,8]\noutput Y f32[4,8]\nintermediate M f32[4]\n"
+           "intermediate S f32[4]\nM[i] = max(k:8) (X[i,k] + A[i,k])\n"
+           "S[i] = sum(k:8) exp(X[i,k] + A[i,k] - M[i])\n"
+           "Y[i,j] = exp(X[i,j] + A[i,j] - M[i]) / S[i]\n",
+           "XAM");
+    /* scaled: what is multiplied may be 0 times infinite */
+    expect("input X f32[8]\ninput A f32[8]\noutput Y f32[8]\nY[i] = exp(X[i] * 0.5 + A[i])\n", "A");
+    /* subtracted, it would be an exp of +inf */
+    expect("input X f32[8]\ninput B f32[8]\noutput Y f32[8]\nY[i] = exp(X[i] - B[i])\n", "X");
+    /* the output of a log-softmax is one itself */
+    expect("input X f32[8]\noutput Y f32[8]\nintermediate S f32[1]\n"
+           "S[i] = sum(k:8) exp(X[k])\nY[i] = X[i] - log(S[0])\n",
+           "XY");
+    expect("input X f32[8]\noutput Y f32[8]\nY[i] = X[i] / (1 + X[i])\n", "");
+}
+
+static void test_what_computes_with_them(void **state)
+{
+    (void)state;
+    struct wpk_program program = {0};
+    struct wpk_infinite found;
+    assert_int_equal(wpk_program_parse("input X f32[8]\ninput Z f32[8]\noutput Y f32[8]\n"
+                                       "Y[i] = exp(X[i] - 1) * Z[i]\n",
+                                       &program, NULL),
+                     WPK_OK);
+    wpk_infinite_find(&program, &found);
+    int multiply = program.stages[0].expr;
+    int exp = program.nodes[multiply].arg[0];
+    assert_false(wpk_infinite_computes(&program, &found, multiply));
+    assert_true(wpk_infinite_computes(&program, &found, program.nodes[exp].arg[0]));
+    assert_false(wpk_infinite_literal(&program));
+    wpk_program_fini(&program);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_masks_are_found),
+        cmocka_unit_test(test_what_computes_with_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
