@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define MAGIC                                                                                      \
-    UINT64_C(0x33736e61706b7730) /* changes with the format and with how inputs are drawn */
+    UINT64_C(0x34736e61706b7730) /* changes with the format and with how inputs are drawn */
 #define BORDER 2                 /* coordinates from each end that count as border */
 /* Iterations of a winner's fresh set: a second or two, of the ten that a candidate has. */
 #define FRESH_ITERATIONS_MAX 2e8
@@ -31,6 +31,7 @@ struct file_head {
     uint8_t positive;
     uint8_t whole;
     uint8_t zero;
+    uint8_t seen[WPK_STAGES_MAX];
 };
 
 /* Lay the arrays out in one block, the same in memory and in the file. */
@@ -261,6 +262,13 @@ wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_inp
     return WPK_OK;
 }
 
+void wpk_answers_note(struct wpk_answers *answers, const uint8_t *seen)
+{
+    struct file_head *head = answers->block;
+    memcpy(answers->seen, seen, sizeof(answers->seen));
+    memcpy(head->seen, seen, sizeof(head->seen));
+}
+
 void wpk_answers_fini(struct wpk_answers *answers)
 {
     if (answers == NULL) {
@@ -304,6 +312,7 @@ static wpk_err adopt(void *block, size_t size, struct wpk_answers *out)
         .block_size = size,
         .mapped = true,
     };
+    memcpy(out->seen, head.seen, sizeof(out->seen));
     point_into(out);
     return WPK_OK;
 }

@@ -21,6 +21,7 @@ struct wpk_answers {
     const double *value;     /* [count] */
     const double *magnitude; /* [count] sum of |terms| that went into the point */
     double magnitude_max;
+    uint8_t seen[WPK_STAGES_MAX]; /* by stage: the faults that this set shows, a bit each */
     void *block;       /* owned */
     size_t block_size; /* bytes */
     bool mapped;       /* block comes from mmap */
@@ -37,6 +38,8 @@ struct wpk_answers {
  *           are not finite on positive inputs either */
 wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_input_options *inputs,
                          int64_t sample_count, struct wpk_answers *out, struct wpk_diag *diag);
+/* Keep what wpk_faults_look found.   shape  seen [WPK_STAGES_MAX] */
+void wpk_answers_note(struct wpk_answers *answers, const uint8_t *seen);
 void wpk_answers_fini(struct wpk_answers *answers);
 
 /* To a file, atomically, and back.

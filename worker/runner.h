@@ -31,6 +31,7 @@ struct wpk_runner_op {
     const struct wpk_program *program;
     const struct wpk_answers *answers; /* [WPK_RUNNER_SETS] */
     const struct wpk_inputs *inputs;   /* [WPK_RUNNER_SETS] */
+    const char *unseen;                /* faults that no set shows; "" where there are none */
 };
 
 /* In a child: verify and time one candidate, saying "verified" and "timed" over the channel and

@@ -76,6 +76,9 @@ static void compute_set(const struct wpk_runner_ops *ops, const struct wpk_runne
     wpk_err err = wpk_answers_make(&known->program, &inputs, sampled ? WPK_ANSWERS_SAMPLE_COUNT : 0,
                                    &answers, NULL);
     if (err == WPK_OK) {
+        err = wpk_faults_look(&known->program, &answers);
+    }
+    if (err == WPK_OK) {
         err = wpk_answers_save(&answers, path, NULL);
     }
     _exit(err == WPK_OK ? 0 : 1);
@@ -240,7 +243,13 @@ wpk_err wpk_runner_ops_get(struct wpk_runner_ops *ops, const char *text, struct 
         known->inputs[k] = set->inputs;
     }
     err = err == WPK_OK ? share_constants(known) : err;
-    *out = (struct wpk_runner_op){
-        .program = &known->program, .answers = known->answers, .inputs = known->inputs};
+    if (err == WPK_OK && !known->ready) {
+        wpk_faults_unseen(&known->program, known->answers, WPK_RUNNER_SETS, known->unseen);
+        known->ready = true;
+    }
+    *out = (struct wpk_runner_op){.program = &known->program,
+                                  .answers = known->answers,
+                                  .inputs = known->inputs,
+                                  .unseen = known->unseen};
     return err;
 }

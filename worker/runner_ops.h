@@ -7,6 +7,7 @@
 #define WPK_WORKER_RUNNER_OPS_H
 
 #include "common/crypto.h"
+#include "worker/faults.h"
 #include "worker/runner.h"
 
 #include <poll.h>
@@ -31,6 +32,8 @@ struct wpk_runner_known {
     /* the same, as candidates want them */
     struct wpk_answers answers[WPK_RUNNER_SETS];
     struct wpk_inputs inputs[WPK_RUNNER_SETS];
+    bool ready; /* all sets are; then: */
+    char unseen[WPK_FAULTS_TEXT_MAX];
 };
 
 struct wpk_runner_ops {

@@ -200,21 +200,37 @@ static int64_t flatten(const struct wpk_tensor *output, const int64_t *point)
     return at;
 }
 
-void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *answers,
-                        const struct wpk_verify_rule *rule, const void *output,
-                        struct wpk_verify_errors *errors)
+static struct comparison begin(const struct wpk_program *op, const struct wpk_answers *answers,
+                               const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors)
 {
-    const struct wpk_tensor *tensor = output_of(op);
     WPK_ASSERT(rule->times >= 1);
     bool integers = answers->inputs.kind == WPK_INPUT_INTEGERS;
-    struct comparison c = {
-        .dtype = tensor->dtype,
-        .exact = rule->exact && integers && (answers->magnitude_max < EXACT_MAGNITUDE_MAX),
+    return (struct comparison){
+        .dtype = output_of(op)->dtype,
+        .exact = rule->exact && integers && answers->magnitude_max < EXACT_MAGNITUDE_MAX,
         .spread = rule->transforms,
         .tolerance = find_tolerance(op, rule->times),
         .answers = answers,
         .errors = errors,
     };
+}
+
+double wpk_verify_ratio(const struct wpk_program *op, const struct wpk_answers *answers,
+                        const struct wpk_verify_rule *rule, int64_t index, double value)
+{
+    struct wpk_verify_errors errors = {0};
+    const struct comparison c = begin(op, answers, rule, &errors);
+    WPK_ASSERT(index < answers->count);
+    compare_point(&c, index, value);
+    return errors.ratio;
+}
+
+void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *answers,
+                        const struct wpk_verify_rule *rule, const void *output,
+                        struct wpk_verify_errors *errors)
+{
+    const struct wpk_tensor *tensor = output_of(op);
+    const struct comparison c = begin(op, answers, rule, errors);
     size_t size = wpk_dtype_size(tensor->dtype);
     double chunk[CHUNK];
     if (answers->whole) {

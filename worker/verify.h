@@ -61,6 +61,10 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
                         const struct wpk_verify_rule *rule, const void *output,
                         struct wpk_verify_errors *errors);
 
+/* The ratio of one value: of the index-th answer. */
+double wpk_verify_ratio(const struct wpk_program *op, const struct wpk_answers *answers,
+                        const struct wpk_verify_rule *rule, int64_t index, double value);
+
 /* "Y[0,3,27,27] is 1.25, should be 1.5 within 1e-05": for the log. */
 void wpk_verify_describe(const struct wpk_program *op, const struct wpk_answers *answers,
                          const struct wpk_verify_errors *errors, char *out, size_t size);

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/faults.h"
+
+#include "common/rng.h"
+#include "op/fault.h"
+#include "op/reference.h"
+#include "worker/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POINTS_MAX 512
+#define ITERATIONS_MAX 3e7 /* of one fault on one set: tens of milliseconds */
+
+/* Some compared points of a set, and their inputs. */
+struct probe {
+    const struct wpk_program *op;
+    const struct wpk_answers *answers;
+    struct wpk_inputs inputs;
+    struct wpk_reference_args args;
+    int64_t count;
+    int64_t at[POINTS_MAX]; /* index into the answers */
+    int64_t points[POINTS_MAX * WPK_RANK_MAX];
+};
+
+static const struct wpk_tensor *output_of(const struct wpk_program *op)
+{
+    for (int t = 0; t < op->tensor_count; t++) {
+        if (op->tensors[t].role == WPK_ROLE_OUTPUT) {
+            return &op->tensors[t];
+        }
+    }
+    WPK_ASSERT(false); /* a program has an output */
+    return NULL;
+}
+
+/* The first and the last of the answers, and others between them. */
+static void choose_points(struct probe *probe)
+{
+    const struct wpk_answers *answers = probe->answers;
+    const struct wpk_tensor *output = output_of(probe->op);
+    struct wpk_rng rng;
+    wpk_rng_seed(&rng, answers->inputs.seed);
+    probe->count = answers->count < POINTS_MAX ? answers->count : POINTS_MAX;
+    for (int64_t i = 0; i < probe->count; i++) {
+        int64_t at = answers->count <= POINTS_MAX || !answers->whole || i == 0 ? i
+                     : i == 1                                                  ? answers->count - 1
+                              : wpk_rng_between(&rng, 0, answers->count - 1);
+        int64_t *point = probe->points + i * output->rank;
+        probe->at[i] = at;
+        for (int d = output->rank - 1; d >= 0; d--) {
+            point[d] = answers->whole ? at % output->extent[d]
+                                      : answers->points[probe->at[i] * output->rank + d];
+            at /= output->extent[d];
+        }
+    }
+}
+
+static wpk_err open_probe(struct probe *probe, const struct wpk_program *op,
+                          const struct wpk_answers *answers)
+{
+    probe->op = op;
+    probe->answers = answers;
+    wpk_err err = wpk_inputs_make(op, &answers->inputs, &probe->inputs);
+    if (err == WPK_OK) {
+        err = wpk_inputs_widen(op, &probe->inputs);
+    }
+    for (int t = 0; t < op->tensor_count; t++) {
+        probe->args.tensor[t] = probe->inputs.wide[t];
+    }
+    choose_points(probe);
+    return err;
+}
+
+/* Is the faulty program's output wrong by far at some point? */
+static wpk_err shows(const struct probe *probe, const struct wpk_program *faulty, bool *out)
+{
+    const struct wpk_verify_rule rule = {.times = WPK_VERIFY_TIMES};
+    double value[POINTS_MAX];
+    int64_t count = 0;
+    wpk_err err = wpk_reference_points_within(faulty, probe->points, probe->count, ITERATIONS_MAX,
+                                              &count, NULL);
+    if (err == WPK_OK) {
+        err = wpk_reference_run_at(faulty, &probe->args, probe->points, count, value, NULL, NULL);
+    }
+    *out = false;
+    for (int64_t i = 0; i < count && err == WPK_OK && !*out; i++) {
+        double ratio = wpk_verify_ratio(probe->op, probe->answers, &rule, probe->at[i], value[i]);
+        *out = ratio > WPK_FAULTS_CLEAR;
+    }
+    return err == WPK_EUNSUPPORTED ? WPK_OK : err;
+}
+
+wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answers)
+{
+    uint8_t seen[WPK_STAGES_MAX] = {0};
+    wpk_err err = WPK_OK;
+    struct probe *probe = calloc(1, sizeof(*probe));
+    if (probe == NULL) {
+        return WPK_ENOMEM;
+    }
+    if (answers->count > 0) {
+        err = open_probe(probe, op, answers);
+    }
+    for (int s = 0; s < op->stage_count && err == WPK_OK && answers->count > 0; s++) {
+        for (int f = 0; f < WPK_FAULT_COUNT && err == WPK_OK; f++) {
+            struct wpk_program faulty;
+            bool shown = false;
+            if (wpk_fault_make(op, s, (enum wpk_fault)f, &faulty) == WPK_OK) {
+                err = shows(probe, &faulty, &shown);
+                wpk_program_fini(&faulty);
+            }
+            seen[s] |= (uint8_t)(shown << f);
+        }
+    }
+    wpk_inputs_fini(&probe->inputs);
+    free(probe);
+    if (err == WPK_OK) {
+        wpk_answers_note(answers, seen);
+    }
+    return err;
+}
+
+void wpk_faults_unseen(const struct wpk_program *op, const struct wpk_answers *answers,
+                       int set_count, char *out)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int s = 0; s < op->stage_count; s++) {
+        uint8_t seen = 0;
+        for (int k = 0; k < set_count; k++) {
+            seen |= answers[k].count > 0 ? answers[k].seen[s] : 0;
+        }
+        for (int f = 0; f < WPK_FAULT_COUNT; f++) {
+            struct wpk_program faulty;
+            if ((seen >> f & 1) != 0 ||
+                wpk_fault_make(op, s, (enum wpk_fault)f, &faulty) != WPK_OK) {
+                continue;
+            }
+            wpk_program_fini(&faulty);
+            used += (size_t)snprintf(out + used, WPK_FAULTS_TEXT_MAX - used, "%s%s: %s",
+                                     used > 0 ? "; " : "", op->tensors[op->stages[s].output].name,
+                                     wpk_fault_name((enum wpk_fault)f));
+            if (used >= WPK_FAULTS_TEXT_MAX) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Could the input sets of an op show that a stage is wrong? For each stage its faults (op/fault.h)
+ * are evaluated at some compared points of each set: one that moves a point by more than
+ * WPK_FAULTS_CLEAR tolerances is seen. What stays unseen is said in the record. */
+#ifndef WPK_WORKER_FAULTS_H
+#define WPK_WORKER_FAULTS_H
+
+#include "worker/answers.h"
+
+#define WPK_FAULTS_CLEAR 4.0
+#define WPK_FAULTS_TEXT_MAX 2048
+
+/* Fill answers->seen; what takes too long to evaluate is not seen.
+ *   errors  WPK_ENOMEM */
+wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answers);
+
+/* "M: identity; S: first term dropped", or "".
+ *   shape   answers [set_count]; out [WPK_FAULTS_TEXT_MAX], cut where there are more */
+void wpk_faults_unseen(const struct wpk_program *op, const struct wpk_answers *answers,
+                       int set_count, char *out);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/faults.h"
+
+#include "op/fault.h"
+#include "op/notation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct wpk_program parse(const char *text)
+{
+    struct wpk_program program = {0};
+    struct wpk_diag diag = {0};
+    if (wpk_program_parse(text, &program, &diag) != WPK_OK) {
+        fail_msg("%s in %s", diag.text, text);
+    }
+    return program;
+}
+
+/* What none of the kinds up to `last` shows. */
+static void find_unseen(const char *text, enum wpk_input_kind last, char *out)
+{
+    struct wpk_program op = parse(text);
+    struct wpk_answers answers[WPK_INPUT_KINDS] = {0};
+    for (int k = 0; k <= (int)last; k++) {
+        const struct wpk_input_options inputs = {
+            .kind = (enum wpk_input_kind)k, .seed = 7 + (uint64_t)k, .constants_seed = 7};
+        assert_int_equal(wpk_answers_make(&op, &inputs, k < 2 ? 0 : 300, &answers[k], NULL),
+                         WPK_OK);
+        assert_int_equal(wpk_faults_look(&op, &answers[k]), WPK_OK);
+    }
+    wpk_faults_unseen(&op, answers, (int)last + 1, out);
+    for (int k = 0; k <= (int)last; k++) {
+        wpk_answers_fini(&answers[k]);
+    }
+    wpk_program_fini(&op);
+}
+
+static const char softmax[] =
+    "input X f32[24,40]\noutput Y f32[24,40]\nintermediate M f32[24]\nintermediate S f32[24]\n"
+    "M[i] = max(k:40) X[i,k]\nS[i] = sum(k:40) exp(X[i,k] - M[i])\n"
+    "Y[i,j] = exp(X[i,j] - M[i]) / S[i]\n";
+
+/* A softmax does not feel its maximum, unless something is far above the rest. */
+static void test_maximum_of_a_softmax(void **state)
+{
+    (void)state;
+    char unseen[WPK_FAULTS_TEXT_MAX];
+    find_unseen(softmax, WPK_INPUT_OFFSET, unseen);
+    assert_non_null(strstr(unseen, "M: identity"));
+    find_unseen(softmax, WPK_INPUT_WIDE, unseen);
+    assert_string_equal(unseen, "");
+}
+
+static void test_other_operators(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "input X f32[1,6,9,9]\nconstant W f32[5,6,3,3]\nconstant B f32[5]\noutput Y f32[1,5,9,9]\n"
+        "intermediate T f32[1,5,9,9]\n"
+        "T[n,k,y,x] = sum(c:6,r:3,s:3) X[n,c,y+r-1,x+s-1 | 0] * W[k,c,r,s]\n"
+        "Y[n,k,y,x] = max(T[n,k,y,x] + B[k], 0)\n",
+        "input X f32[16,48]\nconstant G f32[48]\nconstant B f32[48]\noutput Y f32[16,48]\n"
+        "intermediate M f32[16]\nintermediate V f32[16]\nM[i] = sum(k:48) X[i,k] * (1.0 / 48)\n"
+        "V[i] = sum(k:48) (X[i,k] - M[i]) * (X[i,k] - M[i]) * (1.0 / 48)\n"
+        "Y[i,j] = (X[i,j] - M[i]) * rsqrt(V[i] + 0.00001) * G[j] + B[j]\n",
+        "input X f32[1,4,12,12]\noutput Y f32[1,4,6,6]\n"
+        "Y[n,c,y,x] = max(r:2,s:2) X[n,c,2*y+r,2*x+s]\n",
+        "input A i8[16,40]\ninput B i8[40,24]\noutput C i32[16,24]\n"
+        "C[i,j] = sum(k:40) i32(A[i,k]) * i32(B[k,j])\n",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char unseen[WPK_FAULTS_TEXT_MAX];
+        find_unseen(texts[i], WPK_INPUT_WIDE, unseen);
+        assert_string_equal(unseen, "");
+    }
+}
+
+/* A stage that nothing depends on cannot be seen, and that is said. */
+static void test_what_cannot_be_seen(void **state)
+{
+    (void)state;
+    char unseen[WPK_FAULTS_TEXT_MAX];
+    find_unseen("input X f32[16]\noutput Y f32[16]\nintermediate T f32[16]\nT[i] = max(X[i], 0)\n"
+                "Y[i] = T[i] * 0\n",
+                WPK_INPUT_WIDE, unseen);
+    assert_non_null(strstr(unseen, "T: neighbour's value; T: identity"));
+}
+
+static void test_faults_are_programs(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse(softmax);
+    for (int s = 0; s < op.stage_count; s++) {
+        for (int f = 0; f < WPK_FAULT_COUNT; f++) {
+            struct wpk_program faulty;
+            bool reduces = op.stages[s].reduction != WPK_REDUCE_NONE;
+            wpk_err err = wpk_fault_make(&op, s, (enum wpk_fault)f, &faulty);
+            bool has = reduces || f == WPK_FAULT_NEIGHBOUR || f == WPK_FAULT_IDENTITY;
+            assert_int_equal(err, has ? WPK_OK : WPK_ENOENT);
+            if (has) {
+                assert_int_equal(wpk_program_validate(&faulty, NULL), WPK_OK);
+                wpk_program_fini(&faulty);
+            }
+        }
+    }
+    wpk_program_fini(&op);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_maximum_of_a_softmax),
+        cmocka_unit_test(test_other_operators),
+        cmocka_unit_test(test_what_cannot_be_seen),
+        cmocka_unit_test(test_faults_are_programs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
