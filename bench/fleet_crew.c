@@ -59,7 +59,7 @@ static void fill_result(const struct wpk_work *work, struct wpk_result *result)
     record->build_ns = 150000000;
     record->verify_ns = 20000000;
     record->measure_ns = 40000000;
-    record->reference_ns = 1000000;
+    record->anchor_ns = 1000000;
     record->error_max = 1.5e-6;
     record->error_tolerance = 3e-6;
     record->error_ratio = 0.5;

@@ -20,7 +20,7 @@
 static const char problems_sql[] =
     "INSERT INTO problem (id, fingerprint, layouts, device_class, environment, policy, family,"
     " extents, op, flops, created_at, epoch) " COUNTED "SELECT n, " SHA256 ", 'fixed', " DEVICE
-    ", " ENVIRONMENT ", 'threads=1;cold=0;time_ns=20000000;samples=10', " HASH(
+    ", " ENVIRONMENT ", 'threads=1;conditions=warm;time_ns=20000000;samples=10', " HASH(
         "n / 50") ","
                   " printf('64,64,%d,%d,3,3', n % 50 + 7, n % 50 + 7), 'Y[i] = X[i] * ' || n, "
                   "231411712.0, 1, 1"
@@ -29,16 +29,17 @@ static const char problems_sql[] =
 static const char searches_sql[] =
     "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers, space_version,"
     " elapsed_ns, ended_asks, exhausted, kernel_id, snapshot, snapshot_version, snapshot_told,"
-    " ok_count, failed_count, known_count, best, created_at, epoch) " COUNTED
+    " ok_count, failed_count, known_count, best, accuracy, anchor, created_at, epoch) " COUNTED
     "SELECT n, n, 'ga', '', '1', 'halide-cpu', 'cpu-1', 60000000000, 100, 0, NULL, '', '', 0, 0, 0,"
-    " 0, '', 1, 1 FROM c";
+    " 0, '', 'standard', '', 1, 1 FROM c";
 
 static const char kernels_sql[] =
-    "INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256, median_ns, served,"
-    " served_at, pinned, revoked_at, revoked_reason, verified_by, document, manifest, signature, "
+    "INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256, plain_sha256,"
+    " accuracy, times_direct, median_ns, served, served_at, pinned, revoked_at, revoked_reason, "
+    "verified_by, document, manifest, signature, "
     "created_at,"
     " epoch) " COUNTED "SELECT n, n, n, 'halide-cpu', " SHA256
-    ", 500000, 1, 1, 0, 0, '', 'bench/1', '{\"fingerprint\":\"' || " SHA256
+    ", '', 'standard', 1.75, 500000, 1, 1, 0, 0, '', 'bench/1', '{\"fingerprint\":\"' || " SHA256
     " || '\",\"provider\":\"halide-cpu\",\"algorithm\":\"winograd(6)\",\"detail\":\"\","
     "\"candidate\":\"' || " CANDIDATE
     " || '\",\"time_ns\":{\"median\":500000,\"min\":490000,\"mad\":3000},\"baseline\":null,"
@@ -56,16 +57,17 @@ static const char kernels_sql[] =
 /* The third value: how many trials a problem has. */
 static const char trials_sql[] =
     "INSERT INTO trial (id, problem_id, provider, candidate, candidate_hash, outcome, log, detail,"
-    " schedule_sha256, artifact_sha256, error_max, error_tolerance, build_ns, verify_ns,"
-    " recorded_at, epoch) " COUNTED "SELECT n, (n - 1) / ? + 1, 'halide-cpu', " CANDIDATE
-    ", randomblob(16), 'ok', '', '', " SHA256
-    ", '', 1.5e-6, 3e-6, 150000000, 20000000, 1, 1 FROM c";
+    " schedule_sha256, artifact_sha256, error_max, error_tolerance, of_rms, times_direct,"
+    " constants_bytes, unseen, build_ns, verify_ns, recorded_at, epoch) " COUNTED
+    "SELECT n, (n - 1) / ? + 1, 'halide-cpu', " CANDIDATE ", randomblob(16), 'ok', '', '', " SHA256
+    ", '', 1.5e-6, 3e-6, 1e-6, 1.75, 0, '', 150000000, 20000000, 1, 1 FROM c";
 
 static const char measurements_sql[] =
     "INSERT INTO measurement (trial_id, number, kind, search_id, worker, instance, median_ns,"
-    " min_ns, mad_ns, repeat_count, censored, reference_ns, samples_ns, counters, measured_at,"
+    " min_ns, mad_ns, repeat_count, censored, anchor_ns, anchor_ratio, anchor, samples_ns, "
+    "counters, measured_at,"
     " epoch) " COUNTED "SELECT n, 0, 'trial', (n - 1) / ? + 1, 'bench/1', 'bench1/cpu0', 500000,"
-    " 490000, 3000, 20, 0, 1000000,"
+    " 490000, 3000, 20, 0, 1000000, 0.5, '',"
     " '[500000,500100,500200,500300,500400,500500,500600,500700,500800,500900]', '', 1, 1 FROM c";
 
 static const char asks_sql[] =

@@ -86,7 +86,7 @@ static void put_result(struct bench *b, int search, uint32_t number)
                                            .mad_ns = 5,
                                            .sample_count = 10,
                                            .repeat_count = 20},
-                                .reference_ns = 900,
+                                .anchor_ns = 900,
                                 .build_ns = 150000000,
                                 .verify_ns = 2000000,
                                 .error_max = 1e-6,

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/accuracy.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define RECORDED_SHARE 0.9 /* of the multiple: so that few winners fail on fresh inputs */
 
 #define PREFIX "times_direct="
 #define EXPECTED "strict, standard, fast or times_direct=NUMBER"
@@ -76,6 +79,17 @@ void wpk_accuracy_name(struct wpk_accuracy accuracy, char *out)
             break;
         }
     }
+}
+
+bool wpk_accuracy_admits(struct wpk_accuracy accuracy, double times_direct)
+{
+    return times_direct >= 0 && times_direct <= RECORDED_SHARE * accuracy.times_direct;
+}
+
+bool wpk_accuracy_admits_fresh(struct wpk_accuracy accuracy, double times_direct)
+{
+    const double noise = 3 / sqrt(WPK_ACCURACY_POINTS_MIN);
+    return times_direct >= 0 && times_direct <= accuracy.times_direct * (1 + noise);
 }
 
 /* ---- JSON */

@@ -13,7 +13,8 @@
     X(FAST, "fast", 16.0)
 
 #define WPK_ACCURACY_TIMES_MAX 1e6
-#define WPK_ACCURACY_TEXT_MAX 48 /* bytes of a text, with its NUL */
+#define WPK_ACCURACY_POINTS_MIN 4096 /* compared in each set of inputs */
+#define WPK_ACCURACY_TEXT_MAX 48     /* bytes of a text, with its NUL */
 
 /* A class of accuracy. */
 struct wpk_accuracy {
@@ -34,5 +35,11 @@ void wpk_accuracy_name(struct wpk_accuracy accuracy, char *out);
 struct wpk_accuracy wpk_accuracy_get(struct wpk_json_reader *reader, const char *key);
 void wpk_accuracy_put(struct wpk_json_writer *writer, const char *key,
                       struct wpk_accuracy accuracy);
+
+/* Is an error, as a multiple of direct evaluation's, within the class? On inputs that are recorded
+ * with the search, a tenth below the class's own multiple; on fresh ones, with room for the noise
+ * of an estimate from WPK_ACCURACY_POINTS_MIN points. A negative multiple was not measured. */
+bool wpk_accuracy_admits(struct wpk_accuracy accuracy, double times_direct);
+bool wpk_accuracy_admits_fresh(struct wpk_accuracy accuracy, double times_direct);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/accuracy.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -144,12 +145,26 @@ static void test_bad_json(void **state)
     }
 }
 
+static void test_admits(void **state)
+{
+    (void)state;
+    struct wpk_accuracy standard = WPK_ACCURACY_STANDARD;
+    assert_true(wpk_accuracy_admits(standard, 0));
+    assert_true(wpk_accuracy_admits(standard, 3.6));
+    assert_false(wpk_accuracy_admits(standard, 3.61));
+    assert_false(wpk_accuracy_admits(standard, -1));
+    assert_false(wpk_accuracy_admits(standard, NAN));
+    assert_true(wpk_accuracy_admits_fresh(standard, 4.18));
+    assert_false(wpk_accuracy_admits_fresh(standard, 4.2));
+    assert_false(wpk_accuracy_admits_fresh(standard, -1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),     cmocka_unit_test(test_long_numbers),
-        cmocka_unit_test(test_bad_texts), cmocka_unit_test(test_json),
-        cmocka_unit_test(test_bad_json),
+        cmocka_unit_test(test_admits),       cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_long_numbers), cmocka_unit_test(test_bad_texts),
+        cmocka_unit_test(test_json),         cmocka_unit_test(test_bad_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

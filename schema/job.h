@@ -9,6 +9,8 @@
 #define WPK_SCHEMA_JOB_H
 
 #include "common/buf.h"
+#include "schema/accuracy.h"
+#include "schema/record.h"
 #include "schema/tensor.h"
 
 #include <stdint.h>
@@ -58,6 +60,8 @@ struct wpk_job_op {
     struct wpk_job_tensor *tensors; /* owned; [tensor_count], in the order of the file */
     int tensor_count;
     enum wpk_layouts layouts;
+    struct wpk_accuracy accuracy;   /* default: standard */
+    enum wpk_conditions conditions; /* default: warm */
 };
 
 struct wpk_job_pin {
@@ -76,8 +80,8 @@ struct wpk_job {
     char name[WPK_JOB_NAME_MAX]; /* "" when the file names none */
     struct wpk_job_op *ops;      /* owned; [op_count], at least one after decoding */
     int op_count;
-    char kind[16];     /* "cpu" */
-    int threads;       /* of the kernels */
+    char kind[16];                /* "cpu" */
+    int threads;                  /* of the kernels */
     struct wpk_job_label *labels; /* owned; [label_count] */
     int label_count;
     char strategy[32]; /* as written; known names: search/strategy.h */

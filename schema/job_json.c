@@ -16,6 +16,12 @@ static const char *const layouts_names[] = {
 #undef WPK_LAYOUTS_NAME
 };
 
+static const char *const conditions_names[] = {
+#define WPK_CONDITIONS_NAME(name, text) text,
+    WPK_CONDITIONS_LIST(WPK_CONDITIONS_NAME)
+#undef WPK_CONDITIONS_NAME
+};
+
 static void *allocate(struct wpk_json_reader *reader, size_t count, size_t size)
 {
     void *memory = calloc(count > 0 ? count : 1, size);
@@ -142,7 +148,8 @@ static void decode_body(struct wpk_json_reader *reader, struct wpk_job_op *op)
 
 static void decode_op(struct wpk_json_reader *reader, struct wpk_job *job)
 {
-    static const char *const members[] = {"name", "op", "tensors", "constants", "layouts", NULL};
+    static const char *const members[] = {"name",    "op",       "tensors",    "constants",
+                                          "layouts", "accuracy", "conditions", NULL};
     struct wpk_job_op *op = &job->ops[job->op_count];
 
     wpk_json_allow(reader, members);
@@ -157,6 +164,11 @@ static void decode_op(struct wpk_json_reader *reader, struct wpk_job *job)
     if (wpk_json_has(reader, "layouts")) {
         op->layouts = (enum wpk_layouts)wpk_json_get_choice(reader, "layouts", layouts_names,
                                                             COUNT_OF(layouts_names));
+    }
+    op->accuracy = wpk_accuracy_get(reader, "accuracy");
+    if (wpk_json_has(reader, "conditions")) {
+        op->conditions = (enum wpk_conditions)wpk_json_get_choice(
+            reader, "conditions", conditions_names, COUNT_OF(conditions_names));
     }
     job->op_count++;
 }
@@ -372,6 +384,8 @@ static void encode_op(const struct wpk_job_op *op, struct wpk_json_writer *write
         wpk_json_end(writer);
     }
     wpk_json_put_text(writer, "layouts", wpk_layouts_name(op->layouts));
+    wpk_accuracy_put(writer, "accuracy", op->accuracy);
+    wpk_json_put_text(writer, "conditions", wpk_conditions_name(op->conditions));
     wpk_json_end(writer);
 }
 

@@ -25,15 +25,15 @@ extern "C" {
 
 /* `= {0}` cannot be encoded. */
 struct wpk_kernel_manifest {
-    char fingerprint[WPK_ID_MAX]; /* of the operator */
-    char layouts[16];             /* "fixed" or "any" */
-    int threads;                  /* >= 1 */
+    char fingerprint[WPK_ID_MAX];         /* of the operator */
+    char layouts[16];                     /* "fixed" or "any" */
+    int threads;                          /* >= 1 */
     char device[2 * WPK_DEVICE_TEXT_MAX]; /* the class it was measured on */
     char environment[WPK_ENVIRONMENT_MAX];
     char provider[WPK_PROVIDER_NAME_MAX];
     char artifact[WPK_ID_MAX];
     uint64_t median_ns, min_ns, mad_ns; /* of one call, in the final */
-    double error_max;         /* largest |y - ref| over all sets of inputs */
+    double error_max;                   /* largest |y - ref| over all sets of inputs */
     double error_tolerance;
     char verified_by[WPK_WORKER_NAME_MAX]; /* on fresh inputs; "": on the recorded ones only */
     uint64_t created_wall_ns;

@@ -73,24 +73,9 @@ static void put_ids(struct wpk_json_writer *w, const char *key, const wpk_work_i
     wpk_json_end(w);
 }
 
-/* What version 1 has no words for. */
-static void put_hello_2(struct wpk_json_writer *w, const struct wpk_hello *hello)
+static wpk_err put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
 {
     WPK_ASSERT(hello->roles != 0);
-    wpk_json_put_text(w, "program", hello->program);
-    wpk_json_put_text(w, "token", hello->token);
-    wpk_json_put_bool(w, "builds", (hello->roles & WPK_WORKER_BUILDS) != 0);
-    wpk_json_put_bool(w, "runs", (hello->roles & WPK_WORKER_RUNS) != 0);
-    wpk_json_put_int(w, "slots", hello->slots);
-    wpk_json_begin_object(w, "labels");
-    for (uint32_t i = 0; i < hello->label_count; i++) {
-        wpk_json_put_text(w, hello->labels[i].name, hello->labels[i].value);
-    }
-    wpk_json_end(w);
-}
-
-static wpk_err put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello, uint32_t version)
-{
     char *device = NULL;
     wpk_err err = wpk_device_encode(&hello->device, &device);
     if (err != WPK_OK) {
@@ -108,9 +93,16 @@ static wpk_err put_hello(struct wpk_json_writer *w, const struct wpk_hello *hell
         wpk_json_end(w);
     }
     wpk_json_end(w);
-    if (version >= 2) {
-        put_hello_2(w, hello);
+    wpk_json_put_text(w, "program", hello->program);
+    wpk_json_put_text(w, "token", hello->token);
+    wpk_json_put_bool(w, "builds", (hello->roles & WPK_WORKER_BUILDS) != 0);
+    wpk_json_put_bool(w, "runs", (hello->roles & WPK_WORKER_RUNS) != 0);
+    wpk_json_put_int(w, "slots", hello->slots);
+    wpk_json_begin_object(w, "labels");
+    for (uint32_t i = 0; i < hello->label_count; i++) {
+        wpk_json_put_text(w, hello->labels[i].name, hello->labels[i].value);
     }
+    wpk_json_end(w);
     return WPK_OK;
 }
 
@@ -118,7 +110,7 @@ static void put_policy(struct wpk_json_writer *w, const struct wpk_policy *polic
 {
     wpk_json_begin_object(w, "policy");
     wpk_json_put_int(w, "threads", policy->threads);
-    wpk_json_put_bool(w, "cold_cache", policy->cold_cache);
+    wpk_json_put_text(w, "conditions", wpk_conditions_name(policy->conditions));
     wpk_json_put_int(w, "time_ns_min", (int64_t)policy->time_ns_min);
     wpk_json_put_int(w, "sample_count", policy->sample_count);
     wpk_json_put_real(w, "race_ratio", policy->race_ratio);
@@ -179,13 +171,11 @@ static void put_stage(struct wpk_json_writer *w, const struct wpk_work *work)
     }
 }
 
-static void put_work_item(struct wpk_json_writer *w, const struct wpk_work *work, uint32_t version)
+static void put_work_item(struct wpk_json_writer *w, const struct wpk_work *work)
 {
     wpk_json_begin_object(w, NULL);
     put_id(w, work->id);
-    if (version >= 2) {
-        put_stage(w, work);
-    }
+    put_stage(w, work);
     wpk_json_put_int(w, "attempt", work->attempt);
     wpk_json_put_int(w, "op", work->op);
     put_policy(w, &work->policy);
@@ -196,34 +186,30 @@ static void put_work_item(struct wpk_json_writer *w, const struct wpk_work *work
         wpk_json_put_text(w, "candidate", work->candidate);
         wpk_json_put_int(w, "incumbent_ns", (int64_t)work->incumbent_ns);
         wpk_json_put_bool(w, "keep_artifact", work->keep_artifact);
+        wpk_accuracy_put(w, "accuracy", work->accuracy);
     }
     wpk_json_end(w);
 }
 
-static wpk_err put_work(struct wpk_json_writer *w, const struct wpk_message *message,
-                        uint32_t version)
+static wpk_err put_work(struct wpk_json_writer *w, const struct wpk_message *message)
 {
     put_ops(w, message);
-    wpk_err err = version >= 2 ? put_targets(w, message) : WPK_OK;
+    wpk_err err = put_targets(w, message);
     wpk_json_begin_array(w, "work");
     for (uint32_t i = 0; i < message->work_count; i++) {
-        /* Who speaks version 1 builds and runs: nobody may lease it half of that. */
-        WPK_ASSERT(version >= 2 || message->work[i].stage == WPK_STAGE_WHOLE);
-        put_work_item(w, &message->work[i], version);
+        put_work_item(w, &message->work[i]);
     }
     wpk_json_end(w);
     wpk_json_put_bool(w, "leave", message->leave);
     return err;
 }
 
-static void put_result(struct wpk_json_writer *w, const struct wpk_result *result, uint32_t version)
+static void put_result(struct wpk_json_writer *w, const struct wpk_result *result)
 {
     wpk_json_begin_object(w, NULL);
     put_id(w, result->id);
-    if (version >= 2) {
-        wpk_json_put_u64(w, "lease", result->lease);
-        wpk_json_put_text(w, "stage", wpk_work_stage_name(result->stage));
-    }
+    wpk_json_put_u64(w, "lease", result->lease);
+    wpk_json_put_text(w, "stage", wpk_work_stage_name(result->stage));
     wpk_json_put_int(w, "attempt", result->attempt);
     if (result->id.kind != WPK_WORK_FINAL) {
         wpk_record_put(w, "record", &result->record);
@@ -240,12 +226,11 @@ static void put_result(struct wpk_json_writer *w, const struct wpk_result *resul
     wpk_json_end(w);
 }
 
-static void put_results(struct wpk_json_writer *w, const struct wpk_message *message,
-                        uint32_t version)
+static void put_results(struct wpk_json_writer *w, const struct wpk_message *message)
 {
     wpk_json_begin_array(w, "results");
     for (uint32_t i = 0; i < message->result_count; i++) {
-        put_result(w, &message->results[i], version);
+        put_result(w, &message->results[i]);
     }
     wpk_json_end(w);
 }
@@ -269,17 +254,15 @@ static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *
     switch (message->kind) {
     case WPK_MESSAGE_HELLO:
         put_ids(w, "holding", message->holding, message->holding_count);
-        return put_hello(w, message->hello, version);
+        return put_hello(w, message->hello);
     case WPK_MESSAGE_POLL:
         wpk_json_put_int(w, "want", message->want);
         wpk_json_put_int(w, "wait_ms", message->wait_ms);
         put_ids(w, "holding", message->holding, message->holding_count);
-        if (version >= 2) {
-            wpk_json_put_u64(w, "running", message->running);
-        }
+        wpk_json_put_u64(w, "running", message->running);
         return WPK_OK;
     case WPK_MESSAGE_RESULTS:
-        put_results(w, message, version);
+        put_results(w, message);
         return WPK_OK;
     case WPK_MESSAGE_PUT_ARTIFACT:
     case WPK_MESSAGE_GET_ARTIFACT:
@@ -291,21 +274,17 @@ static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *
         return WPK_OK;
     case WPK_MESSAGE_WELCOME:
         wpk_json_put_int(w, "lease_ms", message->lease_ms);
-        if (version >= 2) {
-            wpk_json_put_text(w, "server", message->server != NULL ? message->server : "");
-        }
+        wpk_json_put_text(w, "server", message->server != NULL ? message->server : "");
         return WPK_OK;
     case WPK_MESSAGE_WORK:
-        return put_work(w, message, version);
+        return put_work(w, message);
     case WPK_MESSAGE_ACK:
         put_acks(w, message);
         return WPK_OK;
     case WPK_MESSAGE_ERROR:
         wpk_json_put_text(w, "code", wpk_err_name(message->err));
         wpk_json_put_text(w, "text", message->text);
-        if (version >= 2) {
-            wpk_json_put_int(w, "retry_ms", message->retry_ms);
-        }
+        wpk_json_put_int(w, "retry_ms", message->retry_ms);
         return WPK_OK;
     case WPK_MESSAGE_COUNT:
         break;

@@ -13,18 +13,19 @@
  * changes nothing. A frame is the size of the JSON (4 bytes, little-endian), the JSON, and the
  * bytes of an artifact, if any. Decoding is strict.
  *
- * Version 2 has roles, stages, leases by number, labels and tokens. A worker of version 1 is served
- * in version 1: what its messages lack decodes as the default written beside the field. */
+ * Version 3 is the first in which a record says how accurate its candidate is: workers of older
+ * versions are refused, with the version that is spoken here. */
 #ifndef WPK_SCHEMA_MESSAGE_H
 #define WPK_SCHEMA_MESSAGE_H
 
 #include "common/arena.h"
 #include "common/buf.h"
+#include "schema/accuracy.h"
 #include "schema/device.h"
 #include "schema/record.h"
 
-#define WPK_PROTOCOL_VERSION 2
-#define WPK_PROTOCOL_VERSION_MIN 1             /* the oldest that is still served */
+#define WPK_PROTOCOL_VERSION 3
+#define WPK_PROTOCOL_VERSION_MIN 3             /* the oldest that is still served */
 #define WPK_MESSAGE_SIZE_MAX ((size_t)4 << 20) /* bytes of a frame */
 #define WPK_ARTIFACT_SIZE_MAX (WPK_MESSAGE_SIZE_MAX - 65536)
 #define WPK_WORK_MAX 64      /* in one message; also results and statuses */
@@ -128,27 +129,28 @@ struct wpk_contender {
 
 struct wpk_work {
     wpk_work_id id;
-    uint64_t lease;              /* its number; version 1: 0 */
-    enum wpk_work_stage stage;        /* version 1: WHOLE */
+    uint64_t lease; /* its number */
+    enum wpk_work_stage stage;
     uint32_t attempt;            /* from 1 */
     uint32_t op;                 /* index into the message's ops */
     uint32_t target;             /* BUILD: index into the message's targets */
     const char *artifact_sha256; /* RUN; else "" */
     uint64_t build_ns;           /* RUN: what building took, for the record */
-    const char *provider;  /* not for a final */
-    const char *candidate; /* "" for a vendor */
+    const char *provider;        /* not for a final */
+    const char *candidate;       /* "" for a vendor */
     struct wpk_policy policy;
     uint64_t incumbent_ns; /* for racing; 0: none */
     bool keep_artifact;
-    uint32_t round_count;                                /* final */
+    struct wpk_accuracy accuracy; /* of the search: who is outside need not be timed to the end */
+    uint32_t round_count;         /* final */
     struct wpk_contender contenders[WPK_CONTENDERS_MAX]; /* final; [contender_count] */
     uint32_t contender_count;
 };
 
 struct wpk_result {
     wpk_work_id id;
-    uint64_t lease;       /* version 1: 0 */
-    enum wpk_work_stage stage; /* version 1: WHOLE */
+    uint64_t lease;
+    enum wpk_work_stage stage;
     uint32_t attempt;
     /* But for a final. Of BUILD: ok with an artifact and without times, or why it failed. */
     struct wpk_record record;
@@ -175,10 +177,10 @@ struct wpk_hello {
     char environment[WPK_ENVIRONMENT_MAX];
     struct wpk_message_provider providers[WPK_PROVIDERS_MAX];
     uint32_t provider_count;
-    char token[WPK_TOKEN_MAX];     /* who it may be; "" where none is needed; version 1: "" */
-    unsigned roles;                /* WPK_WORKER_*, at least one; version 1: both */
-    uint32_t slots;                /* builds at a time; 0: not said, as in version 1 */
-    char program[WPK_PROGRAM_MAX]; /* "wpk-worker 0.2.0"; version 1: "" */
+    char token[WPK_TOKEN_MAX];     /* who it may be; "" where none is needed */
+    unsigned roles;                /* WPK_WORKER_*, at least one */
+    uint32_t slots;                /* builds at a time; 0: not said */
+    char program[WPK_PROGRAM_MAX]; /* "wpk-worker 0.2.0" */
     struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX];
     uint32_t label_count;
 };
@@ -204,7 +206,7 @@ struct wpk_message {
     wpk_work_id *given_back; /* give_back [given_back_count] */
     uint32_t given_back_count;
     uint32_t lease_ms;          /* welcome: a lease ends that long after the last heartbeat */
-    const char *server;         /* welcome: name and version of wpkd; version 1: "" */
+    const char *server;         /* welcome: name and version of wpkd */
     struct wpk_message_op *ops; /* work [op_count] */
     uint32_t op_count;
     struct wpk_device *targets; /* work [target_count]: what is built for, said once */
@@ -214,9 +216,9 @@ struct wpk_message {
     bool leave;         /* work: wpkd goes for good; a private worker ends */
     enum wpk_ack *acks; /* ack [ack_count]: one for each result */
     uint32_t ack_count;
-    wpk_err err;      /* error; WPK_ENOENT: the session is not known, say hello */
-    const char *text; /* error: one sentence */
-    uint32_t retry_ms; /* error: try again after that; 0: as the caller likes, as in version 1 */
+    wpk_err err;       /* error; WPK_ENOENT: the session is not known, say hello */
+    const char *text;  /* error: one sentence */
+    uint32_t retry_ms; /* error: try again after that; 0: as the caller likes */
     struct wpk_arena arena;
 };
 
@@ -225,7 +227,7 @@ const char *wpk_work_kind_name(enum wpk_work_kind kind);
 const char *wpk_work_stage_name(enum wpk_work_stage stage);
 bool wpk_work_id_equal(wpk_work_id a, wpk_work_id b);
 
-/* Append the frame to `out`, in message->version; what version 1 cannot say is left out of it.
+/* Append the frame to `out`, in message->version.
  *   errors  WPK_ENOMEM, WPK_ENOSPC larger than WPK_MESSAGE_SIZE_MAX */
 WPK_MUST_CHECK wpk_err wpk_message_encode(const struct wpk_message *message, struct wpk_buf *out);
 

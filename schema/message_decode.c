@@ -13,7 +13,7 @@
 #define CANDIDATE_MAX 4096
 #define TEXT_MAX 1024
 #define WAIT_MS_MAX 60000
-#define MEMBERS_MAX 6
+#define MEMBERS_MAX 12 /* of a kind, with the NULL that ends them */
 
 static const char *const kind_names[] = {
 #define KIND_ROW(name, text) [WPK_MESSAGE_##name] = (text),
@@ -39,26 +39,26 @@ static const char *const ack_names[] = {
 #undef ACK_ROW
 };
 
-/* The members of each kind besides version, type and session; first those of version 1. */
+static const char *const conditions_names[] = {
+#define CONDITIONS_ROW(name, text) [WPK_CONDITIONS_##name] = (text),
+    WPK_CONDITIONS_LIST(CONDITIONS_ROW)
+#undef CONDITIONS_ROW
+};
+
+/* The members of each kind besides version, type and session. */
 static const char *const member_names[WPK_MESSAGE_COUNT][MEMBERS_MAX] = {
-    [WPK_MESSAGE_HELLO] = {"name", "device", "environment", "providers", "holding"},
-    [WPK_MESSAGE_POLL] = {"want", "wait_ms", "holding"},
+    [WPK_MESSAGE_HELLO] = {"name", "device", "environment", "providers", "holding", "program",
+                           "token", "builds", "runs", "slots", "labels"},
+    [WPK_MESSAGE_POLL] = {"want", "wait_ms", "holding", "running"},
     [WPK_MESSAGE_RESULTS] = {"results"},
     [WPK_MESSAGE_PUT_ARTIFACT] = {"sha256"},
     [WPK_MESSAGE_GET_ARTIFACT] = {"sha256"},
     [WPK_MESSAGE_GIVE_BACK] = {"leases"},
-    [WPK_MESSAGE_WELCOME] = {"lease_ms"},
-    [WPK_MESSAGE_WORK] = {"ops", "work", "leave"},
+    [WPK_MESSAGE_WELCOME] = {"lease_ms", "server"},
+    [WPK_MESSAGE_WORK] = {"ops", "targets", "work", "leave"},
     [WPK_MESSAGE_ACK] = {"results"},
     [WPK_MESSAGE_ARTIFACT] = {"sha256"},
-    [WPK_MESSAGE_ERROR] = {"code", "text"},
-};
-static const char *const member_names_2[WPK_MESSAGE_COUNT][MEMBERS_MAX] = {
-    [WPK_MESSAGE_HELLO] = {"program", "token", "builds", "runs", "slots", "labels"},
-    [WPK_MESSAGE_POLL] = {"running"},
-    [WPK_MESSAGE_WELCOME] = {"server"},
-    [WPK_MESSAGE_WORK] = {"targets"},
-    [WPK_MESSAGE_ERROR] = {"retry_ms"},
+    [WPK_MESSAGE_ERROR] = {"code", "text", "retry_ms"},
 };
 
 struct decoder {
@@ -169,7 +169,18 @@ static void get_labels(struct decoder *d, struct wpk_hello *hello)
     wpk_json_leave(d->r);
 }
 
-static void get_hello_2(struct decoder *d, struct wpk_hello *hello)
+static void get_device(struct decoder *d, const char *key, struct wpk_device *out)
+{
+    struct wpk_buf device;
+    wpk_buf_init(&device, 64 * 1024);
+    wpk_json_get_raw(d->r, key, &device);
+    if (wpk_json_status(d->r) == WPK_OK && d->err == WPK_OK) {
+        d->err = wpk_device_decode(wpk_buf_text(&device), out, d->diag);
+    }
+    wpk_buf_fini(&device);
+}
+
+static void get_worker_traits(struct decoder *d, struct wpk_hello *hello)
 {
     wpk_json_get_label(d->r, "program", hello->program, sizeof hello->program);
     wpk_json_get_copy(d->r, "token", hello->token, sizeof hello->token);
@@ -180,17 +191,6 @@ static void get_hello_2(struct decoder *d, struct wpk_hello *hello)
     }
     hello->slots = get_u32(d, "slots", 0, WPK_SLOTS_MAX);
     get_labels(d, hello);
-}
-
-static void get_device(struct decoder *d, const char *key, struct wpk_device *out)
-{
-    struct wpk_buf device;
-    wpk_buf_init(&device, 64 * 1024);
-    wpk_json_get_raw(d->r, key, &device);
-    if (wpk_json_status(d->r) == WPK_OK && d->err == WPK_OK) {
-        d->err = wpk_device_decode(wpk_buf_text(&device), out, d->diag);
-    }
-    wpk_buf_fini(&device);
 }
 
 static void get_hello(struct decoder *d)
@@ -204,10 +204,7 @@ static void get_hello(struct decoder *d)
     wpk_json_get_label(d->r, "environment", hello->environment, sizeof hello->environment);
     get_providers(d, hello);
     get_device(d, "device", &hello->device);
-    hello->roles = WPK_WORKER_ROLES_ALL;
-    if (d->message->version >= 2) {
-        get_hello_2(d, hello);
-    }
+    get_worker_traits(d, hello);
 }
 
 static void get_record(struct decoder *d, const char *key, struct wpk_record *out)
@@ -231,21 +228,6 @@ static void check_timed(struct decoder *d, const struct wpk_result *result)
     }
 }
 
-/* Fail on members besides these and, from version 2 on, those. */
-static void allow_both(struct decoder *d, const char *const *names, const char *const *names_2)
-{
-    const char *all[24] = {NULL};
-    size_t count = 0;
-    for (; *names != NULL; names++) {
-        all[count++] = *names;
-    }
-    for (; d->message->version >= 2 && *names_2 != NULL; names_2++) {
-        all[count++] = *names_2;
-    }
-    WPK_ASSERT(count < sizeof all / sizeof all[0]);
-    wpk_json_allow(d->r, all);
-}
-
 static enum wpk_work_stage get_stage(struct decoder *d, enum wpk_work_kind kind)
 {
     enum wpk_work_stage stage =
@@ -256,15 +238,11 @@ static enum wpk_work_stage get_stage(struct decoder *d, enum wpk_work_kind kind)
     return stage;
 }
 
-static const char *const result_names_2[] = {"lease", "stage", NULL};
-static const char *const work_names_2[] = {"lease",    "stage",    "target",
-                                           "artifact", "build_ns", NULL};
-
 static void get_final(struct decoder *d, struct wpk_result *result)
 {
-    static const char *const names[] = {"search",  "kind",  "index", "attempt",
-                                        "failure", "times", NULL};
-    allow_both(d, names, result_names_2);
+    static const char *const names[] = {"search", "kind",    "index", "attempt", "lease",
+                                        "stage",  "failure", "times", NULL};
+    wpk_json_allow(d->r, names);
     result->failure = get_text(d, "failure", TEXT_MAX);
     uint32_t count = get_count(d, "times", WPK_CONTENDERS_MAX);
     wpk_json_enter_array(d->r, "times");
@@ -279,7 +257,8 @@ static void get_final(struct decoder *d, struct wpk_result *result)
 
 static void get_results(struct decoder *d)
 {
-    static const char *const names[] = {"search", "kind", "index", "attempt", "record", NULL};
+    static const char *const names[] = {"search", "kind",  "index",  "attempt",
+                                        "lease",  "stage", "record", NULL};
     uint32_t count = get_count(d, "results", WPK_WORK_MAX);
     d->message->results = take(d, count, sizeof *d->message->results);
     wpk_json_enter_array(d->r, "results");
@@ -288,14 +267,12 @@ static void get_results(struct decoder *d)
         result->id = get_id(d);
         result->attempt = get_u32(d, "attempt", 1, INT32_MAX);
         result->failure = "";
-        if (d->message->version >= 2) {
-            result->lease = wpk_json_get_u64(d->r, "lease");
-            result->stage = get_stage(d, result->id.kind);
-        }
+        result->lease = wpk_json_get_u64(d->r, "lease");
+        result->stage = get_stage(d, result->id.kind);
         if (result->id.kind == WPK_WORK_FINAL) {
             get_final(d, result);
         } else {
-            allow_both(d, names, result_names_2);
+            wpk_json_allow(d->r, names);
             get_record(d, "record", &result->record);
             check_timed(d, result);
         }
@@ -318,24 +295,29 @@ static void get_hash(struct decoder *d)
 
 static void get_policy(struct decoder *d, struct wpk_policy *policy)
 {
-    static const char *const names[] = {"threads",      "cold_cache", "time_ns_min",
+    static const char *const names[] = {"threads",      "conditions", "time_ns_min",
                                         "sample_count", "race_ratio", NULL};
     wpk_json_enter(d->r, "policy");
     wpk_json_allow(d->r, names);
     policy->threads = (int)wpk_json_get_int(d->r, "threads", 1, 1 << 16);
-    policy->cold_cache = wpk_json_get_bool(d->r, "cold_cache");
+    policy->conditions = (enum wpk_conditions)wpk_json_get_choice(
+        d->r, "conditions", conditions_names, WPK_CONDITIONS_COUNT);
     policy->time_ns_min = (uint64_t)wpk_json_get_int(d->r, "time_ns_min", 0, WPK_JSON_INT_MAX);
     policy->sample_count = (int)wpk_json_get_int(d->r, "sample_count", 1, WPK_SAMPLES_MAX);
     policy->race_ratio = wpk_json_get_real(d->r, "race_ratio", 0, HUGE_VAL);
     wpk_json_leave(d->r);
 }
 
+/* Of every piece of work: the lease, and what its stage needs. */
+#define WORK_STAGE_NAMES "lease", "stage", "target", "artifact", "build_ns"
+
 static void get_contenders(struct decoder *d, struct wpk_work *work)
 {
-    static const char *const names[] = {"search", "kind",        "index",      "attempt", "op",
-                                        "policy", "round_count", "contenders", NULL};
+    static const char *const names[] = {
+        "search", "kind",        "index",      "attempt",        "op",
+        "policy", "round_count", "contenders", WORK_STAGE_NAMES, NULL};
     static const char *const contender_names[] = {"provider", "artifact", NULL};
-    allow_both(d, names, work_names_2);
+    wpk_json_allow(d->r, names);
     work->round_count = get_u32(d, "round_count", 1, WPK_SAMPLES_MAX);
     uint32_t count = get_count(d, "contenders", WPK_CONTENDERS_MAX);
     wpk_json_enter_array(d->r, "contenders");
@@ -372,9 +354,10 @@ static void get_work_stage(struct decoder *d, struct wpk_work *work)
 
 static void get_work_item(struct decoder *d, struct wpk_work *work)
 {
-    static const char *const names[] = {"search",       "kind",          "index",    "attempt",
-                                        "op",           "policy",        "provider", "candidate",
-                                        "incumbent_ns", "keep_artifact", NULL};
+    static const char *const names[] = {
+        "search",   "kind",           "index",     "attempt",      "op",
+        "policy",   "provider",       "candidate", "incumbent_ns", "keep_artifact",
+        "accuracy", WORK_STAGE_NAMES, NULL};
     work->id = get_id(d);
     work->attempt = get_u32(d, "attempt", 1, INT32_MAX);
     work->op = get_u32(d, "op", 0, d->message->op_count > 0 ? d->message->op_count - 1 : 0);
@@ -382,18 +365,17 @@ static void get_work_item(struct decoder *d, struct wpk_work *work)
     work->provider = "";
     work->candidate = "";
     work->artifact_sha256 = "";
-    if (d->message->version >= 2) {
-        get_work_stage(d, work);
-    }
+    get_work_stage(d, work);
     if (work->id.kind == WPK_WORK_FINAL) {
         get_contenders(d, work);
         return;
     }
-    allow_both(d, names, work_names_2);
+    wpk_json_allow(d->r, names);
     work->provider = get_text(d, "provider", WPK_PROVIDER_NAME_MAX - 1);
     work->candidate = get_text(d, "candidate", CANDIDATE_MAX);
     work->incumbent_ns = (uint64_t)wpk_json_get_int(d->r, "incumbent_ns", 0, WPK_JSON_INT_MAX);
     work->keep_artifact = wpk_json_get_bool(d->r, "keep_artifact");
+    work->accuracy = wpk_accuracy_get(d->r, "accuracy");
 }
 
 static void get_ops(struct decoder *d)
@@ -428,9 +410,7 @@ static void get_work(struct decoder *d)
 {
     struct wpk_message *message = d->message;
     get_ops(d);
-    if (message->version >= 2) {
-        get_targets(d);
-    }
+    get_targets(d);
     uint32_t work_count = get_count(d, "work", WPK_WORK_MAX);
     if (work_count > 0 && message->op_count == 0) {
         wpk_json_fail(d->r, "ops", WPK_EINVAL, "work without an operator");
@@ -466,19 +446,15 @@ static void get_error(struct decoder *d)
         }
     }
     d->message->text = get_text(d, "text", TEXT_MAX);
-    if (d->message->version >= 2) {
-        d->message->retry_ms = get_u32(d, "retry_ms", 0, WPK_RETRY_MS_MAX);
-    }
+    d->message->retry_ms = get_u32(d, "retry_ms", 0, WPK_RETRY_MS_MAX);
 }
 
 /* Fail on members that the kind does not have. */
 static void allow_members(struct decoder *d, enum wpk_message_kind kind)
 {
     const char *names[4 + MEMBERS_MAX] = {"version", "type", "session"};
-    const char *names_2[1 + MEMBERS_MAX] = {NULL};
     memcpy(names + 3, member_names[kind], sizeof member_names[kind]);
-    memcpy(names_2, member_names_2[kind], sizeof member_names_2[kind]);
-    allow_both(d, names, names_2);
+    wpk_json_allow(d->r, names);
 }
 
 static bool get_version(struct decoder *d)
@@ -486,8 +462,9 @@ static bool get_version(struct decoder *d)
     int64_t version = wpk_json_get_int(d->r, "version", 0, INT32_MAX);
     if (version < WPK_PROTOCOL_VERSION_MIN || version > WPK_PROTOCOL_VERSION) {
         wpk_json_fail(d->r, "version", WPK_EMISMATCH,
-                      "protocol version %d is not spoken here, only %d to %d", (int)version,
-                      WPK_PROTOCOL_VERSION_MIN, WPK_PROTOCOL_VERSION);
+                      "protocol version %d is not spoken here, only %d to %d: bring worker and wpkd"
+                      " to the same release",
+                      (int)version, WPK_PROTOCOL_VERSION_MIN, WPK_PROTOCOL_VERSION);
         return false;
     }
     d->message->version = (uint32_t)version;
@@ -499,7 +476,6 @@ static void get_message(struct decoder *d)
     if (!get_version(d)) {
         return;
     }
-    bool is_2 = d->message->version >= 2;
     d->message->kind =
         (enum wpk_message_kind)wpk_json_get_choice(d->r, "type", kind_names, WPK_MESSAGE_COUNT);
     allow_members(d, d->message->kind);
@@ -513,7 +489,7 @@ static void get_message(struct decoder *d)
         d->message->want = get_u32(d, "want", 0, WPK_HOLDING_MAX);
         d->message->wait_ms = get_u32(d, "wait_ms", 0, WAIT_MS_MAX);
         d->message->holding = get_ids(d, "holding", &d->message->holding_count);
-        d->message->running = is_2 ? wpk_json_get_u64(d->r, "running") : 0;
+        d->message->running = wpk_json_get_u64(d->r, "running");
         break;
     case WPK_MESSAGE_RESULTS:
         get_results(d);
@@ -528,7 +504,7 @@ static void get_message(struct decoder *d)
         break;
     case WPK_MESSAGE_WELCOME:
         d->message->lease_ms = get_u32(d, "lease_ms", 1, INT32_MAX);
-        d->message->server = is_2 ? get_text(d, "server", WPK_PROGRAM_MAX - 1) : "";
+        d->message->server = get_text(d, "server", WPK_PROGRAM_MAX - 1);
         break;
     case WPK_MESSAGE_WORK:
         get_work(d);

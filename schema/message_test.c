@@ -133,7 +133,7 @@ static void work_of_every_kind(void **state)
     struct wpk_message_op op = {.text = "input X f32[4]\noutput Y f32[4]\nY[i] = X[i]",
                                 .layouts = "any"};
     struct wpk_policy policy = {.threads = 2,
-                                .cold_cache = true,
+                                .conditions = WPK_CONDITIONS_COLD_CONSTANTS,
                                 .time_ns_min = 20000000,
                                 .sample_count = 10,
                                 .race_ratio = 1.25};
@@ -144,7 +144,8 @@ static void work_of_every_kind(void **state)
          .candidate = "cpu-1 algorithm=direct",
          .policy = policy,
          .incumbent_ns = 590125,
-         .keep_artifact = true},
+         .keep_artifact = true,
+         .accuracy = {.times_direct = 6}},
         {.id = {1, WPK_WORK_FINAL, 1},
          .attempt = 3,
          .policy = policy,
@@ -164,6 +165,8 @@ static void work_of_every_kind(void **state)
     round_trip(&message, &back, &frame);
     assert_string_equal(back.ops[back.work[0].op].text, op.text);
     assert_string_equal(back.work[1].contenders[0].artifact_sha256, HASH);
+    assert_true(back.work[0].accuracy.times_direct == 6);
+    assert_int_equal(back.work[0].policy.conditions, WPK_CONDITIONS_COLD_CONSTANTS);
     wpk_message_fini(&back);
     wpk_buf_fini(&frame);
 }
@@ -190,7 +193,8 @@ static void stages_name_what_they_need(void **state)
          .attempt = 1,
          .provider = "halide-cpu",
          .candidate = "a=b",
-         .policy = policy},
+         .policy = policy,
+         .accuracy = WPK_ACCURACY_STANDARD},
         {.id = {1, WPK_WORK_VERIFY, 1},
          .lease = 4,
          .stage = WPK_STAGE_RUN,
@@ -199,7 +203,8 @@ static void stages_name_what_they_need(void **state)
          .build_ns = 150000000,
          .provider = "halide-cpu",
          .candidate = "a=c",
-         .policy = policy},
+         .policy = policy,
+         .accuracy = WPK_ACCURACY_STANDARD},
     };
     struct wpk_message message = {.kind = WPK_MESSAGE_WORK,
                                   .session = 1,
@@ -223,25 +228,6 @@ static void stages_name_what_they_need(void **state)
     message.target_count = 0; /* what is built for is nowhere said */
     assert_int_equal(wpk_message_encode(&message, &frame), WPK_OK);
     assert_int_equal(wpk_message_decode(frame.data, frame.size, &back, NULL), WPK_EINVAL);
-    wpk_buf_fini(&frame);
-}
-
-/* What an old worker does not understand is not said to it. */
-static void version_1_is_answered_in_version_1(void **state)
-{
-    (void)state;
-    struct wpk_message error = {.kind = WPK_MESSAGE_ERROR,
-                                .version = 1,
-                                .session = 1,
-                                .err = WPK_ENOENT,
-                                .text = "hello?",
-                                .retry_ms = 500};
-    static const char said[] = "{\"version\":1,\"type\":\"error\",\"session\":\"1\","
-                               "\"code\":\"ENOENT\",\"text\":\"hello?\"}";
-    struct wpk_buf frame = {0};
-    assert_int_equal(wpk_message_encode(&error, &frame), WPK_OK);
-    assert_int_equal(frame.size, 4 + sizeof said - 1);
-    assert_memory_equal(frame.data + 4, said, sizeof said - 1);
     wpk_buf_fini(&frame);
 }
 
@@ -302,61 +288,63 @@ static wpk_err decode_text(const char *json, const char *after)
     return err;
 }
 
-/* What the first release's workers and wpkd sent, as it was on the wire. */
-static const char *const version_1_frames[] = {
-    "{\"version\":1,\"type\":\"hello\",\"session\":\"0\",\"holding\":[{\"search\":\"1\","
+/* One frame of each kind, byte for byte: a change of these is a change of the protocol. */
+static const char *const stable_frames[] = {
+    "{\"version\":3,\"type\":\"hello\",\"session\":\"0\",\"holding\":[{\"search\":\"1\","
     "\"kind\":\"trial\",\"index\":1}],\"name\":\"host/1\",\"device\":{\"kind\":\"cpu\","
     "\"model\":\"CPU\",\"isa\":\"avx2\",\"bf16\":false,\"vnni\":false,\"core_count\":2,"
     "\"l1_bytes\":32768,\"l2_bytes\":1048576,\"l3_bytes\":33554432,\"vector_bytes\":32,"
     "\"vector_registers\":16,\"peak_flops_per_s\":0,\"peak_bytes_per_s\":0,"
     "\"instance\":\"host/cpu0\"},\"environment\":\"codegen=1\","
-    "\"providers\":[{\"name\":\"halide-cpu\",\"vendor\":false}]}",
-    "{\"version\":1,\"type\":\"poll\",\"session\":\"18446744073709551615\",\"want\":8,"
-    "\"wait_ms\":5000,\"holding\":[{\"search\":\"1\",\"kind\":\"verify\",\"index\":0}]}",
-    "{\"version\":1,\"type\":\"results\",\"session\":\"1\",\"results\":[{\"search\":\"1\","
-    "\"kind\":\"trial\",\"index\":0,\"attempt\":1,\"record\":{\"outcome\":\"ok\","
+    "\"providers\":[{\"name\":\"halide-cpu\",\"vendor\":false}],\"program\":\"wpk-worker 1\","
+    "\"token\":\"\",\"builds\":true,\"runs\":true,\"slots\":2,\"labels\":{}}",
+    "{\"version\":3,\"type\":\"poll\",\"session\":\"18446744073709551615\",\"want\":8,"
+    "\"wait_ms\":5000,\"holding\":[{\"search\":\"1\",\"kind\":\"verify\",\"index\":0}],"
+    "\"running\":\"7\"}",
+    "{\"version\":3,\"type\":\"results\",\"session\":\"1\",\"results\":[{\"search\":\"1\","
+    "\"kind\":\"trial\",\"index\":0,\"lease\":\"7\",\"stage\":\"whole\",\"attempt\":1,"
+    "\"record\":{\"outcome\":\"ok\","
     "\"timing\":{\"median_ns\":590125,\"min_ns\":588001,\"mad_ns\":912,\"repeat_count\":2,"
-    "\"censored\":false,\"sample_ns\":[588001,590125]},\"reference_ns\":1000,\"build_ns\":1,"
-    "\"verify_ns\":2,\"measure_ns\":3,\"error\":{\"max\":0.5,\"tolerance\":1,\"ratio\":0.5},"
+    "\"censored\":false,\"sample_ns\":[588001,590125]},\"anchor_ns\":1000,\"build_ns\":1,"
+    "\"verify_ns\":2,\"measure_ns\":3,\"error\":{\"max\":0.5,\"tolerance\":1,\"ratio\":0.5,"
+    "\"of_rms\":1e-06,\"times_direct\":1.5},\"constants_bytes\":64,\"unseen\":\"t1\","
     "\"schedule\":\"wpk-schedule 1\\n\",\"schedule_sha256\":\"" HASH "\","
     "\"artifact\":{\"sha256\":\"" HASH "\"},\"detail\":\"x\"}}]}",
-    "{\"version\":1,\"type\":\"put_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
-    "{\"version\":1,\"type\":\"get_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
-    "{\"version\":1,\"type\":\"give_back\",\"session\":\"1\",\"leases\":[{\"search\":\"1\","
+    "{\"version\":3,\"type\":\"put_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":3,\"type\":\"get_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":3,\"type\":\"give_back\",\"session\":\"1\",\"leases\":[{\"search\":\"1\","
     "\"kind\":\"trial\",\"index\":1}]}",
-    "{\"version\":1,\"type\":\"welcome\",\"session\":\"5\",\"lease_ms\":20000}",
-    "{\"version\":1,\"type\":\"work\",\"session\":\"1\",\"ops\":[{\"text\":\"input X f32[4]\\n\","
-    "\"layouts\":\"any\"}],\"work\":[{\"search\":\"1\",\"kind\":\"trial\",\"index\":0,"
-    "\"attempt\":1,\"op\":0,\"policy\":{\"threads\":1,\"cold_cache\":false,"
+    "{\"version\":3,\"type\":\"welcome\",\"session\":\"5\",\"lease_ms\":20000,\"server\":\"wpkd "
+    "1\"}",
+    "{\"version\":3,\"type\":\"work\",\"session\":\"1\",\"ops\":[{\"text\":\"input X f32[4]\\n\","
+    "\"layouts\":\"any\"}],\"targets\":[],\"work\":[{\"search\":\"1\",\"kind\":\"trial\","
+    "\"index\":0,\"lease\":\"7\",\"stage\":\"whole\",\"attempt\":1,\"op\":0,\"policy\":{"
+    "\"threads\":1,\"conditions\":\"warm\","
     "\"time_ns_min\":20000000,\"sample_count\":10,\"race_ratio\":1.3},"
     "\"provider\":\"halide-cpu\",\"candidate\":\"cpu-1 a=b\",\"incumbent_ns\":5,"
-    "\"keep_artifact\":true},{\"search\":\"1\",\"kind\":\"final\",\"index\":0,\"attempt\":1,"
-    "\"op\":0,\"policy\":{\"threads\":1,\"cold_cache\":false,\"time_ns_min\":20000000,"
+    "\"keep_artifact\":true,\"accuracy\":\"standard\"},{\"search\":\"1\",\"kind\":\"final\","
+    "\"index\":0,\"lease\":\"8\",\"stage\":\"whole\",\"attempt\":1,"
+    "\"op\":0,\"policy\":{\"threads\":1,\"conditions\":\"warm\",\"time_ns_min\":20000000,"
     "\"sample_count\":10,\"race_ratio\":1.3},\"round_count\":15,"
     "\"contenders\":[{\"provider\":\"onednn\",\"artifact\":\"\"}]}],\"leave\":false}",
-    "{\"version\":1,\"type\":\"ack\",\"session\":\"1\",\"results\":[\"recorded\",\"unknown\"]}",
-    "{\"version\":1,\"type\":\"artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
-    "{\"version\":1,\"type\":\"error\",\"session\":\"1\",\"code\":\"ENOENT\",\"text\":\"hello?\"}",
+    "{\"version\":3,\"type\":\"ack\",\"session\":\"1\",\"results\":[\"recorded\",\"unknown\"]}",
+    "{\"version\":3,\"type\":\"artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":3,\"type\":\"error\",\"session\":\"1\",\"code\":\"ENOENT\",\"text\":\"hello?\","
+    "\"retry_ms\":5}",
 };
 
-/* Each is understood, and said again in version 1 it is the same to the byte. */
-static void version_1_is_understood(void **state)
+static void frames_are_stable(void **state)
 {
     (void)state;
     bool seen[WPK_MESSAGE_COUNT] = {false};
-    for (size_t i = 0; i < sizeof version_1_frames / sizeof version_1_frames[0]; i++) {
+    for (size_t i = 0; i < sizeof stable_frames / sizeof stable_frames[0]; i++) {
         struct wpk_buf frame = {0};
         struct wpk_buf again = {0};
         struct wpk_message message = {0};
-        make_frame(version_1_frames[i], "", &frame);
+        make_frame(stable_frames[i], "", &frame);
         assert_int_equal(wpk_message_decode(frame.data, frame.size, &message, NULL), WPK_OK);
-        assert_int_equal(message.version, 1);
+        assert_int_equal(message.version, 3);
         seen[message.kind] = true;
-        if (message.kind == WPK_MESSAGE_HELLO) {
-            assert_int_equal(message.hello->roles, WPK_WORKER_ROLES_ALL);
-            assert_string_equal(message.hello->token, "");
-            assert_int_equal(message.hello->label_count, 0);
-        }
         assert_int_equal(wpk_message_encode(&message, &again), WPK_OK);
         assert_int_equal(again.size, frame.size);
         assert_memory_equal(again.data, frame.data, frame.size);
@@ -372,29 +360,25 @@ static void version_1_is_understood(void **state)
 static void rejects(void **state)
 {
     (void)state;
-    const char *poll = "{\"version\":1,\"type\":\"poll\",\"session\":\"1\",\"want\":1,"
-                       "\"wait_ms\":0,\"holding\":[]}";
+    const char *poll = "{\"version\":3,\"type\":\"poll\",\"session\":\"1\",\"want\":1,"
+                       "\"wait_ms\":0,\"holding\":[],\"running\":\"0\"}";
     assert_int_equal(decode_text(poll, ""), WPK_OK);
     assert_int_equal(decode_text(poll, "x"), WPK_EPARSE);
-    assert_int_equal(decode_text("{\"version\":3,\"type\":\"poll\",\"session\":\"1\"}", ""),
+    assert_int_equal(decode_text("{\"version\":4,\"type\":\"poll\",\"session\":\"1\"}", ""),
                      WPK_EMISMATCH);
-    assert_int_equal(decode_text("{\"version\":0,\"type\":\"poll\",\"session\":\"1\"}", ""),
+    assert_int_equal(decode_text("{\"version\":2,\"type\":\"poll\",\"session\":\"1\"}", ""),
                      WPK_EMISMATCH);
-    assert_int_equal(decode_text("{\"version\":1,\"type\":\"poll\",\"session\":\"1\",\"want\":1,"
-                                 "\"wait_ms\":0,\"holding\":[],\"running\":\"1\"}",
-                                 ""),
-                     WPK_EINVAL); /* a word of version 2 */
-    assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"dance\",\"session\":\"1\"}", ""),
+    assert_int_not_equal(decode_text("{\"version\":3,\"type\":\"dance\",\"session\":\"1\"}", ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"poll\",\"session\":\"1\","
+    assert_int_not_equal(decode_text("{\"version\":3,\"type\":\"poll\",\"session\":\"1\","
                                      "\"want\":1,\"wait_ms\":0,\"holding\":[],\"more\":1}",
                                      ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"get_artifact\",\"session\":\"1\","
+    assert_int_not_equal(decode_text("{\"version\":3,\"type\":\"get_artifact\",\"session\":\"1\","
                                      "\"sha256\":\"../../etc/passwd\"}",
                                      ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":1,\"type\":\"work\",\"session\":\"1\",\"ops\":"
+    assert_int_not_equal(decode_text("{\"version\":3,\"type\":\"work\",\"session\":\"1\",\"ops\":"
                                      "[],\"work\":[{}],\"leave\":false}",
                                      ""),
                          WPK_OK);
@@ -468,8 +452,7 @@ int main(void)
         cmocka_unit_test(results_with_records_and_a_final),
         cmocka_unit_test(work_of_every_kind),
         cmocka_unit_test(stages_name_what_they_need),
-        cmocka_unit_test(version_1_is_understood),
-        cmocka_unit_test(version_1_is_answered_in_version_1),
+        cmocka_unit_test(frames_are_stable),
         cmocka_unit_test(the_small_ones),
         cmocka_unit_test(artifacts_carry_bytes),
         cmocka_unit_test(rejects),

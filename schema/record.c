@@ -13,6 +13,7 @@
 
 #define SCHEDULE_SIZE_MAX ((size_t)1 << 20) /* bytes; as much as a schedule's text may have */
 #define DETAIL_SIZE_MAX 4096                /* bytes */
+#define UNSEEN_SIZE_MAX 4096                /* bytes */
 #define PATH_SIZE_MAX 4096                  /* bytes */
 #define RECORD_SIZE_MAX ((size_t)4 << 20)   /* bytes of JSON; escaping may lengthen a schedule */
 /* A byte that is not UTF-8 travels as U+FFFD, which has three. */
@@ -24,6 +25,12 @@ static const char *const outcome_names[] = {
 #undef OUTCOME_NAME
 };
 
+static const char *const conditions_names[] = {
+#define CONDITIONS_NAME(name, text) text,
+    WPK_CONDITIONS_LIST(CONDITIONS_NAME)
+#undef CONDITIONS_NAME
+};
+
 void wpk_record_fini(struct wpk_record *record)
 {
     if (record == NULL) {
@@ -32,7 +39,25 @@ void wpk_record_fini(struct wpk_record *record)
     free(record->schedule);
     free(record->artifact_path);
     free(record->detail);
+    free(record->unseen);
     *record = (struct wpk_record){0};
+}
+
+const char *wpk_conditions_name(enum wpk_conditions conditions)
+{
+    WPK_ASSERT(conditions < WPK_CONDITIONS_COUNT);
+    return conditions_names[conditions];
+}
+
+wpk_err wpk_conditions_parse(const char *text, enum wpk_conditions *out)
+{
+    for (int i = 0; i < WPK_CONDITIONS_COUNT; i++) {
+        if (strcmp(text, conditions_names[i]) == 0) {
+            *out = (enum wpk_conditions)i;
+            return WPK_OK;
+        }
+    }
+    return WPK_ENOENT;
 }
 
 const char *wpk_outcome_name(enum wpk_outcome outcome)
@@ -104,7 +129,7 @@ static void put_record(struct wpk_json_writer *w, const struct wpk_record *recor
     if (record->timing.sample_count > 0) {
         put_timing(w, &record->timing);
     }
-    wpk_json_put_int(w, "reference_ns", (int64_t)record->reference_ns);
+    wpk_json_put_int(w, "anchor_ns", (int64_t)record->anchor_ns);
     if (record->counters.present) {
         put_counters(w, &record->counters);
     }
@@ -115,7 +140,13 @@ static void put_record(struct wpk_json_writer *w, const struct wpk_record *recor
     wpk_json_put_real(w, "max", record->error_max);
     wpk_json_put_real(w, "tolerance", record->error_tolerance);
     wpk_json_put_real(w, "ratio", record->error_ratio);
+    wpk_json_put_real(w, "of_rms", record->of_rms);
+    wpk_json_put_real(w, "times_direct", record->times_direct);
     wpk_json_end(w);
+    wpk_json_put_int(w, "constants_bytes", (int64_t)record->constants_bytes);
+    if (record->unseen != NULL) {
+        wpk_json_put_text(w, "unseen", record->unseen);
+    }
     if (record->schedule != NULL) {
         wpk_json_put_text(w, "schedule", record->schedule);
     }
@@ -204,12 +235,15 @@ static void get_counters(struct wpk_json_reader *r, struct wpk_counters *out)
 
 static void get_errors(struct wpk_json_reader *r, struct wpk_record *out)
 {
-    static const char *const names[] = {"max", "tolerance", "ratio", NULL};
+    static const char *const names[] = {"max",    "tolerance",    "ratio",
+                                        "of_rms", "times_direct", NULL};
     wpk_json_enter(r, "error");
     wpk_json_allow(r, names);
     out->error_max = wpk_json_get_real(r, "max", 0, HUGE_VAL);
     out->error_tolerance = wpk_json_get_real(r, "tolerance", 0, HUGE_VAL);
     out->error_ratio = wpk_json_get_real(r, "ratio", 0, HUGE_VAL);
+    out->of_rms = wpk_json_get_real(r, "of_rms", 0, HUGE_VAL);
+    out->times_direct = wpk_json_get_real(r, "times_direct", 0, HUGE_VAL);
     wpk_json_leave(r);
 }
 
@@ -252,8 +286,10 @@ static void get_log(struct wpk_json_reader *r, char out[WPK_LOG_MAX])
 static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
 {
     static const char *const names[] = {
-        "outcome",    "log",   "timing",   "reference_ns",    "counters", "build_ns", "verify_ns",
-        "measure_ns", "error", "schedule", "schedule_sha256", "artifact", "detail",   NULL};
+        "outcome",  "log",       "timing",     "anchor_ns", "counters",
+        "build_ns", "verify_ns", "measure_ns", "error",     "constants_bytes",
+        "unseen",   "schedule",  "artifact",   "detail",    "schedule_sha256",
+        NULL};
     static const char *const artifact_names[] = {"path", "sha256", NULL};
     wpk_err err = WPK_OK;
     wpk_json_allow(r, names);
@@ -261,12 +297,14 @@ static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
         (enum wpk_outcome)wpk_json_get_choice(r, "outcome", outcome_names, WPK_OUTCOME_COUNT);
     get_log(r, out->log);
     get_timing(r, &out->timing);
-    out->reference_ns = get_ns(r, "reference_ns");
+    out->anchor_ns = get_ns(r, "anchor_ns");
     get_counters(r, &out->counters);
     out->build_ns = get_ns(r, "build_ns");
     out->verify_ns = get_ns(r, "verify_ns");
     out->measure_ns = get_ns(r, "measure_ns");
     get_errors(r, out);
+    out->constants_bytes = get_ns(r, "constants_bytes");
+    out->unseen = get_owned(r, "unseen", UNSEEN_SIZE_MAX, &err);
     out->schedule = get_owned(r, "schedule", SCHEDULE_SIZE_MAX, &err);
     get_hash(r, "schedule_sha256", out->schedule_sha256);
     if (wpk_json_has(r, "artifact")) {

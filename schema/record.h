@@ -35,13 +35,26 @@ enum wpk_outcome {
         WPK_OUTCOME_COUNT
 };
 
+/* suffix, text: what lies in the caches when a call begins */
+#define WPK_CONDITIONS_LIST(X)                                                                     \
+    X(WARM, "warm")                     /* what the call before left there */                      \
+    X(COLD_CONSTANTS, "cold-constants") /* prepared constants come from memory: inside a model */  \
+    X(COLD, "cold")                     /* everything comes from memory */
+
+enum wpk_conditions {
+#define WPK_CONDITIONS_ENUM(name, text) WPK_CONDITIONS_##name,
+    WPK_CONDITIONS_LIST(WPK_CONDITIONS_ENUM)
+#undef WPK_CONDITIONS_ENUM
+        WPK_CONDITIONS_COUNT
+};
+
 /* How a kernel is timed; part of every result's key. */
 struct wpk_policy {
-    int threads;             /* of the kernel */
-    bool cold_cache;         /* flush between samples */
-    uint64_t time_ns_min;    /* measured time per candidate at least, default 20 ms */
-    int sample_count;        /* wanted, <= WPK_SAMPLES_MAX; default 10 */
-    double race_ratio;       /* stop when the minimum so far exceeds incumbent * ratio; 0: never */
+    int threads;                    /* of the kernel */
+    enum wpk_conditions conditions; /* all but WARM: one call a sample */
+    uint64_t time_ns_min;           /* measured time per candidate at least, default 20 ms */
+    int sample_count;               /* wanted, <= WPK_SAMPLES_MAX; default 10 */
+    double race_ratio; /* stop when the minimum so far exceeds incumbent * ratio; 0: never */
 };
 
 /* A distribution of run times, one call each. */
@@ -67,24 +80,31 @@ struct wpk_counters {
 /* Strings own their memory unless NULL; wpk_record_fini frees. */
 struct wpk_record {
     enum wpk_outcome outcome;
-    char log[WPK_LOG_MAX];        /* bounded excerpt; for ok a remark, or empty */
-    struct wpk_timing timing;     /* only for ok */
-    uint64_t reference_ns;        /* sentinel kernel's time in the same batch; 0: none */
+    char log[WPK_LOG_MAX];    /* bounded excerpt; for ok a remark, or empty */
+    struct wpk_timing timing; /* only for ok */
+    uint64_t anchor_ns;       /* of the anchor, timed in turns with it; 0: none */
     struct wpk_counters counters;
     uint64_t build_ns;
     uint64_t verify_ns;
-    uint64_t measure_ns;          /* wall time spent timing */
-    double error_max;             /* largest |y - ref|, over all input sets */
-    double error_tolerance;       /* allowed at the point of error_max */
-    double error_ratio;           /* largest |y - ref| / tolerance; <= 1 for ok */
-    char *schedule;               /* directive text; NULL for vendors */
+    uint64_t measure_ns;      /* wall time spent timing */
+    double error_max;         /* largest |y - ref|, over all input sets */
+    double error_tolerance;   /* allowed at the point of error_max */
+    double error_ratio;       /* largest |y - ref| / tolerance; <= 1 for ok */
+    double of_rms;            /* rms(y - y64) / rms(y64) on the uniform set of inputs */
+    double times_direct;      /* largest rms error over that of direct evaluation; 0: exact */
+    uint64_t constants_bytes; /* of the prepared constants; 0: none, or not known (a vendor's) */
+    char *unseen;             /* faults that no set of inputs shows; NULL: none */
+    char *schedule;           /* directive text; NULL for vendors */
     char schedule_sha256[WPK_ID_MAX];
-    char *artifact_path;          /* where the worker left the shared object; NULL: none kept */
+    char *artifact_path; /* where the worker left the shared object; NULL: none kept */
     char artifact_sha256[WPK_ID_MAX];
-    char *detail;                 /* what a vendor chose, e.g. oneDNN's implementation name */
+    char *detail; /* what a vendor chose, e.g. oneDNN's implementation name */
 };
 
 void wpk_record_fini(struct wpk_record *record);
+const char *wpk_conditions_name(enum wpk_conditions conditions);
+/*   errors  WPK_ENOENT */
+WPK_MUST_CHECK wpk_err wpk_conditions_parse(const char *text, enum wpk_conditions *out);
 const char *wpk_outcome_name(enum wpk_outcome outcome);
 /*   errors  WPK_ENOENT */
 wpk_err wpk_outcome_parse(const char *text, enum wpk_outcome *out);

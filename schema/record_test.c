@@ -24,7 +24,7 @@ static struct wpk_record make_full(void)
                    .repeat_count = 2,
                    .censored = true,
                    .sample_ns = {588001, 590125, 600003}},
-        .reference_ns = 1000017,
+        .anchor_ns = 1000017,
         .counters = {.present = true, .cycles = 1.5e6, .instructions = 4e6, .llc_misses = 0.25},
         .build_ns = 150000000,
         .verify_ns = 31000000,
@@ -32,6 +32,10 @@ static struct wpk_record make_full(void)
         .error_max = 1.0 / 3,
         .error_tolerance = 0.7,
         .error_ratio = 1e-17,
+        .of_rms = 1e-7,
+        .times_direct = 1.75,
+        .constants_bytes = 4096,
+        .unseen = strdup("t1: neighbour"),
         .schedule = strdup("wpk-schedule 1\ntarget \"x\"\n"),
         .schedule_sha256 = HASH,
         .artifact_path = strdup("/a/b.so"),
@@ -48,13 +52,17 @@ static void assert_record_equal(const struct wpk_record *a, const struct wpk_rec
     assert_memory_equal(&a->timing, &b->timing, sizeof(a->timing));
     assert_memory_equal(&a->counters.cycles, &b->counters.cycles, 4 * sizeof(double));
     assert_int_equal(a->counters.present, b->counters.present);
-    assert_int_equal(a->reference_ns, b->reference_ns);
+    assert_int_equal(a->anchor_ns, b->anchor_ns);
     assert_int_equal(a->build_ns, b->build_ns);
     assert_int_equal(a->verify_ns, b->verify_ns);
     assert_int_equal(a->measure_ns, b->measure_ns);
     assert_true(a->error_max == b->error_max);
     assert_true(a->error_tolerance == b->error_tolerance);
     assert_true(a->error_ratio == b->error_ratio);
+    assert_true(a->of_rms == b->of_rms);
+    assert_true(a->times_direct == b->times_direct);
+    assert_true(a->constants_bytes == b->constants_bytes);
+    assert_string_equal(a->unseen ? a->unseen : "-", b->unseen ? b->unseen : "-");
     assert_string_equal(a->schedule ? a->schedule : "-", b->schedule ? b->schedule : "-");
     assert_string_equal(a->schedule_sha256, b->schedule_sha256);
     assert_string_equal(a->artifact_path ? a->artifact_path : "-",
@@ -139,8 +147,9 @@ static void test_names(void **state)
     "\"timing\":{\"median_ns\":" median ",\"min_ns\":0,\"mad_ns\":0,\"repeat_count\":1,"           \
     "\"censored\":false,\"sample_ns\":" samples "},"
 #define REST                                                                                       \
-    "\"reference_ns\":0,\"build_ns\":0,\"verify_ns\":0,\"measure_ns\":0,"                          \
-    "\"error\":{\"max\":0,\"tolerance\":0,\"ratio\":0}}"
+    "\"anchor_ns\":0,\"build_ns\":0,\"verify_ns\":0,\"measure_ns\":0,"                             \
+    "\"constants_bytes\":0,\"error\":{\"of_rms\":0,\"times_direct\":0,\"max\":0,\"tolerance\":0,"  \
+    "\"ratio\":0}}"
 
 static void test_decode_rejects(void **state)
 {

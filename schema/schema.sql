@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The history of one wpkd: version 2. coordinator/store/store.c is the only writer.
+-- The history of one wpkd: version 3. coordinator/store/store.c is the only writer.
 --
 --   owner ─< job ─< job_op >─ search >─ problem ─< trial ─< measurement
 --     └─< token                 └──< ask >──────────┘
@@ -27,11 +27,11 @@ CREATE TABLE problem (
     layouts      TEXT NOT NULL,         -- "fixed" or "any"
     device_class TEXT NOT NULL,         -- schema/device.h
     environment  TEXT NOT NULL,         -- versions: "codegen=1;halide=21.0.0;onednn=3.2.0"
-    policy       TEXT NOT NULL,         -- how it is timed: "threads=1;cold=0;..."
+    policy       TEXT NOT NULL,         -- how it is timed: "threads=1;conditions=warm;..."
     family       TEXT NOT NULL,         -- fingerprint with the extents erased
     extents      TEXT NOT NULL,         -- of the canonical form's axes: "64,64,56,56,3,3"; within a
                                         -- family as many everywhere, so shapes have a distance
-    op           TEXT NOT NULL,         -- the operator in whole form, as first submitted
+    op           TEXT NOT NULL,         -- the operator's canonical form
     flops        REAL NOT NULL,         -- of one call
     created_at   INTEGER NOT NULL,
     epoch        INTEGER NOT NULL,
@@ -48,6 +48,9 @@ CREATE TABLE search (
     seed          TEXT NOT NULL,        -- 64 bits in decimal
     providers     TEXT NOT NULL,        -- whose implementations compete: "halide-cpu;onednn"
     space_version TEXT NOT NULL,        -- of the candidates' texts
+    accuracy      TEXT NOT NULL,        -- what an answer has to fit: "standard"; schema/accuracy.h
+    anchor        TEXT NOT NULL,        -- artifact that its candidates are timed in turns with; "":
+                                        -- none yet; once set it stays
     elapsed_ns    INTEGER NOT NULL,     -- time spent on it so far
     ended_asks    INTEGER NOT NULL,     -- asks that the last result took into account; 0: none yet
     exhausted     INTEGER NOT NULL,     -- 1: the space holds nothing that was not asked
@@ -64,7 +67,7 @@ CREATE TABLE search (
                                         -- before the semicolon keep their artifacts
     created_at    INTEGER NOT NULL,
     epoch         INTEGER NOT NULL,
-    UNIQUE (problem_id, strategy, parameters, seed, providers, space_version)
+    UNIQUE (problem_id, strategy, parameters, seed, providers, space_version, accuracy)
 );
 
 -- One candidate of one provider, and what became of it: the row is there from the first ask on, the
@@ -85,6 +88,11 @@ CREATE TABLE trial (
     artifact_sha256 TEXT NOT NULL,      -- "" when the shared object was not kept
     error_max       REAL NOT NULL,      -- largest |y - ref|
     error_tolerance REAL NOT NULL,
+    of_rms          REAL NOT NULL,      -- rms(y - y64) / rms(y64) on the uniform set of inputs
+    times_direct    REAL NOT NULL,      -- rms error over that of direct evaluation, the largest of
+                                        -- all sets; 0: exact; -1: not measured
+    constants_bytes INTEGER NOT NULL,   -- of the prepared constants
+    unseen          TEXT NOT NULL,      -- faults that no set of inputs shows; "" for none
     build_ns        INTEGER NOT NULL,
     verify_ns       INTEGER NOT NULL,
     recorded_at     INTEGER NOT NULL,
@@ -98,7 +106,7 @@ CREATE TABLE trial (
 CREATE TABLE measurement (
     trial_id     INTEGER NOT NULL REFERENCES trial,
     number       INTEGER NOT NULL,      -- of the trial's measurements, from 0
-    kind         TEXT NOT NULL,         -- "trial", "vendor", "final", "verify"
+    kind         TEXT NOT NULL,         -- schema/message.h: "trial", "vendor", "final", ...
     search_id    INTEGER REFERENCES search, -- the search that asked for it
     worker       TEXT NOT NULL,
     instance     TEXT NOT NULL,         -- of the device: host and slot
@@ -107,7 +115,9 @@ CREATE TABLE measurement (
     mad_ns       INTEGER NOT NULL,      -- median absolute deviation
     repeat_count INTEGER NOT NULL,      -- calls averaged in a sample
     censored     INTEGER NOT NULL,      -- 1: stopped early because clearly slower; a lower bound
-    reference_ns INTEGER NOT NULL,      -- sentinel kernel in the same batch; 0: none
+    anchor_ns    INTEGER NOT NULL,      -- of the search's anchor, timed in turns with it; 0: none
+    anchor_ratio REAL NOT NULL,         -- median of its samples over the anchor's, pair by pair; 0
+    anchor       TEXT NOT NULL,         -- artifact of that anchor; "": none
     samples_ns   TEXT NOT NULL,         -- JSON array, one call each
     counters     TEXT NOT NULL,         -- JSON object of hardware counters; "" for none
     measured_at  INTEGER NOT NULL,
@@ -126,16 +136,22 @@ CREATE TABLE ask (
     PRIMARY KEY (search_id, number)
 ) WITHOUT ROWID;
 
--- What is served: the answer of a search. A problem serves the pinned kernel if there is one, else
--- the last answer that replaced what was served before; never one that was revoked.
+-- What is served: the answer of a search. A problem serves one kernel for each accuracy class that
+-- it was searched in: the pinned one if there is one, else the last answer that replaced what was
+-- served before; never one that was revoked. A lookup in a class takes the fastest served kernel
+-- whose error fits it. Kernels that were verified in the same final and lost are rows as well: they
+-- take the place of one that is revoked.
 CREATE TABLE kernel (
     id              INTEGER PRIMARY KEY,
     problem_id      INTEGER NOT NULL REFERENCES problem,
     search_id       INTEGER NOT NULL REFERENCES search,
     provider        TEXT NOT NULL,      -- whose implementation it is
     artifact_sha256 TEXT NOT NULL,      -- "" for a vendor's
+    plain_sha256    TEXT NOT NULL,      -- of the plain build of the same operator; "": none
+    accuracy        TEXT NOT NULL,      -- of its search
+    times_direct    REAL NOT NULL,      -- as in trial
     median_ns       INTEGER NOT NULL,
-    served          INTEGER NOT NULL,   -- 1: the problem's best; at most one of each problem
+    served          INTEGER NOT NULL,   -- 1: the class's best; at most one of problem and class
     served_at       INTEGER NOT NULL,   -- when it last became the served one; 0: it never was
     pinned          INTEGER NOT NULL,   -- 1: served whatever searches find, until it is unpinned
     revoked_at      INTEGER NOT NULL,   -- 0: it was not
@@ -149,7 +165,7 @@ CREATE TABLE kernel (
 );
 CREATE INDEX kernel_problem ON kernel (problem_id);
 CREATE INDEX kernel_artifact ON kernel (artifact_sha256);
-CREATE UNIQUE INDEX kernel_served ON kernel (problem_id) WHERE served = 1;
+CREATE UNIQUE INDEX kernel_served ON kernel (problem_id, accuracy) WHERE served = 1;
 
 -- Shared objects by content; the bytes lie in artifacts/ of the data directory.
 CREATE TABLE artifact (

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define WPK_RANK_MAX 10
-#define WPK_NAME_MAX 48                    /* with its NUL */
+#define WPK_NAME_MAX 48                     /* with its NUL */
 #define WPK_ELEMENTS_MAX ((int64_t)1 << 33) /* of one tensor; extents and products stay below */
 
 /* enum suffix, text, bytes, is floating point */
@@ -55,11 +55,11 @@ wpk_err wpk_dtype_parse(const char *text, enum wpk_dtype *out);
  * a padded and blocked axis has ceil((before + extent + after) / block) blocks.
  * Invariant: dim_count == rank + (block > 0). The row-major layout is axis[d] = d, no padding. */
 struct wpk_layout {
-    int rank;                        /* of the logical tensor */
-    int dim_count;                   /* physical */
-    int axis[WPK_RANK_MAX];          /* [dim_count] logical axis of each physical dimension */
+    int rank;               /* of the logical tensor */
+    int dim_count;          /* physical */
+    int axis[WPK_RANK_MAX]; /* [dim_count] logical axis of each physical dimension */
     int block_axis;
-    int64_t block;                   /* 0: nothing is blocked */
+    int64_t block;                    /* 0: nothing is blocked */
     int64_t pad_before[WPK_RANK_MAX]; /* [rank] elements of the logical axis */
     int64_t pad_after[WPK_RANK_MAX];  /* [rank] */
 };

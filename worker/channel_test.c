@@ -96,7 +96,7 @@ static void test_run_request(void **state)
         .layouts = "any",
         .artifact = "/tmp/a \"b\".so",
         .policy = {.threads = 2,
-                   .cold_cache = true,
+                   .conditions = WPK_CONDITIONS_COLD_CONSTANTS,
                    .time_ns_min = 12345678901234,
                    .sample_count = 9,
                    .race_ratio = 1.25},
@@ -122,7 +122,7 @@ static void test_run_request(void **state)
     assert_string_equal(got.layouts, sent.layouts);
     assert_string_equal(got.artifact, sent.artifact);
     assert_int_equal(got.policy.threads, 2);
-    assert_true(got.policy.cold_cache);
+    assert_int_equal(got.policy.conditions, WPK_CONDITIONS_COLD_CONSTANTS);
     assert_true(got.policy.time_ns_min == sent.policy.time_ns_min);
     assert_int_equal(got.policy.sample_count, 9);
     assert_true(got.policy.race_ratio == 1.25);

@@ -33,7 +33,7 @@ static const char usage[] =
     "  --isa NAME           claim no more than sse41, avx, avx2 or avx512\n"
     "  --race RATIO         stop timing what is so much slower than the best so far\n"
     "  --time-ms N          measured time of each candidate, default 20\n"
-    "  --cold               flush caches between samples\n"
+    "  --conditions NAME    warm (the default), cold-constants or cold\n"
     "  --work DIR           where files go; a temporary directory otherwise\n"
     "  --keep               keep every shared object in DIR/artifacts\n"
     "  --trace FILE         write a Chrome trace of where the time goes\n"
@@ -58,7 +58,7 @@ static bool parse_pin(struct wpk_evaluation *e, const char *text)
     return true;
 }
 
-enum { PIN = 256, ISA, RACE, TIME, COLD, WORK, KEEP, TRACE, PRINT, DUEL, QUIET, SEED };
+enum { PIN = 256, ISA, RACE, TIME, CONDITIONS, WORK, KEEP, TRACE, PRINT, DUEL, QUIET, SEED };
 
 static const struct option options[] = {
     {"op", required_argument, NULL, 'o'},
@@ -74,7 +74,7 @@ static const struct option options[] = {
     {"isa", required_argument, NULL, ISA},
     {"race", required_argument, NULL, RACE},
     {"time-ms", required_argument, NULL, TIME},
-    {"cold", no_argument, NULL, COLD},
+    {"conditions", required_argument, NULL, CONDITIONS},
     {"work", required_argument, NULL, WORK},
     {"keep", no_argument, NULL, KEEP},
     {"trace", required_argument, NULL, TRACE},
@@ -110,9 +110,8 @@ static bool apply_policy(struct wpk_policy *policy, int option, const char *valu
         }
         policy->time_ns_min = (uint64_t)milliseconds * WPK_NS_PER_MS;
         return true;
-    case COLD:
-        policy->cold_cache = true;
-        return true;
+    case CONDITIONS:
+        return wpk_conditions_parse(value, &policy->conditions) == WPK_OK;
     default:
         return false;
     }

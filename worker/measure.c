@@ -65,7 +65,7 @@ static wpk_err warm_up(const struct wpk_measure_subject *subject, uint64_t *call
 
 static int calibrate(const struct wpk_policy *policy, uint64_t call_ns)
 {
-    if (policy->cold_cache) {
+    if (policy->conditions != WPK_CONDITIONS_WARM) {
         return 1;
     }
     /* Long enough that time_ns_min fits into the samples we can keep. */
@@ -101,7 +101,7 @@ wpk_err wpk_measure(const struct wpk_measure_subject *subject, const struct wpk_
 {
     WPK_ASSERT(policy->time_ns_min > 0);
     WPK_ASSERT(policy->sample_count > 0 && policy->sample_count <= WPK_SAMPLES_MAX);
-    WPK_ASSERT(!policy->cold_cache || subject->flush != NULL);
+    WPK_ASSERT(policy->conditions == WPK_CONDITIONS_WARM || subject->flush != NULL);
     uint64_t call_ns = 0;
     wpk_err err = warm_up(subject, &call_ns);
     if (err != WPK_OK) {
@@ -111,7 +111,7 @@ wpk_err wpk_measure(const struct wpk_measure_subject *subject, const struct wpk_
     uint64_t total = 0;
     while (!is_enough(policy, &timing, total)) {
         uint64_t ns = 0;
-        if (policy->cold_cache) {
+        if (policy->conditions != WPK_CONDITIONS_WARM) {
             subject->flush(subject->user);
         }
         err = time_calls(subject, timing.repeat_count, &ns);

@@ -16,7 +16,7 @@
 /* What is timed, and by which clock: a test turns the clock by hand. */
 struct wpk_measure_subject {
     wpk_err (*run)(void *user); /* one call */
-    void (*flush)(void *user);  /* evict the caches; required by policies with cold_cache */
+    void (*flush)(void *user);  /* evict the caches; required under cold conditions */
     void *user;
     const struct wpk_clock *clock;
 };

@@ -91,12 +91,12 @@ static void test_race(void **state)
     assert_false(timing.censored);
 }
 
-static void test_cold_cache_flushes_before_each_sample(void **state)
+static void test_cold_conditions_flush_before_each_sample(void **state)
 {
     (void)state;
     struct fake fake = {.first_ns = 10000, .call_ns = 10000};
     struct wpk_timing timing = {0};
-    struct wpk_policy policy = {.cold_cache = true, .time_ns_min = 100000};
+    struct wpk_policy policy = {.conditions = WPK_CONDITIONS_COLD, .time_ns_min = 100000};
     assert_int_equal(measure(&fake, policy, 0, &timing), WPK_OK);
     assert_int_equal(timing.repeat_count, 1);
     assert_int_equal(fake.flush_count, timing.sample_count);
@@ -149,7 +149,7 @@ int main(void)
         cmocka_unit_test(test_short_kernel_is_repeated),
         cmocka_unit_test(test_slow_kernel_gets_fewer_samples),
         cmocka_unit_test(test_race),
-        cmocka_unit_test(test_cold_cache_flushes_before_each_sample),
+        cmocka_unit_test(test_cold_conditions_flush_before_each_sample),
         cmocka_unit_test(test_samples_never_exceed_their_place),
         cmocka_unit_test(test_failure_leaves_result_alone),
         cmocka_unit_test(test_summary),

@@ -23,6 +23,12 @@ static const char *const outcome_names[] = {
 #undef OUTCOME_NAME
 };
 
+static const char *const conditions_names[] = {
+#define CONDITIONS_NAME(name, text) text,
+    WPK_CONDITIONS_LIST(CONDITIONS_NAME)
+#undef CONDITIONS_NAME
+};
+
 /* ---- sending */
 
 static struct wpk_json_writer *begin(enum wpk_message_kind kind)
@@ -49,7 +55,7 @@ static void put_policy(struct wpk_json_writer *w, const struct wpk_policy *polic
 {
     wpk_json_begin_object(w, "policy");
     wpk_json_put_int(w, "threads", policy->threads);
-    wpk_json_put_bool(w, "cold_cache", policy->cold_cache);
+    wpk_json_put_text(w, "conditions", wpk_conditions_name(policy->conditions));
     wpk_json_put_u64(w, "time_ns_min", policy->time_ns_min);
     wpk_json_put_int(w, "sample_count", policy->sample_count);
     wpk_json_put_real(w, "race_ratio", policy->race_ratio);
@@ -236,7 +242,8 @@ static void read_policy(struct wpk_json_reader *reader, struct wpk_policy *out)
 {
     wpk_json_enter(reader, "policy");
     out->threads = (int)wpk_json_get_int(reader, "threads", 1, INT16_MAX);
-    out->cold_cache = wpk_json_get_bool(reader, "cold_cache");
+    out->conditions = (enum wpk_conditions)wpk_json_get_choice(
+        reader, "conditions", conditions_names, WPK_CONDITIONS_COUNT);
     out->time_ns_min = wpk_json_get_u64(reader, "time_ns_min");
     out->sample_count = (int)wpk_json_get_int(reader, "sample_count", 1, WPK_SAMPLES_MAX);
     out->race_ratio = wpk_json_get_real(reader, "race_ratio", 0, 1e9);

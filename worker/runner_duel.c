@@ -172,7 +172,7 @@ void wpk_runner_duel(const struct wpk_runner_options *options, const struct wpk_
         }
     }
     for (int i = 0; i < request->count; i++) {
-        out[i].reference_ns = reference_ns;
+        out[i].anchor_ns = reference_ns;
         if (out[i].outcome == WPK_OUTCOME_OK) {
             wpk_measure_summarize(&out[i].timing);
         }

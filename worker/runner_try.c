@@ -200,7 +200,7 @@ static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
         return err;
     }
     record->timing = batch.timing;
-    record->reference_ns = batch.reference_ns;
+    record->anchor_ns = batch.reference_ns;
     if (!wpk_batch_is_steady(&batch)) {
         char text[256];
         wpk_batch_describe(&batch, text, sizeof(text));

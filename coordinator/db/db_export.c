@@ -108,23 +108,17 @@ static void put_artifacts(struct export *e)
 
 static void put_measurements(struct export *e, struct wpk_json_writer *w, int64_t trial)
 {
-    static const struct column columns[] = {{"kind", 't'},
-                                            {"worker", 't'},
-                                            {"instance", 't'},
-                                            {"median_ns", 'i'},
-                                            {"min_ns", 'i'},
-                                            {"mad_ns", 'i'},
-                                            {"repeat_count", 'i'},
-                                            {"censored", 'i'},
-                                            {"reference_ns", 'i'},
-                                            {"samples_ns", 't'},
-                                            {"counters", 't'},
-                                            {"measured_at", 'u'},
-                                            {NULL, 0}};
+    static const struct column columns[] = {
+        {"kind", 't'},         {"worker", 't'},      {"instance", 't'},
+        {"median_ns", 'i'},    {"min_ns", 'i'},      {"mad_ns", 'i'},
+        {"repeat_count", 'i'}, {"censored", 'i'},    {"anchor_ns", 'i'},
+        {"anchor_ratio", 'r'}, {"anchor", 't'},      {"samples_ns", 't'},
+        {"counters", 't'},     {"measured_at", 'u'}, {NULL, 0}};
     struct wpk_rows *rows = wpk_store_query(
         e->store,
         "SELECT kind, worker, instance, median_ns, min_ns, mad_ns, repeat_count, censored,"
-        " reference_ns, samples_ns, counters, measured_at FROM measurement WHERE trial_id = ?"
+        " anchor_ns, anchor_ratio, anchor, samples_ns, counters, measured_at FROM measurement "
+        "WHERE trial_id = ?"
         " ORDER BY number",
         "i", trial);
     wpk_json_begin_array(w, "measurements");
@@ -149,6 +143,10 @@ static void put_trials(struct export *e, int64_t problem)
                                             {"artifact_sha256", 't'},
                                             {"error_max", 'r'},
                                             {"error_tolerance", 'r'},
+                                            {"of_rms", 'r'},
+                                            {"times_direct", 'r'},
+                                            {"constants_bytes", 'i'},
+                                            {"unseen", 't'},
                                             {"build_ns", 'u'},
                                             {"verify_ns", 'u'},
                                             {"recorded_at", 'u'},
@@ -156,7 +154,8 @@ static void put_trials(struct export *e, int64_t problem)
     struct wpk_rows *rows = wpk_store_query(
         e->store,
         "SELECT id, provider, candidate, outcome, log, detail, schedule_sha256, artifact_sha256,"
-        " error_max, error_tolerance, build_ns, verify_ns, recorded_at FROM trial"
+        " error_max, error_tolerance, of_rms, times_direct, constants_bytes, unseen, build_ns, "
+        "verify_ns, recorded_at FROM trial"
         " WHERE problem_id = ? AND outcome NOT IN ('', 'abandoned') ORDER BY id",
         "i", problem);
     while (e->err == WPK_OK && wpk_rows_next(rows)) {
@@ -171,16 +170,18 @@ static void put_trials(struct export *e, int64_t problem)
 
 static void put_kernels(struct export *e, int64_t problem)
 {
-    static const struct column search_columns[] = {{"strategy", 't'},      {"parameters", 't'},
-                                                   {"seed", 't'},          {"providers", 't'},
-                                                   {"space_version", 't'}, {NULL, 0}};
+    static const struct column search_columns[] = {
+        {"strategy", 't'},      {"parameters", 't'}, {"seed", 't'}, {"providers", 't'},
+        {"space_version", 't'}, {"accuracy", 't'},   {NULL, 0}};
     static const struct column columns[] = {
-        {"provider", 't'}, {"artifact_sha256", 't'}, {"median_ns", 'u'},  {"verified_by", 't'},
-        {"document", 't'}, {"manifest", 't'},        {"created_at", 'u'}, {NULL, 0}};
+        {"provider", 't'},  {"artifact_sha256", 't'}, {"times_direct", 'r'},
+        {"median_ns", 'u'}, {"verified_by", 't'},     {"document", 't'},
+        {"manifest", 't'},  {"created_at", 'u'},      {NULL, 0}};
     struct wpk_rows *rows = wpk_store_query(
         e->store,
-        "SELECT s.strategy, s.parameters, s.seed, s.providers, s.space_version, k.provider,"
-        " k.artifact_sha256, k.median_ns, k.verified_by, k.document, k.manifest, k.created_at"
+        "SELECT s.strategy, s.parameters, s.seed, s.providers, s.space_version, s.accuracy,"
+        " k.provider, k.artifact_sha256, k.times_direct, k.median_ns, k.verified_by, k.document, "
+        "k.manifest, k.created_at"
         " FROM kernel k JOIN search s ON s.id = k.search_id"
         " WHERE k.problem_id = ? AND k.served = 1 AND k.revoked_at = 0",
         "i", problem);
@@ -189,7 +190,7 @@ static void put_kernels(struct export *e, int64_t problem)
         wpk_json_begin_object(w, "search");
         put_columns(w, rows, 0, search_columns);
         wpk_json_end(w);
-        put_columns(w, rows, 5, columns);
+        put_columns(w, rows, 6, columns);
         end_line(e, w);
         e->kernels++;
     }

@@ -129,7 +129,9 @@ static bool in_problem(const struct wpk_db_merge *m, struct wpk_json_reader *r)
 
 struct trial {
     const char *provider, *candidate, *outcome, *log, *detail, *schedule_sha256, *artifact_sha256;
-    double error_max, error_tolerance;
+    double error_max, error_tolerance, of_rms, times_direct;
+    int64_t constants_bytes;
+    const char *unseen;
     int64_t build_ns, verify_ns, recorded_at;
 };
 
@@ -150,6 +152,10 @@ static void get_trial(struct wpk_json_reader *r, struct trial *t)
     t->artifact_sha256 = wpk_json_get_text(r, "artifact_sha256", KEY_MAX);
     t->error_max = wpk_json_get_real(r, "error_max", 0, REAL_MAX);
     t->error_tolerance = wpk_json_get_real(r, "error_tolerance", 0, REAL_MAX);
+    t->of_rms = wpk_json_get_real(r, "of_rms", 0, REAL_MAX);
+    t->times_direct = wpk_json_get_real(r, "times_direct", -1, REAL_MAX);
+    t->constants_bytes = wpk_json_get_int(r, "constants_bytes", 0, WPK_JSON_INT_MAX);
+    t->unseen = wpk_json_get_text(r, "unseen", TEXT_MAX);
     t->build_ns = get_time(r, "build_ns");
     t->verify_ns = get_time(r, "verify_ns");
     t->recorded_at = get_time(r, "recorded_at");
@@ -174,8 +180,9 @@ static int64_t make_room(struct wpk_db_merge *m, const struct trial *t)
     wpk_store_run(m->store,
                   "INSERT INTO trial (problem_id, provider, candidate, candidate_hash, outcome,"
                   " log, detail, schedule_sha256, artifact_sha256, error_max, error_tolerance,"
-                  " build_ns, verify_ns, recorded_at, epoch)"
-                  " VALUES (?, ?, ?, ?, '', '', '', '', '', 0, 0, 0, 0, 0, ?)",
+                  " of_rms, times_direct, constants_bytes, unseen, build_ns, verify_ns,"
+                  " recorded_at, epoch)"
+                  " VALUES (?, ?, ?, ?, '', '', '', '', '', 0, 0, 0, -1, 0, '', 0, 0, 0, ?)",
                   "itthi", m->problem, t->provider, t->candidate, hash, wpk_store_epoch(m->store));
     return wpk_store_inserted(m->store);
 }
@@ -192,19 +199,21 @@ static void put_measurement(struct wpk_db_merge *m, struct wpk_json_reader *r, i
     int64_t mad = wpk_json_get_int(r, "mad_ns", 0, WPK_JSON_INT_MAX);
     int64_t repeat = wpk_json_get_int(r, "repeat_count", 0, WPK_JSON_INT_MAX);
     int64_t censored = wpk_json_get_int(r, "censored", 0, 1);
-    int64_t reference = wpk_json_get_int(r, "reference_ns", 0, WPK_JSON_INT_MAX);
+    int64_t anchor_ns = wpk_json_get_int(r, "anchor_ns", 0, WPK_JSON_INT_MAX);
+    double anchor_ratio = wpk_json_get_real(r, "anchor_ratio", 0, REAL_MAX);
+    const char *anchor = wpk_json_get_text(r, "anchor", KEY_MAX);
     const char *samples = wpk_json_get_text(r, "samples_ns", TEXT_MAX);
     const char *counters = wpk_json_get_text(r, "counters", TEXT_MAX);
     int64_t measured = get_time(r, "measured_at");
     if (wpk_json_status(r) == WPK_OK) {
         wpk_store_run(m->store,
                       "INSERT INTO measurement (trial_id, number, kind, search_id, worker,"
-                      " instance, median_ns, min_ns, mad_ns, repeat_count, censored, reference_ns,"
-                      " samples_ns, counters, measured_at, epoch)"
-                      " VALUES (?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                      "iitttiiiiiittii", trial, number, kinds[kind], worker, instance, median, min,
-                      mad, repeat, censored, reference, samples, counters, measured,
-                      wpk_store_epoch(m->store));
+                      " instance, median_ns, min_ns, mad_ns, repeat_count, censored, anchor_ns,"
+                      " anchor_ratio, anchor, samples_ns, counters, measured_at, epoch)"
+                      " VALUES (?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                      "iitttiiiiiirtttii", trial, number, kinds[kind], worker, instance, median,
+                      min, mad, repeat, censored, anchor_ns, anchor_ratio, anchor, samples,
+                      counters, measured, wpk_store_epoch(m->store));
     }
 }
 
@@ -224,11 +233,13 @@ void wpk_db_merge_trial(struct wpk_db_merge *m, struct wpk_json_reader *r)
     }
     wpk_store_run(m->store,
                   "UPDATE trial SET outcome = ?, log = ?, detail = ?, schedule_sha256 = ?,"
-                  " artifact_sha256 = ?, error_max = ?, error_tolerance = ?, build_ns = ?,"
+                  " artifact_sha256 = ?, error_max = ?, error_tolerance = ?, of_rms = ?,"
+                  " times_direct = ?, constants_bytes = ?, unseen = ?, build_ns = ?,"
                   " verify_ns = ?, recorded_at = ? WHERE id = ?",
-                  "tttttrriiii", t.outcome, t.log, t.detail, t.schedule_sha256,
+                  "tttttrrrritiiii", t.outcome, t.log, t.detail, t.schedule_sha256,
                   has_artifact(m, t.artifact_sha256) ? t.artifact_sha256 : "", t.error_max,
-                  t.error_tolerance, t.build_ns, t.verify_ns, t.recorded_at, id);
+                  t.error_tolerance, t.of_rms, t.times_direct, t.constants_bytes, t.unseen,
+                  t.build_ns, t.verify_ns, t.recorded_at, id);
     int64_t number = first_int(wpk_store_query(
         m->store, "SELECT coalesce(max(number) + 1, 0) FROM measurement WHERE trial_id = ?", "i",
         id));
@@ -242,8 +253,24 @@ void wpk_db_merge_trial(struct wpk_db_merge *m, struct wpk_json_reader *r)
 
 /* ---- kernels */
 
+/* As the column has it, in the one spelling of the class. */
+static const char *get_accuracy(struct wpk_json_reader *r)
+{
+    const char *text = wpk_json_get_text(r, "accuracy", WPK_ACCURACY_TEXT_MAX - 1);
+    struct wpk_accuracy accuracy;
+    char name[WPK_ACCURACY_TEXT_MAX];
+    if (wpk_json_status(r) == WPK_OK && wpk_accuracy_parse(text, &accuracy, NULL) == WPK_OK) {
+        wpk_accuracy_name(accuracy, name);
+        if (strcmp(name, text) == 0) {
+            return text;
+        }
+    }
+    wpk_json_fail(r, "accuracy", WPK_EINVAL, "it is no class of accuracy");
+    return "";
+}
+
 /* The search that it was the answer of: without a log, so that it would begin anew here. */
-static int64_t find_search(struct wpk_db_merge *m, struct wpk_json_reader *r)
+static int64_t find_search(struct wpk_db_merge *m, struct wpk_json_reader *r, const char **accuracy)
 {
     wpk_json_enter(r, "search");
     const char *strategy = wpk_json_get_text(r, "strategy", KEY_MAX);
@@ -251,6 +278,7 @@ static int64_t find_search(struct wpk_db_merge *m, struct wpk_json_reader *r)
     const char *seed = wpk_json_get_text(r, "seed", KEY_MAX);
     const char *providers = wpk_json_get_text(r, "providers", KEY_MAX);
     const char *space = wpk_json_get_text(r, "space_version", KEY_MAX);
+    *accuracy = get_accuracy(r);
     wpk_json_leave(r);
     if (wpk_json_status(r) != WPK_OK) {
         return 0;
@@ -258,17 +286,17 @@ static int64_t find_search(struct wpk_db_merge *m, struct wpk_json_reader *r)
     int64_t id = first_int(wpk_store_query(
         m->store,
         "SELECT id FROM search WHERE problem_id = ? AND strategy = ? AND parameters = ?"
-        " AND seed = ? AND providers = ? AND space_version = ?",
-        "ittttt", m->problem, strategy, parameters, seed, providers, space));
+        " AND seed = ? AND providers = ? AND space_version = ? AND accuracy = ?",
+        "itttttt", m->problem, strategy, parameters, seed, providers, space, *accuracy));
     if (id == 0) {
         wpk_store_run(m->store,
                       "INSERT INTO search (problem_id, strategy, parameters, seed, providers,"
                       " space_version, elapsed_ns, ended_asks, exhausted, snapshot,"
                       " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
-                      " created_at, epoch) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, '', '', 0, 0, 0, 0,"
-                      " '', ?, ?)",
-                      "itttttii", m->problem, strategy, parameters, seed, providers, space,
-                      now_of(m), wpk_store_epoch(m->store));
+                      " accuracy, anchor, created_at, epoch) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0,"
+                      " '', '', 0, 0, 0, 0, '', ?, '', ?, ?)",
+                      "ittttttii", m->problem, strategy, parameters, seed, providers, space,
+                      *accuracy, now_of(m), wpk_store_epoch(m->store));
         id = wpk_store_inserted(m->store);
     }
     return id;
@@ -276,6 +304,7 @@ static int64_t find_search(struct wpk_db_merge *m, struct wpk_json_reader *r)
 
 struct kernel {
     const char *provider, *artifact_sha256, *verified_by, *document, *manifest;
+    double times_direct;
     int64_t median_ns, created_at;
 };
 
@@ -309,37 +338,42 @@ static void check_document(struct wpk_json_reader *r, const struct kernel *k)
     wpk_json_close(document);
 }
 
-static bool is_to_be_served(const struct wpk_db_merge *m, int64_t median_ns)
+static bool is_to_be_served(const struct wpk_db_merge *m, const char *accuracy, int64_t median_ns)
 {
     struct wpk_rows *rows = wpk_store_query(
-        m->store, "SELECT median_ns, pinned FROM kernel WHERE problem_id = ? AND served = 1", "i",
-        m->problem);
+        m->store,
+        "SELECT median_ns, pinned FROM kernel WHERE problem_id = ? AND accuracy = ? AND served = 1",
+        "it", m->problem, accuracy);
     bool there = wpk_rows_next(rows);
     bool serve = !there || (wpk_rows_int(rows, 1) == 0 && median_ns < wpk_rows_int(rows, 0));
     wpk_rows_close(rows);
     return serve;
 }
 
-static void put_kernel(struct wpk_db_merge *m, const struct kernel *k, int64_t search)
+static void put_kernel(struct wpk_db_merge *m, const struct kernel *k, int64_t search,
+                       const char *accuracy)
 {
     char signature[WPK_SIGNATURE_HEX_SIZE] = "";
-    bool serve = is_to_be_served(m, k->median_ns);
+    bool serve = is_to_be_served(m, accuracy, k->median_ns);
     if (k->manifest[0] != '\0') {
         wpk_sign_text(m->sign, k->manifest, strlen(k->manifest), signature);
     }
     if (serve) {
-        wpk_store_run(m->store, "UPDATE kernel SET served = 0 WHERE problem_id = ? AND served = 1",
-                      "i", m->problem);
+        wpk_store_run(m->store,
+                      "UPDATE kernel SET served = 0 WHERE problem_id = ? AND accuracy = ?"
+                      " AND served = 1",
+                      "it", m->problem, accuracy);
     }
     wpk_store_run(m->store,
-                  "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256, median_ns,"
-                  " served, served_at, pinned, revoked_at, revoked_reason, verified_by, document,"
-                  " manifest, signature, created_at, epoch)"
-                  " VALUES (?1, ?, ?, ?, ?, ?, iif(?7 > 0, max(?7, " WPK_HISTORY_SERVED_AFTER
-                  "), 0), 0, 0, '', ?, ?, ?, ?, ?, ?)",
-                  "iittiiittttii", m->problem, search, k->provider, k->artifact_sha256,
-                  k->median_ns, (int64_t)serve, serve ? now_of(m) : 0, k->verified_by, k->document,
-                  k->manifest, signature, k->created_at, wpk_store_epoch(m->store));
+                  "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256,"
+                  " plain_sha256, accuracy, times_direct, median_ns, served, served_at, pinned,"
+                  " revoked_at, revoked_reason, verified_by, document, manifest, signature,"
+                  " created_at, epoch) VALUES (?1, ?, ?, ?, '', ?, ?, ?, ?, iif(?9 > 0, "
+                  "max(?9, " WPK_HISTORY_SERVED_AFTER "), 0), 0, 0, '', ?, ?, ?, ?, ?, ?)",
+                  "iitttriiittttii", m->problem, search, k->provider, k->artifact_sha256, accuracy,
+                  k->times_direct, k->median_ns, (int64_t)serve, serve ? now_of(m) : 0,
+                  k->verified_by, k->document, k->manifest, signature, k->created_at,
+                  wpk_store_epoch(m->store));
     m->kernels++;
     m->served += serve;
 }
@@ -352,6 +386,7 @@ void wpk_db_merge_kernel(struct wpk_db_merge *m, struct wpk_json_reader *r)
         .verified_by = wpk_json_get_text(r, "verified_by", KEY_MAX),
         .document = wpk_json_get_text(r, "document", TEXT_MAX),
         .manifest = wpk_json_get_text(r, "manifest", TEXT_MAX),
+        .times_direct = wpk_json_get_real(r, "times_direct", -1, REAL_MAX),
         .median_ns = get_time(r, "median_ns"),
         .created_at = get_time(r, "created_at"),
     };
@@ -372,8 +407,9 @@ void wpk_db_merge_kernel(struct wpk_db_merge *m, struct wpk_json_reader *r)
     if (known || revoked || (k.artifact_sha256[0] != '\0' && !has_artifact(m, k.artifact_sha256))) {
         return;
     }
-    int64_t search = find_search(m, r);
+    const char *accuracy = "";
+    int64_t search = find_search(m, r, &accuracy);
     if (search != 0) {
-        put_kernel(m, &k, search);
+        put_kernel(m, &k, search, accuracy);
     }
 }

@@ -24,6 +24,7 @@ struct wpk_search_actor {
     const struct wpk_strategy_class *kind;
     struct wpk_strategy *strategy;
     uint64_t seed;
+    struct wpk_accuracy accuracy; /* what is outside counts as raced out */
     uint32_t asked_count;
     uint32_t told_count;
     uint32_t saved_count; /* told when it was saved last */
@@ -47,7 +48,10 @@ static wpk_err derive(struct wpk_search_actor *actor, const struct wpk_search_sp
         .threads = search->key.threads,
         .device = search->device,
     };
-    err = wpk_space_derive(&program, &options, &actor->space, diag);
+    err = wpk_accuracy_parse(search->key.accuracy, &actor->accuracy, diag);
+    if (err == WPK_OK) {
+        err = wpk_space_derive(&program, &options, &actor->space, diag);
+    }
     wpk_program_fini(&program);
     return err;
 }
@@ -77,7 +81,8 @@ static wpk_err pin(struct wpk_search_actor *actor, const char *parameters, struc
 static void keep_best(struct wpk_search_actor *actor, uint32_t number,
                       const struct wpk_trial_summary *trial)
 {
-    if (trial->outcome != WPK_OUTCOME_OK || trial->censored || trial->artifact_sha256[0] == '\0') {
+    if (trial->outcome != WPK_OUTCOME_OK || wpk_trial_raced_out(actor->accuracy, trial) ||
+        trial->artifact_sha256[0] == '\0') {
         return;
     }
     for (uint32_t i = 0; i < actor->best_count; i++) {
@@ -132,8 +137,9 @@ static void tell_strategy(struct wpk_search_actor *actor, const struct wpk_piece
     if (wpk_candidate_decode(&actor->space, piece->text, &candidate, NULL) != WPK_OK) {
         return; /* of an older space: there is nothing to learn from it */
     }
-    double reference = trial->reference_ns > 0 ? (double)trial->reference_ns : REFERENCE_NS;
-    struct wpk_tell tell = {.ok = trial->outcome == WPK_OUTCOME_OK, .censored = trial->censored};
+    double reference = trial->anchor_ns > 0 ? (double)trial->anchor_ns : REFERENCE_NS;
+    struct wpk_tell tell = {.ok = trial->outcome == WPK_OUTCOME_OK,
+                            .censored = wpk_trial_raced_out(actor->accuracy, trial)};
     if (tell.ok) {
         tell.relative = (double)trial->median_ns / reference;
     }

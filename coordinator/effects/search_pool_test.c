@@ -50,6 +50,7 @@ static void open_search(struct fixture *f)
     f->search.key.threads = 1;
     snprintf(f->search.key.strategy, sizeof f->search.key.strategy, "ga");
     snprintf(f->search.key.providers, sizeof f->search.key.providers, "halide-cpu");
+    snprintf(f->search.key.accuracy, sizeof f->search.key.accuracy, "standard");
     wpk_store_begin(f->store);
     wpk_history_open_search(f->store, &f->search, opened);
     assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);

@@ -47,22 +47,24 @@ static void put_problem(struct fixture *f, int64_t id, const char *device)
         f->store,
         "INSERT INTO problem (id, fingerprint, layouts, device_class, environment, policy,"
         " family, extents, op, flops, created_at, epoch) VALUES (?, ?, 'fixed', ?, ?,"
-        " 'threads=1;cold=0;', '" FAMILY "', '8,16', '', 2, 1, 1)",
+        " 'threads=1;conditions=warm;', '" FAMILY "', '8,16', '', 2, 1, 1)",
         "ittt", id, fingerprint, device, id < 50 ? "halide=1" : "halide=2");
     wpk_store_run(
         f->store,
         "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers,"
         " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
-        " snapshot_told, ok_count, failed_count, known_count, best, created_at, epoch)"
-        " VALUES (?, ?, 'ga', '', '1', 'own', 'v', 0, 0, 0, '', '', 0, 0, 0, 0, '', 1, 1)",
+        " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor, created_at,"
+        " epoch) VALUES (?, ?, 'ga', '', '1', 'own', 'v', 0, 0, 0, '', '', 0, 0, 0, 0, '',"
+        " 'standard', '', 1, 1)",
         "ii", id, id);
-    wpk_store_run(
-        f->store,
-        "INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256,"
-        " median_ns, served, served_at, pinned, revoked_at, revoked_reason, verified_by, document,"
-        " manifest, signature, created_at, epoch)"
-        " VALUES (?, ?, ?, 'own', '" FAMILY "', 1, 1, 1, 0, 0, '', '', ?, '', '', 1, 1)",
-        "iiit", id, id, id, document);
+    wpk_store_run(f->store,
+                  "INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256,"
+                  " plain_sha256, accuracy, times_direct, median_ns, served, served_at, pinned, "
+                  "revoked_at, revoked_reason, verified_by, document,"
+                  " manifest, signature, created_at, epoch)"
+                  " VALUES (?, ?, ?, 'own', '" FAMILY
+                  "', '', 'standard', 1, 1, 1, 1, 0, 0, '', '', ?, '', '', 1, 1)",
+                  "iiit", id, id, id, document);
 }
 
 static int set_up(void **state)

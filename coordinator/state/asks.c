@@ -83,7 +83,8 @@ static void keep_best(struct wpk_search *search, uint32_t number, const struct w
                       uint64_t worker)
 {
     const struct wpk_trial_summary *trial = &ask->trial;
-    if (trial->outcome != WPK_OUTCOME_OK || trial->censored || trial->artifact_sha256[0] == '\0') {
+    if (trial->outcome != WPK_OUTCOME_OK || wpk_trial_raced_out(search->accuracy, trial) ||
+        trial->artifact_sha256[0] == '\0') {
         return;
     }
     /* Candidates that differ may come to the same code. */
@@ -195,6 +196,32 @@ uint32_t wpk_asks_next(const struct wpk_search *search, const struct wpk_open_li
 }
 
 /* ---- telling */
+
+bool wpk_trial_raced_out(struct wpk_accuracy accuracy, const struct wpk_trial_summary *trial)
+{
+    return trial->censored || !wpk_accuracy_admits(accuracy, trial->times_direct);
+}
+
+struct wpk_trial_summary wpk_trial_summarize(const struct wpk_record *record)
+{
+    struct wpk_trial_summary trial = {
+        .outcome = record->outcome,
+        .anchor_ns = record->anchor_ns,
+        .error_max = record->error_max,
+        .error_tolerance = record->error_tolerance,
+        .of_rms = record->of_rms,
+        .times_direct = record->times_direct,
+        .constants_bytes = record->constants_bytes,
+    };
+    if (record->outcome == WPK_OUTCOME_OK) {
+        trial.median_ns = record->timing.median_ns;
+        trial.min_ns = record->timing.min_ns;
+        trial.mad_ns = record->timing.mad_ns;
+        trial.censored = record->timing.censored;
+        memcpy(trial.artifact_sha256, record->artifact_sha256, sizeof trial.artifact_sha256);
+    }
+    return trial;
+}
 
 const struct wpk_piece *wpk_piece_copy(struct wpk_coordinator *c, const struct wpk_piece *piece,
                                        const char *text)

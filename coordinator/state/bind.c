@@ -85,13 +85,15 @@ static void make_key(const struct wpk_job_op_state *op, const char *class_text,
     snprintf(key->parameters, sizeof key->parameters, "%s", job->parameters);
     key->seed = job->seed;
     snprintf(key->space_version, sizeof key->space_version, "%s", WPK_SPACE_VERSION);
+    snprintf(key->accuracy, sizeof key->accuracy, "%s", op->accuracy);
+    key->conditions = op->conditions;
 }
 
 static void hash_key(const struct wpk_search_key *key, char out[WPK_ID_MAX])
 {
-    const char *texts[] = {key->fingerprint, key->layouts,      key->device_class,
-                           key->environment, key->strategy,     key->parameters,
-                           key->providers,   key->space_version};
+    const char *texts[] = {key->fingerprint, key->layouts,       key->device_class,
+                           key->environment, key->strategy,      key->parameters,
+                           key->providers,   key->space_version, key->accuracy};
     struct wpk_crypto_hash hash;
     uint8_t digest[WPK_SHA256_SIZE];
     wpk_crypto_hash_init(&hash);
@@ -99,6 +101,7 @@ static void hash_key(const struct wpk_search_key *key, char out[WPK_ID_MAX])
         wpk_crypto_hash_add(&hash, texts[i], strlen(texts[i]) + 1);
     }
     wpk_crypto_hash_add(&hash, &key->threads, sizeof key->threads);
+    wpk_crypto_hash_add(&hash, &key->conditions, sizeof key->conditions);
     wpk_crypto_hash_add(&hash, &key->seed, sizeof key->seed);
     wpk_crypto_hash_finish(&hash, digest);
     for (size_t i = 0; i < sizeof digest; i++) {

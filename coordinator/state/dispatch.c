@@ -124,7 +124,8 @@ static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
                               .artifact_sha256 = "",
                               .provider = "",
                               .candidate = "",
-                              .policy = search->policy};
+                              .policy = search->policy,
+                              .accuracy = search->accuracy};
     if (lease->stage == WPK_STAGE_BUILD) {
         work->target = target_index(c, batch, search);
     } else if (lease->stage == WPK_STAGE_RUN) {

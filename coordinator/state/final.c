@@ -109,7 +109,9 @@ static void collect_entries(struct wpk_coordinator *c, struct wpk_search *search
     }
     for (uint32_t i = 0; i < search->vendor_count && search->entry_count < WPK_CONTENDERS_MAX - 1;
          i++) {
-        if (search->vendors[i].trial.outcome == WPK_OUTCOME_OK) {
+        const struct wpk_trial_summary *trial = &search->vendors[i].trial;
+        if (trial->outcome == WPK_OUTCOME_OK &&
+            wpk_accuracy_admits(search->accuracy, trial->times_direct)) {
             struct wpk_final_entry *entry =
                 add_entry(search, WPK_ENTRY_VENDOR, search->vendors[i].text, "");
             set_trial(entry, &search->vendors[i].trial);

@@ -161,6 +161,7 @@ uint32_t wpk_asks_next(const struct wpk_search *search, const struct wpk_open_li
 void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker);
 /* Tell the strategy every ask that has ended and whose turn it is; they leave the window. */
 void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search);
+struct wpk_trial_summary wpk_trial_summarize(const struct wpk_record *record);
 /* For an effect: in its arena. */
 const struct wpk_piece *wpk_piece_copy(struct wpk_coordinator *c, const struct wpk_piece *piece,
                                        const char *text);

@@ -210,6 +210,7 @@ struct wpk_job_entry *wpk_scene_job(const char *owner, uint32_t first_op, uint32
     for (uint32_t i = 0; i < op_count; i++) {
         snprintf(job->ops[i].name, sizeof job->ops[i].name, "op%u", first_op + i);
         snprintf(job->ops[i].fingerprint, sizeof job->ops[i].fingerprint, "f%u", first_op + i);
+        snprintf(job->ops[i].accuracy, sizeof job->ops[i].accuracy, "standard");
         job->ops[i].op = strdup("Y[i] = X[i]");
     }
     return job;

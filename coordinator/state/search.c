@@ -14,7 +14,7 @@
 /* How candidates are timed; its text in the store's key is made by history.c. */
 static const struct wpk_policy default_policy = {
     .threads = 1,
-    .cold_cache = false,
+    .conditions = WPK_CONDITIONS_WARM,
     .time_ns_min = 20 * 1000 * 1000,
     .sample_count = 10,
     .race_ratio = 1.3,
@@ -32,6 +32,9 @@ struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_se
     snprintf(search->key_hash, sizeof search->key_hash, "%s", key_hash);
     search->policy = default_policy;
     search->policy.threads = key->threads;
+    search->policy.conditions = key->conditions;
+    wpk_err err = wpk_accuracy_parse(key->accuracy, &search->accuracy, NULL);
+    WPK_ASSERT(err == WPK_OK); /* a submission prints it */
     search->timer.owner = search;
     wpk_asks_init(search);
     c->searches =
@@ -352,24 +355,6 @@ struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work)
     return NULL;
 }
 
-static struct wpk_trial_summary summarize(const struct wpk_record *record)
-{
-    struct wpk_trial_summary trial = {
-        .outcome = record->outcome,
-        .reference_ns = record->reference_ns,
-        .error_max = record->error_max,
-        .error_tolerance = record->error_tolerance,
-    };
-    if (record->outcome == WPK_OUTCOME_OK) {
-        trial.median_ns = record->timing.median_ns;
-        trial.min_ns = record->timing.min_ns;
-        trial.mad_ns = record->timing.mad_ns;
-        trial.censored = record->timing.censored;
-        memcpy(trial.artifact_sha256, record->artifact_sha256, sizeof trial.artifact_sha256);
-    }
-    return trial;
-}
-
 static void note_failure(struct wpk_search *search, const struct wpk_record *record)
 {
     if (record->outcome != WPK_OUTCOME_OK && record->log[0] != '\0') {
@@ -409,7 +394,7 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
         record = wpk_revoked_refuse(c, search, own ? "" : piece->text, record);
     }
     piece->standing = WPK_STANDING_ENDED;
-    piece->trial = summarize(record);
+    piece->trial = wpk_trial_summarize(record);
     if (work.kind == WPK_WORK_VENDOR) {
         search->vendor_workers[work.index] = worker != NULL ? worker->name_hash : 0;
     }

@@ -84,12 +84,18 @@ struct wpk_trial_summary {
     uint64_t median_ns; /* 0 unless ok */
     uint64_t min_ns;
     uint64_t mad_ns;
-    uint64_t reference_ns;
+    uint64_t anchor_ns;
     bool censored;
     double error_max;
     double error_tolerance;
+    double of_rms;
+    double times_direct; /* -1: not measured */
+    uint64_t constants_bytes;
     char artifact_sha256[WPK_ID_MAX]; /* "" when none was kept */
 };
+
+/* Was it stopped early, or is it outside the class? Its time says little either way. */
+bool wpk_trial_raced_out(struct wpk_accuracy accuracy, const struct wpk_trial_summary *trial);
 
 /* Where a piece of work stands. */
 enum wpk_standing {
@@ -168,6 +174,8 @@ struct wpk_search_key {
     uint64_t seed;
     char providers[WPK_KEY_TEXT_MAX]; /* names joined by ';', our own first */
     char space_version[16];
+    char accuracy[WPK_ACCURACY_TEXT_MAX]; /* class that an answer has to fit */
+    enum wpk_conditions conditions;
 };
 
 enum wpk_entry_kind {
@@ -206,6 +214,7 @@ struct wpk_search {
     double size_log2;         /* of the space */
     struct wpk_device device; /* of its class's first worker: the space is derived from it */
     struct wpk_policy policy;
+    struct wpk_accuracy accuracy; /* of the key */
     enum wpk_phase phase; /* WAITING: being opened */
     char reason[WPK_REASON_MAX];
     char failure[WPK_REASON_MAX / 2]; /* what the latest failed candidate's log begins with */
@@ -294,7 +303,9 @@ struct wpk_job_op_state {
     char fingerprint[WPK_ID_MAX];
     char family[WPK_ID_MAX];
     char layouts[16];
-    char *op; /* whole form; owned */
+    char accuracy[WPK_ACCURACY_TEXT_MAX];
+    enum wpk_conditions conditions;
+    char *op; /* canonical form; owned */
     double flops;
     struct wpk_search *search; /* NULL until a device was found; borrowed */
     enum wpk_phase phase;

@@ -36,6 +36,8 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
         op->flops = cost.flops;
         snprintf(op->name, sizeof op->name, "%s", job->ops[index].name);
         snprintf(op->layouts, sizeof op->layouts, "%s", wpk_layouts_name(job->ops[index].layouts));
+        wpk_accuracy_name(job->ops[index].accuracy, op->accuracy);
+        op->conditions = job->ops[index].conditions;
         snprintf(op->fingerprint, sizeof op->fingerprint, "%s", fingerprint.exact);
         snprintf(op->family, sizeof op->family, "%s", fingerprint.family);
     }

@@ -83,8 +83,9 @@ static uint64_t make_trial(struct wpk_store *store, uint64_t problem_id, const c
     int made = wpk_store_run(
         store,
         "INSERT INTO trial (problem_id, provider, candidate, candidate_hash, outcome, log, detail,"
-        " schedule_sha256, artifact_sha256, error_max, error_tolerance, build_ns, verify_ns,"
-        " recorded_at, epoch) VALUES (?, ?, ?, ?, '', '', '', '', '', 0, 0, 0, 0, 0, ?)"
+        " schedule_sha256, artifact_sha256, error_max, error_tolerance, of_rms, times_direct,"
+        " constants_bytes, unseen, build_ns, verify_ns, recorded_at, epoch)"
+        " VALUES (?, ?, ?, ?, '', '', '', '', '', 0, 0, 0, -1, 0, '', 0, 0, 0, ?)"
         " ON CONFLICT DO NOTHING",
         "itthi", (int64_t)problem_id, provider, candidate, hash, wpk_store_epoch(store));
     return made > 0 ? (uint64_t)wpk_store_inserted(store) : 0;
@@ -155,7 +156,8 @@ struct measurement {
     uint64_t search_id;
     struct wpk_history_worker worker;
     const struct wpk_timing *timing;
-    uint64_t reference_ns;
+    uint64_t anchor_ns;
+    double anchor_ratio;
     const struct wpk_counters *counters; /* NULL: none */
 };
 
@@ -167,16 +169,16 @@ static void put_measurement(struct wpk_store *store, const struct measurement *m
     append_counters(m->counters, &counters);
     wpk_store_run(store,
                   "INSERT INTO measurement (trial_id, number, kind, search_id, worker, instance,"
-                  " median_ns, min_ns, mad_ns, repeat_count, censored, reference_ns, samples_ns,"
-                  " counters, measured_at, epoch) VALUES (?1, (SELECT COALESCE(MAX(number) + 1, 0)"
-                  " FROM measurement WHERE trial_id = ?1), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                  " ?)",
-                  "itittiiiiiittii", (int64_t)m->trial_id, m->kind, (int64_t)m->search_id,
+                  " median_ns, min_ns, mad_ns, repeat_count, censored, anchor_ns, anchor_ratio,"
+                  " anchor, samples_ns, counters, measured_at, epoch) VALUES (?1,"
+                  " (SELECT COALESCE(MAX(number) + 1, 0) FROM measurement WHERE trial_id = ?1),"
+                  " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "itittiiiiiirtttii", (int64_t)m->trial_id, m->kind, (int64_t)m->search_id,
                   m->worker.name, m->worker.instance, (int64_t)m->timing->median_ns,
                   (int64_t)m->timing->min_ns, (int64_t)m->timing->mad_ns,
                   (int64_t)m->timing->repeat_count, (int64_t)m->timing->censored,
-                  (int64_t)m->reference_ns, wpk_buf_text(&samples), wpk_buf_text(&counters),
-                  now_of(store), wpk_store_epoch(store));
+                  (int64_t)m->anchor_ns, m->anchor_ratio, "", wpk_buf_text(&samples),
+                  wpk_buf_text(&counters), now_of(store), wpk_store_epoch(store));
     wpk_buf_fini(&samples);
     wpk_buf_fini(&counters);
 }
@@ -190,12 +192,15 @@ static void set_trial(struct wpk_store *store, uint64_t id, const struct wpk_rec
 {
     wpk_store_run(store,
                   "UPDATE trial SET outcome = ?, log = ?, detail = ?, schedule_sha256 = ?,"
-                  " artifact_sha256 = ?, error_max = ?, error_tolerance = ?, build_ns = ?,"
+                  " artifact_sha256 = ?, error_max = ?, error_tolerance = ?, of_rms = ?,"
+                  " times_direct = ?, constants_bytes = ?, unseen = ?, build_ns = ?,"
                   " verify_ns = ?, recorded_at = ?, epoch = ? WHERE id = ?",
-                  "tttttrriiiii", wpk_outcome_name(record->outcome), record->log,
+                  "tttttrrrritiiiii", wpk_outcome_name(record->outcome), record->log,
                   or_empty(record->detail), record->schedule_sha256, record->artifact_sha256,
-                  record->error_max, record->error_tolerance, (int64_t)record->build_ns,
-                  (int64_t)record->verify_ns, now_of(store), wpk_store_epoch(store), (int64_t)id);
+                  record->error_max, record->error_tolerance, record->of_rms, record->times_direct,
+                  (int64_t)record->constants_bytes, or_empty(record->unseen),
+                  (int64_t)record->build_ns, (int64_t)record->verify_ns, now_of(store),
+                  wpk_store_epoch(store), (int64_t)id);
 }
 
 /* Does the result say more than what is stored? */
@@ -277,7 +282,7 @@ void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_res
                                 .search_id = result->work.search,
                                 .worker = result->worker,
                                 .timing = &record->timing,
-                                .reference_ns = record->reference_ns,
+                                .anchor_ns = record->anchor_ns,
                                 .counters = &record->counters};
         put_measurement(store, &m);
     }
@@ -319,7 +324,7 @@ void wpk_history_put_verified(struct wpk_store *store,
                             .search_id = contender->search_id,
                             .worker = contender->worker,
                             .timing = &record->timing,
-                            .reference_ns = record->reference_ns,
+                            .anchor_ns = record->anchor_ns,
                             .counters = &record->counters};
     if (m.trial_id == 0 || record->outcome == WPK_OUTCOME_ABANDONED) {
         return;
@@ -339,12 +344,14 @@ void wpk_history_put_verified(struct wpk_store *store,
 /* ---- kernels and artifacts */
 
 /* Not beside a pinned one; and where there is none, even one that did not beat any. */
-static bool may_serve(struct wpk_store *store, uint64_t problem_id, bool wanted)
+static bool may_serve(struct wpk_store *store, const struct wpk_search *search, bool wanted)
 {
     bool serve = wanted;
-    struct wpk_rows *rows = wpk_store_query(
-        store, "SELECT TOTAL(pinned), TOTAL(served) FROM kernel WHERE problem_id = ?", "i",
-        (int64_t)problem_id);
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT TOTAL(pinned), TOTAL(served) FROM kernel"
+                        " WHERE problem_id = ? AND accuracy = ?",
+                        "it", (int64_t)search->problem_id, search->key.accuracy);
     if (wpk_rows_next(rows)) {
         serve = wpk_rows_real(rows, 0) == 0 && (wanted || wpk_rows_real(rows, 1) == 0);
     }
@@ -358,23 +365,26 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect
     const struct wpk_search *search = put->search;
     bool revoked = wpk_history_is_revoked(store, search->problem_id, put->served->provider,
                                           put->served->artifact_sha256);
-    bool serve = !revoked && may_serve(store, search->problem_id, put->serve);
+    bool serve = !revoked && may_serve(store, search, put->serve);
     int64_t served_at = serve ? now_of(store) : 0;
     if (serve) {
-        wpk_store_run(store, "UPDATE kernel SET served = 0 WHERE problem_id = ? AND served = 1",
-                      "i", (int64_t)search->problem_id);
+        wpk_store_run(store,
+                      "UPDATE kernel SET served = 0 WHERE problem_id = ? AND accuracy = ?"
+                      " AND served = 1",
+                      "it", (int64_t)search->problem_id, search->key.accuracy);
     }
     wpk_store_run(store,
-                  "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256, median_ns,"
-                  " served, served_at, pinned, revoked_at, revoked_reason, verified_by, document,"
-                  " manifest, signature, created_at, epoch)"
-                  " VALUES (?1, ?, ?, ?, ?, ?, iif(?7 > 0, max(?7, " WPK_HISTORY_SERVED_AFTER
-                  "), 0), 0, ?, ?, ?, ?, '', '', ?, ?)",
-                  "iittiiiitttii", (int64_t)search->problem_id, (int64_t)search->id,
-                  put->served->provider, put->served->artifact_sha256,
-                  (int64_t)put->served->timing.median_ns, (int64_t)serve, served_at,
-                  revoked ? now_of(store) : 0, revoked ? "revoked before" : "",
-                  or_empty(put->verified_by), document, now_of(store), wpk_store_epoch(store));
+                  "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256,"
+                  " plain_sha256, accuracy, times_direct, median_ns, served, served_at, pinned,"
+                  " revoked_at, revoked_reason, verified_by, document, manifest, signature,"
+                  " created_at, epoch) VALUES (?1, ?, ?, ?, '', ?, ?, ?, ?8, iif(?9 > 0, max(?9,"
+                  " " WPK_HISTORY_SERVED_AFTER "), 0), 0, ?, ?, ?, ?, '', '', ?, ?)",
+                  "iitttriiiitttii", (int64_t)search->problem_id, (int64_t)search->id,
+                  put->served->provider, put->served->artifact_sha256, search->key.accuracy,
+                  put->served->trial.times_direct, (int64_t)put->served->timing.median_ns,
+                  (int64_t)serve, served_at, revoked ? now_of(store) : 0,
+                  revoked ? "revoked before" : "", or_empty(put->verified_by), document,
+                  now_of(store), wpk_store_epoch(store));
     uint64_t id = (uint64_t)wpk_store_inserted(store);
     if (put->own != NULL && put->own != put->served) {
         wpk_history_keep_artifact(store, put->own->artifact_sha256, 1);

@@ -23,14 +23,15 @@ struct fixture {
 static void put_kernel(struct fixture *f, int64_t id, int64_t median_ns, int64_t served_at,
                        int64_t served)
 {
-    wpk_store_run(
-        f->store,
-        "INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256,"
-        " median_ns, served, served_at, pinned, revoked_at, revoked_reason, verified_by,"
-        " document, manifest, signature, created_at, epoch)"
-        " VALUES (?1, 1, 1, 'own', 'object' || ?1, ?, ?, ?, 0, 0, '', '', '{}', '', '', 1,"
-        " 1)",
-        "iiii", id, median_ns, served, served_at);
+    wpk_store_run(f->store,
+                  "INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256,"
+                  " plain_sha256, accuracy, times_direct, median_ns, served, served_at, pinned, "
+                  "revoked_at, revoked_reason, verified_by,"
+                  " document, manifest, signature, created_at, epoch)"
+                  " VALUES (?1, 1, 1, 'own', 'object' || ?1, '', 'standard', 1, ?, ?, ?, 0, 0, '', "
+                  "'', '{}', '', '', 1,"
+                  " 1)",
+                  "iiii", id, median_ns, served, served_at);
 }
 
 static int set_up(void **state)
@@ -50,8 +51,9 @@ static int set_up(void **state)
     wpk_store_run(f->store,
                   "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers,"
                   " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
-                  " snapshot_told, ok_count, failed_count, known_count, best, created_at, epoch)"
-                  " VALUES (1, 1, '', '', '', '', '', 0, 0, 0, '', '', 0, 0, 0, 0, '', 1, 1)",
+                  " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor,"
+                  " created_at, epoch) VALUES (1, 1, '', '', '', '', '', 0, 0, 0, '', '', 0, 0, 0,"
+                  " 0, '', 'standard', '', 1, 1)",
                   "");
     put_kernel(f, 1, 400, 10, 0);
     put_kernel(f, 2, 300, 20, 0);

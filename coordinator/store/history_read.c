@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns 0 to 8: what read_summary() wants. A trial that was repeated has several measurements of
+/* Columns 0 to 11: what read_summary() wants. A trial that was repeated has several measurements of
  * its own: the last that was not stopped early counts. One that failed in the end has no times. */
 #define SUMMARY_COLUMNS                                                                            \
     "t.outcome, t.artifact_sha256, t.error_max, t.error_tolerance, m.median_ns, m.min_ns,"         \
-    " m.mad_ns, m.reference_ns, m.censored"
+    " m.mad_ns, m.anchor_ns, m.censored, t.of_rms, t.times_direct, t.constants_bytes"
 #define SUMMARY_JOIN                                                                               \
     " LEFT JOIN measurement m ON t.outcome = 'ok' AND m.trial_id = t.id AND m.number = (SELECT"    \
     " n.number FROM measurement n WHERE n.trial_id = t.id AND n.kind IN ('trial', 'vendor')"       \
@@ -33,8 +33,11 @@ static struct wpk_trial_summary read_summary(const struct wpk_rows *rows)
     trial.median_ns = (uint64_t)wpk_rows_int(rows, 4);
     trial.min_ns = (uint64_t)wpk_rows_int(rows, 5);
     trial.mad_ns = (uint64_t)wpk_rows_int(rows, 6);
-    trial.reference_ns = (uint64_t)wpk_rows_int(rows, 7);
+    trial.anchor_ns = (uint64_t)wpk_rows_int(rows, 7);
     trial.censored = wpk_rows_int(rows, 8) != 0;
+    trial.of_rms = wpk_rows_real(rows, 9);
+    trial.times_direct = wpk_rows_real(rows, 10);
+    trial.constants_bytes = (uint64_t)wpk_rows_int(rows, 11);
     return trial;
 }
 
@@ -52,7 +55,7 @@ bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id, const 
     if (found) {
         *out = read_summary(rows);
         if (id != NULL) {
-            *id = (uint64_t)wpk_rows_int(rows, 9);
+            *id = (uint64_t)wpk_rows_int(rows, 12);
         }
     }
     wpk_rows_close(rows);
@@ -131,11 +134,11 @@ void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint3
         }
         struct wpk_piece *ask = &(*asks)[(*count)++];
         memset(ask, 0, sizeof *ask);
-        ask->text = strdup(wpk_rows_text(rows, 9));
+        ask->text = strdup(wpk_rows_text(rows, 12));
         WPK_ASSERT(ask->text != NULL);
-        if (wpk_rows_int(rows, 10) != 0) {
+        if (wpk_rows_int(rows, 13) != 0) {
             ask->standing = WPK_STANDING_ENDED;
-            ask->known = wpk_rows_int(rows, 11) != 0;
+            ask->known = wpk_rows_int(rows, 14) != 0;
             ask->trial = read_summary(rows);
         }
     }
@@ -379,7 +382,7 @@ static void write_time(struct wpk_json_writer *w, const struct wpk_trial_summary
     wpk_json_end(w);
 }
 
-/* Columns 9 on: candidate, provider, log, schedule, recorded_at, index, whether it has ended. */
+/* Columns 12 on: candidate, provider, log, schedule, recorded_at, index, whether it has ended. */
 static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id work,
                         const struct wpk_rows *rows)
 {
@@ -388,10 +391,10 @@ static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id w
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "op", op);
     wpk_json_put_text(w, "work", id);
-    wpk_json_put_int(w, "index", wpk_rows_int(rows, 14));
-    wpk_json_put_text(w, "provider", wpk_rows_text(rows, 10));
-    wpk_json_put_text(w, "candidate", wpk_rows_text(rows, 9));
-    bool ended = wpk_rows_int(rows, 15) != 0;
+    wpk_json_put_int(w, "index", wpk_rows_int(rows, 17));
+    wpk_json_put_text(w, "provider", wpk_rows_text(rows, 13));
+    wpk_json_put_text(w, "candidate", wpk_rows_text(rows, 12));
+    bool ended = wpk_rows_int(rows, 18) != 0;
     wpk_json_put_text(w, "outcome", ended ? wpk_rows_text(rows, 0) : "pending");
     if (!ended) {
         wpk_json_put_null(w, "time_ns");
@@ -401,14 +404,16 @@ static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id w
     }
     struct wpk_trial_summary trial = read_summary(rows);
     char recorded[WPK_CLOCK_TEXT_SIZE];
-    wpk_clock_format((uint64_t)wpk_rows_int(rows, 13), recorded);
-    wpk_json_put_text(w, "log", wpk_rows_text(rows, 11));
+    wpk_clock_format((uint64_t)wpk_rows_int(rows, 16), recorded);
+    wpk_json_put_text(w, "log", wpk_rows_text(rows, 14));
     write_time(w, &trial);
     wpk_json_put_bool(w, "censored", trial.censored);
-    wpk_json_put_int(w, "reference_ns", (int64_t)trial.reference_ns);
+    wpk_json_put_int(w, "anchor_ns", (int64_t)trial.anchor_ns);
     wpk_json_put_real(w, "max_error", trial.error_max);
     wpk_json_put_real(w, "tolerance", trial.error_tolerance);
-    wpk_json_put_text(w, "schedule_sha256", wpk_rows_text(rows, 12));
+    wpk_json_put_real(w, "of_rms", trial.of_rms);
+    wpk_json_put_real(w, "times_direct", trial.times_direct);
+    wpk_json_put_text(w, "schedule_sha256", wpk_rows_text(rows, 15));
     if (trial.artifact_sha256[0] != '\0') {
         wpk_json_put_text(w, "artifact", trial.artifact_sha256);
     } else {
@@ -486,7 +491,7 @@ static int write_asks(struct wpk_store *store, uint64_t search_id, const char *o
         " WHERE a.search_id = ? AND a.number >= ? ORDER BY a.number LIMIT ?",
         "iii", (int64_t)search_id, first, (int64_t)max);
     while (wpk_rows_next(rows)) {
-        const wpk_work_id work = {search_id, WPK_WORK_TRIAL, (uint32_t)wpk_rows_int(rows, 14)};
+        const wpk_work_id work = {search_id, WPK_WORK_TRIAL, (uint32_t)wpk_rows_int(rows, 17)};
         write_trial(w, op, work, rows);
         count++;
     }

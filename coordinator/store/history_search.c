@@ -16,8 +16,9 @@
  * measured to the end, not what a measurement means. */
 static void policy_text(const struct wpk_policy *policy, char out[POLICY_TEXT_MAX])
 {
-    snprintf(out, POLICY_TEXT_MAX, "threads=%d;cold=%d;time_ns=%llu;samples=%d", policy->threads,
-             policy->cold_cache, (unsigned long long)policy->time_ns_min, policy->sample_count);
+    snprintf(out, POLICY_TEXT_MAX, "threads=%d;conditions=%s;time_ns=%llu;samples=%d",
+             policy->threads, wpk_conditions_name(policy->conditions),
+             (unsigned long long)policy->time_ns_min, policy->sample_count);
 }
 
 static uint64_t find_problem(struct wpk_store *store, const struct wpk_search_key *key,
@@ -64,9 +65,9 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
         " s.snapshot_told, s.ok_count, s.failed_count, s.known_count, s.best FROM search s LEFT "
         "JOIN kernel k ON k.id = s.kernel_id WHERE s.problem_id = ?"
         " AND s.strategy = ? AND s.parameters = ? AND s.seed = ? AND s.providers = ?"
-        " AND s.space_version = ?",
-        "ittttt", (int64_t)out->problem_id, key->strategy, key->parameters, seed, key->providers,
-        key->space_version);
+        " AND s.space_version = ? AND s.accuracy = ?",
+        "itttttt", (int64_t)out->problem_id, key->strategy, key->parameters, seed, key->providers,
+        key->space_version, key->accuracy);
     bool found = wpk_rows_next(rows);
     if (found) {
         out->search_id = (uint64_t)wpk_rows_int(rows, 0);
@@ -92,20 +93,21 @@ static void make_search(struct wpk_store *store, const struct wpk_search_key *ke
                   "INSERT INTO search (problem_id, strategy, parameters, seed, providers,"
                   " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot,"
                   " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
-                  " created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?)",
-                  "itttttii", (int64_t)out->problem_id, key->strategy, key->parameters, seed,
-                  key->providers, key->space_version, (int64_t)wpk_store_wall_ns(store),
-                  wpk_store_epoch(store));
+                  " accuracy, anchor, created_at, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, '', ?, ?)",
+                  "ittttttii", (int64_t)out->problem_id, key->strategy, key->parameters, seed,
+                  key->providers, key->space_version, key->accuracy,
+                  (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
     out->search_id = (uint64_t)wpk_store_inserted(store);
 }
 
-static void find_served(struct wpk_store *store, struct wpk_opened *out)
+static void find_served(struct wpk_store *store, const char *accuracy, struct wpk_opened *out)
 {
     struct wpk_rows *rows = wpk_store_query(
         store,
-        "SELECT id, provider, artifact_sha256 FROM kernel WHERE problem_id = ? AND served = 1", "i",
-        (int64_t)out->problem_id);
+        "SELECT id, provider, artifact_sha256 FROM kernel WHERE problem_id = ? AND accuracy = ?"
+        " AND served = 1",
+        "it", (int64_t)out->problem_id, accuracy);
     if (wpk_rows_next(rows)) {
         out->served_kernel_id = (uint64_t)wpk_rows_int(rows, 0);
         snprintf(out->served_provider, sizeof out->served_provider, "%s", wpk_rows_text(rows, 1));
@@ -248,7 +250,7 @@ void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *s
     } else {
         make_search(store, &search->key, seed, out);
     }
-    find_served(store, out);
+    find_served(store, search->key.accuracy, out);
     find_revoked(store, out);
     open_vendors(store, &search->key, out);
 }

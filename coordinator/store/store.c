@@ -116,25 +116,6 @@ void wpk_store_hash(const char *provider, const char *candidate, uint8_t out[WPK
     memcpy(out, whole, WPK_STORE_HASH_SIZE);
 }
 
-/* candidate_hash(provider, candidate), for migrations. */
-static void hash_function(sqlite3_context *context, int count, sqlite3_value **values)
-{
-    uint8_t hash[WPK_STORE_HASH_SIZE];
-    const char *provider = (const char *)sqlite3_value_text(values[0]);
-    const char *candidate = (const char *)sqlite3_value_text(values[1]);
-    WPK_ASSERT(count == 2);
-    wpk_store_hash(provider != NULL ? provider : "", candidate != NULL ? candidate : "", hash);
-    sqlite3_result_blob(context, hash, sizeof hash, SQLITE_TRANSIENT);
-}
-
-static wpk_err add_functions(sqlite3 *db, struct wpk_diag *diag)
-{
-    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
-    int code = sqlite3_create_function_v2(db, "candidate_hash", 2, flags, NULL, hash_function, NULL,
-                                          NULL, NULL);
-    return code == SQLITE_OK ? WPK_OK : describe(db, NULL, diag);
-}
-
 static wpk_err read_int(sqlite3 *db, const char *sql, int64_t *out, struct wpk_diag *diag)
 {
     sqlite3_stmt *statement = NULL;
@@ -227,9 +208,6 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
      * write-ahead log sees to that, and a page that went bad is WPK_ECORRUPT when it is met. */
     if (err == WPK_OK && page_count <= CHECKED_PAGES_MAX) {
         err = wpk_store_check(store, diag);
-    }
-    if (err == WPK_OK) {
-        err = add_functions(store->db, diag);
     }
     if (err == WPK_OK) {
         err = wpk_store_migrate(store, path, version, diag);

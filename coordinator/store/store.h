@@ -18,7 +18,7 @@
 
 #include "common/clock.h"
 
-#define WPK_STORE_VERSION 2    /* of schema.sql */
+#define WPK_STORE_VERSION 3    /* of schema.sql */
 #define WPK_STORE_HASH_SIZE 16 /* bytes of trial.candidate_hash */
 
 struct wpk_store;

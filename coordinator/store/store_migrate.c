@@ -6,11 +6,13 @@
 
 #include <stdio.h>
 
+#define VERSION_MIN 2 /* the oldest that is migrated */
+
 /* schema/, embedded by the build. */
 extern const unsigned char wpk_schema_sql[];
 extern const size_t wpk_schema_sql_size;
-extern const unsigned char wpk_schema_1_to_2_sql[];
-extern const size_t wpk_schema_1_to_2_sql_size;
+extern const unsigned char wpk_schema_2_to_3_sql[];
+extern const size_t wpk_schema_2_to_3_sql_size;
 
 static wpk_err execute_embedded(struct wpk_store *store, const unsigned char *sql, size_t size,
                                 struct wpk_diag *diag)
@@ -75,7 +77,7 @@ static wpk_err rebuild_tables(struct wpk_store *store, struct wpk_diag *diag)
         err = execute_embedded(store, wpk_schema_sql, wpk_schema_sql_size, diag);
     }
     if (err == WPK_OK) {
-        err = execute_embedded(store, wpk_schema_1_to_2_sql, wpk_schema_1_to_2_sql_size, diag);
+        err = execute_embedded(store, wpk_schema_2_to_3_sql, wpk_schema_2_to_3_sql_size, diag);
     }
     return err == WPK_OK ? execute_each(store,
                                         "SELECT name FROM sqlite_schema WHERE type = 'table'"
@@ -85,14 +87,14 @@ static wpk_err rebuild_tables(struct wpk_store *store, struct wpk_diag *diag)
 }
 
 /* Names of tables are taken as they are: what refers to a table goes on naming it. */
-static wpk_err migrate_from_1(struct wpk_store *store, struct wpk_diag *diag)
+static wpk_err migrate_from_2(struct wpk_store *store, struct wpk_diag *diag)
 {
     wpk_err err = wpk_store_execute(store,
                                     "PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON;"
                                     "BEGIN IMMEDIATE",
                                     diag);
     err = err == WPK_OK ? rebuild_tables(store, diag) : err;
-    err = err == WPK_OK ? wpk_store_execute(store, "PRAGMA user_version = 2; COMMIT", diag) : err;
+    err = err == WPK_OK ? wpk_store_execute(store, "PRAGMA user_version = 3; COMMIT", diag) : err;
     if (err != WPK_OK) {
         return err; /* and what was begun is rolled back */
     }
@@ -114,11 +116,16 @@ wpk_err wpk_store_migrate(struct wpk_store *store, const char *path, int64_t ver
                      path, (long long)version, WPK_STORE_VERSION);
         return WPK_EMISMATCH;
     }
+    if (version < VERSION_MIN) {
+        wpk_diag_set(diag, "%s is of version %lld; this wpkd migrates from version %d on", path,
+                     (long long)version, VERSION_MIN);
+        return WPK_EMISMATCH;
+    }
     char backup_path[4096];
     snprintf(backup_path, sizeof backup_path, "%s.version%lld", path, (long long)version);
     wpk_log(WPK_LOG_INFO, "migrating", "from=%lld to=%d backup=\"%s\"", (long long)version,
             WPK_STORE_VERSION, backup_path);
     wpk_err err = wpk_store_check(store, diag); /* lest damage is made worse */
     err = err == WPK_OK ? wpk_store_back_up(store, backup_path, diag) : err;
-    return err == WPK_OK ? migrate_from_1(store, diag) : err;
+    return err == WPK_OK ? migrate_from_2(store, diag) : err;
 }

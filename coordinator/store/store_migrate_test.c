@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A history that version 0.1.0 wrote, opened by this one. */
+/* A history that schema version 2 wrote, opened by this one. */
 #include "coordinator/store/history.h"
 
 #include "common/fs.h"
@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-extern const unsigned char wpk_schema_1_sql[];
-extern const size_t wpk_schema_1_sql_size;
+extern const unsigned char wpk_schema_2_sql[];
+extern const size_t wpk_schema_2_sql_size;
 
 #define PROBLEMS 3
 #define TRIALS 400 /* of each problem: more than a page of everything */
@@ -44,61 +44,74 @@ static void execute(struct wpk_store *store, const char *sql)
     }
 }
 
-/* Every third failed, every seventh was timed again, because it had been stopped early. */
+/* The trial's key, as a literal of SQL. */
+static void hash_literal(const char *provider, const char *candidate, char out[40])
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    wpk_store_hash(provider, candidate, hash);
+    size_t at = (size_t)snprintf(out, 40, "X'");
+    for (size_t i = 0; i < sizeof hash; i++) {
+        at += (size_t)snprintf(out + at, 40 - at, "%02x", hash[i]);
+    }
+    snprintf(out + at, 40 - at, "'");
+}
+
+/* Every third failed, every seventh was timed again, because it had been stopped early; the last
+ * have no result. */
 static void write_trials(struct wpk_buf *sql, int problem)
 {
-    for (int i = 0; i < TRIALS; i++) {
-        int id = problem * TRIALS + i + 1;
-        bool ok = i % 3 != 0;
+    for (int i = 0; i < TRIALS + PENDING; i++) {
+        int id = problem * (TRIALS + PENDING) + i + 1;
+        bool ended = i < TRIALS;
+        bool ok = ended && i % 3 != 0;
+        char candidate[32];
+        char hash[40];
+        snprintf(candidate, sizeof candidate, "cpu-1 tile=%d", i);
+        hash_literal("halide-cpu", candidate, hash);
         wpk_buf_printf(sql,
-                       "INSERT INTO trial VALUES (%d, %d, 'halide-cpu', 'cpu-1 tile=%d', '%s',"
-                       " '%s', '', '%s', '%s', 1e-6, 1e-5, 150000000, 2000000, 1700000000, 1);",
-                       id, problem + 1, i, ok ? "ok" : "run_crash", ok ? "" : "signal 11", HASH,
-                       ok ? HASH : "");
+                       "INSERT INTO trial VALUES (%d, %d, 'halide-cpu', '%s', %s, '%s', '%s', '',"
+                       " '%s', '%s', 1e-6, 1e-5, 150000000, 2000000, 1700000000, 1);",
+                       id, problem + 1, candidate, hash,
+                       ok      ? "ok"
+                       : ended ? "run_crash"
+                               : "",
+                       ok ? "" : "signal 11", HASH, ok ? HASH : "");
         for (int again = 0; ok && again < 1 + (i % 7 == 1); again++) {
             wpk_buf_printf(sql,
-                           "INSERT INTO measurement VALUES (NULL, %d, 'trial', %d, 'host/1',"
+                           "INSERT INTO measurement VALUES (%d, %d, 'trial', %d, 'host/1',"
                            " 'host/cpu0', %d, %d, 5, 10, %d, 900, '[1,2,3]', '', 1700000000, 1);",
-                           id, problem + 1, 1000 + i, 990 + i, again == 0 && i % 7 == 1);
+                           id, again, problem + 1, 1000 + i, 990 + i, again == 0 && i % 7 == 1);
         }
-        wpk_buf_printf(sql, "INSERT INTO ask VALUES (%d, %d, 'cpu-1 tile=%d', %d, %d, 1);",
-                       problem + 1, i, i, id, i % 10 == 0);
-    }
-    for (int i = TRIALS; i < TRIALS + PENDING; i++) {
-        wpk_buf_printf(sql, "INSERT INTO ask VALUES (%d, %d, 'cpu-1 tile=%d', NULL, 0, 1);",
-                       problem + 1, i, i);
+        wpk_buf_printf(sql, "INSERT INTO ask VALUES (%d, %d, %d, %d, %d, 1);", problem + 1, i, id,
+                       ended, ended && i % 10 == 0);
     }
 }
 
 static void write_problem(struct wpk_buf *sql, int problem)
 {
     int id = problem + 1;
+    char hash[40];
+    hash_literal("onednn", "", hash);
     wpk_buf_printf(sql,
                    "INSERT INTO problem VALUES (%d, 'fingerprint %d', 'fixed', 'cpu', 'e=1',"
-                   " 'threads=1;', 'family', 'Y[i] = X[i]', 8, 1700000000, 1);"
+                   " 'threads=1;', 'family', '8', 'Y[i] = X[i]', 8, 1700000000, 1);"
                    "INSERT INTO search VALUES (%d, %d, 'ga', '', '%d', 'halide-cpu;onednn', '1',"
-                   " 5000, %d, 0, NULL, 1700000000, 1);",
+                   " 5000, %d, 0, NULL, '', '', 0, 0, 0, 0, '', 1700000000, 1);",
                    id, problem, id, id, problem, TRIALS);
     write_trials(sql, problem);
     wpk_buf_printf(
         sql,
-        "INSERT INTO trial VALUES (10000 + %d, %d, 'onednn', '', 'ok', '', 'brgemm', '', '',"
+        "INSERT INTO trial VALUES (10000 + %d, %d, 'onednn', '', %s, 'ok', '', 'brgemm', '', '',"
         " 0, 0, 0, 0, 1700000000, 1);"
-        "INSERT INTO measurement VALUES (NULL, last_insert_rowid(), 'vendor', %d,"
+        "INSERT INTO measurement VALUES (10000 + %d, 0, 'vendor', %d,"
         " 'host/1', 'host/cpu0', 5000, 4990, 5, 10, 0, 900, '[1]', '', 1700000000, 1);"
-        "INSERT INTO kernel VALUES (%d, %d, %d, 'halide-cpu', '%s', 1001, 1,"
-        " '{\"own\":{\"artifact\":\"%s\"}}', 1700000000, 1);"
+        "INSERT INTO kernel VALUES (%d, %d, %d, 'halide-cpu', '%s', 1001, 1, 7, 1, 0, '', 'w',"
+        " '{\"own\":{\"artifact\":\"%s\"}}', '', '', 1700000000, 1);"
         "UPDATE search SET kernel_id = %d WHERE id = %d;",
-        id, id, id, id, id, id, HASH, HASH, id, id);
+        id, id, hash, id, id, id, id, id, HASH, HASH, id, id);
 }
 
-/* A search of the first problem whose only ask is one that the other search has a result for. */
-static const char second_search[] =
-    "INSERT INTO search VALUES (100, 1, 'ga', 'a=1', '9', 'halide-cpu;onednn', '1', 0, 0, 0, NULL,"
-    " 1700000000, 1);"
-    "INSERT INTO ask VALUES (100, 0, 'cpu-1 tile=3', NULL, 0, 1);";
-
-static void write_version_1(struct fixture *f)
+static void write_version_2(struct fixture *f)
 {
     struct wpk_buf sql = {0};
     assert_int_equal(open_store(f, NULL), WPK_OK);
@@ -110,20 +123,19 @@ static void write_version_1(struct fixture *f)
                         "DROP TABLE worker_order; DROP TABLE audit; DROP TABLE idempotency;");
     execute(f->store, wpk_buf_text(&sql));
     wpk_buf_reset(&sql);
-    wpk_buf_append(&sql, wpk_schema_1_sql, wpk_schema_1_sql_size);
+    wpk_buf_append(&sql, wpk_schema_2_sql, wpk_schema_2_sql_size);
     execute(f->store, wpk_buf_text(&sql));
     wpk_buf_reset(&sql);
-    wpk_buf_append_text(&sql, "BEGIN; INSERT INTO installation VALUES (1, 7, 1700000000);");
+    wpk_buf_append_text(&sql, "BEGIN; INSERT INTO installation VALUES (1, 7, 1700000000, 4096);");
     for (int problem = 0; problem < PROBLEMS; problem++) {
         write_problem(&sql, problem);
     }
-    wpk_buf_append_text(&sql, second_search);
     wpk_buf_printf(&sql,
-                   "INSERT INTO artifact VALUES ('%s', 4096, 1700000000, 1);"
+                   "INSERT INTO artifact VALUES ('%s', 4096, 1700000000, 1, 1700000000, 1);"
                    "INSERT INTO job VALUES (1, 'j0123456789abcdef', 'net', 'me', 0, '{}',"
                    " 'running', '', '', 1700000000, 1700000000, 0, 1);"
                    "INSERT INTO job_op VALUES (1, 0, 1, NULL, 'searching', '', 0, 1);"
-                   "PRAGMA user_version = 1; COMMIT",
+                   "PRAGMA user_version = 2; COMMIT",
                    HASH);
     execute(f->store, wpk_buf_text(&sql));
     wpk_store_close(f->store);
@@ -137,8 +149,8 @@ static int set_up(void **state)
     snprintf(f->directory, sizeof f->directory, "/tmp/wpk-migrate-XXXXXX");
     assert_non_null(mkdtemp(f->directory));
     snprintf(f->path, sizeof f->path, "%s/history.db", f->directory);
-    snprintf(f->backup, sizeof f->backup, "%s.version1", f->path);
-    write_version_1(f);
+    snprintf(f->backup, sizeof f->backup, "%s.version2", f->path);
+    write_version_2(f);
     *state = f;
     return 0;
 }
@@ -214,7 +226,7 @@ static void what_was_known_is_known(void **state)
     assert_int_equal(trial.median_ns, 5000);
     assert_int_equal(count(f->store, "SELECT COUNT(*) FROM measurement WHERE number = 1"),
                      count(f->store, "SELECT COUNT(*) FROM measurement WHERE censored = 1"));
-    assert_int_equal(count(f->store, "SELECT COUNT(*) FROM kernel WHERE served = 1"), PROBLEMS);
+    assert_true(trial.times_direct == -1); /* nobody measured it */
     assert_int_equal(count(f->store, "SELECT COUNT(*) FROM job_op WHERE search_id = 1"), 1);
     assert_true(wpk_history_has_artifact(f->store, HASH));
 }
@@ -235,14 +247,29 @@ static void asks_go_on(void **state)
         assert_int_equal(asks[i].standing, WPK_STANDING_OPEN);
     }
     wpk_pieces_free(asks, ask_count);
-    /* One whose candidate has a result, which its own search did not see. */
-    asks = NULL;
-    ask_count = 0;
-    wpk_history_asks(f->store, 100, 0, &asks, &ask_count);
-    assert_int_equal(ask_count, 1);
-    assert_string_equal(asks[0].text, "cpu-1 tile=3");
-    assert_int_equal(asks[0].standing, WPK_STANDING_OPEN);
-    wpk_pieces_free(asks, ask_count);
+}
+
+/* Its fingerprint may stand for another function: it is served no more. */
+static void kernels_are_revoked(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(open_store(f, NULL), WPK_OK);
+    assert_int_equal(count(f->store, "SELECT COUNT(*) FROM kernel WHERE served = 0 AND pinned = 0"
+                                     " AND revoked_at > 1700000000"
+                                     " AND revoked_reason = 'made before identity was canonical'"),
+                     PROBLEMS);
+}
+
+/* What is too old for this wpkd is refused, and left as it is. */
+static void older_versions_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_diag diag = {0};
+    assert_int_equal(open_store(f, NULL), WPK_OK);
+    execute(f->store, "PRAGMA user_version = 1");
+    wpk_store_close(f->store);
+    assert_int_equal(open_store(f, &diag), WPK_EMISMATCH);
+    assert_non_null(strstr(diag.text, "from version 2 on"));
 }
 
 /* The backup is what was there, whole. */
@@ -253,8 +280,7 @@ static void a_backup_is_left(void **state)
     wpk_store_close(f->store);
     assert_int_equal(rename(f->backup, f->path), 0);
     assert_int_equal(open_store(f, NULL), WPK_OK); /* and it can be migrated, too */
-    assert_int_equal(count(f->store, "SELECT COUNT(*) FROM ask"),
-                     PROBLEMS * (TRIALS + PENDING) + 1);
+    assert_int_equal(count(f->store, "SELECT COUNT(*) FROM ask"), PROBLEMS * (TRIALS + PENDING));
     assert_int_equal(wpk_store_epoch(f->store), 8);
 }
 
@@ -267,7 +293,7 @@ static void a_migration_that_fails(void **state)
     snprintf(blocked, sizeof blocked, "%s/x", f->backup);
     assert_int_equal(wpk_fs_make_dirs(blocked, NULL), WPK_OK); /* no backup: no migration */
     assert_int_not_equal(open_store(f, &diag), WPK_OK);
-    assert_non_null(strstr(diag.text, ".version1"));
+    assert_non_null(strstr(diag.text, ".version2"));
     assert_int_equal(wpk_fs_remove_tree(f->backup, NULL), WPK_OK);
     assert_int_equal(open_store(f, NULL), WPK_OK);
     assert_int_equal(count(f->store, "SELECT COUNT(*) FROM kernel"), PROBLEMS);
@@ -281,6 +307,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_same_tables, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_known_is_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(asks_go_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(kernels_are_revoked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(older_versions_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_backup_is_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_migration_that_fails, set_up, tear_down),
     };

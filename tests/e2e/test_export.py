@@ -8,7 +8,7 @@ import time
 
 from lib import Service, check, main, need, small_job
 from test_db import artifacts, db, rows
-from test_worker_fleet import work_in_version_1
+from test_worker_fleet import work_by_hand
 from wire import DEVICE, Peer, hello
 
 CANDIDATES = 20000  # more than are done while the test lasts
@@ -31,10 +31,10 @@ class Crowd:
         try:
             with Peer(box.path("workers.sock"), seconds=30) as peer:
                 peer.greet()
-                session = peer.ask(hello(1, name="w%d" % number, device=dict(
+                session = peer.ask(hello(name="w%d" % number, device=dict(
                     DEVICE, core_count=1, instance="h/cpu%d" % number)))[0]["session"]
                 while not self.stopping.is_set():
-                    self.done[number] += work_in_version_1(peer, session)
+                    self.done[number] += work_by_hand(peer, session)
                     time.sleep(PAUSE_S)
         except Exception as failure:  # whatever it is, the test is told
             self.failures.append(repr(failure))

@@ -66,13 +66,13 @@ def test_garbage_on_the_worker_port(box):
     for size in (1, 8, 1000):
         throw(path, bytes(draw.randrange(256) for _ in range(size)))
     throw(path, GREETING + b"\1" + struct.pack(">Q", 1 << 40) + b"x" * 100)
-    for body in (b"", b"\xff\xff\xff\xff", frame({}), frame({"version": 1}), frame([]), b"x" * 5000):
+    for body in (b"", b"\xff\xff\xff\xff", frame({}), frame({"version": 3}), frame([]), b"x" * 5000):
         answer = talk(path, body)
         check(answer and answer["type"] == "error", "garbage is answered by an error", body[:40], answer)
     answer = talk(path, frame({"version": 99, "type": "poll", "session": "1"}))
     check(answer["code"] == "EMISMATCH" and "99" in answer["text"], "another version", answer)
-    answer = talk(path, frame({"version": 1, "type": "poll", "session": "7", "want": 1, "wait_ms": 0,
-                               "holding": []}))
+    answer = talk(path, frame({"version": 3, "type": "poll", "session": "7", "want": 1, "wait_ms": 0,
+                               "holding": [], "running": "0"}))
     check(answer["code"] == "ENOENT", "a session that nobody knows", answer)
     check(service.ask("GET", "/healthz")[0] == 200, "wpkd lives")
     check(service.ask("GET", "/v1/workers")[1]["workers"] == [], "nobody joined")

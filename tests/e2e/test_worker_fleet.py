@@ -7,7 +7,7 @@ import time
 
 from lib import Service, check, main, need, small_job, wait_for
 from port import Port, make_certificates
-from wire import DEVICE, Peer, hello, poll
+from wire import DEVICE, Peer, VERSION, hello, poll
 
 ENDED = ("done", "failed", "cancelled")
 
@@ -94,48 +94,48 @@ TIMING = {"median_ns": 5000, "min_ns": 4900, "mad_ns": 10, "repeat_count": 1, "c
 
 
 def record_of(work, artifact):
-    """What a worker of the first release would have measured."""
+    """What a worker would have measured."""
     timing = dict(TIMING, median_ns=5000 + work["index"], sample_ns=[4900, 5000 + work["index"], 6000])
-    return {"outcome": "ok", "timing": timing, "reference_ns": 1000, "build_ns": 1, "verify_ns": 1,
-            "measure_ns": 1, "error": {"max": 0, "tolerance": 1, "ratio": 0},
+    return {"outcome": "ok", "timing": timing, "anchor_ns": 1000, "build_ns": 1, "verify_ns": 1,
+            "measure_ns": 1, "constants_bytes": 0,
+            "error": {"max": 0, "tolerance": 1, "ratio": 0, "of_rms": 0, "times_direct": 1},
             "schedule": "wpk-schedule 1\n", "schedule_sha256": hashlib.sha256(b"wpk-schedule 1\n").hexdigest(),
             "artifact": {"sha256": artifact}}
 
 
-def work_in_version_1(peer, session):
+def work_by_hand(peer, session):
     """One poll and what it leads to; how many pieces were done."""
-    work = peer.ask(poll(session, 1, want=4, wait_ms=1000))[0]
-    check(work["type"] == "work" and work["version"] == 1, "work in its own words", work)
+    work = peer.ask(poll(session, want=4, wait_ms=1000))[0]
+    check(work["type"] == "work" and work["version"] == VERSION, "work", work)
     for piece in work["work"]:
-        check("stage" not in piece and "lease" not in piece, "nothing that it does not know", piece)
-        result = {name: piece[name] for name in ("search", "kind", "index", "attempt")}
+        result = {name: piece[name] for name in ("search", "kind", "index", "attempt", "lease", "stage")}
         if piece["kind"] == "final":
             result.update(failure="", times=[
                 dict(record_of(piece, "0" * 64), timing=TIMING) for _ in piece["contenders"]])
         else:
             data = b"built from %s" % piece["candidate"].encode()
             sha256 = hashlib.sha256(data).hexdigest()
-            put = {"version": 1, "type": "put_artifact", "session": session, "sha256": sha256}
+            put = {"version": VERSION, "type": "put_artifact", "session": session, "sha256": sha256}
             check(peer.ask(put, data)[0]["type"] == "ack", "its artifact is taken")
             result["record"] = record_of(piece, sha256)
-        answer = peer.ask({"version": 1, "type": "results", "session": session, "results": [result]})[0]
+        answer = peer.ask({"version": VERSION, "type": "results", "session": session, "results": [result]})[0]
         check(answer["type"] == "ack" and answer["results"] == ["recorded"], "recorded", answer)
     return len(work["work"])
 
 
-def test_a_worker_of_the_release_before(box):
-    """It does a whole job in version 1, while its successors are already there."""
+def test_a_worker_written_by_hand(box):
+    """The protocol alone, without any code of ours, does a whole job."""
     need("wpkd")
     service = Service(box)
     status, job, _ = service.ask("POST", "/v1/jobs", small_job())
     check(status == 201, "the job is taken", job)
     with Peer(box.path("workers.sock")) as peer:
         peer.greet()
-        session = peer.ask(hello(1, device=dict(DEVICE, core_count=1)))[0]["session"]
+        session = peer.ask(hello(device=dict(DEVICE, core_count=1)))[0]["session"]
         end = time.monotonic() + 300
         done = 0
         while state_of(service, job["id"])["state"] not in ENDED and time.monotonic() < end:
-            done += work_in_version_1(peer, session)
+            done += work_by_hand(peer, session)
     answer = state_of(service, job["id"])
     check(answer["state"] == "done" and done >= 14, "done: trials, a final, a verification", answer, done)
     service.stop()

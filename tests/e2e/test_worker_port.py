@@ -12,34 +12,21 @@ import subprocess
 
 from lib import Service, check, main, need, wait_for
 from port import Port, free_port, make_certificates
-from wire import Peer, frame, hello, parse, poll, talk
+from wire import Peer, VERSION, frame, hello, parse, poll, talk
 
-REFUSED = {"version": 2, "type": "poll"}
+REFUSED = {"version": VERSION, "type": "poll"}
 
 
-def test_both_versions(box):
-    """A worker of the release before is served in its own words; older and newer are told what is
-    spoken."""
+def test_versions(box):
+    """Older and newer workers are told which version is spoken."""
     need("wpkd")
     service = Service(box)
     path = box.path("workers.sock")
-    for version in (1, 2):
-        with Peer(path) as peer:
-            peer.greet()
-            welcome = peer.ask(hello(version, name="w%d" % version))[0]
-            check(welcome["type"] == "welcome" and welcome["version"] == version, "welcome", welcome)
-            check(("server" in welcome) == (version == 2), "in its own words", welcome)
-            work = peer.ask(poll(welcome["session"], version))[0]
-            check(work["type"] == "work" and work["version"] == version, "work", work)
-            check(("targets" in work) == (version == 2), "in its own words", work)
-            error = peer.ask(poll("77", version))[0]
-            check(error["code"] == "ENOENT" and error["version"] == version, "an error", error)
-            check(("retry_ms" in error) == (version == 2), "in its own words", error)
-    for version in (0, 3):
-        answer = talk(path, frame(dict(hello(1), version=version)))
+    for version in (0, VERSION - 1, VERSION + 1):
+        answer = talk(path, frame(dict(hello(), version=version)))
         check(answer["code"] == "EMISMATCH" and "%d is not spoken" % version in answer["text"] and
-              "1 to 2" in answer["text"], "told so", answer)
-        check(answer["version"] == 1, "in words that everybody knows", answer)
+              "only %d" % VERSION in answer["text"], "told so", answer)
+        check(answer["version"] == VERSION, "in words that everybody knows", answer)
         wait_for("it is in the log",
                  lambda: "protocol version %d" % version in service.wpkd.text(service.wpkd.err), 5)
     service.stop()
@@ -132,7 +119,7 @@ def test_sizes(box):
         worker.greet()
         session = worker.ask(hello())[0]["session"]
         data = os.urandom(3 << 20)
-        put = {"version": 2, "type": "put_artifact", "session": session,
+        put = {"version": VERSION, "type": "put_artifact", "session": session,
                "sha256": hashlib.sha256(data).hexdigest()}
         check(worker.ask(put, data)[0]["type"] == "ack", "3 MiB are taken")
         check(worker.ask(dict(put, sha256="0" * 64), data)[0]["code"] == "ECORRUPT", "and looked at")
@@ -159,7 +146,7 @@ def test_answers_that_nobody_takes(box):
         peer = Peer(box.path("workers.sock"))
         peer.greet()
         session = peer.ask(hello(name="w%d" % number))[0]["session"]
-        message = {"version": 2, "session": session, "sha256": sha256}
+        message = {"version": VERSION, "session": session, "sha256": sha256}
         if number == 0:
             check(peer.ask(dict(message, type="put_artifact"), data)[0]["type"] == "ack", "it is there")
             before = resident(service.wpkd.popen.pid)
@@ -169,7 +156,7 @@ def test_answers_that_nobody_takes(box):
     with Peer(box.path("workers.sock")) as worker:
         worker.greet()
         session = worker.ask(hello())[0]["session"]
-        message = {"version": 2, "session": session, "type": "get_artifact", "sha256": sha256}
+        message = {"version": VERSION, "session": session, "type": "get_artifact", "sha256": sha256}
         check(worker.ask(message)[1] == data, "who takes it has it")
     grown = resident(service.wpkd.popen.pid) - before
     check(grown < 400 << 20, "memory is bounded", grown)
@@ -189,8 +176,8 @@ def test_tcp_needs_a_token(box):
             check("wpk_wrong" not in answer["text"], "the secret is not repeated", answer)
     with Peer(service.address) as peer:
         peer.greet()
-        answer = peer.ask(hello(1))[0]
-        check(answer["code"] == "EACCES" and "needs a token" in answer["text"], "version 1, too", answer)
+        answer = peer.ask(hello())[0]
+        check(answer["code"] == "EACCES" and "needs a token" in answer["text"], "a token is needed", answer)
     check("worker_refused" in service.log() and "wpk_wrong" not in service.log(), "in the log")
     with Peer(service.local) as peer:
         peer.greet()

@@ -9,7 +9,7 @@ from lib import BIN, check, main, need, wait_for
 from wire import BadLine, FakeWpkd, hello
 
 OP = "input X f32[4096]\noutput Y f32[4096]\nY[i] = X[i] * 2\n"
-POLICY = {"threads": 1, "cold_cache": False, "time_ns_min": 1000000, "sample_count": 5, "race_ratio": 0}
+POLICY = {"threads": 1, "conditions": "warm", "time_ns_min": 1000000, "sample_count": 5, "race_ratio": 0}
 
 
 def candidates(box, count, isa="avx512"):

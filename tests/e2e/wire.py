@@ -115,21 +115,21 @@ DEVICE = {"kind": "cpu", "model": "CPU", "isa": "avx2", "bf16": False, "vnni": F
           "vector_registers": 16, "peak_flops_per_s": 0, "peak_bytes_per_s": 0, "instance": "h/cpu0"}
 
 
-def hello(version=2, **changes):
+VERSION = 3
+
+
+def hello(version=VERSION, **changes):
     message = {"version": version, "type": "hello", "session": "0", "holding": [], "name": "h/1",
                "device": DEVICE, "environment": "codegen=1",
-               "providers": [{"name": "halide-cpu", "vendor": False}]}
-    if version >= 2:
-        message.update(program="test", token="", builds=True, runs=True, slots=1, labels={})
+               "providers": [{"name": "halide-cpu", "vendor": False}], "program": "test", "token": "",
+               "builds": True, "runs": True, "slots": 1, "labels": {}}
     message.update(changes)
     return message
 
 
-def poll(session, version=2, **changes):
-    message = {"version": version, "type": "poll", "session": session, "want": 1, "wait_ms": 0,
-               "holding": []}
-    if version >= 2:
-        message["running"] = "0"
+def poll(session, **changes):
+    message = {"version": VERSION, "type": "poll", "session": session, "want": 1, "wait_ms": 0,
+               "holding": [], "running": "0"}
     message.update(changes)
     return message
 
