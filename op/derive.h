@@ -16,7 +16,6 @@ extern "C" {
 #endif
 
 #define WPK_WINOGRAD_POINTS_MAX 10
-#define WPK_WINOGRAD_F32_POINTS_MAX 8 /* in two dimensions; F(6,4) is wrong in the 2nd digit */
 
 /* ---- algorithms */
 
@@ -25,7 +24,7 @@ extern "C" {
  * else. One pair gives the 1-D form, two the nested 2-D form, with r of each pair its own.
  *
  *   source  Winograd 1980 through Lavin & Gray 2016; matrices by Toom-Cook at the points
- *           0, 1, -1, 2, -2, 1/2, -1/2, … and infinity
+ *           of winograd_points.c
  *   errors  WPK_EUNSUPPORTED no such pair, more than two, or too many points for the type
  */
 wpk_err wpk_derive_winograd(struct wpk_program *program, int64_t m);

@@ -2,7 +2,7 @@
 /* What the parts of derive_winograd.c share: the contraction as the algorithm sees it.
  *
  *      derive_winograd_match.c        which axes are correlated
- *      derive_winograd_matrices.c     G, BT and AT, from their interpolation points
+ *      derive_winograd_matrices.c     G, BT and AT, from their interpolation points (winograd_points.h)
  *      derive_winograd_transform.c    the stages that apply them: U, V and S
  */
 #ifndef WPK_OP_DERIVE_WINOGRAD_H
@@ -19,7 +19,7 @@ struct wpk_winograd_pair {
     int reduction_axis;
     int64_t m, r, n; /* outputs of a tile, taps, points: n = m + r - 1 */
     int64_t tiles;
-    int at, g, bt;   /* literals */
+    int at, g, bt; /* literals */
 };
 
 struct wpk_winograd {
@@ -30,7 +30,7 @@ struct wpk_winograd {
     struct wpk_winograd_pair pair[WPK_WINOGRAD_PAIRS_MAX];
     int pair_count;
     bool in_data[WPK_AXES_MAX], in_weight[WPK_AXES_MAX]; /* which axes index them */
-    char stem[WPK_NAME_MAX]; /* of the names of what is added */
+    char stem[WPK_NAME_MAX];                             /* of the names of what is added */
 };
 
 /* Find the contraction of w->program and its pairs; false where F(m, r) does not apply. */

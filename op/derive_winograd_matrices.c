@@ -1,32 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrices of F(m, r), by Toom-Cook: polynomials are multiplied at n points, one of which is
- * infinity. */
+/* The matrices of F(m, r), by Toom-Cook: polynomials are multiplied at n points. */
 #include "op/derive_winograd.h"
 
 #include "op/rewrite.h"
+#include "op/winograd_points.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define MATRIX_MAX (WPK_WINOGRAD_POINTS_MAX * WPK_WINOGRAD_POINTS_MAX)
 
-/* The finite points in the order of use; infinity is always the last one. Small magnitudes first:
- * the error grows with the spread of the points. */
-static const double points[WPK_WINOGRAD_POINTS_MAX - 1] = {0, 1, -1, 2, -2, 0.5, -0.5, 4, -4};
-
-/* coefficient[i] of x^i in the product of (x - points[j]) over j < count, j != skip */
-static void expand_roots(int64_t count, int64_t skip, double *coefficient)
+/* coefficient[i] of x^i in the product of (x - finite[j]) over all finite points but `skip` */
+static void expand_roots(const struct wpk_winograd_points *points, int64_t skip,
+                         double *coefficient)
 {
     int64_t degree = 0;
     memset(coefficient, 0, WPK_WINOGRAD_POINTS_MAX * sizeof(double));
     coefficient[0] = 1;
-    for (int64_t j = 0; j < count; j++) {
+    for (int64_t j = 0; j < points->finite_count; j++) {
         if (j == skip) {
             continue;
         }
         degree++;
         for (int64_t i = degree; i >= 0; i--) {
-            coefficient[i] = (i > 0 ? coefficient[i - 1] : 0) - points[j] * coefficient[i];
+            coefficient[i] = (i > 0 ? coefficient[i - 1] : 0) - points->finite[j] * coefficient[i];
         }
     }
 }
@@ -40,31 +37,44 @@ static double power(double base, int64_t exponent)
     return result;
 }
 
-wpk_err wpk_winograd_matrices(int64_t m, int64_t r, double *at, double *g, double *bt)
+void wpk_winograd_matrices_at(const struct wpk_winograd_points *points, int64_t m, int64_t r,
+                              double *at, double *g, double *bt)
 {
-    int64_t n = m + r - 1;
-    if (m < 1 || r < 1 || n < 2 || n > WPK_WINOGRAD_POINTS_MAX) {
-        return WPK_ERANGE;
-    }
+    int64_t n = m + r - 1, finite_count = points->finite_count;
+    const double *finite = points->finite;
+    WPK_ASSERT(n <= WPK_WINOGRAD_POINTS_MAX);
+    WPK_ASSERT(finite_count == n || finite_count == n - 1);
     for (int64_t j = 0; j < n; j++) {
-        bool infinity = j == n - 1;
+        bool infinity = j == finite_count;
         double scale = 1, row[WPK_WINOGRAD_POINTS_MAX];
-        for (int64_t l = 0; l < n - 1 && !infinity; l++) {
-            scale *= l == j ? 1 : points[j] - points[l];
+        for (int64_t l = 0; l < finite_count && !infinity; l++) {
+            scale *= l == j ? 1 : finite[j] - finite[l];
         }
         /* the sign goes to G, so that the additions of the transforms have positive heads */
         double sign = scale < 0 ? -1 : 1;
-        expand_roots(n - 1, infinity ? -1 : j, row);
+        expand_roots(points, infinity ? -1 : j, row);
         for (int64_t i = 0; i < n; i++) {
             bt[j * n + i] = sign * row[i];
         }
         for (int64_t i = 0; i < r; i++) {
-            g[j * r + i] = infinity ? (double)(i == r - 1) : power(points[j], i) / (sign * scale);
+            g[j * r + i] = infinity ? (double)(i == r - 1) : power(finite[j], i) / (sign * scale);
         }
         for (int64_t i = 0; i < m; i++) {
-            at[i * n + j] = infinity ? (double)(i == m - 1) : power(points[j], i);
+            at[i * n + j] = infinity ? (double)(i == m - 1) : power(finite[j], i);
         }
     }
+}
+
+wpk_err wpk_winograd_matrices(int64_t m, int64_t r, double *at, double *g, double *bt)
+{
+    const struct wpk_winograd_points *points = NULL;
+    if (m >= 1 && r >= 1 && m + r - 1 <= WPK_WINOGRAD_POINTS_MAX) {
+        points = wpk_winograd_points((int)(m + r - 1));
+    }
+    if (points == NULL) {
+        return WPK_ERANGE;
+    }
+    wpk_winograd_matrices_at(points, m, r, at, g, bt);
     return WPK_OK;
 }
 
@@ -75,15 +85,13 @@ wpk_err wpk_winograd_add_matrices(struct wpk_winograd *w)
     for (int p = 0; p < w->pair_count; p++) {
         struct wpk_winograd_pair *pair = &w->pair[p];
         char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
-        if (p == 1 && pair->r == w->pair[0].r) {
+        if (p == 1 && pair->r == w->pair[0].r && pair->m == w->pair[0].m) {
             pair->at = w->pair[0].at;
             pair->g = w->pair[0].g;
             pair->bt = w->pair[0].bt;
             continue;
         }
-        bool inexact =
-            dtype == WPK_F32 && w->pair_count > 1 && pair->n > WPK_WINOGRAD_F32_POINTS_MAX;
-        if (inexact || wpk_winograd_matrices(pair->m, pair->r, at, g, bt) != WPK_OK) {
+        if (wpk_winograd_matrices(pair->m, pair->r, at, g, bt) != WPK_OK) {
             return WPK_EUNSUPPORTED;
         }
         const struct {
