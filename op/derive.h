@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 #define WPK_WINOGRAD_POINTS_MAX 10
+#define WPK_WINOGRAD_PAIRS_MAX 2
 
 /* ---- algorithms */
 
@@ -29,15 +30,21 @@ extern "C" {
  */
 wpk_err wpk_derive_winograd(struct wpk_program *program, int64_t m);
 
+/* The same with an m for each pair, in the order of their output axes.
+ *   shape   m [WPK_WINOGRAD_PAIRS_MAX]
+ *   errors  WPK_EUNSUPPORTED also: one pair, and numbers that differ */
+wpk_err wpk_derive_winograd_per_axis(struct wpk_program *program, const int64_t *m);
+
 /* Fill the matrices of F(m, r): y = at [m][n] ((g [n][r] w) * (bt [n][n] x)), n = m + r - 1.
  *   errors  WPK_ERANGE n exceeds WPK_WINOGRAD_POINTS_MAX */
 wpk_err wpk_winograd_matrices(int64_t m, int64_t r, double *at, double *g, double *bt);
 
 /* Turn a strided window of the contraction into one without stride over the phases of its data,
  * which join one of the reduction axes ("space to depth"): what minimal filtering needs. The data
- * is copied to an extent that holds whole tiles of `tile` outputs.
+ * is copied to an extent that holds whole tiles of `tile` outputs, which are counted as m is above.
+ *   shape   tile [WPK_WINOGRAD_PAIRS_MAX]
  *   errors  WPK_EUNSUPPORTED no strided window, or no axis that phases could join */
-wpk_err wpk_derive_phases(struct wpk_program *program, int64_t tile);
+wpk_err wpk_derive_phases(struct wpk_program *program, const int64_t *tile);
 
 /* Gather what the contraction reads of its window operand into a matrix, one row for each output
  * point and one column for each step of the (fused) reduction: the contraction becomes a matrix
@@ -70,18 +77,17 @@ wpk_err wpk_derive_stage_output(struct wpk_program *program, int tensor, const i
 /* Cut the reduction of `stage` into `lanes` partial reductions along its axis `axis` (a reduction
  * axis whose extent is a multiple of it), reduced by a second stage: what lets a reduction over the
  * contiguous axis be vectorized. */
-wpk_err wpk_derive_split_reduction(struct wpk_program *program, int stage, int axis,
-                                   int64_t lanes);
+wpk_err wpk_derive_split_reduction(struct wpk_program *program, int stage, int axis, int64_t lanes);
 
 /* Follow a reduction by a pointwise stage that copies it. */
 wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage);
 
 /* How the dimensions of a load's tensor are packed. */
 struct wpk_packing {
-    int tensor;                   /* what is packed */
-    int dim_count;                /* of the packed tensor */
-    int dim[WPK_RANK_MAX];        /* [dim_count] dimension of the tensor, outermost first */
-    int64_t block[WPK_RANK_MAX];  /* [dim_count] > 0: remainder by block, < 0: quotient by -block,
+    int tensor;                  /* what is packed */
+    int dim_count;               /* of the packed tensor */
+    int dim[WPK_RANK_MAX];       /* [dim_count] dimension of the tensor, outermost first */
+    int64_t block[WPK_RANK_MAX]; /* [dim_count] > 0: remainder by block, < 0: quotient by -block,
                                      0: the whole dimension */
 };
 
@@ -90,8 +96,7 @@ struct wpk_packing {
  *   errors  WPK_EUNSUPPORTED such a block, and a load that reads other than 0 outside; a load that
  *           reads the tensor's border; nothing is changed then
  *   shape   name [WPK_NAME_MAX] of the packed tensor, or NULL */
-wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *packing,
-                        char *name);
+wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *packing, char *name);
 
 #ifdef __cplusplus
 }

@@ -20,8 +20,6 @@
 
 #include <stdio.h>
 
-#define PAIRS_MAX 2
-
 struct pair {
     int output_axis, reduction_axis;
     int data_dim, weight_dim;
@@ -34,7 +32,7 @@ struct phases {
     int stage;
     struct wpk_stage old;
     struct wpk_node data, weight;
-    struct pair pair[PAIRS_MAX];
+    struct pair pair[WPK_WINOGRAD_PAIRS_MAX];
     int pair_count;
     int64_t count;                    /* phases: the product of the strides */
     int channel;                      /* the reduction axis that takes them up */
@@ -84,7 +82,7 @@ static bool find_pairs(struct phases *ph)
             if (ph->old.axes[s].extent < 2 || !match_pair(ph, y, s, &pair)) {
                 continue;
             }
-            if (ph->pair_count == PAIRS_MAX) {
+            if (ph->pair_count == WPK_WINOGRAD_PAIRS_MAX) {
                 return false;
             }
             ph->pair[ph->pair_count++] = pair;
@@ -188,7 +186,7 @@ static int add_copy(struct phases *ph, const struct wpk_node *load, const char *
 }
 
 /* D' ends with whole tiles of outputs. */
-static int copy_data(struct phases *ph, int64_t tile)
+static int copy_data(struct phases *ph, const int64_t *tile)
 {
     const struct wpk_tensor *tensor = &ph->program->tensors[ph->data.tensor];
     int64_t channels = ph->old.axes[ph->channel].extent * ph->count;
@@ -201,7 +199,8 @@ static int copy_data(struct phases *ph, int64_t tile)
             if (ph->pair[p].data_dim == d) {
                 int64_t outputs = ph->old.axes[ph->pair[p].output_axis].extent;
                 pair_of[d] = p;
-                extent[d] = (outputs + tile - 1) / tile * tile + ph->pair[p].taps - 1;
+                int64_t tiles = (outputs + tile[p] - 1) / tile[p];
+                extent[d] = tiles * tile[p] + ph->pair[p].taps - 1;
             }
         }
     }
@@ -252,10 +251,10 @@ static int load_phases(struct wpk_program *program, const struct wpk_node *load,
     return wpk_node_load(program, use->data, moved, load->outside);
 }
 
-wpk_err wpk_derive_phases(struct wpk_program *program, int64_t tile)
+wpk_err wpk_derive_phases(struct wpk_program *program, const int64_t *tile)
 {
     struct phases ph = {.program = program};
-    if (tile < 1 || !recognise(&ph)) {
+    if (tile[0] < 1 || tile[1] < 1 || !recognise(&ph)) {
         return WPK_EUNSUPPORTED;
     }
     struct use use = {.ph = &ph, .data = copy_data(&ph, tile), .weight = -1};

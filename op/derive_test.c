@@ -127,6 +127,16 @@ static wpk_err derive_winograd_6(struct derivation *d)
     return wpk_derive_winograd(d->program, 6);
 }
 
+static wpk_err derive_winograd_4_2(struct derivation *d)
+{
+    return wpk_derive_winograd_per_axis(d->program, (const int64_t[]){4, 2});
+}
+
+static wpk_err derive_winograd_3_5(struct derivation *d)
+{
+    return wpk_derive_winograd_per_axis(d->program, (const int64_t[]){3, 5});
+}
+
 /* As the variants of a space do it: another order, Winograd, then copies at the boundary. */
 static wpk_err derive_winograd_staged(struct derivation *d)
 {
@@ -140,14 +150,16 @@ static wpk_err derive_winograd_staged(struct derivation *d)
 
 static wpk_err derive_phases(struct derivation *d)
 {
-    return wpk_derive_phases(d->program, wpk_rng_between(d->rng, 1, 6));
+    const int64_t tile[] = {wpk_rng_between(d->rng, 1, 6), wpk_rng_between(d->rng, 1, 6)};
+    return wpk_derive_phases(d->program, tile);
 }
 
 /* What phases are for: minimal filtering of a strided window. */
 static wpk_err derive_phases_winograd(struct derivation *d)
 {
-    wpk_err err = wpk_derive_phases(d->program, 4);
-    err = err == WPK_OK ? wpk_derive_winograd(d->program, 4) : err;
+    const int64_t m[] = {4, wpk_rng_between(d->rng, 0, 3) > 0 ? 4 : 2};
+    wpk_err err = wpk_derive_phases(d->program, m);
+    err = err == WPK_OK ? wpk_derive_winograd_per_axis(d->program, m) : err;
     return err == WPK_OK ? wpk_derive_halo(d->program, -1) : err;
 }
 
@@ -229,9 +241,11 @@ static const struct {
     {"winograd 3", derive_winograd_3},
     {"winograd 4", derive_winograd_4},
     {"winograd 6", derive_winograd_6},
+    {"winograd 4, 2", derive_winograd_4_2},
+    {"winograd 3, 5", derive_winograd_3_5},
     {"winograd 4, permuted, halo", derive_winograd_staged},
     {"phases", derive_phases},
-    {"phases, winograd 4, halo", derive_phases_winograd},
+    {"phases, winograd, halo", derive_phases_winograd},
     {"im2col", derive_im2col},
     {"im2col, halo", derive_im2col_halo},
     {"split reduction", derive_split},

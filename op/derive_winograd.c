@@ -53,15 +53,21 @@ static bool is_left(const struct wpk_program *program, int tensor)
 
 wpk_err wpk_derive_winograd(struct wpk_program *program, int64_t m)
 {
+    return wpk_derive_winograd_per_axis(program, (const int64_t[WPK_WINOGRAD_PAIRS_MAX]){m, m});
+}
+
+wpk_err wpk_derive_winograd_per_axis(struct wpk_program *program, const int64_t *m)
+{
     struct wpk_winograd w = {.program = program};
     int m_axis_of[WPK_AXES_MAX] = {0};
-    if (m < 2 || !wpk_winograd_recognise(&w, m) || w.pair_count + w.old.rank > WPK_RANK_MAX - 1) {
+    if (m[0] < 2 || m[1] < 2 || !wpk_winograd_recognise(&w, m) ||
+        w.pair_count + w.old.rank > WPK_RANK_MAX - 1) {
         return WPK_EUNSUPPORTED;
     }
     const struct wpk_tensor *output = &program->tensors[w.old.output];
     if (output->role == WPK_ROLE_OUTPUT || is_left(program, w.old.output)) {
         wpk_err err = wpk_derive_copy_after(program, w.stage);
-        return err == WPK_OK ? wpk_derive_winograd(program, m) : err;
+        return err == WPK_OK ? wpk_derive_winograd_per_axis(program, m) : err;
     }
     snprintf(w.stem, sizeof(w.stem), "%.30s", output->name);
     wpk_err err = wpk_winograd_add_matrices(&w);

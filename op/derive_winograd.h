@@ -2,15 +2,13 @@
 /* What the parts of derive_winograd.c share: the contraction as the algorithm sees it.
  *
  *      derive_winograd_match.c        which axes are correlated
- *      derive_winograd_matrices.c     G, BT and AT, from their interpolation points (winograd_points.h)
+ *      derive_winograd_matrices.c     G, BT and AT, from the points of winograd_points.h
  *      derive_winograd_transform.c    the stages that apply them: U, V and S
  */
 #ifndef WPK_OP_DERIVE_WINOGRAD_H
 #define WPK_OP_DERIVE_WINOGRAD_H
 
 #include "op/derive.h"
-
-#define WPK_WINOGRAD_PAIRS_MAX 2
 
 /* An output axis y and a reduction axis s that meet in one index of the data, as y + s + constant;
  * in the weight s stands alone. */
@@ -34,7 +32,7 @@ struct wpk_winograd {
 };
 
 /* Find the contraction of w->program and its pairs; false where F(m, r) does not apply. */
-bool wpk_winograd_recognise(struct wpk_winograd *w, int64_t m);
+bool wpk_winograd_recognise(struct wpk_winograd *w, const int64_t *m);
 /* The pair that an axis of the old stage belongs to, or -1. */
 int wpk_winograd_pair_of_output(const struct wpk_winograd *w, int axis);
 int wpk_winograd_pair_of_reduction(const struct wpk_winograd *w, int axis);

@@ -40,7 +40,7 @@ static bool match_pair(const struct wpk_winograd *w, int y, int s, struct wpk_wi
     return true;
 }
 
-static bool find_pairs(struct wpk_winograd *w, int64_t m)
+static bool find_pairs(struct wpk_winograd *w, const int64_t *m)
 {
     for (int y = 0; y < w->old.rank; y++) {
         for (int s = w->old.rank; s < w->old.axis_count; s++) {
@@ -51,16 +51,16 @@ static bool find_pairs(struct wpk_winograd *w, int64_t m)
             if (w->pair_count == WPK_WINOGRAD_PAIRS_MAX) {
                 return false;
             }
-            pair.m = m;
-            pair.n = m + pair.r - 1;
-            pair.tiles = (w->old.axes[y].extent + m - 1) / m;
+            pair.m = m[w->pair_count];
+            pair.n = pair.m + pair.r - 1;
+            pair.tiles = (w->old.axes[y].extent + pair.m - 1) / pair.m;
             w->pair[w->pair_count++] = pair;
         }
     }
-    return w->pair_count > 0;
+    return w->pair_count > (m[0] == m[1] ? 0 : 1);
 }
 
-bool wpk_winograd_recognise(struct wpk_winograd *w, int64_t m)
+bool wpk_winograd_recognise(struct wpk_winograd *w, const int64_t *m)
 {
     w->stage = wpk_contraction_find(w->program);
     if (w->stage < 0) {

@@ -271,7 +271,8 @@ static void test_algorithms_apply_where_they_may(void **state)
     derive(0, 0, "any", 1, &space);
     assert_true(has_algorithm(&space, "direct"));
     assert_true(has_algorithm(&space, "winograd(2)"));
-    assert_true(has_algorithm(&space, "winograd(4)"));
+    assert_true(has_algorithm(&space, "winograd(2,3)")); /* tiles of 2 rows and 3 columns */
+    assert_false(has_algorithm(&space, "winograd(6)"));  /* 14 is no multiple: does not pay */
     assert_true(has_algorithm(&space, "im2col"));
     wpk_space_fini(&space);
     derive(1, 0, "any", 1, &space); /* stride 2 */

@@ -7,16 +7,13 @@
 #include "op/contraction.h"
 #include "op/cost.h"
 #include "op/derive.h"
+#include "op/winograd_choice.h"
 #include "search/gene_list.h"
 #include "search/genes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define WINOGRAD_COUNT 3
-
-static const int64_t winograd_sizes[WINOGRAD_COUNT] = {4, 2, 6};
 
 /* ---- orders of axes */
 
@@ -87,8 +84,8 @@ static void order_with_last(int rank, int last, int *order)
 /* ---- one variant */
 
 struct request {
-    int64_t winograd; /* m, 0: no */
-    bool phases;      /* a strided window is cut into phases first */
+    int64_t winograd[WPK_WINOGRAD_PAIRS_MAX]; /* m of each axis, 0: no */
+    bool phases;                              /* a strided window is cut into phases first */
     bool im2col;
     int last;    /* axis moved to the end, -1: as written */
     bool staged; /* inputs that leave or are reordered go through copies */
@@ -171,8 +168,8 @@ static wpk_err transform(struct wpk_program *program, const struct request *requ
     if (err == WPK_OK && request->phases) {
         err = wpk_derive_phases(program, request->winograd);
     }
-    if (err == WPK_OK && request->winograd > 0) {
-        err = wpk_derive_winograd(program, request->winograd);
+    if (err == WPK_OK && request->winograd[0] > 0) {
+        err = wpk_derive_winograd_per_axis(program, request->winograd);
     }
     if (err == WPK_OK && request->im2col) {
         err = wpk_derive_im2col(program);
@@ -204,6 +201,17 @@ void wpk_variant_fini(struct wpk_variant *variant)
     memset(variant, 0, sizeof(*variant));
 }
 
+static void name_winograd(const struct request *request, struct wpk_variant *out)
+{
+    const char *phased = request->phases ? "phased-" : "";
+    long long m = request->winograd[0], other = request->winograd[1];
+    if (m == other) {
+        snprintf(out->algorithm, sizeof(out->algorithm), "%swinograd(%lld)", phased, m);
+    } else {
+        snprintf(out->algorithm, sizeof(out->algorithm), "%swinograd(%lld,%lld)", phased, m, other);
+    }
+}
+
 static wpk_err build_variant(const struct wpk_program *program, const struct request *request,
                              const struct wpk_space_options *options, struct wpk_variant *out)
 {
@@ -225,9 +233,8 @@ static wpk_err build_variant(const struct wpk_program *program, const struct req
         wpk_variant_fini(out);
         return err;
     }
-    if (request->winograd > 0) {
-        snprintf(out->algorithm, sizeof(out->algorithm), "%swinograd(%lld)",
-                 request->phases ? "phased-" : "", (long long)request->winograd);
+    if (request->winograd[0] > 0) {
+        name_winograd(request, out);
     } else {
         snprintf(out->algorithm, sizeof(out->algorithm), "%s",
                  request->im2col ? "im2col" : "direct");
@@ -292,17 +299,36 @@ static bool borders_unroll(const struct wpk_program *program)
     return false;
 }
 
+/* Minimal filtering with the sizes that pay, of the window or of its phases. */
+static wpk_err add_winograd(const struct wpk_program *program, struct request request,
+                            struct wpk_space *space)
+{
+    struct wpk_winograd_choice choices[WPK_WINOGRAD_CHOICES_MAX];
+    struct wpk_program copy = {0};
+    wpk_err err = WPK_OK;
+    for (int phases = 0; phases < 2 && err == WPK_OK; phases++) {
+        err = wpk_program_copy(program, &copy);
+        if (err == WPK_OK && phases > 0 &&
+            wpk_derive_phases(&copy, (const int64_t[WPK_WINOGRAD_PAIRS_MAX]){1, 1}) != WPK_OK) {
+            wpk_program_fini(&copy);
+            break;
+        }
+        int count = err == WPK_OK ? wpk_winograd_choices(&copy, choices) : 0;
+        wpk_program_fini(&copy);
+        request.phases = phases > 0;
+        for (int i = count - 1; i >= 0 && err == WPK_OK; i--) {
+            memcpy(request.winograd, choices[i].m, sizeof(request.winograd));
+            err = add_variant(program, &request, space);
+        }
+    }
+    return err;
+}
+
 static wpk_err add_algorithms(const struct wpk_program *program, struct request request,
                               struct wpk_space *space)
 {
     wpk_err err = add_variant(program, &request, space);
-    for (int i = 0; i < 2 * WINOGRAD_COUNT && err == WPK_OK; i++) {
-        request.winograd = winograd_sizes[i / 2];
-        request.phases = i % 2 == 1;
-        err = add_variant(program, &request, space);
-    }
-    request.winograd = 0;
-    request.phases = false;
+    err = err == WPK_OK ? add_winograd(program, request, space) : err;
     request.bare = true;
     err = err == WPK_OK && borders_unroll(program) ? add_variant(program, &request, space) : err;
     request.bare = false;
