@@ -223,12 +223,12 @@ class UnixConnection(http.client.HTTPConnection):
     """HTTP over a Unix socket: what curl --unix-socket does."""
 
     def __init__(self, path):
-        super().__init__("localhost", timeout=30)
+        super().__init__("localhost", timeout=30 * PATIENCE)
         self.unix_path = path
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(30)
+        self.sock.settimeout(self.timeout)
         self.sock.connect(self.unix_path)
 
 
