@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/args.h"
 
+#include "common/suggest.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -92,6 +94,30 @@ static const struct wpk_option *find_option(const struct wpk_option *options, co
     return NULL;
 }
 
+static void offer_names(const struct wpk_option *options, struct wpk_suggest *suggest)
+{
+    for (const struct wpk_option *option = options; option->name != NULL; option++) {
+        wpk_suggest_offer(suggest, option->name);
+    }
+    wpk_suggest_offer(suggest, "help");
+}
+
+static void complain(const struct wpk_option *options, const char *word, struct wpk_diag *diag)
+{
+    char bare[WPK_SUGGEST_SIZE];
+    char near[WPK_SUGGEST_SIZE + 24] = "";
+    const char *name = word + strspn(word, "-");
+
+    snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(name, "="), name);
+    struct wpk_suggest suggest = {.word = bare};
+    offer_names(options, &suggest);
+    if (suggest.name[0] != '\0') {
+        snprintf(near, sizeof(near), "; did you mean '--%s'?", suggest.name);
+    }
+    wpk_diag_set(diag, "there is no option '%s'%s", word,
+                 near[0] != '\0' ? near : "; --help lists the options");
+}
+
 /* Take the option at argv[*at]; *at ends on the last word taken. */
 static wpk_err take_option(const struct wpk_option *options, int argc, char **argv, int *at,
                            struct wpk_diag *diag)
@@ -101,7 +127,7 @@ static wpk_err take_option(const struct wpk_option *options, int argc, char **ar
     const struct wpk_option *option = find_option(options, word, &value);
 
     if (option == NULL) {
-        wpk_diag_set(diag, "there is no option '%s'", word);
+        complain(options, word, diag);
         return WPK_EINVAL;
     }
     if (option->kind == WPK_OPTION_FLAG && value != NULL) {

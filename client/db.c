@@ -2,6 +2,7 @@
 /* wpkctl db, export and import: what is done to a history as a whole. wpkd does it (`wpkd --db`),
  * because it alone knows the database; this finds the history and the program, and becomes it. */
 #include "client/command.h"
+#include "client/show.h"
 #include "common/fs.h"
 
 #include <errno.h>
@@ -130,11 +131,11 @@ static enum wpk_exit db_main(const struct wpk_command *command,
     if (!wpk_command_begin(command, options, argc, argv, 1, 2, &args, &status)) {
         return status;
     }
+    static const char *const verbs[] = {"check", "backup", "restore", "prune", NULL};
     const char *what = args.operands[0];
     bool prune = strcmp(what, "prune") == 0;
     wpk_err err = WPK_OK;
-    if (!prune && !takes_directory(what) && strcmp(what, "check") != 0) {
-        wpk_diag_set(&diag, "'%s' is none of check, backup, restore and prune", what);
+    if (wpk_show_verb(what, verbs, &diag) < 0) {
         err = WPK_EINVAL;
     } else if (takes_directory(what) != (args.operand_count == 2)) {
         wpk_diag_set(&diag, "db %s takes %s", what,

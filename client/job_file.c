@@ -2,6 +2,7 @@
 #include "client/job_file.h"
 
 #include "common/fs.h"
+#include "common/suggest.h"
 #include "op/definition.h"
 #include "search/strategy.h"
 
@@ -10,15 +11,35 @@
 #include <string.h>
 
 /* A strategy that nobody knows is found before anything is sent. */
+static wpk_err check_strategy(const char *name, struct wpk_diag *diag)
+{
+    struct wpk_suggest suggest = {.word = name};
+    char known[WPK_SUGGEST_SIZE];
+
+    if (wpk_strategy_find(name) != NULL) {
+        return WPK_OK;
+    }
+    for (const char *at = wpk_strategy_names(); *at != '\0'; at += strspn(at, ", ")) {
+        size_t size = strcspn(at, ",");
+        snprintf(known, sizeof(known), "%.*s", (int)size, at);
+        wpk_suggest_offer(&suggest, known);
+        at += size;
+    }
+    wpk_diag_set(diag, "there is no strategy '%s'; there are %s%s", name, wpk_strategy_names(),
+                 wpk_suggest_text(&suggest));
+    return WPK_EINVAL;
+}
+
 static wpk_err check(const struct wpk_job *job, struct wpk_diag *diag)
 {
-    if (wpk_strategy_find(job->strategy) == NULL) {
-        if (diag != NULL && diag->text[0] == '\0') {
+    bool first = diag != NULL && diag->text[0] == '\0';
+    wpk_err err = check_strategy(job->strategy, diag);
+
+    if (err != WPK_OK) {
+        if (first) {
             snprintf(diag->field, sizeof(diag->field), "search.strategy");
         }
-        wpk_diag_set(diag, "there is no strategy '%s'; there are %s", job->strategy,
-                     wpk_strategy_names());
-        return WPK_EINVAL;
+        return err;
     }
     return wpk_job_check(job, diag);
 }
@@ -151,10 +172,9 @@ wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct 
     job->threads = overrides->threads > 0 ? (int)overrides->threads : job->threads;
     job->seed = overrides->seed.given ? overrides->seed.value : job->seed;
     if (overrides->strategy != NULL) {
-        if (wpk_strategy_find(overrides->strategy) == NULL) {
-            wpk_diag_set(diag, "there is no strategy '%s'; there are %s", overrides->strategy,
-                         wpk_strategy_names());
-            return WPK_EINVAL;
+        wpk_err err = check_strategy(overrides->strategy, diag);
+        if (err != WPK_OK) {
+            return err;
         }
         snprintf(job->strategy, sizeof(job->strategy), "%s", overrides->strategy);
     }

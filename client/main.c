@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl: what a person or a script says to Woodpecker. One file a command. */
 #include "client/command.h"
+#include "common/suggest.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -53,8 +54,35 @@ static const struct wpk_command *find_command(const char *name)
 
 static enum wpk_exit complain(const char *name)
 {
-    fprintf(stderr, "wpkctl: there is no command '%s'; wpkctl help lists them\n", name);
+    struct wpk_suggest suggest = {.word = name};
+
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        wpk_suggest_offer(&suggest, commands[i]->name);
+    }
+    wpk_suggest_offer(&suggest, "version");
+    wpk_suggest_offer(&suggest, "help");
+    const char *near = wpk_suggest_text(&suggest);
+    fprintf(stderr, "wpkctl: there is no command '%s'%s\n", name,
+            near[0] != '\0' ? near : "; wpkctl help lists them");
     return WPK_EXIT_INPUT;
+}
+
+static enum wpk_exit print_version(int argc, char **argv)
+{
+    bool json = false;
+    const struct wpk_option options[] = {
+        {"json", 0, NULL, "as JSON", WPK_OPTION_FLAG, &json, 0, 0},
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    const struct wpk_command command = {
+        .name = "version", .operands = "", .summary = "print the version"};
+    struct wpk_args args;
+    enum wpk_exit status = WPK_EXIT_OK;
+
+    if (wpk_command_begin(&command, options, argc, argv, 0, 0, &args, &status)) {
+        puts(json ? "{\"version\":\"" WPK_VERSION "\"}" : "wpkctl " WPK_VERSION);
+    }
+    return status;
 }
 
 static enum wpk_exit help(const struct wpk_command_context *context, const char *name)
@@ -111,8 +139,7 @@ int main(int argc, char **argv)
         return (int)help(&context, argc > 2 ? argv[2] : NULL);
     }
     if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
-        puts("wpkctl " WPK_VERSION);
-        return WPK_EXIT_OK;
+        return (int)end_output(print_version(argc - 2, argv + 2));
     }
     const struct wpk_command *command = find_command(name);
     if (command == NULL) {

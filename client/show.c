@@ -3,6 +3,7 @@
 
 #include "client/list.h"
 #include "common/json.h"
+#include "common/suggest.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -167,6 +168,9 @@ wpk_err wpk_show_change(const struct wpk_command_context *context,
     }
     if (err == WPK_OK) {
         err = wpk_api_check(&reply, diag);
+        /* A place in a text that this program wrote means nothing to its user. */
+        diag->line = 0;
+        diag->column = 0;
     }
     if (err == WPK_OK && options->json) {
         puts(wpk_buf_text(&reply.body));
@@ -196,14 +200,16 @@ void wpk_show_body(const char *name, const char *reason, struct wpk_buf *out)
 int wpk_show_verb(const char *verb, const char *const *verbs, struct wpk_diag *diag)
 {
     char list[WPK_DIAG_TEXT_MAX / 2] = "";
+    struct wpk_suggest suggest = {.word = verb};
 
     for (int i = 0; verbs[i] != NULL; i++) {
         if (strcmp(verbs[i], verb) == 0) {
             return i;
         }
+        wpk_suggest_offer(&suggest, verbs[i]);
         size_t used = strlen(list);
         snprintf(list + used, sizeof(list) - used, "%s%s", i > 0 ? ", " : "", verbs[i]);
     }
-    wpk_diag_set(diag, "'%s' is none of: %s", verb, list);
+    wpk_diag_set(diag, "'%s' is none of: %s%s", verb, list, wpk_suggest_text(&suggest));
     return -1;
 }

@@ -27,6 +27,21 @@ struct token {
     int64_t days; /* 0: for ever */
 };
 
+/* Roles as wpkd names them; checked here, so that the message names the option. */
+static wpk_err check_roles(const struct wpk_option_list *roles, struct wpk_diag *diag)
+{
+    static const char *const names[] = {"read", "submit", "build", "measure", "admin", NULL};
+
+    for (int i = 0; i < roles->count; i++) {
+        struct wpk_diag unknown = {0};
+        if (wpk_show_verb(roles->items[i], names, &unknown) < 0) {
+            wpk_diag_set(diag, "--role: %s", unknown.text);
+            return WPK_EINVAL;
+        }
+    }
+    return WPK_OK;
+}
+
 static wpk_err create(const struct wpk_command_context *context, const struct token *token,
                       struct wpk_diag *diag)
 {
@@ -37,6 +52,10 @@ static wpk_err create(const struct wpk_command_context *context, const struct to
         wpk_diag_set(diag,
                      "token create takes --owner NAME and --role NAME, which may be repeated");
         return WPK_EINVAL;
+    }
+    wpk_err err = check_roles(&token->roles, diag);
+    if (err != WPK_OK) {
+        return err;
     }
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_put_text(w, "owner", token->owner);
@@ -51,7 +70,7 @@ static wpk_err create(const struct wpk_command_context *context, const struct to
     if (token->note != NULL) {
         wpk_json_put_text(w, "note", token->note);
     }
-    wpk_err err = wpk_json_print(w, false, &body);
+    err = wpk_json_print(w, false, &body);
     wpk_json_writer_free(w);
     if (err == WPK_OK) {
         err = wpk_show_change(context, &token->show, "/v1/tokens", wpk_buf_text(&body), members,
