@@ -9,6 +9,8 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/json.h"
+#include "common/suggest.h"
+#include "runtime/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,7 @@ struct get {
 struct written {
     const char *path;
     char sha256[WPK_SHA256_HEX_SIZE];
+    bool manifest; /* and its signature, beside it */
 };
 
 /* What history serves of an operator, newest first; none is no error. */
@@ -86,6 +89,16 @@ static wpk_err prefer_served(struct wpk_session *session, struct wpk_arena *aren
         }
     }
     return err;
+}
+
+/* Names of operators that the jobs have, for one that none of them has. */
+static void offer_ops(const struct wpk_api_job *jobs, int count, struct wpk_suggest *suggest)
+{
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < jobs[i].op_count; k++) {
+            wpk_suggest_offer(suggest, jobs[i].ops[k].name);
+        }
+    }
 }
 
 static const struct wpk_api_op *find_op(const struct wpk_api_job *job, const char *name)
@@ -150,7 +163,11 @@ static wpk_err search_jobs(struct wpk_session *session, const char *name,
         }
     }
     if (newest == NULL) {
-        wpk_diag_set(diag, "no job has an operator named '%s'", name);
+        struct wpk_suggest suggest = {.word = name};
+        offer_ops(jobs, count, &suggest);
+        const char *near = wpk_suggest_text(&suggest);
+        wpk_diag_set(diag, "no job has an operator named '%s'%s", name,
+                     near[0] != '\0' ? near : "; wpkctl jobs lists the jobs");
     } else {
         wpk_diag_set(diag, "job %s, the newest with '%s', is %s and has no kernel of it%s",
                      newest->id, name, newest->state,
@@ -276,15 +293,29 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
 static wpk_err print_written(const struct get *get, const struct written *written,
                              const struct wpk_api_kernel *kernel)
 {
+    static const char *const suffixes[] = {"", WPK_TRUST_MANIFEST, WPK_TRUST_SIGNATURE};
+    static const char *const whats[] = {"", "what the service recorded of it", "its signature"};
     struct wpk_buf text = {0};
+    size_t count = written->manifest ? sizeof(suffixes) / sizeof(suffixes[0]) : 1;
 
     fprintf(stderr, "%s: %s on %s, kernel %s\n", written->path, kernel->fingerprint, kernel->device,
             kernel->id);
+    for (size_t i = 1; i < count; i++) {
+        fprintf(stderr, "%s%s: %s\n", written->path, suffixes[i], whats[i]);
+    }
     if (!get->json) {
         return WPK_OK;
     }
     struct wpk_json_writer *writer = wpk_json_writer_new_object();
     wpk_json_put_text(writer, "path", written->path);
+    wpk_json_begin_array(writer, "files");
+    for (size_t i = 0; i < count; i++) {
+        wpk_buf_reset(&text);
+        wpk_buf_printf(&text, "%s%s", written->path, suffixes[i]);
+        wpk_json_put_text(writer, NULL, wpk_buf_text(&text));
+    }
+    wpk_json_end(writer);
+    wpk_buf_reset(&text);
     wpk_json_put_text(writer, "fingerprint", kernel->fingerprint);
     wpk_json_put_text(writer, "sha256", written->sha256);
     wpk_json_put_text(writer, "device", kernel->device);
@@ -322,6 +353,7 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
         }
         if (err == WPK_OK && strcmp(written.path, "-") != 0) {
             err = wpk_manifest_file_write(session, kernel, written.path, sha256, diag);
+            written.manifest = kernel->manifest[0] != '\0';
         }
     }
     if (err == WPK_OK) {

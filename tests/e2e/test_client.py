@@ -174,6 +174,7 @@ def test_get(box):
     run(box, "get", "../nothing", "--data", box.data, want=2)
     answer = json.loads(run(box, "get", "small", "-o", out, "--json", "--data", box.data)[0])
     check(answer.pop("kernel").startswith("k"), "which it is")
+    check(answer.pop("files") == [out], "every file: the fake service signs nothing", answer)
     check(answer == {"path": out, "fingerprint": "ab" * 32, "device": "cpu/fake/avx2",
                      "sha256": hashlib.sha256(b"an artifact" * 100).hexdigest()}, "as JSON", answer)
     answer = json.loads(run(box, "get", "small", "--own", "--schedule", "-o", box.path("s"), "--json",

@@ -207,7 +207,9 @@ def load(path, key):
 def test_a_signed_kernel_from_wpkd_to_libwpk(box):
     service = tuned(box)
     path = box.path("small.so")
-    box.ctl("get", "small", "--own", "-o", path, "--server", service.url)
+    files = ctl(box, service, "get", "small", "--own", "-o", path)["files"]
+    check(files == [path, path + ".manifest", path + ".sig"], "it names every file that it writes", files)
+    check(all(os.path.isfile(file) for file in files), "which are there", files)
     key = box.ctl("get", "--public-key", "--server", service.url).strip()
     check(len(key) == 64, "a public key", key)
     for suffix in (".manifest", ".sig"):
