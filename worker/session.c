@@ -408,21 +408,26 @@ static struct wpk_net_client_options client_options(struct session *s)
                                            .user = s};
 }
 
-/* Without an answer for some time, now and then: whoever looks at the log has to learn why. */
-static void say_why(struct session *s)
+/* Try the connection, and log why there is none: requests only say that they were not answered. */
+static void probe(struct session *s)
 {
     const struct wpk_net_client_options options = client_options(s);
     struct wpk_diag diag = {0};
-    if (now_ns() < s->answered_ns + PROBE_AFTER_MS * WPK_NS_PER_MS ||
-        (s->probed_ns != 0 && now_ns() < s->probed_ns + PROBE_EVERY_MS * WPK_NS_PER_MS)) {
-        return;
-    }
     s->probed_ns = now_ns();
     wpk_err err = wpk_net_client_probe(&options, PROBE_MS, &diag);
     if (err != WPK_OK) {
         s->trouble = err;
         wpk_log_failure(WPK_LOG_WARN, "not_connected", err, &diag);
         wpk_notify_send(s->options->notify, "STATUS=Not connected: %.300s", diag.text);
+    }
+}
+
+/* Without an answer for some time, now and then: whoever looks at the log has to learn why. */
+static void say_why(struct session *s)
+{
+    if (now_ns() >= s->answered_ns + PROBE_AFTER_MS * WPK_NS_PER_MS &&
+        (s->probed_ns == 0 || now_ns() >= s->probed_ns + PROBE_EVERY_MS * WPK_NS_PER_MS)) {
+        probe(s);
     }
 }
 
@@ -568,6 +573,7 @@ wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_di
     }
     if (err == WPK_OK) {
         wpk_notify_send(options->notify, "READY=1\nSTATUS=Waiting for %s", options->url);
+        probe(&s); /* a wrong address is said at once, not when the first request has timed out */
     }
     while (err == WPK_OK && !s.ended) {
         turn(&s);
