@@ -13,7 +13,7 @@ static int min_of(int a, int b)
 }
 
 /* The edit distance with swaps of neighbours (optimal string alignment), by rows of its table.
- *   source  Damerau, "A technique for computer detection and correction of spelling errors", 1964 */
+ *   source  Damerau, "A technique for computer detection and correction of spelling errors" */
 static int distance_of(const char *a, const char *b)
 {
     int rows[3][WPK_SUGGEST_SIZE];

@@ -2,6 +2,7 @@
 #include "coordinator/api/api.h"
 
 #include "common/log.h"
+#include "common/suggest.h"
 #include "coordinator/api/api_call.h"
 #include "coordinator/api/api_front.h"
 #include "coordinator/effects/performer.h"
@@ -20,6 +21,9 @@ enum where {
     BOTH, /* on the server's threads, for what takes long; then its handler leaves it to the loop */
 };
 
+#define PAGE "page_size page_token "
+#define KERNEL_FILTER "fingerprint family device layouts threads environment provider "
+
 /* `*` stands for one segment without ':' and '/'. Role 0: whoever was let in. They are searched in
  * their order: lookups are most of what is asked. */
 static const struct route {
@@ -29,42 +33,46 @@ static const struct route {
     enum where where;
     size_t body_max;
     void (*serve)(struct wpk_call *call);
+    const char *query; /* its parameters, a space after each */
 } routes[] = {
-    {"POST", "/v1/kernels:lookup", WPK_ROLE_READ, INDEX, WPK_JOB_SIZE_MAX, wpk_api_lookup_kernel},
-    {"GET", "/v1/kernels", WPK_ROLE_READ, INDEX, 0, wpk_api_list_kernels},
+    {"POST", "/v1/kernels:lookup", WPK_ROLE_READ, INDEX, WPK_JOB_SIZE_MAX, wpk_api_lookup_kernel,
+     "tune "},
+    {"GET", "/v1/kernels", WPK_ROLE_READ, INDEX, 0, wpk_api_list_kernels, PAGE KERNEL_FILTER},
 
-    {"GET", "/healthz", 0, INDEX, 0, wpk_api_get_health},
-    {"GET", "/readyz", 0, INDEX, 0, wpk_api_get_ready},
-    {"GET", "/metrics", WPK_ROLE_READ, INDEX, 0, wpk_api_get_metrics},
-    {"GET", "/v1/signing-key", WPK_ROLE_READ, INDEX, 0, wpk_api_get_signing_key},
+    {"GET", "/healthz", 0, INDEX, 0, wpk_api_get_health, ""},
+    {"GET", "/readyz", 0, INDEX, 0, wpk_api_get_ready, ""},
+    {"GET", "/metrics", WPK_ROLE_READ, INDEX, 0, wpk_api_get_metrics, ""},
+    {"GET", "/v1/signing-key", WPK_ROLE_READ, INDEX, 0, wpk_api_get_signing_key, ""},
 
-    {"POST", "/v1/jobs", WPK_ROLE_SUBMIT, BOTH, WPK_JOB_SIZE_MAX, wpk_api_post_job},
-    {"GET", "/v1/jobs", WPK_ROLE_READ, STORE, 0, wpk_api_list_jobs},
-    {"GET", "/v1/jobs/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_job},
-    {"POST", "/v1/jobs/*:cancel", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_cancel_job},
-    {"POST", "/v1/jobs/*:pause", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_pause_job},
-    {"POST", "/v1/jobs/*:resume", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_resume_job},
-    {"GET", "/v1/jobs/*/trials", WPK_ROLE_READ, STORE, 0, wpk_api_list_trials},
+    {"POST", "/v1/jobs", WPK_ROLE_SUBMIT, BOTH, WPK_JOB_SIZE_MAX, wpk_api_post_job, ""},
+    {"GET", "/v1/jobs", WPK_ROLE_READ, STORE, 0, wpk_api_list_jobs, PAGE "state "},
+    {"GET", "/v1/jobs/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_job, ""},
+    {"POST", "/v1/jobs/*:cancel", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_cancel_job, ""},
+    {"POST", "/v1/jobs/*:pause", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_pause_job, ""},
+    {"POST", "/v1/jobs/*:resume", WPK_ROLE_SUBMIT, LOOP, SMALL_BODY, wpk_api_resume_job, ""},
+    {"GET", "/v1/jobs/*/trials", WPK_ROLE_READ, STORE, 0, wpk_api_list_trials, PAGE "op "},
 
-    {"GET", "/v1/workers", WPK_ROLE_READ, LOOP, 0, wpk_api_list_workers},
-    {"POST", "/v1/workers:drain", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_drain_worker},
-    {"POST", "/v1/workers:quarantine", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_quarantine_worker},
-    {"POST", "/v1/workers:resume", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_resume_worker},
-    {"GET", "/v1/devices", WPK_ROLE_READ, INDEX, 0, wpk_api_list_devices},
+    {"GET", "/v1/workers", WPK_ROLE_READ, LOOP, 0, wpk_api_list_workers, PAGE},
+    {"POST", "/v1/workers:drain", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_drain_worker, ""},
+    {"POST", "/v1/workers:quarantine", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_quarantine_worker,
+     ""},
+    {"POST", "/v1/workers:resume", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_resume_worker, ""},
+    {"GET", "/v1/devices", WPK_ROLE_READ, INDEX, 0, wpk_api_list_devices, ""},
 
-    {"GET", "/v1/kernels/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_kernel},
-    {"GET", "/v1/kernels/*/manifest", WPK_ROLE_READ, STORE, 0, wpk_api_get_manifest},
-    {"GET", "/v1/kernels/*/history", WPK_ROLE_READ, STORE, 0, wpk_api_list_kernel_history},
-    {"POST", "/v1/kernels/*:pin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_pin_kernel},
-    {"POST", "/v1/kernels/*:unpin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_unpin_kernel},
-    {"POST", "/v1/kernels/*:revoke", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_revoke_kernel},
-    {"POST", "/v1/kernels/*:rollback", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_roll_back_kernel},
-    {"GET", "/v1/artifacts/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_artifact},
+    {"GET", "/v1/kernels/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_kernel, ""},
+    {"GET", "/v1/kernels/*/manifest", WPK_ROLE_READ, STORE, 0, wpk_api_get_manifest, ""},
+    {"GET", "/v1/kernels/*/history", WPK_ROLE_READ, STORE, 0, wpk_api_list_kernel_history, PAGE},
+    {"POST", "/v1/kernels/*:pin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_pin_kernel, ""},
+    {"POST", "/v1/kernels/*:unpin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_unpin_kernel, ""},
+    {"POST", "/v1/kernels/*:revoke", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_revoke_kernel, ""},
+    {"POST", "/v1/kernels/*:rollback", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_roll_back_kernel,
+     ""},
+    {"GET", "/v1/artifacts/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_artifact, ""},
 
-    {"POST", "/v1/tokens", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_post_token},
-    {"GET", "/v1/tokens", WPK_ROLE_ADMIN, STORE, 0, wpk_api_list_tokens},
-    {"DELETE", "/v1/tokens/*", WPK_ROLE_ADMIN, LOOP, 0, wpk_api_delete_token},
-    {"GET", "/v1/audit", WPK_ROLE_ADMIN, STORE, 0, wpk_api_list_audit},
+    {"POST", "/v1/tokens", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_post_token, ""},
+    {"GET", "/v1/tokens", WPK_ROLE_ADMIN, STORE, 0, wpk_api_list_tokens, PAGE},
+    {"DELETE", "/v1/tokens/*", WPK_ROLE_ADMIN, LOOP, 0, wpk_api_delete_token, ""},
+    {"GET", "/v1/audit", WPK_ROLE_ADMIN, STORE, 0, wpk_api_list_audit, PAGE "actor action "},
 };
 
 #define ROUTE_COUNT (sizeof routes / sizeof routes[0])
@@ -136,10 +144,42 @@ bool wpk_call_admit(struct wpk_call *call, enum wpk_auth_role role)
     return false;
 }
 
-/* Role and body; false after answering with a problem. */
+/* A misspelled filter would be a list of everything. False after answering with a problem. */
+static bool knows_parameter(struct wpk_call *call, const struct route *route, const char *name)
+{
+    char detail[WPK_DIAG_TEXT_MAX];
+    char known[WPK_SUGGEST_SIZE];
+    struct wpk_suggest suggest = {.word = name};
+    for (const char *at = route->query; *at != '\0'; at += strcspn(at, " ") + 1) {
+        snprintf(known, sizeof known, "%.*s", (int)strcspn(at, " "), at);
+        if (strcmp(known, name) == 0) {
+            return true;
+        }
+        wpk_suggest_offer(&suggest, known);
+    }
+    snprintf(detail, sizeof detail, "%s takes no parameter '%.100s'%s", route->path, name,
+             wpk_suggest_text(&suggest));
+    wpk_call_problem(call, 400, WPK_EINVAL, name, detail);
+    return false;
+}
+
+static bool knows_query(struct wpk_call *call, const struct route *route)
+{
+    for (uint32_t i = 0; i < call->request->query_count; i++) {
+        if (!knows_parameter(call, route, call->request->query[i].name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Role, query and body; false after answering with a problem. */
 static bool admit(struct wpk_call *call, const struct route *route)
 {
     if (route->role != 0 && !wpk_call_admit(call, (enum wpk_auth_role)route->role)) {
+        return false;
+    }
+    if (!knows_query(call, route)) {
         return false;
     }
     if (call->request->body_size > 0 && !is_json(call->request->content_type)) {

@@ -12,8 +12,10 @@
 
 /* ---- lists */
 
+#define PREFIX_MIN 8 /* digits of a fingerprint that stand for it */
+
 struct filter {
-    const char *fingerprint; /* each: "" for any */
+    const char *fingerprint; /* or its first digits; each: "" for any */
     const char *family;
     const char *device;
     const char *layouts;
@@ -22,6 +24,11 @@ struct filter {
     uint64_t threads; /* 0: any */
 };
 
+static bool is_whole(const char *fingerprint)
+{
+    return strlen(fingerprint) == WPK_FINGERPRINT_SIZE - 1;
+}
+
 static bool is_any(const char *wanted, const char *text)
 {
     return wanted[0] == '\0' || strcmp(wanted, text) == 0;
@@ -29,7 +36,7 @@ static bool is_any(const char *wanted, const char *text)
 
 static bool passes(const struct filter *filter, const struct wpk_served *served)
 {
-    return is_any(filter->fingerprint, served->fingerprint) &&
+    return strncmp(filter->fingerprint, served->fingerprint, strlen(filter->fingerprint)) == 0 &&
            is_any(filter->family, served->family) && is_any(filter->device, served->device) &&
            is_any(filter->layouts, served->layouts) &&
            is_any(filter->environment, served->environment) &&
@@ -41,7 +48,7 @@ static bool passes(const struct filter *filter, const struct wpk_served *served)
 static struct wpk_index_range choose(const struct wpk_index_version *version,
                                      const struct filter *filter)
 {
-    if (filter->fingerprint[0] != '\0') {
+    if (is_whole(filter->fingerprint)) {
         return wpk_index_find(version->by_fingerprint, version->count,
                               wpk_served_key(filter->fingerprint));
     }
@@ -85,6 +92,22 @@ static bool get_hash(struct wpk_call *call, const char *name, const char **out)
     return false;
 }
 
+/* A fingerprint, or at least PREFIX_MIN digits of one; false after answering with a problem. */
+static bool get_fingerprint(struct wpk_call *call, const char **out)
+{
+    const char *text = wpk_call_get(call, "fingerprint");
+    size_t size = strlen(text);
+    *out = text;
+    if (wpk_http_query(call->request, "fingerprint") == NULL ||
+        (size >= PREFIX_MIN && size < WPK_FINGERPRINT_SIZE &&
+         strspn(text, "0123456789abcdef") == size)) {
+        return true;
+    }
+    wpk_call_problem(call, 422, WPK_EINVAL, "fingerprint",
+                     "not 8 to 64 digits of a fingerprint, in lower-case hexadecimal");
+    return false;
+}
+
 static bool get_filter(struct wpk_call *call, struct filter *out)
 {
     out->device = wpk_call_get(call, "device");
@@ -96,8 +119,7 @@ static bool get_filter(struct wpk_call *call, struct filter *out)
         wpk_call_problem(call, 422, WPK_EINVAL, "layouts", "layouts are \"fixed\" or \"any\"");
         return false;
     }
-    return get_hash(call, "fingerprint", &out->fingerprint) &&
-           get_hash(call, "family", &out->family) &&
+    return get_fingerprint(call, &out->fingerprint) && get_hash(call, "family", &out->family) &&
            wpk_call_number(call, "threads", 0, 1, WPK_JOB_THREADS_MAX, &out->threads);
 }
 
@@ -111,7 +133,7 @@ static bool append_match(struct wpk_call *call, const struct wpk_index_version *
         .device = filter->device,
         .environment = filter->environment,
     };
-    if (filter->fingerprint[0] == '\0') {
+    if (!is_whole(filter->fingerprint)) {
         return true;
     }
     memcpy(lookup.fingerprint, filter->fingerprint, sizeof lookup.fingerprint);

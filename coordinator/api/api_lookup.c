@@ -63,10 +63,15 @@ static wpk_err define(struct item *item, const struct wpk_job *job, struct wpk_d
     return err;
 }
 
-/* As a job file that tunes it has them. */
+/* As a job file that tunes it has them; the name, which may be missing, comes first. */
 static void write_op(struct wpk_json_reader *r, const struct item *item, struct wpk_buf *out)
 {
     static const char *const members[] = {"op", "tensors", "constants"};
+    if (wpk_json_has(r, "name")) {
+        wpk_buf_append_text(out, WPK_TUNING_NAME);
+        wpk_json_get_raw(r, "name", out);
+        wpk_buf_append_byte(out, ',');
+    }
     wpk_buf_printf(out, "\"layouts\":\"%s\"", item->lookup.layouts);
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         if (wpk_json_has(r, members[i])) {
@@ -79,7 +84,8 @@ static void write_op(struct wpk_json_reader *r, const struct item *item, struct 
 static wpk_err write_job(const struct item *item, struct wpk_buf *out)
 {
     struct wpk_buf named = {0};
-    wpk_buf_append_text(&named, "{\"name\":\"op\",");
+    bool has_name = wpk_tuning_has_name(&item->op);
+    wpk_buf_append_text(&named, has_name ? "{" : "{" WPK_TUNING_NAME "\"op\",");
     wpk_buf_append(&named, item->op.data, item->op.size);
     wpk_buf_append_byte(&named, '}');
     wpk_tuning_write(wpk_buf_text(&named), named.size, item->lookup.threads, out);
@@ -117,9 +123,9 @@ static wpk_err expand(struct wpk_json_reader *r, struct item *item, struct wpk_d
 /* Texts of the lookup live as long as the reader. */
 static wpk_err decode(struct wpk_json_reader *r, struct item *item, struct wpk_diag *diag)
 {
-    static const char *const names[] = {"op",          "tensors",     "constants",
-                                        "fingerprint", "layouts",     "threads",
-                                        "device",      "environment", NULL};
+    static const char *const names[] = {"name",        "op",      "tensors", "constants",
+                                        "fingerprint", "layouts", "threads", "device",
+                                        "environment", NULL};
     static const char *const layouts[] = {"fixed", "any"};
     struct wpk_lookup *lookup = &item->lookup;
     wpk_json_allow(r, names);
@@ -425,12 +431,11 @@ static void answer_one(struct wpk_call *call, struct item *item)
         return;
     }
     wpk_lookup_find(version, &item->lookup, &match);
+    count_match(&match);
     if (is_hit(&match)) {
-        count_match(&match);
         answer_prepared(call, version, match.served);
         return;
     }
-    count_match(&match);
     append_match(&match, true, &call->answer->body);
     answer_miss(call, item);
     wpk_index_release(call->api->index, version);

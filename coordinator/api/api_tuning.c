@@ -47,6 +47,26 @@ static bool has_room(const struct wpk_tuning_job *job, const struct wpk_buf *op)
            job->ops.size + op->size + FRAME_SIZE <= WPK_JOB_SIZE_MAX;
 }
 
+bool wpk_tuning_has_name(const struct wpk_buf *op)
+{
+    return op->size > strlen(WPK_TUNING_NAME) &&
+           strncmp(op->data, WPK_TUNING_NAME, strlen(WPK_TUNING_NAME)) == 0;
+}
+
+/* Bytes of `"name":"...",` in front; 0: it has none. A name is one word of letters and digits, so
+ * that no comma is within. */
+static size_t name_size(const struct wpk_buf *op)
+{
+    return wpk_tuning_has_name(op) ? strcspn(op->data, ",") + 1 : 0;
+}
+
+static bool is_taken(const struct wpk_tuning_job *job, const struct wpk_buf *op)
+{
+    size_t size = name_size(op);
+    return size > 0 && job->ops.size > 0 &&
+           memmem(job->ops.data, job->ops.size, op->data, size) != NULL;
+}
+
 /* The newest is first: of those for as many threads, the only one that can have room. */
 static struct wpk_tuning_job *find_job(struct wpk_tuning *tuning, int threads,
                                        const struct wpk_buf *op)
@@ -55,7 +75,7 @@ static struct wpk_tuning_job *find_job(struct wpk_tuning *tuning, int threads,
     while (job != NULL && job->threads != threads) {
         job = job->next;
     }
-    if (job == NULL || !has_room(job, op)) {
+    if (job == NULL || !has_room(job, op) || is_taken(job, op)) {
         job = calloc(1, sizeof *job);
         WPK_ASSERT(job != NULL);
         job->threads = threads;
@@ -73,7 +93,11 @@ void wpk_tuning_add(struct wpk_tuning *tuning, struct wpk_call *call,
     bool first = job->op_count == 0;
     wpk_buf_printf(&job->key, "%s%s %s %d", first ? "" : "\n", lookup->fingerprint, lookup->layouts,
                    lookup->threads);
-    wpk_buf_printf(&job->ops, "%s{\"name\":\"op%d\",", first ? "" : ",", job->op_count + 1);
+    wpk_buf_append(&job->key, op->data, name_size(op)); /* another name is another job */
+    wpk_buf_append_text(&job->ops, first ? "{" : ",{");
+    if (!wpk_tuning_has_name(op)) {
+        wpk_buf_printf(&job->ops, WPK_TUNING_NAME "\"op%d\",", job->op_count + 1);
+    }
     wpk_buf_append(&job->ops, op->data, op->size);
     wpk_buf_append_byte(&job->ops, '}');
     job->places[job->op_count++] = call->answer->body.size;

@@ -18,7 +18,13 @@ void wpk_tuning_fini(struct wpk_tuning *tuning);
 /* A job file around operators, which are objects with commas between them. */
 void wpk_tuning_write(const char *ops, size_t size, int threads, struct wpk_buf *out);
 
-/* One more: `op` has the members of an operator in a job file, but for its name. Its job's id is to
+#define WPK_TUNING_NAME "\"name\":"
+
+/* Does the text, members of an operator in a job file, begin with its name? */
+bool wpk_tuning_has_name(const struct wpk_buf *op);
+
+/* One more: `op` has the members of an operator in a job file, its name first or not at all: then
+ * it gets one. Two of one name go into two jobs. Its job's id is to
  * stand in the call's answer from here on; there the room for it is appended. */
 void wpk_tuning_add(struct wpk_tuning *tuning, struct wpk_call *call,
                     const struct wpk_lookup *lookup, const struct wpk_buf *op);

@@ -371,6 +371,27 @@ const struct wpk_worker *wpk_coordinator_find_worker(const struct wpk_coordinato
     return wpk_table_get_text(&c->workers_by_name, name);
 }
 
+bool wpk_worker_is_named(const struct wpk_worker *worker, const char *name)
+{
+    return strcmp(worker->hello.name, name) == 0 ||
+           strcmp(worker->hello.device.instance, name) == 0;
+}
+
+wpk_err wpk_coordinator_may_order(const struct wpk_coordinator *c, const char *name,
+                                  enum wpk_worker_order order)
+{
+    bool ordered = wpk_table_get_text(&c->orders, name) != NULL;
+    bool known = ordered;
+    for (uint32_t i = 0; i < c->worker_count && !known; i++) {
+        known = wpk_worker_is_named(c->workers[i], name);
+    }
+    if (!known) {
+        return WPK_ENOENT;
+    }
+    bool full = !ordered && c->orders.count == WPK_ORDERS_MAX;
+    return full && order != WPK_WORKER_ORDER_NONE ? WPK_ENOSPC : WPK_OK;
+}
+
 const struct wpk_worker *wpk_coordinator_find_session(const struct wpk_coordinator *c,
                                                       uint64_t session)
 {

@@ -222,6 +222,10 @@ const struct wpk_worker *wpk_coordinator_worker(const struct wpk_coordinator *co
                                                 uint32_t index);
 const struct wpk_worker *wpk_coordinator_find_worker(const struct wpk_coordinator *coordinator,
                                                      const char *name);
+/* Would WPK_EVENT_WORKER_SET be carried out? `name`: a worker's, or its device's instance.
+ *   errors  WPK_ENOENT no such worker; WPK_ENOSPC orders for too many are kept */
+WPK_MUST_CHECK wpk_err wpk_coordinator_may_order(const struct wpk_coordinator *coordinator,
+                                                 const char *name, enum wpk_worker_order order);
 /* NULL when there is no such session. */
 const struct wpk_worker *wpk_coordinator_find_session(const struct wpk_coordinator *coordinator,
                                                       uint64_t session);

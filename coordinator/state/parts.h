@@ -260,6 +260,8 @@ void wpk_worker_message(struct wpk_coordinator *c);
 void wpk_worker_gone(struct wpk_coordinator *c);
 void wpk_worker_tick(struct wpk_coordinator *c);
 void wpk_worker_set(struct wpk_coordinator *c);
+/* By the worker's own name or by its device's instance. */
+bool wpk_worker_is_named(const struct wpk_worker *worker, const char *name);
 void wpk_worker_restore_order(struct wpk_coordinator *c);
 void wpk_worker_end(struct wpk_coordinator *c);
 void wpk_worker_drain(struct wpk_coordinator *c);

@@ -407,28 +407,13 @@ static void apply_order(struct wpk_coordinator *c, struct wpk_worker *worker)
     update_available(c, worker);
 }
 
-static bool is_named(const struct wpk_worker *worker, const char *name)
-{
-    return strcmp(worker->hello.name, name) == 0 ||
-           strcmp(worker->hello.device.instance, name) == 0;
-}
-
 static void apply_orders(struct wpk_coordinator *c, const char *name)
 {
     for (uint32_t i = 0; i < c->worker_count; i++) {
-        if (is_named(c->workers[i], name)) {
+        if (wpk_worker_is_named(c->workers[i], name)) {
             apply_order(c, c->workers[i]);
         }
     }
-}
-
-static bool is_known(const struct wpk_coordinator *c, const char *name)
-{
-    bool known = wpk_table_get_text(&c->orders, name) != NULL;
-    for (uint32_t i = 0; i < c->worker_count && !known; i++) {
-        known = is_named(c->workers[i], name);
-    }
-    return known;
 }
 
 /* False when there are too many. */
@@ -464,14 +449,15 @@ void wpk_worker_restore_order(struct wpk_coordinator *c)
 void wpk_worker_set(struct wpk_coordinator *c)
 {
     const struct wpk_event *event = c->event;
-    if (!is_known(c, event->worker)) {
-        wpk_answer_problem(c, 404, WPK_ENOENT, 0, "there is no such worker");
+    wpk_err err = wpk_coordinator_may_order(c, event->worker, event->order);
+    if (err != WPK_OK) {
+        wpk_answer_problem(c, err == WPK_ENOENT ? 404 : 409, err, 0,
+                           err == WPK_ENOENT ? "there is no such worker"
+                                             : "orders for too many workers are kept");
         return;
     }
-    if (!keep_order(c, event->worker, event->order, event->reason)) {
-        wpk_answer_problem(c, 409, WPK_ENOSPC, 0, "orders for too many workers are kept");
-        return;
-    }
+    bool kept = keep_order(c, event->worker, event->order, event->reason);
+    WPK_ASSERT(kept);
     const char *reason = event->reason != NULL ? event->reason : "";
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_WORKER_ORDER);
     effect->text = wpk_effect_text(c, event->worker);

@@ -125,6 +125,32 @@ def test_tokens(box):
     service.stop()
 
 
+def test_unknown_parameters(box):
+    """A misspelled filter is an error, not a list of everything."""
+    need("wpkd")
+    service = Api(box)
+    for method, path, name in (("GET", "/v1/kernels?fingerprnt=" + "0" * 64, "fingerprnt"),
+                               ("GET", "/v1/jobs?page_size=3&sate=done", "sate"),
+                               ("GET", "/healthz?x=1", "x"), ("GET", "/v1/audit?actr=ann", "actr"),
+                               ("POST", "/v1/workers:drain?name=one", "name")):
+        problem = service.want(400, method, path, {"name": "one"} if method == "POST" else None)
+        check(problem["field"] == name and "'%s'" % name in problem["detail"], "named", problem)
+    check("'state'" in service.want(400, "GET", "/v1/jobs?sate=done")["detail"], "what was meant")
+    service.stop()
+
+
+def test_orders_are_logged_as_they_ended(box):
+    need("wpkd")
+    service = Api(box)
+    service.want(404, "POST", "/v1/workers:drain", {"name": "nosuch", "reason": "a new fan"})
+    entry = service.audit("worker.drain")[0]
+    check((entry["subject"], entry["outcome"], entry["detail"]) == ("nosuch", "ENOENT", "a new fan"),
+          "nobody was drained", entry)
+    service.want(404, "POST", "/v1/jobs/j0123456789abcdef:cancel")
+    check([e["outcome"] for e in service.audit("job.cancel")] == ["ENOENT"], "no job was cancelled")
+    service.stop()
+
+
 def test_tokens_last(box):
     """Tokens are there after a restart, and those that were revoked stay so."""
     need("wpkd")
