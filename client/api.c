@@ -87,16 +87,12 @@ static void get_contender(struct wpk_json_reader *reader, const char *key, struc
     }
 }
 
-static void get_candidates(struct wpk_json_reader *reader, int64_t *measured, int64_t *failed,
-                           int64_t *wanted)
+static void get_candidates(struct wpk_json_reader *reader, int64_t *measured, int64_t *failed)
 {
     if (given(reader, "candidates")) {
         wpk_json_enter(reader, "candidates");
         *measured = get_int(reader, "measured");
         *failed = get_int(reader, "failed");
-        if (wanted != NULL) {
-            *wanted = get_int(reader, "wanted");
-        }
         wpk_json_leave(reader);
     }
 }
@@ -117,7 +113,7 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
         wpk_json_leave(reader);
     }
     out->speedup = get_real(reader, "speedup");
-    get_candidates(reader, &out->measured, &out->failed, NULL);
+    get_candidates(reader, &out->measured, &out->failed);
     if (given(reader, "verified")) {
         wpk_json_enter(reader, "verified");
         out->error_max = get_real(reader, "max_error");
@@ -125,6 +121,11 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
         wpk_json_leave(reader);
     }
     out->from_history = get_bool(reader, "from_history");
+    out->pinned = get_bool(reader, "pinned");
+    out->revoked = given(reader, "revoked");
+    out->accuracy = wpk_json_kind_of(reader, "accuracy") == WPK_JSON_STRING
+                        ? get_text(reader, "accuracy", arena)
+                        : "";
     out->op = get_text(reader, "op", arena);
     out->schedule = get_text(reader, "schedule", arena);
     out->flops = get_real(reader, "flops");
@@ -144,7 +145,13 @@ static void get_op(struct wpk_json_reader *reader, struct wpk_arena *arena, stru
     out->phase = get_text(reader, "phase", arena);
     out->reason = get_text(reader, "reason", arena);
     out->from_history = get_bool(reader, "from_history");
-    get_candidates(reader, &out->measured, &out->failed, &out->wanted);
+    get_candidates(reader, &out->measured, &out->failed);
+    if (given(reader, "candidates")) {
+        wpk_json_enter(reader, "candidates");
+        out->known = get_int(reader, "known");
+        out->wanted = get_int(reader, "wanted");
+        wpk_json_leave(reader);
+    }
     get_contender(reader, "best", arena, &out->best);
     get_contender(reader, "baseline", arena, &out->baseline);
 }

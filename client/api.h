@@ -41,6 +41,9 @@ struct wpk_api_kernel {
     double error_max;
     double error_tolerance;
     bool from_history;
+    bool pinned;
+    bool revoked;
+    const char *accuracy;     /* class; "": of an older wpkd */
     const char *op;           /* whole form */
     const char *schedule;     /* "" for a vendor's */
     const char *own_schedule; /* of `own`; "" none */
@@ -62,6 +65,7 @@ struct wpk_api_op {
     bool from_history;
     int64_t measured;
     int64_t failed;
+    int64_t known; /* of those two, answered from history */
     int64_t wanted;
     struct wpk_api_contender best;
     struct wpk_api_contender baseline;

@@ -6,6 +6,7 @@ static const struct wpk_show audit_show = {
     .key = "entries",
     .column_count = 7,
     .headings = {"at", "actor", "peer", "action", "subject", "outcome", "detail"},
+    .rank = {[1] = 2, [2] = 5, [3] = 0, [4] = 1, [5] = 3, [6] = 4},
     .members = {"at", "actor", "peer", "action", "subject", "outcome", "detail"},
 };
 

@@ -3,13 +3,13 @@
 #include "client/command.h"
 #include "client/format.h"
 #include "client/job_file.h"
+#include "client/job_space.h"
 #include "common/json.h"
 #include "common/peak.h"
 #include "op/cost.h"
 #include "op/definition.h"
 #include "op/fingerprint.h"
 #include "op/notation.h"
-#include "search/space.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,34 +43,13 @@ static double roofline_ns(const struct check *check, const struct wpk_cost *cost
     return check->roofline.flops_per_s > 0 ? wpk_cost_roofline_ns(cost, &roofline) : 0;
 }
 
-static wpk_err pin_all(const struct wpk_job *job, struct wpk_space *space, struct wpk_diag *diag)
-{
-    for (int i = 0; i < job->pin_count; i++) {
-        wpk_err err = wpk_space_pin(space, job->pins[i].gene, job->pins[i].value, diag);
-        if (err != WPK_OK) {
-            if (diag != NULL) {
-                snprintf(diag->field, sizeof(diag->field), "search.pin.%.60s", job->pins[i].gene);
-            }
-            return WPK_EINVAL;
-        }
-    }
-    return WPK_OK;
-}
-
 static wpk_err measure_space(const struct check *check, int op, const struct wpk_program *program,
                              struct finding *out, struct wpk_diag *diag)
 {
-    const struct wpk_space_options options = {
-        .layouts = wpk_layouts_name(check->job.ops[op].layouts),
-        .threads = check->job.threads,
-        .device = check->device,
-    };
     struct wpk_space space = {0};
 
-    wpk_err err = wpk_space_derive(program, &options, &space, diag);
-    if (err == WPK_OK) {
-        err = pin_all(&check->job, &space, diag);
-    }
+    wpk_err err = wpk_job_space(&check->job, check->job.ops[op].layouts, program, &check->device,
+                                &space, diag);
     if (err == WPK_OK) {
         out->space_size_log2 = space.size_log2;
         out->variant_count = space.variant_count;

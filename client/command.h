@@ -47,6 +47,8 @@ extern const struct wpk_command wpk_command_workers;
 extern const struct wpk_command wpk_command_cancel;
 extern const struct wpk_command wpk_command_kernels;
 extern const struct wpk_command wpk_command_get;
+extern const struct wpk_command wpk_command_trials;
+extern const struct wpk_command wpk_command_genes;
 extern const struct wpk_command wpk_command_check;
 extern const struct wpk_command wpk_command_build;
 extern const struct wpk_command wpk_command_lookup;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/follow.h"
 
-#include "client/format.h"
+#include "client/output.h"
 #include "client/patience.h"
+#include "client/report.h"
 #include "common/clock.h"
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -48,41 +50,131 @@ static bool op_ended(const struct wpk_api_op *op)
            strcmp(op->phase, "cancelled") == 0;
 }
 
-static void print_op(const struct wpk_api_op *op, struct wpk_buf *out)
+int64_t wpk_follow_estimate(const struct wpk_api_job *job)
 {
-    char time[WPK_FORMAT_SIZE];
+    int64_t tried = 0;
+    int64_t left = 0;
 
-    if (strcmp(op->phase, "waiting") == 0) {
-        wpk_buf_append_text(out, "waiting for a worker");
-        return;
+    for (int i = 0; i < job->op_count; i++) {
+        const struct wpk_api_op *op = &job->ops[i];
+        int64_t done = op->measured + op->failed;
+        tried += done - op->known;
+        left += op_ended(op) || done > op->wanted ? 0 : op->wanted - done;
     }
-    wpk_buf_printf(out, "%" PRId64 " of %" PRId64 " tried, %" PRId64 " failed",
-                   op->measured + op->failed, op->wanted, op->failed);
-    if (op->best.provider != NULL && op->best.time.median_ns > 0) {
-        wpk_format_ns(op->best.time.median_ns, time);
-        wpk_buf_printf(out, ", best %s (%s)", time,
-                       op->best.algorithm[0] != '\0' ? op->best.algorithm : op->best.provider);
+    if (tried <= 0 || job->seconds <= 0) {
+        return -1;
     }
-    if (op->baseline.provider != NULL && op->baseline.time.median_ns > 0) {
-        wpk_format_ns(op->baseline.time.median_ns, time);
-        wpk_buf_printf(out, ", %s %s", op->baseline.provider, time);
-        if (op->best.provider != NULL && op->best.time.median_ns > 0) {
-            wpk_buf_printf(out, " (%.2fx)",
-                           (double)op->baseline.time.median_ns / (double)op->best.time.median_ns);
+    double seconds = job->seconds / (double)tried * (double)left;
+    return seconds < (double)job->seconds_left ? (int64_t)seconds : job->seconds_left;
+}
+
+#define PARTS_MAX 12
+#define PART_SIZE 128
+
+/* A line in parts, in their order. */
+struct parts {
+    struct {
+        int rank; /* what gives way first has the highest; 0: never */
+        char text[PART_SIZE];
+    } part[PARTS_MAX];
+    int count;
+};
+
+static void add_part(struct parts *parts, int rank, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add_part(struct parts *parts, int rank, const char *format, ...)
+{
+    va_list args;
+
+    WPK_ASSERT(parts->count < PARTS_MAX);
+    va_start(args, format);
+    vsnprintf(parts->part[parts->count].text, PART_SIZE, format, args);
+    va_end(args);
+    parts->part[parts->count++].rank = rank;
+}
+
+/* Parts of rank below `rank`, and how wide they are together. */
+static int join(const struct parts *parts, int rank, struct wpk_buf *out)
+{
+    wpk_buf_reset(out);
+    for (int i = 0; i < parts->count; i++) {
+        if (parts->part[i].rank < rank) {
+            wpk_buf_append_text(out, parts->part[i].text);
         }
     }
-    if (strcmp(op->phase, "finals") == 0) {
-        wpk_buf_append_text(out, ", timing the finalists");
-    } else if (strcmp(op->phase, "verifying") == 0) {
-        wpk_buf_append_text(out, ", verifying the winner");
+    return wpk_format_width(wpk_buf_text(out));
+}
+
+static void print_parts(const struct parts *parts, int width, struct wpk_buf *out)
+{
+    struct wpk_buf line = {0};
+    int rank = PARTS_MAX;
+
+    while (join(parts, rank, &line) > width && width > 0 && rank > 1) {
+        rank--;
+    }
+    if (width > 0) {
+        wpk_format_cut(wpk_buf_text(&line), width, out);
+    } else {
+        wpk_buf_append_text(out, wpk_buf_text(&line));
+    }
+    wpk_buf_fini(&line);
+}
+
+/* The numbers that the table will show, as it shows them. */
+static void add_times(const struct wpk_api_op *op, struct parts *parts)
+{
+    char time[WPK_FORMAT_SIZE];
+    bool best = op->best.provider != NULL && op->best.time.median_ns > 0;
+
+    if (best) {
+        wpk_format_ns(op->best.time.median_ns, time);
+        add_part(parts, 1, ", best %s", time);
+        add_part(parts, 6, " (%.100s)",
+                 op->best.algorithm[0] != '\0' ? op->best.algorithm : op->best.provider);
+    }
+    if (op->baseline.provider == NULL || op->baseline.time.median_ns == 0) {
+        return;
+    }
+    wpk_format_ns(op->baseline.time.median_ns, time);
+    add_part(parts, 4, ", %.60s %s", op->baseline.provider, time);
+    if (wpk_report_is_noisy(&op->baseline.time)) {
+        add_part(parts, 5, " ± %.0f %%",
+                 100 * (double)op->baseline.time.mad_ns / (double)op->baseline.time.median_ns);
+    }
+    if (best) {
+        add_part(parts, 3, ", %.2fx",
+                 (double)op->baseline.time.median_ns / (double)op->best.time.median_ns);
     }
 }
 
-void wpk_follow_print(const struct wpk_api_job *job, bool starting, struct wpk_buf *out)
+static void add_op(const struct wpk_api_job *job, const struct wpk_api_op *op, bool starting,
+                   struct parts *parts)
+{
+    if (strcmp(op->phase, "waiting") == 0) {
+        add_part(parts, 0, starting ? "starting a worker" : "waiting for a worker");
+        if (!starting && job->reason[0] != '\0') {
+            add_part(parts, 0, " (%.100s)", job->reason);
+        }
+        return;
+    }
+    add_part(parts, 0, "%" PRId64 " + %" PRId64 " of %" PRId64 " tried", op->measured, op->failed,
+             op->wanted);
+    add_times(op, parts);
+    if (strcmp(op->phase, "finals") == 0) {
+        add_part(parts, 2, ", timing the finalists");
+    } else if (strcmp(op->phase, "verifying") == 0) {
+        add_part(parts, 2, ", verifying the winner");
+    }
+}
+
+void wpk_follow_print(const struct wpk_api_job *job, bool starting, int width, struct wpk_buf *out)
 {
     const struct wpk_api_op *current = NULL;
     int ended = 0;
     char left[WPK_FORMAT_SIZE];
+    struct parts parts = {.count = 0};
 
     for (int i = 0; i < job->op_count; i++) {
         ended += op_ended(&job->ops[i]);
@@ -94,24 +186,18 @@ void wpk_follow_print(const struct wpk_api_job *job, bool starting, struct wpk_b
         }
     }
     if (job->op_count > 1) {
-        wpk_buf_printf(out, "[%d/%d] ", ended, job->op_count);
+        add_part(&parts, 0, "[%d/%d] ", ended, job->op_count);
     }
     if (current == NULL) {
-        wpk_buf_append_text(out, job->state);
-        return;
-    }
-    wpk_buf_printf(out, "%s: ", current->name);
-    bool waiting = strcmp(current->phase, "waiting") == 0;
-    if (waiting && starting) {
-        wpk_buf_append_text(out, "starting a worker");
+        add_part(&parts, 0, "%s", job->state);
     } else {
-        print_op(current, out);
+        int64_t estimate = wpk_follow_estimate(job);
+        add_part(&parts, 0, "%.64s: ", current->name);
+        add_op(job, current, starting, &parts);
+        wpk_format_seconds(estimate >= 0 ? estimate : job->seconds_left, left);
+        add_part(&parts, 0, ", %s%s left", estimate >= 0 ? "about " : "at most ", left);
     }
-    if (waiting && !starting && job->reason[0] != '\0') {
-        wpk_buf_printf(out, " (%s)", job->reason);
-    }
-    wpk_format_seconds(job->seconds_left, left);
-    wpk_buf_printf(out, ", %s left", left);
+    print_parts(&parts, width, out);
 }
 
 /* A line that is redrawn on a terminal, and written now and then elsewhere. */
@@ -127,8 +213,10 @@ static void draw(struct line *line, const struct wpk_api_job *job, bool starting
 {
     uint64_t pause_s = line->written_count < PLAIN_SOON_COUNT ? PLAIN_SOON_S : PLAIN_SELDOM_S;
     struct wpk_buf text = {0};
+    int width = wpk_output_width(STDERR_FILENO);
 
-    wpk_follow_print(job, starting, &text);
+    /* The last column stays free: a cursor behind it would wrap the line on some terminals. */
+    wpk_follow_print(job, starting, width > 1 ? width - 1 : 0, &text);
     if (line->terminal) {
         fprintf(stderr, "\r\033[K%s", wpk_buf_text(&text));
         line->drawn = true;
@@ -143,12 +231,34 @@ static void draw(struct line *line, const struct wpk_api_job *job, bool starting
     wpk_buf_fini(&text);
 }
 
-static void end_line(struct line *line)
+static void wipe_line(struct line *line)
 {
     if (line->drawn) {
         fputs("\r\033[K", stderr);
+        line->drawn = false;
     }
+}
+
+static void end_line(struct line *line)
+{
+    wipe_line(line);
     wpk_buf_fini(&line->last);
+}
+
+/* An outage is told when it begins and when it ends. */
+static void tell_outage(struct line *line, bool *lost, bool answered, const struct wpk_diag *why)
+{
+    if (*lost == !answered) {
+        return;
+    }
+    *lost = !answered;
+    wipe_line(line);
+    if (answered) {
+        fputs("wpkd answers again\n", stderr);
+    } else {
+        fprintf(stderr, "wpkd cannot be reached%s%s; asking again for %d s\n",
+                why->text[0] != '\0' ? ": " : "", why->text, WPK_PATIENCE_S);
+    }
 }
 
 /* Ask once; tells apart "not now" (WPK_OK, *answered false) and "never". */
@@ -178,6 +288,7 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
     uint64_t starting_ns = options->own_worker ? STARTING_S * WPK_NS_PER_S : 0;
     struct wpk_patience patience = {0};
     bool heard = session->private_service != NULL; /* ours may be starting */
+    bool lost = false;
     uint64_t cancelled_ns = 0;
     struct wpk_diag last = {0};
     wpk_err err = WPK_OK;
@@ -188,6 +299,9 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
         bool answered = false;
         err = ask_once(session, options->id, cancel ? ":cancel" : "", arena, reply, out, &answered,
                        &last);
+        if (heard && err == WPK_OK && !options->quiet) {
+            tell_outage(&line, &lost, answered, &last);
+        }
         if (answered) {
             patience = (struct wpk_patience){0};
             heard = true;
@@ -205,11 +319,11 @@ wpk_err wpk_follow(struct wpk_session *session, const struct wpk_follow_options 
             break;
         }
         if (err == WPK_OK) {
-            struct wpk_diag lost = last;
+            struct wpk_diag first = last;
             last = (struct wpk_diag){0};
             err = wpk_session_tend(session, &last);
             if (err == WPK_OK && !answered && (!heard || !wpk_patience_wait(&patience))) {
-                last = lost;
+                last = first;
                 err = WPK_ECLOSED;
             }
         }

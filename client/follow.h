@@ -29,8 +29,12 @@ WPK_MUST_CHECK wpk_err wpk_follow(struct wpk_session *session,
                                   struct wpk_http_reply *reply, struct wpk_api_job *out,
                                   struct wpk_diag *diag);
 
-/* The progress of a job as one line, without newline; `starting`: a worker of our own is on its
- * way, so that waiting for one needs no reason. */
-void wpk_follow_print(const struct wpk_api_job *job, bool starting, struct wpk_buf *out);
+/* The progress of a job as one line of at most `width` characters (0: any), without newline: what
+ * is least important gives way. `starting`: a worker of our own is on its way, so that waiting for
+ * one needs no reason. */
+void wpk_follow_print(const struct wpk_api_job *job, bool starting, int width, struct wpk_buf *out);
+
+/* Seconds until every operator has ended, at the pace so far; -1: nothing was measured yet. */
+int64_t wpk_follow_estimate(const struct wpk_api_job *job);
 
 #endif

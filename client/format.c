@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Four significant digits of a value that is at least 1, or "0.123" below. */
 static void format_scaled(double value, const char *unit, char out[WPK_FORMAT_SIZE])
@@ -64,15 +65,33 @@ void wpk_format_count(double value, char out[WPK_FORMAT_SIZE])
     }
 }
 
-/* Characters, not bytes: µ and ± are two bytes and one column. */
-static int width_of(const char *text)
+int wpk_format_width(const char *text)
 {
     int width = 0;
 
+    /* µ and ± are two bytes and one column. */
     for (const char *p = text; *p != '\0'; p++) {
         width += ((unsigned char)*p & 0xc0) != 0x80;
     }
     return width;
+}
+
+void wpk_format_cut(const char *text, int width, struct wpk_buf *out)
+{
+    const char *p = text;
+
+    if (wpk_format_width(text) <= width) {
+        wpk_buf_append_text(out, text);
+        return;
+    }
+    for (int shown = 0; *p != '\0'; p++) {
+        shown += ((unsigned char)*p & 0xc0) != 0x80;
+        if (shown >= width) {
+            break;
+        }
+    }
+    wpk_buf_append(out, text, (size_t)(p - text));
+    wpk_buf_append_text(out, width > 0 ? "…" : "");
 }
 
 void wpk_table_add(struct wpk_table *table, const char *const *cells)
@@ -95,23 +114,108 @@ static const char *cell_of(const struct wpk_table *table, int row, int column)
     return cell != NULL ? cell : "?";
 }
 
-void wpk_table_print(const struct wpk_table *table, struct wpk_buf *out)
-{
-    int widths[WPK_TABLE_COLUMNS_MAX] = {0};
+#define GAP 2     /* blanks between columns */
+#define CUT_MIN 4 /* characters that are left of a column that is cut */
 
-    for (int row = 0; row < table->row_count; row++) {
-        for (int i = 0; i < table->column_count; i++) {
-            int width = width_of(cell_of(table, row, i));
-            widths[i] = width > widths[i] ? width : widths[i];
+/* How a table is laid out on so many columns. */
+struct layout {
+    int width[WPK_TABLE_COLUMNS_MAX];
+    bool shown[WPK_TABLE_COLUMNS_MAX];
+};
+
+static int total_of(const struct wpk_table *table, const struct layout *layout)
+{
+    int total = -GAP;
+
+    for (int i = 0; i < table->column_count; i++) {
+        total += layout->shown[i] ? layout->width[i] + GAP : 0;
+    }
+    return total;
+}
+
+/* The shown column with the highest rank; with `widest` that of rank 0 that takes most room. */
+static int pick(const struct wpk_table *table, const struct layout *layout, bool widest)
+{
+    int picked = -1;
+
+    for (int i = 0; i < table->column_count; i++) {
+        int size = widest ? layout->width[i] : table->rank[i];
+        if (layout->shown[i] &&
+            (picked < 0 || size >= (widest ? layout->width[picked] : table->rank[picked]))) {
+            picked = i;
         }
     }
+    return picked;
+}
+
+static void lay_out(const struct wpk_table *table, int width, struct layout *layout)
+{
+    *layout = (struct layout){{0}, {0}};
+    for (int i = 0; i < table->column_count; i++) {
+        layout->shown[i] = true;
+        for (int row = 0; row < table->row_count; row++) {
+            int cell = wpk_format_width(cell_of(table, row, i));
+            layout->width[i] = cell > layout->width[i] ? cell : layout->width[i];
+        }
+    }
+    while (width > 0 && total_of(table, layout) > width) {
+        int last = pick(table, layout, false);
+        if (table->rank[last] > 0) {
+            layout->shown[last] = false;
+            continue;
+        }
+        int widest = pick(table, layout, true);
+        if (layout->width[widest] <= CUT_MIN) {
+            return;
+        }
+        layout->width[widest]--;
+    }
+}
+
+void wpk_table_print(const struct wpk_table *table, int width, struct wpk_buf *out)
+{
+    struct layout layout;
+    struct wpk_buf cell = {0};
+
+    lay_out(table, width, &layout);
+    for (int row = 0; row < table->row_count; row++) {
+        int blanks = 0; /* owed before the next cell, so that none end a line */
+        for (int i = 0; i < table->column_count; i++) {
+            if (!layout.shown[i]) {
+                continue;
+            }
+            wpk_buf_reset(&cell);
+            wpk_format_cut(cell_of(table, row, i), layout.width[i], &cell);
+            int gap = layout.width[i] - wpk_format_width(wpk_buf_text(&cell));
+            wpk_buf_printf(out, "%*s%s", blanks + (table->right[i] ? gap : 0), "",
+                           wpk_buf_text(&cell));
+            blanks = GAP + (table->right[i] ? 0 : gap);
+        }
+        wpk_buf_append_byte(out, '\n');
+    }
+    wpk_buf_fini(&cell);
+}
+
+static void append_quoted(const char *text, struct wpk_buf *out)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        wpk_buf_append_text(out, text);
+        return;
+    }
+    wpk_buf_append_byte(out, '"');
+    for (const char *p = text; *p != '\0'; p++) {
+        wpk_buf_append_text(out, *p == '"' ? "\"" : "");
+        wpk_buf_append_byte(out, *p);
+    }
+    wpk_buf_append_byte(out, '"');
+}
+
+void wpk_table_print_csv(const struct wpk_table *table, struct wpk_buf *out)
+{
     for (int row = 0; row < table->row_count; row++) {
         for (int i = 0; i < table->column_count; i++) {
-            const char *cell = cell_of(table, row, i);
-            int gap = widths[i] - width_of(cell);
-            bool last = i == table->column_count - 1;
-            wpk_buf_printf(out, "%*s%s%*s%s", table->right[i] ? gap : 0, "", cell,
-                           table->right[i] || last ? 0 : gap, "", last ? "\n" : "  ");
+            append_quoted(cell_of(table, row, i), out);
+            wpk_buf_append_byte(out, i + 1 < table->column_count ? ',' : '\n');
         }
     }
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define WPK_FORMAT_SIZE 32 /* of every text below, with its NUL */
-#define WPK_TABLE_COLUMNS_MAX 12
+#define WPK_TABLE_COLUMNS_MAX 14
 #define WPK_TABLE_ROWS_MAX 2048
 
 /* Four significant digits: "590.1 µs", "1.750 ms"; "-" for 0, which means not timed. */
@@ -26,11 +26,21 @@ struct wpk_table {
     int row_count;                                                /* the heading included */
     const char *cells[WPK_TABLE_ROWS_MAX][WPK_TABLE_COLUMNS_MAX]; /* NULL: out of memory */
     bool right[WPK_TABLE_COLUMNS_MAX];                            /* aligned: numbers */
+    uint8_t rank[WPK_TABLE_COLUMNS_MAX]; /* what gives way first has the highest; 0: never */
 };
 
 /* Add a row of column_count cells; rows past WPK_TABLE_ROWS_MAX are left out. */
 void wpk_table_add(struct wpk_table *table, const char *const *cells);
-/* Append it as lines, columns padded by what is shown, not by bytes. */
-void wpk_table_print(const struct wpk_table *table, struct wpk_buf *out);
+/* Append it as lines of at most `width` characters (0: any), columns padded by what is shown, not
+ * by bytes. Columns are left out by their rank until the rest fits; where those of rank 0 are too
+ * wide together, the widest is cut, which "…" shows. */
+void wpk_table_print(const struct wpk_table *table, int width, struct wpk_buf *out);
+/* Append every column as comma-separated values. */
+void wpk_table_print_csv(const struct wpk_table *table, struct wpk_buf *out);
+
+/* Columns that a text takes on the terminal: characters, not bytes. */
+int wpk_format_width(const char *text);
+/* Append at most `width` characters of a text; "…" stands for what is cut off. */
+void wpk_format_cut(const char *text, int width, struct wpk_buf *out);
 
 #endif

@@ -73,9 +73,48 @@ static void test_table(void **state)
     table = (struct wpk_table){.arena = &arena, .column_count = 3, .right = {false, true, false}};
     wpk_table_add(&table, (const char *const[]){"op", "time", "by"});
     wpk_table_add(&table, (const char *const[]){"c6", "590.1 µs", "us"});
-    wpk_table_print(&table, &out);
+    wpk_table_print(&table, 0, &out);
     assert_string_equal(wpk_buf_text(&out), "op      time  by\n"
                                             "c6  590.1 µs  us\n");
+    wpk_buf_fini(&out);
+    wpk_arena_fini(&arena);
+}
+
+static void expect_table(const struct wpk_table *table, int width, const char *wanted)
+{
+    struct wpk_buf out = {0};
+
+    wpk_table_print(table, width, &out);
+    assert_string_equal(wpk_buf_text(&out), wanted);
+    wpk_buf_fini(&out);
+}
+
+static void test_tables_fit(void **state)
+{
+    struct wpk_arena arena = {0};
+    static struct wpk_table table;
+    struct wpk_buf out = {0};
+
+    (void)state;
+    table = (struct wpk_table){
+        .arena = &arena, .column_count = 3, .right = {[1] = true}, .rank = {[1] = 1, [2] = 2}};
+    wpk_table_add(&table, (const char *const[]){"operator", "µs", "note"});
+    wpk_table_add(&table, (const char *const[]){"convolution", "5", "a, \"b\""});
+    expect_table(&table, 23,
+                 "operator     µs  note\n"
+                 "convolution   5  a, \"b\"\n");
+    expect_table(&table, 22,
+                 "operator     µs\n"
+                 "convolution   5\n");
+    expect_table(&table, 14,
+                 "operator\n"
+                 "convolution\n");
+    expect_table(&table, 9,
+                 "operator\n"
+                 "convolut…\n");
+    wpk_table_print_csv(&table, &out);
+    assert_string_equal(wpk_buf_text(&out), "operator,µs,note\n"
+                                            "convolution,5,\"a, \"\"b\"\"\"\n");
     wpk_buf_fini(&out);
     wpk_arena_fini(&arena);
 }
@@ -83,10 +122,9 @@ static void test_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ns),
-        cmocka_unit_test(test_seconds),
-        cmocka_unit_test(test_count),
-        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_ns),         cmocka_unit_test(test_seconds),
+        cmocka_unit_test(test_count),      cmocka_unit_test(test_table),
+        cmocka_unit_test(test_tables_fit),
     };
 
     return cmocka_run_group_tests_name("format", tests, NULL, NULL);

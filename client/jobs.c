@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static wpk_err fill_jobs(const struct wpk_buf *body, struct wpk_arena *arena,
+static wpk_err fill_jobs(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
                          struct wpk_table *table, struct wpk_diag *diag)
 {
     struct wpk_api_job *jobs;
     int count;
 
+    (void)user;
     wpk_err err = wpk_api_decode_jobs(body, arena, &jobs, &count, diag);
     for (int i = 0; err == WPK_OK && i < count; i++) {
         const struct wpk_api_job *job = &jobs[i];
@@ -37,12 +38,12 @@ static const struct wpk_show jobs_show = {
     .column_count = 8,
     .headings = {"job", "name", "owner", "state", "ops", "tried", "created", "reason"},
     .right = {[4] = true, [5] = true},
+    .rank = {[1] = 1, [2] = 6, [4] = 4, [5] = 2, [6] = 3, [7] = 5},
     .fill = fill_jobs,
 };
 
-static wpk_err change(const struct wpk_command_context *context,
-                      const struct wpk_show_options *options, const char *verb, const char *job,
-                      struct wpk_diag *diag)
+static wpk_err change(const struct wpk_command_context *context, struct wpk_show_options *options,
+                      const char *verb, const char *job, struct wpk_diag *diag)
 {
     static const char *const verbs[] = {"pause", "resume", "cancel", NULL};
     static const char *const members[] = {"id", "name", "state", NULL};

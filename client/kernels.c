@@ -1,14 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl kernels: the list, and which of them are served. */
+#include "client/list.h"
 #include "client/show.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define SHORT_HASH 12 /* digits that tell kernels apart for a reader */
+#define SHORT_HASH 12   /* digits that tell kernels apart for a reader */
+#define JOBS_NAMED 1000 /* the newest: operators of older ones go without a name */
 
-static wpk_err fill_kernels(const struct wpk_buf *body, struct wpk_arena *arena,
+/* What operators are called in jobs, newest first: a kernel alone knows only what it computes. */
+struct names {
+    const struct wpk_api_job *jobs; /* [count] */
+    int count;
+};
+
+static const char *name_of(const struct names *names, const struct wpk_api_kernel *kernel)
+{
+    for (int i = 0; i < names->count; i++) {
+        for (int k = 0; k < names->jobs[i].op_count; k++) {
+            if (strcmp(names->jobs[i].ops[k].fingerprint, kernel->fingerprint) == 0) {
+                return names->jobs[i].ops[k].name;
+            }
+        }
+    }
+    return kernel->name[0] != '\0' ? kernel->name : "-";
+}
+
+static void add_kernel(const struct names *names, const struct wpk_api_kernel *kernel,
+                       struct wpk_table *table)
+{
+    char fingerprint[SHORT_HASH + 1];
+    char time[WPK_FORMAT_SIZE];
+    char threads[16];
+    char speedup[24] = "-";
+
+    snprintf(fingerprint, sizeof(fingerprint), "%s", kernel->fingerprint);
+    wpk_format_ns(kernel->served.time.median_ns, time);
+    snprintf(threads, sizeof(threads), "%d", kernel->threads);
+    if (kernel->speedup > 0) {
+        snprintf(speedup, sizeof(speedup), "%.2fx", kernel->speedup);
+    }
+    const char *state = kernel->revoked ? "revoked" : kernel->pinned ? "pinned" : "-";
+    wpk_table_add(table, (const char *const[]){
+                             kernel->id, name_of(names, kernel), fingerprint,
+                             kernel->served.provider, kernel->served.algorithm, time, speedup,
+                             kernel->accuracy[0] != '\0' ? kernel->accuracy : "-", state,
+                             kernel->layouts, threads, kernel->device, kernel->created});
+}
+
+static wpk_err fill_kernels(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
                             struct wpk_table *table, struct wpk_diag *diag)
 {
     struct wpk_api_kernel *kernels;
@@ -16,33 +58,50 @@ static wpk_err fill_kernels(const struct wpk_buf *body, struct wpk_arena *arena,
 
     wpk_err err = wpk_api_decode_kernels(body, arena, &kernels, &count, diag);
     for (int i = 0; err == WPK_OK && i < count; i++) {
-        const struct wpk_api_kernel *kernel = &kernels[i];
-        char fingerprint[SHORT_HASH + 1];
-        char time[WPK_FORMAT_SIZE];
-        char threads[16];
-        char speedup[24] = "-";
-        snprintf(fingerprint, sizeof(fingerprint), "%s", kernel->fingerprint);
-        wpk_format_ns(kernel->served.time.median_ns, time);
-        snprintf(threads, sizeof(threads), "%d", kernel->threads);
-        if (kernel->speedup > 0) {
-            snprintf(speedup, sizeof(speedup), "%.2fx", kernel->speedup);
-        }
-        wpk_table_add(table, (const char *const[]){kernel->id, fingerprint, kernel->served.provider,
-                                                   kernel->served.algorithm, time, speedup,
-                                                   kernel->layouts, threads, kernel->device,
-                                                   kernel->created});
+        add_kernel(user, &kernels[i], table);
     }
+    return err;
+}
+
+static wpk_err fetch_names(struct wpk_session *session, struct wpk_arena *arena, void *user,
+                           struct wpk_diag *diag)
+{
+    struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
+    struct names *names = user;
+    struct wpk_api_job *jobs = NULL;
+    int count = 0;
+
+    wpk_err err = wpk_list_fetch(session, "/v1/jobs", "", "jobs", JOBS_NAMED, &body, diag);
+    if (err == WPK_OK) {
+        err = wpk_api_decode_jobs(&body, arena, &jobs, &count, diag);
+    }
+    if (err == WPK_OK) {
+        *names = (struct names){jobs, count};
+    }
+    wpk_buf_fini(&body);
     return err;
 }
 
 static const struct wpk_show kernels_show = {
     .path = "/v1/kernels",
     .key = "kernels",
-    .column_count = 10,
-    .headings = {"kernel", "fingerprint", "by", "algorithm", "median", "speedup", "layouts",
-                 "threads", "device", "created"},
-    .right = {[4] = true, [5] = true, [7] = true},
+    .column_count = 13,
+    .headings = {"kernel", "operator", "fingerprint", "by", "algorithm", "median", "speedup",
+                 "class", "state", "layouts", "threads", "device", "created"},
+    .right = {[5] = true, [6] = true, [10] = true},
+    .rank = {[2] = 1,
+             [3] = 4,
+             [4] = 6,
+             [5] = 2,
+             [6] = 5,
+             [7] = 3,
+             [8] = 3,
+             [9] = 7,
+             [10] = 8,
+             [11] = 9,
+             [12] = 10},
     .fill = fill_kernels,
+    .prepare = fetch_names,
 };
 
 /* As openapi.yaml writes it; anything else could be a path of its own. */
@@ -52,22 +111,13 @@ static bool is_kernel_id(const char *id)
            strspn(id + 1, "0123456789") == strlen(id + 1);
 }
 
-static wpk_err change(const struct wpk_command_context *context,
-                      const struct wpk_show_options *options, const char *verb, const char *id,
-                      struct wpk_diag *diag)
+static wpk_err change(const struct wpk_command_context *context, struct wpk_show_options *options,
+                      const char *verb, const char *id, struct wpk_diag *diag)
 {
-    static const char *const verbs[] = {"pin", "unpin", "revoke", "rollback", NULL};
     static const char *const members[] = {"id", "fingerprint", "provider", "algorithm", NULL};
     char path[64];
     struct wpk_buf body = {0};
 
-    if (wpk_show_verb(verb, verbs, diag) < 0) {
-        return WPK_EINVAL;
-    }
-    if (!is_kernel_id(id)) {
-        wpk_diag_set(diag, "'%s' is not the id of a kernel: k and digits", id);
-        return WPK_EINVAL;
-    }
     snprintf(path, sizeof(path), "/v1/kernels/%s:%s", id, verb);
     wpk_show_body(NULL, options->reason, &body);
     wpk_err err = wpk_buf_status(&body);
@@ -76,6 +126,44 @@ static wpk_err change(const struct wpk_command_context *context,
     }
     wpk_buf_fini(&body);
     return err;
+}
+
+/* Every kernel of the same key, revoked ones too. */
+static wpk_err show_history(const struct wpk_command_context *context,
+                            struct wpk_show_options *options, struct wpk_show *show, const char *id,
+                            struct wpk_diag *diag)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/v1/kernels/%s/history", id);
+    show->path = path;
+    return wpk_show_list(context, options, show, "", diag);
+}
+
+/* `kernels VERB KERNEL` */
+static wpk_err act(const struct wpk_command_context *context, struct wpk_show_options *options,
+                   struct wpk_show *show, const struct wpk_args *args, struct wpk_diag *diag)
+{
+    static const char *const verbs[] = {"pin", "unpin", "revoke", "rollback", "history", NULL};
+    int verb = wpk_show_verb(args->operands[0], verbs, diag);
+
+    if (verb < 0) {
+        return WPK_EINVAL;
+    }
+    if (args->operand_count == 1) {
+        wpk_diag_set(diag, "kernels %s takes the id of a kernel; wpkctl kernels lists them",
+                     args->operands[0]);
+        return WPK_EINVAL;
+    }
+    if (!is_kernel_id(args->operands[1])) {
+        wpk_diag_set(diag,
+                     "'%s' is not the id of a kernel: k and digits; wpkctl kernels lists them",
+                     args->operands[1]);
+        return WPK_EINVAL;
+    }
+    return strcmp(args->operands[0], "history") == 0
+               ? show_history(context, options, show, args->operands[1], diag)
+               : change(context, options, args->operands[0], args->operands[1], diag);
 }
 
 /* What the list is cut down to; NULL: everything. */
@@ -101,8 +189,8 @@ static enum wpk_exit kernels_main(const struct wpk_command *command,
     struct filter filter = {0};
     const struct wpk_option options[] = {
         WPK_SHOW_OPTION_ROWS(show),
-        {"fingerprint", 0, "HASH", "only of this operator", WPK_OPTION_TEXT, &filter.fingerprint, 0,
-         0},
+        {"fingerprint", 0, "HASH", "only of this operator; its first 8 digits do", WPK_OPTION_TEXT,
+         &filter.fingerprint, 0, 0},
         {"family", 0, "HASH", "only of this family", WPK_OPTION_TEXT, &filter.family, 0, 0},
         {"device", 0, "CLASS", "only for this device class", WPK_OPTION_TEXT, &filter.device, 0, 0},
         {"layouts", 0, "NAME", "only fixed, or any", WPK_OPTION_TEXT, &filter.layouts, 0, 0},
@@ -124,14 +212,14 @@ static enum wpk_exit kernels_main(const struct wpk_command *command,
         return status;
     }
     show.session.need = WPK_SESSION_HISTORY;
-    if (args.operand_count == 1) {
-        wpk_diag_set(&diag, "kernels %s takes the id of a kernel", args.operands[0]);
-        err = WPK_EINVAL;
-    } else if (args.operand_count == 2) {
-        err = change(context, &show, args.operands[0], args.operands[1], &diag);
+    struct names names = {.count = 0};
+    struct wpk_show what = kernels_show;
+    what.user = &names;
+    if (args.operand_count > 0) {
+        err = act(context, &show, &what, &args, &diag);
     } else {
         make_query(&filter, &query);
-        err = wpk_show_list(context, &show, &kernels_show, wpk_buf_text(&query), &diag);
+        err = wpk_show_list(context, &show, &what, wpk_buf_text(&query), &diag);
     }
     wpk_buf_fini(&query);
     return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
@@ -139,7 +227,8 @@ static enum wpk_exit kernels_main(const struct wpk_command *command,
 
 const struct wpk_command wpk_command_kernels = {
     .name = "kernels",
-    .operands = "[pin|unpin|revoke|rollback KERNEL]",
-    .summary = "every kernel that is served; or keep one, take one back, return to the one before",
+    .operands = "[pin|unpin|revoke|rollback|history KERNEL]",
+    .summary = "every kernel that is served; or keep one, take one back, return to the one before, "
+               "see those before it",
     .run = kernels_main,
 };

@@ -271,6 +271,23 @@ static bool find_running(struct wpk_private *self)
     return true;
 }
 
+/* What a process of ours needs; who only reads makes nothing where there is nothing. */
+static wpk_err prepare_dirs(const struct wpk_private *self, struct wpk_diag *diag)
+{
+    char path[PATH_SIZE];
+
+    snprintf(path, sizeof(path), "%.*s/history.db", PATH_SIZE - 32, self->options.data_dir);
+    if (self->options.reads_only && access(path, F_OK) != 0) {
+        wpk_diag_set(diag, "there is no history in %s; wpkctl tune makes one",
+                     self->options.data_dir);
+        return WPK_ENOENT;
+    }
+    snprintf(path, sizeof(path), "%.*s/log", PATH_SIZE - 32, self->options.data_dir);
+    wpk_err err = wpk_fs_make_dirs(path, diag);
+    /* A name that cannot be a directory is the caller's mistake, not a thing to look for. */
+    return err == WPK_ENOENT || err == WPK_EEXIST ? WPK_EINVAL : err;
+}
+
 /* Become the owner, or find a wpkd that runs: whichever comes first. */
 static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
 {
@@ -286,8 +303,9 @@ static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
                      self->options.data_dir);
         return WPK_ECLOSED;
     }
-    for (int waited = 0; waited < READY_MS; waited += POLL_MS) {
-        wpk_err err = try_lock(self, &locked, diag);
+    wpk_err err = prepare_dirs(self, diag);
+    for (int waited = 0; err == WPK_OK && waited < READY_MS; waited += POLL_MS) {
+        err = try_lock(self, &locked, diag);
         if (err != WPK_OK || locked) {
             return err != WPK_OK ? err : start_all(self, diag);
         }
@@ -295,6 +313,9 @@ static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
             return WPK_OK;
         }
         sleep_ms(POLL_MS);
+    }
+    if (err != WPK_OK) {
+        return err;
     }
     wpk_diag_set(diag, "another wpkctl works on %s, and its wpkd does not answer",
                  self->options.data_dir);
@@ -318,9 +339,6 @@ static wpk_err prepare_paths(struct wpk_private *self, struct wpk_diag *diag)
         for (int i = 0; i < PROCESS_COUNT; i++) {
             snprintf(self->log_path[i], PATH_SIZE, "%s/%s.log", logs, process_names[i]);
         }
-        err = self->options.attach_only ? WPK_OK : wpk_fs_make_dirs(logs, diag);
-        /* A name that cannot be a directory is the caller's mistake, not a thing to look for. */
-        err = err == WPK_ENOENT || err == WPK_EEXIST ? WPK_EINVAL : err;
     }
     wpk_buf_fini(&dir);
     return err;

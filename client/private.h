@@ -22,10 +22,11 @@
 struct wpk_private;
 
 struct wpk_private_options {
-    const char *data_dir;    /* created if it is not there */
+    const char *data_dir;    /* made if it is not there, unless something is only read */
     const char *runtime_dir; /* where sockets may lie, NULL: /tmp; a directory is made in it */
     bool with_worker;
-    bool attach_only;                             /* start nothing: WPK_ECLOSED when none runs */
+    bool attach_only; /* start nothing: WPK_ECLOSED when none runs */
+    bool reads_only;  /* make no history: WPK_ENOENT where there is none */
     void (*notice)(const char *text, void *user); /* a process was started again; may be NULL */
     void *user;
 };
@@ -35,7 +36,8 @@ struct wpk_private_options {
  *   owns    caller closes; `options` is copied, its strings are borrowed
  *   errors  WPK_EBUSY another wpkd works on this data directory and cannot be reached;
  *           WPK_ECLOSED a process ended at once (its last words in `diag`) or is not beside
- *           wpkctl; WPK_EINVAL not a directory; WPK_ETIMEDOUT, WPK_EACCES, WPK_ENOSPC, WPK_ESYSTEM
+ *           wpkctl; WPK_EINVAL not a directory; WPK_ENOENT no history, where one is only read;
+ *           WPK_ETIMEDOUT, WPK_EACCES, WPK_ENOSPC, WPK_ESYSTEM
  */
 WPK_MUST_CHECK wpk_err wpk_private_open(const struct wpk_private_options *options,
                                         struct wpk_private **out, struct wpk_diag *diag);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/report.h"
 
-#include "client/format.h"
 #include "common/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PEAK_PASSED 1.05 /* less is the peak's own error */
 #define CELL_SIZE 96
-#define LINE_WIDTH 100
+#define LINE_WIDTH 100   /* of wrapped text, at most */
+#define NOISE_MAX 0.1    /* MAD by median of a time that can be believed */
 #define DETAIL_INDENT 15 /* columns before the text of a detail */
 
 void wpk_report_artifact_path(const char *data_dir, const char *sha256, struct wpk_buf *out)
@@ -21,6 +22,11 @@ void wpk_report_artifact_path(const char *data_dir, const char *sha256, struct w
 static bool timed(const struct wpk_api_contender *contender)
 {
     return contender->provider != NULL && contender->time.median_ns > 0;
+}
+
+bool wpk_report_is_noisy(const struct wpk_api_time *time)
+{
+    return (double)time->mad_ns > NOISE_MAX * (double)time->median_ns;
 }
 
 /* "590.1 ± 0.9 µs": the spread in the unit and with the digits of the time it belongs to. */
@@ -92,13 +98,14 @@ static void add_row(struct wpk_table *table, const struct wpk_api_kernel *kernel
 }
 
 /* A candidate's genes, over as many lines as they need. */
-static void print_wrapped(const char *text, int indent, struct wpk_buf *out)
+static void print_wrapped(const char *text, int indent, int width, struct wpk_buf *out)
 {
     size_t column = (size_t)indent;
+    size_t line = width > 0 && width < LINE_WIDTH ? (size_t)width : LINE_WIDTH;
 
     for (const char *p = text; *p != '\0';) {
         size_t word = strcspn(p, " ");
-        if (column > (size_t)indent && column + 1 + word > LINE_WIDTH) {
+        if (column > (size_t)indent && column + 1 + word > line) {
             wpk_buf_printf(out, "\n%*s", indent, "");
             column = (size_t)indent;
         } else if (column > (size_t)indent) {
@@ -112,7 +119,7 @@ static void print_wrapped(const char *text, int indent, struct wpk_buf *out)
     wpk_buf_append_byte(out, '\n');
 }
 
-static void print_details(const struct wpk_api_kernel *kernel, const char *data_dir,
+static void print_details(const struct wpk_api_kernel *kernel, const char *data_dir, int width,
                           struct wpk_buf *out)
 {
     const struct wpk_api_contender *served = &kernel->served;
@@ -121,7 +128,7 @@ static void print_details(const struct wpk_api_kernel *kernel, const char *data_
     wpk_buf_printf(out, "  fingerprint  %s\n", kernel->fingerprint);
     if (served->candidate[0] != '\0') {
         wpk_buf_append_text(out, "  schedule     ");
-        print_wrapped(served->candidate, DETAIL_INDENT, out);
+        print_wrapped(served->candidate, DETAIL_INDENT, width, out);
     }
     if (served->artifact[0] != '\0') {
         wpk_buf_append_text(out, "  kernel       ");
@@ -145,13 +152,58 @@ static void print_details(const struct wpk_api_kernel *kernel, const char *data_
             wpk_buf_append_text(out, "  best of own  none worked\n");
         }
     }
+    if (timed(&kernel->baseline) && wpk_report_is_noisy(&kernel->baseline.time)) {
+        wpk_buf_printf(out,
+                       "  noise        the MAD of %s's time is %.0f %% of it: the speedup is "
+                       "uncertain; tune again on a quiet machine\n",
+                       kernel->baseline.provider,
+                       100 * (double)kernel->baseline.time.mad_ns /
+                           (double)kernel->baseline.time.median_ns);
+    }
     if (kernel->from_history) {
         wpk_buf_append_text(out, "  answered from history: nothing was measured now\n");
     }
 }
 
+static void print_table(const struct wpk_api_job *job, const struct wpk_output *output,
+                        struct wpk_table *table, struct wpk_buf *out)
+{
+    wpk_table_add(table, (const char *const[]){"op", "best ± MAD", "GFLOP/s", "of peak",
+                                               "algorithm", "by", "vendor ± MAD", "speedup",
+                                               "max error of allowed", "ok + failed"});
+    for (int i = 0; i < job->kernel_count; i++) {
+        add_row(table, &job->kernels[i]);
+    }
+    if (job->kernel_count > 0) {
+        wpk_output_table(output, table, out);
+    }
+}
+
+static void print_notes(const struct wpk_api_job *job, const char *data_dir, int width,
+                        struct wpk_buf *out)
+{
+    bool passes = false;
+
+    for (int i = 0; i < job->kernel_count; i++) {
+        print_details(&job->kernels[i], data_dir, width, out);
+        passes = passes || share_of_peak(&job->kernels[i]) > PEAK_PASSED;
+    }
+    if (passes) {
+        wpk_buf_append_text(out, "\n");
+        print_wrapped("GFLOP/s counts the operator's own operations: an algorithm that needs fewer "
+                      "can pass the peak.",
+                      0, width, out);
+    }
+    for (int i = 0; i < job->op_count; i++) {
+        if (job->ops[i].reason[0] != '\0') {
+            wpk_buf_printf(out, "\n%s: %s\n", job->ops[i].name, job->ops[i].reason);
+        }
+    }
+}
+
 wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
-                         struct wpk_arena *arena, struct wpk_buf *out)
+                         const struct wpk_output *output, struct wpk_arena *arena,
+                         struct wpk_buf *out)
 {
     /* In the arena: it is too large for a stack. */
     struct wpk_table *table = WPK_ARENA_NEW(arena, struct wpk_table, 1);
@@ -163,30 +215,11 @@ wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
         .arena = arena,
         .column_count = 10,
         .right = {false, true, true, true, false, false, true, true, true, true},
+        .rank = {[2] = 5, [3] = 6, [4] = 2, [5] = 4, [6] = 3, [7] = 1, [8] = 8, [9] = 7},
     };
-    wpk_table_add(table, (const char *const[]){"op", "best ± MAD", "GFLOP/s", "of peak",
-                                               "algorithm", "by", "vendor ± MAD", "speedup",
-                                               "max error of allowed", "ok + failed"});
-    for (int i = 0; i < job->kernel_count; i++) {
-        add_row(table, &job->kernels[i]);
-    }
-    if (job->kernel_count > 0) {
-        wpk_table_print(table, out);
-    }
-    bool passes = false;
-    for (int i = 0; i < job->kernel_count; i++) {
-        print_details(&job->kernels[i], data_dir, out);
-        passes = passes || share_of_peak(&job->kernels[i]) > PEAK_PASSED;
-    }
-    if (passes) {
-        wpk_buf_append_text(out,
-                            "\nGFLOP/s counts the operator's own operations: an algorithm that "
-                            "needs fewer can pass the peak.\n");
-    }
-    for (int i = 0; i < job->op_count; i++) {
-        if (job->ops[i].reason[0] != '\0') {
-            wpk_buf_printf(out, "\n%s: %s\n", job->ops[i].name, job->ops[i].reason);
-        }
+    print_table(job, output, table, out);
+    if (output->format == NULL || strcmp(output->format, "csv") != 0) {
+        print_notes(job, data_dir, wpk_output_width(STDOUT_FILENO), out);
     }
     return wpk_buf_status(out);
 }

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+static const struct wpk_output fits; /* no terminal here: every column does */
+
 static struct wpk_api_op op = {.name = "c6", .phase = "done", .reason = ""};
 
 /* A kernel of our own that beats the vendor. */
@@ -83,7 +85,7 @@ static void test_print(void **state)
     struct wpk_buf out = {0};
 
     (void)state;
-    assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);
+    assert_int_equal(wpk_report_print(&job, "/data", &fits, &arena, &out), WPK_OK);
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         if (strstr(wpk_buf_text(&out), expected[i]) == NULL) {
             fail_msg("'%s' is not in\n%s", expected[i], wpk_buf_text(&out));
@@ -93,7 +95,7 @@ static void test_print(void **state)
     /* What stays below the peak needs no excuse. */
     kernel.served.time.median_ns = 1700000;
     wpk_buf_reset(&out);
-    assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);
+    assert_int_equal(wpk_report_print(&job, "/data", &fits, &arena, &out), WPK_OK);
     assert_null(strstr(wpk_buf_text(&out), "can pass the peak"));
     wpk_buf_fini(&out);
     wpk_arena_fini(&arena);
@@ -114,7 +116,7 @@ static void test_wrapped(void **state)
         wpk_buf_printf(&genes, "%sgene%d=value", i > 0 ? " " : "", i);
     }
     kernel.served.candidate = wpk_buf_text(&genes);
-    assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);
+    assert_int_equal(wpk_report_print(&job, "/data", &fits, &arena, &out), WPK_OK);
     for (const char *p = strstr(wpk_buf_text(&out), "  schedule"); p != NULL;
          p = strstr(p + 1, "=value")) {
         assert_true(strcspn(p, "\n") <= 100);
@@ -139,17 +141,17 @@ static void test_vendor(void **state)
     kernel.own.time.median_ns = 2000000;
     kernel.served = kernel.baseline;
     kernel.from_history = true;
-    assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);
+    assert_int_equal(wpk_report_print(&job, "/data", &fits, &arena, &out), WPK_OK);
     assert_non_null(strstr(wpk_buf_text(&out), "the vendor's: onednn brg"));
     assert_non_null(strstr(wpk_buf_text(&out), "which is slower"));
     assert_non_null(strstr(wpk_buf_text(&out), "answered from history"));
     kernel.own.time.median_ns = kernel.served.time.median_ns - 1;
     wpk_buf_reset(&out);
-    assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);
+    assert_int_equal(wpk_report_print(&job, "/data", &fits, &arena, &out), WPK_OK);
     assert_non_null(strstr(wpk_buf_text(&out), "which is not faster beyond the noise"));
     kernel.own = (struct wpk_api_contender){0};
     wpk_buf_reset(&out);
-    assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);
+    assert_int_equal(wpk_report_print(&job, "/data", &fits, &arena, &out), WPK_OK);
     assert_non_null(strstr(wpk_buf_text(&out), "none worked"));
     wpk_buf_fini(&out);
     wpk_arena_fini(&arena);
@@ -166,7 +168,7 @@ static void test_no_kernel(void **state)
     (void)state;
     job.kernel_count = 0;
     job.ops = &failed;
-    assert_int_equal(wpk_report_print(&job, "/data", &arena, &out), WPK_OK);
+    assert_int_equal(wpk_report_print(&job, "/data", &fits, &arena, &out), WPK_OK);
     assert_string_equal(wpk_buf_text(&out), "\nc6: no candidate worked\n");
     wpk_buf_fini(&out);
     wpk_arena_fini(&arena);

@@ -25,6 +25,7 @@ static wpk_err open_private(const struct wpk_command_context *context,
         .runtime_dir = context->xdg_runtime_dir,
         .with_worker = options->need == WPK_SESSION_WORKER,
         .attach_only = options->need == WPK_SESSION_RUNNING,
+        .reads_only = options->need == WPK_SESSION_HISTORY,
         .notice = options->notice,
         .user = options->user,
     };

@@ -85,7 +85,8 @@ static wpk_err fill_members(const struct wpk_show *show, const struct wpk_buf *b
 
 /* ---- lists */
 
-static wpk_err print_table(const struct wpk_show *show, const struct wpk_buf *body,
+static wpk_err print_table(struct wpk_session *session, const struct wpk_show *show,
+                           const struct wpk_output *output, const struct wpk_buf *body,
                            struct wpk_diag *diag)
 {
     struct wpk_arena arena = {0};
@@ -96,10 +97,14 @@ static wpk_err print_table(const struct wpk_show *show, const struct wpk_buf *bo
     if (table != NULL) {
         *table = (struct wpk_table){.arena = &arena, .column_count = show->column_count};
         memcpy(table->right, show->right, sizeof(table->right));
+        memcpy(table->rank, show->rank, sizeof(table->rank));
         wpk_table_add(table, show->headings);
-        err = show->fill != NULL ? show->fill(body, &arena, table, diag)
+        err = show->prepare != NULL ? show->prepare(session, &arena, show->user, diag) : WPK_OK;
+    }
+    if (err == WPK_OK) {
+        err = show->fill != NULL ? show->fill(show->user, body, &arena, table, diag)
                                  : fill_members(show, body, &arena, table, diag);
-        wpk_table_print(table, &out);
+        wpk_output_table(output, table, &out);
         if (err == WPK_OK) {
             fputs(wpk_buf_text(&out), stdout);
         }
@@ -109,22 +114,24 @@ static wpk_err print_table(const struct wpk_show *show, const struct wpk_buf *bo
     return err;
 }
 
-wpk_err wpk_show_list(const struct wpk_command_context *context,
-                      const struct wpk_show_options *options, const struct wpk_show *show,
-                      const char *query, struct wpk_diag *diag)
+wpk_err wpk_show_list(const struct wpk_command_context *context, struct wpk_show_options *options,
+                      const struct wpk_show *show, const char *query, struct wpk_diag *diag)
 {
     struct wpk_session session = {0};
     struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
 
-    wpk_err err = wpk_session_open(context, &options->session, &session, diag);
+    wpk_err err = wpk_output_check(&options->output, diag);
+    if (err == WPK_OK) {
+        err = wpk_session_open(context, &options->session, &session, diag);
+    }
     if (err == WPK_OK) {
         err =
             wpk_list_fetch(&session, show->path, query, show->key, (int)options->max, &body, diag);
     }
-    if (err == WPK_OK && options->json) {
+    if (err == WPK_OK && options->output.json) {
         puts(wpk_buf_text(&body));
     } else if (err == WPK_OK) {
-        err = print_table(show, &body, diag);
+        err = print_table(&session, show, &options->output, &body, diag);
     }
     wpk_buf_fini(&body);
     wpk_session_close(&session);
@@ -153,16 +160,19 @@ static wpk_err print_line(const struct wpk_buf *body, const char *const *members
     return err;
 }
 
-wpk_err wpk_show_change(const struct wpk_command_context *context,
-                        const struct wpk_show_options *options, const char *path, const char *body,
-                        const char *const *members, struct wpk_diag *diag)
+wpk_err wpk_show_change(const struct wpk_command_context *context, struct wpk_show_options *options,
+                        const char *path, const char *body, const char *const *members,
+                        struct wpk_diag *diag)
 {
     struct wpk_session session = {0};
     struct wpk_http_reply reply = {0};
     const struct wpk_http_request request = {
         .path = path, .body = body, .method = body == NULL ? "DELETE" : NULL};
 
-    wpk_err err = wpk_session_open(context, &options->session, &session, diag);
+    wpk_err err = wpk_output_check(&options->output, diag);
+    if (err == WPK_OK) {
+        err = wpk_session_open(context, &options->session, &session, diag);
+    }
     if (err == WPK_OK) {
         err = wpk_http_send(session.http, &request, &reply, diag);
     }
@@ -172,7 +182,7 @@ wpk_err wpk_show_change(const struct wpk_command_context *context,
         diag->line = 0;
         diag->column = 0;
     }
-    if (err == WPK_OK && options->json) {
+    if (err == WPK_OK && options->output.json) {
         puts(wpk_buf_text(&reply.body));
     } else if (err == WPK_OK) {
         err = print_line(&reply.body, members, diag);

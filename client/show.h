@@ -3,7 +3,7 @@
 #ifndef WPK_CLIENT_SHOW_H
 #define WPK_CLIENT_SHOW_H
 
-#include "client/format.h"
+#include "client/output.h"
 #include "client/session.h"
 
 /* One list: where it is, and how a table shows it. */
@@ -13,16 +13,21 @@ struct wpk_show {
     int column_count;
     const char *headings[WPK_TABLE_COLUMNS_MAX];
     bool right[WPK_TABLE_COLUMNS_MAX];
+    uint8_t rank[WPK_TABLE_COLUMNS_MAX]; /* as struct wpk_table */
     /* the names of the members that the columns show; or `fill`, which does it itself */
     const char *members[WPK_TABLE_COLUMNS_MAX];
-    wpk_err (*fill)(const struct wpk_buf *body, struct wpk_arena *arena, struct wpk_table *table,
-                    struct wpk_diag *diag);
+    wpk_err (*fill)(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
+                    struct wpk_table *table, struct wpk_diag *diag);
+    /* Fetch what `fill` needs besides; NULL: nothing. */
+    wpk_err (*prepare)(struct wpk_session *session, struct wpk_arena *arena, void *user,
+                       struct wpk_diag *diag);
+    void *user; /* of those two */
 };
 
 /* Options of a command that shows a list. */
 struct wpk_show_options {
     struct wpk_session_options session;
-    bool json;
+    struct wpk_output output;
     int64_t max; /* items, the newest */
     const char *reason;
 };
@@ -31,24 +36,29 @@ struct wpk_show_options {
 
 #define WPK_SHOW_OPTION_ROWS(options)                                                              \
     WPK_SESSION_OPTION_ROWS((options).session),                                                    \
-        {"max", 0, "N", "at most so many, the newest; default 1000", WPK_OPTION_INT,               \
-         &(options).max, 1, WPK_API_LIST_MAX},                                                     \
-        {"json", 0, NULL, "the answer as JSON", WPK_OPTION_FLAG, &(options).json, 0, 0}
+        {"max",                                                                                    \
+         0,                                                                                        \
+         "N",                                                                                      \
+         "at most so many, the newest; default 1000",                                              \
+         WPK_OPTION_INT,                                                                           \
+         &(options).max,                                                                           \
+         1,                                                                                        \
+         WPK_API_LIST_MAX},                                                                        \
+        WPK_OUTPUT_OPTION_ROWS((options).output)
 
 /* Append name=value to a query, encoded; nothing where the value is NULL. */
 void wpk_show_add(struct wpk_buf *query, const char *name, const char *value);
 
 /* Fetch the list and print it.   query: "" or as wpk_show_add made it */
 WPK_MUST_CHECK wpk_err wpk_show_list(const struct wpk_command_context *context,
-                                     const struct wpk_show_options *options,
-                                     const struct wpk_show *show, const char *query,
-                                     struct wpk_diag *diag);
+                                     struct wpk_show_options *options, const struct wpk_show *show,
+                                     const char *query, struct wpk_diag *diag);
 
 /* Send a request that changes something, and print the answer: as JSON, or the values of these
  * members, which end with NULL, on a line.
  *   shape   body: JSON; NULL: DELETE */
 WPK_MUST_CHECK wpk_err wpk_show_change(const struct wpk_command_context *context,
-                                       const struct wpk_show_options *options, const char *path,
+                                       struct wpk_show_options *options, const char *path,
                                        const char *body, const char *const *members,
                                        struct wpk_diag *diag);
 

@@ -7,9 +7,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static wpk_err show(const struct wpk_api_job *job, const struct wpk_session *session,
-                    struct wpk_arena *arena)
+                    const struct wpk_output *output, struct wpk_arena *arena)
 {
     struct wpk_buf out = {0};
     const char *data_dir = session->data_dir.size > 0 ? wpk_buf_text(&session->data_dir) : NULL;
@@ -17,13 +18,13 @@ static wpk_err show(const struct wpk_api_job *job, const struct wpk_session *ses
     wpk_buf_printf(&out, "%s  %s  %s%s%s\n", job->id, job->name[0] != '\0' ? job->name : "-",
                    job->state, job->reason[0] != '\0' ? ": " : "", job->reason);
     if (!wpk_api_job_ended(job)) {
-        wpk_follow_print(job, false, &out);
+        wpk_follow_print(job, false, wpk_output_width(STDOUT_FILENO), &out);
         wpk_buf_append_byte(&out, '\n');
     }
     wpk_err err = WPK_OK;
     if (job->kernel_count > 0) {
         wpk_buf_append_byte(&out, '\n');
-        err = wpk_report_print(job, data_dir, arena, &out);
+        err = wpk_report_print(job, data_dir, output, arena, &out);
     }
     fputs(wpk_buf_text(&out), stdout);
     wpk_buf_fini(&out);
@@ -36,10 +37,10 @@ static enum wpk_exit ask_main(const struct wpk_command *command,
 {
     struct wpk_session_options session_options = {.need = action[0] == '\0' ? WPK_SESSION_HISTORY
                                                                             : WPK_SESSION_RUNNING};
-    bool json = false;
+    struct wpk_output output = {0};
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(session_options),
-        {"json", 0, NULL, "the job as JSON", WPK_OPTION_FLAG, &json, 0, 0},
+        WPK_OUTPUT_OPTION_ROWS(output),
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };
     struct wpk_session session = {0};
@@ -53,14 +54,17 @@ static enum wpk_exit ask_main(const struct wpk_command *command,
     if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
         return status;
     }
-    wpk_err err = wpk_session_open(context, &session_options, &session, &diag);
+    wpk_err err = wpk_output_check(&output, &diag);
+    if (err == WPK_OK) {
+        err = wpk_session_open(context, &session_options, &session, &diag);
+    }
     if (err == WPK_OK) {
         err = wpk_session_ask_job(&session, args.operands[0], action, &arena, &reply, &job, &diag);
     }
-    if (err == WPK_OK && json) {
+    if (err == WPK_OK && output.json) {
         puts(wpk_buf_text(&reply.body));
     } else if (err == WPK_OK) {
-        err = show(&job, &session, &arena);
+        err = show(&job, &session, &output, &arena);
     }
     if (err != WPK_OK) {
         status = wpk_command_fail(err, &diag);

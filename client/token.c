@@ -16,6 +16,7 @@ static const struct wpk_show tokens_show = {
     .key = "tokens",
     .column_count = 7,
     .headings = {"token", "owner", "roles", "created", "expires", "revoked", "note"},
+    .rank = {[3] = 4, [4] = 3, [5] = 1, [6] = 2},
     .members = {"id", "owner", "roles", "created", "expires", "revoked", "note"},
 };
 
@@ -42,7 +43,7 @@ static wpk_err check_roles(const struct wpk_option_list *roles, struct wpk_diag 
     return WPK_OK;
 }
 
-static wpk_err create(const struct wpk_command_context *context, const struct token *token,
+static wpk_err create(const struct wpk_command_context *context, struct token *token,
                       struct wpk_diag *diag)
 {
     static const char *const members[] = {"secret", NULL};
@@ -80,7 +81,7 @@ static wpk_err create(const struct wpk_command_context *context, const struct to
     return err;
 }
 
-static wpk_err revoke(const struct wpk_command_context *context, const struct token *token,
+static wpk_err revoke(const struct wpk_command_context *context, struct token *token,
                       const char *id, struct wpk_diag *diag)
 {
     static const char *const members[] = {"id", "owner", "revoked", NULL};
@@ -94,7 +95,7 @@ static wpk_err revoke(const struct wpk_command_context *context, const struct to
     return wpk_show_change(context, &token->show, path, NULL, members, diag);
 }
 
-static wpk_err run(const struct wpk_command_context *context, const struct token *token,
+static wpk_err run(const struct wpk_command_context *context, struct token *token,
                    const struct wpk_args *args, struct wpk_diag *diag)
 {
     static const char *const verbs[] = {"create", "list", "revoke", NULL};
@@ -108,6 +109,9 @@ static wpk_err run(const struct wpk_command_context *context, const struct token
                      verb == 2 ? "the id of a token" : "nothing more");
         return WPK_EINVAL;
     }
+    if (verb == 1) {
+        token->show.session.need = WPK_SESSION_HISTORY;
+    }
     return verb == 0   ? create(context, token, diag)
            : verb == 1 ? wpk_show_list(context, &token->show, &tokens_show, "", diag)
                        : revoke(context, token, args->operands[1], diag);
@@ -117,7 +121,7 @@ static enum wpk_exit token_main(const struct wpk_command *command,
                                 const struct wpk_command_context *context, int argc, char **argv)
 {
     struct token token = {
-        .show = {.max = WPK_SHOW_MAX_DEFAULT, .session = {.need = WPK_SESSION_HISTORY}}};
+        .show = {.max = WPK_SHOW_MAX_DEFAULT, .session = {.need = WPK_SESSION_CHANGE}}};
     const struct wpk_option options[] = {
         WPK_SHOW_OPTION_ROWS(token.show),
         {"owner", 0, "NAME", "create: whose jobs it submits", WPK_OPTION_TEXT, &token.owner, 0, 0},

@@ -5,6 +5,7 @@
 #include "client/command.h"
 #include "client/follow.h"
 #include "client/job_file.h"
+#include "client/job_space.h"
 #include "client/report.h"
 #include "schema/device.h"
 
@@ -19,7 +20,7 @@ struct tune {
     struct wpk_job_inline given;
     const char *data_dir;
     const char *file; /* NULL with --op */
-    bool json;
+    struct wpk_output output;
     bool quiet;
     struct wpk_job job;
     struct wpk_session session;
@@ -38,7 +39,10 @@ static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
 {
     wpk_err err = tune->file != NULL ? wpk_job_file_read(tune->file, &tune->job, diag)
                                      : wpk_job_file_make(&tune->given, &tune->job, diag);
-    return err != WPK_OK ? err : wpk_job_file_override(&tune->overrides, &tune->job, diag);
+    if (err == WPK_OK) {
+        err = wpk_job_file_override(&tune->overrides, &tune->job, diag);
+    }
+    return err == WPK_OK ? wpk_job_space_check(&tune->job, diag) : err;
 }
 
 static wpk_err submit(struct tune *tune, struct wpk_arena *arena, char *id, size_t id_size,
@@ -96,15 +100,15 @@ static wpk_err report(const struct tune *tune, const struct wpk_api_job *job,
     struct wpk_buf out = {0};
     wpk_err err = WPK_OK;
 
-    if (tune->json) {
+    if (tune->output.json) {
         err = wpk_report_encode(job, data_dir, &out);
         wpk_buf_append_byte(&out, '\n');
     } else if (job->kernel_count > 0) {
-        err = wpk_report_print(job, data_dir, arena, &out);
+        err = wpk_report_print(job, data_dir, &tune->output, arena, &out);
     }
     if (err == WPK_OK) {
         fputs(wpk_buf_text(&out), stdout);
-        if (!tune->json && job->kernel_count > 0) {
+        if (!tune->output.json && tune->output.format == NULL && job->kernel_count > 0) {
             print_next(tune, job);
         }
     }
@@ -205,7 +209,7 @@ static enum wpk_exit tune_main(const struct wpk_command *command,
          &tune.given.constants, 0, 0},
         {"data", 0, "DIR", "history; default ~/.local/share/woodpecker", WPK_OPTION_TEXT,
          &tune.data_dir, 0, 0},
-        {"json", 0, NULL, "the result as JSON", WPK_OPTION_FLAG, &tune.json, 0, 0},
+        WPK_OUTPUT_OPTION_ROWS(tune.output),
         {"quiet", 'q', NULL, "no progress", WPK_OPTION_FLAG, &tune.quiet, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };
@@ -222,7 +226,10 @@ static enum wpk_exit tune_main(const struct wpk_command *command,
     }
     tune.program = context->program;
     tune.file = args.operand_count > 0 ? args.operands[0] : NULL;
-    wpk_err err = read_job(&tune, &diag);
+    wpk_err err = wpk_output_check(&tune.output, &diag);
+    if (err == WPK_OK) {
+        err = read_job(&tune, &diag);
+    }
     if (err != WPK_OK) {
         status = wpk_command_fail(err, &diag);
     } else {

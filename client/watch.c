@@ -7,7 +7,7 @@
 #include <string.h>
 
 static wpk_err watch(struct wpk_session *session, const struct wpk_follow_options *follow,
-                     bool json, enum wpk_exit *status, struct wpk_diag *diag)
+                     const struct wpk_output *output, enum wpk_exit *status, struct wpk_diag *diag)
 {
     struct wpk_http_reply reply = {0};
     struct wpk_arena arena = {0};
@@ -20,10 +20,10 @@ static wpk_err watch(struct wpk_session *session, const struct wpk_follow_option
         *status = WPK_EXIT_INTERRUPTED;
     } else if (err == WPK_OK) {
         *status = strcmp(job.state, "done") == 0 ? WPK_EXIT_OK : WPK_EXIT_FAILED;
-        err = json ? wpk_report_encode(&job, data_dir, &out)
-                   : wpk_report_print(&job, data_dir, &arena, &out);
+        err = output->json ? wpk_report_encode(&job, data_dir, &out)
+                           : wpk_report_print(&job, data_dir, output, &arena, &out);
         fputs(wpk_buf_text(&out), stdout);
-        if (json) {
+        if (output->json) {
             fputc('\n', stdout);
         } else if (*status != WPK_EXIT_OK) {
             fprintf(stderr, "wpkctl: the job ended as %s%s%s\n", job.state,
@@ -36,15 +36,60 @@ static wpk_err watch(struct wpk_session *session, const struct wpk_follow_option
     return err;
 }
 
+/* Where no wpkd runs, history still tells of a job that has ended; nothing works on another one. */
+static wpk_err open_history(const struct wpk_command_context *context,
+                            struct wpk_session_options *options, const char *id,
+                            struct wpk_session *session, struct wpk_diag *diag)
+{
+    struct wpk_http_reply reply = {0};
+    struct wpk_arena arena = {0};
+    struct wpk_api_job job = {0};
+
+    options->need = WPK_SESSION_HISTORY;
+    wpk_err err = wpk_session_open(context, options, session, diag);
+    if (err == WPK_OK) {
+        err = wpk_session_ask_job(session, id, "", &arena, &reply, &job, diag);
+    }
+    if (err == WPK_OK && !wpk_api_job_ended(&job)) {
+        wpk_diag_set(diag,
+                     "job %s is %s, and nothing works on it: start wpkd, or go on with wpkctl tune",
+                     id, job.state);
+        err = WPK_ECLOSED;
+    }
+    wpk_http_reply_fini(&reply);
+    wpk_arena_fini(&arena);
+    return err;
+}
+
+static wpk_err open_session(const struct wpk_command_context *context,
+                            struct wpk_session_options *options, const char *id,
+                            struct wpk_session *session, struct wpk_diag *diag)
+{
+    struct wpk_diag found = {0};
+
+    if (!wpk_session_is_job_id(id, diag)) {
+        return WPK_EINVAL;
+    }
+    wpk_err err = wpk_session_open(context, options, session, &found);
+    if (err == WPK_ECLOSED && session->access.server[0] == '\0') {
+        wpk_session_close(session);
+        return open_history(context, options, id, session, diag);
+    }
+    if (err != WPK_OK) {
+        *diag = found;
+    }
+    return err;
+}
+
 static enum wpk_exit watch_main(const struct wpk_command *command,
                                 const struct wpk_command_context *context, int argc, char **argv)
 {
     struct wpk_session_options session_options = {.need = WPK_SESSION_RUNNING};
     struct wpk_follow_options follow = {0};
-    bool json = false;
+    struct wpk_output output = {0};
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(session_options),
-        {"json", 0, NULL, "the result as JSON", WPK_OPTION_FLAG, &json, 0, 0},
+        WPK_OUTPUT_OPTION_ROWS(output),
         {"quiet", 'q', NULL, "no progress", WPK_OPTION_FLAG, &follow.quiet, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };
@@ -58,9 +103,12 @@ static enum wpk_exit watch_main(const struct wpk_command *command,
     }
     follow.id = args.operands[0];
     wpk_follow_catch_signals();
-    wpk_err err = wpk_session_open(context, &session_options, &session, &diag);
+    wpk_err err = wpk_output_check(&output, &diag);
     if (err == WPK_OK) {
-        err = watch(&session, &follow, json, &status, &diag);
+        err = open_session(context, &session_options, follow.id, &session, &diag);
+    }
+    if (err == WPK_OK) {
+        err = watch(&session, &follow, &output, &status, &diag);
     }
     if (err != WPK_OK) {
         status = wpk_command_fail(err, &diag);

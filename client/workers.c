@@ -5,12 +5,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static wpk_err fill_workers(const struct wpk_buf *body, struct wpk_arena *arena,
+static wpk_err fill_workers(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
                             struct wpk_table *table, struct wpk_diag *diag)
 {
     struct wpk_api_worker *workers;
     int count;
 
+    (void)user;
     wpk_err err = wpk_api_decode_workers(body, arena, &workers, &count, diag);
     for (int i = 0; err == WPK_OK && i < count; i++) {
         char running[24];
@@ -30,12 +31,12 @@ static const struct wpk_show workers_show = {
     .column_count = 7,
     .headings = {"worker", "state", "device", "providers", "running", "heard ago", "reason"},
     .right = {[4] = true, [5] = true},
+    .rank = {[2] = 3, [3] = 5, [4] = 2, [5] = 1, [6] = 4},
     .fill = fill_workers,
 };
 
-static wpk_err change(const struct wpk_command_context *context,
-                      const struct wpk_show_options *options, const char *verb, const char *name,
-                      struct wpk_diag *diag)
+static wpk_err change(const struct wpk_command_context *context, struct wpk_show_options *options,
+                      const char *verb, const char *name, struct wpk_diag *diag)
 {
     static const char *const verbs[] = {"drain", "quarantine", "resume", NULL};
     static const char *const members[] = {"name", "order", "reason", NULL};

@@ -43,7 +43,7 @@ def test_ours(box):
     for word in ("1.000 ± 0.003 µs", "1000.0", "1000 %", "direct", "halide-cpu", "3.00x", "10 + 2",
                  "wpkctl get small"):
         check(word in out, "the table shows " + word, out)
-    check("of 8 tried" in err, "progress is shown", err)
+    check(" of 8 tried" in err, "progress is shown", err)
     result = run(box, "tune", job(box, "ours"), "--data", box.data, "--json", "--quiet")
     check(result[1] == "", "no progress when quiet", result[1])
     kernel = json.loads(result[0])["kernels"][0]

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl genes: what can be pinned for an operator on this machine, and to what. */
+#include "client/command.h"
+#include "client/find.h"
+#include "client/job_file.h"
+#include "client/job_space.h"
+#include "client/output.h"
+#include "common/json.h"
+#include "op/definition.h"
+#include "op/notation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GENES_MAX (WPK_TABLE_ROWS_MAX - 1)
+
+/* Genes of one name mean the same in every variant: their values are collected. */
+struct gene {
+    const char *name;      /* borrowed from the space */
+    int variant_count;     /* that have it */
+    struct wpk_buf values; /* ", " between them */
+    int value_count;
+    const char *value[WPK_CHOICES_MAX]; /* borrowed */
+};
+
+struct genes {
+    struct wpk_session_options session;
+    struct wpk_output output;
+    struct wpk_job_inline given;
+    const char *layouts;
+    int64_t threads;
+    struct wpk_job job;
+    struct gene *gene; /* owned; [count] */
+    int count;
+};
+
+static void add_value(struct gene *gene, const char *value)
+{
+    for (int i = 0; i < gene->value_count; i++) {
+        if (strcmp(gene->value[i], value) == 0) {
+            return;
+        }
+    }
+    if (gene->value_count < WPK_CHOICES_MAX) {
+        gene->value[gene->value_count++] = value;
+        wpk_buf_printf(&gene->values, "%s%s", gene->values.size > 0 ? ", " : "", value);
+    }
+}
+
+static struct gene *take_gene(struct genes *genes, const char *name)
+{
+    for (int i = 0; i < genes->count; i++) {
+        if (strcmp(genes->gene[i].name, name) == 0) {
+            return &genes->gene[i];
+        }
+    }
+    WPK_ASSERT(genes->count < GENES_MAX);
+    genes->gene[genes->count] = (struct gene){.name = name};
+    return &genes->gene[genes->count++];
+}
+
+static wpk_err collect(struct genes *genes, const struct wpk_space *space)
+{
+    genes->gene = calloc(GENES_MAX, sizeof(*genes->gene));
+    if (genes->gene == NULL) {
+        return WPK_ENOMEM;
+    }
+    for (int v = 0; v < space->variant_count; v++) {
+        const struct wpk_variant *variant = &space->variants[v];
+        struct gene *algorithm = take_gene(genes, "algorithm");
+        struct gene *layout = take_gene(genes, "layout");
+        add_value(algorithm, variant->algorithm);
+        add_value(layout, variant->layout);
+        algorithm->variant_count++;
+        layout->variant_count++;
+        for (int g = 0; g < variant->gene_count && genes->count < GENES_MAX; g++) {
+            struct gene *gene = take_gene(genes, variant->genes[g].name);
+            gene->variant_count++;
+            for (int i = 0; i < variant->genes[g].choice_count; i++) {
+                add_value(gene, variant->genes[g].choice[i]);
+            }
+        }
+    }
+    return WPK_OK;
+}
+
+static void forget(struct genes *genes)
+{
+    for (int i = 0; i < genes->count; i++) {
+        wpk_buf_fini(&genes->gene[i].values);
+    }
+    free(genes->gene);
+    genes->gene = NULL;
+    genes->count = 0;
+}
+
+static void put_json(const struct genes *genes, const char *name, struct wpk_json_writer *w)
+{
+    wpk_json_begin_object(w, NULL);
+    wpk_json_put_text(w, "name", name);
+    wpk_json_begin_array(w, "genes");
+    for (int i = 0; i < genes->count; i++) {
+        wpk_json_begin_object(w, NULL);
+        wpk_json_put_text(w, "gene", genes->gene[i].name);
+        wpk_json_begin_array(w, "values");
+        for (int k = 0; k < genes->gene[i].value_count; k++) {
+            wpk_json_put_text(w, NULL, genes->gene[i].value[k]);
+        }
+        wpk_json_end(w);
+        wpk_json_put_int(w, "variants", genes->gene[i].variant_count);
+        wpk_json_end(w);
+    }
+    wpk_json_end(w);
+    wpk_json_end(w);
+}
+
+static wpk_err print_table(const struct genes *genes, const char *name,
+                           const struct wpk_space *space)
+{
+    struct wpk_arena arena = {0};
+    struct wpk_buf out = {0};
+    struct wpk_table *table = WPK_ARENA_NEW(&arena, struct wpk_table, 1);
+
+    if (table == NULL) {
+        return WPK_ENOMEM;
+    }
+    *table = (struct wpk_table){
+        .arena = &arena, .column_count = 3, .right = {[1] = true}, .rank = {[1] = 1}};
+    wpk_table_add(table, (const char *const[]){"gene", "variants", "values"});
+    for (int i = 0; i < genes->count; i++) {
+        char variants[32];
+        snprintf(variants, sizeof(variants), "%d of %d", genes->gene[i].variant_count,
+                 space->variant_count);
+        wpk_table_add(table, (const char *const[]){genes->gene[i].name, variants,
+                                                   wpk_buf_text(&genes->gene[i].values)});
+    }
+    if (genes->output.format == NULL) {
+        printf("%s\n", name);
+    }
+    wpk_output_table(&genes->output, table, &out);
+    fputs(wpk_buf_text(&out), stdout);
+    wpk_err err = wpk_buf_status(&out);
+    wpk_buf_fini(&out);
+    wpk_arena_fini(&arena);
+    return err;
+}
+
+static wpk_err show(struct genes *genes, const char *name, const struct wpk_program *program,
+                    enum wpk_layouts layouts, struct wpk_json_writer *w, struct wpk_diag *diag)
+{
+    struct wpk_device device;
+    struct wpk_space space = {0};
+
+    wpk_err err = wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &device);
+    if (err == WPK_OK) {
+        err = wpk_job_space(&genes->job, layouts, program, &device, &space, diag);
+    }
+    if (err == WPK_OK) {
+        err = collect(genes, &space);
+    }
+    if (err == WPK_OK && genes->output.json) {
+        put_json(genes, name, w);
+    } else if (err == WPK_OK) {
+        err = print_table(genes, name, &space);
+    }
+    forget(genes);
+    wpk_space_fini(&space);
+    return err;
+}
+
+static wpk_err show_job(struct genes *genes, struct wpk_json_writer *w, struct wpk_diag *diag)
+{
+    const struct wpk_job_overrides overrides = {.layouts = genes->layouts,
+                                                .threads = genes->threads};
+
+    wpk_err err = wpk_job_file_override(&overrides, &genes->job, diag);
+    for (int i = 0; err == WPK_OK && i < genes->job.op_count; i++) {
+        struct wpk_program program = {0};
+        err = wpk_job_op_program(&genes->job, i, &program, diag);
+        if (err == WPK_OK) {
+            err = show(genes, genes->job.ops[i].name, &program, genes->job.ops[i].layouts, w, diag);
+        }
+        wpk_program_fini(&program);
+    }
+    return err;
+}
+
+/* What is known by a name or a fingerprint, in the layouts it was tuned in. */
+static wpk_err show_known(const struct wpk_command_context *context, struct genes *genes,
+                          const char *what, struct wpk_json_writer *w, struct wpk_diag *diag)
+{
+    struct wpk_session session = {0};
+    struct wpk_arena arena = {0};
+    const struct wpk_api_kernel *kernel = NULL;
+    struct wpk_program program = {0};
+    enum wpk_layouts layouts = WPK_LAYOUTS_FIXED;
+
+    wpk_err err = wpk_session_open(context, &genes->session, &session, diag);
+    if (err == WPK_OK) {
+        err = wpk_find_kernel(&session, what, &arena, &kernel, diag);
+    }
+    if (err == WPK_OK) {
+        err =
+            wpk_layouts_parse(genes->layouts != NULL ? genes->layouts : kernel->layouts, &layouts);
+    }
+    if (err == WPK_OK) {
+        genes->job.threads = genes->threads > 0 ? (int)genes->threads : kernel->threads;
+        err = wpk_program_parse(kernel->op, &program, diag);
+    }
+    if (err == WPK_OK) {
+        err = show(genes, what, &program, layouts, w, diag);
+    }
+    wpk_program_fini(&program);
+    wpk_arena_fini(&arena);
+    wpk_session_close(&session);
+    return err;
+}
+
+static wpk_err run(const struct wpk_command_context *context, struct genes *genes, const char *what,
+                   struct wpk_json_writer *w, struct wpk_diag *diag)
+{
+    if (what != NULL && access(what, F_OK) != 0 && strcmp(what, "-") != 0) {
+        return show_known(context, genes, what, w, diag);
+    }
+    wpk_err err = what != NULL ? wpk_job_file_read(what, &genes->job, diag)
+                               : wpk_job_file_make(&genes->given, &genes->job, diag);
+    return err == WPK_OK ? show_job(genes, w, diag) : err;
+}
+
+static enum wpk_exit genes_main(const struct wpk_command *command,
+                                const struct wpk_command_context *context, int argc, char **argv)
+{
+    static struct genes genes; /* large, and there is one per process */
+    const struct wpk_option options[] = {
+        WPK_SESSION_OPTION_ROWS(genes.session),
+        {"op", 0, "NOTATION", "of this instead of a file", WPK_OPTION_TEXT, &genes.given.op, 0, 0},
+        {"tensor", 0, "NAME=TYPE", "a tensor of --op, e.g. X=f32[1,64] (repeatable)",
+         WPK_OPTION_LIST, &genes.given.tensors, 0, 0},
+        {"constant", 0, "NAME", "a tensor of --op that never changes (repeatable)", WPK_OPTION_LIST,
+         &genes.given.constants, 0, 0},
+        {"layouts", 0, "fixed|any", "default: the file's, or those of what is known",
+         WPK_OPTION_TEXT, &genes.layouts, 0, 0},
+        {"threads", 0, "N", "of the kernel; default likewise", WPK_OPTION_INT, &genes.threads, 1,
+         WPK_JOB_THREADS_MAX},
+        WPK_OUTPUT_OPTION_ROWS(genes.output),
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    struct wpk_args args;
+    struct wpk_diag diag = {0};
+    struct wpk_buf text = {0};
+    enum wpk_exit status = WPK_EXIT_OK;
+
+    if (!wpk_command_begin(command, options, argc, argv, 0, 1, &args, &status)) {
+        return status;
+    }
+    genes.session.need = WPK_SESSION_HISTORY;
+    wpk_err err = wpk_output_check(&genes.output, &diag);
+    if (err == WPK_OK && (args.operand_count == 1) == (genes.given.op != NULL)) {
+        wpk_diag_set(&diag, "genes takes a job file, a name, a fingerprint or --op: one of them");
+        err = WPK_EINVAL;
+    }
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_begin_array(w, "ops");
+    if (err == WPK_OK) {
+        err = run(context, &genes, args.operand_count > 0 ? args.operands[0] : NULL, w, &diag);
+    }
+    wpk_json_end(w);
+    if (err == WPK_OK && genes.output.json) {
+        err = wpk_json_print(w, false, &text);
+        puts(wpk_buf_text(&text));
+    }
+    wpk_json_writer_free(w);
+    wpk_buf_fini(&text);
+    wpk_job_fini(&genes.job);
+    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+}
+
+const struct wpk_command wpk_command_genes = {
+    .name = "genes",
+    .operands = "FILE|NAME|FINGERPRINT",
+    .summary = "what can be pinned for an operator, and to what",
+    .run = genes_main,
+};

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/job_space.h"
+
+#include "common/suggest.h"
+#include "op/definition.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The genes that each variant has besides its own. */
+static const char *const common_genes[] = {"algorithm", "layout"};
+
+static void offer_value(const struct wpk_gene *gene, const char *name, struct wpk_suggest *suggest)
+{
+    for (int i = 0; strcmp(gene->name, name) == 0 && i < gene->choice_count; i++) {
+        wpk_suggest_offer(suggest, gene->choice[i]);
+    }
+}
+
+/* Names of genes; with `gene` the values of that one. */
+static void offer_all(const struct wpk_space *space, const char *gene, struct wpk_suggest *suggest)
+{
+    for (int v = 0; v < space->variant_count; v++) {
+        const struct wpk_variant *variant = &space->variants[v];
+        if (gene != NULL && strcmp(gene, common_genes[0]) == 0) {
+            wpk_suggest_offer(suggest, variant->algorithm);
+        } else if (gene != NULL && strcmp(gene, common_genes[1]) == 0) {
+            wpk_suggest_offer(suggest, variant->layout);
+        }
+        for (int g = 0; g < variant->gene_count; g++) {
+            if (gene == NULL) {
+                wpk_suggest_offer(suggest, variant->genes[g].name);
+            } else {
+                offer_value(&variant->genes[g], gene, suggest);
+            }
+        }
+    }
+}
+
+static bool is_gene(const struct wpk_space *space, const char *name)
+{
+    bool found = strcmp(name, common_genes[0]) == 0 || strcmp(name, common_genes[1]) == 0;
+
+    for (int v = 0; v < space->variant_count && !found; v++) {
+        for (int g = 0; g < space->variants[v].gene_count && !found; g++) {
+            found = strcmp(space->variants[v].genes[g].name, name) == 0;
+        }
+    }
+    return found;
+}
+
+static void complain(const struct wpk_space *space, const struct wpk_job_pin *pin,
+                     struct wpk_diag *diag)
+{
+    bool known = is_gene(space, pin->gene);
+    struct wpk_suggest suggest = {.word = known ? pin->value : pin->gene};
+
+    offer_all(space, known ? pin->gene : NULL, &suggest);
+    if (!known) {
+        wpk_suggest_offer(&suggest, common_genes[0]);
+        wpk_suggest_offer(&suggest, common_genes[1]);
+    }
+    const char *near = wpk_suggest_text(&suggest);
+    *diag = (struct wpk_diag){0};
+    if (known) {
+        wpk_diag_set(diag, "gene '%s' has no value '%s' here%s", pin->gene, pin->value,
+                     near[0] != '\0' ? near : "; wpkctl genes lists the values");
+    } else {
+        wpk_diag_set(diag, "there is no gene '%s'%s", pin->gene,
+                     near[0] != '\0' ? near : "; wpkctl genes lists the genes");
+    }
+    snprintf(diag->field, sizeof(diag->field), "search.pin.%.60s", pin->gene);
+}
+
+wpk_err wpk_job_space(const struct wpk_job *job, enum wpk_layouts layouts,
+                      const struct wpk_program *program, const struct wpk_device *device,
+                      struct wpk_space *out, struct wpk_diag *diag)
+{
+    const struct wpk_space_options options = {
+        .layouts = wpk_layouts_name(layouts), .threads = job->threads, .device = *device};
+
+    wpk_err err = wpk_space_derive(program, &options, out, diag);
+    for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
+        struct wpk_diag reason = {0};
+        struct wpk_diag ignored = {0};
+        complain(out, &job->pins[i], &reason); /* pinning removes what could be meant */
+        if (wpk_space_pin(out, job->pins[i].gene, job->pins[i].value, &ignored) != WPK_OK) {
+            *diag = reason;
+            err = WPK_EINVAL;
+        }
+    }
+    return err;
+}
+
+wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag)
+{
+    struct wpk_device device;
+
+    if (job->pin_count == 0) {
+        return WPK_OK;
+    }
+    wpk_err err = wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &device);
+    for (int i = 0; err == WPK_OK && i < job->op_count; i++) {
+        struct wpk_program program = {0};
+        struct wpk_space space = {0};
+        err = wpk_job_op_program(job, i, &program, diag);
+        if (err == WPK_OK) {
+            err = wpk_job_space(job, job->ops[i].layouts, &program, &device, &space, diag);
+        }
+        wpk_space_fini(&space);
+        wpk_program_fini(&program);
+    }
+    return err;
+}

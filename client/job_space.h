@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be searched for a job's operator, and whether its pins exist: found before anything is
+ * started. */
+#ifndef WPK_CLIENT_JOB_SPACE_H
+#define WPK_CLIENT_JOB_SPACE_H
+
+#include "schema/job.h"
+#include "search/space.h"
+
+/* Derive the space of an operator with the job's pins.
+ *
+ *   owns    caller calls wpk_space_fini
+ *   errors  WPK_EINVAL  a pin names no gene or no value of it: field search.pin.GENE, and what was
+ *           meant; of wpk_space_derive */
+WPK_MUST_CHECK wpk_err wpk_job_space(const struct wpk_job *job, enum wpk_layouts layouts,
+                                     const struct wpk_program *program,
+                                     const struct wpk_device *device, struct wpk_space *out,
+                                     struct wpk_diag *diag);
+
+/* Are all pins of the job genes of all of its operators on this machine?   errors  as above */
+WPK_MUST_CHECK wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a command prints what it found: a table that fits the terminal, the whole table, JSON or CSV.
+ */
+#ifndef WPK_CLIENT_OUTPUT_H
+#define WPK_CLIENT_OUTPUT_H
+
+#include "client/args.h"
+#include "client/format.h"
+#include "common/err.h"
+
+/* As options set it; `= {0}` is a table that fits. */
+struct wpk_output {
+    const char *format; /* of -o; NULL: not given */
+    bool json;
+};
+
+#define WPK_OUTPUT_OPTION_ROWS(output)                                                             \
+    {"output",                                                                                     \
+     'o',                                                                                          \
+     "wide|json|csv",                                                                              \
+     "every column, JSON or CSV; default: what fits the terminal",                                 \
+     WPK_OPTION_TEXT,                                                                              \
+     &(output).format,                                                                             \
+     0,                                                                                            \
+     0},                                                                                           \
+    {                                                                                              \
+        "json", 0, NULL, "the same as -o json", WPK_OPTION_FLAG, &(output).json, 0, 0              \
+    }
+
+/* Set `json` if -o says so.   errors  WPK_EINVAL  -o names no format */
+WPK_MUST_CHECK wpk_err wpk_output_check(struct wpk_output *output, struct wpk_diag *diag);
+
+/* Columns of the terminal behind a descriptor; 0: there is none, and nothing has to fit. */
+int wpk_output_width(int fd);
+
+/* Append the table in the form that was asked for; JSON is the caller's own business. */
+void wpk_output_table(const struct wpk_output *output, const struct wpk_table *table,
+                      struct wpk_buf *out);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wpkctl trials: what a job tried, and why what failed failed. */
+#include "client/show.h"
+#include "common/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_MAX ((size_t)64 << 10)
+
+struct filter {
+    bool failed; /* only what ended otherwise than ok */
+};
+
+static const char *text_of(struct wpk_json_reader *r, const char *key, struct wpk_arena *arena)
+{
+    const char *copy = NULL;
+
+    if (wpk_json_kind_of(r, key) == WPK_JSON_STRING) {
+        copy = wpk_arena_copy_text(arena, wpk_json_get_text(r, key, TEXT_MAX));
+    }
+    return copy != NULL && copy[0] != '\0' ? copy : "-";
+}
+
+static double number_of(struct wpk_json_reader *r, const char *key)
+{
+    return wpk_json_kind_of(r, key) == WPK_JSON_NUMBER ? wpk_json_get_real(r, key, -1e300, 1e300)
+                                                       : 0;
+}
+
+/* The log as one line: a table has no room for more. */
+static const char *log_of(struct wpk_json_reader *r, struct wpk_arena *arena)
+{
+    const char *log = text_of(r, "log", arena);
+    char *line = wpk_arena_alloc(arena, strlen(log) + 1, 1);
+
+    if (line == NULL) {
+        return "?";
+    }
+    for (size_t i = 0; i <= strlen(log); i++) {
+        line[i] = (unsigned char)log[i] < ' ' && log[i] != '\0' ? ' ' : log[i];
+    }
+    return line;
+}
+
+static void add_trial(struct wpk_json_reader *r, const struct filter *filter,
+                      struct wpk_arena *arena, struct wpk_table *table)
+{
+    char index[24] = "vendor";
+    char time[WPK_FORMAT_SIZE] = "-";
+    char error[64] = "-";
+    const char *outcome = text_of(r, "outcome", arena);
+    int64_t number = (int64_t)number_of(r, "index");
+    bool censored =
+        wpk_json_kind_of(r, "censored") == WPK_JSON_BOOL && wpk_json_get_bool(r, "censored");
+
+    if (filter->failed && (strcmp(outcome, "ok") == 0 || strcmp(outcome, "pending") == 0)) {
+        return;
+    }
+    if (number >= 0) {
+        snprintf(index, sizeof(index), "%" PRId64, number);
+    }
+    if (wpk_json_kind_of(r, "time_ns") == WPK_JSON_OBJECT) {
+        wpk_json_enter(r, "time_ns");
+        wpk_format_ns((uint64_t)number_of(r, "median"), time);
+        wpk_json_leave(r);
+    }
+    if (number_of(r, "tolerance") > 0) {
+        snprintf(error, sizeof(error), "%.1e of %.1e", number_of(r, "max_error"),
+                 number_of(r, "tolerance"));
+    }
+    wpk_table_add(table, (const char *const[]){index, text_of(r, "op", arena),
+                                               text_of(r, "provider", arena), outcome, time,
+                                               censored ? "raced out" : "-", error,
+                                               text_of(r, "candidate", arena), log_of(r, arena)});
+}
+
+static wpk_err fill_trials(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
+                           struct wpk_table *table, struct wpk_diag *diag)
+{
+    struct wpk_json_reader *r = NULL;
+    wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, &r, diag);
+
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_json_enter_array(r, "trials");
+    while (wpk_json_next(r)) {
+        add_trial(r, user, arena, table);
+    }
+    wpk_json_leave(r);
+    err = wpk_json_status(r);
+    wpk_json_close(r);
+    return err;
+}
+
+static enum wpk_exit trials_main(const struct wpk_command *command,
+                                 const struct wpk_command_context *context, int argc, char **argv)
+{
+    struct wpk_show_options show_options = {.max = WPK_SHOW_MAX_DEFAULT,
+                                            .session = {.need = WPK_SESSION_HISTORY}};
+    struct filter filter = {false};
+    const char *op = NULL;
+    const struct wpk_option options[] = {
+        WPK_SHOW_OPTION_ROWS(show_options),
+        {"op", 0, "NAME", "only of this operator of the job", WPK_OPTION_TEXT, &op, 0, 0},
+        {"failed", 0, NULL, "only what failed (in tables)", WPK_OPTION_FLAG, &filter.failed, 0, 0},
+        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    };
+    char path[64] = "";
+    struct wpk_show show = {
+        .path = path,
+        .key = "trials",
+        .column_count = 9,
+        .headings = {"ask", "op", "by", "outcome", "median", "raced", "max error of allowed",
+                     "candidate", "log"},
+        .right = {[0] = true, [4] = true},
+        .rank = {[1] = 2, [2] = 4, [4] = 1, [5] = 3, [6] = 6, [7] = 5},
+        .fill = fill_trials,
+        .user = &filter,
+    };
+    struct wpk_args args;
+    struct wpk_buf query = {0};
+    struct wpk_diag diag = {0};
+    enum wpk_exit status = WPK_EXIT_OK;
+    wpk_err err = WPK_EINVAL;
+
+    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
+        return status;
+    }
+    if (wpk_session_is_job_id(args.operands[0], &diag)) {
+        snprintf(path, sizeof(path), "/v1/jobs/%s/trials", args.operands[0]);
+        wpk_show_add(&query, "op", op);
+        err = wpk_show_list(context, &show_options, &show, wpk_buf_text(&query), &diag);
+    }
+    wpk_buf_fini(&query);
+    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+}
+
+const struct wpk_command wpk_command_trials = {
+    .name = "trials",
+    .operands = "JOB",
+    .summary = "what a job tried, how each ended, and why what failed did",
+    .run = trials_main,
+};
