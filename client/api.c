@@ -9,6 +9,7 @@
 
 #define TEXT_MAX ((size_t)1 << 20)
 #define COUNT_MAX WPK_JSON_INT_MAX
+#define BINDING_MAX 64 /* tensors of an operator */
 
 bool wpk_api_job_ended(const struct wpk_api_job *job)
 {
@@ -97,6 +98,45 @@ static void get_candidates(struct wpk_json_reader *reader, int64_t *measured, in
     }
 }
 
+/* [["X", "t0"], ...] */
+static void get_pairs(struct wpk_json_reader *reader, const char *key, struct wpk_arena *arena,
+                      struct wpk_api_kernel *out)
+{
+    wpk_json_enter_array(reader, key);
+    while (wpk_json_next(reader)) {
+        const char *pair[2] = {"", ""};
+        wpk_json_enter_array(reader, NULL);
+        for (int i = 0; i < 2 && wpk_json_next(reader); i++) {
+            pair[i] = get_text(reader, NULL, arena);
+        }
+        wpk_json_leave(reader);
+        if (out->binding_count < BINDING_MAX) {
+            out->binding[out->binding_count++] = (struct wpk_api_binding){pair[0], pair[1]};
+        }
+    }
+    wpk_json_leave(reader);
+}
+
+static void get_binding(struct wpk_json_reader *reader, struct wpk_arena *arena,
+                        struct wpk_api_kernel *out)
+{
+    static const char *const lists[] = {"inputs", "constants", "outputs"};
+
+    if (!given(reader, "binding")) {
+        return;
+    }
+    out->binding = wpk_arena_alloc(arena, BINDING_MAX, sizeof(*out->binding));
+    if (out->binding == NULL) {
+        wpk_json_fail(reader, "binding", WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
+        return;
+    }
+    wpk_json_enter(reader, "binding");
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        get_pairs(reader, lists[i], arena, out);
+    }
+    wpk_json_leave(reader);
+}
+
 static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
                        struct wpk_api_kernel *out)
 {
@@ -126,6 +166,7 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
     out->accuracy = wpk_json_kind_of(reader, "accuracy") == WPK_JSON_STRING
                         ? get_text(reader, "accuracy", arena)
                         : "";
+    get_binding(reader, arena, out);
     out->op = get_text(reader, "op", arena);
     out->schedule = get_text(reader, "schedule", arena);
     out->flops = get_real(reader, "flops");

@@ -18,6 +18,12 @@ struct wpk_api_time {
     uint64_t mad_ns;
 };
 
+/* What the asker calls a tensor, and what the kernel does. */
+struct wpk_api_binding {
+    const char *asked;
+    const char *kernel;
+};
+
 /* One implementation with its time; provider NULL: there is none. */
 struct wpk_api_contender {
     const char *provider;
@@ -43,7 +49,9 @@ struct wpk_api_kernel {
     bool from_history;
     bool pinned;
     bool revoked;
-    const char *accuracy;     /* class; "": of an older wpkd */
+    const char *accuracy;            /* class; "": of an older wpkd */
+    struct wpk_api_binding *binding; /* [binding_count], NULL: names are the kernel's */
+    int binding_count;
     const char *op;           /* whole form */
     const char *schedule;     /* "" for a vendor's */
     const char *own_schedule; /* of `own`; "" none */

@@ -48,6 +48,8 @@ extern const struct wpk_command wpk_command_cancel;
 extern const struct wpk_command wpk_command_kernels;
 extern const struct wpk_command wpk_command_get;
 extern const struct wpk_command wpk_command_trials;
+extern const struct wpk_command wpk_command_run;
+extern const struct wpk_command wpk_command_complete;
 extern const struct wpk_command wpk_command_genes;
 extern const struct wpk_command wpk_command_check;
 extern const struct wpk_command wpk_command_build;

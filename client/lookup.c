@@ -1,57 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl lookup: what is known of operators, and how well it fits. */
 #include "client/command.h"
+#include "client/find.h"
 #include "client/format.h"
 #include "client/job_file.h"
-#include "client/session.h"
-#include "common/crypto.h"
+#include "client/lookup_schedule.h"
+#include "common/fs.h"
 #include "common/json.h"
 
-#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct lookup {
     struct wpk_session_options session;
     const char *device;
     const char *environment;
     const char *layouts;
-    int64_t threads; /* 0: as the file says, or 1 */
+    int64_t threads; /* 0: as the file says, or what there is */
     bool tune;
+    bool schedule; /* write one for each operator that something is known of */
     bool json;
+};
+
+/* What is asked for at once, and what its answers are called. */
+struct batch {
+    const struct wpk_job *job; /* NULL: asked for by fingerprint */
+    struct wpk_buf body;       /* {"lookups":[...]} */
+    int count;
+    char name[WPK_JOB_OPS_MAX][WPK_JOB_NAME_MAX + 64]; /* [count] */
+    enum wpk_layouts layouts[WPK_JOB_OPS_MAX];
+    int threads[WPK_JOB_OPS_MAX];
 };
 
 /* ---- asking */
 
-static wpk_err make_body(const struct lookup *lookup, const char *fingerprint,
-                         struct wpk_json_reader *op, const char *layouts, int64_t threads,
-                         struct wpk_buf *out)
+static void copy_members(struct wpk_json_reader *from, struct wpk_json_writer *w)
 {
-    static const char *const copied[] = {"op", "tensors", "constants"};
+    static const char *const copied[] = {"name", "op", "tensors", "constants"};
+
+    for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
+        struct wpk_buf raw = {0};
+        if (wpk_json_has(from, copied[i])) {
+            wpk_json_get_raw(from, copied[i], &raw);
+            wpk_json_put_raw(w, copied[i], wpk_buf_text(&raw));
+        }
+        wpk_buf_fini(&raw);
+    }
+}
+
+/* One more lookup: of an operator of the job, or by a fingerprint. */
+static wpk_err add_lookup(struct batch *batch, struct wpk_json_reader *op, const char *fingerprint,
+                          const char *device, const char *environment)
+{
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    struct wpk_buf raw = {0};
 
     if (fingerprint != NULL) {
         wpk_json_put_text(w, "fingerprint", fingerprint);
+    } else {
+        copy_members(op, w);
     }
-    for (size_t i = 0; op != NULL && i < sizeof(copied) / sizeof(copied[0]); i++) {
-        if (wpk_json_has(op, copied[i])) {
-            wpk_buf_reset(&raw);
-            wpk_json_get_raw(op, copied[i], &raw);
-            wpk_json_put_raw(w, copied[i], wpk_buf_text(&raw));
-        }
+    wpk_json_put_text(w, "layouts", wpk_layouts_name(batch->layouts[batch->count]));
+    wpk_json_put_int(w, "threads", batch->threads[batch->count]);
+    if (device != NULL) {
+        wpk_json_put_text(w, "device", device);
     }
-    wpk_json_put_text(w, "layouts", layouts);
-    wpk_json_put_int(w, "threads", threads);
-    if (lookup->device != NULL) {
-        wpk_json_put_text(w, "device", lookup->device);
+    if (environment != NULL) {
+        wpk_json_put_text(w, "environment", environment);
     }
-    if (lookup->environment != NULL) {
-        wpk_json_put_text(w, "environment", lookup->environment);
-    }
-    wpk_err err = wpk_json_print(w, false, out);
+    wpk_buf_append_text(&batch->body, batch->count++ > 0 ? "," : "{\"lookups\":[");
+    wpk_err err = wpk_json_print(w, false, &batch->body);
     wpk_json_writer_free(w);
-    wpk_buf_fini(&raw);
     return err;
 }
 
@@ -66,7 +86,8 @@ static const char *get_text(struct wpk_json_reader *r, const char *key)
     return wpk_json_kind_of(r, key) == WPK_JSON_STRING ? wpk_json_get_text(r, key, 4096) : "";
 }
 
-static void print_time(struct wpk_json_reader *r, const char *key, const char *label)
+/* `ratio`: what is expected here by what was measured; 1 where it was measured for this shape. */
+static void print_time(struct wpk_json_reader *r, const char *key, const char *label, double ratio)
 {
     char median[WPK_FORMAT_SIZE];
     char noise[WPK_FORMAT_SIZE];
@@ -75,10 +96,22 @@ static void print_time(struct wpk_json_reader *r, const char *key, const char *l
         return;
     }
     wpk_json_enter(r, key);
-    wpk_format_ns((uint64_t)get_real(r, "median"), median);
-    wpk_format_ns((uint64_t)get_real(r, "mad"), noise);
+    wpk_format_ns((uint64_t)(get_real(r, "median") * ratio), median);
+    wpk_format_ns((uint64_t)(get_real(r, "mad") * ratio), noise);
     wpk_json_leave(r);
-    printf("  %-12s %s +- %s\n", label, median, noise);
+    printf("  %-12s %s +- %s%s\n", label, median, noise, ratio != 1 ? ", scaled" : "");
+}
+
+static double median_of(struct wpk_json_reader *r, const char *key)
+{
+    double median = 0;
+
+    if (wpk_json_kind_of(r, key) == WPK_JSON_OBJECT) {
+        wpk_json_enter(r, key);
+        median = get_real(r, "median");
+        wpk_json_leave(r);
+    }
+    return median;
 }
 
 static void print_differs(struct wpk_json_reader *r)
@@ -94,22 +127,35 @@ static void print_differs(struct wpk_json_reader *r)
     wpk_json_leave(r);
 }
 
-static void print_known(struct wpk_json_reader *r)
+static void print_known(struct wpk_json_reader *r, bool near)
 {
+    double measured = median_of(r, "time_ns");
+    double ratio = near && measured > 0 ? median_of(r, "expected_ns") / measured : 1;
+
     printf("  %-12s %s, %s\n", "kernel", get_text(r, "kernel_id"), get_text(r, "fingerprint"));
     printf("  %-12s %s %s\n", "by", get_text(r, "provider"), get_text(r, "algorithm"));
     printf("  %-12s %s, %s\n", "on", get_text(r, "device"), get_text(r, "environment"));
-    print_time(r, "expected_ns", "expected");
+    if (near) {
+        print_time(r, "time_ns", "there", 1);
+        print_time(r, "time_ns", "expected", ratio);
+    } else {
+        print_time(r, "expected_ns", "expected", 1);
+    }
+    /* A neighbour's vendor was timed on the neighbour's shape: it is scaled as our time is. */
     if (wpk_json_kind_of(r, "baseline") == WPK_JSON_OBJECT) {
         wpk_json_enter(r, "baseline");
-        print_time(r, "time_ns", get_text(r, "provider"));
+        print_time(r, "time_ns", get_text(r, "provider"), ratio);
         wpk_json_leave(r);
     }
     if (get_real(r, "speedup") > 0) {
         printf("  %-12s %.2fx\n", "speedup", get_real(r, "speedup"));
     }
     const char *artifact = get_text(r, "artifact");
-    printf("  %-12s %s\n", "artifact", artifact[0] != '\0' ? artifact : "none");
+    if (near) {
+        printf("  %-12s %s\n", "to build", "wpkctl lookup FILE --schedule, then wpkctl build");
+    } else {
+        printf("  %-12s %s\n", "artifact", artifact[0] != '\0' ? artifact : "none");
+    }
     if (wpk_json_kind_of(r, "provenance") == WPK_JSON_OBJECT) {
         wpk_json_enter(r, "provenance");
         printf("  %-12s %s of %s in %s, by %s at %s\n", "measured", get_text(r, "trial"),
@@ -119,9 +165,71 @@ static void print_known(struct wpk_json_reader *r)
     }
 }
 
-/* *known: it is something other than none. */
-static wpk_err print_match(const char *name, const struct wpk_buf *body, bool *known,
-                           struct wpk_diag *diag)
+/* A job that tunes it is an answer too. */
+static bool is_answered(struct wpk_json_reader *r)
+{
+    return strcmp(get_text(r, "match"), "none") != 0 || get_text(r, "job_id")[0] != '\0';
+}
+
+static void print_match(struct wpk_json_reader *r, const char *name)
+{
+    const char *match = get_text(r, "match");
+    bool known = strcmp(match, "none") != 0;
+
+    printf("%s: %s", name, match);
+    if (get_real(r, "distance") > 0) {
+        printf(", %.2f away", get_real(r, "distance"));
+    }
+    putchar('\n');
+    if (known) {
+        print_known(r, strcmp(match, "nearest_shape") == 0);
+        print_differs(r);
+    }
+    if (get_text(r, "job_id")[0] != '\0') {
+        printf("  %-12s %s tunes it\n", "job", get_text(r, "job_id"));
+    }
+}
+
+/* NAME.schedule, for the operator as it is in the file. */
+static wpk_err write_schedule(struct wpk_json_reader *r, const struct batch *batch, int index,
+                              struct wpk_diag *diag)
+{
+    char path[WPK_JOB_NAME_MAX + 16];
+    const char *match = get_text(r, "match");
+    struct wpk_buf text = {0};
+    char *device = strdup(get_text(r, "device"));
+    char *candidate = strdup(get_text(r, "candidate"));
+    const struct wpk_lookup_found found = {.device = device,
+                                           .candidate = candidate,
+                                           .layouts = batch->layouts[index],
+                                           .threads = batch->threads[index]};
+    bool usable = strcmp(match, "none") != 0 && strcmp(match, "same_family") != 0;
+
+    wpk_err err = device != NULL && candidate != NULL ? WPK_OK : WPK_ENOMEM;
+    if (err == WPK_OK && !usable) {
+        wpk_diag_set(diag, "%s: no schedule is known that is legal on it; wpkctl tune finds one",
+                     batch->name[index]);
+        err = WPK_ENOENT;
+    }
+    if (err == WPK_OK) {
+        err = wpk_lookup_schedule(batch->job, index, &found, &text, diag);
+    }
+    if (err == WPK_OK) {
+        snprintf(path, sizeof(path), "%s.schedule", batch->job->ops[index].name);
+        err = wpk_fs_write(path, text.data, text.size, 0644, diag);
+    }
+    if (err == WPK_OK) {
+        fprintf(stderr, "%s: the %s's schedule for this shape; wpkctl build %s builds it\n", path,
+                strcmp(match, "nearest_shape") == 0 ? "nearest one" : "served kernel", path);
+    }
+    free(device);
+    free(candidate);
+    wpk_buf_fini(&text);
+    return err;
+}
+
+static wpk_err show(const struct lookup *lookup, const struct batch *batch,
+                    const struct wpk_buf *body, bool *all_known, struct wpk_diag *diag)
 {
     struct wpk_json_reader *r = NULL;
     wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, &r, diag);
@@ -129,103 +237,160 @@ static wpk_err print_match(const char *name, const struct wpk_buf *body, bool *k
     if (err != WPK_OK) {
         return err;
     }
-    const char *match = wpk_json_get_text(r, "match", 64);
-    *known = strcmp(match, "none") != 0;
-    printf("%s: %s", name, match);
-    if (get_real(r, "distance") > 0) {
-        printf(", %.2f away", get_real(r, "distance"));
+    wpk_json_enter_array(r, "matches");
+    for (int i = 0; err == WPK_OK && i < batch->count && wpk_json_next(r); i++) {
+        *all_known = *all_known && is_answered(r);
+        if (!lookup->json) {
+            print_match(r, batch->name[i]);
+        }
+        if (lookup->schedule) {
+            err = write_schedule(r, batch, i, diag);
+        }
     }
-    putchar('\n');
-    if (*known) {
-        print_known(r);
-        print_differs(r);
-    }
-    if (get_text(r, "job_id")[0] != '\0') {
-        printf("  %-12s %s\n", "job", get_text(r, "job_id"));
-    }
-    err = wpk_json_status(r);
+    wpk_json_leave(r);
+    err = err == WPK_OK ? wpk_json_status(r) : err;
     wpk_json_close(r);
-    return err;
-}
-
-/* One lookup; in JSON they are the items of an array. */
-static wpk_err ask(struct wpk_session *session, const struct lookup *lookup, const char *name,
-                   const struct wpk_buf *body, int number, bool *all_known, struct wpk_diag *diag)
-{
-    struct wpk_http_reply reply = {0};
-    bool known = true;
-
-    wpk_err err =
-        wpk_session_ask(session, lookup->tune ? "/v1/kernels:lookup?tune=1" : "/v1/kernels:lookup",
-                        wpk_buf_text(body), &reply, diag);
     if (err == WPK_OK && lookup->json) {
-        printf("%s%s", number > 0 ? "," : "{\"matches\":[", wpk_buf_text(&reply.body));
-        known = strstr(wpk_buf_text(&reply.body), "\"match\":\"none\"") == NULL;
-    } else if (err == WPK_OK) {
-        err = print_match(name, &reply.body, &known, diag);
+        puts(wpk_buf_text(body));
     }
-    *all_known = *all_known && known;
-    wpk_http_reply_fini(&reply);
     return err;
 }
 
-static wpk_err ask_file(struct wpk_session *session, const struct lookup *lookup,
-                        const struct wpk_job *job, bool *all_known, struct wpk_diag *diag)
+/* ---- what to ask */
+
+static wpk_err add_file(const struct lookup *lookup, const struct wpk_job *job, struct batch *batch,
+                        struct wpk_diag *diag)
 {
     struct wpk_buf text = {0};
     struct wpk_json_reader *r = NULL;
 
+    batch->job = job;
     wpk_err err = wpk_job_encode(job, &text);
     if (err == WPK_OK) {
         err = wpk_json_open(wpk_buf_text(&text), text.size, 0, &r, diag);
     }
-    if (err != WPK_OK) {
-        wpk_buf_fini(&text);
-        return err;
-    }
-    wpk_json_enter_array(r, "ops");
-    for (int i = 0; err == WPK_OK && i < job->op_count && wpk_json_next(r); i++) {
-        struct wpk_buf body = {0};
-        err = make_body(lookup, NULL, r,
-                        lookup->layouts != NULL ? lookup->layouts
-                                                : wpk_layouts_name(job->ops[i].layouts),
-                        lookup->threads > 0 ? lookup->threads : job->threads, &body);
-        if (err == WPK_OK) {
-            err = ask(session, lookup, job->ops[i].name, &body, i, all_known, diag);
+    if (err == WPK_OK) {
+        wpk_json_enter_array(r, "ops");
+        for (int i = 0; err == WPK_OK && i < job->op_count && wpk_json_next(r); i++) {
+            batch->layouts[i] = job->ops[i].layouts;
+            if (lookup->layouts != NULL) {
+                err = wpk_layouts_parse(lookup->layouts, &batch->layouts[i]);
+            }
+            batch->threads[i] = lookup->threads > 0 ? (int)lookup->threads : job->threads;
+            snprintf(batch->name[i], sizeof(batch->name[i]), "%s", job->ops[i].name);
+            if (err == WPK_OK) {
+                err = add_lookup(batch, r, NULL, lookup->device, lookup->environment);
+            }
         }
-        wpk_buf_fini(&body);
+        wpk_json_leave(r);
     }
-    wpk_json_leave(r);
     wpk_json_close(r);
     wpk_buf_fini(&text);
+    return err;
+}
+
+/* Is the kernel one that the options let through, of a key that is not asked for yet? */
+static bool is_wanted(const struct lookup *lookup, const struct wpk_api_kernel *kernels, int index)
+{
+    const struct wpk_api_kernel *kernel = &kernels[index];
+    bool wanted = (lookup->layouts == NULL || strcmp(lookup->layouts, kernel->layouts) == 0) &&
+                  (lookup->threads == 0 || (int)lookup->threads == kernel->threads) &&
+                  (lookup->device == NULL || strcmp(lookup->device, kernel->device) == 0);
+
+    for (int i = 0; wanted && i < index; i++) {
+        wanted = kernels[i].threads != kernel->threads ||
+                 strcmp(kernels[i].layouts, kernel->layouts) != 0 ||
+                 strcmp(kernels[i].device, kernel->device) != 0;
+    }
+    return wanted;
+}
+
+/* Every layout, number of threads and device that there is a kernel for. */
+static wpk_err add_fingerprint(struct wpk_session *session, const struct lookup *lookup,
+                               const char *fingerprint, struct batch *batch, struct wpk_diag *diag)
+{
+    struct wpk_arena arena = {0};
+    struct wpk_api_kernel *kernels = NULL;
+    int count = 0;
+
+    wpk_err err = wpk_find_by_fingerprint(session, fingerprint, &arena, &kernels, &count, diag);
+    for (int i = 0; err == WPK_OK && i < count && batch->count < WPK_JOB_OPS_MAX; i++) {
+        int at = batch->count;
+        if (!is_wanted(lookup, kernels, i)) {
+            continue;
+        }
+        err = wpk_layouts_parse(kernels[i].layouts, &batch->layouts[at]);
+        batch->threads[at] = kernels[i].threads;
+        snprintf(batch->name[at], sizeof(batch->name[at]), "%.12s, layouts %s, threads %d",
+                 kernels[i].fingerprint, kernels[i].layouts, kernels[i].threads);
+        if (err == WPK_OK) {
+            err = add_lookup(batch, NULL, kernels[i].fingerprint, kernels[i].device,
+                             lookup->environment);
+        }
+    }
+    if (err == WPK_OK && batch->count == 0) {
+        wpk_diag_set(diag,
+                     "operator %s is known, but not so; wpkctl kernels --fingerprint %s lists how",
+                     fingerprint, fingerprint);
+        err = WPK_ENOENT;
+    }
+    wpk_arena_fini(&arena);
+    return err;
+}
+
+static wpk_err ask(struct wpk_session *session, const struct lookup *lookup, struct batch *batch,
+                   bool *all_known, struct wpk_diag *diag)
+{
+    struct wpk_http_reply reply = {0};
+    const char *path = lookup->tune ? "/v1/kernels:lookup?tune=1" : "/v1/kernels:lookup";
+
+    wpk_buf_append_text(&batch->body, "]}");
+    wpk_err err = wpk_buf_status(&batch->body);
+    if (err == WPK_OK) {
+        err = wpk_session_ask(session, path, wpk_buf_text(&batch->body), &reply, diag);
+    }
+    if (err != WPK_OK && diag != NULL) {
+        /* A place in a text that this program wrote means nothing to its user. */
+        diag->line = 0;
+        diag->column = 0;
+    }
+    if (err == WPK_OK) {
+        err = show(lookup, batch, &reply.body, all_known, diag);
+    }
+    wpk_http_reply_fini(&reply);
     return err;
 }
 
 static wpk_err look_up(const struct wpk_command_context *context, const struct lookup *lookup,
                        const char *what, bool *all_known, struct wpk_diag *diag)
 {
+    static struct batch batch; /* large, and there is one per process */
     struct wpk_session session = {0};
     struct wpk_job job = {0};
-    struct wpk_buf body = {0};
-    bool is_hash = wpk_crypto_hex_valid(what, WPK_SHA256_SIZE);
+    bool is_hash = access(what, F_OK) != 0 && wpk_find_is_fingerprint(what);
 
+    if (is_hash && (lookup->tune || lookup->schedule)) {
+        wpk_diag_set(diag, "%s needs the operator itself: give its job file",
+                     lookup->tune ? "--tune" : "--schedule");
+        return WPK_EINVAL;
+    }
     wpk_err err = is_hash ? WPK_OK : wpk_job_file_read(what, &job, diag);
+    if (err == WPK_OK && lookup->layouts != NULL &&
+        wpk_layouts_parse(lookup->layouts, &batch.layouts[0]) != WPK_OK) {
+        wpk_diag_set(diag, "--layouts takes fixed or any, not '%s'", lookup->layouts);
+        err = WPK_EINVAL;
+    }
     if (err == WPK_OK) {
         err = wpk_session_open(context, &lookup->session, &session, diag);
     }
-    if (err == WPK_OK && is_hash) {
-        err = make_body(lookup, what, NULL, lookup->layouts != NULL ? lookup->layouts : "fixed",
-                        lookup->threads > 0 ? lookup->threads : 1, &body);
-        if (err == WPK_OK) {
-            err = ask(&session, lookup, what, &body, 0, all_known, diag);
-        }
-    } else if (err == WPK_OK) {
-        err = ask_file(&session, lookup, &job, all_known, diag);
+    if (err == WPK_OK) {
+        err = is_hash ? add_fingerprint(&session, lookup, what, &batch, diag)
+                      : add_file(lookup, &job, &batch, diag);
     }
-    if (err == WPK_OK && lookup->json) {
-        puts("]}");
+    if (err == WPK_OK) {
+        err = ask(&session, lookup, &batch, all_known, diag);
     }
-    wpk_buf_fini(&body);
+    wpk_buf_fini(&batch.body);
     wpk_job_fini(&job);
     wpk_session_close(&session);
     return err;
@@ -241,12 +406,14 @@ static enum wpk_exit lookup_main(const struct wpk_command *command,
          &lookup.device, 0, 0},
         {"environment", 0, "TEXT", "versions that have to be equal, such as halide=21.0.0",
          WPK_OPTION_TEXT, &lookup.environment, 0, 0},
-        {"layouts", 0, "NAME", "fixed or any; default: the file's, or fixed", WPK_OPTION_TEXT,
-         &lookup.layouts, 0, 0},
-        {"threads", 0, "N", "of the kernel; default: the file's, or 1", WPK_OPTION_INT,
-         &lookup.threads, 1, 1024},
+        {"layouts", 0, "NAME", "fixed or any; default: the file's, or what there is",
+         WPK_OPTION_TEXT, &lookup.layouts, 0, 0},
+        {"threads", 0, "N", "of the kernel; default likewise", WPK_OPTION_INT, &lookup.threads, 1,
+         1024},
         {"tune", 0, NULL, "make a job for what is not known exactly", WPK_OPTION_FLAG, &lookup.tune,
          0, 0},
+        {"schedule", 0, NULL, "write NAME.schedule for each operator, for wpkctl build",
+         WPK_OPTION_FLAG, &lookup.schedule, 0, 0},
         {"json", 0, NULL, "the matches as JSON", WPK_OPTION_FLAG, &lookup.json, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };

@@ -14,9 +14,10 @@
 static const struct wpk_command *const commands[] = {
     &wpk_command_tune,   &wpk_command_check,   &wpk_command_build,  &wpk_command_submit,
     &wpk_command_status, &wpk_command_watch,   &wpk_command_cancel, &wpk_command_jobs,
-    &wpk_command_trials, &wpk_command_genes,   &wpk_command_lookup, &wpk_command_kernels,
-    &wpk_command_get,    &wpk_command_workers, &wpk_command_token,  &wpk_command_audit,
-    &wpk_command_export, &wpk_command_import,  &wpk_command_db,
+    &wpk_command_trials, &wpk_command_genes,   &wpk_command_run,    &wpk_command_complete,
+    &wpk_command_lookup, &wpk_command_kernels, &wpk_command_get,    &wpk_command_workers,
+    &wpk_command_token,  &wpk_command_audit,   &wpk_command_export, &wpk_command_import,
+    &wpk_command_db,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -22,6 +22,27 @@ _wpk_argument() {
     sed -n "s/^  \(.*[ ,]\)\{0,1\}$1 \([^ ][^ ]*\)\(  .*\)\{0,1\}\$/\2/p" | head -n 1
 }
 
+# Ids and names that a running wpkd knows, for the operand of a command; nothing where none runs.
+_wpk_known() {
+    local program=$1 command=$2 kind i
+    local where=()
+    case $command in
+    status | watch | cancel | trials | jobs) kind=jobs ;;
+    kernels) kind=kernels ;;
+    workers) kind=workers ;;
+    get | genes | run | lookup) kind=names ;;
+    *) return ;;
+    esac
+    for ((i = 1; i + 1 < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        --data | --server | --url | --token-file | --ca)
+            where+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}")
+            ;;
+        esac
+    done
+    "$program" complete $kind "${where[@]}" 2>/dev/null
+}
+
 _wpk() {
     local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} command= help argument i
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
@@ -57,8 +78,11 @@ _wpk() {
             if [[ -n $argument && $previous == "$command" ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "${argument//|/ }" -- "$word")
             else
-                compopt -o filenames 2>/dev/null
-                mapfile -t COMPREPLY < <(compgen -f -- "$word")
+                mapfile -t COMPREPLY < <(compgen -W "$(_wpk_known "$program" "$command")" -- "$word")
+                if ((${#COMPREPLY[@]} == 0)); then
+                    compopt -o filenames 2>/dev/null
+                    mapfile -t COMPREPLY < <(compgen -f -- "$word")
+                fi
             fi
         fi
         ;;

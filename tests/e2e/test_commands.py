@@ -2,8 +2,10 @@
 """What a person says to a service: lists, orders, lookups, tokens, signed kernels."""
 import ctypes
 import json
+import math
 import os
 import shutil
+import struct
 import time
 
 from lib import BIN, Service, Skip, check, main, need, small_job, wait_for
@@ -73,16 +75,92 @@ def test_lookup(box):
     check(by_hash[0]["kernel_id"] == match[0]["kernel_id"], "by its fingerprint", by_hash)
     text = box.ctl("lookup", job, "--server", service.url)
     check("expected" in text and match[0]["kernel_id"] in text and "measured" in text, "in words", text)
+    short = ctl(box, service, "lookup", match[0]["fingerprint"][:12])["matches"]
+    check(short == by_hash, "by its first digits", short)
+    check("no kernel" in refused(box, service, "lookup", "0" * 8, code=4), "nobody's digits")
+    check(len(json.dumps(match)) < 6000 and "schedule" not in match[0], "the schedule is not repeated", match)
     other = small_job(ops=[{"name": "other", "op": {"type": "matmul", "a": [5, 7], "b": [7, 3]}}])
     unknown = box.write("other.json", other)
     status, out, _ = box.run("wpkctl", "lookup", unknown, "--server", service.url, "--json")
     check(status == 4 and json.loads(out)["matches"][0]["match"] == "none", "unknown", status, out)
-    status, out, _ = box.run("wpkctl", "lookup", unknown, "--tune", "--json", "--server", service.url)
+    out = box.ctl("lookup", unknown, "--tune", "--json", "--server", service.url)
     made = json.loads(out)["matches"][0]["job_id"]
-    check(made in [j["id"] for j in ctl(box, service, "jobs")["jobs"]], "a job for it", out)
+    jobs = {j["id"]: j for j in ctl(box, service, "jobs")["jobs"]}
+    check(made in jobs and jobs[made]["ops"][0]["name"] == "other", "a job for it, of that name", out)
     check(made in box.run("wpkctl", "lookup", unknown, "--tune", "--server", service.url)[1], "the same again")
     refused(box, service, "lookup", "/nowhere.json", code=2)
     service.stop()
+
+
+def test_a_near_shape_becomes_a_kernel(box):
+    service = tuned(box)
+    near = dict(small_job()["ops"][0], name="near")
+    near["tensors"] = {name: kind.replace("12,12", "14,12") for name, kind in near["tensors"].items()}
+    job = box.write("near.json", small_job(ops=[near]))
+    match = ctl(box, service, "lookup", job)["matches"][0]
+    if match["match"] != "nearest_shape" or not match["candidate"]:
+        service.stop()
+        raise Skip("the vendor won, or its schedule is not legal there: " + match["match"])
+    text = box.ctl("lookup", job, "--server", service.url)
+    check("scaled" in text and "there" in text, "what was measured and what is expected", text)
+    box.ctl("lookup", job, "--schedule", "--server", service.url)
+    record = json.loads(box.ctl("build", box.path("near.schedule"), "--json"))
+    check(record["outcome"] == "ok", "wpkctl build takes it", record)
+    service.stop()
+
+
+def write_npy(path, values, kind):
+    """values: nested as NumPy nests them, here only flat with their shape."""
+    shape, flat = values
+    header = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }" % (
+        kind, "".join("%d, " % extent for extent in shape))
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        file.write(struct.pack("<%df" % len(flat), *flat))
+    return path
+
+
+def test_run_on_numpy_files(box):
+    service = tuned(box)
+    shapes = {name: [int(n) for n in kind[4:-1].split(",")]
+              for name, kind in small_job()["ops"][0]["tensors"].items()}
+    files = {}
+    for tensor in ("X", "W", "B"):
+        count = math.prod(shapes[tensor])
+        files[tensor] = write_npy(box.path(tensor + ".npy"),
+                                  (shapes[tensor], [((7 * i) % 17 - 8) / 8 for i in range(count)]), "<f4")
+    given = [word for tensor, path in files.items() for word in ("--input", "%s=%s" % (tensor, path))]
+    job = box.write("job.json", small_job())
+    out = ctl(box, service, "run", job, *given, "--output", "Y=" + box.path("Y.npy"), "--check")
+    check(out["check"]["passed"] and out["check"]["of_rms"] < 1e-5, "it is right", out)
+    with open(box.path("Y.npy"), "rb") as file:
+        check(len(file.read()) % 64 == 4 * math.prod(shapes["Y"]) % 64, "the output is written")
+    check("passed" in box.ctl("run", job, "--op", "small", *given, "--check", "--server", service.url), "in words")
+    err = refused(box, service, "run", job, *given[2:], code=2)
+    check("X" in err and "--input X=" in err, "what is missing", err)
+    wrong = write_npy(box.path("wrong.npy"), ([1, 12, 12, 16], [0.0] * 2304), "<f4")
+    err = refused(box, service, "run", job, "--input", "X=" + wrong, *given[2:], code=2)
+    check("(1, 16, 12, 12)" in err and "(1, 12, 12, 16)" in err, "both shapes are named", err)
+    refused(box, service, "run", job, "--op", "smal", *given, code=2)
+    refused(box, service, "run", "nothing", *given, code=4)
+    service.stop()
+
+
+def test_what_shells_complete(box):
+    service = tuned(box)
+    kernel = ctl(box, service, "kernels")["kernels"][0]
+    where = ("--server", service.url)
+    check(box.ctl("complete", "kernels", *where).split() == [kernel["id"]], "kernels")
+    check(box.ctl("complete", "names", *where).split() == ["small", kernel["fingerprint"][:12]], "names")
+    job = ctl(box, service, "jobs")["jobs"][0]["id"]
+    check(box.ctl("complete", "jobs", *where).split() == [job], "jobs")
+    rows = ctl(box, service, "trials", job)["trials"]
+    check(len(rows) >= 12 and all(row["outcome"] for row in rows), "what it tried", rows[:2])
+    check("outcome" in box.ctl("trials", job, "--failed", *where), "as a table")
+    service.stop()
+    code, out, err = box.run("wpkctl", "complete", "jobs", "--data", box.path("nothing"))
+    check((code, out, err) == (3, "", "") and not os.path.exists(box.path("nothing")), "starts nothing", code, err)
 
 
 def test_jobs_are_held(box):

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NumPy's .npy files, versions 1 and 2: one array each, read strictly and written as version 1.
+ *
+ *   source  NumPy, numpy/lib/format.py, "Format Version 1.0": magic, version, size of the header,
+ *           the header as a Python dictionary, the elements */
+#ifndef WPK_CLIENT_NPY_H
+#define WPK_CLIENT_NPY_H
+
+#include "common/buf.h"
+#include "schema/tensor.h"
+
+#define WPK_NPY_DESCR_SIZE 16
+
+/* An array as its file describes it. */
+struct wpk_npy {
+    char descr[WPK_NPY_DESCR_SIZE]; /* "<f4" */
+    bool fortran_order;
+    int rank;
+    int64_t extent[WPK_RANK_MAX]; /* [rank], each >= 0, their product below WPK_ELEMENTS_MAX */
+    const void *data;             /* borrowed from the bytes that were decoded; any alignment */
+    size_t size;                  /* bytes at `data`: all that follow the header */
+};
+
+/* How NumPy names an element type; bf16, which it lacks, goes as the two bytes it is, "<u2". */
+const char *wpk_npy_descr(enum wpk_dtype dtype);
+
+/* Read the header. Whether the elements are as many as it says is for the caller, who knows what
+ * type he expects: wpk_npy_check.
+ *   errors  WPK_EPARSE  no .npy file, or not one that NumPy would write */
+WPK_MUST_CHECK wpk_err wpk_npy_decode(const void *bytes, size_t size, struct wpk_npy *out,
+                                      struct wpk_diag *diag);
+
+/* Is it such a tensor, whole and in C order?
+ *   errors  WPK_EINVAL  it is not; `diag` names what was expected and what was found */
+WPK_MUST_CHECK wpk_err wpk_npy_check(const struct wpk_npy *npy, const struct wpk_tensor_type *type,
+                                     struct wpk_diag *diag);
+
+/* Append a file that holds the tensor.   shape  data: [extent...] row-major */
+void wpk_npy_encode(const struct wpk_tensor_type *type, const void *data, struct wpk_buf *out);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/run_tensors.h"
+
+#include "client/npy.h"
+#include "common/fs.h"
+#include "common/suggest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_SIZE_MAX ((size_t)64 << 30)
+#define ALIGNMENT ((size_t)64)
+
+static void *new_memory(size_t size)
+{
+    size_t whole = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    void *memory = aligned_alloc(ALIGNMENT, whole > 0 ? whole : ALIGNMENT);
+
+    if (memory != NULL) {
+        memset(memory, 0, whole > 0 ? whole : ALIGNMENT);
+    }
+    return memory;
+}
+
+static size_t dense_size(const struct wpk_tensor_type *type)
+{
+    return (size_t)wpk_tensor_type_elements(type) * wpk_dtype_size(type->dtype);
+}
+
+static const char *asked_name(const struct wpk_run_names *names, const char *kernel)
+{
+    for (int i = 0; i < names->count; i++) {
+        if (strcmp(names->name[i].kernel, kernel) == 0) {
+            return names->name[i].asked;
+        }
+    }
+    return kernel;
+}
+
+static void list_arguments(const struct wpk_kernel *kernel, const struct wpk_run_names *names,
+                           struct wpk_run_tensors *out)
+{
+    out->input_count = (int)wpk_kernel_input_count(kernel);
+    out->constant_count = (int)wpk_kernel_constant_count(kernel);
+    out->output_count = (int)wpk_kernel_output_count(kernel);
+    for (int i = 0; i < out->input_count + out->constant_count + out->output_count; i++) {
+        int k = i - out->input_count;
+        int o = k - out->constant_count;
+        struct wpk_run_tensor *tensor = &out->tensor[i];
+        tensor->argument = k < 0   ? wpk_kernel_input(kernel, (size_t)i)
+                           : o < 0 ? wpk_kernel_constant(kernel, (size_t)k)
+                                   : wpk_kernel_output(kernel, (size_t)o);
+        tensor->name = asked_name(names, tensor->argument->name);
+    }
+}
+
+/* "NAME=FILE" for one of the tensors from `first` on. */
+static wpk_err set_path(struct wpk_run_tensors *tensors, int first, int count, const char *option,
+                        const char *pair, struct wpk_diag *diag)
+{
+    const char *equals = strchr(pair, '=');
+    char name[WPK_NAME_MAX] = "";
+    char list[WPK_DIAG_TEXT_MAX / 2] = "";
+
+    if (equals == NULL || equals == pair || equals[1] == '\0') {
+        wpk_diag_set(diag, "--%s takes TENSOR=FILE.npy, not '%s'", option, pair);
+        return WPK_EINVAL;
+    }
+    snprintf(name, sizeof(name), "%.*s", (int)(equals - pair), pair);
+    struct wpk_suggest suggest = {.word = name};
+    for (int i = first; i < first + count; i++) {
+        struct wpk_run_tensor *tensor = &tensors->tensor[i];
+        if (strcmp(tensor->name, name) == 0 && tensor->path == NULL) {
+            tensor->path = equals + 1;
+            return WPK_OK;
+        }
+        if (strcmp(tensor->name, name) == 0) {
+            wpk_diag_set(diag, "--%s %s is given twice", option, name);
+            return WPK_EINVAL;
+        }
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof(list) - used, "%s%s", i > first ? ", " : "", tensor->name);
+        wpk_suggest_offer(&suggest, tensor->name);
+    }
+    wpk_diag_set(diag, "--%s: the operator has no such tensor '%s'; it has %s%s", option, name,
+                 list, wpk_suggest_text(&suggest));
+    return WPK_EINVAL;
+}
+
+static wpk_err read_file(struct wpk_run_tensor *tensor, struct wpk_diag *diag)
+{
+    struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
+    struct wpk_npy npy;
+    const struct wpk_tensor_type *type = &tensor->argument->type;
+
+    wpk_err err = wpk_fs_read(tensor->path, FILE_SIZE_MAX - 1, &bytes, diag);
+    if (err != WPK_OK) {
+        wpk_buf_fini(&bytes);
+        return err == WPK_ENOENT || err == WPK_EACCES ? WPK_EINVAL : err;
+    }
+    err = wpk_npy_decode(wpk_buf_text(&bytes), bytes.size, &npy, diag);
+    if (err == WPK_OK) {
+        err = wpk_npy_check(&npy, type, diag);
+    }
+    if (err != WPK_OK && diag != NULL) {
+        snprintf(diag->file, sizeof(diag->file), "%s", tensor->path);
+        snprintf(diag->field, sizeof(diag->field), "%s", tensor->name);
+    }
+    if (err == WPK_OK) {
+        memcpy(tensor->dense, npy.data, npy.size);
+    }
+    wpk_buf_fini(&bytes);
+    return err;
+}
+
+static wpk_err fill(struct wpk_run_tensors *tensors, int index, struct wpk_diag *diag)
+{
+    struct wpk_run_tensor *tensor = &tensors->tensor[index];
+    const struct wpk_tensor_type *type = &tensor->argument->type;
+    bool constant =
+        index >= tensors->input_count && index < tensors->input_count + tensors->constant_count;
+    bool output = index >= tensors->input_count + tensors->constant_count;
+
+    tensor->dense = new_memory(dense_size(type));
+    tensor->physical = constant ? NULL : new_memory(wpk_tensor_type_bytes(type));
+    if (tensor->dense == NULL || (tensor->physical == NULL && !constant)) {
+        return WPK_ENOMEM;
+    }
+    if (output) {
+        return WPK_OK;
+    }
+    if (tensor->path == NULL) {
+        wpk_diag_set(diag, "%s %s has no file: --input %s=FILE.npy",
+                     constant ? "constant" : "input", tensor->name, tensor->name);
+        return WPK_EINVAL;
+    }
+    wpk_err err = read_file(tensor, diag);
+    if (err == WPK_OK && !constant) {
+        wpk_tensor_pack(type, tensor->dense, tensor->physical);
+    }
+    return err;
+}
+
+wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel, const struct wpk_run_names *names,
+                             const struct wpk_option_list *inputs,
+                             const struct wpk_option_list *outputs, struct wpk_run_tensors *out,
+                             struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+
+    if (wpk_kernel_input_count(kernel) + wpk_kernel_constant_count(kernel) +
+            wpk_kernel_output_count(kernel) >
+        WPK_RUN_TENSORS_MAX) {
+        wpk_diag_set(diag, "the kernel has more than %d tensors", WPK_RUN_TENSORS_MAX);
+        return WPK_ERANGE;
+    }
+    list_arguments(kernel, names, out);
+    int given = out->input_count + out->constant_count;
+    for (int i = 0; err == WPK_OK && i < inputs->count; i++) {
+        err = set_path(out, 0, given, "input", inputs->items[i], diag);
+    }
+    for (int i = 0; err == WPK_OK && i < outputs->count; i++) {
+        err = set_path(out, given, out->output_count, "output", outputs->items[i], diag);
+    }
+    for (int i = 0; err == WPK_OK && i < given + out->output_count; i++) {
+        err = fill(out, i, diag);
+    }
+    return err;
+}
+
+void wpk_run_tensors_fini(struct wpk_run_tensors *tensors)
+{
+    for (int i = 0; i < WPK_RUN_TENSORS_MAX; i++) {
+        free(tensors->tensor[i].dense);
+        free(tensors->tensor[i].physical);
+    }
+    *tensors = (struct wpk_run_tensors){.input_count = 0};
+}
+
+wpk_err wpk_run_tensors_run(struct wpk_kernel *kernel, struct wpk_run_tensors *tensors,
+                            struct wpk_diag *diag)
+{
+    struct wpk_tensor_data data[WPK_RUN_TENSORS_MAX];
+    const struct wpk_context_options options = {.threads = 0};
+    struct wpk_context *context = NULL;
+    int given = tensors->input_count + tensors->constant_count;
+
+    for (int i = 0; i < given + tensors->output_count; i++) {
+        const struct wpk_run_tensor *tensor = &tensors->tensor[i];
+        const struct wpk_tensor_type *type = &tensor->argument->type;
+        bool constant = tensor->physical == NULL;
+        data[i] = (struct wpk_tensor_data){.name = tensor->argument->name,
+                                           .data = constant ? tensor->dense : tensor->physical,
+                                           .size = constant ? dense_size(type)
+                                                            : wpk_tensor_type_bytes(type)};
+    }
+    wpk_err err = wpk_kernel_prepare(kernel, data + tensors->input_count,
+                                     (size_t)tensors->constant_count, diag);
+    if (err == WPK_OK) {
+        err = wpk_context_new(&options, &context);
+    }
+    if (err == WPK_OK) {
+        err = wpk_kernel_run(kernel, context, data, (size_t)tensors->input_count, data + given,
+                             (size_t)tensors->output_count);
+        wpk_context_free(context);
+    }
+    for (int i = given; err == WPK_OK && i < given + tensors->output_count; i++) {
+        const struct wpk_run_tensor *tensor = &tensors->tensor[i];
+        wpk_tensor_unpack(&tensor->argument->type, tensor->physical, tensor->dense);
+    }
+    return err;
+}
+
+wpk_err wpk_run_tensors_write(const struct wpk_run_tensors *tensors, struct wpk_diag *diag)
+{
+    int first = tensors->input_count + tensors->constant_count;
+    wpk_err err = WPK_OK;
+
+    for (int i = first; err == WPK_OK && i < first + tensors->output_count; i++) {
+        const struct wpk_run_tensor *tensor = &tensors->tensor[i];
+        struct wpk_buf bytes = {.size_max = FILE_SIZE_MAX};
+        if (tensor->path != NULL) {
+            wpk_npy_encode(&tensor->argument->type, tensor->dense, &bytes);
+            err = wpk_buf_status(&bytes);
+        }
+        if (tensor->path != NULL && err == WPK_OK) {
+            err = wpk_fs_write(tensor->path, bytes.data, bytes.size, 0644, diag);
+        }
+        wpk_buf_fini(&bytes);
+    }
+    return err == WPK_ENOENT ? WPK_EINVAL : err; /* not found means the kernel, to scripts */
+}

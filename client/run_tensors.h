@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tensors of one run of a kernel: read from NumPy files, laid out as the kernel wants them, and
+ * written back. */
+#ifndef WPK_CLIENT_RUN_TENSORS_H
+#define WPK_CLIENT_RUN_TENSORS_H
+
+#include "client/args.h"
+#include "common/buf.h"
+#include "runtime/wpk.h"
+
+#define WPK_RUN_TENSORS_MAX 64
+
+/* What the asker calls a tensor that the kernel calls otherwise. */
+struct wpk_run_name {
+    const char *asked; /* borrowed, as `kernel` */
+    const char *kernel;
+};
+
+/* `= {0}` knows no other names: tensors are called as in the kernel. */
+struct wpk_run_names {
+    struct wpk_run_name name[WPK_RUN_TENSORS_MAX]; /* [count] */
+    int count;
+};
+
+/* One argument with its data. */
+struct wpk_run_tensor {
+    const struct wpk_argument *argument; /* the kernel's */
+    const char *name;                    /* the asker's */
+    const char *path;                    /* of its file; NULL: none */
+    void *dense;                         /* owned; row-major, as the operator declares it */
+    void *physical;                      /* owned; in the kernel's layout; NULL for constants */
+};
+
+/* `= {0}` holds nothing. */
+struct wpk_run_tensors {
+    struct wpk_run_tensor tensor[WPK_RUN_TENSORS_MAX]; /* inputs, constants, outputs */
+    int input_count;
+    int constant_count;
+    int output_count;
+};
+
+/* Find the file of every input and constant, read and check them, and make room for the outputs.
+ *
+ *   shape   inputs, outputs: "NAME=FILE"
+ *   owns    caller calls wpk_run_tensors_fini, after failures too; texts are borrowed
+ *   errors  WPK_EINVAL  a tensor without a file, a name that is none, a file of another shape, type
+ *           or order: `diag` names both; of wpk_fs_read; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel,
+                                            const struct wpk_run_names *names,
+                                            const struct wpk_option_list *inputs,
+                                            const struct wpk_option_list *outputs,
+                                            struct wpk_run_tensors *out, struct wpk_diag *diag);
+void wpk_run_tensors_fini(struct wpk_run_tensors *tensors);
+
+/* Prepare the constants and run the kernel once. The outputs' dense data is there then.
+ *   errors  of wpk_kernel_prepare, wpk_context_new and wpk_kernel_run */
+WPK_MUST_CHECK wpk_err wpk_run_tensors_run(struct wpk_kernel *kernel,
+                                           struct wpk_run_tensors *tensors, struct wpk_diag *diag);
+
+/* Write the outputs that have a file.   errors  of wpk_fs_write; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_run_tensors_write(const struct wpk_run_tensors *tensors,
+                                             struct wpk_diag *diag);
+
+#endif
