@@ -37,7 +37,7 @@ struct wpk_access {
  *   errors  WPK_EINVAL, WPK_EPARSE, WPK_ERANGE the file or the token is malformed, or missing
  *           though it was named; WPK_EACCES, WPK_EIO it cannot be read */
 WPK_MUST_CHECK wpk_err wpk_access_find(const struct wpk_command_context *context,
-                                       const struct wpk_access_given *given,
-                                       struct wpk_access *out, struct wpk_diag *diag);
+                                       const struct wpk_access_given *given, struct wpk_access *out,
+                                       struct wpk_diag *diag);
 
 #endif

@@ -10,7 +10,7 @@
  * exact unless the kernel transforms its tensors, as Winograd's do. */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime, under -std=c11 too */
 
-#include "runtime/wpk.h"
+#include "wpk/wpk.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -85,6 +85,14 @@ def check_installed(box, kernel_path, expected):
     programs = [name for _, _, names in os.walk(root) for name in names if name.startswith("wpk")]
     for name in ("wpkctl", "wpkd", "wpk-worker", "wpkctl.1", "wpk.h"):
         check(name in programs, name + " is installed", programs)
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names]
+    for name in ("openapi.yaml", "job.schema.json", "examples/run_kernel.c", "examples/demo.json", "cli.md"):
+        check(any(file.endswith("/" + name) for file in files), name + " is installed", files)
+    headers = [file for file in files if file.endswith(".h")]
+    check(headers and all("/include/wpk/" in file and file.count("/") == headers[0].count("/")
+                          for file in headers), "headers are wpk/ alone", headers)
+    for header in headers:
+        call(box, ["cc", "-fsyntax-only", "-x", "c", "-I", header[:header.index("/wpk/")], header])
 
 
 def test_run_kernel(box):
