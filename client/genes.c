@@ -79,7 +79,7 @@ static wpk_err collect(struct genes *genes, const struct wpk_space *space)
             struct gene *gene = take_gene(genes, variant->genes[g].name);
             gene->variant_count++;
             for (int i = 0; i < variant->genes[g].choice_count; i++) {
-                add_value(gene, variant->genes[g].choice[i]);
+                add_value(gene, variant->genes[g].choice[i].text);
             }
         }
     }

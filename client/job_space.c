@@ -13,7 +13,7 @@ static const char *const common_genes[] = {"algorithm", "layout"};
 static void offer_value(const struct wpk_gene *gene, const char *name, struct wpk_suggest *suggest)
 {
     for (int i = 0; strcmp(gene->name, name) == 0 && i < gene->choice_count; i++) {
-        wpk_suggest_offer(suggest, gene->choice[i]);
+        wpk_suggest_offer(suggest, gene->choice[i].text);
     }
 }
 
