@@ -8,6 +8,8 @@
 
 #include "codegen/halide.h"
 
+#include "op/infinite.h"
+
 #include <Halide.h>
 #include <algorithm>
 
@@ -522,17 +524,6 @@ Halide::Pipeline Builder::build(bool replay) {
     return Halide::Pipeline(outputs);
 }
 
-bool has_infinity(const wpk_program &program) {
-    for (int i = 0; i < program.node_count; i++) {
-        const wpk_node &node = program.nodes[i];
-        if (node.kind == WPK_NODE_LITERAL && wpk_dtype_is_float(node.dtype) &&
-            std::isinf(node.value)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 Halide::Target target_of(const wpk_schedule &schedule, const wpk_program &program) {
     Halide::Target target(schedule.target);
     for (Halide::Target::Feature f :
@@ -541,7 +532,7 @@ Halide::Target target_of(const wpk_schedule &schedule, const wpk_program &progra
         target.set_feature(f);
     }
     // infinities are meaningless under the default fast arithmetic
-    if (has_infinity(program)) {
+    if (wpk_infinite_literal(&program)) {
         target.set_feature(Halide::Target::StrictFloat);
     }
     return target;

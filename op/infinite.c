@@ -103,18 +103,6 @@ void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *o
     }
 }
 
-bool wpk_infinite_computes(const struct wpk_program *program, const struct wpk_infinite *infinite,
-                           int id)
-{
-    const struct wpk_node *node = &program->nodes[id];
-    int count = node->kind == WPK_NODE_BINARY ? 2 : node->kind == WPK_NODE_UNARY ? 1 : 0;
-    bool computes = false;
-    for (int i = 0; i < count; i++) {
-        computes = computes || may_hold(program, infinite, node->arg[i]);
-    }
-    return computes;
-}
-
 bool wpk_infinite_literal(const struct wpk_program *program)
 {
     for (int i = 0; i < program->node_count; i++) {

@@ -18,11 +18,10 @@ struct wpk_infinite {
  * and every tensor that is computed from them without an exp in between. */
 void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *out);
 
-/* Does the node compute with a value that may be infinite, one of a literal included? Such
- * arithmetic is built strict: the default assumes that there are no infinities. */
-bool wpk_infinite_computes(const struct wpk_program *program, const struct wpk_infinite *infinite,
-                           int node);
-/* Is there an infinite literal? Halide's own folding knows nothing of them. */
+/* Is an infinity written down? The generator folds such literals as if there were none, unless all
+ * arithmetic is strict. Infinities that come with the data need nothing: loads, +, -, max and exp
+ * pass them on as the machine does, which every kernel shows on masked inputs; strict arithmetic
+ * in the subtraction alone made a softmax of 1536 x 128 slower by 10 to 25 %. */
 bool wpk_infinite_literal(const struct wpk_program *program);
 
 #ifdef __cplusplus

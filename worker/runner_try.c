@@ -293,6 +293,7 @@ void wpk_runner_try(const struct wpk_runner_options *options, const struct wpk_r
     out->error_max = a.errors.max;
     out->error_tolerance = a.errors.max_tolerance;
     out->error_ratio = a.errors.ratio;
+    out->unseen = op->unseen[0] != '\0' ? strdup(op->unseen) : NULL;
     if (err != WPK_OK) {
         out->timing = (struct wpk_timing){0};
         snprintf(out->log, sizeof(out->log), "%s",
