@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel of ours as a peer: opened by its path and run through libwpk, as a user would.
  *
- * Arguments are bound by position: a program lists its inputs and constants in the order in which
- * its operator names them, which is the order of bench/op.h. With layouts `any` the input is
+ * A program lists its inputs and constants in the order in which its operator names them, which is
+ * the order of bench/op.h. With layouts `any` the input is
  * brought into the kernel's layout before the timing; with `fixed` both are row-major and there
  * is nothing to bring. */
 #include "bench/peer.h"
@@ -77,6 +77,7 @@ static wpk_err prepare_constants(struct bench_peer *peer, const struct bench_op 
     for (int i = 0; i < count; i++) {
         const struct bench_shape shape = bench_op_operand(op, i + 1);
         constants[i] = (struct wpk_tensor_data){
+            .name = wpk_kernel_constant(peer->kernel, (size_t)i)->name,
             .data = (void *)(uintptr_t)operands[i + 1], /* read only, by wpk.h */
             .size = (size_t)bench_shape_elements(&shape) * sizeof(float),
         };
@@ -92,6 +93,7 @@ static wpk_err new_data(const struct wpk_argument *argument, struct wpk_tensor_d
         return WPK_ENOMEM;
     }
     memset(out->data, 0, bytes); /* padding of the output is zero, as that of every tensor */
+    out->name = argument->name;
     out->size = bytes;
     return WPK_OK;
 }

@@ -7,6 +7,7 @@
 #define WPK_OP_REFERENCE_H
 
 #include "op/program.h"
+#include "schema/convert.h"
 
 /* Up to these all points are computed: innermost iterations of all stages, which are seconds, and
  * elements that the stages write, of which each takes 16 bytes. */
@@ -56,9 +57,7 @@ wpk_err wpk_reference_points_within(const struct wpk_program *program, const int
                                     int64_t count, double iterations_max, int64_t *out,
                                     struct wpk_diag *diag);
 
-/* Convert between element types; narrowing rounds to nearest even, integers saturate.
- *   shape   in, out [count] */
-void wpk_reference_widen(enum wpk_dtype dtype, const void *in, int64_t count, double *out);
-void wpk_reference_narrow(enum wpk_dtype dtype, const double *in, int64_t count, void *out);
+#define wpk_reference_widen wpk_convert_widen
+#define wpk_reference_narrow wpk_convert_narrow
 
 #endif

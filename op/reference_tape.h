@@ -18,6 +18,7 @@
 #define WPK_OP_REFERENCE_TAPE_H
 
 #include "op/program.h"
+#include "schema/convert.h"
 
 #define WPK_TAPE_LANES 256 /* lanes of a vector: two rows of doubles fit into half of a 32 KiB L1 */
 
@@ -246,7 +247,7 @@ double wpk_reference_cast(enum wpk_dtype from, enum wpk_dtype to, double value);
 double wpk_reference_cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, double value,
                                     double magnitude);
 /* Bounds of an integer type. */
-void wpk_reference_bounds(enum wpk_dtype dtype, double *low, double *high);
+#define wpk_reference_bounds wpk_convert_bounds
 
 /* ---- evaluation: reference.c, as op/reference.h has it; magnitude NULL iff !with_magnitude */
 

@@ -54,14 +54,10 @@ wpk_err wpk_buffer_describe(const struct wpk_tensor_type *type, struct wpk_abi_d
 }
 
 /* The place in the list; list->count when there is none. */
-static size_t find(const struct wpk_argument_list *list, const struct wpk_tensor_data *data,
-                   size_t position)
+static size_t find(const struct wpk_argument_list *list, const struct wpk_tensor_data *data)
 {
     size_t i = 0;
 
-    if (data->name == NULL) {
-        return position;
-    }
     while (i < list->count && strcmp(list->argument[i].name, data->name) != 0) {
         i++;
     }
@@ -80,7 +76,11 @@ wpk_err wpk_arguments_match(const struct wpk_argument_list *list, const size_t *
         found[i] = NULL;
     }
     for (size_t i = 0; i < count; i++) {
-        size_t place = find(list, &data[i], i);
+        if (data[i].name == NULL) {
+            wpk_diag_set(diag, "tensor %zu has no name: tensors are bound by their names", i);
+            return WPK_EINVAL;
+        }
+        size_t place = find(list, &data[i]);
         if (place >= count) {
             wpk_diag_set(diag, "no tensor is called '%s'", data[i].name);
             return WPK_EINVAL;

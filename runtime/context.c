@@ -30,6 +30,7 @@ struct wpk_context {
     struct wpk_pool *pool;          /* owned; NULL: one thread */
     struct thread_scratch *scratch; /* owned; [thread_count] */
     int thread_count;
+    struct wpk_vendor_call *vendor_call; /* owned; of the vendor that was called last */
     size_t scratch_size_max;
     atomic_int err; /* wpk_err of the call in progress */
     atomic_flag busy;
@@ -240,6 +241,7 @@ void wpk_context_free(struct wpk_context *context)
         return;
     }
     stop(context);
+    wpk_vendor_call_free(context->vendor_call);
     free(context->cpus);
     free(context);
 }
@@ -267,13 +269,20 @@ static void enter(struct wpk_context *context, wpk_abi_function function,
     current = (struct thread_state){0};
 }
 
+/* One call at a time. */
+static void occupy(struct wpk_context *context)
+{
+    bool busy = atomic_flag_test_and_set_explicit(&context->busy, memory_order_acquire);
+
+    WPK_ASSERT(!busy);
+}
+
 wpk_err wpk_context_call(struct wpk_context *context, int threads, wpk_abi_function function,
                          struct wpk_abi_buffer *const *arguments, size_t count)
 {
-    bool busy = atomic_flag_test_and_set_explicit(&context->busy, memory_order_acquire);
     wpk_err err = WPK_OK;
 
-    WPK_ASSERT(!busy);
+    occupy(context);
     if (context->threads_wanted == 0 && context->thread_count < threads) {
         err = start(context, threads);
     } else if (context->thread_count == 0) {
@@ -284,6 +293,27 @@ wpk_err wpk_context_call(struct wpk_context *context, int threads, wpk_abi_funct
         enter(context, function, arguments, count);
         err = (wpk_err)atomic_load_explicit(&context->err, memory_order_relaxed);
         wpk_scratch_settle(&context->scratch[0].scratch);
+    }
+    atomic_flag_clear_explicit(&context->busy, memory_order_release);
+    return err;
+}
+
+wpk_err wpk_context_call_vendor(struct wpk_context *context, struct wpk_vendor *vendor,
+                                void *const *data)
+{
+    wpk_err err = WPK_OK;
+
+    occupy(context);
+    if (context->vendor_call == NULL || wpk_vendor_call_vendor(context->vendor_call) != vendor) {
+        struct wpk_vendor_call *call = NULL;
+        err = wpk_vendor_call_new(vendor, &call);
+        if (err == WPK_OK) {
+            wpk_vendor_call_free(context->vendor_call);
+            context->vendor_call = call;
+        }
+    }
+    if (err == WPK_OK) {
+        err = wpk_vendor_call_run(context->vendor_call, data);
     }
     atomic_flag_clear_explicit(&context->busy, memory_order_release);
     return err;

@@ -4,6 +4,7 @@
 #define WPK_RUNTIME_CONTEXT_H
 
 #include "runtime/abi.h"
+#include "runtime/vendor.h"
 #include "runtime/wpk.h"
 
 /* The table that kernels are bound to; its `user` is the context. */
@@ -17,6 +18,13 @@ const struct wpk_abi_host *wpk_context_host(void);
 WPK_MUST_CHECK wpk_err wpk_context_call(struct wpk_context *context, int threads,
                                         wpk_abi_function function,
                                         struct wpk_abi_buffer *const *arguments, size_t count);
+
+/* Let the vendor's library compute. Its threads are its own.
+ *
+ *   shape   data: see wpk_vendor_call_run
+ *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED the library complained */
+WPK_MUST_CHECK wpk_err wpk_context_call_vendor(struct wpk_context *context,
+                                               struct wpk_vendor *vendor, void *const *data);
 
 /* Bound the scratch of each thread: for hosts and tests that want to see it refused. */
 void wpk_context_limit_scratch(struct wpk_context *context, size_t size_max);

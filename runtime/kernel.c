@@ -2,6 +2,7 @@
 /* Loading: nothing of the object runs before its seal was checked, and who vouches for it. */
 #include "runtime/kernel.h"
 
+#include "common/crypto.h"
 #include "runtime/context.h"
 #include "runtime/memory.h"
 #include "runtime/seal.h"
@@ -103,11 +104,8 @@ static wpk_err read_manifest(struct wpk_kernel *kernel, struct wpk_diag *diag)
 static void list_fill(struct wpk_argument_list *list, const struct wpk_named_tensor *tensors,
                       int count)
 {
-    list->count = (size_t)count;
     for (int i = 0; i < count; i++) {
-        list->argument[i].name = tensors[i].name;
-        list->argument[i].type = tensors[i].type;
-        list->physical_size[i] = wpk_tensor_type_bytes(&tensors[i].type);
+        wpk_argument_list_add(list, &tensors[i], i);
     }
 }
 
@@ -168,15 +166,34 @@ static wpk_err check_vouched(const struct wpk_kernel *kernel,
     return WPK_OK;
 }
 
-/* `bytes` is the file, its seal checked. */
+static wpk_err check_origin(const char *path, const struct wpk_buf *bytes,
+                            const struct wpk_kernel_origin *origin, struct wpk_diag *diag)
+{
+    char sha256[WPK_SHA256_HEX_SIZE];
+
+    wpk_crypto_sha256_hex(bytes->data, bytes->size, sha256);
+    if (strcmp(sha256, origin->sha256) != 0) {
+        wpk_diag_set(diag, "%s is not the object that the choice names", path);
+        return WPK_ECORRUPT;
+    }
+    return WPK_OK;
+}
+
+/* `bytes` is the file, its seal checked. A choice vouches for it by its hash; the manifest beside
+ * it then says no more than which device it was measured on. */
 static wpk_err open_checked(struct wpk_kernel *kernel, const char *path,
                             const struct wpk_buf *bytes, const struct wpk_device *device,
-                            const struct wpk_open_options *options, struct wpk_diag *diag)
+                            const struct wpk_open_options *options,
+                            const struct wpk_kernel_origin *origin, struct wpk_diag *diag)
 {
     struct wpk_kernel_manifest vouched;
     bool found = false;
 
-    wpk_err err = wpk_trust_check(path, options->public_key, bytes, &vouched, &found, diag);
+    wpk_err err = origin != NULL ? check_origin(path, bytes, origin, diag) : WPK_OK;
+    if (err == WPK_OK && (origin == NULL || !origin->plain)) {
+        err = wpk_trust_check(path, origin != NULL ? NULL : options->public_key, bytes, &vouched,
+                              &found, diag);
+    }
     if (err == WPK_OK) {
         err = open_object(kernel, path, bytes, options->public_key != NULL, diag);
     }
@@ -189,11 +206,17 @@ static wpk_err open_checked(struct wpk_kernel *kernel, const char *path,
     if (err == WPK_OK && found) {
         err = check_vouched(kernel, &vouched, device, options, diag);
     }
+    if (err == WPK_OK && origin != NULL &&
+        strcmp(origin->fingerprint, kernel->manifest.fingerprint) != 0) {
+        wpk_diag_set(diag, "%s computes another operator than the choice is for", path);
+        err = WPK_EMISMATCH;
+    }
     return err == WPK_OK ? lay_out(kernel, diag) : err;
 }
 
-wpk_err wpk_kernel_open_with(const char *path, const struct wpk_open_options *options,
-                             struct wpk_kernel **out, struct wpk_diag *diag)
+wpk_err wpk_kernel_load(const char *path, const struct wpk_open_options *options,
+                        const struct wpk_kernel_origin *origin, struct wpk_kernel **out,
+                        struct wpk_diag *diag)
 {
     static const struct wpk_open_options none = {0};
     struct wpk_device here;
@@ -211,18 +234,25 @@ wpk_err wpk_kernel_open_with(const char *path, const struct wpk_open_options *op
         return err;
     }
     struct wpk_kernel *kernel = calloc(1, sizeof(*kernel));
-    err = kernel == NULL
-              ? WPK_ENOMEM
-              : open_checked(kernel, path, &bytes,
-                             options->device == NULL ? &here : options->device, options, diag);
+    err = kernel == NULL ? WPK_ENOMEM
+                         : open_checked(kernel, path, &bytes,
+                                        options->device == NULL ? &here : options->device, options,
+                                        origin, diag);
     wpk_buf_fini(&bytes);
     if (err != WPK_OK) {
         wpk_kernel_close(kernel);
         return err;
     }
+    kernel->taken = (struct wpk_choice_taken){.index = -1, .kind = "", .reason = ""};
     kernel->descriptor->bind(wpk_context_host());
     *out = kernel;
     return WPK_OK;
+}
+
+wpk_err wpk_kernel_open_with(const char *path, const struct wpk_open_options *options,
+                             struct wpk_kernel **out, struct wpk_diag *diag)
+{
+    return wpk_kernel_load(path, options, NULL, out, diag);
 }
 
 wpk_err wpk_kernel_open(const char *path, const struct wpk_device *device, struct wpk_kernel **out,
@@ -236,6 +266,8 @@ void wpk_kernel_close(struct wpk_kernel *kernel)
     if (kernel == NULL) {
         return;
     }
+    wpk_vendor_release(kernel->vendor);
+    free(kernel->reason);
     wpk_memory_give(kernel->fixed);
     wpk_manifest_fini(&kernel->manifest);
     free(kernel->manifest_text);
@@ -282,6 +314,11 @@ const struct wpk_argument *wpk_kernel_output(const struct wpk_kernel *kernel, si
 const struct wpk_argument *wpk_kernel_constant(const struct wpk_kernel *kernel, size_t index)
 {
     return list_get(&kernel->constants, index);
+}
+
+struct wpk_choice_taken wpk_kernel_choice(const struct wpk_kernel *kernel)
+{
+    return kernel->taken;
 }
 
 const char *wpk_kernel_manifest(const struct wpk_kernel *kernel)

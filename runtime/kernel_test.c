@@ -63,7 +63,7 @@ static wpk_err prepare(struct wpk_kernel *kernel, struct data *data)
 
 static wpk_err run(const struct wpk_kernel *kernel, struct wpk_context *context, struct data *data)
 {
-    const struct wpk_tensor_data input = {NULL, data->x, sizeof(data->x)};
+    const struct wpk_tensor_data input = {"X", data->x, sizeof(data->x)};
     const struct wpk_tensor_data output = {"Y", data->y, sizeof(data->y)};
 
     return wpk_kernel_run(kernel, context, &input, 1, &output, 1);
@@ -160,8 +160,8 @@ static void refuses_wrong_tensors(void **state)
     assert_int_equal(prepare(kernel, &data), WPK_OK);
     assert_int_equal(prepare(kernel, &data), WPK_EINVAL); /* immutable now */
 
-    struct wpk_tensor_data input = {NULL, data.x, sizeof(data.x) - 4};
-    struct wpk_tensor_data output = {NULL, data.y, sizeof(data.y)};
+    struct wpk_tensor_data input = {"X", data.x, sizeof(data.x) - 4};
+    struct wpk_tensor_data output = {"Y", data.y, sizeof(data.y)};
     assert_int_equal(wpk_kernel_run(kernel, context, &input, 1, &output, 1), WPK_EINVAL);
     input.size = sizeof(data.x);
     output.size += 4;

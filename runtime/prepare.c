@@ -89,24 +89,35 @@ static void fix_slots(struct wpk_kernel *kernel, const struct places *places)
     }
 }
 
+/* The library packs them, in memory of its own. */
+static wpk_err prepare_vendor(struct wpk_kernel *kernel, void *const *found)
+{
+    const void *dense[WPK_RECIPE_TENSORS_MAX] = {NULL};
+
+    for (size_t i = 0; i < kernel->constants.count; i++) {
+        dense[kernel->constants.source[i]] = found[i];
+    }
+    wpk_err err = kernel->prepared ? WPK_OK : wpk_vendor_prepare(kernel->vendor, dense);
+    kernel->prepared = err == WPK_OK;
+    return err;
+}
+
 wpk_err wpk_kernel_prepare(struct wpk_kernel *kernel, const struct wpk_tensor_data *constants,
                            size_t count, struct wpk_diag *diag)
 {
     const struct wpk_manifest *manifest = &kernel->manifest;
     void *found[WPK_ABI_ARGUMENTS_MAX];
-    size_t logical_size[WPK_ABI_ARGUMENTS_MAX];
     struct places places = {0};
 
-    if (kernel->prepared && kernel->fixed != NULL) {
+    if (kernel->prepared && (kernel->fixed != NULL || kernel->constants.count > 0)) {
         wpk_diag_set(diag, "the kernel is prepared already");
         return WPK_EINVAL;
     }
-    for (int i = 0; i < manifest->constant_count; i++) {
-        const struct wpk_tensor_type *type = &manifest->constants[i].type;
-        logical_size[i] = (size_t)wpk_tensor_type_elements(type) * wpk_dtype_size(type->dtype);
+    wpk_err err = wpk_arguments_match(&kernel->constants, kernel->constants.logical_size, constants,
+                                      count, found, diag);
+    if (err == WPK_OK && kernel->vendor != NULL) {
+        return prepare_vendor(kernel, found);
     }
-    wpk_err err =
-        wpk_arguments_match(&kernel->constants, logical_size, constants, count, found, diag);
     if (err == WPK_OK) {
         err = place(manifest->constants, manifest->constant_count, places.constant, &places.size);
     }
@@ -121,7 +132,9 @@ wpk_err wpk_kernel_prepare(struct wpk_kernel *kernel, const struct wpk_tensor_da
         return WPK_ENOMEM;
     }
     for (int i = 0; i < manifest->constant_count; i++) {
-        wpk_tensor_pack(&manifest->constants[i].type, found[i], block + places.constant[i]);
+        int source = kernel->constants.source[i];
+        wpk_tensor_pack(&manifest->constants[source].type, found[i],
+                        block + places.constant[source]);
     }
     if (manifest->prepare_count > 0) {
         err = run_prepare(kernel, &places, block, diag);

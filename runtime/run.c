@@ -3,6 +3,20 @@
 #include "runtime/context.h"
 #include "runtime/kernel.h"
 
+static wpk_err run_vendor(const struct wpk_kernel *kernel, struct wpk_context *context,
+                          void *const *in, void *const *out)
+{
+    void *data[WPK_RECIPE_TENSORS_MAX] = {NULL};
+
+    for (size_t i = 0; i < kernel->inputs.count; i++) {
+        data[kernel->inputs.source[i]] = in[i];
+    }
+    for (size_t i = 0; i < kernel->outputs.count; i++) {
+        data[kernel->outputs.source[i]] = out[i];
+    }
+    return wpk_context_call_vendor(context, kernel->vendor, data);
+}
+
 wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *context,
                        const struct wpk_tensor_data *inputs, size_t input_count,
                        const struct wpk_tensor_data *outputs, size_t output_count)
@@ -24,6 +38,9 @@ wpk_err wpk_kernel_run(const struct wpk_kernel *kernel, struct wpk_context *cont
     }
     if (err != WPK_OK) {
         return err;
+    }
+    if (kernel->vendor != NULL) {
+        return run_vendor(kernel, context, in, out);
     }
     for (size_t i = 0; i < count; i++) {
         const struct wpk_slot *slot = &kernel->main[i];

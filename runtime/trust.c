@@ -24,32 +24,31 @@ static wpk_err read_beside(const char *path, const char *suffix, size_t size_max
     return err;
 }
 
-static wpk_err check_signature(const char *path, const char *public_key,
-                               const struct wpk_buf *manifest, struct wpk_diag *diag)
+wpk_err wpk_trust_signed(const char *path, const char *what, const char *public_key,
+                         const struct wpk_buf *text, struct wpk_diag *diag)
 {
     uint8_t key[WPK_SIGN_PUBLIC_SIZE];
     uint8_t signature[WPK_SIGNATURE_SIZE];
-    struct wpk_buf text = {0};
+    struct wpk_buf hex = {0};
 
     if (!wpk_crypto_unhex(public_key, sizeof(key), key)) {
         wpk_diag_set(diag, "a public key has %d hexadecimal digits", 2 * WPK_SIGN_PUBLIC_SIZE);
         return WPK_EINVAL;
     }
-    wpk_err err = read_beside(path, WPK_TRUST_SIGNATURE, WPK_SIGNATURE_HEX_SIZE, &text, NULL);
-    if (err == WPK_OK && text.size == WPK_SIGNATURE_HEX_SIZE && text.data[text.size - 1] == '\n') {
-        wpk_buf_truncate(&text, text.size - 1);
+    wpk_err err = read_beside(path, WPK_TRUST_SIGNATURE, WPK_SIGNATURE_HEX_SIZE, &hex, NULL);
+    if (err == WPK_OK && hex.size == WPK_SIGNATURE_HEX_SIZE && hex.data[hex.size - 1] == '\n') {
+        wpk_buf_truncate(&hex, hex.size - 1);
     }
     if (err == WPK_ENOENT) {
         wpk_diag_set(diag, "%s is not signed: there is no %s%s", path, path, WPK_TRUST_SIGNATURE);
         err = WPK_EACCES;
     } else if ((err == WPK_OK || err == WPK_ERANGE) &&
-               (!wpk_crypto_unhex(wpk_buf_text(&text), sizeof(signature), signature) ||
-                !wpk_crypto_verify(key, wpk_buf_text(manifest), manifest->size, signature))) {
-        wpk_diag_set(diag, "%s%s is not signed by the key that was given", path,
-                     WPK_TRUST_MANIFEST);
+               (!wpk_crypto_unhex(wpk_buf_text(&hex), sizeof(signature), signature) ||
+                !wpk_crypto_verify(key, wpk_buf_text(text), text->size, signature))) {
+        wpk_diag_set(diag, "%s%s is not signed by the key that was given", path, what);
         err = WPK_EACCES;
     }
-    wpk_buf_fini(&text);
+    wpk_buf_fini(&hex);
     return err;
 }
 
@@ -90,7 +89,7 @@ wpk_err wpk_trust_check(const char *path, const char *public_key, const struct w
         err = err == WPK_ERANGE ? WPK_ECORRUPT : err;
     }
     if (err == WPK_OK && public_key != NULL) {
-        err = check_signature(path, public_key, &text, diag);
+        err = wpk_trust_signed(path, WPK_TRUST_MANIFEST, public_key, &text, diag);
     }
     if (err == WPK_OK) {
         err = check_object(path, object, &text, manifest, diag);

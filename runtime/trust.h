@@ -21,6 +21,13 @@ WPK_MUST_CHECK wpk_err wpk_trust_check(const char *path, const char *public_key,
                                        struct wpk_kernel_manifest *manifest, bool *found,
                                        struct wpk_diag *diag);
 
+/* Is `text` signed by the owner of `public_key`? The signature is in PATH.sig.
+ *
+ *   shape   what: behind PATH, the name of what was signed
+ *   errors  WPK_EACCES it is not; WPK_EINVAL no public key; WPK_ENOMEM, WPK_EIO */
+WPK_MUST_CHECK wpk_err wpk_trust_signed(const char *path, const char *what, const char *public_key,
+                                        const struct wpk_buf *text, struct wpk_diag *diag);
+
 /* Put these bytes where nobody can change them, and where dlopen finds them.
  *
  *   shape   *fd, path [WPK_TRUST_PATH_MAX]: good until *fd is closed, not before dlclose

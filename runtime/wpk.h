@@ -2,7 +2,7 @@
 /* libwpk: load a tuned kernel, prepare its constants, run it.
  *
  *     struct wpk_kernel *kernel;
- *     wpk_kernel_open("c6.so", NULL, &kernel, NULL);
+ *     wpk_open("c6.so.choice", NULL, &kernel, NULL);
  *     wpk_kernel_prepare(kernel, constants, 2, NULL);
  *     wpk_context_new(&(struct wpk_context_options){.threads = 1}, &context);
  *     wpk_kernel_run(kernel, context, inputs, 1, outputs, 1);
@@ -34,19 +34,20 @@ struct wpk_context;
 
 /* What a kernel says of one argument. */
 struct wpk_argument {
-    const char *name; /* the user's; lives as long as the kernel */
+    const char *name; /* the user's; opened without a choice, the canonical one */
     struct wpk_tensor_type type;
 };
 
 /* Data for one argument. */
 struct wpk_tensor_data {
-    const char *name; /* NULL: by position, in the order of wpk_kernel_input/output/constant */
+    const char *name; /* as wpk_kernel_input/output/constant tell it; tensors have no order */
     void *data;       /* aligned to 64 bytes is fastest; any alignment of the element works */
     size_t size;      /* bytes at `data`: must equal the argument's */
 };
 
 struct wpk_context_options {
-    int threads;     /* 0: as many as the kernel wants when it runs */
+    int threads;     /* 0: as many as the kernel wants when it runs; a vendor's library always
+                        takes the choice's number, and places its threads itself */
     const int *cpus; /* [threads] to pin to, or NULL; cpus[0] is the caller's, who pins itself */
 };
 
@@ -56,7 +57,37 @@ struct wpk_open_options {
      * prints it. NULL: whoever can write the file is trusted. */
     const char *public_key;
     bool any_model; /* signed kernels: on a device of another class too, if it has what they need */
+    /* wpk_open alone: */
+    const char *library_dir; /* where vendors' libraries lie; NULL: the system's path */
+    bool self_test;          /* compute the choice's self-test before anything is taken */
 };
+
+/* Which entry of a choice a kernel is. */
+struct wpk_choice_taken {
+    int index;          /* in the choice's chain, from 0; -1: it was not opened by a choice */
+    const char *kind;   /* "kernel", "vendor" or "plain"; "" */
+    const char *reason; /* why those before it were not taken, a line each; "" */
+};
+
+/* Open what a choice (c6.so.choice, as `wpkctl get` writes it) says is to be run here: the first
+ * entry of its chain that fits this device, is what the choice names by its hash, finds its library
+ * in the version it was measured with and, if asked for, passes the self-test. Arguments then have
+ * the asker's names. With a public key PATH.sig must be the key's signature of the choice, which
+ * vouches for the files it names.
+ *
+ *   shape   options: NULL for none
+ *   owns    as wpk_kernel_open_with
+ *   errors  WPK_EEXHAUSTED no entry could be taken: the diag says why
+ *           WPK_ENOENT     no such choice
+ *           WPK_ECORRUPT   it is no choice; WPK_EMISMATCH one of another version
+ *           WPK_EACCES     not signed by that key, or changed since
+ *           WPK_EUNSUPPORTED a self-test is asked for, and the choice has none
+ *           WPK_ENOMEM
+ */
+WPK_API wpk_err wpk_open(const char *path, const struct wpk_open_options *options,
+                         struct wpk_kernel **out, struct wpk_diag *diag);
+/* Lives as long as the kernel. */
+WPK_API struct wpk_choice_taken wpk_kernel_choice(const struct wpk_kernel *kernel);
 
 /* Load a kernel's shared object and check that it fits: ABI version, the device's instruction
  * set, integrity of the file.
@@ -114,7 +145,7 @@ WPK_API const struct wpk_argument *wpk_kernel_input(const struct wpk_kernel *ker
 WPK_API const struct wpk_argument *wpk_kernel_output(const struct wpk_kernel *kernel, size_t index);
 WPK_API const struct wpk_argument *wpk_kernel_constant(const struct wpk_kernel *kernel,
                                                        size_t index);
-/* The manifest: JSON text with operator, layouts, schedule and versions. */
+/* The manifest: JSON text with operator, layouts, schedule and versions. A vendor's: the recipe. */
 WPK_API const char *wpk_kernel_manifest(const struct wpk_kernel *kernel);
 
 #ifdef __cplusplus

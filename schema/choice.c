@@ -19,13 +19,21 @@ const char *wpk_choice_kind_name(enum wpk_choice_kind kind)
     return kind_names[kind];
 }
 
+void wpk_choice_entry_fini(struct wpk_choice_entry *entry)
+{
+    if (entry != NULL) {
+        free(entry->recipe);
+        *entry = (struct wpk_choice_entry){0};
+    }
+}
+
 void wpk_choice_fini(struct wpk_choice *choice)
 {
     if (choice == NULL) {
         return;
     }
     for (int i = 0; i < choice->chain_count; i++) {
-        free(choice->chain[i].recipe);
+        wpk_choice_entry_fini(&choice->chain[i]);
     }
     free(choice->op);
     *choice = (struct wpk_choice){0};
@@ -64,7 +72,6 @@ static wpk_err put_entry(struct wpk_json_writer *w, const struct wpk_choice_entr
 {
     wpk_err err = WPK_OK;
 
-    wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "kind", kind_names[entry->kind]);
     if (entry->kind == WPK_CHOICE_VENDOR) {
         WPK_ASSERT(entry->recipe != NULL);
@@ -75,7 +82,18 @@ static wpk_err put_entry(struct wpk_json_writer *w, const struct wpk_choice_entr
         wpk_json_put_text(w, "file", entry->file);
         wpk_json_put_text(w, "sha256", entry->sha256);
     }
-    wpk_json_end(w);
+    return err;
+}
+
+wpk_err wpk_choice_entry_encode(const struct wpk_choice_entry *entry, struct wpk_buf *out)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+
+    wpk_err err = put_entry(w, entry);
+    if (err == WPK_OK) {
+        err = wpk_json_print(w, false, out);
+    }
+    wpk_json_writer_free(w);
     return err;
 }
 
@@ -101,7 +119,9 @@ wpk_err wpk_choice_encode(const struct wpk_choice *choice, struct wpk_buf *out)
     put_test(w, &choice->test);
     wpk_json_begin_array(w, "chain");
     for (int i = 0; i < choice->chain_count && err == WPK_OK; i++) {
+        wpk_json_begin_object(w, NULL);
         err = put_entry(w, &choice->chain[i]);
+        wpk_json_end(w);
     }
     wpk_json_end(w);
     if (err == WPK_OK) {
@@ -252,6 +272,27 @@ static void get_entry(struct wpk_json_reader *r, struct wpk_choice_entry *entry)
         get_file(r, entry->file);
         get_hash(r, "sha256", entry->sha256);
     }
+}
+
+wpk_err wpk_choice_entry_decode(const char *text, size_t size, struct wpk_choice_entry *out,
+                                struct wpk_diag *diag)
+{
+    struct wpk_json_reader *r = NULL;
+    struct wpk_choice_entry entry = {0};
+
+    wpk_err err = wpk_json_open(text, size, WPK_CHOICE_SIZE_MAX, &r, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    get_entry(r, &entry);
+    err = wpk_json_status(r);
+    if (err == WPK_OK) {
+        *out = entry;
+    } else {
+        wpk_choice_entry_fini(&entry);
+    }
+    wpk_json_close(r);
+    return err;
 }
 
 /* What fails inside an entry is still freed with the choice. */

@@ -92,6 +92,16 @@ void wpk_choice_fini(struct wpk_choice *choice);
 
 const char *wpk_choice_kind_name(enum wpk_choice_kind kind);
 
+/* An entry alone, which is how a worker's record carries a vendor's.
+ *   owns    decode: caller calls wpk_choice_entry_fini
+ *   errors  as below */
+WPK_MUST_CHECK wpk_err wpk_choice_entry_encode(const struct wpk_choice_entry *entry,
+                                               struct wpk_buf *out);
+WPK_MUST_CHECK wpk_err wpk_choice_entry_decode(const char *text, size_t size,
+                                               struct wpk_choice_entry *out,
+                                               struct wpk_diag *diag);
+void wpk_choice_entry_fini(struct wpk_choice_entry *entry);
+
 /*   errors  WPK_ENOMEM, WPK_ENOSPC */
 WPK_MUST_CHECK wpk_err wpk_choice_encode(const struct wpk_choice *choice, struct wpk_buf *out);
 /* Strict: every field is there and no other. A file is a name without a slash.

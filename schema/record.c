@@ -14,6 +14,7 @@
 #define SCHEDULE_SIZE_MAX ((size_t)1 << 20) /* bytes; as much as a schedule's text may have */
 #define DETAIL_SIZE_MAX 4096                /* bytes */
 #define UNSEEN_SIZE_MAX 4096                /* bytes */
+#define RECIPE_SIZE_MAX ((size_t)64 << 10)  /* bytes */
 #define PATH_SIZE_MAX 4096                  /* bytes */
 #define RECORD_SIZE_MAX ((size_t)4 << 20)   /* bytes of JSON; escaping may lengthen a schedule */
 /* A byte that is not UTF-8 travels as U+FFFD, which has three. */
@@ -40,6 +41,7 @@ void wpk_record_fini(struct wpk_record *record)
     free(record->artifact_path);
     free(record->detail);
     free(record->unseen);
+    free(record->recipe);
     *record = (struct wpk_record){0};
 }
 
@@ -158,6 +160,9 @@ static void put_record(struct wpk_json_writer *w, const struct wpk_record *recor
     }
     if (record->detail != NULL) {
         wpk_json_put_text(w, "detail", record->detail);
+    }
+    if (record->recipe != NULL) {
+        wpk_json_put_text(w, "recipe", record->recipe);
     }
 }
 
@@ -286,10 +291,9 @@ static void get_log(struct wpk_json_reader *r, char out[WPK_LOG_MAX])
 static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
 {
     static const char *const names[] = {
-        "outcome",  "log",       "timing",     "anchor_ns", "counters",
-        "build_ns", "verify_ns", "measure_ns", "error",     "constants_bytes",
-        "unseen",   "schedule",  "artifact",   "detail",    "schedule_sha256",
-        NULL};
+        "outcome",   "log",        "timing",          "anchor_ns",       "counters", "build_ns",
+        "verify_ns", "measure_ns", "error",           "constants_bytes", "unseen",   "schedule",
+        "artifact",  "detail",     "schedule_sha256", "recipe",          NULL};
     static const char *const artifact_names[] = {"path", "sha256", NULL};
     wpk_err err = WPK_OK;
     wpk_json_allow(r, names);
@@ -315,6 +319,7 @@ static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
         wpk_json_leave(r);
     }
     out->detail = get_owned(r, "detail", DETAIL_SIZE_MAX, &err);
+    out->recipe = get_owned(r, "recipe", RECIPE_SIZE_MAX, &err);
     if (out->outcome != WPK_OUTCOME_OK && out->timing.sample_count > 0) {
         wpk_json_fail(r, "timing", WPK_ERANGE, "a trial that failed has no times");
     }

@@ -98,6 +98,7 @@ struct wpk_record {
     char schedule_sha256[WPK_ID_MAX];
     char *artifact_path; /* where the worker left the shared object; NULL: none kept */
     char artifact_sha256[WPK_ID_MAX];
+    char *recipe; /* a vendor's: the entry of a choice that runs it, as JSON */
     char *detail; /* what a vendor chose, e.g. oneDNN's implementation name */
 };
 

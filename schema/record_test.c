@@ -41,6 +41,7 @@ static struct wpk_record make_full(void)
         .artifact_path = strdup("/a/b.so"),
         .artifact_sha256 = HASH,
         .detail = strdup("brgconv:avx512_core"),
+        .recipe = strdup("{\"kind\":\"vendor\"}"),
     };
     return record;
 }
@@ -69,6 +70,7 @@ static void assert_record_equal(const struct wpk_record *a, const struct wpk_rec
                         b->artifact_path ? b->artifact_path : "-");
     assert_string_equal(a->artifact_sha256, b->artifact_sha256);
     assert_string_equal(a->detail ? a->detail : "-", b->detail ? b->detail : "-");
+    assert_string_equal(a->recipe ? a->recipe : "-", b->recipe ? b->recipe : "-");
 }
 
 static void check_round_trip(const struct wpk_record *record)

@@ -22,6 +22,7 @@ static void copy_record(const struct wpk_record *from, struct wpk_record *to)
     to->schedule = copy_text(from->schedule);
     to->artifact_path = copy_text(from->artifact_path);
     to->detail = copy_text(from->detail);
+    to->recipe = copy_text(from->recipe);
 }
 
 static void identify(struct wpk_trial_state *trial)

@@ -22,12 +22,8 @@ wpk_err wpk_engine_start_runner(struct wpk_engine *engine, struct wpk_diag *diag
 {
     char answers[WPK_ENGINE_PATH_MAX];
     wpk_engine_path(engine, answers, "answers", NULL);
-    char *argv[] = {(char *)"wpk-runner",
-                    answers,
-                    (char *)WPK_ONEDNN_PATH,
-                    (char *)wpk_log_level_name(wpk_log_get_level()),
-                    (char *)wpk_log_format_name(wpk_log_get_format()),
-                    NULL};
+    char *argv[] = {(char *)"wpk-runner", answers, (char *)wpk_log_level_name(wpk_log_get_level()),
+                    (char *)wpk_log_format_name(wpk_log_get_format()), NULL};
     return wpk_engine_start_program(engine, &engine->runner, "wpk-runner", argv, diag);
 }
 

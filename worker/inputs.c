@@ -4,6 +4,7 @@
 #include "common/rng.h"
 #include "op/infinite.h"
 #include "op/reference.h"
+#include "schema/draw.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,24 +28,6 @@ static double draw_integer(struct wpk_rng *rng, enum wpk_dtype dtype, bool posit
     }
     bool is_unsigned = dtype == WPK_U8;
     return (double)wpk_rng_between(rng, is_unsigned ? 0 : -SMALL_INTEGER, SMALL_INTEGER);
-}
-
-/* Integer types use their range, as far as sums of products cannot leave 32 bits. */
-static double draw_real(struct wpk_rng *rng, enum wpk_dtype dtype, bool positive)
-{
-    switch (dtype) {
-    case WPK_BOOL:
-        return (double)wpk_rng_below(rng, 2);
-    case WPK_U8:
-        return (double)wpk_rng_between(rng, positive ? 1 : 0, 255);
-    case WPK_I8:
-        return (double)wpk_rng_between(rng, positive ? 1 : -128, 127);
-    case WPK_I32:
-    case WPK_I64:
-        return (double)wpk_rng_between(rng, positive ? 1 : -1000, 1000);
-    default:
-        return positive ? 0.125 + 0.875 * wpk_rng_unit(rng) : 2 * wpk_rng_unit(rng) - 1;
-    }
 }
 
 const char *wpk_input_kind_name(enum wpk_input_kind kind)
@@ -117,12 +100,12 @@ static double draw(struct filling *f)
     case WPK_INPUT_OFFSET:
         return OFFSET + 2 * wpk_rng_unit(&f->rng) - 1;
     case WPK_INPUT_MASKED:
-        return is_masked(f) ? -(double)INFINITY : draw_real(&f->rng, dtype, f->positive);
+        return is_masked(f) ? -(double)INFINITY : wpk_draw_uniform(&f->rng, dtype, f->positive);
     case WPK_INPUT_WIDE:
         return is_spike(f) ? SPIKE * (double)wpk_rng_between(&f->rng, 1, 3)
                            : draw_integer(&f->rng, dtype, f->positive);
     default:
-        return draw_real(&f->rng, dtype, f->positive);
+        return wpk_draw_uniform(&f->rng, dtype, f->positive);
     }
 }
 

@@ -7,6 +7,8 @@
 #include "worker/onednn_pattern.h"
 
 #include <float.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What was peeled, and where it ended. */
@@ -16,19 +18,19 @@ struct chain {
     bool reduced;                  /* node is the whole expression of a stage with a reduction */
     int bias;                      /* load node, -1: none */
     bool counted;                  /* divided by what depends on the position alone */
-    struct wpk_onednn_post post[WPK_ONEDNN_POSTS_MAX]; /* outermost first */
+    struct wpk_recipe_post post[WPK_RECIPE_POSTS_MAX]; /* outermost first */
     int post_count;
     int post_count_at_bias;
 };
 
 /* ---- peeling */
 
-static bool push(struct chain *chain, enum wpk_onednn_function function, double alpha, double beta)
+static bool push(struct chain *chain, enum wpk_recipe_function function, double alpha, double beta)
 {
-    if (chain->post_count == WPK_ONEDNN_POSTS_MAX) {
+    if (chain->post_count == WPK_RECIPE_POSTS_MAX || !isfinite(alpha) || !isfinite(beta)) {
         return false;
     }
-    chain->post[chain->post_count++] = (struct wpk_onednn_post){function, alpha, beta};
+    chain->post[chain->post_count++] = (struct wpk_recipe_post){function, alpha, beta};
     return true;
 }
 
@@ -36,13 +38,13 @@ static bool peel_unary(struct chain *chain, const struct wpk_node *node)
 {
     static const struct {
         enum wpk_unary op;
-        enum wpk_onednn_function function;
+        enum wpk_recipe_function function;
         double alpha;
     } table[] = {
-        {WPK_UNARY_NEG, WPK_ONEDNN_LINEAR, -1}, {WPK_UNARY_EXP, WPK_ONEDNN_EXP, 0},
-        {WPK_UNARY_LOG, WPK_ONEDNN_LOG, 0},     {WPK_UNARY_SQRT, WPK_ONEDNN_SQRT, 0},
-        {WPK_UNARY_TANH, WPK_ONEDNN_TANH, 0},   {WPK_UNARY_SIGMOID, WPK_ONEDNN_LOGISTIC, 0},
-        {WPK_UNARY_ABS, WPK_ONEDNN_ABS, 0},
+        {WPK_UNARY_NEG, WPK_RECIPE_LINEAR, -1}, {WPK_UNARY_EXP, WPK_RECIPE_EXP, 0},
+        {WPK_UNARY_LOG, WPK_RECIPE_LOG, 0},     {WPK_UNARY_SQRT, WPK_RECIPE_SQRT, 0},
+        {WPK_UNARY_TANH, WPK_RECIPE_TANH, 0},   {WPK_UNARY_SIGMOID, WPK_RECIPE_LOGISTIC, 0},
+        {WPK_UNARY_ABS, WPK_RECIPE_ABS, 0},
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -59,18 +61,18 @@ static bool peel_literal(struct chain *chain, int op, double value, bool left)
 {
     switch (op) {
     case WPK_BINARY_ADD:
-        return push(chain, WPK_ONEDNN_LINEAR, 1, value);
+        return push(chain, WPK_RECIPE_LINEAR, 1, value);
     case WPK_BINARY_SUB:
-        return push(chain, WPK_ONEDNN_LINEAR, left ? -1 : 1, left ? value : -value);
+        return push(chain, WPK_RECIPE_LINEAR, left ? -1 : 1, left ? value : -value);
     case WPK_BINARY_MUL:
-        return push(chain, WPK_ONEDNN_LINEAR, value, 0);
+        return push(chain, WPK_RECIPE_LINEAR, value, 0);
     case WPK_BINARY_DIV:
-        return !left && push(chain, WPK_ONEDNN_LINEAR, 1 / value, 0);
+        return !left && push(chain, WPK_RECIPE_LINEAR, 1 / value, 0);
     case WPK_BINARY_MIN:
-        return push(chain, WPK_ONEDNN_CLIP, -FLT_MAX, value);
+        return push(chain, WPK_RECIPE_CLIP, -FLT_MAX, value);
     case WPK_BINARY_MAX:
-        return value < 0 || value > 0 ? push(chain, WPK_ONEDNN_CLIP, value, FLT_MAX)
-                                      : push(chain, WPK_ONEDNN_RELU, 0, 0);
+        return value < 0 || value > 0 ? push(chain, WPK_RECIPE_CLIP, value, FLT_MAX)
+                                      : push(chain, WPK_RECIPE_RELU, 0, 0);
     default:
         return false;
     }
@@ -154,7 +156,7 @@ static void peel(const struct wpk_program *program, const struct wpk_stage *last
     }
 }
 
-static void take_posts(const struct chain *chain, struct wpk_onednn_op *op)
+static void take_posts(const struct chain *chain, struct wpk_recipe *op)
 {
     op->post_count = chain->post_count;
     for (int i = 0; i < chain->post_count; i++) {
@@ -171,18 +173,18 @@ static bool fits_product(const struct chain *chain)
 }
 
 /* The division that makes a sum an average is part of the primitive: undo it. */
-static bool multiply_average(struct wpk_onednn_op *op)
+static bool multiply_average(struct wpk_recipe *op)
 {
     double count = 1;
 
     for (int i = 0; i < op->spatial; i++) {
         count *= (double)op->kernel[i];
     }
-    if (op->post_count > 0 && op->post[0].function == WPK_ONEDNN_LINEAR) {
+    if (op->post_count > 0 && op->post[0].function == WPK_RECIPE_LINEAR) {
         op->post[0].alpha *= count;
-    } else if (op->post_count < WPK_ONEDNN_POSTS_MAX) {
+    } else if (op->post_count < WPK_RECIPE_POSTS_MAX) {
         memmove(&op->post[1], &op->post[0], sizeof(op->post[0]) * (size_t)op->post_count);
-        op->post[0] = (struct wpk_onednn_post){WPK_ONEDNN_LINEAR, count, 0};
+        op->post[0] = (struct wpk_recipe_post){WPK_RECIPE_LINEAR, count, 0};
         op->post_count++;
     } else {
         return false;
@@ -196,7 +198,7 @@ static bool multiply_average(struct wpk_onednn_op *op)
 }
 
 static bool match_reduction(const struct wpk_program *program, const struct chain *chain,
-                            struct wpk_onednn_op *op)
+                            struct wpk_recipe *op)
 {
     if (!chain->reduced) {
         return false;
@@ -212,16 +214,16 @@ static bool match_reduction(const struct wpk_program *program, const struct chai
     }
     take_posts(chain, op);
     if (chain->counted) {
-        op->kind = WPK_ONEDNN_POOL_AVERAGE_INSIDE;
+        op->kind = WPK_RECIPE_POOL_AVERAGE_INSIDE;
         return chain->stage->reduction == WPK_REDUCE_SUM;
     }
-    return op->kind != WPK_ONEDNN_POOL_AVERAGE || multiply_average(op);
+    return op->kind != WPK_RECIPE_POOL_AVERAGE || multiply_average(op);
 }
 
 /* ---- an input was met */
 
 static bool match_eltwise(const struct wpk_program *program, const struct chain *chain, int output,
-                          struct wpk_onednn_op *op)
+                          struct wpk_recipe *op)
 {
     const struct wpk_node *load = wpk_onednn_bare_node(program, chain->node);
 
@@ -229,16 +231,16 @@ static bool match_eltwise(const struct wpk_program *program, const struct chain 
         load->kind != WPK_NODE_LOAD || !wpk_onednn_loads_same_point(program, chain->stage, load)) {
         return false;
     }
-    op->kind = WPK_ONEDNN_ELTWISE;
-    wpk_onednn_operand_whole(program, load->tensor, &op->src);
-    wpk_onednn_operand_whole(program, output, &op->dst);
+    op->kind = WPK_RECIPE_ELTWISE;
+    wpk_onednn_operand_whole(program, load->tensor, &op->operand[WPK_RECIPE_SRC]);
+    wpk_onednn_operand_whole(program, output, &op->operand[WPK_RECIPE_DST]);
     take_posts(chain, op);
     return true;
 }
 
 /* An operand of a binary function: each dimension is an axis of the output, or is not there. */
 static bool broadcast_operand(const struct wpk_program *program, const struct wpk_stage *stage,
-                              const struct wpk_node *load, struct wpk_onednn_operand *operand)
+                              const struct wpk_node *load, struct wpk_recipe_operand *operand)
 {
     const struct wpk_tensor *tensor = &program->tensors[load->tensor];
 
@@ -262,10 +264,12 @@ static bool broadcast_operand(const struct wpk_program *program, const struct wp
 }
 
 static bool match_binary(const struct wpk_program *program, const struct chain *chain, int output,
-                         struct wpk_onednn_op *op)
+                         struct wpk_recipe *op)
 {
-    static const enum wpk_binary known[] = {WPK_BINARY_ADD, WPK_BINARY_SUB, WPK_BINARY_MUL,
-                                            WPK_BINARY_DIV, WPK_BINARY_MIN, WPK_BINARY_MAX};
+    static const enum wpk_binary known[] = {
+        [WPK_RECIPE_ADD] = WPK_BINARY_ADD, [WPK_RECIPE_SUB] = WPK_BINARY_SUB,
+        [WPK_RECIPE_MUL] = WPK_BINARY_MUL, [WPK_RECIPE_DIV] = WPK_BINARY_DIV,
+        [WPK_RECIPE_MIN] = WPK_BINARY_MIN, [WPK_RECIPE_MAX] = WPK_BINARY_MAX};
     const struct wpk_node *node = wpk_onednn_bare_node(program, chain->node);
     bool found = false;
 
@@ -273,7 +277,10 @@ static bool match_binary(const struct wpk_program *program, const struct chain *
         return false;
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        found = found || (int)known[i] == node->op;
+        if ((int)known[i] == node->op) {
+            op->binary = (enum wpk_recipe_binary)i;
+            found = true;
+        }
     }
     const struct wpk_node *a = wpk_onednn_bare_node(program, node->arg[0]);
     const struct wpk_node *b = wpk_onednn_bare_node(program, node->arg[1]);
@@ -282,12 +289,11 @@ static bool match_binary(const struct wpk_program *program, const struct chain *
         a->tensor == b->tensor) {
         return false;
     }
-    op->kind = WPK_ONEDNN_BINARY;
-    op->binary = (enum wpk_binary)node->op;
-    wpk_onednn_operand_whole(program, output, &op->dst);
+    op->kind = WPK_RECIPE_BINARY;
+    wpk_onednn_operand_whole(program, output, &op->operand[WPK_RECIPE_DST]);
     take_posts(chain, op);
-    return broadcast_operand(program, chain->stage, a, &op->src) &&
-           broadcast_operand(program, chain->stage, b, &op->weights);
+    return broadcast_operand(program, chain->stage, a, &op->operand[WPK_RECIPE_SRC]) &&
+           broadcast_operand(program, chain->stage, b, &op->operand[WPK_RECIPE_WEIGHTS]);
 }
 
 /* ---- all of it */
@@ -317,34 +323,79 @@ static const struct wpk_stage *last_stage(const struct wpk_program *program, int
     return writer < 0 ? NULL : &program->stages[writer];
 }
 
-wpk_err wpk_onednn_match(const struct wpk_program *program, struct wpk_onednn_op *out)
+static bool match(const struct wpk_program *program, const struct wpk_stage *last, int output,
+                  struct wpk_recipe *out)
 {
-    static const struct wpk_onednn_op none = {
-        .src.tensor = -1, .weights.tensor = -1, .bias.tensor = -1, .dst.tensor = -1};
+    static const struct wpk_recipe none = {.operand[WPK_RECIPE_SRC].tensor = -1,
+                                           .operand[WPK_RECIPE_WEIGHTS].tensor = -1,
+                                           .operand[WPK_RECIPE_BIAS].tensor = -1,
+                                           .operand[WPK_RECIPE_DST].tensor = -1};
     struct chain chain;
-    int output = -1;
-    const struct wpk_stage *last = last_stage(program, &output);
 
-    if (last == NULL) {
-        return WPK_EUNSUPPORTED;
-    }
     *out = none;
     if (wpk_onednn_match_softmax(program, last, output, out)) {
-        return WPK_OK;
+        return true;
     }
     *out = none;
     if (wpk_onednn_match_layernorm(program, last, output, out)) {
-        return WPK_OK;
+        return true;
     }
     *out = none;
     peel(program, last, &chain);
     if (match_reduction(program, &chain, out)) {
-        return WPK_OK;
+        return true;
     }
     *out = none;
     if (match_eltwise(program, &chain, output, out)) {
-        return WPK_OK;
+        return true;
     }
     *out = none;
-    return match_binary(program, &chain, output, out) ? WPK_OK : WPK_EUNSUPPORTED;
+    return match_binary(program, &chain, output, out);
+}
+
+/* Operands name tensors of the program so far; let them name the recipe's. */
+static bool take_tensors(const struct wpk_program *program, struct wpk_recipe *recipe)
+{
+    int place[WPK_TENSORS_MAX];
+
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        int i = recipe->tensor_count;
+        bool argument = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT ||
+                        tensor->role == WPK_ROLE_OUTPUT;
+        if (!argument) {
+            continue;
+        }
+        if (i == WPK_RECIPE_TENSORS_MAX) {
+            return false;
+        }
+        recipe->use[i] = tensor->role == WPK_ROLE_INPUT      ? WPK_RECIPE_INPUT
+                         : tensor->role == WPK_ROLE_CONSTANT ? WPK_RECIPE_CONSTANT
+                                                             : WPK_RECIPE_OUTPUT;
+        struct wpk_named_tensor *named = &recipe->tensor[i];
+        snprintf(named->name, sizeof(named->name), "%s", tensor->name);
+        named->type.dtype = tensor->dtype;
+        named->type.rank = tensor->rank;
+        memcpy(named->type.extent, tensor->extent, sizeof(int64_t) * (size_t)tensor->rank);
+        named->type.layout = wpk_layout_row_major(tensor->rank);
+        place[t] = recipe->tensor_count++;
+    }
+    for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
+        struct wpk_recipe_operand *operand = &recipe->operand[role];
+        operand->tensor = operand->tensor >= 0 ? place[operand->tensor] : -1;
+    }
+    return true;
+}
+
+wpk_err wpk_onednn_match(const struct wpk_program *program, struct wpk_recipe *out)
+{
+    struct wpk_recipe recipe;
+    int output = -1;
+    const struct wpk_stage *last = last_stage(program, &output);
+
+    if (last == NULL || !match(program, last, output, &recipe) || !take_tensors(program, &recipe)) {
+        return WPK_EUNSUPPORTED;
+    }
+    *out = recipe;
+    return WPK_OK;
 }

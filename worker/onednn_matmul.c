@@ -33,11 +33,11 @@ static bool sort_axes(const struct wpk_stage *stage, const int *in_a, const int 
         *place = i;
     }
     /* More would not fit the library's rank. */
-    return out->k >= 0 && out->batch_count <= WPK_ONEDNN_RANK_MAX - 2;
+    return out->k >= 0 && out->batch_count <= WPK_RECIPE_RANK_MAX - 2;
 }
 
 static void fill_factor(const struct wpk_program *program, const struct product_axes *axes,
-                        const int *dim_of, int row, int column, struct wpk_onednn_operand *out)
+                        const int *dim_of, int row, int column, struct wpk_recipe_operand *out)
 {
     for (int i = 0; i < axes->batch_count; i++) {
         wpk_onednn_operand_add(program, out, dim_of[axes->batch[i]]);
@@ -48,7 +48,7 @@ static void fill_factor(const struct wpk_program *program, const struct product_
 
 static bool multiply(const struct wpk_program *program, const struct wpk_stage *stage,
                      const struct wpk_node *a, const struct wpk_node *b, int bias,
-                     struct wpk_onednn_op *op)
+                     struct wpk_recipe *op)
 {
     int in_a[WPK_AXES_MAX];
     int in_b[WPK_AXES_MAX];
@@ -60,32 +60,32 @@ static bool multiply(const struct wpk_program *program, const struct wpk_stage *
         !wpk_onednn_plain_dims(program, stage, b, in_b) || !sort_axes(stage, in_a, in_b, &axes)) {
         return false;
     }
-    wpk_onednn_operand_begin(&op->bias, -1);
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_BIAS], -1);
     if (bias >= 0) {
         const struct wpk_node *load = &program->nodes[bias];
         if (!wpk_onednn_plain_dims(program, stage, load, in_bias)) {
             return false;
         }
-        wpk_onednn_operand_begin(&op->bias, load->tensor);
-        fill_factor(program, &axes, in_bias, axes.m, axes.n, &op->bias);
+        wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_BIAS], load->tensor);
+        fill_factor(program, &axes, in_bias, axes.m, axes.n, &op->operand[WPK_RECIPE_BIAS]);
     }
     for (int i = 0; i < WPK_AXES_MAX; i++) {
         in_dst[i] = i < stage->rank ? i : -1;
     }
-    op->kind = WPK_ONEDNN_MATMUL;
-    wpk_onednn_operand_begin(&op->src, a->tensor);
-    wpk_onednn_operand_begin(&op->weights, b->tensor);
-    wpk_onednn_operand_begin(&op->dst, wpk_onednn_output(program));
-    fill_factor(program, &axes, in_a, axes.m, axes.k, &op->src);
-    fill_factor(program, &axes, in_b, axes.k, axes.n, &op->weights);
-    fill_factor(program, &axes, in_dst, axes.m, axes.n, &op->dst);
+    op->kind = WPK_RECIPE_MATMUL;
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_SRC], a->tensor);
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_WEIGHTS], b->tensor);
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_DST], wpk_onednn_output(program));
+    fill_factor(program, &axes, in_a, axes.m, axes.k, &op->operand[WPK_RECIPE_SRC]);
+    fill_factor(program, &axes, in_b, axes.k, axes.n, &op->operand[WPK_RECIPE_WEIGHTS]);
+    fill_factor(program, &axes, in_dst, axes.m, axes.n, &op->operand[WPK_RECIPE_DST]);
     return true;
 }
 
 /* The left factor is the one whose own axis comes first in the output: then a row-major output is
  * row-major to the library too. */
 bool wpk_onednn_match_matmul(const struct wpk_program *program, const struct wpk_stage *stage,
-                             int bias, struct wpk_onednn_op *op)
+                             int bias, struct wpk_recipe *op)
 {
     const struct wpk_node *a = NULL;
     const struct wpk_node *b = NULL;

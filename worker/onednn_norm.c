@@ -57,7 +57,7 @@ static const struct wpk_stage *match_shifted_exp(const struct wpk_program *progr
 }
 
 bool wpk_onednn_match_softmax(const struct wpk_program *program, const struct wpk_stage *last,
-                              int output, struct wpk_onednn_op *op)
+                              int output, struct wpk_recipe *op)
 {
     const struct wpk_stage *stage = last;
     const struct wpk_node *quotient = resolve(program, &stage, last->expr);
@@ -72,9 +72,9 @@ bool wpk_onednn_match_softmax(const struct wpk_program *program, const struct wp
     if (sum == NULL || max == NULL) {
         return false;
     }
-    wpk_onednn_operand_whole(program, x->tensor, &op->src);
-    wpk_onednn_operand_whole(program, output, &op->dst);
-    op->kind = WPK_ONEDNN_SOFTMAX;
+    wpk_onednn_operand_whole(program, x->tensor, &op->operand[WPK_RECIPE_SRC]);
+    wpk_onednn_operand_whole(program, output, &op->operand[WPK_RECIPE_DST]);
+    op->kind = WPK_RECIPE_SOFTMAX;
     op->axis = -1;
     for (int d = 0; d < program->tensors[x->tensor].rank; d++) {
         if (wpk_index_axis(program, x->index[d]) == max->rank) {
@@ -97,7 +97,7 @@ static bool is_per_column(const struct wpk_program *program, const struct wpk_st
 
 /* Take a scale or shift off: op is what joins it to the rest. */
 static void take_per_column(const struct wpk_program *program, const struct wpk_stage **stage,
-                            int *node, enum wpk_binary op, struct wpk_onednn_operand *operand)
+                            int *node, enum wpk_binary op, struct wpk_recipe_operand *operand)
 {
     const struct wpk_node *n = resolve(program, stage, *node);
 
@@ -171,7 +171,7 @@ static void look_for_root(const struct wpk_program *program, int node, struct no
 }
 
 bool wpk_onednn_match_layernorm(const struct wpk_program *program, const struct wpk_stage *last,
-                                int output, struct wpk_onednn_op *op)
+                                int output, struct wpk_recipe *op)
 {
     const struct wpk_stage *stage = last;
     int node = last->expr;
@@ -182,8 +182,8 @@ bool wpk_onednn_match_layernorm(const struct wpk_program *program, const struct 
         sums += s->reduction == WPK_REDUCE_SUM && s->rank == last->rank - 1 &&
                 s->axis_count == last->rank;
     }
-    take_per_column(program, &stage, &node, WPK_BINARY_ADD, &op->bias);
-    take_per_column(program, &stage, &node, WPK_BINARY_MUL, &op->weights);
+    take_per_column(program, &stage, &node, WPK_BINARY_ADD, &op->operand[WPK_RECIPE_BIAS]);
+    take_per_column(program, &stage, &node, WPK_BINARY_MUL, &op->operand[WPK_RECIPE_WEIGHTS]);
     const struct wpk_node *n = resolve(program, &stage, node);
     if (sums != 2 || n->kind != WPK_NODE_BINARY ||
         (n->op != WPK_BINARY_MUL && n->op != WPK_BINARY_DIV)) {
@@ -194,11 +194,11 @@ bool wpk_onednn_match_layernorm(const struct wpk_program *program, const struct 
         int x = match_centred(program, stage, n->arg[side]);
         look_for_root(program, n->arg[1 - side], &parts);
         if (x >= 0 && parts.has_root) {
-            wpk_onednn_operand_whole(program, x, &op->src);
-            wpk_onednn_operand_whole(program, output, &op->dst);
-            op->kind = WPK_ONEDNN_LAYERNORM;
+            wpk_onednn_operand_whole(program, x, &op->operand[WPK_RECIPE_SRC]);
+            wpk_onednn_operand_whole(program, output, &op->operand[WPK_RECIPE_DST]);
+            op->kind = WPK_RECIPE_LAYERNORM;
             op->epsilon = parts.epsilon;
-            return op->src.rank >= 2;
+            return op->operand[WPK_RECIPE_SRC].rank >= 2;
         }
     }
     return false;

@@ -119,9 +119,9 @@ bool wpk_onednn_factors(const struct wpk_program *program, const struct wpk_stag
 
 /* ---- operands */
 
-void wpk_onednn_operand_begin(struct wpk_onednn_operand *operand, int tensor)
+void wpk_onednn_operand_begin(struct wpk_recipe_operand *operand, int tensor)
 {
-    *operand = (struct wpk_onednn_operand){.tensor = tensor};
+    *operand = (struct wpk_recipe_operand){.tensor = tensor};
 }
 
 static int64_t dense_stride(const struct wpk_tensor *tensor, int dim)
@@ -134,19 +134,19 @@ static int64_t dense_stride(const struct wpk_tensor *tensor, int dim)
     return stride;
 }
 
-void wpk_onednn_operand_add(const struct wpk_program *program, struct wpk_onednn_operand *operand,
+void wpk_onednn_operand_add(const struct wpk_program *program, struct wpk_recipe_operand *operand,
                             int dim)
 {
     const struct wpk_tensor *tensor = &program->tensors[operand->tensor];
 
-    WPK_ASSERT(operand->rank < WPK_ONEDNN_RANK_MAX);
+    WPK_ASSERT(operand->rank < WPK_RECIPE_RANK_MAX);
     operand->extent[operand->rank] = dim < 0 ? 1 : tensor->extent[dim];
     operand->stride[operand->rank] = dim < 0 ? 1 : dense_stride(tensor, dim);
     operand->rank++;
 }
 
 void wpk_onednn_operand_whole(const struct wpk_program *program, int tensor,
-                              struct wpk_onednn_operand *operand)
+                              struct wpk_recipe_operand *operand)
 {
     wpk_onednn_operand_begin(operand, tensor);
     for (int d = 0; d < program->tensors[tensor].rank; d++) {

@@ -39,13 +39,13 @@ int wpk_onednn_output(const struct wpk_program *program);
 /* ---- operands */
 
 /* Start an operand: no dimensions yet. */
-void wpk_onednn_operand_begin(struct wpk_onednn_operand *operand, int tensor);
+void wpk_onednn_operand_begin(struct wpk_recipe_operand *operand, int tensor);
 /* Add a dimension: dimension `dim` of the tensor, or one of extent 1 when `dim` is -1. */
-void wpk_onednn_operand_add(const struct wpk_program *program, struct wpk_onednn_operand *operand,
+void wpk_onednn_operand_add(const struct wpk_program *program, struct wpk_recipe_operand *operand,
                             int dim);
 /* The tensor as it is; a scalar has one dimension. */
 void wpk_onednn_operand_whole(const struct wpk_program *program, int tensor,
-                              struct wpk_onednn_operand *operand);
+                              struct wpk_recipe_operand *operand);
 
 /* ---- what is read off one stage with a reduction */
 
@@ -54,17 +54,17 @@ void wpk_onednn_operand_whole(const struct wpk_program *program, int tensor,
  * output, whose dimensions are the stage's output axes; `bias` is a load node or -1, in terms of
  * the same axes. */
 bool wpk_onednn_match_matmul(const struct wpk_program *program, const struct wpk_stage *stage,
-                             int bias, struct wpk_onednn_op *op);
+                             int bias, struct wpk_recipe *op);
 bool wpk_onednn_match_convolution(const struct wpk_program *program, const struct wpk_stage *stage,
-                                  int bias, struct wpk_onednn_op *op);
+                                  int bias, struct wpk_recipe *op);
 bool wpk_onednn_match_pooling(const struct wpk_program *program, const struct wpk_stage *stage,
-                              struct wpk_onednn_op *op);
+                              struct wpk_recipe *op);
 
 /* ---- what takes several of them; `last` writes the tensor `output` */
 
 bool wpk_onednn_match_softmax(const struct wpk_program *program, const struct wpk_stage *last,
-                              int output, struct wpk_onednn_op *op);
+                              int output, struct wpk_recipe *op);
 bool wpk_onednn_match_layernorm(const struct wpk_program *program, const struct wpk_stage *last,
-                                int output, struct wpk_onednn_op *op);
+                                int output, struct wpk_recipe *op);
 
 #endif

@@ -179,16 +179,16 @@ static bool free_to_spatial(struct uses *uses, int keep)
 
 /* The spatial dimensions of src and dst, and how the window moves over them. */
 static void fill_window(const struct wpk_program *program, const struct wpk_stage *stage,
-                        const struct uses *uses, struct wpk_onednn_op *op)
+                        const struct uses *uses, struct wpk_recipe *op)
 {
-    const struct wpk_tensor *src = &program->tensors[op->src.tensor];
+    const struct wpk_tensor *src = &program->tensors[op->operand[WPK_RECIPE_SRC].tensor];
 
     op->spatial = uses->spatial_count;
     for (int i = 0; i < uses->spatial_count; i++) {
         const struct use *use = &uses->spatial[i];
         int64_t size = axis_extent(stage, use->output_axis);
-        wpk_onednn_operand_add(program, &op->src, use->dim);
-        wpk_onednn_operand_add(program, &op->dst, use->output_axis);
+        wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_SRC], use->dim);
+        wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_DST], use->output_axis);
         op->kernel[i] = axis_extent(stage, use->reduction_axis);
         op->stride[i] = use->stride;
         op->dilation[i] = use->dilation;
@@ -304,7 +304,7 @@ static bool recognise(const struct wpk_program *program, const struct wpk_stage 
 }
 
 static void fill_weights(const struct wpk_program *program, const struct wpk_stage *stage,
-                         const struct convolution *conv, struct wpk_onednn_operand *weights)
+                         const struct convolution *conv, struct wpk_recipe_operand *weights)
 {
     wpk_onednn_operand_add(program, weights, conv->dim_of[conv->k]);
     if (conv->groups > 1) {
@@ -322,7 +322,7 @@ static void fill_weights(const struct wpk_program *program, const struct wpk_sta
 }
 
 static bool fill_bias(const struct wpk_program *program, const struct wpk_stage *stage, int bias,
-                      int k, struct wpk_onednn_operand *operand)
+                      int k, struct wpk_recipe_operand *operand)
 {
     int dim_of[WPK_AXES_MAX];
 
@@ -343,30 +343,31 @@ static bool fill_bias(const struct wpk_program *program, const struct wpk_stage 
 
 static bool convolve(const struct wpk_program *program, const struct wpk_stage *stage,
                      const struct wpk_node *x, const struct wpk_node *w, int bias,
-                     struct wpk_onednn_op *op)
+                     struct wpk_recipe *op)
 {
     struct convolution conv;
 
     if (!recognise(program, stage, x, w, &conv) ||
-        !fill_bias(program, stage, bias, conv.k, &op->bias)) {
+        !fill_bias(program, stage, bias, conv.k, &op->operand[WPK_RECIPE_BIAS])) {
         return false;
     }
     const struct use *batch = conv.uses.free_count > 0 ? &conv.uses.free[0] : NULL;
-    op->kind = WPK_ONEDNN_CONVOLUTION;
-    wpk_onednn_operand_begin(&op->src, x->tensor);
-    wpk_onednn_operand_begin(&op->weights, w->tensor);
-    wpk_onednn_operand_begin(&op->dst, wpk_onednn_output(program));
-    wpk_onednn_operand_add(program, &op->src, batch == NULL ? -1 : batch->dim);
-    wpk_onednn_operand_add(program, &op->src, conv.uses.channel_dim);
-    wpk_onednn_operand_add(program, &op->dst, batch == NULL ? -1 : batch->output_axis);
-    wpk_onednn_operand_add(program, &op->dst, conv.k);
-    fill_weights(program, stage, &conv, &op->weights);
+    op->kind = WPK_RECIPE_CONVOLUTION;
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_SRC], x->tensor);
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_WEIGHTS], w->tensor);
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_DST], wpk_onednn_output(program));
+    wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_SRC], batch == NULL ? -1 : batch->dim);
+    wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_SRC], conv.uses.channel_dim);
+    wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_DST],
+                           batch == NULL ? -1 : batch->output_axis);
+    wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_DST], conv.k);
+    fill_weights(program, stage, &conv, &op->operand[WPK_RECIPE_WEIGHTS]);
     fill_window(program, stage, &conv.uses, op);
     return true;
 }
 
 bool wpk_onednn_match_convolution(const struct wpk_program *program, const struct wpk_stage *stage,
-                                  int bias, struct wpk_onednn_op *op)
+                                  int bias, struct wpk_recipe *op)
 {
     const struct wpk_node *a = NULL;
     const struct wpk_node *b = NULL;
@@ -378,7 +379,7 @@ bool wpk_onednn_match_convolution(const struct wpk_program *program, const struc
 /* ---- pooling */
 
 bool wpk_onednn_match_pooling(const struct wpk_program *program, const struct wpk_stage *stage,
-                              struct wpk_onednn_op *op)
+                              struct wpk_recipe *op)
 {
     const struct wpk_node *load = wpk_onednn_bare_node(program, stage->expr);
     bool is_max = stage->reduction == WPK_REDUCE_MAX;
@@ -390,16 +391,16 @@ bool wpk_onednn_match_pooling(const struct wpk_program *program, const struct wp
         !(is_max ? ignores_outside(program, load) : reads_zero_outside(program, load))) {
         return false;
     }
-    op->kind = is_max ? WPK_ONEDNN_POOL_MAX : WPK_ONEDNN_POOL_AVERAGE;
-    wpk_onednn_operand_begin(&op->src, load->tensor);
-    wpk_onednn_operand_begin(&op->dst, wpk_onednn_output(program));
+    op->kind = is_max ? WPK_RECIPE_POOL_MAX : WPK_RECIPE_POOL_AVERAGE;
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_SRC], load->tensor);
+    wpk_onednn_operand_begin(&op->operand[WPK_RECIPE_DST], wpk_onednn_output(program));
     for (int i = uses.free_count; i < 2; i++) {
-        wpk_onednn_operand_add(program, &op->src, -1);
-        wpk_onednn_operand_add(program, &op->dst, -1);
+        wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_SRC], -1);
+        wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_DST], -1);
     }
     for (int i = 0; i < uses.free_count; i++) {
-        wpk_onednn_operand_add(program, &op->src, uses.free[i].dim);
-        wpk_onednn_operand_add(program, &op->dst, uses.free[i].output_axis);
+        wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_SRC], uses.free[i].dim);
+        wpk_onednn_operand_add(program, &op->operand[WPK_RECIPE_DST], uses.free[i].output_axis);
     }
     fill_window(program, stage, &uses, op);
     return true;

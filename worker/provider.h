@@ -32,7 +32,7 @@ struct wpk_provider_request {
     const struct wpk_program *program;        /* the original operator; outlives the provider */
     const char *layouts;                      /* "fixed": row-major at the boundary; or "any" */
     const char *artifact_path;                /* our kernel's shared object; vendors ignore it */
-    const char *library_path;                 /* the vendor's shared library; kernels ignore it */
+    const char *library_dir; /* of the vendor's shared library; NULL: found by the system */
     const struct wpk_device *device;          /* NULL: the machine this runs on */
     int threads;                              /* >= 1 */
     const struct wpk_provider_memory *memory; /* outlives the provider */
@@ -76,6 +76,9 @@ struct wpk_provider_class {
     /* What was chosen, for people: layouts at the boundary, a vendor's implementation and
      * version. Lives as long as the provider. */
     const char *(*detail)(const struct wpk_provider *provider);
+    /* A vendor's: the entry of a choice that runs it (schema/choice.h), as JSON; NULL for ours.
+     * Lives as long as the provider. */
+    const char *(*recipe)(const struct wpk_provider *provider);
 };
 
 /* What every implementation begins with. */
@@ -85,7 +88,7 @@ struct wpk_provider {
 
 /* Our kernels, through libwpk: what is timed is what ships. */
 extern const struct wpk_provider_class wpk_provider_kernel;
-/* oneDNN; its library is opened by path, nothing links it. */
+/* oneDNN; its library is found at run time, nothing links it. */
 extern const struct wpk_provider_class wpk_provider_onednn;
 
 /* The class of that name; NULL when there is none. */

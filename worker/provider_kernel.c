@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our kernels as a provider: libwpk and nothing beside it, so that what is verified and timed is
- * what users get. */
-#include "runtime/wpk.h"
-#include "worker/provider.h"
+/* Kernels as providers, ours and the vendor's: libwpk and nothing beside it, so that what is
+ * verified and timed is what users get. */
+#include "runtime/kernel.h"
+#include "worker/provider_onednn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +38,7 @@ struct kernel_provider {
     size_t output_count;
     size_t constant_count;
     char detail[WPK_PROVIDER_DETAIL_MAX];
+    struct wpk_buf recipe;
 };
 
 static struct kernel_provider *from_base(struct wpk_provider *provider)
@@ -78,6 +79,15 @@ static void describe(struct kernel_provider *self, const struct wpk_argument *ar
              length > 0 ? "; " : "", argument->name, layout);
 }
 
+/* The vendor's words, and the entry of a choice that would run it. */
+static wpk_err describe_vendor(struct kernel_provider *self)
+{
+    const struct wpk_vendor *vendor = self->kernel->vendor;
+
+    snprintf(self->detail, sizeof(self->detail), "%s", wpk_vendor_detail(vendor));
+    return wpk_vendor_entry(vendor, &self->recipe);
+}
+
 /* Memory for one input or output, zeroed: so its padding is.   shape  data->size is set */
 static wpk_err take_place(struct kernel_provider *self, struct place *place,
                           struct wpk_tensor_data *data)
@@ -103,6 +113,7 @@ static wpk_err open_place(struct kernel_provider *self, const struct wpk_argumen
     }
     describe(self, argument);
     place->type = &argument->type;
+    data->name = argument->name;
     data->size = size;
     return take_place(self, place, data);
 }
@@ -154,30 +165,45 @@ static void kernel_close(struct wpk_provider *provider)
             self->memory->give(self->memory->user, self->outputs[i].physical);
         }
     }
+    wpk_buf_fini(&self->recipe);
     wpk_context_free(self->context);
     wpk_kernel_close(self->kernel);
     free(self);
 }
 
-static wpk_err kernel_open(const struct wpk_provider_request *request, struct wpk_provider **out,
+static wpk_err open_kernel(const struct wpk_provider_class *kind,
+                           const struct wpk_provider_request *request, struct wpk_kernel **out,
                            struct wpk_diag *diag)
+{
+    if (kind == &wpk_provider_onednn) {
+        return wpk_provider_onednn_kernel(request, out, diag);
+    }
+    if (request->artifact_path == NULL) {
+        wpk_diag_set(diag, "no shared object is given");
+        return WPK_ENOENT;
+    }
+    return wpk_kernel_open(request->artifact_path, request->device, out, diag);
+}
+
+static wpk_err open_class(const struct wpk_provider_class *kind,
+                          const struct wpk_provider_request *request, struct wpk_provider **out,
+                          struct wpk_diag *diag)
 {
     const struct wpk_context_options options = {.threads = request->threads};
     bool fixed = strcmp(request->layouts, "fixed") == 0;
 
     WPK_ASSERT(request->threads >= 1);
-    if (request->artifact_path == NULL) {
-        wpk_diag_set(diag, "no shared object is given");
-        return WPK_ENOENT;
-    }
     struct kernel_provider *self = calloc(1, sizeof(*self));
     if (self == NULL) {
         return WPK_ENOMEM;
     }
-    self->base.kind = &wpk_provider_kernel;
+    self->base.kind = kind;
     self->program = request->program;
     self->memory = request->memory;
-    wpk_err err = wpk_kernel_open(request->artifact_path, request->device, &self->kernel, diag);
+    wpk_err err = open_kernel(kind, request, &self->kernel, diag);
+    if (err == WPK_OK && self->kernel->vendor != NULL) {
+        err = describe_vendor(self);
+    }
     if (err == WPK_OK) {
         err = wpk_context_new(&options, &self->context);
     }
@@ -190,6 +216,18 @@ static wpk_err kernel_open(const struct wpk_provider_request *request, struct wp
     }
     *out = &self->base;
     return WPK_OK;
+}
+
+static wpk_err kernel_open(const struct wpk_provider_request *request, struct wpk_provider **out,
+                           struct wpk_diag *diag)
+{
+    return open_class(&wpk_provider_kernel, request, out, diag);
+}
+
+static wpk_err onednn_open(const struct wpk_provider_request *request, struct wpk_provider **out,
+                           struct wpk_diag *diag)
+{
+    return open_class(&wpk_provider_onednn, request, out, diag);
 }
 
 static wpk_err kernel_set(struct wpk_provider *provider, int tensor, const void *dense,
@@ -251,7 +289,8 @@ static wpk_err kernel_prepare(struct wpk_provider *provider, struct wpk_diag *di
 
     for (size_t i = 0; i < self->constant_count; i++) {
         const struct wpk_tensor *declared = &self->program->tensors[self->constants[i].tensor];
-        data[i] = (struct wpk_tensor_data){.data = self->constants[i].dense,
+        data[i] = (struct wpk_tensor_data){.name = wpk_kernel_constant(self->kernel, i)->name,
+                                           .data = self->constants[i].dense,
                                            .size = (size_t)wpk_tensor_elements(declared) *
                                                    wpk_dtype_size(declared->dtype)};
     }
@@ -329,6 +368,13 @@ static const char *kernel_detail(const struct wpk_provider *provider)
     return ((const struct kernel_provider *)(const void *)provider)->detail;
 }
 
+static const char *kernel_recipe(const struct wpk_provider *provider)
+{
+    const struct kernel_provider *self = (const struct kernel_provider *)(const void *)provider;
+
+    return self->recipe.size > 0 ? wpk_buf_text(&self->recipe) : NULL;
+}
+
 const struct wpk_provider_class wpk_provider_kernel = {
     .name = "halide-cpu",
     .open = kernel_open,
@@ -341,4 +387,19 @@ const struct wpk_provider_class wpk_provider_kernel = {
     .check = kernel_check,
     .get = kernel_get,
     .detail = kernel_detail,
+    .recipe = kernel_recipe,
+};
+
+const struct wpk_provider_class wpk_provider_onednn = {
+    .name = "onednn",
+    .open = onednn_open,
+    .close = kernel_close,
+    .set = kernel_set,
+    .prepare = kernel_prepare,
+    .poison = kernel_poison,
+    .run = kernel_run,
+    .check = kernel_check,
+    .get = kernel_get,
+    .detail = kernel_detail,
+    .recipe = kernel_recipe,
 };

@@ -95,7 +95,7 @@ static void run_child(struct runner *runner, const struct wanted *wanted,
 {
     static struct wpk_record records[WPK_DUEL_MAX];
     if (wanted->is_duel) {
-        wpk_runner_duel(runner->options, op, &wanted->duel, channel, records);
+        wpk_runner_duel(op, &wanted->duel, channel, records);
     } else {
         wpk_runner_try(runner->options, op, &wanted->run, channel, records);
     }

@@ -20,7 +20,6 @@ enum {
 
 struct wpk_runner_options {
     const char *answers_dir; /* where answers are kept from one start to the next */
-    const char *onednn_path; /* the vendor's library; "" where there is none */
 };
 
 /* Serve WPK_CHANNEL_FD until the engine closes it; returns the process's exit code. */
@@ -41,7 +40,7 @@ void wpk_runner_try(const struct wpk_runner_options *options, const struct wpk_r
                     struct wpk_record *out);
 
 /* In a child: time contestants in turns, each in a process of its own.   shape  out [count] */
-void wpk_runner_duel(const struct wpk_runner_options *options, const struct wpk_runner_op *op,
+void wpk_runner_duel(const struct wpk_runner_op *op,
                      const struct wpk_duel_request *request, struct wpk_channel *channel,
                      struct wpk_record *out);
 

@@ -33,8 +33,7 @@ struct contestant {
     int fd;
 };
 
-static wpk_err open_contestant(const struct wpk_runner_options *options,
-                               const struct wpk_runner_op *op,
+static wpk_err open_contestant(const struct wpk_runner_op *op,
                                const struct wpk_duel_request *request, const char *name,
                                struct wpk_subject *subject)
 {
@@ -42,7 +41,6 @@ static wpk_err open_contestant(const struct wpk_runner_options *options,
     const struct wpk_subject_options subject_options = {
         .provider = is_vendor ? name : wpk_provider_kernel.name,
         .artifact = is_vendor ? "" : name,
-        .library = options->onednn_path,
         .layouts = request->layouts,
         .threads = request->policy.threads,
     };
@@ -76,8 +74,7 @@ static void serve_turns(const struct wpk_duel_request *request, struct wpk_subje
     _exit(0);
 }
 
-static void start_contestant(const struct wpk_runner_options *options,
-                             const struct wpk_runner_op *op, const struct wpk_duel_request *request,
+static void start_contestant(const struct wpk_runner_op *op, const struct wpk_duel_request *request,
                              int index, struct contestant *out)
 {
     int pair[2];
@@ -95,7 +92,7 @@ static void start_contestant(const struct wpk_runner_options *options,
         close(pair[0]);
         static struct wpk_subject subject;
         const struct turn opened = {
-            .err = open_contestant(options, op, request, request->contestant[index], &subject)};
+            .err = open_contestant(op, request, request->contestant[index], &subject)};
         if (say(pair[1], &opened) && opened.err == WPK_OK) {
             serve_turns(request, &subject, pair[1]);
         }
@@ -138,9 +135,8 @@ static void take_turn(struct contestant *contestant, struct wpk_record *record)
     }
 }
 
-void wpk_runner_duel(const struct wpk_runner_options *options, const struct wpk_runner_op *op,
-                     const struct wpk_duel_request *request, struct wpk_channel *channel,
-                     struct wpk_record *out)
+void wpk_runner_duel(const struct wpk_runner_op *op, const struct wpk_duel_request *request,
+                     struct wpk_channel *channel, struct wpk_record *out)
 {
     WPK_ASSERT(request->count <= WPK_DUEL_MAX);
     WPK_ASSERT(request->round_count <= WPK_SAMPLES_MAX);
@@ -149,7 +145,7 @@ void wpk_runner_duel(const struct wpk_runner_options *options, const struct wpk_
     signal(SIGPIPE, SIG_IGN);
     wpk_process_pin(wpk_process_core_count() - threads, threads);
     for (int i = 0; i < request->count; i++) {
-        start_contestant(options, op, request, i, &contestants[i]);
+        start_contestant(op, request, i, &contestants[i]);
         if (contestants[i].pid == 0) {
             out[i].outcome = WPK_OUTCOME_OUT_OF_MEMORY;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpk-runner: verifies and times candidates. Started by a worker, never by hand.
  *
- *     wpk-runner ANSWERS_DIR ONEDNN_PATH LOG_LEVEL LOG_FORMAT    with a channel at descriptor 3 */
+ *     wpk-runner ANSWERS_DIR LOG_LEVEL LOG_FORMAT    with a channel at descriptor 3 */
 #include "common/log.h"
 #include "worker/isolate.h"
 #include "worker/process.h"
@@ -11,7 +11,7 @@
 
 int main(int argc, char **argv)
 {
-    if (argc != 5 || wpk_process_init_log("wpk-runner", argv[3], argv[4]) != WPK_OK) {
+    if (argc != 4 || wpk_process_init_log("wpk-runner", argv[2], argv[3]) != WPK_OK) {
         fprintf(stderr, "wpk-runner is started by wpk-worker\n");
         return 2;
     }
@@ -20,6 +20,6 @@ int main(int argc, char **argv)
                 "the network cannot be taken away from candidates here");
         return 1;
     }
-    const struct wpk_runner_options options = {.answers_dir = argv[1], .onednn_path = argv[2]};
+    const struct wpk_runner_options options = {.answers_dir = argv[1]};
     return wpk_runner_serve(&options);
 }

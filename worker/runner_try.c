@@ -67,7 +67,6 @@ static wpk_err open_subject(struct attempt *a, const struct wpk_inputs *inputs,
     const struct wpk_subject_options options = {
         .provider = a->request->provider,
         .artifact = a->request->artifact,
-        .library = a->options->onednn_path,
         .layouts = a->request->layouts,
         .threads = a->request->policy.threads,
         .placement = placement,
@@ -264,7 +263,9 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
     uint64_t before = now_ns() - start;
     if (err == WPK_OK) {
         const struct wpk_provider_class *kind = subject.provider->kind;
+        const char *recipe = kind->recipe(subject.provider);
         a->record->detail = strdup(kind->detail(subject.provider));
+        a->record->recipe = recipe != NULL ? strdup(recipe) : NULL;
         err = measure_quietly(a, &subject, channel);
     }
     start = now_ns();

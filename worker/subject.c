@@ -60,7 +60,6 @@ wpk_err wpk_subject_open(struct wpk_subject *subject, const struct wpk_program *
         .program = program,
         .layouts = options->layouts,
         .artifact_path = options->artifact,
-        .library_path = options->library,
         .threads = options->threads,
         .memory = &subject->guard.memory,
     };

@@ -18,7 +18,6 @@ struct wpk_subject {
 struct wpk_subject_options {
     const char *provider; /* name of the class */
     const char *artifact;
-    const char *library;
     const char *layouts;
     int threads;
     enum wpk_guard_placement placement;

@@ -54,7 +54,7 @@ FOREIGN = {
     r"curl/curl\.h": ["client/http.c"],
     r"Halide\.h": ["codegen/halide.cc"],
     r"HalideRuntime\.h": ["runtime/stub.c"],
-    r"(oneapi/)?dnnl.*": ["worker/onednn_library.h"],
+    r"(oneapi/)?dnnl.*": ["runtime/onednn_library.h"],
     r"cuda.*|nvrtc\.h": ["runtime/cuda.c"],
     r"openvino/.*": ["bench/peer_openvino.c"],
     r"onnxruntime.*": ["bench/peer_onnxruntime.c"],
@@ -250,7 +250,7 @@ def check_text(path, text, files):
 def compile_alone(root, path):
     """A header has to compile by itself, as C and as C++."""
     wheel = os.path.join(root, ".deps/onednn/include")
-    if path == "worker/onednn_library.h" and not os.path.isdir(wheel):
+    if path == "runtime/onednn_library.h" and not os.path.isdir(wheel):
         return
     for compiler, options in (("cc", ["-x", "c", "-std=c11"]), ("c++", ["-x", "c++", "-std=c++17"])):
         command = [os.environ.get({"cc": "CC", "c++": "CXX"}[compiler], compiler)]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneDNN's C interface (version 3), looked up in a library that is opened by path. */
-#ifndef WPK_WORKER_ONEDNN_LIBRARY_H
-#define WPK_WORKER_ONEDNN_LIBRARY_H
+/* oneDNN's C interface (version 3), looked up in a library that is opened at run time. */
+#ifndef WPK_RUNTIME_ONEDNN_LIBRARY_H
+#define WPK_RUNTIME_ONEDNN_LIBRARY_H
 
 #include "common/err.h"
 
@@ -20,11 +20,14 @@
     X(memory_desc_destroy)                                                                         \
     X(memory_desc_equal)                                                                           \
     X(memory_desc_get_size)                                                                        \
+    X(memory_desc_query)                                                                           \
     X(memory_create)                                                                               \
     X(memory_destroy)                                                                              \
+    X(memory_set_data_handle)                                                                      \
     X(primitive_attr_create)                                                                       \
     X(primitive_attr_destroy)                                                                      \
     X(primitive_attr_set_post_ops)                                                                 \
+    X(primitive_attr_set_scratchpad_mode)                                                          \
     X(post_ops_create)                                                                             \
     X(post_ops_destroy)                                                                            \
     X(post_ops_append_eltwise)                                                                     \
@@ -43,17 +46,23 @@
     X(primitive_destroy)                                                                           \
     X(primitive_execute)
 
-/* Not closed: the library's threads may still be on their way to sleep inside it. */
 struct wpk_onednn_library {
-    void *handle;
+    void *handle; /* never closed: the library's threads may still be inside it */
 #define WPK_ONEDNN_LIBRARY_FIELD(name) __typeof__(dnnl_##name) *name;
     WPK_ONEDNN_LIBRARY_LIST(WPK_ONEDNN_LIBRARY_FIELD)
 #undef WPK_ONEDNN_LIBRARY_FIELD
+    void (*set_threads)(int); /* OpenMP's, of the calling thread; NULL in builds without */
+    int (*get_threads)(void);
 };
 
-/* Its OpenMP will use so many threads; other builds take what the process's CPUs are.
- *   errors  WPK_ENOENT cannot be loaded; WPK_EMISMATCH not version 3 */
-WPK_MUST_CHECK wpk_err wpk_onednn_library_open(struct wpk_onednn_library *library, const char *path,
-                                               int threads, struct wpk_diag *diag);
+/* Load the library of the built-in name, from `directory` or, where that is NULL, from the path of
+ * whoever loads libwpk and of the system.
+ *   errors  WPK_ENOENT cannot be loaded; WPK_EMISMATCH not version 3; WPK_ENOMEM */
+WPK_MUST_CHECK wpk_err wpk_onednn_library_open(struct wpk_onednn_library *library,
+                                               const char *directory, struct wpk_diag *diag);
+
+/* Let what the calling thread runs next use so many threads; returns how many it would have used.
+ * Builds without OpenMP take theirs from the process's CPUs. */
+int wpk_onednn_library_limit(const struct wpk_onednn_library *library, int threads);
 
 #endif

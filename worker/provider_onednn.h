@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vendor's kernel for an operator. */
+#ifndef WPK_WORKER_PROVIDER_ONEDNN_H
+#define WPK_WORKER_PROVIDER_ONEDNN_H
+
+#include "runtime/wpk.h"
+#include "worker/provider.h"
+
+/*   owns    caller calls wpk_kernel_close
+ *   errors  see wpk_provider_class.open */
+WPK_MUST_CHECK wpk_err wpk_provider_onednn_kernel(const struct wpk_provider_request *request,
+                                                  struct wpk_kernel **out, struct wpk_diag *diag);
+
+#endif
