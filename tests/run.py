@@ -131,11 +131,13 @@ class Test:
 
     def skips(self):
         """(case, reason): what stands behind the name, or what was printed since the case began."""
-        said = []
+        said, begun = [], False
         for line in self.output.splitlines():
             match = SKIPPED_CASE.match(line)
+            if line.startswith("[====") and begun:
+                return  # the summary names them again
             if line.startswith("[ RUN "):
-                said = []
+                said, begun = [], True
             elif match:
                 yield match.group(1), match.group(2) or " ".join(said) or "no reason given"
             else:
