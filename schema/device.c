@@ -56,6 +56,29 @@ wpk_err wpk_isa_parse(const char *text, enum wpk_isa *out)
     return WPK_ENOENT;
 }
 
+void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *device)
+{
+    static const uint64_t needed[WPK_ISA_COUNT] = {
+        [WPK_ISA_AVX] = WPK_CPU_AVX,
+        [WPK_ISA_AVX2] = WPK_CPU_AVX2 | WPK_CPU_FMA | WPK_CPU_F16C,
+        [WPK_ISA_AVX512] = WPK_CPU_AVX512F | WPK_CPU_AVX512CD | WPK_CPU_AVX512BW |
+                           WPK_CPU_AVX512DQ | WPK_CPU_AVX512VL,
+    };
+    const uint64_t zen4 = WPK_CPU_AVX512BF16 | WPK_CPU_AVX512VNNI | WPK_CPU_AVX512IFMA |
+                          WPK_CPU_AVX512VBMI | WPK_CPU_AVX512VBMI2 | WPK_CPU_AVX512BITALG |
+                          WPK_CPU_AVX512VPOPCNTDQ;
+    enum wpk_isa isa = WPK_ISA_SSE41;
+
+    for (int i = WPK_ISA_AVX; i <= (int)isa_max && (flags & needed[i]) == needed[i]; i++) {
+        isa = (enum wpk_isa)i;
+    }
+    device->isa = isa;
+    device->bf16 = isa == WPK_ISA_AVX512 && (flags & zen4) == zen4;
+    device->vnni = isa == WPK_ISA_AVX512 && (flags & WPK_CPU_AVX512VNNI) != 0;
+    device->vector_bytes = isa_shape[isa].vector_bytes;
+    device->vector_registers = isa_shape[isa].vector_registers;
+}
+
 /* F16C is not among the names that every compiler's __builtin_cpu_supports knows. It works on
  * AVX registers: where the system saves those, CPUID's bit is enough. */
 static bool cpu_has_f16c(void)
@@ -65,20 +88,15 @@ static bool cpu_has_f16c(void)
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
-static enum wpk_isa probe_isa(void)
+static uint64_t probe_flags(void)
 {
+    uint64_t flags = cpu_has_f16c() ? WPK_CPU_F16C : 0;
+
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx")) {
-        return WPK_ISA_SSE41;
-    }
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !cpu_has_f16c()) {
-        return WPK_ISA_AVX;
-    }
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl")) {
-        return WPK_ISA_AVX2;
-    }
-    return WPK_ISA_AVX512;
+#define ADD_FLAG(name, text) flags |= __builtin_cpu_supports(text) ? (uint64_t)WPK_CPU_##name : 0;
+    WPK_CPU_FLAG_LIST(ADD_FLAG)
+#undef ADD_FLAG
+    return flags;
 }
 
 /* Kernels spell the model with runs of blanks; keys want one spelling. */
@@ -210,17 +228,8 @@ wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out)
     while (first < CPU_SETSIZE - 1 && !CPU_ISSET(first, &cpus)) {
         first++;
     }
-    device.isa = probe_isa();
-    if (device.isa > isa_max) {
-        device.isa = isa_max;
-    }
-    if (device.isa == WPK_ISA_AVX512) {
-        device.bf16 = __builtin_cpu_supports("avx512bf16") != 0;
-        device.vnni = __builtin_cpu_supports("avx512vnni") != 0;
-    }
+    wpk_device_claim(probe_flags(), isa_max, &device);
     device.core_count = CPU_COUNT(&cpus);
-    device.vector_bytes = isa_shape[device.isa].vector_bytes;
-    device.vector_registers = isa_shape[device.isa].vector_registers;
     probe_model(device.model, sizeof(device.model));
     probe_caches((int)first, &device);
     snprintf(device.instance, sizeof(device.instance), "%s/cpu%d", host, 0);

@@ -27,12 +27,44 @@ enum wpk_isa {
         WPK_ISA_COUNT
 };
 
+/* name, text: what a CPU says of itself, as compilers spell it; F16C is a flag besides. */
+#define WPK_CPU_FLAG_LIST(X)                                                                       \
+    X(AVX, "avx")                                                                                  \
+    X(AVX2, "avx2")                                                                                \
+    X(FMA, "fma")                                                                                  \
+    X(AVX512F, "avx512f")                                                                          \
+    X(AVX512CD, "avx512cd")                                                                        \
+    X(AVX512BW, "avx512bw")                                                                        \
+    X(AVX512DQ, "avx512dq")                                                                        \
+    X(AVX512VL, "avx512vl")                                                                        \
+    X(AVX512IFMA, "avx512ifma")                                                                    \
+    X(AVX512VBMI, "avx512vbmi")                                                                    \
+    X(AVX512VBMI2, "avx512vbmi2")                                                                  \
+    X(AVX512VNNI, "avx512vnni")                                                                    \
+    X(AVX512BITALG, "avx512bitalg")                                                                \
+    X(AVX512VPOPCNTDQ, "avx512vpopcntdq")                                                          \
+    X(AVX512BF16, "avx512bf16")
+
+enum wpk_cpu_flag_index {
+#define WPK_CPU_FLAG_INDEX(name, text) WPK_CPU_INDEX_##name,
+    WPK_CPU_FLAG_LIST(WPK_CPU_FLAG_INDEX)
+#undef WPK_CPU_FLAG_INDEX
+        WPK_CPU_INDEX_F16C
+};
+
+enum wpk_cpu_flag {
+#define WPK_CPU_FLAG(name, text) WPK_CPU_##name = 1 << WPK_CPU_INDEX_##name,
+    WPK_CPU_FLAG_LIST(WPK_CPU_FLAG)
+#undef WPK_CPU_FLAG
+        WPK_CPU_F16C = 1 << WPK_CPU_INDEX_F16C
+};
+
 /* Fields marked * are part of the device class: a kernel is `exact` only where they are equal. */
 struct wpk_device {
     char kind[16];                   /* * "cpu" */
     char model[WPK_DEVICE_TEXT_MAX]; /* * CPU model as the kernel names it */
-    enum wpk_isa isa;                /* * avx2: with FMA and F16C; avx512: F, BW, DQ, VL */
-    int bf16;                        /* * AVX512_BF16 */
+    enum wpk_isa isa;                /* * avx2: with FMA and F16C; avx512: F, CD, BW, DQ, VL */
+    int bf16;                        /* * AVX512_BF16, and all else that Zen 4 has */
     int vnni;                        /* * AVX512_VNNI */
     int core_count;                  /* usable by this process */
     int64_t l1_bytes;                /* data cache of a core */
@@ -52,6 +84,11 @@ wpk_err wpk_isa_parse(const char *text, enum wpk_isa *out);
  * AVX-512 can be tried on one that has it). Peaks are left 0.
  *   errors  WPK_ESYSTEM */
 wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out);
+
+/* Fill the fields that follow from the instructions of a CPU: isa, bf16, vnni and the vectors.
+ * `flags`: a set of enum wpk_cpu_flag. A device claims bf16 only where generated code may use all
+ * that came with it in Zen 4 and Sapphire Rapids; Cooper Lake has BF16 without VBMI and IFMA. */
+void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *device);
 
 /* The class as text: what keys are made of, e.g. "cpu/AMD EPYC 9B45/avx512+bf16+vnni". */
 void wpk_device_class(const struct wpk_device *device, char *out, size_t size);

@@ -40,6 +40,53 @@ static void probe_claims_no_more_than_allowed(void **state)
     assert_int_equal(device.vector_bytes, 16);
 }
 
+/* ---- known CPUs */
+
+#define HASWELL (WPK_CPU_AVX | WPK_CPU_AVX2 | WPK_CPU_FMA | WPK_CPU_F16C)
+#define SKYLAKE_X                                                                                  \
+    (HASWELL | WPK_CPU_AVX512F | WPK_CPU_AVX512CD | WPK_CPU_AVX512BW | WPK_CPU_AVX512DQ |          \
+     WPK_CPU_AVX512VL)
+#define COOPER_LAKE (SKYLAKE_X | WPK_CPU_AVX512VNNI | WPK_CPU_AVX512BF16)
+#define ICE_LAKE                                                                                   \
+    (SKYLAKE_X | WPK_CPU_AVX512VNNI | WPK_CPU_AVX512IFMA | WPK_CPU_AVX512VBMI |                    \
+     WPK_CPU_AVX512VBMI2 | WPK_CPU_AVX512BITALG | WPK_CPU_AVX512VPOPCNTDQ)
+#define ZEN_4 (ICE_LAKE | WPK_CPU_AVX512BF16) /* Zen 5 and Sapphire Rapids, too */
+#define KNIGHTS_LANDING (HASWELL | WPK_CPU_AVX512F | WPK_CPU_AVX512CD)
+
+static void cpus_claim_what_they_have(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t flags;
+        enum wpk_isa isa;
+        bool bf16, vnni;
+    } cpus[] = {
+        {"plain SSE4.1", 0, WPK_ISA_SSE41, false, false},
+        {"Sandy Bridge", WPK_CPU_AVX, WPK_ISA_AVX, false, false},
+        {"Haswell", HASWELL, WPK_ISA_AVX2, false, false},
+        {"Haswell without FMA", HASWELL & ~(uint64_t)WPK_CPU_FMA, WPK_ISA_AVX, false, false},
+        {"Knights Landing", KNIGHTS_LANDING, WPK_ISA_AVX2, false, false},
+        {"Skylake-X", SKYLAKE_X, WPK_ISA_AVX512, false, false},
+        {"Cooper Lake", COOPER_LAKE, WPK_ISA_AVX512, false, true},
+        {"Ice Lake", ICE_LAKE, WPK_ISA_AVX512, false, true},
+        {"Zen 4", ZEN_4, WPK_ISA_AVX512, true, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cpus) / sizeof(cpus[0]); i++) {
+        for (int max = 0; max < WPK_ISA_COUNT; max++) {
+            struct wpk_device device = {0};
+            wpk_device_claim(cpus[i].flags, (enum wpk_isa)max, &device);
+            bool whole = max == WPK_ISA_AVX512;
+            enum wpk_isa isa = max < (int)cpus[i].isa ? (enum wpk_isa)max : cpus[i].isa;
+            if (device.isa != isa || device.bf16 != (whole && cpus[i].bf16) ||
+                device.vnni != (whole && cpus[i].vnni)) {
+                fail_msg("%s, at most %s", cpus[i].name, wpk_isa_name((enum wpk_isa)max));
+            }
+        }
+    }
+}
+
 static void isa_names_round_trip(void **state)
 {
     enum wpk_isa isa;
@@ -151,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(probe_says_something_usable),
         cmocka_unit_test(probe_claims_no_more_than_allowed),
+        cmocka_unit_test(cpus_claim_what_they_have),
         cmocka_unit_test(isa_names_round_trip),
         cmocka_unit_test(class_names_what_kernels_depend_on),
         cmocka_unit_test(class_leads_back_to_what_it_says),

@@ -21,10 +21,12 @@ static void read_target(const char *target, struct wpk_manifest *out)
     } else if (strstr(target, "avx") != NULL) {
         out->isa = WPK_ISA_AVX;
     }
-    bool recent = strstr(target, "sapphirerapids") != NULL || strstr(target, "zen4") != NULL ||
-                  strstr(target, "zen5") != NULL;
-    out->bf16 = recent;
-    out->vnni = recent || strstr(target, "cannonlake") != NULL;
+    /* Of all that is beyond Skylake's, no device but one with bf16 says that it has it. */
+    static const char *const beyond[] = {"cannonlake", "zen4", "zen5", "sapphirerapids"};
+    for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+        out->bf16 = out->bf16 || strstr(target, beyond[i]) != NULL;
+    }
+    out->vnni = out->bf16;
 }
 
 static wpk_err add_tensor(struct wpk_named_tensor *list, int *count, const char *name,
