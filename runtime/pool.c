@@ -20,6 +20,7 @@
 #include <sched.h>
 #include <stdalign.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -39,6 +40,8 @@ struct wpk_pool {
     bool may_spin;
     struct pool_thread *threads; /* [thread_count - 1] */
     int started;
+    bool follows;       /* threads keep off the caller's CPU */
+    int *cpu;           /* [thread_count] where each thread is, the caller first; -1: anywhere */
     wpk_pool_body body; /* written while closed, read while open */
     void *user;
     alignas(64) atomic_int ticket; /* odd: a loop is open */
@@ -136,8 +139,35 @@ static void move_ticket(struct wpk_pool *pool, bool wake)
     }
 }
 
+static bool pin(pthread_t thread, int cpu)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET((size_t)cpu, &set);
+    return pthread_setaffinity_np(thread, sizeof(set), &set) == 0;
+}
+
+/* The caller is not pinned. Where it has moved to the CPU of one of the threads, that thread goes
+ * to where the caller was. */
+static void leave_callers_cpu(struct wpk_pool *pool)
+{
+    int here = sched_getcpu();
+
+    for (int i = 1; i <= pool->started && here >= 0 && here != pool->cpu[0]; i++) {
+        if (pool->cpu[i] == here && pin(pool->threads[i - 1].id, pool->cpu[0])) {
+            pool->cpu[i] = pool->cpu[0];
+            break;
+        }
+    }
+    pool->cpu[0] = here;
+}
+
 void wpk_pool_run(struct wpk_pool *pool, wpk_pool_body body, void *user)
 {
+    if (pool->follows) {
+        leave_callers_cpu(pool);
+    }
     pool->body = body;
     pool->user = user;
     move_ticket(pool, true);
@@ -158,10 +188,9 @@ void wpk_pool_run(struct wpk_pool *pool, wpk_pool_body body, void *user)
     }
 }
 
-static wpk_err start_thread(struct wpk_pool *pool, int index, const int *cpus)
+static wpk_err start_thread(struct wpk_pool *pool, int index)
 {
     struct pool_thread *thread = &pool->threads[index - 1];
-    cpu_set_t set;
 
     thread->pool = pool;
     thread->index = index;
@@ -169,30 +198,73 @@ static wpk_err start_thread(struct wpk_pool *pool, int index, const int *cpus)
         return WPK_ESYSTEM;
     }
     pool->started++;
-    if (cpus != NULL) {
-        CPU_ZERO(&set);
-        CPU_SET((size_t)cpus[index], &set);
-        if (pthread_setaffinity_np(thread->id, sizeof(set), &set) != 0) {
-            return WPK_ESYSTEM;
+    bool pinned = pool->cpu[index] < 0 || pin(thread->id, pool->cpu[index]);
+    return pinned || pool->follows ? WPK_OK : WPK_ESYSTEM;
+}
+
+/* The first CPU of the core that the CPU is of: equal for hardware threads that share a core. */
+static int core_of(int cpu)
+{
+    char path[96];
+    int first = cpu;
+
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+             cpu);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        if (fscanf(file, "%d", &first) != 1) {
+            first = cpu;
+        }
+        fclose(file);
+    }
+    return first;
+}
+
+/* Is the CPU, or one of its core if `whole_core`, among the first `count` of those chosen? */
+static bool is_taken(const int *chosen, int count, int cpu, bool whole_core)
+{
+    for (int i = 0; i < count; i++) {
+        if (chosen[i] == cpu || (whole_core && core_of(chosen[i]) == core_of(cpu))) {
+            return true;
         }
     }
-    return WPK_OK;
+    return false;
+}
+
+/* One CPU of the caller's mask for each thread, the caller's own first; cores before the second
+ * hardware thread of any. -1 where there are fewer: those threads share what there is. */
+static bool choose_cpus(int thread_count, int *out)
+{
+    int here = sched_getcpu(), count = 1;
+    cpu_set_t mask;
+
+    for (int i = 0; i < thread_count; i++) {
+        out[i] = -1;
+    }
+    if (here < 0 || sched_getaffinity(0, sizeof(mask), &mask) != 0 ||
+        CPU_COUNT(&mask) < thread_count) {
+        return false;
+    }
+    out[0] = here;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int cpu = 0; cpu < CPU_SETSIZE && count < thread_count; cpu++) {
+            if (CPU_ISSET((size_t)cpu, &mask) && !is_taken(out, count, cpu, pass == 0)) {
+                out[count++] = cpu;
+            }
+        }
+    }
+    return count == thread_count;
 }
 
 /* A caller that was pinned to one CPU pins its threads elsewhere: then the CPUs named count. */
-static bool cpus_suffice(int thread_count, const int *cpus)
+static bool are_distinct(int thread_count, const int *cpus)
 {
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    if (cpus != NULL) {
-        for (int i = 0; i < thread_count; i++) {
-            CPU_SET((size_t)cpus[i], &set);
+    for (int i = 1; i < thread_count; i++) {
+        if (is_taken(cpus, i, cpus[i], false)) {
+            return false;
         }
-    } else if (sched_getaffinity(0, sizeof(set), &set) != 0) {
-        return false;
     }
-    return CPU_COUNT(&set) >= thread_count;
+    return true;
 }
 
 wpk_err wpk_pool_new(int thread_count, const int *cpus, struct wpk_pool **out)
@@ -204,11 +276,18 @@ wpk_err wpk_pool_new(int thread_count, const int *cpus, struct wpk_pool **out)
         return WPK_ENOMEM;
     }
     memset(pool, 0, sizeof(*pool));
-    pool->may_spin = cpus_suffice(thread_count, cpus);
     pool->threads = calloc((size_t)thread_count, sizeof(*pool->threads));
-    wpk_err err = pool->threads != NULL ? WPK_OK : WPK_ENOMEM;
+    pool->cpu = calloc((size_t)thread_count, sizeof(*pool->cpu));
+    wpk_err err = pool->threads != NULL && pool->cpu != NULL ? WPK_OK : WPK_ENOMEM;
+    if (err == WPK_OK && cpus != NULL) {
+        memcpy(pool->cpu, cpus, (size_t)thread_count * sizeof(*cpus));
+        pool->may_spin = are_distinct(thread_count, cpus);
+    } else if (err == WPK_OK) {
+        pool->follows = choose_cpus(thread_count, pool->cpu);
+        pool->may_spin = pool->follows;
+    }
     for (int i = 1; i < thread_count && err == WPK_OK; i++) {
-        err = start_thread(pool, i, cpus);
+        err = start_thread(pool, i);
     }
     if (err != WPK_OK) {
         wpk_pool_free(pool);
@@ -228,6 +307,7 @@ void wpk_pool_free(struct wpk_pool *pool)
     for (int i = 0; i < pool->started; i++) {
         pthread_join(pool->threads[i].id, NULL);
     }
+    free(pool->cpu);
     free(pool->threads);
     free(pool);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/pool.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -114,12 +115,117 @@ static void caller_waits_for_who_came(void **state)
     wpk_pool_free(pool);
 }
 
+/* ---- where threads are */
+
+#define PLACES_MAX 8
+
+struct places {
+    int thread_count;
+    atomic_int arrived;
+    int cpu[PLACES_MAX];
+    int mask_size[PLACES_MAX];
+};
+
+static int count_cpus(cpu_set_t *mask)
+{
+    assert_int_equal(sched_getaffinity(0, sizeof(*mask), mask), 0);
+    return CPU_COUNT(mask);
+}
+
+static void note_place(void *user, int thread)
+{
+    struct places *places = user;
+    cpu_set_t mask;
+
+    places->mask_size[thread] = count_cpus(&mask);
+    places->cpu[thread] = sched_getcpu();
+    atomic_fetch_add(&places->arrived, 1);
+    while (atomic_load(&places->arrived) < places->thread_count) {
+        sched_yield(); /* so that nobody does the part of two */
+    }
+}
+
+static void check_distinct(const struct places *places, const cpu_set_t *allowed)
+{
+    for (int i = 1; i < places->thread_count; i++) {
+        assert_int_equal(places->mask_size[i], 1);
+        assert_true(CPU_ISSET((size_t)places->cpu[i], allowed));
+        for (int k = 1; k < i; k++) {
+            assert_int_not_equal(places->cpu[i], places->cpu[k]);
+        }
+    }
+}
+
+static void threads_have_cpus_of_their_own(void **state)
+{
+    cpu_set_t before, after;
+    struct wpk_pool *pool = NULL;
+    int cpu_count = count_cpus(&before);
+    struct places places = {.thread_count = cpu_count < PLACES_MAX ? cpu_count : PLACES_MAX};
+
+    (void)state;
+    assert_int_equal(wpk_pool_new(places.thread_count, NULL, &pool), WPK_OK);
+    wpk_pool_run(pool, note_place, &places);
+    check_distinct(&places, &before);
+    (void)count_cpus(&after);
+    assert_true(CPU_EQUAL(&before, &after)); /* the caller's mask stays */
+    wpk_pool_free(pool);
+}
+
+static void threads_leave_the_callers_cpu(void **state)
+{
+    cpu_set_t before, one;
+    struct wpk_pool *pool = NULL;
+
+    (void)state;
+    if (count_cpus(&before) < 2) {
+        skip();
+    }
+    assert_int_equal(wpk_pool_new(2, NULL, &pool), WPK_OK);
+    for (int round = 0; round < 4; round++) {
+        struct places places = {.thread_count = 2};
+        wpk_pool_run(pool, note_place, &places);
+        /* the caller goes where the thread is */
+        CPU_ZERO(&one);
+        CPU_SET((size_t)places.cpu[1], &one);
+        assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+        struct places moved = {.thread_count = 2};
+        wpk_pool_run(pool, note_place, &moved);
+        assert_int_equal(moved.cpu[0], places.cpu[1]);
+        assert_int_not_equal(moved.cpu[1], moved.cpu[0]);
+        assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+    }
+    wpk_pool_free(pool);
+}
+
+/* More threads than CPUs: none is pinned. */
+static void threads_share_few_cpus(void **state)
+{
+    cpu_set_t before, one;
+    struct wpk_pool *pool = NULL;
+    struct places places = {.thread_count = 3};
+
+    (void)state;
+    (void)count_cpus(&before);
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    assert_int_equal(wpk_pool_new(3, NULL, &pool), WPK_OK);
+    wpk_pool_run(pool, note_place, &places);
+    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+    assert_int_equal(places.cpu[1], places.cpu[0]);
+    wpk_pool_free(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_index_is_done_once),
         cmocka_unit_test(sleeping_threads_are_woken),
         cmocka_unit_test(caller_waits_for_who_came),
+        cmocka_unit_test(threads_have_cpus_of_their_own),
+        cmocka_unit_test(threads_leave_the_callers_cpu),
+        cmocka_unit_test(threads_share_few_cpus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,9 +46,11 @@ struct wpk_tensor_data {
 };
 
 struct wpk_context_options {
-    int threads;     /* 0: as many as the kernel wants when it runs; a vendor's library always
-                        takes the choice's number, and places its threads itself */
-    const int *cpus; /* [threads] to pin to, or NULL; cpus[0] is the caller's, who pins itself */
+    int threads; /* 0: as many as the kernel wants when it runs; a vendor's library always takes
+                    the choice's number, and places its threads itself */
+    /* [threads] to pin to; cpus[0] is the caller's, who pins itself. NULL: the threads beside the
+     * caller are pinned to distinct CPUs of its mask, and keep off the one it runs on. */
+    const int *cpus;
 };
 
 struct wpk_open_options {
