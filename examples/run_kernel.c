@@ -2,7 +2,7 @@
 /* Run a tuned kernel from C, with nothing but libwpk.
  *
  *     cc -O2 run_kernel.c $(pkg-config --cflags --libs wpk) -o run_kernel
- *     ./run_kernel c6.so [THREADS]
+ *     ./run_kernel c6.so.choice [THREADS]
  *
  * Inputs and constants are filled with a pattern that anyone can repeat: element i of the t-th
  * tensor, inputs first, counted row-major from 0, is ((7 * i + 3 * t) % 17 - 8) / 8. So the output
@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define TENSORS_MAX 40
@@ -142,22 +143,39 @@ static void make_tensors(const struct wpk_kernel *kernel, struct wpk_tensor_data
     }
 }
 
+/* What a choice says is to be run here, or one kernel alone. */
+static struct wpk_kernel *open_kernel(const char *path)
+{
+    const struct wpk_open_options options = {.self_test = true};
+    const char *suffix = strrchr(path, '.');
+    struct wpk_kernel *kernel = NULL;
+    struct wpk_diag diag = {0};
+
+    if (suffix == NULL || strcmp(suffix, ".choice") != 0) {
+        check(wpk_kernel_open(path, NULL, &kernel, &diag), path, &diag);
+        return kernel;
+    }
+    check(wpk_open(path, &options, &kernel, &diag), path, &diag);
+    struct wpk_choice_taken taken = wpk_kernel_choice(kernel);
+    printf("entry %d of the choice: %s%s%s\n", taken.index, taken.kind,
+           taken.reason[0] != '\0' ? ", because of\n" : "", taken.reason);
+    return kernel;
+}
+
 int main(int argc, char **argv)
 {
-    struct wpk_kernel *kernel = NULL;
     struct wpk_context *context = NULL;
     struct wpk_context_options options = {0};
     struct wpk_tensor_data inputs[TENSORS_MAX];
     struct wpk_tensor_data outputs[TENSORS_MAX];
-    struct wpk_diag diag = {0};
     double times[RUN_COUNT];
 
     if (argc < 2 || argc > 3) {
-        fprintf(stderr, "usage: run_kernel KERNEL.so [THREADS]\n");
+        fprintf(stderr, "usage: run_kernel KERNEL.so.choice|KERNEL.so [THREADS]\n");
         return 2;
     }
     options.threads = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0; /* 0: as it was tuned */
-    check(wpk_kernel_open(argv[1], NULL, &kernel, &diag), argv[1], &diag);
+    struct wpk_kernel *kernel = open_kernel(argv[1]);
     prepare(kernel);
     check(wpk_context_new(&options, &context), "context", NULL);
     make_tensors(kernel, inputs, outputs);

@@ -113,7 +113,6 @@ static int set_up(void **state)
     scene.choice = (struct wpk_choice){
         .op = strdup("made by hand"), .accuracy = WPK_ACCURACY_STANDARD, .threads = 1};
     memset(scene.choice.fingerprint, 'a', WPK_CHOICE_HASH_MAX - 1);
-    snprintf(scene.choice.conditions, sizeof(scene.choice.conditions), "warm");
     snprintf(scene.choice.layouts, sizeof(scene.choice.layouts), "fixed");
     bind(&scene.choice.inputs, "image", "X");
     bind(&scene.choice.constants, "shift", "S");
@@ -330,7 +329,7 @@ static void unsigned_and_changed_choices_are_refused(void **state)
 
     write_choice(scene);
     assert_int_equal(wpk_fs_read(scene->path, WPK_CHOICE_SIZE_MAX, &text, NULL), WPK_OK);
-    *strstr(text.data, "warm") = 'W';
+    *strstr(text.data, "hand") = 'H';
     assert_int_equal(wpk_fs_write(scene->path, text.data, text.size, 0644, NULL), WPK_OK);
     assert_int_equal(wpk_open(scene->path, &signed_only, &kernel, NULL), WPK_EACCES);
     assert_int_equal(wpk_open(scene->path, NULL, &kernel, NULL), WPK_OK); /* nobody asked */

@@ -108,7 +108,7 @@ wpk_err wpk_choice_encode(const struct wpk_choice *choice, struct wpk_buf *out)
     wpk_json_put_text(w, "operator", choice->op);
     wpk_json_put_text(w, "fingerprint", choice->fingerprint);
     wpk_accuracy_put(w, "accuracy", choice->accuracy);
-    wpk_json_put_text(w, "conditions", choice->conditions);
+    wpk_json_put_text(w, "conditions", wpk_conditions_name(choice->conditions));
     wpk_json_put_text(w, "layouts", choice->layouts);
     wpk_json_put_int(w, "threads", choice->threads);
     wpk_json_begin_object(w, "binding");
@@ -331,7 +331,11 @@ static void get_choice(struct wpk_json_reader *r, struct wpk_choice *choice)
         wpk_json_fail(r, "accuracy", WPK_EINVAL, "the class is missing");
     }
     choice->accuracy = wpk_accuracy_get(r, "accuracy");
-    wpk_json_get_label(r, "conditions", choice->conditions, sizeof(choice->conditions));
+    const char *conditions = wpk_json_get_text(r, "conditions", WPK_CHOICE_TEXT_MAX);
+    if (wpk_json_status(r) == WPK_OK &&
+        wpk_conditions_parse(conditions, &choice->conditions) != WPK_OK) {
+        wpk_json_fail(r, "conditions", WPK_EINVAL, "'%s' are no conditions", conditions);
+    }
     wpk_json_get_label(r, "layouts", choice->layouts, sizeof(choice->layouts));
     choice->threads = (int)wpk_json_get_int(r, "threads", 1, THREADS_MAX);
     get_binding(r, choice);

@@ -18,6 +18,7 @@
 
 #include "schema/accuracy.h"
 #include "schema/recipe.h"
+#include "schema/record.h"
 
 #define WPK_CHOICE_VERSION 1
 #define WPK_CHOICE_SUFFIX ".choice"
@@ -79,7 +80,7 @@ struct wpk_choice {
     char *op; /* owned; whole form, in the asker's names */
     char fingerprint[WPK_CHOICE_HASH_MAX];
     struct wpk_accuracy accuracy;
-    char conditions[WPK_CHOICE_TEXT_MAX]; /* as keys write it, "warm" */
+    enum wpk_conditions conditions;
     char layouts[WPK_CHOICE_TEXT_MAX];    /* "fixed" or "any" */
     int threads;                          /* >= 1 */
     struct wpk_choice_list inputs, constants, outputs;

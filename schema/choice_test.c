@@ -56,6 +56,7 @@ static const struct {
     wpk_err err;
     const char *says;
 } breaches[] = {
+    {"\"warm\"", "\"tepid\"", WPK_EINVAL, "tepid"},
     {"\"accuracy\":\"standard\",", "", WPK_EINVAL, "accuracy"},
     {"\"standard\"", "\"precise\"", WPK_EINVAL, "accuracy"},
     {"\"version\":1", "\"version\":2", WPK_EMISMATCH, "version 2"},

@@ -5,6 +5,7 @@
 #include "common/json.h"
 #include "op/cost.h"
 #include "op/notation.h"
+#include "runtime/seal.h"
 #include "worker/engine.h"
 #include "worker/planner.h"
 
@@ -238,7 +239,7 @@ static wpk_err put(struct run *run, struct wpk_engine *engine, int index)
         .schedule = run->schedule.size > 0 ? wpk_buf_text(&run->schedule) : NULL,
         .policy = run->e->policy,
         .incumbent_ns = run->best_ns,
-        .keep_artifact = run->e->keep,
+        .keep_artifact = run->e->keep || run->e->output_path != NULL,
     };
     return wpk_engine_put(engine, &trial);
 }
@@ -342,6 +343,25 @@ static wpk_err hold_duel(struct run *run, struct wpk_engine *engine, struct wpk_
     return err;
 }
 
+/* The candidates that failed do not count where one that ran well was asked for. */
+static wpk_err write_best(struct run *run, struct wpk_diag *diag)
+{
+    struct wpk_buf object;
+
+    if (run->best_artifact == NULL) {
+        wpk_diag_set(diag, "no candidate ran well, %s is not written", run->e->output_path);
+        return WPK_ENOENT;
+    }
+    wpk_buf_init(&object, WPK_KERNEL_SIZE_MAX);
+    wpk_err err = wpk_fs_read(run->best_artifact, WPK_KERNEL_SIZE_MAX, &object, diag);
+    if (err == WPK_OK) {
+        err = wpk_fs_write(run->e->output_path, object.data, object.size, 0644, diag);
+    }
+    wpk_buf_fini(&object);
+    run->failed = err == WPK_OK ? 0 : run->failed;
+    return err;
+}
+
 static wpk_err run_engine(struct run *run, const char *work_dir, struct wpk_diag *diag)
 {
     struct wpk_buf program_dir = {0};
@@ -368,6 +388,9 @@ static wpk_err run_engine(struct run *run, const char *work_dir, struct wpk_diag
     }
     if (err == WPK_OK && run->e->duel_rounds > 0) {
         err = hold_duel(run, engine, diag);
+    }
+    if (err == WPK_OK && run->e->output_path != NULL) {
+        err = write_best(run, diag);
     }
     wpk_engine_close(engine);
     wpk_buf_fini(&program_dir);

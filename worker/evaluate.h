@@ -31,6 +31,7 @@ struct wpk_evaluation {
     bool print_only;
     bool quiet;
     int duel_rounds; /* 0: none */
+    const char *output_path; /* where the best candidate's shared object goes; NULL: nowhere */
 };
 
 /* Try everything, print as main's comment says; *failed counts outcomes other than ok.

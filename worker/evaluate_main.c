@@ -39,6 +39,9 @@ static const char usage[] =
     "  --trace FILE         write a Chrome trace of where the time goes\n"
     "  --print              print schedules, build nothing\n"
     "  --duel ROUNDS        in the end, time the best candidate and the vendor in turns\n"
+    "  --plain              the kernel that runs everywhere: constructed candidates of algorithm\n"
+    "                       direct, sse41, one thread\n"
+    "  --output FILE        write the best candidate's shared object\n"
     "  --quiet              no lines for people\n";
 
 static bool parse_number(const char *text, uint64_t max, uint64_t *out)
@@ -58,7 +61,24 @@ static bool parse_pin(struct wpk_evaluation *e, const char *text)
     return true;
 }
 
-enum { PIN = 256, ISA, RACE, TIME, CONDITIONS, WORK, KEEP, TRACE, PRINT, DUEL, QUIET, SEED };
+enum {
+    PIN = 256,
+    ISA,
+    OUTPUT,
+    RACE,
+    TIME,
+    CONDITIONS,
+    WORK,
+    KEEP,
+    TRACE,
+    PRINT,
+    DUEL,
+    PLAIN,
+    QUIET,
+    SEED
+};
+
+#define PLAIN_CANDIDATES 4
 
 static const struct option options[] = {
     {"op", required_argument, NULL, 'o'},
@@ -80,6 +100,8 @@ static const struct option options[] = {
     {"trace", required_argument, NULL, TRACE},
     {"print", no_argument, NULL, PRINT},
     {"duel", required_argument, NULL, DUEL},
+    {"plain", no_argument, NULL, PLAIN},
+    {"output", required_argument, NULL, OUTPUT},
     {"quiet", no_argument, NULL, QUIET},
     {"seed", required_argument, NULL, SEED},
     {"help", no_argument, NULL, 'h'},
@@ -137,6 +159,8 @@ static const char **find_text(struct wpk_evaluation *e, int option)
         return &e->work_dir;
     case TRACE:
         return &e->trace_path;
+    case OUTPUT:
+        return &e->output_path;
     default:
         return NULL;
     }
@@ -148,6 +172,15 @@ static bool *find_flag(struct wpk_evaluation *e, int option)
            : option == PRINT ? &e->print_only
            : option == QUIET ? &e->quiet
                              : NULL;
+}
+
+/* What runs on every device that wpk knows. Several are built, so that one always verifies. */
+static bool apply_plain(struct wpk_evaluation *e)
+{
+    e->isa = WPK_ISA_SSE41;
+    e->policy.threads = 1;
+    e->construct_count = PLAIN_CANDIDATES;
+    return parse_pin(e, "algorithm=direct");
 }
 
 static bool apply(struct wpk_evaluation *e, int option, const char *value)
@@ -167,6 +200,8 @@ static bool apply(struct wpk_evaluation *e, int option, const char *value)
         return parse_count(value, 0, WPK_EVALUATION_MAX, &e->construct_count);
     case 'r':
         return parse_count(value, 0, WPK_EVALUATION_MAX, &e->random_count);
+    case PLAIN:
+        return apply_plain(e);
     case DUEL:
         return parse_count(value, 1, WPK_SAMPLES_MAX, &e->duel_rounds);
     case SEED:

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every kind of match, computed by the library and compared with the interpreter. */
+#include "common/fs.h"
 #include "op/definition.h"
 #include "op/notation.h"
 #include "op/reference.h"
+#include "op/selftest.h"
+#include "runtime/wpk.h"
 #include "worker/provider.h"
 
 #include <math.h>
@@ -12,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -266,6 +270,98 @@ static void computes_the_shorthands(void **state)
     }
 }
 
+/* A choice whose only entry is `entry`, in the program's names. */
+static void write_choice(const struct wpk_program *program, const struct wpk_choice_entry *entry,
+                         const char *path)
+{
+    struct wpk_choice choice = {.op = strdup("made by hand"),
+                                .accuracy = WPK_ACCURACY_STANDARD,
+                                .layouts = "any",
+                                .threads = 1,
+                                .chain_count = 1};
+    struct wpk_buf text = {0};
+
+    memset(choice.fingerprint, 'a', WPK_CHOICE_HASH_MAX - 1);
+    for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        struct wpk_choice_list *list = tensor->role == WPK_ROLE_INPUT      ? &choice.inputs
+                                       : tensor->role == WPK_ROLE_CONSTANT ? &choice.constants
+                                       : tensor->role == WPK_ROLE_OUTPUT   ? &choice.outputs
+                                                                           : NULL;
+        if (list != NULL) {
+            struct wpk_choice_tensor *bound = &list->tensor[list->count++];
+            snprintf(bound->name, WPK_NAME_MAX, "my_%s", tensor->name);
+            snprintf(bound->canonical, WPK_NAME_MAX, "%s", tensor->name);
+        }
+    }
+    choice.chain[0] = *entry;
+    assert_int_equal(wpk_selftest_make(program, 7, &choice.test, NULL), WPK_OK);
+    assert_true(choice.test.count > 1);
+    assert_int_equal(wpk_choice_encode(&choice, &text), WPK_OK);
+    assert_int_equal(wpk_fs_write(path, text.data, text.size, 0644, NULL), WPK_OK);
+    wpk_buf_fini(&text);
+    free(choice.op);
+}
+
+static void open_entry(const struct wpk_program *program, const struct wpk_choice_entry *entry,
+                       const char *library_dir, wpk_err want, const char *says)
+{
+    const struct wpk_open_options options = {.self_test = true, .library_dir = library_dir};
+    char path[] = "/tmp/wpk-choice-XXXXXX";
+    struct wpk_kernel *kernel = NULL;
+    struct wpk_diag diag = {0};
+
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    write_choice(program, entry, path);
+    wpk_err err = wpk_open(path, &options, &kernel, &diag);
+    if (err != want || strstr(diag.text, says) == NULL) {
+        fail_msg("%s: %s", wpk_err_text(err), diag.text);
+    }
+    if (err == WPK_OK) {
+        assert_string_equal(wpk_kernel_choice(kernel).kind, "vendor");
+        assert_memory_equal(wpk_kernel_output(kernel, 0)->name, "my_", 3);
+    }
+    wpk_kernel_close(kernel);
+    unlink(path);
+}
+
+/* The recipe of what was timed, as a host opens it: self-test included. */
+static void ships_what_it_times(void **state)
+{
+    static struct wpk_program program;
+    const struct wpk_provider_class *kind = wpk_provider_find("onednn");
+    int taken = 0;
+    const struct wpk_provider_memory memory = {take, give, &taken};
+
+    (void)state;
+    if (!WPK_HAVE_ONEDNN) {
+        print_message("built without oneDNN\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        const char *const layouts[] = {"fixed", "any"};
+        parse(&ops[i], &program);
+        for (int k = 0; k < 2; k++) {
+            const struct wpk_provider_request request = {
+                .program = &program, .layouts = layouts[k], .threads = 1, .memory = &memory};
+            struct wpk_provider *provider = NULL;
+            struct wpk_choice_entry entry;
+            assert_int_equal(kind->open(&request, &provider, NULL), WPK_OK);
+            const char *recipe = kind->recipe(provider);
+            assert_int_equal(wpk_choice_entry_decode(recipe, strlen(recipe), &entry, NULL), WPK_OK);
+            kind->close(provider);
+            open_entry(&program, &entry, NULL, WPK_OK, "");
+            open_entry(&program, &entry, "/nowhere", WPK_EEXHAUSTED, "/nowhere");
+            snprintf(entry.version, sizeof(entry.version), "3.1.999");
+            open_entry(&program, &entry, NULL, WPK_EEXHAUSTED, "oneDNN 3.1.999 is wanted");
+            wpk_choice_entry_fini(&entry);
+        }
+        wpk_program_fini(&program);
+    }
+}
+
 static void says_what_it_cannot_do(void **state)
 {
     static const struct given transposed = {"Y[i,j] = X[j,i]", {"X f32[8,8]", "Y f32[8,8]"}};
@@ -300,6 +396,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(computes_what_the_interpreter_computes),
         cmocka_unit_test(computes_the_shorthands),
+        cmocka_unit_test(ships_what_it_times),
         cmocka_unit_test(says_what_it_cannot_do),
     };
 

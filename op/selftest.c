@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "op/selftest.h"
+
+#include "op/reference.h"
+#include "schema/draw.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define POINTS 32
+#define ITERATIONS_MAX 5e7                     /* half a second */
+#define ELEMENTS_MAX ((int64_t)1 << 26)        /* of all inputs: doubles, 512 MiB */
+#define POINTS_STREAM UINT64_C(0x706f696e7473) /* apart from the tensors' */
+
+/* Everything that one test needs. */
+struct making {
+    const struct wpk_program *program;
+    const struct wpk_tensor *output;
+    uint64_t seed;
+    double *wide[WPK_TENSORS_MAX]; /* owned */
+    int64_t points[POINTS * WPK_RANK_MAX];
+    double value[POINTS];
+    double magnitude[POINTS];
+    int64_t count;
+};
+
+static bool is_given(const struct wpk_tensor *tensor)
+{
+    return tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
+}
+
+static void draw_points(struct making *m)
+{
+    struct wpk_rng rng;
+    int64_t *at = m->points;
+
+    wpk_rng_seed(&rng, m->seed ^ POINTS_STREAM);
+    for (int p = 0; p < POINTS; p++) {
+        for (int d = 0; d < m->output->rank; d++) {
+            int64_t last = m->output->extent[d] - 1;
+            int64_t drawn = wpk_rng_between(&rng, 0, last);
+            *at++ = p == 0 ? 0 : p == 1 ? last : drawn;
+        }
+    }
+}
+
+static wpk_err draw_tensors(struct making *m, bool positive)
+{
+    for (int i = 0; i < m->program->tensor_count; i++) {
+        const struct wpk_tensor *tensor = &m->program->tensors[i];
+        int64_t count = wpk_tensor_elements(tensor);
+        if (!is_given(tensor)) {
+            continue;
+        }
+        if (m->wide[i] == NULL) {
+            m->wide[i] = malloc((size_t)count * sizeof(double));
+        }
+        void *dense = malloc((size_t)count * wpk_dtype_size(tensor->dtype));
+        if (m->wide[i] == NULL || dense == NULL) {
+            free(dense);
+            return WPK_ENOMEM;
+        }
+        wpk_draw_tensor(m->seed, tensor->name, tensor->dtype, positive, count, dense);
+        wpk_convert_widen(tensor->dtype, dense, count, m->wide[i]);
+        free(dense);
+    }
+    return WPK_OK;
+}
+
+static wpk_err compute(struct making *m, bool positive, struct wpk_diag *diag)
+{
+    struct wpk_reference_args args = {{0}};
+
+    wpk_err err = draw_tensors(m, positive);
+    if (err != WPK_OK) {
+        return err;
+    }
+    for (int i = 0; i < m->program->tensor_count; i++) {
+        args.tensor[i] = m->wide[i];
+    }
+    return wpk_reference_run_at(m->program, &args, m->points, m->count, m->value, m->magnitude,
+                                diag);
+}
+
+static bool all_finite(const struct making *m)
+{
+    bool finite = true;
+
+    for (int64_t i = 0; i < m->count; i++) {
+        finite = finite && isfinite(m->value[i]) && isfinite(m->magnitude[i]);
+    }
+    return finite;
+}
+
+/* Of |terms|: more than the least accurate algorithm loses, less than a term left out. */
+static double relative_tolerance(enum wpk_dtype dtype)
+{
+    switch (dtype) {
+    case WPK_F32:
+    case WPK_F64:
+        return 0x1p-15;
+    case WPK_F16:
+        return 0x1p-8;
+    case WPK_BF16:
+        return 0x1p-5;
+    default:
+        return 0;
+    }
+}
+
+static void fill(const struct making *m, struct wpk_choice_test *out)
+{
+    double magnitude_max = 0;
+
+    for (int64_t i = 0; i < m->count; i++) {
+        const int64_t *point = &m->points[i * m->output->rank];
+        int64_t flat = 0;
+        for (int d = 0; d < m->output->rank; d++) {
+            flat = flat * m->output->extent[d] + point[d];
+        }
+        out->point[i] = flat;
+        out->value[i] = m->value[i];
+        magnitude_max = fmax(magnitude_max, m->magnitude[i]);
+    }
+    out->count = (int)m->count;
+    out->tolerance = relative_tolerance(m->output->dtype) * magnitude_max;
+}
+
+static wpk_err make(struct making *m, struct wpk_choice_test *test, struct wpk_diag *diag)
+{
+    int64_t elements = 0;
+
+    for (int i = 0; i < m->program->tensor_count; i++) {
+        const struct wpk_tensor *tensor = &m->program->tensors[i];
+        elements += is_given(tensor) ? wpk_tensor_elements(tensor) : 0;
+    }
+    if (elements > ELEMENTS_MAX) {
+        return WPK_OK;
+    }
+    draw_points(m);
+    wpk_err err =
+        wpk_reference_points_within(m->program, m->points, POINTS, ITERATIONS_MAX, &m->count, diag);
+    if (err == WPK_OK && m->count > 0) {
+        err = compute(m, false, diag);
+    }
+    if (err == WPK_OK && !all_finite(m)) {
+        test->positive = true;
+        err = compute(m, true, diag);
+    }
+    if (err == WPK_OK && all_finite(m)) {
+        fill(m, test);
+    }
+    return err;
+}
+
+wpk_err wpk_selftest_make(const struct wpk_program *program, uint64_t seed,
+                          struct wpk_choice_test *out, struct wpk_diag *diag)
+{
+    struct wpk_choice_test test = {.seed = seed};
+    struct making *m = calloc(1, sizeof(*m));
+
+    if (m == NULL) {
+        return WPK_ENOMEM;
+    }
+    *m = (struct making){.program = program, .seed = seed};
+    for (int i = 0; i < program->tensor_count && m->output == NULL; i++) {
+        m->output = program->tensors[i].role == WPK_ROLE_OUTPUT ? &program->tensors[i] : NULL;
+    }
+    WPK_ASSERT(m->output != NULL);
+    wpk_err err = make(m, &test, diag);
+    if (err == WPK_OK) {
+        *out = test;
+    }
+    for (int i = 0; i < program->tensor_count; i++) {
+        free(m->wide[i]);
+    }
+    free(m);
+    return err;
+}
