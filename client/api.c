@@ -130,6 +130,10 @@ static void get_binding(struct wpk_json_reader *reader, struct wpk_arena *arena,
         wpk_json_fail(reader, "binding", WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
         return;
     }
+    struct wpk_buf raw = {0};
+    wpk_json_get_raw(reader, "binding", &raw);
+    out->binding_json = wpk_arena_copy_text(arena, wpk_buf_text(&raw));
+    wpk_buf_fini(&raw);
     wpk_json_enter(reader, "binding");
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         get_pairs(reader, lists[i], arena, out);

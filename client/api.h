@@ -51,6 +51,7 @@ struct wpk_api_kernel {
     bool revoked;
     const char *accuracy;            /* class; "": of an older wpkd */
     struct wpk_api_binding *binding; /* [binding_count], NULL: names are the kernel's */
+    const char *binding_json;        /* the same as wpkd wrote it; NULL: none */
     int binding_count;
     const char *op;           /* whole form */
     const char *schedule;     /* "" for a vendor's */

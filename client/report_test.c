@@ -179,8 +179,8 @@ static void test_encode(void **state)
 {
     static const char *const root[] = {"kernels", "seconds", NULL};
     static const char *const members[] = {
-        "name",       "fingerprint", "provider",     "algorithm", "time_ns",  "baseline", "speedup",
-        "candidates", "verified",    "from_history", "artifact",  "schedule", NULL};
+        "name",    "fingerprint", "binding",  "provider",     "algorithm", "time_ns",  "baseline",
+        "speedup", "candidates",  "verified", "from_history", "artifact",  "schedule", NULL};
     struct wpk_api_kernel kernel = make_kernel();
     struct wpk_api_job job = make_job(&kernel);
     struct wpk_buf out = {0};

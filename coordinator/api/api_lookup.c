@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 #include "common/metrics.h"
-#include "op/cost.h"
+#include "coordinator/state/op_identity.h"
 #include "op/definition.h"
 #include "schema/job.h"
 
@@ -22,11 +22,11 @@
 /* One item of a request. */
 struct item {
     struct wpk_lookup lookup;
-    struct wpk_program program;
+    struct wpk_op_identity identity; /* of the operator, where that was given */
     struct wpk_buf op; /* its members in a job file; empty where it was given by its fingerprint */
 };
 
-/* The program is written when there is one: it has 64 KiB, and whoever asks by key has none. */
+/* The identity is written when there is one: it has 64 KiB, and a lookup by key has none. */
 static void item_init(struct item *item)
 {
     item->lookup = (struct wpk_lookup){.program = NULL};
@@ -36,7 +36,7 @@ static void item_init(struct item *item)
 static void item_fini(struct item *item)
 {
     if (item->lookup.program != NULL) {
-        wpk_program_fini(&item->program);
+        wpk_op_identity_fini(&item->identity);
     }
     wpk_buf_fini(&item->op);
 }
@@ -45,20 +45,19 @@ static void item_fini(struct item *item)
 
 static wpk_err define(struct item *item, const struct wpk_job *job, struct wpk_diag *diag)
 {
-    struct wpk_fingerprint fingerprint;
-    struct wpk_cost cost = {0};
-    wpk_err err = wpk_job_op_program(job, 0, &item->program, diag);
-    if (err != WPK_OK) {
-        return err;
-    }
-    item->lookup.program = &item->program;
-    err = wpk_fingerprint(&item->program, &fingerprint);
+    struct wpk_program asked = {0};
+    wpk_err err = wpk_job_op_program(job, 0, &asked, diag);
     if (err == WPK_OK) {
-        wpk_cost(&item->program, &cost);
-        item->lookup.flops = cost.flops;
-        memcpy(item->lookup.fingerprint, fingerprint.exact, sizeof fingerprint.exact);
-        memcpy(item->lookup.family, fingerprint.family, sizeof fingerprint.family);
-        memcpy(item->lookup.extents, fingerprint.extents, sizeof fingerprint.extents);
+        err = wpk_op_identity_of(&asked, &item->identity, diag);
+    }
+    wpk_program_fini(&asked);
+    if (err == WPK_OK) {
+        const struct wpk_fingerprint *fingerprint = &item->identity.fingerprint;
+        item->lookup.program = &item->identity.program;
+        item->lookup.flops = item->identity.flops;
+        memcpy(item->lookup.fingerprint, fingerprint->exact, sizeof fingerprint->exact);
+        memcpy(item->lookup.family, fingerprint->family, sizeof fingerprint->family);
+        memcpy(item->lookup.extents, fingerprint->extents, sizeof fingerprint->extents);
     }
     return err;
 }
@@ -258,6 +257,15 @@ static void count_match(const struct wpk_match *match)
     wpk_metric_add(WPK_COUNTER_LOOKUPS, (unsigned)match->level, 1);
 }
 
+/* One more member: what the asker's tensors are called in the kernel. */
+static void append_binding(const struct item *item, struct wpk_buf *out)
+{
+    if (item->lookup.program != NULL && wpk_buf_status(out) == WPK_OK) {
+        wpk_buf_truncate(out, out->size - 1);
+        wpk_buf_printf(out, ",\"binding\":%s}", item->identity.binding);
+    }
+}
+
 static void append_match(const struct wpk_match *match, bool whole, struct wpk_buf *out)
 {
     if (!is_hit(match)) {
@@ -432,12 +440,17 @@ static void answer_one(struct wpk_call *call, struct item *item)
     }
     wpk_lookup_find(version, &item->lookup, &match);
     count_match(&match);
-    if (is_hit(&match)) {
+    if (is_hit(&match) && item->lookup.program == NULL) {
         answer_prepared(call, version, match.served);
         return;
     }
     append_match(&match, true, &call->answer->body);
-    answer_miss(call, item);
+    append_binding(item, &call->answer->body);
+    if (is_hit(&match)) {
+        wpk_call_text(call);
+    } else {
+        answer_miss(call, item);
+    }
     wpk_index_release(call->api->index, version);
 }
 
@@ -503,6 +516,7 @@ static wpk_err append_found(struct batch *batch, struct item *item, struct wpk_m
     wpk_lookup_find(batch->version, &item->lookup, match);
     wpk_buf_append_text(&call->answer->body, batch->number > 0 ? "," : "");
     append_match(match, false, &call->answer->body);
+    append_binding(item, &call->answer->body);
     bool tunes = wants_tuning(call) && !is_hit(match);
     return tunes ? begin_tuning(call, &batch->tuning, item, diag) : WPK_OK;
 }

@@ -82,7 +82,8 @@ static void make_key(const struct wpk_job_op_state *op, const char *class_text,
     copy_line(at, key->providers, sizeof key->providers);
     key->threads = job->threads;
     snprintf(key->strategy, sizeof key->strategy, "%s", job->strategy);
-    snprintf(key->parameters, sizeof key->parameters, "%s", job->parameters);
+    snprintf(key->parameters, sizeof key->parameters, "%s",
+             op->parameters != NULL ? op->parameters : "");
     key->seed = job->seed;
     snprintf(key->space_version, sizeof key->space_version, "%s", WPK_SPACE_VERSION);
     snprintf(key->accuracy, sizeof key->accuracy, "%s", op->accuracy);

@@ -51,6 +51,8 @@ void wpk_job_entry_free(struct wpk_job_entry *job)
     }
     for (uint32_t i = 0; i < job->op_count; i++) {
         free(job->ops[i].op);
+        free(job->ops[i].binding);
+        free(job->ops[i].parameters);
         free(job->ops[i].bound);
         free_past(job->ops[i].past);
     }

@@ -27,6 +27,7 @@
 #define WPK_JOB_TEXT_MAX 64
 #define WPK_KEY_TEXT_MAX 256
 #define WPK_REASON_MAX 256
+#define WPK_PARAMETERS_MAX 4096 /* of an operator's pins, with the NUL */
 #define WPK_FINAL_OWN_MAX 4 /* of our own in a final: noise may have misordered them */
 #define WPK_BEST_MAX 16     /* that a search remembers: who follows when finalists are rejected */
 #define WPK_WINDOW_MAX 65536 /* asks under way of one search */
@@ -170,7 +171,7 @@ struct wpk_search_key {
     char environment[WPK_ENVIRONMENT_MAX];
     int threads;
     char strategy[32];
-    char parameters[4096]; /* pins */
+    char parameters[WPK_PARAMETERS_MAX]; /* pins */
     uint64_t seed;
     char providers[WPK_KEY_TEXT_MAX]; /* names joined by ';', our own first */
     char space_version[16];
@@ -305,7 +306,9 @@ struct wpk_job_op_state {
     char layouts[16];
     char accuracy[WPK_ACCURACY_TEXT_MAX];
     enum wpk_conditions conditions;
-    char *op; /* canonical form; owned */
+    char *op;         /* canonical form; owned */
+    char *binding;    /* its tensors by the asker's names: JSON; owned */
+    char *parameters; /* pins in the canonical form's names, sorted; owned; NULL: none */
     double flops;
     struct wpk_search *search; /* NULL until a device was found; borrowed */
     enum wpk_phase phase;
@@ -333,7 +336,6 @@ struct wpk_job_entry {
     struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX]; /* that its workers have; by name */
     uint32_t label_count;
     char strategy[32];
-    char parameters[4096];
     uint64_t seed;
     uint32_t candidates; /* budget of each operator */
     uint64_t time_ns;    /* budget of each operator */

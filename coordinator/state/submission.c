@@ -2,73 +2,111 @@
 #include "coordinator/state/submission.h"
 
 #include "coordinator/state/coordinator.h"
-#include "op/cost.h"
+#include "coordinator/state/op_identity.h"
 #include "op/definition.h"
-#include "op/fingerprint.h"
 #include "op/notation.h"
 #include "schema/job.h"
+#include "search/pin.h"
 #include "search/strategy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_state *op,
-                       struct wpk_diag *diag)
+static int compare_lines(const void *a, const void *b)
 {
-    struct wpk_program program = {0};
-    struct wpk_fingerprint fingerprint;
-    struct wpk_cost cost = {0};
-    struct wpk_buf text = {0};
-    wpk_err err = wpk_job_op_program(job, index, &program, diag);
-    if (err != WPK_OK) {
-        return err;
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* "gene=value;gene=value", sorted, so that their order in the file makes no difference. */
+static wpk_err join_pins(char **pins, int count, struct wpk_job_op_state *op, struct wpk_diag *diag)
+{
+    struct wpk_buf text = {.size_max = WPK_PARAMETERS_MAX - 1};
+    qsort(pins, (size_t)count, sizeof *pins, compare_lines);
+    for (int i = 0; i < count; i++) {
+        wpk_buf_append_text(&text, i > 0 ? ";" : "");
+        wpk_buf_append_text(&text, pins[i]);
     }
-    err = wpk_fingerprint(&program, &fingerprint);
-    if (err == WPK_OK) {
-        err = wpk_program_print(&program, &text);
-    }
-    if (err == WPK_OK) {
-        err = wpk_buf_take(&text, &op->op, NULL);
-    }
-    if (err == WPK_OK) {
-        wpk_cost(&program, &cost);
-        op->flops = cost.flops;
-        snprintf(op->name, sizeof op->name, "%s", job->ops[index].name);
-        snprintf(op->layouts, sizeof op->layouts, "%s", wpk_layouts_name(job->ops[index].layouts));
-        wpk_accuracy_name(job->ops[index].accuracy, op->accuracy);
-        op->conditions = job->ops[index].conditions;
-        snprintf(op->fingerprint, sizeof op->fingerprint, "%s", fingerprint.exact);
-        snprintf(op->family, sizeof op->family, "%s", fingerprint.family);
-    }
+    wpk_err err = wpk_buf_take(&text, &op->parameters, NULL);
     wpk_buf_fini(&text);
-    wpk_program_fini(&program);
+    if (err == WPK_ENOSPC) {
+        wpk_diag_set(diag, "the pins have more than %d bytes", WPK_PARAMETERS_MAX - 1);
+        return WPK_EINVAL;
+    }
     return err;
 }
 
-static int compare_pins(const void *a, const void *b)
+static wpk_err translate_pin(const struct wpk_job_pin *pin, const struct wpk_program *asked,
+                             const struct wpk_canonical_map *map, char **out, struct wpk_diag *diag)
 {
-    return strcmp(((const struct wpk_job_pin *)a)->gene, ((const struct wpk_job_pin *)b)->gene);
+    struct wpk_buf text = {0};
+    struct wpk_buf value = {0};
+    wpk_err err = wpk_pin_canonical(asked, map, pin->gene, pin->value, &text, &value);
+    wpk_buf_append_byte(&text, '=');
+    wpk_buf_append(&text, value.data, value.size);
+    if (err == WPK_OK) {
+        err = wpk_buf_take(&text, out, NULL);
+    }
+    if (err == WPK_OK && strpbrk(*out, ";\n") != NULL) {
+        wpk_diag_set(diag, "a ';' in a pin");
+        err = WPK_EINVAL;
+    }
+    wpk_buf_fini(&text);
+    wpk_buf_fini(&value);
+    return err;
 }
 
-/* Pins sorted, so that their order in the file makes no difference. */
-static wpk_err fill_parameters(struct wpk_job *job, struct wpk_job_entry *entry,
-                               struct wpk_diag *diag)
+static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *asked,
+                         struct wpk_job_op_state *op, struct wpk_diag *diag)
 {
-    size_t at = 0;
-    if (job->pin_count > 0) {
-        qsort(job->pins, (size_t)job->pin_count, sizeof job->pins[0], compare_pins);
+    struct wpk_canonical_map *map = malloc(sizeof *map);
+    struct wpk_program canonical = {0};
+    char *pins[WPK_JOB_PINS_MAX] = {NULL};
+    wpk_err err = map != NULL ? WPK_OK : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        err = wpk_program_canonical_map(asked, &canonical, map);
+    }
+    for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
+        err = translate_pin(&job->pins[i], asked, map, &pins[i], diag);
+    }
+    if (err == WPK_OK && job->pin_count > 0) {
+        err = join_pins(pins, job->pin_count, op, diag);
     }
     for (int i = 0; i < job->pin_count; i++) {
-        int size = snprintf(entry->parameters + at, sizeof entry->parameters - at, "%s%s=%s",
-                            i > 0 ? ";" : "", job->pins[i].gene, job->pins[i].value);
-        at += (size_t)size;
-        if (at >= sizeof entry->parameters || strchr(job->pins[i].value, ';') != NULL) {
-            wpk_diag_set(diag, "too many pins, or a ';' in one");
-            return WPK_EINVAL;
-        }
+        free(pins[i]);
     }
-    return WPK_OK;
+    wpk_program_fini(&canonical);
+    free(map);
+    return err;
+}
+
+static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_state *op,
+                       struct wpk_diag *diag)
+{
+    const struct wpk_job_op *asked = &job->ops[index];
+    struct wpk_program program = {0};
+    struct wpk_op_identity identity = {0};
+    wpk_err err = wpk_job_op_program(job, index, &program, diag);
+    if (err == WPK_OK) {
+        err = wpk_op_identity_of(&program, &identity, diag);
+    }
+    if (err == WPK_OK) {
+        snprintf(op->name, sizeof op->name, "%s", asked->name);
+        snprintf(op->layouts, sizeof op->layouts, "%s", wpk_layouts_name(asked->layouts));
+        wpk_accuracy_name(asked->accuracy, op->accuracy);
+        op->conditions = asked->conditions;
+        memcpy(op->fingerprint, identity.fingerprint.exact, sizeof identity.fingerprint.exact);
+        memcpy(op->family, identity.fingerprint.family, sizeof identity.fingerprint.family);
+        op->flops = identity.flops;
+        op->op = identity.op;
+        op->binding = identity.binding;
+        identity.op = NULL;
+        identity.binding = NULL;
+        err = fill_pins(job, &program, op, diag);
+    }
+    wpk_op_identity_fini(&identity);
+    wpk_program_fini(&program);
+    return err;
 }
 
 _Static_assert(WPK_JOB_LABELS_MAX <= WPK_WORKER_LABELS_MAX, "a job's labels have room");
@@ -102,7 +140,7 @@ static wpk_err fill(struct wpk_job *job, struct wpk_job_entry *entry, struct wpk
         return WPK_ENOMEM;
     }
     entry->op_count = (uint32_t)job->op_count;
-    wpk_err err = fill_parameters(job, entry, diag);
+    wpk_err err = WPK_OK;
     for (int i = 0; err == WPK_OK && i < job->op_count; i++) {
         err = fill_op(job, i, &entry->ops[i], diag);
     }

@@ -139,6 +139,9 @@ static void put_op(struct wpk_json_writer *w, const struct wpk_coordinator *coor
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "name", op->name);
     wpk_json_put_text(w, "fingerprint", op->fingerprint);
+    put_raw_or_null(w, "binding", op->binding);
+    wpk_json_put_text(w, "accuracy", op->accuracy);
+    wpk_json_put_text(w, "conditions", wpk_conditions_name(op->conditions));
     const char *device_class = search != NULL ? search->key.device_class : "";
     device_class = op->past != NULL ? op->past->device_class : device_class;
     wpk_json_put_text(w, "device", device_class);
@@ -217,37 +220,73 @@ void wpk_document_job(struct wpk_json_writer *w, const struct wpk_coordinator *c
     wpk_json_end(w);
 }
 
+/* An operator as its job calls it. */
+struct document_op {
+    const char *name;
+    const char *binding; /* JSON; NULL: not known */
+};
+
+/* A kernel's document behind what a job says of it. */
+static void put_served(struct wpk_json_writer *w, uint64_t id, const struct document_op *op,
+                       bool from_history, const char *document)
+{
+    struct wpk_json_writer *front = wpk_json_writer_new_object();
+    struct wpk_buf text = {0};
+    char id_text[24];
+    snprintf(id_text, sizeof id_text, "k%llu", (unsigned long long)id);
+    wpk_json_put_text(front, "id", id_text);
+    wpk_json_put_text(front, "name", op->name);
+    put_raw_or_null(front, "binding", op->binding);
+    wpk_json_put_bool(front, "from_history", from_history);
+    wpk_err err = wpk_json_print(front, false, &text);
+    wpk_json_writer_free(front);
+    if (err == WPK_OK && document[0] == '{') {
+        wpk_buf_truncate(&text, text.size - 1);
+        wpk_buf_append_byte(&text, ',');
+        wpk_buf_append_text(&text, document + 1);
+    }
+    wpk_json_put_raw(w, NULL, wpk_buf_text(&text));
+    wpk_buf_fini(&text);
+}
+
 /* The kernel of an operator, if it has one. */
-static void put_kernel_of(struct wpk_json_writer *w, struct wpk_store *store, const char *name,
-                          uint64_t kernel_id, bool from_history)
+static void put_kernel_of(struct wpk_json_writer *w, struct wpk_store *store,
+                          const struct document_op *op, uint64_t kernel_id, bool from_history)
 {
     struct wpk_buf document = {0};
     if (kernel_id != 0 && wpk_history_kernel(store, kernel_id, &document)) {
-        wpk_document_kernel_served(w, NULL, kernel_id, name, from_history, wpk_buf_text(&document));
+        put_served(w, kernel_id, op, from_history, wpk_buf_text(&document));
     }
     wpk_buf_fini(&document);
 }
 
 static void put_stored_kernels(struct wpk_json_writer *w, struct wpk_store *store, uint64_t number,
-                               const char *const *names, uint32_t count)
+                               const struct document_op *ops, uint32_t count)
 {
     wpk_json_begin_array(w, "kernels");
     for (uint32_t i = 0; i < count; i++) {
         struct wpk_history_op op;
         if (wpk_history_op(store, number, i, &op)) {
-            put_kernel_of(w, store, names[i], op.kernel_id, op.from_history);
+            put_kernel_of(w, store, &ops[i], op.kernel_id, op.from_history);
         }
     }
     wpk_json_end(w);
 }
 
-/* The names of a stored job's operators; how many, or 0 when the document is not as we wrote it. */
-static uint32_t read_names(struct wpk_json_reader *r, const char **names, uint32_t max)
+/* The operators of a stored job; how many, or 0 when the document is not as we wrote it. Bindings go
+ * to `bindings`, which may be NULL. */
+static uint32_t read_ops(struct wpk_json_reader *r, struct document_op *ops, uint32_t max,
+                         struct wpk_buf *bindings)
 {
     uint32_t count = 0;
     wpk_json_enter_array(r, "ops");
     while (count < max && wpk_json_next(r)) {
-        names[count++] = wpk_json_get_text(r, "name", WPK_JOB_TEXT_MAX);
+        ops[count].name = wpk_json_get_text(r, "name", WPK_JOB_TEXT_MAX);
+        if (bindings != NULL && wpk_json_kind_of(r, "binding") == WPK_JSON_OBJECT) {
+            wpk_json_get_raw(r, "binding", &bindings[count]);
+            ops[count].binding = wpk_buf_text(&bindings[count]);
+        }
+        count++;
     }
     wpk_json_leave(r);
     return wpk_json_status(r) == WPK_OK ? count : 0;
@@ -274,17 +313,21 @@ static wpk_err print_with_kernels(const char *document, struct wpk_json_writer *
 static wpk_err ended_job(struct wpk_store *store, const char *document, uint64_t number,
                          struct wpk_buf *out)
 {
-    const char *names[WPK_DOCUMENT_OPS_MAX];
+    struct document_op ops[WPK_DOCUMENT_OPS_MAX] = {{NULL}};
+    struct wpk_buf bindings[WPK_DOCUMENT_OPS_MAX] = {{0}};
     struct wpk_json_reader *r = NULL;
     wpk_err err = wpk_json_open(document, strlen(document), WPK_BUF_SIZE_MAX_DEFAULT, &r, NULL);
     if (err != WPK_OK) {
         return err;
     }
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    put_stored_kernels(w, store, number, names, read_names(r, names, WPK_DOCUMENT_OPS_MAX));
+    put_stored_kernels(w, store, number, ops, read_ops(r, ops, WPK_DOCUMENT_OPS_MAX, bindings));
     err = print_with_kernels(document, w, out);
     wpk_json_writer_free(w);
     wpk_json_close(r);
+    for (int i = 0; i < WPK_DOCUMENT_OPS_MAX; i++) {
+        wpk_buf_fini(&bindings[i]);
+    }
     return err;
 }
 
@@ -298,7 +341,8 @@ static wpk_err live_job(const struct wpk_coordinator *coordinator, struct wpk_st
     wpk_json_begin_array(w, "kernels");
     for (uint32_t i = 0; i < job->op_count; i++) {
         const struct wpk_job_op_state *op = &job->ops[i];
-        put_kernel_of(w, store, op->name, op->kernel_id, op->from_history);
+        const struct document_op named = {op->name, op->binding};
+        put_kernel_of(w, store, &named, op->kernel_id, op->from_history);
     }
     wpk_json_end(w);
     wpk_err err = wpk_json_print(w, false, out);
@@ -323,10 +367,11 @@ wpk_err wpk_document_job_whole(const struct wpk_coordinator *coordinator, struct
     return err;
 }
 
-static wpk_err copy_names(struct wpk_arena *arena, const char **names, uint32_t count)
+static wpk_err copy_names(struct wpk_arena *arena, const struct document_op *ops,
+                          const char **names, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        names[i] = wpk_arena_copy_text(arena, names[i]);
+        names[i] = wpk_arena_copy_text(arena, ops[i].name);
         if (names[i] == NULL) {
             return WPK_ENOMEM;
         }
@@ -347,8 +392,9 @@ wpk_err wpk_document_op_names(struct wpk_store *store, const char *id, struct wp
         err = wpk_json_open(text.data, text.size, WPK_BUF_SIZE_MAX_DEFAULT, &r, NULL);
     }
     if (err == WPK_OK) {
-        *count = read_names(r, names, WPK_DOCUMENT_OPS_MAX);
-        err = copy_names(arena, names, *count);
+        struct document_op ops[WPK_DOCUMENT_OPS_MAX];
+        *count = read_ops(r, ops, WPK_DOCUMENT_OPS_MAX, NULL);
+        err = copy_names(arena, ops, names, *count);
     }
     wpk_json_close(r);
     wpk_buf_fini(&text);
@@ -448,27 +494,6 @@ wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *ef
     wpk_err err = wpk_json_print(w, false, out);
     wpk_json_writer_free(w);
     return err;
-}
-
-void wpk_document_kernel_served(struct wpk_json_writer *w, const char *key, uint64_t id,
-                                const char *name, bool from_history, const char *document)
-{
-    struct wpk_json_writer *front = wpk_json_writer_new_object();
-    struct wpk_buf text = {0};
-    char id_text[24];
-    snprintf(id_text, sizeof id_text, "k%llu", (unsigned long long)id);
-    wpk_json_put_text(front, "id", id_text);
-    wpk_json_put_text(front, "name", name);
-    wpk_json_put_bool(front, "from_history", from_history);
-    wpk_err err = wpk_json_print(front, false, &text);
-    wpk_json_writer_free(front);
-    if (err == WPK_OK && document[0] == '{') {
-        wpk_buf_truncate(&text, text.size - 1);
-        wpk_buf_append_byte(&text, ',');
-        wpk_buf_append_text(&text, document + 1);
-    }
-    wpk_json_put_raw(w, key, wpk_buf_text(&text));
-    wpk_buf_fini(&text);
 }
 
 static void put_revoked(struct wpk_json_writer *w, const struct wpk_kernel_row *row)

@@ -30,10 +30,6 @@ WPK_MUST_CHECK wpk_err wpk_document_op_names(struct wpk_store *store, const char
 WPK_MUST_CHECK wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *effect,
                                            struct wpk_buf *out);
 
-/* A stored kernel as it is given out: what a job knows of it goes in front. */
-void wpk_document_kernel_served(struct wpk_json_writer *w, const char *key, uint64_t id,
-                                const char *name, bool from_history, const char *document);
-
 /* A row of the table as text: what may change, in front of the document, which does not.
  *   errors  WPK_ENOMEM, WPK_ENOSPC */
 WPK_MUST_CHECK wpk_err wpk_document_kernel_row(const struct wpk_kernel_row *row,

@@ -20,11 +20,14 @@ def pattern(tensor, count):
     return [(7 * i + 3 * tensor) % 17 - 8 for i in range(count)]
 
 
-def reference():
-    """The small operator of lib.py in integer arithmetic; values in units of 1/64."""
+def reference(binding):
+    """The small operator of lib.py in integer arithmetic; values in units of 1/64. The example fills
+    the kernel's arguments in the order of their canonical names."""
+    constants = sorted((name for _, name in binding["constants"]), key=lambda name: int(name[1:]))
+    place = {mine: 1 + constants.index(name) for mine, name in binding["constants"]}
     channels, size = 16, 12
-    x, w = pattern(0, channels * size * size), pattern(1, channels * channels * 9)
-    b = pattern(2, channels)
+    x, w = pattern(0, channels * size * size), pattern(place["W"], channels * channels * 9)
+    b = pattern(place["B"], channels)
     result = []
     for k in range(channels):
         for y in range(size):
@@ -55,7 +58,7 @@ def tune(box):
 
 def results(output):
     """What run_kernel says of the numbers, without its times."""
-    return re.findall(r"Y: sum .*|Y\[\d+\] = \S+", output)
+    return re.findall(r"t\d+: sum .*|t\d+\[\d+\] = \S+", output)
 
 
 def call(box, command, **variables):
@@ -108,11 +111,11 @@ def test_run_kernel(box):
     done = subprocess.run([RUN_KERNEL, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, env=box.env, timeout=60, check=False)
     check(done.returncode == 0, "the example runs it", done.stdout)
-    want = reference()
-    found = re.search(r"Y: sum (\S+), sum of magnitudes", done.stdout)
+    want = reference(kernel["binding"])
+    found = re.search(r"t\d+: sum (\S+), sum of magnitudes", done.stdout)
     check(found and abs(float(found.group(1)) - sum(want)) <= 1e-3 * abs(sum(want)) + 1e-3,
           "the sum", done.stdout, sum(want))
-    points = re.findall(r"Y\[(\d+)\] = (\S+)", done.stdout)
+    points = re.findall(r"t\d+\[(\d+)\] = (\S+)", done.stdout)
     check(len(points) >= 4, "points are shown", done.stdout)
     for index, value in points:
         check(abs(float(value) - want[int(index)]) < 2e-6 + 1e-6 * abs(want[int(index)]),
@@ -121,12 +124,12 @@ def test_run_kernel(box):
 
 
 def check_readable(box):
-    """The schedule as Halide C++: the user's tensors, every directive, and a compiler accepts it."""
+    """The schedule as Halide C++: every tensor and directive, and a compiler accepts it."""
     path = box.path("small.cc")
     box.ctl("get", "small", "--own", "--halide", "-o", path, "--data", box.data)
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    for words in ("#include <Halide.h>", "ImageParam X(", 'Func Y("Y");', ".vectorize("):
+    for words in ("#include <Halide.h>", "ImageParam t0(", "Func t4(\"t4\");", ".vectorize("):
         check(words in text, "the text has " + words, text)
     box.ctl("get", "small", "--own", "--halide", "--schedule", "--data", box.data, want=2)
     if os.path.exists(os.path.join(HALIDE, "Halide.h")):
@@ -169,7 +172,7 @@ def test_build_by_hand(box):
     check(code == 2 and box.env.pop("TMPDIR") in err, "$TMPDIR is where it works", code, err)
     check("max error" in box.ctl("build", path), "for people")
     # An edit that cannot be: the loop is not there.
-    bad = box.write("bad.schedule", text + "\nY vectorize nonsense\n")
+    bad = box.write("bad.schedule", text + "\nt4 vectorize nonsense\n")
     code, out, err = box.run("wpkctl", "build", bad)
     check(code in (1, 2) and "nonsense" in out + err, "the directive at fault is named", code, out, err)
     code, _, err = box.run("wpkctl", "build", box.write("none.schedule", "wpk-schedule 1\n"))

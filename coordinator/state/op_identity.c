@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/state/op_identity.h"
+
+#include "common/json.h"
+#include "op/cost.h"
+#include "op/notation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void put_tensors(struct wpk_json_writer *w, const char *key,
+                        const struct wpk_binding *binding, enum wpk_role role)
+{
+    wpk_json_begin_array(w, key);
+    for (int i = 0; i < binding->count; i++) {
+        if (binding->tensor[i].role == role) {
+            wpk_json_begin_array(w, NULL);
+            wpk_json_put_text(w, NULL, binding->tensor[i].name);
+            wpk_json_put_text(w, NULL, binding->tensor[i].canonical);
+            wpk_json_end(w);
+        }
+    }
+    wpk_json_end(w);
+}
+
+static wpk_err print_binding(const struct wpk_binding *binding, char **out)
+{
+    struct wpk_buf text = {0};
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    put_tensors(w, "inputs", binding, WPK_ROLE_INPUT);
+    put_tensors(w, "constants", binding, WPK_ROLE_CONSTANT);
+    put_tensors(w, "outputs", binding, WPK_ROLE_OUTPUT);
+    wpk_err err = wpk_json_print(w, false, &text);
+    wpk_json_writer_free(w);
+    if (err == WPK_OK) {
+        err = wpk_buf_take(&text, out, NULL);
+    }
+    wpk_buf_fini(&text);
+    return err;
+}
+
+static wpk_err print_op(const struct wpk_program *program, char **out)
+{
+    struct wpk_buf text = {0};
+    wpk_err err = wpk_program_print(program, &text);
+    if (err == WPK_OK) {
+        err = wpk_buf_take(&text, out, NULL);
+    }
+    wpk_buf_fini(&text);
+    return err;
+}
+
+wpk_err wpk_op_identity_of(const struct wpk_program *asked, struct wpk_op_identity *out,
+                           struct wpk_diag *diag)
+{
+    struct wpk_binding binding;
+    struct wpk_cost cost = {0};
+    memset(out, 0, sizeof *out);
+    wpk_err err = wpk_program_canonical(asked, &out->program, &binding);
+    if (err == WPK_OK) {
+        err = wpk_fingerprint(asked, &out->fingerprint);
+    }
+    if (err == WPK_OK) {
+        err = print_op(&out->program, &out->op);
+    }
+    if (err == WPK_OK) {
+        err = print_binding(&binding, &out->binding);
+    }
+    if (err != WPK_OK) {
+        wpk_diag_set(diag, "the operator has no canonical form: %s", wpk_err_text(err));
+        wpk_op_identity_fini(out);
+        return err;
+    }
+    wpk_cost(&out->program, &cost);
+    out->flops = cost.flops;
+    return WPK_OK;
+}
+
+void wpk_op_identity_fini(struct wpk_op_identity *identity)
+{
+    wpk_program_fini(&identity->program);
+    free(identity->op);
+    free(identity->binding);
+    memset(identity, 0, sizeof *identity);
+}
