@@ -36,7 +36,7 @@ static void apply(struct wpk_change *change, struct wpk_store *store)
     if (change->err != WPK_OK) {
         return;
     }
-    uint64_t told = detail->tell_served ? detail->kernel.served : detail->kernel.kernel_id;
+    uint64_t told = detail->tell_served ? detail->kernel.serves : detail->kernel.kernel_id;
     if (wpk_history_read_kernel(store, told, append_row, change)) {
         change->index_change = wpk_index_refresh(store, detail->kernel.problem_id);
     }
@@ -47,9 +47,8 @@ static void after(struct wpk_change *change)
 {
     const struct wpk_kernel_change *kernel = &((struct detail *)change->detail)->kernel;
     struct wpk_kernel_event event = {.problem_id = kernel->problem_id,
-                                     .served_kernel_id = kernel->served};
-    memcpy(event.served_provider, kernel->served_provider, sizeof event.served_provider);
-    memcpy(event.served_artifact, kernel->served_artifact, sizeof event.served_artifact);
+                                     .served_count = kernel->served_count};
+    memcpy(event.served, kernel->served, sizeof event.served);
     memcpy(event.revoked_provider, kernel->provider, sizeof event.revoked_provider);
     memcpy(event.revoked_artifact, kernel->artifact_sha256, sizeof event.revoked_artifact);
     wpk_performer_change_kernel(change->performer, &event);

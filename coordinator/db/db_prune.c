@@ -24,7 +24,8 @@ static const char tables_sql[] =
     "                     AND (j.finished_at = 0 OR j.finished_at >= (SELECT at FROM cutoff)))"
     "   AND s.created_at < (SELECT at FROM cutoff);"
     "CREATE TEMP TABLE kept_kernel AS SELECT id FROM ("
-    "  SELECT id, row_number() OVER (PARTITION BY problem_id ORDER BY created_at DESC, id DESC)"
+    "  SELECT id, row_number() OVER (PARTITION BY problem_id, accuracy ORDER BY created_at DESC,"
+    " id DESC)"
     "    AS place, created_at, served, pinned, revoked_at FROM kernel)"
     "  WHERE place <= (SELECT keep FROM cutoff) OR served = 1 OR pinned = 1"
     "     OR revoked_at <> 0" /* else it could be found again */

@@ -187,7 +187,10 @@ static void put_times(struct wpk_performer *p, const struct wpk_effect *effect)
         .provider = wpk_batch_text(p->batch, entry->provider),
         .candidate = wpk_batch_text(p->batch, entry->candidate),
         .artifact_sha256 = wpk_batch_text(p->batch, entry->artifact_sha256),
-        .worker = copy_worker(p, effect->worker)};
+        .worker = copy_worker(p, effect->worker),
+        .outside =
+            effect->record != NULL && effect->record->outcome == WPK_OUTCOME_OK &&
+            !wpk_accuracy_admits_fresh(effect->search->accuracy, effect->record->times_direct)};
     order->timing = entry->timing;
     order->record = effect->record;
 }

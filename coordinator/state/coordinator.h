@@ -24,26 +24,26 @@
 struct wpk_coordinator;
 
 enum wpk_event_kind {
-    WPK_EVENT_MESSAGE, /* from a worker */
-    WPK_EVENT_GONE,    /* a worker's connection ended */
-    WPK_EVENT_SUBMIT,  /* a job, decoded */
-    WPK_EVENT_RESTORE, /* a job from the store, at start */
+    WPK_EVENT_MESSAGE,       /* from a worker */
+    WPK_EVENT_GONE,          /* a worker's connection ended */
+    WPK_EVENT_SUBMIT,        /* a job, decoded */
+    WPK_EVENT_RESTORE,       /* a job from the store, at start */
     WPK_EVENT_RESTORE_OWNER, /* what an owner has used, from the store, before the jobs */
     WPK_EVENT_RESTORE_ORDER, /* what was ordered of a worker, likewise */
     WPK_EVENT_SET_OWNER,     /* an owner's weight and quota, at start and when they are changed */
     WPK_EVENT_CANCEL,
     WPK_EVENT_PAUSE,
     WPK_EVENT_RESUME,
-    WPK_EVENT_WORKER_SET, /* an operator's order for a worker */
-    WPK_EVENT_WORKER_END, /* a session's token is good no more */
-    WPK_EVENT_DRAIN,      /* wpkd ends: no more leases, and polls are answered at once */
-    WPK_EVENT_OPENED,     /* answers OPEN_SEARCH */
-    WPK_EVENT_ASKED,      /* answers ASK */
-    WPK_EVENT_KERNEL_PUT, /* answers PUT_KERNEL */
+    WPK_EVENT_WORKER_SET,     /* an operator's order for a worker */
+    WPK_EVENT_WORKER_END,     /* a session's token is good no more */
+    WPK_EVENT_DRAIN,          /* wpkd ends: no more leases, and polls are answered at once */
+    WPK_EVENT_OPENED,         /* answers OPEN_SEARCH */
+    WPK_EVENT_ASKED,          /* answers ASK */
+    WPK_EVENT_KERNEL_PUT,     /* answers PUT_KERNEL */
     WPK_EVENT_KERNEL_CHANGED, /* an operator has: what a problem serves, or must not, is another */
     WPK_EVENT_ARTIFACT_LOST,  /* a shared object was asked for, and is not there any more */
     WPK_EVENT_HOLD_BUILDS,    /* what is built has no room until something has run; or it has */
-    WPK_EVENT_TICK,       /* time passes: a few times a second */
+    WPK_EVENT_TICK,           /* time passes: a few times a second */
 };
 
 /* What the store knew of a search. Counts and `best` are of the asks before the window. */
@@ -94,12 +94,21 @@ struct wpk_owner_event {
     uint64_t share_ns;
 };
 
-/* What a problem serves since an operator pinned, revoked or rolled back; "" and 0: nothing. */
+/* What a problem serves in one class of accuracy. */
+struct wpk_served_kernel {
+    char accuracy[WPK_ACCURACY_TEXT_MAX]; /* the class */
+    uint64_t kernel_id;
+    char provider[WPK_PROVIDER_NAME_MAX];
+    char artifact_sha256[WPK_ID_MAX]; /* "": a vendor's */
+};
+
+#define WPK_SERVED_MAX 16 /* classes of a problem that its searches are told of */
+
+/* What a problem serves since an operator pinned, revoked or rolled back. */
 struct wpk_kernel_event {
     uint64_t problem_id;
-    uint64_t served_kernel_id;
-    char served_provider[WPK_PROVIDER_NAME_MAX];
-    char served_artifact[WPK_ID_MAX];
+    struct wpk_served_kernel served[WPK_SERVED_MAX]; /* [served_count]; in other classes nothing */
+    uint32_t served_count;
     char revoked_provider[WPK_PROVIDER_NAME_MAX]; /* "": nothing was revoked */
     char revoked_artifact[WPK_ID_MAX];            /* "": the vendor's */
 };
@@ -123,7 +132,7 @@ struct wpk_event {
     uint64_t handle;                   /* OPENED, ASKED, KERNEL_PUT: the search */
     struct wpk_opened *opened;
     struct wpk_asked *asked;
-    uint64_t kernel_id; /* KERNEL_PUT */
+    uint64_t kernel_id;              /* KERNEL_PUT */
     struct wpk_kernel_event *kernel; /* KERNEL_CHANGED */
     char sha256[WPK_ID_MAX];         /* ARTIFACT_LOST */
     bool hold;                       /* HOLD_BUILDS */
@@ -136,27 +145,27 @@ enum wpk_effect_kind {
     WPK_EFFECT_RESPOND_WORKER,  /* request, status, text: its name, order, detail: the reason */
     WPK_EFFECT_RESPOND_PROBLEM, /* request, status, err, text, retry_after_s */
     /* the store */
-    WPK_EFFECT_PUT_JOB,      /* job, source */
-    WPK_EFFECT_SET_JOB,      /* job: its state; its document when it has ended */
-    WPK_EFFECT_SET_OP,       /* job, index */
-    WPK_EFFECT_OPEN_SEARCH,  /* search ──▶ OPENED */
-    WPK_EFFECT_SET_SEARCH,   /* search: its counters */
-    WPK_EFFECT_PUT_TRIAL,    /* search, work, provider, piece, record, worker: first result wins */
+    WPK_EFFECT_PUT_JOB,     /* job, source */
+    WPK_EFFECT_SET_JOB,     /* job: its state; its document when it has ended */
+    WPK_EFFECT_SET_OP,      /* job, index */
+    WPK_EFFECT_OPEN_SEARCH, /* search ──▶ OPENED */
+    WPK_EFFECT_SET_SEARCH,  /* search: its counters */
+    WPK_EFFECT_PUT_TRIAL,   /* search, work, provider, piece, record, worker: first result wins */
     /* search, entry, worker: a final's measurement; with a record: what its verification gave */
     WPK_EFFECT_PUT_TIMES,
     /* search, served, own, baseline, record, verified_by ──▶ KERNEL_PUT */
     WPK_EFFECT_PUT_KERNEL,
     WPK_EFFECT_SET_OWNER,        /* owner: name, device_ns, share_ns */
     WPK_EFFECT_SET_WORKER_ORDER, /* text: its name, order, detail: the reason; NONE: forget it */
-    WPK_EFFECT_PUT_ARTIFACT, /* address, message: answered by who performs it */
-    WPK_EFFECT_GET_ARTIFACT, /* address, message: likewise */
+    WPK_EFFECT_PUT_ARTIFACT,     /* address, message: answered by who performs it */
+    WPK_EFFECT_GET_ARTIFACT,     /* address, message: likewise */
     /* the strategy */
     WPK_EFFECT_ASK,          /* search, count ──▶ ASKED */
     WPK_EFFECT_TELL,         /* search, index of the ask, piece */
     WPK_EFFECT_CLOSE_SEARCH, /* handle: nobody needs its strategy any more */
     /* the log */
     WPK_EFFECT_WARN, /* text: event name; detail */
-    WPK_EFFECT_LOG, /* text: event name; detail */
+    WPK_EFFECT_LOG,  /* text: event name; detail */
 };
 
 struct wpk_effect {
@@ -186,7 +195,7 @@ struct wpk_effect {
     const struct wpk_piece *piece; /* what ended, with its text: a candidate; of a vendor "" */
     const char *provider;
     const char *verified_by; /* the worker's name; "": nobody had to */
-    const char *spent; /* PUT_TRIAL: a shared object that nobody runs again; or NULL */
+    const char *spent;       /* PUT_TRIAL: a shared object that nobody runs again; or NULL */
     struct wpk_owner_event owner;
     enum wpk_worker_order order;
     uint32_t retry_after_s; /* RESPOND_PROBLEM; 0: not said */

@@ -177,8 +177,9 @@ bool wpk_final_failed(const struct wpk_search *search, char out[WPK_REASON_MAX])
     }
     if (search->ok_count > 0 || search->failed_count == 0) {
         snprintf(out, WPK_REASON_MAX, "%s",
-                 search->ok_count > 0 ? "no shared object is left of what works"
-                                      : "the time was over before a candidate was tried");
+                 search->ok_count > 0
+                     ? "nothing that works is within the accuracy class and has a shared object"
+                     : "the time was over before a candidate was tried");
         return false;
     }
     snprintf(out, WPK_REASON_MAX, "no implementation works: %u of %u candidates ended %s%s%s",
@@ -202,13 +203,16 @@ static struct wpk_final_entry *fastest(struct wpk_search *search,
     return best;
 }
 
-/* The searches of one problem race against what it serves now, not when they were opened, nor when
- * it is stored. */
+/* The searches of one problem and class race against what it serves now, not when they were opened,
+ * nor when it is stored. */
 static void set_served(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
 {
     const struct wpk_final_entry *winner = &search->entries[search->winner];
     struct wpk_search *other = wpk_table_get(&c->searches_by_problem, search->problem_id);
     for (; other != NULL; other = other->problem_next) {
+        if (strcmp(other->key.accuracy, search->key.accuracy) != 0) {
+            continue;
+        }
         other->served_kernel_id = kernel_id;
         memcpy(other->served_provider, winner->provider, sizeof other->served_provider);
         memcpy(other->served_artifact, winner->artifact_sha256, sizeof other->served_artifact);
@@ -414,6 +418,34 @@ static const struct wpk_record *refuse_revoked(struct wpk_coordinator *c)
     return refused;
 }
 
+/* Right, but outside the search's class on fresh inputs. */
+static bool is_outside(const struct wpk_search *search, const struct wpk_record *record)
+{
+    return record->outcome == WPK_OUTCOME_OK &&
+           !wpk_accuracy_admits_fresh(search->accuracy, record->times_direct);
+}
+
+/* It does not win. What is outside the class alone has not failed: another class may take it. */
+static void reject(struct wpk_coordinator *c, struct wpk_search *search,
+                   struct wpk_final_entry *entry, const struct wpk_record *record)
+{
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    bool outside = is_outside(search, record);
+    print_verify(search, id);
+    wpk_effect_log(c, "winner_rejected", "work=%s outcome=%s candidate=\"%.200s\"", id,
+                   outside ? "outside_class" : wpk_outcome_name(record->outcome),
+                   search->verify.text);
+    entry->rejected = true;
+    if (strcmp(entry->artifact_sha256, search->served_artifact) == 0) {
+        forget_served(search); /* it need not be beaten */
+    }
+    if (outside) {
+        wpk_search_lose(search, entry->artifact_sha256);
+    } else {
+        wpk_search_reject(search, entry->artifact_sha256, record->outcome);
+    }
+}
+
 void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
                         const struct wpk_record *record, const struct wpk_worker *worker)
 {
@@ -428,19 +460,11 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
                             record->timing.median_ns);
         put_times(c, search, entry, record, worker);
     }
-    if (record->outcome == WPK_OUTCOME_OK) {
+    if (record->outcome == WPK_OUTCOME_OK && !is_outside(search, record)) {
         conclude(c, search, record);
         return;
     }
-    char id[WPK_WORK_ID_TEXT_SIZE];
-    print_verify(search, id);
-    wpk_effect_log(c, "winner_rejected", "work=%s outcome=%s candidate=\"%.200s\"", id,
-                   wpk_outcome_name(record->outcome), search->verify.text);
-    entry->rejected = true;
-    if (strcmp(entry->artifact_sha256, search->served_artifact) == 0) {
-        forget_served(search); /* what is wrong need not be beaten */
-    }
-    wpk_search_reject(search, entry->artifact_sha256, record->outcome);
+    reject(c, search, entry, record);
     verify_next(c, search);
 }
 
@@ -499,6 +523,20 @@ static bool is_revoked(const struct wpk_search *search, const struct wpk_final_e
     return wpk_revoked_has(&search->revoked, entry->provider, entry->artifact_sha256);
 }
 
+static void take_served(struct wpk_search *search, const struct wpk_kernel_event *event)
+{
+    forget_served(search);
+    for (uint32_t i = 0; i < event->served_count; i++) {
+        const struct wpk_served_kernel *served = &event->served[i];
+        if (strcmp(served->accuracy, search->key.accuracy) == 0) {
+            search->served_kernel_id = served->kernel_id;
+            memcpy(search->served_provider, served->provider, sizeof search->served_provider);
+            memcpy(search->served_artifact, served->artifact_sha256,
+                   sizeof search->served_artifact);
+        }
+    }
+}
+
 void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
                        const struct wpk_kernel_event *event)
 {
@@ -509,9 +547,7 @@ void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
     /* A kernel that is about to be stored is served after this, unless it was revoked. */
     if (search->served_kernel_id != NOT_STORED ||
         wpk_revoked_has(&search->revoked, search->served_provider, search->served_artifact)) {
-        search->served_kernel_id = event->served_kernel_id;
-        memcpy(search->served_provider, event->served_provider, sizeof search->served_provider);
-        memcpy(search->served_artifact, event->served_artifact, sizeof search->served_artifact);
+        take_served(search, event);
     }
     /* Nobody has begun to verify it. */
     if (search->phase == WPK_PHASE_VERIFYING && !search->concluding &&

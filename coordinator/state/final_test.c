@@ -38,7 +38,8 @@ static struct scene *begin(uint32_t own_count, bool vendor, const char *served)
     s->c.effects = &s->effects;
     struct wpk_search *search = &s->search;
     s->other = (struct wpk_search){.id = 2, .problem_id = 7, .problem_next = search};
-    *search = (struct wpk_search){.id = 1, .problem_id = 7, .phase = WPK_PHASE_SEARCHING};
+    *search = (struct wpk_search){
+        .id = 1, .problem_id = 7, .phase = WPK_PHASE_SEARCHING, .accuracy = WPK_ACCURACY_STANDARD};
     snprintf(search->key.providers, sizeof search->key.providers, "own;vendor");
     wpk_table_put(&s->c.searches_by_problem, 7, &s->other);
     wpk_asks_init(search);
@@ -86,15 +87,22 @@ static void time_all(struct scene *s, const uint64_t *ns)
     wpk_final_timed(&s->c, &s->search, times, &s->worker);
 }
 
-static void verify(struct scene *s, const char *artifact, enum wpk_outcome outcome)
+/* It comes to `times_direct` times the error of direct evaluation on fresh inputs. */
+static void verify_times(struct scene *s, const char *artifact, enum wpk_outcome outcome,
+                         double times_direct)
 {
     static struct wpk_record record;
     assert_int_equal(s->search.phase, WPK_PHASE_VERIFYING);
     assert_string_equal(s->search.entries[s->search.verifying].artifact_sha256, artifact);
-    record = (struct wpk_record){.outcome = outcome};
+    record = (struct wpk_record){.outcome = outcome, .times_direct = times_direct};
     snprintf(record.artifact_sha256, WPK_ID_MAX, "%s", artifact);
     s->search.verify.standing = WPK_STANDING_ENDED;
     wpk_final_verified(&s->c, &s->search, &record, &s->worker);
+}
+
+static void verify(struct scene *s, const char *artifact, enum wpk_outcome outcome)
+{
+    verify_times(s, artifact, outcome, 1);
 }
 
 static const struct wpk_effect *find_effect(const struct scene *s, enum wpk_effect_kind kind)
@@ -232,6 +240,26 @@ static void none_is_left(void **state)
     end(s);
 }
 
+/* Its error is a fact, not a failure: another class may take it. */
+static void a_winner_outside_the_class_is_followed(void **state)
+{
+    (void)state;
+    struct scene *s = begin(2, true, NULL);
+    time_all(s, (uint64_t[]){500, 600, 1000});
+    verify_times(s, "own0", WPK_OUTCOME_OK, 5);
+    assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
+    verify(s, "own1", WPK_OUTCOME_OK);
+    expect_kernel(s, "own1", true);
+    assert_int_equal(s->search.ok_count, 2);
+    assert_int_equal(s->search.failed_count, 0);
+    end(s);
+    s = begin(1, false, NULL);
+    verify_times(s, "own0", WPK_OUTCOME_OK, 5);
+    assert_int_equal(s->search.phase, WPK_PHASE_FAILED);
+    assert_int_equal(s->search.ok_count, 1);
+    end(s);
+}
+
 /* ---- what is served */
 
 static void a_slower_newcomer_is_not_served(void **state)
@@ -322,6 +350,29 @@ static void two_searches_end_at_once(void **state)
     wpk_final_kernel_put(&s->c, &s->search, 12);
     assert_int_equal(s->other.served_kernel_id, 12);
     assert_int_equal(s->search.phase, WPK_PHASE_DONE);
+    end(s);
+}
+
+/* What wins in one class is none of another's business. */
+static void another_class_serves_its_own(void **state)
+{
+    (void)state;
+    struct scene *s = begin(1, true, NULL);
+    snprintf(s->other.key.accuracy, sizeof s->other.key.accuracy, "fast");
+    time_all(s, (uint64_t[]){800, 1000});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kernel(s, "own0", true);
+    assert_int_equal(s->other.served_kernel_id, 0);
+    struct wpk_kernel_event event = {
+        .problem_id = 7,
+        .served = {{.accuracy = "fast", .kernel_id = 5, .provider = "own"}},
+        .served_count = 1};
+    wpk_final_kernel_put(&s->c, &s->search, 12);
+    s->event.kernel = &event;
+    wpk_revoked_change(&s->c);
+    s->event.kernel = NULL;
+    assert_int_equal(s->other.served_kernel_id, 5);
+    assert_int_equal(s->search.served_kernel_id, 0);
     end(s);
 }
 
@@ -467,6 +518,7 @@ int main(void)
         cmocka_unit_test(a_rejected_winner_is_followed),
         cmocka_unit_test(what_was_verified_is_served),
         cmocka_unit_test(all_finalists_are_rejected),
+        cmocka_unit_test(a_winner_outside_the_class_is_followed),
         cmocka_unit_test(none_is_left),
         cmocka_unit_test(a_slower_newcomer_is_not_served),
         cmocka_unit_test(nothing_usable_replaces_nothing),
@@ -474,6 +526,7 @@ int main(void)
         cmocka_unit_test(what_is_served_is_rejected),
         cmocka_unit_test(another_search_ended_meanwhile),
         cmocka_unit_test(two_searches_end_at_once),
+        cmocka_unit_test(another_class_serves_its_own),
         cmocka_unit_test(a_finalist_is_revoked),
         cmocka_unit_test(the_vendor_is_revoked),
         cmocka_unit_test(a_winner_is_revoked),

@@ -324,7 +324,8 @@ static void all_that_works_is_lost(void **state)
         bring(s, worker, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
     }
     assert_int_equal(job->ops[0].phase, WPK_PHASE_FAILED);
-    assert_string_equal(job->ops[0].reason, "no shared object is left of what works");
+    assert_string_equal(job->ops[0].reason,
+                        "nothing that works is within the accuracy class and has a shared object");
     wpk_scene_free(s);
 }
 

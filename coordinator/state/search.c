@@ -46,14 +46,19 @@ struct wpk_search *wpk_search_new(struct wpk_coordinator *c, const struct wpk_se
     return search;
 }
 
-/* Whatever serves the problem now may be newer than what the store said when it was asked. */
+/* What the problem serves in the class now may be newer than what the store said when it was
+ * asked. */
 static void enter_problem(struct wpk_coordinator *c, struct wpk_search *search)
 {
     struct wpk_search *first = wpk_table_take(&c->searches_by_problem, search->problem_id);
-    if (first != NULL) {
-        search->served_kernel_id = first->served_kernel_id;
-        memcpy(search->served_provider, first->served_provider, sizeof search->served_provider);
-        memcpy(search->served_artifact, first->served_artifact, sizeof search->served_artifact);
+    const struct wpk_search *peer = first;
+    while (peer != NULL && strcmp(peer->key.accuracy, search->key.accuracy) != 0) {
+        peer = peer->problem_next;
+    }
+    if (peer != NULL) {
+        search->served_kernel_id = peer->served_kernel_id;
+        memcpy(search->served_provider, peer->served_provider, sizeof search->served_provider);
+        memcpy(search->served_artifact, peer->served_artifact, sizeof search->served_artifact);
     }
     search->problem_next = first;
     wpk_table_put(&c->searches_by_problem, search->problem_id, search);

@@ -315,6 +315,17 @@ void wpk_history_put_times(struct wpk_store *store, const struct wpk_history_con
     }
 }
 
+/* The largest error over all sets of inputs counts; so does that of equal code. */
+static void note_error(struct wpk_store *store, const struct wpk_history_contender *contender,
+                       const struct wpk_record *record)
+{
+    wpk_store_run(store,
+                  "UPDATE trial SET times_direct = max(times_direct, ?) WHERE problem_id = ?"
+                  " AND outcome = 'ok' AND artifact_sha256 = ?",
+                  "rit", record->times_direct, (int64_t)contender->problem_id,
+                  contender->artifact_sha256);
+}
+
 void wpk_history_put_verified(struct wpk_store *store,
                               const struct wpk_history_contender *contender,
                               const struct wpk_record *record)
@@ -331,6 +342,9 @@ void wpk_history_put_verified(struct wpk_store *store,
     }
     if (record->outcome == WPK_OUTCOME_OK) {
         put_measurement(store, &m);
+        if (contender->outside) {
+            note_error(store, contender, record);
+        }
         return;
     }
     /* So have those that came to the same code. */

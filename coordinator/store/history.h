@@ -82,6 +82,7 @@ struct wpk_history_contender {
     const char *candidate; /* "" for a vendor */
     const char *artifact_sha256;
     struct wpk_history_worker worker;
+    bool outside; /* of its search's class, as its verification came out */
 };
 
 uint64_t wpk_history_job_number_next(struct wpk_store *store);
@@ -110,8 +111,9 @@ void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_res
 /* Record a contender's times in a final. */
 void wpk_history_put_times(struct wpk_store *store, const struct wpk_history_contender *contender,
                            const struct wpk_timing *timing);
-/* Record what became of a contender of our own on inputs that nobody saw before: its times; or,
- * when it was rejected, that its trial, and every other of the same artifact, failed after all. */
+/* Record what became of a contender of our own on inputs that nobody saw before: its times, and its
+ * error where that is outside the class, so that the class's searches pass it over; or, when it was
+ * rejected, that its trial, and every other of the same artifact, failed after all. */
 void wpk_history_put_verified(struct wpk_store *store,
                               const struct wpk_history_contender *contender,
                               const struct wpk_record *record);

@@ -115,7 +115,7 @@ static bool find_kernel(struct wpk_store *store, struct wpk_kernel_change *chang
     struct wpk_rows *rows =
         wpk_store_query(store,
                         "SELECT problem_id, served, pinned, revoked_at <> 0, provider,"
-                        " artifact_sha256 FROM kernel WHERE id = ?",
+                        " artifact_sha256, accuracy FROM kernel WHERE id = ?",
                         "i", (int64_t)change->kernel_id);
     bool found = wpk_rows_next(rows);
     if (found) {
@@ -125,6 +125,7 @@ static bool find_kernel(struct wpk_store *store, struct wpk_kernel_change *chang
         out->revoked = wpk_rows_int(rows, 3) != 0;
         snprintf(out->provider, sizeof out->provider, "%s", wpk_rows_text(rows, 4));
         snprintf(out->artifact_sha256, sizeof out->artifact_sha256, "%s", wpk_rows_text(rows, 5));
+        snprintf(change->accuracy, sizeof change->accuracy, "%s", wpk_rows_text(rows, 6));
     }
     wpk_rows_close(rows);
     return found;
@@ -137,12 +138,14 @@ static uint64_t read_id(struct wpk_rows *rows)
     return id;
 }
 
-/* Serve this one of the problem, and no other; 0: none. That it is served again is no new time of
- * `served_at`: a rollback after a rollback goes further back. The first time is one. */
-static void serve_only(struct wpk_store *store, struct wpk_kernel_change *change, uint64_t id)
+/* Serve this one of the problem and class, and no other; 0: none. That it is served again is no new
+ * time of `served_at`: a rollback after a rollback goes further back. The first time is one. */
+static void serve_only(struct wpk_store *store, const struct wpk_kernel_change *change,
+                       const char *accuracy, uint64_t id)
 {
-    wpk_store_run(store, "UPDATE kernel SET served = 0, pinned = 0 WHERE problem_id = ?", "i",
-                  (int64_t)change->problem_id);
+    wpk_store_run(store,
+                  "UPDATE kernel SET served = 0, pinned = 0 WHERE problem_id = ? AND accuracy = ?",
+                  "it", (int64_t)change->problem_id, accuracy);
     if (id != 0) {
         wpk_store_run(store,
                       "UPDATE kernel SET served = 1, served_at = iif(served_at > 0, served_at,"
@@ -152,20 +155,27 @@ static void serve_only(struct wpk_store *store, struct wpk_kernel_change *change
     }
 }
 
-/* What the problem serves now. */
+/* What the problem serves now, the class of the kernel first. */
 static wpk_err end_change(struct wpk_store *store, struct wpk_kernel_change *change)
 {
     struct wpk_rows *rows = wpk_store_query(
         store,
-        "SELECT id, provider, artifact_sha256 FROM kernel WHERE problem_id = ? AND served = 1", "i",
-        (int64_t)change->problem_id);
-    change->served = 0;
-    if (wpk_rows_next(rows)) {
-        change->served = (uint64_t)wpk_rows_int(rows, 0);
-        snprintf(change->served_provider, sizeof change->served_provider, "%s",
-                 wpk_rows_text(rows, 1));
-        snprintf(change->served_artifact, sizeof change->served_artifact, "%s",
+        "SELECT id, provider, artifact_sha256, accuracy FROM kernel"
+        " WHERE problem_id = ? AND served = 1 ORDER BY accuracy <> ?, id DESC"
+        " LIMIT ?",
+        "iti", (int64_t)change->problem_id, change->accuracy, (int64_t)WPK_SERVED_MAX);
+    change->serves = 0;
+    change->served_count = 0;
+    while (wpk_rows_next(rows)) {
+        struct wpk_served_kernel *served = &change->served[change->served_count++];
+        served->kernel_id = (uint64_t)wpk_rows_int(rows, 0);
+        snprintf(served->provider, sizeof served->provider, "%s", wpk_rows_text(rows, 1));
+        snprintf(served->artifact_sha256, sizeof served->artifact_sha256, "%s",
                  wpk_rows_text(rows, 2));
+        snprintf(served->accuracy, sizeof served->accuracy, "%s", wpk_rows_text(rows, 3));
+        if (strcmp(served->accuracy, change->accuracy) == 0) {
+            change->serves = served->kernel_id;
+        }
     }
     wpk_rows_close(rows);
     return WPK_OK;
@@ -187,7 +197,7 @@ wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *chang
     if (standing.revoked) {
         return cannot(diag, "the kernel was revoked");
     }
-    serve_only(store, change, change->kernel_id);
+    serve_only(store, change, change->accuracy, change->kernel_id);
     wpk_store_run(store,
                   "UPDATE kernel SET pinned = 1,"
                   " served_at = iif(?2, served_at, max(?3, " WPK_HISTORY_SERVED_AFTER
@@ -231,6 +241,38 @@ static void revoke_same(struct wpk_store *store, const struct wpk_kernel_change 
                   (int64_t)change->problem_id, standing->artifact_sha256, standing->provider);
 }
 
+/* A class of the problem that serves what was revoked; false when there is none. */
+static bool find_revoked_class(struct wpk_store *store, uint64_t problem_id,
+                               char out[WPK_ACCURACY_TEXT_MAX])
+{
+    struct wpk_rows *rows = wpk_store_query(store,
+                                            "SELECT accuracy FROM kernel WHERE problem_id = ?"
+                                            " AND served = 1 AND revoked_at <> 0 LIMIT 1",
+                                            "i", (int64_t)problem_id);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        snprintf(out, WPK_ACCURACY_TEXT_MAX, "%s", wpk_rows_text(rows, 0));
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+/* Each class that serves what was revoked serves the fastest that is left of our own, which were
+ * verified on fresh inputs, else the vendor's. */
+static void serve_next(struct wpk_store *store, const struct wpk_kernel_change *change)
+{
+    char accuracy[WPK_ACCURACY_TEXT_MAX];
+    while (find_revoked_class(store, change->problem_id, accuracy)) {
+        uint64_t next =
+            read_id(wpk_store_query(store,
+                                    "SELECT id FROM kernel WHERE problem_id = ? AND accuracy = ?"
+                                    " AND revoked_at = 0"
+                                    " ORDER BY artifact_sha256 = '', median_ns, id DESC LIMIT 1",
+                                    "it", (int64_t)change->problem_id, accuracy));
+        serve_only(store, change, accuracy, next);
+    }
+}
+
 wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *change,
                            struct wpk_diag *diag)
 {
@@ -244,17 +286,7 @@ wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *ch
     revoke_same(store, change, &standing);
     snprintf(change->provider, sizeof change->provider, "%s", standing.provider);
     memcpy(change->artifact_sha256, standing.artifact_sha256, sizeof change->artifact_sha256);
-    if (read_id(wpk_store_query(store,
-                                "SELECT id FROM kernel WHERE problem_id = ? AND served = 1"
-                                " AND revoked_at <> 0",
-                                "i", (int64_t)change->problem_id)) != 0) {
-        uint64_t next =
-            read_id(wpk_store_query(store,
-                                    "SELECT id FROM kernel WHERE problem_id = ? AND revoked_at = 0"
-                                    " ORDER BY median_ns, id DESC LIMIT 1",
-                                    "i", (int64_t)change->problem_id));
-        serve_only(store, change, next);
-    }
+    serve_next(store, change);
     return end_change(store, change);
 }
 
@@ -271,12 +303,13 @@ wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change 
     uint64_t before = read_id(
         wpk_store_query(store,
                         "SELECT b.id FROM kernel b JOIN kernel k ON k.problem_id = b.problem_id"
-                        " WHERE k.id = ? AND b.served_at > 0 AND b.served_at < k.served_at"
+                        " AND k.accuracy = b.accuracy WHERE k.id = ? AND b.served_at > 0 AND "
+                        "b.served_at < k.served_at"
                         " AND b.revoked_at = 0 ORDER BY b.served_at DESC LIMIT 1",
                         "i", (int64_t)change->kernel_id));
     if (before == 0) {
         return cannot(diag, "there is none before it");
     }
-    serve_only(store, change, before);
+    serve_only(store, change, change->accuracy, before);
     return end_change(store, change);
 }

@@ -48,15 +48,16 @@ uint64_t wpk_history_kernel_line(struct wpk_store *store, uint64_t id, uint64_t 
 
 /* What an operator does to a kernel. Each says WPK_ENOENT where there is no such kernel and, with a
  * sentence in `diag`, WPK_EEXIST where it cannot be done to this one; nothing is changed then.
- * `served` gets the problem's served kernel afterwards, 0 for none, with what it is, and
- * `problem_id` the problem. */
+ * The other members say what the change came to. Kernels of other classes of
+ * accuracy are changed by `revoke` alone, where they are the same code. */
 struct wpk_kernel_change {
     uint64_t kernel_id;
     const char *reason; /* for revoke */
     uint64_t problem_id;
-    uint64_t served;
-    char served_provider[WPK_PROVIDER_NAME_MAX];
-    char served_artifact[WPK_ID_MAX];
+    char accuracy[WPK_ACCURACY_TEXT_MAX]; /* class of the kernel */
+    uint64_t serves;                      /* what that class serves afterwards; 0: nothing */
+    struct wpk_served_kernel served[WPK_SERVED_MAX]; /* [served_count]: what each class serves */
+    uint32_t served_count;
     char provider[WPK_PROVIDER_NAME_MAX]; /* what was revoked: this vendor's, or */
     char artifact_sha256[WPK_ID_MAX];     /* this shared object */
 };

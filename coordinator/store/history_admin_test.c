@@ -198,6 +198,63 @@ static void what_is_the_same_code_is_revoked_with_it(void **state)
     assert_false(wpk_history_artifact_revoked(f->store, "twin")); /* another problem's, say */
 }
 
+/* Kernels 1 and 2 are of class fast, where 2 is served; 3 and 4 of class standard, with 4. */
+static void split_classes(struct fixture *f)
+{
+    wpk_store_run(f->store,
+                  "UPDATE kernel SET accuracy = 'fast', served = id = 2 WHERE id IN (1, 2)", "");
+}
+
+/* In class fast 2 stays, and whatever happens there changes nothing here. */
+static void each_class_has_its_own_line(void **state)
+{
+    struct fixture *f = *state;
+    split_classes(f);
+    assert_int_equal(change(f, 3, wpk_history_pin), WPK_OK);
+    assert_true(row_of(f, 2).served);
+    assert_true(row_of(f, 3).served);
+    assert_int_equal(change(f, 3, wpk_history_roll_back), WPK_OK);
+    assert_true(row_of(f, 4).served);
+    assert_int_equal(change(f, 4, wpk_history_roll_back), WPK_EEXIST); /* 2 is another class's */
+    assert_int_equal(change(f, 2, wpk_history_roll_back), WPK_OK);
+    assert_true(row_of(f, 1).served);
+    assert_true(row_of(f, 4).served);
+}
+
+/* The same code serves both classes: each of them serves its next. */
+static void revoking_changes_every_class_that_serves_it(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_diag diag = {0};
+    struct wpk_kernel_change change = {.kernel_id = 4, .reason = "because"};
+    split_classes(f);
+    wpk_store_run(f->store, "UPDATE kernel SET artifact_sha256 = 'twin' WHERE id IN (2, 4)", "");
+    assert_int_equal(wpk_history_revoke(f->store, &change, &diag), WPK_OK);
+    assert_false(row_of(f, 2).served);
+    assert_false(row_of(f, 4).served);
+    assert_true(row_of(f, 1).served);
+    assert_true(row_of(f, 3).served);
+    assert_string_equal(change.accuracy, "standard");
+    assert_int_equal(change.serves, 3);
+    assert_int_equal(change.served_count, 2);
+    assert_string_equal(change.served[0].accuracy, "standard");
+    assert_string_equal(change.served[1].accuracy, "fast");
+    assert_int_equal(change.served[1].kernel_id, 1);
+}
+
+/* A vendor's kernel was not verified on fresh inputs. */
+static void our_own_follows_before_a_vendor(void **state)
+{
+    struct fixture *f = *state;
+    wpk_store_run(f->store,
+                  "UPDATE kernel SET provider = 'vendor', artifact_sha256 = '' WHERE id = 2", "");
+    assert_int_equal(change(f, 4, wpk_history_revoke), WPK_OK);
+    check_served(f, 3);
+    assert_int_equal(change(f, 3, wpk_history_revoke), WPK_OK);
+    assert_int_equal(change(f, 1, wpk_history_revoke), WPK_OK);
+    check_served(f, 2);
+}
+
 /* It has no shared object to know it by. */
 static void a_vendor_is_revoked_by_its_name(void **state)
 {
@@ -352,6 +409,9 @@ int main(void)
         WITH_STORE(the_fastest_that_is_left_follows_a_revoked_one),
         WITH_STORE(what_follows_a_revoked_one_has_been_served),
         WITH_STORE(what_is_the_same_code_is_revoked_with_it),
+        WITH_STORE(each_class_has_its_own_line),
+        WITH_STORE(revoking_changes_every_class_that_serves_it),
+        WITH_STORE(our_own_follows_before_a_vendor),
         WITH_STORE(a_vendor_is_revoked_by_its_name),
         WITH_STORE(one_is_pinned_at_a_time),
         WITH_STORE(tokens_come_back_as_they_were),

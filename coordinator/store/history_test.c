@@ -222,6 +222,12 @@ static void a_rejected_winner_has_failed(void **state)
     assert_int_equal(count(f, "SELECT median_ns FROM measurement WHERE kind = 'verify'"), 720);
     assert_true(is_known(f, &trial));
     assert_int_equal(trial.median_ns, 700);
+    contender.outside = true;
+    verified.times_direct = 5;
+    wpk_history_put_verified(f->store, &contender, &verified);
+    assert_true(is_known(f, &trial));
+    assert_int_equal(trial.outcome, WPK_OUTCOME_OK);
+    assert_true(trial.times_direct == 5);
 
     struct wpk_record wrong = {.outcome = WPK_OUTCOME_WRONG_RESULT, .log = "off by one"};
     wpk_history_put_verified(f->store, &contender, &wrong);
