@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an asker's operator is: its canonical form, which is what is stored, searched and served, and
+/* The identity of an operator: its canonical form, which is what is stored, searched and served, and
  * the binding, which leads back to the asker's names. */
 #ifndef WPK_COORDINATOR_STATE_OP_IDENTITY_H
 #define WPK_COORDINATOR_STATE_OP_IDENTITY_H
@@ -20,8 +20,8 @@ struct wpk_op_identity {
 /*   owns    caller calls wpk_op_identity_fini
  *   errors  WPK_ENOMEM; WPK_EINVAL, WPK_ERANGE the operator has no output, or is too large, with a
  *           sentence */
-WPK_MUST_CHECK wpk_err wpk_op_identity_of(const struct wpk_program *asked, struct wpk_op_identity *out,
-                                       struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_op_identity_of(const struct wpk_program *asked,
+                                          struct wpk_op_identity *out, struct wpk_diag *diag);
 void wpk_op_identity_fini(struct wpk_op_identity *identity);
 
 #endif

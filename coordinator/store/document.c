@@ -273,8 +273,8 @@ static void put_stored_kernels(struct wpk_json_writer *w, struct wpk_store *stor
     wpk_json_end(w);
 }
 
-/* The operators of a stored job; how many, or 0 when the document is not as we wrote it. Bindings go
- * to `bindings`, which may be NULL. */
+/* The operators of a stored job; how many, or 0 when the document is not as we wrote it. Bindings
+ * go to `bindings`, which may be NULL. */
 static uint32_t read_ops(struct wpk_json_reader *r, struct document_op *ops, uint32_t max,
                          struct wpk_buf *bindings)
 {
