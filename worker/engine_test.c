@@ -39,14 +39,18 @@ static void test_failing_builds(void **state)
 {
     bench_expect(*state, "build-error", WPK_OUTCOME_BUILD_ERROR, "the loop does not exist");
     bench_expect(*state, "build-crash", WPK_OUTCOME_BUILD_ERROR, "SIGSEGV");
+    bench_be_impatient(*state);
     bench_expect(*state, "build-hang", WPK_OUTCOME_BUILD_TIMEOUT, "too long");
+    bench_be_patient(*state);
     bench_expect(*state, "good", WPK_OUTCOME_OK, "");
 }
 
 static void test_failing_kernels(void **state)
 {
     bench_expect(*state, "crash", WPK_OUTCOME_RUN_CRASH, "SIGSEGV");
+    bench_be_impatient(*state);
     bench_expect(*state, "hang", WPK_OUTCOME_RUN_TIMEOUT, "too long");
+    bench_be_patient(*state);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     /* sanitizers reserve more address space than the limit allows: process.c sets none there */
     bench_expect(*state, "memory", WPK_OUTCOME_OUT_OF_MEMORY, "");
@@ -195,6 +199,7 @@ static void test_runner_killed(void **state)
 {
     struct bench *bench = *state;
     struct wpk_record record;
+    bench_be_impatient(bench);
     bench_put(bench, 8, "hang");
     while (bench->engine->running == NULL) {
         bench_step(bench);
