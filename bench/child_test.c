@@ -94,7 +94,7 @@ static void test_cold_rounds_are_timed(void **state)
     const struct bench_request round = {
         .command = BENCH_ROUND,
         .budget_ns = 1,
-        .conditions = BENCH_CONDITIONS_COLD_CONSTANTS,
+        .conditions = WPK_CONDITIONS_COLD_CONSTANTS,
     };
     assert_int_equal(bench_child_ask(&child, &round, &reply, NULL), WPK_OK);
     assert_int_equal(reply.samples, 5);

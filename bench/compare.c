@@ -29,7 +29,7 @@ struct options {
     int threads[2];
     int threads_count;
     bool layouts[2]; /* by enum bench_layouts */
-    enum bench_conditions conditions;
+    enum wpk_conditions conditions;
     struct wpk_accuracy accuracy;
     int rounds;
     int round_ms;
@@ -126,7 +126,7 @@ static bool take_option(int opt, struct options *out)
     case 'a':
         return take_accuracy(out);
     case 'd':
-        if (bench_conditions_parse(optarg, &out->conditions) != WPK_OK) {
+        if (wpk_conditions_parse(optarg, &out->conditions) != WPK_OK) {
             fprintf(stderr, "bench-compare: --conditions: unknown conditions '%s'\n", optarg);
             return false;
         }

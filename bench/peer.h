@@ -10,7 +10,8 @@
 #define WPK_BENCH_PEER_H
 
 #include "bench/accuracy.h"
-#include "bench/cold.h"
+#include "common/caches.h"
+#include "schema/record.h"
 
 #include <stdint.h>
 
@@ -68,9 +69,9 @@ enum bench_command {
 
 struct bench_request {
     enum bench_command command;
-    uint64_t budget_ns;               /* ROUND: how long to sample, warm-up not included */
-    enum bench_conditions conditions; /* ROUND */
-    struct bench_case what;           /* OPEN */
+    uint64_t budget_ns;             /* ROUND: how long to sample, warm-up not included */
+    enum wpk_conditions conditions; /* ROUND */
+    struct bench_case what;         /* OPEN */
 };
 
 struct bench_reply {

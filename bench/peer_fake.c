@@ -59,7 +59,7 @@ wpk_err bench_peer_output(struct bench_peer *peer, float *out)
 
 void bench_peer_touch(struct bench_peer *peer)
 {
-    bench_cold_read(peer->input, (size_t)peer->count * sizeof(float));
+    wpk_caches_read(peer->input, (size_t)peer->count * sizeof(float));
 }
 
 const char *bench_peer_choice(const struct bench_peer *peer)

@@ -267,7 +267,7 @@ static void touch_memory(dnnl_memory_t memory)
     void *data = NULL;
     if (dnnl_memory_get_memory_desc(memory, &desc) == dnnl_success &&
         dnnl_memory_get_data_handle(memory, &data) == dnnl_success) {
-        bench_cold_read(data, dnnl_memory_desc_get_size(desc));
+        wpk_caches_read(data, dnnl_memory_desc_get_size(desc));
     }
 }
 

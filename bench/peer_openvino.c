@@ -122,8 +122,8 @@ wpk_err bench_peer_output(struct bench_peer *peer, float *out)
 
 void bench_peer_touch(struct bench_peer *peer)
 {
-    bench_cold_read(peer->source, peer->source_bytes);
-    bench_cold_read(peer->result, peer->result_bytes);
+    wpk_caches_read(peer->source, peer->source_bytes);
+    wpk_caches_read(peer->result, peer->result_bytes);
 }
 
 const char *bench_peer_choice(const struct bench_peer *peer)

@@ -107,13 +107,13 @@ static wpk_err run_batch(struct session *session, uint64_t batch, uint64_t *ns)
 }
 
 /* One call, with caches as `conditions` wants them. */
-static wpk_err run_cold(struct session *session, enum bench_conditions conditions, uint64_t *ns)
+static wpk_err run_cold(struct session *session, enum wpk_conditions conditions, uint64_t *ns)
 {
-    const wpk_err err = bench_cold_stream();
+    const wpk_err err = wpk_caches_stream();
     if (err != WPK_OK) {
         return err;
     }
-    if (conditions == BENCH_CONDITIONS_COLD_CONSTANTS) {
+    if (conditions == WPK_CONDITIONS_COLD_CONSTANTS) {
         bench_peer_touch(session->peer);
     }
     return run_batch(session, 1, ns);
@@ -141,7 +141,7 @@ static wpk_err warm_up(struct session *session)
 static wpk_err run_round(struct session *session, const struct bench_request *request,
                          struct bench_reply *reply)
 {
-    const bool warm = request->conditions == BENCH_CONDITIONS_WARM;
+    const bool warm = request->conditions == WPK_CONDITIONS_WARM;
     wpk_err err = warm_up(session);
     const uint64_t start = now_ns();
     int count = 0;

@@ -153,8 +153,8 @@ wpk_err bench_peer_output(struct bench_peer *peer, float *out)
 
 void bench_peer_touch(struct bench_peer *peer)
 {
-    bench_cold_read(peer->input.data, peer->input.size);
-    bench_cold_read(peer->output.data, peer->output.size);
+    wpk_caches_read(peer->input.data, peer->input.size);
+    wpk_caches_read(peer->output.data, peer->output.size);
 }
 
 const char *bench_peer_choice(const struct bench_peer *peer)

@@ -52,7 +52,7 @@ static void print_head(const struct bench_table *table, FILE *out)
             "may skip; ratio: its time / ours\n"
             "accuracy %s: * marks an error above %g times direct evaluation's; that time does not "
             "count\n",
-            bench_conditions_name(table->conditions), table->rounds, table->round_ms, accuracy,
+            wpk_conditions_name(table->conditions), table->rounds, table->round_ms, accuracy,
             table->accuracy.times_direct);
 }
 
@@ -316,7 +316,7 @@ static void put_head(struct wpk_json_writer *writer, const struct bench_table *t
     wpk_json_put_text(writer, "date", date);
     wpk_json_put_int(writer, "rounds", table->rounds);
     wpk_json_put_real(writer, "round_ms", table->round_ms);
-    wpk_json_put_text(writer, "conditions", bench_conditions_name(table->conditions));
+    wpk_json_put_text(writer, "conditions", wpk_conditions_name(table->conditions));
     wpk_accuracy_put(writer, "accuracy", table->accuracy);
     wpk_json_begin_object(writer, "peak");
     wpk_json_put_text(writer, "isa", table->peak.name);

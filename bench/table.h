@@ -78,7 +78,7 @@ struct bench_table {
     int row_count;
     int rounds;
     double round_ms;
-    enum bench_conditions conditions;
+    enum wpk_conditions conditions;
     struct wpk_accuracy accuracy; /* a less accurate peer does not count */
     char versions[BENCH_IMPLEMENTATION_COUNT][BENCH_TEXT_MAX];
     struct wpk_peak peak; /* of one core, measured before the first round */
