@@ -82,6 +82,16 @@ void wpk_argument_list_add(struct wpk_argument_list *list, const struct wpk_name
 WPK_MUST_CHECK wpk_err wpk_self_test_run(struct wpk_kernel *kernel, const struct wpk_choice *choice,
                                          struct wpk_diag *diag);
 
+/* Memory that main reads beside its inputs: a constant or what prepare made of some. */
+struct wpk_span {
+    const void *data;
+    size_t size; /* bytes */
+};
+
+/* All of it, of a prepared kernel. Gives their number.
+ *   shape   out [WPK_ABI_ARGUMENTS_MAX] */
+size_t wpk_kernel_constants(const struct wpk_kernel *kernel, struct wpk_span *out);
+
 /* Describe a tensor as generated code expects it: dimensions innermost first, starting at minus
  * the padding, so that logical index 0 is index 0. `host` stays NULL.
  *

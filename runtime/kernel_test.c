@@ -4,6 +4,7 @@
 #include "common/fs.h"
 #include "runtime/context.h"
 #include "runtime/fixture/fixture.h"
+#include "runtime/kernel.h"
 #include "runtime/seal.h"
 
 #include <pthread.h>
@@ -138,6 +139,25 @@ static void computes_with_any_number_of_threads(void **state)
             check(&data);
         }
         wpk_context_free(context);
+    }
+    wpk_kernel_close(kernel);
+}
+
+/* W is read by the prepare program alone. */
+static void tells_where_its_constants_lie(void **state)
+{
+    static struct data data;
+    struct wpk_kernel *kernel = open_fixture(state);
+    struct wpk_span span[WPK_ABI_ARGUMENTS_MAX];
+
+    fill(&data);
+    assert_int_equal(prepare(kernel, &data), WPK_OK);
+    assert_int_equal(wpk_kernel_constants(kernel, span), 2);
+    assert_int_equal(span[0].size, sizeof(data.s));
+    assert_memory_equal(span[0].data, data.s, sizeof(data.s));
+    assert_int_equal(span[1].size, sizeof(data.w));
+    for (int j = 0; j < COLUMNS; j++) {
+        assert_true(((const float *)span[1].data)[j] == 2 * data.w[j]);
     }
     wpk_kernel_close(kernel);
 }
@@ -343,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_its_arguments),
         cmocka_unit_test(computes_with_any_number_of_threads),
+        cmocka_unit_test(tells_where_its_constants_lie),
         cmocka_unit_test(refuses_wrong_tensors),
         cmocka_unit_test(survives_refused_scratch),
         cmocka_unit_test(is_shared_by_threads),

@@ -102,6 +102,22 @@ static wpk_err prepare_vendor(struct wpk_kernel *kernel, void *const *found)
     return err;
 }
 
+size_t wpk_kernel_constants(const struct wpk_kernel *kernel, struct wpk_span *out)
+{
+    const struct wpk_manifest *manifest = &kernel->manifest;
+    size_t count = 0;
+
+    WPK_ASSERT(kernel->prepared);
+    for (int i = 0; i < manifest->main_count; i++) {
+        if (kernel->main[i].kind == WPK_SLOT_FIXED) {
+            const struct wpk_named_tensor *tensor = wpk_manifest_find(manifest, manifest->main[i]);
+            out[count++] = (struct wpk_span){kernel->main[i].buffer.host,
+                                             wpk_tensor_type_bytes(&tensor->type)};
+        }
+    }
+    return count;
+}
+
 wpk_err wpk_kernel_prepare(struct wpk_kernel *kernel, const struct wpk_tensor_data *constants,
                            size_t count, struct wpk_diag *diag)
 {

@@ -14,7 +14,10 @@ struct fake {
     uint64_t call_ns;
     uint64_t jitter_ns; /* added to every fourth call */
     int call_count;
-    int flush_count;
+    uint64_t cool_ns; /* what evicting takes */
+    int cool_count;
+    enum wpk_conditions conditions; /* last asked for */
+    bool cool_fails;
     int fail_at; /* call that fails; 0: none */
 };
 
@@ -33,9 +36,13 @@ static wpk_err run(void *user)
     return WPK_OK;
 }
 
-static void flush(void *user)
+static wpk_err cool(void *user, enum wpk_conditions conditions)
 {
-    ((struct fake *)user)->flush_count++;
+    struct fake *fake = user;
+    fake->cool_count++;
+    fake->conditions = conditions;
+    wpk_clock_fake_advance(&fake->clock, fake->cool_ns);
+    return fake->cool_fails ? WPK_ESYSTEM : WPK_OK;
 }
 
 static wpk_err measure(struct fake *fake, struct wpk_policy policy, uint64_t incumbent_ns,
@@ -43,7 +50,7 @@ static wpk_err measure(struct fake *fake, struct wpk_policy policy, uint64_t inc
 {
     wpk_clock_fake_init(&fake->clock, 1000, 0);
     const struct wpk_measure_subject subject = {
-        .run = run, .flush = flush, .user = fake, .clock = &fake->clock.clock};
+        .run = run, .cool = cool, .user = fake, .clock = &fake->clock.clock};
     policy = wpk_measure_policy(&policy);
     return wpk_measure(&subject, &policy, incumbent_ns, timing);
 }
@@ -91,15 +98,52 @@ static void test_race(void **state)
     assert_false(timing.censored);
 }
 
-static void test_cold_conditions_flush_before_each_sample(void **state)
+static void test_cold_conditions_evict_before_each_sample(void **state)
+{
+    (void)state;
+    for (int i = WPK_CONDITIONS_WARM + 1; i < WPK_CONDITIONS_COUNT; i++) {
+        struct fake fake = {.first_ns = 10000, .call_ns = 10000};
+        struct wpk_timing timing = {0};
+        struct wpk_policy policy = {.conditions = (enum wpk_conditions)i, .time_ns_min = 100000};
+        assert_int_equal(measure(&fake, policy, 0, &timing), WPK_OK);
+        assert_int_equal(timing.repeat_count, 1);
+        assert_int_equal(fake.cool_count, timing.sample_count);
+        assert_int_equal(fake.conditions, i);
+    }
+}
+
+static void test_warm_conditions_evict_nothing(void **state)
 {
     (void)state;
     struct fake fake = {.first_ns = 10000, .call_ns = 10000};
     struct wpk_timing timing = {0};
-    struct wpk_policy policy = {.conditions = WPK_CONDITIONS_COLD, .time_ns_min = 100000};
+    assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_OK);
+    assert_int_equal(fake.cool_count, 0);
+}
+
+/* Evicting counts as time spent, not as time of the kernel. */
+static void test_evicting_bounds_the_samples(void **state)
+{
+    (void)state;
+    struct wpk_timing timing = {0};
+    struct wpk_policy policy = {.conditions = WPK_CONDITIONS_COLD_CONSTANTS};
+    struct fake fake = {.first_ns = 100000, .call_ns = 100000, .cool_ns = 3 * WPK_NS_PER_MS};
     assert_int_equal(measure(&fake, policy, 0, &timing), WPK_OK);
-    assert_int_equal(timing.repeat_count, 1);
-    assert_int_equal(fake.flush_count, timing.sample_count);
+    assert_int_equal(timing.sample_count, 17); /* of 3.1 ms, until 50 ms are over */
+    assert_int_equal(timing.median_ns, 100000);
+    fake = (struct fake){.first_ns = 100000, .call_ns = 100000, .cool_ns = 20 * WPK_NS_PER_MS};
+    assert_int_equal(measure(&fake, policy, 0, &timing), WPK_OK);
+    assert_int_equal(timing.sample_count, 10);
+}
+
+static void test_failed_eviction_is_no_time(void **state)
+{
+    (void)state;
+    struct fake fake = {.first_ns = 10000, .call_ns = 10000, .cool_fails = true};
+    struct wpk_timing timing = {.sample_count = 77};
+    struct wpk_policy policy = {.conditions = WPK_CONDITIONS_COLD};
+    assert_int_equal(measure(&fake, policy, 0, &timing), WPK_ESYSTEM);
+    assert_int_equal(timing.sample_count, 77);
 }
 
 static void test_samples_never_exceed_their_place(void **state)
@@ -149,7 +193,10 @@ int main(void)
         cmocka_unit_test(test_short_kernel_is_repeated),
         cmocka_unit_test(test_slow_kernel_gets_fewer_samples),
         cmocka_unit_test(test_race),
-        cmocka_unit_test(test_cold_conditions_flush_before_each_sample),
+        cmocka_unit_test(test_cold_conditions_evict_before_each_sample),
+        cmocka_unit_test(test_warm_conditions_evict_nothing),
+        cmocka_unit_test(test_evicting_bounds_the_samples),
+        cmocka_unit_test(test_failed_eviction_is_no_time),
         cmocka_unit_test(test_samples_never_exceed_their_place),
         cmocka_unit_test(test_failure_leaves_result_alone),
         cmocka_unit_test(test_summary),

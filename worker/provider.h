@@ -16,6 +16,7 @@
 
 #include "op/program.h"
 #include "schema/device.h"
+#include "schema/record.h"
 
 #define WPK_PROVIDER_DETAIL_MAX 256
 
@@ -66,6 +67,15 @@ struct wpk_provider_class {
     void (*poison)(struct wpk_provider *provider, unsigned char byte);
     /* Compute once. Nothing but the operator: this is what is timed. */
     wpk_err (*run)(struct wpk_provider *provider);
+
+    /* Evict from the caches what the next run is to fetch from memory, and read what it is to find
+     * in them. COLD_CONSTANTS: the prepared constants are evicted; an implementation that does not
+     * tell where they lie has 2 x the last cache streamed; then inputs and outputs are read. COLD:
+     * everything is evicted.
+     *   errors  WPK_ENOMEM, WPK_ESYSTEM */
+    wpk_err (*cool)(struct wpk_provider *provider, enum wpk_conditions conditions);
+    /* Bytes that a run reads of prepared constants; 0: none, or only the vendor knows. */
+    uint64_t (*constants_bytes)(const struct wpk_provider *provider);
 
     /* Is the padding of inputs and outputs still zero, are inputs as they were set?
      *   errors  WPK_ECORRUPT and which tensor */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels as providers, ours and the vendor's: libwpk and nothing beside it, so that what is
  * verified and timed is what users get. */
+#include "common/caches.h"
 #include "runtime/kernel.h"
 #include "worker/provider_onednn.h"
 
@@ -327,6 +328,47 @@ static wpk_err kernel_run(struct wpk_provider *provider)
                           self->output_data, self->output_count);
 }
 
+/* Our scratch and what a vendor made of constants are the only things that a call touches at places
+ * unknown here: all caches are streamed over where they are to be cold. */
+static wpk_err kernel_cool(struct wpk_provider *provider, enum wpk_conditions conditions)
+{
+    struct kernel_provider *self = from_base(provider);
+    bool cold = conditions == WPK_CONDITIONS_COLD;
+    bool hidden = self->kernel->vendor != NULL && self->constant_count > 0;
+    struct wpk_span constants[WPK_ABI_ARGUMENTS_MAX];
+    size_t count = wpk_kernel_constants(self->kernel, constants);
+    wpk_err err = cold || hidden ? wpk_caches_stream() : WPK_OK;
+
+    WPK_ASSERT(conditions != WPK_CONDITIONS_WARM);
+    for (size_t i = 0; i < count; i++) {
+        (void)wpk_caches_flush(constants[i].data, constants[i].size);
+    }
+    for (size_t i = 0; i < self->input_count + self->output_count; i++) {
+        const struct wpk_tensor_data *data = i < self->input_count
+                                                 ? &self->input_data[i]
+                                                 : &self->output_data[i - self->input_count];
+        if (cold) {
+            (void)wpk_caches_flush(data->data, data->size);
+        } else {
+            wpk_caches_read(data->data, data->size);
+        }
+    }
+    return err;
+}
+
+static uint64_t kernel_constants_bytes(const struct wpk_provider *provider)
+{
+    struct wpk_span constants[WPK_ABI_ARGUMENTS_MAX];
+    size_t count = wpk_kernel_constants(
+        ((const struct kernel_provider *)(const void *)provider)->kernel, constants);
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bytes += constants[i].size;
+    }
+    return bytes;
+}
+
 static wpk_err kernel_check(struct wpk_provider *provider, struct wpk_diag *diag)
 {
     struct kernel_provider *self = from_base(provider);
@@ -384,6 +426,8 @@ const struct wpk_provider_class wpk_provider_kernel = {
     .prepare = kernel_prepare,
     .poison = kernel_poison,
     .run = kernel_run,
+    .cool = kernel_cool,
+    .constants_bytes = kernel_constants_bytes,
     .check = kernel_check,
     .get = kernel_get,
     .detail = kernel_detail,
@@ -398,6 +442,8 @@ const struct wpk_provider_class wpk_provider_onednn = {
     .prepare = kernel_prepare,
     .poison = kernel_poison,
     .run = kernel_run,
+    .cool = kernel_cool,
+    .constants_bytes = kernel_constants_bytes,
     .check = kernel_check,
     .get = kernel_get,
     .detail = kernel_detail,

@@ -58,7 +58,7 @@ static bool say(int fd, const struct turn *turn)
 static void serve_turns(const struct wpk_duel_request *request, struct wpk_subject *subject, int fd)
 {
     const struct wpk_measure_subject measured = {.run = wpk_subject_run,
-                                                 .flush = wpk_subject_flush,
+                                                 .cool = wpk_subject_cool,
                                                  .user = subject,
                                                  .clock = wpk_clock_system()};
     char byte;

@@ -188,7 +188,7 @@ static bool is_winner(const struct wpk_run_request *request, const struct wpk_ti
 static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
 {
     const struct wpk_measure_subject measured = {.run = wpk_subject_run,
-                                                 .flush = wpk_subject_flush,
+                                                 .cool = wpk_subject_cool,
                                                  .user = subject,
                                                  .clock = wpk_clock_system()};
     struct wpk_record *record = a->record;
@@ -205,11 +205,14 @@ static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
         wpk_batch_describe(&batch, text, sizeof(text));
         remark(record, text);
     }
-    if (is_winner(a->request, &record->timing)) {
+    if (a->request->policy.conditions != WPK_CONDITIONS_WARM) {
+        err = wpk_subject_cool(subject, a->request->policy.conditions);
+    }
+    if (err == WPK_OK && is_winner(a->request, &record->timing)) {
         return wpk_counters_read(wpk_subject_run, subject, record->timing.repeat_count,
                                  &record->counters);
     }
-    return WPK_OK;
+    return err;
 }
 
 static wpk_err measure_quietly(struct attempt *a, struct wpk_subject *subject,
@@ -266,6 +269,7 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
         const char *recipe = kind->recipe(subject.provider);
         a->record->detail = strdup(kind->detail(subject.provider));
         a->record->recipe = recipe != NULL ? strdup(recipe) : NULL;
+        a->record->constants_bytes = kind->constants_bytes(subject.provider);
         err = measure_quietly(a, &subject, channel);
     }
     start = now_ns();

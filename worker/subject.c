@@ -4,10 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define FLUSH_SIZE_MIN ((size_t)64 << 20)  /* bytes; where the machine does not tell its caches */
-#define FLUSH_SIZE_MAX ((size_t)256 << 20) /* bytes */
 
 static int find_output(const struct wpk_program *program)
 {
@@ -132,22 +128,10 @@ wpk_err wpk_subject_run(void *user)
     return subject->provider->kind->run(subject->provider);
 }
 
-void wpk_subject_flush(void *user)
+wpk_err wpk_subject_cool(void *user, enum wpk_conditions conditions)
 {
-    (void)user;
-    static unsigned char *memory;
-    static size_t size;
-    if (memory == NULL) {
-        long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-        size = cache > 0 ? 2 * (size_t)cache : 0;
-        size = size < FLUSH_SIZE_MIN ? FLUSH_SIZE_MIN : size;
-        size = size > FLUSH_SIZE_MAX ? FLUSH_SIZE_MAX : size;
-        memory = malloc(size);
-        WPK_ASSERT(memory != NULL);
-    }
-    static unsigned char value;
-    memset(memory, ++value, size);
-    __asm__ volatile("" : : "r"(memory) : "memory");
+    struct wpk_subject *subject = user;
+    return subject->provider->kind->cool(subject->provider, conditions);
 }
 
 enum wpk_outcome wpk_subject_outcome(wpk_err err)

@@ -46,7 +46,7 @@ wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers
 
 /* For wpk_measure: `user` is the subject. */
 wpk_err wpk_subject_run(void *user);
-void wpk_subject_flush(void *user);
+wpk_err wpk_subject_cool(void *user, enum wpk_conditions conditions);
 
 /* What an error of a provider means for the candidate. */
 enum wpk_outcome wpk_subject_outcome(wpk_err err);
