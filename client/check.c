@@ -20,7 +20,7 @@ struct finding {
     struct wpk_buf notation;
     struct wpk_fingerprint fingerprint;
     struct wpk_cost cost;
-    double roofline_ns; /* 0: the machine was not measured */
+    double roofline_ns[WPK_CONDITIONS_COUNT]; /* 0: the machine was not measured */
     double space_size_log2;
     int variant_count;
 };
@@ -33,14 +33,16 @@ struct check {
 };
 
 /* Bandwidth is shared by the cores, arithmetic is not. */
-static double roofline_ns(const struct check *check, const struct wpk_cost *cost)
+static double roofline_ns(const struct check *check, const struct wpk_cost *cost,
+                          enum wpk_conditions conditions)
 {
     const struct wpk_roofline roofline = {
         .flops_per_s = check->roofline.flops_per_s * check->job.threads,
         .bytes_per_s = check->roofline.bytes_per_s,
     };
 
-    return check->roofline.flops_per_s > 0 ? wpk_cost_roofline_ns(cost, &roofline) : 0;
+    double bytes = wpk_cost_memory_bytes(cost, conditions, (double)check->device.l3_bytes);
+    return check->roofline.flops_per_s > 0 ? wpk_cost_roofline_ns(cost, bytes, &roofline) : 0;
 }
 
 static wpk_err measure_space(const struct check *check, int op, const struct wpk_program *program,
@@ -72,7 +74,9 @@ static wpk_err look(const struct check *check, int op, struct finding *out, stru
     }
     if (err == WPK_OK) {
         wpk_cost(&program, &out->cost);
-        out->roofline_ns = roofline_ns(check, &out->cost);
+        for (int c = 0; c < WPK_CONDITIONS_COUNT; c++) {
+            out->roofline_ns[c] = roofline_ns(check, &out->cost, (enum wpk_conditions)c);
+        }
         err = measure_space(check, op, &program, out, diag);
     }
     wpk_program_fini(&program);
@@ -84,7 +88,9 @@ static void print_finding(const struct check *check, const char *name,
 {
     char flops[WPK_FORMAT_SIZE];
     char bytes[WPK_FORMAT_SIZE];
-    char roofline[WPK_FORMAT_SIZE];
+    char warm[WPK_FORMAT_SIZE];
+    char cold[WPK_FORMAT_SIZE];
+    char constants[WPK_FORMAT_SIZE];
 
     wpk_format_count(finding->cost.flops, flops);
     wpk_format_count(finding->cost.bytes_min, bytes);
@@ -92,13 +98,26 @@ static void print_finding(const struct check *check, const char *name,
            finding->fingerprint.exact);
     printf("  work         %sFLOP, %sB at least, %.1f FLOP/B\n", flops, bytes,
            finding->cost.flops / finding->cost.bytes_min);
-    if (finding->roofline_ns > 0) {
-        wpk_format_ns((uint64_t)llround(finding->roofline_ns), roofline);
-        printf("  roofline     %s on %d core%s of this machine, with as many operations\n",
-               roofline, check->job.threads, check->job.threads == 1 ? "" : "s");
+    if (finding->roofline_ns[WPK_CONDITIONS_WARM] > 0) {
+        wpk_format_ns((uint64_t)llround(finding->roofline_ns[WPK_CONDITIONS_WARM]), warm);
+        wpk_format_ns((uint64_t)llround(finding->roofline_ns[WPK_CONDITIONS_COLD_CONSTANTS]), cold);
+        wpk_format_count(finding->cost.bytes_constants, constants);
+        printf(
+            "  roofline     %s warm, %s with cold constants (%sB), on %d core%s of this machine, "
+            "with as many operations\n",
+            warm, cold, constants, check->job.threads, check->job.threads == 1 ? "" : "s");
     }
     printf("  space        about 10^%.1f candidates in %d variants of algorithm and layout\n",
            finding->space_size_log2 * log10(2), finding->variant_count);
+}
+
+static void put_roofline(struct wpk_json_writer *writer, const char *key, double ns)
+{
+    if (ns > 0) {
+        wpk_json_put_real(writer, key, ns);
+    } else {
+        wpk_json_put_null(writer, key);
+    }
 }
 
 static void put_finding(struct wpk_json_writer *writer, const char *name,
@@ -111,11 +130,10 @@ static void put_finding(struct wpk_json_writer *writer, const char *name,
     wpk_json_put_text(writer, "family", finding->fingerprint.family);
     wpk_json_put_real(writer, "flops", finding->cost.flops);
     wpk_json_put_real(writer, "bytes", finding->cost.bytes_min);
-    if (finding->roofline_ns > 0) {
-        wpk_json_put_real(writer, "roofline_ns", finding->roofline_ns);
-    } else {
-        wpk_json_put_null(writer, "roofline_ns");
-    }
+    wpk_json_put_real(writer, "constants_bytes", finding->cost.bytes_constants);
+    put_roofline(writer, "roofline_ns", finding->roofline_ns[WPK_CONDITIONS_WARM]);
+    put_roofline(writer, "roofline_cold_constants_ns",
+                 finding->roofline_ns[WPK_CONDITIONS_COLD_CONSTANTS]);
     wpk_json_put_real(writer, "space_size_log2", finding->space_size_log2);
     wpk_json_put_int(writer, "variants", finding->variant_count);
     wpk_json_end(writer);

@@ -79,20 +79,34 @@ void wpk_cost(const struct wpk_program *program, struct wpk_cost *out)
     }
     for (int t = 0; t < program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &program->tensors[t];
+        double bytes = (double)wpk_tensor_elements(tensor) * (double)wpk_dtype_size(tensor->dtype);
         if (tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT ||
             tensor->role == WPK_ROLE_OUTPUT) {
-            sum.bytes_min +=
-                (double)wpk_tensor_elements(tensor) * (double)wpk_dtype_size(tensor->dtype);
+            sum.bytes_min += bytes;
+        }
+        if (tensor->role == WPK_ROLE_CONSTANT) {
+            sum.bytes_constants += bytes;
         }
     }
     *out = sum;
 }
 
-double wpk_cost_roofline_ns(const struct wpk_cost *cost, const struct wpk_roofline *roofline)
+double wpk_cost_memory_bytes(const struct wpk_cost *cost, enum wpk_conditions conditions,
+                             double cache_bytes)
+{
+    double cold = conditions == WPK_CONDITIONS_COLD             ? cost->bytes_min
+                  : conditions == WPK_CONDITIONS_COLD_CONSTANTS ? cost->bytes_constants
+                                                                : 0;
+    double warm = cost->bytes_min - cold;
+    return cold + (warm > cache_bytes ? warm : 0);
+}
+
+double wpk_cost_roofline_ns(const struct wpk_cost *cost, double memory_bytes,
+                            const struct wpk_roofline *roofline)
 {
     WPK_ASSERT(roofline->flops_per_s > 0.0);
     WPK_ASSERT(roofline->bytes_per_s > 0.0);
     double compute = cost->flops / roofline->flops_per_s;
-    double traffic = cost->bytes_min / roofline->bytes_per_s;
+    double traffic = memory_bytes / roofline->bytes_per_s;
     return 1e9 * (compute > traffic ? compute : traffic);
 }

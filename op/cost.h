@@ -4,25 +4,33 @@
 #define WPK_OP_COST_H
 
 #include "op/program.h"
+#include "schema/record.h"
 
 struct wpk_cost {
-    double flops;     /* add, mul, max, compare each 1; exp and the like 1; loads and indices 0;
+    double flops;      /* add, mul, max, compare each 1; exp and the like 1; loads and indices 0;
                          a reduction counts its combine: 2 per multiply-add */
     double iterations; /* innermost, of all stages: what computing them one by one takes */
     double elements;   /* written by the stages: intermediates and outputs */
-    double bytes_min; /* every input, constant and output touched once, without padding */
+    double bytes_min;  /* every input, constant and output touched once, without padding */
+    double
+        bytes_constants; /* of bytes_min: the constants, which a direct kernel reads as they are */
     double bytes_intermediate;
 };
 
 /* What a device can do at best; measured, never assumed. */
 struct wpk_roofline {
-    double flops_per_s;  /* of the threads used, in the program's dtype */
+    double flops_per_s; /* of the threads used, in the program's dtype */
     double bytes_per_s;
 };
 
 void wpk_cost(const struct wpk_program *program, struct wpk_cost *out);
 void wpk_stage_cost(const struct wpk_program *program, int stage, struct wpk_cost *out);
-/* max(flops / flops_per_s, bytes_min / bytes_per_s) in ns */
-double wpk_cost_roofline_ns(const struct wpk_cost *cost, const struct wpk_roofline *roofline);
+/* Of bytes_min, what one call fetches from memory under `conditions`. Of what would be warm, more
+ * than `cache_bytes` comes from memory whole: a call evicts what the next one begins with. */
+double wpk_cost_memory_bytes(const struct wpk_cost *cost, enum wpk_conditions conditions,
+                             double cache_bytes);
+/* max(flops / flops_per_s, memory_bytes / bytes_per_s) in ns */
+double wpk_cost_roofline_ns(const struct wpk_cost *cost, double memory_bytes,
+                            const struct wpk_roofline *roofline);
 
 #endif

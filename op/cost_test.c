@@ -61,6 +61,7 @@ static void test_convolution(void **state)
     assert_true(cost.elements == 2.0 * points);
     assert_true(cost.flops == 2.0 * points * 128.0 * 9.0 + 2.0 * points);
     assert_true(cost.bytes_min == 4.0 * (2.0 * points + 128.0 * 128.0 * 9.0 + 128.0));
+    assert_true(cost.bytes_constants == 4.0 * (128.0 * 128.0 * 9.0 + 128.0));
     assert_true(cost.bytes_intermediate == 4.0 * points);
     wpk_stage_cost(&p, 1, &cost);
     assert_true(cost.flops == 2.0 * points);
@@ -111,19 +112,38 @@ static void test_roofline(void **state)
     const struct wpk_cost cost = {.flops = 2e9, .bytes_min = 3e8};
     const struct wpk_roofline computes = {.flops_per_s = 1e11, .bytes_per_s = 1e11};
     const struct wpk_roofline moves = {.flops_per_s = 1e12, .bytes_per_s = 1e10};
-    assert_true(wpk_cost_roofline_ns(&cost, &computes) > 2e7 - 1.0);
-    assert_true(wpk_cost_roofline_ns(&cost, &computes) < 2e7 + 1.0);
-    assert_true(wpk_cost_roofline_ns(&cost, &moves) > 3e7 - 1.0);
-    assert_true(wpk_cost_roofline_ns(&cost, &moves) < 3e7 + 1.0);
+    assert_true(wpk_cost_roofline_ns(&cost, cost.bytes_min, &computes) > 2e7 - 1.0);
+    assert_true(wpk_cost_roofline_ns(&cost, cost.bytes_min, &computes) < 2e7 + 1.0);
+    assert_true(wpk_cost_roofline_ns(&cost, cost.bytes_min, &moves) > 3e7 - 1.0);
+    assert_true(wpk_cost_roofline_ns(&cost, cost.bytes_min, &moves) < 3e7 + 1.0);
+}
+
+/* Bytes from memory: what the conditions name, and what is too much for the cache. */
+static void test_memory_bytes(void **state)
+{
+    (void)state;
+    const struct wpk_cost cost = {.bytes_min = 100, .bytes_constants = 70};
+    static const double caches[] = {200, 100, 99, 30, 29};
+    static const double want[][WPK_CONDITIONS_COUNT] = {/* warm, cold-constants, cold */
+                                                        {0, 70, 100},
+                                                        {0, 70, 100},
+                                                        {100, 70, 100},
+                                                        {100, 70, 100},
+                                                        {100, 100, 100}};
+    for (size_t i = 0; i < sizeof(caches) / sizeof(caches[0]); i++) {
+        for (int c = 0; c < WPK_CONDITIONS_COUNT; c++) {
+            double bytes = wpk_cost_memory_bytes(&cost, (enum wpk_conditions)c, caches[i]);
+            assert_true(bytes == want[i][c]);
+        }
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_convolution),
-        cmocka_unit_test(test_softmax_denominator),
-        cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_roofline),
+        cmocka_unit_test(test_convolution),  cmocka_unit_test(test_softmax_denominator),
+        cmocka_unit_test(test_matmul),       cmocka_unit_test(test_roofline),
+        cmocka_unit_test(test_memory_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

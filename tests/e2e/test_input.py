@@ -22,6 +22,7 @@ def test_check_accepts(box):
     check(2 * multiply_adds <= op["flops"] <= 2.2 * multiply_adds, "FLOPs", op)
     check(op["bytes"] == 4 * (2 * 16 * 12 * 12 + 16 * 16 * 9 + 16), "bytes", op)
     check(op["roofline_ns"] > 0 and op["space_size_log2"] > 1, "roofline and space", op)
+    check(op["roofline_cold_constants_ns"] >= op["roofline_ns"], "cold constants cost no less", op)
     # The text says the same to people.
     text = box.ctl("check", os.path.join(HERE, "../../examples/job.json"))
     for word in ("c6", "c4", "attention", "fingerprint", "space", "relu("):
