@@ -164,6 +164,52 @@ static wpk_err override_layouts(const char *text, struct wpk_job *job, struct wp
     return WPK_OK;
 }
 
+static wpk_err override_accuracy(const char *text, struct wpk_job *job, struct wpk_diag *diag)
+{
+    struct wpk_accuracy accuracy;
+
+    wpk_err err = wpk_accuracy_parse(text, &accuracy, diag);
+    if (err != WPK_OK) {
+        if (diag != NULL) {
+            snprintf(diag->field, sizeof(diag->field), "--accuracy");
+        }
+        return err;
+    }
+    for (int i = 0; i < job->op_count; i++) {
+        job->ops[i].accuracy = accuracy;
+    }
+    return WPK_OK;
+}
+
+static wpk_err override_conditions(const char *text, struct wpk_job *job, struct wpk_diag *diag)
+{
+    enum wpk_conditions conditions;
+
+    if (wpk_conditions_parse(text, &conditions) != WPK_OK) {
+        wpk_diag_set(diag, "--conditions takes warm, cold-constants or cold, not '%s'", text);
+        return WPK_EINVAL;
+    }
+    for (int i = 0; i < job->op_count; i++) {
+        job->ops[i].conditions = conditions;
+    }
+    return WPK_OK;
+}
+
+/* What is set in each operator. */
+static wpk_err override_ops(const struct wpk_job_overrides *overrides, struct wpk_job *job,
+                            struct wpk_diag *diag)
+{
+    wpk_err err =
+        overrides->layouts != NULL ? override_layouts(overrides->layouts, job, diag) : WPK_OK;
+    if (err == WPK_OK && overrides->accuracy != NULL) {
+        err = override_accuracy(overrides->accuracy, job, diag);
+    }
+    if (err == WPK_OK && overrides->conditions != NULL) {
+        err = override_conditions(overrides->conditions, job, diag);
+    }
+    return err;
+}
+
 wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct wpk_job *job,
                               struct wpk_diag *diag)
 {
@@ -178,16 +224,14 @@ wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct 
         }
         snprintf(job->strategy, sizeof(job->strategy), "%s", overrides->strategy);
     }
-    if (overrides->layouts != NULL) {
-        wpk_err err = override_layouts(overrides->layouts, job, diag);
-        if (err != WPK_OK) {
-            return err;
-        }
+    wpk_err err = override_ops(overrides, job, diag);
+    if (err != WPK_OK) {
+        return err;
     }
     for (int i = 0; i < overrides->pins.count; i++) {
         char gene[WPK_JOB_GENE_MAX];
         const char *value;
-        wpk_err err = split_pair("pin", overrides->pins.items[i], gene, sizeof(gene), &value, diag);
+        err = split_pair("pin", overrides->pins.items[i], gene, sizeof(gene), &value, diag);
         if (err == WPK_OK) {
             err = wpk_job_pin(job, gene, value);
         }

@@ -15,6 +15,8 @@ struct wpk_job_overrides {
     const char *strategy;
     struct wpk_option_u64 seed;
     const char *layouts;
+    const char *accuracy;        /* of schema/accuracy.h */
+    const char *conditions;      /* of schema/record.h */
     struct wpk_option_list pins; /* "gene=value" */
 };
 
@@ -41,5 +43,21 @@ WPK_MUST_CHECK wpk_err wpk_job_file_make(const struct wpk_job_inline *given, str
 /*   errors  WPK_EINVAL, WPK_ERANGE with the option at fault; WPK_ENOSPC, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides,
                                              struct wpk_job *job, struct wpk_diag *diag);
+
+/* The rows of what decides which kernel is best, for a command's options. */
+#define WPK_JOB_CLASS_OPTION_ROWS(o)                                                               \
+    {"accuracy",                                                                                   \
+     0,                                                                                            \
+     "CLASS",                                                                                      \
+     "strict, standard, fast or times_direct=K, for every operator",                               \
+     WPK_OPTION_TEXT,                                                                              \
+     &(o).accuracy,                                                                                \
+     0,                                                                                            \
+     0},                                                                                           \
+    {                                                                                              \
+        "conditions", 0, "warm|cold-constants|cold",                                               \
+            "what the caches hold when a call begins, for every operator", WPK_OPTION_TEXT,        \
+            &(o).conditions, 0, 0                                                                  \
+    }
 
 #endif

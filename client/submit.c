@@ -7,7 +7,7 @@
 
 static wpk_err submit(const struct wpk_command_context *context,
                       const struct wpk_session_options *session_options, const char *file,
-                      bool json, struct wpk_diag *diag)
+                      const struct wpk_job_overrides *overrides, bool json, struct wpk_diag *diag)
 {
     struct wpk_job job = {0};
     struct wpk_buf text = {0};
@@ -17,6 +17,9 @@ static wpk_err submit(const struct wpk_command_context *context,
     struct wpk_api_job accepted;
 
     wpk_err err = wpk_job_file_read(file, &job, diag);
+    if (err == WPK_OK) {
+        err = wpk_job_file_override(overrides, &job, diag);
+    }
     if (err == WPK_OK) {
         err = wpk_job_encode(&job, &text);
     }
@@ -44,9 +47,11 @@ static enum wpk_exit submit_main(const struct wpk_command *command,
                                  const struct wpk_command_context *context, int argc, char **argv)
 {
     struct wpk_session_options session = {.need = WPK_SESSION_RUNNING};
+    struct wpk_job_overrides overrides = {0};
     bool json = false;
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(session),
+        WPK_JOB_CLASS_OPTION_ROWS(overrides),
         {"json", 0, NULL, "the job as JSON", WPK_OPTION_FLAG, &json, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };
@@ -57,7 +62,7 @@ static enum wpk_exit submit_main(const struct wpk_command *command,
     if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
         return status;
     }
-    wpk_err err = submit(context, &session, args.operands[0], json, &diag);
+    wpk_err err = submit(context, &session, args.operands[0], &overrides, json, &diag);
     return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
 }
 
