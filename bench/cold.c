@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One kernel under warm and cold conditions, and the two ways to make prepared constants cold: to
- * flush their lines, as our kernels have it, and to stream twice the last-level cache, as libraries
- * have it that do not tell where their constants lie. Samples of all three take turns.
+ * flush their lines, as the worker does, and to stream twice the last-level cache, as bench-compare
+ * does for libraries that do not tell where theirs lie. Samples of all three take turns.
  *
- * The scratch of our kernel is unknown here as a library's is: streaming evicts it, and the next
- * call pays. Fails if the two ways differ by more than 5 %, or if constants larger than the caches
- * below the last come from memory no slower than they come from there. */
+ * Fails if the two ways differ by more than 5 %, or if constants larger than the caches below the
+ * last come from memory no slower than they come from there. Other programs on the machine evict
+ * what should be warm: to be run on an idle one, and with constants that fit its last cache.
+ * Streaming evicts scratch, code and page tables too, and the next call pays. */
 #include "bench/stats.h"
 #include "common/caches.h"
 #include "common/clock.h"
@@ -146,7 +147,7 @@ static bool report(struct cold *cold, int rounds)
     const bool agree = difference <= DIFFERENCE_MAX && difference >= -DIFFERENCE_MAX;
     const bool slower = bytes < LARGE_BYTES || ns[FLUSHED] >= SLOWER_MIN * ns[WARM];
     printf("flushed / warm %.3f%s; streamed / flushed %.3f%s\n", ns[FLUSHED] / ns[WARM],
-           slower ? "" : " (not slower: nothing was evicted)", 1 + difference,
+           slower ? "" : " (not slower: not evicted, or not cached before)", 1 + difference,
            agree ? "" : " (they differ by more than 5 %)");
     return agree && slower;
 }

@@ -82,13 +82,8 @@ void wpk_argument_list_add(struct wpk_argument_list *list, const struct wpk_name
 WPK_MUST_CHECK wpk_err wpk_self_test_run(struct wpk_kernel *kernel, const struct wpk_choice *choice,
                                          struct wpk_diag *diag);
 
-/* Memory that main reads beside its inputs: a constant or what prepare made of some. */
-struct wpk_span {
-    const void *data;
-    size_t size; /* bytes */
-};
-
-/* All of it, of a prepared kernel. Gives their number.
+/* Memory that a call reads beside its inputs: constants as they are prepared, ours or a vendor's.
+ * Gives their number; the kernel is prepared.
  *   shape   out [WPK_ABI_ARGUMENTS_MAX] */
 size_t wpk_kernel_constants(const struct wpk_kernel *kernel, struct wpk_span *out);
 

@@ -10,6 +10,12 @@
 #define WPK_MEMORY_ALIGNMENT 64
 #define WPK_MEMORY_HUGE ((size_t)2 << 20)
 
+/* A block, or a part of one. */
+struct wpk_span {
+    const void *data;
+    size_t size; /* bytes */
+};
+
 /* Zeroed memory, aligned to 64 bytes, or to 2 MiB and on huge pages if it is that large. All of
  * it has been touched.
  *   owns    caller calls wpk_memory_give; NULL is out of memory */

@@ -43,6 +43,13 @@ wpk_err wpk_vendor_call_new(struct wpk_vendor *vendor, struct wpk_vendor_call **
     return WPK_EUNSUPPORTED;
 }
 
+size_t wpk_vendor_constants(const struct wpk_vendor *vendor, struct wpk_span *out)
+{
+    (void)vendor;
+    (void)out;
+    return 0;
+}
+
 void wpk_vendor_call_free(struct wpk_vendor_call *call)
 {
     WPK_ASSERT(call == NULL);

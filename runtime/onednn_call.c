@@ -101,6 +101,20 @@ wpk_err wpk_vendor_prepare(struct wpk_vendor *self, const void *const *dense)
     return err;
 }
 
+size_t wpk_vendor_constants(const struct wpk_vendor *self, struct wpk_span *out)
+{
+    size_t count = 0;
+
+    for (int role = 0; role < WPK_RECIPE_ROLE_COUNT; role++) {
+        const struct wpk_onednn_operand *operand = &self->operand[role];
+        if (operand->bytes != NULL) {
+            out[count++] = (struct wpk_span){operand->bytes,
+                                             self->library.memory_desc_get_size(operand->inner)};
+        }
+    }
+    return count;
+}
+
 /* ---- calls */
 
 /* Memory of an operand; what the primitive is given is its last argument then. */

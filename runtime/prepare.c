@@ -108,6 +108,9 @@ size_t wpk_kernel_constants(const struct wpk_kernel *kernel, struct wpk_span *ou
     size_t count = 0;
 
     WPK_ASSERT(kernel->prepared);
+    if (kernel->vendor != NULL) {
+        return wpk_vendor_constants(kernel->vendor, out);
+    }
     for (int i = 0; i < manifest->main_count; i++) {
         if (kernel->main[i].kind == WPK_SLOT_FIXED) {
             const struct wpk_named_tensor *tensor = wpk_manifest_find(manifest, manifest->main[i]);

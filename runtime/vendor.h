@@ -11,6 +11,7 @@
 #ifndef WPK_RUNTIME_VENDOR_H
 #define WPK_RUNTIME_VENDOR_H
 
+#include "runtime/memory.h"
 #include "schema/recipe.h"
 
 struct wpk_vendor;
@@ -44,6 +45,10 @@ WPK_MUST_CHECK wpk_err wpk_vendor_settle(const struct wpk_vendor *vendor,
  *   shape   dense [recipe tensors]: row-major arrays of the constants
  *   errors  WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_vendor_prepare(struct wpk_vendor *vendor, const void *const *dense);
+
+/* Where the packed constants lie. Gives their number.
+ *   shape   out [WPK_RECIPE_ROLE_COUNT] */
+size_t wpk_vendor_constants(const struct wpk_vendor *vendor, struct wpk_span *out);
 
 /*   owns    caller calls wpk_vendor_call_free
  *   errors  WPK_ENOMEM */

@@ -92,7 +92,7 @@ struct wpk_record {
     double error_ratio;       /* largest |y - ref| / tolerance; <= 1 for ok */
     double of_rms;            /* rms(y - y64) / rms(y64) on the uniform set of inputs */
     double times_direct;      /* largest rms error over that of direct evaluation; 0: exact */
-    uint64_t constants_bytes; /* of the prepared constants; 0: none, or not known (a vendor's) */
+    uint64_t constants_bytes; /* of the prepared constants */
     char *unseen;             /* faults that no set of inputs shows; NULL: none */
     char *schedule;           /* directive text; NULL for vendors */
     char schedule_sha256[WPK_ID_MAX];

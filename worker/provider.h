@@ -69,12 +69,11 @@ struct wpk_provider_class {
     wpk_err (*run)(struct wpk_provider *provider);
 
     /* Evict from the caches what the next run is to fetch from memory, and read what it is to find
-     * in them. COLD_CONSTANTS: the prepared constants are evicted; an implementation that does not
-     * tell where they lie has 2 x the last cache streamed; then inputs and outputs are read. COLD:
-     * everything is evicted.
+     * in them. COLD_CONSTANTS: the prepared constants are evicted, then inputs and outputs are read.
+     * COLD: everything is evicted.
      *   errors  WPK_ENOMEM, WPK_ESYSTEM */
     wpk_err (*cool)(struct wpk_provider *provider, enum wpk_conditions conditions);
-    /* Bytes that a run reads of prepared constants; 0: none, or only the vendor knows. */
+    /* Bytes that a run reads of prepared constants; 0: none. */
     uint64_t (*constants_bytes)(const struct wpk_provider *provider);
 
     /* Is the padding of inputs and outputs still zero, are inputs as they were set?

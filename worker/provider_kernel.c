@@ -328,16 +328,14 @@ static wpk_err kernel_run(struct wpk_provider *provider)
                           self->output_data, self->output_count);
 }
 
-/* Our scratch and what a vendor made of constants are the only things that a call touches at places
- * unknown here: all caches are streamed over where they are to be cold. */
+/* Where scratch lies is unknown here: streaming evicts it, and all else that is not named. */
 static wpk_err kernel_cool(struct wpk_provider *provider, enum wpk_conditions conditions)
 {
     struct kernel_provider *self = from_base(provider);
     bool cold = conditions == WPK_CONDITIONS_COLD;
-    bool hidden = self->kernel->vendor != NULL && self->constant_count > 0;
     struct wpk_span constants[WPK_ABI_ARGUMENTS_MAX];
     size_t count = wpk_kernel_constants(self->kernel, constants);
-    wpk_err err = cold || hidden ? wpk_caches_stream() : WPK_OK;
+    wpk_err err = cold ? wpk_caches_stream() : WPK_OK;
 
     WPK_ASSERT(conditions != WPK_CONDITIONS_WARM);
     for (size_t i = 0; i < count; i++) {

@@ -180,14 +180,23 @@ static void compute(const char *what, const struct wpk_program *program, const c
     if (kind->open(&request, &provider, &diag) != WPK_OK) {
         fail_msg("%s: %s", what, diag.text);
     }
+    uint64_t constants_bytes = 0;
     for (int t = 0; t < program->tensor_count; t++) {
+        const struct wpk_tensor *tensor = &program->tensors[t];
+        if (tensor->role == WPK_ROLE_CONSTANT) {
+            constants_bytes +=
+                (uint64_t)wpk_tensor_elements(tensor) * wpk_dtype_size(tensor->dtype);
+        }
         if (values.dense[t] != NULL) {
             assert_int_equal(kind->set(provider, t, values.dense[t], &diag), WPK_OK);
         }
     }
     assert_int_equal(kind->prepare(provider, &diag), WPK_OK);
+    assert_true(kind->constants_bytes(provider) >= constants_bytes);
+    assert_true(constants_bytes > 0 || kind->constants_bytes(provider) == 0);
     for (int round = 0; round < 2; round++) {
         kind->poison(provider, 0xff);
+        assert_int_equal(kind->cool(provider, WPK_CONDITIONS_COLD_CONSTANTS), WPK_OK);
         assert_int_equal(kind->run(provider), WPK_OK);
         assert_int_equal(kind->check(provider, &diag), WPK_OK);
         assert_int_equal(kind->get(provider, values.output, values.got), WPK_OK);
