@@ -68,9 +68,8 @@ struct wpk_provider_class {
     /* Compute once. Nothing but the operator: this is what is timed. */
     wpk_err (*run)(struct wpk_provider *provider);
 
-    /* Evict from the caches what the next run is to fetch from memory, and read what it is to find
-     * in them. COLD_CONSTANTS: the prepared constants are evicted, then inputs and outputs are read.
-     * COLD: everything is evicted.
+    /* Evict from the caches what the next run is to fetch from memory. COLD_CONSTANTS: the prepared
+     * constants are evicted, then inputs and outputs are read. COLD: everything is evicted.
      *   errors  WPK_ENOMEM, WPK_ESYSTEM */
     wpk_err (*cool)(struct wpk_provider *provider, enum wpk_conditions conditions);
     /* Bytes that a run reads of prepared constants; 0: none. */
