@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The identity of an operator: its canonical form, which is what is stored, searched and served, and
- * the binding, which leads back to the asker's names. */
+/* The identity of an operator: its canonical form, which is what is stored, searched and served,
+ * and the binding, which leads back to the asker's names. */
 #ifndef WPK_COORDINATOR_STATE_OP_IDENTITY_H
 #define WPK_COORDINATOR_STATE_OP_IDENTITY_H
 
