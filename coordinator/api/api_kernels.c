@@ -22,6 +22,10 @@ struct filter {
     const char *environment;
     const char *provider;
     uint64_t threads; /* 0: any */
+    bool any_accuracy;
+    struct wpk_accuracy accuracy; /* the class that serves it */
+    bool any_conditions;
+    enum wpk_conditions conditions;
 };
 
 static bool is_whole(const char *fingerprint)
@@ -41,6 +45,9 @@ static bool passes(const struct filter *filter, const struct wpk_served *served)
            is_any(filter->layouts, served->layouts) &&
            is_any(filter->environment, served->environment) &&
            is_any(filter->provider, served->provider) &&
+           (filter->any_accuracy ||
+            filter->accuracy.times_direct == served->accuracy.times_direct) &&
+           (filter->any_conditions || filter->conditions == served->conditions) &&
            (filter->threads == 0 || (int)filter->threads == served->threads);
 }
 
@@ -108,6 +115,29 @@ static bool get_fingerprint(struct wpk_call *call, const char **out)
     return false;
 }
 
+/* The class and the conditions; false after answering with a problem. */
+static bool get_accuracy(struct wpk_call *call, struct filter *out)
+{
+    const char *accuracy = wpk_http_query(call->request, "accuracy");
+    const char *conditions = wpk_http_query(call->request, "conditions");
+    struct wpk_diag diag = {0};
+    out->any_accuracy = accuracy == NULL;
+    out->accuracy = WPK_ACCURACY_STANDARD;
+    out->any_conditions = conditions == NULL;
+    out->conditions = WPK_CONDITIONS_WARM;
+    wpk_err err = accuracy != NULL ? wpk_accuracy_parse(accuracy, &out->accuracy, &diag) : WPK_OK;
+    if (err != WPK_OK) {
+        wpk_call_problem(call, 422, err, "accuracy", diag.text);
+        return false;
+    }
+    if (conditions != NULL && wpk_conditions_parse(conditions, &out->conditions) != WPK_OK) {
+        wpk_call_problem(call, 422, WPK_EINVAL, "conditions",
+                         "conditions are \"warm\", \"cold-constants\" or \"cold\"");
+        return false;
+    }
+    return true;
+}
+
 static bool get_filter(struct wpk_call *call, struct filter *out)
 {
     out->device = wpk_call_get(call, "device");
@@ -119,7 +149,8 @@ static bool get_filter(struct wpk_call *call, struct filter *out)
         wpk_call_problem(call, 422, WPK_EINVAL, "layouts", "layouts are \"fixed\" or \"any\"");
         return false;
     }
-    return get_fingerprint(call, &out->fingerprint) && get_hash(call, "family", &out->family) &&
+    return get_accuracy(call, out) && get_fingerprint(call, &out->fingerprint) &&
+           get_hash(call, "family", &out->family) &&
            wpk_call_number(call, "threads", 0, 1, WPK_JOB_THREADS_MAX, &out->threads);
 }
 
@@ -130,6 +161,8 @@ static bool append_match(struct wpk_call *call, const struct wpk_index_version *
     struct wpk_lookup lookup = {
         .layouts = filter->layouts[0] != '\0' ? filter->layouts : "fixed",
         .threads = filter->threads != 0 ? (int)filter->threads : 1,
+        .accuracy = filter->accuracy,
+        .conditions = filter->conditions,
         .device = filter->device,
         .environment = filter->environment,
     };

@@ -65,7 +65,7 @@ static wpk_err define(struct item *item, const struct wpk_job *job, struct wpk_d
 /* As a job file that tunes it has them; the name, which may be missing, comes first. */
 static void write_op(struct wpk_json_reader *r, const struct item *item, struct wpk_buf *out)
 {
-    static const char *const members[] = {"op", "tensors", "constants"};
+    static const char *const members[] = {"op", "tensors", "constants", "accuracy", "conditions"};
     if (wpk_json_has(r, "name")) {
         wpk_buf_append_text(out, WPK_TUNING_NAME);
         wpk_json_get_raw(r, "name", out);
@@ -119,12 +119,23 @@ static wpk_err expand(struct wpk_json_reader *r, struct item *item, struct wpk_d
     return err;
 }
 
+static enum wpk_conditions get_conditions(struct wpk_json_reader *r)
+{
+    const char *names[WPK_CONDITIONS_COUNT];
+    for (int i = 0; i < WPK_CONDITIONS_COUNT; i++) {
+        names[i] = wpk_conditions_name((enum wpk_conditions)i);
+    }
+    return wpk_json_has(r, "conditions") ? (enum wpk_conditions)wpk_json_get_choice(
+                                               r, "conditions", names, WPK_CONDITIONS_COUNT)
+                                         : WPK_CONDITIONS_WARM;
+}
+
 /* Texts of the lookup live as long as the reader. */
 static wpk_err decode(struct wpk_json_reader *r, struct item *item, struct wpk_diag *diag)
 {
-    static const char *const names[] = {"name",        "op",      "tensors", "constants",
-                                        "fingerprint", "layouts", "threads", "device",
-                                        "environment", NULL};
+    static const char *const names[] = {"name",        "op",       "tensors",    "constants",
+                                        "fingerprint", "layouts",  "threads",    "device",
+                                        "environment", "accuracy", "conditions", NULL};
     static const char *const layouts[] = {"fixed", "any"};
     struct wpk_lookup *lookup = &item->lookup;
     wpk_json_allow(r, names);
@@ -133,6 +144,8 @@ static wpk_err decode(struct wpk_json_reader *r, struct item *item, struct wpk_d
     lookup->threads = wpk_json_has(r, "threads")
                           ? (int)wpk_json_get_int(r, "threads", 1, WPK_JOB_THREADS_MAX)
                           : 1;
+    lookup->accuracy = wpk_accuracy_get(r, "accuracy");
+    lookup->conditions = get_conditions(r);
     lookup->device = wpk_json_has(r, "device") ? wpk_json_get_text(r, "device", 512) : "";
     lookup->environment =
         wpk_json_has(r, "environment") ? wpk_json_get_text(r, "environment", 512) : "";

@@ -91,8 +91,11 @@ void wpk_tuning_add(struct wpk_tuning *tuning, struct wpk_call *call,
     static const char room[ID_SIZE + 1] = "j0000000000000000";
     struct wpk_tuning_job *job = find_job(tuning, lookup->threads, op);
     bool first = job->op_count == 0;
-    wpk_buf_printf(&job->key, "%s%s %s %d", first ? "" : "\n", lookup->fingerprint, lookup->layouts,
-                   lookup->threads);
+    char accuracy[WPK_ACCURACY_TEXT_MAX];
+    wpk_accuracy_name(lookup->accuracy, accuracy);
+    wpk_buf_printf(&job->key, "%s%s %s %d %s %s", first ? "" : "\n", lookup->fingerprint,
+                   lookup->layouts, lookup->threads, accuracy,
+                   wpk_conditions_name(lookup->conditions));
     wpk_buf_append(&job->key, op->data, name_size(op)); /* another name is another job */
     wpk_buf_append_text(&job->ops, first ? "{" : ",{");
     if (!wpk_tuning_has_name(op)) {

@@ -32,7 +32,7 @@ struct wpk_index {
 
 struct wpk_index_change {
     uint64_t problem_id;
-    struct wpk_served *served; /* owned; NULL: nothing any more */
+    struct wpk_served_list served; /* by class; none: nothing any more */
 };
 
 /* ---- searching */
@@ -235,77 +235,58 @@ static bool drop_all(struct version *newest)
     return true;
 }
 
-static void fill_slots(struct version *version, struct wpk_served *const *entries)
+/* What a version's arrays are sorted by, in their order. */
+enum { BY_FINGERPRINT, BY_FAMILY, BY_KERNEL, ARRAY_COUNT };
+
+static uint64_t key_of(const struct wpk_served *served, int array)
 {
-    uint32_t count = version->view.count;
-    struct wpk_index_slot *slots = version->slots;
-    for (uint32_t i = 0; i < count; i++) {
-        slots[i] = (struct wpk_index_slot){entries[i]->fingerprint_key, entries[i]};
-        slots[count + i] = (struct wpk_index_slot){entries[i]->family_key, entries[i]};
-        slots[2 * (size_t)count + i] = (struct wpk_index_slot){entries[i]->kernel_id, entries[i]};
-    }
-    for (size_t array = 0; array < 3; array++) {
-        qsort(slots + array * count, count, sizeof *slots, compare_slots);
-    }
+    return array == BY_FINGERPRINT ? served->fingerprint_key
+           : array == BY_FAMILY    ? served->family_key
+                                   : served->kernel_id;
 }
 
-struct loaded {
-    struct wpk_served **entries; /* owned; [count] */
-    uint32_t count;
-    uint32_t capacity;
-};
-
-static wpk_err add(struct loaded *loaded, struct wpk_served *served)
+/* The array of these entries.
+ *   shape  slots [list->count] */
+static void fill_slots(const struct wpk_served_list *list, int array, struct wpk_index_slot *slots)
 {
-    if (loaded->count == loaded->capacity) {
-        uint32_t capacity = loaded->capacity == 0 ? 1024 : 2 * loaded->capacity;
-        struct wpk_served **grown = realloc(loaded->entries, capacity * sizeof(*grown));
-        if (grown == NULL) {
-            return WPK_ENOMEM;
-        }
-        loaded->entries = grown;
-        loaded->capacity = capacity;
+    for (uint32_t i = 0; i < list->count; i++) {
+        slots[i] = (struct wpk_index_slot){key_of(list->items[i], array), list->items[i]};
     }
-    loaded->entries[loaded->count++] = served;
-    return WPK_OK;
+    qsort(slots, list->count, sizeof *slots, compare_slots);
 }
 
-static wpk_err read_all(struct wpk_store *store, struct loaded *loaded, struct wpk_diag *diag)
+static wpk_err read_all(struct wpk_store *store, struct wpk_served_list *loaded,
+                        struct wpk_diag *diag)
 {
-    wpk_err err = WPK_OK;
     struct wpk_rows *rows =
-        wpk_store_query(store, "SELECT problem_id FROM kernel WHERE served = 1", "");
-    while (err == WPK_OK && wpk_rows_next(rows)) {
-        struct wpk_served *served = wpk_served_read(store, (uint64_t)wpk_rows_int(rows, 0));
-        if (served != NULL) {
-            err = add(loaded, served);
-        }
+        wpk_store_query(store, "SELECT DISTINCT problem_id FROM kernel WHERE served = 1", "");
+    while (wpk_rows_next(rows)) {
+        wpk_served_read(store, (uint64_t)wpk_rows_int(rows, 0), loaded);
     }
     wpk_rows_close(rows);
-    wpk_err failure = wpk_store_take_status(store, diag);
-    return failure != WPK_OK ? failure : err;
+    return wpk_store_take_status(store, diag);
 }
 
 wpk_err wpk_index_load(struct wpk_index *index, struct wpk_store *store, struct wpk_diag *diag)
 {
-    struct loaded loaded = {0};
+    struct wpk_served_list loaded = {0};
     wpk_err err = read_all(store, &loaded, diag);
     struct version *version = err == WPK_OK ? version_new(loaded.count) : NULL;
     if (err == WPK_OK && (version == NULL || !drop_all(index->newest))) {
         err = WPK_ENOMEM;
     }
     if (err != WPK_OK) {
-        for (uint32_t i = 0; i < loaded.count; i++) {
-            wpk_served_free(loaded.entries[i]);
-        }
+        wpk_served_list_fini(&loaded);
         free(version);
-    } else {
-        fill_slots(version, loaded.entries);
-        note_devices(&version->view);
-        append(index, version);
+        return err;
     }
-    free(loaded.entries);
-    return err;
+    for (int array = 0; array < ARRAY_COUNT; array++) {
+        fill_slots(&loaded, array, version->slots + (size_t)array * loaded.count);
+    }
+    note_devices(&version->view);
+    append(index, version);
+    free(loaded.items);
+    return WPK_OK;
 }
 
 /* ---- changing */
@@ -319,7 +300,7 @@ struct wpk_index_change *wpk_index_refresh(struct wpk_store *store, uint64_t pro
         return NULL;
     }
     change->problem_id = problem_id;
-    change->served = wpk_served_read(store, problem_id);
+    wpk_served_read(store, problem_id, &change->served);
     if (wpk_store_status(store) != WPK_OK) {
         wpk_index_discard(change);
         return NULL;
@@ -330,73 +311,98 @@ struct wpk_index_change *wpk_index_refresh(struct wpk_store *store, uint64_t pro
 void wpk_index_discard(struct wpk_index_change *change)
 {
     if (change != NULL) {
-        wpk_served_free(change->served);
+        wpk_served_list_fini(&change->served);
         free(change);
     }
 }
 
-/* Copy `from` [count] without `drop`, and with `added` where it belongs; each may be absent. */
-static void copy_slots(const struct wpk_index_slot *from, uint32_t count,
-                       const struct wpk_served *drop, struct wpk_index_slot added,
+static bool is_dropped(const struct version *old, const struct wpk_served *served)
+{
+    for (uint32_t i = 0; i < old->dropped_count; i++) {
+        if (old->dropped[i] == served) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Copy an array of `old` without what it drops, and with `added` [added_count] where they belong;
+ * these are sorted likewise. */
+static void copy_slots(const struct version *old, const struct wpk_index_slot *from,
+                       const struct wpk_index_slot *added, uint32_t added_count,
                        struct wpk_index_slot *to)
 {
-    bool pending = added.served != NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        if (from[i].served == drop) {
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < old->view.count; i++) {
+        if (is_dropped(old, from[i].served)) {
             continue;
         }
-        if (pending && compare_slots(&added, &from[i]) < 0) {
-            *to++ = added;
-            pending = false;
+        while (next < added_count && compare_slots(&added[next], &from[i]) < 0) {
+            *to++ = added[next++];
         }
         *to++ = from[i];
     }
-    if (pending) {
-        *to = added;
+    while (next < added_count) {
+        *to++ = added[next++];
     }
 }
 
-/* What the problem has served so far; its successor has the same fingerprint. */
-static const struct wpk_served *find_problem(const struct wpk_index_version *view,
-                                             const struct wpk_index_change *change)
+/* What the problem has served so far, as what `old` drops; its successors have the same
+ * fingerprint. */
+static void drop_problem(struct version *old, const struct wpk_index_change *change)
 {
+    const struct wpk_index_version *view = &old->view;
     struct wpk_index_range range = {view->by_kernel, view->count};
-    if (change->served != NULL) {
-        range = wpk_index_find(view->by_fingerprint, view->count, change->served->fingerprint_key);
+    uint32_t count = 0;
+    if (change->served.count > 0) {
+        range = wpk_index_find(view->by_fingerprint, view->count,
+                               change->served.items[0]->fingerprint_key);
     }
     for (uint32_t i = 0; i < range.count; i++) {
+        count += range.first[i].served->problem_id == change->problem_id;
+    }
+    old->dropped = calloc((size_t)count + 1, sizeof *old->dropped);
+    WPK_ASSERT(old->dropped != NULL);
+    for (uint32_t i = 0; i < range.count; i++) {
         if (range.first[i].served->problem_id == change->problem_id) {
-            return range.first[i].served;
+            old->dropped[old->dropped_count++] =
+                (struct wpk_served *)(uintptr_t)range.first[i].served;
         }
     }
-    return NULL;
 }
 
-/* The version after `old`: without `drop`, with `added`; each may be NULL. */
-static struct version *derive(const struct wpk_index_version *old, const struct wpk_served *drop,
-                              const struct wpk_served *added)
+/* The devices after `old`, whose newest kernels may be gone. */
+static void derive_devices(struct version *version, const struct version *old,
+                           const struct wpk_served_list *added)
 {
-    uint32_t count = old->count - (drop != NULL) + (added != NULL);
+    for (uint32_t i = 0; i < old->dropped_count; i++) {
+        if (is_noted(&old->view, old->dropped[i])) {
+            note_devices(&version->view);
+            return;
+        }
+    }
+    memcpy(version->view.devices, old->view.devices, sizeof old->view.devices);
+    version->view.device_count = old->view.device_count;
+    for (uint32_t i = 0; i < added->count; i++) {
+        note_device(&version->view, added->items[i]);
+    }
+}
+
+/* The version after `old`: without what that drops, with `added`. */
+static struct version *derive(const struct version *old, const struct wpk_served_list *added)
+{
+    const struct wpk_index_slot *const arrays[ARRAY_COUNT] = {
+        old->view.by_fingerprint, old->view.by_family, old->view.by_kernel};
+    uint32_t count = old->view.count - old->dropped_count + added->count;
     struct version *version = version_new(count);
-    WPK_ASSERT(version != NULL);
-    copy_slots(old->by_fingerprint, old->count, drop,
-               (struct wpk_index_slot){added != NULL ? added->fingerprint_key : 0, added},
-               version->slots);
-    copy_slots(old->by_family, old->count, drop,
-               (struct wpk_index_slot){added != NULL ? added->family_key : 0, added},
-               version->slots + count);
-    copy_slots(old->by_kernel, old->count, drop,
-               (struct wpk_index_slot){added != NULL ? added->kernel_id : 0, added},
-               version->slots + 2 * (size_t)count);
-    if (is_noted(old, drop)) {
-        note_devices(&version->view);
-        return version;
+    struct wpk_index_slot *slots = calloc((size_t)added->count + 1, sizeof *slots);
+    WPK_ASSERT(version != NULL && slots != NULL);
+    for (int array = 0; array < ARRAY_COUNT; array++) {
+        fill_slots(added, array, slots);
+        copy_slots(old, arrays[array], slots, added->count, version->slots + (size_t)array * count);
     }
-    memcpy(version->view.devices, old->devices, sizeof old->devices);
-    version->view.device_count = old->device_count;
-    if (added != NULL) {
-        note_device(&version->view, added);
-    }
+    free(slots);
+    derive_devices(version, old, added);
     return version;
 }
 
@@ -407,14 +413,8 @@ void wpk_index_publish(struct wpk_index *index, struct wpk_index_change *change)
     }
     /* Only this thread makes versions: the newest one stays the newest. */
     struct version *last = index->newest;
-    const struct wpk_served *drop = find_problem(&last->view, change);
-    struct version *version = derive(&last->view, drop, change->served);
-    if (drop != NULL) {
-        last->dropped = calloc(1, sizeof *last->dropped);
-        WPK_ASSERT(last->dropped != NULL);
-        last->dropped[0] = (struct wpk_served *)(uintptr_t)drop;
-        last->dropped_count = 1;
-    }
-    append(index, version);
+    drop_problem(last, change);
+    append(index, derive(last, &change->served));
+    free(change->served.items);
     free(change);
 }

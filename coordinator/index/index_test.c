@@ -203,6 +203,42 @@ static void what_is_revoked_is_gone(void **state)
     wpk_index_release(f->index, version);
 }
 
+/* A problem serves a kernel for each class; they come and go by themselves. */
+static void each_class_has_its_kernel(void **state)
+{
+    struct fixture *f = *state;
+    wpk_store_begin(f->store);
+    wpk_store_run(
+        f->store,
+        "INSERT INTO kernel SELECT 5, problem_id, search_id, provider, artifact_sha256,"
+        " plain_sha256, 'times_direct=6', 5.5, median_ns, served, served_at, pinned, revoked_at,"
+        " revoked_reason, verified_by, document, manifest, signature, created_at, epoch"
+        " FROM kernel WHERE id = 11",
+        "");
+    wpk_store_run(f->store,
+                  "UPDATE problem SET policy = 'threads=2;conditions=cold;time_ns=1' WHERE id = 11",
+                  "");
+    refresh(f, 11, true);
+    const struct wpk_index_version *version = wpk_index_acquire(f->index);
+    check_version(version, 4);
+    const struct wpk_served *served = wpk_index_kernel(version, 5);
+    assert_non_null(served);
+    assert_true(served->accuracy.times_direct == 6 && served->times_direct == 5.5);
+    assert_int_equal(served->conditions, WPK_CONDITIONS_COLD);
+    assert_int_equal(served->threads, 2);
+    assert_true(wpk_index_kernel(version, 11)->accuracy.times_direct == 4);
+    wpk_index_release(f->index, version);
+    assert_int_equal(wpk_index_load(f->index, f->store, NULL), WPK_OK);
+    wpk_store_begin(f->store);
+    wpk_store_run(f->store, "UPDATE kernel SET served = 0 WHERE id = 11", "");
+    refresh(f, 11, true);
+    version = wpk_index_acquire(f->index);
+    check_version(version, 3);
+    assert_non_null(wpk_index_kernel(version, 5));
+    assert_null(wpk_index_kernel(version, 11));
+    wpk_index_release(f->index, version);
+}
+
 static void what_was_not_committed_is_not_there(void **state)
 {
     struct fixture *f = *state;
@@ -319,15 +355,11 @@ int main(void)
 {
 #define WITH_INDEX(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        WITH_INDEX(what_is_served_is_loaded),
-        WITH_INDEX(answers_are_json),
-        WITH_INDEX(a_reader_keeps_its_version),
-        WITH_INDEX(what_is_revoked_is_gone),
-        WITH_INDEX(what_was_not_committed_is_not_there),
-        WITH_INDEX(devices_follow_their_kernels),
-        WITH_INDEX(everything_is_loaded_anew),
-        WITH_INDEX(readers_and_a_writer),
-        cmocka_unit_test(extents_are_read),
+        WITH_INDEX(what_is_served_is_loaded),     WITH_INDEX(answers_are_json),
+        WITH_INDEX(a_reader_keeps_its_version),   WITH_INDEX(what_is_revoked_is_gone),
+        WITH_INDEX(each_class_has_its_kernel),    WITH_INDEX(what_was_not_committed_is_not_there),
+        WITH_INDEX(devices_follow_their_kernels), WITH_INDEX(everything_is_loaded_anew),
+        WITH_INDEX(readers_and_a_writer),         cmocka_unit_test(extents_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,8 +95,27 @@ static const char *wanted_environment(const struct wpk_index_version *version,
 
 static bool same_key(const struct wpk_served *served, const struct wpk_lookup *lookup)
 {
-    return served->threads == lookup->threads && strcmp(served->layouts, lookup->layouts) == 0 &&
+    return served->threads == lookup->threads && served->conditions == lookup->conditions &&
+           strcmp(served->layouts, lookup->layouts) == 0 &&
            strcmp(served->device, lookup->device) == 0;
+}
+
+/* Is its error within the class that is asked for? It is within its own class, and so within all
+ * that are wider; what was verified on fresh inputs may be close to its limit. */
+static bool fits(const struct wpk_served *served, const struct wpk_lookup *lookup)
+{
+    return served->accuracy.times_direct <= lookup->accuracy.times_direct ||
+           wpk_accuracy_admits(lookup->accuracy, served->times_direct);
+}
+
+/* Is `a` a better answer than `b`, of the same problem? What is pinned is pinned for its class. */
+static bool is_better(const struct wpk_served *a, const struct wpk_served *b,
+                      const struct wpk_lookup *lookup)
+{
+    double wanted = lookup->accuracy.times_direct;
+    bool a_pinned = a->pinned && a->accuracy.times_direct == wanted;
+    bool b_pinned = b->pinned && b->accuracy.times_direct == wanted;
+    return a_pinned || (!b_pinned && a->median_ns < b->median_ns);
 }
 
 static void set_match(struct wpk_match *out, const struct wpk_served *served,
@@ -110,28 +129,32 @@ static void set_match(struct wpk_match *out, const struct wpk_served *served,
                                         : WPK_MATCH_EXACT;
 }
 
-/* Newest first; one that differs is the answer only where none is equal. */
+/* The problem of the newest; one that differs is the answer only where none is equal. Of what that
+ * problem serves, the fastest that fits, whichever class found it. */
 static bool find_same(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
                       const char *environment, struct wpk_match *out)
 {
     const struct wpk_served *other = NULL;
+    const struct wpk_served *equal = NULL;
     struct wpk_index_range range = wpk_index_find(version->by_fingerprint, version->count,
                                                   wpk_served_key(lookup->fingerprint));
     for (uint32_t i = range.count; i-- > 0;) {
         const struct wpk_served *served = range.first[i].served;
-        if (!same_key(served, lookup) || strcmp(served->fingerprint, lookup->fingerprint) != 0) {
+        if (!same_key(served, lookup) || !fits(served, lookup) ||
+            strcmp(served->fingerprint, lookup->fingerprint) != 0) {
             continue;
         }
         set_match(out, served, environment);
-        if (out->level != WPK_MATCH_OTHER_VERSION) {
-            return true;
+        const struct wpk_served **best = out->level == WPK_MATCH_OTHER_VERSION ? &other : &equal;
+        if (*best == NULL ||
+            (served->problem_id == (*best)->problem_id && is_better(served, *best, lookup))) {
+            *best = served;
         }
-        other = other == NULL ? served : other;
     }
-    if (other != NULL) {
-        set_match(out, other, environment);
+    if (equal != NULL || other != NULL) {
+        set_match(out, equal != NULL ? equal : other, environment);
     }
-    return other != NULL;
+    return equal != NULL || other != NULL;
 }
 
 /* ---- the same family */
@@ -141,7 +164,15 @@ struct near {
     const struct wpk_served *served;
 };
 
-/* The nearest ones, nearest first, newer ones first where that is equal. */
+static bool is_nearer(double distance, const struct wpk_served *served, const struct near *other)
+{
+    return distance < other->distance ||
+           (distance == other->distance && served->problem_id == other->served->problem_id &&
+            served->median_ns < other->served->median_ns);
+}
+
+/* The nearest ones, nearest first; where that is equal newer ones first, and of one problem the
+ * fastest. */
 struct nearest {
     struct near items[NEAR_MAX]; /* [count] */
     uint32_t count;
@@ -150,7 +181,7 @@ struct nearest {
 static void note_near(struct nearest *nearest, double distance, const struct wpk_served *served)
 {
     uint32_t at = nearest->count;
-    while (at > 0 && nearest->items[at - 1].distance > distance) {
+    while (at > 0 && is_nearer(distance, served, &nearest->items[at - 1])) {
         at--;
     }
     if (at == NEAR_MAX) {
@@ -181,7 +212,8 @@ static void find_near(const struct wpk_index_version *version, const struct wpk_
         wpk_index_find(version->by_family, version->count, wpk_served_key(lookup->family));
     for (uint32_t i = range.count; i-- > 0;) {
         const struct wpk_served *served = range.first[i].served;
-        if (served->extent_count == count && count > 0 &&
+        if (served->extent_count == count && count > 0 && fits(served, lookup) &&
+            served->conditions == lookup->conditions &&
             strcmp(served->family, lookup->family) == 0) {
             note_near(same_key(served, lookup) ? here : anywhere,
                       distance_to(served, extents, count), served);
@@ -244,9 +276,11 @@ static bool borrow_family(const struct wpk_index_version *version, const struct 
     struct wpk_index_range range = wpk_index_find(version->by_fingerprint, version->count,
                                                   wpk_served_key(lookup->fingerprint));
     for (uint32_t i = range.count; i-- > 0;) {
-        if (strcmp(range.first[i].served->fingerprint, lookup->fingerprint) == 0) {
+        const struct wpk_served *served = range.first[i].served;
+        if (strcmp(served->fingerprint, lookup->fingerprint) == 0 && fits(served, lookup) &&
+            served->conditions == lookup->conditions) {
             out->level = WPK_MATCH_SAME_FAMILY;
-            out->served = range.first[i].served;
+            out->served = served;
             return true;
         }
     }

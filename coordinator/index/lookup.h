@@ -31,6 +31,8 @@ struct wpk_lookup {
     char fingerprint[WPK_FINGERPRINT_SIZE];
     const char *layouts;
     int threads;
+    struct wpk_accuracy accuracy; /* class that the kernel's error has to fit */
+    enum wpk_conditions conditions;
     const char *device;      /* class */
     const char *environment; /* fields to be equal; "": those of the device's newest kernel */
     /* Known where the operator itself was given; needed for shapes that are near. */
@@ -50,8 +52,8 @@ struct wpk_differs {
 struct wpk_match {
     enum wpk_match_level level;
     const struct wpk_served *served; /* NULL for NONE */
-    double distance; /* between the shapes: the sum of |log2(a / b)| over all axes */
-    double time_ratio;               /* expected time / measured time; 0: nothing is expected */
+    double distance;   /* between the shapes: the sum of |log2(a / b)| over all axes */
+    double time_ratio; /* expected time / measured time; 0: nothing is expected */
     struct wpk_differs differs[WPK_LOOKUP_DIFFERS_MAX]; /* [differs_count] */
     uint32_t differs_count;
 };

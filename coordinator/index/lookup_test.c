@@ -71,8 +71,12 @@ static void make(struct made *made, struct wpk_served *entries, uint32_t count)
 
 static struct wpk_lookup ask(const char *fingerprint)
 {
-    struct wpk_lookup lookup = {
-        .layouts = "fixed", .threads = 1, .device = HERE, .environment = "", .flops = 200};
+    struct wpk_lookup lookup = {.layouts = "fixed",
+                                .threads = 1,
+                                .accuracy = WPK_ACCURACY_STANDARD,
+                                .device = HERE,
+                                .environment = "",
+                                .flops = 200};
     snprintf(lookup.fingerprint, sizeof lookup.fingerprint, "%s", fingerprint);
     return lookup;
 }
@@ -160,6 +164,44 @@ static void fields_are_compared(void **state)
 }
 
 /* A real operator: what is legal on a shape is for its space to say. */
+static uint64_t found_for(const struct made *made, struct wpk_lookup lookup, double times_direct)
+{
+    lookup.accuracy.times_direct = times_direct;
+    struct wpk_match match = find(made, &lookup);
+    return match.served != NULL ? match.served->kernel_id : 0;
+}
+
+/* The fastest whose error fits, whichever class found it. */
+static void a_class_takes_the_fastest_that_fits(void **state)
+{
+    struct wpk_served entries[] = {
+        {ENTRY(1, A, HERE, NOW, 0), .accuracy = {1.25}, .times_direct = 1},
+        {ENTRY(2, A, HERE, NOW, 0), .accuracy = {4}, .times_direct = 3.9},
+        {ENTRY(3, A, HERE, NOW, 0), .accuracy = {16}, .times_direct = 9},
+        {ENTRY(4, B, HERE, NOW, 0), .accuracy = {16}, .times_direct = 9}};
+    struct made made;
+    (void)state;
+    entries[1].median_ns = 800;
+    entries[2].median_ns = 600;
+    make(&made, entries, 4);
+    struct wpk_lookup lookup = ask(A);
+    assert_int_equal(found_for(&made, lookup, 1.25), 1);
+    assert_int_equal(found_for(&made, lookup, 4), 2); /* it was verified for this class */
+    assert_int_equal(found_for(&made, lookup, 10), 3);
+    assert_int_equal(found_for(&made, lookup, 16), 3);
+    assert_int_equal(found_for(&made, lookup, 1), 0);
+    entries[2].times_direct = 1.1;
+    assert_int_equal(found_for(&made, lookup, 1.25), 3);
+    assert_int_equal(found_for(&made, lookup, 4), 3);
+    entries[1].pinned = true;
+    assert_int_equal(found_for(&made, lookup, 4), 2);
+    assert_int_equal(found_for(&made, lookup, 16), 3);
+    assert_int_equal(found_for(&made, ask(B), 4), 0);
+    assert_int_equal(found_for(&made, ask(B), 16), 4);
+    lookup.conditions = WPK_CONDITIONS_COLD;
+    assert_int_equal(found_for(&made, lookup, 16), 0);
+}
+
 static void define(struct wpk_lookup *lookup, struct wpk_program *program)
 {
     struct wpk_diag diag = {0};
@@ -242,6 +284,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_key_is_exact),
+        cmocka_unit_test(a_class_takes_the_fastest_that_fits),
         cmocka_unit_test(another_environment_is_not_exact),
         cmocka_unit_test(fields_are_compared),
         cmocka_unit_test(the_closest_legal_shape_is_nearest),

@@ -14,7 +14,9 @@
 
 /* Members of a kernel's document that stand in a match too, under the same name. */
 #define SHARED_LIST(X)                                                                             \
-    X(provider) X(algorithm) X(detail) X(candidate) X(time_ns) X(speedup) X(baseline)
+    X(provider)                                                                                    \
+    X(algorithm)                                                                                   \
+    X(detail) X(candidate) X(time_ns) X(speedup) X(baseline) X(accuracy) X(conditions) X(verified)
 
 enum shared {
 #define SHARED_ENUM(name) SHARED_##name,
@@ -118,6 +120,8 @@ enum column {
     COLUMN_PROVIDER,
     COLUMN_ARTIFACT,
     COLUMN_PINNED,
+    COLUMN_ACCURACY,
+    COLUMN_TIMES_DIRECT,
     COLUMN_DOCUMENT,
     COLUMN_FINGERPRINT,
     COLUMN_LAYOUTS,
@@ -321,18 +325,34 @@ static bool copy_extents(struct wpk_served *served, const struct wpk_rows *rows)
     return copy != NULL;
 }
 
+/* The class and what the policy says of it. */
+static void read_conditions(struct wpk_served *served, const struct wpk_rows *rows)
+{
+    char conditions[32] = "";
+    served->threads = 1;
+    sscanf(wpk_rows_text(rows, COLUMN_POLICY), "threads=%d;conditions=%31[^;]", &served->threads,
+           conditions);
+    if (wpk_conditions_parse(conditions, &served->conditions) != WPK_OK) {
+        served->conditions = WPK_CONDITIONS_WARM;
+    }
+    if (wpk_accuracy_parse(wpk_rows_text(rows, COLUMN_ACCURACY), &served->accuracy, NULL) !=
+        WPK_OK) {
+        served->accuracy = WPK_ACCURACY_STANDARD;
+    }
+    served->times_direct = wpk_rows_real(rows, COLUMN_TIMES_DIRECT);
+    served->pinned = wpk_rows_int(rows, COLUMN_PINNED) != 0;
+}
+
 static wpk_err fill(struct wpk_served *served, const struct source *source)
 {
     const struct wpk_rows *rows = source->rows;
-    const char *policy = wpk_rows_text(rows, COLUMN_POLICY);
     if (!copy_texts(served, source) || !copy_extents(served, rows)) {
         return WPK_ENOMEM;
     }
     served->kernel_id = (uint64_t)wpk_rows_int(rows, COLUMN_ID);
     served->fingerprint_key = wpk_served_key(served->fingerprint);
     served->family_key = wpk_served_key(served->family);
-    served->threads = 1;
-    sscanf(policy, "threads=%d;", &served->threads);
+    read_conditions(served, rows);
     served->vendor = served->artifact[0] == '\0';
     served->flops = wpk_rows_real(rows, COLUMN_FLOPS);
     served->median_ns = read_number(&source->shared[SHARED_time_ns], "median");
@@ -362,7 +382,8 @@ static struct wpk_rows *query(struct wpk_store *store, uint64_t problem_id)
 {
     return wpk_store_query(
         store,
-        "SELECT k.id, k.search_id, k.provider, k.artifact_sha256, k.pinned, k.document,"
+        "SELECT k.id, k.search_id, k.provider, k.artifact_sha256, k.pinned, k.accuracy,"
+        " k.times_direct, k.document,"
         " p.fingerprint, p.layouts, p.device_class, p.environment, p.policy, p.family, p.extents,"
         " iif(p.extents = '', p.op, ''),"
         " p.flops, s.strategy, s.seed, s.space_version, (SELECT j.id FROM job_op o JOIN job j"
@@ -399,12 +420,42 @@ static struct wpk_served *make(struct wpk_store *store, const struct wpk_rows *r
     return served;
 }
 
-struct wpk_served *wpk_served_read(struct wpk_store *store, uint64_t problem_id)
+static wpk_err add(struct wpk_served_list *list, struct wpk_served *served)
+{
+    if (list->count == list->capacity) {
+        uint32_t capacity = list->capacity == 0 ? 4 : 2 * list->capacity;
+        struct wpk_served **grown = realloc(list->items, capacity * sizeof(*grown));
+        if (grown == NULL) {
+            return WPK_ENOMEM;
+        }
+        list->items = grown;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = served;
+    return WPK_OK;
+}
+
+void wpk_served_read(struct wpk_store *store, uint64_t problem_id, struct wpk_served_list *out)
 {
     struct wpk_rows *rows = query(store, problem_id);
-    struct wpk_served *served = wpk_rows_next(rows) ? make(store, rows, problem_id) : NULL;
+    while (wpk_rows_next(rows)) {
+        struct wpk_served *served = make(store, rows, problem_id);
+        if (served != NULL && add(out, served) != WPK_OK) {
+            struct wpk_diag diag = {.text = "the list of served kernels"};
+            wpk_store_fail(store, WPK_ENOMEM, &diag);
+            wpk_served_free(served);
+        }
+    }
     wpk_rows_close(rows);
-    return served;
+}
+
+void wpk_served_list_fini(struct wpk_served_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        wpk_served_free(list->items[i]);
+    }
+    free(list->items);
+    memset(list, 0, sizeof *list);
 }
 
 void wpk_served_free(struct wpk_served *served)

@@ -6,6 +6,8 @@
 
 #include "coordinator/store/store.h"
 #include "op/fingerprint.h"
+#include "schema/accuracy.h"
+#include "schema/record.h"
 
 struct wpk_span {
     const char *text; /* not NUL-terminated */
@@ -27,6 +29,10 @@ struct wpk_served {
     const char *candidate; /* genes; "" of a vendor's */
     const char *artifact;  /* SHA-256; "" of a vendor's */
     int threads;
+    enum wpk_conditions conditions; /* of the policy that it was timed by */
+    struct wpk_accuracy accuracy;   /* the class that serves it */
+    double times_direct;            /* its error over direct evaluation's; -1: not measured */
+    bool pinned;
     bool vendor; /* there is no artifact */
     double flops;
     uint64_t median_ns;
@@ -43,10 +49,18 @@ struct wpk_served {
 /* The first 16 digits of a hash in hexadecimal, as a number: equal where hashes are equal. */
 uint64_t wpk_served_key(const char *hash);
 
-/* What the problem serves. NULL when that is nothing, or when the store or memory failed: the store
- * says which (a failure of memory is reported through it).
- *   owns  caller frees */
-struct wpk_served *wpk_served_read(struct wpk_store *store, uint64_t problem_id);
+/* Kernels that are served. `= {0}` is an empty list. */
+struct wpk_served_list {
+    struct wpk_served **items; /* owned, and what they point to; [count] */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* Append what the problem serves: a kernel for each class that it was searched in. Where the store
+ * or memory failed the store says which (a failure of memory is reported through it).
+ *   owns  caller calls wpk_served_list_fini */
+void wpk_served_read(struct wpk_store *store, uint64_t problem_id, struct wpk_served_list *out);
+void wpk_served_list_fini(struct wpk_served_list *list);
 void wpk_served_free(struct wpk_served *served);
 
 /* "64,64,56" as logarithms; how many, 0 when it is not such a list. */
