@@ -2,6 +2,7 @@
 #include "client/api.h"
 
 #include "common/json.h"
+#include "schema/accuracy.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -141,6 +142,33 @@ static void get_binding(struct wpk_json_reader *reader, struct wpk_arena *arena,
     wpk_json_leave(reader);
 }
 
+/* A class as text, "" where there is none. */
+static const char *get_accuracy(struct wpk_json_reader *reader, struct wpk_arena *arena)
+{
+    char *text =
+        given(reader, "accuracy") ? wpk_arena_alloc(arena, WPK_ACCURACY_TEXT_MAX, 1) : NULL;
+    if (text == NULL) {
+        return "";
+    }
+    wpk_accuracy_name(wpk_accuracy_get(reader, "accuracy"), text);
+    return text;
+}
+
+static void get_verified(struct wpk_json_reader *reader, struct wpk_api_kernel *out)
+{
+    out->times_direct = -1;
+    if (given(reader, "verified")) {
+        wpk_json_enter(reader, "verified");
+        out->error_max = get_real(reader, "max_error");
+        out->error_tolerance = get_real(reader, "tolerance");
+        out->of_rms = get_real(reader, "of_rms");
+        out->times_direct = given(reader, "times_direct")
+                                ? wpk_json_get_real(reader, "times_direct", -1, 1e300)
+                                : -1;
+        wpk_json_leave(reader);
+    }
+}
+
 static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
                        struct wpk_api_kernel *out)
 {
@@ -158,18 +186,11 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
     }
     out->speedup = get_real(reader, "speedup");
     get_candidates(reader, &out->measured, &out->failed);
-    if (given(reader, "verified")) {
-        wpk_json_enter(reader, "verified");
-        out->error_max = get_real(reader, "max_error");
-        out->error_tolerance = get_real(reader, "tolerance");
-        wpk_json_leave(reader);
-    }
+    get_verified(reader, out);
     out->from_history = get_bool(reader, "from_history");
     out->pinned = get_bool(reader, "pinned");
     out->revoked = given(reader, "revoked");
-    out->accuracy = wpk_json_kind_of(reader, "accuracy") == WPK_JSON_STRING
-                        ? get_text(reader, "accuracy", arena)
-                        : "";
+    out->accuracy = get_accuracy(reader, arena);
     get_binding(reader, arena, out);
     out->op = get_text(reader, "op", arena);
     out->schedule = get_text(reader, "schedule", arena);

@@ -46,6 +46,8 @@ struct wpk_api_kernel {
     int64_t failed;
     double error_max;
     double error_tolerance;
+    double of_rms;       /* as in schema/record.h */
+    double times_direct; /* likewise; -1: not measured, or of an older wpkd */
     bool from_history;
     bool pinned;
     bool revoked;

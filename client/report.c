@@ -71,6 +71,16 @@ static void format_speed(const struct wpk_api_kernel *kernel, char *speed, char 
     }
 }
 
+void wpk_report_error(const struct wpk_api_kernel *kernel, char *out)
+{
+    if (kernel->times_direct < 0) {
+        snprintf(out, WPK_REPORT_ERROR_SIZE, "-");
+        return;
+    }
+    snprintf(out, WPK_REPORT_ERROR_SIZE, "%.1e of rms, %.1fx direct", kernel->of_rms,
+             kernel->times_direct);
+}
+
 static void add_row(struct wpk_table *table, const struct wpk_api_kernel *kernel)
 {
     char best[CELL_SIZE];
@@ -78,7 +88,7 @@ static void add_row(struct wpk_table *table, const struct wpk_api_kernel *kernel
     char share[CELL_SIZE];
     char vendor[CELL_SIZE] = "-";
     char ratio[CELL_SIZE] = "-";
-    char error[CELL_SIZE];
+    char error[WPK_REPORT_ERROR_SIZE];
     char tried[CELL_SIZE];
     const struct wpk_api_contender *served = &kernel->served;
 
@@ -89,12 +99,13 @@ static void add_row(struct wpk_table *table, const struct wpk_api_kernel *kernel
         snprintf(ratio, sizeof(ratio), "%.2fx",
                  (double)kernel->baseline.time.median_ns / (double)served->time.median_ns);
     }
-    snprintf(error, sizeof(error), "%.1e of %.1e", kernel->error_max, kernel->error_tolerance);
+    wpk_report_error(kernel, error);
     snprintf(tried, sizeof(tried), "%" PRId64 " + %" PRId64, kernel->measured, kernel->failed);
-    wpk_table_add(table, (const char *const[]){kernel->name, best, speed, share,
-                                               served->algorithm[0] != '\0' ? served->algorithm
-                                                                            : served->detail,
-                                               served->provider, vendor, ratio, error, tried});
+    wpk_table_add(table, (const char *const[]){
+                             kernel->name, best, speed, share,
+                             served->algorithm[0] != '\0' ? served->algorithm : served->detail,
+                             served->provider, vendor, ratio,
+                             kernel->accuracy[0] != '\0' ? kernel->accuracy : "-", error, tried});
 }
 
 /* A candidate's genes, over as many lines as they need. */
@@ -170,7 +181,7 @@ static void print_table(const struct wpk_api_job *job, const struct wpk_output *
 {
     wpk_table_add(table, (const char *const[]){"op", "best ± MAD", "GFLOP/s", "of peak",
                                                "algorithm", "by", "vendor ± MAD", "speedup",
-                                               "max error of allowed", "ok + failed"});
+                                               "class", "error", "ok + failed"});
     for (int i = 0; i < job->kernel_count; i++) {
         add_row(table, &job->kernels[i]);
     }
@@ -213,9 +224,9 @@ wpk_err wpk_report_print(const struct wpk_api_job *job, const char *data_dir,
     }
     *table = (struct wpk_table){
         .arena = arena,
-        .column_count = 10,
-        .right = {false, true, true, true, false, false, true, true, true, true},
-        .rank = {[2] = 5, [3] = 6, [4] = 2, [5] = 4, [6] = 3, [7] = 1, [8] = 8, [9] = 7},
+        .column_count = 11,
+        .right = {[1] = true, [2] = true, [3] = true, [6] = true, [7] = true, [10] = true},
+        .rank = {[2] = 7, [3] = 8, [4] = 4, [5] = 6, [6] = 5, [7] = 1, [8] = 2, [9] = 3, [10] = 9},
     };
     print_table(job, output, table, out);
     if (output->format == NULL || strcmp(output->format, "csv") != 0) {
@@ -303,9 +314,12 @@ static void put_kernel(struct wpk_json_writer *writer, const struct wpk_api_kern
     wpk_json_put_int(writer, "measured", kernel->measured);
     wpk_json_put_int(writer, "failed", kernel->failed);
     wpk_json_end(writer);
+    put_text_or_null(writer, "accuracy", kernel->accuracy);
     wpk_json_begin_object(writer, "verified");
     wpk_json_put_real(writer, "max_error", kernel->error_max);
     wpk_json_put_real(writer, "tolerance", kernel->error_tolerance);
+    wpk_json_put_real(writer, "of_rms", kernel->of_rms);
+    wpk_json_put_real(writer, "times_direct", kernel->times_direct);
     wpk_json_end(writer);
     wpk_json_put_bool(writer, "from_history", kernel->from_history);
     put_text_or_null(writer, "artifact",

@@ -10,6 +10,10 @@
 void wpk_report_artifact_path(const char *data_dir, const char *sha256, struct wpk_buf *out);
 
 /* Is the time too uncertain to compare with: its MAD above a tenth of it? */
+/* A kernel's error: "1.1e-06 of rms, 1.8x direct"; "-" where it was not measured.
+ *   shape  out [WPK_REPORT_ERROR_SIZE] */
+#define WPK_REPORT_ERROR_SIZE 64
+void wpk_report_error(const struct wpk_api_kernel *kernel, char *out);
 bool wpk_report_is_noisy(const struct wpk_api_time *time);
 
 /* A table of the job's kernels with what each consists of; lines end in newlines. `data_dir` may be

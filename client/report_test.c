@@ -38,6 +38,9 @@ static struct wpk_api_kernel make_kernel(void)
         .failed = 12,
         .error_max = 1.2e-5,
         .error_tolerance = 4e-4,
+        .of_rms = 1.1e-6,
+        .times_direct = 1.8,
+        .accuracy = "standard",
         .schedule = "wpk-schedule 1\n",
         .flops = 231211008,
         .device = "cpu/x/avx512",
@@ -72,7 +75,8 @@ static void test_print(void **state)
         "1.770 ± 0.002 ms",
         "3.00x",
         "188 + 12",
-        "1.2e-05 of 4.0e-04",
+        "standard",
+        "1.1e-06 of rms, 1.8x direct",
         "ff00",
         "cpu-1 algo",
         "abcd.so",
@@ -178,9 +182,10 @@ static void test_no_kernel(void **state)
 static void test_encode(void **state)
 {
     static const char *const root[] = {"kernels", "seconds", NULL};
-    static const char *const members[] = {
-        "name",    "fingerprint", "binding",  "provider",     "algorithm", "time_ns",  "baseline",
-        "speedup", "candidates",  "verified", "from_history", "artifact",  "schedule", NULL};
+    static const char *const members[] = {"name",       "fingerprint", "binding",  "provider",
+                                          "algorithm",  "time_ns",     "baseline", "speedup",
+                                          "candidates", "accuracy",    "verified", "from_history",
+                                          "artifact",   "schedule",    NULL};
     struct wpk_api_kernel kernel = make_kernel();
     struct wpk_api_job job = make_job(&kernel);
     struct wpk_buf out = {0};
