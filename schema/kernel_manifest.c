@@ -27,9 +27,13 @@ wpk_err wpk_kernel_manifest_encode(const struct wpk_kernel_manifest *manifest, s
     wpk_json_put_int(w, "min", (int64_t)manifest->min_ns);
     wpk_json_put_int(w, "mad", (int64_t)manifest->mad_ns);
     wpk_json_end(w);
+    wpk_accuracy_put(w, "accuracy", manifest->accuracy);
+    wpk_json_put_text(w, "conditions", wpk_conditions_name(manifest->conditions));
     wpk_json_begin_object(w, "verified");
     wpk_json_put_real(w, "max_error", manifest->error_max);
     wpk_json_put_real(w, "tolerance", manifest->error_tolerance);
+    wpk_json_put_real(w, "of_rms", manifest->of_rms);
+    wpk_json_put_real(w, "times_direct", manifest->times_direct);
     wpk_json_put_text(w, "by", manifest->verified_by);
     wpk_json_end(w);
     wpk_json_put_text(w, "created", created);
@@ -59,6 +63,14 @@ static void get_created(struct wpk_json_reader *r, struct wpk_kernel_manifest *m
     }
 }
 
+static void get_conditions(struct wpk_json_reader *r, struct wpk_kernel_manifest *m)
+{
+    const char *text = wpk_json_get_text(r, "conditions", 32);
+    if (wpk_json_status(r) == WPK_OK && wpk_conditions_parse(text, &m->conditions) != WPK_OK) {
+        wpk_json_fail(r, "conditions", WPK_EINVAL, "must be warm, cold-constants or cold");
+    }
+}
+
 static void get_manifest(struct wpk_json_reader *r, struct wpk_kernel_manifest *m)
 {
     get_hash(r, "fingerprint", m->fingerprint);
@@ -73,9 +85,13 @@ static void get_manifest(struct wpk_json_reader *r, struct wpk_kernel_manifest *
     m->min_ns = get_time(r, "min");
     m->mad_ns = get_time(r, "mad");
     wpk_json_leave(r);
+    m->accuracy = wpk_accuracy_get(r, "accuracy");
+    get_conditions(r, m);
     wpk_json_enter(r, "verified");
     m->error_max = wpk_json_get_real(r, "max_error", 0, 1e300);
     m->error_tolerance = wpk_json_get_real(r, "tolerance", 0, 1e300);
+    m->of_rms = wpk_json_get_real(r, "of_rms", 0, 1e300);
+    m->times_direct = wpk_json_get_real(r, "times_direct", -1, 1e300);
     wpk_json_get_copy(r, "by", m->verified_by, sizeof(m->verified_by));
     wpk_json_leave(r);
     get_created(r, m);

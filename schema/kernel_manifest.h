@@ -5,7 +5,9 @@
  *      "device":"cpu/AMD EPYC 9B45/avx512+bf16+vnni","environment":"codegen=1;halide=21.0.0",
  *      "provider":"halide-cpu","artifact":"<SHA-256 of the shared object>",
  *      "time_ns":{"median":575000,"min":571000,"mad":900},
- *      "verified":{"max_error":1e-6,"tolerance":2e-5,"by":"host3"},
+ *      "accuracy":"standard","conditions":"warm",
+ *      "verified":{"max_error":1e-6,"tolerance":2e-5,"of_rms":1.1e-6,"times_direct":1.8,
+ *                  "by":"host3"},
  *      "created":"2026-11-21T03:52:00.125Z"}
  *
  * It lies beside the shared object it names by its hash; how that is called stands in the object
@@ -35,6 +37,10 @@ struct wpk_kernel_manifest {
     uint64_t median_ns, min_ns, mad_ns; /* of one call, in the final */
     double error_max;                   /* largest |y - ref| over all sets of inputs */
     double error_tolerance;
+    double of_rms;                /* as in schema/record.h */
+    double times_direct;          /* likewise; -1: not measured */
+    struct wpk_accuracy accuracy; /* the class that it was verified for */
+    enum wpk_conditions conditions;
     char verified_by[WPK_WORKER_NAME_MAX]; /* on fresh inputs; "": on the recorded ones only */
     uint64_t created_wall_ns;
 };

@@ -24,6 +24,10 @@ static const struct wpk_kernel_manifest sample = {
     .mad_ns = 900,
     .error_max = 1.25e-6,
     .error_tolerance = 2e-5,
+    .of_rms = 1.1e-6,
+    .times_direct = 1.8,
+    .accuracy = {.times_direct = 6},
+    .conditions = WPK_CONDITIONS_COLD,
     .verified_by = "host3",
     .created_wall_ns = UINT64_C(1795236720125000000),
 };
@@ -40,6 +44,9 @@ static void reads_what_it_wrote(void **state)
     assert_string_equal(wpk_buf_text(&text), wpk_buf_text(&again));
     assert_string_equal(back.verified_by, "host3");
     assert_true(back.error_max == sample.error_max);
+    assert_true(back.of_rms == sample.of_rms && back.times_direct == sample.times_direct);
+    assert_true(back.accuracy.times_direct == 6);
+    assert_int_equal(back.conditions, WPK_CONDITIONS_COLD);
     assert_true(back.created_wall_ns == sample.created_wall_ns);
     assert_true(text.size < 1024);
     wpk_buf_fini(&text);

@@ -22,7 +22,8 @@ enum where {
 };
 
 #define PAGE "page_size page_token "
-#define KERNEL_FILTER "fingerprint family device layouts threads environment provider "
+#define KERNEL_FILTER                                                                              \
+    "fingerprint family device layouts threads environment provider accuracy conditions "
 
 /* `*` stands for one segment without ':' and '/'. Role 0: whoever was let in. They are searched in
  * their order: lookups are most of what is asked. */

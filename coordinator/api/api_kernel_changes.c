@@ -4,6 +4,7 @@
 #include "coordinator/store/document.h"
 #include "coordinator/store/history_admin.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct detail {
     change_fn fn;
     struct wpk_kernel_change kernel;
     bool tell_served; /* the answer is what is served now, not what was named */
+    bool tell_next;   /* the answer names what is served now, and so does the audit log */
     char reason[256];
 };
 
@@ -23,6 +25,33 @@ static void append_row(void *user, const struct wpk_kernel_row *row)
     change->err = wpk_document_kernel_row(row, &change->answer.body);
     change->answer.status = 200;
     change->answer.content_type = "application/json";
+}
+
+/* What the kernel's class serves now, as the answer's last members. */
+static void append_next(const struct wpk_kernel_change *kernel, struct wpk_buf *body)
+{
+    wpk_buf_truncate(body, body->size - 1);
+    if (kernel->serves != 0) {
+        wpk_buf_printf(body, ",\"serves\":\"k%llu\"}", (unsigned long long)kernel->serves);
+        return;
+    }
+    wpk_buf_printf(body,
+                   ",\"serves\":null,\"serves_reason\":\"no other kernel of this operator was"
+                   " verified for accuracy %s: tune it again\"}",
+                   kernel->accuracy);
+}
+
+/* "wrong on Tuesdays; serves: standard k12, fast k9". */
+static void log_next(const struct wpk_kernel_change *kernel, char *detail, size_t size)
+{
+    size_t at = strlen(detail);
+    at += (size_t)snprintf(detail + at, size - at, "%sserves:%s", at > 0 ? "; " : "",
+                           kernel->served_count == 0 ? " nothing" : "");
+    for (uint32_t i = 0; i < kernel->served_count && at < size; i++) {
+        at += (size_t)snprintf(detail + at, size - at, "%s %s k%llu", i > 0 ? "," : "",
+                               kernel->served[i].accuracy,
+                               (unsigned long long)kernel->served[i].kernel_id);
+    }
 }
 
 static void apply(struct wpk_change *change, struct wpk_store *store)
@@ -38,6 +67,10 @@ static void apply(struct wpk_change *change, struct wpk_store *store)
     }
     uint64_t told = detail->tell_served ? detail->kernel.serves : detail->kernel.kernel_id;
     if (wpk_history_read_kernel(store, told, append_row, change)) {
+        if (detail->tell_next && change->err == WPK_OK) {
+            append_next(&detail->kernel, &change->answer.body);
+            log_next(&detail->kernel, change->audit.detail, sizeof change->audit.detail);
+        }
         change->index_change = wpk_index_refresh(store, detail->kernel.problem_id);
     }
 }
@@ -79,7 +112,9 @@ bool wpk_call_reason(struct wpk_call *call, char *out, size_t size)
     return err == WPK_OK;
 }
 
-static void change_kernel(struct wpk_call *call, const char *action, change_fn fn, bool tell_served)
+/* `what`: how the answer is made. */
+static void change_kernel(struct wpk_call *call, const char *action, change_fn fn,
+                          struct detail what)
 {
     uint64_t id;
     struct detail *detail = calloc(1, sizeof *detail);
@@ -91,7 +126,8 @@ static void change_kernel(struct wpk_call *call, const char *action, change_fn f
     }
     detail->fn = fn;
     detail->kernel.kernel_id = id;
-    detail->tell_served = tell_served;
+    detail->tell_served = what.tell_served;
+    detail->tell_next = what.tell_next;
     struct wpk_change *change = wpk_change_new(call, action, call->name);
     memcpy(change->audit.detail, detail->reason, sizeof detail->reason);
     change->detail = detail;
@@ -102,20 +138,21 @@ static void change_kernel(struct wpk_call *call, const char *action, change_fn f
 
 void wpk_api_pin_kernel(struct wpk_call *call)
 {
-    change_kernel(call, "kernel.pin", wpk_history_pin, false);
+    change_kernel(call, "kernel.pin", wpk_history_pin, (struct detail){0});
 }
 
 void wpk_api_unpin_kernel(struct wpk_call *call)
 {
-    change_kernel(call, "kernel.unpin", wpk_history_unpin, false);
+    change_kernel(call, "kernel.unpin", wpk_history_unpin, (struct detail){0});
 }
 
 void wpk_api_revoke_kernel(struct wpk_call *call)
 {
-    change_kernel(call, "kernel.revoke", wpk_history_revoke, false);
+    change_kernel(call, "kernel.revoke", wpk_history_revoke, (struct detail){.tell_next = true});
 }
 
 void wpk_api_roll_back_kernel(struct wpk_call *call)
 {
-    change_kernel(call, "kernel.rollback", wpk_history_roll_back, true);
+    change_kernel(call, "kernel.rollback", wpk_history_roll_back,
+                  (struct detail){.tell_served = true});
 }

@@ -201,6 +201,7 @@ struct kernel_order {
     struct wpk_final_entry served;
     struct wpk_final_entry own;
     struct wpk_final_entry baseline;
+    struct wpk_final_entry kept[WPK_FINAL_VERIFIED_MAX];
     uint64_t kernel_id;
 };
 
@@ -213,22 +214,42 @@ static const struct wpk_final_entry *copy_entry(struct wpk_performer *p,
     }
     *out = *entry;
     out->candidate = wpk_batch_text(p->batch, entry->candidate);
+    out->schedule = entry->schedule != NULL ? wpk_batch_text(p->batch, entry->schedule) : NULL;
     return out;
+}
+
+typedef uint64_t (*put_fn)(struct wpk_store *store, const struct wpk_effect *put,
+                           const char *document);
+
+/* A row with its document and its manifest; its id, 0: there is none. */
+static uint64_t put_row(const struct kernel_order *mine, struct wpk_store *store,
+                        const struct wpk_effect *put, put_fn fn)
+{
+    struct wpk_buf document = {0};
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_document_kernel(store, put, &document);
+    if (err != WPK_OK) {
+        wpk_diag_set(&diag, "a kernel's document: %s", wpk_err_text(err));
+        wpk_store_fail(store, err, &diag);
+    }
+    uint64_t id = fn(store, put, wpk_buf_text(&document));
+    if (id != 0) {
+        wpk_sign_record(mine->effect.performer->options.sign, store, put, id);
+    }
+    wpk_buf_fini(&document);
+    return id;
 }
 
 static void perform_put_kernel(struct wpk_order *order, struct wpk_store *store)
 {
     struct kernel_order *mine = (struct kernel_order *)order;
-    struct wpk_buf document = {0};
-    struct wpk_diag diag = {0};
-    wpk_err err = wpk_document_kernel(store, &mine->put, &document);
-    if (err != WPK_OK) {
-        wpk_diag_set(&diag, "a kernel's document: %s", wpk_err_text(err));
-        wpk_store_fail(store, err, &diag);
+    for (int i = 0; i < WPK_FINAL_VERIFIED_MAX && mine->put.kept[i] != NULL; i++) {
+        struct wpk_effect put = mine->put;
+        put.served = mine->put.kept[i];
+        put.own = put.served->verified ? put.served : put.own;
+        put_row(mine, store, &put, wpk_history_keep_kernel);
     }
-    mine->kernel_id = wpk_history_put_kernel(store, &mine->put, wpk_buf_text(&document));
-    wpk_sign_record(mine->effect.performer->options.sign, store, &mine->put, mine->kernel_id);
-    wpk_buf_fini(&document);
+    mine->kernel_id = put_row(mine, store, &mine->put, wpk_history_put_kernel);
 }
 
 static void on_kernel_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
@@ -255,6 +276,9 @@ void wpk_performer_put_kernel(struct wpk_performer *p, const struct wpk_effect *
     order->put.baseline = copy_entry(p, effect->baseline, &order->baseline);
     order->put.own =
         effect->own == effect->served ? order->put.served : copy_entry(p, effect->own, &order->own);
+    for (int i = 0; i < WPK_FINAL_VERIFIED_MAX; i++) {
+        order->put.kept[i] = copy_entry(p, effect->kept[i], &order->kept[i]);
+    }
     if (p->options.index != NULL) {
         struct wpk_order *index = wpk_index_order_new(p->options.index, effect->search->problem_id);
         index->search = effect->search->handle;

@@ -153,7 +153,7 @@ enum wpk_effect_kind {
     WPK_EFFECT_PUT_TRIAL,   /* search, work, provider, piece, record, worker: first result wins */
     /* search, entry, worker: a final's measurement; with a record: what its verification gave */
     WPK_EFFECT_PUT_TIMES,
-    /* search, served, own, baseline, record, verified_by ──▶ KERNEL_PUT */
+    /* search, served, own, baseline, kept ──▶ KERNEL_PUT */
     WPK_EFFECT_PUT_KERNEL,
     WPK_EFFECT_SET_OWNER,        /* owner: name, device_ns, share_ns */
     WPK_EFFECT_SET_WORKER_ORDER, /* text: its name, order, detail: the reason; NONE: forget it */
@@ -190,12 +190,13 @@ struct wpk_effect {
     const struct wpk_final_entry *served;
     const struct wpk_final_entry *own;
     const struct wpk_final_entry *baseline;
+    /* PUT_KERNEL: recorded beside `served`, to follow it if it is revoked; NULL: none */
+    const struct wpk_final_entry *kept[WPK_FINAL_VERIFIED_MAX];
     bool serve; /* PUT_KERNEL: it replaces what the problem serves */
     /* In the effects' arena: */
     const struct wpk_piece *piece; /* what ended, with its text: a candidate; of a vendor "" */
     const char *provider;
-    const char *verified_by; /* the worker's name; "": nobody had to */
-    const char *spent;       /* PUT_TRIAL: a shared object that nobody runs again; or NULL */
+    const char *spent; /* PUT_TRIAL: a shared object that nobody runs again; or NULL */
     struct wpk_owner_event owner;
     enum wpk_worker_order order;
     uint32_t retry_after_s; /* RESPOND_PROBLEM; 0: not said */

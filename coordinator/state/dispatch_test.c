@@ -13,6 +13,14 @@
 
 /* ---- who builds, who runs */
 
+/* The second best is verified too. */
+static void verify_second(struct wpk_scene *s, int worker)
+{
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    assert_int_equal(s->workers[worker].held[0].id.kind, WPK_WORK_VERIFY);
+    assert_int_equal(wpk_scene_result(s, worker, WPK_OUTCOME_OK, 51), WPK_ACK_RECORDED);
+}
+
 static void built_here_and_run_there(void **state)
 {
     (void)state;
@@ -90,6 +98,7 @@ static void a_builder_ends_nothing_that_is_built(void **state)
     assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_BUILD_ERROR, 0), WPK_ACK_UNKNOWN);
     assert_int_equal(wpk_scene_poll(s, runner, 1), 1);
     assert_int_equal(wpk_scene_result(s, runner, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
+    verify_second(s, runner);
     assert_int_equal(job->state, WPK_JOB_DONE);
     wpk_scene_free(s);
 }
@@ -235,6 +244,7 @@ static void another_worker_verifies(void **state)
     assert_int_equal(s->workers[second].held[0].stage, WPK_STAGE_RUN);
     assert_string_equal(s->workers[second].artifact[0], "a1.0"); /* those very bytes */
     assert_int_equal(wpk_scene_result(s, second, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
+    verify_second(s, second);
     assert_int_equal(job->state, WPK_JOB_DONE);
     assert_string_equal(s->verified_by, "second");
     wpk_scene_free(s);
@@ -272,6 +282,7 @@ static void who_timed_it_does_not_push_in(void **state)
     self->held_count = 1;
     assert_int_equal(wpk_scene_result(s, first, WPK_OUTCOME_OK, 50), WPK_ACK_UNKNOWN);
     assert_int_equal(wpk_scene_result(s, second, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
+    verify_second(s, second);
     assert_string_equal(s->verified_by, "second");
     wpk_scene_free(s);
 }
@@ -284,6 +295,7 @@ static void alone_it_verifies_itself(void **state)
     const struct wpk_job_entry *job = reach_verifying(s, first);
     assert_int_equal(wpk_scene_poll(s, first, 1), 1);
     assert_int_equal(wpk_scene_result(s, first, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
+    verify_second(s, first);
     assert_string_equal(s->verified_by, "first");
     assert_int_equal(job->state, WPK_JOB_DONE);
     wpk_scene_free(s);

@@ -71,9 +71,14 @@ static void reset_piece(struct wpk_piece *piece)
     memset(piece, 0, sizeof *piece);
 }
 
-static bool is_own(const struct wpk_final_entry *entry)
+static bool is_verified(const struct wpk_final_entry *entry)
 {
-    return entry->kind == WPK_ENTRY_OWN;
+    return entry->verified;
+}
+
+static bool is_unverified(const struct wpk_final_entry *entry)
+{
+    return entry->kind == WPK_ENTRY_OWN && !entry->verified;
 }
 
 static bool is_vendor(const struct wpk_final_entry *entry)
@@ -85,6 +90,7 @@ void wpk_final_fini(struct wpk_search *search)
 {
     for (uint32_t i = 0; i < search->entry_count; i++) {
         free(search->entries[i].candidate);
+        free(search->entries[i].schedule);
     }
     search->entry_count = 0;
     reset_piece(&search->final);
@@ -219,11 +225,23 @@ static void set_served(struct wpk_coordinator *c, struct wpk_search *search, uin
     }
 }
 
-/* Choose the winner and hand it to the store; `record` is of the verification of our own. */
-static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
-                     const struct wpk_record *record)
+/* What is recorded beside the winner: what was verified, and the fastest vendor's. */
+static void keep_others(const struct wpk_search *search, struct wpk_effect *effect)
 {
-    const struct wpk_final_entry *own = fastest(search, is_own);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < search->entry_count && count < WPK_FINAL_VERIFIED_MAX; i++) {
+        const struct wpk_final_entry *entry = &search->entries[i];
+        if (entry != effect->served && !entry->rejected &&
+            (entry->verified || entry == effect->baseline)) {
+            effect->kept[count++] = entry;
+        }
+    }
+}
+
+/* Choose the winner and hand it to the store. */
+static void conclude(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    const struct wpk_final_entry *own = fastest(search, is_verified);
     const struct wpk_final_entry *baseline = fastest(search, is_vendor);
     const struct wpk_final_entry *winner = own;
     if (own == NULL || (baseline != NULL && !is_faster(&own->timing, &baseline->timing))) {
@@ -252,9 +270,8 @@ static void conclude(struct wpk_coordinator *c, struct wpk_search *search,
     effect->served = winner;
     effect->own = own;
     effect->baseline = baseline;
-    effect->record = own != NULL ? record : NULL;
-    effect->verified_by = own != NULL ? wpk_effect_text(c, search->verified_by) : "";
     effect->serve = search->serving;
+    keep_others(search, effect);
     if (search->serving) {
         set_served(c, search, NOT_STORED);
     }
@@ -266,7 +283,7 @@ static bool has_successor(const struct wpk_search *search)
     for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
         bool is_new = true;
         for (uint32_t e = 0; e < search->entry_count; e++) {
-            is_new = is_new && (!is_own(&search->entries[e]) ||
+            is_new = is_new && (search->entries[e].kind != WPK_ENTRY_OWN ||
                                 search->entries[e].number != search->best[i].number);
         }
         if (is_new) {
@@ -304,16 +321,26 @@ static void wait_for_second(struct wpk_coordinator *c, struct wpk_search *search
     }
 }
 
-/* The fastest of our own that was not rejected is tried on inputs that nobody saw before. */
+static uint32_t count_verified(const struct wpk_search *search)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        count += search->entries[i].verified && !search->entries[i].rejected;
+    }
+    return count;
+}
+
+/* The fastest of our own are tried on inputs that nobody saw before, until enough of them stand. */
 static void verify_next(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    struct wpk_final_entry *own = fastest(search, is_own);
-    if (own == NULL && has_successor(search)) {
+    uint32_t verified = count_verified(search);
+    struct wpk_final_entry *own = fastest(search, is_unverified);
+    if (own == NULL && verified == 0 && has_successor(search)) {
         wpk_final_start(c, search);
         return;
     }
-    if (own == NULL) {
-        conclude(c, search, NULL);
+    if (own == NULL || verified == WPK_FINAL_VERIFIED_MAX) {
+        conclude(c, search);
         return;
     }
     search->verifying = (uint32_t)(own - search->entries);
@@ -347,6 +374,7 @@ static void put_times(struct wpk_coordinator *c, const struct wpk_search *search
     struct wpk_final_entry *copy = wpk_effect_memory(c, 1, sizeof *copy);
     *copy = *entry;
     copy->candidate = wpk_effect_text(c, entry->candidate);
+    copy->schedule = NULL;
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TIMES);
     effect->search = search;
     effect->entry = copy;
@@ -446,6 +474,23 @@ static void reject(struct wpk_coordinator *c, struct wpk_search *search,
     }
 }
 
+/* It stands: with its largest errors, over the recorded inputs and the fresh ones. */
+static void accept(const struct wpk_search *search, struct wpk_final_entry *entry,
+                   const struct wpk_record *record)
+{
+    entry->verified = true;
+    memcpy(entry->verified_by, search->verified_by, sizeof entry->verified_by);
+    if (record->error_max > entry->trial.error_max) {
+        entry->trial.error_max = record->error_max;
+        entry->trial.error_tolerance = record->error_tolerance;
+    }
+    entry->trial.times_direct = fmax(entry->trial.times_direct, record->times_direct);
+    if (record->schedule != NULL) {
+        entry->schedule = strdup(record->schedule);
+        WPK_ASSERT(entry->schedule != NULL);
+    }
+}
+
 void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
                         const struct wpk_record *record, const struct wpk_worker *worker)
 {
@@ -461,10 +506,10 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
         put_times(c, search, entry, record, worker);
     }
     if (record->outcome == WPK_OUTCOME_OK && !is_outside(search, record)) {
-        conclude(c, search, record);
-        return;
+        accept(search, entry, record);
+    } else {
+        reject(c, search, entry, record);
     }
-    reject(c, search, entry, record);
     verify_next(c, search);
 }
 

@@ -144,6 +144,7 @@ static void own_wins_beyond_the_noise(void **state)
     struct scene *s = begin(2, true, NULL);
     time_all(s, (uint64_t[]){900, 800, 1000});
     verify(s, "own1", WPK_OUTCOME_OK);
+    verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "own1", true);
     end(s);
 }
@@ -172,6 +173,52 @@ static void the_vendor_wins(void **state)
     verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "", true);
     assert_string_equal(find_effect(s, WPK_EFFECT_PUT_KERNEL)->own->artifact_sha256, "own0");
+    end(s);
+}
+
+static void expect_kept(const struct scene *s, const char *first, const char *second)
+{
+    const struct wpk_effect *effect = find_effect(s, WPK_EFFECT_PUT_KERNEL);
+    const char *const wanted[] = {first, second};
+    assert_non_null(effect);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(effect->kept[i] != NULL, wanted[i] != NULL);
+        if (wanted[i] != NULL) {
+            assert_string_equal(effect->kept[i]->artifact_sha256, wanted[i]);
+        }
+    }
+}
+
+/* Revoking the winner has something to serve, and nobody waits for it. */
+static void the_two_best_are_verified_and_kept(void **state)
+{
+    (void)state;
+    struct scene *s = begin(3, true, NULL);
+    time_all(s, (uint64_t[]){500, 700, 600, 1000});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
+    verify_times(s, "own2", WPK_OUTCOME_OK, 3);
+    expect_kernel(s, "own0", true);
+    expect_kept(s, "own2", "");
+    assert_true(find_effect(s, WPK_EFFECT_PUT_KERNEL)->kept[0]->trial.times_direct == 3);
+    end(s);
+    s = begin(3, true, NULL); /* the second does not verify: the third does */
+    time_all(s, (uint64_t[]){500, 700, 600, 1000});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    verify(s, "own2", WPK_OUTCOME_WRONG_RESULT);
+    verify(s, "own1", WPK_OUTCOME_OK);
+    expect_kept(s, "own1", "");
+    end(s);
+    s = begin(2, true, NULL); /* the vendor wins */
+    time_all(s, (uint64_t[]){1500, 1600, 1000});
+    verify(s, "own0", WPK_OUTCOME_OK);
+    verify(s, "own1", WPK_OUTCOME_OK);
+    expect_kernel(s, "", true);
+    expect_kept(s, "own0", "own1");
+    end(s);
+    s = begin(1, false, NULL);
+    verify(s, "own0", WPK_OUTCOME_OK);
+    expect_kept(s, NULL, NULL);
     end(s);
 }
 
@@ -440,6 +487,7 @@ static void a_kernel_is_revoked_as_it_is_stored(void **state)
     struct scene *s = begin(2, true, NULL);
     time_all(s, (uint64_t[]){500, 600, 1000});
     verify(s, "own0", WPK_OUTCOME_OK);
+    verify(s, "own1", WPK_OUTCOME_OK);
     expect_kernel(s, "own0", true);
     revoke(s, "own0");
     wpk_final_kernel_put(&s->c, &s->search, 12);
@@ -515,6 +563,7 @@ int main(void)
         cmocka_unit_test(own_wins_beyond_the_noise),
         cmocka_unit_test(within_the_noise_the_vendor_stays),
         cmocka_unit_test(the_vendor_wins),
+        cmocka_unit_test(the_two_best_are_verified_and_kept),
         cmocka_unit_test(a_rejected_winner_is_followed),
         cmocka_unit_test(what_was_verified_is_served),
         cmocka_unit_test(all_finalists_are_rejected),

@@ -110,7 +110,8 @@ static void perform(struct wpk_scene *scene, const struct wpk_effect *effect)
         ask(scene, effect);
         break;
     case WPK_EFFECT_PUT_KERNEL:
-        snprintf(scene->verified_by, sizeof scene->verified_by, "%s", effect->verified_by);
+        snprintf(scene->verified_by, sizeof scene->verified_by, "%s",
+                 effect->own != NULL ? effect->own->verified_by : "");
         scene->kernel_search = effect->search->id;
         queue(scene, &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT,
                                          .handle = effect->search->handle,

@@ -27,20 +27,21 @@
 #define WPK_JOB_TEXT_MAX 64
 #define WPK_KEY_TEXT_MAX 256
 #define WPK_REASON_MAX 256
-#define WPK_PARAMETERS_MAX 4096 /* of an operator's pins, with the NUL */
-#define WPK_FINAL_OWN_MAX 4 /* of our own in a final: noise may have misordered them */
-#define WPK_BEST_MAX 16     /* that a search remembers: who follows when finalists are rejected */
-#define WPK_WINDOW_MAX 65536 /* asks under way of one search */
-#define WPK_FINAL_ROUNDS 15 /* odd, so that the median is a sample */
-#define WPK_REVOKED_MAX 64  /* of a problem, that its searches know; the store knows all */
-#define WPK_ATTEMPTS_MAX 3  /* leases of one piece of work before it is abandoned */
+#define WPK_PARAMETERS_MAX 4096  /* of an operator's pins, with the NUL */
+#define WPK_FINAL_OWN_MAX 4      /* of our own in a final: noise may have misordered them */
+#define WPK_FINAL_VERIFIED_MAX 2 /* of these are verified: the second follows if one is revoked */
+#define WPK_BEST_MAX 16       /* that a search remembers: who follows when finalists are rejected */
+#define WPK_WINDOW_MAX 65536  /* asks under way of one search */
+#define WPK_FINAL_ROUNDS 15   /* odd, so that the median is a sample */
+#define WPK_REVOKED_MAX 64    /* of a problem, that its searches know; the store knows all */
+#define WPK_ATTEMPTS_MAX 3    /* leases of one piece of work before it is abandoned */
 #define WPK_WORKERS_MAX 16384 /* sessions that live */
-#define WPK_LEASES_MAX 64   /* of one worker */
-#define WPK_LEASE_MS 20000  /* after the last word of its worker; what it names is renewed */
-#define WPK_SLEPT_MS 5000   /* between two ticks: the machine was suspended, not idle */
-#define WPK_GONE_MS 3000    /* a worker whose connection ended may come back that long */
-#define WPK_RETURN_MS 30000 /* after a start: an operator waits for the device it had */
-#define WPK_SECOND_MS 30000 /* a winner waits for a worker other than the one that timed it */
+#define WPK_LEASES_MAX 64     /* of one worker */
+#define WPK_LEASE_MS 20000    /* after the last word of its worker; what it names is renewed */
+#define WPK_SLEPT_MS 5000     /* between two ticks: the machine was suspended, not idle */
+#define WPK_GONE_MS 3000      /* a worker whose connection ended may come back that long */
+#define WPK_RETURN_MS 30000   /* after a start: an operator waits for the device it had */
+#define WPK_SECOND_MS 30000   /* a winner waits for a worker other than the one that timed it */
 
 /* suffix, text */
 #define WPK_PHASE_LIST(X)                                                                          \
@@ -119,11 +120,11 @@ struct wpk_built {
 /* A piece of work: an ask of the search, a vendor's baseline, a final or a verification. */
 struct wpk_piece {
     enum wpk_standing standing;
-    uint32_t attempts;              /* leases given out so far, but for those given back */
-    uint64_t lost_on;               /* device_hash of whose attempt came to nothing last; 0: none */
-    struct wpk_lease *lease;        /* LEASED */
-    struct wpk_built *built;        /* owned; NULL: it was not built apart from its run */
-    uint32_t open_prev;             /* OPEN, of an ask: its neighbours in the list; WPK_OPEN_END */
+    uint32_t attempts;       /* leases given out so far, but for those given back */
+    uint64_t lost_on;        /* device_hash of whose attempt came to nothing last; 0: none */
+    struct wpk_lease *lease; /* LEASED */
+    struct wpk_built *built; /* owned; NULL: it was not built apart from its run */
+    uint32_t open_prev;      /* OPEN, of an ask: its neighbours in the list; WPK_OPEN_END */
     uint32_t open_next;
     bool known;                     /* history had the result */
     char *text;                     /* candidate; for a vendor its provider; owned */
@@ -191,11 +192,15 @@ struct wpk_final_entry {
     char *candidate; /* owned by the search; "" but for OWN */
     char provider[WPK_PROVIDER_NAME_MAX];
     char artifact_sha256[WPK_ID_MAX];
-    struct wpk_trial_summary trial; /* what was known before; none of SERVED */
-    struct wpk_timing timing;       /* after the final */
-    uint64_t worker;                /* hash of the name of who took that time; 0: not known */
+    /* What was known before, none of SERVED; of a verified one with its largest errors. */
+    struct wpk_trial_summary trial;
+    struct wpk_timing timing; /* after the final */
+    uint64_t worker;          /* hash of the name of who took that time; 0: not known */
     bool timed;               /* in the final: its time compares with the others' */
     bool rejected;            /* did not verify */
+    bool verified;            /* on fresh inputs: */
+    char verified_by[WPK_WORKER_NAME_MAX];
+    char *schedule; /* as it was verified; owned by the search; NULL: none was sent */
 };
 
 /* What was revoked of a problem: shared objects, and vendors' kernels, as hashes of their names. */
@@ -216,7 +221,7 @@ struct wpk_search {
     struct wpk_device device; /* of its class's first worker: the space is derived from it */
     struct wpk_policy policy;
     struct wpk_accuracy accuracy; /* of the key */
-    enum wpk_phase phase; /* WAITING: being opened */
+    enum wpk_phase phase;         /* WAITING: being opened */
     char reason[WPK_REASON_MAX];
     char failure[WPK_REASON_MAX / 2]; /* what the latest failed candidate's log begins with */
 
@@ -224,7 +229,7 @@ struct wpk_search {
     struct wpk_piece *asks; /* owned */
     uint32_t ask_capacity;  /* a power of two, or 0 */
     uint32_t ask_count;
-    uint32_t told_count; /* asks told to the strategy: all before it have ended */
+    uint32_t told_count;        /* asks told to the strategy: all before it have ended */
     struct wpk_open_list open;  /* to be built and run */
     struct wpk_open_list built; /* to be run */
     bool asking;                /* an ASK effect is under way: */
@@ -232,7 +237,7 @@ struct wpk_search {
     uint32_t asked_count;       /* for so many, */
     uint32_t promised_count;    /* of which so many are for polls that wait for them: */
     struct wpk_worker *awaiting;
-    bool refused;               /* the strategy wants to be told more first */
+    bool refused; /* the strategy wants to be told more first */
     bool exhausted;
     struct wpk_piece vendors[WPK_PROVIDERS_MAX];
     uint64_t vendor_workers[WPK_PROVIDERS_MAX]; /* hash of the name of who timed it; 0: not known */
@@ -241,7 +246,7 @@ struct wpk_search {
     uint32_t ok_count; /* of the ended asks */
     uint32_t failed_count;
     uint32_t known_count;
-    uint32_t leased_count; /* pieces of any kind out now: it stays until they end */
+    uint32_t leased_count;                /* pieces of any kind out now: it stays until they end */
     uint32_t outcomes[WPK_OUTCOME_COUNT]; /* of the failed ones, as far as it is known */
     /* With a time and an artifact, best first; of equal artifacts the first. */
     struct wpk_best best[WPK_BEST_MAX];
@@ -257,8 +262,8 @@ struct wpk_search {
     char served_provider[WPK_PROVIDER_NAME_MAX];
     char served_artifact[WPK_ID_MAX];
     struct wpk_revoked revoked; /* neither wins nor counts */
-    bool measured; /* something was measured since it was opened */
-    uint64_t cost_ns; /* device time of a piece of its work, smoothed; 0: not known yet */
+    bool measured;              /* something was measured since it was opened */
+    uint64_t cost_ns;           /* device time of a piece of its work, smoothed; 0: not known yet */
 
     struct wpk_job_op_state *ops; /* of live jobs, those that have ended too: it stays for them */
     struct wpk_stake *stakes;     /* of the owners that it is worked on for; owned by group.c */
@@ -276,10 +281,10 @@ struct wpk_search {
     bool outdated; /* one of them is lost: the next final is held without it */
     struct wpk_piece final;
     struct wpk_piece verify;
-    uint32_t verifying; /* index into entries */
+    uint32_t verifying;                    /* index into entries */
     char verified_by[WPK_WORKER_NAME_MAX]; /* who tried the last one; "": it was abandoned */
-    uint64_t timed_by;      /* hash of the name of who is not to verify it, */
-    struct wpk_timer timer; /* until then */
+    uint64_t timed_by;                     /* hash of the name of who is not to verify it, */
+    struct wpk_timer timer;                /* until then */
     /* What a work id says of them: made of who takes part. A result of other contenders, from
      * before a restart or from a round before, is not one of these. */
     uint32_t final_number;
@@ -317,8 +322,8 @@ struct wpk_job_op_state {
     uint64_t kernel_id; /* 0: none */
     /* RESTORE: wpk_class_text() of the search that it had; owned; NULL: none */
     char *bound;
-    struct wpk_op_past *past;     /* RESTORE: had ended; owned; NULL: its search says it */
-    struct wpk_job_entry *job;    /* that it is of */
+    struct wpk_op_past *past;      /* RESTORE: had ended; owned; NULL: its search says it */
+    struct wpk_job_entry *job;     /* that it is of */
     struct wpk_job_op_state *next; /* of the search's */
     struct wpk_job_op_state *prev;
     struct wpk_stake *stakes[2]; /* it is worked on: by stage; NULL: it is not, now */
@@ -371,8 +376,8 @@ struct wpk_worker {
     struct wpk_net_address *poll_address; /* owned; of that poll */
     uint32_t poll_want;
     uint64_t poll_until_ns;
-    uint64_t running; /* number of the lease that it times, as it said last; 0: none */
-    uint64_t busy_ns; /* it has been at work since, or since its last result */
+    uint64_t running;         /* number of the lease that it times, as it said last; 0: none */
+    uint64_t busy_ns;         /* it has been at work since, or since its last result */
     struct wpk_lease *leases; /* oldest first */
     struct wpk_lease *leases_last;
     uint32_t lease_count;

@@ -442,18 +442,13 @@ static void put_own(struct wpk_json_writer *w, struct wpk_store *store,
     wpk_json_end(w);
 }
 
-static void put_verified(struct wpk_json_writer *w, const struct wpk_effect *effect, bool own)
+static void put_verified(struct wpk_json_writer *w, const struct wpk_trial_summary *trial)
 {
-    double error_max = effect->served->trial.error_max;
-    double tolerance = effect->served->trial.error_tolerance;
-    /* The fresh set counts too: the record has the largest over its sets. */
-    if (own && effect->record != NULL && effect->record->error_max > error_max) {
-        error_max = effect->record->error_max;
-        tolerance = effect->record->error_tolerance;
-    }
     wpk_json_begin_object(w, "verified");
-    wpk_json_put_real(w, "max_error", error_max);
-    wpk_json_put_real(w, "tolerance", tolerance);
+    wpk_json_put_real(w, "max_error", trial->error_max);
+    wpk_json_put_real(w, "tolerance", trial->error_tolerance);
+    wpk_json_put_real(w, "of_rms", trial->of_rms);
+    wpk_json_put_real(w, "times_direct", trial->times_direct);
     wpk_json_end(w);
 }
 
@@ -463,7 +458,7 @@ wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *ef
     const struct wpk_search *search = effect->search;
     const struct wpk_search_key *key = &search->key;
     bool own = effect->served == effect->own;
-    const char *schedule = effect->record != NULL ? effect->record->schedule : NULL;
+    const char *schedule = effect->own != NULL ? effect->own->schedule : NULL;
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_put_text(w, "fingerprint", key->fingerprint);
     put_contender(w, store, search, effect->served);
@@ -480,7 +475,9 @@ wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *ef
     wpk_json_put_int(w, "measured", search->ok_count);
     wpk_json_put_int(w, "failed", search->failed_count);
     wpk_json_end(w);
-    put_verified(w, effect, own);
+    wpk_accuracy_put(w, "accuracy", search->accuracy);
+    wpk_json_put_text(w, "conditions", wpk_conditions_name(key->conditions));
+    put_verified(w, &effect->served->trial);
     put_text_or_null(w, "artifact", effect->served->artifact_sha256);
     put_text_or_null(w, "schedule", own ? schedule : NULL);
     wpk_json_put_text(w, "op", search->op);

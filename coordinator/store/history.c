@@ -373,20 +373,11 @@ static bool may_serve(struct wpk_store *store, const struct wpk_search *search, 
     return serve;
 }
 
-uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
-                                const char *document)
+static uint64_t insert_kernel(struct wpk_store *store, const struct wpk_effect *put, bool serve,
+                              bool revoked, const char *document)
 {
     const struct wpk_search *search = put->search;
-    bool revoked = wpk_history_is_revoked(store, search->problem_id, put->served->provider,
-                                          put->served->artifact_sha256);
-    bool serve = !revoked && may_serve(store, search, put->serve);
     int64_t served_at = serve ? now_of(store) : 0;
-    if (serve) {
-        wpk_store_run(store,
-                      "UPDATE kernel SET served = 0 WHERE problem_id = ? AND accuracy = ?"
-                      " AND served = 1",
-                      "it", (int64_t)search->problem_id, search->key.accuracy);
-    }
     wpk_store_run(store,
                   "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256,"
                   " plain_sha256, accuracy, times_direct, median_ns, served, served_at, pinned,"
@@ -397,15 +388,46 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect
                   put->served->provider, put->served->artifact_sha256, search->key.accuracy,
                   put->served->trial.times_direct, (int64_t)put->served->timing.median_ns,
                   (int64_t)serve, served_at, revoked ? now_of(store) : 0,
-                  revoked ? "revoked before" : "", or_empty(put->verified_by), document,
+                  revoked ? "revoked before" : "", put->served->verified_by, document,
                   now_of(store), wpk_store_epoch(store));
-    uint64_t id = (uint64_t)wpk_store_inserted(store);
-    if (put->own != NULL && put->own != put->served) {
-        wpk_history_keep_artifact(store, put->own->artifact_sha256, 1);
+    return (uint64_t)wpk_store_inserted(store);
+}
+
+uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
+                                const char *document)
+{
+    const struct wpk_search *search = put->search;
+    bool revoked = wpk_history_is_revoked(store, search->problem_id, put->served->provider,
+                                          put->served->artifact_sha256);
+    bool serve = !revoked && may_serve(store, search, put->serve);
+    if (serve) {
+        wpk_store_run(store,
+                      "UPDATE kernel SET served = 0 WHERE problem_id = ? AND accuracy = ?"
+                      " AND served = 1",
+                      "it", (int64_t)search->problem_id, search->key.accuracy);
     }
+    uint64_t id = insert_kernel(store, put, serve, revoked, document);
     wpk_store_run(store, "UPDATE search SET kernel_id = ? WHERE id = ?", "Ii", (int64_t)id,
                   (int64_t)search->id);
     return id;
+}
+
+uint64_t wpk_history_keep_kernel(struct wpk_store *store, const struct wpk_effect *put,
+                                 const char *document)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT 1 FROM kernel WHERE problem_id = ? AND accuracy = ?"
+                        " AND provider = ? AND artifact_sha256 = ? LIMIT 1",
+                        "ittt", (int64_t)put->search->problem_id, put->search->key.accuracy,
+                        put->served->provider, put->served->artifact_sha256);
+    bool known = wpk_rows_next(rows);
+    wpk_rows_close(rows);
+    if (known || wpk_history_is_revoked(store, put->search->problem_id, put->served->provider,
+                                        put->served->artifact_sha256)) {
+        return 0;
+    }
+    return insert_kernel(store, put, false, false, document);
 }
 
 /* ---- owners and workers */

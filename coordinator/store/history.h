@@ -121,6 +121,10 @@ void wpk_history_put_verified(struct wpk_store *store,
  * was revoked while its search was under way is recorded as revoked. */
 uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
                                 const char *document);
+/* Record one that lost in the same final, so that it can follow what is revoked: served by nobody.
+ * 0: the class has it already, or it was revoked. */
+uint64_t wpk_history_keep_kernel(struct wpk_store *store, const struct wpk_effect *put,
+                                 const char *document);
 /* One that is there is used once more. */
 void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size);
 /* Somebody needs it: written once in a quarter of an hour. */

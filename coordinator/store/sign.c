@@ -143,20 +143,19 @@ static void fill_manifest(const struct wpk_effect *effect, uint64_t wall_ns,
         .mad_ns = own->timing.mad_ns,
         .error_max = own->trial.error_max,
         .error_tolerance = own->trial.error_tolerance,
+        .of_rms = own->trial.of_rms,
+        .times_direct = own->trial.times_direct,
+        .accuracy = effect->search->accuracy,
+        .conditions = key->conditions,
         .created_wall_ns = wall_ns,
     };
-    if (effect->record != NULL && effect->record->error_max >= out->error_max) {
-        out->error_max = effect->record->error_max;
-        out->error_tolerance = effect->record->error_tolerance;
-    }
     snprintf(out->fingerprint, sizeof out->fingerprint, "%s", key->fingerprint);
     snprintf(out->layouts, sizeof out->layouts, "%s", key->layouts);
     snprintf(out->device, sizeof out->device, "%s", key->device_class);
     snprintf(out->environment, sizeof out->environment, "%s", key->environment);
     snprintf(out->provider, sizeof out->provider, "%s", own->provider);
     snprintf(out->artifact, sizeof out->artifact, "%s", own->artifact_sha256);
-    snprintf(out->verified_by, sizeof out->verified_by, "%s",
-             effect->verified_by != NULL ? effect->verified_by : "");
+    memcpy(out->verified_by, own->verified_by, sizeof out->verified_by);
 }
 
 wpk_err wpk_sign_kernel(const struct wpk_sign *sign, const struct wpk_effect *effect,

@@ -96,6 +96,7 @@ static void refuses_a_damaged_key(void **state)
 }
 
 static struct wpk_search search = {
+    .accuracy = {.times_direct = 4},
     .key = {.fingerprint = HASH,
             .layouts = "fixed",
             .device_class = "cpu/x/avx2",
@@ -106,14 +107,14 @@ static struct wpk_search search = {
 static void signs_what_it_says_of_a_kernel(void **state)
 {
     (void)state;
-    struct wpk_final_entry own = {.trial = {.error_max = 1e-6, .error_tolerance = 1e-4},
-                                  .provider = "halide-cpu",
-                                  .artifact_sha256 = HASH,
-                                  .timing = {.median_ns = 100, .min_ns = 90, .mad_ns = 1}};
+    struct wpk_final_entry own = {
+        .trial = {.error_max = 2e-6, .error_tolerance = 1e-4, .of_rms = 1e-7, .times_direct = 1.8},
+        .verified_by = "host3",
+        .provider = "halide-cpu",
+        .artifact_sha256 = HASH,
+        .timing = {.median_ns = 100, .min_ns = 90, .mad_ns = 1}};
     struct wpk_final_entry vendor = {.provider = "onednn"};
-    struct wpk_record record = {.error_max = 2e-6, .error_tolerance = 2e-4};
-    struct wpk_effect effect = {
-        .search = &search, .served = &own, .own = &own, .record = &record, .verified_by = "host3"};
+    struct wpk_effect effect = {.search = &search, .served = &own, .own = &own};
     struct wpk_sign *sign = NULL;
     struct wpk_buf manifest = {0};
     struct wpk_kernel_manifest read;
@@ -127,7 +128,8 @@ static void signs_what_it_says_of_a_kernel(void **state)
     assert_string_equal(read.verified_by, "host3");
     assert_int_equal(read.median_ns, 100);
     assert_int_equal(read.threads, 2);
-    assert_true(read.error_max == 2e-6);
+    assert_true(read.error_max == 2e-6 && read.of_rms == 1e-7 && read.times_direct == 1.8);
+    assert_true(read.accuracy.times_direct == 4);
     wpk_buf_reset(&manifest);
     /* Ours is vouched for where the vendor's is served; the vendor's has no file. */
     effect.served = &vendor;

@@ -321,8 +321,8 @@ def check_tune_json(text, artifacts=True):
             check(set(own) == {"provider", "algorithm", "time_ns", "artifact"}, "members of own", own)
             check(own["time_ns"]["median"] > 0 and own["artifact"], "own has an artifact", own)
         check(set(kernel) == {"name", "fingerprint", "binding", "provider", "algorithm", "time_ns", "baseline",
-                              "speedup", "candidates", "verified", "from_history", "artifact",
-                              "schedule"}, "members of a kernel", sorted(kernel))
+                              "speedup", "candidates", "accuracy", "verified", "from_history",
+                              "artifact", "schedule"}, "members of a kernel", sorted(kernel))
         check(re.fullmatch("[0-9a-f]{64}", kernel["fingerprint"]), "fingerprint", kernel)
         times = [kernel["time_ns"]]
         if kernel["baseline"] is not None:
@@ -335,7 +335,8 @@ def check_tune_json(text, artifacts=True):
             check(all(isinstance(v, int) for v in time_ns.values()), "times are integers", time_ns)
             check(0 < time_ns["min"] <= time_ns["median"], "times are ordered", time_ns)
         check(set(kernel["candidates"]) == {"measured", "failed"}, "members of candidates", kernel)
-        check(set(kernel["verified"]) == {"max_error", "tolerance"}, "members of verified", kernel)
+        check(set(kernel["verified"]) == {"max_error", "tolerance", "of_rms", "times_direct"},
+              "members of verified", kernel)
         check(kernel["verified"]["max_error"] <= kernel["verified"]["tolerance"], "verified", kernel)
         check(isinstance(kernel["from_history"], bool), "from_history", kernel)
         if kernel["artifact"] is not None and artifacts:

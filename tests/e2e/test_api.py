@@ -362,7 +362,22 @@ def test_kernels(box):
     revoked = service.want(200, "POST", path + ":revoke", {"reason": "wrong on Tuesdays"})
     check(revoked["revoked"]["reason"] == "wrong on Tuesdays" and not revoked["served"], revoked)
     match = service.want(200, "POST", "/v1/kernels:lookup", lookup)
-    check(match.get("kernel_id") != kernel, "it is not served any more", match)
+    check(revoked["serves"] and revoked["serves"] != kernel, "another one is served", revoked)
+    check(match["kernel_id"] == revoked["serves"], "which lookups find", match)
+    check(match["accuracy"] == "standard" and match["conditions"] == "warm", "its class", match)
+    check(set(match["verified"]) == {"max_error", "tolerance", "of_rms", "times_direct"}, "its errors", match)
+    check(service.audit("kernel.revoke")[0]["detail"]
+          == "wrong on Tuesdays; serves: standard " + revoked["serves"], "the log names it")
+    strict = service.want(200, "POST", "/v1/kernels:lookup", dict(lookup, accuracy={"times_direct": 1e-9}))
+    cold = service.want(200, "POST", "/v1/kernels:lookup", dict(lookup, conditions="cold"))
+    check(cold["match"] == "none", "conditions are part of the key", cold)
+    check(strict["match"] in ("none", "exact", "vendor"), "a class of one's own", strict)
+    service.want(422, "POST", "/v1/kernels:lookup", dict(lookup, accuracy="best"))
+    service.want(422, "POST", "/v1/kernels:lookup", dict(lookup, conditions="hot"))
+    listed = service.want(200, "GET", "/v1/kernels?accuracy=standard&conditions=warm")["kernels"]
+    check([k["id"] for k in listed] == [revoked["serves"]], "kernels of a class", listed)
+    check(not service.want(200, "GET", "/v1/kernels?accuracy=fast")["kernels"], "none of another")
+    service.want(422, "GET", "/v1/kernels?accuracy=best")
     if revoked["artifact"]:
         service.want(410, "GET", path + "/manifest")
         service.want(410, "GET", "/v1/artifacts/" + revoked["artifact"])
