@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl kernels: the list, and which of them are served. */
 #include "client/list.h"
+#include "client/report.h"
 #include "client/show.h"
 
 #include <inttypes.h>
@@ -33,12 +34,14 @@ static void add_kernel(const struct names *names, const struct wpk_api_kernel *k
 {
     char fingerprint[SHORT_HASH + 1];
     char time[WPK_FORMAT_SIZE];
+    char error[WPK_REPORT_ERROR_SIZE];
     char threads[16];
     char speedup[24] = "-";
 
     snprintf(fingerprint, sizeof(fingerprint), "%s", kernel->fingerprint);
     wpk_format_ns(kernel->served.time.median_ns, time);
     snprintf(threads, sizeof(threads), "%d", kernel->threads);
+    wpk_report_error(kernel, error);
     if (kernel->speedup > 0) {
         snprintf(speedup, sizeof(speedup), "%.2fx", kernel->speedup);
     }
@@ -46,7 +49,7 @@ static void add_kernel(const struct names *names, const struct wpk_api_kernel *k
     wpk_table_add(table, (const char *const[]){
                              kernel->id, name_of(names, kernel), fingerprint,
                              kernel->served.provider, kernel->served.algorithm, time, speedup,
-                             kernel->accuracy[0] != '\0' ? kernel->accuracy : "-", state,
+                             kernel->accuracy[0] != '\0' ? kernel->accuracy : "-", error, state,
                              kernel->layouts, threads, kernel->device, kernel->created});
 }
 
@@ -85,21 +88,22 @@ static wpk_err fetch_names(struct wpk_session *session, struct wpk_arena *arena,
 static const struct wpk_show kernels_show = {
     .path = "/v1/kernels",
     .key = "kernels",
-    .column_count = 13,
+    .column_count = 14,
     .headings = {"kernel", "operator", "fingerprint", "by", "algorithm", "median", "speedup",
-                 "class", "state", "layouts", "threads", "device", "created"},
-    .right = {[5] = true, [6] = true, [10] = true},
+                 "class", "error", "state", "layouts", "threads", "device", "created"},
+    .right = {[5] = true, [6] = true, [11] = true},
     .rank = {[2] = 1,
              [3] = 4,
              [4] = 6,
              [5] = 2,
              [6] = 5,
              [7] = 3,
-             [8] = 3,
-             [9] = 7,
+             [8] = 7,
+             [9] = 3,
              [10] = 8,
              [11] = 9,
-             [12] = 10},
+             [12] = 10,
+             [13] = 11},
     .fill = fill_kernels,
     .prepare = fetch_names,
 };
