@@ -4,6 +4,7 @@
 #include "common/fs.h"
 #include "common/rng.h"
 #include "op/cost.h"
+#include "op/direct.h"
 #include "op/reference.h"
 
 #include <fcntl.h>
@@ -26,6 +27,7 @@ struct file_head {
     uint64_t constants_seed;
     int64_t count;
     double magnitude_max;
+    double direct_error;
     int32_t rank;
     uint8_t kind;
     uint8_t positive;
@@ -86,6 +88,27 @@ static void draw_points(const struct wpk_tensor *output, uint64_t seed, int64_t 
     }
 }
 
+static wpk_err evaluate_directly(const struct wpk_program *program,
+                                 const struct wpk_reference_args *args, struct wpk_answers *answers,
+                                 struct wpk_diag *diag)
+{
+    double *direct = malloc((size_t)answers->count * sizeof *direct + 1);
+    if (direct == NULL) {
+        return WPK_ENOMEM;
+    }
+    uint64_t set = answers->inputs.seed;
+    wpk_err err = answers->whole ? wpk_direct_run(program, args, set, direct, diag)
+                                 : wpk_direct_run_at(program, args, set, answers->points,
+                                                     answers->count, direct, diag);
+    if (err == WPK_OK) {
+        struct wpk_accuracy_sums sums = {0};
+        wpk_accuracy_add(&sums, direct, answers->value, answers->magnitude, answers->count);
+        answers->direct_error = wpk_accuracy_error(&sums);
+    }
+    free(direct);
+    return err;
+}
+
 static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *answers,
                         struct wpk_diag *diag)
 {
@@ -104,6 +127,9 @@ static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *a
         err = answers->whole ? wpk_reference_run(program, &args, value, magnitude, diag)
                              : wpk_reference_run_at(program, &args, answers->points, answers->count,
                                                     value, magnitude, diag);
+        if (err == WPK_OK) {
+            err = evaluate_directly(program, &args, answers, diag);
+        }
     }
     wpk_inputs_fini(&inputs);
     return err;
@@ -137,6 +163,7 @@ static void fill_head(struct wpk_answers *answers)
         .constants_seed = answers->inputs.constants_seed,
         .count = answers->count,
         .magnitude_max = answers->magnitude_max,
+        .direct_error = answers->direct_error,
         .rank = answers->rank,
         .kind = (uint8_t)answers->inputs.kind,
         .positive = answers->inputs.positive,
@@ -308,6 +335,7 @@ static wpk_err adopt(void *block, size_t size, struct wpk_answers *out)
         .rank = head.rank,
         .count = head.count,
         .magnitude_max = head.magnitude_max,
+        .direct_error = head.direct_error,
         .block = block,
         .block_size = size,
         .mapped = true,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an op must give on an input set, from the interpreter: values, and the magnitudes that
- * scale the tolerance. Computed once per op and set, kept in a file that every candidate's
- * process maps. */
+/* What an op must give on an input set, from the interpreter: values, the magnitudes that scale the
+ * tolerance, and the error of direct evaluation, the unit of accuracy. Computed once per op and
+ * set, kept in a file that every candidate's process maps. */
 #ifndef WPK_WORKER_ANSWERS_H
 #define WPK_WORKER_ANSWERS_H
 
+#include "op/accuracy.h"
 #include "op/program.h"
 #include "worker/inputs.h"
 
 /* Points computed where the whole output would take too long, and of a winner's fresh sets. */
-#define WPK_ANSWERS_SAMPLE_COUNT 4096
+#define WPK_ANSWERS_SAMPLE_COUNT WPK_ACCURACY_COUNT_MIN
 
 /* = {0} is empty. Arrays point into `block`. */
 struct wpk_answers {
@@ -22,9 +23,10 @@ struct wpk_answers {
     const double *magnitude; /* [count] sum of |terms| that went into the point */
     double magnitude_max;
     uint8_t seen[WPK_STAGES_MAX]; /* by stage: the faults that this set shows, a bit each */
-    void *block;       /* owned */
-    size_t block_size; /* bytes */
-    bool mapped;       /* block comes from mmap */
+    double direct_error; /* E of direct evaluation, see op/accuracy.h; 0: exact */
+    void *block;         /* owned */
+    size_t block_size;   /* bytes */
+    bool mapped;         /* block comes from mmap */
 };
 
 /* Compute. `sample_count` 0: the whole output, or WPK_ANSWERS_SAMPLE_COUNT points of it when it

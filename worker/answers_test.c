@@ -49,6 +49,7 @@ static void test_answers_as_file(void **state)
         assert_memory_equal(read.value, made.value, (size_t)made.count * sizeof(double));
         assert_memory_equal(read.magnitude, made.magnitude, (size_t)made.count * sizeof(double));
         assert_true(read.magnitude_max == made.magnitude_max);
+        assert_true(read.direct_error == made.direct_error && made.direct_error > 0);
         wpk_answers_fini(&read);
         assert_int_equal(truncate(path, (off_t)made.block_size - 1), 0);
         assert_int_equal(wpk_answers_load(path, &read), WPK_ECORRUPT);
@@ -57,6 +58,30 @@ static void test_answers_as_file(void **state)
     assert_int_equal(wpk_answers_load("/nowhere", &(struct wpk_answers){0}), WPK_ENOENT);
     unlink(path);
     close(fd);
+    wpk_program_fini(&op);
+}
+
+/* Direct evaluation is exact on small integers, and off by some last places on reals: as much at
+ * some points as at all. */
+static void test_direct_error(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse(convolution);
+    static const enum wpk_input_kind kinds[] = {WPK_INPUT_INTEGERS, WPK_INPUT_REALS,
+                                                WPK_INPUT_RELU};
+    for (int k = 0; k < 3; k++) {
+        double error[2];
+        for (int sampled = 0; sampled < 2; sampled++) {
+            struct wpk_answers answers = {0};
+            const struct wpk_input_options inputs = {.kind = kinds[k], .seed = 4};
+            int64_t samples = sampled != 0 ? 1000 : 0;
+            assert_int_equal(wpk_answers_make(&op, &inputs, samples, &answers, NULL), WPK_OK);
+            error[sampled] = answers.direct_error;
+            wpk_answers_fini(&answers);
+        }
+        assert_int_equal(error[0] > 1e-8 && error[0] < 1e-5, kinds[k] != WPK_INPUT_INTEGERS);
+        assert_true(fabs(error[1] - error[0]) <= 0.2 * error[0]);
+    }
     wpk_program_fini(&op);
 }
 
@@ -253,6 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_as_file),
+        cmocka_unit_test(test_direct_error),
         cmocka_unit_test(test_samples_equal_whole),
         cmocka_unit_test(test_undefined_ops_get_positive_inputs),
         cmocka_unit_test(test_inputs_of_an_exp),

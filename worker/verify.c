@@ -233,6 +233,7 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
     const struct comparison c = begin(op, answers, rule, errors);
     size_t size = wpk_dtype_size(tensor->dtype);
     double chunk[CHUNK];
+    struct wpk_accuracy_sums sums = {0};
     if (answers->whole) {
         for (int64_t done = 0; done < answers->count; done += CHUNK) {
             int64_t now = answers->count - done < CHUNK ? answers->count - done : CHUNK;
@@ -241,13 +242,18 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
             for (int64_t i = 0; i < now; i++) {
                 compare_point(&c, done + i, chunk[i]);
             }
+            wpk_accuracy_add(&sums, chunk, answers->value + done, answers->magnitude + done, now);
         }
-        return;
     }
-    for (int64_t i = 0; i < answers->count; i++) {
+    for (int64_t i = 0; !answers->whole && i < answers->count; i++) {
         int64_t at = flatten(tensor, answers->points + i * answers->rank);
         wpk_reference_widen(tensor->dtype, (const char *)output + (size_t)at * size, 1, chunk);
         compare_point(&c, i, chunk[0]);
+        wpk_accuracy_add(&sums, chunk, answers->value + i, answers->magnitude + i, 1);
+    }
+    wpk_accuracy_fold(&errors->accuracy, tensor->dtype, &sums, answers->direct_error);
+    if (answers->inputs.kind == WPK_INPUT_REALS) {
+        errors->accuracy.of_rms = wpk_accuracy_of_rms(&sums);
     }
 }
 

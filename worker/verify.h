@@ -38,7 +38,7 @@ struct wpk_verify_rule {
     double times;    /* k, >= 1: of the widest accuracy class */
 };
 
-/* The worst point so far; = {0} before the first. */
+/* The worst point so far, and the errors of whole sets; = {0} before the first. */
 struct wpk_verify_errors {
     double max;           /* largest |y - ref|; DBL_MAX where the output is not a number */
     double max_tolerance; /* what is allowed at that point */
@@ -48,6 +48,7 @@ struct wpk_verify_errors {
     double tolerance;
     double value;
     double reference;
+    struct wpk_accuracy_errors accuracy; /* rms errors, of the floating outputs' sets */
 };
 
 /* Does the op compute exactly on small integers? */
@@ -55,7 +56,7 @@ bool wpk_verify_is_exact(const struct wpk_program *op);
 /* Does the derived program multiply with constants of its own (Winograd's matrices)? */
 bool wpk_verify_has_transforms(const struct wpk_program *program);
 
-/* Compare one output with its answers and fold the worst point into `errors`.
+/* Compare one output with its answers and fold the worst point, and its rms error, into `errors`.
  *   shape   output: dense [extent...] of the op's output tensor, in its type */
 void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *answers,
                         const struct wpk_verify_rule *rule, const void *output,

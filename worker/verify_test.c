@@ -171,6 +171,30 @@ static void test_dishonest_sums_are_caught(void **state)
     assert_true(judge(WPK_INPUT_INTEGERS, false, sum_without_one, 40).ratio > 1);
 }
 
+/* Beside the worst point, the rms error of the set: honest sums are strict, short products are in
+ * no class, and integers, on which direct evaluation is exact, give no ratio. */
+static void test_accuracy(void **state)
+{
+    (void)state;
+    static const struct wpk_accuracy strict = {1.25}, fast = {16};
+    static const summation honest[] = {sum_in_order, sum_backwards, sum_in_lanes};
+    static const summation dishonest[] = {sum_without_one, sum_of_bf16, sum_of_f16};
+    for (size_t i = 0; i < 3; i++) {
+        struct wpk_accuracy_errors good = judge(WPK_INPUT_REALS, false, honest[i], 1).accuracy;
+        struct wpk_accuracy_errors bad = judge(WPK_INPUT_REALS, false, dishonest[i], 1).accuracy;
+        assert_true(good.times_direct > 0.05 && wpk_accuracy_is_in(strict, good.times_direct));
+        assert_true(good.of_rms > 1e-8 && good.of_rms < 5e-6);
+        assert_int_equal(good.count, ROWS);
+        assert_false(wpk_accuracy_is_in(fast, bad.times_direct));
+        assert_true(bad.of_rms > 1e-4);
+        struct wpk_accuracy_errors none = judge(WPK_INPUT_INTEGERS, false, honest[i], 1).accuracy;
+        assert_true(none.times_direct == 0);
+    }
+    /* in the order of direct evaluation, without contraction: the same bits */
+    double same = judge(WPK_INPUT_REALS, false, sum_in_order, 1).accuracy.times_direct;
+    assert_true(same > 0.99 && same < 1.01);
+}
+
 /* Where terms are large, a large error is right; where they are small, a small one is wrong. */
 static void test_largest_error_has_its_own_tolerance(void **state)
 {
@@ -357,6 +381,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_honest_sums_pass_with_margin),
         cmocka_unit_test(test_dishonest_sums_are_caught),
+        cmocka_unit_test(test_accuracy),
         cmocka_unit_test(test_largest_error_has_its_own_tolerance),
         cmocka_unit_test(test_values_that_are_none),
         cmocka_unit_test(test_other_types),
