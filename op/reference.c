@@ -29,6 +29,7 @@ struct box {
 struct evaluation {
     const struct wpk_program *program;
     struct wpk_tape_arithmetic arithmetic;
+    int64_t runs;                          /* points to come, 1 for all at once */
     int output;                            /* tensor */
     bool live[WPK_STAGES_MAX];             /* the output depends on it */
     bool whole[WPK_STAGES_MAX];            /* computed whole, before any point */
@@ -103,6 +104,7 @@ static wpk_err bind_literal(struct evaluation *e, int t)
 {
     const struct wpk_tensor *tensor = &e->program->tensors[t];
     e->region[t].value = tensor->values;
+    e->region[t].fixed = true;
     if (!e->arithmetic.rounds) {
         return WPK_OK;
     }
@@ -128,6 +130,7 @@ static wpk_err bind_arguments(struct evaluation *e, const struct wpk_reference_a
         bool is_argument = tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
         if (is_argument) {
             e->region[t].value = args->tensor[t];
+            e->region[t].fixed = true;
         } else if (tensor->role == WPK_ROLE_LITERAL) {
             wpk_err err = bind_literal(e, t);
             if (err != WPK_OK) {
@@ -160,6 +163,7 @@ static wpk_err start(struct evaluation *e, const struct wpk_program *program,
                      const struct wpk_tape_arithmetic *arithmetic, struct wpk_diag *diag)
 {
     e->arithmetic = *arithmetic;
+    e->runs = 1;
     wpk_err err = look_at(e, program, diag);
     return err == WPK_OK ? bind_arguments(e, args, diag) : err;
 }
@@ -188,7 +192,9 @@ static wpk_err compute(struct evaluation *e, int s, double *value, double *magni
         for (int a = 0; a < stage->axis_count; a++) {
             extent[a] = a < stage->rank ? region->extent[a] : stage->axes[a].extent;
         }
-        err = wpk_tape_new(e->program, stage, extent, &e->arithmetic, &e->tape[s]);
+        const struct wpk_tape_use use = {
+            .extent = extent, .runs = e->whole[s] ? 1 : e->runs, .regions = e->region};
+        err = wpk_tape_new(e->program, stage, &use, &e->arithmetic, &e->tape[s]);
     }
     if (err == WPK_OK) {
         err = wpk_tape_run(e->tape[s], e->region, region, value, magnitude);
@@ -292,6 +298,7 @@ static wpk_err compute_cheap(struct evaluation *e)
     mark_cheap(e);
     for (int s = 0; s < e->program->stage_count && err == WPK_OK; s++) {
         err = e->whole[s] ? compute_intermediate(e, s) : WPK_OK;
+        e->region[e->program->stages[s].output].fixed = e->whole[s];
     }
     return err;
 }
@@ -469,6 +476,7 @@ wpk_err wpk_evaluate_at(const struct wpk_program *program, const struct wpk_refe
     if (err == WPK_OK) {
         err = compute_cheap(&e);
     }
+    e.runs = count;
     int rank = program->tensors[e.output].rank;
     for (int64_t i = 0; i < count && err == WPK_OK; i++) {
         err = compute_point(&e, points + i * rank, value + i,

@@ -14,6 +14,8 @@
 #define COST_ORDERED 1.5
 /* A copy of the tensor pays when each element is read at least so often. */
 #define PACK_REUSE 4
+/* Elements of a copy that many runs share: 64 MiB of doubles. */
+#define PACK_ELEMENTS_MAX ((int64_t)1 << 23)
 
 static bool depends_on(const struct wpk_program *program, int node, int axis)
 {
@@ -42,8 +44,15 @@ static bool depends_on(const struct wpk_program *program, int node, int axis)
            depends_on(program, n->arg[2], axis);
 }
 
+static bool copy_pays(const struct wpk_tape_use *use, int tensor, int64_t elements,
+                      int64_t iterations)
+{
+    bool shared = use->regions[tensor].fixed && elements <= PACK_ELEMENTS_MAX;
+    return (double)elements * PACK_REUSE <= (double)iterations * (shared ? (double)use->runs : 1.0);
+}
+
 int wpk_tape_dim_to_pack(const struct wpk_program *program, const struct wpk_node *load, int axis,
-                         int64_t iterations)
+                         const struct wpk_tape_use *use, int64_t iterations)
 {
     const struct wpk_tensor *tensor = &program->tensors[load->tensor];
     int found = -1;
@@ -60,12 +69,12 @@ int wpk_tape_dim_to_pack(const struct wpk_program *program, const struct wpk_nod
             found = d;
         }
     }
-    bool pays = wpk_tensor_elements(tensor) <= iterations / PACK_REUSE;
+    bool pays = copy_pays(use, load->tensor, wpk_tensor_elements(tensor), iterations);
     return found >= 0 && found < tensor->rank - 1 && pays ? found : -1;
 }
 
 static double load_cost(const struct wpk_program *program, const struct wpk_node *load, int axis,
-                        int64_t iterations)
+                        const struct wpk_tape_use *use, int64_t iterations)
 {
     const struct wpk_tensor *tensor = &program->tensors[load->tensor];
     int64_t stride = 0;
@@ -82,13 +91,15 @@ static double load_cost(const struct wpk_program *program, const struct wpk_node
     if (stride == 0) {
         return 0.0;
     }
-    bool contiguous = stride == 1 || wpk_tape_dim_to_pack(program, load, axis, iterations) >= 0;
+    bool contiguous =
+        stride == 1 || wpk_tape_dim_to_pack(program, load, axis, use, iterations) >= 0;
     return contiguous ? COST_CONTIGUOUS : COST_STRIDED;
 }
 
 int wpk_tape_lane_axis(const struct wpk_program *program, const struct wpk_stage *stage,
-                       const int64_t *extent, bool ordered, int *loads)
+                       const struct wpk_tape_use *use, bool ordered, int *loads)
 {
+    const int64_t *extent = use->extent;
     int load_count = wpk_stage_loads(program, stage, loads, program->node_count);
     int64_t iterations = 1;
     int64_t points = 1;
@@ -102,7 +113,7 @@ int wpk_tape_lane_axis(const struct wpk_program *program, const struct wpk_stage
         double lanes = (double)(extent[a] < WPK_TAPE_LANES ? extent[a] : WPK_TAPE_LANES);
         double cost = COST_STEP * (1 + load_count) / lanes;
         for (int i = 0; i < load_count; i++) {
-            cost += load_cost(program, &program->nodes[loads[i]], a, iterations);
+            cost += load_cost(program, &program->nodes[loads[i]], a, use, iterations);
         }
         bool last = a == stage->axis_count - 1;
         if (a >= stage->rank && ordered) {

@@ -10,6 +10,7 @@
 struct compiler {
     const struct wpk_program *program;
     const struct wpk_stage *stage;
+    const struct wpk_tape_use *use;
     struct wpk_tape *tape;
     int *slot_of;               /* [node_count] -1: not yet */
     int position[WPK_AXES_MAX]; /* of each axis in the loop nest */
@@ -342,7 +343,7 @@ static int emit_load(struct compiler *c, const struct wpk_node *n, int64_t itera
     }
     load.outside = n->outside < 0 ? 0.0 : literal_value(c, &c->program->nodes[n->outside]);
     if (c->tape->lane_axis >= 0) {
-        load.pack_dim = wpk_tape_dim_to_pack(c->program, n, c->tape->lane_axis, iterations);
+        load.pack_dim = wpk_tape_dim_to_pack(c->program, n, c->tape->lane_axis, c->use, iterations);
     }
     i.load = add_load(c, &load);
     return i.load < 0 ? -1 : append(c, i);
@@ -541,12 +542,12 @@ static bool order_instructions(struct wpk_tape *tape)
 }
 
 wpk_err wpk_tape_new(const struct wpk_program *program, const struct wpk_stage *stage,
-                     const int64_t *extent, const struct wpk_tape_arithmetic *arithmetic,
+                     const struct wpk_tape_use *use, const struct wpk_tape_arithmetic *arithmetic,
                      struct wpk_tape **out)
 {
     size_t node_count = (size_t)program->node_count;
     struct wpk_tape *tape = calloc(1, sizeof *tape);
-    struct compiler c = {.program = program, .stage = stage, .tape = tape};
+    struct compiler c = {.program = program, .stage = stage, .use = use, .tape = tape};
     c.slot_of = malloc((node_count + 1) * sizeof *c.slot_of);
     int *loads = malloc((node_count + 1) * sizeof *loads);
     wpk_err err = WPK_ENOMEM;
@@ -562,8 +563,8 @@ wpk_err wpk_tape_new(const struct wpk_program *program, const struct wpk_stage *
     WPK_ASSERT(!tape->rounds || !tape->with_magnitude);
     bool joins = stage->reduction == WPK_REDUCE_SUM || stage->reduction == WPK_REDUCE_PROD;
     tape->ordered = tape->rounds && joins && wpk_dtype_is_float(stage->accumulator);
-    memcpy(tape->axis_extent, extent, (size_t)stage->axis_count * sizeof *extent);
-    tape->lane_axis = wpk_tape_lane_axis(program, stage, extent, tape->ordered, loads);
+    memcpy(tape->axis_extent, use->extent, (size_t)stage->axis_count * sizeof *use->extent);
+    tape->lane_axis = wpk_tape_lane_axis(program, stage, use, tape->ordered, loads);
     order_loops(&c);
     emit_root(&c);
     if (c.failed || !order_instructions(tape) || wpk_order_new(tape) != WPK_OK) {
@@ -584,6 +585,9 @@ void wpk_tape_free(struct wpk_tape *tape)
 {
     if (tape == NULL) {
         return;
+    }
+    for (int i = 0; i < tape->load_count; i++) {
+        free(tape->loads[i].packed);
     }
     free(tape->instructions);
     free(tape->loads);

@@ -29,6 +29,7 @@ struct wpk_region {
     int64_t stride[WPK_RANK_MAX]; /* in elements */
     const double *value;
     const double *magnitude; /* NULL: |value| */
+    bool fixed;              /* holds the same in all runs of a tape */
 };
 
 /* Row-major strides for the extents; returns the elements. */
@@ -97,7 +98,8 @@ struct wpk_tape_load {
     int pack_dim; /* dimension to copy into the last place first, -1: none */
     /* Set for each run: offset = flat_constant + sum(flat term) + slot dimensions. */
     struct wpk_region region;
-    double *packed; /* owned for the time of a run */
+    double *packed; /* owned for the time of a run, of a fixed region for the tape's */
+    struct wpk_region packed_region;
     int64_t flat_constant;
     int flat_count;
     struct wpk_tape_term flat[WPK_AXES_MAX];
@@ -153,14 +155,19 @@ struct wpk_tape {
     int64_t term_stride[WPK_AXES_MAX]; /* in `terms`, of the reduction axes */
 };
 
-/* Compile `stage`, choosing the lane axis for boxes of about `extent`.
- *
- *   shape   extent [stage->axis_count]
+/* What a tape is compiled for. */
+struct wpk_tape_use {
+    const int64_t *extent;            /* [stage->axis_count] of a box, about */
+    int64_t runs;                     /* boxes, about */
+    const struct wpk_region *regions; /* [tensor_count] of the first run */
+};
+
+/* Compile `stage`.
  *   errors  WPK_ENOMEM
  *   owns    caller calls wpk_tape_free; borrows program and stage
  */
 wpk_err wpk_tape_new(const struct wpk_program *program, const struct wpk_stage *stage,
-                     const int64_t *extent, const struct wpk_tape_arithmetic *arithmetic,
+                     const struct wpk_tape_use *use, const struct wpk_tape_arithmetic *arithmetic,
                      struct wpk_tape **out);
 void wpk_tape_free(struct wpk_tape *tape);
 
@@ -175,13 +182,22 @@ wpk_err wpk_tape_run(struct wpk_tape *tape, const struct wpk_region *regions,
 
 /* ---- the lane axis: reference_axis.c */
 
-/* The axis whose rows are the cheapest for boxes of about `extent`; -1 when there are no axes.
- *   shape   extent [stage->axis_count]; loads [node_count], scratch */
+/* The axis whose rows are the cheapest; -1 when there are no axes.
+ *   shape   loads [node_count], scratch */
 int wpk_tape_lane_axis(const struct wpk_program *program, const struct wpk_stage *stage,
-                       const int64_t *extent, bool ordered, int *loads);
+                       const struct wpk_tape_use *use, bool ordered, int *loads);
 /* The dimension of a load's tensor worth moving to the last place for lanes along `axis`, or -1. */
 int wpk_tape_dim_to_pack(const struct wpk_program *program, const struct wpk_node *load, int axis,
-                         int64_t iterations);
+                         const struct wpk_tape_use *use, int64_t iterations);
+
+/* ---- loads: reference_load.c */
+
+/* Before a run: where the load finds its tensor.   errors  WPK_ENOMEM */
+wpk_err wpk_tape_bind(struct wpk_tape *tape, struct wpk_tape_load *load,
+                      const struct wpk_region *regions);
+/* Fill the slot with what the load reads at the axes' current values. */
+void wpk_tape_load(const struct wpk_tape *tape, const struct wpk_tape_instruction *ins,
+                   struct wpk_tape_slot *slot);
 
 /* ---- arithmetic over lanes: reference_lanes.c. Magnitudes may all be NULL. */
 
