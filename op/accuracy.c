@@ -6,7 +6,6 @@
 #include <float.h>
 #include <math.h>
 
-#define RECORDED_SHARE 0.9 /* of a class's multiple, on recorded sets */
 #define FRESH_SIGMAS 3.0
 #define FLOOR_UNITS 0.25 /* of u rms(y64): an honest rounding alone errs by more */
 
@@ -79,13 +78,8 @@ void wpk_accuracy_fold(struct wpk_accuracy_errors *errors, enum wpk_dtype output
     }
 }
 
-bool wpk_accuracy_is_in(struct wpk_accuracy accuracy, double times_direct)
-{
-    return times_direct <= RECORDED_SHARE * accuracy.times_direct;
-}
-
 bool wpk_accuracy_stays_in(struct wpk_accuracy accuracy, const struct wpk_accuracy_errors *fresh)
 {
-    double spread = fresh->count > 0 ? FRESH_SIGMAS / sqrt((double)fresh->count) : 0;
-    return fresh->times_direct <= accuracy.times_direct * (1 + spread);
+    double noise = fresh->count > 0 ? FRESH_SIGMAS / sqrt((double)fresh->count) : 0;
+    return fresh->times_direct <= accuracy.times_direct * (1 + noise);
 }

@@ -15,10 +15,6 @@
 #include "schema/accuracy.h"
 #include "schema/tensor.h"
 
-/* Values to compare of each set at least, where it has so many: the ratio of two errors is then
- * known within some percent. */
-#define WPK_ACCURACY_COUNT_MIN 4096
-
 /* Of one input set; = {0} before the first value. */
 struct wpk_accuracy_sums {
     double error;  /* sum of (y - y64)^2; infinite where some y is no number */
@@ -52,11 +48,7 @@ double wpk_accuracy_of_rms(const struct wpk_accuracy_sums *sums);
 void wpk_accuracy_fold(struct wpk_accuracy_errors *errors, enum wpk_dtype output,
                        const struct wpk_accuracy_sums *sums, double direct);
 
-/* Is a candidate in the class, by the sets that every candidate gets? With a tenth to spare, so
- * that it stays there on others. */
-bool wpk_accuracy_is_in(struct wpk_accuracy accuracy, double times_direct);
-/* Is it still, by a set that nobody saw before, of so many values? Two errors of N values each have
- * a ratio that is known within 1 / sqrt(N); thrice that is allowed. */
+/* wpk_accuracy_admits_fresh with the noise of the values that were compared, however few. */
 bool wpk_accuracy_stays_in(struct wpk_accuracy accuracy, const struct wpk_accuracy_errors *fresh);
 
 #endif

@@ -10,7 +10,7 @@
 #include "worker/inputs.h"
 
 /* Points computed where the whole output would take too long, and of a winner's fresh sets. */
-#define WPK_ANSWERS_SAMPLE_COUNT WPK_ACCURACY_COUNT_MIN
+#define WPK_ANSWERS_SAMPLE_COUNT WPK_ACCURACY_POINTS_MIN
 
 /* = {0} is empty. Arrays point into `block`. */
 struct wpk_answers {
@@ -23,10 +23,10 @@ struct wpk_answers {
     const double *magnitude; /* [count] sum of |terms| that went into the point */
     double magnitude_max;
     uint8_t seen[WPK_STAGES_MAX]; /* by stage: the faults that this set shows, a bit each */
-    double direct_error; /* E of direct evaluation, see op/accuracy.h; 0: exact */
-    void *block;         /* owned */
-    size_t block_size;   /* bytes */
-    bool mapped;         /* block comes from mmap */
+    double direct_error;          /* E of direct evaluation, see op/accuracy.h; 0: exact */
+    void *block;                  /* owned */
+    size_t block_size;            /* bytes */
+    bool mapped;                  /* block comes from mmap */
 };
 
 /* Compute. `sample_count` 0: the whole output, or WPK_ANSWERS_SAMPLE_COUNT points of it when it

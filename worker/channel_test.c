@@ -102,6 +102,7 @@ static void test_run_request(void **state)
                    .race_ratio = 1.25},
         .rule = {.exact = true, .transforms = true, .times = 39.5},
         .incumbent_ns = 17,
+        .accuracy = {.times_direct = 6},
         .fresh_seed = UINT64_MAX - 1,
         .timeout_ms = 10,
         .memory_bytes_max = (uint64_t)1 << 63,
@@ -116,6 +117,7 @@ static void test_run_request(void **state)
     wpk_message_read_run(reader, &got);
     assert_int_equal(wpk_json_status(reader), WPK_OK);
     assert_true(got.id == sent.id && got.fresh_seed == sent.fresh_seed);
+    assert_true(got.accuracy.times_direct == 6);
     assert_string_equal(got.work, sent.work);
     assert_string_equal(got.op, sent.op);
     assert_string_equal(got.provider, sent.provider);

@@ -17,6 +17,7 @@
 #define WPK_WORKER_ENGINE_H
 
 #include "op/program.h"
+#include "schema/accuracy.h"
 #include "schema/device.h"
 #include "schema/record.h"
 
@@ -26,33 +27,34 @@ struct wpk_engine;
 
 struct wpk_engine_options {
     struct wpk_device device;
-    const char *program_dir;  /* where wpk-builder and wpk-runner stand */
-    const char *work_dir;     /* private, exists; artifacts are left in work_dir/artifacts */
+    const char *program_dir;   /* where wpk-builder and wpk-runner stand */
+    const char *work_dir;      /* private, exists; artifacts are left in work_dir/artifacts */
     uint64_t build_timeout_ms; /* 0: 10 000 */
     uint64_t run_timeout_ms;   /* 0: 10 000, for verifying and timing one candidate */
     uint64_t memory_bytes_max; /* of one candidate's child, 0: 4 GiB */
-    int builder_count;        /* 0: as many as cores */
-    bool builds_not;          /* no wpk-builder: trials come with their artifacts */
-    bool runs_not;            /* no wpk-runner: trials end when they are built */
-    const char *trace_path;   /* NULL, or a file for a Chrome trace of where the time goes */
+    int builder_count;         /* 0: as many as cores */
+    bool builds_not;           /* no wpk-builder: trials come with their artifacts */
+    bool runs_not;             /* no wpk-runner: trials end when they are built */
+    const char *trace_path;    /* NULL, or a file for a Chrome trace of where the time goes */
 };
 
 /* One trial. Everything is borrowed until wpk_engine_put returns. */
 struct wpk_trial {
-    uint64_t id;             /* the caller's; comes back with the record */
-    const char *work;        /* its name in the logs of all who work on it; NULL: "-" */
-    const char *op;          /* whole form of the original program (op/notation.h) */
-    const char *layouts;     /* "fixed" or "any" */
-    const char *provider;    /* "halide-cpu", "onednn" */
-    const char *candidate;   /* genes as text (search/space.h); or, with `schedule`, ignored */
-    const char *schedule;    /* directive text written by hand, or NULL */
+    uint64_t id;           /* the caller's; comes back with the record */
+    const char *work;      /* its name in the logs of all who work on it; NULL: "-" */
+    const char *op;        /* whole form of the original program (op/notation.h) */
+    const char *layouts;   /* "fixed" or "any" */
+    const char *provider;  /* "halide-cpu", "onednn" */
+    const char *candidate; /* genes as text (search/space.h); or, with `schedule`, ignored */
+    const char *schedule;  /* directive text written by hand, or NULL */
     struct wpk_policy policy;
-    uint64_t incumbent_ns;   /* best so far for racing, 0: none */
-    bool keep_artifact;      /* keep the shared object even if it is not faster than incumbent */
-    bool build_only;         /* ends ok with its artifact kept and no times, or as it failed */
+    uint64_t incumbent_ns;        /* best so far for racing, 0: none */
+    struct wpk_accuracy accuracy; /* what is outside is no winner; = {0}: any error is in */
+    bool keep_artifact; /* keep the shared object even if it is not faster than incumbent */
+    bool build_only;    /* ends ok with its artifact kept and no times, or as it failed */
     const struct wpk_device *target; /* what it is built for; NULL: the engine's device */
-    const char *artifact;    /* path of what was built elsewhere: it is only run; NULL: build it */
-    uint64_t build_ns;       /* with `artifact`: what building it took */
+    const char *artifact; /* path of what was built elsewhere: it is only run; NULL: build it */
+    uint64_t build_ns;    /* with `artifact`: what building it took */
 };
 
 /* Finalists, timed in turns. */

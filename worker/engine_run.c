@@ -52,6 +52,7 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
     } else if (trial->planned.schedule != NULL) {
         wpk_engine_build_path(engine, trial, artifact, "kernel.so");
     }
+    double times = trial->trial.accuracy.times_direct;
     const struct wpk_run_request request = {
         .id = trial->order,
         .work = trial->trial.work,
@@ -62,6 +63,7 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
         .policy = trial->trial.policy,
         .rule = trial->planned.rule,
         .incumbent_ns = trial->trial.incumbent_ns,
+        .accuracy = {times > 0 ? times : WPK_ACCURACY_TIMES_MAX},
         .fresh_seed = fresh_seed(trial),
         .timeout_ms = engine->options.run_timeout_ms,
         .memory_bytes_max = engine->options.memory_bytes_max,

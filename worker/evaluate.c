@@ -159,9 +159,11 @@ static void print_person(const struct run *run, int index)
         fprintf(stderr, " %10.1f us %7.1f GFLOP/s%s", ns / 1e3, run->flops / ns,
                 r->timing.censored ? " raced out" : "");
     }
-    fprintf(stderr, "  err %.2g (%.2g of tol)  build %.0f verify %.0f measure %.0f ms  %s%s\n",
-            r->error_max, r->error_ratio, (double)r->build_ns / 1e6, (double)r->verify_ns / 1e6,
-            (double)r->measure_ns / 1e6, run->candidates[index],
+    fprintf(stderr,
+            "  err %.2g of rms, %.2f x direct (%.2g of tol)  build %.0f verify %.0f measure %.0f "
+            "ms  %s%s\n",
+            r->of_rms, r->times_direct, r->error_ratio, (double)r->build_ns / 1e6,
+            (double)r->verify_ns / 1e6, (double)r->measure_ns / 1e6, run->candidates[index],
             r->detail != NULL && run->candidates[index][0] == '\0' ? r->detail : "");
     if (r->log[0] != '\0') {
         fprintf(stderr, "     %s\n", r->log);

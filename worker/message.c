@@ -126,6 +126,7 @@ wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_r
     wpk_json_put_bool(w, "transforms", request->rule.transforms);
     wpk_json_put_real(w, "times", request->rule.times);
     wpk_json_put_u64(w, "incumbent_ns", request->incumbent_ns);
+    wpk_accuracy_put(w, "accuracy", request->accuracy);
     wpk_json_put_u64(w, "fresh_seed", request->fresh_seed);
     wpk_json_put_u64(w, "timeout_ms", request->timeout_ms);
     wpk_json_put_u64(w, "memory_bytes_max", request->memory_bytes_max);
@@ -263,6 +264,7 @@ void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request
     out->rule.transforms = wpk_json_get_bool(reader, "transforms");
     out->rule.times = wpk_json_get_real(reader, "times", 1, 1e300);
     out->incumbent_ns = wpk_json_get_u64(reader, "incumbent_ns");
+    out->accuracy = wpk_accuracy_get(reader, "accuracy");
     out->fresh_seed = wpk_json_get_u64(reader, "fresh_seed");
     out->timeout_ms = wpk_json_get_u64(reader, "timeout_ms");
     out->memory_bytes_max = wpk_json_get_u64(reader, "memory_bytes_max");

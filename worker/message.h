@@ -19,11 +19,12 @@
 #define WPK_WORKER_MESSAGE_H
 
 #include "common/json.h"
+#include "schema/accuracy.h"
 #include "schema/record.h"
 #include "worker/channel.h"
 #include "worker/verify.h"
 
-#define WPK_DUEL_MAX 16 /* contestants */
+#define WPK_DUEL_MAX 16          /* contestants */
 #define WPK_MESSAGE_WORK_SIZE 64 /* bytes of what logs call a piece of work, with the end */
 
 /* suffix, text */
@@ -55,8 +56,8 @@ struct wpk_build_request {
     uint64_t id;
     const char *work; /* its name in all logs: "12/trial/7" */
     const char *directory;
-    int core;                  /* to run on, counted among those usable; -1: any */
-    uint64_t timeout_ms;       /* of running; being paused does not count */
+    int core;            /* to run on, counted among those usable; -1: any */
+    uint64_t timeout_ms; /* of running; being paused does not count */
     uint64_t memory_bytes_max;
 };
 
@@ -71,15 +72,16 @@ struct wpk_build_reply {
 struct wpk_run_request {
     uint64_t id;
     const char *work;
-    const char *op;       /* whole form of the original program */
+    const char *op; /* whole form of the original program */
     const char *provider;
     const char *layouts;
     const char *artifact; /* path; "" for vendors */
     struct wpk_policy policy;
     struct wpk_verify_rule rule;
     uint64_t incumbent_ns;
-    uint64_t fresh_seed;  /* of the set that a winner faces */
-    uint64_t timeout_ms;  /* waiting for "go" does not count */
+    struct wpk_accuracy accuracy; /* what is outside is no winner */
+    uint64_t fresh_seed;          /* of the set that a winner faces */
+    uint64_t timeout_ms;          /* waiting for "go" does not count */
     uint64_t memory_bytes_max;
 };
 

@@ -138,7 +138,9 @@ static void tell_strategy(struct wpk_search_actor *actor, const struct wpk_piece
         return; /* of an older space: there is nothing to learn from it */
     }
     double reference = trial->anchor_ns > 0 ? (double)trial->anchor_ns : REFERENCE_NS;
-    struct wpk_tell tell = {.ok = trial->outcome == WPK_OUTCOME_OK,
+    /* Outside the class its time is as good as none: nothing is to be bred from it. */
+    struct wpk_tell tell = {.ok = trial->outcome == WPK_OUTCOME_OK &&
+                                  wpk_accuracy_admits(actor->accuracy, trial->times_direct),
                             .censored = wpk_trial_raced_out(actor->accuracy, trial)};
     if (tell.ok) {
         tell.relative = (double)trial->median_ns / reference;

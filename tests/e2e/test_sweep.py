@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates of many programs, built and verified against the reference: every outcome has to be ok.
+"""Candidates of many programs, built and verified against the reference: every outcome has to be ok,
+and the error of those without transforms near that of direct evaluation.
 
 sweep_programs.txt has the programs. The short sweep takes some of them, each with another layout,
 thread count and instruction set; WPK_SWEEP=long takes all with all of those, WPK_SWEEP_SEED draws
@@ -14,6 +15,9 @@ LONG = os.environ.get("WPK_SWEEP", "") == "long"
 SEED = int(os.environ.get("WPK_SWEEP_SEED", "1"))
 ONLY = [name for name in os.environ.get("WPK_SWEEP_ONLY", "").split(",") if name]
 CONSTRUCTED, RANDOM = (6, 8) if LONG else (2, 2)
+# Error of candidates that only move data, as a multiple of direct evaluation's. Strict is 1.125; the
+# programs are so small that the ratio of two such errors is known within a third.
+TIMES_DIRECT_MAX = 1.125 * 1.35
 # What LLVM takes too long for is an outcome of the search, and depends on the machine's load.
 TIMEOUT_SHARE_MAX = 0.03
 SETTINGS = [(layouts, threads, isa) for isa in ("avx512", "avx2", "sse41") for threads in (1, 2)
@@ -74,6 +78,9 @@ def test_every_candidate_computes_its_program(box):
                 elif outcome != "ok":
                     wrong.append(words_of)
                     print(words_of, flush=True)
+                times = result["record"]["error"]["times_direct"]
+                if "winograd" not in result["candidate"] and times > TIMES_DIRECT_MAX:
+                    wrong.append("%s: its error is %.3g times direct" % (words_of, times))
     print("%d candidates of %d programs, %d not ok, %d timeouts" % (
         tried, len(programs), len(wrong), len(timeouts)), flush=True)
     lib.check(not wrong, "%d candidates are not ok" % len(wrong), *wrong[:10])
