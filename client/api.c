@@ -191,6 +191,7 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
     out->pinned = get_bool(reader, "pinned");
     out->revoked = given(reader, "revoked");
     out->accuracy = get_accuracy(reader, arena);
+    out->conditions = get_text(reader, "conditions", arena);
     get_binding(reader, arena, out);
     out->op = get_text(reader, "op", arena);
     out->schedule = get_text(reader, "schedule", arena);

@@ -52,6 +52,7 @@ struct wpk_api_kernel {
     bool pinned;
     bool revoked;
     const char *accuracy;            /* class; "": of an older wpkd */
+    const char *conditions;          /* likewise */
     struct wpk_api_binding *binding; /* [binding_count], NULL: names are the kernel's */
     const char *binding_json;        /* the same as wpkd wrote it; NULL: none */
     int binding_count;

@@ -7,6 +7,7 @@
 #include "client/lookup_schedule.h"
 #include "common/fs.h"
 #include "common/json.h"
+#include "schema/accuracy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,8 @@ struct batch {
 
 static void copy_members(struct wpk_json_reader *from, struct wpk_json_writer *w)
 {
-    static const char *const copied[] = {"name", "op", "tensors", "constants"};
+    static const char *const copied[] = {"name",      "op",       "tensors",
+                                         "constants", "accuracy", "conditions"};
 
     for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
         struct wpk_buf raw = {0};
@@ -50,14 +52,33 @@ static void copy_members(struct wpk_json_reader *from, struct wpk_json_writer *w
     }
 }
 
-/* One more lookup: of an operator of the job, or by a fingerprint. */
-static wpk_err add_lookup(struct batch *batch, struct wpk_json_reader *op, const char *fingerprint,
-                          const char *device, const char *environment)
+/* What tells a kernel from the others of its operator and device. */
+static wpk_err put_key(const struct wpk_api_kernel *kernel, struct wpk_json_writer *w)
+{
+    struct wpk_accuracy accuracy = WPK_ACCURACY_STANDARD;
+    wpk_err err = WPK_OK;
+
+    wpk_json_put_text(w, "fingerprint", kernel->fingerprint);
+    if (kernel->accuracy[0] != '\0') {
+        err = wpk_accuracy_parse(kernel->accuracy, &accuracy, NULL);
+        wpk_accuracy_put(w, "accuracy", accuracy);
+    }
+    if (kernel->conditions[0] != '\0') {
+        wpk_json_put_text(w, "conditions", kernel->conditions);
+    }
+    return err;
+}
+
+/* One more lookup: of an operator of the job, or of what a kernel is known for. */
+static wpk_err add_lookup(struct batch *batch, struct wpk_json_reader *op,
+                          const struct wpk_api_kernel *kernel, const char *device,
+                          const char *environment)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_err err = WPK_OK;
 
-    if (fingerprint != NULL) {
-        wpk_json_put_text(w, "fingerprint", fingerprint);
+    if (kernel != NULL) {
+        err = put_key(kernel, w);
     } else {
         copy_members(op, w);
     }
@@ -70,7 +91,7 @@ static wpk_err add_lookup(struct batch *batch, struct wpk_json_reader *op, const
         wpk_json_put_text(w, "environment", environment);
     }
     wpk_buf_append_text(&batch->body, batch->count++ > 0 ? "," : "{\"lookups\":[");
-    wpk_err err = wpk_json_print(w, false, &batch->body);
+    err = err == WPK_OK ? wpk_json_print(w, false, &batch->body) : err;
     wpk_json_writer_free(w);
     return err;
 }
@@ -299,13 +320,15 @@ static bool is_wanted(const struct lookup *lookup, const struct wpk_api_kernel *
 
     for (int i = 0; wanted && i < index; i++) {
         wanted = kernels[i].threads != kernel->threads ||
+                 strcmp(kernels[i].accuracy, kernel->accuracy) != 0 ||
+                 strcmp(kernels[i].conditions, kernel->conditions) != 0 ||
                  strcmp(kernels[i].layouts, kernel->layouts) != 0 ||
                  strcmp(kernels[i].device, kernel->device) != 0;
     }
     return wanted;
 }
 
-/* Every layout, number of threads and device that there is a kernel for. */
+/* Every layout, class, number of threads and device that there is a kernel for. */
 static wpk_err add_fingerprint(struct wpk_session *session, const struct lookup *lookup,
                                const char *fingerprint, struct batch *batch, struct wpk_diag *diag)
 {
@@ -321,11 +344,11 @@ static wpk_err add_fingerprint(struct wpk_session *session, const struct lookup 
         }
         err = wpk_layouts_parse(kernels[i].layouts, &batch->layouts[at]);
         batch->threads[at] = kernels[i].threads;
-        snprintf(batch->name[at], sizeof(batch->name[at]), "%.12s, layouts %s, threads %d",
-                 kernels[i].fingerprint, kernels[i].layouts, kernels[i].threads);
+        snprintf(batch->name[at], sizeof(batch->name[at]), "%.12s, layouts %s, threads %d%s%s",
+                 kernels[i].fingerprint, kernels[i].layouts, kernels[i].threads,
+                 kernels[i].accuracy[0] != '\0' ? ", accuracy " : "", kernels[i].accuracy);
         if (err == WPK_OK) {
-            err = add_lookup(batch, NULL, kernels[i].fingerprint, kernels[i].device,
-                             lookup->environment);
+            err = add_lookup(batch, NULL, &kernels[i], kernels[i].device, lookup->environment);
         }
     }
     if (err == WPK_OK && batch->count == 0) {
