@@ -243,13 +243,13 @@ static uint64_t put_row(const struct kernel_order *mine, struct wpk_store *store
 static void perform_put_kernel(struct wpk_order *order, struct wpk_store *store)
 {
     struct kernel_order *mine = (struct kernel_order *)order;
+    mine->kernel_id = put_row(mine, store, &mine->put, wpk_history_put_kernel);
     for (int i = 0; i < WPK_FINAL_VERIFIED_MAX && mine->put.kept[i] != NULL; i++) {
         struct wpk_effect put = mine->put;
         put.served = mine->put.kept[i];
         put.own = put.served->verified ? put.served : put.own;
         put_row(mine, store, &put, wpk_history_keep_kernel);
     }
-    mine->kernel_id = put_row(mine, store, &mine->put, wpk_history_put_kernel);
 }
 
 static void on_kernel_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)

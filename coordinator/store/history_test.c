@@ -247,6 +247,28 @@ static uint64_t put_kernel(struct fixture *f, const char *provider, const char *
     return wpk_history_put_kernel(f->store, &put, "{}");
 }
 
+/* What lost in a final follows the winner when that is revoked; once is enough. */
+static void the_second_best_follows(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_diag diag = {0};
+    uint64_t winner = put_kernel(f, OWN, HASH);
+    struct wpk_final_entry vendor = {.provider = "vendor", .timing = {.median_ns = 900}};
+    struct wpk_effect put = {.search = &f->search, .served = &vendor};
+    uint64_t kept = wpk_history_keep_kernel(f->store, &put, "{}");
+    assert_int_not_equal(kept, 0);
+    assert_int_equal(wpk_history_keep_kernel(f->store, &put, "{}"), 0);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM kernel WHERE served = 1"), 1);
+    assert_int_equal(count(f, "SELECT kernel_id FROM search"), winner);
+    struct wpk_kernel_change change = {.kernel_id = winner, .reason = "NaN"};
+    assert_int_equal(wpk_history_revoke(f->store, &change, &diag), WPK_OK);
+    assert_int_equal(change.serves, kept);
+    change.kernel_id = kept;
+    assert_int_equal(wpk_history_revoke(f->store, &change, &diag), WPK_OK);
+    assert_int_equal(change.serves, 0);
+    assert_int_equal(wpk_history_keep_kernel(f->store, &put, "{}"), 0); /* it was revoked */
+}
+
 static void revoke(struct fixture *f, uint64_t kernel_id)
 {
     struct wpk_kernel_change change = {.kernel_id = kernel_id, .reason = "NaN"};
@@ -337,6 +359,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_failure_is_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(abandoned_is_not_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_rejected_winner_has_failed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_second_best_follows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(jobs_are_listed, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,14 +54,15 @@ def test_kernels_are_pinned_revoked_and_filtered(box):
     check("none before" in refused(box, service, "kernels", "rollback", one["id"], code=1), "first")
     gone = ctl(box, service, "kernels", "revoke", one["id"], "--reason", "wrong")
     check(gone["revoked"]["reason"] == "wrong" and not gone["served"], "revoked", gone)
-    check(not ctl(box, service, "kernels")["kernels"], "served no more")
+    left = [k["id"] for k in ctl(box, service, "kernels")["kernels"]]
+    check(left == [gone["serves"]] and gone["serves"] != one["id"], "the next one is served", left, gone)
     refused(box, service, "kernels", "pin", "k99999", code=4)
     refused(box, service, "kernels", "pin", "../jobs", code=2)
     refused(box, service, "kernels", "eat", one["id"], code=2)
     refused(box, service, "kernels", "pin", code=2)
     audit = ctl(box, service, "audit", "--action", "kernel.revoke")["entries"]
-    check(len(audit) == 1 and audit[0]["subject"] == one["id"] and audit[0]["detail"] == "wrong",
-          "who did it is known", audit)
+    check(len(audit) == 1 and audit[0]["subject"] == one["id"]
+          and audit[0]["detail"] == "wrong; serves: standard " + gone["serves"], "who did it is known", audit)
     check("kernel.pin" in box.ctl("audit", "--server", service.url), "as a table")
     service.stop()
 
