@@ -57,9 +57,9 @@ def test_options(box):
     searches = rows(box, "SELECT strategy, seed FROM search")
     check(searches == [("ga", "18446744073709551615")], "strategy, seed", searches)
     tried = trial_count(box)
-    # Only who derives the space knows what a gene may be: the job fails.
+    # Pins are looked at before anything starts.
     code, _, err = box.run("wpkctl", "tune", job, "--data", box.data, "--pin", "algorithm=magic")
-    check(code == 1 and "algorithm cannot be magic here" in err, "a gene's value that does not exist",
+    check(code == 2 and "'algorithm' has no value 'magic'" in err, "a gene's value that does not exist",
           code, err)
     check(trial_count(box) == tried, "nothing is tried", tried, trial_count(box))
     code, _, err = box.run("wpkctl", "tune", job, "--data", box.data, "--strategy", "magic")
