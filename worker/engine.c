@@ -19,7 +19,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define TIMEOUT_MS_DEFAULT 10000
+#define BUILD_TIMEOUT_MS_DEFAULT 10000
+/* A winner of a large operator faces fresh inputs, whose references take seconds. */
+#define RUN_TIMEOUT_MS_DEFAULT 30000
 #define MEMORY_BYTES_DEFAULT ((uint64_t)4 << 30)
 #define PLANS_PER_ADVANCE 4 /* planning takes milliseconds; messages must not wait for all of it */
 #define ARTIFACT_SIZE_MAX ((size_t)256 << 20)
@@ -120,8 +122,9 @@ static struct wpk_engine_options complete(const struct wpk_engine_options *optio
 {
     struct wpk_engine_options full = *options;
     full.build_timeout_ms =
-        options->build_timeout_ms ? options->build_timeout_ms : TIMEOUT_MS_DEFAULT;
-    full.run_timeout_ms = options->run_timeout_ms ? options->run_timeout_ms : TIMEOUT_MS_DEFAULT;
+        options->build_timeout_ms ? options->build_timeout_ms : BUILD_TIMEOUT_MS_DEFAULT;
+    full.run_timeout_ms =
+        options->run_timeout_ms ? options->run_timeout_ms : RUN_TIMEOUT_MS_DEFAULT;
     full.memory_bytes_max =
         options->memory_bytes_max ? options->memory_bytes_max : MEMORY_BYTES_DEFAULT;
     if (full.builder_count <= 0 || full.builder_count > core_count) {
