@@ -34,7 +34,7 @@ def test_tune_and_history(box):
     check(second["kernels"][0]["artifact"] == kernel["artifact"], "with the same kernel", second)
     check(trial_count(box) == ran, "nothing was tried", ran, trial_count(box))
     table = box.ctl("tune", job, "--data", box.data)
-    for word in ("small", "GFLOP/s", "of peak", "vendor", "max error", "history", "next:", "wpkctl get"):
+    for word in ("small", "GFLOP/s", "of peak", "vendor", "class", "of rms", "history", "next:", "wpkctl get"):
         check(word in table, "the table shows " + word, table)
 
 
