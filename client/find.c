@@ -87,6 +87,9 @@ static wpk_err prefer_served(struct wpk_session *session, struct wpk_arena *aren
     for (int i = 0; err == WPK_OK && i < count; i++) {
         if (kernels[i].threads == own->threads && strcmp(kernels[i].layouts, own->layouts) == 0 &&
             strcmp(kernels[i].device, own->device) == 0) {
+            kernels[i].binding = own->binding; /* the same operator, by the job's names */
+            kernels[i].binding_json = own->binding_json;
+            kernels[i].binding_count = own->binding_count;
             *kernel = &kernels[i];
             break;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl get: a kernel's shared object or its schedule, by the operator's fingerprint or its name
  * in a job. */
+#include "client/choice_file.h"
 #include "client/command.h"
 #include "client/find.h"
 #include "client/manifest_file.h"
@@ -10,6 +11,7 @@
 #include "common/fs.h"
 #include "common/json.h"
 #include "runtime/trust.h"
+#include "schema/choice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,25 +32,23 @@ struct get {
 struct written {
     const char *path;
     char sha256[WPK_SHA256_HEX_SIZE];
+    bool object;   /* or the schedule, at the path */
     bool manifest; /* and its signature, beside it */
+    bool choice;   /* likewise */
 };
 
-static wpk_err choose_artifact(const struct get *get, const struct wpk_api_kernel *kernel,
-                               const char **sha256, struct wpk_diag *diag)
+/* The best of our own; NULL: there is none. */
+static const char *own_artifact(const struct wpk_api_kernel *kernel)
 {
-    const struct wpk_api_contender *chosen = get->own ? &kernel->own : &kernel->served;
+    const struct wpk_api_contender *const contenders[] = {&kernel->served, &kernel->own};
 
-    if (chosen->provider != NULL && wpk_crypto_hex_valid(chosen->artifact, WPK_SHA256_SIZE)) {
-        *sha256 = chosen->artifact;
-        return WPK_OK;
+    for (int i = 0; i < 2; i++) {
+        if (contenders[i]->provider != NULL &&
+            wpk_crypto_hex_valid(contenders[i]->artifact, WPK_SHA256_SIZE)) {
+            return contenders[i]->artifact;
+        }
     }
-    if (!get->own && kernel->own.provider != NULL && kernel->own.artifact[0] != '\0') {
-        wpk_diag_set(diag, "the fastest is %s's, which is no file; --own gets the best of our own",
-                     chosen->provider);
-    } else {
-        wpk_diag_set(diag, "there is no artifact: no generated kernel worked");
-    }
-    return WPK_ENOENT;
+    return NULL;
 }
 
 static wpk_err write_bytes(struct written *written, const struct wpk_buf *bytes, unsigned mode,
@@ -129,19 +129,46 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
     return err;
 }
 
+struct part {
+    const char *suffix;
+    const char *what;
+    bool there;
+};
+
+static void tell_written(const struct written *written, const struct part *parts, size_t count,
+                         const struct wpk_api_kernel *kernel)
+{
+    if (written->object) {
+        fprintf(stderr, "%s: %s on %s, kernel %s\n", written->path, kernel->fingerprint,
+                kernel->device, kernel->id);
+    }
+    for (size_t i = 1; i < count; i++) {
+        if (parts[i].there) {
+            fprintf(stderr, "%s%s: %s\n", written->path, parts[i].suffix, parts[i].what);
+        }
+    }
+    if (!written->choice || own_artifact(kernel) == kernel->served.artifact) {
+        return;
+    }
+    fprintf(stderr, "the fastest is %s's%s\n", kernel->served.provider,
+            written->object ? ", which is no file: the object is the best of our own"
+                            : ", and no generated kernel worked: the choice runs that alone");
+}
+
 static wpk_err print_written(const struct get *get, const struct written *written,
                              const struct wpk_api_kernel *kernel)
 {
-    static const char *const suffixes[] = {"", WPK_TRUST_MANIFEST, WPK_TRUST_SIGNATURE};
-    static const char *const whats[] = {"", "what the service recorded of it", "its signature"};
+    const struct part parts[] = {
+        {"", "", written->object},
+        {WPK_TRUST_MANIFEST, "what the service recorded of it", written->manifest},
+        {WPK_TRUST_SIGNATURE, "its signature", written->manifest},
+        {WPK_CHOICE_SUFFIX, "what there is to run, best first", written->choice},
+        {WPK_CHOICE_SUFFIX WPK_TRUST_SIGNATURE, "its signature", written->choice},
+    };
+    const size_t count = sizeof(parts) / sizeof(parts[0]);
     struct wpk_buf text = {0};
-    size_t count = written->manifest ? sizeof(suffixes) / sizeof(suffixes[0]) : 1;
 
-    fprintf(stderr, "%s: %s on %s, kernel %s\n", written->path, kernel->fingerprint, kernel->device,
-            kernel->id);
-    for (size_t i = 1; i < count; i++) {
-        fprintf(stderr, "%s%s: %s\n", written->path, suffixes[i], whats[i]);
-    }
+    tell_written(written, parts, count, kernel);
     if (!get->json) {
         return WPK_OK;
     }
@@ -150,8 +177,10 @@ static wpk_err print_written(const struct get *get, const struct written *writte
     wpk_json_begin_array(writer, "files");
     for (size_t i = 0; i < count; i++) {
         wpk_buf_reset(&text);
-        wpk_buf_printf(&text, "%s%s", written->path, suffixes[i]);
-        wpk_json_put_text(writer, NULL, wpk_buf_text(&text));
+        wpk_buf_printf(&text, "%s%s", written->path, parts[i].suffix);
+        if (parts[i].there) {
+            wpk_json_put_text(writer, NULL, wpk_buf_text(&text));
+        }
     }
     wpk_json_end(writer);
     wpk_buf_reset(&text);
@@ -168,11 +197,56 @@ static wpk_err print_written(const struct get *get, const struct written *writte
     return err;
 }
 
+/* The object with what was signed of it. */
+static wpk_err write_object(struct wpk_session *session, const struct wpk_api_kernel *kernel,
+                            struct written *written, struct wpk_diag *diag)
+{
+    const char *sha256 = own_artifact(kernel);
+
+    wpk_err err = download(session, sha256, written, diag);
+    written->object = true;
+    if (err == WPK_OK && strcmp(written->path, "-") != 0) {
+        err = wpk_manifest_file_write(session, kernel, written->path, sha256, diag);
+        written->manifest = kernel->manifest[0] != '\0';
+    }
+    return err;
+}
+
+/* The object, if there is one, and the choice. */
+static wpk_err write_choice(struct wpk_session *session, const struct wpk_api_kernel *kernel,
+                            struct written *written, struct wpk_diag *diag)
+{
+    struct wpk_choice_answer answer = {.signature = ""};
+    struct wpk_diag none = {0};
+    bool has_object = own_artifact(kernel) != NULL;
+    wpk_err err = WPK_OK;
+
+    if (strcmp(written->path, "-") != 0) {
+        err = wpk_choice_file_ask(session, kernel, written->path, &answer, &none);
+        written->choice = err == WPK_OK;
+        if (err == WPK_ENOENT && has_object) {
+            err = WPK_OK; /* a wpkd that signs nothing */
+        } else if (err != WPK_OK) {
+            *diag = none;
+        }
+    } else if (!has_object) {
+        wpk_diag_set(diag, "no generated kernel worked: there is no object");
+        err = WPK_ENOENT;
+    }
+    if (err == WPK_OK && has_object) {
+        err = write_object(session, kernel, written, diag);
+    }
+    if (err == WPK_OK && written->choice) {
+        err = wpk_choice_file_write(&answer, written->path, diag);
+    }
+    wpk_choice_answer_fini(&answer);
+    return err;
+}
+
 static wpk_err get_kernel(struct wpk_session *session, const struct get *get, struct wpk_diag *diag)
 {
     struct wpk_arena arena = {0};
     const struct wpk_api_kernel *kernel = NULL;
-    const char *sha256 = NULL;
     char default_path[256];
 
     snprintf(default_path, sizeof(default_path), "%.200s%s", get->what,
@@ -183,15 +257,9 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
     wpk_err err = wpk_find_kernel(session, get->what, &arena, &kernel, diag);
     if (err == WPK_OK && (get->schedule || get->halide)) {
         err = write_schedule(get, kernel, &written, diag);
+        written.object = true;
     } else if (err == WPK_OK) {
-        err = choose_artifact(get, kernel, &sha256, diag);
-        if (err == WPK_OK) {
-            err = download(session, sha256, &written, diag);
-        }
-        if (err == WPK_OK && strcmp(written.path, "-") != 0) {
-            err = wpk_manifest_file_write(session, kernel, written.path, sha256, diag);
-            written.manifest = kernel->manifest[0] != '\0';
-        }
+        err = write_choice(session, kernel, &written, diag);
     }
     if (err == WPK_OK) {
         err = print_written(get, &written, kernel);

@@ -38,19 +38,30 @@ static bool is_signed(const char *public_key, const char *manifest, const char *
            wpk_crypto_verify(key, manifest, strlen(manifest), signature);
 }
 
+wpk_err wpk_manifest_file_check(struct wpk_session *session, const char *text,
+                                const char *signature, struct wpk_diag *diag)
+{
+    char key[WPK_SIGN_PUBLIC_HEX_SIZE] = "";
+
+    wpk_err err = wpk_manifest_file_key(session, key, diag);
+    if (err == WPK_OK && !is_signed(key, text, signature)) {
+        wpk_diag_set(diag, "what the service sent is not signed by its key");
+        err = WPK_ECORRUPT;
+    }
+    return err;
+}
+
 static wpk_err check(struct wpk_session *session, const struct wpk_api_kernel *kernel,
                      const char *sha256, struct wpk_diag *diag)
 {
-    char key[WPK_SIGN_PUBLIC_HEX_SIZE] = "";
     struct wpk_kernel_manifest manifest;
 
-    wpk_err err = wpk_manifest_file_key(session, key, diag);
+    wpk_err err = wpk_manifest_file_check(session, kernel->manifest, kernel->signature, diag);
+    if (err == WPK_ECORRUPT) {
+        wpk_diag_set(diag, "the manifest of %s is not signed by the service's key", kernel->id);
+    }
     if (err != WPK_OK) {
         return err;
-    }
-    if (!is_signed(key, kernel->manifest, kernel->signature)) {
-        wpk_diag_set(diag, "the manifest of %s is not signed by the service's key", kernel->id);
-        return WPK_ECORRUPT;
     }
     err = wpk_kernel_manifest_decode(kernel->manifest, strlen(kernel->manifest), &manifest, diag);
     if (err == WPK_OK && strcmp(manifest.artifact, sha256) != 0) {
@@ -60,8 +71,8 @@ static wpk_err check(struct wpk_session *session, const struct wpk_api_kernel *k
     return err;
 }
 
-static wpk_err write_beside(const char *path, const char *suffix, const char *text, const char *end,
-                            struct wpk_diag *diag)
+wpk_err wpk_manifest_file_beside(const char *path, const char *suffix, const char *text,
+                                 const char *end, struct wpk_diag *diag)
 {
     struct wpk_buf name = {0};
     struct wpk_buf content = {0};
@@ -85,10 +96,11 @@ wpk_err wpk_manifest_file_write(struct wpk_session *session, const struct wpk_ap
     wpk_err err = kernel->manifest[0] != '\0' ? check(session, kernel, sha256, diag) : WPK_OK;
 
     if (err == WPK_OK) {
-        err = write_beside(path, WPK_TRUST_MANIFEST, kernel->manifest, "", diag);
+        err = wpk_manifest_file_beside(path, WPK_TRUST_MANIFEST, kernel->manifest, "", diag);
     }
     return err == WPK_OK
-               ? write_beside(path, WPK_TRUST_SIGNATURE,
-                              kernel->manifest[0] != '\0' ? kernel->signature : "", "\n", diag)
+               ? wpk_manifest_file_beside(path, WPK_TRUST_SIGNATURE,
+                                          kernel->manifest[0] != '\0' ? kernel->signature : "",
+                                          "\n", diag)
                : err;
 }

@@ -22,4 +22,15 @@ WPK_MUST_CHECK wpk_err wpk_manifest_file_write(struct wpk_session *session,
                                                const char *path, const char *sha256,
                                                struct wpk_diag *diag);
 
+/* Is the text signed by the service's key?
+ *   errors  WPK_ECORRUPT it is not; of wpk_session_ask */
+WPK_MUST_CHECK wpk_err wpk_manifest_file_check(struct wpk_session *session, const char *text,
+                                               const char *signature, struct wpk_diag *diag);
+
+/* Write `text` and `end` to PATH and the suffix; an empty text removes what lies there.
+ *   errors  WPK_ENOMEM; of wpk_fs_write */
+WPK_MUST_CHECK wpk_err wpk_manifest_file_beside(const char *path, const char *suffix,
+                                                const char *text, const char *end,
+                                                struct wpk_diag *diag);
+
 #endif

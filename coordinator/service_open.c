@@ -41,7 +41,8 @@ static wpk_err open_index(struct wpk_service *service, struct wpk_diag *diag)
     struct wpk_api_front_options options = {.data_dir = service->config->data_dir,
                                             .index = service->index,
                                             .clock = wpk_clock_system(),
-                                            .public_key = wpk_sign_public_key(service->sign)};
+                                            .public_key = wpk_sign_public_key(service->sign),
+                                            .sign = service->sign};
     return err == WPK_OK ? wpk_api_front_new(&options, &service->front) : err;
 }
 

@@ -93,6 +93,7 @@ CREATE TABLE trial (
                                         -- all sets; 0: exact; -1: not measured
     constants_bytes INTEGER NOT NULL,   -- of the prepared constants
     unseen          TEXT NOT NULL,      -- faults that no set of inputs shows; "" for none
+    recipe          TEXT NOT NULL DEFAULT '', -- a vendor's entry of a choice, JSON; "" for none
     build_ns        INTEGER NOT NULL,
     verify_ns       INTEGER NOT NULL,
     recorded_at     INTEGER NOT NULL,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define SMALL_BODY ((size_t)1024)
+#define CHOICE_BODY ((size_t)32 << 10) /* names of 64 tensors */
 
 /* Where a route begins. */
 enum where {
@@ -63,6 +64,7 @@ static const struct route {
     {"GET", "/v1/kernels/*", WPK_ROLE_READ, STORE, 0, wpk_api_get_kernel, ""},
     {"GET", "/v1/kernels/*/manifest", WPK_ROLE_READ, STORE, 0, wpk_api_get_manifest, ""},
     {"GET", "/v1/kernels/*/history", WPK_ROLE_READ, STORE, 0, wpk_api_list_kernel_history, PAGE},
+    {"POST", "/v1/kernels/*:choice", WPK_ROLE_READ, STORE, CHOICE_BODY, wpk_api_choose_kernel, ""},
     {"POST", "/v1/kernels/*:pin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_pin_kernel, ""},
     {"POST", "/v1/kernels/*:unpin", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_unpin_kernel, ""},
     {"POST", "/v1/kernels/*:revoke", WPK_ROLE_ADMIN, LOOP, SMALL_BODY, wpk_api_revoke_kernel, ""},

@@ -15,6 +15,7 @@
 
 struct wpk_api_front;
 struct wpk_performer;
+struct wpk_sign;
 
 struct wpk_api {
     /* NULL on the server's threads, both of them. */
@@ -25,6 +26,7 @@ struct wpk_api {
     struct wpk_index *index; /* NULL: nothing is looked up (simulations) */
     struct wpk_auth *auth;   /* NULL: tokens are stored, and that is all */
     const char *public_key;  /* of what signs manifests; NULL: nothing does */
+    const struct wpk_sign *sign; /* NULL: nothing is signed */
     const char *data_dir;
     uint64_t now_ns;
     uint64_t random; /* for ids */

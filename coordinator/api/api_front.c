@@ -219,6 +219,7 @@ bool wpk_api_front_serve(void *user, const struct wpk_http_request *request,
         .index = front->options.index,
         .data_dir = front->options.data_dir,
         .public_key = front->options.public_key,
+        .sign = front->options.sign,
         .now_ns = wpk_clock_now_ns(front->options.clock),
     };
     struct wpk_api_answer *answer = malloc(sizeof *answer);

@@ -15,6 +15,7 @@ struct wpk_api_front_options {
     struct wpk_index *index;
     const struct wpk_clock *clock;
     const char *public_key; /* of what signs manifests; NULL: nothing does */
+    const struct wpk_sign *sign;
 };
 
 /*   owns    caller frees, after the server and before the index

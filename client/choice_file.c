@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/choice_file.h"
+
+#include "client/manifest_file.h"
+#include "common/json.h"
+#include "runtime/trust.h"
+#include "schema/choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void wpk_choice_answer_fini(struct wpk_choice_answer *answer)
+{
+    wpk_buf_fini(&answer->choice);
+}
+
+static const char *file_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+static wpk_err write_request(const struct wpk_api_kernel *kernel, const char *path,
+                             struct wpk_buf *out)
+{
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+
+    wpk_json_put_text(w, "file", file_of(path));
+    if (kernel->binding_json != NULL) {
+        wpk_json_put_raw(w, "binding", kernel->binding_json);
+    }
+    wpk_err err = wpk_json_print(w, false, out);
+    wpk_json_writer_free(w);
+    return err;
+}
+
+static wpk_err read_answer(const struct wpk_http_reply *reply, struct wpk_choice_answer *out,
+                           struct wpk_diag *diag)
+{
+    struct wpk_json_reader *r = NULL;
+
+    wpk_err err = wpk_json_open(reply->body.data, reply->body.size, 0, &r, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_buf_append_text(&out->choice, wpk_json_get_text(r, "choice", WPK_CHOICE_SIZE_MAX));
+    wpk_json_get_copy(r, "signature", out->signature, sizeof(out->signature));
+    wpk_json_enter_array(r, "files");
+    while (wpk_json_next(r)) {
+        wpk_json_get_copy(r, "sha256", out->sha256, sizeof(out->sha256));
+    }
+    wpk_json_leave(r);
+    err = wpk_json_status(r);
+    wpk_json_close(r);
+    return err == WPK_OK ? wpk_buf_status(&out->choice) : err;
+}
+
+wpk_err wpk_choice_file_ask(struct wpk_session *session, const struct wpk_api_kernel *kernel,
+                            const char *path, struct wpk_choice_answer *out, struct wpk_diag *diag)
+{
+    struct wpk_http_reply reply = {0};
+    struct wpk_buf body = {0};
+    char request[96];
+
+    *out = (struct wpk_choice_answer){.signature = ""};
+    snprintf(request, sizeof(request), "/v1/kernels/%.40s:choice", kernel->id);
+    wpk_err err = write_request(kernel, path, &body);
+    if (err == WPK_OK) {
+        err = wpk_session_ask(session, request, wpk_buf_text(&body), &reply, diag);
+    }
+    if (err == WPK_OK) {
+        err = read_answer(&reply, out, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_manifest_file_check(session, wpk_buf_text(&out->choice), out->signature, diag);
+    }
+    wpk_http_reply_fini(&reply);
+    wpk_buf_fini(&body);
+    return err;
+}
+
+wpk_err wpk_choice_file_write(const struct wpk_choice_answer *answer, const char *path,
+                              struct wpk_diag *diag)
+{
+    wpk_err err =
+        wpk_manifest_file_beside(path, WPK_CHOICE_SUFFIX, wpk_buf_text(&answer->choice), "", diag);
+    return err == WPK_OK ? wpk_manifest_file_beside(path, WPK_CHOICE_SUFFIX WPK_TRUST_SIGNATURE,
+                                                    answer->signature, "\n", diag)
+                         : err;
+}

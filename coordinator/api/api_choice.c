@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel's choice (schema/choice.h), signed: what there is to run for its operator, best first,
+ * under the names of whoever asks. */
+#include "coordinator/api/api_call.h"
+
+#include "coordinator/api/api_front.h"
+#include "coordinator/index/served.h"
+#include "coordinator/store/history_admin.h"
+#include "coordinator/store/history_choice.h"
+#include "coordinator/store/sign.h"
+#include "op/fingerprint.h"
+#include "op/notation.h"
+#include "op/selftest.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Everything that one answer needs: too large for a stack. */
+struct choosing {
+    struct wpk_choice choice;
+    struct wpk_program program; /* canonical */
+    struct wpk_buf document;    /* the kernel's, of the store */
+    struct wpk_history_choice facts;
+    char file[WPK_CHOICE_FILE_MAX];
+    char artifact[WPK_CHOICE_HASH_MAX]; /* the best of our own; "": none */
+    char vendor[WPK_CHOICE_TEXT_MAX];   /* whose is timed beside it; "": nobody's */
+    bool vendor_wins;
+    bool revoked;
+};
+
+static void fini(struct choosing *c)
+{
+    wpk_choice_fini(&c->choice);
+    wpk_program_fini(&c->program);
+    wpk_buf_fini(&c->document);
+    wpk_buf_fini(&c->facts.recipe);
+    free(c);
+}
+
+/* ---- what is asked for */
+
+static bool is_name(const char *text)
+{
+    bool ok = isalpha((unsigned char)text[0]) != 0 || text[0] == '_';
+    for (const char *at = text; ok && *at != '\0'; at++) {
+        ok = isalnum((unsigned char)*at) != 0 || *at == '_';
+    }
+    return ok;
+}
+
+static void get_pair(struct wpk_json_reader *r, struct wpk_choice_tensor *out)
+{
+    char *const parts[] = {out->name, out->canonical};
+    size_t count = 0;
+    wpk_json_enter_array(r, NULL);
+    while (wpk_json_next(r)) {
+        if (count < 2) {
+            wpk_json_get_copy(r, NULL, parts[count], WPK_NAME_MAX);
+        }
+        count++;
+    }
+    wpk_json_leave(r);
+    if (count != 2 || !is_name(out->name)) {
+        wpk_json_fail(r, NULL, WPK_EINVAL,
+                      "give a pair: what the asker calls the tensor, and what the kernel does");
+    }
+}
+
+/* Tensors that no output depends on have no name in the kernel, and no place in the choice. */
+static void get_list(struct wpk_json_reader *r, const char *key, struct wpk_choice_list *list)
+{
+    wpk_json_enter_array(r, key);
+    while (wpk_json_next(r)) {
+        struct wpk_choice_tensor tensor = {.name = ""};
+        get_pair(r, &tensor);
+        if (tensor.canonical[0] == '\0') {
+            continue;
+        }
+        if (list->count == WPK_CHOICE_TENSORS_MAX) {
+            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d tensors", WPK_CHOICE_TENSORS_MAX);
+        } else {
+            list->tensor[list->count++] = tensor;
+        }
+    }
+    wpk_json_leave(r);
+}
+
+static void get_binding(struct wpk_json_reader *r, struct wpk_choice *choice)
+{
+    static const char *const names[] = {"inputs", "constants", "outputs", NULL};
+    wpk_json_enter(r, "binding");
+    wpk_json_allow(r, names);
+    get_list(r, names[0], &choice->inputs);
+    get_list(r, names[1], &choice->constants);
+    get_list(r, names[2], &choice->outputs);
+    wpk_json_leave(r);
+}
+
+static bool is_file(const char *name)
+{
+    return (isalnum((unsigned char)name[0]) != 0 || name[0] == '_') &&
+           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                        " _.,+=@~-") == strlen(name);
+}
+
+/* False after answering with a problem. */
+static bool read_request(struct wpk_call *call, struct choosing *c)
+{
+    static const char *const names[] = {"file", "binding", NULL};
+    struct wpk_json_reader *r = NULL;
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
+    if (err == WPK_OK) {
+        wpk_json_allow(r, names);
+        wpk_json_get_copy(r, "file", c->file, sizeof c->file);
+        if (wpk_json_status(r) == WPK_OK && !is_file(c->file)) {
+            wpk_json_fail(r, "file", WPK_EINVAL,
+                          "a file's name has letters, digits and _.,+=@~- or spaces, and begins "
+                          "with a letter, a digit or _");
+        }
+        if (wpk_json_has(r, "binding")) {
+            get_binding(r, &c->choice);
+        }
+        err = wpk_json_status(r);
+    }
+    wpk_json_close(r);
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
+    }
+    return err == WPK_OK;
+}
+
+/* ---- the kernel */
+
+static void keep_row(void *user, const struct wpk_kernel_row *row)
+{
+    struct choosing *c = user;
+    c->revoked = row->revoked_at != 0;
+    wpk_buf_append_text(&c->document, row->document);
+}
+
+static bool given(const struct wpk_json_reader *r, const char *key)
+{
+    enum wpk_json_kind kind = wpk_json_kind_of(r, key);
+    return kind != WPK_JSON_ABSENT && kind != WPK_JSON_NULL;
+}
+
+/* A contender's artifact, if it has one. */
+static void get_artifact(struct wpk_json_reader *r, struct choosing *c)
+{
+    if (c->artifact[0] == '\0' && given(r, "artifact")) {
+        wpk_json_get_copy(r, "artifact", c->artifact, sizeof c->artifact);
+    }
+}
+
+static wpk_err read_document(struct choosing *c, struct wpk_diag *diag)
+{
+    struct wpk_choice *choice = &c->choice;
+    struct wpk_json_reader *r = NULL;
+    wpk_err err = wpk_json_open(wpk_buf_text(&c->document), c->document.size, 0, &r, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_json_get_copy(r, "fingerprint", choice->fingerprint, sizeof choice->fingerprint);
+    wpk_json_get_copy(r, "layouts", choice->layouts, sizeof choice->layouts);
+    choice->threads = (int)wpk_json_get_int(r, "threads", 1, WPK_JSON_INT_MAX);
+    const char *op = wpk_json_get_text(r, "op", WPK_CHOICE_OP_MAX);
+    err = wpk_json_status(r);
+    if (err == WPK_OK) {
+        err = wpk_program_parse(op, &c->program, diag);
+    }
+    get_artifact(r, c);
+    c->vendor_wins = c->artifact[0] == '\0';
+    if (given(r, "own")) {
+        wpk_json_enter(r, "own");
+        get_artifact(r, c);
+        wpk_json_leave(r);
+    }
+    if (given(r, "baseline")) {
+        wpk_json_enter(r, "baseline");
+        wpk_json_get_copy(r, "provider", c->vendor, sizeof c->vendor);
+        wpk_json_leave(r);
+    }
+    err = err == WPK_OK ? wpk_json_status(r) : err;
+    wpk_json_close(r);
+    return err;
+}
+
+/* ---- names */
+
+/* NULL: the asker does not see such tensors. */
+static struct wpk_choice_list *list_of(struct wpk_choice *choice, enum wpk_role role)
+{
+    switch (role) {
+    case WPK_ROLE_INPUT:
+        return &choice->inputs;
+    case WPK_ROLE_CONSTANT:
+        return &choice->constants;
+    case WPK_ROLE_OUTPUT:
+        return &choice->outputs;
+    default:
+        return NULL;
+    }
+}
+
+static int bound_count(const struct wpk_choice *choice)
+{
+    return choice->inputs.count + choice->constants.count + choice->outputs.count;
+}
+
+/* Without a binding the asker's names are the kernel's. */
+static void bind_as_named(struct choosing *c)
+{
+    for (int i = 0; i < c->program.tensor_count; i++) {
+        const struct wpk_tensor *tensor = &c->program.tensors[i];
+        struct wpk_choice_list *list = list_of(&c->choice, tensor->role);
+        if (list != NULL && list->count < WPK_CHOICE_TENSORS_MAX) {
+            struct wpk_choice_tensor *entry = &list->tensor[list->count++];
+            memcpy(entry->name, tensor->name, sizeof entry->name);
+            memcpy(entry->canonical, tensor->name, sizeof entry->canonical);
+        }
+    }
+}
+
+static bool is_asked(const struct wpk_choice_list *list, const char *name)
+{
+    for (int i = 0; i < list->count; i++) {
+        if (strcmp(list->tensor[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A tensor that the asker does not see, where he calls one of his so. */
+static void move_away(const struct wpk_choice *choice, struct wpk_tensor *tensor)
+{
+    size_t size = strlen(tensor->name);
+    while (size + 1 < sizeof tensor->name &&
+           (is_asked(&choice->inputs, tensor->name) || is_asked(&choice->constants, tensor->name) ||
+            is_asked(&choice->outputs, tensor->name))) {
+        memmove(tensor->name + 1, tensor->name, ++size);
+        tensor->name[0] = '_';
+    }
+}
+
+/* The canonical program under the asker's names. False where the binding lacks a tensor or has one
+ * too many. */
+static bool rename_tensors(struct wpk_choice *choice, struct wpk_program *program)
+{
+    int bound = 0;
+    for (int i = 0; i < program->tensor_count; i++) {
+        struct wpk_tensor *tensor = &program->tensors[i];
+        const struct wpk_choice_list *list = list_of(choice, tensor->role);
+        int place = 0;
+        if (list == NULL) {
+            move_away(choice, tensor);
+            continue;
+        }
+        while (place < list->count && strcmp(list->tensor[place].canonical, tensor->name) != 0) {
+            place++;
+        }
+        if (place == list->count) {
+            return false;
+        }
+        memcpy(tensor->name, list->tensor[place].name, sizeof tensor->name);
+        bound++;
+    }
+    return bound == bound_count(choice);
+}
+
+/* What is signed says the kernel's operator and no other. */
+static wpk_err check_operator(const struct wpk_choice *choice, struct wpk_diag *diag)
+{
+    struct wpk_program program = {.tensor_count = 0};
+    struct wpk_fingerprint fingerprint;
+    wpk_err err = wpk_program_parse(choice->op, &program, diag);
+    if (err == WPK_OK) {
+        err = wpk_fingerprint(&program, &fingerprint);
+        wpk_program_fini(&program);
+    }
+    if (err == WPK_OK && strcmp(fingerprint.exact, choice->fingerprint) != 0) {
+        wpk_diag_set(diag, "with these names it is another operator");
+        err = WPK_EINVAL;
+    }
+    return err;
+}
+
+static wpk_err write_operator(struct choosing *c, struct wpk_diag *diag)
+{
+    struct wpk_program *program = calloc(1, sizeof *program);
+    struct wpk_buf text = {0};
+    wpk_err err = program != NULL ? wpk_program_copy(&c->program, program) : WPK_ENOMEM;
+    if (err == WPK_OK && !rename_tensors(&c->choice, program)) {
+        wpk_diag_set(diag, "name each tensor of the kernel's operator once");
+        err = WPK_EINVAL;
+    }
+    if (err == WPK_OK) {
+        err = wpk_program_print(program, &text);
+    }
+    if (err == WPK_OK) {
+        err = wpk_buf_take(&text, &c->choice.op, NULL);
+    }
+    if (err == WPK_OK) {
+        err = check_operator(&c->choice, diag);
+    }
+    wpk_buf_fini(&text);
+    if (program != NULL) {
+        wpk_program_fini(program);
+    }
+    free(program);
+    return err;
+}
+
+/* ---- the chain */
+
+static void add_own(struct choosing *c)
+{
+    if (c->artifact[0] != '\0') {
+        struct wpk_choice_entry *entry = &c->choice.chain[c->choice.chain_count++];
+        entry->kind = WPK_CHOICE_KERNEL;
+        memcpy(entry->file, c->file, sizeof entry->file);
+        memcpy(entry->sha256, c->artifact, sizeof entry->sha256);
+    }
+}
+
+/* A recipe that this wpkd does not understand is none. */
+static void add_vendor(struct choosing *c)
+{
+    struct wpk_choice_entry *entry = &c->choice.chain[c->choice.chain_count];
+    const struct wpk_buf *recipe = &c->facts.recipe;
+    if (recipe->size == 0 ||
+        wpk_choice_entry_decode(recipe->data, recipe->size, entry, NULL) != WPK_OK) {
+        return;
+    }
+    if (entry->kind == WPK_CHOICE_VENDOR) {
+        c->choice.chain_count++;
+    } else {
+        wpk_choice_entry_fini(entry);
+    }
+}
+
+static wpk_err make_chain(struct choosing *c, struct wpk_diag *diag)
+{
+    void (*const first)(struct choosing * c) = c->vendor_wins ? add_vendor : add_own;
+    void (*const second)(struct choosing * c) = c->vendor_wins ? add_own : add_vendor;
+    first(c);
+    second(c);
+    if (c->choice.chain_count == 0) {
+        wpk_diag_set(diag, "there is nothing to run: no generated kernel was kept, and the "
+                           "vendor's recipe is not on record");
+        return WPK_ENOENT;
+    }
+    return WPK_OK;
+}
+
+/* ---- answering */
+
+/* False after answering with a problem. */
+static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_store *store = call->api->store;
+    if (!wpk_history_read_kernel(store, id, keep_row, c)) {
+        wpk_call_problem(call, 404, WPK_ENOENT, "", "no such kernel");
+        return false;
+    }
+    if (c->revoked) {
+        wpk_call_problem(call, 410, WPK_ENOENT, "", "the kernel was revoked");
+        return false;
+    }
+    wpk_err err = wpk_buf_status(&c->document);
+    if (err == WPK_OK) {
+        err = read_document(c, &diag);
+    }
+    if (err == WPK_OK && !wpk_history_read_choice(store, id, c->vendor, &c->facts)) {
+        err = WPK_ENOENT;
+    }
+    if (err != WPK_OK) {
+        wpk_api_problem(call->answer, 500, err, &diag);
+        return false;
+    }
+    c->choice.accuracy = c->facts.accuracy;
+    c->choice.conditions = c->facts.conditions;
+    return true;
+}
+
+/* Values take some tenths of a second, which a few may take at a time. False after answering that
+ * others do. */
+static bool make_test(struct wpk_call *call, struct choosing *c)
+{
+    struct wpk_api_front *front = call->api->front;
+    if (front != NULL && !wpk_api_front_begin_large(call)) {
+        return false;
+    }
+    uint64_t seed = wpk_served_key(c->choice.fingerprint);
+    if (wpk_selftest_make(&c->program, seed, &c->choice.test, NULL) != WPK_OK) {
+        c->choice.test = (struct wpk_choice_test){.seed = seed}; /* no points: no test */
+    }
+    if (front != NULL) {
+        wpk_api_front_end_large(front, true);
+    }
+    return true;
+}
+
+static void answer(struct wpk_call *call, const struct choosing *c, const char *text, size_t size)
+{
+    char signature[WPK_SIGNATURE_HEX_SIZE];
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_sign_text(call->api->sign, text, size, signature);
+    wpk_json_put_bytes(w, "choice", text, size);
+    wpk_json_put_text(w, "signature", signature);
+    wpk_json_begin_array(w, "files");
+    for (int i = 0; i < c->choice.chain_count; i++) {
+        const struct wpk_choice_entry *entry = &c->choice.chain[i];
+        if (entry->kind != WPK_CHOICE_VENDOR) {
+            wpk_json_begin_object(w, NULL);
+            wpk_json_put_text(w, "file", entry->file);
+            wpk_json_put_text(w, "sha256", entry->sha256);
+            wpk_json_end(w);
+        }
+    }
+    wpk_json_end(w);
+    wpk_call_json(call, w);
+}
+
+static void choose(struct wpk_call *call, struct choosing *c)
+{
+    struct wpk_diag diag = {0};
+    struct wpk_buf text = {0};
+    if (bound_count(&c->choice) == 0) {
+        bind_as_named(c);
+    }
+    wpk_err err = write_operator(c, &diag);
+    if (err == WPK_OK) {
+        err = make_chain(c, &diag);
+    }
+    if (err == WPK_OK && !make_test(call, c)) {
+        return;
+    }
+    if (err == WPK_OK) {
+        err = wpk_choice_encode(&c->choice, &text);
+    }
+    if (err == WPK_OK) {
+        answer(call, c, text.data, text.size);
+    } else {
+        wpk_api_problem(call->answer, err == WPK_EPARSE ? 422 : wpk_api_status(err), err, &diag);
+    }
+    wpk_buf_fini(&text);
+}
+
+void wpk_api_choose_kernel(struct wpk_call *call)
+{
+    uint64_t id;
+    if (!wpk_call_kernel_id(call, &id)) {
+        return;
+    }
+    if (call->api->sign == NULL) {
+        wpk_call_problem(call, 404, WPK_ENOENT, "", "this wpkd signs nothing");
+        return;
+    }
+    struct choosing *c = calloc(1, sizeof *c);
+    WPK_ASSERT(c != NULL);
+    if (read_request(call, c) && read_kernel(call, c, id)) {
+        choose(call, c);
+    }
+    fini(c);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/store/history_choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Of a policy's text, "threads=1;conditions=warm;...". */
+static enum wpk_conditions read_conditions(const char *policy)
+{
+    static const char field[] = "conditions=";
+    enum wpk_conditions conditions = WPK_CONDITIONS_WARM;
+    char name[32];
+    const char *at = strstr(policy, field);
+    if (at != NULL) {
+        at += sizeof field - 1;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ";"), at);
+        if (wpk_conditions_parse(name, &conditions) != WPK_OK) {
+            conditions = WPK_CONDITIONS_WARM;
+        }
+    }
+    return conditions;
+}
+
+bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id, const char *vendor,
+                             struct wpk_history_choice *out)
+{
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    *out = (struct wpk_history_choice){.accuracy = WPK_ACCURACY_STANDARD};
+    wpk_store_hash(vendor, "", hash);
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT k.accuracy, p.policy, coalesce(t.recipe, '') FROM kernel k"
+                        " JOIN problem p ON p.id = k.problem_id"
+                        " LEFT JOIN trial t ON t.problem_id = k.problem_id AND t.candidate_hash = ?"
+                        " AND t.outcome = 'ok' WHERE k.id = ?",
+                        "hi", hash, (int64_t)kernel_id);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        if (wpk_accuracy_parse(wpk_rows_text(rows, 0), &out->accuracy, NULL) != WPK_OK) {
+            out->accuracy = WPK_ACCURACY_STANDARD;
+        }
+        out->conditions = read_conditions(wpk_rows_text(rows, 1));
+        wpk_buf_append_text(&out->recipe, wpk_rows_text(rows, 2));
+    }
+    wpk_rows_close(rows);
+    return found;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a choice (schema/choice.h) needs of a kernel beyond its row. */
+#ifndef WPK_COORDINATOR_STORE_HISTORY_CHOICE_H
+#define WPK_COORDINATOR_STORE_HISTORY_CHOICE_H
+
+#include "coordinator/store/store.h"
+#include "schema/accuracy.h"
+#include "schema/record.h"
+
+struct wpk_history_choice {
+    struct wpk_accuracy accuracy; /* class of the kernel's search */
+    enum wpk_conditions conditions;
+    struct wpk_buf recipe; /* owned; the vendor's entry, as JSON; empty: none is recorded */
+};
+
+/* `vendor`: the provider whose recipe is wanted; "" for none. False when there is no such kernel.
+ *   owns    caller calls wpk_buf_fini on out->recipe */
+bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id, const char *vendor,
+                             struct wpk_history_choice *out);
+
+#endif
