@@ -446,13 +446,6 @@ wpk_err wpk_program_canonical_map(const struct wpk_program *program, struct wpk_
     return emit_forms(program, out, map, NULL);
 }
 
-wpk_err wpk_program_canonical_family(const struct wpk_program *program, struct wpk_program *exact,
-                                     struct wpk_program *family)
-{
-    struct wpk_canonical_map unused;
-    return emit_forms(program, exact, &unused, family);
-}
-
 static void bind(const struct wpk_program *program, const struct wpk_program *canonical,
                  const struct wpk_canonical_map *map, struct wpk_binding *out)
 {
@@ -471,13 +464,19 @@ static void bind(const struct wpk_program *program, const struct wpk_program *ca
     }
 }
 
+wpk_err wpk_program_canonical_family(const struct wpk_program *program, struct wpk_program *exact,
+                                     struct wpk_binding *binding, struct wpk_program *family)
+{
+    struct wpk_canonical_map map;
+    wpk_err err = emit_forms(program, exact, &map, family);
+    if (err == WPK_OK && binding != NULL) {
+        bind(program, exact, &map, binding);
+    }
+    return err;
+}
+
 wpk_err wpk_program_canonical(const struct wpk_program *program, struct wpk_program *out,
                               struct wpk_binding *binding)
 {
-    struct wpk_canonical_map map;
-    wpk_err err = wpk_program_canonical_map(program, out, &map);
-    if (err == WPK_OK && binding != NULL) {
-        bind(program, out, &map, binding);
-    }
-    return err;
+    return wpk_program_canonical_family(program, out, binding, NULL);
 }

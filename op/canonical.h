@@ -43,9 +43,11 @@ wpk_err wpk_program_canonical(const struct wpk_program *program, struct wpk_prog
 /* The same with the map. */
 wpk_err wpk_program_canonical_map(const struct wpk_program *program, struct wpk_program *out,
                                   struct wpk_canonical_map *map);
-/* The same, and the program as its family would have it: in an order to which extents do not count.
- *   owns  caller calls wpk_program_fini on both */
+/* The same with the binding, and the program as its family would have it: in an order to which
+ * extents do not count.
+ *   shape  binding and family may be NULL
+ *   owns   caller calls wpk_program_fini on both */
 wpk_err wpk_program_canonical_family(const struct wpk_program *program, struct wpk_program *exact,
-                                     struct wpk_program *family);
+                                     struct wpk_binding *binding, struct wpk_program *family);
 
 #endif

@@ -17,6 +17,7 @@ enum tag {
     TAG_TENSOR,
     TAG_OUTPUT_AXIS,
     TAG_REDUCTION_AXIS,
+    TAG_PLACE,
     TAG_MARK,
     TAG_APART,
 };
@@ -142,11 +143,6 @@ static uint64_t label_other(struct wpk_labels *labels, int s, const struct wpk_n
     return hash;
 }
 
-void wpk_labels_enter(struct wpk_labels *labels)
-{
-    labels->current++;
-}
-
 uint64_t wpk_labels_node(struct wpk_labels *labels, int s, int node)
 {
     if (labels->generation[node] == labels->current) {
@@ -195,7 +191,6 @@ static uint64_t label_stage(struct wpk_labels *labels, int s)
     for (int a = stage->rank; a < stage->axis_count; a++) {
         reductions += mix(TAG_REDUCTION_AXIS, labels->axis[s][a]);
     }
-    wpk_labels_enter(labels);
     hash = mix(mix(hash, reductions), wpk_labels_node(labels, s, stage->expr));
     return mix(hash, label_type(labels, &labels->program->tensors[stage->output]));
 }
@@ -205,6 +200,7 @@ static uint64_t label_program(struct wpk_labels *labels)
 {
     const struct wpk_program *program = labels->program;
     uint64_t sum = 0;
+    labels->current++;
     for (int s = 0; s < program->stage_count; s++) {
         if (labels->live[s]) {
             int output = program->stages[s].output;
@@ -253,7 +249,7 @@ static uint64_t marked_program(struct wpk_labels *labels, int t)
 {
     uint64_t own = labels->tensor[t];
     labels->tensor[t] = mix(TAG_MARK, own);
-    uint64_t hash = mix(own, label_program(labels));
+    uint64_t hash = label_program(labels);
     labels->tensor[t] = own;
     return hash;
 }
@@ -262,35 +258,129 @@ static uint64_t marked_stage(struct wpk_labels *labels, int s, int a)
 {
     uint64_t own = labels->axis[s][a];
     labels->axis[s][a] = mix(TAG_MARK, own);
-    uint64_t hash = mix(own, label_stage(labels, s));
+    labels->current++;
+    uint64_t hash = label_stage(labels, s);
     labels->axis[s][a] = own;
     return hash;
 }
 
-static void refine_once(struct wpk_labels *labels)
-{
-    const struct wpk_program *program = labels->program;
+/* New labels for arguments and reduction axes, which keep what the own ones told apart. */
+struct round {
     uint64_t tensor[WPK_TENSORS_MAX];
     uint64_t axis[WPK_STAGES_MAX][WPK_AXES_MAX];
+};
+
+static void take_round(struct wpk_labels *labels, const struct round *round)
+{
+    const struct wpk_program *program = labels->program;
     for (int t = 0; t < program->tensor_count; t++) {
-        tensor[t] = is_argument(labels, t) ? marked_program(labels, t) : 0;
+        if (is_argument(labels, t)) {
+            labels->tensor[t] = mix(labels->tensor[t], round->tensor[t]);
+        }
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        for (int a = stage->rank; labels->live[s] && a < stage->axis_count; a++) {
+            labels->axis[s][a] = mix(labels->axis[s][a], round->axis[s][a]);
+        }
+    }
+}
+
+/* Each by the whole with just this one marked: sees that A is read twice in A*A + B*B + C*D + C*D,
+ * which no round of contexts does, for the time of one labelling per argument. */
+static void mark_round(struct wpk_labels *labels)
+{
+    const struct wpk_program *program = labels->program;
+    struct round round;
+    for (int t = 0; t < program->tensor_count; t++) {
+        round.tensor[t] = is_argument(labels, t) ? marked_program(labels, t) : 0;
     }
     (void)label_program(labels);
     for (int s = 0; s < program->stage_count; s++) {
         const struct wpk_stage *stage = &program->stages[s];
         for (int a = stage->rank; labels->live[s] && a < stage->axis_count; a++) {
-            axis[s][a] = marked_stage(labels, s, a);
+            round.axis[s][a] = marked_stage(labels, s, a);
         }
     }
-    for (int t = 0; t < program->tensor_count; t++) {
-        labels->tensor[t] = is_argument(labels, t) ? tensor[t] : labels->tensor[t];
+    take_round(labels, &round);
+}
+
+/* ---- contexts: where in the program a node stands */
+
+/* The part of a node's context that its operand at `place` gets. A context is the sum, over all
+ * paths from the root, of the product of these: it does not matter which nodes are shared. */
+static uint64_t part(uint64_t label, uint64_t place)
+{
+    return mix(mix(TAG_PLACE, label), place) | 1;
+}
+
+struct descent {
+    struct wpk_labels *labels;
+    uint64_t label, context; /* of the chain */
+};
+
+static void enter_operand(int node, void *user)
+{
+    const struct descent *descent = user;
+    struct wpk_labels *labels = descent->labels;
+    labels->context[node] += descent->context * part(descent->label, labels->node[node]);
+}
+
+static void enter_operands(struct wpk_labels *labels, int node)
+{
+    const struct wpk_node *n = &labels->program->nodes[node];
+    struct descent descent = {labels, labels->node[node], labels->context[node]};
+    int rank = n->kind == WPK_NODE_LOAD ? labels->program->tensors[n->tensor].rank : 0;
+    if (wpk_labels_sorts(labels, node)) {
+        wpk_labels_walk_chain(labels, node, enter_operand, &descent);
+        return;
     }
-    for (int s = 0; s < program->stage_count; s++) {
-        const struct wpk_stage *stage = &program->stages[s];
-        for (int a = stage->rank; labels->live[s] && a < stage->axis_count; a++) {
-            labels->axis[s][a] = axis[s][a];
+    for (int i = 0; i < 3 && n->arg[i] >= 0; i++) {
+        labels->context[n->arg[i]] += descent.context * part(descent.label, (uint64_t)i);
+    }
+    for (int d = 0; d < rank; d++) {
+        labels->context[n->index[d]] += descent.context * part(descent.label, (uint64_t)d);
+    }
+}
+
+/* Contexts are of the stage alone, so that equal stages stay equal; what is read in it stands where
+ * its output does. Operands have smaller ids than what they are of. */
+static void descend_stage(struct wpk_labels *labels, int s, struct round *round)
+{
+    const struct wpk_program *program = labels->program;
+    const struct wpk_stage *stage = &program->stages[s];
+    uint64_t own = mix(TAG_STAGE, labels->tensor[stage->output]);
+    uint64_t readers = round->tensor[stage->output];
+    bool is_output = program->tensors[stage->output].role == WPK_ROLE_OUTPUT;
+    uint64_t above = (readers + (is_output ? own : 0)) * (own | 1);
+    int end = s == 0 ? 0 : program->stages[s - 1].expr + 1;
+    labels->context[stage->expr] = 1;
+    for (int node = stage->expr; node >= end; node--) {
+        const struct wpk_node *n = &program->nodes[node];
+        uint64_t context = labels->context[node];
+        if (context != 0 && n->kind == WPK_NODE_AXIS) {
+            round->axis[s][n->axis] += context;
+        } else if (context != 0) {
+            enter_operands(labels, node);
+        }
+        if (context != 0 && n->kind == WPK_NODE_LOAD) {
+            round->tensor[n->tensor] += above * context * part(labels->node[node], TAG_LOAD);
         }
     }
+}
+
+/* Each by the sum of the contexts that it is read in. */
+static void context_round(struct wpk_labels *labels)
+{
+    struct round round = {0};
+    memset(labels->context, 0, (size_t)labels->program->node_count * sizeof *labels->context);
+    (void)label_program(labels);
+    for (int s = labels->program->stage_count - 1; s >= 0; s--) {
+        if (labels->live[s]) {
+            descend_stage(labels, s, &round);
+        }
+    }
+    take_round(labels, &round);
 }
 
 /* Until a round tells nothing more apart: at most as many rounds as there are things. */
@@ -300,72 +390,64 @@ static void refine(struct wpk_labels *labels)
     int after = count_distinct(labels);
     do {
         before = after;
-        refine_once(labels);
+        context_round(labels);
         after = count_distinct(labels);
     } while (after > before);
-    (void)label_program(labels);
 }
 
-/* Of the arguments equal to `o`, the one to set apart: the one that comes first by everything. */
-static int first_argument(const struct wpk_labels *labels, int o)
+/* Of several equal labels the smallest, so that it does not matter which was written first: an
+ * index of it, or -1 when all differ. Where `exact` is given, the first by that. */
+static int find_equal(const uint64_t *label, const bool *counts, const uint64_t *exact, int count)
 {
-    int first = o;
-    for (int t = 0; labels->exact != NULL && t < labels->program->tensor_count; t++) {
-        if (is_argument(labels, t) && labels->tensor[t] == labels->tensor[o] &&
-            labels->exact->tensor[t] < labels->exact->tensor[first]) {
-            first = t;
+    int found = -1;
+    for (int i = 0; i < count; i++) {
+        for (int o = 0; o < i && counts[i]; o++) {
+            if (counts[o] && label[o] == label[i] && (found < 0 || label[o] < label[found])) {
+                found = o;
+            }
         }
     }
-    return first;
+    for (int i = 0; found >= 0 && exact != NULL && i < count; i++) {
+        found = counts[i] && label[i] == label[found] && exact[i] < exact[found] ? i : found;
+    }
+    return found;
 }
 
 /* Set one of several equal arguments apart; false when all differ. */
 static bool set_argument_apart(struct wpk_labels *labels)
 {
-    for (int t = 0; t < labels->program->tensor_count; t++) {
-        for (int o = 0; o < t; o++) {
-            if (is_argument(labels, t) && is_argument(labels, o) &&
-                labels->tensor[t] == labels->tensor[o]) {
-                int first = first_argument(labels, o);
-                labels->tensor[first] = mix(TAG_APART, labels->tensor[first]);
-                return true;
-            }
-        }
+    bool counts[WPK_TENSORS_MAX];
+    int count = labels->program->tensor_count;
+    for (int t = 0; t < count; t++) {
+        counts[t] = is_argument(labels, t);
     }
-    return false;
-}
-
-static int first_axis(const struct wpk_labels *labels, int s, int o)
-{
-    const struct wpk_stage *stage = &labels->program->stages[s];
-    const uint64_t *axis = labels->axis[s];
-    int first = o;
-    for (int a = stage->rank; labels->exact != NULL && a < stage->axis_count; a++) {
-        const uint64_t *exact = labels->exact->axis[s];
-        first = axis[a] == axis[o] && exact[a] < exact[first] ? a : first;
+    int found = find_equal(labels->tensor, counts,
+                           labels->exact == NULL ? NULL : labels->exact->tensor, count);
+    if (found >= 0) {
+        labels->tensor[found] = mix(TAG_APART, labels->tensor[found]);
     }
-    return first;
+    return found >= 0;
 }
 
 /* One in each stage that has equal axes, so that equal stages stay equal. */
 static bool set_axes_apart(struct wpk_labels *labels)
 {
-    bool found = false;
+    bool any = false;
     for (int s = 0; s < labels->program->stage_count; s++) {
         const struct wpk_stage *stage = &labels->program->stages[s];
-        bool found_here = !labels->live[s];
-        for (int a = stage->rank; a < stage->axis_count && !found_here; a++) {
-            for (int o = stage->rank; o < a && !found_here; o++) {
-                found_here = labels->axis[s][a] == labels->axis[s][o];
-                if (found_here) {
-                    int first = first_axis(labels, s, o);
-                    labels->axis[s][first] = mix(TAG_APART, labels->axis[s][first]);
-                    found = true;
-                }
-            }
+        bool counts[WPK_AXES_MAX];
+        for (int a = 0; a < stage->axis_count; a++) {
+            counts[a] = labels->live[s] && a >= stage->rank;
+        }
+        int found =
+            find_equal(labels->axis[s], counts,
+                       labels->exact == NULL ? NULL : labels->exact->axis[s], stage->axis_count);
+        if (found >= 0) {
+            labels->axis[s][found] = mix(TAG_APART, labels->axis[s][found]);
+            any = true;
         }
     }
-    return found;
+    return any;
 }
 
 /* ---- start */
@@ -414,7 +496,6 @@ static void label_leaves(struct wpk_labels *labels)
                                                  : mix(TAG_REDUCTION_AXIS, extent);
         }
     }
-    (void)label_program(labels);
 }
 
 wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *program,
@@ -423,11 +504,12 @@ wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *pro
     *labels = (struct wpk_labels){.program = program, .family = exact != NULL, .exact = exact};
     size_t count = (size_t)program->node_count + 1;
     labels->node = calloc(count, sizeof *labels->node);
+    labels->context = calloc(count, sizeof *labels->context);
     labels->generation = calloc(count, sizeof *labels->generation);
     labels->frozen = calloc(count, sizeof *labels->frozen);
     int *loads = calloc(count, sizeof *loads);
-    if (labels->node == NULL || labels->generation == NULL || labels->frozen == NULL ||
-        loads == NULL) {
+    if (labels->node == NULL || labels->context == NULL || labels->generation == NULL ||
+        labels->frozen == NULL || loads == NULL) {
         free(loads);
         wpk_labels_fini(labels);
         return WPK_ENOMEM;
@@ -436,15 +518,19 @@ wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *pro
     free(loads);
     mark_frozen(program, labels->frozen);
     label_leaves(labels);
+    refine(labels);
+    mark_round(labels);
     do {
         refine(labels);
     } while (set_argument_apart(labels) || set_axes_apart(labels));
+    (void)label_program(labels);
     return WPK_OK;
 }
 
 void wpk_labels_fini(struct wpk_labels *labels)
 {
     free(labels->node);
+    free(labels->context);
     free(labels->generation);
     free(labels->frozen);
     *labels = (struct wpk_labels){0};

@@ -4,9 +4,11 @@
  *
  * A node's label hashes its operation and its operands' labels, commutative operands as a
  * multiset; a chain of one associative operation counts as one node with many operands. What
- * remains is to tell inputs, and reduction axes of one stage, apart. Each gets the label of the
- * whole (program, stage) with just this one marked, until no round tells more apart; those still
- * equal are taken for symmetric, and any one of them is set apart next.
+ * remains is to tell inputs, and reduction axes of one stage, apart, by colour refinement: the
+ * label of each takes in where it is read, that is the operations and operands on the way from
+ * the output, until no round tells more apart. In one round each takes in the label of the whole
+ * (program, stage) with just this one marked. Those still equal are taken for symmetric; one of
+ * those with the smallest label is set apart, and refinement goes on.
  *
  * Labels order and never merge: two different things with one label, which 64 bits allow and
  * which can be constructed, stay two things. Their order is then the one they were written in, so
@@ -26,9 +28,9 @@ struct wpk_labels {
     bool used[WPK_TENSORS_MAX];
     uint64_t tensor[WPK_TENSORS_MAX];
     uint64_t axis[WPK_STAGES_MAX][WPK_AXES_MAX];
-    /* Of the nodes of one stage at a time; owned, [node_count]. */
-    uint64_t *node;
-    unsigned *generation; /* node[i] is valid when generation[i] == current */
+    uint64_t *node;       /* owned, [node_count] */
+    uint64_t *context;    /* owned, [node_count] where in its stage a node stands */
+    unsigned *generation; /* owned, [node_count] node[i] is valid when it is `current` */
     unsigned current;
     bool *frozen; /* owned, [node_count] a chain of literals alone */
 };
@@ -41,9 +43,7 @@ wpk_err wpk_labels_init(struct wpk_labels *labels, const struct wpk_program *pro
                         const struct wpk_labels *exact);
 void wpk_labels_fini(struct wpk_labels *labels);
 
-/* Make node labels those of this stage. */
-void wpk_labels_enter(struct wpk_labels *labels);
-/* The label of a node of stage `s`, which was entered last. */
+/* The label of a node of stage `s`. */
 uint64_t wpk_labels_node(struct wpk_labels *labels, int s, int node);
 
 /* Do the operands of this node come in an order of their own? Those of a chain of literals stay as

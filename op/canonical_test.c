@@ -126,6 +126,22 @@ static void test_equal_stages_are_one(void **state)
                      "t1[] = sum.f32(a0:8) t0[a0]\nt2[a0] = t0[a0] / (t1[] + t1[])\n");
 }
 
+/* Their axes have one order, wherever they are read. */
+static void test_equal_stages_with_many_axes(void **state)
+{
+    (void)state;
+    struct wpk_program program, canonical;
+    parse("input X f32[8]\nintermediate S f32[]\nintermediate T f32[]\noutput Y f32[]\n"
+          "S[] = sum(i:8,j:8,k:8,l:8) exp(X[i]) * tanh(X[j]) * sqrt(X[k]) * erf(X[l])\n"
+          "T[] = sum(m:8,n:8,o:8,p:8) erf(X[m]) * exp(X[n]) * sqrt(X[p]) * tanh(X[o])\n"
+          "Y[] = S[] / (1.0 + exp(T[]))\n",
+          &program);
+    assert_int_equal(wpk_program_canonical(&program, &canonical, NULL), WPK_OK);
+    assert_int_equal(canonical.stage_count, 2);
+    wpk_program_fini(&canonical);
+    wpk_program_fini(&program);
+}
+
 static void test_index_arithmetic(void **state)
 {
     (void)state;
@@ -203,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_constructed_labels),
         cmocka_unit_test(test_equal_outputs_stay_two),
         cmocka_unit_test(test_equal_stages_are_one),
+        cmocka_unit_test(test_equal_stages_with_many_axes),
         cmocka_unit_test(test_index_arithmetic),
         cmocka_unit_test(test_random_programs),
         cmocka_unit_test(test_computes_the_same),

@@ -13,7 +13,6 @@
 
 #include "common/buf.h"
 #include "common/crypto.h"
-#include "op/canonical.h"
 #include "op/notation.h"
 
 #include <inttypes.h>
@@ -65,22 +64,35 @@ static wpk_err take_extents(struct wpk_program *program, char out[WPK_EXTENTS_SI
     return err;
 }
 
-wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprint *out)
+wpk_err wpk_program_identity(const struct wpk_program *program, struct wpk_program *canonical,
+                             struct wpk_binding *binding, struct wpk_fingerprint *out)
 {
-    struct wpk_program exact, family;
-    wpk_err err = wpk_program_canonical_family(program, &exact, &family);
+    struct wpk_program family;
+    wpk_err err = wpk_program_canonical_family(program, canonical, binding, &family);
     if (err != WPK_OK) {
         return err;
     }
-    err = hash_program(&exact, out->exact);
+    err = hash_program(canonical, out->exact);
     if (err == WPK_OK) {
         err = take_extents(&family, out->extents);
     }
     if (err == WPK_OK) {
         err = hash_program(&family, out->family);
     }
-    wpk_program_fini(&exact);
     wpk_program_fini(&family);
+    if (err != WPK_OK) {
+        wpk_program_fini(canonical);
+    }
+    return err;
+}
+
+wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprint *out)
+{
+    struct wpk_program canonical;
+    wpk_err err = wpk_program_identity(program, &canonical, NULL, out);
+    if (err == WPK_OK) {
+        wpk_program_fini(&canonical);
+    }
     return err;
 }
 

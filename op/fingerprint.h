@@ -3,7 +3,7 @@
 #ifndef WPK_OP_FINGERPRINT_H
 #define WPK_OP_FINGERPRINT_H
 
-#include "op/program.h"
+#include "op/canonical.h"
 
 #define WPK_FINGERPRINT_SIZE 65 /* 64 hexadecimal digits and a NUL */
 #define WPK_EXTENTS_MAX 64      /* axes; of more, the first ones are told */
@@ -22,6 +22,9 @@ struct wpk_fingerprint {
  *   errors  as wpk_program_canonical
  */
 wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprint *out);
+/* The same and wpk_program_canonical, for the time of one. */
+wpk_err wpk_program_identity(const struct wpk_program *program, struct wpk_program *canonical,
+                             struct wpk_binding *binding, struct wpk_fingerprint *out);
 
 /* How far apart two shapes of a family are: the sum over all axes of |log2(a / b)|, so that an axis
  * twice as long counts 1; HUGE_VAL for texts that are not of one family, or malformed. */

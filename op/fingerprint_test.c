@@ -166,6 +166,14 @@ static void build_four(struct wpk_program *p, int shape)
         s->expr = sum2(p, sum2(p, times(p, l[0], l[1]), times(p, l[1], l[2])),
                        sum2(p, times(p, l[2], l[3]), times(p, l[3], l[3])));
         break;
+    case 3: /* A A + B B + C D + C D: each is read twice */
+        s->expr = sum2(p, sum2(p, times(p, l[0], l[0]), times(p, l[1], l[1])),
+                       sum2(p, times(p, l[2], l[3]), times(p, l[2], l[3])));
+        break;
+    case 4: /* A B + B C + C D: two pairs of equals, of which one tells the other apart */
+        s->expr =
+            sum2(p, sum2(p, times(p, l[0], l[1]), times(p, l[1], l[2])), times(p, l[2], l[3]));
+        break;
     default: /* B and C as one, shared: (A + B) (A + B) C / D */
         i = sum2(p, l[0], l[1]);
         s->expr = wpk_node_binary(p, WPK_BINARY_DIV, times(p, times(p, i, i), l[2]), l[3]);
@@ -209,8 +217,8 @@ static void test_writing_does_not_matter(void **state)
 static void test_symmetric_inputs(void **state)
 {
     (void)state;
-    struct wpk_fingerprint seen[4];
-    for (int shape = 0; shape < 4; shape++) {
+    struct wpk_fingerprint seen[6];
+    for (int shape = 0; shape < 6; shape++) {
         struct wpk_program p = {0};
         build_four(&p, shape);
         assert_same(&p, SHUFFLES);

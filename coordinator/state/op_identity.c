@@ -56,10 +56,7 @@ wpk_err wpk_op_identity_of(const struct wpk_program *asked, struct wpk_op_identi
     struct wpk_binding binding;
     struct wpk_cost cost = {0};
     memset(out, 0, sizeof *out);
-    wpk_err err = wpk_program_canonical(asked, &out->program, &binding);
-    if (err == WPK_OK) {
-        err = wpk_fingerprint(asked, &out->fingerprint);
-    }
+    wpk_err err = wpk_program_identity(asked, &out->program, &binding, &out->fingerprint);
     if (err == WPK_OK) {
         err = print_op(&out->program, &out->op);
     }

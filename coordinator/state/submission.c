@@ -69,7 +69,7 @@ static wpk_err fill_pins(const struct wpk_job *job, const struct wpk_program *as
     for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
         err = translate_pin(&job->pins[i], asked, map, &pins[i], diag);
     }
-    if (err == WPK_OK && job->pin_count > 0) {
+    if (err == WPK_OK) {
         err = join_pins(pins, job->pin_count, op, diag);
     }
     for (int i = 0; i < job->pin_count; i++) {
@@ -102,7 +102,7 @@ static wpk_err fill_op(const struct wpk_job *job, int index, struct wpk_job_op_s
         op->binding = identity.binding;
         identity.op = NULL;
         identity.binding = NULL;
-        err = fill_pins(job, &program, op, diag);
+        err = job->pin_count > 0 ? fill_pins(job, &program, op, diag) : WPK_OK;
     }
     wpk_op_identity_fini(&identity);
     wpk_program_fini(&program);
