@@ -86,7 +86,8 @@ static wpk_err prefer_served(struct wpk_session *session, struct wpk_arena *aren
     wpk_err err = fetch_served(session, own->fingerprint, arena, &kernels, &count, diag);
     for (int i = 0; err == WPK_OK && i < count; i++) {
         if (kernels[i].threads == own->threads && strcmp(kernels[i].layouts, own->layouts) == 0 &&
-            strcmp(kernels[i].device, own->device) == 0) {
+            strcmp(kernels[i].device, own->device) == 0 &&
+            strcmp(kernels[i].accuracy, own->accuracy) == 0) {
             kernels[i].binding = own->binding; /* the same operator, by the job's names */
             kernels[i].binding_json = own->binding_json;
             kernels[i].binding_count = own->binding_count;

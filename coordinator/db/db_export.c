@@ -134,28 +134,20 @@ static void put_measurements(struct export *e, struct wpk_json_writer *w, int64_
 /* Those with a result that says something of the candidate. */
 static void put_trials(struct export *e, int64_t problem)
 {
-    static const struct column columns[] = {{"provider", 't'},
-                                            {"candidate", 't'},
-                                            {"outcome", 't'},
-                                            {"log", 't'},
-                                            {"detail", 't'},
-                                            {"schedule_sha256", 't'},
-                                            {"artifact_sha256", 't'},
-                                            {"error_max", 'r'},
-                                            {"error_tolerance", 'r'},
-                                            {"of_rms", 'r'},
-                                            {"times_direct", 'r'},
-                                            {"constants_bytes", 'i'},
-                                            {"unseen", 't'},
-                                            {"build_ns", 'u'},
-                                            {"verify_ns", 'u'},
-                                            {"recorded_at", 'u'},
-                                            {NULL, 0}};
+    static const struct column columns[] = {{"provider", 't'},        {"candidate", 't'},
+                                            {"outcome", 't'},         {"log", 't'},
+                                            {"detail", 't'},          {"schedule_sha256", 't'},
+                                            {"artifact_sha256", 't'}, {"error_max", 'r'},
+                                            {"error_tolerance", 'r'}, {"of_rms", 'r'},
+                                            {"times_direct", 'r'},    {"constants_bytes", 'i'},
+                                            {"unseen", 't'},          {"recipe", 't'},
+                                            {"build_ns", 'u'},        {"verify_ns", 'u'},
+                                            {"recorded_at", 'u'},     {NULL, 0}};
     struct wpk_rows *rows = wpk_store_query(
         e->store,
         "SELECT id, provider, candidate, outcome, log, detail, schedule_sha256, artifact_sha256,"
-        " error_max, error_tolerance, of_rms, times_direct, constants_bytes, unseen, build_ns, "
-        "verify_ns, recorded_at FROM trial"
+        " error_max, error_tolerance, of_rms, times_direct, constants_bytes, unseen, recipe,"
+        " build_ns, verify_ns, recorded_at FROM trial"
         " WHERE problem_id = ? AND outcome NOT IN ('', 'abandoned') ORDER BY id",
         "i", problem);
     while (e->err == WPK_OK && wpk_rows_next(rows)) {

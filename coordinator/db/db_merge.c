@@ -131,7 +131,7 @@ struct trial {
     const char *provider, *candidate, *outcome, *log, *detail, *schedule_sha256, *artifact_sha256;
     double error_max, error_tolerance, of_rms, times_direct;
     int64_t constants_bytes;
-    const char *unseen;
+    const char *unseen, *recipe;
     int64_t build_ns, verify_ns, recorded_at;
 };
 
@@ -156,6 +156,7 @@ static void get_trial(struct wpk_json_reader *r, struct trial *t)
     t->times_direct = wpk_json_get_real(r, "times_direct", -1, REAL_MAX);
     t->constants_bytes = wpk_json_get_int(r, "constants_bytes", 0, WPK_JSON_INT_MAX);
     t->unseen = wpk_json_get_text(r, "unseen", TEXT_MAX);
+    t->recipe = wpk_json_has(r, "recipe") ? wpk_json_get_text(r, "recipe", TEXT_MAX) : "";
     t->build_ns = get_time(r, "build_ns");
     t->verify_ns = get_time(r, "verify_ns");
     t->recorded_at = get_time(r, "recorded_at");
@@ -234,12 +235,12 @@ void wpk_db_merge_trial(struct wpk_db_merge *m, struct wpk_json_reader *r)
     wpk_store_run(m->store,
                   "UPDATE trial SET outcome = ?, log = ?, detail = ?, schedule_sha256 = ?,"
                   " artifact_sha256 = ?, error_max = ?, error_tolerance = ?, of_rms = ?,"
-                  " times_direct = ?, constants_bytes = ?, unseen = ?, build_ns = ?,"
-                  " verify_ns = ?, recorded_at = ? WHERE id = ?",
-                  "tttttrrrritiiii", t.outcome, t.log, t.detail, t.schedule_sha256,
+                  " times_direct = ?, constants_bytes = ?, unseen = ?, recipe = ?,"
+                  " build_ns = ?, verify_ns = ?, recorded_at = ? WHERE id = ?",
+                  "tttttrrrrittiiii", t.outcome, t.log, t.detail, t.schedule_sha256,
                   has_artifact(m, t.artifact_sha256) ? t.artifact_sha256 : "", t.error_max,
                   t.error_tolerance, t.of_rms, t.times_direct, t.constants_bytes, t.unseen,
-                  t.build_ns, t.verify_ns, t.recorded_at, id);
+                  t.recipe, t.build_ns, t.verify_ns, t.recorded_at, id);
     int64_t number = first_int(wpk_store_query(
         m->store, "SELECT coalesce(max(number) + 1, 0) FROM measurement WHERE trial_id = ?", "i",
         id));
