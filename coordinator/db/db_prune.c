@@ -77,7 +77,7 @@ static const struct {
            " json_each('[' || rtrim(replace(s.best, ';', ','), ',') || ']') b"
            " JOIN ask a ON a.search_id = s.id AND a.number = b.value"
            " JOIN trial t ON t.id = a.trial_id"
-           " UNION ALL SELECT CASE json_valid(document) WHEN 1"
+           " UNION ALL SELECT DISTINCT CASE json_valid(document) WHEN 1"
            " THEN json_extract(document, '$.own.artifact') END FROM kernel)"
            " WHERE sha256 <> '' GROUP BY sha256"},
     {NULL, "UPDATE artifact SET kept = min(kept, coalesce((SELECT count FROM keeper k"
