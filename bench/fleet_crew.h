@@ -13,6 +13,7 @@ struct bench_hand {
     uint64_t session;
     struct wpk_work held[BENCH_CREW_BATCH_MAX]; /* texts are gone */
     uint32_t held_count;
+    bool uploaded; /* the code that anchors are of */
     enum wpk_message_kind asked; /* what it waits for an answer to */
     uint64_t asked_ns;
 };

@@ -186,6 +186,10 @@ static void put_work_item(struct wpk_json_writer *w, const struct wpk_work *work
         wpk_json_put_text(w, "candidate", work->candidate);
         wpk_json_put_int(w, "incumbent_ns", (int64_t)work->incumbent_ns);
         wpk_json_put_bool(w, "keep_artifact", work->keep_artifact);
+        if (work->anchor_sha256 != NULL && work->anchor_sha256[0] != '\0') {
+            wpk_json_put_text(w, "anchor", work->anchor_sha256);
+            wpk_json_put_real(w, "incumbent_ratio", work->incumbent_ratio);
+        }
         wpk_accuracy_put(w, "accuracy", work->accuracy);
     }
     wpk_json_end(w);

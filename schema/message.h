@@ -141,6 +141,8 @@ struct wpk_work {
     struct wpk_policy policy;
     uint64_t incumbent_ns; /* for racing; 0: none */
     bool keep_artifact;
+    const char *anchor_sha256;    /* TRIAL: what it is timed in turns with; "": none yet */
+    double incumbent_ratio;       /* for racing with an anchor: multiples of its time; 0: none */
     struct wpk_accuracy accuracy; /* of the search: who is outside need not be timed to the end */
     uint32_t round_count;         /* final */
     struct wpk_contender contenders[WPK_CONTENDERS_MAX]; /* final; [contender_count] */

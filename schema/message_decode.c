@@ -355,9 +355,9 @@ static void get_work_stage(struct decoder *d, struct wpk_work *work)
 static void get_work_item(struct decoder *d, struct wpk_work *work)
 {
     static const char *const names[] = {
-        "search",   "kind",           "index",     "attempt",      "op",
-        "policy",   "provider",       "candidate", "incumbent_ns", "keep_artifact",
-        "accuracy", WORK_STAGE_NAMES, NULL};
+        "search",   "kind",     "index",           "attempt",        "op",
+        "policy",   "provider", "candidate",       "incumbent_ns",   "keep_artifact",
+        "accuracy", "anchor",   "incumbent_ratio", WORK_STAGE_NAMES, NULL};
     work->id = get_id(d);
     work->attempt = get_u32(d, "attempt", 1, INT32_MAX);
     work->op = get_u32(d, "op", 0, d->message->op_count > 0 ? d->message->op_count - 1 : 0);
@@ -365,6 +365,7 @@ static void get_work_item(struct decoder *d, struct wpk_work *work)
     work->provider = "";
     work->candidate = "";
     work->artifact_sha256 = "";
+    work->anchor_sha256 = "";
     get_work_stage(d, work);
     if (work->id.kind == WPK_WORK_FINAL) {
         get_contenders(d, work);
@@ -375,6 +376,11 @@ static void get_work_item(struct decoder *d, struct wpk_work *work)
     work->candidate = get_text(d, "candidate", CANDIDATE_MAX);
     work->incumbent_ns = (uint64_t)wpk_json_get_int(d->r, "incumbent_ns", 0, WPK_JSON_INT_MAX);
     work->keep_artifact = wpk_json_get_bool(d->r, "keep_artifact");
+    if (work->id.kind == WPK_WORK_TRIAL && wpk_json_has(d->r, "anchor")) {
+        work->anchor_sha256 = get_text(d, "anchor", WPK_ID_MAX - 1);
+        check_hash(d, "anchor", work->anchor_sha256);
+        work->incumbent_ratio = wpk_json_get_real(d->r, "incumbent_ratio", 0, 1e9);
+    }
     work->accuracy = wpk_accuracy_get(d->r, "accuracy");
 }
 

@@ -132,6 +132,12 @@ static void put_record(struct wpk_json_writer *w, const struct wpk_record *recor
         put_timing(w, &record->timing);
     }
     wpk_json_put_int(w, "anchor_ns", (int64_t)record->anchor_ns);
+    if (record->anchor_ratio > 0) {
+        wpk_json_put_real(w, "anchor_ratio", record->anchor_ratio);
+    }
+    if (record->anchor_sha256[0] != '\0') {
+        wpk_json_put_text(w, "anchor", record->anchor_sha256);
+    }
     if (record->counters.present) {
         put_counters(w, &record->counters);
     }
@@ -291,9 +297,10 @@ static void get_log(struct wpk_json_reader *r, char out[WPK_LOG_MAX])
 static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
 {
     static const char *const names[] = {
-        "outcome",   "log",        "timing",          "anchor_ns",       "counters", "build_ns",
-        "verify_ns", "measure_ns", "error",           "constants_bytes", "unseen",   "schedule",
-        "artifact",  "detail",     "schedule_sha256", "recipe",          NULL};
+        "outcome",  "log",       "timing",       "anchor_ns", "counters",
+        "build_ns", "verify_ns", "measure_ns",   "error",     "constants_bytes",
+        "unseen",   "schedule",  "artifact",     "detail",    "schedule_sha256",
+        "recipe",   "anchor",    "anchor_ratio", NULL};
     static const char *const artifact_names[] = {"path", "sha256", NULL};
     wpk_err err = WPK_OK;
     wpk_json_allow(r, names);
@@ -302,6 +309,10 @@ static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
     get_log(r, out->log);
     get_timing(r, &out->timing);
     out->anchor_ns = get_ns(r, "anchor_ns");
+    if (wpk_json_has(r, "anchor_ratio")) {
+        out->anchor_ratio = wpk_json_get_real(r, "anchor_ratio", 1e-9, 1e9);
+    }
+    get_hash(r, "anchor", out->anchor_sha256);
     get_counters(r, &out->counters);
     out->build_ns = get_ns(r, "build_ns");
     out->verify_ns = get_ns(r, "verify_ns");

@@ -83,6 +83,8 @@ struct wpk_record {
     char log[WPK_LOG_MAX];    /* bounded excerpt; for ok a remark, or empty */
     struct wpk_timing timing; /* only for ok */
     uint64_t anchor_ns;       /* of the anchor, timed in turns with it; 0: none */
+    double anchor_ratio;      /* median of its samples over the anchor's, pair by pair; 0: none */
+    char anchor_sha256[WPK_ID_MAX]; /* artifact of that anchor; "": none */
     struct wpk_counters counters;
     uint64_t build_ns;
     uint64_t verify_ns;

@@ -49,8 +49,11 @@ CREATE TABLE search (
     providers     TEXT NOT NULL,        -- whose implementations compete: "halide-cpu;onednn"
     space_version TEXT NOT NULL,        -- of the candidates' texts
     accuracy      TEXT NOT NULL,        -- what an answer has to fit: "standard"; schema/accuracy.h
-    anchor        TEXT NOT NULL,        -- artifact that its candidates are timed in turns with; "":
-                                        -- none yet; once set it stays
+    anchor        TEXT NOT NULL,        -- artifact whose time all ratios are to: of its first ok
+                                        -- candidate; "": none yet; once set it stays
+    stand_in      TEXT NOT NULL,        -- artifact that its candidates are timed in turns with: the
+                                        -- anchor; another one since that was lost; "": none now
+    stand_in_ratio REAL NOT NULL,       -- time of that over the anchor's; 0: none
     elapsed_ns    INTEGER NOT NULL,     -- time spent on it so far
     ended_asks    INTEGER NOT NULL,     -- asks that the last result took into account; 0: none yet
     exhausted     INTEGER NOT NULL,     -- 1: the space holds nothing that was not asked
@@ -116,9 +119,11 @@ CREATE TABLE measurement (
     mad_ns       INTEGER NOT NULL,      -- median absolute deviation
     repeat_count INTEGER NOT NULL,      -- calls averaged in a sample
     censored     INTEGER NOT NULL,      -- 1: stopped early because clearly slower; a lower bound
-    anchor_ns    INTEGER NOT NULL,      -- of the search's anchor, timed in turns with it; 0: none
-    anchor_ratio REAL NOT NULL,         -- median of its samples over the anchor's, pair by pair; 0
-    anchor       TEXT NOT NULL,         -- artifact of that anchor; "": none
+    anchor_ns    INTEGER NOT NULL,      -- of what it was timed in turns with: the search's anchor or
+                                        -- its stand-in; 0: none
+    anchor_ratio REAL NOT NULL,         -- median of its samples over the anchor's, pair by pair; of
+                                        -- a stand-in's, times stand_in_ratio; 0: none
+    anchor       TEXT NOT NULL,         -- the search's anchor, which the ratio is to; "": none
     samples_ns   TEXT NOT NULL,         -- JSON array, one call each
     counters     TEXT NOT NULL,         -- JSON object of hardware counters; "" for none
     measured_at  INTEGER NOT NULL,

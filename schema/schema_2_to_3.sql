@@ -12,10 +12,10 @@ INSERT INTO installation SELECT * FROM old_installation;
 INSERT INTO problem SELECT * FROM old_problem;
 
 INSERT INTO search (id, problem_id, strategy, parameters, seed, providers, space_version, accuracy,
-        anchor, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot, snapshot_version,
+        anchor, stand_in, stand_in_ratio, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot, snapshot_version,
         snapshot_told, ok_count, failed_count, known_count, best, created_at, epoch)
     SELECT id, problem_id, strategy, parameters, seed, providers, space_version, 'standard',
-        '', elapsed_ns, ended_asks, exhausted, kernel_id, snapshot, snapshot_version,
+        '', '', 0, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot, snapshot_version,
         snapshot_told, ok_count, failed_count, known_count, best, created_at, epoch FROM old_search;
 
 INSERT INTO trial (id, problem_id, provider, candidate, candidate_hash, outcome, log, detail,

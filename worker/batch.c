@@ -10,45 +10,51 @@
 #define BATCHES_MAX 2
 
 static wpk_err measure_once(const struct wpk_measure_subject *subject,
-                            const struct wpk_policy *policy, uint64_t incumbent_ns,
+                            const struct wpk_measure_subject *anchor,
+                            const struct wpk_policy *policy, double incumbent,
                             uint64_t (*sentinel_ns)(void), struct wpk_batch *out)
 {
-    struct wpk_batch batch = {.reference_ns = sentinel_ns()};
-    wpk_err err = wpk_measure(subject, policy, incumbent_ns, &batch.timing);
+    struct wpk_batch batch = {0};
+    uint64_t before = sentinel_ns();
+    wpk_err err = wpk_measure_pair(subject, anchor, policy, incumbent, &batch.pair);
     if (err != WPK_OK) {
         return err;
     }
-    uint64_t before = batch.reference_ns;
     uint64_t after = sentinel_ns();
-    uint64_t slower = before > after ? before : after;
-    batch.reference_ns = before < after ? before : after;
-    batch.drift = (double)slower / (double)batch.reference_ns - 1;
-    batch.noise = (double)batch.timing.mad_ns / (double)batch.timing.median_ns;
+    const struct wpk_timing *timing = &batch.pair.timing;
+    batch.drift =
+        (double)(before > after ? before : after) / (double)(before < after ? before : after) - 1;
+    batch.noise = anchor != NULL ? batch.pair.ratio_mad / batch.pair.ratio
+                                 : (double)timing->mad_ns / (double)timing->median_ns;
     *out = batch;
     return WPK_OK;
 }
 
-/* How far it is from steady: at most 1 where it is. */
+/* How far what counts is from steady: at most 1 where it is. A drift is no part of a ratio. */
 static double unrest(const struct wpk_batch *batch)
 {
-    return fmax(batch->drift / DRIFT_MAX, batch->noise / NOISE_MAX);
+    double noise = batch->noise / NOISE_MAX;
+    return batch->pair.ratio > 0 ? noise : fmax(batch->drift / DRIFT_MAX, noise);
 }
 
 bool wpk_batch_is_steady(const struct wpk_batch *batch)
 {
-    return batch->timing.censored || unrest(batch) <= 1;
+    return batch->pair.timing.censored || (batch->drift <= DRIFT_MAX && batch->noise <= NOISE_MAX);
 }
 
 wpk_err wpk_batch_measure(const struct wpk_measure_subject *subject,
-                          const struct wpk_policy *policy, uint64_t incumbent_ns,
-                          uint64_t (*sentinel_ns)(void), struct wpk_batch *out)
+                          const struct wpk_measure_subject *anchor, const struct wpk_policy *policy,
+                          double incumbent, uint64_t (*sentinel_ns)(void), struct wpk_batch *out)
 {
     struct wpk_batch best = {0};
-    wpk_err err = measure_once(subject, policy, incumbent_ns, sentinel_ns, &best);
-    for (int i = 1; i < BATCHES_MAX && err == WPK_OK && !wpk_batch_is_steady(&best); i++) {
+    wpk_err err = measure_once(subject, anchor, policy, incumbent, sentinel_ns, &best);
+    for (int i = 1; i < BATCHES_MAX && err == WPK_OK; i++) {
         struct wpk_batch again;
-        err = measure_once(subject, policy, incumbent_ns, sentinel_ns, &again);
-        if (err == WPK_OK && (again.timing.censored || unrest(&again) < unrest(&best))) {
+        if (best.pair.timing.censored || unrest(&best) <= 1) {
+            break;
+        }
+        err = measure_once(subject, anchor, policy, incumbent, sentinel_ns, &again);
+        if (err == WPK_OK && (again.pair.timing.censored || unrest(&again) < unrest(&best))) {
             best = again;
         }
     }
@@ -65,7 +71,8 @@ void wpk_batch_describe(const struct wpk_batch *batch, char *out, size_t size)
         return;
     }
     snprintf(out, size,
-             "its time is uncertain: in %d batches the machine was not steady; in the better one "
-             "the sentinel drifted by %.0f %% and samples scattered by %.0f %%",
-             BATCHES_MAX, 100 * batch->drift, 100 * batch->noise);
+             "its time is uncertain: the machine was not steady; the sentinel drifted by %.0f %% "
+             "and %s scattered by %.0f %%",
+             100 * batch->drift, batch->pair.ratio > 0 ? "ratios to the anchor" : "samples",
+             100 * batch->noise);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches on a machine that drifts and scatters as the test says, by a clock turned by hand. */
+#include "common/rng.h"
 #include "worker/batch.h"
 
 #include <setjmp.h>
@@ -54,7 +55,7 @@ static wpk_err measure(struct fake *fake, uint64_t incumbent_ns, const uint64_t 
         .run = run, .user = fake, .clock = &fake->clock.clock};
     sentinel_times = sentinel;
     sentinel_count = 0;
-    return wpk_batch_measure(&subject, &policy, incumbent_ns, run_sentinel, batch);
+    return wpk_batch_measure(&subject, NULL, &policy, (double)incumbent_ns, run_sentinel, batch);
 }
 
 static void expect_text(const struct wpk_batch *batch, const char *part)
@@ -73,8 +74,7 @@ static void test_steady_machine_is_measured_once(void **state)
     assert_int_equal(measure(&fake, 0, (const uint64_t[]){1000, 1050, 0}, &batch), WPK_OK);
     assert_int_equal(sentinel_count, 2);
     assert_true(wpk_batch_is_steady(&batch));
-    assert_int_equal(batch.reference_ns, 1000);
-    assert_int_equal(batch.timing.median_ns, CALL_NS);
+    assert_int_equal(batch.pair.timing.median_ns, CALL_NS);
     expect_text(&batch, "");
 }
 
@@ -87,7 +87,7 @@ static void test_drift_that_ends(void **state)
                      WPK_OK);
     assert_int_equal(sentinel_count, 4);
     assert_true(wpk_batch_is_steady(&batch));
-    assert_int_equal(batch.reference_ns, 1480);
+    assert_true(batch.drift < 0.02);
 }
 
 /* It stays bounded, keeps the better one whichever it was, and does not pass for steady. */
@@ -121,7 +121,7 @@ static void test_scattered_samples(void **state)
     fake = (struct fake){.extra_ns = CALL_NS, .noisy_until = 11};
     assert_int_equal(measure(&fake, 0, still, &batch), WPK_OK);
     assert_true(wpk_batch_is_steady(&batch));
-    assert_int_equal(batch.timing.mad_ns, 0);
+    assert_int_equal(batch.pair.timing.mad_ns, 0);
 }
 
 /* Nobody wants its exact time, and three samples say little about noise. */
@@ -133,7 +133,7 @@ static void test_raced_out_is_not_repeated(void **state)
     assert_int_equal(measure(&fake, CALL_NS / 2, (const uint64_t[]){1000, 1500, 0}, &batch),
                      WPK_OK);
     assert_int_equal(sentinel_count, 2);
-    assert_true(batch.timing.censored && wpk_batch_is_steady(&batch));
+    assert_true(batch.pair.timing.censored && wpk_batch_is_steady(&batch));
 }
 
 static void test_failure_leaves_result_alone(void **state)
@@ -141,10 +141,118 @@ static void test_failure_leaves_result_alone(void **state)
     (void)state;
     for (int at = 1; at < 20; at++) {
         struct fake fake = {.fail_at = at};
-        struct wpk_batch batch = {.reference_ns = 77};
+        struct wpk_batch batch = {.drift = 77};
         assert_int_equal(measure(&fake, 0, (const uint64_t[]){1000, 1500, 0}, &batch), WPK_ENOMEM);
-        assert_int_equal(batch.reference_ns, 77);
+        assert_true(batch.drift == 77);
     }
+}
+
+/* ---- a machine with two states */
+
+#define KERNELS 40
+#define SLOW_PERCENT 190
+
+/* Of all that runs: for a while each call takes 1.9 times as long. */
+struct machine {
+    struct wpk_clock_fake clock;
+    struct wpk_rng rng;
+    bool slow;
+    uint64_t until_ns;
+};
+
+static struct machine machine;
+
+static uint64_t take_time(uint64_t ns)
+{
+    if (machine.clock.now_ns >= machine.until_ns) {
+        machine.slow = wpk_rng_chance(&machine.rng, 0.5);
+        machine.until_ns =
+            machine.clock.now_ns + WPK_NS_PER_MS * (1 + wpk_rng_below(&machine.rng, 60));
+    }
+    ns = machine.slow ? ns * SLOW_PERCENT / 100 : ns;
+    wpk_clock_fake_advance(&machine.clock, ns);
+    return ns;
+}
+
+static uint64_t run_its_sentinel(void)
+{
+    return take_time(50000);
+}
+
+static wpk_err run_kernel(void *user)
+{
+    take_time(*(const uint64_t *)user);
+    return WPK_OK;
+}
+
+/* How many of the five fastest, which come first, are not among the first five of `fitness`. */
+static int count_missed(const double fitness[KERNELS])
+{
+    int missed = 0;
+    for (int i = 0; i < 5; i++) {
+        int rank = 0;
+        for (int k = 0; k < KERNELS; k++) {
+            rank += fitness[k] < fitness[i];
+        }
+        missed += rank >= 5;
+    }
+    return missed;
+}
+
+/* Each kernel is 3 % slower than the one before. Their ratios to an anchor say so; their times do
+ * not, divided by a sentinel's of before or after as they may be. */
+static void test_two_states(void **state)
+{
+    (void)state;
+    const struct wpk_policy unset = {0};
+    struct wpk_policy policy = wpk_measure_policy(&unset);
+    uint64_t anchor_ns = 170000;
+    uint64_t kernel_ns[KERNELS] = {100000};
+    double by_sentinel[KERNELS];
+    double by_anchor[KERNELS];
+    wpk_clock_fake_init(&machine.clock, 1000, 0);
+    wpk_rng_seed(&machine.rng, 11);
+    const struct wpk_measure_subject anchor = {
+        .run = run_kernel, .user = &anchor_ns, .clock = &machine.clock.clock};
+    for (int k = 0; k < KERNELS; k++) {
+        struct wpk_batch batch;
+        struct wpk_measure_subject subject = anchor;
+        kernel_ns[k] = k > 0 ? kernel_ns[k - 1] * 103 / 100 : kernel_ns[k];
+        subject.user = &kernel_ns[k];
+        double before = (double)run_its_sentinel();
+        assert_int_equal(wpk_batch_measure(&subject, &anchor, &policy, 0, run_its_sentinel, &batch),
+                         WPK_OK);
+        by_sentinel[k] = (double)batch.pair.timing.median_ns / before;
+        by_anchor[k] = batch.pair.ratio;
+        double truth = (double)kernel_ns[k] / (double)anchor_ns;
+        assert_true(by_anchor[k] > truth * 0.99 && by_anchor[k] < truth * 1.01);
+    }
+    assert_true(count_missed(by_sentinel) > 0);
+    assert_int_equal(count_missed(by_anchor), 0);
+}
+
+/* Raced by its ratio: however slow the machine is, and though no time in ns was given. */
+static void test_race_with_an_anchor(void **state)
+{
+    (void)state;
+    const struct wpk_policy unset = {.race_ratio = 1.3};
+    struct wpk_policy policy = wpk_measure_policy(&unset);
+    uint64_t anchor_ns = 100000;
+    uint64_t kernel_ns = 150000;
+    struct wpk_pair pair;
+    wpk_clock_fake_init(&machine.clock, 1000, 0);
+    wpk_rng_seed(&machine.rng, 12);
+    const struct wpk_measure_subject anchor = {
+        .run = run_kernel, .user = &anchor_ns, .clock = &machine.clock.clock};
+    struct wpk_measure_subject subject = anchor;
+    subject.user = &kernel_ns;
+    machine = (struct machine){.clock = machine.clock, .slow = true, .until_ns = UINT64_MAX};
+    assert_int_equal(wpk_measure_pair(&subject, &anchor, &policy, 1, &pair), WPK_OK);
+    assert_true(pair.timing.censored);
+    assert_int_equal(pair.timing.sample_count, 3);
+    assert_int_equal(wpk_measure_pair(&subject, &anchor, &policy, 1.4, &pair), WPK_OK);
+    assert_false(pair.timing.censored);
+    assert_int_equal(pair.anchor_ns, anchor_ns * SLOW_PERCENT / 100);
 }
 
 int main(void)
@@ -156,6 +264,8 @@ int main(void)
         cmocka_unit_test(test_scattered_samples),
         cmocka_unit_test(test_raced_out_is_not_repeated),
         cmocka_unit_test(test_failure_leaves_result_alone),
+        cmocka_unit_test(test_two_states),
+        cmocka_unit_test(test_race_with_an_anchor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

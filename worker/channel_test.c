@@ -95,6 +95,8 @@ static void test_run_request(void **state)
         .work = "12/trial/7",
         .layouts = "any",
         .artifact = "/tmp/a \"b\".so",
+        .anchor = "/tmp/anchor.so",
+        .incumbent_ratio = 1.25,
         .policy = {.threads = 2,
                    .conditions = WPK_CONDITIONS_COLD_CONSTANTS,
                    .time_ns_min = 12345678901234,

@@ -266,9 +266,8 @@ static bool is_worth_keeping(const struct wpk_trial_state *trial)
     if (trial->trial.artifact != NULL) {
         return false; /* whoever built it has it */
     }
-    bool faster =
-        !record->timing.censored &&
-        (trial->trial.incumbent_ns == 0 || record->timing.median_ns < trial->trial.incumbent_ns);
+    bool faster = !record->timing.censored && wpk_measure_beats(record, trial->trial.incumbent_ns,
+                                                                trial->trial.incumbent_ratio);
     return trial->trial.keep_artifact || trial->trial.build_only || faster;
 }
 
@@ -368,16 +367,11 @@ static char *copy_text(const char *text)
 static bool copy_trial(struct wpk_trial_state *state, const struct wpk_trial *trial)
 {
     const char *work = trial->work != NULL ? trial->work : "-";
-    const char *given[] = {trial->op,
-                           trial->layouts,
-                           trial->provider,
-                           trial->candidate,
-                           trial->schedule,
-                           trial->artifact,
-                           work};
+    const char *given[] = {trial->op,       trial->layouts,  trial->provider, trial->candidate,
+                           trial->schedule, trial->artifact, trial->anchor,   work};
     const char **kept[] = {&state->trial.op,        &state->trial.layouts,  &state->trial.provider,
                            &state->trial.candidate, &state->trial.schedule, &state->trial.artifact,
-                           &state->trial.work};
+                           &state->trial.anchor,    &state->trial.work};
     state->trial = *trial;
     if (trial->target != NULL) {
         state->target = *trial->target;

@@ -50,8 +50,10 @@ struct wpk_trial {
     struct wpk_policy policy;
     uint64_t incumbent_ns;        /* best so far for racing, 0: none */
     struct wpk_accuracy accuracy; /* what is outside is no winner; = {0}: any error is in */
-    bool keep_artifact; /* keep the shared object even if it is not faster than incumbent */
-    bool build_only;    /* ends ok with its artifact kept and no times, or as it failed */
+    const char *anchor;     /* path of what it is timed in turns with; NULL: it is timed alone */
+    double incumbent_ratio; /* best so far for racing with an anchor, 0: none */
+    bool keep_artifact;     /* keep the shared object even if it is not faster than incumbent */
+    bool build_only;        /* ends ok with its artifact kept and no times, or as it failed */
     const struct wpk_device *target; /* what it is built for; NULL: the engine's device */
     const char *artifact; /* path of what was built elsewhere: it is only run; NULL: build it */
     uint64_t build_ns;    /* with `artifact`: what building it took */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was tried before need not be tried again: many candidates lower to the same schedule. Two
- * trials are the same when schedule, op, layouts and policy are; one that is already under way is
- * waited for. */
+ * trials are the same when schedule, op, layouts, policy and anchor are; one that is already under
+ * way is waited for. */
 #include "worker/engine_state.h"
 
 #include "common/log.h"
+#include "worker/measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,9 @@ static void identify(struct wpk_trial_state *trial)
     struct wpk_crypto_hash hash;
     wpk_crypto_hash_init(&hash);
     wpk_crypto_hash_add(&hash, text, (size_t)size);
+    if (trial->trial.anchor != NULL) {
+        wpk_crypto_hash_add(&hash, trial->trial.anchor, strlen(trial->trial.anchor));
+    }
     wpk_crypto_hash_add(&hash, trial->trial.op, strlen(trial->trial.op));
     wpk_crypto_hash_finish_hex(&hash, trial->identity);
 }
@@ -50,7 +54,7 @@ static bool answers_for(const struct wpk_record *record, const struct wpk_trial_
     bool there = artifact != NULL && access(artifact, R_OK) == 0;
     bool whole = there && !record->timing.censored;
     bool may_win =
-        trial->trial.incumbent_ns == 0 || record->timing.median_ns < trial->trial.incumbent_ns;
+        wpk_measure_beats(record, trial->trial.incumbent_ns, trial->trial.incumbent_ratio);
     if (record->outcome != WPK_OUTCOME_OK) {
         return true;
     }

@@ -60,6 +60,8 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
         .provider = trial->trial.provider,
         .layouts = trial->trial.layouts,
         .artifact = artifact,
+        .anchor = trial->trial.anchor != NULL ? trial->trial.anchor : "",
+        .incumbent_ratio = trial->trial.incumbent_ratio,
         .policy = trial->trial.policy,
         .rule = trial->planned.rule,
         .incumbent_ns = trial->trial.incumbent_ns,

@@ -41,13 +41,13 @@ enum wpk_stage_of_trial {
 
 struct wpk_trial_state {
     enum wpk_stage_of_trial stage;
-    uint64_t order;   /* of putting; unique, names the directory and the messages */
-    uint64_t done_at; /* order of finishing */
+    uint64_t order;         /* of putting; unique, names the directory and the messages */
+    uint64_t done_at;       /* order of finishing */
     struct wpk_trial trial; /* its strings are owned, in `text` */
-    char *text[7];
+    char *text[8];
     struct wpk_device target; /* of trial.target */
     struct wpk_planned planned;
-    char identity[WPK_SHA256_HEX_SIZE]; /* schedule, op and policy; empty for vendors */
+    char identity[WPK_SHA256_HEX_SIZE]; /* schedule, op, policy, anchor; empty for vendors */
     int tries;
     uint64_t since_ns; /* when the stage began */
     struct wpk_record record;

@@ -76,6 +76,9 @@ static void copy_work(struct wpk_holding_item *item, const struct wpk_work *work
     if (work->stage == WPK_STAGE_RUN) {
         snprintf(item->artifact_sha256, WPK_ID_MAX, "%s", work->artifact_sha256);
     }
+    if (work->anchor_sha256 != NULL && work->stage != WPK_STAGE_BUILD) {
+        snprintf(item->anchor_sha256, WPK_ID_MAX, "%s", work->anchor_sha256);
+    }
     for (uint32_t i = 0; i < work->contender_count; i++) {
         snprintf(item->contender_provider[i], WPK_PROVIDER_NAME_MAX, "%s",
                  work->contenders[i].provider);

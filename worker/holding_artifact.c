@@ -17,17 +17,25 @@ void wpk_holding_artifact_path(const struct wpk_holding *holding, const char *sh
     snprintf(out, WPK_HOLDING_PATH_SIZE, "%s/artifacts/%s.so", holding->options.work_dir, sha256);
 }
 
+/* "" is always here. */
+static bool is_here(const struct wpk_holding *holding, const char *sha256)
+{
+    char path[WPK_HOLDING_PATH_SIZE];
+    wpk_holding_artifact_path(holding, sha256, path);
+    return sha256[0] == '\0' || access(path, R_OK) == 0;
+}
+
 const char *wpk_holding_missing_of(const struct wpk_holding *holding,
                                    const struct wpk_holding_item *item)
 {
-    char path[WPK_HOLDING_PATH_SIZE];
-    wpk_holding_artifact_path(holding, item->artifact_sha256, path);
-    if (item->artifact_sha256[0] != '\0' && access(path, R_OK) != 0) {
+    if (!is_here(holding, item->artifact_sha256)) {
         return item->artifact_sha256;
     }
+    if (!is_here(holding, item->anchor_sha256)) {
+        return item->anchor_sha256;
+    }
     for (uint32_t i = 0; i < item->work.contender_count; i++) {
-        wpk_holding_artifact_path(holding, item->contender_sha256[i], path);
-        if (item->contender_sha256[i][0] != '\0' && access(path, R_OK) != 0) {
+        if (!is_here(holding, item->contender_sha256[i])) {
             return item->contender_sha256[i];
         }
     }
@@ -41,7 +49,7 @@ static bool needs(const struct wpk_holding_item *item, const char *sha256)
             return true;
         }
     }
-    return strcmp(item->artifact_sha256, sha256) == 0;
+    return strcmp(item->artifact_sha256, sha256) == 0 || strcmp(item->anchor_sha256, sha256) == 0;
 }
 
 const char *wpk_holding_missing(const struct wpk_holding *holding)

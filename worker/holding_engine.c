@@ -23,7 +23,9 @@ static struct wpk_holding_item *first(struct wpk_holding *holding,
 static void put(struct wpk_holding *holding, struct wpk_holding_item *item)
 {
     char path[WPK_HOLDING_PATH_SIZE];
+    char anchor[WPK_HOLDING_PATH_SIZE];
     wpk_holding_artifact_path(holding, item->artifact_sha256, path);
+    wpk_holding_artifact_path(holding, item->anchor_sha256, anchor);
     struct wpk_trial trial = {
         .id = item->order,
         .work = item->name,
@@ -39,6 +41,8 @@ static void put(struct wpk_holding *holding, struct wpk_holding_item *item)
         .target = item->work.stage == WPK_STAGE_BUILD ? &item->target : NULL,
         .artifact = item->artifact_sha256[0] != '\0' ? path : NULL,
         .build_ns = item->work.build_ns,
+        .anchor = item->anchor_sha256[0] != '\0' ? anchor : NULL,
+        .incumbent_ratio = item->work.incumbent_ratio,
     };
     wpk_err err = wpk_engine_put(holding->options.engine, &trial);
     if (err == WPK_OK) {
@@ -152,6 +156,9 @@ static void take_out(struct wpk_holding *holding)
             if (item->standing == WPK_HOLDING_IN_ENGINE && item->order == order) {
                 item->standing = WPK_HOLDING_ENDED;
                 item->record = record;
+                if (record.anchor_ratio > 0) {
+                    memcpy(item->record.anchor_sha256, item->anchor_sha256, WPK_ID_MAX);
+                }
                 wpk_holding_log_ended(item, wpk_outcome_name(record.outcome), record.log);
                 item->uploaded = record.artifact_path == NULL;
                 if (item->uploaded) {

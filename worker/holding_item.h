@@ -20,8 +20,8 @@ enum wpk_holding_standing {
 
 struct wpk_holding_item {
     enum wpk_holding_standing standing;
-    uint64_t order;       /* of arrival; the engine's id */
-    struct wpk_work work; /* texts owned below */
+    uint64_t order;                   /* of arrival; the engine's id */
+    struct wpk_work work;             /* texts owned below */
     char name[WPK_WORK_ID_TEXT_SIZE]; /* in all logs */
     char *op;
     char *layouts;
@@ -29,6 +29,7 @@ struct wpk_holding_item {
     char *candidate;
     struct wpk_device target;         /* BUILD */
     char artifact_sha256[WPK_ID_MAX]; /* RUN */
+    char anchor_sha256[WPK_ID_MAX];   /* "": none */
     char contender_provider[WPK_CONTENDERS_MAX][WPK_PROVIDER_NAME_MAX];
     char contender_sha256[WPK_CONTENDERS_MAX][WPK_ID_MAX];
     struct wpk_record record; /* ENDED, SENT */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/measure.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,11 +79,12 @@ static int calibrate(const struct wpk_policy *policy, uint64_t call_ns)
     return (int)(repeat > REPEAT_COUNT_MAX ? REPEAT_COUNT_MAX : repeat);
 }
 
-static bool is_raced_out(const struct wpk_policy *policy, uint64_t incumbent_ns,
+/* `unit_ns`: what the incumbent is multiples of. */
+static bool is_raced_out(const struct wpk_policy *policy, double incumbent, uint64_t unit_ns,
                          const struct wpk_timing *timing)
 {
-    return policy->race_ratio > 0 && incumbent_ns > 0 && timing->sample_count >= RACE_SAMPLES_MIN &&
-           (double)timing->min_ns > (double)incumbent_ns * policy->race_ratio;
+    return policy->race_ratio > 0 && incumbent > 0 && timing->sample_count >= RACE_SAMPLES_MIN &&
+           (double)timing->min_ns > incumbent * (double)unit_ns * policy->race_ratio;
 }
 
 static bool is_enough(const struct wpk_policy *policy, const struct wpk_timing *timing,
@@ -99,42 +101,123 @@ static bool is_enough(const struct wpk_policy *policy, const struct wpk_timing *
     return timing->sample_count >= policy->sample_count && (double)total_ns >= time_ns;
 }
 
-wpk_err wpk_measure(const struct wpk_measure_subject *subject, const struct wpk_policy *policy,
-                    uint64_t incumbent_ns, struct wpk_timing *out)
+/* Warm up and calibrate. */
+static wpk_err begin(const struct wpk_measure_subject *subject, const struct wpk_policy *policy,
+                     struct wpk_timing *timing)
 {
-    WPK_ASSERT(policy->time_ns_min > 0);
-    WPK_ASSERT(policy->sample_count > 0 && policy->sample_count <= WPK_SAMPLES_MAX);
     WPK_ASSERT(policy->conditions == WPK_CONDITIONS_WARM || subject->cool != NULL);
     uint64_t call_ns = 0;
     wpk_err err = warm_up(subject, &call_ns);
+    *timing = (struct wpk_timing){.repeat_count = calibrate(policy, call_ns), .min_ns = UINT64_MAX};
+    return err;
+}
+
+/* `settle`: another kernel has just run. */
+static wpk_err take_sample(const struct wpk_measure_subject *subject,
+                           const struct wpk_policy *policy, bool settle, struct wpk_timing *timing)
+{
+    uint64_t ns = 0;
+    wpk_err err = WPK_OK;
+    if (policy->conditions != WPK_CONDITIONS_WARM) {
+        err = subject->cool(subject->user, policy->conditions);
+    } else if (settle) {
+        err = time_calls(subject, 1, &ns);
+    }
+    if (err == WPK_OK) {
+        err = time_calls(subject, timing->repeat_count, &ns);
+    }
     if (err != WPK_OK) {
         return err;
     }
-    struct wpk_timing timing = {.repeat_count = calibrate(policy, call_ns), .min_ns = UINT64_MAX};
-    uint64_t begin = wpk_clock_now_ns(subject->clock);
-    uint64_t total = 0;
-    while (!is_enough(policy, &timing, total)) {
-        uint64_t ns = 0;
-        if (policy->conditions != WPK_CONDITIONS_WARM) {
-            err = subject->cool(subject->user, policy->conditions);
-        }
-        err = err == WPK_OK ? time_calls(subject, timing.repeat_count, &ns) : err;
-        if (err != WPK_OK) {
-            return err;
-        }
-        total = wpk_clock_now_ns(subject->clock) - begin;
-        uint64_t repeat = (uint64_t)timing.repeat_count;
-        uint64_t each = (ns + repeat / 2) / repeat;
-        timing.sample_ns[timing.sample_count++] = each;
-        timing.min_ns = each < timing.min_ns ? each : timing.min_ns;
-        if (is_raced_out(policy, incumbent_ns, &timing)) {
-            timing.censored = true;
-            break;
-        }
-    }
-    wpk_measure_summarize(&timing);
-    *out = timing;
+    uint64_t repeat = (uint64_t)timing->repeat_count;
+    uint64_t each = (ns + repeat / 2) / repeat;
+    timing->sample_ns[timing->sample_count++] = each;
+    timing->min_ns = each < timing->min_ns ? each : timing->min_ns;
     return WPK_OK;
+}
+
+static int compare_real(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_of_real(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof(*values), compare_real);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+static void summarize_pairs(const struct wpk_timing *anchor, struct wpk_pair *pair)
+{
+    double ratios[WPK_SAMPLES_MAX];
+    int count = pair->timing.sample_count;
+    WPK_ASSERT(count == anchor->sample_count);
+    for (int i = 0; i < count; i++) {
+        uint64_t anchor_ns = anchor->sample_ns[i] > 0 ? anchor->sample_ns[i] : 1;
+        ratios[i] = (double)pair->timing.sample_ns[i] / (double)anchor_ns;
+    }
+    pair->anchor_ns = anchor->median_ns;
+    pair->ratio = median_of_real(ratios, count);
+    for (int i = 0; i < count; i++) {
+        ratios[i] = fabs(ratios[i] - pair->ratio);
+    }
+    pair->ratio_mad = median_of_real(ratios, count);
+}
+
+wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
+                         const struct wpk_measure_subject *anchor, const struct wpk_policy *policy,
+                         double incumbent, struct wpk_pair *out)
+{
+    WPK_ASSERT(policy->time_ns_min > 0);
+    WPK_ASSERT(policy->sample_count > 0 && policy->sample_count <= WPK_SAMPLES_MAX);
+    struct wpk_pair pair = {0};
+    struct wpk_timing beside = {.min_ns = 1};
+    wpk_err err = begin(subject, policy, &pair.timing);
+    if (err == WPK_OK && anchor != NULL) {
+        err = begin(anchor, policy, &beside);
+    }
+    uint64_t begun = wpk_clock_now_ns(subject->clock);
+    uint64_t total = 0;
+    while (err == WPK_OK && !pair.timing.censored && !is_enough(policy, &pair.timing, total)) {
+        err = take_sample(subject, policy, anchor != NULL, &pair.timing);
+        if (err == WPK_OK && anchor != NULL) {
+            err = take_sample(anchor, policy, true, &beside);
+        }
+        total = wpk_clock_now_ns(subject->clock) - begun;
+        pair.timing.censored = is_raced_out(policy, incumbent, beside.min_ns, &pair.timing);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    wpk_measure_summarize(&pair.timing);
+    if (anchor != NULL) {
+        wpk_measure_summarize(&beside);
+        summarize_pairs(&beside, &pair);
+    }
+    *out = pair;
+    return WPK_OK;
+}
+
+wpk_err wpk_measure(const struct wpk_measure_subject *subject, const struct wpk_policy *policy,
+                    uint64_t incumbent_ns, struct wpk_timing *out)
+{
+    struct wpk_pair alone;
+    wpk_err err = wpk_measure_pair(subject, NULL, policy, (double)incumbent_ns, &alone);
+    if (err == WPK_OK) {
+        *out = alone.timing;
+    }
+    return err;
+}
+
+bool wpk_measure_beats(const struct wpk_record *record, uint64_t incumbent_ns,
+                       double incumbent_ratio)
+{
+    if (record->anchor_ratio > 0 && incumbent_ratio > 0) {
+        return record->anchor_ratio < incumbent_ratio;
+    }
+    return incumbent_ns == 0 || record->timing.median_ns < incumbent_ns;
 }
 
 static int compare_ns(const void *a, const void *b)

@@ -33,6 +33,28 @@ struct wpk_policy wpk_measure_policy(const struct wpk_policy *policy);
 wpk_err wpk_measure(const struct wpk_measure_subject *subject, const struct wpk_policy *policy,
                     uint64_t incumbent_ns, struct wpk_timing *out);
 
+/* A candidate's samples, in turns with those of its search's anchor: what changes between two
+ * moments of the machine changes both, and is no part of their ratio. */
+struct wpk_pair {
+    struct wpk_timing timing; /* the candidate's */
+    uint64_t anchor_ns;       /* median of the anchor's samples; 0: there is none */
+    double ratio;             /* median over pairs of candidate's over anchor's; 0: none */
+    double ratio_mad;         /* its median absolute deviation */
+};
+
+/* `anchor` NULL: the candidate alone. Both together have the policy's time, and each warm turn
+ * begins with a call that does not count, for what the other left in the caches.
+ *   unit    incumbent: multiples of the anchor's time; without one ns; 0: none
+ *   errors  what run returned; `out` is then unchanged */
+wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
+                         const struct wpk_measure_subject *anchor, const struct wpk_policy *policy,
+                         double incumbent, struct wpk_pair *out);
+
+/* Is the record's time, or its ratio where it has one and so has the incumbent, below that of the
+ * incumbent (0: there is none)? */
+bool wpk_measure_beats(const struct wpk_record *record, uint64_t incumbent_ns,
+                       double incumbent_ratio);
+
 /* Median, minimum and MAD of the samples that are there. */
 void wpk_measure_summarize(struct wpk_timing *timing);
 

@@ -121,6 +121,8 @@ wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_r
     wpk_json_put_text(w, "provider", request->provider);
     wpk_json_put_text(w, "layouts", request->layouts);
     wpk_json_put_text(w, "artifact", request->artifact);
+    wpk_json_put_text(w, "anchor", request->anchor);
+    wpk_json_put_real(w, "incumbent_ratio", request->incumbent_ratio);
     put_policy(w, &request->policy);
     wpk_json_put_bool(w, "exact", request->rule.exact);
     wpk_json_put_bool(w, "transforms", request->rule.transforms);
@@ -259,6 +261,8 @@ void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request
     out->provider = wpk_json_get_text(reader, "provider", NAME_SIZE_MAX);
     out->layouts = wpk_json_get_text(reader, "layouts", NAME_SIZE_MAX);
     out->artifact = wpk_json_get_text(reader, "artifact", PATH_SIZE_MAX);
+    out->anchor = wpk_json_get_text(reader, "anchor", PATH_SIZE_MAX);
+    out->incumbent_ratio = wpk_json_get_real(reader, "incumbent_ratio", 0, 1e9);
     read_policy(reader, &out->policy);
     out->rule.exact = wpk_json_get_bool(reader, "exact");
     out->rule.transforms = wpk_json_get_bool(reader, "transforms");

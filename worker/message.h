@@ -76,9 +76,11 @@ struct wpk_run_request {
     const char *provider;
     const char *layouts;
     const char *artifact; /* path; "" for vendors */
+    const char *anchor;   /* path; "": it is timed alone */
     struct wpk_policy policy;
     struct wpk_verify_rule rule;
     uint64_t incumbent_ns;
+    double incumbent_ratio;       /* multiples of the anchor's time; 0: none */
     struct wpk_accuracy accuracy; /* what is outside is no winner */
     uint64_t fresh_seed;          /* of the set that a winner faces */
     uint64_t timeout_ms;          /* waiting for "go" does not count */

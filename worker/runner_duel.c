@@ -6,7 +6,6 @@
 #include "worker/measure.h"
 #include "worker/process.h"
 #include "worker/runner.h"
-#include "worker/sentinel.h"
 #include "worker/subject.h"
 
 #include <signal.h>
@@ -158,7 +157,6 @@ void wpk_runner_duel(const struct wpk_runner_op *op, const struct wpk_duel_reque
         }
     }
     wpk_runner_wait_for_go(channel, request->id);
-    uint64_t reference_ns = wpk_sentinel_run_ns();
     for (int round = 0; round < request->round_count; round++) {
         for (int i = 0; i < request->count; i++) {
             /* Each goes first in turn. */
@@ -168,7 +166,6 @@ void wpk_runner_duel(const struct wpk_runner_op *op, const struct wpk_duel_reque
         }
     }
     for (int i = 0; i < request->count; i++) {
-        out[i].anchor_ns = reference_ns;
         if (out[i].outcome == WPK_OUTCOME_OK) {
             wpk_measure_summarize(&out[i].timing);
         }

@@ -26,6 +26,7 @@ struct attempt {
     struct wpk_verify_errors errors;
     struct wpk_diag diag;
     struct wpk_record *record;
+    struct wpk_subject anchor; /* timed in turns with it; closed: there is none */
 };
 
 /* ---- crashes */
@@ -181,27 +182,35 @@ static wpk_err verify_fresh(struct attempt *a, enum wpk_input_kind kind)
 
 static bool is_winner(const struct attempt *a)
 {
-    const struct wpk_timing *timing = &a->record->timing;
-    return !timing->censored &&
+    return !a->record->timing.censored &&
            wpk_accuracy_admits(a->request->accuracy, a->errors.accuracy.times_direct) &&
-           (a->request->incumbent_ns == 0 || timing->median_ns < a->request->incumbent_ns);
+           wpk_measure_beats(a->record, a->request->incumbent_ns, a->request->incumbent_ratio);
+}
+
+static struct wpk_measure_subject measured_of(struct wpk_subject *subject)
+{
+    return (struct wpk_measure_subject){.run = wpk_subject_run,
+                                        .cool = wpk_subject_cool,
+                                        .user = subject,
+                                        .clock = wpk_clock_system()};
 }
 
 static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
 {
-    const struct wpk_measure_subject measured = {.run = wpk_subject_run,
-                                                 .cool = wpk_subject_cool,
-                                                 .user = subject,
-                                                 .clock = wpk_clock_system()};
+    const struct wpk_measure_subject measured = measured_of(subject);
+    const struct wpk_measure_subject beside = measured_of(&a->anchor);
+    bool anchored = a->anchor.provider != NULL;
     struct wpk_record *record = a->record;
     struct wpk_batch batch;
-    wpk_err err = wpk_batch_measure(&measured, &a->request->policy, a->request->incumbent_ns,
-                                    wpk_sentinel_run_ns, &batch);
+    double incumbent = anchored ? a->request->incumbent_ratio : (double)a->request->incumbent_ns;
+    wpk_err err = wpk_batch_measure(&measured, anchored ? &beside : NULL, &a->request->policy,
+                                    incumbent, wpk_sentinel_run_ns, &batch);
     if (err != WPK_OK) {
         return err;
     }
-    record->timing = batch.timing;
-    record->anchor_ns = batch.reference_ns;
+    record->timing = batch.pair.timing;
+    record->anchor_ns = batch.pair.anchor_ns;
+    record->anchor_ratio = batch.pair.ratio;
     if (!wpk_batch_is_steady(&batch)) {
         char text[256];
         wpk_batch_describe(&batch, text, sizeof(text));
@@ -215,6 +224,32 @@ static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
                                  &record->counters);
     }
     return err;
+}
+
+/* Its search's anchor was verified long ago. One that does not open is not the candidate's fault:
+ * it is timed alone, and whoever asked for both sees that. */
+static void open_anchor(struct attempt *a, const struct wpk_guard *guard)
+{
+    const struct wpk_subject_options options = {.provider = a->request->provider,
+                                                .artifact = a->request->anchor,
+                                                .layouts = a->request->layouts,
+                                                .threads = a->request->policy.threads,
+                                                .placement = WPK_GUARD_ALIGNED};
+    struct wpk_diag diag = {0};
+    if (a->request->anchor[0] == '\0') {
+        return;
+    }
+    guard_in_use = &a->anchor.guard;
+    wpk_err err = wpk_subject_open(&a->anchor, a->op->program, &options,
+                                   &a->op->inputs[WPK_RUNNER_REALS], &diag);
+    guard_in_use = guard;
+    if (err != WPK_OK) {
+        char text[WPK_DIAG_TEXT_MAX + 64];
+        a->anchor = (struct wpk_subject){0};
+        snprintf(text, sizeof(text), "timed without its anchor: %s",
+                 diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
+        remark(a->record, text);
+    }
 }
 
 static wpk_err measure_quietly(struct attempt *a, struct wpk_subject *subject,
@@ -291,7 +326,9 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
         a->record->detail = strdup(kind->detail(subject.provider));
         a->record->recipe = recipe != NULL ? strdup(recipe) : NULL;
         a->record->constants_bytes = kind->constants_bytes(subject.provider);
+        open_anchor(a, &subject.guard);
         err = measure_quietly(a, &subject, channel);
+        wpk_subject_close(&a->anchor);
     }
     start = now_ns();
     if (err == WPK_OK) {

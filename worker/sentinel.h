@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A fixed piece of work, timed before and after each candidate: what changes then is the machine
- * (its clock frequency, a neighbour), not the kernel. Times of one machine instance are compared
- * relative to it. */
+ * (its clock frequency, a neighbour), not the kernel. It raises an alarm in the record's log; no
+ * time is compared relative to it. */
 #ifndef WPK_WORKER_SENTINEL_H
 #define WPK_WORKER_SENTINEL_H
 

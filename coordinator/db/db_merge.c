@@ -294,8 +294,8 @@ static int64_t find_search(struct wpk_db_merge *m, struct wpk_json_reader *r, co
                       "INSERT INTO search (problem_id, strategy, parameters, seed, providers,"
                       " space_version, elapsed_ns, ended_asks, exhausted, snapshot,"
                       " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
-                      " accuracy, anchor, created_at, epoch) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0,"
-                      " '', '', 0, 0, 0, 0, '', ?, '', ?, ?)",
+                      " accuracy, anchor, stand_in, stand_in_ratio, created_at, epoch) VALUES"
+                      " (?, ?, ?, ?, ?, ?, 0, 0, 0, '', '', 0, 0, 0, 0, '', ?, '', '', 0, ?, ?)",
                       "ittttttii", m->problem, strategy, parameters, seed, providers, space,
                       *accuracy, now_of(m), wpk_store_epoch(m->store));
         id = wpk_store_inserted(m->store);

@@ -117,7 +117,8 @@ static void set_search(struct wpk_performer *p, const struct wpk_effect *effect)
         .search_id = search->id,
         .elapsed_ns = wpk_search_elapsed_ns(search, wpk_performer_now_ns(p)),
         .ended_asks = search->ended_asks,
-        .exhausted = search->exhausted};
+        .exhausted = search->exhausted,
+        .anchor = search->anchor};
 }
 
 static struct wpk_history_worker copy_worker(struct wpk_performer *p,
@@ -150,11 +151,13 @@ static void put_trial(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     struct result_order *order = wpk_performer_write(p, sizeof *order, perform_put_trial, NULL);
     order->effect.order.search = effect->search->handle;
-    order->result = (struct wpk_history_result){.problem_id = effect->search->problem_id,
-                                                .work = effect->work,
-                                                .provider = effect->provider,
-                                                .record = effect->record,
-                                                .worker = copy_worker(p, effect->worker)};
+    order->result = (struct wpk_history_result){
+        .problem_id = effect->search->problem_id,
+        .work = effect->work,
+        .provider = effect->provider,
+        .record = effect->record,
+        .anchor = wpk_batch_text(p->batch, effect->search->anchor.sha256),
+        .worker = copy_worker(p, effect->worker)};
     order->spent = p->artifacts_tight ? effect->spent : NULL;
     p->batch->result_count++;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Something that the store refuses, though its disk is well. */
 #include "coordinator/effects/rig.h"
+#include "coordinator/store/history.h"
 
 #include "common/log.h"
 
@@ -45,11 +46,20 @@ static struct wpk_result make_result(wpk_work_id id)
     return (struct wpk_result){.id = id,
                                .attempt = 1,
                                .failure = "",
-                               .record = {.timing = {.median_ns = 5,
+                               .record = {.artifact_sha256 = WPK_RIG_HASH,
+                                          .timing = {.median_ns = 5,
                                                      .min_ns = 5,
                                                      .sample_count = 1,
                                                      .repeat_count = 1,
                                                      .sample_ns = {5}}}};
+}
+
+/* What its results name is there. */
+static void put_code(struct wpk_rig *rig)
+{
+    wpk_store_begin(rig->store);
+    wpk_history_put_artifact(rig->store, WPK_RIG_HASH, 4);
+    assert_int_equal(wpk_store_commit(rig->store, NULL), WPK_OK);
 }
 
 /* Its search fails, with the reason. The worker is told to come again, and finds the other job's
@@ -59,6 +69,7 @@ static void a_result_that_is_refused(void **state)
     struct wpk_rig *rig = *state;
     struct wpk_message back = {0};
     char candidate[256];
+    put_code(rig);
     wpk_rig_start(rig);
     wpk_rig_request(rig, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
     uint64_t session = wpk_rig_hello(rig, "", WPK_OK);
@@ -87,8 +98,8 @@ static void a_result_that_is_refused(void **state)
     wpk_message_fini(&back);
     assert_int_equal(wpk_performer_degraded(rig->performer, NULL), WPK_OK);
     assert_int_equal(wpk_store_execute(rig->store, "DROP TRIGGER refuse", NULL), WPK_OK);
-    wpk_rig_result(rig, session, wpk_rig_take_work(rig, session, candidate), false, "");
-    assert_int_equal(job_count(rig), 0);
+    wpk_rig_result(rig, session, wpk_rig_take_work(rig, session, candidate), false, WPK_RIG_HASH);
+    assert_int_equal(job_count(rig), 1); /* its winner is to be verified */
     expect(rig, "SELECT outcome FROM trial", "ok");
 }
 
@@ -97,6 +108,7 @@ static void a_change_that_is_refused(void **state)
 {
     struct wpk_rig *rig = *state;
     char candidate[256];
+    put_code(rig);
     wpk_rig_start(rig);
     uint64_t session = wpk_rig_hello(rig, "", WPK_OK);
     refuse(rig, REFUSE("INSERT ON token"));
@@ -105,7 +117,7 @@ static void a_change_that_is_refused(void **state)
     assert_non_null(strstr(wpk_buf_text(&rig->body), "a bad row"));
     wpk_rig_request(rig, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
     assert_int_equal(rig->status, 201);
-    wpk_rig_result(rig, session, wpk_rig_take_work(rig, session, candidate), false, "");
+    wpk_rig_result(rig, session, wpk_rig_take_work(rig, session, candidate), false, WPK_RIG_HASH);
     expect(rig, "SELECT COUNT(*) || (SELECT outcome FROM trial) FROM token", "0ok");
 }
 

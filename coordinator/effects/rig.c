@@ -145,12 +145,13 @@ wpk_work_id wpk_rig_take_work(struct wpk_rig *rig, uint64_t session, char candid
     wpk_work_id id = back.work[0].id;
     WPK_ASSERT(id.kind == WPK_WORK_TRIAL);
     snprintf(candidate, 256, "%s", back.work[0].candidate);
+    snprintf(rig->anchor, sizeof rig->anchor, "%s", back.work[0].anchor_sha256);
     wpk_message_fini(&back);
     return id;
 }
 
-void wpk_rig_result(struct wpk_rig *rig, uint64_t session, wpk_work_id id, bool censored,
-                    const char *artifact)
+enum wpk_ack wpk_rig_result(struct wpk_rig *rig, uint64_t session, wpk_work_id id, bool censored,
+                            const char *artifact)
 {
     struct wpk_result result = {
         .id = id,
@@ -164,13 +165,19 @@ void wpk_rig_result(struct wpk_rig *rig, uint64_t session, wpk_work_id id, bool 
                               .sample_ns = {5}}},
     };
     snprintf(result.record.artifact_sha256, WPK_ID_MAX, "%s", artifact);
+    if (rig->anchor[0] != '\0') {
+        result.record.anchor_ns = 5;
+        result.record.anchor_ratio = 1;
+        memcpy(result.record.anchor_sha256, rig->anchor, WPK_ID_MAX);
+    }
     struct wpk_message message = {
         .kind = WPK_MESSAGE_RESULTS, .session = session, .results = &result, .result_count = 1};
     struct wpk_message back = {0};
     wpk_rig_ask(rig, &message, &back);
     WPK_ASSERT(back.ack_count == 1);
-    WPK_ASSERT(back.acks[0] == WPK_ACK_RECORDED);
+    enum wpk_ack ack = back.acks[0];
     wpk_message_fini(&back);
+    return ack;
 }
 
 void wpk_rig_artifact(struct wpk_rig *rig, uint64_t session, const char *bytes,

@@ -23,14 +23,15 @@ struct wpk_rig {
     struct wpk_store *store;
     struct wpk_performer *performer;
     uint64_t artifact_bytes_max;
-    struct wpk_auth *auth; /* NULL: all are let in */
-    uint32_t peer;         /* whom the next message is from */
-    const char *name;      /* of who says hello next; NULL: "w" */
-    unsigned roles;        /* likewise; 0: all */
-    uint64_t random;       /* counts: for ids */
-    const char *key;       /* of the next requests; NULL: none */
-    struct wpk_buf reply;  /* the last frame to a worker */
-    int status;            /* of the last answer to a request */
+    struct wpk_auth *auth;   /* NULL: all are let in */
+    uint32_t peer;           /* whom the next message is from */
+    const char *name;        /* of who says hello next; NULL: "w" */
+    unsigned roles;          /* likewise; 0: all */
+    uint64_t random;         /* counts: for ids */
+    const char *key;         /* of the next requests; NULL: none */
+    char anchor[WPK_ID_MAX]; /* of the last piece of work; "": none */
+    struct wpk_buf reply;    /* the last frame to a worker */
+    int status;              /* of the last answer to a request */
     struct wpk_buf body;
 };
 
@@ -54,9 +55,9 @@ void wpk_rig_ask(struct wpk_rig *rig, const struct wpk_message *message, struct 
 uint64_t wpk_rig_hello(struct wpk_rig *rig, const char *token, wpk_err want);
 /* Poll for one piece of work, which is a trial, and whose candidate is copied. */
 wpk_work_id wpk_rig_take_work(struct wpk_rig *rig, uint64_t session, char candidate[256]);
-/* A time of it, which is recorded. */
-void wpk_rig_result(struct wpk_rig *rig, uint64_t session, wpk_work_id id, bool censored,
-                    const char *artifact);
+/* A time of it; what became of that. */
+enum wpk_ack wpk_rig_result(struct wpk_rig *rig, uint64_t session, wpk_work_id id, bool censored,
+                            const char *artifact);
 void wpk_rig_artifact(struct wpk_rig *rig, uint64_t session, const char *bytes,
                       struct wpk_message *back);
 

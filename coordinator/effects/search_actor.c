@@ -9,14 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a time is divided by where the worker has no reference kernel. */
-#define REFERENCE_NS 1e6
-
 /* One of the best: what makes two of them the same, and which is better. */
 struct best {
     uint32_t number;
-    uint64_t median_ns;
-    char artifact_sha256[WPK_ID_MAX];
+    struct wpk_trial_summary trial;
 };
 
 struct wpk_search_actor {
@@ -86,12 +82,12 @@ static void keep_best(struct wpk_search_actor *actor, uint32_t number,
         return;
     }
     for (uint32_t i = 0; i < actor->best_count; i++) {
-        if (strcmp(actor->best[i].artifact_sha256, trial->artifact_sha256) == 0) {
+        if (strcmp(actor->best[i].trial.artifact_sha256, trial->artifact_sha256) == 0) {
             return;
         }
     }
     uint32_t at = actor->best_count;
-    while (at > 0 && actor->best[at - 1].median_ns > trial->median_ns) {
+    while (at > 0 && wpk_trial_is_faster(trial, &actor->best[at - 1].trial)) {
         at--;
     }
     if (at == WPK_BEST_MAX) {
@@ -100,8 +96,7 @@ static void keep_best(struct wpk_search_actor *actor, uint32_t number,
     actor->best_count += actor->best_count < WPK_BEST_MAX;
     memmove(&actor->best[at + 1], &actor->best[at],
             (actor->best_count - at - 1) * sizeof actor->best[0]);
-    actor->best[at] = (struct best){.number = number, .median_ns = trial->median_ns};
-    memcpy(actor->best[at].artifact_sha256, trial->artifact_sha256, sizeof trial->artifact_sha256);
+    actor->best[at] = (struct best){.number = number, .trial = *trial};
 }
 
 static void count_told(struct wpk_search_actor *actor, uint32_t number,
@@ -137,13 +132,13 @@ static void tell_strategy(struct wpk_search_actor *actor, const struct wpk_piece
     if (wpk_candidate_decode(&actor->space, piece->text, &candidate, NULL) != WPK_OK) {
         return; /* of an older space: there is nothing to learn from it */
     }
-    double reference = trial->anchor_ns > 0 ? (double)trial->anchor_ns : REFERENCE_NS;
     /* Outside the class its time is as good as none: nothing is to be bred from it. */
     struct wpk_tell tell = {.ok = trial->outcome == WPK_OUTCOME_OK &&
                                   wpk_accuracy_admits(actor->accuracy, trial->times_direct),
-                            .censored = wpk_trial_raced_out(actor->accuracy, trial)};
-    if (tell.ok) {
-        tell.relative = (double)trial->median_ns / reference;
+                            .censored = wpk_trial_raced_out(actor->accuracy, trial),
+                            .relative = trial->anchor_ratio};
+    if (tell.ok && trial->anchor_ratio == 0) {
+        return; /* timed without the anchor, by an older wpkd: it compares with nothing */
     }
     actor->kind->tell(actor->strategy, &candidate, &tell);
 }

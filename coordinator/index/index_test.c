@@ -53,9 +53,11 @@ static void put_problem(struct fixture *f, int64_t id, const char *device)
         f->store,
         "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers,"
         " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
-        " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor, created_at,"
+        " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor, stand_in, "
+        "stand_in_ratio,"
+        " created_at,"
         " epoch) VALUES (?, ?, 'ga', '', '1', 'own', 'v', 0, 0, 0, '', '', 0, 0, 0, 0, '',"
-        " 'standard', '', 1, 1)",
+        " 'standard', '', '', 0, 1, 1)",
         "ii", id, id);
     wpk_store_run(f->store,
                   "INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256,"

@@ -94,7 +94,7 @@ static void keep_best(struct wpk_search *search, uint32_t number, const struct w
         }
     }
     uint32_t at = search->best_count;
-    while (at > 0 && search->best[at - 1].trial.median_ns > trial->median_ns) {
+    while (at > 0 && wpk_trial_is_faster(trial, &search->best[at - 1].trial)) {
         at--;
     }
     if (at == WPK_BEST_MAX) {
@@ -197,6 +197,14 @@ uint32_t wpk_asks_next(const struct wpk_search *search, const struct wpk_open_li
 
 /* ---- telling */
 
+bool wpk_trial_is_faster(const struct wpk_trial_summary *a, const struct wpk_trial_summary *b)
+{
+    if (a->anchor_ratio > 0 && b->anchor_ratio > 0) {
+        return a->anchor_ratio < b->anchor_ratio;
+    }
+    return a->median_ns < b->median_ns;
+}
+
 bool wpk_trial_raced_out(struct wpk_accuracy accuracy, const struct wpk_trial_summary *trial)
 {
     return trial->censored || !wpk_accuracy_admits(accuracy, trial->times_direct);
@@ -207,6 +215,7 @@ struct wpk_trial_summary wpk_trial_summarize(const struct wpk_record *record)
     struct wpk_trial_summary trial = {
         .outcome = record->outcome,
         .anchor_ns = record->anchor_ns,
+        .anchor_ratio = record->anchor_ratio,
         .error_max = record->error_max,
         .error_tolerance = record->error_tolerance,
         .of_rms = record->of_rms,

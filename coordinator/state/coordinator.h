@@ -61,6 +61,7 @@ struct wpk_opened {
     char served_provider[WPK_PROVIDER_NAME_MAX];
     char served_artifact[WPK_ID_MAX];
     struct wpk_revoked revoked; /* of the problem: the latest */
+    struct wpk_anchor anchor;   /* `now` is "" where it is not there any more */
     uint32_t ask_count;
     uint32_t told_count; /* the first ask without a result */
     uint32_t ok_count;

@@ -122,6 +122,7 @@ static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
                               .attempt = piece->attempts,
                               .op = op_index(c, batch, search),
                               .artifact_sha256 = "",
+                              .anchor_sha256 = "",
                               .provider = "",
                               .candidate = "",
                               .policy = search->policy,
@@ -180,13 +181,18 @@ static void add_trial(struct wpk_coordinator *c, struct batch *batch, const stru
     wpk_work_id id = {search->id, WPK_WORK_TRIAL, number};
     struct wpk_work *work = add_work(c, batch, stake, id);
     /* Raced against the last that would still get into the final, whose artifacts are kept. */
-    uint64_t incumbent_ns = search->best_count >= WPK_FINAL_OWN_MAX
-                                ? search->best[WPK_FINAL_OWN_MAX - 1].trial.median_ns
-                                : 0;
+    static const struct wpk_trial_summary none;
+    const struct wpk_trial_summary *incumbent = search->best_count >= WPK_FINAL_OWN_MAX
+                                                    ? &search->best[WPK_FINAL_OWN_MAX - 1].trial
+                                                    : &none;
     work->provider = wpk_search_own_provider(c, search);
     work->candidate = wpk_search_ask(search, number)->text;
-    work->incumbent_ns = incumbent_ns;
-    work->keep_artifact = incumbent_ns == 0;
+    work->incumbent_ns = incumbent->median_ns;
+    work->keep_artifact = incumbent->median_ns == 0;
+    if (search->anchor.now[0] != '\0') {
+        work->anchor_sha256 = wpk_effect_text(c, search->anchor.now);
+        work->incumbent_ratio = incumbent->anchor_ratio / search->anchor.ratio;
+    }
 }
 
 /* Ask ahead, so that a fleet does not wait for each commit: a quarter of what is out lies ready. */

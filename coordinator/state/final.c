@@ -471,6 +471,7 @@ static void reject(struct wpk_coordinator *c, struct wpk_search *search,
         wpk_search_lose(search, entry->artifact_sha256);
     } else {
         wpk_search_reject(search, entry->artifact_sha256, record->outcome);
+        wpk_anchor_lost(c, search, entry->artifact_sha256);
     }
 }
 
@@ -536,6 +537,7 @@ void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, 
 void wpk_final_lost(struct wpk_coordinator *c, struct wpk_search *search, const char *artifact)
 {
     bool lost = wpk_search_lose(search, artifact);
+    wpk_anchor_lost(c, search, artifact);
     if (strcmp(search->served_artifact, artifact) == 0) {
         forget_served(search); /* what is not there need not be beaten */
         lost = true;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files that make up the coordinator share: coordinator.c (events), job.c (jobs), bind.c
- * (which search an operator has), search.c (searches), asks.c (their asks), final.c (their ends),
- * revoked.c (what operators change of kernels), worker.c (sessions), result.c (what workers bring),
- * outlier.c (whose times differ), dispatch.c (what they are given), group.c, lease.c and fair.c.
- * Nobody else includes this, but for tests and history_search.c. */
+ * (which search an operator has), search.c (searches), asks.c (their asks), anchor.c (what these
+ * are timed with), final.c (their ends), revoked.c (what operators change of kernels), worker.c
+ * (sessions), result.c (what workers bring), outlier.c (whose times differ), dispatch.c (what they
+ * are given), group.c, lease.c and fair.c. Nobody else includes this, but for tests and
+ * history_search.c. */
 #ifndef WPK_COORDINATOR_STATE_PARTS_H
 #define WPK_COORDINATOR_STATE_PARTS_H
 
@@ -65,7 +66,7 @@ struct wpk_coordinator {
     uint64_t lease_next;            /* number of the next lease */
     struct wpk_lease *leases_spare; /* owned; free ones */
 
-    struct wpk_table classes; /* owned; by text */
+    struct wpk_table classes;  /* owned; by text */
     struct wpk_group **groups; /* owned; [group_count] */
     uint32_t group_count;
     uint32_t group_capacity;
@@ -144,6 +145,23 @@ void wpk_bind_all(struct wpk_coordinator *c, const struct wpk_group *group);
 void wpk_bind_join(struct wpk_coordinator *c, struct wpk_job_op_state *op);
 /* The operator does not refer to its search any more. */
 void wpk_bind_leave(struct wpk_coordinator *c, struct wpk_job_op_state *op);
+
+/* ---- anchor.c */
+
+#define WPK_ANCHORLESS_MAX 2 /* candidates leased at a time while there is nothing to time with */
+
+/* May this candidate's time be told: was it timed in turns with what the search's are, or can it be
+ * that? */
+bool wpk_anchor_fits(const struct wpk_search *search, const struct wpk_record *record);
+/* The record with its ratio to the search's anchor, which it becomes where there is none. */
+const struct wpk_record *wpk_anchor_apply(struct wpk_coordinator *c, struct wpk_search *search,
+                                          const struct wpk_record *record);
+/* Choose a stand-in among the best. */
+void wpk_anchor_replace(struct wpk_coordinator *c, struct wpk_search *search);
+/* Likewise, if this is what the search's candidates are timed with: nobody can have it any more. */
+void wpk_anchor_lost(struct wpk_coordinator *c, struct wpk_search *search, const char *artifact);
+/* Are as many candidates out as may be while there is no anchor? */
+bool wpk_anchor_waits(const struct wpk_search *search);
 
 /* ---- asks.c */
 

@@ -124,13 +124,21 @@ static bool is_built(const struct wpk_result *result)
     return result->stage == WPK_STAGE_BUILD && result->record.outcome == WPK_OUTCOME_OK;
 }
 
-/* It was not tried, for want of an artifact say; or what was built has got lost. */
+/* A candidate's time that compares with no other of its search. */
+static bool lacks_anchor(const struct wpk_search *search, const struct wpk_result *result)
+{
+    return result->id.kind == WPK_WORK_TRIAL && result->stage != WPK_STAGE_BUILD &&
+           result->record.outcome == WPK_OUTCOME_OK && !wpk_anchor_fits(search, &result->record);
+}
+
+/* It was not tried, for want of an artifact say; or what was built has got lost; or there was no
+ * anchor beside it. */
 static bool is_nothing(const struct wpk_search *search, const struct wpk_result *result)
 {
     if (result->id.kind == WPK_WORK_FINAL) {
         return result->timing_count != search->entry_count;
     }
-    return result->record.outcome == WPK_OUTCOME_ABANDONED ||
+    return result->record.outcome == WPK_OUTCOME_ABANDONED || lacks_anchor(search, result) ||
            (is_built(result) && result->record.artifact_sha256[0] == '\0');
 }
 
@@ -153,13 +161,14 @@ static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
     struct wpk_piece *piece = wpk_search_piece(search, result->id);
     const char *reason = result->id.kind == WPK_WORK_FINAL ? result->failure
                          : is_built(result)                ? "what was built is lost"
+                         : lacks_anchor(search, result)    ? "it was timed without the anchor"
                                                            : result->record.log;
     char id[WPK_WORK_ID_TEXT_SIZE];
     wpk_work_id_print(result->id, id);
     wpk_effect_log(c, "not_tried", "work=%s attempt=%u stage=%s worker=%s reason=\"%.*s\"", id,
                    piece->attempts, wpk_work_stage_name(result->stage), worker->hello.name,
                    (int)strnlen(reason, REASON_MAX), reason);
-    piece->lost_on = worker->device_hash;
+    piece->lost_on = lacks_anchor(search, result) ? piece->lost_on : worker->device_hash;
     if (result->id.kind == WPK_WORK_TRIAL && piece->built != NULL) {
         drop_built(search, result->id.index);
     }
@@ -233,6 +242,7 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
         return WPK_ACK_UNKNOWN;
     }
     bool nothing = is_nothing(search, result);
+    bool untold = lacks_anchor(search, result);
     if (piece->standing == WPK_STANDING_LEASED) {
         bool own = piece->lease->worker == worker;
         double ns = own ? bill.ns_per_weight * (double)weight_of(result) : 0;
@@ -250,7 +260,7 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
         wpk_search_ended(c, search, result->id, record, worker);
     }
     wpk_search_advance(c, search);
-    return WPK_ACK_RECORDED;
+    return untold ? WPK_ACK_UNKNOWN : WPK_ACK_RECORDED;
 }
 
 void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker)

@@ -50,7 +50,8 @@ const struct wpk_record *wpk_revoked_refuse(struct wpk_coordinator *c,
 }
 
 /* Nothing that it has measured of this counts any more. */
-static void forget(struct wpk_search *search, const char *provider, const char *artifact)
+static void forget(struct wpk_coordinator *c, struct wpk_search *search, const char *provider,
+                   const char *artifact)
 {
     wpk_revoked_put(&search->revoked, provider, artifact);
     for (uint32_t i = 0; i < search->vendor_count && artifact[0] == '\0'; i++) {
@@ -61,6 +62,7 @@ static void forget(struct wpk_search *search, const char *provider, const char *
     }
     if (artifact[0] != '\0') {
         wpk_search_reject(search, artifact, WPK_OUTCOME_WRONG_RESULT);
+        wpk_anchor_lost(c, search, artifact);
     }
 }
 
@@ -71,7 +73,7 @@ void wpk_revoked_change(struct wpk_coordinator *c)
     bool revokes = event->revoked_provider[0] != '\0';
     for (; search != NULL; search = search->problem_next) {
         if (revokes) {
-            forget(search, event->revoked_provider, event->revoked_artifact);
+            forget(c, search, event->revoked_provider, event->revoked_artifact);
         }
         wpk_final_changed(c, search, event);
         wpk_search_advance(c, search);

@@ -8,6 +8,7 @@
 #define MS UINT64_C(1000000)
 #define TICK_MS 250
 #define POLL_MS 10000
+#define ANCHOR_NS 1000 /* of every anchor */
 
 /* ---- what effects are answered with */
 
@@ -64,6 +65,8 @@ static void take_work(struct wpk_scene_worker *worker, const struct wpk_message 
         WPK_ASSERT(worker->held_count < WPK_LEASES_MAX);
         snprintf(worker->artifact[worker->held_count], WPK_ID_MAX, "%s",
                  message->work[i].artifact_sha256);
+        snprintf(worker->anchor[worker->held_count], WPK_ID_MAX, "%s",
+                 message->work[i].anchor_sha256);
         worker->held[worker->held_count++] = message->work[i];
     }
 }
@@ -179,6 +182,7 @@ struct wpk_scene *wpk_scene_new(void)
     err = wpk_coordinator_new(1, &scene->c);
     WPK_ASSERT(err == WPK_OK);
     scene->now_ns = 1000000 * MS;
+    scene->opened.anchor = (struct wpk_anchor){.sha256 = "anchor", .now = "anchor", .ratio = 1};
     return scene;
 }
 
@@ -327,6 +331,7 @@ static enum wpk_ack send_first(struct wpk_scene *scene, int worker, struct wpk_r
     self->held_count--;
     memmove(&self->held[0], &self->held[1], self->held_count * sizeof self->held[0]);
     memmove(&self->artifact[0], &self->artifact[1], self->held_count * sizeof self->artifact[0]);
+    memmove(&self->anchor[0], &self->anchor[1], self->held_count * sizeof self->anchor[0]);
     struct wpk_message message = {
         .kind = WPK_MESSAGE_RESULTS, .results = result, .result_count = 1};
     self->acks[0] = WPK_ACK_COUNT;
@@ -342,6 +347,12 @@ enum wpk_ack wpk_scene_result(struct wpk_scene *scene, int worker, enum wpk_outc
     if (outcome == WPK_OUTCOME_OK && work->stage != WPK_STAGE_BUILD) {
         result.record.timing = (struct wpk_timing){
             .median_ns = ns, .min_ns = ns, .mad_ns = 1, .sample_count = 1, .repeat_count = 1};
+    }
+    const char *anchor = scene->workers[worker].anchor[0];
+    if (result.record.timing.sample_count > 0 && anchor[0] != '\0') {
+        result.record.anchor_ns = ANCHOR_NS;
+        result.record.anchor_ratio = (double)ns / ANCHOR_NS;
+        snprintf(result.record.anchor_sha256, WPK_ID_MAX, "%s", anchor);
     }
     if (outcome == WPK_OUTCOME_OK && work->stage == WPK_STAGE_RUN) {
         snprintf(result.record.artifact_sha256, WPK_ID_MAX, "%s",

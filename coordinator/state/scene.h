@@ -16,6 +16,7 @@ struct wpk_scene_worker {
     uint64_t session;
     struct wpk_work held[WPK_LEASES_MAX]; /* its texts are not kept, but for: */
     char artifact[WPK_LEASES_MAX][WPK_ID_MAX];
+    char anchor[WPK_LEASES_MAX][WPK_ID_MAX];
     uint32_t held_count;
     enum wpk_message_kind told;
     uint32_t told_count; /* answers so far */
@@ -38,7 +39,8 @@ struct wpk_scene {
     uint64_t search_next;
     uint64_t kernel_next;
     uint64_t refuse_at; /* strategies refuse after so many asks; 0: never */
-    struct wpk_opened opened; /* what the store knows of every search: its plain fields */
+    /* What the store knows of every search: its plain fields. Every search has an anchor. */
+    struct wpk_opened opened;
     uint32_t seen[WPK_EFFECT_LOG + 1]; /* effects, by kind */
     struct wpk_owner_event owner;      /* the last SET_OWNER */
     int status;                        /* of the last answer to a request */

@@ -246,7 +246,11 @@ void wpk_search_opened(struct wpk_coordinator *c)
     memcpy(search->vendors, opened->vendors, sizeof search->vendors);
     search->vendor_count = opened->vendor_count;
     opened->vendor_count = 0;
+    search->anchor = opened->anchor;
     take_asks(c, search, opened);
+    if (search->anchor.sha256[0] != '\0' && search->anchor.now[0] == '\0') {
+        wpk_anchor_replace(c, search);
+    }
     for (struct wpk_job_op_state *op = search->ops, *next; op != NULL; op = next) {
         next = op->next;
         if (!wpk_phase_ended(op->phase)) {
@@ -397,6 +401,9 @@ void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_
     }
     if (work.kind != WPK_WORK_VERIFY) {
         record = wpk_revoked_refuse(c, search, own ? "" : piece->text, record);
+    }
+    if (own) {
+        record = wpk_anchor_apply(c, search, record);
     }
     piece->standing = WPK_STANDING_ENDED;
     piece->trial = wpk_trial_summarize(record);
@@ -564,7 +571,7 @@ static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
     case WPK_PHASE_SEARCHING: {
         unsigned ready = has_open_vendor(search) ? run : 0;
         bool promises = search->asking && search->promised_count < search->asked_count;
-        if (wpk_search_time_over(search, now_ns)) {
+        if (wpk_search_time_over(search, now_ns) || wpk_anchor_waits(search)) {
             return ready;
         }
         ready |= search->built.count > 0 ? run : 0;

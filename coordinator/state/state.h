@@ -87,6 +87,7 @@ struct wpk_trial_summary {
     uint64_t min_ns;
     uint64_t mad_ns;
     uint64_t anchor_ns;
+    double anchor_ratio; /* to its search's anchor; 0: it was not timed in turns with that */
     bool censored;
     double error_max;
     double error_tolerance;
@@ -96,6 +97,9 @@ struct wpk_trial_summary {
     char artifact_sha256[WPK_ID_MAX]; /* "" when none was kept */
 };
 
+/* Which of two candidates of a search is faster: times of different moments do not compare, ratios
+ * to the anchor do. */
+bool wpk_trial_is_faster(const struct wpk_trial_summary *a, const struct wpk_trial_summary *b);
 /* Was it stopped early, or is it outside the class? Its time says little either way. */
 bool wpk_trial_raced_out(struct wpk_accuracy accuracy, const struct wpk_trial_summary *trial);
 
@@ -209,6 +213,15 @@ struct wpk_revoked {
     uint32_t count;
 };
 
+/* What candidates are timed in turns with: anchor.c. */
+struct wpk_anchor {
+    char sha256[WPK_ID_MAX]; /* all ratios are to this artifact's time; "": none yet, once set it
+                              * stays */
+    char now[WPK_ID_MAX];    /* what is timed: itself, or its stand-in; "": none now */
+    double ratio;            /* time of `now` over the anchor's */
+    double last_ns;          /* the anchor's, by the last that was timed with it; 0: not known */
+};
+
 struct wpk_search {
     uint64_t id; /* in the store; 0 until opened */
     uint64_t problem_id;
@@ -251,6 +264,7 @@ struct wpk_search {
     /* With a time and an artifact, best first; of equal artifacts the first. */
     struct wpk_best best[WPK_BEST_MAX];
     uint32_t best_count;
+    struct wpk_anchor anchor;
 
     uint32_t candidates;       /* budget: the largest of its jobs' */
     uint64_t time_ns;          /* budget likewise */

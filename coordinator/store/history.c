@@ -91,6 +91,17 @@ static uint64_t make_trial(struct wpk_store *store, uint64_t problem_id, const c
     return made > 0 ? (uint64_t)wpk_store_inserted(store) : 0;
 }
 
+static void find_anchor(struct wpk_store *store, uint64_t search_id, char out[WPK_ID_MAX])
+{
+    out[0] = '\0';
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT anchor FROM search WHERE id = ?", "i", (int64_t)search_id);
+    if (wpk_rows_next(rows)) {
+        snprintf(out, WPK_ID_MAX, "%s", wpk_rows_text(rows, 0));
+    }
+    wpk_rows_close(rows);
+}
+
 bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *ask,
                          struct wpk_trial_summary *known)
 {
@@ -100,9 +111,14 @@ bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *
     uint64_t trial_id = make_trial(store, ask->problem_id, ask->provider, ask->candidate, hash);
     if (trial_id == 0) {
         struct wpk_trial_summary trial;
-        is_known = wpk_history_find_trial(store, ask->problem_id, ask->provider, ask->candidate,
-                                          &trial, &trial_id) &&
-                   wpk_history_settled(&trial, ask->candidate) &&
+        char anchor[WPK_ID_MAX];
+        find_anchor(store, ask->search_id, anchor);
+        bool found = wpk_history_find_trial(store, ask->problem_id, ask->provider, ask->candidate,
+                                            &trial, &trial_id);
+        WPK_ASSERT(found); /* it is what was in the way */
+        trial = wpk_history_trial(store, trial_id, anchor);
+        is_known = wpk_history_settled(&trial, ask->candidate) &&
+                   (trial.outcome != WPK_OUTCOME_OK || trial.anchor_ratio > 0) &&
                    (trial.artifact_sha256[0] == '\0' ||
                     wpk_history_has_artifact(store, trial.artifact_sha256));
         if (is_known) {
@@ -158,6 +174,7 @@ struct measurement {
     const struct wpk_timing *timing;
     uint64_t anchor_ns;
     double anchor_ratio;
+    const char *anchor;                  /* NULL: none */
     const struct wpk_counters *counters; /* NULL: none */
 };
 
@@ -167,18 +184,18 @@ static void put_measurement(struct wpk_store *store, const struct measurement *m
     struct wpk_buf counters = {0};
     append_samples(m->timing, &samples);
     append_counters(m->counters, &counters);
-    wpk_store_run(store,
-                  "INSERT INTO measurement (trial_id, number, kind, search_id, worker, instance,"
-                  " median_ns, min_ns, mad_ns, repeat_count, censored, anchor_ns, anchor_ratio,"
-                  " anchor, samples_ns, counters, measured_at, epoch) VALUES (?1,"
-                  " (SELECT COALESCE(MAX(number) + 1, 0) FROM measurement WHERE trial_id = ?1),"
-                  " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "itittiiiiiirtttii", (int64_t)m->trial_id, m->kind, (int64_t)m->search_id,
-                  m->worker.name, m->worker.instance, (int64_t)m->timing->median_ns,
-                  (int64_t)m->timing->min_ns, (int64_t)m->timing->mad_ns,
-                  (int64_t)m->timing->repeat_count, (int64_t)m->timing->censored,
-                  (int64_t)m->anchor_ns, m->anchor_ratio, "", wpk_buf_text(&samples),
-                  wpk_buf_text(&counters), now_of(store), wpk_store_epoch(store));
+    wpk_store_run(
+        store,
+        "INSERT INTO measurement (trial_id, number, kind, search_id, worker, instance,"
+        " median_ns, min_ns, mad_ns, repeat_count, censored, anchor_ns, anchor_ratio,"
+        " anchor, samples_ns, counters, measured_at, epoch) VALUES (?1,"
+        " (SELECT COALESCE(MAX(number) + 1, 0) FROM measurement WHERE trial_id = ?1),"
+        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "itittiiiiiirtttii", (int64_t)m->trial_id, m->kind, (int64_t)m->search_id, m->worker.name,
+        m->worker.instance, (int64_t)m->timing->median_ns, (int64_t)m->timing->min_ns,
+        (int64_t)m->timing->mad_ns, (int64_t)m->timing->repeat_count, (int64_t)m->timing->censored,
+        (int64_t)m->anchor_ns, m->anchor_ratio, m->anchor != NULL ? m->anchor : "",
+        wpk_buf_text(&samples), wpk_buf_text(&counters), now_of(store), wpk_store_epoch(store));
     wpk_buf_fini(&samples);
     wpk_buf_fini(&counters);
 }
@@ -268,21 +285,27 @@ void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_res
     bool taken = false;
     uint64_t id =
         vendor ? trial_of_vendor(store, result, &taken) : trial_of_ask(store, result->work, &taken);
+    bool timed = taken;
     if (!taken) {
-        struct wpk_trial_summary stored = wpk_history_trial(store, id);
+        struct wpk_trial_summary stored = wpk_history_trial(store, id, result->anchor);
         taken = supersedes(record, &stored, vendor ? "" : "own");
+        /* What another search has timed with its own anchor, too. */
+        timed = taken || (record->outcome == WPK_OUTCOME_OK && record->anchor_ratio > 0 &&
+                          stored.outcome == WPK_OUTCOME_OK && stored.anchor_ratio == 0);
     }
     if (taken) {
         set_trial(store, id, record);
         fail_if_revoked(store, id, result, record);
     }
-    if (taken && result->worker.name != NULL && record->timing.sample_count > 0) {
+    if (timed && result->worker.name != NULL && record->timing.sample_count > 0) {
         struct measurement m = {.trial_id = id,
                                 .kind = wpk_work_kind_name(result->work.kind),
                                 .search_id = result->work.search,
                                 .worker = result->worker,
                                 .timing = &record->timing,
                                 .anchor_ns = record->anchor_ns,
+                                .anchor_ratio = record->anchor_ratio,
+                                .anchor = record->anchor_ratio > 0 ? result->anchor : NULL,
                                 .counters = &record->counters};
         put_measurement(store, &m);
     }

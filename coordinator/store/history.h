@@ -36,6 +36,7 @@ struct wpk_history_progress {
     uint64_t elapsed_ns;
     uint32_t ended_asks;
     bool exhausted;
+    struct wpk_anchor anchor;
 };
 
 /* A strategy as it was after so many tells, and what they were. */
@@ -71,6 +72,7 @@ struct wpk_history_result {
     wpk_work_id work;
     const char *provider; /* of a vendor */
     const struct wpk_record *record;
+    const char *anchor; /* of the search, that the record's ratio is to; "": none */
     struct wpk_history_worker worker;
 };
 
@@ -179,8 +181,10 @@ void wpk_history_log_fini(struct wpk_history_log *log);
 WPK_MUST_CHECK bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id,
                                            const char *provider, const char *candidate,
                                            struct wpk_trial_summary *out, uint64_t *id);
-/* The trial with this id; one that is not there counts as abandoned. */
-struct wpk_trial_summary wpk_history_trial(struct wpk_store *store, uint64_t id);
+/* The trial with this id, as it was timed with this anchor if it was; one that is not there counts
+ * as abandoned. */
+struct wpk_trial_summary wpk_history_trial(struct wpk_store *store, uint64_t id,
+                                           const char *anchor);
 /* Need it not be run again? So if it failed, or can be an answer: a candidate of our own that was
  * stopped early or left no artifact cannot, and what was abandoned may be its workers' fault. */
 bool wpk_history_settled(const struct wpk_trial_summary *trial, const char *candidate);

@@ -52,8 +52,9 @@ static int set_up(void **state)
                   "INSERT INTO search (id, problem_id, strategy, parameters, seed, providers,"
                   " space_version, elapsed_ns, ended_asks, exhausted, snapshot, snapshot_version,"
                   " snapshot_told, ok_count, failed_count, known_count, best, accuracy, anchor,"
+                  " stand_in, stand_in_ratio,"
                   " created_at, epoch) VALUES (1, 1, '', '', '', '', '', 0, 0, 0, '', '', 0, 0, 0,"
-                  " 0, '', 'standard', '', 1, 1)",
+                  " 0, '', 'standard', '', '', 0, 1, 1)",
                   "");
     put_kernel(f, 1, 400, 10, 0);
     put_kernel(f, 2, 300, 20, 0);

@@ -121,6 +121,8 @@ static void what_went_is_not_known(void **state)
     snprintf(search.key.providers, sizeof search.key.providers, "halide-cpu");
     snprintf(record.artifact_sha256, sizeof record.artifact_sha256, "%s", name_of(3));
     wpk_history_open_search(f->store, &search, opened);
+    wpk_store_run(f->store, "UPDATE search SET anchor = 'anchor'", "");
+    record.anchor_ratio = 1;
     struct wpk_history_ask ask = {.search_id = opened->search_id,
                                   .problem_id = opened->problem_id,
                                   .provider = "halide-cpu",
@@ -129,6 +131,7 @@ static void what_went_is_not_known(void **state)
     struct wpk_history_result result = {.problem_id = opened->problem_id,
                                         .work = {opened->search_id, WPK_WORK_TRIAL, 0},
                                         .record = &record,
+                                        .anchor = "anchor",
                                         .worker = {"w", "slot"}};
     wpk_history_put_trial(f->store, &result);
     ask.number = 1;

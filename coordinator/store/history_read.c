@@ -8,15 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns 0 to 11: what read_summary() wants. A trial that was repeated has several measurements of
- * its own: the last that was not stopped early counts. One that failed in the end has no times. */
-#define SUMMARY_COLUMNS                                                                            \
+/* Columns 0 to 12: what read_summary() wants. A trial that was repeated has several measurements of
+ * its own: the last that was not stopped early counts, of those with the anchor if there are any
+ * (`anchor`: an expression). One that failed in the end has no times. */
+#define SUMMARY_COLUMNS(anchor)                                                                    \
     "t.outcome, t.artifact_sha256, t.error_max, t.error_tolerance, m.median_ns, m.min_ns,"         \
-    " m.mad_ns, m.anchor_ns, m.censored, t.of_rms, t.times_direct, t.constants_bytes"
-#define SUMMARY_JOIN                                                                               \
-    " LEFT JOIN measurement m ON t.outcome = 'ok' AND m.trial_id = t.id AND m.number = (SELECT"    \
-    " n.number FROM measurement n WHERE n.trial_id = t.id AND n.kind IN ('trial', 'vendor')"       \
-    " ORDER BY n.censored, n.number DESC LIMIT 1)"
+    " m.mad_ns, m.anchor_ns, m.censored, t.of_rms, t.times_direct, t.constants_bytes,"             \
+    " iif(m.anchor = " anchor ", m.anchor_ratio, 0)"
+#define MEASUREMENT(where)                                                                         \
+    "(SELECT n.number FROM measurement n WHERE n.trial_id = t.id AND n.kind IN ('trial',"          \
+    " 'vendor')" where " ORDER BY n.censored, n.number DESC LIMIT 1)"
+#define SUMMARY_JOIN(anchor)                                                                       \
+    " LEFT JOIN measurement m ON t.outcome = 'ok' AND m.trial_id = t.id AND m.number = "           \
+    "coalesce(" MEASUREMENT(" AND n.anchor = " anchor) ", " MEASUREMENT("") ")"
+#define ANY_ANCHOR "NULL"
 
 static struct wpk_trial_summary read_summary(const struct wpk_rows *rows)
 {
@@ -38,6 +43,7 @@ static struct wpk_trial_summary read_summary(const struct wpk_rows *rows)
     trial.of_rms = wpk_rows_real(rows, 9);
     trial.times_direct = wpk_rows_real(rows, 10);
     trial.constants_bytes = (uint64_t)wpk_rows_int(rows, 11);
+    trial.anchor_ratio = wpk_rows_real(rows, 12);
     return trial;
 }
 
@@ -48,26 +54,27 @@ bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id, const 
     wpk_store_hash(provider, candidate, hash);
     struct wpk_rows *rows =
         wpk_store_query(store,
-                        "SELECT " SUMMARY_COLUMNS ", t.id FROM trial t" SUMMARY_JOIN
-                        " WHERE t.problem_id = ? AND t.candidate_hash = ?",
+                        "SELECT " SUMMARY_COLUMNS(ANY_ANCHOR) ", t.id FROM trial t" SUMMARY_JOIN(
+                            ANY_ANCHOR) " WHERE t.problem_id = ? AND t.candidate_hash = ?",
                         "ih", (int64_t)problem_id, hash);
     bool found = wpk_rows_next(rows);
     if (found) {
         *out = read_summary(rows);
         if (id != NULL) {
-            *id = (uint64_t)wpk_rows_int(rows, 12);
+            *id = (uint64_t)wpk_rows_int(rows, 13);
         }
     }
     wpk_rows_close(rows);
     return found;
 }
 
-struct wpk_trial_summary wpk_history_trial(struct wpk_store *store, uint64_t id)
+struct wpk_trial_summary wpk_history_trial(struct wpk_store *store, uint64_t id, const char *anchor)
 {
     struct wpk_trial_summary trial = {.outcome = WPK_OUTCOME_ABANDONED};
     struct wpk_rows *rows = wpk_store_query(
-        store, "SELECT " SUMMARY_COLUMNS " FROM trial t" SUMMARY_JOIN " WHERE t.id = ?", "i",
-        (int64_t)id);
+        store,
+        "SELECT " SUMMARY_COLUMNS("?2") " FROM trial t" SUMMARY_JOIN("?2") " WHERE t.id = ?1", "it",
+        (int64_t)id, anchor);
     if (wpk_rows_next(rows)) {
         trial = read_summary(rows);
     }
@@ -118,13 +125,15 @@ void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint3
                               uint32_t end, struct wpk_piece **asks, uint32_t *count)
 {
     uint32_t capacity = 0;
-    struct wpk_rows *rows =
-        wpk_store_query(store,
-                        "SELECT " SUMMARY_COLUMNS ", t.candidate, a.ended, a.known FROM ask a"
-                        " JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN
-                        " WHERE a.search_id = ? AND a.number >= ? AND a.number < ?"
-                        " ORDER BY a.number",
-                        "iii", (int64_t)search_id, (int64_t)first, (int64_t)end);
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT " SUMMARY_COLUMNS(
+            "s.anchor") ", t.candidate, a.ended, a.known"
+                        " FROM ask a JOIN search s ON s.id = a.search_id"
+                        " JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN(
+                            "s.anchor") " WHERE a.search_id = ? AND a.number >= ? AND a.number < ?"
+                                        " ORDER BY a.number",
+        "iii", (int64_t)search_id, (int64_t)first, (int64_t)end);
     while (wpk_rows_next(rows)) {
         if (*count == capacity) {
             capacity = capacity == 0 ? 256 : capacity * 2;
@@ -134,11 +143,11 @@ void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint3
         }
         struct wpk_piece *ask = &(*asks)[(*count)++];
         memset(ask, 0, sizeof *ask);
-        ask->text = strdup(wpk_rows_text(rows, 12));
+        ask->text = strdup(wpk_rows_text(rows, 13));
         WPK_ASSERT(ask->text != NULL);
-        if (wpk_rows_int(rows, 13) != 0) {
+        if (wpk_rows_int(rows, 14) != 0) {
             ask->standing = WPK_STANDING_ENDED;
-            ask->known = wpk_rows_int(rows, 14) != 0;
+            ask->known = wpk_rows_int(rows, 15) != 0;
             ask->trial = read_summary(rows);
         }
     }
@@ -382,7 +391,7 @@ static void write_time(struct wpk_json_writer *w, const struct wpk_trial_summary
     wpk_json_end(w);
 }
 
-/* Columns 12 on: candidate, provider, log, schedule, recorded_at, index, whether it has ended. */
+/* Columns 13 on: candidate, provider, log, schedule, recorded_at, index, whether it has ended. */
 static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id work,
                         const struct wpk_rows *rows)
 {
@@ -391,10 +400,10 @@ static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id w
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "op", op);
     wpk_json_put_text(w, "work", id);
-    wpk_json_put_int(w, "index", wpk_rows_int(rows, 17));
-    wpk_json_put_text(w, "provider", wpk_rows_text(rows, 13));
-    wpk_json_put_text(w, "candidate", wpk_rows_text(rows, 12));
-    bool ended = wpk_rows_int(rows, 18) != 0;
+    wpk_json_put_int(w, "index", wpk_rows_int(rows, 18));
+    wpk_json_put_text(w, "provider", wpk_rows_text(rows, 14));
+    wpk_json_put_text(w, "candidate", wpk_rows_text(rows, 13));
+    bool ended = wpk_rows_int(rows, 19) != 0;
     wpk_json_put_text(w, "outcome", ended ? wpk_rows_text(rows, 0) : "pending");
     if (!ended) {
         wpk_json_put_null(w, "time_ns");
@@ -404,16 +413,17 @@ static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id w
     }
     struct wpk_trial_summary trial = read_summary(rows);
     char recorded[WPK_CLOCK_TEXT_SIZE];
-    wpk_clock_format((uint64_t)wpk_rows_int(rows, 16), recorded);
-    wpk_json_put_text(w, "log", wpk_rows_text(rows, 14));
+    wpk_clock_format((uint64_t)wpk_rows_int(rows, 17), recorded);
+    wpk_json_put_text(w, "log", wpk_rows_text(rows, 15));
     write_time(w, &trial);
     wpk_json_put_bool(w, "censored", trial.censored);
     wpk_json_put_int(w, "anchor_ns", (int64_t)trial.anchor_ns);
+    wpk_json_put_real(w, "anchor_ratio", trial.anchor_ratio);
     wpk_json_put_real(w, "max_error", trial.error_max);
     wpk_json_put_real(w, "tolerance", trial.error_tolerance);
     wpk_json_put_real(w, "of_rms", trial.of_rms);
     wpk_json_put_real(w, "times_direct", trial.times_direct);
-    wpk_json_put_text(w, "schedule_sha256", wpk_rows_text(rows, 15));
+    wpk_json_put_text(w, "schedule_sha256", wpk_rows_text(rows, 16));
     if (trial.artifact_sha256[0] != '\0') {
         wpk_json_put_text(w, "artifact", trial.artifact_sha256);
     } else {
@@ -441,12 +451,13 @@ static int write_vendor(struct wpk_store *store, uint64_t problem_id, wpk_work_i
 {
     uint8_t hash[WPK_STORE_HASH_SIZE];
     wpk_store_hash(provider, "", hash);
-    struct wpk_rows *rows = wpk_store_query(store,
-                                            "SELECT " SUMMARY_COLUMNS
-                                            ", t.candidate, t.provider, t.log, t.schedule_sha256,"
-                                            " t.recorded_at, -1, 1 FROM trial t" SUMMARY_JOIN
-                                            " WHERE t.problem_id = ? AND t.candidate_hash = ?",
-                                            "ih", (int64_t)problem_id, hash);
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT " SUMMARY_COLUMNS(
+            ANY_ANCHOR) ", t.candidate, t.provider, t.log, t.schedule_sha256,"
+                        " t.recorded_at, -1, 1 FROM trial t" SUMMARY_JOIN(
+                            ANY_ANCHOR) " WHERE t.problem_id = ? AND t.candidate_hash = ?",
+        "ih", (int64_t)problem_id, hash);
     bool found = wpk_rows_next(rows);
     if (found) {
         write_trial(w, op, work, rows);
@@ -485,13 +496,15 @@ static int write_asks(struct wpk_store *store, uint64_t search_id, const char *o
     int count = 0;
     struct wpk_rows *rows = wpk_store_query(
         store,
-        "SELECT " SUMMARY_COLUMNS ", t.candidate, t.provider, t.log, t.schedule_sha256,"
-        " t.recorded_at, a.number, a.ended FROM ask a JOIN trial t ON t.id = "
-        "a.trial_id" SUMMARY_JOIN
-        " WHERE a.search_id = ? AND a.number >= ? ORDER BY a.number LIMIT ?",
+        "SELECT " SUMMARY_COLUMNS("s.anchor") ", t.candidate, t.provider, t.log, t.schedule_sha256,"
+                                              " t.recorded_at, a.number, a.ended FROM ask a JOIN "
+                                              "search s ON s.id = a.search_id"
+                                              " JOIN trial t ON t.id = a.trial_id" SUMMARY_JOIN(
+                                                  "s.anchor") " WHERE a.search_id = ? AND a.number "
+                                                              ">= ? ORDER BY a.number LIMIT ?",
         "iii", (int64_t)search_id, first, (int64_t)max);
     while (wpk_rows_next(rows)) {
-        const wpk_work_id work = {search_id, WPK_WORK_TRIAL, (uint32_t)wpk_rows_int(rows, 17)};
+        const wpk_work_id work = {search_id, WPK_WORK_TRIAL, (uint32_t)wpk_rows_int(rows, 18)};
         write_trial(w, op, work, rows);
         count++;
     }

@@ -62,8 +62,9 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
         "SELECT s.id, s.elapsed_ns, s.ended_asks, s.exhausted,"
         " CASE k.revoked_at WHEN 0 THEN k.id END,"
         " CASE json_valid(k.document) WHEN 1 THEN json_extract(k.document, '$.own.artifact') END,"
-        " s.snapshot_told, s.ok_count, s.failed_count, s.known_count, s.best FROM search s LEFT "
-        "JOIN kernel k ON k.id = s.kernel_id WHERE s.problem_id = ?"
+        " s.snapshot_told, s.ok_count, s.failed_count, s.known_count, s.best, s.anchor, s.stand_in,"
+        " s.stand_in_ratio FROM search s LEFT JOIN kernel k ON k.id = s.kernel_id WHERE "
+        "s.problem_id = ?"
         " AND s.strategy = ? AND s.parameters = ? AND s.seed = ? AND s.providers = ?"
         " AND s.space_version = ? AND s.accuracy = ?",
         "itttttt", (int64_t)out->problem_id, key->strategy, key->parameters, seed, key->providers,
@@ -81,9 +82,44 @@ static bool find_search(struct wpk_store *store, const struct wpk_search_key *ke
         out->failed_count = (uint32_t)wpk_rows_int(rows, 8);
         out->known_count = (uint32_t)wpk_rows_int(rows, 9);
         snprintf(best, BEST_TEXT_MAX, "%s", wpk_rows_text(rows, 10));
+        snprintf(out->anchor.sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 11));
+        snprintf(out->anchor.now, WPK_ID_MAX, "%s", wpk_rows_text(rows, 12));
+        out->anchor.ratio = wpk_rows_real(rows, 13);
     }
     wpk_rows_close(rows);
     return found;
+}
+
+/* Its candidates may have been timed by other searches: those results are good for one that has the
+ * same anchor. */
+static void adopt_anchor(struct wpk_store *store, struct wpk_opened *out)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT m.anchor FROM trial t JOIN measurement m ON m.trial_id = t.id JOIN artifact a ON"
+        " a.sha256 = m.anchor WHERE t.problem_id = ? LIMIT 1",
+        "i", (int64_t)out->problem_id);
+    if (wpk_rows_next(rows)) {
+        snprintf(out->anchor.sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 0));
+        memcpy(out->anchor.now, out->anchor.sha256, WPK_ID_MAX);
+        out->anchor.ratio = 1;
+    }
+    wpk_rows_close(rows);
+    if (wpk_history_is_revoked(store, out->problem_id, "", out->anchor.sha256)) {
+        out->anchor = (struct wpk_anchor){0};
+    }
+    wpk_history_keep_artifact(store, out->anchor.now, 1);
+}
+
+/* What is not there, or was revoked, is timed with no more. */
+static void check_anchor(struct wpk_store *store, struct wpk_opened *out)
+{
+    struct wpk_anchor *anchor = &out->anchor;
+    if (anchor->now[0] != '\0' &&
+        (!wpk_history_has_artifact(store, anchor->now) ||
+         wpk_history_is_revoked(store, out->problem_id, "", anchor->now))) {
+        anchor->now[0] = '\0';
+    }
 }
 
 static void make_search(struct wpk_store *store, const struct wpk_search_key *key, const char *seed,
@@ -93,11 +129,12 @@ static void make_search(struct wpk_store *store, const struct wpk_search_key *ke
                   "INSERT INTO search (problem_id, strategy, parameters, seed, providers,"
                   " space_version, elapsed_ns, ended_asks, exhausted, kernel_id, snapshot,"
                   " snapshot_version, snapshot_told, ok_count, failed_count, known_count, best,"
-                  " accuracy, anchor, created_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, '', ?, ?)",
-                  "ittttttii", (int64_t)out->problem_id, key->strategy, key->parameters, seed,
-                  key->providers, key->space_version, key->accuracy,
-                  (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
+                  " accuracy, anchor, stand_in, stand_in_ratio, created_at, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, NULL, '', '', 0, 0, 0, 0, '', ?, ?8, ?8, ?,"
+                  " ?, ?)",
+                  "itttttttrii", (int64_t)out->problem_id, key->strategy, key->parameters, seed,
+                  key->providers, key->space_version, key->accuracy, out->anchor.sha256,
+                  out->anchor.ratio, (int64_t)wpk_store_wall_ns(store), wpk_store_epoch(store));
     out->search_id = (uint64_t)wpk_store_inserted(store);
 }
 
@@ -247,7 +284,9 @@ void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *s
         out->ask_count = out->told_count + count;
         open_best(store, best, out);
         count_outcomes(store, out);
+        check_anchor(store, out);
     } else {
+        adopt_anchor(store, out);
         make_search(store, &search->key, seed, out);
     }
     find_served(store, search->key.accuracy, out);
@@ -255,12 +294,31 @@ void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *s
     open_vendors(store, &search->key, out);
 }
 
+/* What is timed with is kept for as long as it is. */
+static void keep_anchor(struct wpk_store *store, const struct wpk_history_progress *progress)
+{
+    char before[WPK_ID_MAX] = "";
+    struct wpk_rows *rows = wpk_store_query(store, "SELECT stand_in FROM search WHERE id = ?", "i",
+                                            (int64_t)progress->search_id);
+    if (wpk_rows_next(rows)) {
+        snprintf(before, sizeof before, "%s", wpk_rows_text(rows, 0));
+    }
+    wpk_rows_close(rows);
+    if (strcmp(before, progress->anchor.now) != 0) {
+        wpk_history_keep_artifact(store, before, -1);
+        wpk_history_keep_artifact(store, progress->anchor.now, 1);
+    }
+}
+
 void wpk_history_set_search(struct wpk_store *store, const struct wpk_history_progress *progress)
 {
+    keep_anchor(store, progress);
     wpk_store_run(store,
-                  "UPDATE search SET elapsed_ns = ?, ended_asks = ?, exhausted = ? WHERE id = ?",
-                  "iiii", (int64_t)progress->elapsed_ns, (int64_t)progress->ended_asks,
-                  (int64_t)progress->exhausted, (int64_t)progress->search_id);
+                  "UPDATE search SET elapsed_ns = ?, ended_asks = ?, exhausted = ?, anchor = ?,"
+                  " stand_in = ?, stand_in_ratio = ? WHERE id = ?",
+                  "iiittri", (int64_t)progress->elapsed_ns, (int64_t)progress->ended_asks,
+                  (int64_t)progress->exhausted, progress->anchor.sha256, progress->anchor.now,
+                  progress->anchor.ratio, (int64_t)progress->search_id);
 }
 
 /* ---- the log of a search, and where its strategy goes on in it */

@@ -96,7 +96,9 @@ TIMING = {"median_ns": 5000, "min_ns": 4900, "mad_ns": 10, "repeat_count": 1, "c
 def record_of(work, artifact):
     """What a worker would have measured."""
     timing = dict(TIMING, median_ns=5000 + work["index"], sample_ns=[4900, 5000 + work["index"], 6000])
-    return {"outcome": "ok", "timing": timing, "anchor_ns": 1000, "build_ns": 1, "verify_ns": 1,
+    anchor = {"anchor": work["anchor"], "anchor_ratio": timing["median_ns"] / 1000} \
+        if "anchor" in work else {}
+    return {**anchor, "outcome": "ok", "timing": timing, "anchor_ns": 1000, "build_ns": 1, "verify_ns": 1,
             "measure_ns": 1, "constants_bytes": 0,
             "error": {"max": 0, "tolerance": 1, "ratio": 0, "of_rms": 0, "times_direct": 1},
             "schedule": "wpk-schedule 1\n", "schedule_sha256": hashlib.sha256(b"wpk-schedule 1\n").hexdigest(),

@@ -2,7 +2,9 @@
 /* A store that fails under a wpkd at work, and is well again later: with threads, as it is used,
  * and without. Nothing is promised meanwhile, reads go on, and no result is lost. */
 #include "coordinator/effects/performer.h"
+#include "coordinator/store/history.h"
 
+#include "common/crypto.h"
 #include "common/fs.h"
 #include "common/log.h"
 #include "tests/sim/faulty_vfs.h"
@@ -27,6 +29,7 @@
     "\"search\":{\"strategy\":\"ga\",\"seed\":5},\"budget\":{\"candidates\":1,\"seconds\":3600}}"
 
 struct fixture {
+    char anchor[WPK_ID_MAX]; /* of the last piece of work */
     char directory[64];
     int threads;
     struct wpk_clock_fake clock;
@@ -100,6 +103,11 @@ static int set_up(void **state)
     /* A clock that is turned by hand is not for several threads. */
     const struct wpk_clock *clock = f->threads > 0 ? wpk_clock_system() : &f->clock.clock;
     assert_int_equal(wpk_store_open(f->directory, clock, &f->store, NULL), WPK_OK);
+    char code[WPK_ID_MAX]; /* that results name */
+    wpk_crypto_sha256_hex("code", 4, code);
+    wpk_store_begin(f->store);
+    wpk_history_put_artifact(f->store, code, 4);
+    assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
     struct wpk_performer_options options = {
         .store = f->store,
         .data_dir = f->directory,
@@ -232,21 +240,28 @@ static struct wpk_work take_work(struct fixture *f, uint64_t session, char candi
     assert_int_equal(back.work_count, 1);
     struct wpk_work work = back.work[0];
     snprintf(candidate, 256, "%s", back.work[0].candidate);
+    snprintf(f->anchor, sizeof f->anchor, "%s", work.anchor_sha256);
+    work.anchor_sha256 = f->anchor;
     wpk_message_fini(&back);
     return work;
 }
 
 static struct wpk_result make_result(const struct wpk_work *work)
 {
-    return (struct wpk_result){.id = work->id,
-                               .attempt = 1,
-                               .lease = work->lease,
-                               .failure = "",
-                               .record = {.timing = {.median_ns = 5,
-                                                     .min_ns = 5,
-                                                     .sample_count = 1,
-                                                     .repeat_count = 1,
-                                                     .sample_ns = {5}}}};
+    struct wpk_result result = {.id = work->id,
+                                .attempt = 1,
+                                .lease = work->lease,
+                                .failure = "",
+                                .record = {.timing = {.median_ns = 5,
+                                                      .min_ns = 5,
+                                                      .sample_count = 1,
+                                                      .repeat_count = 1,
+                                                      .sample_ns = {5}},
+                                           .anchor_ns = 5,
+                                           .anchor_ratio = 1}};
+    snprintf(result.record.anchor_sha256, WPK_ID_MAX, "%s", work->anchor_sha256);
+    wpk_crypto_sha256_hex("code", 4, result.record.artifact_sha256);
+    return result;
 }
 
 static int64_t count(struct fixture *f, const char *sql)

@@ -30,7 +30,7 @@
 #define WPK_SIM_HELD_MAX 16
 #define WPK_SIM_LEASES_MAX 4096
 #define WPK_SIM_KERNELS_MAX 512
-#define WPK_SIM_MEMORY 8    /* results that a worker remembers to have sent */
+#define WPK_SIM_MEMORY 8 /* results that a worker remembers to have sent */
 
 struct wpk_sim_options {
     uint64_t seed;
@@ -56,6 +56,9 @@ struct wpk_sim_holding {
     uint32_t artifact_count;
     uint32_t fetched;                      /* of them */
     uint64_t final_ns[WPK_CONTENDERS_MAX]; /* of a final's contenders */
+    char anchor[WPK_ID_MAX];               /* what it is timed in turns with; "": nothing */
+    uint64_t anchor_ns;
+    bool slow; /* the machine is in the slower of its two states: every time is, alike */
     bool done;
     bool lost; /* what it needs cannot be had: it was not tried */
     bool uploaded;
@@ -66,10 +69,10 @@ struct wpk_sim_worker {
     int index;
     int life;
     unsigned roles;
-    int device;             /* what class it says it is of */
-    uint32_t peer;          /* of its connection; a new one for each life; 0: it is dead */
+    int device;    /* what class it says it is of */
+    uint32_t peer; /* of its connection; a new one for each life; 0: it is dead */
     uint64_t session;
-    uint64_t wake;          /* number of the event that wakes it; others are stale */
+    uint64_t wake; /* number of the event that wakes it; others are stale */
     uint64_t hung_until_ns;
     uint64_t run_until_ns;  /* the first piece that is not done is run until then; 0: not begun */
     uint64_t rest_until_ns; /* told to come back later */
@@ -134,12 +137,12 @@ struct wpk_sim {
     struct wpk_store *store; /* NULL: wpkd is not there */
     struct wpk_index *index;
     struct wpk_performer *performer;
-    uint64_t life; /* of wpkd: ticks and turns of another are stale */
+    uint64_t life;               /* of wpkd: ticks and turns of another are stale */
     struct wpk_sim_event *inbox; /* owned; [inbox_count]: what the next turn takes */
     uint32_t inbox_count;
     uint32_t inbox_capacity;
     bool turn_set;
-    bool committing; /* what leaves now is durable, or should be */
+    bool committing;       /* what leaves now is durable, or should be */
     uint64_t disk_full_ns; /* until then */
     uint64_t late_ns;      /* until then no strategy answers */
     bool degraded;         /* a commit has failed, and none has succeeded since */
@@ -158,8 +161,8 @@ struct wpk_sim {
     const char *owner; /* who asks over HTTP */
     uint64_t http_last;
     int responses;
-    int refusals;   /* of jobs, for their owner's quota */
-    int revoked;    /* kernels */
+    int refusals; /* of jobs, for their owner's quota */
+    int revoked;  /* kernels */
     int rolled_back;
     struct wpk_sim_kernel kernels[WPK_SIM_KERNELS_MAX];
     int kernel_count;
@@ -239,6 +242,8 @@ void wpk_sim_worker_fini(struct wpk_sim_worker *worker);
 uint64_t wpk_sim_trial_ns(const char *candidate);
 /* What a contender's time is in every final. */
 uint64_t wpk_sim_final_ns(const char *provider, const char *artifact);
+/* What an artifact took in the search. */
+uint64_t wpk_sim_artifact_ns(const char *artifact);
 /* Does the candidate stand its verification? */
 bool wpk_sim_verifies(const char *candidate);
 /* The artifact of a candidate: its text stands for the code. */

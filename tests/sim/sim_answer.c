@@ -33,6 +33,12 @@ static void take_work(struct wpk_sim *sim, struct wpk_sim_worker *worker,
             snprintf(held->artifacts[held->artifact_count++], WPK_ID_MAX, "%s",
                      work->artifact_sha256);
         }
+        snprintf(held->anchor, WPK_ID_MAX, "%s", work->anchor_sha256);
+        if (held->anchor[0] != '\0' && work->stage != WPK_STAGE_BUILD) {
+            held->anchor_ns = wpk_sim_artifact_ns(held->anchor);
+            memcpy(held->artifacts[held->artifact_count++], held->anchor, WPK_ID_MAX);
+        }
+        held->slow = wpk_rng_chance(&sim->rng, 0.5);
         for (uint32_t c = 0; c < work->contender_count; c++) {
             const struct wpk_contender *contender = &work->contenders[c];
             snprintf(held->artifacts[held->artifact_count++], WPK_ID_MAX, "%s",

@@ -166,7 +166,11 @@ static bool is_in_good_hands(const struct wpk_sim *sim, int receiver, const stru
                        worker->excused_ns > sim->clock.now_ns;
         for (uint32_t i = 0; !doubted && i < worker->held_count; i++) {
             const struct wpk_work *held = &worker->held[i].work;
-            if (wpk_work_id_equal(held->id, work->id) && held->stage == work->stage) {
+            /* Work with another anchor is other work; and a worker that could not get what the work
+             * needs has said so. */
+            if (!worker->held[i].lost && wpk_work_id_equal(held->id, work->id) &&
+                held->stage == work->stage &&
+                strcmp(worker->held[i].anchor, work->anchor_sha256) == 0) {
                 return true;
             }
         }

@@ -272,7 +272,7 @@ static void check_trials(struct wpk_sim *sim)
 {
     check_none(sim, "trials are counted twice",
                "SELECT COUNT(*) FROM (SELECT trial_id FROM measurement WHERE kind = 'trial'"
-               " GROUP BY trial_id HAVING COUNT(*) > 1)");
+               " GROUP BY trial_id, anchor HAVING COUNT(*) > 1)");
     check_none(sim, "trials are measured by another device",
                "SELECT COUNT(*) FROM measurement m JOIN trial t ON t.id = m.trial_id JOIN problem p"
                " ON p.id = t.problem_id WHERE instr(p.device_class, substr(m.instance, 1,"

@@ -117,6 +117,11 @@ static void revoke(struct wpk_sim *sim)
     if (kernel != 0) {
         wpk_sim_say(sim, "user: revokes kernel %lld", (long long)kernel);
         sim->revoked++;
+        /* Ours that is left follows, even where a vendor's is faster. */
+        int64_t problem = wpk_sim_find_kernel(sim, kernel)->problem;
+        for (int i = 0; i < sim->kernel_count; i++) {
+            sim->kernels[i].rolled_back |= sim->kernels[i].problem == problem;
+        }
         snprintf(path, sizeof path, "/v1/kernels/k%lld:revoke", (long long)kernel);
         wpk_sim_post(sim, 0, path, "");
     }

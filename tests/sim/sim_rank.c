@@ -86,7 +86,8 @@ static bool has_piece(const struct wpk_search *search, const struct wpk_worker *
     switch (search->phase) {
     case WPK_PHASE_SEARCHING:
         return (run && has_open_vendor(search)) ||
-               (!wpk_search_time_over(search, now_ns) && has_open_ask(search, run));
+               (!wpk_search_time_over(search, now_ns) && !wpk_anchor_waits(search) &&
+                has_open_ask(search, run));
     case WPK_PHASE_FINALS:
         return run && search->final.standing == WPK_STANDING_OPEN;
     case WPK_PHASE_VERIFYING:

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a search's candidates are timed in turns with.
+ *
+ *     none ──first candidate that ends ok──▶ itself ──its shared object is lost, or revoked──┐
+ *                                              ▲                                            ▼
+ *                                              └── stand-in: the best that is left; or, with none
+ *                                                  left, the next candidate that ends ok
+ *
+ * The anchor never changes, and every ratio that is stored or told is to its time. A stand-in's own
+ * ratio to it is known: ratios to the stand-in are multiplied by that. While there is nothing to be
+ * timed with, few candidates are leased at a time (WPK_ANCHORLESS_MAX), and one that comes back ok
+ * beside the one that is taken runs again. */
+#include "coordinator/state/parts.h"
+
+#include <string.h>
+
+bool wpk_anchor_fits(const struct wpk_search *search, const struct wpk_record *record)
+{
+    const char *now = search->anchor.now;
+    if (now[0] == '\0') {
+        return record->artifact_sha256[0] != '\0' && !record->timing.censored;
+    }
+    return record->anchor_ratio > 0 && strcmp(record->anchor_sha256, now) == 0;
+}
+
+/* It was timed alone. Against an anchor that is lost, by the time that this had last. */
+static void take(struct wpk_coordinator *c, struct wpk_search *search,
+                 const struct wpk_record *record)
+{
+    struct wpk_anchor *anchor = &search->anchor;
+    double ns = (double)record->timing.median_ns;
+    anchor->ratio = anchor->last_ns > 0 ? ns / anchor->last_ns : 1;
+    memcpy(anchor->now, record->artifact_sha256, sizeof anchor->now);
+    if (anchor->sha256[0] == '\0') {
+        memcpy(anchor->sha256, record->artifact_sha256, sizeof anchor->sha256);
+        anchor->ratio = 1;
+    }
+    wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search; /* in the same batch as its trial */
+    wpk_effect_log(c, "anchor", "search=%llu artifact=%.12s ratio=%.4f",
+                   (unsigned long long)search->id, anchor->now, anchor->ratio);
+}
+
+const struct wpk_record *wpk_anchor_apply(struct wpk_coordinator *c, struct wpk_search *search,
+                                          const struct wpk_record *record)
+{
+    if (record->outcome != WPK_OUTCOME_OK || !wpk_anchor_fits(search, record)) {
+        return record;
+    }
+    struct wpk_record *anchored = wpk_effect_memory(c, 1, sizeof *anchored);
+    *anchored = *record;
+    if (search->anchor.now[0] == '\0') {
+        take(c, search, record);
+        anchored->anchor_ns = record->timing.median_ns;
+        anchored->anchor_ratio = 1;
+    }
+    anchored->anchor_ratio *= search->anchor.ratio;
+    search->anchor.last_ns = (double)anchored->anchor_ns / search->anchor.ratio;
+    return anchored;
+}
+
+void wpk_anchor_replace(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    struct wpk_anchor *anchor = &search->anchor;
+    WPK_ASSERT(anchor->sha256[0] != '\0');
+    anchor->now[0] = '\0';
+    anchor->ratio = 0;
+    for (uint32_t i = 0; i < search->best_count && anchor->now[0] == '\0'; i++) {
+        const struct wpk_trial_summary *trial = &search->best[i].trial;
+        if (trial->anchor_ratio > 0) {
+            memcpy(anchor->now, trial->artifact_sha256, sizeof anchor->now);
+            anchor->ratio = trial->anchor_ratio;
+        }
+    }
+    wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
+    wpk_effect_log(c, "anchor", "search=%llu artifact=%.12s ratio=%.4f",
+                   (unsigned long long)search->id, anchor->now, anchor->ratio);
+}
+
+void wpk_anchor_lost(struct wpk_coordinator *c, struct wpk_search *search, const char *artifact)
+{
+    if (artifact[0] != '\0' && strcmp(search->anchor.now, artifact) == 0) {
+        wpk_anchor_replace(c, search);
+        wpk_search_refresh(c, search);
+    }
+}
+
+bool wpk_anchor_waits(const struct wpk_search *search)
+{
+    uint32_t trials = search->leased_count;
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        trials -= search->vendors[i].standing == WPK_STANDING_LEASED;
+    }
+    return search->anchor.now[0] == '\0' && trials >= WPK_ANCHORLESS_MAX;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a search's candidates are timed with, from the first that ends ok to a stand-in's. */
+#include "coordinator/state/scene.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct wpk_search *the_search(const struct wpk_scene *scene)
+{
+    assert_int_equal(wpk_coordinator_search_count(scene->c), 1);
+    return wpk_coordinator_search(scene->c, 0);
+}
+
+static struct wpk_scene *begin(int *worker)
+{
+    struct wpk_scene *scene = wpk_scene_new();
+    scene->opened.anchor = (struct wpk_anchor){0};
+    *worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
+    wpk_scene_submit_one(scene, 1, 20);
+    return scene;
+}
+
+/* Few are out before there is one; what came back beside it runs again, with it. */
+static void the_first_ok_is_the_anchor(void **state)
+{
+    (void)state;
+    int worker;
+    struct wpk_scene *scene = begin(&worker);
+    const struct wpk_search *search = the_search(scene);
+    assert_int_equal(wpk_scene_poll(scene, worker, 8), WPK_ANCHORLESS_MAX);
+    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_BUILD_ERROR, 0), WPK_ACK_RECORDED);
+    assert_int_equal(search->failed_count, 1);
+    assert_int_equal(wpk_scene_poll(scene, worker, 8), 1);
+    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 2000), WPK_ACK_RECORDED);
+    assert_string_equal(search->anchor.sha256, "a1.1");
+    assert_string_equal(search->anchor.now, "a1.1");
+    assert_true(search->best[0].trial.anchor_ratio == 1);
+    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 1000), WPK_ACK_UNKNOWN);
+    assert_int_equal(search->ok_count, 1);
+    assert_int_equal(search->told_count, 2);
+    assert_true(wpk_scene_poll(scene, worker, 8) > WPK_ANCHORLESS_MAX);
+    bool again = false;
+    for (uint32_t i = 0; i < scene->workers[worker].held_count; i++) {
+        again = again || scene->workers[worker].held[i].id.index == 2;
+        assert_string_equal(scene->workers[worker].anchor[i], "a1.1");
+    }
+    assert_true(again);
+    wpk_scene_free(scene);
+}
+
+/* Times of different moments do not compare: the order is that of the ratios. */
+static void the_best_are_so_by_their_ratio(void **state)
+{
+    (void)state;
+    const struct wpk_trial_summary quiet = {.median_ns = 1000, .anchor_ratio = 0.9};
+    const struct wpk_trial_summary busy = {.median_ns = 1700, .anchor_ratio = 0.8};
+    assert_true(wpk_trial_is_faster(&busy, &quiet));
+    assert_false(wpk_trial_is_faster(&quiet, &busy));
+}
+
+/* The best that is left takes its place, and ratios go on being to the anchor's time. */
+static void a_stand_in(void **state)
+{
+    (void)state;
+    int worker;
+    struct wpk_scene *scene = begin(&worker);
+    const struct wpk_search *search = the_search(scene);
+    wpk_scene_poll(scene, worker, 1);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 2000);
+    wpk_scene_poll(scene, worker, 3);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 500);
+    struct wpk_event lost = {.kind = WPK_EVENT_ARTIFACT_LOST, .sha256 = "a1.0"};
+    wpk_scene_step(scene, &lost);
+    assert_string_equal(search->anchor.sha256, "a1.0");
+    assert_string_equal(search->anchor.now, "a1.1");
+    assert_true(search->anchor.ratio == 0.5);
+    /* It was leased with the old one. */
+    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 100), WPK_ACK_UNKNOWN);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_BUILD_ERROR, 0);
+    wpk_scene_poll(scene, worker, 1);
+    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 600), WPK_ACK_RECORDED);
+    assert_true(search->best[1].trial.anchor_ratio == 0.6 * 0.5 ||
+                search->best[0].trial.anchor_ratio == 0.6 * 0.5);
+    wpk_scene_free(scene);
+}
+
+/* Nothing that did well is left: the next that ends ok stands in, by the anchor's last time. */
+static void nothing_is_left(void **state)
+{
+    (void)state;
+    int worker;
+    struct wpk_scene *scene = begin(&worker);
+    const struct wpk_search *search = the_search(scene);
+    wpk_scene_poll(scene, worker, 1);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 2000);
+    wpk_scene_step(scene, &(struct wpk_event){.kind = WPK_EVENT_ARTIFACT_LOST, .sha256 = "a1.0"});
+    assert_string_equal(search->anchor.now, "");
+    assert_int_equal(wpk_scene_poll(scene, worker, 8), WPK_ANCHORLESS_MAX);
+    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 1000), WPK_ACK_RECORDED);
+    assert_string_equal(search->anchor.sha256, "a1.0");
+    assert_string_equal(search->anchor.now, "a1.1");
+    assert_true(search->anchor.ratio == 0.5);
+    wpk_scene_free(scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_ok_is_the_anchor),
+        cmocka_unit_test(the_best_are_so_by_their_ratio),
+        cmocka_unit_test(a_stand_in),
+        cmocka_unit_test(nothing_is_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
