@@ -2,9 +2,12 @@
 #include "client/job_space.h"
 
 #include "common/suggest.h"
+#include "op/canonical.h"
 #include "op/definition.h"
+#include "search/pin.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The genes that each variant has besides its own. */
@@ -92,6 +95,36 @@ wpk_err wpk_job_space(const struct wpk_job *job, enum wpk_layouts layouts,
     return err;
 }
 
+/* Can the pins be, read as names of the canonical program? */
+static bool pins_fit_canonical(const struct wpk_job *job, enum wpk_layouts layouts,
+                               const struct wpk_program *program, const struct wpk_device *device)
+{
+    const struct wpk_space_options options = {
+        .layouts = wpk_layouts_name(layouts), .threads = job->threads, .device = *device};
+    struct wpk_canonical_map *map = calloc(1, sizeof(*map));
+    struct wpk_program canonical = {0};
+    struct wpk_space space = {0};
+
+    wpk_err err = map != NULL ? wpk_program_canonical_map(program, &canonical, map) : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        err = wpk_space_derive(&canonical, &options, &space, NULL);
+    }
+    for (int i = 0; err == WPK_OK && i < job->pin_count; i++) {
+        struct wpk_buf name = {0};
+        struct wpk_buf value = {0};
+        err = wpk_pin_canonical(program, map, job->pins[i].gene, job->pins[i].value, &name, &value);
+        if (err == WPK_OK) {
+            err = wpk_space_pin(&space, wpk_buf_text(&name), wpk_buf_text(&value), NULL);
+        }
+        wpk_buf_fini(&name);
+        wpk_buf_fini(&value);
+    }
+    wpk_space_fini(&space);
+    wpk_program_fini(&canonical);
+    free(map);
+    return err == WPK_OK;
+}
+
 wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag)
 {
     struct wpk_device device;
@@ -106,6 +139,10 @@ wpk_err wpk_job_space_check(const struct wpk_job *job, struct wpk_diag *diag)
         err = wpk_job_op_program(job, i, &program, diag);
         if (err == WPK_OK) {
             err = wpk_job_space(job, job->ops[i].layouts, &program, &device, &space, diag);
+            if (err == WPK_EINVAL &&
+                pins_fit_canonical(job, job->ops[i].layouts, &program, &device)) {
+                err = WPK_OK;
+            }
         }
         wpk_space_fini(&space);
         wpk_program_fini(&program);

@@ -3,6 +3,7 @@
 
 #include "client/schedule_file.h"
 #include "codegen/lower.h"
+#include "op/canonical.h"
 #include "op/definition.h"
 #include "op/notation.h"
 #include "search/transfer.h"
@@ -35,7 +36,8 @@ wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_
 {
     const char *layouts = wpk_layouts_name(found->layouts);
     struct wpk_space_options options = {.layouts = layouts, .threads = found->threads};
-    struct wpk_program program = {0};
+    struct wpk_program asked = {0};
+    struct wpk_program program = {0}; /* canonical: candidates speak of that */
     struct wpk_space space = {0};
     struct wpk_buf whole = {0};
     struct wpk_buf directives = {0};
@@ -49,7 +51,10 @@ wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_
     }
     wpk_err err = wpk_device_of_class(found->device, &options.device);
     if (err == WPK_OK) {
-        err = wpk_job_op_program(job, op, &program, diag);
+        err = wpk_job_op_program(job, op, &asked, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_program_canonical(&asked, &program, NULL);
     }
     if (err == WPK_OK) {
         err = wpk_space_derive(&program, &options, &space, diag);
@@ -68,5 +73,6 @@ wpk_err wpk_lookup_schedule(const struct wpk_job *job, int op, const struct wpk_
     wpk_buf_fini(&directives);
     wpk_space_fini(&space);
     wpk_program_fini(&program);
+    wpk_program_fini(&asked);
     return err;
 }

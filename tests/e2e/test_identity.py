@@ -49,6 +49,7 @@ def test_pins_in_either_name(box):
     need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
     search = {"strategy": "random", "pin": {"C.lanes": "16", "C.vec": "j"}}
     tune(box, product("A", "B"), "mine", search=search)
+    tune(box, product("A", "B"), "canonical", search={"strategy": "random", "pin": {"t2.lanes": "16"}})
     kernels = json.loads(box.ctl("kernels", "--data", box.data, "--json"))["kernels"]
     candidate = kernels[0]["own"]["candidate"]
     check(re.search(r"\bt\d+\.lanes=16\b", candidate) and "C." not in candidate, "canonical names", candidate)
