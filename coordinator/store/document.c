@@ -313,7 +313,7 @@ static wpk_err print_with_kernels(const char *document, struct wpk_json_writer *
 static wpk_err ended_job(struct wpk_store *store, const char *document, uint64_t number,
                          struct wpk_buf *out)
 {
-    struct document_op ops[WPK_DOCUMENT_OPS_MAX] = {{NULL}};
+    struct document_op ops[WPK_DOCUMENT_OPS_MAX] = {{NULL, NULL}};
     struct wpk_buf bindings[WPK_DOCUMENT_OPS_MAX] = {{0}};
     struct wpk_json_reader *r = NULL;
     wpk_err err = wpk_json_open(document, strlen(document), WPK_BUF_SIZE_MAX_DEFAULT, &r, NULL);

@@ -27,8 +27,8 @@ def wait_for_progress(tune, tried):
     """Until that many candidates are said to be tried on standard error."""
     def progressed():
         tune.note()
-        for line in tune.text(tune.err).splitlines():
-            if " tried" in line and int(line.split(" of ")[0].split()[-1]) >= tried:
+        for ok, failed in re.findall(r"(\d+) \+ (\d+) of \d+ tried", tune.text(tune.err)):
+            if int(ok) + int(failed) >= tried:
                 return True
         return tune.popen.poll() is not None
     wait_for("progress", progressed, 60)

@@ -109,6 +109,7 @@ def work_by_hand(peer, session):
     """One poll and what it leads to; how many pieces were done."""
     work = peer.ask(poll(session, want=4, wait_ms=1000))[0]
     check(work["type"] == "work" and work["version"] == VERSION, "work", work)
+    done = 0
     for piece in work["work"]:
         result = {name: piece[name] for name in ("search", "kind", "index", "attempt", "lease", "stage")}
         if piece["kind"] == "final":
@@ -121,8 +122,13 @@ def work_by_hand(peer, session):
             check(peer.ask(put, data)[0]["type"] == "ack", "its artifact is taken")
             result["record"] = record_of(piece, sha256)
         answer = peer.ask({"version": VERSION, "type": "results", "session": session, "results": [result]})[0]
-        check(answer["type"] == "ack" and answer["results"] == ["recorded"], "recorded", answer)
-    return len(work["work"])
+        # Of the trials that are leased before there is an anchor the first becomes it, and the others
+        # are run again beside it.
+        early = piece["kind"] == "trial" and "anchor" not in piece
+        check(answer["type"] == "ack" and answer["results"][0] in ("recorded", "unknown")[:1 + early],
+              "recorded", answer)
+        done += answer["results"][0] == "recorded"
+    return done
 
 
 def test_a_worker_written_by_hand(box):

@@ -252,9 +252,9 @@ class FakeWpkd:
             answer = (answer, b"")
         if answer[0] is None:
             return
-        data = body[:4] + frame(dict(answer[0], version=2, session=message["session"]), answer[1])
+        data = body[:4] + frame(dict(answer[0], version=VERSION, session=message["session"]), answer[1])
         if answer[0]["type"] == "welcome":
-            data = body[:4] + frame(dict(answer[0], version=2), answer[1])
+            data = body[:4] + frame(dict(answer[0], version=VERSION), answer[1])
         with self.lock:
             try:
                 connection.sendall(b"\1" + struct.pack(">Q", len(data)) + data)
