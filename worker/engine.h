@@ -29,7 +29,7 @@ struct wpk_engine_options {
     struct wpk_device device;
     const char *program_dir;   /* where wpk-builder and wpk-runner stand */
     const char *work_dir;      /* private, exists; artifacts are left in work_dir/artifacts */
-    uint64_t build_timeout_ms; /* 0: 10 000 */
+    uint64_t build_timeout_ms; /* 0: 30 000 */
     uint64_t run_timeout_ms;   /* 0: 30 000, for verifying and timing one candidate */
     uint64_t memory_bytes_max; /* of one candidate's child, 0: 4 GiB */
     int builder_count;         /* 0: as many as cores */
