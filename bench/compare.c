@@ -174,8 +174,7 @@ static wpk_err ensure_child(struct bench *bench, int which, int threads, struct 
              bench_implementation_program(which));
     const wpk_err err = bench_child_start(child, program, threads, diag);
     if (err == WPK_OK) {
-        snprintf(bench->table.versions[which], sizeof(bench->table.versions[which]), "%s",
-                 child->version);
+        memcpy(bench->table.versions[which], child->version, sizeof(child->version));
     }
     return err;
 }
