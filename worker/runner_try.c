@@ -80,6 +80,7 @@ static wpk_err open_subject(struct attempt *a, const struct wpk_inputs *inputs,
 static wpk_err verify(struct attempt *a, struct wpk_subject *subject,
                       const struct wpk_answers *answers)
 {
+    guard_in_use = &subject->guard; /* another subject's may have gone */
     wpk_err err = wpk_subject_verify(subject, answers, &a->request->rule, &a->errors, &a->diag);
     if (err == WPK_OK && a->errors.ratio > 1) {
         char text[256];
@@ -319,6 +320,7 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
         err = verify_everywhere(a, &subject, &a->op->inputs[WPK_RUNNER_REALS],
                                 &a->op->answers[WPK_RUNNER_REALS]);
     }
+    guard_in_use = &subject.guard;
     uint64_t before = now_ns() - start;
     if (err == WPK_OK) {
         const struct wpk_provider_class *kind = subject.provider->kind;
