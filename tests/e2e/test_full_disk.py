@@ -15,6 +15,7 @@ from lib import Service, Skip, check, main, need, small_job, wait_for
 
 CLONE_NEWNS = 0x20000
 CANDIDATES = 40
+FINALISTS = 2  # of our own, measured once more on fresh inputs
 FULL_S = 6  # longer than wpkd and the worker wait between two attempts
 
 
@@ -177,8 +178,7 @@ def test_full_under_load(box):
         end = recorded(box)
         check(durable <= end, "nothing that was recorded is lost", durable - end)
         again = timed(box) - before - len(end - known)
-        # One more is the final.
-        check(again <= 1, "what was kept was recorded, not measured again", again,
+        check(again <= FINALISTS, "what was kept was recorded, not measured again", again,
               worker.text(worker.err)[-3000:])
 
 
