@@ -5,6 +5,8 @@
 #     bench/run.sh compare [options of bench-compare]
 #     bench/run.sh tune ["1 2 3"]     seeds, default 1; results in bench/tuned/
 #
+# Both read from the environment: ACCURACY (standard) and CONDITIONS (warm); JOBS ("any-1 fixed-1 any-2
+# fixed-2"), layouts and threads; PIN, e.g. algorithm=direct, for kernels that are kept apart.
 # compare takes the kernels of seed 1, or of $SEED, and without any the peers alone.
 # Tuning is long: 18 operators x 200 candidates for each of layouts any and fixed and 1 and 2
 # threads. What was measured before is not measured again, so it may be interrupted.
@@ -15,6 +17,11 @@ cd "$root"
 venv=.deps/bench-venv
 data=$root/bench/data
 models=$data/models
+accuracy=${ACCURACY:-standard}
+conditions=${CONDITIONS:-warm}
+pin=${PIN:-}
+# Of the results in bench/tuned/: any-1-standard-warm-seed1.json.
+key=$accuracy-$conditions${pin:+-$(echo "$pin" | tr -c '[:alnum:]\n' -)}
 
 make_models() {
     if [ ! -e "$models/stamp" ] || [ bench/ops.json -nt "$models/stamp" ] ||
@@ -36,22 +43,23 @@ compare() {
     ninja -C build --quiet
     mkdir -p bench/results
     seed=${SEED:-1}
-    for result in bench/tuned/*-seed"$seed".json; do
+    for job in ${JOBS:-any-1 fixed-1 any-2 fixed-2}; do
+        result=bench/tuned/$job-$key-seed$seed.json
         [ -e "$result" ] || continue
-        name=$(basename "$result" "-seed$seed.json") # any-1
-        set -- "$@" --tuned "${name%-*}:${name#*-}:$result"
+        set -- "$@" --tuned "${job%-*}:${job#*-}:$result"
     done
-    build/bench/bench-compare --models "$models" \
+    build/bench/bench-compare --models "$models" --accuracy "$accuracy" --conditions "$conditions" \
         --json "bench/results/$(date -u +%Y-%m-%dT%H%M%SZ).json" "$@"
 }
 
 tune() {
     mkdir -p bench/tuned
     for seed in ${1:-1}; do
-        for job in any-1 fixed-1 any-2 fixed-2; do
-            out=bench/tuned/$job-seed$seed.json
+        for job in ${JOBS:-any-1 fixed-1 any-2 fixed-2}; do
+            out=bench/tuned/$job-$key-seed$seed.json
             build/bin/wpkctl tune "$models/$job.json" --json --seed "$seed" --candidates 200 \
-                --seconds 36000 --data "$data/history-seed$seed" >"$out.part"
+                --accuracy "$accuracy" --conditions "$conditions" ${pin:+--pin "$pin"} \
+                --seconds 36000 --data "$data/history-$key-seed$seed" >"$out.part"
             mv "$out.part" "$out"
         done
     done

@@ -64,6 +64,9 @@ SETS = {
     "plain": {"plain": (None, set())},
 }
 
+# set: what its tests find in the environment: all mutants are built.
+SET_ENV = {"all": {"WPK_MUTANTS": "long"}}
+
 # What ASan keeps of freed memory counts as the daemons', where a test bounds it.
 TEST_ENV = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1:quarantine_size_mb=32",
@@ -374,6 +377,7 @@ class Run:
 def main():
     words = sys.argv[1:]
     name = words.pop(0) if words and words[0] in SETS else "test"
+    os.environ.update(SET_ENV.get(name, {}))
     began = time.monotonic()
     run = Run(SETS[name], words)
     try:
