@@ -9,7 +9,7 @@ PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 
 def start(box, name, seed):
     job = box.write(name, small_job(name=name, search={"strategy": "random", "seed": seed},
-                                    budget={"candidates": 30, "seconds": 200}))
+                                    budget={"candidates": 15, "seconds": 200}))
     return box.start("wpkctl", "tune", job, "--data", box.data, "--json")
 
 

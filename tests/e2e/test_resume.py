@@ -12,7 +12,7 @@ import time
 from lib import check, check_tune_json, descendants, main, need, small_job, stat_of, wait_for
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
-CANDIDATES = 20
+CANDIDATES = 10
 # After five deaths wpkctl gives up; a candidate that was in a builder or runner twice when it died is
 # blamed, as nobody can tell it from a kill.
 DEATHS_MAX = {"wpkd": 4, "wpk-worker": 4, "wpk-runner": 1, "wpk-builder": 1}
