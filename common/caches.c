@@ -5,11 +5,13 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define LINE_SIZE 64 /* of every x86-64 processor */
+#define CACHE_INDEX_MAX 8 /* entries of sysfs per core; four are usual */
+#define LINE_SIZE 64      /* of every x86-64 processor */
 #define STREAM_SIZE_MIN ((size_t)32 << 20)
 #define STREAM_SIZE_MAX ((size_t)1 << 30)
 
@@ -54,11 +56,70 @@ void wpk_caches_read(const void *data, size_t size)
     }
 }
 
+/* The first line of a file of sysfs, "" when it is not there. */
+static void read_line(const char *path, char *out, size_t size)
+{
+    FILE *file = fopen(path, "re");
+
+    out[0] = '\0';
+    if (file == NULL) {
+        return;
+    }
+    if (fgets(out, (int)size, file) == NULL) {
+        out[0] = '\0';
+    }
+    fclose(file);
+    out[strcspn(out, "\n")] = '\0';
+}
+
+/* sysfs writes "48K"; 0 when it is nothing of the kind. */
+static int64_t parse_size(const char *text)
+{
+    char *end = NULL;
+    long long value = strtoll(text, &end, 10);
+
+    if (end == text || value <= 0 || value > (1 << 30)) {
+        return 0;
+    }
+    return *end == 'K' ? value * 1024 : *end == 'M' ? value * 1024 * 1024 : value;
+}
+
+int64_t wpk_caches_size(int cpu, int level)
+{
+    static const int names[] = {0, _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
+                                _SC_LEVEL3_CACHE_SIZE};
+    char path[128];
+    char text[32];
+
+    WPK_ASSERT(level >= 1);
+    WPK_ASSERT(level <= 3);
+    for (int i = 0; i < CACHE_INDEX_MAX; i++) {
+        const char *base = "/sys/devices/system/cpu/cpu%d/cache/index%d/%s";
+        snprintf(path, sizeof(path), base, cpu, i, "level");
+        read_line(path, text, sizeof(text));
+        if (strtol(text, NULL, 10) != level) {
+            continue;
+        }
+        snprintf(path, sizeof(path), base, cpu, i, "type");
+        read_line(path, text, sizeof(text));
+        if (strcmp(text, "Instruction") == 0) {
+            continue;
+        }
+        snprintf(path, sizeof(path), base, cpu, i, "size");
+        read_line(path, text, sizeof(text));
+        if (parse_size(text) > 0) {
+            return parse_size(text);
+        }
+    }
+    long size = sysconf(names[level]);
+    return size > 0 ? size : 0;
+}
+
 /* Written once: pages that nobody wrote to are all the same page of zeros, which evicts nothing.
  * It is read afterwards and not written: a long memset may write past the caches. */
 static unsigned char *new_stream(size_t *size)
 {
-    const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    const int64_t cache = wpk_caches_size(0, 3);
 
     *size = cache > 0 ? 2 * (size_t)cache : 0;
     *size = *size < STREAM_SIZE_MIN ? STREAM_SIZE_MIN : *size;

@@ -6,6 +6,12 @@
 #include "common/err.h"
 
 #include <stddef.h>
+#include <stdint.h>
+
+/* The size of the data cache of `level`, 1 to 3, that `cpu` uses, in bytes; 0 if nobody knows.
+ *   source  sysfs, whose sizes are those of one cache; else sysconf, which on some machines adds up
+ *           all caches of a level */
+int64_t wpk_caches_size(int cpu, int level);
 
 /* Evict the lines of `data` from the caches of all cores; changed ones are written back. Returns
  * how many lines there were. */

@@ -51,11 +51,24 @@ static void test_streaming_leaves_the_affinity(void **state)
     assert_true(CPU_EQUAL(&before, &after));
 }
 
+/* Of one cache: what sysconf adds up over a chip would take minutes to stream. */
+static void test_sizes_grow_with_the_level(void **state)
+{
+    (void)state;
+    int64_t l1 = wpk_caches_size(0, 1);
+    int64_t l2 = wpk_caches_size(0, 2);
+    int64_t l3 = wpk_caches_size(0, 3);
+    assert_true(l1 > 0 && l1 <= 1 << 20);
+    assert_true(l2 == 0 || l2 >= l1);
+    assert_true(l3 == 0 || l3 >= l2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flush_covers_each_line_once),
         cmocka_unit_test(test_flush_keeps_what_was_written),
+        cmocka_unit_test(test_sizes_grow_with_the_level),
         cmocka_unit_test(test_streaming_leaves_the_affinity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
  * __builtin_cpu_supports asks XGETBV for that. */
 #include "schema/device.h"
 
+#include "common/caches.h"
 #include "common/json.h"
 
 #include <cpuid.h>
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CACHE_INDEX_MAX 8 /* entries of sysfs per core; four are usual */
 #define BYTES_MAX ((int64_t)1 << 50)
 #define RATE_MAX 1e18 /* peaks: beyond any machine, and far inside a double */
 
@@ -136,71 +136,12 @@ static void probe_model(char *out, size_t size)
     fclose(file);
 }
 
-/* The first line of a file of sysfs, "" when it is not there. */
-static void read_line(const char *path, char *out, size_t size)
-{
-    FILE *file = fopen(path, "re");
-
-    out[0] = '\0';
-    if (file == NULL) {
-        return;
-    }
-    if (fgets(out, (int)size, file) == NULL) {
-        out[0] = '\0';
-    }
-    fclose(file);
-    out[strcspn(out, "\n")] = '\0';
-}
-
-/* sysfs writes "48K"; 0 when it is nothing of the kind. */
-static int64_t parse_size(const char *text)
-{
-    char *end = NULL;
-    long long value = strtoll(text, &end, 10);
-
-    if (end == text || value <= 0 || value > (1 << 30)) {
-        return 0;
-    }
-    return *end == 'K' ? value * 1024 : *end == 'M' ? value * 1024 * 1024 : value;
-}
-
-static int64_t cache_size(int cpu, int level)
-{
-    static const int names[] = {0, _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
-                                _SC_LEVEL3_CACHE_SIZE};
-    char path[128];
-    char text[32];
-
-    WPK_ASSERT(level >= 1);
-    WPK_ASSERT(level <= 3);
-    for (int i = 0; i < CACHE_INDEX_MAX; i++) {
-        const char *base = "/sys/devices/system/cpu/cpu%d/cache/index%d/%s";
-        snprintf(path, sizeof(path), base, cpu, i, "level");
-        read_line(path, text, sizeof(text));
-        if (strtol(text, NULL, 10) != level) {
-            continue;
-        }
-        snprintf(path, sizeof(path), base, cpu, i, "type");
-        read_line(path, text, sizeof(text));
-        if (strcmp(text, "Instruction") == 0) {
-            continue;
-        }
-        snprintf(path, sizeof(path), base, cpu, i, "size");
-        read_line(path, text, sizeof(text));
-        if (parse_size(text) > 0) {
-            return parse_size(text);
-        }
-    }
-    long size = sysconf(names[level]);
-    return size > 0 ? size : 0;
-}
-
 /* Containers hide caches at times; tile sizes then come from what every x86-64 has. */
 static void probe_caches(int cpu, struct wpk_device *device)
 {
-    device->l1_bytes = cache_size(cpu, 1);
-    device->l2_bytes = cache_size(cpu, 2);
-    device->l3_bytes = cache_size(cpu, 3);
+    device->l1_bytes = wpk_caches_size(cpu, 1);
+    device->l2_bytes = wpk_caches_size(cpu, 2);
+    device->l3_bytes = wpk_caches_size(cpu, 3);
     if (device->l1_bytes == 0) {
         device->l1_bytes = 32 << 10;
     }
