@@ -62,6 +62,7 @@ struct wpk_api_kernel {
     double flops;
     const char *device;
     double peak_flops_per_s; /* of one core; 0: unknown */
+    const char *environment; /* versions it was measured in */
     const char *layouts;
     int threads;
     const char *created;

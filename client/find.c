@@ -4,6 +4,8 @@
 #include "client/list.h"
 #include "common/crypto.h"
 #include "common/suggest.h"
+#include "schema/accuracy.h"
+#include "schema/record.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,26 +76,133 @@ wpk_err wpk_find_by_fingerprint(struct wpk_session *session, const char *fingerp
     return err == WPK_OK ? check_one(fingerprint, *out, *count, diag) : err;
 }
 
+/* ---- one of several */
+
+/* Does it differ from `other` in its class alone? */
+static bool is_sibling(const struct wpk_api_kernel *kernel, const struct wpk_api_kernel *other)
+{
+    return kernel->threads == other->threads && strcmp(kernel->layouts, other->layouts) == 0 &&
+           strcmp(kernel->device, other->device) == 0 &&
+           strcmp(kernel->environment, other->environment) == 0 &&
+           strcmp(kernel->conditions, other->conditions) == 0;
+}
+
+static bool is_wanted(const struct wpk_api_kernel *kernel, const struct wpk_find_wanted *wanted)
+{
+    return (wanted->threads == 0 || wanted->threads == kernel->threads) &&
+           (wanted->layouts == NULL || strcmp(wanted->layouts, kernel->layouts) == 0) &&
+           (wanted->conditions == NULL || strcmp(wanted->conditions, kernel->conditions) == 0);
+}
+
+/* Is the error within the class? It is within the kernel's own one, and all that are wider. */
+static bool fits(const struct wpk_api_kernel *kernel, struct wpk_accuracy class)
+{
+    struct wpk_accuracy own;
+
+    return (wpk_accuracy_parse(kernel->accuracy, &own, NULL) == WPK_OK &&
+            own.times_direct <= class.times_direct) ||
+           wpk_accuracy_admits(class, kernel->times_direct);
+}
+
+static bool is_pinned(const struct wpk_api_kernel *kernel, struct wpk_accuracy class)
+{
+    struct wpk_accuracy own;
+
+    return kernel->pinned && wpk_accuracy_parse(kernel->accuracy, &own, NULL) == WPK_OK &&
+           own.times_direct == class.times_direct;
+}
+
+static wpk_err check_wanted(const struct wpk_find_wanted *wanted, struct wpk_diag *diag)
+{
+    enum wpk_conditions conditions;
+
+    if (wanted->conditions != NULL &&
+        wpk_conditions_parse(wanted->conditions, &conditions) != WPK_OK) {
+        wpk_diag_set(diag, "--conditions takes warm, cold-constants or cold, not '%s'",
+                     wanted->conditions);
+        return WPK_EINVAL;
+    }
+    return WPK_OK;
+}
+
+wpk_err wpk_find_best(const struct wpk_api_kernel *kernels, int count,
+                      const struct wpk_find_wanted *wanted, const struct wpk_api_kernel **out,
+                      struct wpk_diag *diag)
+{
+    const struct wpk_api_kernel *best = NULL;
+    struct wpk_accuracy class = {0};
+    bool classed = wanted->accuracy != NULL;
+
+    WPK_ASSERT(count > 0);
+    wpk_err err = check_wanted(wanted, diag);
+    if (err == WPK_OK && classed) {
+        err = wpk_accuracy_parse(wanted->accuracy, &class, diag);
+    }
+    for (int i = 0; err == WPK_OK && i < count; i++) {
+        const struct wpk_api_kernel *kernel = &kernels[i];
+        if (best == NULL && is_wanted(kernel, wanted) && (!classed || fits(kernel, class))) {
+            best = kernel;
+            if (!classed && wpk_accuracy_parse(kernel->accuracy, &class, NULL) != WPK_OK) {
+                break; /* an older wpkd's, which knows no classes */
+            }
+        } else if (best != NULL && is_sibling(kernel, best) && fits(kernel, class) &&
+                   !is_pinned(best, class) &&
+                   (is_pinned(kernel, class) ||
+                    kernel->served.time.median_ns < best->served.time.median_ns)) {
+            best = kernel;
+        }
+    }
+    if (err == WPK_OK && best == NULL) {
+        wpk_diag_set(diag,
+                     "operator %.12s is served, but not as asked; wpkctl kernels --fingerprint "
+                     "%.12s lists how, wpkctl tune makes another",
+                     kernels[0].fingerprint, kernels[0].fingerprint);
+        err = WPK_ENOENT;
+    } else if (err == WPK_OK) {
+        *out = best;
+    }
+    return err;
+}
+
+/* ---- by a name */
+
 /* A job's answer is the best that it found; another one's, searched with other genes or another
  * seed, may be better and is what history serves. */
-static wpk_err prefer_served(struct wpk_session *session, struct wpk_arena *arena,
-                             const struct wpk_api_kernel **kernel, struct wpk_diag *diag)
+static wpk_err prefer_served(struct wpk_session *session, const struct wpk_find_wanted *wanted,
+                             struct wpk_arena *arena, const struct wpk_api_kernel **kernel,
+                             struct wpk_diag *diag)
 {
     const struct wpk_api_kernel *own = *kernel;
+    bool other = wanted->accuracy != NULL || wanted->conditions != NULL;
+    const struct wpk_find_wanted like = {
+        .layouts = own->layouts,
+        .threads = own->threads,
+        .accuracy =
+            wanted->accuracy != NULL || own->accuracy[0] == '\0' ? wanted->accuracy : own->accuracy,
+        .conditions = wanted->conditions != NULL ? wanted->conditions : own->conditions,
+    };
+    const struct wpk_api_kernel *served = NULL;
     struct wpk_api_kernel *kernels;
     int count = 0;
 
     wpk_err err = fetch_served(session, own->fingerprint, arena, &kernels, &count, diag);
+    int here = 0; /* those of the same device */
     for (int i = 0; err == WPK_OK && i < count; i++) {
-        if (kernels[i].threads == own->threads && strcmp(kernels[i].layouts, own->layouts) == 0 &&
-            strcmp(kernels[i].device, own->device) == 0 &&
-            strcmp(kernels[i].accuracy, own->accuracy) == 0) {
-            kernels[i].binding = own->binding; /* the same operator, by the job's names */
-            kernels[i].binding_json = own->binding_json;
-            kernels[i].binding_count = own->binding_count;
-            *kernel = &kernels[i];
-            break;
+        if (strcmp(kernels[i].device, own->device) == 0) {
+            kernels[here] = kernels[i];
+            kernels[here].binding = own->binding; /* the same operator, by the job's names */
+            kernels[here].binding_json = own->binding_json;
+            kernels[here++].binding_count = own->binding_count;
         }
+    }
+    if (err == WPK_OK && here > 0) {
+        err = wpk_find_best(kernels, here, &like, &served, other ? diag : NULL);
+        if (err == WPK_ENOENT && !other) {
+            err = WPK_OK;
+        }
+    }
+    if (err == WPK_OK && served != NULL) {
+        *kernel = served;
     }
     return err;
 }
@@ -183,7 +292,8 @@ static wpk_err search_jobs(struct wpk_session *session, const char *name,
     return WPK_ENOENT;
 }
 
-static wpk_err find_by_name(struct wpk_session *session, const char *name, struct wpk_arena *arena,
+static wpk_err find_by_name(struct wpk_session *session, const char *name,
+                            const struct wpk_find_wanted *wanted, struct wpk_arena *arena,
                             const struct wpk_api_kernel **out, struct wpk_diag *diag)
 {
     struct wpk_buf body = {.size_max = WPK_HTTP_REPLY_MAX};
@@ -198,10 +308,11 @@ static wpk_err find_by_name(struct wpk_session *session, const char *name, struc
         err = search_jobs(session, name, jobs, count, arena, out, diag);
     }
     wpk_buf_fini(&body);
-    return err == WPK_OK ? prefer_served(session, arena, out, diag) : err;
+    return err == WPK_OK ? prefer_served(session, wanted, arena, out, diag) : err;
 }
 
-wpk_err wpk_find_kernel(struct wpk_session *session, const char *what, struct wpk_arena *arena,
+wpk_err wpk_find_kernel(struct wpk_session *session, const char *what,
+                        const struct wpk_find_wanted *wanted, struct wpk_arena *arena,
                         const struct wpk_api_kernel **out, struct wpk_diag *diag)
 {
     struct wpk_api_kernel *kernels;
@@ -209,13 +320,13 @@ wpk_err wpk_find_kernel(struct wpk_session *session, const char *what, struct wp
     int count = 0;
 
     if (!wpk_find_is_fingerprint(what)) {
-        return find_by_name(session, what, arena, out, diag);
+        return find_by_name(session, what, wanted, arena, out, diag);
     }
     wpk_err err = wpk_find_by_fingerprint(session, what, arena, &kernels, &count, &unknown);
     if (err == WPK_OK) {
-        *out = &kernels[0];
+        err = wpk_find_best(kernels, count, wanted, out, diag);
     } else if (err == WPK_ENOENT && strlen(what) < 2 * WPK_SHA256_SIZE &&
-               find_by_name(session, what, arena, out, NULL) == WPK_OK) {
+               find_by_name(session, what, wanted, arena, out, NULL) == WPK_OK) {
         err = WPK_OK; /* a name of such letters alone */
     } else {
         *diag = unknown;

@@ -18,9 +18,40 @@ WPK_MUST_CHECK wpk_err wpk_find_by_fingerprint(struct wpk_session *session, cons
                                                struct wpk_arena *arena, struct wpk_api_kernel **out,
                                                int *count, struct wpk_diag *diag);
 
-/* The kernel of an operator: by its fingerprint the newest that is served; by a name what the
- * newest job with such an operator found, or what is served of it by now.   errors  as above */
+/* Which of an operator's kernels is meant; NULL and 0: what the newest has. */
+struct wpk_find_wanted {
+    const char *layouts;
+    int threads;
+    const char *accuracy;   /* class that the error has to fit; of schema/accuracy.h */
+    const char *conditions; /* of schema/record.h */
+};
+
+#define WPK_FIND_OPTION_ROWS(w)                                                                    \
+    {"accuracy",                                                                                   \
+     0,                                                                                            \
+     "strict|standard|fast",                                                                       \
+     "or times_direct=K: the fastest whose error fits",                                            \
+     WPK_OPTION_TEXT,                                                                              \
+     &(w).accuracy,                                                                                \
+     0,                                                                                            \
+     0},                                                                                           \
+    {                                                                                              \
+        "conditions", 0, "warm|cold-constants|cold", "the fastest that was timed so",              \
+            WPK_OPTION_TEXT, &(w).conditions, 0, 0                                                 \
+    }
+
+/* Of kernels of one operator, at least one, newest first: of the newest that is as wanted and those
+ * that differ from it in their class alone, what its class pins, else the fastest whose error fits
+ * the class.
+ *   errors  WPK_EINVAL, WPK_ERANGE a class or conditions that do not exist; WPK_ENOENT none fits */
+WPK_MUST_CHECK wpk_err wpk_find_best(const struct wpk_api_kernel *kernels, int count,
+                                     const struct wpk_find_wanted *wanted,
+                                     const struct wpk_api_kernel **out, struct wpk_diag *diag);
+
+/* The kernel of an operator: by its fingerprint the best that is served; by a name what the newest
+ * job with such an operator found, or what is served of it by now.   errors  as of both above */
 WPK_MUST_CHECK wpk_err wpk_find_kernel(struct wpk_session *session, const char *what,
+                                       const struct wpk_find_wanted *wanted,
                                        struct wpk_arena *arena, const struct wpk_api_kernel **out,
                                        struct wpk_diag *diag);
 

@@ -199,7 +199,7 @@ static wpk_err show_known(const struct wpk_command_context *context, struct gene
 
     wpk_err err = wpk_session_open(context, &genes->session, &session, diag);
     if (err == WPK_OK) {
-        err = wpk_find_kernel(&session, what, &arena, &kernel, diag);
+        err = wpk_find_kernel(&session, what, &(struct wpk_find_wanted){0}, &arena, &kernel, diag);
     }
     if (err == WPK_OK) {
         err =

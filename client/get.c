@@ -19,6 +19,7 @@
 
 struct get {
     const char *what; /* fingerprint or name */
+    struct wpk_find_wanted wanted;
     const char *out_path;
     bool own;
     /* instead of the shared object: */
@@ -254,7 +255,7 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
              : get->schedule ? ".schedule"
                              : ".so");
     struct written written = {.path = get->out_path != NULL ? get->out_path : default_path};
-    wpk_err err = wpk_find_kernel(session, get->what, &arena, &kernel, diag);
+    wpk_err err = wpk_find_kernel(session, get->what, &get->wanted, &arena, &kernel, diag);
     if (err == WPK_OK && (get->schedule || get->halide)) {
         err = write_schedule(get, kernel, &written, diag);
         written.object = true;
@@ -314,6 +315,7 @@ static enum wpk_exit get_main(const struct wpk_command *command,
         {"output", 'o', "FILE",
          "where to; - is standard output; default NAME.so, NAME.schedule or NAME.cc",
          WPK_OPTION_TEXT, &get.out_path, 0, 0},
+        WPK_FIND_OPTION_ROWS(get.wanted),
         {"own", 0, NULL, "the best generated kernel, even where the vendor's is faster",
          WPK_OPTION_FLAG, &get.own, 0, 0},
         {"schedule", 0, NULL, "its schedule, to be edited and built with wpkctl build",

@@ -48,8 +48,8 @@ WPK_MUST_CHECK wpk_err wpk_job_file_override(const struct wpk_job_overrides *ove
 #define WPK_JOB_CLASS_OPTION_ROWS(o)                                                               \
     {"accuracy",                                                                                   \
      0,                                                                                            \
-     "CLASS",                                                                                      \
-     "strict, standard, fast or times_direct=K, for every operator",                               \
+     "strict|standard|fast",                                                                       \
+     "or times_direct=K: how accurate, for every operator",                                        \
      WPK_OPTION_TEXT,                                                                              \
      &(o).accuracy,                                                                                \
      0,                                                                                            \

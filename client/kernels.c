@@ -173,6 +173,7 @@ static wpk_err act(const struct wpk_command_context *context, struct wpk_show_op
 /* What the list is cut down to; NULL: everything. */
 struct filter {
     const char *fingerprint, *family, *device, *layouts, *threads, *environment, *provider;
+    const char *accuracy, *conditions;
 };
 
 static void make_query(const struct filter *filter, struct wpk_buf *query)
@@ -184,6 +185,8 @@ static void make_query(const struct filter *filter, struct wpk_buf *query)
     wpk_show_add(query, "threads", filter->threads);
     wpk_show_add(query, "environment", filter->environment);
     wpk_show_add(query, "provider", filter->provider);
+    wpk_show_add(query, "accuracy", filter->accuracy);
+    wpk_show_add(query, "conditions", filter->conditions);
 }
 
 static enum wpk_exit kernels_main(const struct wpk_command *command,
@@ -197,11 +200,15 @@ static enum wpk_exit kernels_main(const struct wpk_command *command,
          &filter.fingerprint, 0, 0},
         {"family", 0, "HASH", "only of this family", WPK_OPTION_TEXT, &filter.family, 0, 0},
         {"device", 0, "CLASS", "only for this device class", WPK_OPTION_TEXT, &filter.device, 0, 0},
-        {"layouts", 0, "NAME", "only fixed, or any", WPK_OPTION_TEXT, &filter.layouts, 0, 0},
+        {"layouts", 0, "fixed|any", "only these", WPK_OPTION_TEXT, &filter.layouts, 0, 0},
         {"threads", 0, "N", "only for so many", WPK_OPTION_TEXT, &filter.threads, 0, 0},
         {"environment", 0, "TEXT", "only measured in this one", WPK_OPTION_TEXT,
          &filter.environment, 0, 0},
         {"provider", 0, "NAME", "only this one's", WPK_OPTION_TEXT, &filter.provider, 0, 0},
+        {"accuracy", 0, "strict|standard|fast", "or times_direct=K: only what this class serves",
+         WPK_OPTION_TEXT, &filter.accuracy, 0, 0},
+        {"conditions", 0, "warm|cold-constants|cold", "only what was timed so", WPK_OPTION_TEXT,
+         &filter.conditions, 0, 0},
         {"reason", 0, "TEXT", "why, for those who look at it later", WPK_OPTION_TEXT, &show.reason,
          0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},

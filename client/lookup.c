@@ -18,8 +18,8 @@ struct lookup {
     struct wpk_session_options session;
     const char *device;
     const char *environment;
-    const char *layouts;
-    int64_t threads; /* 0: as the file says, or what there is */
+    struct wpk_job_overrides
+        wanted; /* layouts, threads, class; else the file's, or what there is */
     bool tune;
     bool schedule; /* write one for each operator that something is known of */
     bool json;
@@ -52,15 +52,16 @@ static void copy_members(struct wpk_json_reader *from, struct wpk_json_writer *w
     }
 }
 
-/* What tells a kernel from the others of its operator and device. */
-static wpk_err put_key(const struct wpk_api_kernel *kernel, struct wpk_json_writer *w)
+/* What tells a kernel from the others of its operator and device, for the wanted class. */
+static wpk_err put_key(const struct wpk_api_kernel *kernel, const char *class,
+                       struct wpk_json_writer *w)
 {
     struct wpk_accuracy accuracy = WPK_ACCURACY_STANDARD;
     wpk_err err = WPK_OK;
 
     wpk_json_put_text(w, "fingerprint", kernel->fingerprint);
-    if (kernel->accuracy[0] != '\0') {
-        err = wpk_accuracy_parse(kernel->accuracy, &accuracy, NULL);
+    if (class[0] != '\0') {
+        err = wpk_accuracy_parse(class, &accuracy, NULL);
         wpk_accuracy_put(w, "accuracy", accuracy);
     }
     if (kernel->conditions[0] != '\0') {
@@ -69,16 +70,22 @@ static wpk_err put_key(const struct wpk_api_kernel *kernel, struct wpk_json_writ
     return err;
 }
 
-/* One more lookup: of an operator of the job, or of what a kernel is known for. */
-static wpk_err add_lookup(struct batch *batch, struct wpk_json_reader *op,
-                          const struct wpk_api_kernel *kernel, const char *device,
-                          const char *environment)
+/* The class that a kernel is looked up in: the one that was asked for, else its own. */
+static const char *class_for(const struct lookup *lookup, const struct wpk_api_kernel *kernel)
 {
+    return lookup->wanted.accuracy != NULL ? lookup->wanted.accuracy : kernel->accuracy;
+}
+
+/* One more lookup: of an operator of the job, or of what a kernel is known for. */
+static wpk_err add_lookup(const struct lookup *lookup, struct batch *batch,
+                          struct wpk_json_reader *op, const struct wpk_api_kernel *kernel)
+{
+    const char *device = kernel != NULL ? kernel->device : lookup->device;
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_err err = WPK_OK;
 
     if (kernel != NULL) {
-        err = put_key(kernel, w);
+        err = put_key(kernel, class_for(lookup, kernel), w);
     } else {
         copy_members(op, w);
     }
@@ -87,8 +94,8 @@ static wpk_err add_lookup(struct batch *batch, struct wpk_json_reader *op,
     if (device != NULL) {
         wpk_json_put_text(w, "device", device);
     }
-    if (environment != NULL) {
-        wpk_json_put_text(w, "environment", environment);
+    if (lookup->environment != NULL) {
+        wpk_json_put_text(w, "environment", lookup->environment);
     }
     wpk_buf_append_text(&batch->body, batch->count++ > 0 ? "," : "{\"lookups\":[");
     err = err == WPK_OK ? wpk_json_print(w, false, &batch->body) : err;
@@ -148,6 +155,25 @@ static void print_differs(struct wpk_json_reader *r)
     wpk_json_leave(r);
 }
 
+/* The class that serves it, and its error where that was measured on this shape. */
+static void print_class(struct wpk_json_reader *r, bool near)
+{
+    char class[WPK_ACCURACY_TEXT_MAX];
+
+    if (!wpk_json_has(r, "accuracy") || wpk_json_kind_of(r, "accuracy") == WPK_JSON_NULL) {
+        return;
+    }
+    wpk_accuracy_name(wpk_accuracy_get(r, "accuracy"), class);
+    printf("  %-12s %s, %s", "class", class, get_text(r, "conditions"));
+    if (!near && wpk_json_kind_of(r, "verified") == WPK_JSON_OBJECT) {
+        wpk_json_enter(r, "verified");
+        printf(", error %.1e of rms, %.1fx direct", get_real(r, "of_rms"),
+               get_real(r, "times_direct"));
+        wpk_json_leave(r);
+    }
+    putchar('\n');
+}
+
 static void print_known(struct wpk_json_reader *r, bool near)
 {
     double measured = median_of(r, "time_ns");
@@ -168,6 +194,7 @@ static void print_known(struct wpk_json_reader *r, bool near)
         print_time(r, "time_ns", get_text(r, "provider"), ratio);
         wpk_json_leave(r);
     }
+    print_class(r, near);
     if (get_real(r, "speedup") > 0) {
         printf("  %-12s %.2fx\n", "speedup", get_real(r, "speedup"));
     }
@@ -294,14 +321,9 @@ static wpk_err add_file(const struct lookup *lookup, const struct wpk_job *job, 
         wpk_json_enter_array(r, "ops");
         for (int i = 0; err == WPK_OK && i < job->op_count && wpk_json_next(r); i++) {
             batch->layouts[i] = job->ops[i].layouts;
-            if (lookup->layouts != NULL) {
-                err = wpk_layouts_parse(lookup->layouts, &batch->layouts[i]);
-            }
-            batch->threads[i] = lookup->threads > 0 ? (int)lookup->threads : job->threads;
+            batch->threads[i] = job->threads;
             snprintf(batch->name[i], sizeof(batch->name[i]), "%s", job->ops[i].name);
-            if (err == WPK_OK) {
-                err = add_lookup(batch, r, NULL, lookup->device, lookup->environment);
-            }
+            err = add_lookup(lookup, batch, r, NULL);
         }
         wpk_json_leave(r);
     }
@@ -314,13 +336,15 @@ static wpk_err add_file(const struct lookup *lookup, const struct wpk_job *job, 
 static bool is_wanted(const struct lookup *lookup, const struct wpk_api_kernel *kernels, int index)
 {
     const struct wpk_api_kernel *kernel = &kernels[index];
-    bool wanted = (lookup->layouts == NULL || strcmp(lookup->layouts, kernel->layouts) == 0) &&
-                  (lookup->threads == 0 || (int)lookup->threads == kernel->threads) &&
+    const struct wpk_job_overrides *w = &lookup->wanted;
+    bool wanted = (w->layouts == NULL || strcmp(w->layouts, kernel->layouts) == 0) &&
+                  (w->threads == 0 || (int)w->threads == kernel->threads) &&
+                  (w->conditions == NULL || strcmp(w->conditions, kernel->conditions) == 0) &&
                   (lookup->device == NULL || strcmp(lookup->device, kernel->device) == 0);
 
     for (int i = 0; wanted && i < index; i++) {
         wanted = kernels[i].threads != kernel->threads ||
-                 strcmp(kernels[i].accuracy, kernel->accuracy) != 0 ||
+                 strcmp(class_for(lookup, &kernels[i]), class_for(lookup, kernel)) != 0 ||
                  strcmp(kernels[i].conditions, kernel->conditions) != 0 ||
                  strcmp(kernels[i].layouts, kernel->layouts) != 0 ||
                  strcmp(kernels[i].device, kernel->device) != 0;
@@ -344,11 +368,12 @@ static wpk_err add_fingerprint(struct wpk_session *session, const struct lookup 
         }
         err = wpk_layouts_parse(kernels[i].layouts, &batch->layouts[at]);
         batch->threads[at] = kernels[i].threads;
-        snprintf(batch->name[at], sizeof(batch->name[at]), "%.12s, layouts %s, threads %d%s%s",
+        snprintf(batch->name[at], sizeof(batch->name[at]),
+                 "%.12s, layouts %s, threads %d, accuracy %s, conditions %s",
                  kernels[i].fingerprint, kernels[i].layouts, kernels[i].threads,
-                 kernels[i].accuracy[0] != '\0' ? ", accuracy " : "", kernels[i].accuracy);
+                 class_for(lookup, &kernels[i]), kernels[i].conditions);
         if (err == WPK_OK) {
-            err = add_lookup(batch, NULL, &kernels[i], kernels[i].device, lookup->environment);
+            err = add_lookup(lookup, batch, NULL, &kernels[i]);
         }
     }
     if (err == WPK_OK && batch->count == 0) {
@@ -397,11 +422,16 @@ static wpk_err look_up(const struct wpk_command_context *context, const struct l
                      lookup->tune ? "--tune" : "--schedule");
         return WPK_EINVAL;
     }
+    if (!is_hash && strcmp(what, "-") != 0 && access(what, F_OK) != 0) {
+        wpk_diag_set(diag,
+                     "'%s' is neither a job file nor a fingerprint, of which at least %d digits "
+                     "are needed; wpkctl kernels lists them",
+                     what, WPK_FIND_DIGITS_MIN);
+        return WPK_EINVAL;
+    }
     wpk_err err = is_hash ? WPK_OK : wpk_job_file_read(what, &job, diag);
-    if (err == WPK_OK && lookup->layouts != NULL &&
-        wpk_layouts_parse(lookup->layouts, &batch.layouts[0]) != WPK_OK) {
-        wpk_diag_set(diag, "--layouts takes fixed or any, not '%s'", lookup->layouts);
-        err = WPK_EINVAL;
+    if (err == WPK_OK) {
+        err = wpk_job_file_override(&lookup->wanted, &job, diag); /* of a fingerprint: checked */
     }
     if (err == WPK_OK) {
         err = wpk_session_open(context, &lookup->session, &session, diag);
@@ -429,10 +459,11 @@ static enum wpk_exit lookup_main(const struct wpk_command *command,
          &lookup.device, 0, 0},
         {"environment", 0, "TEXT", "versions that have to be equal, such as halide=21.0.0",
          WPK_OPTION_TEXT, &lookup.environment, 0, 0},
-        {"layouts", 0, "NAME", "fixed or any; default: the file's, or what there is",
-         WPK_OPTION_TEXT, &lookup.layouts, 0, 0},
-        {"threads", 0, "N", "of the kernel; default likewise", WPK_OPTION_INT, &lookup.threads, 1,
-         1024},
+        {"layouts", 0, "fixed|any", "default: the file's, or what there is", WPK_OPTION_TEXT,
+         &lookup.wanted.layouts, 0, 0},
+        {"threads", 0, "N", "of the kernel; default likewise", WPK_OPTION_INT,
+         &lookup.wanted.threads, 1, 1024},
+        WPK_JOB_CLASS_OPTION_ROWS(lookup.wanted),
         {"tune", 0, NULL, "make a job for what is not known exactly", WPK_OPTION_FLAG, &lookup.tune,
          0, 0},
         {"schedule", 0, NULL, "write NAME.schedule for each operator, for wpkctl build",

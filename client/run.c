@@ -33,6 +33,7 @@ struct run {
     const char *tmp_dir;
     char path[PATH_SIZE]; /* of the shared object */
     bool temporary;       /* it is ours: to be removed */
+    struct wpk_find_wanted wanted;
     struct wpk_accuracy accuracy;
     struct wpk_run_names names;
     struct wpk_arena arena; /* what `names` borrows */
@@ -155,6 +156,7 @@ static wpk_err find_for_job(struct wpk_session *session, struct run *run, const 
     struct wpk_program program = {0};
     struct wpk_fingerprint fingerprint;
     struct wpk_api_kernel *kernels = NULL;
+    char class[WPK_ACCURACY_TEXT_MAX];
     int count = 0;
 
     wpk_err err = wpk_job_file_read(path, &job, diag);
@@ -168,17 +170,23 @@ static wpk_err find_for_job(struct wpk_session *session, struct run *run, const 
     if (err == WPK_OK) {
         err = wpk_find_by_fingerprint(session, fingerprint.exact, arena, &kernels, &count, diag);
     }
-    for (int i = 0; err == WPK_OK && i < count && *out == NULL; i++) {
-        if (kernels[i].threads == job.threads &&
-            strcmp(kernels[i].layouts, wpk_layouts_name(job.ops[op].layouts)) == 0) {
-            *out = &kernels[i];
-        }
+    if (err == WPK_OK) {
+        wpk_accuracy_name(job.ops[op].accuracy, class);
+        const struct wpk_find_wanted wanted = {
+            .layouts = wpk_layouts_name(job.ops[op].layouts),
+            .threads = job.threads,
+            .accuracy = run->wanted.accuracy != NULL ? run->wanted.accuracy : class,
+            .conditions = run->wanted.conditions != NULL
+                              ? run->wanted.conditions
+                              : wpk_conditions_name(job.ops[op].conditions),
+        };
+        err = wpk_find_best(kernels, count, &wanted, out, diag);
     }
-    if (err == WPK_OK && *out == NULL) {
+    if (err == WPK_ENOENT) {
         wpk_diag_set(diag,
-                     "no kernel of '%s' with its layouts and threads; wpkctl tune %s makes one",
+                     "no kernel of '%s' is served for its layouts, threads, accuracy and "
+                     "conditions; wpkctl tune %s makes one",
                      job.ops[op].name, path);
-        err = WPK_ENOENT;
     }
     if (err == WPK_OK) {
         err = bind(run, &program);
@@ -202,7 +210,7 @@ static wpk_err find(const struct wpk_command_context *context, struct run *run, 
     wpk_err err = wpk_session_open(context, &run->session, &session, diag);
     if (err == WPK_OK) {
         err = is_file ? find_for_job(&session, run, what, &run->arena, &kernel, diag)
-                      : wpk_find_kernel(&session, what, &run->arena, &kernel, diag);
+                      : wpk_find_kernel(&session, what, &run->wanted, &run->arena, &kernel, diag);
     }
     if (err == WPK_OK) {
         err = take_kernel(&session, run, kernel, diag);
@@ -340,6 +348,7 @@ static enum wpk_exit run_main(const struct wpk_command *command,
          WPK_OPTION_LIST, &run.inputs, 0, 0},
         {"output", 0, "TENSOR=FILE.npy", "where an output goes (repeatable)", WPK_OPTION_LIST,
          &run.outputs, 0, 0},
+        WPK_FIND_OPTION_ROWS(run.wanted),
         {"check", 0, NULL, "compare with the reference interpreter", WPK_OPTION_FLAG, &run.check, 0,
          0},
         {"json", 0, NULL, "what came out, as JSON", WPK_OPTION_FLAG, &run.json, 0, 0},

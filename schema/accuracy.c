@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/accuracy.h"
 
+#include "common/suggest.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +40,12 @@ wpk_err wpk_accuracy_parse(const char *text, struct wpk_accuracy *out, struct wp
     const char *number = text + strlen(PREFIX);
     if (strncmp(text, PREFIX, strlen(PREFIX)) != 0 || *number == '\0' ||
         number[strspn(number, "0123456789.eE+-")] != '\0') {
-        wpk_diag_set(diag, "unknown accuracy '%.64s'; expected " EXPECTED, text);
+        struct wpk_suggest suggest = {.word = text};
+        for (size_t i = 0; i < CLASS_COUNT; i++) {
+            wpk_suggest_offer(&suggest, classes[i].name);
+        }
+        wpk_diag_set(diag, "unknown accuracy '%.64s'; expected " EXPECTED "%s", text,
+                     wpk_suggest_text(&suggest));
         return WPK_EINVAL;
     }
     char *end = NULL;

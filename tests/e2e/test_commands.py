@@ -93,6 +93,34 @@ def test_lookup(box):
     service.stop()
 
 
+def test_classes_of_accuracy_are_asked_for(box):
+    """Lists, lookups and get take the class and the conditions; what fits a class is its answer."""
+    service = tuned(box)
+    one = ctl(box, service, "kernels")["kernels"][0]
+    listed = ctl(box, service, "kernels", "--accuracy", "standard", "--conditions", "warm")["kernels"]
+    check(listed == [one], "of its class and conditions", listed)
+    for words in (("--accuracy", "fast"), ("--conditions", "cold")):
+        check(not ctl(box, service, "kernels", *words)["kernels"], "of none else", words)
+    job = box.write("job.json", small_job())
+    for what in (job, one["fingerprint"][:12]):
+        for words in (("--accuracy", "fast"), ("--accuracy=times_direct=16", "--conditions=warm")):
+            match = ctl(box, service, "lookup", what, *words)["matches"]
+            check(len(match) == 1 and match[0]["kernel_id"] == one["id"], "what fits is known", words, match)
+        for words in (("--accuracy", "times_direct=1e-9"), ("--conditions", "cold")):
+            status, out, _ = box.run("wpkctl", "lookup", what, *words, "--server", service.url, "--json")
+            check("exact" not in out and "vendor" not in out, "nothing else is", words, status, out)
+    text = box.ctl("lookup", job, "--server", service.url)
+    check("standard, warm, error " in text and "x direct" in text, "the class and the error are named", text)
+    get = ("get", "small", "--own", "-o", box.path("small.so"))
+    box.ctl(*get, "--accuracy", "fast", "--server", service.url)
+    err = refused(box, service, *get, "--conditions", "cold", code=4)
+    check("wpkctl kernels" in err and "wpkctl tune" in err, "what to do", err)
+    for command in (("kernels",), ("lookup", job), ("lookup", one["fingerprint"]), get):
+        check("did you mean 'fast'?" in refused(box, service, *command, "--accuracy", "fas", code=2), command)
+        check("cold-constants" in refused(box, service, *command, "--conditions", "cool", code=2), command)
+    service.stop()
+
+
 def test_a_near_shape_becomes_a_kernel(box):
     service = tuned(box)
     near = dict(small_job()["ops"][0], name="near")
