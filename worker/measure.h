@@ -42,8 +42,9 @@ struct wpk_pair {
     double ratio_mad;         /* its median absolute deviation */
 };
 
-/* `anchor` NULL: the candidate alone. Both together have the policy's time, and each warm turn
- * begins with a call that does not count, for what the other left in the caches.
+/* `anchor` NULL: the candidate alone. Both together have the policy's time. The one that ended a
+ * pair begins the next, so that each is warm for two samples after one call that does not count,
+ * which it makes for what the other left in the caches.
  *   unit    incumbent: multiples of the anchor's time; without one ns; 0: none
  *   errors  what run returned; `out` is then unchanged */
 wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,

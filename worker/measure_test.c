@@ -90,6 +90,10 @@ static void test_race(void **state)
     assert_int_equal(measure(&fake, policy, 100000, &timing), WPK_OK);
     assert_true(timing.censored);
     assert_int_equal(timing.sample_count, 3);
+    fake = (struct fake){.first_ns = 400000, .call_ns = 400000};
+    assert_int_equal(measure(&fake, policy, 100000, &timing), WPK_OK);
+    assert_true(timing.censored);
+    assert_int_equal(timing.sample_count, 1); /* slower by far */
     fake = (struct fake){.first_ns = 200000, .call_ns = 149000};
     assert_int_equal(measure(&fake, policy, 100000, &timing), WPK_OK);
     assert_false(timing.censored);
@@ -158,6 +162,48 @@ static void test_samples_never_exceed_their_place(void **state)
     assert_true(total >= 10 * WPK_NS_PER_S);
 }
 
+/* Two kernels, each of which evicts what the other has in the caches. */
+struct evicting {
+    struct wpk_clock_fake *clock;
+    const struct evicting **last; /* that ran */
+    uint64_t call_ns;
+    int call_count;
+};
+
+static wpk_err run_evicting(void *user)
+{
+    struct evicting *self = user;
+    bool cold = *self->last != self;
+    *self->last = self;
+    self->call_count++;
+    wpk_clock_fake_advance(self->clock, cold ? 3 * self->call_ns : self->call_ns);
+    return WPK_OK;
+}
+
+/* No cold call is in a sample, and no more calls are left out than there are changes. */
+static void test_both_of_a_pair_are_warm(void **state)
+{
+    (void)state;
+    struct wpk_clock_fake clock;
+    const struct evicting *last = NULL;
+    struct evicting slow = {.clock = &clock, .last = &last, .call_ns = 3 * WPK_NS_PER_MS};
+    struct evicting fast = {.clock = &clock, .last = &last, .call_ns = 2 * WPK_NS_PER_MS};
+    const struct wpk_measure_subject subject = {
+        .run = run_evicting, .user = &fast, .clock = &clock.clock};
+    const struct wpk_measure_subject anchor = {
+        .run = run_evicting, .user = &slow, .clock = &clock.clock};
+    const struct wpk_policy unset = {0};
+    const struct wpk_policy policy = wpk_measure_policy(&unset);
+    struct wpk_pair pair;
+    wpk_clock_fake_init(&clock, 1000, 0);
+    assert_int_equal(wpk_measure_pair(&subject, &anchor, &policy, 0, &pair), WPK_OK);
+    assert_int_equal(pair.timing.sample_count, 10);
+    assert_int_equal(pair.timing.median_ns, fast.call_ns);
+    assert_int_equal(pair.timing.mad_ns, 0);
+    assert_int_equal(pair.anchor_ns, slow.call_ns);
+    assert_int_equal(fast.call_count + slow.call_count, 2 + 20 + 10);
+}
+
 static void test_failure_leaves_result_alone(void **state)
 {
     (void)state;
@@ -198,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_evicting_bounds_the_samples),
         cmocka_unit_test(test_failed_eviction_is_no_time),
         cmocka_unit_test(test_samples_never_exceed_their_place),
+        cmocka_unit_test(test_both_of_a_pair_are_warm),
         cmocka_unit_test(test_failure_leaves_result_alone),
         cmocka_unit_test(test_summary),
     };
