@@ -52,6 +52,7 @@ struct wpk_trial {
     struct wpk_accuracy accuracy; /* what is outside is no winner; = {0}: any error is in */
     const char *anchor;     /* path of what it is timed in turns with; NULL: it is timed alone */
     double incumbent_ratio; /* best so far for racing with an anchor, 0: none */
+    bool final;             /* a winner may be served: it faces fresh inputs of every kind */
     bool keep_artifact;     /* keep the shared object even if it is not faster than incumbent */
     bool build_only;        /* ends ok with its artifact kept and no times, or as it failed */
     const struct wpk_device *target; /* what it is built for; NULL: the engine's device */

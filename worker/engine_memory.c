@@ -30,11 +30,11 @@ static void identify(struct wpk_trial_state *trial)
 {
     const struct wpk_policy *policy = &trial->trial.policy;
     char text[256];
-    int size =
-        snprintf(text, sizeof(text), "%s %s %d %d %llu %d %a %a %d", trial->planned.schedule_sha256,
-                 trial->trial.layouts, policy->threads, (int)policy->conditions,
-                 (unsigned long long)policy->time_ns_min, policy->sample_count, policy->race_ratio,
-                 trial->trial.accuracy.times_direct, trial->trial.build_only);
+    int size = snprintf(
+        text, sizeof(text), "%s %s %d %d %llu %d %a %a %d %d", trial->planned.schedule_sha256,
+        trial->trial.layouts, policy->threads, (int)policy->conditions,
+        (unsigned long long)policy->time_ns_min, policy->sample_count, policy->race_ratio,
+        trial->trial.accuracy.times_direct, trial->trial.build_only, trial->trial.final);
     WPK_ASSERT(size > 0 && (size_t)size < sizeof(text));
     struct wpk_crypto_hash hash;
     wpk_crypto_hash_init(&hash);

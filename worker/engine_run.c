@@ -67,6 +67,7 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
         .incumbent_ns = trial->trial.incumbent_ns,
         .accuracy = {times > 0 ? times : WPK_ACCURACY_TIMES_MAX},
         .fresh_seed = fresh_seed(trial),
+        .final = trial->trial.final,
         .timeout_ms = engine->options.run_timeout_ms,
         .memory_bytes_max = engine->options.memory_bytes_max,
     };

@@ -241,6 +241,7 @@ static wpk_err put(struct run *run, struct wpk_engine *engine, int index)
         .schedule = run->schedule.size > 0 ? wpk_buf_text(&run->schedule) : NULL,
         .policy = run->e->policy,
         .incumbent_ns = run->best_ns,
+        .final = true,
         .keep_artifact = run->e->keep || run->e->output_path != NULL,
     };
     return wpk_engine_put(engine, &trial);

@@ -36,6 +36,7 @@ static void put(struct wpk_holding *holding, struct wpk_holding_item *item)
         .policy = item->work.policy,
         .incumbent_ns = item->work.incumbent_ns,
         .accuracy = item->work.accuracy,
+        .final = item->work.id.kind != WPK_WORK_TRIAL,
         .keep_artifact = item->work.keep_artifact,
         .build_only = item->work.stage == WPK_STAGE_BUILD,
         .target = item->work.stage == WPK_STAGE_BUILD ? &item->target : NULL,

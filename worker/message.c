@@ -130,6 +130,7 @@ wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_r
     wpk_json_put_u64(w, "incumbent_ns", request->incumbent_ns);
     wpk_accuracy_put(w, "accuracy", request->accuracy);
     wpk_json_put_u64(w, "fresh_seed", request->fresh_seed);
+    wpk_json_put_bool(w, "final", request->final);
     wpk_json_put_u64(w, "timeout_ms", request->timeout_ms);
     wpk_json_put_u64(w, "memory_bytes_max", request->memory_bytes_max);
     return finish(channel, w);
@@ -270,6 +271,7 @@ void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request
     out->incumbent_ns = wpk_json_get_u64(reader, "incumbent_ns");
     out->accuracy = wpk_accuracy_get(reader, "accuracy");
     out->fresh_seed = wpk_json_get_u64(reader, "fresh_seed");
+    out->final = wpk_json_get_bool(reader, "final");
     out->timeout_ms = wpk_json_get_u64(reader, "timeout_ms");
     out->memory_bytes_max = wpk_json_get_u64(reader, "memory_bytes_max");
 }

@@ -82,7 +82,8 @@ struct wpk_run_request {
     uint64_t incumbent_ns;
     double incumbent_ratio;       /* multiples of the anchor's time; 0: none */
     struct wpk_accuracy accuracy; /* what is outside is no winner */
-    uint64_t fresh_seed;          /* of the set that a winner faces */
+    uint64_t fresh_seed;          /* of the sets that a winner faces */
+    bool final;                   /* a winner faces a fresh set of every kind, not of reals alone */
     uint64_t timeout_ms;          /* waiting for "go" does not count */
     uint64_t memory_bytes_max;
 };

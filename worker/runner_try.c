@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One candidate's life in its child process:
  *
- *     each kind of inputs ──▶ "verified", "go" ──▶ measure ──▶ "timed" ──▶ reals again
- *                                                                └─ a winner: fresh sets of each
+ *     integers, if exact; reals ──▶ "verified", "go" ──▶ measure ──▶ "timed" ──▶ reals again
+ *                                                           │                      │
+ *                                          raced out: result ┘    all other kinds of inputs
+ *                                                                                  │
+ *                                                             a winner: fresh sets ┘
  *
- * A wrong result ends it before it is timed: a wrong kernel's time is worth nothing. Who was raced
- * out is not looked at again. */
+ * A wrong result on the inputs that are timed ends it before: a wrong kernel's time is worth
+ * nothing. What was raced out is too slow to be served whatever else is right of it, and in a
+ * search it is two of three. Everything else is verified on every kind of inputs, with every
+ * placement of buffers, before its result is sent. */
 #include "worker/batch.h"
 #include "worker/counters.h"
 #include "worker/process.h"
@@ -104,39 +109,40 @@ static wpk_err verify_apart(struct attempt *a, const struct wpk_inputs *inputs,
     return err;
 }
 
-/* One set with the guard behind the last byte, at an odd address, and where it is timed. */
-static wpk_err verify_everywhere(struct attempt *a, struct wpk_subject *subject,
-                                 const struct wpk_inputs *inputs, const struct wpk_answers *answers)
+static wpk_err verify_integers(struct attempt *a)
 {
-    static const enum wpk_guard_placement placements[] = {WPK_GUARD_END, WPK_GUARD_SHIFTED,
-                                                          WPK_GUARD_ALIGNED};
-    wpk_err err = WPK_OK;
-    for (int i = wpk_subject_moves(subject) ? 0 : 2; i < 3 && err == WPK_OK; i++) {
-        err = wpk_subject_move(subject, placements[i], inputs, &a->diag);
-        err = err == WPK_OK ? verify(a, subject, answers) : err;
-    }
-    return err;
+    return verify_apart(a, &a->op->inputs[WPK_RUNNER_INTEGERS],
+                        &a->op->answers[WPK_RUNNER_INTEGERS]);
 }
 
-/* Every set but the one that is timed. `subject` was opened with the constants of that one. */
+/* Move the subject and verify one set there; `subject` has the set's constants. */
+static wpk_err verify_moved(struct attempt *a, struct wpk_subject *subject,
+                            enum wpk_guard_placement placement, int set)
+{
+    wpk_err err = wpk_subject_move(subject, placement, &a->op->inputs[set], &a->diag);
+    return err == WPK_OK ? verify(a, subject, &a->op->answers[set]) : err;
+}
+
+/* Every set but the one that is timed, with the guard behind the last byte and at an odd address
+ * in turns; integers, whose constants are their own, have it in front. Where there are too few
+ * other sets, that one stands in. `subject` was opened with its constants. */
 static wpk_err verify_others(struct attempt *a, struct wpk_subject *subject)
 {
-    static const enum wpk_guard_placement placements[] = {WPK_GUARD_START, WPK_GUARD_END,
-                                                          WPK_GUARD_SHIFTED};
+    static const enum wpk_guard_placement placements[] = {WPK_GUARD_END, WPK_GUARD_SHIFTED};
     const struct wpk_answers *reals = &a->op->answers[WPK_RUNNER_REALS];
-    wpk_err err = WPK_OK;
-    for (int k = 0; k < WPK_RUNNER_SETS && err == WPK_OK; k++) {
+    int moves = 0;
+    wpk_err err = a->request->rule.exact ? WPK_OK : verify_integers(a);
+    for (int k = WPK_RUNNER_REALS + 1; k < WPK_RUNNER_SETS && err == WPK_OK; k++) {
         const struct wpk_answers *answers = &a->op->answers[k];
-        const struct wpk_inputs *inputs = &a->op->inputs[k];
-        if (k == WPK_RUNNER_REALS || answers->count == 0) {
+        if (answers->count == 0) {
             continue;
         }
-        if (!wpk_inputs_share_constants(&answers->inputs, &reals->inputs)) {
-            err = verify_apart(a, inputs, answers);
-            continue;
-        }
-        err = wpk_subject_move(subject, placements[k % 3], inputs, &a->diag);
-        err = err == WPK_OK ? verify(a, subject, answers) : err;
+        err = wpk_inputs_share_constants(&answers->inputs, &reals->inputs)
+                  ? verify_moved(a, subject, placements[moves++ % 2], k)
+                  : verify_apart(a, &a->op->inputs[k], answers);
+    }
+    while (err == WPK_OK && moves < 2 && wpk_subject_moves(subject)) {
+        err = verify_moved(a, subject, placements[moves++], WPK_RUNNER_REALS);
     }
     return err;
 }
@@ -281,7 +287,9 @@ static wpk_err verify_winner(struct attempt *a)
     a->errors.accuracy = (struct wpk_accuracy_errors){0};
     wpk_err err = WPK_OK;
     for (int k = 0; k < WPK_RUNNER_SETS && err == WPK_OK; k++) {
-        err = verify_fresh(a, (enum wpk_input_kind)k);
+        if (k == WPK_RUNNER_REALS || a->request->final) {
+            err = verify_fresh(a, (enum wpk_input_kind)k);
+        }
     }
     struct wpk_accuracy_errors fresh = a->errors.accuracy;
     a->errors.accuracy = recorded;
@@ -304,6 +312,7 @@ static wpk_err verify_after(struct attempt *a, struct wpk_subject *subject)
         return WPK_OK;
     }
     wpk_err err = verify(a, subject, &a->op->answers[WPK_RUNNER_REALS]);
+    err = err == WPK_OK ? verify_others(a, subject) : err;
     return err == WPK_OK && is_winner(a) ? verify_winner(a) : err;
 }
 
@@ -311,16 +320,13 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
 {
     struct wpk_subject subject = {0};
     uint64_t start = now_ns();
-    wpk_err err = open_subject(a, &a->op->inputs[WPK_RUNNER_REALS], WPK_GUARD_ALIGNED, &subject);
+    wpk_err err = a->request->rule.exact ? verify_integers(a) : WPK_OK;
     if (err == WPK_OK) {
-        err = verify_others(a, &subject);
-        guard_in_use = &subject.guard;
+        err = open_subject(a, &a->op->inputs[WPK_RUNNER_REALS], WPK_GUARD_ALIGNED, &subject);
     }
     if (err == WPK_OK) {
-        err = verify_everywhere(a, &subject, &a->op->inputs[WPK_RUNNER_REALS],
-                                &a->op->answers[WPK_RUNNER_REALS]);
+        err = verify(a, &subject, &a->op->answers[WPK_RUNNER_REALS]);
     }
-    guard_in_use = &subject.guard;
     uint64_t before = now_ns() - start;
     if (err == WPK_OK) {
         const struct wpk_provider_class *kind = subject.provider->kind;
