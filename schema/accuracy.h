@@ -21,6 +21,7 @@ struct wpk_accuracy {
     double times_direct; /* in (0, WPK_ACCURACY_TIMES_MAX] */
 };
 
+#define WPK_ACCURACY_STRICT ((struct wpk_accuracy){.times_direct = 1.25})
 #define WPK_ACCURACY_STANDARD ((struct wpk_accuracy){.times_direct = 4.0})
 
 /* Read "strict", "standard", "fast" or "times_direct=6".

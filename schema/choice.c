@@ -3,6 +3,7 @@
 
 #include "common/crypto.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,17 @@ static bool list_holds(const struct wpk_choice_list *list, const struct wpk_choi
     return false;
 }
 
+/* As an operator's text can call a tensor. */
+static bool is_name(const char *text)
+{
+    bool ok = isalpha((unsigned char)text[0]) != 0 || text[0] == '_';
+
+    for (const char *at = text; ok && *at != '\0'; at++) {
+        ok = isalnum((unsigned char)*at) != 0 || *at == '_';
+    }
+    return ok;
+}
+
 static void get_pair(struct wpk_json_reader *r, struct wpk_choice_tensor *out)
 {
     char *const parts[] = {out->name, out->canonical};
@@ -157,8 +169,9 @@ static void get_pair(struct wpk_json_reader *r, struct wpk_choice_tensor *out)
         count++;
     }
     wpk_json_leave(r);
-    if (count != 2 || out->name[0] == '\0' || out->canonical[0] == '\0') {
-        wpk_json_fail(r, NULL, WPK_EINVAL, "a pair of names is wanted");
+    if (count != 2 || !is_name(out->name)) {
+        wpk_json_fail(r, NULL, WPK_EINVAL,
+                      "give a pair: what the asker calls the tensor, and what the kernel does");
     }
 }
 
@@ -169,6 +182,9 @@ static void get_list(struct wpk_json_reader *r, const char *key, const struct wp
     while (wpk_json_next(r)) {
         struct wpk_choice_tensor tensor = {0};
         get_pair(r, &tensor);
+        if (wpk_json_status(r) == WPK_OK && tensor.canonical[0] == '\0') {
+            continue;
+        }
         if (list->count == WPK_CHOICE_TENSORS_MAX) {
             wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d tensors", WPK_CHOICE_TENSORS_MAX);
         } else if (list_holds(&choice->inputs, &tensor) ||
@@ -183,7 +199,7 @@ static void get_list(struct wpk_json_reader *r, const char *key, const struct wp
     wpk_json_leave(r);
 }
 
-static void get_binding(struct wpk_json_reader *r, struct wpk_choice *choice)
+void wpk_choice_get_binding(struct wpk_json_reader *r, struct wpk_choice *choice)
 {
     static const char *const names[] = {"inputs", "constants", "outputs", NULL};
 
@@ -338,7 +354,7 @@ static void get_choice(struct wpk_json_reader *r, struct wpk_choice *choice)
     }
     wpk_json_get_label(r, "layouts", choice->layouts, sizeof(choice->layouts));
     choice->threads = (int)wpk_json_get_int(r, "threads", 1, THREADS_MAX);
-    get_binding(r, choice);
+    wpk_choice_get_binding(r, choice);
     get_test(r, &choice->test);
     get_chain(r, choice);
 }

@@ -68,7 +68,7 @@ struct wpk_choice_list {
  * the tolerance of the values at the points. No points: there is no test. */
 struct wpk_choice_test {
     uint64_t seed;
-    bool positive; /* the operator is undefined on other values */
+    bool positive;                        /* the operator is undefined on other values */
     int64_t point[WPK_CHOICE_POINTS_MAX]; /* row-major index into the output */
     double value[WPK_CHOICE_POINTS_MAX];
     int count;
@@ -81,8 +81,8 @@ struct wpk_choice {
     char fingerprint[WPK_CHOICE_HASH_MAX];
     struct wpk_accuracy accuracy;
     enum wpk_conditions conditions;
-    char layouts[WPK_CHOICE_TEXT_MAX];    /* "fixed" or "any" */
-    int threads;                          /* >= 1 */
+    char layouts[WPK_CHOICE_TEXT_MAX]; /* "fixed" or "any" */
+    int threads;                       /* >= 1 */
     struct wpk_choice_list inputs, constants, outputs;
     struct wpk_choice_test test;
     struct wpk_choice_entry chain[WPK_CHOICE_CHAIN_MAX]; /* best first */
@@ -90,6 +90,11 @@ struct wpk_choice {
 };
 
 void wpk_choice_fini(struct wpk_choice *choice);
+
+/* The binding of the object that is read, under the key "binding": the asker's names, which an
+ * operator's text can have, and canonical ones. A tensor that no output depends on has none, and is
+ * left out. What is wrong is the reader's status. */
+void wpk_choice_get_binding(struct wpk_json_reader *reader, struct wpk_choice *choice);
 
 const char *wpk_choice_kind_name(enum wpk_choice_kind kind);
 
@@ -99,8 +104,7 @@ const char *wpk_choice_kind_name(enum wpk_choice_kind kind);
 WPK_MUST_CHECK wpk_err wpk_choice_entry_encode(const struct wpk_choice_entry *entry,
                                                struct wpk_buf *out);
 WPK_MUST_CHECK wpk_err wpk_choice_entry_decode(const char *text, size_t size,
-                                               struct wpk_choice_entry *out,
-                                               struct wpk_diag *diag);
+                                               struct wpk_choice_entry *out, struct wpk_diag *diag);
 void wpk_choice_entry_fini(struct wpk_choice_entry *entry);
 
 /*   errors  WPK_ENOMEM, WPK_ENOSPC */

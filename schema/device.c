@@ -79,6 +79,11 @@ void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *d
     device->vector_registers = isa_shape[isa].vector_registers;
 }
 
+void wpk_device_make_plain(struct wpk_device *device)
+{
+    wpk_device_claim(0, WPK_ISA_SSE41, device);
+}
+
 /* F16C is not among the names that every compiler's __builtin_cpu_supports knows. It works on
  * AVX registers: where the system saves those, CPUID's bit is enough. */
 static bool cpu_has_f16c(void)

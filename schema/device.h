@@ -90,6 +90,9 @@ wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out);
  * that came with it in Zen 4 and Sapphire Rapids; Cooper Lake has BF16 without VBMI and IFMA. */
 void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *device);
 
+/* Every CPU that wpk knows: what `device` would be with the least instructions. */
+void wpk_device_make_plain(struct wpk_device *device);
+
 /* The class as text: what keys are made of, e.g. "cpu/AMD EPYC 9B45/avx512+bf16+vnni". */
 void wpk_device_class(const struct wpk_device *device, char *out, size_t size);
 /* And back: what a class says of a device; all else is 0.

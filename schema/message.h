@@ -33,6 +33,8 @@
 #define WPK_PROVIDERS_MAX 8  /* of a worker */
 #define WPK_HOLDING_MAX 256  /* leases presented again */
 #define WPK_PROVIDER_NAME_MAX 32
+#define WPK_PLAIN_PROVIDER "plain" /* whose the plain kernel is in the history */
+#define WPK_PLAIN_MAX 4            /* constructed candidates, one of which becomes it */
 #define WPK_WORKER_NAME_MAX 128
 #define WPK_ENVIRONMENT_MAX 256
 #define WPK_WORKER_LABELS_MAX 16 /* of a worker */
@@ -70,7 +72,8 @@ enum wpk_message_kind {
     X(TRIAL, "trial")   /* a candidate of the search */                                            \
     X(VENDOR, "vendor") /* a vendor's implementation: the baseline */                              \
     X(FINAL, "final")   /* the best ones and the vendor, timed side by side */                     \
-    X(VERIFY, "verify") /* the winner, against a fresh set of inputs */
+    X(VERIFY, "verify") /* the winner, against a fresh set of inputs */                            \
+    X(PLAIN, "plain")   /* the kernel that runs on every device; the index is the candidate's */
 
 enum wpk_work_kind {
 #define WPK_WORK_ENUM(name, text) WPK_WORK_##name,

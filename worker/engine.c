@@ -467,6 +467,7 @@ static void plan(struct wpk_engine *engine, struct wpk_trial_state *trial)
         .layouts = trial->trial.layouts,
         .threads = trial->trial.policy.threads,
         .candidate = trial->trial.candidate != NULL ? trial->trial.candidate : "",
+        .plain = trial->trial.plain,
         .schedule = trial->trial.schedule,
     };
     struct wpk_diag diag = {0};

@@ -47,6 +47,7 @@ struct wpk_trial {
     const char *provider;  /* "halide-cpu", "onednn" */
     const char *candidate; /* genes as text (search/space.h); or, with `schedule`, ignored */
     const char *schedule;  /* directive text written by hand, or NULL */
+    int plain;             /* number of a candidate of the plain kernel, from 1; 0: `candidate` */
     struct wpk_policy policy;
     uint64_t incumbent_ns;        /* best so far for racing, 0: none */
     struct wpk_accuracy accuracy; /* what is outside is no winner; = {0}: any error is in */

@@ -6,6 +6,7 @@
 #include "op/cost.h"
 #include "op/notation.h"
 #include "runtime/seal.h"
+#include "schema/message.h"
 #include "worker/engine.h"
 #include "worker/planner.h"
 
@@ -128,6 +129,12 @@ static wpk_err collect(struct run *run, struct wpk_diag *diag)
 {
     const struct wpk_evaluation *e = run->e;
     wpk_err err = WPK_OK;
+    for (int i = 0; e->plain && i < WPK_PLAIN_MAX && err == WPK_OK; i++) {
+        err = add_candidate(run, "plain");
+    }
+    if (e->plain) {
+        return err;
+    }
     if (strcmp(e->provider, "halide-cpu") != 0 || e->schedule_path != NULL) {
         err = add_candidate(run, "");
         if (err == WPK_OK && e->schedule_path != NULL) {
@@ -205,6 +212,7 @@ static wpk_err print_schedules(struct run *run, struct wpk_diag *diag)
             .layouts = run->e->layouts,
             .threads = run->e->policy.threads,
             .candidate = run->candidates[i],
+            .plain = run->e->plain ? i + 1 : 0,
             .schedule = run->schedule.size > 0 ? wpk_buf_text(&run->schedule) : NULL,
         };
         struct wpk_planned planned = {0};
@@ -238,6 +246,7 @@ static wpk_err put(struct run *run, struct wpk_engine *engine, int index)
         .layouts = run->e->layouts,
         .provider = run->e->provider,
         .candidate = run->candidates[index],
+        .plain = run->e->plain ? index + 1 : 0,
         .schedule = run->schedule.size > 0 ? wpk_buf_text(&run->schedule) : NULL,
         .policy = run->e->policy,
         .incumbent_ns = run->best_ns,

@@ -15,7 +15,7 @@ struct wpk_evaluation {
     const char *op_path;
     const char *layouts;
     const char *provider;
-    const char *candidate;       /* any of these five may say what to try */
+    const char *candidate; /* any of these five may say what to try */
     const char *candidates_path;
     const char *schedule_path;
     int construct_count;
@@ -27,10 +27,11 @@ struct wpk_evaluation {
     struct wpk_policy policy;
     const char *work_dir; /* NULL: temporary */
     const char *trace_path;
+    bool plain; /* candidates of the plain kernel, WPK_PLAIN_MAX of them, and no others */
     bool keep;
     bool print_only;
     bool quiet;
-    int duel_rounds; /* 0: none */
+    int duel_rounds;         /* 0: none */
     const char *output_path; /* where the best candidate's shared object goes; NULL: nowhere */
 };
 

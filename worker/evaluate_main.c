@@ -78,8 +78,6 @@ enum {
     SEED
 };
 
-#define PLAIN_CANDIDATES 4
-
 static const struct option options[] = {
     {"op", required_argument, NULL, 'o'},
     {"candidate", required_argument, NULL, 'c'},
@@ -169,18 +167,10 @@ static const char **find_text(struct wpk_evaluation *e, int option)
 static bool *find_flag(struct wpk_evaluation *e, int option)
 {
     return option == KEEP    ? &e->keep
+           : option == PLAIN ? &e->plain
            : option == PRINT ? &e->print_only
            : option == QUIET ? &e->quiet
                              : NULL;
-}
-
-/* What runs on every device that wpk knows. Several are built, so that one always verifies. */
-static bool apply_plain(struct wpk_evaluation *e)
-{
-    e->isa = WPK_ISA_SSE41;
-    e->policy.threads = 1;
-    e->construct_count = PLAIN_CANDIDATES;
-    return parse_pin(e, "algorithm=direct");
 }
 
 static bool apply(struct wpk_evaluation *e, int option, const char *value)
@@ -200,8 +190,6 @@ static bool apply(struct wpk_evaluation *e, int option, const char *value)
         return parse_count(value, 0, WPK_EVALUATION_MAX, &e->construct_count);
     case 'r':
         return parse_count(value, 0, WPK_EVALUATION_MAX, &e->random_count);
-    case PLAIN:
-        return apply_plain(e);
     case DUEL:
         return parse_count(value, 1, WPK_SAMPLES_MAX, &e->duel_rounds);
     case SEED:

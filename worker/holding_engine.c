@@ -33,6 +33,7 @@ static void put(struct wpk_holding *holding, struct wpk_holding_item *item)
         .layouts = item->layouts,
         .provider = item->provider,
         .candidate = item->candidate,
+        .plain = item->work.id.kind == WPK_WORK_PLAIN ? (int)item->work.id.index : 0,
         .policy = item->work.policy,
         .incumbent_ns = item->work.incumbent_ns,
         .accuracy = item->work.accuracy,

@@ -56,6 +56,8 @@ static void make_key(const struct wpk_planner_request *request, const struct wpk
     wpk_crypto_hash_add(&hash, request->op, strlen(request->op) + 1);
     wpk_crypto_hash_add(&hash, request->layouts, strlen(request->layouts) + 1);
     wpk_crypto_hash_add(&hash, &request->threads, sizeof(request->threads));
+    bool plain = request->plain > 0;
+    wpk_crypto_hash_add(&hash, &plain, sizeof(plain));
     add_device(&hash, device);
     wpk_crypto_hash_finish_hex(&hash, out);
 }
@@ -104,6 +106,9 @@ wpk_err wpk_planner_open_space(struct wpk_planner *planner,
             .layouts = request->layouts, .threads = request->threads, .device = entry->device};
         err = wpk_space_derive(&entry->program, &options, &entry->space, diag);
         entry->has_space = err == WPK_OK;
+        if (err == WPK_OK && request->plain > 0) {
+            err = wpk_space_pin(&entry->space, "algorithm", "direct", diag);
+        }
     }
     if (err == WPK_OK) {
         *out = entry;
@@ -164,6 +169,23 @@ static wpk_err plan_by_hand(struct wpk_planner *planner, const struct wpk_planne
     return err;
 }
 
+static wpk_err lower_candidate(const struct wpk_planner_entry *entry,
+                               const struct wpk_planner_request *request,
+                               const struct wpk_candidate *candidate, struct wpk_schedule *schedule,
+                               struct wpk_planned *out, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_lower(&entry->space, candidate, schedule, diag);
+    if (err == WPK_OK) {
+        err = wpk_schedule_check(schedule, diag);
+    }
+    if (err != WPK_OK) {
+        return err;
+    }
+    const struct wpk_variant *variant = &entry->space.variants[candidate->variant];
+    out->rule = find_rule(entry, &variant->program);
+    return finish(entry, request->op, schedule, variant->algorithm, request->candidate, out);
+}
+
 static wpk_err plan_candidate(struct wpk_planner *planner,
                               const struct wpk_planner_request *request,
                               struct wpk_schedule *schedule, struct wpk_planned *out,
@@ -175,18 +197,41 @@ static wpk_err plan_candidate(struct wpk_planner *planner,
     if (err == WPK_OK) {
         err = wpk_candidate_decode(&entry->space, request->candidate, &candidate, diag);
     }
+    return err == WPK_OK ? lower_candidate(entry, request, &candidate, schedule, out, diag) : err;
+}
+
+/* The candidate's genes say what it is; its number only which of the constructed ones. */
+static wpk_err plan_plain(struct wpk_planner *planner, const struct wpk_planner_request *request,
+                          struct wpk_schedule *schedule, struct wpk_planned *out,
+                          struct wpk_diag *diag)
+{
+    struct wpk_device device = request->device != NULL ? *request->device : planner->device;
+    struct wpk_planner_request plain = *request;
+    struct wpk_planner_entry *entry = NULL;
+    char text[WPK_CANDIDATE_TEXT_MAX];
+    struct wpk_candidate *made = calloc((size_t)request->plain, sizeof(*made));
+    if (made == NULL) {
+        return WPK_ENOMEM;
+    }
+    wpk_device_make_plain(&device);
+    plain.device = &device;
+    plain.threads = 1;
+    plain.candidate = text;
+    wpk_err err = wpk_planner_open_space(planner, &plain, &entry, diag);
+    if (err == WPK_OK &&
+        wpk_space_construct(&entry->space, made, request->plain) < request->plain) {
+        wpk_diag_set(diag, "there is no constructed candidate %d", request->plain);
+        err = WPK_EUNSUPPORTED;
+    }
+    const struct wpk_candidate *candidate = &made[request->plain - 1];
     if (err == WPK_OK) {
-        err = wpk_lower(&entry->space, &candidate, schedule, diag);
+        err = wpk_candidate_encode(&entry->space, candidate, text, sizeof(text));
     }
     if (err == WPK_OK) {
-        err = wpk_schedule_check(schedule, diag);
+        err = lower_candidate(entry, &plain, candidate, schedule, out, diag);
     }
-    if (err != WPK_OK) {
-        return err;
-    }
-    const struct wpk_variant *variant = &entry->space.variants[candidate.variant];
-    out->rule = find_rule(entry, &variant->program);
-    return finish(entry, request->op, schedule, variant->algorithm, request->candidate, out);
+    free(made);
+    return err;
 }
 
 wpk_err wpk_planner_plan(struct wpk_planner *planner, const struct wpk_planner_request *request,
@@ -199,7 +244,8 @@ wpk_err wpk_planner_plan(struct wpk_planner *planner, const struct wpk_planner_r
     }
     wpk_err err = request->schedule != NULL
                       ? plan_by_hand(planner, request, schedule, &planned, diag)
-                      : plan_candidate(planner, request, schedule, &planned, diag);
+                  : request->plain > 0 ? plan_plain(planner, request, schedule, &planned, diag)
+                                       : plan_candidate(planner, request, schedule, &planned, diag);
     wpk_schedule_fini(schedule);
     free(schedule);
     if (err != WPK_OK) {

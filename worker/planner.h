@@ -19,7 +19,7 @@ struct wpk_planner_entry {
     struct wpk_program program;
     struct wpk_fingerprint fingerprint;
     bool exact;
-    bool has_space; /* derived when first needed */
+    bool has_space; /* derived when first needed; pinned for the plain kernel */
     struct wpk_space space;
 };
 
@@ -35,6 +35,8 @@ struct wpk_planner_request {
     const char *layouts;
     int threads;
     const char *candidate;
+    int plain;            /* instead: number of a constructed candidate of the plain kernel, from 1:
+                           * algorithm direct, for every CPU, one thread; 0: `candidate` */
     const char *schedule; /* by hand; NULL: from the candidate */
 };
 

@@ -13,6 +13,7 @@
 #include "op/selftest.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ struct choosing {
     struct wpk_buf document;    /* the kernel's, of the store */
     struct wpk_history_choice facts;
     char file[WPK_CHOICE_FILE_MAX];
+    uint64_t problem_id;
     char artifact[WPK_CHOICE_HASH_MAX]; /* the best of our own; "": none */
     char vendor[WPK_CHOICE_TEXT_MAX];   /* whose is timed beside it; "": nobody's */
     bool vendor_wins;
@@ -39,63 +41,6 @@ static void fini(struct choosing *c)
 }
 
 /* ---- what is asked for */
-
-static bool is_name(const char *text)
-{
-    bool ok = isalpha((unsigned char)text[0]) != 0 || text[0] == '_';
-    for (const char *at = text; ok && *at != '\0'; at++) {
-        ok = isalnum((unsigned char)*at) != 0 || *at == '_';
-    }
-    return ok;
-}
-
-static void get_pair(struct wpk_json_reader *r, struct wpk_choice_tensor *out)
-{
-    char *const parts[] = {out->name, out->canonical};
-    size_t count = 0;
-    wpk_json_enter_array(r, NULL);
-    while (wpk_json_next(r)) {
-        if (count < 2) {
-            wpk_json_get_copy(r, NULL, parts[count], WPK_NAME_MAX);
-        }
-        count++;
-    }
-    wpk_json_leave(r);
-    if (count != 2 || !is_name(out->name)) {
-        wpk_json_fail(r, NULL, WPK_EINVAL,
-                      "give a pair: what the asker calls the tensor, and what the kernel does");
-    }
-}
-
-/* Tensors that no output depends on have no name in the kernel, and no place in the choice. */
-static void get_list(struct wpk_json_reader *r, const char *key, struct wpk_choice_list *list)
-{
-    wpk_json_enter_array(r, key);
-    while (wpk_json_next(r)) {
-        struct wpk_choice_tensor tensor = {.name = ""};
-        get_pair(r, &tensor);
-        if (tensor.canonical[0] == '\0') {
-            continue;
-        }
-        if (list->count == WPK_CHOICE_TENSORS_MAX) {
-            wpk_json_fail(r, NULL, WPK_ERANGE, "more than %d tensors", WPK_CHOICE_TENSORS_MAX);
-        } else {
-            list->tensor[list->count++] = tensor;
-        }
-    }
-    wpk_json_leave(r);
-}
-
-static void get_binding(struct wpk_json_reader *r, struct wpk_choice *choice)
-{
-    static const char *const names[] = {"inputs", "constants", "outputs", NULL};
-    wpk_json_enter(r, "binding");
-    wpk_json_allow(r, names);
-    get_list(r, names[0], &choice->inputs);
-    get_list(r, names[1], &choice->constants);
-    get_list(r, names[2], &choice->outputs);
-    wpk_json_leave(r);
-}
 
 static bool is_file(const char *name)
 {
@@ -120,7 +65,7 @@ static bool read_request(struct wpk_call *call, struct choosing *c)
                           "with a letter, a digit or _");
         }
         if (wpk_json_has(r, "binding")) {
-            get_binding(r, &c->choice);
+            wpk_choice_get_binding(r, &c->choice);
         }
         err = wpk_json_status(r);
     }
@@ -137,6 +82,7 @@ static void keep_row(void *user, const struct wpk_kernel_row *row)
 {
     struct choosing *c = user;
     c->revoked = row->revoked_at != 0;
+    c->problem_id = row->problem_id;
     wpk_buf_append_text(&c->document, row->document);
 }
 
@@ -325,6 +271,30 @@ static void add_own(struct choosing *c)
     }
 }
 
+/* "c6.so": "c6.plain.so". */
+static wpk_err add_plain(struct choosing *c, struct wpk_diag *diag)
+{
+    static const char end[] = ".so";
+    size_t size = strlen(c->file);
+    if (c->facts.plain_sha256[0] == '\0') {
+        return WPK_OK;
+    }
+    if (size > strlen(end) && strcmp(c->file + size - strlen(end), end) == 0) {
+        size -= strlen(end);
+    }
+    struct wpk_choice_entry *entry = &c->choice.chain[c->choice.chain_count];
+    int written =
+        snprintf(entry->file, sizeof entry->file, "%.*s.plain%s", (int)size, c->file, end);
+    if (written >= (int)sizeof entry->file) {
+        wpk_diag_set(diag, "file: %zu bytes leave no room for the plain kernel's name", size);
+        return WPK_ERANGE;
+    }
+    entry->kind = WPK_CHOICE_PLAIN;
+    memcpy(entry->sha256, c->facts.plain_sha256, sizeof entry->sha256);
+    c->choice.chain_count++;
+    return WPK_OK;
+}
+
 /* A recipe that this wpkd does not understand is none. */
 static void add_vendor(struct choosing *c)
 {
@@ -347,12 +317,13 @@ static wpk_err make_chain(struct choosing *c, struct wpk_diag *diag)
     void (*const second)(struct choosing * c) = c->vendor_wins ? add_own : add_vendor;
     first(c);
     second(c);
-    if (c->choice.chain_count == 0) {
-        wpk_diag_set(diag, "there is nothing to run: no generated kernel was kept, and the "
-                           "vendor's recipe is not on record");
+    wpk_err err = add_plain(c, diag);
+    if (err == WPK_OK && c->choice.chain_count == 0) {
+        wpk_diag_set(diag, "there is nothing to run: no generated kernel was kept, the vendor's "
+                           "recipe is not on record, and there is no plain kernel; tune it again");
         return WPK_ENOENT;
     }
-    return WPK_OK;
+    return err;
 }
 
 /* ---- answering */
@@ -376,6 +347,11 @@ static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
     }
     if (err == WPK_OK && !wpk_history_read_choice(store, id, c->vendor, &c->facts)) {
         err = WPK_ENOENT;
+    }
+    /* The served kernel's row names what was best when it was made. */
+    if (err == WPK_OK && (strcmp(c->artifact, c->facts.plain_sha256) == 0 ||
+                          wpk_history_is_revoked(store, c->problem_id, "", c->artifact))) {
+        c->artifact[0] = '\0';
     }
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, 500, err, &diag);

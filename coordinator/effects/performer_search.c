@@ -21,6 +21,7 @@ static void copy_search(struct wpk_performer *p, const struct wpk_search *search
     out->best_count = 0;
     memset(out->vendors, 0, sizeof out->vendors);
     out->vendor_count = 0;
+    out->plain = (struct wpk_plain){.number = 0};
 }
 
 /* ---- opening */
@@ -202,6 +203,7 @@ struct kernel_order {
     struct wpk_final_entry own;
     struct wpk_final_entry baseline;
     struct wpk_final_entry kept[WPK_FINAL_VERIFIED_MAX];
+    struct wpk_final_entry plain;
     uint64_t kernel_id;
 };
 
@@ -250,6 +252,12 @@ static void perform_put_kernel(struct wpk_order *order, struct wpk_store *store)
         put.own = put.served->verified ? put.served : put.own;
         put_row(mine, store, &put, wpk_history_keep_kernel);
     }
+    if (mine->put.plain != NULL) {
+        struct wpk_effect put = mine->put;
+        put.served = mine->put.plain;
+        put.own = mine->put.plain;
+        put_row(mine, store, &put, wpk_history_keep_kernel);
+    }
 }
 
 static void on_kernel_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
@@ -279,6 +287,7 @@ void wpk_performer_put_kernel(struct wpk_performer *p, const struct wpk_effect *
     for (int i = 0; i < WPK_FINAL_VERIFIED_MAX; i++) {
         order->put.kept[i] = copy_entry(p, effect->kept[i], &order->kept[i]);
     }
+    order->put.plain = copy_entry(p, effect->plain, &order->plain);
     if (p->options.index != NULL) {
         struct wpk_order *index = wpk_index_order_new(p->options.index, effect->search->problem_id);
         index->search = effect->search->handle;

@@ -259,8 +259,7 @@ static void an_operator_that_ended_before_a_restart(void **state)
 static void do_one(struct wpk_rig *f, uint64_t session, const char *code, enum wpk_outcome outcome)
 {
     struct wpk_message back = {0};
-    wpk_rig_ask(f, &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1},
-                &back);
+    wpk_rig_poll(f, session, &back);
     assert_int_equal(back.work_count, 1);
     struct wpk_result result = {.id = back.work[0].id,
                                 .lease = back.work[0].lease,

@@ -134,12 +134,33 @@ uint64_t wpk_rig_hello(struct wpk_rig *rig, const char *token, wpk_err want)
     return session;
 }
 
+void wpk_rig_poll(struct wpk_rig *rig, uint64_t session, struct wpk_message *back)
+{
+    wpk_rig_ask(rig, &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1},
+                back);
+    while (back->work_count > 0 && back->work[0].id.kind == WPK_WORK_PLAIN) {
+        struct wpk_result result = {.id = back->work[0].id,
+                                    .lease = back->work[0].lease,
+                                    .stage = back->work[0].stage,
+                                    .attempt = 1,
+                                    .failure = "",
+                                    .record = {.outcome = WPK_OUTCOME_UNSUPPORTED}};
+        struct wpk_message message = {
+            .kind = WPK_MESSAGE_RESULTS, .session = session, .results = &result, .result_count = 1};
+        wpk_message_fini(back);
+        wpk_rig_ask(rig, &message, back);
+        wpk_message_fini(back);
+        wpk_rig_ask(rig,
+                    &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1},
+                    back);
+    }
+}
+
 /* Poll for one piece of work, whose candidate is copied. */
 wpk_work_id wpk_rig_take_work(struct wpk_rig *rig, uint64_t session, char candidate[256])
 {
     struct wpk_message back = {0};
-    wpk_rig_ask(rig, &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1},
-                &back);
+    wpk_rig_poll(rig, session, &back);
     WPK_ASSERT(back.kind == WPK_MESSAGE_WORK);
     WPK_ASSERT(back.work_count == 1);
     wpk_work_id id = back.work[0].id;

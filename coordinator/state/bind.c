@@ -142,7 +142,7 @@ void wpk_bind_join(struct wpk_coordinator *c, struct wpk_job_op_state *op)
     char reason[WPK_REASON_MAX];
     bool idle = search->phase == WPK_PHASE_WAITING || wpk_phase_ended(search->phase);
     if (idle && wpk_search_covers(search, op->job)) {
-        bool failed = wpk_final_failed(search, reason);
+        bool failed = wpk_verdict_failed(search, reason);
         op->kernel_id = search->kernel_id;
         op->from_history = true;
         wpk_job_op_set(c, op, failed ? WPK_PHASE_FAILED : WPK_PHASE_DONE, failed ? reason : "");

@@ -438,6 +438,7 @@ uint32_t wpk_search_queue_depth(const struct wpk_search *search)
     for (uint32_t i = 0; i < search->vendor_count; i++) {
         depth += search->vendors[i].standing == WPK_STANDING_OPEN;
     }
+    depth += search->phase == WPK_PHASE_SEARCHING && wpk_plain_ready(search) != 0;
     depth += search->phase == WPK_PHASE_FINALS && search->final.standing == WPK_STANDING_OPEN;
     depth += search->phase == WPK_PHASE_VERIFYING && search->verify.standing == WPK_STANDING_OPEN;
     return depth;

@@ -74,6 +74,9 @@ struct wpk_opened {
     /* Known ones ENDED; in the key's order; texts taken. */
     struct wpk_piece vendors[WPK_PROVIDERS_MAX];
     uint32_t vendor_count;
+    /* The plain kernel: ENDED if it is known; with `built`, if another problem has it. */
+    struct wpk_piece plain;
+    char plain_verified_by[WPK_WORKER_NAME_MAX];
 };
 
 struct wpk_asked {
@@ -154,7 +157,7 @@ enum wpk_effect_kind {
     WPK_EFFECT_PUT_TRIAL,   /* search, work, provider, piece, record, worker: first result wins */
     /* search, entry, worker: a final's measurement; with a record: what its verification gave */
     WPK_EFFECT_PUT_TIMES,
-    /* search, served, own, baseline, kept ──▶ KERNEL_PUT */
+    /* search, served, own, baseline, kept, plain ──▶ KERNEL_PUT */
     WPK_EFFECT_PUT_KERNEL,
     WPK_EFFECT_SET_OWNER,        /* owner: name, device_ns, share_ns */
     WPK_EFFECT_SET_WORKER_ORDER, /* text: its name, order, detail: the reason; NONE: forget it */
@@ -193,7 +196,8 @@ struct wpk_effect {
     const struct wpk_final_entry *baseline;
     /* PUT_KERNEL: recorded beside `served`, to follow it if it is revoked; NULL: none */
     const struct wpk_final_entry *kept[WPK_FINAL_VERIFIED_MAX];
-    bool serve; /* PUT_KERNEL: it replaces what the problem serves */
+    const struct wpk_final_entry *plain; /* PUT_KERNEL: likewise, the last one; NULL: none */
+    bool serve;                          /* PUT_KERNEL: it replaces what the problem serves */
     /* In the effects' arena: */
     const struct wpk_piece *piece; /* what ended, with its text: a candidate; of a vendor "" */
     const char *provider;

@@ -2,8 +2,9 @@
 /* Giving out work to the polls that wait.
  *
  * Piece by piece: of the owners there is work for, the one with the smallest share; of his searches
- * the first by priority, age and position; of that search the vendors first, then what was built
- * apart, then the asks that were taken back, then new ones; then its final and its verification.
+ * the first by priority, age and position; of that search the vendors first, then the plain kernel,
+ * what was built apart, the asks that were taken back, and new ones; then its final and its
+ * verification.
  * A poll is answered as soon as there is anything for it. */
 #include "coordinator/state/parts.h"
 
@@ -174,6 +175,18 @@ static void add_verify(struct wpk_coordinator *c, struct batch *batch,
     work->policy.race_ratio = 0;
 }
 
+static void add_plain(struct wpk_coordinator *c, struct batch *batch, const struct wpk_stake *stake)
+{
+    const struct wpk_search *search = stake->search;
+    wpk_work_id id = {search->id, WPK_WORK_PLAIN, search->plain.number};
+    struct wpk_work *work = add_work(c, batch, stake, id);
+    work->provider = wpk_search_own_provider(c, search);
+    work->keep_artifact = true;
+    work->policy.threads = 1;
+    work->policy.race_ratio = 0;
+    work->accuracy = WPK_ACCURACY_STRICT;
+}
+
 static void add_trial(struct wpk_coordinator *c, struct batch *batch, const struct wpk_stake *stake,
                       uint32_t number)
 {
@@ -220,6 +233,10 @@ static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
                          const struct wpk_stake *stake)
 {
     struct wpk_search *search = stake->search;
+    if ((wpk_plain_ready(search) & 1U << WPK_POOL_BUILD) != 0) {
+        add_plain(c, batch, stake);
+        return;
+    }
     uint32_t number = wpk_asks_next(search, &search->open, batch->worker);
     if (number == WPK_OPEN_END) {
         await(c, batch, search);
@@ -248,6 +265,10 @@ static void add_to_run(struct wpk_coordinator *c, struct batch *batch,
             add_vendor(c, batch, stake, i);
             return;
         }
+    }
+    if ((wpk_plain_ready(search) & 1U << WPK_POOL_RUN) != 0) {
+        add_plain(c, batch, stake);
+        return;
     }
     uint32_t number = wpk_asks_next(search, &search->built, batch->worker);
     add_trial(c, batch, stake, number != WPK_OPEN_END ? number : search->built.first);

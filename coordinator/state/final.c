@@ -15,19 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Standard deviations by which a newcomer must beat what is there: about 5 % of false alarms. */
-#define BEYOND_NOISE 2.0
-#define NOT_STORED UINT64_MAX /* id of a kernel that its KERNEL_PUT will name */
-#define MAD_TO_SIGMA 1.4826   /* of a normal distribution */
-
-/* Is `a` faster than `b` by more than the noise of both medians? */
-static bool is_faster(const struct wpk_timing *a, const struct wpk_timing *b)
-{
-    double count = a->sample_count > 0 ? a->sample_count : 1;
-    double noise = MAD_TO_SIGMA * hypot((double)a->mad_ns, (double)b->mad_ns) / sqrt(count);
-    return (double)a->median_ns + BEYOND_NOISE * noise < (double)b->median_ns;
-}
-
 static struct wpk_timing timing_of(const struct wpk_trial_summary *trial)
 {
     struct wpk_timing timing = {.median_ns = trial->median_ns,
@@ -71,19 +58,9 @@ static void reset_piece(struct wpk_piece *piece)
     memset(piece, 0, sizeof *piece);
 }
 
-static bool is_verified(const struct wpk_final_entry *entry)
-{
-    return entry->verified;
-}
-
 static bool is_unverified(const struct wpk_final_entry *entry)
 {
     return entry->kind == WPK_ENTRY_OWN && !entry->verified;
-}
-
-static bool is_vendor(const struct wpk_final_entry *entry)
-{
-    return entry->kind == WPK_ENTRY_VENDOR;
 }
 
 void wpk_final_fini(struct wpk_search *search)
@@ -149,134 +126,6 @@ static uint32_t number_of(const struct wpk_final_entry *entries, uint32_t count)
     return number & INT32_MAX; /* what a message takes */
 }
 
-/* What the problem serves, if it takes part. */
-static const struct wpk_final_entry *find_served(const struct wpk_search *search)
-{
-    for (uint32_t i = 0; i < search->entry_count; i++) {
-        const struct wpk_final_entry *entry = &search->entries[i];
-        if (strcmp(entry->provider, search->served_provider) == 0 &&
-            strcmp(entry->artifact_sha256, search->served_artifact) == 0) {
-            return entry;
-        }
-    }
-    return NULL;
-}
-
-/* May `winner` replace what the problem serves? Only what nobody timed beside it stays. */
-static bool is_to_be_served(const struct wpk_search *search, const struct wpk_final_entry *winner)
-{
-    const struct wpk_final_entry *served = find_served(search);
-    if (search->served_kernel_id == 0 || served == winner) {
-        return true;
-    }
-    return served != NULL && served->timed && winner->timed &&
-           is_faster(&winner->timing, &served->timing);
-}
-
-bool wpk_final_failed(const struct wpk_search *search, char out[WPK_REASON_MAX])
-{
-    uint32_t commonest = WPK_OUTCOME_OK + 1;
-    for (uint32_t o = commonest + 1; o < WPK_OUTCOME_COUNT; o++) {
-        if (search->outcomes[o] > search->outcomes[commonest]) {
-            commonest = o;
-        }
-    }
-    if (search->ok_count > 0 || search->failed_count == 0) {
-        snprintf(out, WPK_REASON_MAX, "%s",
-                 search->ok_count > 0
-                     ? "nothing that works is within the accuracy class and has a shared object"
-                     : "the time was over before a candidate was tried");
-        return false;
-    }
-    snprintf(out, WPK_REASON_MAX, "no implementation works: %u of %u candidates ended %s%s%s",
-             search->outcomes[commonest], search->failed_count,
-             wpk_outcome_name((enum wpk_outcome)commonest),
-             search->failure[0] != '\0' ? "; the last one: " : "", search->failure);
-    return true;
-}
-
-static struct wpk_final_entry *fastest(struct wpk_search *search,
-                                       bool (*counts)(const struct wpk_final_entry *))
-{
-    struct wpk_final_entry *best = NULL;
-    for (uint32_t i = 0; i < search->entry_count; i++) {
-        struct wpk_final_entry *entry = &search->entries[i];
-        if (counts(entry) && !entry->rejected && entry->timing.sample_count > 0 &&
-            (best == NULL || entry->timing.median_ns < best->timing.median_ns)) {
-            best = entry;
-        }
-    }
-    return best;
-}
-
-/* The searches of one problem and class race against what it serves now, not when they were opened,
- * nor when it is stored. */
-static void set_served(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
-{
-    const struct wpk_final_entry *winner = &search->entries[search->winner];
-    struct wpk_search *other = wpk_table_get(&c->searches_by_problem, search->problem_id);
-    for (; other != NULL; other = other->problem_next) {
-        if (strcmp(other->key.accuracy, search->key.accuracy) != 0) {
-            continue;
-        }
-        other->served_kernel_id = kernel_id;
-        memcpy(other->served_provider, winner->provider, sizeof other->served_provider);
-        memcpy(other->served_artifact, winner->artifact_sha256, sizeof other->served_artifact);
-    }
-}
-
-/* What is recorded beside the winner: what was verified, and the fastest vendor's. */
-static void keep_others(const struct wpk_search *search, struct wpk_effect *effect)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < search->entry_count && count < WPK_FINAL_VERIFIED_MAX; i++) {
-        const struct wpk_final_entry *entry = &search->entries[i];
-        if (entry != effect->served && !entry->rejected &&
-            (entry->verified || entry == effect->baseline)) {
-            effect->kept[count++] = entry;
-        }
-    }
-}
-
-/* Choose the winner and hand it to the store. */
-static void conclude(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    const struct wpk_final_entry *own = fastest(search, is_verified);
-    const struct wpk_final_entry *baseline = fastest(search, is_vendor);
-    const struct wpk_final_entry *winner = own;
-    if (own == NULL || (baseline != NULL && !is_faster(&own->timing, &baseline->timing))) {
-        winner = baseline;
-    }
-    if (winner != NULL && search->served_artifact[0] != '\0' && find_served(search) == NULL) {
-        wpk_final_start(c, search); /* another search has ended meanwhile: its kernel takes part */
-        return;
-    }
-    search->ended_asks = search->ok_count + search->failed_count;
-    /* Not left to the next tick: with the kernel stored, and not what it covers, another start
-     * would search once more. */
-    wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
-    if (winner == NULL) {
-        char reason[WPK_REASON_MAX];
-        wpk_final_failed(search, reason);
-        wpk_search_conclude(c, search, true, reason);
-        return;
-    }
-    wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search; /* with what it is the result of */
-    search->concluding = true;
-    search->winner = (uint32_t)(winner - search->entries);
-    search->serving = is_to_be_served(search, winner);
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_KERNEL);
-    effect->search = search;
-    effect->served = winner;
-    effect->own = own;
-    effect->baseline = baseline;
-    effect->serve = search->serving;
-    keep_others(search, effect);
-    if (search->serving) {
-        set_served(c, search, NOT_STORED);
-    }
-}
-
 /* Did a rejection let a candidate in that the last final was without? */
 static bool has_successor(const struct wpk_search *search)
 {
@@ -330,11 +179,18 @@ static uint32_t count_verified(const struct wpk_search *search)
     return count;
 }
 
+static void conclude(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    if (!wpk_verdict_reach(c, search)) {
+        wpk_final_start(c, search);
+    }
+}
+
 /* The fastest of our own are tried on inputs that nobody saw before, until enough of them stand. */
 static void verify_next(struct wpk_coordinator *c, struct wpk_search *search)
 {
     uint32_t verified = count_verified(search);
-    struct wpk_final_entry *own = fastest(search, is_unverified);
+    struct wpk_final_entry *own = wpk_verdict_fastest(search, is_unverified);
     if (own == NULL && verified == 0 && has_successor(search)) {
         wpk_final_start(c, search);
         return;
@@ -524,10 +380,10 @@ void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, 
     }
     search->kernel_id = kernel_id;
     if (search->serving) {
-        set_served(c, search, kernel_id);
+        wpk_verdict_serve(c, search, kernel_id);
     }
     char reason[WPK_REASON_MAX];
-    bool failed = wpk_final_failed(search, reason);
+    bool failed = wpk_verdict_failed(search, reason);
     wpk_search_conclude(c, search, failed, reason);
     wpk_search_release(c, search);
 }
@@ -592,7 +448,7 @@ void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
         entry->rejected = entry->rejected || is_revoked(search, entry);
     }
     /* A kernel that is about to be stored is served after this, unless it was revoked. */
-    if (search->served_kernel_id != NOT_STORED ||
+    if (search->served_kernel_id != WPK_NOT_STORED ||
         wpk_revoked_has(&search->revoked, search->served_provider, search->served_artifact)) {
         take_served(search, event);
     }

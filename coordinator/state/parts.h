@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files that make up the coordinator share: coordinator.c (events), job.c (jobs), bind.c
- * (which search an operator has), search.c (searches), asks.c (their asks), anchor.c (what these
- * are timed with), final.c (their ends), revoked.c (what operators change of kernels), worker.c
- * (sessions), result.c (what workers bring), outlier.c (whose times differ), dispatch.c (what they
- * are given), group.c, lease.c and fair.c. Nobody else includes this, but for tests and
- * history_search.c. */
+ * (which search an operator has), search.c (searches), course.c (their phases), asks.c (their
+ * asks), anchor.c (what these are timed with), plain.c (the kernel that runs everywhere), final.c
+ * and verdict.c (their ends), revoked.c (what operators change of kernels), worker.c (sessions),
+ * result.c (what workers bring), outlier.c (whose times differ), dispatch.c (what they are given),
+ * group.c, lease.c and fair.c. Nobody else includes this, but for tests and history_search.c. */
 #ifndef WPK_COORDINATOR_STATE_PARTS_H
 #define WPK_COORDINATOR_STATE_PARTS_H
 
@@ -245,8 +245,6 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
 void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
                         const struct wpk_record *record, const struct wpk_worker *worker);
 void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id);
-/* Why none of our own works, the commonest outcome first; false when one does. */
-bool wpk_final_failed(const struct wpk_search *search, char out[WPK_REASON_MAX]);
 /* Is the worker one that must not verify what waits for that, or what another verifies? */
 bool wpk_final_excludes(const struct wpk_search *search, const struct wpk_worker *worker);
 
@@ -258,6 +256,37 @@ bool wpk_final_renew(struct wpk_coordinator *c, struct wpk_search *search);
 /* Go on with what the problem serves now, and without what was revoked. */
 void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
                        const struct wpk_kernel_event *event);
+
+/* ---- verdict.c */
+
+#define WPK_NOT_STORED UINT64_MAX /* id of a kernel that its KERNEL_PUT will name */
+
+/* The fastest contender of those that count and were not rejected; NULL: there is none. */
+struct wpk_final_entry *wpk_verdict_fastest(struct wpk_search *search,
+                                            bool (*counts)(const struct wpk_final_entry *));
+/* Choose the winner and hand it to the store; false when the final is to be held again. */
+bool wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search *search);
+/* The winner is what the problem serves from now on, as this kernel. */
+void wpk_verdict_serve(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id);
+/* Why none of our own works, the commonest outcome first; false when one does. */
+bool wpk_verdict_failed(const struct wpk_search *search, char out[WPK_REASON_MAX]);
+
+/* ---- plain.c */
+
+/* What the store knew of it; `opened` keeps nothing. */
+void wpk_plain_open(struct wpk_search *search, struct wpk_opened *opened);
+void wpk_plain_fini(struct wpk_search *search);
+/* Stages that a worker can be given of it: bits 1 << enum wpk_pool_stage. */
+unsigned wpk_plain_ready(const struct wpk_search *search);
+/* Does the end of the search wait for it? Not for builders that are not there. */
+bool wpk_plain_awaited(const struct wpk_search *search);
+/* Its candidate has ended with this record: it is the plain kernel, or the next one is tried. */
+void wpk_plain_ended(struct wpk_coordinator *c, struct wpk_search *search,
+                     const struct wpk_record *record, const struct wpk_worker *worker);
+/* As what is recorded beside a winner; NULL: there is none. */
+const struct wpk_final_entry *wpk_plain_entry(struct wpk_search *search);
+/* This shared object was revoked. */
+void wpk_plain_revoked(struct wpk_search *search, const char *artifact);
 
 /* ---- revoked.c */
 

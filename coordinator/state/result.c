@@ -65,9 +65,10 @@ static struct bill make_bill(struct wpk_coordinator *c, struct wpk_worker *worke
 
 /* ---- builds */
 
-static void keep_built(struct wpk_search *search, uint32_t number, const struct wpk_record *record)
+static void keep_built(struct wpk_search *search, wpk_work_id work, const struct wpk_record *record)
 {
-    struct wpk_piece *piece = wpk_search_ask(search, number);
+    struct wpk_piece *piece = wpk_search_piece(search, work);
+    bool ask = work.kind == WPK_WORK_TRIAL;
     struct wpk_built *built = calloc(1, sizeof *built);
     WPK_ASSERT(built != NULL);
     memcpy(built->artifact_sha256, record->artifact_sha256, sizeof built->artifact_sha256);
@@ -78,22 +79,37 @@ static void keep_built(struct wpk_search *search, uint32_t number, const struct 
         WPK_ASSERT(built->schedule != NULL);
     }
     built->attempts = piece->attempts;
-    wpk_asks_unopen(search, number);
+    if (ask) {
+        wpk_asks_unopen(search, work.index);
+    }
     piece->built = built;
     piece->attempts = 0; /* running it is another thing to survive */
     piece->lost_on = 0;
-    wpk_asks_open(search, number, false);
+    if (ask) {
+        wpk_asks_open(search, work.index, false);
+    }
 }
 
 /* To be built once more: what it took the last time still counts. */
-static void drop_built(struct wpk_search *search, uint32_t number)
+static void drop_built(struct wpk_search *search, wpk_work_id work)
 {
-    struct wpk_piece *piece = wpk_search_ask(search, number);
-    wpk_asks_unopen(search, number);
+    struct wpk_piece *piece = wpk_search_piece(search, work);
+    bool ask = work.kind == WPK_WORK_TRIAL;
+    if (ask) {
+        wpk_asks_unopen(search, work.index);
+    }
     piece->attempts = piece->built->attempts;
     wpk_built_free(piece->built);
     piece->built = NULL;
-    wpk_asks_open(search, number, true);
+    if (ask) {
+        wpk_asks_open(search, work.index, true);
+    }
+}
+
+/* Apart from its run. */
+static bool may_be_built(enum wpk_work_kind kind)
+{
+    return kind == WPK_WORK_TRIAL || kind == WPK_WORK_PLAIN;
 }
 
 /* What was run, with what its builder said of it. */
@@ -169,8 +185,8 @@ static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
                    piece->attempts, wpk_work_stage_name(result->stage), worker->hello.name,
                    (int)strnlen(reason, REASON_MAX), reason);
     piece->lost_on = lacks_anchor(search, result) ? piece->lost_on : worker->device_hash;
-    if (result->id.kind == WPK_WORK_TRIAL && piece->built != NULL) {
-        drop_built(search, result->id.index);
+    if (may_be_built(result->id.kind) && piece->built != NULL) {
+        drop_built(search, result->id);
     }
     if (result->id.kind == WPK_WORK_FINAL && wpk_final_renew(c, search)) {
         return; /* without what it failed for */
@@ -218,7 +234,7 @@ static bool is_admissible(const struct wpk_search *search, const struct wpk_work
         return false; /* times of another device are not this problem's */
     }
     if (result->stage == WPK_STAGE_BUILD) {
-        return result->id.kind == WPK_WORK_TRIAL && is_of_build(result->record.outcome);
+        return may_be_built(result->id.kind) && is_of_build(result->record.outcome);
     }
     return result->id.kind != WPK_WORK_VERIFY || !wpk_final_excludes(search, worker);
 }
@@ -254,7 +270,7 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
     } else if (result->id.kind == WPK_WORK_FINAL) {
         wpk_final_timed(c, search, result->timing, worker);
     } else if (is_built(result)) {
-        keep_built(search, result->id.index, &result->record);
+        keep_built(search, result->id, &result->record);
     } else {
         const struct wpk_record *record = merge(c, piece, result);
         wpk_search_ended(c, search, result->id, record, worker);

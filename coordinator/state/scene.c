@@ -182,6 +182,8 @@ struct wpk_scene *wpk_scene_new(void)
     err = wpk_coordinator_new(1, &scene->c);
     WPK_ASSERT(err == WPK_OK);
     scene->now_ns = 1000000 * MS;
+    scene->opened.plain = (struct wpk_piece){.standing = WPK_STANDING_ENDED,
+                                             .trial = {.outcome = WPK_OUTCOME_ABANDONED}};
     scene->opened.anchor = (struct wpk_anchor){.sha256 = "anchor", .now = "anchor", .ratio = 1};
     return scene;
 }

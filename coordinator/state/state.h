@@ -222,6 +222,14 @@ struct wpk_anchor {
     double last_ns;          /* the anchor's, by the last that was timed with it; 0: not known */
 };
 
+/* The plain kernel of a search's operator, which runs where nothing else does: plain.c. */
+struct wpk_plain {
+    struct wpk_piece piece;                /* its text is "" */
+    uint32_t number;                       /* of the candidate that is tried, from 1 */
+    char verified_by[WPK_WORKER_NAME_MAX]; /* the worker */
+    struct wpk_final_entry entry;          /* what wpk_plain_entry gives out */
+};
+
 struct wpk_search {
     uint64_t id; /* in the store; 0 until opened */
     uint64_t problem_id;
@@ -255,6 +263,7 @@ struct wpk_search {
     struct wpk_piece vendors[WPK_PROVIDERS_MAX];
     uint64_t vendor_workers[WPK_PROVIDERS_MAX]; /* hash of the name of who timed it; 0: not known */
     uint32_t vendor_count;
+    struct wpk_plain plain;
 
     uint32_t ok_count; /* of the ended asks */
     uint32_t failed_count;

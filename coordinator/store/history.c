@@ -248,8 +248,9 @@ static uint64_t trial_of_ask(struct wpk_store *store, wpk_work_id work, bool *fr
     return id;
 }
 
-static uint64_t trial_of_vendor(struct wpk_store *store, const struct wpk_history_result *result,
-                                bool *fresh)
+/* Of what is no ask: a vendor's, or the plain kernel. */
+static uint64_t trial_of_provider(struct wpk_store *store, const struct wpk_history_result *result,
+                                  bool *fresh)
 {
     uint8_t hash[WPK_STORE_HASH_SIZE];
     struct wpk_trial_summary stored;
@@ -281,14 +282,14 @@ static void fail_if_revoked(struct wpk_store *store, uint64_t id,
 void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_result *result)
 {
     const struct wpk_record *record = result->record;
-    bool vendor = result->work.kind == WPK_WORK_VENDOR;
+    bool is_ask = result->work.kind == WPK_WORK_TRIAL;
     bool taken = false;
-    uint64_t id =
-        vendor ? trial_of_vendor(store, result, &taken) : trial_of_ask(store, result->work, &taken);
+    uint64_t id = is_ask ? trial_of_ask(store, result->work, &taken)
+                         : trial_of_provider(store, result, &taken);
     bool timed = taken;
     if (!taken) {
         struct wpk_trial_summary stored = wpk_history_trial(store, id, result->anchor);
-        taken = supersedes(record, &stored, vendor ? "" : "own");
+        taken = supersedes(record, &stored, is_ask ? "own" : "");
         /* What another search has timed with its own anchor, too. */
         timed = taken || (record->outcome == WPK_OUTCOME_OK && record->anchor_ratio > 0 &&
                           stored.outcome == WPK_OUTCOME_OK && stored.anchor_ratio == 0);
@@ -309,7 +310,7 @@ void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_res
                                 .counters = &record->counters};
         put_measurement(store, &m);
     }
-    if (!vendor) {
+    if (is_ask) {
         wpk_store_run(store, "UPDATE ask SET ended = 1 WHERE search_id = ? AND number = ?", "ii",
                       (int64_t)result->work.search, (int64_t)result->work.index);
     }
@@ -405,10 +406,11 @@ static uint64_t insert_kernel(struct wpk_store *store, const struct wpk_effect *
                   "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256,"
                   " plain_sha256, accuracy, times_direct, median_ns, served, served_at, pinned,"
                   " revoked_at, revoked_reason, verified_by, document, manifest, signature,"
-                  " created_at, epoch) VALUES (?1, ?, ?, ?, '', ?, ?, ?, ?8, iif(?9 > 0, max(?9,"
+                  " created_at, epoch) VALUES (?1, ?, ?, ?, ?, ?, ?, ?, ?9, iif(?10 > 0, max(?10,"
                   " " WPK_HISTORY_SERVED_AFTER "), 0), 0, ?, ?, ?, ?, '', '', ?, ?)",
-                  "iitttriiiitttii", (int64_t)search->problem_id, (int64_t)search->id,
-                  put->served->provider, put->served->artifact_sha256, search->key.accuracy,
+                  "iittttriiiitttii", (int64_t)search->problem_id, (int64_t)search->id,
+                  put->served->provider, put->served->artifact_sha256,
+                  put->plain != NULL ? put->plain->artifact_sha256 : "", search->key.accuracy,
                   put->served->trial.times_direct, (int64_t)put->served->timing.median_ns,
                   (int64_t)serve, served_at, revoked ? now_of(store) : 0,
                   revoked ? "revoked before" : "", put->served->verified_by, document,
@@ -428,6 +430,10 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect
                       "UPDATE kernel SET served = 0 WHERE problem_id = ? AND accuracy = ?"
                       " AND served = 1",
                       "it", (int64_t)search->problem_id, search->key.accuracy);
+    }
+    if (put->plain != NULL) {
+        wpk_store_run(store, "UPDATE kernel SET plain_sha256 = ? WHERE problem_id = ?", "ti",
+                      put->plain->artifact_sha256, (int64_t)search->problem_id);
     }
     uint64_t id = insert_kernel(store, put, serve, revoked, document);
     wpk_store_run(store, "UPDATE search SET kernel_id = ? WHERE id = ?", "Ii", (int64_t)id,

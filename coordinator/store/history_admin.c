@@ -258,7 +258,7 @@ static bool find_revoked_class(struct wpk_store *store, uint64_t problem_id,
 }
 
 /* Each class that serves what was revoked serves the fastest that is left of our own, which were
- * verified on fresh inputs, else the vendor's. */
+ * verified on fresh inputs, else the vendor's, else the plain kernel. */
 static void serve_next(struct wpk_store *store, const struct wpk_kernel_change *change)
 {
     char accuracy[WPK_ACCURACY_TEXT_MAX];
@@ -267,7 +267,8 @@ static void serve_next(struct wpk_store *store, const struct wpk_kernel_change *
             read_id(wpk_store_query(store,
                                     "SELECT id FROM kernel WHERE problem_id = ? AND accuracy = ?"
                                     " AND revoked_at = 0"
-                                    " ORDER BY artifact_sha256 = '', median_ns, id DESC LIMIT 1",
+                                    " ORDER BY provider = '" WPK_PLAIN_PROVIDER
+                                    "', artifact_sha256 = '', median_ns, id DESC LIMIT 1",
                                     "it", (int64_t)change->problem_id, accuracy));
         serve_only(store, change, accuracy, next);
     }

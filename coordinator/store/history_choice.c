@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/store/history_choice.h"
 
+#include "coordinator/store/history.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -25,11 +27,13 @@ bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id, const 
                              struct wpk_history_choice *out)
 {
     uint8_t hash[WPK_STORE_HASH_SIZE];
+    uint64_t problem_id = 0;
     *out = (struct wpk_history_choice){.accuracy = WPK_ACCURACY_STANDARD};
     wpk_store_hash(vendor, "", hash);
     struct wpk_rows *rows =
         wpk_store_query(store,
-                        "SELECT k.accuracy, p.policy, coalesce(t.recipe, '') FROM kernel k"
+                        "SELECT k.accuracy, p.policy, coalesce(t.recipe, ''), k.plain_sha256, p.id"
+                        " FROM kernel k"
                         " JOIN problem p ON p.id = k.problem_id"
                         " LEFT JOIN trial t ON t.problem_id = k.problem_id AND t.candidate_hash = ?"
                         " AND t.outcome = 'ok' WHERE k.id = ?",
@@ -41,7 +45,12 @@ bool wpk_history_read_choice(struct wpk_store *store, uint64_t kernel_id, const 
         }
         out->conditions = read_conditions(wpk_rows_text(rows, 1));
         wpk_buf_append_text(&out->recipe, wpk_rows_text(rows, 2));
+        snprintf(out->plain_sha256, sizeof out->plain_sha256, "%s", wpk_rows_text(rows, 3));
+        problem_id = (uint64_t)wpk_rows_int(rows, 4);
     }
     wpk_rows_close(rows);
+    if (found && wpk_history_is_revoked(store, problem_id, "", out->plain_sha256)) {
+        out->plain_sha256[0] = '\0';
+    }
     return found;
 }

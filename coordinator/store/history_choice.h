@@ -10,7 +10,8 @@
 struct wpk_history_choice {
     struct wpk_accuracy accuracy; /* class of the kernel's search */
     enum wpk_conditions conditions;
-    struct wpk_buf recipe; /* owned; the vendor's entry, as JSON; empty: none is recorded */
+    struct wpk_buf recipe;         /* owned; the vendor's entry, as JSON; empty: none is recorded */
+    char plain_sha256[WPK_ID_MAX]; /* of the plain kernel; "": none, or it was revoked */
 };
 
 /* `vendor`: the provider whose recipe is wanted; "" for none. False when there is no such kernel.

@@ -4,6 +4,7 @@
 
 #include "coordinator/state/parts.h"
 #include "coordinator/state/submission.h"
+#include "coordinator/store/history_admin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +186,40 @@ static void open_vendors(struct wpk_store *store, const struct wpk_search_key *k
     }
 }
 
+/* Of this problem it is known whole; of another one, what was built. */
+static void open_plain(struct wpk_store *store, struct wpk_opened *out)
+{
+    struct wpk_history_origin origin;
+    uint8_t hash[WPK_STORE_HASH_SIZE];
+    if (wpk_history_known_trial(store, out->problem_id, WPK_PLAIN_PROVIDER, "", &out->plain.trial,
+                                NULL) &&
+        (out->plain.trial.outcome != WPK_OUTCOME_OK ||
+         wpk_history_has_artifact(store, out->plain.trial.artifact_sha256))) {
+        wpk_history_origin(store, out->problem_id, WPK_PLAIN_PROVIDER, "", &origin);
+        out->plain.standing = WPK_STANDING_ENDED;
+        snprintf(out->plain_verified_by, sizeof out->plain_verified_by, "%s", origin.worker);
+        return;
+    }
+    wpk_store_hash(WPK_PLAIN_PROVIDER, "", hash);
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT t.artifact_sha256, t.schedule_sha256, t.build_ns FROM problem p JOIN problem q"
+        " ON q.fingerprint = p.fingerprint AND q.layouts = p.layouts"
+        " AND q.environment = p.environment JOIN trial t ON t.problem_id = q.id"
+        " AND t.candidate_hash = ? AND t.outcome = 'ok'"
+        " JOIN artifact a ON a.sha256 = t.artifact_sha256 WHERE p.id = ? LIMIT 1",
+        "hi", hash, (int64_t)out->problem_id);
+    if (wpk_rows_next(rows)) {
+        struct wpk_built *built = calloc(1, sizeof *built);
+        WPK_ASSERT(built != NULL);
+        snprintf(built->artifact_sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 0));
+        snprintf(built->schedule_sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 1));
+        built->build_ns = (uint64_t)wpk_rows_int(rows, 2);
+        out->plain.built = built;
+    }
+    wpk_rows_close(rows);
+}
+
 /* Numbers of asks, as the search's row has them: "17,4;33". Those before the semicolon are kept:
  * *kept is how many, or as it was where nothing says so. Returns how many there are. */
 static uint32_t parse_best(const char *text, uint32_t numbers[WPK_BEST_MAX], uint32_t *kept)
@@ -292,6 +327,7 @@ void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *s
     find_served(store, search->key.accuracy, out);
     find_revoked(store, out);
     open_vendors(store, &search->key, out);
+    open_plain(store, out);
 }
 
 /* What is timed with is kept for as long as it is. */

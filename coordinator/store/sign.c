@@ -137,7 +137,7 @@ static void fill_manifest(const struct wpk_effect *effect, uint64_t wall_ns,
     const struct wpk_final_entry *own = effect->own;
     const struct wpk_search_key *key = &effect->search->key;
     *out = (struct wpk_kernel_manifest){
-        .threads = key->threads,
+        .threads = own == effect->plain ? 1 : key->threads,
         .median_ns = own->timing.median_ns,
         .min_ns = own->timing.min_ns,
         .mad_ns = own->timing.mad_ns,

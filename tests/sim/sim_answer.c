@@ -19,6 +19,20 @@ static bool is_held(const struct wpk_sim_worker *worker, wpk_work_id id)
     return false;
 }
 
+/* What an artifact is made of. */
+static char *text_of(const struct wpk_work *work, const struct wpk_message *message)
+{
+    char plain[WPK_SHA256_HEX_SIZE + 32];
+    char op[WPK_SHA256_HEX_SIZE];
+    if (work->id.kind != WPK_WORK_PLAIN) {
+        return strdup(work->candidate);
+    }
+    const char *text = message->ops[work->op].text;
+    wpk_crypto_sha256_hex(text, strlen(text), op);
+    snprintf(plain, sizeof plain, "plain %u of %s", work->id.index, op);
+    return strdup(plain);
+}
+
 static void take_work(struct wpk_sim *sim, struct wpk_sim_worker *worker,
                       const struct wpk_message *message)
 {
@@ -28,7 +42,7 @@ static void take_work(struct wpk_sim *sim, struct wpk_sim_worker *worker,
             continue;
         }
         struct wpk_sim_holding *held = &worker->held[worker->held_count++];
-        *held = (struct wpk_sim_holding){.work = *work, .candidate = strdup(work->candidate)};
+        *held = (struct wpk_sim_holding){.work = *work, .candidate = text_of(work, message)};
         if (work->stage == WPK_STAGE_RUN && work->artifact_sha256[0] != '\0') {
             snprintf(held->artifacts[held->artifact_count++], WPK_ID_MAX, "%s",
                      work->artifact_sha256);

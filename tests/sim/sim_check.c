@@ -54,6 +54,7 @@ static uint32_t leased_of(const struct wpk_search *search, uint64_t session)
         asks += count_leased(wpk_search_ask(search, n), 1, session);
     }
     return asks + count_leased(search->vendors, search->vendor_count, session) +
+           count_leased(&search->plain.piece, 1, session) +
            count_leased(&search->final, 1, session) + count_leased(&search->verify, 1, session);
 }
 
@@ -182,7 +183,7 @@ static bool is_in_good_hands(const struct wpk_sim *sim, int receiver, const stru
 static void check_role(const struct wpk_sim *sim, const struct wpk_sim_worker *worker,
                        const struct wpk_work *work)
 {
-    bool own = work->id.kind == WPK_WORK_TRIAL || work->id.kind == WPK_WORK_VERIFY;
+    bool own = work->id.kind != WPK_WORK_VENDOR && work->id.kind != WPK_WORK_FINAL;
     bool builds = own && work->stage != WPK_STAGE_RUN;
     bool runs = work->stage != WPK_STAGE_BUILD;
     WPK_SIM_CHECK(sim, !builds || (worker->roles & WPK_WORKER_BUILDS) != 0, "w%d cannot build",

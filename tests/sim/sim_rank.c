@@ -85,7 +85,7 @@ static bool has_piece(const struct wpk_search *search, const struct wpk_worker *
     }
     switch (search->phase) {
     case WPK_PHASE_SEARCHING:
-        return (run && has_open_vendor(search)) ||
+        return (run && has_open_vendor(search)) || (wpk_plain_ready(search) & 1U << stage) != 0 ||
                (!wpk_search_time_over(search, now_ns) && !wpk_anchor_waits(search) &&
                 has_open_ask(search, run));
     case WPK_PHASE_FINALS:
@@ -98,7 +98,7 @@ static bool has_piece(const struct wpk_search *search, const struct wpk_worker *
     }
 }
 
-/* Within a search: a vendor, then what was built, then what is to be built. */
+/* Within a search: a vendor, then the plain kernel, what was built, and what is to be built. */
 static void check_order(const struct wpk_sim *sim, const struct wpk_lease *lease,
                         enum wpk_pool_stage stage)
 {
@@ -108,6 +108,8 @@ static void check_order(const struct wpk_sim *sim, const struct wpk_lease *lease
         return;
     }
     WPK_SIM_CHECK(sim, !has_open_vendor(search), "a candidate is given out before a vendor");
+    WPK_SIM_CHECK(sim, wpk_plain_ready(search) >> stage != 1U,
+                  "a candidate is given out before the plain kernel");
     WPK_SIM_CHECK(sim, stage == WPK_POOL_RUN || !has_open_ask(search, true),
                   "a candidate is given out to be built, and another waits that is");
 }
@@ -118,8 +120,8 @@ void wpk_sim_check_rank(const struct wpk_sim *sim, const struct wpk_coordinator 
     const struct wpk_worker *worker = lease->worker;
     const struct wpk_owner *owner = lease->account->owner;
     bool built = wpk_search_piece(lease->search, lease->work)->built != NULL;
-    enum wpk_pool_stage stage =
-        lease->work.kind == WPK_WORK_TRIAL && !built ? WPK_POOL_BUILD : WPK_POOL_RUN;
+    bool may_be_built = lease->work.kind == WPK_WORK_TRIAL || lease->work.kind == WPK_WORK_PLAIN;
+    enum wpk_pool_stage stage = may_be_built && !built ? WPK_POOL_BUILD : WPK_POOL_RUN;
     struct rank given = rank_of(lease->search, owner, worker, stage);
     WPK_SIM_CHECK(sim, given.op != NULL, "%s is given work that is not for him",
                   worker->hello.name);

@@ -97,7 +97,8 @@ void wpk_sim_fill_result(const struct wpk_sim_holding *held, double skew, struct
     bool runs = work->stage != WPK_STAGE_BUILD;
     uint64_t ns = vendor ? VENDOR_NS : wpk_sim_trial_ns(held->candidate);
     result->record.outcome = ns > 0 ? WPK_OUTCOME_OK : WPK_OUTCOME_BUILD_ERROR;
-    if (runs && work->id.kind == WPK_WORK_VERIFY && !wpk_sim_verifies(held->candidate)) {
+    bool fresh = work->id.kind == WPK_WORK_VERIFY || work->id.kind == WPK_WORK_PLAIN;
+    if (runs && fresh && !wpk_sim_verifies(held->candidate)) {
         result->record.outcome = WPK_OUTCOME_WRONG_RESULT;
         return;
     }

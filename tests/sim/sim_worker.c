@@ -164,7 +164,7 @@ static void say_hello(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 
 static bool has_artifact(const struct wpk_sim_holding *held)
 {
-    bool own = held->work.id.kind == WPK_WORK_TRIAL || held->work.id.kind == WPK_WORK_VERIFY;
+    bool own = held->work.id.kind != WPK_WORK_VENDOR && held->work.id.kind != WPK_WORK_FINAL;
     return own && held->work.stage != WPK_STAGE_RUN;
 }
 

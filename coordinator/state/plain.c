@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plain kernel: the operator computed directly, in one thread, by code for every CPU that wpk
+ * knows, and as accurate as the strict class asks. It is what a host falls back to, and what is
+ * served when everything else was revoked.
+ *
+ * A search asks for it beside its candidates, and ends with it. Its candidates are constructed by
+ * who builds them; the first that verifies is taken. It is built once for an operator: a search for
+ * another device, under other conditions or with another number of threads only verifies and times
+ * what is there.
+ *
+ *     open ──built by a worker that only builds, or known──▶ open to be run ──▶ ended
+ *      ▲  │                                                       │
+ *      │  └──verified and timed──▶ ended                          │
+ *      └──────────────── wrong: the next candidate ◀──────────────┘ */
+#include "coordinator/state/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void forget_built(struct wpk_piece *piece)
+{
+    wpk_built_free(piece->built);
+    piece->built = NULL;
+}
+
+void wpk_plain_open(struct wpk_search *search, struct wpk_opened *opened)
+{
+    search->plain = (struct wpk_plain){.piece = opened->plain, .number = 1};
+    memcpy(search->plain.verified_by, opened->plain_verified_by, sizeof opened->plain_verified_by);
+    search->plain.piece.text = strdup("");
+    WPK_ASSERT(search->plain.piece.text != NULL);
+    opened->plain.built = NULL;
+}
+
+void wpk_plain_fini(struct wpk_search *search)
+{
+    forget_built(&search->plain.piece);
+    free(search->plain.piece.text);
+    search->plain = (struct wpk_plain){0};
+}
+
+unsigned wpk_plain_ready(const struct wpk_search *search)
+{
+    const struct wpk_piece *piece = &search->plain.piece;
+    if (piece->standing != WPK_STANDING_OPEN) {
+        return 0;
+    }
+    return piece->built != NULL ? 1U << WPK_POOL_RUN : 1U << WPK_POOL_BUILD;
+}
+
+bool wpk_plain_awaited(const struct wpk_search *search)
+{
+    if (search->plain.piece.standing == WPK_STANDING_ENDED) {
+        return false;
+    }
+    unsigned ready = wpk_plain_ready(search);
+    uint32_t count = search->plain.piece.standing == WPK_STANDING_LEASED;
+    for (const struct wpk_stake *s = search->stakes; s != NULL; s = s->search_next) {
+        const struct wpk_pool *pool = s->seat->pool;
+        for (const struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
+            count += (ready & 1U << pool->stage) != 0 ? link->group->available_count : 0;
+        }
+    }
+    return count > 0;
+}
+
+/* The next candidate, unless this was the last one. */
+static void try_next(struct wpk_coordinator *c, struct wpk_search *search,
+                     const struct wpk_record *record)
+{
+    struct wpk_plain *plain = &search->plain;
+    wpk_effect_log(c, "plain_rejected", "search=%llu candidate=%u outcome=%s reason=\"%.200s\"",
+                   (unsigned long long)search->id, plain->number,
+                   record->outcome == WPK_OUTCOME_OK ? "outside_class"
+                                                     : wpk_outcome_name(record->outcome),
+                   record->log);
+    if (record->outcome == WPK_OUTCOME_ABANDONED || plain->number == WPK_PLAIN_MAX) {
+        return; /* workers that die of one may die of the next */
+    }
+    forget_built(&plain->piece);
+    plain->piece.standing = WPK_STANDING_OPEN;
+    plain->piece.attempts = 0;
+    plain->piece.lost_on = 0;
+    plain->number++;
+}
+
+void wpk_plain_ended(struct wpk_coordinator *c, struct wpk_search *search,
+                     const struct wpk_record *record, const struct wpk_worker *worker)
+{
+    struct wpk_plain *plain = &search->plain;
+    const wpk_work_id work = {search->id, WPK_WORK_PLAIN, plain->number};
+    record = wpk_revoked_refuse(c, search, "", record);
+    plain->piece.standing = WPK_STANDING_ENDED;
+    plain->piece.trial = wpk_trial_summarize(record);
+    if (record->outcome != WPK_OUTCOME_OK ||
+        !wpk_accuracy_admits(WPK_ACCURACY_STRICT, record->times_direct)) {
+        try_next(c, search, record);
+        return;
+    }
+    snprintf(plain->verified_by, sizeof plain->verified_by, "%s",
+             worker != NULL ? worker->hello.name : "");
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TRIAL);
+    effect->search = search;
+    effect->work = work;
+    effect->provider = WPK_PLAIN_PROVIDER;
+    effect->piece = wpk_piece_copy(c, &plain->piece, "");
+    effect->record = record;
+    effect->worker = worker;
+}
+
+const struct wpk_final_entry *wpk_plain_entry(struct wpk_search *search)
+{
+    struct wpk_plain *plain = &search->plain;
+    const struct wpk_trial_summary *trial = &plain->piece.trial;
+    if (plain->piece.standing != WPK_STANDING_ENDED || trial->outcome != WPK_OUTCOME_OK ||
+        !wpk_accuracy_admits(WPK_ACCURACY_STRICT, trial->times_direct)) {
+        return NULL;
+    }
+    plain->entry = (struct wpk_final_entry){
+        .kind = WPK_ENTRY_OWN,
+        .candidate = plain->piece.text,
+        .provider = WPK_PLAIN_PROVIDER,
+        .trial = *trial,
+        .timing = {.median_ns = trial->median_ns,
+                   .min_ns = trial->min_ns,
+                   .mad_ns = trial->mad_ns,
+                   .sample_count = 1},
+        .verified = true,
+    };
+    memcpy(plain->entry.artifact_sha256, trial->artifact_sha256, sizeof trial->artifact_sha256);
+    memcpy(plain->entry.verified_by, plain->verified_by, sizeof plain->verified_by);
+    return &plain->entry;
+}
+
+void wpk_plain_revoked(struct wpk_search *search, const char *artifact)
+{
+    struct wpk_piece *piece = &search->plain.piece;
+    if (piece->standing == WPK_STANDING_ENDED &&
+        strcmp(piece->trial.artifact_sha256, artifact) == 0) {
+        piece->trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_WRONG_RESULT};
+    }
+}
