@@ -29,14 +29,33 @@ struct get {
     bool key;      /* print the service's public key, and nothing else */
 };
 
+#define FILES_MAX 6
+
 /* What was written, and where. */
 struct written {
     const char *path;
     char sha256[WPK_SHA256_HEX_SIZE];
-    bool object;   /* or the schedule, at the path */
-    bool manifest; /* and its signature, beside it */
-    bool choice;   /* likewise */
+    bool object; /* or the schedule, at the path */
+    bool plain;  /* the object is the plain kernel */
+    bool choice;
+    struct wpk_buf file[FILES_MAX]; /* [count] */
+    const char *what[FILES_MAX];
+    int count;
 };
+
+static void written_fini(struct written *written)
+{
+    for (int i = 0; i < written->count; i++) {
+        wpk_buf_fini(&written->file[i]);
+    }
+}
+
+static void note(struct written *written, const char *what, const char *path, const char *suffix)
+{
+    WPK_ASSERT(written->count < FILES_MAX);
+    wpk_buf_printf(&written->file[written->count], "%s%s", path, suffix);
+    written->what[written->count++] = what;
+}
 
 /* The best of our own; NULL: there is none. */
 static const char *own_artifact(const struct wpk_api_kernel *kernel)
@@ -62,29 +81,6 @@ static wpk_err write_bytes(struct written *written, const struct wpk_buf *bytes,
     }
     fwrite(wpk_buf_text(bytes), 1, bytes->size, stdout);
     return fflush(stdout) == 0 ? WPK_OK : WPK_EIO;
-}
-
-static wpk_err download(struct wpk_session *session, const char *sha256, struct written *written,
-                        struct wpk_diag *diag)
-{
-    struct wpk_http_reply reply = {0};
-    char request[128];
-    char got[WPK_SHA256_HEX_SIZE];
-
-    snprintf(request, sizeof(request), "/v1/artifacts/%s", sha256);
-    wpk_err err = wpk_session_ask(session, request, NULL, &reply, diag);
-    if (err == WPK_OK) {
-        wpk_crypto_sha256_hex(wpk_buf_text(&reply.body), reply.body.size, got);
-        if (strcmp(got, sha256) != 0) {
-            wpk_diag_set(diag, "the bytes that came are not those of %s", sha256);
-            err = WPK_ECORRUPT;
-        }
-    }
-    if (err == WPK_OK) {
-        err = write_bytes(written, &reply.body, 0755, diag);
-    }
-    wpk_http_reply_fini(&reply);
-    return err;
 }
 
 static wpk_err print_halide(const char *directives, struct wpk_buf *out, struct wpk_diag *diag)
@@ -130,61 +126,47 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
     return err;
 }
 
-struct part {
-    const char *suffix;
-    const char *what;
-    bool there;
-};
-
-static void tell_written(const struct written *written, const struct part *parts, size_t count,
-                         const struct wpk_api_kernel *kernel)
+/* Who is fastest, where that is not the object. */
+static void tell_fastest(const struct written *written, const struct wpk_api_kernel *kernel)
 {
-    if (written->object) {
-        fprintf(stderr, "%s: %s on %s, kernel %s\n", written->path, kernel->fingerprint,
-                kernel->device, kernel->id);
-    }
-    for (size_t i = 1; i < count; i++) {
-        if (parts[i].there) {
-            fprintf(stderr, "%s%s: %s\n", written->path, parts[i].suffix, parts[i].what);
-        }
-    }
-    if (!written->choice || own_artifact(kernel) == kernel->served.artifact) {
+    if (!written->choice || kernel->served.artifact[0] != '\0') {
         return;
     }
     fprintf(stderr, "the fastest is %s's%s\n", kernel->served.provider,
-            written->object ? ", which is no file: the object is the best of our own"
-                            : ", and no generated kernel worked: the choice runs that alone");
+            !written->object ? ", and no generated kernel worked: the choice runs that alone"
+            : written->plain ? ", which is no file: the object is the plain kernel"
+                             : ", which is no file: the object is the best of our own");
+}
+
+static void tell_written(const struct written *written, const struct wpk_api_kernel *kernel)
+{
+    if (written->object) {
+        fprintf(stderr, "%s: %s%s on %s, kernel %s\n", written->path,
+                written->plain ? "the plain kernel of " : "", kernel->fingerprint, kernel->device,
+                kernel->id);
+    }
+    for (int i = written->object; i < written->count; i++) {
+        fprintf(stderr, "%s: %s\n", wpk_buf_text(&written->file[i]), written->what[i]);
+    }
+    tell_fastest(written, kernel);
 }
 
 static wpk_err print_written(const struct get *get, const struct written *written,
                              const struct wpk_api_kernel *kernel)
 {
-    const struct part parts[] = {
-        {"", "", written->object},
-        {WPK_TRUST_MANIFEST, "what the service recorded of it", written->manifest},
-        {WPK_TRUST_SIGNATURE, "its signature", written->manifest},
-        {WPK_CHOICE_SUFFIX, "what there is to run, best first", written->choice},
-        {WPK_CHOICE_SUFFIX WPK_TRUST_SIGNATURE, "its signature", written->choice},
-    };
-    const size_t count = sizeof(parts) / sizeof(parts[0]);
     struct wpk_buf text = {0};
 
-    tell_written(written, parts, count, kernel);
+    tell_written(written, kernel);
     if (!get->json) {
         return WPK_OK;
     }
     struct wpk_json_writer *writer = wpk_json_writer_new_object();
     wpk_json_put_text(writer, "path", written->path);
     wpk_json_begin_array(writer, "files");
-    for (size_t i = 0; i < count; i++) {
-        wpk_buf_reset(&text);
-        wpk_buf_printf(&text, "%s%s", written->path, parts[i].suffix);
-        if (parts[i].there) {
-            wpk_json_put_text(writer, NULL, wpk_buf_text(&text));
-        }
+    for (int i = 0; i < written->count; i++) {
+        wpk_json_put_text(writer, NULL, wpk_buf_text(&written->file[i]));
     }
     wpk_json_end(writer);
-    wpk_buf_reset(&text);
     wpk_json_put_text(writer, "fingerprint", kernel->fingerprint);
     wpk_json_put_text(writer, "sha256", written->sha256);
     wpk_json_put_text(writer, "device", kernel->device);
@@ -200,45 +182,87 @@ static wpk_err print_written(const struct get *get, const struct written *writte
 
 /* The object with what was signed of it. */
 static wpk_err write_object(struct wpk_session *session, const struct wpk_api_kernel *kernel,
-                            struct written *written, struct wpk_diag *diag)
+                            const char *sha256, struct written *written, struct wpk_diag *diag)
 {
-    const char *sha256 = own_artifact(kernel);
+    struct wpk_buf bytes = {.size_max = WPK_HTTP_REPLY_MAX};
+    struct wpk_api_kernel nothing = {.manifest = ""};
+    const char *own = own_artifact(kernel);
 
-    wpk_err err = download(session, sha256, written, diag);
+    wpk_err err = wpk_choice_file_download(session, sha256, &bytes, diag);
+    if (err == WPK_OK) {
+        err = write_bytes(written, &bytes, 0755, diag);
+    }
+    wpk_buf_fini(&bytes);
     written->object = true;
-    if (err == WPK_OK && strcmp(written->path, "-") != 0) {
-        err = wpk_manifest_file_write(session, kernel, written->path, sha256, diag);
-        written->manifest = kernel->manifest[0] != '\0';
+    note(written, "", written->path, "");
+    if (err != WPK_OK || strcmp(written->path, "-") == 0) {
+        return err;
+    }
+    const struct wpk_api_kernel *of =
+        own != NULL && strcmp(own, sha256) == 0 ? kernel : &nothing; /* the manifest is of that */
+    err = wpk_manifest_file_write(session, of, written->path, sha256, diag);
+    if (of->manifest[0] != '\0') {
+        note(written, "what the service recorded of it", written->path, WPK_TRUST_MANIFEST);
+        note(written, "its signature", written->path, WPK_TRUST_SIGNATURE);
     }
     return err;
 }
 
+/* The choice, with the objects that it names beside the first. */
+static wpk_err write_choice(struct wpk_session *session, const struct wpk_choice_answer *answer,
+                            struct written *written, struct wpk_diag *diag)
+{
+    const char *name = wpk_choice_file_name(written->path);
+    struct wpk_buf path = {0};
+
+    for (int i = 0; i < answer->object_count; i++) {
+        if (strcmp(answer->object[i].file, name) != 0) {
+            wpk_buf_printf(&path, "%.*s%s", (int)(name - written->path), written->path,
+                           answer->object[i].file);
+            note(written, "the plain kernel, which runs on every device", wpk_buf_text(&path), "");
+        }
+    }
+    wpk_buf_fini(&path);
+    note(written, "what there is to run, best first", written->path, WPK_CHOICE_SUFFIX);
+    note(written, "its signature", written->path, WPK_CHOICE_SUFFIX WPK_TRUST_SIGNATURE);
+    written->choice = true;
+    return wpk_choice_file_write(session, answer, written->path, diag);
+}
+
+/* The best of our own, else the plain kernel; NULL: the vendor's alone is there. */
+static const char *choose_object(const struct wpk_choice_answer *answer, bool chosen,
+                                 const struct wpk_api_kernel *kernel)
+{
+    if (!chosen) {
+        return own_artifact(kernel);
+    }
+    return answer->object_count > 0 ? answer->object[0].sha256 : NULL;
+}
+
 /* The object, if there is one, and the choice. */
-static wpk_err write_choice(struct wpk_session *session, const struct wpk_api_kernel *kernel,
+static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_kernel *kernel,
                             struct written *written, struct wpk_diag *diag)
 {
     struct wpk_choice_answer answer = {.signature = ""};
-    struct wpk_diag none = {0};
-    bool has_object = own_artifact(kernel) != NULL;
-    wpk_err err = WPK_OK;
+    bool to_stdout = strcmp(written->path, "-") == 0;
+    const char *path = to_stdout ? "kernel.so" : written->path;
 
-    if (strcmp(written->path, "-") != 0) {
-        err = wpk_choice_file_ask(session, kernel, written->path, &answer, &none);
-        written->choice = err == WPK_OK;
-        if (err == WPK_ENOENT && has_object) {
-            err = WPK_OK; /* a wpkd that signs nothing */
-        } else if (err != WPK_OK) {
-            *diag = none;
-        }
-    } else if (!has_object) {
+    wpk_err err = wpk_choice_file_ask(session, kernel, path, &answer, diag);
+    bool chosen = err == WPK_OK;
+    if (err == WPK_ENOENT && own_artifact(kernel) != NULL) {
+        err = WPK_OK; /* a wpkd that signs nothing */
+    }
+    const char *sha256 = choose_object(&answer, chosen, kernel);
+    if (err == WPK_OK && sha256 == NULL && to_stdout) {
         wpk_diag_set(diag, "no generated kernel worked: there is no object");
         err = WPK_ENOENT;
     }
-    if (err == WPK_OK && has_object) {
-        err = write_object(session, kernel, written, diag);
+    if (err == WPK_OK && sha256 != NULL) {
+        written->plain = chosen && strcmp(answer.object[0].file, wpk_choice_file_name(path)) != 0;
+        err = write_object(session, kernel, sha256, written, diag);
     }
-    if (err == WPK_OK && written->choice) {
-        err = wpk_choice_file_write(&answer, written->path, diag);
+    if (err == WPK_OK && chosen && !to_stdout) {
+        err = write_choice(session, &answer, written, diag);
     }
     wpk_choice_answer_fini(&answer);
     return err;
@@ -259,12 +283,14 @@ static wpk_err get_kernel(struct wpk_session *session, const struct get *get, st
     if (err == WPK_OK && (get->schedule || get->halide)) {
         err = write_schedule(get, kernel, &written, diag);
         written.object = true;
+        note(&written, "", written.path, "");
     } else if (err == WPK_OK) {
-        err = write_choice(session, kernel, &written, diag);
+        err = write_kernel(session, kernel, &written, diag);
     }
     if (err == WPK_OK) {
         err = print_written(get, &written, kernel);
     }
+    written_fini(&written);
     wpk_arena_fini(&arena);
     return err;
 }

@@ -315,7 +315,8 @@ def test_a_signed_kernel_from_wpkd_to_libwpk(box):
     service = tuned(box)
     path = box.path("small.so")
     files = ctl(box, service, "get", "small", "--own", "-o", path)["files"]
-    check(files == [path + suffix for suffix in ("", ".manifest", ".sig", ".choice", ".choice.sig")], "it names every file that it writes", files)
+    plain = box.path("small.plain.so")
+    check(files == [path, path + ".manifest", path + ".sig", plain, path + ".choice", path + ".choice.sig"], "it names every file that it writes", files)
     check(all(os.path.isfile(file) for file in files), "which are there", files)
     key = box.ctl("get", "--public-key", "--server", service.url).strip()
     check(len(key) == 64, "a public key", key)
