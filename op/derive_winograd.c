@@ -105,7 +105,7 @@ static int build_products(struct wpk_winograd *w, const int tensor[2], const int
                           int *m_axis_of)
 {
     struct wpk_program *program = w->program;
-    struct wpk_winograd_draft draft = {0};
+    struct wpk_winograd_draft draft = {.dtype = w->dtype};
     int axis_node[WPK_AXES_MAX] = {0};
     wpk_winograd_draft_add_points(w, &draft, w->pair_count);
     for (int a = 0; a < w->old.rank; a++) {

@@ -27,6 +27,8 @@ struct wpk_winograd {
     struct wpk_node data, weight; /* its loads; the weight is a constant where one of them is */
     struct wpk_winograd_pair pair[WPK_WINOGRAD_PAIRS_MAX];
     int pair_count;
+    enum wpk_dtype dtype;        /* of the data, V and M */
+    enum wpk_dtype weight_dtype; /* of G and U's sums: constants are transformed once, in f64 */
     bool in_data[WPK_AXES_MAX], in_weight[WPK_AXES_MAX]; /* which axes index them */
     char stem[WPK_NAME_MAX];                             /* of the names of what is added */
 };
@@ -42,6 +44,7 @@ wpk_err wpk_winograd_add_matrices(struct wpk_winograd *w);
 
 /* A tensor to be: its dimensions, which name the axes of the stage that writes it. */
 struct wpk_winograd_draft {
+    enum wpk_dtype dtype;
     int rank;
     int64_t extent[WPK_RANK_MAX];
     char name[WPK_RANK_MAX][WPK_NAME_MAX];

@@ -78,10 +78,11 @@ bool wpk_winograd_recognise(struct wpk_winograd *w, const int64_t *m)
             return false; /* not each by an axis of its own, or read from outside */
         }
     }
-    enum wpk_dtype dtype = w->program->tensors[w->data.tensor].dtype;
-    bool narrows =
-        wpk_dtype_size(w->program->tensors[w->weight.tensor].dtype) > wpk_dtype_size(dtype);
-    return (dtype == WPK_F32 || dtype == WPK_F64) && !narrows && find_pairs(w, m);
+    const struct wpk_tensor *weight = &w->program->tensors[w->weight.tensor];
+    w->dtype = w->program->tensors[w->data.tensor].dtype;
+    w->weight_dtype = weight->role == WPK_ROLE_CONSTANT ? WPK_F64 : w->dtype;
+    bool narrows = wpk_dtype_size(weight->dtype) > wpk_dtype_size(w->dtype);
+    return (w->dtype == WPK_F32 || w->dtype == WPK_F64) && !narrows && find_pairs(w, m);
 }
 
 int wpk_winograd_pair_of_output(const struct wpk_winograd *w, int axis)

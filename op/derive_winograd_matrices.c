@@ -81,7 +81,6 @@ wpk_err wpk_winograd_matrices(int64_t m, int64_t r, double *at, double *g, doubl
 wpk_err wpk_winograd_add_matrices(struct wpk_winograd *w)
 {
     double at[MATRIX_MAX], g[MATRIX_MAX], bt[MATRIX_MAX];
-    enum wpk_dtype dtype = w->program->tensors[w->data.tensor].dtype;
     for (int p = 0; p < w->pair_count; p++) {
         struct wpk_winograd_pair *pair = &w->pair[p];
         char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
@@ -96,18 +95,19 @@ wpk_err wpk_winograd_add_matrices(struct wpk_winograd *w)
         }
         const struct {
             const char *suffix;
+            enum wpk_dtype dtype;
             int64_t rows, columns;
             const double *values;
             int *out;
-        } matrices[] = {{"at", pair->m, pair->n, at, &pair->at},
-                        {"g", pair->n, pair->r, g, &pair->g},
-                        {"bt", pair->n, pair->n, bt, &pair->bt}};
+        } matrices[] = {{"at", w->dtype, pair->m, pair->n, at, &pair->at},
+                        {"g", w->weight_dtype, pair->n, pair->r, g, &pair->g},
+                        {"bt", w->dtype, pair->n, pair->n, bt, &pair->bt}};
         for (int i = 0; i < 3; i++) {
             int64_t extent[2] = {matrices[i].rows, matrices[i].columns};
             snprintf(stem, sizeof(stem), "%.40s_%s", w->stem, matrices[i].suffix);
             wpk_program_free_name(w->program, stem, name);
-            *matrices[i].out =
-                wpk_program_add_literal(w->program, name, dtype, 2, extent, matrices[i].values);
+            *matrices[i].out = wpk_program_add_literal(w->program, name, matrices[i].dtype, 2,
+                                                       extent, matrices[i].values);
             if (*matrices[i].out < 0) {
                 return WPK_ENOSPC;
             }

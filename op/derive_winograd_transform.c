@@ -45,9 +45,8 @@ int wpk_winograd_draft_finish(struct wpk_winograd *w, const struct wpk_winograd_
     const char *axes[WPK_RANK_MAX];
     snprintf(stem, sizeof(stem), "%.40s_%s", w->stem, suffix);
     wpk_program_free_name(w->program, stem, name);
-    enum wpk_dtype dtype = w->program->tensors[w->data.tensor].dtype;
-    int tensor = wpk_program_add_tensor(w->program, name, WPK_ROLE_INTERMEDIATE, dtype, draft->rank,
-                                        draft->extent);
+    int tensor = wpk_program_add_tensor(w->program, name, WPK_ROLE_INTERMEDIATE, draft->dtype,
+                                        draft->rank, draft->extent);
     for (int d = 0; d < draft->rank; d++) {
         axes[d] = draft->name[d];
     }
@@ -61,6 +60,7 @@ struct transform {
     const char *axis_name;
     int64_t extent;
     int load;
+    enum wpk_dtype dtype; /* of the matrix and the sum */
 };
 
 /* Returns the stage's tensor, or -1. */
@@ -72,9 +72,10 @@ static int finish_transform(struct wpk_winograd *w, int stage, const struct tran
     int index[WPK_RANK_MAX] = {wpk_node_axis(program, t->row_axis), wpk_node_axis(program, axis)};
     int literal = wpk_node_load(program, t->matrix, index, -1);
     s->reduction = WPK_REDUCE_SUM;
-    s->accumulator = program->tensors[s->output].dtype;
-    s->expr = wpk_node_cast(program, s->accumulator,
-                            wpk_node_binary(program, WPK_BINARY_MUL, literal, t->load));
+    s->accumulator = t->dtype;
+    int load = wpk_node_cast(program, t->dtype, t->load);
+    s->expr =
+        wpk_node_cast(program, t->dtype, wpk_node_binary(program, WPK_BINARY_MUL, literal, load));
     return axis < 0 || s->expr < 0 ? -1 : s->output;
 }
 
@@ -93,7 +94,7 @@ static bool transform_weight_along(struct wpk_winograd *w, int p, struct partial
     struct wpk_program *program = w->program;
     const struct wpk_winograd_pair *pair = &w->pair[p];
     struct partial_weight next = {0};
-    struct wpk_winograd_draft draft = {0};
+    struct wpk_winograd_draft draft = {.dtype = w->dtype};
     int index[WPK_RANK_MAX] = {0};
     wpk_winograd_draft_add_points(w, &draft, p + 1);
     for (int d = 0; d < weight->rank; d++) {
@@ -103,6 +104,8 @@ static bool transform_weight_along(struct wpk_winograd *w, int p, struct partial
             wpk_winograd_draft_add(&draft, w->old.axes[axis].name, w->old.axes[axis].extent);
         }
     }
+    bool last = p + 1 == w->pair_count;
+    draft.dtype = last ? w->dtype : w->weight_dtype;
     int stage = wpk_winograd_draft_finish(w, &draft, p == 0 ? "u1" : "u");
     if (stage < 0) {
         return false;
@@ -118,6 +121,7 @@ static bool transform_weight_along(struct wpk_winograd *w, int p, struct partial
                           .row_axis = p,
                           .axis_name = w->old.axes[pair->reduction_axis].name,
                           .extent = pair->r,
+                          .dtype = w->weight_dtype,
                           .load = wpk_node_load(program, weight->tensor, index, -1)};
     next.tensor = finish_transform(w, stage, &g);
     *weight = next;
@@ -202,7 +206,7 @@ static int load_window(struct wpk_winograd *w, const int *axis_of, const int *of
 static int transform_data_along(struct wpk_winograd *w, int p, int source, int *axis_of)
 {
     struct wpk_program *program = w->program;
-    struct wpk_winograd_draft draft = {0};
+    struct wpk_winograd_draft draft = {.dtype = w->dtype};
     int index[WPK_RANK_MAX] = {0};
     wpk_winograd_draft_add_points(w, &draft, p + 1);
     for (int q = p + 1; q < w->pair_count; q++) {
@@ -220,6 +224,7 @@ static int transform_data_along(struct wpk_winograd *w, int p, int source, int *
                            .row_axis = p,
                            .axis_name = window_name[p],
                            .extent = w->pair[p].n,
+                           .dtype = w->dtype,
                            .load = p == 0 ? load_window(w, axis_of, index)
                                           : wpk_node_load(program, source, index, -1)};
     return finish_transform(w, stage, &bt);
@@ -240,7 +245,7 @@ static int transform_products_along(struct wpk_winograd *w, int p, int source)
 {
     struct wpk_program *program = w->program;
     const struct wpk_stage *before = &program->stages[wpk_program_writer(program, source)];
-    struct wpk_winograd_draft draft = {0};
+    struct wpk_winograd_draft draft = {.dtype = w->dtype};
     int index[WPK_RANK_MAX] = {0};
     for (int d = 0; d < before->rank; d++) {
         if (d == p) {
@@ -260,6 +265,7 @@ static int transform_products_along(struct wpk_winograd *w, int p, int source)
                            .row_axis = p,
                            .axis_name = point_name[p],
                            .extent = w->pair[p].n,
+                           .dtype = w->dtype,
                            .load = wpk_node_load(program, source, index, -1)};
     return finish_transform(w, stage, &at);
 }
