@@ -86,7 +86,7 @@ class Builder {
     void apply_split(Stage &stage, const wpk_directive &directive);
     void apply_reorder(Stage &stage, const wpk_directive &directive);
     void apply_placement(Stage &stage, const wpk_directive &directive);
-    VarOrRVar loop(const Stage &stage, const wpk_directive &directive, const char *name) const;
+    VarOrRVar loop(const Stage &stage, bool update, const char *name) const;
     Stage &stage_named(const char *name);
 
     const wpk_program &program_;
@@ -372,9 +372,8 @@ Var var(std::string name) {
     return Var(name);
 }
 
-VarOrRVar Builder::loop(const Stage &stage, const wpk_directive &directive,
-                        const char *name) const {
-    if (directive.update) {
+VarOrRVar Builder::loop(const Stage &stage, bool update, const char *name) const {
+    if (update) {
         auto found = stage.reduction.find(name);
         if (found != stage.reduction.end()) {
             return found->second;
@@ -424,7 +423,7 @@ void Builder::apply_split(Stage &stage, const wpk_directive &directive) {
 void Builder::apply_reorder(Stage &stage, const wpk_directive &directive) {
     std::vector<VarOrRVar> order;
     for (int i = 0; i < directive.loop_count; i++) {
-        order.push_back(loop(stage, directive, directive.loop[i]));
+        order.push_back(loop(stage, directive.update, directive.loop[i]));
     }
     with_definition(stage, directive, [&](auto &definition) { definition.reorder(order); });
 }
@@ -433,9 +432,11 @@ void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
     switch (directive.kind) {
     case WPK_DIRECTIVE_COMPUTE_ROOT: stage.func.compute_root(); break;
     case WPK_DIRECTIVE_COMPUTE_INLINE: stage.func.compute_inline(); break;
-    case WPK_DIRECTIVE_COMPUTE_AT:
-        stage.func.compute_at(stage_named(directive.loop[0]).func, var(directive.loop[1]));
+    case WPK_DIRECTIVE_COMPUTE_AT: {
+        const Stage &at = stage_named(directive.loop[0]);
+        stage.func.compute_at(Halide::LoopLevel(at.func, loop(at, true, directive.loop[1])));
         break;
+    }
     case WPK_DIRECTIVE_STORE_IN:
         stage.func.store_in(std::strcmp(directive.loop[0], "stack") == 0
                                 ? Halide::MemoryType::Stack
@@ -471,29 +472,30 @@ void Builder::apply(const wpk_directive &directive) {
     case WPK_DIRECTIVE_REORDER: apply_reorder(stage, directive); break;
     case WPK_DIRECTIVE_FUSE:
         with_definition(stage, directive, [&](auto &definition) {
-            definition.fuse(loop(stage, directive, directive.loop[0]),
-                            loop(stage, directive, directive.loop[1]), var(directive.loop[2]));
+            VarOrRVar inner = loop(stage, directive.update, directive.loop[0]);
+            VarOrRVar outer = loop(stage, directive.update, directive.loop[1]);
+            definition.fuse(inner, outer, var(directive.loop[2]));
         });
         break;
     case WPK_DIRECTIVE_VECTORIZE:
         with_definition(stage, directive, [&](auto &definition) {
-            definition.vectorize(loop(stage, directive, directive.loop[0]));
+            definition.vectorize(loop(stage, directive.update, directive.loop[0]));
         });
         break;
     case WPK_DIRECTIVE_UNROLL:
         with_definition(stage, directive, [&](auto &definition) {
-            definition.unroll(loop(stage, directive, directive.loop[0]));
+            definition.unroll(loop(stage, directive.update, directive.loop[0]));
         });
         break;
     case WPK_DIRECTIVE_PARALLEL:
         with_definition(stage, directive, [&](auto &definition) {
-            definition.parallel(loop(stage, directive, directive.loop[0]));
+            definition.parallel(loop(stage, directive.update, directive.loop[0]));
         });
         break;
     case WPK_DIRECTIVE_ATOMIC: stage.func.update().atomic(); break;
     case WPK_DIRECTIVE_NO_PARTITION:
         with_definition(stage, directive, [&](auto &definition) {
-            definition.partition(loop(stage, directive, directive.loop[0]),
+            definition.partition(loop(stage, directive.update, directive.loop[0]),
                                  Halide::Partition::Never);
         });
         break;

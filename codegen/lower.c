@@ -4,6 +4,7 @@
 #include "codegen/lower.h"
 
 #include "codegen/lowering.h"
+#include "op/derive.h"
 #include "search/variant.h"
 
 #include <stdio.h>
@@ -14,6 +15,17 @@ static wpk_err describe_boundary(const struct wpk_lowering *l);
 static void describe_target(const struct wpk_device *device, char *out);
 static void lower_group(struct wpk_lowering *l, int g);
 
+/* The sum of a group's contraction becomes a sum of blocks' sums. */
+static wpk_err cut_sum(struct wpk_lowering *l, int g)
+{
+    const struct wpk_decisions *d = &l->decisions[g];
+    const struct wpk_stage *stage = wpk_contraction_of(l->variant, &l->structure->plan.group[g]);
+    const char *tensor = l->variant->program.tensors[stage->output].name;
+    return wpk_derive_block_reduction(&l->out->program,
+                                      wpk_schedule_find_stage(&l->out->program, tensor),
+                                      d->split_axis, d->split, l->partial[g]);
+}
+
 static wpk_err lower_program(struct wpk_lowering *l, struct wpk_packed_names *packed)
 {
     wpk_err err = wpk_program_copy(&l->variant->program, &l->out->program);
@@ -22,6 +34,9 @@ static wpk_err lower_program(struct wpk_lowering *l, struct wpk_packed_names *pa
     }
     if (err == WPK_OK) {
         err = wpk_lowering_pack(l, packed);
+    }
+    for (int g = 0; g < l->structure->plan.group_count && err == WPK_OK; g++) {
+        err = l->decisions[g].blocked ? cut_sum(l, g) : WPK_OK;
     }
     return err == WPK_OK ? wpk_schedule_split(l->out) : err;
 }

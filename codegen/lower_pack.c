@@ -59,7 +59,7 @@ static int collect_dims(const struct wpk_variant *variant, const struct wpk_grou
         if (is_reduction_of(stage, axis)) {
             int position = reduction_position(d, axis);
             position = position < 0 ? KEY_UNROLLED : position; /* unrolled: inside all others */
-            if (axis == d->split_axis && d->split > 0) {
+            if (axis == d->split_axis && d->split > 0 && d->red_count > 1) {
                 dims[count++] = (struct packed_dim){dim, -d->split, KEY_REDUCTION};
                 dims[count++] = (struct packed_dim){dim, d->split, KEY_REDUCTION + 1 + position};
             } else {

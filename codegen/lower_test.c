@@ -120,12 +120,13 @@ static void test_members_past_a_tail_are_illegal(void **state)
 #define BATCH                                                                                      \
     "input A f32[3,16,24]\ninput B f32[3,24,20]\noutput Y f32[3,16,20]\n"                          \
     "Y[b,i,j] = sum(k:24) A[b,i,k] * B[b,k,j]\n"
-#define BATCH_CANDIDATE(at)                                                                        \
+#define BATCH_CANDIDATE(at) BATCH_SUMMED(at, "all")
+#define BATCH_SUMMED(at, sum)                                                                      \
     "algorithm=direct layout=staged-last0 A_t.vec=i1 A_t.lanes=16 A_t.tile.i0=2 A_t.tile.i1=16 "   \
     "A_t.tile.i2=1 A_t.inner=i1,i0,i2 A_t.at=" at " A_t.par=2 B_t.vec=i1 B_t.lanes=16 "            \
     "B_t.tile.i0=2 B_t.tile.i1=16 B_t.tile.i2=1 B_t.inner=i1,i0,i2 B_t.at=" at " B_t.par=2 "       \
     "Y.vec=j Y.lanes=8 Y.tile.b=1 Y.block.b=2 Y.tile.i=16 Y.block.i=all Y.tile.j=8 "               \
-    "Y.block.j=all Y.outer=b,i,j Y.inner=j,b,i Y.split=all Y.unroll=1 Y.par=2"
+    "Y.block.j=all Y.outer=b,i,j Y.inner=j,b,i Y.split=all Y.sum=" sum " Y.unroll=1 Y.par=2"
 
 static void test_blocks_with_producers_are_not_fused_with_tiles(void **state)
 {
@@ -138,6 +139,27 @@ static void test_blocks_with_producers_are_not_fused_with_tiles(void **state)
     const struct subject root = {BATCH, BATCH_CANDIDATE("root"), 2};
     const char *const fused[] = {"\nY fuse j.T b.B jobs.P\nY parallel jobs.P\n"};
     expect_lines(&root, fused, 1);
+}
+
+/* ---- sums in blocks */
+
+/* The sum of 8 terms, which starts from nothing, has the registers and the loop over them; the
+ * total has the loop over the blocks around it. */
+static void test_blocks_are_summed_by_themselves(void **state)
+{
+    (void)state;
+    const struct subject blocked = {BATCH, BATCH_SUMMED("root", "8"), 2};
+    const char *const lines[] = {
+        "\nY_t_b[block,i,j,b] = sum.f32(k:8) A_t[i,8*block+k,b] * B_t[8*block+k,j,b]\n",
+        "\nY_t[i,j,b] = sum.f32(block:3) Y_t_b[block,i,j,b]\n",
+        "\nY_t.0 reorder j i block\n",
+        "\nY_t_b compute_at Y_t block\n",
+        "\nY_t_b.0 reorder j i k\n",
+    };
+    expect_lines(&blocked, lines, 5);
+    const struct subject whole = {BATCH, BATCH_SUMMED("root", "all"), 2};
+    const char *const line[] = {"\nY_t.0 reorder j i k\n"};
+    expect_lines(&whole, line, 1);
 }
 
 /* ---- programs nobody thought of */
@@ -164,8 +186,8 @@ static void show(const struct draft *draft, const struct wpk_candidate *candidat
     wpk_buf_fini(&text);
 }
 
-/* A schedule that passes its check, and whose text gives it back. */
-static void expect_schedule(const struct draft *draft, const struct wpk_candidate *candidate)
+/* A schedule that passes its check, and whose text gives it back. Has it a sum in blocks? */
+static bool expect_schedule(const struct draft *draft, const struct wpk_candidate *candidate)
 {
     struct wpk_schedule schedule, parsed;
     struct wpk_buf text = {0}, again = {0};
@@ -187,10 +209,12 @@ static void expect_schedule(const struct draft *draft, const struct wpk_candidat
     }
     assert_int_equal(wpk_schedule_print(&parsed, &again), WPK_OK);
     assert_string_equal(wpk_buf_text(&text), wpk_buf_text(&again));
+    bool blocked = strstr(wpk_buf_text(&text), " block\n") != NULL;
     wpk_schedule_fini(&parsed);
     wpk_schedule_fini(&schedule);
     wpk_buf_fini(&text);
     wpk_buf_fini(&again);
+    return blocked;
 }
 
 static struct wpk_space_options draw_options(struct wpk_rng *rng)
@@ -213,7 +237,7 @@ static void test_random_programs(void **state)
     struct wpk_rng rng;
     wpk_rng_seed(&rng, seed);
     print_message("WPK_TEST_SEED=%llu\n", (unsigned long long)seed);
-    int idle = 0, too_large = 0;
+    int idle = 0, too_large = 0, blocked = 0;
     for (int i = 0; i < RANDOM_PROGRAMS; i++) {
         struct draft draft;
         struct wpk_candidate candidate[2 * CANDIDATES];
@@ -237,14 +261,15 @@ static void test_random_programs(void **state)
         }
         too_large += count == 0;
         for (int k = 0; k < count; k++) {
-            expect_schedule(&draft, &candidate[k]);
+            blocked += expect_schedule(&draft, &candidate[k]);
         }
         wpk_space_fini(&draft.space);
         wpk_program_fini(&draft.program);
     }
+    assert_true(blocked > 0);
     assert_true(idle < RANDOM_PROGRAMS / 2);
     /* where one point of a stage needs all of another, what is unrolled may be too much */
-    print_message("%d idle, %d too large\n", idle, too_large);
+    print_message("%d idle, %d too large, %d summed in blocks\n", idle, too_large, blocked);
     assert_true(too_large < RANDOM_PROGRAMS / 8);
 }
 
@@ -296,7 +321,7 @@ static void test_names_of_axes(void **state)
                 fail_msg("%s\n%s", words, diag.text);
             }
             assert_true(wpk_candidate_equal(&candidate[k], &again));
-            expect_schedule(&draft, &candidate[k]);
+            (void)expect_schedule(&draft, &candidate[k]);
         }
         wpk_space_fini(&draft.space);
         wpk_program_fini(&draft.program);
@@ -309,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_producers_tail_is_that_of_its_least_part),
         cmocka_unit_test(test_members_past_a_tail_are_illegal),
         cmocka_unit_test(test_blocks_with_producers_are_not_fused_with_tiles),
+        cmocka_unit_test(test_blocks_are_summed_by_themselves),
         cmocka_unit_test(test_random_programs),
         cmocka_unit_test(test_names_of_axes),
     };

@@ -41,6 +41,7 @@ struct wpk_lowering {
     struct wpk_schedule *out;
     struct wpk_decisions decisions[WPK_GROUPS_MAX];
     struct wpk_group_loops loops[WPK_GROUPS_MAX]; /* of the groups lowered so far */
+    char partial[WPK_GROUPS_MAX][WPK_NAME_MAX]; /* what sums of blocks are called, "" without */
     struct wpk_directive nowhere;                 /* what is written to after a failure */
     wpk_err err;                                  /* the first failure */
 };

@@ -218,7 +218,10 @@ static wpk_err play_place(struct model *m, const struct wpk_directive *d)
     if (stage == d->stage) {
         return refuse(m, "computed inside itself:", d->loop[0]);
     }
-    if (find_loop(&m->pure[stage], d->loop[1]) < 0) {
+    const struct nest *update = &m->update[stage];
+    int at = find_loop(update, d->loop[1]);
+    bool reduces = at >= 0 && update->loop[at].reduction; /* the update alone has that loop */
+    if (!reduces && find_loop(&m->pure[stage], d->loop[1]) < 0) {
         return refuse(m, "no loop", d->loop[1]);
     }
     return WPK_OK;

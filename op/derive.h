@@ -79,6 +79,14 @@ wpk_err wpk_derive_stage_output(struct wpk_program *program, int tensor, const i
  * contiguous axis be vectorized. */
 wpk_err wpk_derive_split_reduction(struct wpk_program *program, int stage, int axis, int64_t lanes);
 
+/* Cut it into partial reductions over `block` consecutive terms of `axis` each, which divides its
+ * extent: every block starts from nothing, so that rounding errors of sums grow with the length of
+ * a block and the number of blocks, not with the number of terms. The block is the first axis of
+ * the partial results, and the only one that the second stage reduces.
+ *   shape   name [WPK_NAME_MAX] of the partial results */
+wpk_err wpk_derive_block_reduction(struct wpk_program *program, int stage, int axis, int64_t block,
+                                   char *name);
+
 /* Follow a reduction by a pointwise stage that copies it. */
 wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Derivations that give a program the shape that scheduling wants: copies behind reductions,
- * reductions cut into lanes, gathered and packed operands. */
+ * reductions cut in two, gathered and packed operands. */
 #include "op/derive.h"
 
 #include "op/contraction.h"
@@ -43,55 +43,101 @@ wpk_err wpk_derive_copy_after(struct wpk_program *program, int stage)
     return program->stages[copy].expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
 }
 
-/* ---- a reduction cut into lanes */
+/* ---- a reduction cut in two */
 
-wpk_err wpk_derive_split_reduction(struct wpk_program *program, int stage, int axis, int64_t lanes)
+/* The terms of a reduction's axis, dealt out to partial results. */
+struct deal {
+    int64_t parts;
+    const char *axis, *suffix; /* what counts the parts, and what names their tensor */
+    bool blocks;               /* each has consecutive terms and they are counted by the first axis;
+                                  else every parts-th term, and by the last one */
+};
+
+/* The stage of partial results, of rank old->rank + 1 with the parts' axis at `place`; returns its
+ * tensor, or -1.
+ *   shape  map [old->rank] the nodes of the old output axes */
+static int add_partial(struct wpk_program *program, const struct wpk_stage *old, int reduced,
+                       const struct deal *deal, int place, char *name)
+{
+    const struct wpk_tensor target = program->tensors[old->output];
+    char stem[WPK_NAME_MAX];
+    const char *axes[WPK_AXES_MAX] = {0};
+    int64_t extent[WPK_RANK_MAX] = {0};
+    int map[WPK_AXES_MAX];
+    for (int a = 0; a < old->rank; a++) {
+        int moved = a + (a >= place);
+        axes[moved] = old->axes[a].name;
+        extent[moved] = target.extent[a];
+        map[a] = wpk_node_axis(program, moved);
+    }
+    axes[place] = deal->axis;
+    extent[place] = deal->parts;
+    snprintf(stem, sizeof(stem), "%.40s_%s", target.name, deal->suffix);
+    wpk_program_free_name(program, stem, name);
+    int partial = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, old->accumulator,
+                                         old->rank + 1, extent);
+    int id = partial < 0 ? -1 : wpk_program_add_stage(program, partial, axes);
+    if (id < 0) {
+        return -1;
+    }
+    struct wpk_stage *cut = &program->stages[id];
+    int64_t terms = old->axes[reduced].extent / deal->parts;
+    for (int a = old->rank; a < old->axis_count; a++) {
+        int64_t size = a == reduced ? terms : old->axes[a].extent;
+        int added = wpk_stage_add_reduction_axis(cut, old->axes[a].name, size);
+        map[a] = wpk_node_axis(program, added);
+    }
+    int part = wpk_node_axis(program, place);
+    map[reduced] =
+        deal->blocks
+            ? wpk_index_add(program, wpk_index_scale(program, part, terms), map[reduced])
+            : wpk_index_add(program, wpk_index_scale(program, map[reduced], deal->parts), part);
+    cut->reduction = old->reduction;
+    cut->accumulator = old->accumulator;
+    cut->expr = wpk_rewrite_expr(program, old->expr, map, NULL, NULL);
+    return cut->expr < 0 ? -1 : partial;
+}
+
+static wpk_err cut_reduction(struct wpk_program *program, int stage, int axis,
+                             const struct deal *deal, char *name)
 {
     struct wpk_stage old = program->stages[stage];
-    struct wpk_tensor target = program->tensors[old.output];
-    char name[WPK_NAME_MAX], stem[WPK_NAME_MAX];
-    const char *axes[WPK_AXES_MAX] = {0};
-    int64_t extent[WPK_RANK_MAX];
-    int axis_map[WPK_AXES_MAX], index[WPK_RANK_MAX] = {0};
-    if (axis < old.rank || axis >= old.axis_count || lanes < 2 ||
-        old.axes[axis].extent % lanes != 0 || old.rank + 1 > WPK_RANK_MAX ||
+    int index[WPK_RANK_MAX] = {0}, place = deal->blocks ? 0 : old.rank;
+    if (axis < old.rank || axis >= old.axis_count || deal->parts < 2 ||
+        old.axes[axis].extent % deal->parts != 0 || old.rank + 1 > WPK_RANK_MAX ||
         old.axis_count + 1 > WPK_AXES_MAX) {
         return WPK_EUNSUPPORTED;
     }
-    memcpy(extent, target.extent, sizeof(extent));
-    extent[old.rank] = lanes;
-    for (int a = 0; a < old.rank; a++) {
-        axes[a] = old.axes[a].name;
-        axis_map[a] = wpk_node_axis(program, a);
-        index[a] = axis_map[a];
-    }
-    axes[old.rank] = "lane";
-    snprintf(stem, sizeof(stem), "%.40s_p", target.name);
-    wpk_program_free_name(program, stem, name);
-    int partial = wpk_program_add_tensor(program, name, WPK_ROLE_INTERMEDIATE, old.accumulator,
-                                         old.rank + 1, extent);
-    int id = partial < 0 ? -1 : wpk_program_add_stage(program, partial, axes);
-    if (id < 0) {
+    int partial = add_partial(program, &old, axis, deal, place, name);
+    if (partial < 0) {
         return WPK_ENOSPC;
     }
-    struct wpk_stage *cut = &program->stages[id];
-    for (int a = old.rank; a < old.axis_count; a++) {
-        int64_t size = a == axis ? old.axes[a].extent / lanes : old.axes[a].extent;
-        int added = wpk_stage_add_reduction_axis(cut, old.axes[a].name, size);
-        axis_map[a] = wpk_node_axis(program, added);
-    }
-    axis_map[axis] = wpk_index_add(program, wpk_index_scale(program, axis_map[axis], lanes),
-                                   wpk_node_axis(program, old.rank));
-    cut->reduction = old.reduction;
-    cut->accumulator = old.accumulator;
-    cut->expr = wpk_rewrite_expr(program, old.expr, axis_map, NULL, NULL);
-
     struct wpk_stage *rest = &program->stages[stage];
     rest->axis_count = rest->rank;
-    int lane = wpk_stage_add_reduction_axis(rest, "lane", lanes);
-    index[old.rank] = wpk_node_axis(program, lane);
+    int part = wpk_stage_add_reduction_axis(rest, deal->axis, deal->parts);
+    for (int a = 0; a < old.rank; a++) {
+        index[a + (a >= place)] = wpk_node_axis(program, a);
+    }
+    index[place] = wpk_node_axis(program, part);
     rest->expr = wpk_node_load(program, partial, index, -1);
-    return cut->expr < 0 || rest->expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
+    return rest->expr < 0 ? WPK_ENOSPC : wpk_program_tidy(program);
+}
+
+wpk_err wpk_derive_split_reduction(struct wpk_program *program, int stage, int axis, int64_t lanes)
+{
+    char name[WPK_NAME_MAX];
+    const struct deal deal = {.parts = lanes, .axis = "lane", .suffix = "p"};
+    return cut_reduction(program, stage, axis, &deal, name);
+}
+
+wpk_err wpk_derive_block_reduction(struct wpk_program *program, int stage, int axis, int64_t block,
+                                   char *name)
+{
+    int64_t extent = program->stages[stage].axes[axis].extent;
+    const struct deal deal = {
+        .parts = extent / block, .axis = "block", .suffix = "b", .blocks = true};
+    return extent % block != 0 ? WPK_EUNSUPPORTED
+                               : cut_reduction(program, stage, axis, &deal, name);
 }
 
 /* ---- im2col */

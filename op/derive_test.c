@@ -188,6 +188,21 @@ static wpk_err derive_split(struct derivation *d)
     return WPK_EUNSUPPORTED;
 }
 
+static wpk_err derive_blocks(struct derivation *d)
+{
+    static const int64_t blocks[] = {1, 2, 4, 8};
+    for (int s = 0; s < d->program->stage_count; s++) {
+        const struct wpk_stage *stage = &d->program->stages[s];
+        if (stage->reduction != WPK_REDUCE_NONE) {
+            char name[WPK_NAME_MAX];
+            int axis = (int)wpk_rng_between(d->rng, stage->rank, stage->axis_count - 1);
+            return wpk_derive_block_reduction(d->program, s, axis,
+                                              wpk_fixture_pick(d->rng, 4, blocks), name);
+        }
+    }
+    return WPK_EUNSUPPORTED;
+}
+
 static wpk_err derive_copy(struct derivation *d)
 {
     int stage = (int)wpk_rng_below(d->rng, (uint64_t)d->program->stage_count);
@@ -249,6 +264,7 @@ static const struct {
     {"im2col", derive_im2col},
     {"im2col, halo", derive_im2col_halo},
     {"split reduction", derive_split},
+    {"block reduction", derive_blocks},
     {"copy after", derive_copy},
     {"pack", derive_pack},
 };

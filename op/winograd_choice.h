@@ -10,7 +10,9 @@
 struct wpk_winograd_choice {
     int64_t m[WPK_WINOGRAD_PAIRS_MAX];
     double operations; /* expected, 1: direct evaluation's */
-    double error;      /* expected, 1: direct evaluation's */
+    /* Expected errors, 1: direct evaluation's. The squares of both add up. */
+    double error;      /* of sums whose terms are added one after the other */
+    double error_rest; /* of the transforms, however exact the sums */
 };
 
 /* Fill `out` with sizes of tiles for wpk_derive_winograd_per_axis, most accurate first: each is

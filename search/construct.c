@@ -258,6 +258,9 @@ static void set_reduction(const struct wpk_variant *variant, int g, int which,
     const struct wpk_structure *s = variant->plan;
     const struct wpk_slots *slots = &s->slots[g];
     static const int64_t splits[] = {0, 16, 32, 64};
+    if (slots->sum >= 0) { /* the largest blocks: the space has those that are accurate enough */
+        out->gene[slots->sum] = (uint8_t)(variant->genes[slots->sum].choice_count - 1);
+    }
     if (slots->split >= 0) {
         set_value(variant, slots->split, WPK_GENE_ALL, out);
         set_number(variant, slots->unroll, 1, out);

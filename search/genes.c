@@ -17,6 +17,7 @@ static const int64_t tile_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
 static const int64_t vector_counts[] = {1, 2, 3, 4, 5, 6, 8};
 static const int64_t block_sizes[] = {1, 2, 3, 4, 6, 7, 8, 14, 16, 28, 32};
 static const int64_t split_sizes[] = {4, 8, 16, 32, 64, 128, 256};
+static const int64_t sum_sizes[] = {4, 8, 16, 32, 64, 128};
 static const int64_t unroll_sizes[] = {1, 2, 3, 4, 7, 8};
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -279,6 +280,24 @@ static int derive_order(struct wpk_gene_list *c, const struct wpk_group *group, 
     return gene;
 }
 
+/* Only sums that round care about their order; every operation that could be reduced in blocks
+ * without that has `split`. */
+static void derive_sum(struct wpk_gene_list *c, const struct wpk_group *group,
+                       const struct wpk_stage *stage, int axis, struct wpk_slots *slots)
+{
+    int64_t extent = axis < 0 ? 1 : stage->axes[axis].extent;
+    bool rounds = stage->reduction == WPK_REDUCE_SUM && wpk_dtype_is_float(stage->accumulator) &&
+                  stage->rank < WPK_RANK_MAX && stage->axis_count < WPK_AXES_MAX;
+    for (int i = 0; i < COUNT(sum_sizes) && rounds; i++) {
+        if (sum_sizes[i] < extent && extent % sum_sizes[i] == 0) {
+            slots->sum =
+                slots->sum < 0 ? wpk_gene_list_add(c, true, "%s.sum", group->name) : slots->sum;
+            wpk_gene_list_number(c, slots->sum, sum_sizes[i]);
+        }
+    }
+    wpk_gene_list_number(c, slots->sum, WPK_GENE_ALL);
+}
+
 static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *group,
                              struct wpk_slots *slots)
 {
@@ -300,6 +319,7 @@ static void derive_reduction(struct wpk_gene_list *c, const struct wpk_group *gr
         }
     }
     wpk_gene_list_number(c, slots->split, WPK_GENE_ALL);
+    derive_sum(c, group, stage, largest, slots);
     slots->unroll = wpk_gene_list_add(c, true, "%s.unroll", group->name);
     for (int i = 0; i < COUNT(unroll_sizes); i++) {
         wpk_gene_list_number(c, slots->unroll, unroll_sizes[i]);
@@ -383,7 +403,7 @@ static void clear_slots(struct wpk_slots *slots)
 {
     memset(slots, 0, sizeof(*slots));
     slots->vec = slots->lanes = slots->outer = slots->inner = slots->red = -1;
-    slots->split = slots->unroll = slots->at = slots->par = slots->roll = -1;
+    slots->split = slots->sum = slots->unroll = slots->at = slots->par = slots->roll = -1;
     for (int a = 0; a < WPK_RANK_MAX; a++) {
         slots->tile[a] = slots->block[a] = -1;
     }

@@ -18,6 +18,8 @@ struct wpk_slots {
     int inner;                  /* order of the tile loops */
     int red;                    /* order of the contraction's reduction loops */
     int split;                  /* inner extent of its largest reduction axis; "all": not split */
+    int sum;                    /* the same, and each part is summed by itself; "all": the terms
+                                   are added one after the other */
     int unroll;                 /* of the innermost reduction loop */
     int at;                     /* where the group is computed */
     int roll;                   /* loops over transformed axes stay loops where that is possible */
@@ -62,6 +64,7 @@ struct wpk_decisions {
     int red_count;
     int split_axis;                /* the contraction's largest reduction axis, or -1 */
     int64_t split;                 /* 0: not split */
+    bool blocked;                  /* each part is summed by itself, then added to the total */
     int64_t unroll;                /* 1: not unrolled */
     bool roll;
     enum wpk_level level;

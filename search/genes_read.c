@@ -111,6 +111,9 @@ static void read_reduction(const struct wpk_variant *variant, const struct wpk_c
     }
     out->split_axis = wpk_largest_reduction(stage, literal);
     out->split = size_of(variant, candidate, slots->split, 0);
+    int64_t sum = size_of(variant, candidate, slots->sum, 0);
+    out->blocked = sum > 0;
+    out->split = out->blocked ? sum : out->split; /* one loop over parts is enough */
     out->unroll = size_of(variant, candidate, slots->unroll, 1);
 }
 

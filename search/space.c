@@ -12,7 +12,7 @@
 
 #define GROUP_TRIES_MAX 400
 
-static void measure_size(struct wpk_space *space)
+void wpk_space_measure(struct wpk_space *space)
 {
     double points = 0;
     for (int v = 0; v < space->variant_count; v++) {
@@ -39,7 +39,7 @@ wpk_err wpk_space_derive(const struct wpk_program *program, const struct wpk_spa
         wpk_space_fini(out);
         return err;
     }
-    measure_size(out);
+    wpk_space_measure(out);
     return WPK_OK;
 }
 
@@ -138,7 +138,7 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
     wpk_err err = algorithm || strcmp(name, "layout") == 0 ? pin_variants(space, algorithm, value)
                                                            : pin_gene(space, name, value);
     if (err == WPK_OK) {
-        measure_size(space);
+        wpk_space_measure(space);
     } else if (choices[0] == '\0') {
         wpk_diag_set(diag, "no variant of this operator has a gene %s", name);
     } else {
@@ -178,9 +178,9 @@ static void redraw_one(const struct wpk_variant *variant, struct wpk_rng *rng, i
 {
     const struct wpk_structure *structure = variant->plan;
     const struct wpk_slots *slots = &structure->slots[g];
-    int genes[WPK_RANK_MAX + 4], count = 0;
-    const int single[] = {slots->lanes, slots->vec, slots->unroll, slots->split};
-    for (int i = 0; i < 4; i++) {
+    int genes[WPK_RANK_MAX + 5], count = 0;
+    const int single[] = {slots->lanes, slots->vec, slots->unroll, slots->split, slots->sum};
+    for (int i = 0; i < 5; i++) {
         if (single[i] >= 0) {
             genes[count++] = single[i];
         }

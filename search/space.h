@@ -6,7 +6,7 @@
  * the same thing in every variant, so candidates of different variants can be crossed.
  *
  * A candidate is a variant and a value for each of its genes. Its text is self-describing, e.g.
- *     cpu-1 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
+ *     cpu-2 algorithm=direct layout=halo-last1 Y.vec=k Y.lanes=16 Y.tile.k=32 Y.inner=y,k,x ...
  * and never a bare index: it can be read back as long as the space's version is known. */
 #ifndef WPK_SEARCH_SPACE_H
 #define WPK_SEARCH_SPACE_H
@@ -17,7 +17,7 @@
 #include "schema/device.h"
 #include "schema/tensor.h"
 
-#define WPK_SPACE_VERSION "cpu-1"
+#define WPK_SPACE_VERSION "cpu-2"
 #define WPK_GENES_MAX 160
 #define WPK_CHOICES_MAX 64
 #define WPK_VARIANTS_MAX 32
@@ -46,6 +46,9 @@ struct wpk_gene {
 struct wpk_variant {
     char algorithm[WPK_VARIANT_NAME_MAX]; /* "direct", "im2col", "winograd(4)", … */
     char layout[WPK_VARIANT_NAME_MAX];    /* "asis", "halo-last1", "staged-last1", … */
+    double error_sums;              /* expected error ÷ direct evaluation's: of sums whose terms are
+                                       added one after the other; its square and that of … */
+    double error_rest;              /* … all else add up */
     int boundary_last;              /* axis that is last in inputs and outputs of the output's rank,
                                        -1: they lie as written */
     struct wpk_program program;     /* derived; its boundary tensors have the layout applied */
@@ -88,6 +91,9 @@ void wpk_space_fini(struct wpk_space *space);
  *   errors  WPK_ENOENT no such gene or value */
 wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *value,
                       struct wpk_diag *diag);
+
+/* Set size_log2 anew after variants or choices were removed. */
+void wpk_space_measure(struct wpk_space *space);
 
 /* Constructed candidates: good guesses for every variant, best guesses first, interleaved so that
  * any prefix covers all variants.

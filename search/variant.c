@@ -85,6 +85,7 @@ static void order_with_last(int rank, int last, int *order)
 
 struct request {
     int64_t winograd[WPK_WINOGRAD_PAIRS_MAX]; /* m of each axis, 0: no */
+    double error_sums, error_rest;            /* of it: see wpk_variant */
     bool phases;                              /* a strided window is cut into phases first */
     bool im2col;
     int last;    /* axis moved to the end, -1: as written */
@@ -233,8 +234,11 @@ static wpk_err build_variant(const struct wpk_program *program, const struct req
         wpk_variant_fini(out);
         return err;
     }
+    out->error_sums = 1;
     if (request->winograd[0] > 0) {
         name_winograd(request, out);
+        out->error_sums = request->error_sums;
+        out->error_rest = request->error_rest;
     } else {
         snprintf(out->algorithm, sizeof(out->algorithm), "%s",
                  request->im2col ? "im2col" : "direct");
@@ -318,6 +322,8 @@ static wpk_err add_winograd(const struct wpk_program *program, struct request re
         request.phases = phases > 0;
         for (int i = count - 1; i >= 0 && err == WPK_OK; i--) {
             memcpy(request.winograd, choices[i].m, sizeof(request.winograd));
+            request.error_sums = choices[i].error;
+            request.error_rest = choices[i].error_rest;
             err = add_variant(program, &request, space);
         }
     }

@@ -3,6 +3,7 @@
 
 #include "op/notation.h"
 #include "op/program.h"
+#include "search/prune.h"
 #include "search/strategy.h"
 
 #include <stdio.h>
@@ -264,6 +265,9 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
     }
     if (err == WPK_OK) {
         err = pin(actor, search->key.parameters, diag);
+    }
+    if (err == WPK_OK) {
+        wpk_space_prune(&actor->space, actor->accuracy.times_direct);
     }
     if (err == WPK_OK) {
         err = start(actor, log, told_count);

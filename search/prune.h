@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which candidates can be in a class of accuracy, before any of them is built. */
+#ifndef WPK_SEARCH_PRUNE_H
+#define WPK_SEARCH_PRUNE_H
+
+#include "search/space.h"
+
+/* Remove the variants, and the sizes of blocks of sums, whose expected error exceeds the class's
+ * multiple of direct evaluation's. A class's gate is a tenth below its multiple: an expectation may
+ * be off by as much. Where nothing would be left, the most accurate stays.
+ *   unit  times_direct: 1 is the error of direct evaluation */
+void wpk_space_prune(struct wpk_space *space, double times_direct);
+
+/* The expected error of a variant whose largest sum adds up blocks of `block` terms of its longest
+ * axis, or all terms one after the other where it is WPK_GENE_ALL.
+ *   unit  1: the error of direct evaluation */
+double wpk_variant_error(const struct wpk_variant *variant, int64_t block);
+
+#endif
