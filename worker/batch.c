@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #define DRIFT_MAX 0.10
-#define NOISE_MAX 0.10
 /* More would wait for a neighbour to end, and a slow candidate for its deadline. */
 #define BATCHES_MAX 2
 
@@ -33,13 +32,14 @@ static wpk_err measure_once(const struct wpk_measure_subject *subject,
 /* How far what counts is from steady: at most 1 where it is. A drift is no part of a ratio. */
 static double unrest(const struct wpk_batch *batch)
 {
-    double noise = batch->noise / NOISE_MAX;
+    double noise = batch->noise / WPK_MEASURE_NOISE_MAX;
     return batch->pair.ratio > 0 ? noise : fmax(batch->drift / DRIFT_MAX, noise);
 }
 
 bool wpk_batch_is_steady(const struct wpk_batch *batch)
 {
-    return batch->pair.timing.censored || (batch->drift <= DRIFT_MAX && batch->noise <= NOISE_MAX);
+    return batch->pair.timing.censored ||
+           (batch->drift <= DRIFT_MAX && batch->noise <= WPK_MEASURE_NOISE_MAX);
 }
 
 wpk_err wpk_batch_measure(const struct wpk_measure_subject *subject,

@@ -56,6 +56,8 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
 bool wpk_measure_beats(const struct wpk_record *record, uint64_t incumbent_ns,
                        double incumbent_ratio);
 
+#define WPK_MEASURE_NOISE_MAX 0.1 /* MAD over median of a time that can be believed */
+
 /* Median, minimum and MAD of the samples that are there. */
 void wpk_measure_summarize(struct wpk_timing *timing);
 

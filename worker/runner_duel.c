@@ -3,6 +3,7 @@
  *
  * Each lives in a process of its own and sleeps between its turns: neither its memory nor its
  * threads are in the way of the others. */
+#include "worker/duel_rounds.h"
 #include "worker/measure.h"
 #include "worker/process.h"
 #include "worker/runner.h"
@@ -30,16 +31,24 @@ struct turn {
 struct contestant {
     pid_t pid; /* 0: out */
     int fd;
+    int repeat_count;          /* of its last turn */
+    struct wpk_record *record; /* how it ended */
 };
+
+/* A contestant is a path or a vendor's name. */
+static bool is_vendor(const char *contestant)
+{
+    return strchr(contestant, '/') == NULL;
+}
 
 static wpk_err open_contestant(const struct wpk_runner_op *op,
                                const struct wpk_duel_request *request, const char *name,
                                struct wpk_subject *subject)
 {
-    bool is_vendor = strchr(name, '/') == NULL;
+    bool vendor = is_vendor(name);
     const struct wpk_subject_options subject_options = {
-        .provider = is_vendor ? name : wpk_provider_kernel.name,
-        .artifact = is_vendor ? "" : name,
+        .provider = vendor ? name : wpk_provider_kernel.name,
+        .artifact = vendor ? "" : name,
         .layouts = request->layouts,
         .threads = request->policy.threads,
     };
@@ -102,12 +111,14 @@ static void start_contestant(const struct wpk_runner_op *op, const struct wpk_du
         close(pair[0]);
         return;
     }
-    *out = (struct contestant){.pid = pid, .fd = pair[0]};
+    out->pid = pid;
+    out->fd = pair[0];
 }
 
 /* What it says next; a contestant that fails is out. */
-static bool hear(struct contestant *contestant, struct wpk_record *record, struct turn *turn)
+static bool hear(struct contestant *contestant, struct turn *turn)
 {
+    struct wpk_record *record = contestant->record;
     bool alive = read(contestant->fd, turn, sizeof(*turn)) == (ssize_t)sizeof(*turn);
     if (alive && turn->err == WPK_OK) {
         return true;
@@ -115,22 +126,40 @@ static bool hear(struct contestant *contestant, struct wpk_record *record, struc
     record->outcome = alive ? wpk_subject_outcome(turn->err) : WPK_OUTCOME_RUN_CRASH;
     snprintf(record->log, sizeof(record->log), "%s",
              alive ? wpk_err_text(turn->err) : "died in the duel");
-    record->timing = (struct wpk_timing){0};
     close(contestant->fd);
     contestant->pid = 0;
     return false;
 }
 
-static void take_turn(struct contestant *contestant, struct wpk_record *record)
+static uint64_t take_turn(void *user, int index)
 {
-    struct turn turn;
+    struct contestant *contestant = (struct contestant *)user + index;
+    struct turn turn = {.ns = 0};
     if (contestant->pid == 0) {
-        return;
+        return 0;
     }
     (void)!write(contestant->fd, "t", 1); /* if it is dead, that is heard */
-    if (hear(contestant, record, &turn)) {
-        record->timing.sample_ns[record->timing.sample_count++] = turn.ns;
-        record->timing.repeat_count = turn.repeat_count;
+    bool heard = hear(contestant, &turn);
+    nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
+    contestant->repeat_count = turn.repeat_count;
+    return !heard ? 0 : turn.ns > 0 ? turn.ns : 1;
+}
+
+/* Start all and wait until they are open: nobody is opened any more while another is timed. */
+static void open_all(const struct wpk_runner_op *op, const struct wpk_duel_request *request,
+                     struct contestant *contestants)
+{
+    for (int i = 0; i < request->count; i++) {
+        start_contestant(op, request, i, &contestants[i]);
+        if (contestants[i].pid == 0) {
+            contestants[i].record->outcome = WPK_OUTCOME_OUT_OF_MEMORY;
+        }
+    }
+    for (int i = 0; i < request->count; i++) {
+        struct turn opened;
+        if (contestants[i].pid != 0) {
+            (void)hear(&contestants[i], &opened);
+        }
     }
 }
 
@@ -138,36 +167,24 @@ void wpk_runner_duel(const struct wpk_runner_op *op, const struct wpk_duel_reque
                      struct wpk_channel *channel, struct wpk_record *out)
 {
     WPK_ASSERT(request->count <= WPK_DUEL_MAX);
-    WPK_ASSERT(request->round_count <= WPK_SAMPLES_MAX);
+    struct wpk_timing timing[WPK_DUEL_MAX];
     struct contestant contestants[WPK_DUEL_MAX] = {{0}};
+    struct wpk_duel_rounds rounds = {.count = request->count,
+                                     .round_count = request->round_count,
+                                     .take_turn = take_turn,
+                                     .user = contestants};
     int threads = request->policy.threads;
     signal(SIGPIPE, SIG_IGN);
     wpk_process_pin(wpk_process_core_count() - threads, threads);
     for (int i = 0; i < request->count; i++) {
-        start_contestant(op, request, i, &contestants[i]);
-        if (contestants[i].pid == 0) {
-            out[i].outcome = WPK_OUTCOME_OUT_OF_MEMORY;
-        }
+        contestants[i].record = &out[i];
+        rounds.is_vendor[i] = is_vendor(request->contestant[i]);
     }
-    /* Nobody is opened any more while another is timed. */
-    for (int i = 0; i < request->count; i++) {
-        struct turn opened;
-        if (contestants[i].pid != 0) {
-            (void)hear(&contestants[i], &out[i], &opened);
-        }
-    }
+    open_all(op, request, contestants);
     wpk_runner_wait_for_go(channel, request->id);
-    for (int round = 0; round < request->round_count; round++) {
-        for (int i = 0; i < request->count; i++) {
-            /* Each goes first in turn. */
-            int index = (round + i) % request->count;
-            take_turn(&contestants[index], &out[index]);
-            nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
-        }
-    }
+    wpk_duel_rounds_play(&rounds, timing);
     for (int i = 0; i < request->count; i++) {
-        if (out[i].outcome == WPK_OUTCOME_OK) {
-            wpk_measure_summarize(&out[i].timing);
-        }
+        out[i].timing = timing[i];
+        out[i].timing.repeat_count = contestants[i].repeat_count;
     }
 }
