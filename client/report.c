@@ -164,12 +164,15 @@ static void print_details(const struct wpk_api_kernel *kernel, const char *data_
         }
     }
     if (timed(&kernel->baseline) && wpk_report_is_noisy(&kernel->baseline.time)) {
-        wpk_buf_printf(out,
-                       "  noise        the MAD of %s's time is %.0f %% of it: the speedup is "
-                       "uncertain; tune again on a quiet machine\n",
-                       kernel->baseline.provider,
-                       100 * (double)kernel->baseline.time.mad_ns /
-                           (double)kernel->baseline.time.median_ns);
+        wpk_buf_printf(
+            out,
+            "  noise        the MAD of %s's time is %.0f %% of it, also when it was timed "
+            "again: the speedup is uncertain; tune on a quiet machine\n",
+            kernel->baseline.provider,
+            100 * (double)kernel->baseline.time.mad_ns / (double)kernel->baseline.time.median_ns);
+    }
+    if (kernel->conditions[0] != '\0' && strcmp(kernel->conditions, "warm") != 0) {
+        wpk_buf_printf(out, "  conditions   %s\n", kernel->conditions);
     }
     if (kernel->from_history) {
         wpk_buf_append_text(out, "  answered from history: nothing was measured now\n");
@@ -315,6 +318,7 @@ static void put_kernel(struct wpk_json_writer *writer, const struct wpk_api_kern
     wpk_json_put_int(writer, "failed", kernel->failed);
     wpk_json_end(writer);
     put_text_or_null(writer, "accuracy", kernel->accuracy);
+    put_text_or_null(writer, "conditions", kernel->conditions);
     wpk_json_begin_object(writer, "verified");
     wpk_json_put_real(writer, "max_error", kernel->error_max);
     wpk_json_put_real(writer, "tolerance", kernel->error_tolerance);

@@ -41,6 +41,7 @@ static struct wpk_api_kernel make_kernel(void)
         .of_rms = 1.1e-6,
         .times_direct = 1.8,
         .accuracy = "standard",
+        .conditions = "warm",
         .schedule = "wpk-schedule 1\n",
         .flops = 231211008,
         .device = "cpu/x/avx512",
@@ -161,6 +162,29 @@ static void test_vendor(void **state)
     wpk_arena_fini(&arena);
 }
 
+/* A vendor's time that scatters, and conditions that are not warm, are said. */
+static void test_noise(void **state)
+{
+    struct wpk_api_kernel kernel = make_kernel();
+    struct wpk_api_job job = make_job(&kernel);
+    struct wpk_arena arena = {0};
+    struct wpk_buf out = {0};
+
+    (void)state;
+    kernel.baseline.time.mad_ns = kernel.baseline.time.median_ns / 10;
+    assert_int_equal(wpk_report_print(&job, "/data", &fits, &arena, &out), WPK_OK);
+    assert_null(strstr(wpk_buf_text(&out), "noise"));
+    assert_null(strstr(wpk_buf_text(&out), "conditions"));
+    kernel.baseline.time.mad_ns = kernel.baseline.time.median_ns / 5;
+    kernel.conditions = "cold";
+    wpk_buf_reset(&out);
+    assert_int_equal(wpk_report_print(&job, "/data", &fits, &arena, &out), WPK_OK);
+    assert_non_null(strstr(wpk_buf_text(&out), "MAD of onednn's time is 20 % of it"));
+    assert_non_null(strstr(wpk_buf_text(&out), "conditions   cold"));
+    wpk_buf_fini(&out);
+    wpk_arena_fini(&arena);
+}
+
 /* Nothing was found: no headings over nothing, but why. */
 static void test_no_kernel(void **state)
 {
@@ -182,10 +206,10 @@ static void test_no_kernel(void **state)
 static void test_encode(void **state)
 {
     static const char *const root[] = {"kernels", "seconds", NULL};
-    static const char *const members[] = {"name",       "fingerprint", "binding",  "provider",
-                                          "algorithm",  "time_ns",     "baseline", "speedup",
-                                          "candidates", "accuracy",    "verified", "from_history",
-                                          "artifact",   "schedule",    NULL};
+    static const char *const members[] = {"name",         "fingerprint", "binding",    "provider",
+                                          "algorithm",    "time_ns",     "baseline",   "speedup",
+                                          "candidates",   "accuracy",    "conditions", "verified",
+                                          "from_history", "artifact",    "schedule",   NULL};
     struct wpk_api_kernel kernel = make_kernel();
     struct wpk_api_job job = make_job(&kernel);
     struct wpk_buf out = {0};
@@ -215,7 +239,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_print),  cmocka_unit_test(test_wrapped),
         cmocka_unit_test(test_vendor), cmocka_unit_test(test_no_kernel),
-        cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_noise),  cmocka_unit_test(test_encode),
     };
 
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);

@@ -56,27 +56,69 @@ static void put_algorithm(struct wpk_json_writer *w, const char *candidate, cons
 
 /* ---- jobs */
 
+/* The fastest of a kind by the final, from when that was held: its times are what the result shows.
+ * NULL before. */
+static const struct wpk_final_entry *find_finalist(const struct wpk_search *search,
+                                                   enum wpk_entry_kind kind)
+{
+    const struct wpk_final_entry *best = NULL;
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        const struct wpk_final_entry *entry = &search->entries[i];
+        if (entry->kind == kind && entry->timed && !entry->rejected &&
+            (best == NULL || entry->timing.median_ns < best->timing.median_ns)) {
+            best = entry;
+        }
+    }
+    return best;
+}
+
+static void put_brief(struct wpk_json_writer *w, const char *key, const char *provider,
+                      const char *candidate, const uint64_t ns[3])
+{
+    wpk_json_begin_object(w, key);
+    wpk_json_put_text(w, "provider", provider);
+    if (candidate[0] != '\0') {
+        put_algorithm(w, candidate, "");
+    }
+    wpk_json_put_text(w, "candidate", candidate);
+    put_time(w, ns[0], ns[1], ns[2]);
+    wpk_json_end(w);
+}
+
+static void put_finalist(struct wpk_json_writer *w, const char *key,
+                         const struct wpk_final_entry *entry)
+{
+    const struct wpk_timing *timing = &entry->timing;
+    put_brief(w, key, entry->provider, entry->candidate,
+              (const uint64_t[]){timing->median_ns, timing->min_ns, timing->mad_ns});
+}
+
+static void put_trial(struct wpk_json_writer *w, const char *key, const char *provider,
+                      const char *candidate, const struct wpk_trial_summary *trial)
+{
+    put_brief(w, key, provider, candidate,
+              (const uint64_t[]){trial->median_ns, trial->min_ns, trial->mad_ns});
+}
+
 /* The first provider of the key is our own. */
 static void put_own_best(struct wpk_json_writer *w, const struct wpk_search *search)
 {
-    const struct wpk_best *best = search->best;
-    if (search->best_count == 0) {
-        wpk_json_put_null(w, "best");
-        return;
-    }
+    const struct wpk_final_entry *finalist = find_finalist(search, WPK_ENTRY_OWN);
     char provider[WPK_PROVIDER_NAME_MAX];
-    snprintf(provider, sizeof provider, "%.*s", (int)strcspn(search->key.providers, ";"),
-             search->key.providers);
-    wpk_json_begin_object(w, "best");
-    wpk_json_put_text(w, "provider", provider);
-    put_algorithm(w, best->candidate, "");
-    wpk_json_put_text(w, "candidate", best->candidate);
-    put_time(w, best->trial.median_ns, best->trial.min_ns, best->trial.mad_ns);
-    wpk_json_end(w);
+    if (finalist != NULL) {
+        put_finalist(w, "best", finalist);
+    } else if (search->best_count == 0) {
+        wpk_json_put_null(w, "best");
+    } else {
+        snprintf(provider, sizeof provider, "%.*s", (int)strcspn(search->key.providers, ";"),
+                 search->key.providers);
+        put_trial(w, "best", provider, search->best[0].candidate, &search->best[0].trial);
+    }
 }
 
 static void put_baseline(struct wpk_json_writer *w, const struct wpk_search *search)
 {
+    const struct wpk_final_entry *finalist = find_finalist(search, WPK_ENTRY_VENDOR);
     const struct wpk_piece *best = NULL;
     for (uint32_t i = 0; i < search->vendor_count; i++) {
         const struct wpk_piece *vendor = &search->vendors[i];
@@ -85,15 +127,13 @@ static void put_baseline(struct wpk_json_writer *w, const struct wpk_search *sea
             best = vendor;
         }
     }
-    if (best == NULL) {
+    if (finalist != NULL) {
+        put_finalist(w, "baseline", finalist);
+    } else if (best != NULL) {
+        put_trial(w, "baseline", best->text, "", &best->trial);
+    } else {
         wpk_json_put_null(w, "baseline");
-        return;
     }
-    wpk_json_begin_object(w, "baseline");
-    wpk_json_put_text(w, "provider", best->text);
-    wpk_json_put_text(w, "candidate", "");
-    put_time(w, best->trial.median_ns, best->trial.min_ns, best->trial.mad_ns);
-    wpk_json_end(w);
 }
 
 static void put_candidates(struct wpk_json_writer *w, const struct wpk_job_op_state *op,

@@ -321,7 +321,7 @@ def check_tune_json(text, artifacts=True):
             check(set(own) == {"provider", "algorithm", "time_ns", "artifact"}, "members of own", own)
             check(own["time_ns"]["median"] > 0 and own["artifact"], "own has an artifact", own)
         check(set(kernel) == {"name", "fingerprint", "binding", "provider", "algorithm", "time_ns", "baseline",
-                              "speedup", "candidates", "accuracy", "verified", "from_history",
+                              "speedup", "candidates", "accuracy", "conditions", "verified", "from_history",
                               "artifact", "schedule"}, "members of a kernel", sorted(kernel))
         check(re.fullmatch("[0-9a-f]{64}", kernel["fingerprint"]), "fingerprint", kernel)
         times = [kernel["time_ns"]]

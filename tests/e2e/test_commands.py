@@ -67,6 +67,18 @@ def test_kernels_are_pinned_revoked_and_filtered(box):
     service.stop()
 
 
+def test_progress_ends_with_the_numbers_of_the_result(box):
+    """From the final on, a job shows the times that its kernel is recorded with."""
+    service = tuned(box)
+    shown = ctl(box, service, "jobs")["jobs"][0]["ops"][0]
+    kernel = ctl(box, service, "kernels")["kernels"][0]
+    check(shown["best"]["time_ns"] == kernel["own"]["time_ns"], "our best", shown, kernel["own"])
+    check(shown["best"]["candidate"] == kernel["own"]["candidate"], "the same one", shown, kernel["own"])
+    if kernel["baseline"]:
+        check(shown["baseline"]["time_ns"] == kernel["baseline"]["time_ns"], "the vendor's", shown, kernel)
+    service.stop()
+
+
 def test_lookup(box):
     service = tuned(box)
     job = box.write("job.json", small_job())
