@@ -9,8 +9,7 @@ BIN := build/bin
 # A changed meson.build configures anew, which nobody has to read unless it fails.
 all: build/build.ninja ## build; the programs are in build/bin/
 	@ninja -C build build.ninja >.deps/configure.log 2>&1 || { cat .deps/configure.log >&2; exit 1; }
-	@ninja -C build -n | grep -qx 'ninja: no work to do.' || \
-	    { echo 'make: building' >&2; ninja -C build --quiet; }
+	@deploy/build.py build
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -23,6 +22,7 @@ setup: ## install what is missing (Debian packages; Halide and oneDNN into .deps
 # Configured anew when the wheels change: what they offer decides what is built.
 # lib: without dpkg-dev meson takes Debian for a system with lib64, where pkg-config finds nothing.
 build/build.ninja: .deps/stamp
+	@echo 'make: configuring' >&2
 	@if [ -e $@ ]; then meson setup --reconfigure build; else meson setup build --libdir lib; fi \
 	    >.deps/configure.log 2>&1 || { cat .deps/configure.log >&2; rm -f $@; exit 1; }
 
@@ -42,7 +42,7 @@ test-all: all ## every test with gcc, clang, ASan and TSan, and the simulator's 
 	@tests/run.py all
 
 soak: all ## what the tests do, for an hour: a hundred kills, and the simulator's seeds from SEED on
-	@ninja -C build --quiet tests/sim/sim
+	@deploy/build.py build tests/sim/sim
 	@WPK_KILLS=100 python3 tests/e2e/test_kills.py
 	@build/tests/sim/sim --seed $(or $(SEED),1001) --count 50000
 

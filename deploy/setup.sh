@@ -34,6 +34,30 @@ fail() {
     exit 1
 }
 
+# Say what is done, and until `finished` that it goes on: in a line that is redrawn on a terminal,
+# elsewhere every 15 s. It ends with this script at the latest.
+begin() {
+    say "$*"
+    (
+        seconds=0
+        while sleep 1 && kill -0 $$ 2>/dev/null; do
+            seconds=$((seconds + 1))
+            if [ -t 2 ]; then
+                printf '\r\033[Ksetup: %d s' $seconds >&2
+            elif [ $((seconds % 15)) = 0 ]; then
+                say "$*, $seconds s"
+            fi
+        done
+    ) &
+    ticker=$!
+}
+
+finished() {
+    kill $ticker
+    wait $ticker 2>/dev/null || true
+    [ ! -t 2 ] || printf '\r\033[K' >&2
+}
+
 # Sets as_root, by which these packages can be installed.
 find_root() {
     command -v apt-get >/dev/null || fail "this is not a Debian system; install the equivalents of: $*"
@@ -41,20 +65,23 @@ find_root() {
     if [ "$(id -u)" != 0 ]; then
         as_root=sudo
         command -v sudo >/dev/null || fail "not root and no sudo; as root run: apt-get install $*"
+        sudo -v || fail "sudo refuses; as root run: apt-get install $*" # its prompt comes before progress
     fi
 }
 
 install_packages() {
     find_root "$@"
-    say "installing Debian packages: $*"
+    begin "installing Debian packages: $*"
     log=$(mktemp)
     if ! { $as_root apt-get -qq update &&
         $as_root env DEBIAN_FRONTEND=noninteractive \
             apt-get -qq -y --no-install-recommends install "$@"; } >"$log" 2>&1; then
+        finished
         tail -n 15 "$log" >&2
         rm -f "$log"
         fail "apt-get failed (see above); is there a network? Needed: $*"
     fi
+    finished
     rm -f "$log"
 }
 
@@ -89,17 +116,19 @@ fetch_wheels() {
         require_packages python3-pip
         python=/usr/bin/python3
     fi
-    say "fetching Halide and oneDNN (108 MB)"
+    begin "fetching Halide and oneDNN (108 MB)"
     if ! $python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
         --only-binary :all: --python-version 3.11 --implementation cp \
         --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
         --platform manylinux1_x86_64 --dest "$1" -r "$requirements" >"$1/log" 2>&1; then
+        finished
         tail -n 15 "$1/log" >&2
         fail "pip could not fetch the wheels of deploy/requirements.txt (see above); is there a network?"
     fi
     for wheel in "$1"/*.whl; do
         $python -m zipfile -e "$wheel" "$1/tree"
     done
+    finished
 }
 
 unpack_wheels() {
@@ -128,18 +157,19 @@ unpack_wheels() {
 # What asks wpkd by its contract; made aside, so that an interrupted run starts again.
 make_test_venv() {
     venv=$deps/test-venv
-    say "fetching schemathesis (20 MB)"
+    begin "fetching schemathesis (20 MB)"
     rm -rf "$venv"
     # The system's Python, whose venv module the package brings.
     /usr/bin/python3 -m venv "$venv" || fail "python3-venv is missing"
     "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
         --require-hashes -r "$1" || fail "pip could not fetch the wheels of tests/requirements.txt"
+    finished
     cp "$1" "$venv/stamp"
 }
 
 # One program out of a Debian package: installed, the package would start a server.
 unpack_promtool() {
-    say "fetching promtool (19 MB)"
+    begin "fetching promtool (19 MB)"
     staging=$(mktemp -d "$deps/staging.XXXXXX")
     # apt fetches as a user of its own, who has to reach the directory.
     chmod 755 "$staging"
@@ -148,6 +178,7 @@ unpack_promtool() {
         { $as_root apt-get -qq update && (cd "$staging" && apt-get -qq download prometheus); } \
             >"$staging/log" 2>&1 || { tail -n 15 "$staging/log" >&2; fail "apt-get download failed (see above)"; }
     fi
+    finished
     dpkg-deb -x "$staging"/prometheus_*.deb "$staging/tree"
     mkdir -p "$deps/bin"
     mv "$staging/tree/usr/bin/promtool" "$deps/bin/"

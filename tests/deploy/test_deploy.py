@@ -2,12 +2,16 @@
 """What an operator touches says what the programs do: units, configuration, manuals, completion,
 alert rules, operations.md. What needs a program that is not here (systemd-analyze, promtool, zsh)
 is skipped."""
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
 from lib import BIN, ROOT, Skip, check, main  # noqa: E402
@@ -159,6 +163,52 @@ def test_worker_configuration(box):
         check("--" + name in options, "is an option", name)
     code, _, log = box.run("wpk-worker", "--config", os.path.join(ROOT, "deploy/worker.json"), "--nonsense")
     check(code == 2 and "worker.json" not in log, "is read without complaint", code, log)
+
+
+# ---- make
+
+
+def ninja_file(box, steps, fails=False):
+    """A directory to build, of so many steps; the last of them may fail."""
+    lines = ["rule step", "  command = touch $out", "rule fail", "  command = echo the compiler says why; exit 1"]
+    lines += ["build step%d: step %s" % (i, "step%d" % (i - 1) if i > 0 else "") for i in range(steps)]
+    if fails:
+        lines.append("build last: fail step%d" % (steps - 1))
+    with open(box.path("build.ninja"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def test_make_says_how_far_it_is(box):
+    need_program("ninja")
+    program = os.path.join(ROOT, "deploy/build.py")
+    ninja_file(box, 40)
+    out = run(program, box.dir)
+    check(out.startswith("make: building, 1 of 40\n") and out.count("\n") < 20, "now and then", out)
+    check(run(program, box.dir) == "", "nothing to do is nothing to say")
+    ninja_file(box, 41, fails=True)
+    out = run(program, box.dir, want=1)
+    check("the compiler says why" in out, "what a step prints is passed on", out)
+
+
+def test_make_draws_one_line_on_a_terminal(box):
+    need_program("ninja")
+    ninja_file(box, 40)
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
+    with subprocess.Popen([os.path.join(ROOT, "deploy/build.py"), box.dir], stdin=subprocess.DEVNULL,
+                          stdout=slave, stderr=slave) as process:
+        os.close(slave)
+        text = b""
+        try:
+            while chunk := os.read(master, 65536):
+                text += chunk
+        except OSError:
+            pass  # the other end is closed
+    os.close(master)
+    drawn = text.decode().split("\r\033[K")
+    check(process.returncode == 0 and "make: building, 40 of 40" in [line[:24] for line in drawn], "each step", drawn)
+    check(all(len(line) < 30 and "\n" not in line for line in drawn), "in one line that fits", drawn)
+    check(drawn[-1] == "", "which is wiped in the end", drawn)
 
 
 # ---- manuals, completion
