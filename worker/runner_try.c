@@ -24,6 +24,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Compared points of a fresh set: of a final, as the classes ask for; else of a look whether the
+ * kernel was tuned to the recorded sets. */
+#define FINAL_POINTS WPK_ANSWERS_SAMPLE_COUNT
+#define TRIAL_POINTS (WPK_ANSWERS_SAMPLE_COUNT / 4)
+
 struct attempt {
     const struct wpk_runner_options *options;
     const struct wpk_runner_op *op;
@@ -161,8 +166,8 @@ static wpk_err make_fresh(const struct attempt *a, enum wpk_input_kind kind,
     const struct wpk_input_options options = {.kind = kind,
                                               .seed = a->request->fresh_seed + (uint64_t)kind,
                                               .constants_seed = a->request->fresh_seed};
-    wpk_err err =
-        wpk_answers_make(a->op->program, &options, WPK_ANSWERS_SAMPLE_COUNT, answers, diag);
+    wpk_err err = wpk_answers_make(a->op->program, &options,
+                                   a->request->final ? FINAL_POINTS : TRIAL_POINTS, answers, diag);
     return err == WPK_OK ? wpk_inputs_make(a->op->program, &answers->inputs, inputs) : err;
 }
 
