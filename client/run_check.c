@@ -5,6 +5,7 @@
 #include "op/direct.h"
 #include "op/notation.h"
 #include "op/reference.h"
+#include "schema/convert.h"
 
 #include <float.h>
 #include <math.h>
@@ -54,7 +55,7 @@ static wpk_err widen_arguments(const struct wpk_run_tensors *tensors, struct com
         if (wide == NULL) {
             return WPK_ENOMEM;
         }
-        wpk_reference_widen(type->dtype, tensor->dense, wpk_tensor_type_elements(type), wide);
+        wpk_convert_widen(type->dtype, tensor->dense, wpk_tensor_type_elements(type), wide);
         c->args.tensor[id] = wide;
     }
     return WPK_OK;
@@ -83,7 +84,7 @@ static wpk_err choose_points(const struct wpk_run_tensor *output, struct compari
         int64_t element = (int64_t)((double)i * ((double)elements / (double)c->count));
         const char *at =
             (const char *)output->dense + (size_t)element * wpk_dtype_size(type->dtype);
-        wpk_reference_widen(type->dtype, at, 1, &c->value[i]);
+        wpk_convert_widen(type->dtype, at, 1, &c->value[i]);
         for (int d = type->rank - 1; d >= 0; d--) {
             c->points[i * type->rank + d] = element % type->extent[d];
             element /= type->extent[d];

@@ -7,7 +7,6 @@
 #define WPK_OP_REFERENCE_H
 
 #include "op/program.h"
-#include "schema/convert.h"
 
 /* Up to these all points are computed: innermost iterations of all stages, which are seconds, and
  * elements that the stages write, of which each takes 16 bytes. */
@@ -23,7 +22,7 @@
 #define WPK_REFERENCE_UNSURE 0x1p-21
 
 /* The arguments of one evaluation: dense row-major, padding not included, in element type double
- * (the interpreter's own; wpk_reference_widen makes them from f32 and the rest). */
+ * (the interpreter's own; wpk_convert_widen makes them from f32 and the rest). */
 struct wpk_reference_args {
     const double *tensor[WPK_TENSORS_MAX]; /* by tensor id: inputs and constants; NULL elsewhere */
 };
@@ -56,8 +55,5 @@ wpk_err wpk_reference_run_at(const struct wpk_program *program,
 wpk_err wpk_reference_points_within(const struct wpk_program *program, const int64_t *points,
                                     int64_t count, double iterations_max, int64_t *out,
                                     struct wpk_diag *diag);
-
-#define wpk_reference_widen wpk_convert_widen
-#define wpk_reference_narrow wpk_convert_narrow
 
 #endif

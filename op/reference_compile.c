@@ -163,7 +163,7 @@ static void bound_binary(struct compiler *c, struct wpk_tape_instruction *i)
         i->high = INFINITY;
         break;
     default:
-        wpk_reference_bounds(i->dtype, &i->low, &i->high);
+        wpk_convert_bounds(i->dtype, &i->low, &i->high);
     }
 }
 
@@ -175,7 +175,7 @@ static void settle_bounds(struct wpk_tape_instruction *i)
     }
     double low;
     double high;
-    wpk_reference_bounds(i->dtype, &low, &high);
+    wpk_convert_bounds(i->dtype, &low, &high);
     i->wraps = i->low < low || i->high > high;
     if (i->wraps) {
         i->low = low;
@@ -221,7 +221,7 @@ static int emit_unary(struct compiler *c, const struct wpk_node *n)
         i.low = n->op == WPK_UNARY_NEG ? -at(c, a)->high : 0.0;
         i.high = n->op == WPK_UNARY_NEG ? -at(c, a)->low : most;
     } else {
-        wpk_reference_bounds(is_integer(n->dtype) ? n->dtype : WPK_I64, &i.low, &i.high);
+        wpk_convert_bounds(is_integer(n->dtype) ? n->dtype : WPK_I64, &i.low, &i.high);
     }
     settle_bounds(&i);
     return append_operation(c, i, 1);
@@ -259,7 +259,7 @@ static bool cast_keeps(const struct compiler *c, int slot, enum wpk_dtype from, 
     }
     double low;
     double high;
-    wpk_reference_bounds(to, &low, &high);
+    wpk_convert_bounds(to, &low, &high);
     return at(c, slot)->low >= low && at(c, slot)->high <= high;
 }
 
@@ -270,7 +270,7 @@ static int emit_cast(struct compiler *c, int slot, enum wpk_dtype from, enum wpk
     }
     struct wpk_tape_instruction i = {
         .kind = WPK_TAPE_CAST, .dtype = to, .from = from, .arg = {slot, -1, -1}};
-    wpk_reference_bounds(to, &i.low, &i.high);
+    wpk_convert_bounds(to, &i.low, &i.high);
     return append_operation(c, i, 1);
 }
 
@@ -339,7 +339,7 @@ static int emit_load(struct compiler *c, const struct wpk_node *n, int64_t itera
         }
     }
     if (is_integer(n->dtype)) {
-        wpk_reference_bounds(n->dtype, &i.low, &i.high);
+        wpk_convert_bounds(n->dtype, &i.low, &i.high);
     }
     load.outside = n->outside < 0 ? 0.0 : literal_value(c, &c->program->nodes[n->outside]);
     if (c->tape->lane_axis >= 0) {

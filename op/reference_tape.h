@@ -262,8 +262,6 @@ double wpk_reference_cast(enum wpk_dtype from, enum wpk_dtype to, double value);
 /* The magnitude of the cast's result, of the operand's value and magnitude. */
 double wpk_reference_cast_magnitude(enum wpk_dtype from, enum wpk_dtype to, double value,
                                     double magnitude);
-/* Bounds of an integer type. */
-#define wpk_reference_bounds wpk_convert_bounds
 
 /* ---- evaluation: reference.c, as op/reference.h has it; magnitude NULL iff !with_magnitude */
 

@@ -2,6 +2,7 @@
 #include "op/selftest.h"
 
 #include "op/reference.h"
+#include "schema/convert.h"
 #include "schema/draw.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 
 #include "common/rng.h"
 #include "op/infinite.h"
-#include "op/reference.h"
+#include "schema/convert.h"
 #include "schema/draw.h"
 
 #include <math.h>
@@ -120,7 +120,7 @@ static void fill(struct filling *f, char *out)
             chunk[i] = draw(f);
             advance(f);
         }
-        wpk_reference_narrow(f->tensor->dtype, chunk, now, out + (size_t)done * size);
+        wpk_convert_narrow(f->tensor->dtype, chunk, now, out + (size_t)done * size);
     }
 }
 
@@ -209,7 +209,7 @@ wpk_err wpk_inputs_widen(const struct wpk_program *program, struct wpk_inputs *i
         if (inputs->wide[i] == NULL) {
             return WPK_ENOMEM;
         }
-        wpk_reference_widen(program->tensors[i].dtype, inputs->dense[i], count, inputs->wide[i]);
+        wpk_convert_widen(program->tensors[i].dtype, inputs->dense[i], count, inputs->wide[i]);
     }
     return WPK_OK;
 }

@@ -2,6 +2,7 @@
 #include "worker/verify.h"
 
 #include "op/reference.h"
+#include "schema/convert.h"
 
 #include <float.h>
 #include <math.h>
@@ -14,23 +15,6 @@
 /* Every integer below is exact in f32. */
 #define EXACT_MAGNITUDE_MAX 16777216.0
 #define CHUNK 4096
-
-/* u = 2^-p of a type with p significant bits; 0 for integers. */
-static double unit_roundoff(enum wpk_dtype dtype)
-{
-    switch (dtype) {
-    case WPK_F64:
-        return 0x1p-53;
-    case WPK_F32:
-        return 0x1p-24;
-    case WPK_F16:
-        return 0x1p-11;
-    case WPK_BF16:
-        return 0x1p-8;
-    default:
-        return 0;
-    }
-}
 
 static const struct wpk_tensor *output_of(const struct wpk_program *op)
 {
@@ -112,7 +96,7 @@ static double least_normal(enum wpk_dtype dtype)
 
 static struct tolerance find_tolerance(const struct wpk_program *op, double times)
 {
-    double u = unit_roundoff(WPK_F32);
+    double u = wpk_accuracy_unit(WPK_F32);
     double terms = 1;
     for (int i = 0; i < op->stage_count; i++) {
         const struct wpk_stage *stage = &op->stages[i];
@@ -123,16 +107,16 @@ static struct tolerance find_tolerance(const struct wpk_program *op, double time
         terms = fmax(terms, own);
         enum wpk_dtype stored = op->tensors[stage->output].dtype;
         if (op->tensors[stage->output].role == WPK_ROLE_INTERMEDIATE) {
-            u = fmax(u, unit_roundoff(stored));
+            u = fmax(u, wpk_accuracy_unit(stored));
         }
     }
     enum wpk_dtype output = output_of(op)->dtype;
     if (output == WPK_F64) {
-        u = unit_roundoff(WPK_F64);
+        u = wpk_accuracy_unit(WPK_F64);
     }
     return (struct tolerance){
         .of_magnitude = u * TERMS_FACTOR * times,
-        .of_value = u * ORDER_FACTOR * sqrt(terms) + unit_roundoff(output),
+        .of_value = u * ORDER_FACTOR * sqrt(terms) + wpk_accuracy_unit(output),
         .least = least_normal(output),
     };
 }
@@ -141,8 +125,8 @@ static double round_to(enum wpk_dtype dtype, double value)
 {
     char narrow[8];
     double wide;
-    wpk_reference_narrow(dtype, &value, 1, narrow);
-    wpk_reference_widen(dtype, narrow, 1, &wide);
+    wpk_convert_narrow(dtype, &value, 1, narrow);
+    wpk_convert_widen(dtype, narrow, 1, &wide);
     return wide;
 }
 
@@ -237,8 +221,8 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
     if (answers->whole) {
         for (int64_t done = 0; done < answers->count; done += CHUNK) {
             int64_t now = answers->count - done < CHUNK ? answers->count - done : CHUNK;
-            wpk_reference_widen(tensor->dtype, (const char *)output + (size_t)done * size, now,
-                                chunk);
+            wpk_convert_widen(tensor->dtype, (const char *)output + (size_t)done * size, now,
+                              chunk);
             for (int64_t i = 0; i < now; i++) {
                 compare_point(&c, done + i, chunk[i]);
             }
@@ -247,7 +231,7 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
     }
     for (int64_t i = 0; !answers->whole && i < answers->count; i++) {
         int64_t at = flatten(tensor, answers->points + i * answers->rank);
-        wpk_reference_widen(tensor->dtype, (const char *)output + (size_t)at * size, 1, chunk);
+        wpk_convert_widen(tensor->dtype, (const char *)output + (size_t)at * size, 1, chunk);
         compare_point(&c, i, chunk[0]);
         wpk_accuracy_add(&sums, chunk, answers->value + i, answers->magnitude + i, 1);
     }

@@ -6,6 +6,7 @@
 #include "op/derive.h"
 #include "op/notation.h"
 #include "op/reference.h"
+#include "schema/convert.h"
 
 #include <float.h>
 #include <math.h>
@@ -80,8 +81,8 @@ static float round_to(enum wpk_dtype dtype, float value)
 {
     double wide = (double)value;
     char narrow[8];
-    wpk_reference_narrow(dtype, &wide, 1, narrow);
-    wpk_reference_widen(dtype, narrow, 1, &wide);
+    wpk_convert_narrow(dtype, &wide, 1, narrow);
+    wpk_convert_widen(dtype, narrow, 1, &wide);
     return (float)wide;
 }
 
@@ -234,10 +235,10 @@ static double judge_value(const char *text, const struct wpk_verify_rule *rule, 
         WPK_OK);
     enum wpk_dtype dtype = op.tensors[wpk_program_find_tensor(&op, "Y")].dtype;
     char *y = calloc((size_t)answers.count, 8);
-    wpk_reference_narrow(dtype, answers.value, answers.count, y);
+    wpk_convert_narrow(dtype, answers.value, answers.count, y);
     if (at >= 0) {
         double wrong = answers.value[at] + value;
-        wpk_reference_narrow(dtype, &wrong, 1, y + (size_t)at * wpk_dtype_size(dtype));
+        wpk_convert_narrow(dtype, &wrong, 1, y + (size_t)at * wpk_dtype_size(dtype));
     }
     struct wpk_verify_errors errors = {0};
     wpk_verify_compare(&op, &answers, rule, y, &errors);

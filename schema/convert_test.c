@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "op/reference.h"
+#include "schema/convert.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -18,8 +18,8 @@ static void test_round_trips(void **state)
             uint16_t in = (uint16_t)bits;
             uint16_t out = 0;
             double wide;
-            wpk_reference_widen((enum wpk_dtype)dtype, &in, 1, &wide);
-            wpk_reference_narrow((enum wpk_dtype)dtype, &wide, 1, &out);
+            wpk_convert_widen((enum wpk_dtype)dtype, &in, 1, &wide);
+            wpk_convert_narrow((enum wpk_dtype)dtype, &wide, 1, &out);
             if (!isnan(wide)) {
                 assert_int_equal(in, out);
             }
@@ -49,9 +49,9 @@ static void test_rounding(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint16_t bits;
-        wpk_reference_narrow(WPK_F16, &cases[i].value, 1, &bits);
+        wpk_convert_narrow(WPK_F16, &cases[i].value, 1, &bits);
         assert_int_equal(bits, cases[i].f16);
-        wpk_reference_narrow(WPK_BF16, &cases[i].value, 1, &bits);
+        wpk_convert_narrow(WPK_BF16, &cases[i].value, 1, &bits);
         assert_int_equal(bits, cases[i].bf16);
     }
 }
@@ -64,10 +64,10 @@ static void test_saturation(void **state)
     uint8_t u8[4];
     int32_t i32[4];
     int64_t i64[4];
-    wpk_reference_narrow(WPK_I8, in, 4, i8);
-    wpk_reference_narrow(WPK_U8, in, 4, u8);
-    wpk_reference_narrow(WPK_I32, in, 4, i32);
-    wpk_reference_narrow(WPK_I64, in, 4, i64);
+    wpk_convert_narrow(WPK_I8, in, 4, i8);
+    wpk_convert_narrow(WPK_U8, in, 4, u8);
+    wpk_convert_narrow(WPK_I32, in, 4, i32);
+    wpk_convert_narrow(WPK_I64, in, 4, i64);
     assert_memory_equal(i8, ((const int8_t[]){127, -128, 2, -2}), 4);
     assert_memory_equal(u8, ((const uint8_t[]){255, 0, 2, 0}), 4);
     assert_memory_equal(i32, ((const int32_t[]){INT32_MAX, INT32_MIN, 2, -2}), 16);
