@@ -49,7 +49,8 @@ static const char kernels_sql[] =
     " || '\",\"time_ns\":{\"median\":500000,\"min\":490000,\"mad\":3000},\"speedup\":null,"
     "\"artifact\":\"' || " SHA256 " || '\",\"schedule\":\"' || printf('%.4000c', 's') || '\"},"
     "\"speedup\":null,\"candidates\":{\"measured\":100,\"failed\":0},\"verified\":{\"max_error\":"
-    "0.01,\"tolerance\":0.07},\"artifact\":\"' || " SHA256
+    "0.01,\"tolerance\":0.07,\"of_rms\":1e-6,\"times_direct\":1.75},\"accuracy\":\"standard\","
+    "\"conditions\":\"warm\",\"artifact\":\"' || " SHA256
     " || '\",\"schedule\":\"' || printf('%.4000c', 's') || '\",\"op\":\"Y[i] = X[i] * ' || n ||"
     " '\",\"flops\":231411712,\"device\":\"cpu/bench/avx2\",\"device_peak_flops_per_s\":1e11,"
     "\"environment\":\"codegen=1;halide=21.0.0\",\"layouts\":\"fixed\",\"threads\":1,"

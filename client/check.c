@@ -4,6 +4,7 @@
 #include "client/format.h"
 #include "client/job_file.h"
 #include "client/job_space.h"
+#include "client/unseen.h"
 #include "common/json.h"
 #include "common/peak.h"
 #include "op/cost.h"
@@ -23,12 +24,16 @@ struct finding {
     double roofline_ns[WPK_CONDITIONS_COUNT]; /* 0: the machine was not measured */
     double space_size_log2;
     int variant_count;
+    bool unseen_known;
+    struct wpk_buf unseen; /* why, where it is not known */
 };
 
 struct check {
     struct wpk_job job;
     struct wpk_device device;
     struct wpk_roofline roofline; /* of one core; zeros: not measured */
+    const char *tmp_dir;
+    bool no_faults;
     bool json;
 };
 
@@ -60,6 +65,23 @@ static wpk_err measure_space(const struct check *check, int op, const struct wpk
     return err;
 }
 
+/* What is not known is no reason to end: the job can be tuned. */
+static void look_for_faults(const struct check *check, const struct wpk_program *program,
+                            struct finding *out)
+{
+    struct wpk_diag diag = {0};
+
+    wpk_err err = check->no_faults ? WPK_EUNSUPPORTED
+                                   : wpk_unseen_find(check->tmp_dir, program, &out->unseen, &diag);
+    out->unseen_known = err == WPK_OK;
+    if (err != WPK_OK) {
+        wpk_buf_reset(&out->unseen);
+        wpk_buf_append_text(&out->unseen, check->no_faults       ? "--no-faults"
+                                          : diag.text[0] != '\0' ? diag.text
+                                                                 : wpk_err_text(err));
+    }
+}
+
 static wpk_err look(const struct check *check, int op, struct finding *out, struct wpk_diag *diag)
 {
     struct wpk_program program = {0};
@@ -79,8 +101,42 @@ static wpk_err look(const struct check *check, int op, struct finding *out, stru
         }
         err = measure_space(check, op, &program, out, diag);
     }
+    if (err == WPK_OK) {
+        look_for_faults(check, &program, out);
+    }
     wpk_program_fini(&program);
     return err;
+}
+
+static void print_rooflines(const struct check *check, const struct finding *finding)
+{
+    char times[WPK_CONDITIONS_COUNT][WPK_FORMAT_SIZE];
+    char constants[WPK_FORMAT_SIZE];
+
+    if (finding->roofline_ns[WPK_CONDITIONS_WARM] <= 0) {
+        return;
+    }
+    for (int c = 0; c < WPK_CONDITIONS_COUNT; c++) {
+        wpk_format_ns((uint64_t)llround(fmax(finding->roofline_ns[c], 1)), times[c]);
+    }
+    wpk_format_count(finding->cost.bytes_constants, constants);
+    printf("  roofline     %s warm, %s with cold constants (%sB), %s cold, on %d core%s of this "
+           "machine, with as many operations\n",
+           times[WPK_CONDITIONS_WARM], times[WPK_CONDITIONS_COLD_CONSTANTS], constants,
+           times[WPK_CONDITIONS_COLD], check->job.threads, check->job.threads == 1 ? "" : "s");
+}
+
+static void print_unseen(const struct finding *finding)
+{
+    const char *text = wpk_buf_text(&finding->unseen);
+
+    if (!finding->unseen_known) {
+        printf("  unseen       not known: %s\n", text);
+    } else if (text[0] != '\0') {
+        printf("  unseen       %s: no inputs show these faults of a stage to verification\n", text);
+    } else {
+        puts("  unseen       none: verification shows each fault of every stage");
+    }
 }
 
 static void print_finding(const struct check *check, const char *name,
@@ -88,9 +144,6 @@ static void print_finding(const struct check *check, const char *name,
 {
     char flops[WPK_FORMAT_SIZE];
     char bytes[WPK_FORMAT_SIZE];
-    char warm[WPK_FORMAT_SIZE];
-    char cold[WPK_FORMAT_SIZE];
-    char constants[WPK_FORMAT_SIZE];
 
     wpk_format_count(finding->cost.flops, flops);
     wpk_format_count(finding->cost.bytes_min, bytes);
@@ -98,17 +151,10 @@ static void print_finding(const struct check *check, const char *name,
            finding->fingerprint.exact);
     printf("  work         %sFLOP, %sB at least, %.1f FLOP/B\n", flops, bytes,
            finding->cost.flops / finding->cost.bytes_min);
-    if (finding->roofline_ns[WPK_CONDITIONS_WARM] > 0) {
-        wpk_format_ns((uint64_t)llround(finding->roofline_ns[WPK_CONDITIONS_WARM]), warm);
-        wpk_format_ns((uint64_t)llround(finding->roofline_ns[WPK_CONDITIONS_COLD_CONSTANTS]), cold);
-        wpk_format_count(finding->cost.bytes_constants, constants);
-        printf(
-            "  roofline     %s warm, %s with cold constants (%sB), on %d core%s of this machine, "
-            "with as many operations\n",
-            warm, cold, constants, check->job.threads, check->job.threads == 1 ? "" : "s");
-    }
+    print_rooflines(check, finding);
     printf("  space        about 10^%.1f candidates in %d variants of algorithm and layout\n",
            finding->space_size_log2 * log10(2), finding->variant_count);
+    print_unseen(finding);
 }
 
 static void put_roofline(struct wpk_json_writer *writer, const char *key, double ns)
@@ -134,8 +180,14 @@ static void put_finding(struct wpk_json_writer *writer, const char *name,
     put_roofline(writer, "roofline_ns", finding->roofline_ns[WPK_CONDITIONS_WARM]);
     put_roofline(writer, "roofline_cold_constants_ns",
                  finding->roofline_ns[WPK_CONDITIONS_COLD_CONSTANTS]);
+    put_roofline(writer, "roofline_cold_ns", finding->roofline_ns[WPK_CONDITIONS_COLD]);
     wpk_json_put_real(writer, "space_size_log2", finding->space_size_log2);
     wpk_json_put_int(writer, "variants", finding->variant_count);
+    if (finding->unseen_known) {
+        wpk_json_put_text(writer, "unseen", wpk_buf_text(&finding->unseen));
+    } else {
+        wpk_json_put_null(writer, "unseen");
+    }
     wpk_json_end(writer);
 }
 
@@ -155,6 +207,7 @@ static wpk_err check_ops(const struct check *check, struct wpk_diag *diag)
             print_finding(check, check->job.ops[i].name, &finding);
         }
         wpk_buf_fini(&finding.notation);
+        wpk_buf_fini(&finding.unseen);
     }
     wpk_json_end(writer);
     if (err == WPK_OK && check->json) {
@@ -174,6 +227,8 @@ static enum wpk_exit check_main(const struct wpk_command *command,
     const struct wpk_option options[] = {
         {"no-roofline", 0, NULL, "do not measure this machine (half a second)", WPK_OPTION_FLAG,
          &no_peak, 0, 0},
+        {"no-faults", 0, NULL, "do not look for faults that verification would not see",
+         WPK_OPTION_FLAG, &check.no_faults, 0, 0},
         {"json", 0, NULL, "as JSON", WPK_OPTION_FLAG, &check.json, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };
@@ -182,7 +237,8 @@ static enum wpk_exit check_main(const struct wpk_command *command,
     struct wpk_peak peak;
     enum wpk_exit status = WPK_EXIT_OK;
 
-    (void)context;
+    bool given = context->tmp_dir != NULL && context->tmp_dir[0] != '\0';
+    check.tmp_dir = given ? context->tmp_dir : "/tmp";
     if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
         return status;
     }

@@ -59,7 +59,7 @@ void wpk_format_count(double value, char out[WPK_FORMAT_SIZE])
         }
     }
     if (value == floor(value)) {
-        snprintf(out, WPK_FORMAT_SIZE, "%.0f", value);
+        snprintf(out, WPK_FORMAT_SIZE, "%.0f ", value);
     } else {
         format_scaled(value, "", out);
     }

@@ -16,7 +16,7 @@
 void wpk_format_ns(uint64_t ns, char out[WPK_FORMAT_SIZE]);
 /* "48 s", "3 min 05 s", "2 h 10 min" */
 void wpk_format_seconds(int64_t seconds, char out[WPK_FORMAT_SIZE]);
-/* "231.2 M", "1.500 k", "12" */
+/* "231.2 M", "1.500 k", "12 ": before a unit */
 void wpk_format_count(double value, char out[WPK_FORMAT_SIZE]);
 
 /* A table of text; cells live in the arena. `= {0}` and an arena is an empty one. */

@@ -54,7 +54,7 @@ static void test_count(void **state)
 
     (void)state;
     wpk_format_count(12, text);
-    assert_string_equal(text, "12");
+    assert_string_equal(text, "12 ");
     wpk_format_count(1500, text);
     assert_string_equal(text, "1.500 k");
     wpk_format_count(231211008, text);

@@ -27,6 +27,7 @@ wpk_err wpk_kernel_manifest_encode(const struct wpk_kernel_manifest *manifest, s
     wpk_json_put_int(w, "min", (int64_t)manifest->min_ns);
     wpk_json_put_int(w, "mad", (int64_t)manifest->mad_ns);
     wpk_json_end(w);
+    wpk_json_put_int(w, "constants_bytes", (int64_t)manifest->constants_bytes);
     wpk_accuracy_put(w, "accuracy", manifest->accuracy);
     wpk_json_put_text(w, "conditions", wpk_conditions_name(manifest->conditions));
     wpk_json_begin_object(w, "verified");
@@ -50,7 +51,7 @@ static void get_hash(struct wpk_json_reader *r, const char *key, char out[WPK_ID
     }
 }
 
-static uint64_t get_time(struct wpk_json_reader *r, const char *key)
+static uint64_t get_count(struct wpk_json_reader *r, const char *key)
 {
     return (uint64_t)wpk_json_get_int(r, key, 0, WPK_JSON_INT_MAX);
 }
@@ -81,10 +82,11 @@ static void get_manifest(struct wpk_json_reader *r, struct wpk_kernel_manifest *
     wpk_json_get_copy(r, "provider", m->provider, sizeof(m->provider));
     get_hash(r, "artifact", m->artifact);
     wpk_json_enter(r, "time_ns");
-    m->median_ns = get_time(r, "median");
-    m->min_ns = get_time(r, "min");
-    m->mad_ns = get_time(r, "mad");
+    m->median_ns = get_count(r, "median");
+    m->min_ns = get_count(r, "min");
+    m->mad_ns = get_count(r, "mad");
     wpk_json_leave(r);
+    m->constants_bytes = wpk_json_has(r, "constants_bytes") ? get_count(r, "constants_bytes") : 0;
     m->accuracy = wpk_accuracy_get(r, "accuracy");
     get_conditions(r, m);
     wpk_json_enter(r, "verified");

@@ -4,7 +4,7 @@
  *     {"version":1,"fingerprint":"...","layouts":"fixed","threads":1,
  *      "device":"cpu/AMD EPYC 9B45/avx512+bf16+vnni","environment":"codegen=1;halide=21.0.0",
  *      "provider":"halide-cpu","artifact":"<SHA-256 of the shared object>",
- *      "time_ns":{"median":575000,"min":571000,"mad":900},
+ *      "time_ns":{"median":575000,"min":571000,"mad":900},"constants_bytes":2359296,
  *      "accuracy":"standard","conditions":"warm",
  *      "verified":{"max_error":1e-6,"tolerance":2e-5,"of_rms":1.1e-6,"times_direct":1.8,
  *                  "by":"host3"},
@@ -35,6 +35,7 @@ struct wpk_kernel_manifest {
     char provider[WPK_PROVIDER_NAME_MAX];
     char artifact[WPK_ID_MAX];
     uint64_t median_ns, min_ns, mad_ns; /* of one call, in the final */
+    uint64_t constants_bytes;           /* of the prepared constants */
     double error_max;                   /* largest |y - ref| over all sets of inputs */
     double error_tolerance;
     double of_rms;                /* as in schema/record.h */

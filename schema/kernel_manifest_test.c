@@ -22,6 +22,7 @@ static const struct wpk_kernel_manifest sample = {
     .median_ns = 575000,
     .min_ns = 571000,
     .mad_ns = 900,
+    .constants_bytes = 2359296,
     .error_max = 1.25e-6,
     .error_tolerance = 2e-5,
     .of_rms = 1.1e-6,
@@ -43,6 +44,7 @@ static void reads_what_it_wrote(void **state)
     assert_int_equal(wpk_kernel_manifest_encode(&back, &again), WPK_OK);
     assert_string_equal(wpk_buf_text(&text), wpk_buf_text(&again));
     assert_string_equal(back.verified_by, "host3");
+    assert_int_equal(back.constants_bytes, sample.constants_bytes);
     assert_true(back.error_max == sample.error_max);
     assert_true(back.of_rms == sample.of_rms && back.times_direct == sample.times_direct);
     assert_true(back.accuracy.times_direct == 6);

@@ -148,3 +148,26 @@ void wpk_faults_unseen(const struct wpk_program *op, const struct wpk_answers *a
         }
     }
 }
+
+wpk_err wpk_faults_find(const struct wpk_program *op, uint64_t seed, int64_t sample_count,
+                        int set_count, char *out, struct wpk_diag *diag)
+{
+    struct wpk_answers answers[WPK_INPUT_KINDS] = {0};
+    wpk_err err = WPK_OK;
+    WPK_ASSERT(set_count <= WPK_INPUT_KINDS);
+    for (int k = 0; k < set_count && err == WPK_OK; k++) {
+        const struct wpk_input_options inputs = {
+            .kind = (enum wpk_input_kind)k, .seed = seed + (uint64_t)k, .constants_seed = seed};
+        err = wpk_answers_make(op, &inputs, sample_count, &answers[k], diag);
+        if (err == WPK_OK) {
+            err = wpk_faults_look(op, &answers[k]);
+        }
+    }
+    if (err == WPK_OK) {
+        wpk_faults_unseen(op, answers, set_count, out);
+    }
+    for (int k = 0; k < set_count; k++) {
+        wpk_answers_fini(&answers[k]);
+    }
+    return err;
+}

@@ -19,4 +19,10 @@ wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answer
 void wpk_faults_unseen(const struct wpk_program *op, const struct wpk_answers *answers,
                        int set_count, char *out);
 
+/* The same for the first `set_count` kinds of inputs, drawn from `seed`, at `sample_count` points
+ * of each.
+ *   errors  of wpk_answers_make */
+wpk_err wpk_faults_find(const struct wpk_program *op, uint64_t seed, int64_t sample_count,
+                        int set_count, char *out, struct wpk_diag *diag);
+
 #endif

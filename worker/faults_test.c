@@ -25,18 +25,7 @@ static struct wpk_program parse(const char *text)
 static void find_unseen(const char *text, enum wpk_input_kind last, char *out)
 {
     struct wpk_program op = parse(text);
-    struct wpk_answers answers[WPK_INPUT_KINDS] = {0};
-    for (int k = 0; k <= (int)last; k++) {
-        const struct wpk_input_options inputs = {
-            .kind = (enum wpk_input_kind)k, .seed = 7 + (uint64_t)k, .constants_seed = 7};
-        assert_int_equal(wpk_answers_make(&op, &inputs, k < 2 ? 0 : 300, &answers[k], NULL),
-                         WPK_OK);
-        assert_int_equal(wpk_faults_look(&op, &answers[k]), WPK_OK);
-    }
-    wpk_faults_unseen(&op, answers, (int)last + 1, out);
-    for (int k = 0; k <= (int)last; k++) {
-        wpk_answers_fini(&answers[k]);
-    }
+    assert_int_equal(wpk_faults_find(&op, 7, 300, (int)last + 1, out, NULL), WPK_OK);
     wpk_program_fini(&op);
 }
 

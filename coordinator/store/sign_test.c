@@ -107,12 +107,15 @@ static struct wpk_search search = {
 static void signs_what_it_says_of_a_kernel(void **state)
 {
     (void)state;
-    struct wpk_final_entry own = {
-        .trial = {.error_max = 2e-6, .error_tolerance = 1e-4, .of_rms = 1e-7, .times_direct = 1.8},
-        .verified_by = "host3",
-        .provider = "halide-cpu",
-        .artifact_sha256 = HASH,
-        .timing = {.median_ns = 100, .min_ns = 90, .mad_ns = 1}};
+    struct wpk_final_entry own = {.trial = {.error_max = 2e-6,
+                                            .error_tolerance = 1e-4,
+                                            .of_rms = 1e-7,
+                                            .times_direct = 1.8,
+                                            .constants_bytes = 4096},
+                                  .verified_by = "host3",
+                                  .provider = "halide-cpu",
+                                  .artifact_sha256 = HASH,
+                                  .timing = {.median_ns = 100, .min_ns = 90, .mad_ns = 1}};
     struct wpk_final_entry vendor = {.provider = "onednn"};
     struct wpk_effect effect = {.search = &search, .served = &own, .own = &own};
     struct wpk_sign *sign = NULL;
@@ -130,6 +133,7 @@ static void signs_what_it_says_of_a_kernel(void **state)
     assert_int_equal(read.threads, 2);
     assert_true(read.error_max == 2e-6 && read.of_rms == 1e-7 && read.times_direct == 1.8);
     assert_true(read.accuracy.times_direct == 4);
+    assert_int_equal(read.constants_bytes, 4096);
     wpk_buf_reset(&manifest);
     /* Ours is vouched for where the vendor's is served; the vendor's has no file. */
     effect.served = &vendor;

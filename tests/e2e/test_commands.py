@@ -334,6 +334,9 @@ def test_a_signed_kernel_from_wpkd_to_libwpk(box):
     check(len(key) == 64, "a public key", key)
     for suffix in (".manifest", ".sig"):
         check(os.path.isfile(path + suffix), "beside it lies " + suffix)
+    with open(path + ".manifest", encoding="utf-8") as file:
+        manifest = json.load(file)
+    check(manifest["constants_bytes"] >= 4 * 16 * 16 * 9, "the bytes of its prepared constants", manifest)
     refused(box, service, "get", "small", "--public-key", code=2)
     with open(LIBWPK, "rb") as file:
         if b"__asan_init" in file.read():

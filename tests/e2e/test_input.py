@@ -22,11 +22,25 @@ def test_check_accepts(box):
     check(2 * multiply_adds <= op["flops"] <= 2.2 * multiply_adds, "FLOPs", op)
     check(op["bytes"] == 4 * (2 * 16 * 12 * 12 + 16 * 16 * 9 + 16), "bytes", op)
     check(op["roofline_ns"] > 0 and op["space_size_log2"] > 1, "roofline and space", op)
-    check(op["roofline_cold_constants_ns"] >= op["roofline_ns"], "cold constants cost no less", op)
+    check(op["roofline_cold_ns"] >= op["roofline_cold_constants_ns"] >= op["roofline_ns"], "cold costs no less", op)
+    check(op["unseen"] == "", "verification sees every fault", op)
     # The text says the same to people.
     text = box.ctl("check", os.path.join(HERE, "../../examples/job.json"))
     for word in ("c6", "c4", "attention", "fingerprint", "space", "relu("):
         check(word in text, "the text shows " + word, text)
+
+
+def test_what_verification_would_not_see(box):
+    op = {"name": "twice", "op": "Y[i] = relu(T[i]) where T[i] = relu(X[i])",
+          "tensors": {"X": "f32[16]", "Y": "f32[16]"}}
+    path = box.write("job.json", small_job(ops=[op]))
+    box.env["TMPDIR"] = box.dir
+    found = json.loads(box.ctl("check", "--no-roofline", "--json", path))["ops"][0]["unseen"]
+    check(found == "T: identity; Y: identity", "a relu of a relu is one of them", found)
+    text = box.ctl("check", "--no-roofline", path)
+    check("unseen       T: identity" in text and "verification" in text, "said to people", text)
+    check(json.loads(box.ctl("check", "--no-faults", "--json", path))["ops"][0]["unseen"] is None, "not looked for")
+    check(not [name for name in os.listdir(box.dir) if "wpk-check" in name], "nothing is left behind")
 
 
 def test_lost_output(box):

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/unseen.h"
+
+#include "client/child.h"
+#include "common/fs.h"
+#include "op/notation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_SIZE 4096
+#define ANSWER_SIZE_MAX (64 << 10)
+
+static bool never(void)
+{
+    return false;
+}
+
+/* Ask wpk-runner of the operator at `op_path`; its words go to `answer_path`. */
+static wpk_err ask(const char *op_path, const char *answer_path, struct wpk_diag *diag)
+{
+    struct wpk_buf program = {.size_max = PATH_SIZE};
+    struct wpk_child child = {0};
+    const char *const argv[] = {"wpk-runner", "--unseen", op_path, NULL};
+
+    wpk_err err = wpk_fs_program_dir(&program, diag);
+    if (err == WPK_OK) {
+        wpk_buf_append_text(&program, "/wpk-runner");
+        err = wpk_child_start(&child, wpk_buf_text(&program), argv, answer_path, diag);
+    }
+    if (err == WPK_OK && wpk_child_wait(&child, never) != 0) {
+        char words[WPK_DIAG_TEXT_MAX];
+        wpk_child_last_words(answer_path, words, sizeof(words));
+        wpk_diag_set(diag, "%s", words[0] != '\0' ? words : "wpk-runner failed");
+        err = WPK_EUNSUPPORTED;
+    }
+    wpk_buf_fini(&program);
+    return err;
+}
+
+static wpk_err find_in(const char *dir, const struct wpk_buf *op, struct wpk_buf *out,
+                       struct wpk_diag *diag)
+{
+    char op_path[PATH_SIZE];
+    char answer_path[PATH_SIZE];
+    struct wpk_buf answer = {.size_max = ANSWER_SIZE_MAX + 1};
+
+    snprintf(op_path, sizeof(op_path), "%s/op", dir);
+    snprintf(answer_path, sizeof(answer_path), "%s/answer", dir);
+    wpk_err err = wpk_fs_write(op_path, wpk_buf_text(op), op->size, 0600, diag);
+    if (err == WPK_OK) {
+        err = ask(op_path, answer_path, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_fs_read(answer_path, ANSWER_SIZE_MAX, &answer, diag);
+    }
+    if (err == WPK_OK) {
+        const char *text = wpk_buf_text(&answer);
+        wpk_buf_append(out, text, strcspn(text, "\n"));
+        err = wpk_buf_status(out);
+    }
+    wpk_buf_fini(&answer);
+    return err;
+}
+
+wpk_err wpk_unseen_find(const char *tmp_dir, const struct wpk_program *op, struct wpk_buf *out,
+                        struct wpk_diag *diag)
+{
+    char dir[PATH_SIZE - 16];
+    struct wpk_buf text = {0};
+
+    wpk_err err = wpk_program_print(op, &text);
+    snprintf(dir, sizeof(dir), "%s/wpk-check-XXXXXX", tmp_dir);
+    if (err == WPK_OK && mkdtemp(dir) == NULL) {
+        wpk_diag_set(diag,
+                     "cannot create a directory in %s: %s; set TMPDIR to one that can be written",
+                     tmp_dir, strerror(errno));
+        err = errno == ENOENT ? WPK_EINVAL : wpk_fs_err(errno);
+    } else if (err == WPK_OK) {
+        err = find_in(dir, &text, out, diag);
+        wpk_err removed = wpk_fs_remove_tree(dir, NULL);
+        (void)removed; /* what is left there harms nobody */
+    }
+    wpk_buf_fini(&text);
+    return err;
+}
