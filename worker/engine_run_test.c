@@ -131,6 +131,65 @@ static void test_built_here_and_run_there(void **state)
     wpk_record_fini(&built);
 }
 
+static void expect_beside(struct bench *bench, const char *anchor, enum wpk_outcome outcome,
+                          const char *log)
+{
+    char schedule[BENCH_SCHEDULE_SIZE];
+    struct wpk_record built;
+    struct wpk_record record;
+    put_half(bench, anchor, true, NULL);
+    bench_take(bench, &built);
+    assert_int_equal(built.outcome, WPK_OUTCOME_OK);
+    bench_write_schedule(schedule, "good");
+    const struct wpk_trial trial = {.id = 9,
+                                    .op = bench_op,
+                                    .layouts = "fixed",
+                                    .provider = "halide-cpu",
+                                    .schedule = schedule,
+                                    .policy = bench_brief,
+                                    .anchor = built.artifact_path};
+    assert_int_equal(wpk_engine_put(bench->engine, &trial), WPK_OK);
+    bench_take(bench, &record);
+    assert_int_equal(record.outcome, outcome);
+    assert_non_null(strstr(record.log, log));
+    assert_true((record.anchor_ns > 0) == (outcome == WPK_OUTCOME_OK));
+    wpk_record_fini(&record);
+    wpk_record_fini(&built);
+}
+
+/* What the anchor does is no outcome of the candidate beside it. */
+static void test_anchor_that_fails(void **state)
+{
+    expect_beside(*state, "good", WPK_OUTCOME_OK, "");
+    expect_beside(*state, "crash", WPK_OUTCOME_ABANDONED, "its anchor failed");
+    expect_beside(*state, "refuse", WPK_OUTCOME_ABANDONED, "its anchor failed");
+    bench_expect(*state, "crash", WPK_OUTCOME_RUN_CRASH, "SIGSEGV");
+}
+
+/* Slow as it is nobody will be served it: what only other placements show is not looked for. */
+static void test_raced_out_is_not_looked_at_again(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_record record;
+    char schedule[BENCH_SCHEDULE_SIZE];
+    bench_write_schedule(schedule, "overread");
+    struct wpk_trial trial = {.id = 9,
+                              .op = bench_op,
+                              .layouts = "fixed",
+                              .provider = "halide-cpu",
+                              .schedule = schedule,
+                              .policy = bench_brief,
+                              .incumbent_ns = 1};
+    trial.policy.race_ratio = 1.3;
+    assert_int_equal(wpk_engine_put(bench->engine, &trial), WPK_OK);
+    bench_take(bench, &record);
+    assert_int_equal(record.outcome, WPK_OUTCOME_OK);
+    assert_true(record.timing.censored);
+    assert_null(record.artifact_path);
+    wpk_record_fini(&record);
+    bench_expect(bench, "overread", WPK_OUTCOME_RUN_CRASH, "just past a buffer");
+}
+
 /* An engine without one of its programs says so, and does the rest. */
 static void test_one_half_only(void **state)
 {
@@ -285,6 +344,8 @@ int main(int argc, char **argv)
         CASE(test_duel),
         CASE(test_duel_beside_others),
         CASE(test_built_here_and_run_there),
+        CASE(test_anchor_that_fails),
+        CASE(test_raced_out_is_not_looked_at_again),
         CASE(test_one_half_only),
         CASE(test_runner_that_hangs_in_a_duel),
         CASE(test_more_threads_than_cores),

@@ -11,12 +11,15 @@
 #include "worker/message.h"
 
 /* Input sets whose answers are kept, one of each kind; all candidates of an op face all of them, so
- * that their errors compare. */
+ * that their errors compare, but for those that are raced out. */
 enum {
     WPK_RUNNER_INTEGERS = WPK_INPUT_INTEGERS,
     WPK_RUNNER_REALS = WPK_INPUT_REALS,
     WPK_RUNNER_SETS = WPK_INPUT_KINDS
 };
+
+/* How a candidate's process exits when not the candidate failed, but its anchor. */
+#define WPK_RUNNER_ANCHOR_FAILED 86
 
 struct wpk_runner_options {
     const char *answers_dir; /* where answers are kept from one start to the next */

@@ -175,6 +175,12 @@ static void describe_end(const struct wpk_runner_child *child, int status,
     } else if (child->damaged) {
         record->outcome = WPK_OUTCOME_RUN_CRASH;
         snprintf(how, sizeof(how), "damaged its process");
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) == WPK_RUNNER_ANCHOR_FAILED) {
+        /* Whoever asked has it tried again. */
+        record->outcome = WPK_OUTCOME_ABANDONED;
+        snprintf(record->log, sizeof(record->log), "its anchor failed while the kernel was %s%s%s",
+                 child->doing, said[0] != '\0' ? ": " : "", said);
+        return;
     } else if (number == SIGKILL) {
         /* Not ours: the system kills whoever takes its last memory. */
         record->outcome = WPK_OUTCOME_OUT_OF_MEMORY;

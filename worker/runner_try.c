@@ -44,6 +44,9 @@ struct attempt {
 /* Whose guard pages a fault may have struck; for the handler. */
 static const struct wpk_guard *volatile guard_in_use;
 
+/* The candidate is not to blame for what happens now. */
+static volatile bool anchor_in_use;
+
 /* Say where, for the log, and die of the same signal: the handler is reset when it is entered. */
 static void explain_fault(int number, siginfo_t *info, void *context)
 {
@@ -52,17 +55,22 @@ static void explain_fault(int number, siginfo_t *info, void *context)
     const struct wpk_guard *guard = guard_in_use;
     const char *where = guard != NULL ? wpk_guard_explain(guard, info->si_addr) : "while loading";
     (void)!write(STDERR_FILENO, where, strlen(where));
+    if (anchor_in_use) {
+        _exit(WPK_RUNNER_ANCHOR_FAILED);
+    }
 }
 
 static void listen_for_faults(void)
 {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
     static char stack[1 << 16];
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof(stack)};
     struct sigaction action = {.sa_sigaction = explain_fault,
                                .sa_flags = (int)(SA_SIGINFO | SA_RESETHAND | SA_ONSTACK)};
     sigaltstack(&alternate, NULL);
-    sigaction(SIGSEGV, &action, NULL);
-    sigaction(SIGBUS, &action, NULL);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        sigaction(faults[i], &action, NULL);
+    }
 }
 
 /* ---- steps */
@@ -207,13 +215,25 @@ static struct wpk_measure_subject measured_of(struct wpk_subject *subject)
                                         .clock = wpk_clock_system()};
 }
 
+static wpk_err run_anchor(void *user)
+{
+    anchor_in_use = true;
+    wpk_err err = wpk_subject_run(user);
+    if (err != WPK_OK) {
+        _exit(WPK_RUNNER_ANCHOR_FAILED);
+    }
+    anchor_in_use = false;
+    return WPK_OK;
+}
+
 static wpk_err measure(struct attempt *a, struct wpk_subject *subject)
 {
     const struct wpk_measure_subject measured = measured_of(subject);
-    const struct wpk_measure_subject beside = measured_of(&a->anchor);
+    struct wpk_measure_subject beside = measured_of(&a->anchor);
     bool anchored = a->anchor.provider != NULL;
     struct wpk_record *record = a->record;
     struct wpk_batch batch;
+    beside.run = run_anchor;
     double incumbent = anchored ? a->request->incumbent_ratio : (double)a->request->incumbent_ns;
     wpk_err err = wpk_batch_measure(&measured, anchored ? &beside : NULL, &a->request->policy,
                                     incumbent, wpk_sentinel_run_ns, &batch);
@@ -252,8 +272,10 @@ static void open_anchor(struct attempt *a, const struct wpk_guard *guard)
         return;
     }
     guard_in_use = &a->anchor.guard;
+    anchor_in_use = true;
     wpk_err err = wpk_subject_open(&a->anchor, a->op->program, &options,
                                    &a->op->inputs[WPK_RUNNER_REALS], &diag);
+    anchor_in_use = false;
     guard_in_use = guard;
     if (err != WPK_OK) {
         char text[WPK_DIAG_TEXT_MAX + 64];
