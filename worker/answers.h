@@ -9,8 +9,10 @@
 #include "op/program.h"
 #include "worker/inputs.h"
 
-/* Points computed where the whole output would take too long, and of a winner's fresh sets. */
-#define WPK_ANSWERS_SAMPLE_COUNT WPK_ACCURACY_POINTS_MIN
+/* Points computed where the whole output would take too long, and of a winner's fresh sets: an
+ * eighth of them is chosen for its place, the others count in the error. */
+#define WPK_ANSWERS_SAMPLE_COUNT                                                                   \
+    (WPK_ACCURACY_POINTS_MIN + WPK_ACCURACY_POINTS_MIN / 7 + 2 * (WPK_RANK_MAX + 2))
 
 /* = {0} is empty. Arrays point into `block`. */
 struct wpk_answers {
@@ -40,6 +42,8 @@ struct wpk_answers {
  *           are not finite on positive inputs either */
 wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_input_options *inputs,
                          int64_t sample_count, struct wpk_answers *out, struct wpk_diag *diag);
+/* Does a point count in the errors of the whole set? Not if it was chosen for its place. */
+bool wpk_answers_count(const struct wpk_answers *answers, int64_t index);
 /* Keep what wpk_faults_look found.   shape  seen [WPK_STAGES_MAX] */
 void wpk_answers_note(struct wpk_answers *answers, const uint8_t *seen);
 void wpk_answers_fini(struct wpk_answers *answers);

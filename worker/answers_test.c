@@ -226,6 +226,32 @@ static void test_samples_reach_every_border(void **state)
     wpk_program_fini(&op);
 }
 
+/* Near a border fewer terms are summed, and direct evaluation errs less: points that make a set's
+ * error lie there no more often than those of the output do. */
+static void test_errors_are_those_of_the_whole_output(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse("input X f32[40]\ninput Z f32[50]\noutput Y f32[40,50]\n"
+                                  "Y[i,j] = X[i] * Z[j]\n");
+    struct wpk_answers answers = {0};
+    assert_int_equal(
+        wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 1},
+                         WPK_ANSWERS_SAMPLE_COUNT, &answers, NULL),
+        WPK_OK);
+    int64_t counted = 0, border = 0;
+    for (int64_t p = 0; p < answers.count; p++) {
+        int64_t i = answers.points[2 * p], j = answers.points[2 * p + 1];
+        counted += wpk_answers_count(&answers, p);
+        border += wpk_answers_count(&answers, p) && (i < 2 || i >= 38 || j < 2 || j >= 48);
+    }
+    assert_true(counted >= WPK_ACCURACY_POINTS_MIN);
+    double share = (double)border / (double)counted;
+    assert_true(share > 0.14 && share < 0.20); /* 1 - 0.9 * 0.92 = 0.17 */
+    assert_true(answers.count - counted > WPK_ACCURACY_POINTS_MIN / 8);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+}
+
 /* What has no reduction can be too large as well: this would take 4 GiB. */
 static void test_large_pointwise_ops_are_sampled(void **state)
 {
@@ -284,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_inputs_of_an_exp),
         cmocka_unit_test(test_kinds_that_do_not_apply),
         cmocka_unit_test(test_samples_reach_every_border),
+        cmocka_unit_test(test_errors_are_those_of_the_whole_output),
         cmocka_unit_test(test_large_pointwise_ops_are_sampled),
         cmocka_unit_test(test_too_large_a_point),
     };

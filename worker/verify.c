@@ -233,7 +233,9 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
         int64_t at = flatten(tensor, answers->points + i * answers->rank);
         wpk_convert_widen(tensor->dtype, (const char *)output + (size_t)at * size, 1, chunk);
         compare_point(&c, i, chunk[0]);
-        wpk_accuracy_add(&sums, chunk, answers->value + i, answers->magnitude + i, 1);
+        if (wpk_answers_count(answers, i)) {
+            wpk_accuracy_add(&sums, chunk, answers->value + i, answers->magnitude + i, 1);
+        }
     }
     wpk_accuracy_fold(&errors->accuracy, tensor->dtype, &sums, answers->direct_error);
     if (answers->inputs.kind == WPK_INPUT_REALS) {
