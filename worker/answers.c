@@ -16,11 +16,13 @@
 #include <unistd.h>
 
 #define MAGIC                                                                                      \
-    UINT64_C(0x35736e61706b7730) /* changes with the format and with how inputs are drawn */
+    UINT64_C(0x36736e61706b7730) /* changes with the format and with how inputs are drawn */
 #define BORDER 2                 /* coordinates from each end that count as border */
 #define BORDER_EVERY 8           /* of so many points one lies near a border */
 /* Iterations of a winner's fresh set: a second or two, of the ten that a candidate has. */
 #define FRESH_ITERATIONS_MAX 2e8
+/* Iterations and elements of all draws of a set: some 10 ms of every candidate's time. */
+#define DRAWS_WORK_MAX 2e6
 
 struct file_head {
     uint64_t magic;
@@ -30,10 +32,11 @@ struct file_head {
     double magnitude_max;
     double direct_error;
     int32_t rank;
+    int32_t draws;
     uint8_t kind;
     uint8_t positive;
     uint8_t whole;
-    uint8_t zero;
+    uint8_t zero[5];
     uint8_t seen[WPK_STAGES_MAX];
 };
 
@@ -48,12 +51,12 @@ static void point_into(struct wpk_answers *answers)
         at += count * (size_t)answers->rank * sizeof(int64_t);
     }
     answers->value = (const double *)at;
-    answers->magnitude = answers->value + count;
+    answers->magnitude = answers->value + count * (size_t)answers->draws;
 }
 
-static size_t block_size(bool whole, int rank, int64_t count)
+static size_t block_size(bool whole, int rank, int64_t count, int draws)
 {
-    size_t each = 2 * sizeof(double) + (whole ? 0 : (size_t)rank * sizeof(int64_t));
+    size_t each = 2 * sizeof(double) * (size_t)draws + (whole ? 0 : (size_t)rank * sizeof(int64_t));
     return sizeof(struct file_head) + (size_t)count * each;
 }
 
@@ -100,36 +103,44 @@ static void draw_points(const struct wpk_tensor *output, uint64_t seed, int64_t 
     }
 }
 
+struct wpk_input_options wpk_answers_inputs(const struct wpk_answers *answers, int draw)
+{
+    struct wpk_input_options options = answers->inputs;
+    options.seed += (uint64_t)draw << 32; /* the sets' own seeds are numbered from 0 */
+    return options;
+}
+
+/* Direct evaluation's error on one draw, with its answers. */
 static wpk_err evaluate_directly(const struct wpk_program *program,
-                                 const struct wpk_reference_args *args, struct wpk_answers *answers,
-                                 struct wpk_diag *diag)
+                                 const struct wpk_reference_args *args,
+                                 const struct wpk_answers *answers, int draw,
+                                 struct wpk_accuracy_sums *sums, struct wpk_diag *diag)
 {
     double *direct = malloc((size_t)answers->count * sizeof *direct + 1);
     if (direct == NULL) {
         return WPK_ENOMEM;
     }
-    uint64_t set = answers->inputs.seed;
+    uint64_t set = wpk_answers_inputs(answers, draw).seed;
+    const double *value = answers->value + draw * answers->count;
+    const double *magnitude = answers->magnitude + draw * answers->count;
     wpk_err err = answers->whole ? wpk_direct_run(program, args, set, direct, diag)
                                  : wpk_direct_run_at(program, args, set, answers->points,
                                                      answers->count, direct, diag);
-    if (err == WPK_OK) {
-        struct wpk_accuracy_sums sums = {0};
-        for (int64_t i = 0; i < answers->count; i++) {
-            if (wpk_answers_count(answers, i)) {
-                wpk_accuracy_add(&sums, direct + i, answers->value + i, answers->magnitude + i, 1);
-            }
+    for (int64_t i = 0; i < answers->count && err == WPK_OK; i++) {
+        if (wpk_answers_count(answers, i)) {
+            wpk_accuracy_add(sums, direct + i, value + i, magnitude + i, 1);
         }
-        answers->direct_error = wpk_accuracy_error(&sums);
     }
     free(direct);
     return err;
 }
 
-static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *answers,
-                        struct wpk_diag *diag)
+static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *answers, int draw,
+                        struct wpk_accuracy_sums *sums, struct wpk_diag *diag)
 {
+    const struct wpk_input_options options = wpk_answers_inputs(answers, draw);
     struct wpk_inputs inputs = {0};
-    wpk_err err = wpk_inputs_make(program, &answers->inputs, &inputs);
+    wpk_err err = wpk_inputs_make(program, &options, &inputs);
     if (err == WPK_OK) {
         err = wpk_inputs_widen(program, &inputs);
     }
@@ -138,16 +149,29 @@ static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *a
         for (int i = 0; i < program->tensor_count; i++) {
             args.tensor[i] = inputs.wide[i];
         }
-        double *value = (double *)answers->value;
-        double *magnitude = (double *)answers->magnitude;
+        double *value = (double *)answers->value + draw * answers->count;
+        double *magnitude = (double *)answers->magnitude + draw * answers->count;
         err = answers->whole ? wpk_reference_run(program, &args, value, magnitude, diag)
                              : wpk_reference_run_at(program, &args, answers->points, answers->count,
                                                     value, magnitude, diag);
         if (err == WPK_OK) {
-            err = evaluate_directly(program, &args, answers, diag);
+            err = evaluate_directly(program, &args, answers, draw, sums, diag);
         }
     }
     wpk_inputs_fini(&inputs);
+    return err;
+}
+
+/* All draws, and direct evaluation's error on them. */
+static wpk_err evaluate_all(const struct wpk_program *program, struct wpk_answers *answers,
+                            struct wpk_diag *diag)
+{
+    struct wpk_accuracy_sums sums = {0};
+    wpk_err err = WPK_OK;
+    for (int draw = 0; draw < answers->draws && err == WPK_OK; draw++) {
+        err = evaluate(program, answers, draw, &sums, diag);
+    }
+    answers->direct_error = wpk_accuracy_error(&sums);
     return err;
 }
 
@@ -155,7 +179,7 @@ static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *a
 static bool all_defined(const struct wpk_answers *answers)
 {
     bool masked = answers->inputs.kind == WPK_INPUT_MASKED;
-    for (int64_t i = 0; i < answers->count; i++) {
+    for (int64_t i = 0; i < answers->draws * answers->count; i++) {
         double value = answers->value[i];
         if (!(isfinite(value) || (masked && isinf(value) && value < 0)) ||
             !isfinite(answers->magnitude[i])) {
@@ -168,7 +192,7 @@ static bool all_defined(const struct wpk_answers *answers)
 static void fill_head(struct wpk_answers *answers)
 {
     answers->magnitude_max = 0;
-    for (int64_t i = 0; i < answers->count; i++) {
+    for (int64_t i = 0; i < answers->draws * answers->count; i++) {
         if (answers->magnitude[i] < WPK_REFERENCE_STEP) {
             answers->magnitude_max = fmax(answers->magnitude_max, answers->magnitude[i]);
         }
@@ -181,6 +205,7 @@ static void fill_head(struct wpk_answers *answers)
         .magnitude_max = answers->magnitude_max,
         .direct_error = answers->direct_error,
         .rank = answers->rank,
+        .draws = answers->draws,
         .kind = (uint8_t)answers->inputs.kind,
         .positive = answers->inputs.positive,
         .whole = answers->whole,
@@ -213,7 +238,7 @@ static wpk_err choose_points(const struct wpk_program *program, const struct wpk
         err = WPK_EUNSUPPORTED;
     }
     if (err == WPK_OK) {
-        answers->block_size = block_size(false, answers->rank, answers->count);
+        answers->block_size = block_size(false, answers->rank, answers->count, 1);
         answers->block = malloc(answers->block_size);
         err = answers->block == NULL ? WPK_ENOMEM : WPK_OK;
     }
@@ -229,7 +254,7 @@ static wpk_err choose_all(const struct wpk_tensor *output, struct wpk_answers *a
 {
     answers->whole = true;
     answers->count = wpk_tensor_elements(output);
-    answers->block_size = block_size(true, answers->rank, answers->count);
+    answers->block_size = block_size(true, answers->rank, answers->count, 1);
     answers->block = malloc(answers->block_size);
     if (answers->block == NULL) {
         return WPK_ENOMEM;
@@ -241,12 +266,12 @@ static wpk_err choose_all(const struct wpk_tensor *output, struct wpk_answers *a
 static wpk_err evaluate_defined(const struct wpk_program *program, struct wpk_answers *answers,
                                 struct wpk_diag *diag)
 {
-    wpk_err err = evaluate(program, answers, diag);
+    wpk_err err = evaluate_all(program, answers, diag);
     if (err != WPK_OK || all_defined(answers)) {
         return err;
     }
     answers->inputs.positive = true;
-    err = evaluate(program, answers, diag);
+    err = evaluate_all(program, answers, diag);
     if (err == WPK_OK && !all_defined(answers)) {
         wpk_diag_set(diag, "the operator's values are not finite, even on positive inputs");
         err = WPK_EUNSUPPORTED;
@@ -260,7 +285,7 @@ static wpk_err make_none(struct wpk_answers *answers)
     free(answers->block);
     answers->whole = false;
     answers->count = 0;
-    answers->block_size = block_size(false, answers->rank, 0);
+    answers->block_size = block_size(false, answers->rank, 0, 1);
     answers->block = malloc(answers->block_size);
     if (answers->block == NULL) {
         return WPK_ENOMEM;
@@ -272,6 +297,13 @@ static wpk_err make_none(struct wpk_answers *answers)
 static wpk_err choose(const struct wpk_program *program, const struct wpk_tensor *output,
                       int64_t sample_count, struct wpk_answers *answers, struct wpk_diag *diag)
 {
+    struct wpk_cost cost;
+    wpk_cost(program, &cost);
+    bool few =
+        wpk_tensor_elements(output) <= sample_count; /* drawn, they would repeat themselves */
+    if (few && cost.iterations <= FRESH_ITERATIONS_MAX) {
+        return choose_all(output, answers);
+    }
     if (sample_count > 0) {
         return choose_points(program, output, sample_count, FRESH_ITERATIONS_MAX, answers, diag);
     }
@@ -286,7 +318,7 @@ wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_inp
     int tensor = find_output(program);
     WPK_ASSERT(tensor >= 0);
     const struct wpk_tensor *output = &program->tensors[tensor];
-    struct wpk_answers answers = {.inputs = *inputs, .rank = output->rank};
+    struct wpk_answers answers = {.inputs = *inputs, .rank = output->rank, .draws = 1};
     bool optional = inputs->kind != WPK_INPUT_INTEGERS && inputs->kind != WPK_INPUT_REALS;
     wpk_err err = WPK_OK;
     if (optional && !wpk_inputs_differ(program, inputs->kind)) {
@@ -302,6 +334,44 @@ wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_inp
     }
     fill_head(&answers);
     *out = answers;
+    return WPK_OK;
+}
+
+/* How many draws make as many values as an error needs, or as many as there is time for. */
+static int count_draws(const struct wpk_program *program, const struct wpk_answers *answers)
+{
+    struct wpk_cost cost;
+    int64_t wanted = (WPK_ACCURACY_POINTS_MIN + answers->count - 1) / answers->count;
+    wpk_cost(program, &cost);
+    double affordable = DRAWS_WORK_MAX / (cost.iterations + cost.elements);
+    return (double)wanted <= affordable ? (int)wanted : (int)affordable;
+}
+
+wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answers *answers,
+                              struct wpk_diag *diag)
+{
+    struct wpk_answers more = *answers;
+    if (!answers->whole || answers->count == 0 || answers->direct_error == 0) {
+        return WPK_OK;
+    }
+    more.draws = count_draws(program, answers);
+    if (more.draws < 2) {
+        return WPK_OK;
+    }
+    more.block_size = block_size(true, more.rank, more.count, more.draws);
+    more.block = malloc(more.block_size);
+    if (more.block == NULL) {
+        return WPK_ENOMEM;
+    }
+    point_into(&more);
+    wpk_err err = evaluate_all(program, &more, diag);
+    if (err != WPK_OK || !all_defined(&more)) {
+        free(more.block);
+        return err; /* some other draw is undefined: the first one has to do */
+    }
+    fill_head(&more);
+    wpk_answers_fini(answers);
+    *answers = more;
     return WPK_OK;
 }
 
@@ -338,8 +408,8 @@ static wpk_err adopt(void *block, size_t size, struct wpk_answers *out)
     }
     memcpy(&head, block, sizeof(head));
     if (head.magic != MAGIC || head.rank < 0 || head.rank > WPK_RANK_MAX || head.count < 0 ||
-        head.count > WPK_ELEMENTS_MAX || head.kind >= WPK_INPUT_KINDS ||
-        size != block_size(head.whole, head.rank, head.count)) {
+        head.count > WPK_ELEMENTS_MAX || head.kind >= WPK_INPUT_KINDS || head.draws < 1 ||
+        size != block_size(head.whole, head.rank, head.count, head.draws)) {
         return WPK_ECORRUPT;
     }
     *out = (struct wpk_answers){
@@ -350,6 +420,7 @@ static wpk_err adopt(void *block, size_t size, struct wpk_answers *out)
         .whole = head.whole,
         .rank = head.rank,
         .count = head.count,
+        .draws = head.draws,
         .magnitude_max = head.magnitude_max,
         .direct_error = head.direct_error,
         .block = block,

@@ -20,9 +20,10 @@ struct wpk_answers {
     bool whole;                      /* every point of the output, in order */
     int rank;
     int64_t count;
+    int draws;               /* of inputs, 1 or more, each with its answers */
     const int64_t *points;   /* [count][rank]; NULL when whole */
-    const double *value;     /* [count] */
-    const double *magnitude; /* [count] sum of |terms| that went into the point */
+    const double *value;     /* [draws][count] */
+    const double *magnitude; /* [draws][count] sum of |terms| that went into the point */
     double magnitude_max;
     uint8_t seen[WPK_STAGES_MAX]; /* by stage: the faults that this set shows, a bit each */
     double direct_error;          /* E of direct evaluation, see op/accuracy.h; 0: exact */
@@ -42,6 +43,14 @@ struct wpk_answers {
  *           are not finite on positive inputs either */
 wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_input_options *inputs,
                          int64_t sample_count, struct wpk_answers *out, struct wpk_diag *diag);
+/* Draw more inputs like the first, until the errors are those of WPK_ACCURACY_POINTS_MIN values or
+ * a candidate's share of time is spent: an output that is smaller has a noisy error. Nothing is
+ * drawn where there is no error to measure.
+ *   errors  WPK_ENOMEM */
+wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answers *answers,
+                              struct wpk_diag *diag);
+/* What to make the inputs of a draw from. */
+struct wpk_input_options wpk_answers_inputs(const struct wpk_answers *answers, int draw);
 /* Does a point count in the errors of the whole set? Not if it was chosen for its place. */
 bool wpk_answers_count(const struct wpk_answers *answers, int64_t index);
 /* Keep what wpk_faults_look found.   shape  seen [WPK_STAGES_MAX] */

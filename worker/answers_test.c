@@ -231,7 +231,7 @@ static void test_samples_reach_every_border(void **state)
 static void test_errors_are_those_of_the_whole_output(void **state)
 {
     (void)state;
-    struct wpk_program op = parse("input X f32[40]\ninput Z f32[50]\noutput Y f32[40,50]\n"
+    struct wpk_program op = parse("input X f32[80]\ninput Z f32[100]\noutput Y f32[80,100]\n"
                                   "Y[i,j] = X[i] * Z[j]\n");
     struct wpk_answers answers = {0};
     assert_int_equal(
@@ -242,13 +242,50 @@ static void test_errors_are_those_of_the_whole_output(void **state)
     for (int64_t p = 0; p < answers.count; p++) {
         int64_t i = answers.points[2 * p], j = answers.points[2 * p + 1];
         counted += wpk_answers_count(&answers, p);
-        border += wpk_answers_count(&answers, p) && (i < 2 || i >= 38 || j < 2 || j >= 48);
+        border += wpk_answers_count(&answers, p) && (i < 2 || i >= 78 || j < 2 || j >= 98);
     }
     assert_true(counted >= WPK_ACCURACY_POINTS_MIN);
     double share = (double)border / (double)counted;
-    assert_true(share > 0.14 && share < 0.20); /* 1 - 0.9 * 0.92 = 0.17 */
+    assert_true(share > 0.07 && share < 0.11); /* 1 - 0.95 * 0.96 = 0.088 */
     assert_true(answers.count - counted > WPK_ACCURACY_POINTS_MIN / 8);
     wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+}
+
+/* An output of 8 values: its error is that of 4,096, in any kind of set, and survives the file. */
+static void test_small_outputs_are_drawn_again(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse("input A f32[8,96]\nconstant B f32[96]\noutput Y f32[8]\n"
+                                  "Y[i] = sum(k:96) A[i,k] * B[k]\n");
+    static const enum wpk_input_kind kinds[] = {WPK_INPUT_REALS, WPK_INPUT_RELU};
+    for (int k = 0; k < 2; k++) {
+        const struct wpk_input_options inputs = {.kind = kinds[k], .seed = 3, .constants_seed = 4};
+        struct wpk_answers answers = {0}, loaded = {0};
+        struct wpk_input_options draws[2];
+        assert_int_equal(
+            wpk_answers_make(&op, &inputs, k == 0 ? 0 : WPK_ANSWERS_SAMPLE_COUNT, &answers, NULL),
+            WPK_OK);
+        double first = answers.value[7];
+        assert_int_equal(answers.draws, 1);
+        assert_int_equal(wpk_answers_draw_more(&op, &answers, NULL), WPK_OK);
+        assert_true(answers.whole && answers.count == 8);
+        assert_int_equal(answers.draws, WPK_ACCURACY_POINTS_MIN / 8);
+        assert_true(answers.value[7] == first && answers.value[15] != first);
+        assert_true(answers.direct_error > 0);
+        draws[0] = wpk_answers_inputs(&answers, 0);
+        draws[1] = wpk_answers_inputs(&answers, 1);
+        assert_true(draws[0].seed == 3 && draws[1].seed != 3);
+        assert_true(wpk_inputs_share_constants(&draws[0], &draws[1]));
+        assert_int_equal(wpk_answers_save(&answers, "draws.answers", NULL), WPK_OK);
+        assert_int_equal(wpk_answers_load("draws.answers", &loaded), WPK_OK);
+        assert_int_equal(loaded.draws, answers.draws);
+        assert_true(loaded.magnitude[4095] == answers.magnitude[4095]);
+        assert_true(loaded.direct_error == answers.direct_error);
+        wpk_answers_fini(&loaded);
+        wpk_answers_fini(&answers);
+        assert_int_equal(unlink("draws.answers"), 0);
+    }
     wpk_program_fini(&op);
 }
 
@@ -311,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_kinds_that_do_not_apply),
         cmocka_unit_test(test_samples_reach_every_border),
         cmocka_unit_test(test_errors_are_those_of_the_whole_output),
+        cmocka_unit_test(test_small_outputs_are_drawn_again),
         cmocka_unit_test(test_large_pointwise_ops_are_sampled),
         cmocka_unit_test(test_too_large_a_point),
     };

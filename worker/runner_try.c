@@ -176,6 +176,7 @@ static wpk_err make_fresh(const struct attempt *a, enum wpk_input_kind kind,
                                               .constants_seed = a->request->fresh_seed};
     wpk_err err = wpk_answers_make(a->op->program, &options,
                                    a->request->final ? FINAL_POINTS : TRIAL_POINTS, answers, diag);
+    err = err == WPK_OK ? wpk_answers_draw_more(a->op->program, answers, diag) : err;
     return err == WPK_OK ? wpk_inputs_make(a->op->program, &answers->inputs, inputs) : err;
 }
 

@@ -96,7 +96,8 @@ wpk_err wpk_subject_move(struct wpk_subject *subject, enum wpk_guard_placement p
     return err == WPK_OK ? set_all(subject, WPK_ROLE_INPUT, inputs, diag) : err;
 }
 
-wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers *answers,
+/* Run on the inputs that are set, which are those of a draw. */
+static wpk_err verify_draw(struct wpk_subject *subject, const struct wpk_answers *answers, int draw,
                            const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors,
                            struct wpk_diag *diag)
 {
@@ -117,9 +118,35 @@ wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers
         err = kind->get(subject->provider, subject->output, subject->result);
     }
     if (err == WPK_OK) {
-        wpk_verify_compare(subject->program, answers, rule, subject->result, errors);
+        wpk_verify_compare(subject->program, answers, draw, rule, subject->result, errors);
     }
     return err;
+}
+
+static wpk_err set_draw(struct wpk_subject *subject, const struct wpk_answers *answers, int draw,
+                        struct wpk_diag *diag)
+{
+    struct wpk_input_options options = wpk_answers_inputs(answers, draw);
+    struct wpk_inputs inputs = {0};
+    options.inputs_only = true; /* draws share the constants */
+    wpk_err err = wpk_inputs_make(subject->program, &options, &inputs);
+    if (err == WPK_OK) {
+        err = set_all(subject, WPK_ROLE_INPUT, &inputs, diag);
+    }
+    wpk_inputs_fini(&inputs);
+    return err;
+}
+
+wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers *answers,
+                           const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors,
+                           struct wpk_diag *diag)
+{
+    wpk_err err = verify_draw(subject, answers, 0, rule, errors, diag);
+    for (int draw = 1; draw < answers->draws && err == WPK_OK && errors->ratio <= 1; draw++) {
+        err = set_draw(subject, answers, draw, diag);
+        err = err == WPK_OK ? verify_draw(subject, answers, draw, rule, errors, diag) : err;
+    }
+    return err == WPK_OK && answers->draws > 1 ? set_draw(subject, answers, 0, diag) : err;
 }
 
 wpk_err wpk_subject_run(void *user)

@@ -37,8 +37,9 @@ bool wpk_subject_moves(const struct wpk_subject *subject);
 wpk_err wpk_subject_move(struct wpk_subject *subject, enum wpk_guard_placement placement,
                          const struct wpk_inputs *inputs, struct wpk_diag *diag);
 
-/* Poison the output, run once, look for damage, and compare. A wrong result is not an error: ask
- * errors->ratio.
+/* For each draw of the set's inputs, the first of which is in place: poison the output, run once,
+ * look for damage, and compare. The first one is in place afterwards. A wrong result is not an
+ * error: ask errors->ratio.
  *   errors  WPK_ECORRUPT wrote where it must not; what run returned */
 wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers *answers,
                            const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors,

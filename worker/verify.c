@@ -209,7 +209,7 @@ double wpk_verify_ratio(const struct wpk_program *op, const struct wpk_answers *
     return errors.ratio;
 }
 
-void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *answers,
+void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *answers, int draw,
                         const struct wpk_verify_rule *rule, const void *output,
                         struct wpk_verify_errors *errors)
 {
@@ -217,29 +217,32 @@ void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *
     const struct comparison c = begin(op, answers, rule, errors);
     size_t size = wpk_dtype_size(tensor->dtype);
     double chunk[CHUNK];
-    struct wpk_accuracy_sums sums = {0};
-    if (answers->whole) {
-        for (int64_t done = 0; done < answers->count; done += CHUNK) {
-            int64_t now = answers->count - done < CHUNK ? answers->count - done : CHUNK;
-            wpk_convert_widen(tensor->dtype, (const char *)output + (size_t)done * size, now,
-                              chunk);
-            for (int64_t i = 0; i < now; i++) {
-                compare_point(&c, done + i, chunk[i]);
-            }
-            wpk_accuracy_add(&sums, chunk, answers->value + done, answers->magnitude + done, now);
+    struct wpk_accuracy_sums *sums = &errors->sums;
+    const int64_t first = draw * answers->count;
+    *sums = draw == 0 ? (struct wpk_accuracy_sums){0} : *sums;
+    for (int64_t done = 0; answers->whole && done < answers->count; done += CHUNK) {
+        int64_t now = answers->count - done < CHUNK ? answers->count - done : CHUNK;
+        wpk_convert_widen(tensor->dtype, (const char *)output + (size_t)done * size, now, chunk);
+        for (int64_t i = 0; i < now; i++) {
+            compare_point(&c, first + done + i, chunk[i]);
         }
+        wpk_accuracy_add(sums, chunk, answers->value + first + done,
+                         answers->magnitude + first + done, now);
     }
     for (int64_t i = 0; !answers->whole && i < answers->count; i++) {
         int64_t at = flatten(tensor, answers->points + i * answers->rank);
         wpk_convert_widen(tensor->dtype, (const char *)output + (size_t)at * size, 1, chunk);
         compare_point(&c, i, chunk[0]);
         if (wpk_answers_count(answers, i)) {
-            wpk_accuracy_add(&sums, chunk, answers->value + i, answers->magnitude + i, 1);
+            wpk_accuracy_add(sums, chunk, answers->value + i, answers->magnitude + i, 1);
         }
     }
-    wpk_accuracy_fold(&errors->accuracy, tensor->dtype, &sums, answers->direct_error);
+    if (draw + 1 < answers->draws) {
+        return;
+    }
+    wpk_accuracy_fold(&errors->accuracy, tensor->dtype, sums, answers->direct_error);
     if (answers->inputs.kind == WPK_INPUT_REALS) {
-        errors->accuracy.of_rms = wpk_accuracy_of_rms(&sums);
+        errors->accuracy.of_rms = wpk_accuracy_of_rms(sums);
     }
 }
 

@@ -48,6 +48,7 @@ struct wpk_verify_errors {
     double tolerance;
     double value;
     double reference;
+    struct wpk_accuracy_sums sums;       /* of the set that is being compared */
     struct wpk_accuracy_errors accuracy; /* rms errors, of the floating outputs' sets */
 };
 
@@ -56,9 +57,10 @@ bool wpk_verify_is_exact(const struct wpk_program *op);
 /* Does the derived program multiply with constants of its own (Winograd's matrices)? */
 bool wpk_verify_has_transforms(const struct wpk_program *program);
 
-/* Compare one output with its answers and fold the worst point, and its rms error, into `errors`.
+/* Compare the output of one draw of the set's inputs with its answers and fold the worst point into
+ * `errors`, and after the last draw the rms error of all of them. Draws come in order.
  *   shape   output: dense [extent...] of the op's output tensor, in its type */
-void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *answers,
+void wpk_verify_compare(const struct wpk_program *op, const struct wpk_answers *answers, int draw,
                         const struct wpk_verify_rule *rule, const void *output,
                         struct wpk_verify_errors *errors);
 

@@ -137,7 +137,7 @@ static struct wpk_verify_errors judge(enum wpk_input_kind kind, bool positive, s
     }
     struct wpk_verify_errors errors = {0};
     const struct wpk_verify_rule rule = {.exact = wpk_verify_is_exact(&op), .times = times};
-    wpk_verify_compare(&op, &answers, &rule, y, &errors);
+    wpk_verify_compare(&op, &answers, 0, &rule, y, &errors);
     /* The largest error and what is allowed there are one pair: users compare them. */
     assert_true(errors.ratio > 1 || errors.max <= errors.max_tolerance);
     wpk_inputs_fini(&inputs);
@@ -211,7 +211,7 @@ static void test_largest_error_has_its_own_tolerance(void **state)
     ((double *)answers.value)[1] = ((double *)answers.magnitude)[1] = 1;
     const float y[2] = {1e6F + 0.0625F, 1 + 4e-7F}; /* an ulp, and three of them */
     struct wpk_verify_errors errors = {0};
-    wpk_verify_compare(&op, &answers, &(struct wpk_verify_rule){.times = 1}, y, &errors);
+    wpk_verify_compare(&op, &answers, 0, &(struct wpk_verify_rule){.times = 1}, y, &errors);
     assert_true(errors.ratio < 1);
     assert_int_equal(errors.point, 1);
     assert_true(errors.max == 0.0625);
@@ -241,7 +241,7 @@ static double judge_value(const char *text, const struct wpk_verify_rule *rule, 
         wpk_convert_narrow(dtype, &wrong, 1, y + (size_t)at * wpk_dtype_size(dtype));
     }
     struct wpk_verify_errors errors = {0};
-    wpk_verify_compare(&op, &answers, rule, y, &errors);
+    wpk_verify_compare(&op, &answers, 0, rule, y, &errors);
     if (at >= 0 && errors.ratio > 0) {
         char text_of[200];
         assert_int_equal(errors.point, at);
@@ -332,7 +332,7 @@ static void test_infinities_meet_their_like(void **state)
                 ((double *)answers.magnitude)[i] = 1;
                 y[i] = (float)special[given];
             }
-            wpk_verify_compare(&op, &answers, &(struct wpk_verify_rule){.times = 1}, y, &errors);
+            wpk_verify_compare(&op, &answers, 0, &(struct wpk_verify_rule){.times = 1}, y, &errors);
             assert_int_equal(errors.ratio > 1, right != given);
         }
     }
