@@ -124,10 +124,10 @@ wpk_err wpk_space_pin(struct wpk_space *space, const char *name, const char *val
 }
 
 /* Nothing is known of errors here: all of it may fit. */
-void wpk_space_prune(struct wpk_space *space, double times_direct)
+void wpk_space_prune(struct wpk_space *space, struct wpk_accuracy accuracy)
 {
     (void)space;
-    (void)times_direct;
+    (void)accuracy;
 }
 
 bool wpk_space_is_legal(const struct wpk_space *space, const struct wpk_candidate *candidate)

@@ -75,12 +75,18 @@ static double least_error(const struct wpk_variant *variant)
     return least;
 }
 
-static void prune_sums(struct wpk_variant *variant, double most)
+/* `least`: the error of the most accurate. */
+static bool stays(struct wpk_accuracy accuracy, double least, double error)
+{
+    return error <= least || wpk_accuracy_admits(accuracy, error);
+}
+
+static void prune_sums(struct wpk_variant *variant, struct wpk_accuracy accuracy, double least)
 {
     struct wpk_gene *gene = sum_gene(variant);
     int kept = 0;
     for (int i = 0; gene != NULL && i < gene->choice_count; i++) {
-        if (wpk_variant_error(variant, gene->choice[i].value) <= most) {
+        if (stays(accuracy, least, wpk_variant_error(variant, gene->choice[i].value))) {
             gene->choice[kept++] = gene->choice[i];
         } else {
             free(gene->choice[i].text);
@@ -92,19 +98,18 @@ static void prune_sums(struct wpk_variant *variant, double most)
     }
 }
 
-void wpk_space_prune(struct wpk_space *space, double times_direct)
+void wpk_space_prune(struct wpk_space *space, struct wpk_accuracy accuracy)
 {
     double least = INFINITY;
     int kept = 0;
     for (int v = 0; v < space->variant_count; v++) {
         least = fmin(least, least_error(&space->variants[v]));
     }
-    double most = fmax(times_direct, least);
     for (int v = 0; v < space->variant_count; v++) {
         struct wpk_variant taken = space->variants[v];
         memset(&space->variants[v], 0, sizeof(taken));
-        if (least_error(&taken) <= most) {
-            prune_sums(&taken, most);
+        if (stays(accuracy, least, least_error(&taken))) {
+            prune_sums(&taken, accuracy, least);
             space->variants[kept++] = taken;
         } else {
             wpk_variant_fini(&taken);

@@ -3,13 +3,13 @@
 #ifndef WPK_SEARCH_PRUNE_H
 #define WPK_SEARCH_PRUNE_H
 
+#include "schema/accuracy.h"
 #include "search/space.h"
 
-/* Remove the variants, and the sizes of blocks of sums, whose expected error exceeds the class's
- * multiple of direct evaluation's. A class's gate is a tenth below its multiple: an expectation may
- * be off by as much. Where nothing would be left, the most accurate stays.
- *   unit  times_direct: 1 is the error of direct evaluation */
-void wpk_space_prune(struct wpk_space *space, double times_direct);
+/* Remove the variants, and the sizes of blocks of sums, whose expected error the class does not
+ * admit. Expectations are off by up to a tenth: what is close to the gate may be kept in vain, or
+ * be missed. Where nothing would be left, the most accurate stays. */
+void wpk_space_prune(struct wpk_space *space, struct wpk_accuracy accuracy);
 
 /* The expected error of a variant whose largest sum adds up blocks of `block` terms of its longest
  * axis, or all terms one after the other where it is WPK_GENE_ALL.

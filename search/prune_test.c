@@ -59,7 +59,7 @@ static const struct wpk_gene *sums_of(const struct wpk_variant *variant)
 }
 
 /* Of 128 channels, 28x28: what is kept of F(4,4) and F(6,6), as the errors that were measured say:
- * 2.2 and 9.2 times direct's, in blocks of 16 terms 1.0 and 4.4. */
+ * 2.1 and 8.7 times direct's, in blocks of 16 terms 1.1 and 4.6. */
 static void test_each_class_keeps_what_fits(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void test_each_class_keeps_what_fits(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct wpk_space space;
         derive_window(128, 28, &space);
-        wpk_space_prune(&space, cases[i].times);
+        wpk_space_prune(&space, (struct wpk_accuracy){cases[i].times});
         const struct wpk_variant *four = find(&space, "winograd(4)");
         const struct wpk_variant *six = find(&space, "winograd(6)");
         assert_int_equal(four != NULL, cases[i].four);
@@ -92,6 +92,43 @@ static void test_each_class_keeps_what_fits(void **state)
     }
 }
 
+/* Kernels built and run: their error on the recorded sets, times direct's. */
+static void test_expectations_meet_measurements(void **state)
+{
+    (void)state;
+    static const struct {
+        int channels, size;
+        const char *algorithm;
+        int64_t block;
+        double measured;
+    } kernels[] = {
+        {128, 28, "winograd(4)", WPK_GENE_ALL, 2.13},
+        {128, 28, "winograd(4)", 16, 1.145},
+        {128, 28, "winograd(4)", 32, 1.28},
+        {128, 28, "winograd(4)", 64, 1.56},
+        {128, 28, "winograd(6)", WPK_GENE_ALL, 8.68},
+        {128, 28, "winograd(6)", 16, 4.64},
+        {128, 28, "winograd(6)", 64, 7.0},
+        {256, 14, "winograd(5)", WPK_GENE_ALL, 4.02},
+        {256, 14, "winograd(5)", 16, 1.72},
+        {256, 14, "winograd(5)", 64, 2.2},
+        {512, 7, "winograd(4)", WPK_GENE_ALL, 2.08},
+        {512, 7, "winograd(4)", 16, 0.73},
+        {512, 7, "winograd(4)", 32, 0.735},
+    };
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        struct wpk_space space;
+        derive_window(kernels[i].channels, kernels[i].size, &space);
+        const struct wpk_variant *variant = find(&space, kernels[i].algorithm);
+        assert_non_null(variant);
+        double ratio = wpk_variant_error(variant, kernels[i].block) / kernels[i].measured;
+        print_message("%d channels, %s, %d: %.2f of %.2f\n", kernels[i].channels,
+                      kernels[i].algorithm, (int)kernels[i].block, ratio, kernels[i].measured);
+        assert_true(ratio > 0.85 && ratio < 1.15);
+        wpk_space_fini(&space);
+    }
+}
+
 /* A class that nothing fits keeps the most accurate; an algorithm that was pinned stays. */
 static void test_something_stays(void **state)
 {
@@ -99,13 +136,13 @@ static void test_something_stays(void **state)
     struct wpk_space space;
     derive_window(128, 28, &space);
     assert_int_equal(wpk_space_pin(&space, "algorithm", "winograd(6)", NULL), WPK_OK);
-    wpk_space_prune(&space, 0.001);
+    wpk_space_prune(&space, (struct wpk_accuracy){0.001});
     assert_int_equal(space.variant_count, 1);
     const struct wpk_gene *sums = sums_of(&space.variants[0]);
     assert_true(wpk_gene_find(sums, 16) >= 0 && wpk_gene_find(sums, WPK_GENE_ALL) < 0);
     wpk_space_fini(&space);
     derive("input X i32[64]\nconstant B i32[64]\noutput Y i32[64]\nY[i] = X[i] + B[i]\n", &space);
-    wpk_space_prune(&space, 0.001);
+    wpk_space_prune(&space, (struct wpk_accuracy){0.001});
     assert_true(space.variant_count > 0);
     wpk_space_fini(&space);
 }
@@ -121,7 +158,7 @@ static void test_candidates_fit(void **state)
         struct wpk_space space;
         struct wpk_candidate candidate[32];
         derive_window(64, 14, &space);
-        wpk_space_prune(&space, classes[i]);
+        wpk_space_prune(&space, (struct wpk_accuracy){classes[i]});
         int count = wpk_space_construct(&space, candidate, 16);
         assert_int_equal(count, 16);
         for (; count < 32; count++) {
@@ -132,7 +169,7 @@ static void test_candidates_fit(void **state)
             const struct wpk_gene *sums = sums_of(variant);
             ptrdiff_t at = sums == NULL ? 0 : sums - variant->genes;
             int64_t block = sums == NULL ? WPK_GENE_ALL : sums->choice[candidate[k].gene[at]].value;
-            assert_true(wpk_variant_error(variant, block) <= classes[i]);
+            assert_true(wpk_variant_error(variant, block) <= 0.9 * classes[i]);
         }
         wpk_space_fini(&space);
     }
@@ -142,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_class_keeps_what_fits),
+        cmocka_unit_test(test_expectations_meet_measurements),
         cmocka_unit_test(test_something_stays),
         cmocka_unit_test(test_candidates_fit),
     };

@@ -267,7 +267,7 @@ wpk_err wpk_search_actor_new(const struct wpk_search_spec *search,
         err = pin(actor, search->key.parameters, diag);
     }
     if (err == WPK_OK) {
-        wpk_space_prune(&actor->space, actor->accuracy.times_direct);
+        wpk_space_prune(&actor->space, actor->accuracy);
     }
     if (err == WPK_OK) {
         err = start(actor, log, told_count);
