@@ -438,7 +438,9 @@ wpk_err wpk_api_check(const struct wpk_http_reply *reply, struct wpk_diag *diag)
     if (err != WPK_OK && diag != NULL) {
         read_problem(reply, diag);
         /* Where the answer was no problem document, its status is all there is. */
-        wpk_diag_set(diag, "wpkd answered with status %d", reply->status);
+        wpk_diag_set(
+            diag, "wpkd answered with status %d and no reason; is it a wpkd that --server names?",
+            reply->status);
     }
     return err;
 }

@@ -105,7 +105,7 @@ static void test_problem(void **state)
     diag = (struct wpk_diag){0};
     wpk_buf_append_text(&reply.body, "<html>");
     assert_int_equal(wpk_api_check(&reply, &diag), WPK_ENOENT);
-    assert_string_equal(diag.text, "wpkd answered with status 404");
+    assert_non_null(strstr(diag.text, "wpkd answered with status 404"));
     wpk_http_reply_fini(&reply);
 
     reply.status = 429; /* not EBUSY, which is tried again */

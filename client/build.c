@@ -54,8 +54,9 @@ static wpk_err prepare(struct build *build, struct wpk_diag *diag)
         snprintf(build->dir, sizeof(build->dir), "%s/wpk-build-XXXXXX", build->tmp_dir);
         if (mkdtemp(build->dir) == NULL) {
             err = errno == ENOENT ? WPK_EINVAL : wpk_fs_err(errno);
-            wpk_diag_set(diag, "cannot create a directory in %s: %s", build->tmp_dir,
-                         strerror(errno));
+            wpk_diag_set(
+                diag, "cannot create a directory in %s: %s; set TMPDIR to one that can be written",
+                build->tmp_dir, strerror(errno));
             build->dir[0] = '\0';
         }
     }
@@ -159,7 +160,8 @@ static wpk_err keep_artifact(const struct build *build, const struct wpk_record 
     struct wpk_buf bytes = {.size_max = ARTIFACT_SIZE_MAX + 1};
 
     if (record->artifact_path == NULL) {
-        wpk_diag_set(diag, "there is no shared object to keep");
+        wpk_diag_set(diag,
+                     "there is no shared object to keep: the log above says why it was not built");
         return WPK_ENOENT;
     }
     wpk_err err = wpk_fs_read(record->artifact_path, ARTIFACT_SIZE_MAX, &bytes, diag);

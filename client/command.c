@@ -23,8 +23,9 @@ bool wpk_command_begin(const struct wpk_command *command, const struct wpk_optio
         return false;
     }
     if (err == WPK_OK && (args->operand_count < operand_min || args->operand_count > operand_max)) {
-        wpk_diag_set(&diag, "usage: wpkctl %s [OPTION...]%s%s", command->name,
-                     command->operands[0] != '\0' ? " " : "", command->operands);
+        wpk_diag_set(&diag, "usage: wpkctl %s [OPTION...]%s%s; wpkctl help %s lists the options",
+                     command->name, command->operands[0] != '\0' ? " " : "", command->operands,
+                     command->name);
         err = WPK_EINVAL;
     }
     if (err != WPK_OK) {

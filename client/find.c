@@ -287,7 +287,8 @@ static wpk_err search_jobs(struct wpk_session *session, const char *name,
     } else {
         wpk_diag_set(diag, "job %s, the newest with '%s', is %s and has no kernel of it%s",
                      newest->id, name, newest->state,
-                     another ? "; older ones are of other operators: get them by fingerprint" : "");
+                     another ? "; older ones are of other operators: get them by fingerprint"
+                             : "; wpkctl trials JOB says what it tried");
     }
     return WPK_ENOENT;
 }

@@ -107,7 +107,7 @@ static wpk_err write_schedule(const struct get *get, const struct wpk_api_kernel
 
     if (schedule[0] == '\0') {
         wpk_diag_set(diag, "%s",
-                     get->own ? "no generated kernel worked"
+                     get->own ? "no generated kernel worked; wpkctl trials JOB says why"
                               : "the vendor's implementation has no schedule; "
                                 "--own gets the best of our own");
         return WPK_ENOENT;
@@ -254,7 +254,8 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
     }
     const char *sha256 = choose_object(&answer, chosen, kernel);
     if (err == WPK_OK && sha256 == NULL && to_stdout) {
-        wpk_diag_set(diag, "no generated kernel worked: there is no object");
+        wpk_diag_set(diag,
+                     "no generated kernel worked: there is no object; wpkctl trials JOB says why");
         err = WPK_ENOENT;
     }
     if (err == WPK_OK && sha256 != NULL) {
@@ -309,15 +310,17 @@ static wpk_err print_key(struct wpk_session *session, const struct get *get, str
 static wpk_err check_options(const struct get *get, struct wpk_diag *diag)
 {
     if (get->key && get->what != NULL) {
-        wpk_diag_set(diag, "--public-key takes no kernel: the service has one key");
+        wpk_diag_set(diag,
+                     "--public-key takes no kernel: the service has one key; leave the name out");
         return WPK_EINVAL;
     }
     if (get->key) {
         return WPK_OK;
     }
     if (get->what == NULL || strchr(get->what, '/') != NULL || get->what[0] == '\0') {
-        wpk_diag_set(diag, "'%s' is neither a fingerprint nor an operator's name",
-                     get->what != NULL ? get->what : "");
+        wpk_diag_set(
+            diag, "'%s' is neither a fingerprint nor an operator's name; wpkctl kernels lists them",
+            get->what != NULL ? get->what : "");
         return WPK_EINVAL;
     }
     if (get->schedule && get->halide) {

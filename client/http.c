@@ -45,7 +45,7 @@ static wpk_err check(const struct wpk_http_options *options, struct wpk_diag *di
     if (!local && !plain && !starts_with(url, "https://")) {
         wpk_diag_set(diag, "'%s' is not unix:PATH, http://HOST:PORT or https://HOST:PORT", url);
     } else if (strlen(url) >= WPK_HTTP_URL_MAX || (local && url[strlen("unix:")] == '\0')) {
-        wpk_diag_set(diag, "the URL of wpkd is empty or too long");
+        wpk_diag_set(diag, "the URL of wpkd is empty or too long; --server names it");
     } else if (plain && options->token != NULL && options->token[0] != '\0' && !options->insecure &&
                !wpk_address_url_is_loopback(url)) {
         wpk_diag_set(
@@ -238,7 +238,8 @@ static void describe(const struct wpk_http *http, CURLcode code, const char *why
     bool local = http->socket[0] != '\0';
     long system = 0;
     if (code == CURLE_SSL_CACERT_BADFILE) {
-        wpk_diag_set(diag, "%s holds no certificates to trust", http->ca != NULL ? http->ca : "CA");
+        wpk_diag_set(diag, "%s holds no certificates to trust; --ca names a PEM file of them",
+                     http->ca != NULL ? http->ca : "CA");
         return;
     }
     if (code == CURLE_PEER_FAILED_VERIFICATION) {
@@ -248,7 +249,8 @@ static void describe(const struct wpk_http *http, CURLcode code, const char *why
     }
     curl_easy_getinfo(http->curl, CURLINFO_OS_ERRNO, &system);
     /* libcurl speaks of the host and port that it was told, which a socket does not have. */
-    wpk_diag_set(diag, "cannot reach wpkd at %s: %s", local ? http->socket : http->base,
+    wpk_diag_set(diag, "cannot reach wpkd at %s: %s; start it, or name another with --server",
+                 local ? http->socket : http->base,
                  local && code == CURLE_COULDNT_CONNECT && system != 0 ? strerror((int)system)
                  : why[0] != '\0'                                      ? why
                                                                        : curl_easy_strerror(code));

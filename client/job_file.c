@@ -109,7 +109,8 @@ static wpk_err fill_tensors(const struct wpk_job_inline *given, struct wpk_job_o
             at++;
         }
         if (at == op->tensor_count) {
-            wpk_diag_set(diag, "--constant %s is not among the tensors", given->constants.items[i]);
+            wpk_diag_set(diag, "--constant %s is not among the tensors; declare it with --tensor",
+                         given->constants.items[i]);
             return WPK_EINVAL;
         }
         op->tensors[at].constant = true;

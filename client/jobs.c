@@ -80,7 +80,8 @@ static enum wpk_exit jobs_main(const struct wpk_command *command,
         return status;
     }
     if (args.operand_count == 1) {
-        wpk_diag_set(&diag, "jobs %s takes the id of a job", args.operands[0]);
+        wpk_diag_set(&diag, "jobs %s takes the id of a job; wpkctl jobs lists them",
+                     args.operands[0]);
         err = WPK_EINVAL;
     } else if (args.operand_count == 2) {
         show.session.need = WPK_SESSION_RUNNING;

@@ -45,7 +45,9 @@ wpk_err wpk_manifest_file_check(struct wpk_session *session, const char *text,
 
     wpk_err err = wpk_manifest_file_key(session, key, diag);
     if (err == WPK_OK && !is_signed(key, text, signature)) {
-        wpk_diag_set(diag, "what the service sent is not signed by its key");
+        wpk_diag_set(
+            diag,
+            "what the service sent is not signed by its key; do not use it, and ask who runs it");
         err = WPK_ECORRUPT;
     }
     return err;
@@ -58,14 +60,17 @@ static wpk_err check(struct wpk_session *session, const struct wpk_api_kernel *k
 
     wpk_err err = wpk_manifest_file_check(session, kernel->manifest, kernel->signature, diag);
     if (err == WPK_ECORRUPT) {
-        wpk_diag_set(diag, "the manifest of %s is not signed by the service's key", kernel->id);
+        wpk_diag_set(diag,
+                     "the manifest of %s is not signed by the service's key; do not use it, and "
+                     "ask who runs it",
+                     kernel->id);
     }
     if (err != WPK_OK) {
         return err;
     }
     err = wpk_kernel_manifest_decode(kernel->manifest, strlen(kernel->manifest), &manifest, diag);
     if (err == WPK_OK && strcmp(manifest.artifact, sha256) != 0) {
-        wpk_diag_set(diag, "the manifest of %s is of another object", kernel->id);
+        wpk_diag_set(diag, "the manifest of %s is of another object; get it again", kernel->id);
         err = WPK_ECORRUPT;
     }
     return err;

@@ -150,7 +150,9 @@ static wpk_err make_socket_dir(struct wpk_private *self, struct wpk_diag *diag)
             return WPK_OK;
         }
     }
-    wpk_diag_set(diag, "cannot create a directory in /tmp: %s", strerror(errno));
+    wpk_diag_set(diag,
+                 "cannot create a directory in /tmp: %s; make room there, or set XDG_RUNTIME_DIR",
+                 strerror(errno));
     return wpk_fs_err(errno);
 }
 
@@ -317,7 +319,8 @@ static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
     if (err != WPK_OK) {
         return err;
     }
-    wpk_diag_set(diag, "another wpkctl works on %s, and its wpkd does not answer",
+    wpk_diag_set(diag,
+                 "another wpkctl works on %s, and its wpkd does not answer; wait for it, or end it",
                  self->options.data_dir);
     return WPK_EBUSY;
 }
@@ -329,7 +332,7 @@ static wpk_err prepare_paths(struct wpk_private *self, struct wpk_diag *diag)
 
     wpk_err err = wpk_fs_program_dir(&dir, diag);
     if (err == WPK_OK && strlen(self->options.data_dir) > PATH_SIZE - 64) {
-        wpk_diag_set(diag, "the data directory's name is too long");
+        wpk_diag_set(diag, "the data directory's name is too long; name a shorter one with --data");
         err = WPK_EINVAL;
     }
     if (err == WPK_OK) {

@@ -65,7 +65,8 @@ static wpk_err download(struct wpk_session *session, struct run *run, const char
         snprintf(run->path, sizeof(run->path), "%s/wpk-run-XXXXXX.so", run->tmp_dir);
         int fd = mkstemps(run->path, (int)strlen(".so"));
         if (fd < 0) {
-            wpk_diag_set(diag, "cannot write in %s: %s", run->tmp_dir, strerror(errno));
+            wpk_diag_set(diag, "cannot write in %s: %s; set TMPDIR to one that can be written",
+                         run->tmp_dir, strerror(errno));
             err = wpk_fs_err(errno);
         } else {
             close(fd);
@@ -97,7 +98,10 @@ static wpk_err take_kernel(struct wpk_session *session, struct run *run,
                 kernel->served.provider);
     }
     if (!wpk_crypto_hex_valid(sha256, WPK_SHA256_SIZE)) {
-        wpk_diag_set(diag, "kernel %s is no file: no generated kernel of it worked", kernel->id);
+        wpk_diag_set(
+            diag,
+            "kernel %s is no file: no generated kernel of it worked; wpkctl trials JOB says why",
+            kernel->id);
         return WPK_ENOENT;
     }
     if (kernel->accuracy[0] != '\0') {

@@ -173,7 +173,8 @@ wpk_err wpk_run_check(const char *op, const struct wpk_run_tensors *tensors,
         return WPK_ENOMEM;
     }
     if (tensors->output_count != 1) {
-        wpk_diag_set(diag, "--check compares one output, and the kernel has %d",
+        wpk_diag_set(diag,
+                     "--check compares one output, and the kernel has %d; run it without --check",
                      tensors->output_count);
         free(c);
         return WPK_EUNSUPPORTED;

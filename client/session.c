@@ -50,7 +50,7 @@ wpk_err wpk_session_open(const struct wpk_command_context *context,
 
     WPK_ASSERT(out->http == NULL);
     if (options->given.server != NULL && options->data_dir != NULL) {
-        wpk_diag_set(diag, "--server and --data exclude each other");
+        wpk_diag_set(diag, "--server and --data exclude each other: give one of them");
         return WPK_EINVAL;
     }
     if (!private_one) {
@@ -136,7 +136,9 @@ bool wpk_session_is_job_id(const char *id, struct wpk_diag *diag)
     if (id[0] == 'j' && strspn(id + 1, "0123456789abcdef") == 16 && id[17] == '\0') {
         return true;
     }
-    wpk_diag_set(diag, "'%s' is not the id of a job: j and 16 hexadecimal digits", id);
+    wpk_diag_set(diag,
+                 "'%s' is not the id of a job: j and 16 hexadecimal digits; wpkctl jobs lists them",
+                 id);
     return false;
 }
 

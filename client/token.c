@@ -88,7 +88,10 @@ static wpk_err revoke(const struct wpk_command_context *context, struct token *t
     char path[64];
 
     if (!wpk_crypto_hex_valid(id, ID_SIZE)) {
-        wpk_diag_set(diag, "'%s' is not the id of a token: %d hexadecimal digits", id, 2 * ID_SIZE);
+        wpk_diag_set(
+            diag,
+            "'%s' is not the id of a token: %d hexadecimal digits; wpkctl token list has them", id,
+            2 * ID_SIZE);
         return WPK_EINVAL;
     }
     snprintf(path, sizeof(path), "/v1/tokens/%s", id);
@@ -106,7 +109,7 @@ static wpk_err run(const struct wpk_command_context *context, struct token *toke
     }
     if ((verb == 2) != (args->operand_count == 2)) {
         wpk_diag_set(diag, "token %s takes %s", verbs[verb],
-                     verb == 2 ? "the id of a token" : "nothing more");
+                     verb == 2 ? "the id of a token; wpkctl token list has them" : "nothing more");
         return WPK_EINVAL;
     }
     if (verb == 1) {

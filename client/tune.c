@@ -123,8 +123,10 @@ static wpk_err check_threads(const struct wpk_job *job, struct wpk_diag *diag)
     wpk_err err = wpk_device_probe(WPK_ISA_AVX512, &device);
 
     if (err == WPK_OK && job->threads > device.core_count) {
-        wpk_diag_set(diag, "the job asks for %d threads, and this machine has %d cores",
-                     job->threads, device.core_count);
+        wpk_diag_set(
+            diag,
+            "the job asks for %d threads, and this machine has %d cores; --threads asks for fewer",
+            job->threads, device.core_count);
         err = WPK_EINVAL;
     }
     return err;

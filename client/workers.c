@@ -76,7 +76,8 @@ static enum wpk_exit workers_main(const struct wpk_command *command,
         return status;
     }
     if (args.operand_count == 1) {
-        wpk_diag_set(&diag, "workers %s takes the name of a worker", args.operands[0]);
+        wpk_diag_set(&diag, "workers %s takes the name of a worker; wpkctl workers lists them",
+                     args.operands[0]);
         err = WPK_EINVAL;
     } else if (args.operand_count == 2) {
         err = change(context, &show, args.operands[0], args.operands[1], &diag);

@@ -199,7 +199,7 @@ static void serve_from_store(struct wpk_call *call, const struct route *route)
     struct wpk_api api = *call->api;
     api.store = wpk_api_front_take(api.front, &diag);
     if (api.store == NULL) {
-        wpk_call_problem(call, 503, WPK_EBUSY, "", "the store cannot be read now");
+        wpk_call_problem(call, 503, WPK_EBUSY, "", "the store cannot be read now; ask again later");
         return;
     }
     call->api = &api;
@@ -207,7 +207,7 @@ static void serve_from_store(struct wpk_call *call, const struct route *route)
     wpk_err err = wpk_store_take_status(api.store, &diag);
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_WARN, "read_failed", err, &diag);
-        wpk_call_problem(call, 503, err, "", "the store cannot be read now");
+        wpk_call_problem(call, 503, err, "", "the store cannot be read now; ask again later");
     }
     wpk_api_front_give(api.front, api.store);
 }
@@ -250,9 +250,11 @@ void wpk_api_serve(const struct wpk_api *api, const struct wpk_http_request *req
     const struct route *route =
         find_route(method, request->path, call.name, out->allow, sizeof out->allow);
     if (route == NULL && out->allow[0] != '\0') {
-        wpk_call_problem(&call, 405, WPK_ENOENT, "", "not with this method");
+        wpk_call_problem(&call, 405, WPK_ENOENT, "",
+                         "not with this method; openapi.yaml lists those that there are");
     } else if (route == NULL) {
-        wpk_call_problem(&call, 404, WPK_ENOENT, "", "there is no such resource");
+        wpk_call_problem(&call, 404, WPK_ENOENT, "",
+                         "there is no such resource; openapi.yaml lists them");
     } else {
         out->allow[0] = '\0';
         if (admit(&call, route)) {

@@ -15,7 +15,9 @@ void wpk_api_get_artifact(struct wpk_call *call)
         return;
     }
     if (wpk_history_artifact_revoked(call->api->store, call->name)) {
-        wpk_call_problem(call, 410, WPK_ENOENT, "", "the kernel that it is was revoked");
+        wpk_call_problem(
+            call, 410, WPK_ENOENT, "",
+            "the kernel that it is was revoked; look its operator up again for another");
         return;
     }
     wpk_err err = wpk_artifact_get(call->api->data_dir, call->name, &call->answer->body, &diag);

@@ -134,7 +134,7 @@ void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int s
         wpk_document_job_whole(api->coordinator, api->store, id, api->now_ns, &answer->body);
     if (err != WPK_OK) {
         struct wpk_diag diag = {0};
-        wpk_diag_set(&diag, "there is no job %s", id);
+        wpk_diag_set(&diag, "there is no job %s; the list of jobs has their ids", id);
         wpk_api_problem(answer, err == WPK_ENOENT ? 404 : wpk_api_status(err), err,
                         err == WPK_ENOENT ? &diag : NULL);
         return;

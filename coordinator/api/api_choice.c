@@ -334,11 +334,13 @@ static bool read_kernel(struct wpk_call *call, struct choosing *c, uint64_t id)
     struct wpk_diag diag = {0};
     struct wpk_store *store = call->api->store;
     if (!wpk_history_read_kernel(store, id, keep_row, c)) {
-        wpk_call_problem(call, 404, WPK_ENOENT, "", "no such kernel");
+        wpk_call_problem(call, 404, WPK_ENOENT, "",
+                         "no such kernel; the list of kernels has their ids");
         return false;
     }
     if (c->revoked) {
-        wpk_call_problem(call, 410, WPK_ENOENT, "", "the kernel was revoked");
+        wpk_call_problem(call, 410, WPK_ENOENT, "",
+                         "the kernel was revoked; look its operator up again for another");
         return false;
     }
     wpk_err err = wpk_buf_status(&c->document);

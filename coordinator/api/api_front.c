@@ -103,7 +103,8 @@ bool wpk_api_front_begin_large(struct wpk_call *call)
     front->large_count += begun;
     pthread_mutex_unlock(&front->lock);
     if (!begun) {
-        wpk_call_problem(call, 503, WPK_EBUSY, "", "other large requests are being read");
+        wpk_call_problem(call, 503, WPK_EBUSY, "",
+                         "other large requests are being read; ask again later");
     }
     return begun;
 }

@@ -22,7 +22,8 @@ static bool may_change(struct wpk_call *call, const char *owner)
     if ((identity->roles & WPK_ROLE_ADMIN) != 0 || strcmp(identity->owner, owner) == 0) {
         return true;
     }
-    wpk_call_problem(call, 403, WPK_EACCES, "", "the job belongs to somebody else");
+    wpk_call_problem(call, 403, WPK_EACCES, "",
+                     "the job belongs to somebody else; its owner or an admin may do this");
     return false;
 }
 
@@ -167,7 +168,8 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
         return true;
     }
     if (call->answer->status == 0) {
-        wpk_call_problem(call, 429, WPK_EBUSY, "", "no more jobs are taken now");
+        wpk_call_problem(call, 429, WPK_EBUSY, "",
+                         "no more jobs are taken now; submit again when some have ended");
         call->answer->retry_after_s = 60;
     }
     return false;
@@ -210,7 +212,7 @@ static void replay(struct wpk_call *call, const struct wpk_idempotency *entry, c
         wpk_api_job(call->answer, call->api, 201, entry->subject);
     } else {
         wpk_call_problem(call, 422, WPK_EMISMATCH, "Idempotency-Key",
-                         "the key was used for another body");
+                         "the key was used for another body; take a new one");
     }
 }
 
@@ -237,7 +239,7 @@ static void post_keyed(struct wpk_call *call)
     derive_id(call, route, entry.owner, entry.key, id);
     if (wpk_coordinator_job(call->api->coordinator, id) != NULL) {
         wpk_call_problem(call, 409, WPK_EBUSY, "Idempotency-Key",
-                         "the first request with this key is under way");
+                         "the first request with this key is under way; ask again later");
         call->answer->retry_after_s = 1;
         return;
     }

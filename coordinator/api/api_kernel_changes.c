@@ -60,7 +60,7 @@ static void apply(struct wpk_change *change, struct wpk_store *store)
     detail->kernel.reason = detail->reason;
     change->err = detail->fn(store, &detail->kernel, &change->diag);
     if (change->err == WPK_ENOENT) {
-        wpk_diag_set(&change->diag, "no such kernel");
+        wpk_diag_set(&change->diag, "no such kernel; the list of kernels has their ids");
     }
     if (change->err != WPK_OK) {
         return;

@@ -217,7 +217,8 @@ bool wpk_call_kernel_id(struct wpk_call *call, uint64_t *out)
         *out = strtoull(digits, NULL, 10);
         return true;
     }
-    wpk_call_problem(call, 404, WPK_ENOENT, "", "no such kernel");
+    wpk_call_problem(call, 404, WPK_ENOENT, "",
+                     "no such kernel; the list of kernels has their ids");
     return false;
 }
 
@@ -235,7 +236,8 @@ void wpk_api_get_kernel(struct wpk_call *call)
         return;
     }
     if (!wpk_history_read_kernel(call->api->store, id, append_row, &call->answer->body)) {
-        wpk_call_problem(call, 404, WPK_ENOENT, "", "no such kernel");
+        wpk_call_problem(call, 404, WPK_ENOENT, "",
+                         "no such kernel; the list of kernels has their ids");
         return;
     }
     wpk_call_text(call);
@@ -262,7 +264,8 @@ void wpk_api_get_manifest(struct wpk_call *call)
     }
     bool found = wpk_history_read_kernel(call->api->store, id, append_manifest, &manifest);
     if (found && manifest.revoked) {
-        wpk_call_problem(call, 410, WPK_ENOENT, "", "the kernel was revoked");
+        wpk_call_problem(call, 410, WPK_ENOENT, "",
+                         "the kernel was revoked; look its operator up again for another");
         return;
     }
     if (!found || call->answer->body.size == 0) {
@@ -304,7 +307,8 @@ void wpk_api_list_kernel_history(struct wpk_call *call)
     }
     if (line.count == 0 && before == INT64_MAX) {
         wpk_buf_reset(line.out);
-        wpk_call_problem(call, 404, WPK_ENOENT, "", "no such kernel");
+        wpk_call_problem(call, 404, WPK_ENOENT, "",
+                         "no such kernel; the list of kernels has their ids");
         return;
     }
     wpk_buf_printf(line.out, "],\"next_page_token\":\"%s\"}", token);

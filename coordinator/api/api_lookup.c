@@ -308,7 +308,7 @@ bool wpk_lookup_answer(struct wpk_call *call, const struct wpk_index_version *ve
 bool wpk_call_index(struct wpk_call *call)
 {
     if (call->api->index == NULL) {
-        wpk_call_problem(call, 503, WPK_EBUSY, "", "there is no index here");
+        wpk_call_problem(call, 503, WPK_EBUSY, "", "there is no index here; ask again later");
         return false;
     }
     return true;

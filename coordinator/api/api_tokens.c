@@ -103,7 +103,8 @@ void wpk_api_list_tokens(struct wpk_call *call)
         return;
     }
     if (after[0] != '\0' && !wpk_crypto_hex_valid(after, TOKEN_ID_BYTES)) {
-        wpk_call_problem(call, 422, WPK_EINVAL, "page_token", "not a token that a page gave out");
+        wpk_call_problem(call, 422, WPK_EINVAL, "page_token",
+                         "not a token that a page gave out; begin without one");
         return;
     }
     list.w = wpk_json_writer_new_object();
@@ -178,7 +179,7 @@ static void apply_revoke(struct wpk_change *change, struct wpk_store *store)
     struct detail *detail = change->detail;
     wpk_history_revoke_token(store, change->audit.subject);
     if (!wpk_history_read_token(store, change->audit.subject, &detail->token)) {
-        wpk_diag_set(&change->diag, "no such token");
+        wpk_diag_set(&change->diag, "no such token; the list of tokens has their ids");
         change->err = WPK_ENOENT;
         return;
     }

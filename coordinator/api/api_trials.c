@@ -15,7 +15,8 @@ static bool find_op(struct wpk_call *call, const char *const *names, uint32_t co
         }
     }
     if (op != NULL && *out < 0) {
-        wpk_call_problem(call, 422, WPK_ENOENT, "op", "the job has no such operator");
+        wpk_call_problem(call, 422, WPK_ENOENT, "op",
+                         "the job has no such operator; its ops have their names");
         return false;
     }
     return true;
@@ -33,7 +34,8 @@ static bool get_place(struct wpk_call *call, struct wpk_history_place *place)
     long long index;
     char rest;
     if (sscanf(text, "%u.%lld%c", &position, &index, &rest) != 2 || index < 0) {
-        wpk_call_problem(call, 422, WPK_EINVAL, "page_token", "not a token that a page gave out");
+        wpk_call_problem(call, 422, WPK_EINVAL, "page_token",
+                         "not a token that a page gave out; begin without one");
         return false;
     }
     *place = (struct wpk_history_place){.position = position, .index = index};
@@ -53,7 +55,7 @@ void wpk_api_list_trials(struct wpk_call *call)
         wpk_document_op_names(call->api->store, call->name, &arena, names, &count, &number);
     if (err != WPK_OK) {
         wpk_call_problem(call, err == WPK_ENOENT ? 404 : wpk_api_status(err), err, "",
-                         "no such job");
+                         "no such job; the list of jobs has their ids");
     } else if (wpk_call_page_size(call, &page_size) && find_op(call, names, count, &op) &&
                get_place(call, &place)) {
         char token[48] = "";

@@ -89,7 +89,7 @@ wpk_err wpk_db_back_up(const struct wpk_db_options *options, struct wpk_db_repor
     int64_t artifacts = 0;
     snprintf(partial, sizeof partial, "%s.partial", options->file);
     if (access(options->file, F_OK) == 0) {
-        wpk_diag_set(diag, "%s is there already", options->file);
+        wpk_diag_set(diag, "%s is there already; name a directory that is not", options->file);
         return WPK_EEXIST;
     }
     wpk_err err = make_private(partial, diag);
@@ -177,7 +177,9 @@ wpk_err wpk_db_restore(const struct wpk_db_options *options, struct wpk_db_repor
 {
     int lock = -1;
     if (!wpk_db_exists(options->file, DATABASE)) {
-        wpk_diag_set(diag, "%s is no backup: there is no " DATABASE " in it", options->file);
+        wpk_diag_set(diag,
+                     "%s is no backup: there is no " DATABASE " in it; wpkctl db backup makes one",
+                     options->file);
         return WPK_EINVAL;
     }
     wpk_err err = wpk_db_lock(options->data_dir, &lock, diag);

@@ -140,7 +140,7 @@ static wpk_err read_all(struct import *i, const char *name, struct wpk_diag *dia
     while (err == WPK_OK && !i->ended) {
         err = next_line(i, &line);
         if (err == WPK_ENOENT) {
-            wpk_diag_set(diag, "the file is cut off: its last line is not there");
+            wpk_diag_set(diag, "the file is cut off: its last line is not there; export it again");
             err = WPK_EPARSE;
         } else if (err == WPK_OK) {
             err = take_line(i, &line, diag);
@@ -150,7 +150,7 @@ static wpk_err read_all(struct import *i, const char *name, struct wpk_diag *dia
         }
     }
     if (err == WPK_OK && getc(i->in) != EOF) {
-        wpk_diag_set(diag, "something follows the last line");
+        wpk_diag_set(diag, "something follows the last line; export it again");
         err = WPK_EPARSE;
     }
     if (err != WPK_OK && diag != NULL && diag->text[0] != '\0') {

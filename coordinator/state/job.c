@@ -233,7 +233,8 @@ static struct wpk_job_entry *find(struct wpk_coordinator *c)
 {
     struct wpk_job_entry *job = wpk_table_get_text(&c->jobs_by_id, c->event->job_id);
     if (job == NULL) {
-        wpk_answer_problem(c, 404, WPK_ENOENT, 0, "there is no such job, or it has ended");
+        wpk_answer_problem(c, 404, WPK_ENOENT, 0,
+                           "there is no such job, or it has ended; the list of jobs says which");
     }
     return job;
 }

@@ -452,8 +452,9 @@ void wpk_worker_set(struct wpk_coordinator *c)
     wpk_err err = wpk_coordinator_may_order(c, event->worker, event->order);
     if (err != WPK_OK) {
         wpk_answer_problem(c, err == WPK_ENOENT ? 404 : 409, err, 0,
-                           err == WPK_ENOENT ? "there is no such worker"
-                                             : "orders for too many workers are kept");
+                           err == WPK_ENOENT
+                               ? "there is no such worker; the list of workers has their names"
+                               : "orders for too many workers are kept");
         return;
     }
     bool kept = keep_order(c, event->worker, event->order, event->reason);

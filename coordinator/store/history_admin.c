@@ -309,7 +309,8 @@ wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change 
                         " AND b.revoked_at = 0 ORDER BY b.served_at DESC LIMIT 1",
                         "i", (int64_t)change->kernel_id));
     if (before == 0) {
-        return cannot(diag, "there is none before it");
+        return cannot(diag,
+                      "there is none before it; the kernel's history lists those that there are");
     }
     serve_only(store, change, change->accuracy, before);
     return end_change(store, change);

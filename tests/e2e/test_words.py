@@ -3,7 +3,7 @@
 import json
 import os
 
-from lib import check, main, need, small_job, wait_for
+from lib import Service, check, main, need, small_job, wait_for
 
 
 def refused(box, *words, code=2):
@@ -28,6 +28,33 @@ def test_did_you_mean(box):
     err = refused(box, "token", "create", "--owner", "ann", "--role", "bogus")
     check("--role" in err and "read, submit" in err, "the option, and what it takes", err)
     check("1:" not in err and "roles[" not in err, "no place in a text that nobody wrote", err)
+
+
+def test_errors_say_what_to_do(box):
+    """Each message ends with a command, an option or a deed that goes on from there."""
+    service = Service(box)
+    job = box.write("job.json", small_job())
+    absent = "j0123456789abcdef"
+    for words, code, advice in (
+            (("trials", "nosuch"), 2, "wpkctl jobs"), (("jobs", "pause"), 2, "wpkctl jobs"),
+            (("workers", "drain"), 2, "wpkctl workers"), (("token", "revoke", "x"), 2, "wpkctl token list"),
+            (("kernels", "pin", "x"), 2, "wpkctl kernels"), (("kernels", "pin", "k99"), 4, "list of kernels"),
+            (("trials", absent), 4, "list of jobs"), (("status", absent), 4, "list of jobs"),
+            (("jobs", "cancel", absent), 4, "list of jobs"), (("workers", "drain", "nobody"), 4, "list of workers"),
+            (("token", "revoke", "0123456789abcdef"), 4, "list of tokens"),
+            (("get", "a/b"), 2, "wpkctl kernels"), (("get", "nobody"), 4, "wpkctl jobs"),
+            (("lookup", "nobody"), 2, "wpkctl kernels"), (("lookup", "0123456789ab"), 4, "wpkctl kernels"),
+            (("run", "nobody"), 4, "wpkctl jobs"), (("lookup", "0123456789ab", "--tune"), 2, "job file"),
+            (("jobs", "--data", box.data), 2, "give one of them"), (("jobs", "a", "b", "c"), 2, "wpkctl help jobs"),
+            (("lookup", job, "--accuracy", "exact"), 2, "strict, standard, fast")):
+        err = refused(box, *words, "--server", service.url, code=code)
+        check(advice in err, "%s: '%s' is named" % (words, advice), err)
+    service.stop()
+    for words, code, advice in ((("jobs", "--server", "unix:" + box.path("nobody")), 3, "--server"),
+                                (("tune", job, "--threads", "1000", "--data", box.data), 2, "--threads"),
+                                (("db", "restore", box.dir, "--data", box.data), 2, "wpkctl db backup")):
+        err = refused(box, *words, code=code)
+        check(advice in err, "%s: '%s' is named" % (words, advice), err)
 
 
 def test_version(box):
