@@ -44,6 +44,20 @@ static const char *log_of(struct wpk_json_reader *r, struct wpk_arena *arena)
     return line;
 }
 
+/* What classes are by; of a wrong result how far off it is. */
+static void error_of(struct wpk_json_reader *r, const char *outcome, char *out, size_t size)
+{
+    bool wrong = strcmp(outcome, "wrong_result") == 0;
+
+    if (!wrong && wpk_json_has(r, "times_direct") && number_of(r, "times_direct") >= 0) {
+        snprintf(out, size, "%.1e of rms, %.1fx direct", number_of(r, "of_rms"),
+                 number_of(r, "times_direct"));
+    } else if (number_of(r, "tolerance") > 0) {
+        snprintf(out, size, "%.1e, allowed %.1e", number_of(r, "max_error"),
+                 number_of(r, "tolerance"));
+    }
+}
+
 static void add_trial(struct wpk_json_reader *r, const struct filter *filter,
                       struct wpk_arena *arena, struct wpk_table *table)
 {
@@ -66,10 +80,7 @@ static void add_trial(struct wpk_json_reader *r, const struct filter *filter,
         wpk_format_ns((uint64_t)number_of(r, "median"), time);
         wpk_json_leave(r);
     }
-    if (number_of(r, "tolerance") > 0) {
-        snprintf(error, sizeof(error), "%.1e of %.1e", number_of(r, "max_error"),
-                 number_of(r, "tolerance"));
-    }
+    error_of(r, outcome, error, sizeof(error));
     wpk_table_add(table, (const char *const[]){index, text_of(r, "op", arena),
                                                text_of(r, "provider", arena), outcome, time,
                                                censored ? "raced out" : "-", error,
@@ -113,8 +124,7 @@ static enum wpk_exit trials_main(const struct wpk_command *command,
         .path = path,
         .key = "trials",
         .column_count = 9,
-        .headings = {"ask", "op", "by", "outcome", "median", "raced", "max error of allowed",
-                     "candidate", "log"},
+        .headings = {"ask", "op", "by", "outcome", "median", "raced", "error", "candidate", "log"},
         .right = {[0] = true, [4] = true},
         .rank = {[1] = 2, [2] = 4, [4] = 1, [5] = 3, [6] = 6, [7] = 5},
         .fill = fill_trials,

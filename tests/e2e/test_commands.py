@@ -198,6 +198,9 @@ def test_what_shells_complete(box):
     check(box.ctl("complete", "jobs", *where).split() == [job], "jobs")
     rows = ctl(box, service, "trials", job)["trials"]
     check(len(rows) >= 12 and all(row["outcome"] for row in rows), "what it tried", rows[:2])
+    check(all(row["unseen"] == "" and row["constants_bytes"] > 0 for row in rows if row["outcome"] == "ok"
+              and row["index"] >= 0), "with what it was verified by", rows[:2])
+    check("x direct" in box.ctl("trials", job, *where), "the error as classes are by")
     check("outcome" in box.ctl("trials", job, "--failed", *where), "as a table")
     service.stop()
     code, out, err = box.run("wpkctl", "complete", "jobs", "--data", box.path("nothing"))
