@@ -11,17 +11,41 @@
 
 /* ---- reductions */
 
+/* The axes that a node needs from around it: a reduction brings its own along. */
 static void mark_axes(const struct wpk_ast *ast, const struct wpk_scope *scope, int node,
                       bool *used)
 {
     const struct wpk_ast_node *n = &ast->nodes[node];
+    bool inside[WPK_AXES_MAX] = {false};
     int axis = n->kind == WPK_AST_NAME ? wpk_scope_find(scope, n->name) : -1;
     if (axis >= 0) {
-        used[axis] = true;
+        inside[axis] = true;
     }
     for (int i = 0; i < n->child_count; i++) {
-        mark_axes(ast, scope, n->child[i], used);
+        mark_axes(ast, scope, n->child[i], inside);
     }
+    for (int i = 0; i < n->axis_count && n->kind == WPK_AST_REDUCTION; i++) {
+        axis = wpk_scope_find(scope, n->axis[i].name);
+        if (axis >= 0) {
+            inside[axis] = false;
+        }
+    }
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        used[a] = used[a] || inside[a];
+    }
+}
+
+/* The stage's own numbering of axes, and behind it those of reductions further in. */
+static struct wpk_scope number_axes(const struct wpk_stage *stage, const struct wpk_scope *scope)
+{
+    struct wpk_scope own = {.count = stage->axis_count, .bound = stage->axis_count};
+    memcpy(own.axis, stage->axes, sizeof(own.axis));
+    for (int a = 0; a < scope->count && own.count < WPK_AXES_MAX; a++) {
+        if (wpk_scope_find(&own, scope->axis[a].name) < 0) {
+            own.axis[own.count++] = scope->axis[a];
+        }
+    }
+    return own;
 }
 
 /* Complete a stage that reduces: its reduction axes, body and accumulator. */
@@ -37,9 +61,7 @@ static bool finish_reduction(struct wpk_builder *b, struct wpk_scope *scope, int
             return false;
         }
     }
-    /* the stage's own numbering of axes */
-    struct wpk_scope own = {.count = s->axis_count};
-    memcpy(own.axis, s->axes, sizeof(own.axis));
+    const struct wpk_scope own = number_axes(s, scope);
     int body = wpk_builder_expr(b, &own, n->child[0], wpk_dtype_wide(wanted));
     if (body < 0) {
         return false;
@@ -60,16 +82,15 @@ int wpk_builder_nested(struct wpk_builder *b, const struct wpk_scope *scope, int
     const char *names[WPK_RANK_MAX];
     int index[WPK_RANK_MAX] = {0}, rank = 0;
     char stem[WPK_NAME_MAX], name[WPK_NAME_MAX];
-    mark_axes(b->ast, scope, n->child[0], used);
-    for (int i = 0; i < n->axis_count; i++) {
-        int axis = wpk_scope_find(scope, n->axis[i].name);
-        if (axis >= 0) {
-            used[axis] = false;
-        }
-    }
+    mark_axes(b->ast, scope, node, used);
     for (int a = 0; a < scope->count; a++) {
         if (!used[a]) {
             continue;
+        }
+        if (a >= scope->bound) {
+            return wpk_builder_fail(b, n->at, WPK_EPARSE,
+                                    "axis %s is named outside of its reduction",
+                                    scope->axis[a].name);
         }
         if (rank == WPK_RANK_MAX) {
             return wpk_builder_fail(b, n->at, WPK_ERANGE, "too many axes%s", "");
@@ -135,10 +156,8 @@ static int build_stage(struct wpk_builder *b, const struct wpk_ast_equation *e, 
             return -1;
         }
     } else {
-        struct wpk_scope own = {.count = e->axis_count};
-        memcpy(own.axis, scope->axis, sizeof(own.axis));
-        /* reductions inside see the axes that they bring along */
-        own.count = scope->count;
+        struct wpk_scope own = *scope;
+        own.bound = e->axis_count;
         int expr = wpk_builder_expr(b, &own, e->root, wpk_dtype_wide(wanted));
         if (expr < 0) {
             return -1;

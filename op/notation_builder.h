@@ -8,11 +8,13 @@
 
 #include "op/notation_ast.h"
 
-/* The axes of the stage being built: output axes, then reductions. */
+/* The axes of the stage being built: output axes, then reductions; behind them those of reductions
+ * that are further in, or beside it, which only these may name. */
 struct wpk_scope {
     struct wpk_axis axis[WPK_AXES_MAX];
     int at[WPK_AXES_MAX]; /* where it was named, for errors */
     int count;
+    int bound; /* of the stage itself: the first so many */
 };
 
 struct wpk_builder {
@@ -31,7 +33,10 @@ int wpk_builder_fail(struct wpk_builder *b, int at, wpk_err err, const char *wha
 
 /* ---- notation_scope.c */
 
-int wpk_scope_find(const struct wpk_scope *scope, const char *name);    /* -1: none */
+int wpk_scope_find(const struct wpk_scope *scope, const char *name); /* -1: none */
+/* An axis of the stage itself, as an expression names it; -1 and an error: none. */
+int wpk_builder_axis(struct wpk_builder *b, const struct wpk_scope *scope,
+                     const struct wpk_ast_node *name);
 int wpk_ast_find_equation(const struct wpk_ast *ast, const char *name); /* -1: none */
 /* The tensor a load names; intermediates that are defined further down are built on the way. */
 int wpk_builder_resolve(struct wpk_builder *b, const struct wpk_ast_node *load);

@@ -92,10 +92,8 @@ static int build_index(struct wpk_builder *b, const struct wpk_scope *scope, int
         return number_node(b, n, 1, WPK_I64);
     }
     if (n->kind == WPK_AST_NAME) {
-        int axis = wpk_scope_find(scope, n->name);
-        return axis < 0 ? wpk_builder_fail(b, n->at, WPK_EPARSE, "%s is no axis of this equation",
-                                           n->name)
-                        : wpk_node_axis(b->program, axis);
+        int axis = wpk_builder_axis(b, scope, n);
+        return axis < 0 ? -1 : wpk_node_axis(b->program, axis);
     }
     if (n->kind == WPK_AST_UNARY && n->op == WPK_UNARY_NEG) {
         int operand = build_index(b, scope, n->child[0]);
@@ -312,10 +310,8 @@ int wpk_builder_expr(struct wpk_builder *b, const struct wpk_scope *scope, int n
         made = number_node(b, n, 1, wanted);
         break;
     case WPK_AST_NAME: {
-        int axis = wpk_scope_find(scope, n->name);
-        made = axis < 0 ? wpk_builder_fail(b, n->at, WPK_EPARSE, "%s is no axis of this equation",
-                                           n->name)
-                        : wpk_node_axis(b->program, axis);
+        int axis = wpk_builder_axis(b, scope, n);
+        made = axis < 0 ? -1 : wpk_node_axis(b->program, axis);
         break;
     }
     case WPK_AST_LOAD:

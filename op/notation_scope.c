@@ -23,6 +23,20 @@ int wpk_scope_find(const struct wpk_scope *scope, const char *name)
     return -1;
 }
 
+int wpk_builder_axis(struct wpk_builder *b, const struct wpk_scope *scope,
+                     const struct wpk_ast_node *name)
+{
+    int axis = wpk_scope_find(scope, name->name);
+    if (axis < 0) {
+        return wpk_builder_fail(b, name->at, WPK_EPARSE, "%s is no axis of this equation",
+                                name->name);
+    }
+    return axis < scope->bound
+               ? axis
+               : wpk_builder_fail(b, name->at, WPK_EPARSE,
+                                  "axis %s is named outside of its reduction", name->name);
+}
+
 int wpk_ast_find_equation(const struct wpk_ast *ast, const char *name)
 {
     for (int i = 0; i < ast->equation_count; i++) {

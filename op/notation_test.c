@@ -138,6 +138,17 @@ static void test_reductions(void **state)
         "Y_acc2[i] = sum.f32(k3:3) A[i,k3] * A[i,k3]\n"
         "Y_acc3[j] = sum.f32(k4:5,k2:3) C[k4,k2] * B[j,k2]\n"
         "Y[i,j] = Y_acc[i,j] * rsqrt(Y_acc2[i] * Y_acc3[j])\n");
+    /* a reduction inside another one, over the axes that it uses of those around it */
+    assert_whole(
+        &(struct wpk_given){"Y[i,j] = exp(X[i,j]) / sum(m) exp(X[i,m] - max(q) X[i,q])",
+                            {"X f32[2,3]", "Y f32[2,3]"}},
+        "input X f32[2,3]\noutput Y f32[2,3]\nintermediate Y_acc f32[2]\n"
+        "intermediate Y_acc2 f32[2]\nY_acc2[i] = max.f32(q:3) X[i,q]\n"
+        "Y_acc[i] = sum.f32(m:3) exp(X[i,m] - Y_acc2[i])\nY[i,j] = exp(X[i,j]) / Y_acc[i]\n");
+    assert_whole(
+        &(struct wpk_given){"Y[i] = sum(m) X[m] * (sum(q) X[q] * X[m])", {"X f32[3]", "Y f32[2]"}},
+        "input X f32[3]\noutput Y f32[2]\nintermediate Y_acc f32[3]\n"
+        "Y_acc[m] = sum.f32(q:3) X[q] * X[m]\nY[i] = sum.f32(m:3) X[m] * Y_acc[m]\n");
     /* equations in any order; their types are inferred */
     assert_whole(&(struct wpk_given){"Y[i] = T[i] / D[] where D[] = sum(j) T[j]; T[i] = exp(X[i])",
                                      {"X f32[3]", "Y f32[3]"}},
