@@ -165,6 +165,17 @@ def test_worker_configuration(box):
     check(code == 2 and "worker.json" not in log, "is read without complaint", code, log)
 
 
+# ---- what is installed
+
+
+def test_every_page_is_installed(box):
+    rules = read("deploy/meson.build")
+    pages = ["docs/" + name for name in os.listdir(os.path.join(ROOT, "docs")) if name.endswith(".md")]
+    pages += ["schema/openapi.yaml", "schema/job.schema.json", "README.md"]
+    missing = [page for page in pages if "../" + page not in rules]
+    check(not missing, "pages and schemas", missing)
+
+
 # ---- make
 
 
