@@ -188,6 +188,7 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
     get_candidates(reader, &out->measured, &out->failed);
     get_verified(reader, out);
     out->from_history = get_bool(reader, "from_history");
+    out->is_served = get_bool(reader, "served");
     out->pinned = get_bool(reader, "pinned");
     out->revoked = given(reader, "revoked");
     out->accuracy = get_accuracy(reader, arena);

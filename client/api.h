@@ -49,6 +49,7 @@ struct wpk_api_kernel {
     double of_rms;       /* as in schema/record.h */
     double times_direct; /* likewise; -1: not measured, or of an older wpkd */
     bool from_history;
+    bool is_served;
     bool pinned;
     bool revoked;
     const char *accuracy;            /* class; "": of an older wpkd */

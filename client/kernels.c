@@ -35,6 +35,7 @@ static void add_kernel(const struct names *names, const struct wpk_api_kernel *k
     char fingerprint[SHORT_HASH + 1];
     char time[WPK_FORMAT_SIZE];
     char error[WPK_REPORT_ERROR_SIZE];
+    char class[64]; /* with conditions that are not warm: they are part of what decides */
     char threads[16];
     char speedup[24] = "-";
 
@@ -45,12 +46,17 @@ static void add_kernel(const struct names *names, const struct wpk_api_kernel *k
     if (kernel->speedup > 0) {
         snprintf(speedup, sizeof(speedup), "%.2fx", kernel->speedup);
     }
-    const char *state = kernel->revoked ? "revoked" : kernel->pinned ? "pinned" : "-";
-    wpk_table_add(table, (const char *const[]){
-                             kernel->id, name_of(names, kernel), fingerprint,
-                             kernel->served.provider, kernel->served.algorithm, time, speedup,
-                             kernel->accuracy[0] != '\0' ? kernel->accuracy : "-", error, state,
-                             kernel->layouts, threads, kernel->device, kernel->created});
+    const char *state = kernel->revoked     ? "revoked"
+                        : kernel->pinned    ? "pinned"
+                        : kernel->is_served ? "served"
+                                            : "-";
+    bool warm = kernel->conditions[0] == '\0' || strcmp(kernel->conditions, "warm") == 0;
+    snprintf(class, sizeof(class), "%s%s%s", kernel->accuracy[0] != '\0' ? kernel->accuracy : "-",
+             warm ? "" : ", ", warm ? "" : kernel->conditions);
+    wpk_table_add(table, (const char *const[]){kernel->id, name_of(names, kernel), fingerprint,
+                                               kernel->served.provider, kernel->served.algorithm,
+                                               time, speedup, class, error, state, kernel->layouts,
+                                               threads, kernel->device, kernel->created});
 }
 
 static wpk_err fill_kernels(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,

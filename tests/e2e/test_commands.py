@@ -54,6 +54,9 @@ def test_kernels_are_pinned_revoked_and_filtered(box):
     check("none before" in refused(box, service, "kernels", "rollback", one["id"], code=1), "first")
     gone = ctl(box, service, "kernels", "revoke", one["id"], "--reason", "wrong")
     check(gone["revoked"]["reason"] == "wrong" and not gone["served"], "revoked", gone)
+    past = box.ctl("kernels", "history", one["id"], "-o", "csv", "--server", service.url).splitlines()
+    states = {row.split(",")[0]: row for row in past}
+    check(",revoked," in states[one["id"]] and ",served," in states[gone["serves"]], "history says which is served", past)
     left = [k["id"] for k in ctl(box, service, "kernels")["kernels"]]
     check(left == [gone["serves"]] and gone["serves"] != one["id"], "the next one is served", left, gone)
     refused(box, service, "kernels", "pin", "k99999", code=4)
