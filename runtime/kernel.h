@@ -86,6 +86,11 @@ WPK_MUST_CHECK wpk_err wpk_self_test_run(struct wpk_kernel *kernel, const struct
  * Gives their number; the kernel is prepared.
  *   shape   out [WPK_ABI_ARGUMENTS_MAX] */
 size_t wpk_kernel_constants(const struct wpk_kernel *kernel, struct wpk_span *out);
+/* Let our code read copies of them, made by the caller: each aligned to 64 bytes and followed by
+ * WPK_MEMORY_SLACK zero bytes, alive as long as the kernel runs. For verification: nobody else
+ * knows where they end.
+ *   shape   copies [number of constants], in their order */
+void wpk_kernel_move_constants(struct wpk_kernel *kernel, void *const *copies);
 
 /* Describe a tensor as generated code expects it: dimensions innermost first, starting at minus
  * the padding, so that logical index 0 is index 0. `host` stays NULL.

@@ -121,6 +121,16 @@ size_t wpk_kernel_constants(const struct wpk_kernel *kernel, struct wpk_span *ou
     return count;
 }
 
+void wpk_kernel_move_constants(struct wpk_kernel *kernel, void *const *copies)
+{
+    WPK_ASSERT(kernel->prepared && kernel->vendor == NULL);
+    for (int i = 0; i < kernel->manifest.main_count; i++) {
+        if (kernel->main[i].kind == WPK_SLOT_FIXED) {
+            kernel->main[i].buffer.host = *copies++;
+        }
+    }
+}
+
 wpk_err wpk_kernel_prepare(struct wpk_kernel *kernel, const struct wpk_tensor_data *constants,
                            size_t count, struct wpk_diag *diag)
 {

@@ -60,6 +60,8 @@ static void test_failing_kernels(void **state)
     bench_expect(*state, "underrun", WPK_OUTCOME_RUN_CRASH, "just before a buffer");
     bench_expect(*state, "overread", WPK_OUTCOME_RUN_CRASH, "just past a buffer");
     bench_expect(*state, "underread", WPK_OUTCOME_RUN_CRASH, "just before a buffer");
+    bench_expect(*state, "slack", WPK_OUTCOME_OK, "");
+    bench_expect(*state, "constant", WPK_OUTCOME_RUN_CRASH, "just past a buffer");
     bench_expect(*state, "aligned", WPK_OUTCOME_RUN_CRASH, "SIGSEGV");
     bench_expect(*state, "input", WPK_OUTCOME_WRONG_RESULT, "X");
     bench_expect(*state, "refuse", WPK_OUTCOME_RUN_CRASH, "error");

@@ -56,8 +56,9 @@ struct wpk_provider_class {
     wpk_err (*set)(struct wpk_provider *provider, int tensor, const void *dense,
                    struct wpk_diag *diag);
     /* Give the memory of inputs and outputs back and take it again, elsewhere; inputs are then to
-     * be set again. NULL: an implementation that may ask for more alignment than its elements have;
-     * its memory stays where it is.
+     * be set again. The first time prepared constants are copied, each between guards of its own.
+     * NULL: an implementation that may ask for more alignment than its elements have; its memory
+     * stays where it is.
      *   errors  WPK_ENOMEM */
     wpk_err (*move)(struct wpk_provider *provider);
     /* Pack or transform the constants; all of them were set. */

@@ -3,8 +3,10 @@
  * verified and timed is what users get. */
 #include "common/caches.h"
 #include "runtime/kernel.h"
+#include "runtime/memory.h"
 #include "worker/provider_onednn.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +40,8 @@ struct kernel_provider {
     size_t input_count;
     size_t output_count;
     size_t constant_count;
+    void *copies[WPK_ABI_ARGUMENTS_MAX]; /* of prepared constants, where they have been moved */
+    size_t copy_count;
     char detail[WPK_PROVIDER_DETAIL_MAX];
     struct wpk_buf recipe;
 };
@@ -166,6 +170,9 @@ static void kernel_close(struct wpk_provider *provider)
             self->memory->give(self->memory->user, self->outputs[i].physical);
         }
     }
+    for (size_t i = 0; i < self->copy_count; i++) {
+        self->memory->give(self->memory->user, self->copies[i]);
+    }
     wpk_buf_fini(&self->recipe);
     wpk_context_free(self->context);
     wpk_kernel_close(self->kernel);
@@ -269,10 +276,39 @@ static wpk_err move_place(struct kernel_provider *self, struct place *place,
     return take_place(self, place, data);
 }
 
+/* The last place in its memory that is aligned as libwpk aligns them: with a guard behind that, a
+ * guard behind the slack. */
+static void *find_copy(void *memory)
+{
+    uintptr_t at = (uintptr_t)memory + WPK_MEMORY_ALIGNMENT;
+    return (void *)(at - at % WPK_MEMORY_ALIGNMENT);
+}
+
+/* libwpk has all prepared constants in one block, whose end alone would be seen to be left. */
+static wpk_err copy_constants(struct kernel_provider *self)
+{
+    struct wpk_span constants[WPK_ABI_ARGUMENTS_MAX];
+    void *at[WPK_ABI_ARGUMENTS_MAX];
+    size_t count = wpk_kernel_constants(self->kernel, constants);
+
+    for (size_t i = 0; i < count; i++) {
+        size_t size = wpk_memory_round(constants[i].size) + WPK_MEMORY_SLACK;
+        void *memory = self->memory->take(self->memory->user, size + WPK_MEMORY_ALIGNMENT);
+        if (memory == NULL) {
+            return WPK_ENOMEM;
+        }
+        self->copies[self->copy_count++] = memory;
+        at[i] = find_copy(memory);
+        memcpy(at[i], constants[i].data, constants[i].size);
+    }
+    wpk_kernel_move_constants(self->kernel, at);
+    return WPK_OK;
+}
+
 static wpk_err kernel_move(struct wpk_provider *provider)
 {
     struct kernel_provider *self = from_base(provider);
-    wpk_err err = WPK_OK;
+    wpk_err err = self->copy_count == 0 ? copy_constants(self) : WPK_OK;
 
     for (size_t i = 0; i < self->input_count && err == WPK_OK; i++) {
         err = move_place(self, &self->inputs[i], &self->input_data[i]);
