@@ -2,6 +2,7 @@
 /* Lookups: one, or a batch. Operators are given as in a job file, or by their fingerprint. */
 #include "coordinator/api/api_lookup.h"
 #include "coordinator/api/api_front.h"
+#include "coordinator/api/api_match.h"
 #include "coordinator/api/api_tuning.h"
 
 #include "common/clock.h"
@@ -17,7 +18,6 @@
 #define BATCH_MAX 1000
 #define BATCH_TUNE_MAX WPK_JOB_OPS_MAX /* as a job's */
 #define BATCH_NEAR_MAX 16              /* with more that are only near, one may take long */
-#define NS_MAX 9e15                    /* what JSON's numbers hold */
 
 /* One item of a request. */
 struct item {
@@ -169,90 +169,6 @@ static wpk_err decode(struct wpk_json_reader *r, struct item *item, struct wpk_d
 
 /* ---- answering */
 
-static void put_span(struct wpk_json_writer *w, const char *name, const struct wpk_span *span)
-{
-    if (span->size > 0) {
-        wpk_json_put_bytes(w, name, span->text, span->size);
-    } else {
-        wpk_json_put_null(w, name);
-    }
-}
-
-static void put_expected(struct wpk_json_writer *w, const struct wpk_match *match)
-{
-    double median =
-        match->served != NULL ? (double)match->served->median_ns * match->time_ratio : 0;
-    double mad = match->served != NULL ? (double)match->served->mad_ns * match->time_ratio : 0;
-    if (match->time_ratio <= 0 || median > NS_MAX || mad > NS_MAX) {
-        wpk_json_put_null(w, "expected_ns");
-        return;
-    }
-    wpk_json_begin_object(w, "expected_ns");
-    wpk_json_put_int(w, "median", (int64_t)median);
-    wpk_json_put_int(w, "mad", (int64_t)mad);
-    wpk_json_end(w);
-}
-
-/* The members of a match that is not exact, up to those that come from the entry. */
-static struct wpk_json_writer *write_front(const struct wpk_match *match)
-{
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    wpk_json_put_text(w, "match", wpk_match_name(match->level));
-    if (match->level == WPK_MATCH_NONE) {
-        wpk_json_put_null(w, "distance");
-    } else {
-        wpk_json_put_real(w, "distance", match->distance);
-    }
-    wpk_json_begin_array(w, "differs");
-    for (uint32_t i = 0; i < match->differs_count; i++) {
-        wpk_json_begin_object(w, NULL);
-        put_span(w, "field", &match->differs[i].field);
-        put_span(w, "has", &match->differs[i].has);
-        put_span(w, "wants", &match->differs[i].wants);
-        wpk_json_end(w);
-    }
-    wpk_json_end(w);
-    put_expected(w, match);
-    return w;
-}
-
-/* Where only the version differs the artifact may still do; a schedule for another shape has none
- * on this one until it is built and verified. */
-static void append_other(const struct wpk_match *match, bool whole, struct wpk_buf *out)
-{
-    struct wpk_buf front = {0};
-    struct wpk_json_writer *w = write_front(match);
-    const char *artifact = match->level == WPK_MATCH_OTHER_VERSION ? match->served->artifact : "";
-    if (artifact[0] != '\0') {
-        wpk_json_put_text(w, "artifact", artifact);
-    } else {
-        wpk_json_put_null(w, "artifact");
-    }
-    wpk_err err = wpk_json_print(w, false, &front);
-    wpk_json_writer_free(w);
-    if (err == WPK_OK) {
-        wpk_buf_append(out, front.data, front.size - 1);
-    }
-    if (match->served != NULL) {
-        wpk_buf_append_byte(out, ',');
-        wpk_buf_append(out, match->served->match.text, match->served->match.size);
-    }
-    if (whole) {
-        wpk_buf_append_text(out, ",\"kernel\":");
-        wpk_buf_append_text(out, match->served == NULL ? "null" : "");
-    }
-    if (whole && match->served != NULL) {
-        wpk_buf_append(out, match->served->kernel.text, match->served->kernel.size);
-    }
-    wpk_buf_append_byte(out, '}');
-    wpk_buf_fini(&front);
-}
-
-static bool is_hit(const struct wpk_match *match)
-{
-    return match->level == WPK_MATCH_EXACT || match->level == WPK_MATCH_VENDOR;
-}
-
 /* Where one device alone is known, it is meant. */
 static bool fill_device(const struct wpk_index_version *version, struct wpk_lookup *lookup)
 {
@@ -279,18 +195,6 @@ static void append_binding(const struct item *item, struct wpk_buf *out)
     }
 }
 
-static void append_match(const struct wpk_match *match, bool whole, struct wpk_buf *out)
-{
-    if (!is_hit(match)) {
-        append_other(match, whole, out);
-    } else if (whole) {
-        wpk_buf_append(out, match->served->answer.text, match->served->answer.size);
-    } else {
-        wpk_buf_append(out, match->served->brief.text, match->served->brief.size);
-        wpk_buf_append_byte(out, '}');
-    }
-}
-
 bool wpk_lookup_answer(struct wpk_call *call, const struct wpk_index_version *version,
                        struct wpk_lookup *lookup, bool whole, struct wpk_buf *out)
 {
@@ -301,7 +205,7 @@ bool wpk_lookup_answer(struct wpk_call *call, const struct wpk_index_version *ve
     }
     wpk_lookup_find(version, lookup, &match);
     count_match(&match);
-    append_match(&match, whole, out);
+    wpk_match_append(&match, whole, out);
     return true;
 }
 
@@ -453,13 +357,13 @@ static void answer_one(struct wpk_call *call, struct item *item)
     }
     wpk_lookup_find(version, &item->lookup, &match);
     count_match(&match);
-    if (is_hit(&match) && item->lookup.program == NULL) {
+    if (wpk_match_is_hit(&match) && item->lookup.program == NULL) {
         answer_prepared(call, version, match.served);
         return;
     }
-    append_match(&match, true, &call->answer->body);
+    wpk_match_append(&match, true, &call->answer->body);
     append_binding(item, &call->answer->body);
-    if (is_hit(&match)) {
+    if (wpk_match_is_hit(&match)) {
         wpk_call_text(call);
     } else {
         answer_miss(call, item);
@@ -528,9 +432,9 @@ static wpk_err append_found(struct batch *batch, struct item *item, struct wpk_m
     }
     wpk_lookup_find(batch->version, &item->lookup, match);
     wpk_buf_append_text(&call->answer->body, batch->number > 0 ? "," : "");
-    append_match(match, false, &call->answer->body);
+    wpk_match_append(match, false, &call->answer->body);
     append_binding(item, &call->answer->body);
-    bool tunes = wants_tuning(call) && !is_hit(match);
+    bool tunes = wants_tuning(call) && !wpk_match_is_hit(match);
     return tunes ? begin_tuning(call, &batch->tuning, item, diag) : WPK_OK;
 }
 
