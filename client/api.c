@@ -207,8 +207,28 @@ static void get_kernel(struct wpk_json_reader *reader, struct wpk_arena *arena,
     out->signature = get_text(reader, "signature", arena);
 }
 
+static const struct wpk_api_kernel *get_asked(struct wpk_json_reader *reader,
+                                              struct wpk_arena *arena)
+{
+    struct wpk_api_kernel *asked = wpk_arena_alloc(arena, 1, sizeof(*asked));
+
+    if (asked == NULL) {
+        wpk_json_fail(reader, NULL, WPK_ENOMEM, "%s", wpk_err_text(WPK_ENOMEM));
+        return NULL;
+    }
+    asked->id = "";
+    asked->layouts = "";
+    asked->fingerprint = get_text(reader, "fingerprint", arena);
+    asked->device = get_text(reader, "device", arena);
+    asked->accuracy = get_accuracy(reader, arena);
+    asked->conditions = get_text(reader, "conditions", arena);
+    get_binding(reader, arena, asked);
+    return asked;
+}
+
 static void get_op(struct wpk_json_reader *reader, struct wpk_arena *arena, struct wpk_api_op *out)
 {
+    out->asked = get_asked(reader, arena);
     out->name = get_text(reader, "name", arena);
     out->fingerprint = get_text(reader, "fingerprint", arena);
     out->phase = get_text(reader, "phase", arena);

@@ -74,6 +74,8 @@ struct wpk_api_kernel {
 struct wpk_api_op {
     const char *name;
     const char *fingerprint;
+    const struct wpk_api_kernel *asked; /* fingerprint, device, class, conditions and binding that a
+                                         * kernel of it has; the rest is empty */
     const char *phase;
     const char *reason;
     bool from_history;

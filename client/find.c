@@ -167,7 +167,8 @@ wpk_err wpk_find_best(const struct wpk_api_kernel *kernels, int count,
 /* ---- by a name */
 
 /* A job's answer is the best that it found; another one's, searched with other genes or another
- * seed, may be better and is what history serves. */
+ * seed, may be better and is what history serves. Of one that was revoked since, without an id,
+ * only what is served counts. */
 static wpk_err prefer_served(struct wpk_session *session, const struct wpk_find_wanted *wanted,
                              struct wpk_arena *arena, const struct wpk_api_kernel **kernel,
                              struct wpk_diag *diag)
@@ -175,7 +176,7 @@ static wpk_err prefer_served(struct wpk_session *session, const struct wpk_find_
     const struct wpk_api_kernel *own = *kernel;
     bool other = wanted->accuracy != NULL || wanted->conditions != NULL;
     const struct wpk_find_wanted like = {
-        .layouts = own->layouts,
+        .layouts = own->layouts[0] != '\0' ? own->layouts : NULL,
         .threads = own->threads,
         .accuracy =
             wanted->accuracy != NULL || own->accuracy[0] == '\0' ? wanted->accuracy : own->accuracy,
@@ -203,6 +204,10 @@ static wpk_err prefer_served(struct wpk_session *session, const struct wpk_find_
     }
     if (err == WPK_OK && served != NULL) {
         *kernel = served;
+    } else if (err == WPK_OK && own->id[0] == '\0') {
+        wpk_diag_set(diag, "what was found of operator %.12s was revoked; wpkctl tune it again",
+                     own->fingerprint);
+        err = WPK_ENOENT;
     }
     return err;
 }
@@ -265,11 +270,15 @@ static wpk_err search_jobs(struct wpk_session *session, const char *name,
             wanted = op;
         }
         bool done = strcmp(op->phase, "done") == 0;
+        bool ended = done || strcmp(op->phase, "failed") == 0; /* a vendor's may have worked */
         another = another || (done && strcmp(op->fingerprint, wanted->fingerprint) != 0);
-        if (!done || strcmp(op->fingerprint, wanted->fingerprint) != 0) {
+        if (!ended || strcmp(op->fingerprint, wanted->fingerprint) != 0) {
             continue;
         }
         wpk_err err = fetch_kernel(session, jobs[i].id, name, arena, out, diag);
+        if (err == WPK_OK && *out == NULL && done) {
+            *out = op->asked;
+        }
         if (err == WPK_OK && *out != NULL && newest != &jobs[i]) {
             fprintf(stderr, "job %s, the newest with %s, is %s: this is of job %s\n", newest->id,
                     name, newest->state, jobs[i].id);

@@ -124,7 +124,16 @@ static bool is_kernel_id(const char *id)
 static wpk_err change(const struct wpk_command_context *context, struct wpk_show_options *options,
                       const char *verb, const char *id, struct wpk_diag *diag)
 {
-    static const char *const members[] = {"id", "fingerprint", "provider", "algorithm", NULL};
+    static const char *const changed[] = {"id", "fingerprint", "provider", "algorithm", NULL};
+    static const char *const revoked[] = {"id",
+                                          "fingerprint",
+                                          "provider",
+                                          "algorithm",
+                                          "revoked; now served: serves",
+                                          "serves_provider",
+                                          "serves_reason",
+                                          NULL};
+    const char *const *members = strcmp(verb, "revoke") == 0 ? revoked : changed;
     char path[64];
     struct wpk_buf body = {0};
 

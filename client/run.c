@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl run: run what is served of an operator on NumPy files, through libwpk as any host does. */
+#include "client/choice_file.h"
 #include "client/command.h"
 #include "client/find.h"
 #include "client/job_file.h"
 #include "client/output.h"
 #include "client/run_check.h"
 #include "client/run_tensors.h"
-#include "common/crypto.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/suggest.h"
@@ -31,12 +31,10 @@ struct run {
     bool check;
     bool json;
     const char *tmp_dir;
-    char path[PATH_SIZE]; /* of the shared object */
-    bool temporary;       /* it is ours: to be removed */
+    char path[PATH_SIZE];      /* of the choice, or of a shared object */
+    char directory[PATH_SIZE]; /* where it lies; it is ours, to be removed; "": it is not */
     struct wpk_find_wanted wanted;
     struct wpk_accuracy accuracy;
-    struct wpk_run_names names;
-    struct wpk_arena arena; /* what `names` borrows */
 };
 
 static bool ends_with(const char *text, const char *end)
@@ -48,70 +46,41 @@ static bool ends_with(const char *text, const char *end)
 
 /* ---- what to run */
 
-static wpk_err download(struct wpk_session *session, struct run *run, const char *sha256,
-                        struct wpk_diag *diag)
+/* The choice, and the files that it names, in a directory of our own. */
+static wpk_err write_choice(struct wpk_session *session, struct run *run,
+                            const struct wpk_choice_answer *answer, struct wpk_diag *diag)
 {
-    struct wpk_http_reply reply = {0};
-    char request[128];
-    char got[WPK_SHA256_HEX_SIZE];
+    char path[PATH_SIZE + sizeof("/kernel")];
 
-    snprintf(request, sizeof(request), "/v1/artifacts/%s", sha256);
-    wpk_err err = wpk_session_ask(session, request, NULL, &reply, diag);
-    if (err == WPK_OK) {
-        wpk_crypto_sha256_hex(wpk_buf_text(&reply.body), reply.body.size, got);
-        err = strcmp(got, sha256) == 0 ? WPK_OK : WPK_ECORRUPT;
+    snprintf(run->directory, sizeof(run->directory), "%s/wpk-run-XXXXXX", run->tmp_dir);
+    if (mkdtemp(run->directory) == NULL) {
+        wpk_diag_set(diag, "cannot write in %s: %s; set TMPDIR to one that can be written",
+                     run->tmp_dir, strerror(errno));
+        run->directory[0] = '\0';
+        return wpk_fs_err(errno);
     }
-    if (err == WPK_OK) {
-        snprintf(run->path, sizeof(run->path), "%s/wpk-run-XXXXXX.so", run->tmp_dir);
-        int fd = mkstemps(run->path, (int)strlen(".so"));
-        if (fd < 0) {
-            wpk_diag_set(diag, "cannot write in %s: %s; set TMPDIR to one that can be written",
-                         run->tmp_dir, strerror(errno));
-            err = wpk_fs_err(errno);
-        } else {
-            close(fd);
-            run->temporary = true;
-            err = wpk_fs_write(run->path, reply.body.data, reply.body.size, 0700, diag);
-        }
-    }
-    wpk_http_reply_fini(&reply);
-    return err;
+    snprintf(path, sizeof(path), "%s/kernel", run->directory);
+    snprintf(run->path, sizeof(run->path), "%s%s", path, WPK_CHOICE_SUFFIX);
+    return wpk_choice_file_write(session, answer, path, diag);
 }
 
-static void take_names(struct run *run, const struct wpk_api_kernel *kernel)
-{
-    for (int i = 0; i < kernel->binding_count && i < WPK_RUN_TENSORS_MAX; i++) {
-        run->names.name[run->names.count++] = (struct wpk_run_name){
-            .asked = kernel->binding[i].asked, .kernel = kernel->binding[i].kernel};
-    }
-}
-
-/* The served kernel's object, or that of our best where a vendor's is served. */
+/* What a host would run of the kernel's operator. */
 static wpk_err take_kernel(struct wpk_session *session, struct run *run,
                            const struct wpk_api_kernel *kernel, struct wpk_diag *diag)
 {
-    const char *sha256 = kernel->served.artifact;
+    struct wpk_choice_answer answer = {.signature = ""};
 
-    if (sha256[0] == '\0' && kernel->own.provider != NULL) {
-        sha256 = kernel->own.artifact;
-        fprintf(stderr, "the fastest is %s's, which is no file: this is the best of our own\n",
-                kernel->served.provider);
+    wpk_err err = kernel->accuracy[0] != '\0'
+                      ? wpk_accuracy_parse(kernel->accuracy, &run->accuracy, diag)
+                      : WPK_OK;
+    if (err == WPK_OK) {
+        err = wpk_choice_file_ask(session, kernel, "kernel.so", &answer, diag);
     }
-    if (!wpk_crypto_hex_valid(sha256, WPK_SHA256_SIZE)) {
-        wpk_diag_set(
-            diag,
-            "kernel %s is no file: no generated kernel of it worked; wpkctl trials JOB says why",
-            kernel->id);
-        return WPK_ENOENT;
+    if (err == WPK_OK) {
+        err = write_choice(session, run, &answer, diag);
     }
-    if (kernel->accuracy[0] != '\0') {
-        wpk_err err = wpk_accuracy_parse(kernel->accuracy, &run->accuracy, diag);
-        if (err != WPK_OK) {
-            return err;
-        }
-    }
-    take_names(run, kernel);
-    return download(session, run, sha256, diag);
+    wpk_choice_answer_fini(&answer);
+    return err;
 }
 
 /* The operator of a job file that is meant; -1 with the reason. */
@@ -134,19 +103,28 @@ static int choose_op(const struct run *run, const struct wpk_job *job, struct wp
     return -1;
 }
 
-/* The file's own names, where the kernel has canonical ones. */
-static wpk_err bind(struct run *run, const struct wpk_program *program)
+/* The kernel under the file's own names, where it has canonical ones. */
+static wpk_err bind(const struct wpk_program *program, struct wpk_arena *arena,
+                    const struct wpk_api_kernel **kernel)
 {
     struct wpk_program canonical = {0};
-    struct wpk_binding *binding = WPK_ARENA_NEW(&run->arena, struct wpk_binding, 1);
+    struct wpk_buf text = {0};
+    struct wpk_binding *binding = WPK_ARENA_NEW(arena, struct wpk_binding, 1);
+    struct wpk_api_kernel *bound = WPK_ARENA_NEW(arena, struct wpk_api_kernel, 1);
 
-    wpk_err err =
-        binding != NULL ? wpk_program_canonical(program, &canonical, binding) : WPK_ENOMEM;
-    for (int i = 0; err == WPK_OK && i < binding->count && run->names.count < WPK_RUN_TENSORS_MAX;
-         i++) {
-        run->names.name[run->names.count++] = (struct wpk_run_name){
-            .asked = binding->tensor[i].name, .kernel = binding->tensor[i].canonical};
+    wpk_err err = binding != NULL && bound != NULL
+                      ? wpk_program_canonical(program, &canonical, binding)
+                      : WPK_ENOMEM;
+    if (err == WPK_OK) {
+        err = wpk_binding_print(binding, &text);
     }
+    if (err == WPK_OK) {
+        *bound = **kernel;
+        bound->binding_json = wpk_arena_copy_text(arena, wpk_buf_text(&text));
+        *kernel = bound;
+        err = bound->binding_json != NULL ? WPK_OK : WPK_ENOMEM;
+    }
+    wpk_buf_fini(&text);
     wpk_program_fini(&canonical);
     return err;
 }
@@ -193,7 +171,7 @@ static wpk_err find_for_job(struct wpk_session *session, struct run *run, const 
                      job.ops[op].name, path);
     }
     if (err == WPK_OK) {
-        err = bind(run, &program);
+        err = bind(&program, arena, out);
     }
     wpk_program_fini(&program);
     wpk_job_fini(&job);
@@ -204,52 +182,101 @@ static wpk_err find(const struct wpk_command_context *context, struct run *run, 
                     struct wpk_diag *diag)
 {
     struct wpk_session session = {0};
+    struct wpk_arena arena = {0};
     const struct wpk_api_kernel *kernel = NULL;
     bool is_file = access(what, F_OK) == 0;
 
-    if (is_file && ends_with(what, ".so")) {
+    if (is_file && (ends_with(what, ".so") || ends_with(what, WPK_CHOICE_SUFFIX))) {
         snprintf(run->path, sizeof(run->path), "%s", what);
         return WPK_OK;
     }
     wpk_err err = wpk_session_open(context, &run->session, &session, diag);
     if (err == WPK_OK) {
-        err = is_file ? find_for_job(&session, run, what, &run->arena, &kernel, diag)
-                      : wpk_find_kernel(&session, what, &run->wanted, &run->arena, &kernel, diag);
+        err = is_file ? find_for_job(&session, run, what, &arena, &kernel, diag)
+                      : wpk_find_kernel(&session, what, &run->wanted, &arena, &kernel, diag);
     }
     if (err == WPK_OK) {
         err = take_kernel(&session, run, kernel, diag);
     }
     wpk_session_close(&session);
+    wpk_arena_fini(&arena);
     return err;
 }
 
 /* ---- running, and saying what came out */
 
+/* The operator in the names that the kernel's arguments have: of the choice, or of the object's
+ * manifest. */
+static wpk_err read_operator(const struct wpk_kernel *kernel, const struct run *run,
+                             struct wpk_buf *out, struct wpk_diag *diag)
+{
+    bool chosen = ends_with(run->path, WPK_CHOICE_SUFFIX);
+    struct wpk_json_reader *r = NULL;
+    struct wpk_buf text = {0};
+
+    wpk_err err = WPK_OK;
+    if (chosen) {
+        err = wpk_fs_read(run->path, WPK_CHOICE_SIZE_MAX, &text, diag);
+    } else {
+        wpk_buf_append_text(&text, wpk_kernel_manifest(kernel));
+    }
+    if (err == WPK_OK) {
+        err = wpk_json_open(wpk_buf_text(&text), text.size, WPK_CHOICE_SIZE_MAX, &r, diag);
+    }
+    if (err == WPK_OK) {
+        wpk_buf_append_text(out, wpk_json_get_text(r, chosen ? "operator" : "op", OP_SIZE_MAX));
+        err = wpk_json_status(r);
+    }
+    wpk_json_close(r);
+    wpk_buf_fini(&text);
+    return err == WPK_OK ? wpk_buf_status(out) : err;
+}
+
 static wpk_err check(const struct wpk_kernel *kernel, const struct run *run,
                      const struct wpk_run_tensors *tensors, struct wpk_run_check *out,
                      struct wpk_diag *diag)
 {
-    const char *manifest = wpk_kernel_manifest(kernel);
-    struct wpk_json_reader *r = NULL;
+    struct wpk_buf op = {.size_max = OP_SIZE_MAX};
 
-    wpk_err err = wpk_json_open(manifest, strlen(manifest), 0, &r, diag);
+    wpk_err err = read_operator(kernel, run, &op, diag);
     if (err == WPK_OK) {
-        const char *op = wpk_json_get_text(r, "op", OP_SIZE_MAX);
-        err = wpk_json_status(r);
-        if (err == WPK_OK) {
-            err = wpk_run_check(op, tensors, run->accuracy, out, diag);
-        }
+        err = wpk_run_check(wpk_buf_text(&op), tensors, run->accuracy, out, diag);
     }
-    wpk_json_close(r);
+    wpk_buf_fini(&op);
     return err;
 }
 
-static void print(const struct run *run, const struct wpk_run_tensors *tensors,
-                  const struct wpk_run_check *result)
+/* Which entry of the choice ran, and why not those before it. */
+static void print_entry(const struct wpk_choice_taken *taken)
+{
+    if (taken->index >= 0) {
+        printf("entry   %d of the choice: %s\n", taken->index, taken->kind);
+    }
+    if (taken->reason[0] != '\0') {
+        fprintf(stderr, "not taken: %s\n", taken->reason);
+    }
+}
+
+static void put_entry(struct wpk_json_writer *w, const struct wpk_choice_taken *taken)
+{
+    if (taken->index < 0) {
+        wpk_json_put_null(w, "entry");
+        return;
+    }
+    wpk_json_begin_object(w, "entry");
+    wpk_json_put_int(w, "index", taken->index);
+    wpk_json_put_text(w, "kind", taken->kind);
+    wpk_json_put_text(w, "reason", taken->reason);
+    wpk_json_end(w);
+}
+
+static void print(const struct run *run, const struct wpk_choice_taken *taken,
+                  const struct wpk_run_tensors *tensors, const struct wpk_run_check *result)
 {
     char class[WPK_ACCURACY_TEXT_MAX];
     int first = tensors->input_count + tensors->constant_count;
 
+    print_entry(taken);
     for (int i = first; i < first + tensors->output_count; i++) {
         const struct wpk_run_tensor *tensor = &tensors->tensor[i];
         printf("%s%s%s\n", tensor->name, tensor->path != NULL ? ": " : " was computed",
@@ -266,13 +293,14 @@ static void print(const struct run *run, const struct wpk_run_tensors *tensors,
     puts(result->passed ? "passed" : "FAILED");
 }
 
-static wpk_err print_json(const struct run *run, const struct wpk_run_tensors *tensors,
-                          const struct wpk_run_check *result)
+static wpk_err print_json(const struct run *run, const struct wpk_choice_taken *taken,
+                          const struct wpk_run_tensors *tensors, const struct wpk_run_check *result)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf text = {0};
     int first = tensors->input_count + tensors->constant_count;
 
+    put_entry(w, taken);
     wpk_json_begin_array(w, "outputs");
     for (int i = first; i < first + tensors->output_count; i++) {
         const struct wpk_run_tensor *tensor = &tensors->tensor[i];
@@ -313,13 +341,11 @@ static wpk_err run_kernel(const struct run *run, enum wpk_exit *status, struct w
     struct wpk_kernel *kernel = NULL;
     struct wpk_run_check result = {.passed = true};
 
-    wpk_err err = wpk_kernel_open(run->path, NULL, &kernel, diag);
-    if (run->temporary) {
-        (void)unlink(run->path); /* it is loaded, or of no use */
-    }
+    wpk_err err = ends_with(run->path, WPK_CHOICE_SUFFIX)
+                      ? wpk_open(run->path, NULL, &kernel, diag)
+                      : wpk_kernel_open(run->path, NULL, &kernel, diag);
     if (err == WPK_OK) {
-        err =
-            wpk_run_tensors_read(kernel, &run->names, &run->inputs, &run->outputs, &tensors, diag);
+        err = wpk_run_tensors_read(kernel, &run->inputs, &run->outputs, &tensors, diag);
     }
     if (err == WPK_OK) {
         err = wpk_run_tensors_run(kernel, &tensors, diag);
@@ -330,10 +356,13 @@ static wpk_err run_kernel(const struct run *run, enum wpk_exit *status, struct w
     if (err == WPK_OK && run->check) {
         err = check(kernel, run, &tensors, &result, diag);
     }
-    if (err == WPK_OK && run->json) {
-        err = print_json(run, &tensors, &result);
-    } else if (err == WPK_OK) {
-        print(run, &tensors, &result);
+    if (err == WPK_OK) {
+        struct wpk_choice_taken taken = wpk_kernel_choice(kernel);
+        if (run->json) {
+            err = print_json(run, &taken, &tensors, &result);
+        } else {
+            print(run, &taken, &tensors, &result);
+        }
     }
     *status = result.passed ? WPK_EXIT_OK : WPK_EXIT_FAILED;
     wpk_run_tensors_fini(&tensors);
@@ -374,7 +403,9 @@ static enum wpk_exit run_main(const struct wpk_command *command,
     if (err == WPK_OK) {
         err = run_kernel(&run, &status, &diag);
     }
-    wpk_arena_fini(&run.arena);
+    if (run.directory[0] != '\0') {
+        (void)!wpk_fs_remove_tree(run.directory, NULL);
+    }
     return err != WPK_OK ? wpk_command_fail(err, &diag) : status;
 }
 

@@ -28,18 +28,7 @@ static size_t dense_size(const struct wpk_tensor_type *type)
     return (size_t)wpk_tensor_type_elements(type) * wpk_dtype_size(type->dtype);
 }
 
-static const char *asked_name(const struct wpk_run_names *names, const char *kernel)
-{
-    for (int i = 0; i < names->count; i++) {
-        if (strcmp(names->name[i].kernel, kernel) == 0) {
-            return names->name[i].asked;
-        }
-    }
-    return kernel;
-}
-
-static void list_arguments(const struct wpk_kernel *kernel, const struct wpk_run_names *names,
-                           struct wpk_run_tensors *out)
+static void list_arguments(const struct wpk_kernel *kernel, struct wpk_run_tensors *out)
 {
     out->input_count = (int)wpk_kernel_input_count(kernel);
     out->constant_count = (int)wpk_kernel_constant_count(kernel);
@@ -51,7 +40,7 @@ static void list_arguments(const struct wpk_kernel *kernel, const struct wpk_run
         tensor->argument = k < 0   ? wpk_kernel_input(kernel, (size_t)i)
                            : o < 0 ? wpk_kernel_constant(kernel, (size_t)k)
                                    : wpk_kernel_output(kernel, (size_t)o);
-        tensor->name = asked_name(names, tensor->argument->name);
+        tensor->name = tensor->argument->name;
     }
 }
 
@@ -142,8 +131,7 @@ static wpk_err fill(struct wpk_run_tensors *tensors, int index, struct wpk_diag 
     return err;
 }
 
-wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel, const struct wpk_run_names *names,
-                             const struct wpk_option_list *inputs,
+wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel, const struct wpk_option_list *inputs,
                              const struct wpk_option_list *outputs, struct wpk_run_tensors *out,
                              struct wpk_diag *diag)
 {
@@ -155,7 +143,7 @@ wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel, const struct wpk_r
         wpk_diag_set(diag, "the kernel has more than %d tensors", WPK_RUN_TENSORS_MAX);
         return WPK_ERANGE;
     }
-    list_arguments(kernel, names, out);
+    list_arguments(kernel, out);
     int given = out->input_count + out->constant_count;
     for (int i = 0; err == WPK_OK && i < inputs->count; i++) {
         err = set_path(out, 0, given, "input", inputs->items[i], diag);

@@ -10,22 +10,10 @@
 
 #define WPK_RUN_TENSORS_MAX 64
 
-/* What the asker calls a tensor that the kernel calls otherwise. */
-struct wpk_run_name {
-    const char *asked; /* borrowed, as `kernel` */
-    const char *kernel;
-};
-
-/* `= {0}` knows no other names: tensors are called as in the kernel. */
-struct wpk_run_names {
-    struct wpk_run_name name[WPK_RUN_TENSORS_MAX]; /* [count] */
-    int count;
-};
-
 /* One argument with its data. */
 struct wpk_run_tensor {
     const struct wpk_argument *argument; /* the kernel's */
-    const char *name;                    /* the asker's */
+    const char *name;                    /* the argument's */
     const char *path;                    /* of its file; NULL: none */
     void *dense;                         /* owned; row-major, as the operator declares it */
     void *physical;                      /* owned; in the kernel's layout; NULL for constants */
@@ -46,7 +34,6 @@ struct wpk_run_tensors {
  *   errors  WPK_EINVAL  a tensor without a file, a name that is none, a file of another shape, type
  *           or order: `diag` names both; of wpk_fs_read; WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_run_tensors_read(const struct wpk_kernel *kernel,
-                                            const struct wpk_run_names *names,
                                             const struct wpk_option_list *inputs,
                                             const struct wpk_option_list *outputs,
                                             struct wpk_run_tensors *out, struct wpk_diag *diag);

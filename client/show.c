@@ -148,8 +148,10 @@ static wpk_err print_line(const struct wpk_buf *body, const char *const *members
     wpk_err err = wpk_json_open(wpk_buf_text(body), body->size, WPK_HTTP_REPLY_MAX, &r, diag);
 
     for (int m = 0; err == WPK_OK && members[m] != NULL; m++) {
-        const char *text = member_text(r, members[m], &arena);
-        printf("%s%s", m > 0 ? "  " : "", text != NULL ? text : "");
+        const char *name = strrchr(members[m], ' ');
+        const char *text = member_text(r, name != NULL ? name + 1 : members[m], &arena);
+        int label = name != NULL && text != NULL && text[0] != '\0' ? (int)(name - members[m]) : -1;
+        printf("%s%.*s%s", m > 0 ? "  " : "", label + 1, members[m], text != NULL ? text : "");
     }
     if (err == WPK_OK) {
         putchar('\n');

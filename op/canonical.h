@@ -12,6 +12,7 @@
 #ifndef WPK_OP_CANONICAL_H
 #define WPK_OP_CANONICAL_H
 
+#include "common/buf.h"
 #include "op/program.h"
 
 /* Which canonical tensor each of the asker's tensors is. */
@@ -23,6 +24,9 @@ struct wpk_binding {
         enum wpk_role role;
     } tensor[WPK_TENSORS_MAX];
 };
+
+/* The Binding of openapi.yaml.   errors  WPK_ENOMEM, WPK_ENOSPC */
+wpk_err wpk_binding_print(const struct wpk_binding *binding, struct wpk_buf *out);
 
 /* The same by id: what each part of the program has become in its canonical form; -1: dropped. */
 struct wpk_canonical_map {

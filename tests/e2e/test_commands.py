@@ -65,7 +65,7 @@ def test_kernels_are_pinned_revoked_and_filtered(box):
     refused(box, service, "kernels", "pin", code=2)
     audit = ctl(box, service, "audit", "--action", "kernel.revoke")["entries"]
     check(len(audit) == 1 and audit[0]["subject"] == one["id"]
-          and audit[0]["detail"] == "wrong; serves: standard " + gone["serves"], "who did it is known", audit)
+          and audit[0]["detail"] == "wrong; serves: standard %(serves)s (%(serves_provider)s)" % gone, "who did it is known", audit)
     check("kernel.pin" in box.ctl("audit", "--server", service.url), "as a table")
     service.stop()
 
@@ -178,9 +178,18 @@ def test_run_on_numpy_files(box):
     job = box.write("job.json", small_job())
     out = ctl(box, service, "run", job, *given, "--output", "Y=" + box.path("Y.npy"), "--check")
     check(out["check"]["passed"] and out["check"]["of_rms"] < 1e-5, "it is right", out)
+    check(out["entry"]["index"] == 0 and out["entry"]["kind"] in ("kernel", "vendor"), "what ran", out)
     with open(box.path("Y.npy"), "rb") as file:
         check(len(file.read()) % 64 == 4 * math.prod(shapes["Y"]) % 64, "the output is written")
-    check("passed" in box.ctl("run", job, "--op", "small", *given, "--check", "--server", service.url), "in words")
+    words = box.ctl("run", job, "--op", "small", *given, "--check", "--server", service.url)
+    check("passed" in words and "entry   0 of the choice" in words, "in words", words)
+    path = box.path("ran.so")
+    ctl(box, service, "get", "small", "-o", path)
+    os.unlink(path)
+    out = json.loads(box.ctl("run", path + ".choice", *given, "--check", "--json"))
+    check(out["check"]["passed"], "the choice itself", out)
+    kinds = [entry["kind"] for entry in json.load(open(path + ".choice", encoding="utf-8"))["chain"]]
+    check(kinds[out["entry"]["index"]] == out["entry"]["kind"] != "kernel", "its next entry", kinds, out)
     err = refused(box, service, "run", job, *given[2:], code=2)
     check("X" in err and "--input X=" in err, "what is missing", err)
     wrong = write_npy(box.path("wrong.npy"), ([1, 12, 12, 16], [0.0] * 2304), "<f4")
