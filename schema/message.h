@@ -34,6 +34,7 @@
 #define WPK_HOLDING_MAX 256  /* leases presented again */
 #define WPK_PROVIDER_NAME_MAX 32
 #define WPK_PLAIN_PROVIDER "plain" /* whose the plain kernel is in the history */
+#define WPK_PLAIN_CANDIDATE "algorithm=direct" /* what it is called there */
 #define WPK_PLAIN_MAX 4            /* constructed candidates, one of which becomes it */
 #define WPK_WORKER_NAME_MAX 128
 #define WPK_ENVIRONMENT_MAX 256

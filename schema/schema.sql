@@ -80,8 +80,9 @@ CREATE TABLE search (
 CREATE TABLE trial (
     id              INTEGER PRIMARY KEY,
     problem_id      INTEGER NOT NULL REFERENCES problem,
-    provider        TEXT NOT NULL,      -- "halide-cpu", "onednn"
-    candidate       TEXT NOT NULL,      -- genes as text; "" for a vendor
+    provider        TEXT NOT NULL,      -- "halide-cpu", "onednn", "plain"
+    candidate       TEXT NOT NULL,      -- genes as text; "" for a vendor; of the plain
+                                        -- kernel "algorithm=direct"
     candidate_hash  BLOB NOT NULL,      -- first 16 bytes of the SHA-256 of provider, a zero byte and
                                         -- candidate: what is unique, and short
     outcome         TEXT NOT NULL,      -- schema/record.h; "": asked, no result yet
@@ -145,15 +146,16 @@ CREATE TABLE ask (
 -- What is served: the answer of a search. A problem serves one kernel for each accuracy class that
 -- it was searched in: the pinned one if there is one, else the last answer that replaced what was
 -- served before; never one that was revoked. A lookup in a class takes the fastest served kernel
--- whose error fits it. Kernels that were verified in the same final and lost are rows as well: they
--- take the place of one that is revoked.
+-- whose error fits it. Kernels that were verified in the same final and lost are rows as well, and so
+-- is the plain kernel: they take the place of one that is revoked, the plain kernel last.
 CREATE TABLE kernel (
     id              INTEGER PRIMARY KEY,
     problem_id      INTEGER NOT NULL REFERENCES problem,
     search_id       INTEGER NOT NULL REFERENCES search,
     provider        TEXT NOT NULL,      -- whose implementation it is
     artifact_sha256 TEXT NOT NULL,      -- "" for a vendor's
-    plain_sha256    TEXT NOT NULL,      -- of the plain build of the same operator; "": none
+    plain_sha256    TEXT NOT NULL,      -- of the problem's plain kernel, which is a row of its own,
+                                        -- by provider "plain"; "": none
     accuracy        TEXT NOT NULL,      -- of its search
     times_direct    REAL NOT NULL,      -- as in trial
     median_ns       INTEGER NOT NULL,

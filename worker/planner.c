@@ -95,6 +95,35 @@ wpk_err wpk_planner_open(struct wpk_planner *planner, const struct wpk_planner_r
     return WPK_OK;
 }
 
+static bool is_order_of_sum(const struct wpk_gene *gene)
+{
+    static const char end[] = ".red";
+    size_t size = strlen(gene->name);
+    return size > strlen(end) && strcmp(gene->name + size - strlen(end), end) == 0;
+}
+
+/* What the plain kernel may be: direct, and its sums in the order in which they are written, the
+ * first of a gene's. Without fused multiply-adds that is what direct evaluation computes, bit for
+ * bit, unless a sum is vectorized. */
+static wpk_err pin_plain(struct wpk_space *space, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_space_pin(space, "algorithm", "direct", diag);
+    for (int v = 0; v < space->variant_count; v++) {
+        const struct wpk_variant *variant = &space->variants[v];
+        for (int g = 0; g < variant->gene_count && err == WPK_OK; g++) {
+            if (!is_order_of_sum(&variant->genes[g])) {
+                continue;
+            }
+            /* The pinned gene's texts are freed. */
+            char *order = strdup(variant->genes[g].choice[0].text);
+            err = order != NULL ? wpk_space_pin(space, variant->genes[g].name, order, diag)
+                                : WPK_ENOMEM;
+            free(order);
+        }
+    }
+    return err;
+}
+
 wpk_err wpk_planner_open_space(struct wpk_planner *planner,
                                const struct wpk_planner_request *request,
                                struct wpk_planner_entry **out, struct wpk_diag *diag)
@@ -105,10 +134,13 @@ wpk_err wpk_planner_open_space(struct wpk_planner *planner,
         const struct wpk_space_options options = {
             .layouts = request->layouts, .threads = request->threads, .device = entry->device};
         err = wpk_space_derive(&entry->program, &options, &entry->space, diag);
-        entry->has_space = err == WPK_OK;
         if (err == WPK_OK && request->plain > 0) {
-            err = wpk_space_pin(&entry->space, "algorithm", "direct", diag);
+            err = pin_plain(&entry->space, diag);
+            if (err != WPK_OK) {
+                wpk_space_fini(&entry->space);
+            }
         }
+        entry->has_space = err == WPK_OK;
     }
     if (err == WPK_OK) {
         *out = entry;

@@ -31,9 +31,12 @@ static void append_row(void *user, const struct wpk_kernel_row *row)
 static void append_next(const struct wpk_kernel_change *kernel, struct wpk_buf *body)
 {
     wpk_buf_truncate(body, body->size - 1);
-    if (kernel->serves != 0) {
-        wpk_buf_printf(body, ",\"serves\":\"k%llu\"}", (unsigned long long)kernel->serves);
-        return;
+    for (uint32_t i = 0; i < kernel->served_count; i++) {
+        if (kernel->served[i].kernel_id == kernel->serves) {
+            wpk_buf_printf(body, ",\"serves\":\"k%llu\",\"serves_provider\":\"%s\"}",
+                           (unsigned long long)kernel->serves, kernel->served[i].provider);
+            return;
+        }
     }
     wpk_buf_printf(body,
                    ",\"serves\":null,\"serves_reason\":\"no other kernel of this operator was"
@@ -41,16 +44,17 @@ static void append_next(const struct wpk_kernel_change *kernel, struct wpk_buf *
                    kernel->accuracy);
 }
 
-/* "wrong on Tuesdays; serves: standard k12, fast k9". */
+/* "wrong on Tuesdays; serves: standard k12 (halide-cpu), fast k9 (plain)". */
 static void log_next(const struct wpk_kernel_change *kernel, char *detail, size_t size)
 {
     size_t at = strlen(detail);
     at += (size_t)snprintf(detail + at, size - at, "%sserves:%s", at > 0 ? "; " : "",
                            kernel->served_count == 0 ? " nothing" : "");
     for (uint32_t i = 0; i < kernel->served_count && at < size; i++) {
-        at += (size_t)snprintf(detail + at, size - at, "%s %s k%llu", i > 0 ? "," : "",
+        at += (size_t)snprintf(detail + at, size - at, "%s %s k%llu (%s)", i > 0 ? "," : "",
                                kernel->served[i].accuracy,
-                               (unsigned long long)kernel->served[i].kernel_id);
+                               (unsigned long long)kernel->served[i].kernel_id,
+                               kernel->served[i].provider);
     }
 }
 

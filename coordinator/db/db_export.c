@@ -5,6 +5,7 @@
 #include "coordinator/db/db.h"
 #include "coordinator/db/db_file.h"
 #include "coordinator/store/artifact.h"
+#include "schema/message.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -175,7 +176,8 @@ static void put_kernels(struct export *e, int64_t problem)
         " k.provider, k.artifact_sha256, k.times_direct, k.median_ns, k.verified_by, k.document, "
         "k.manifest, k.created_at"
         " FROM kernel k JOIN search s ON s.id = k.search_id"
-        " WHERE k.problem_id = ? AND k.served = 1 AND k.revoked_at = 0",
+        " WHERE k.problem_id = ? AND (k.served = 1 OR k.provider = '" WPK_PLAIN_PROVIDER
+        "') AND k.revoked_at = 0 ORDER BY k.served DESC, k.id",
         "i", problem);
     while (e->err == WPK_OK && wpk_rows_next(rows)) {
         struct wpk_json_writer *w = begin_line("kernel");

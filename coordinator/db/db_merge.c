@@ -191,8 +191,11 @@ static int64_t make_room(struct wpk_db_merge *m, const struct trial *t)
 static void put_measurement(struct wpk_db_merge *m, struct wpk_json_reader *r, int64_t trial,
                             int64_t number)
 {
-    static const char *const kinds[] = {"trial", "vendor", "final", "verify"};
-    size_t kind = wpk_json_get_choice(r, "kind", kinds, sizeof kinds / sizeof *kinds);
+    const char *kinds[WPK_WORK_COUNT];
+    for (int i = 0; i < WPK_WORK_COUNT; i++) {
+        kinds[i] = wpk_work_kind_name((enum wpk_work_kind)i);
+    }
+    size_t kind = wpk_json_get_choice(r, "kind", kinds, WPK_WORK_COUNT);
     const char *worker = wpk_json_get_text(r, "worker", KEY_MAX);
     const char *instance = wpk_json_get_text(r, "instance", KEY_MAX);
     int64_t median = wpk_json_get_int(r, "median_ns", 0, WPK_JSON_INT_MAX);
@@ -365,16 +368,22 @@ static void put_kernel(struct wpk_db_merge *m, const struct kernel *k, int64_t s
                       " AND served = 1",
                       "it", m->problem, accuracy);
     }
-    wpk_store_run(m->store,
-                  "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256,"
-                  " plain_sha256, accuracy, times_direct, median_ns, served, served_at, pinned,"
-                  " revoked_at, revoked_reason, verified_by, document, manifest, signature,"
-                  " created_at, epoch) VALUES (?1, ?, ?, ?, '', ?, ?, ?, ?, iif(?9 > 0, "
-                  "max(?9, " WPK_HISTORY_SERVED_AFTER "), 0), 0, 0, '', ?, ?, ?, ?, ?, ?)",
-                  "iitttriiittttii", m->problem, search, k->provider, k->artifact_sha256, accuracy,
-                  k->times_direct, k->median_ns, (int64_t)serve, serve ? now_of(m) : 0,
-                  k->verified_by, k->document, k->manifest, signature, k->created_at,
-                  wpk_store_epoch(m->store));
+    wpk_store_run(
+        m->store,
+        "INSERT INTO kernel (problem_id, search_id, provider, artifact_sha256,"
+        " plain_sha256, accuracy, times_direct, median_ns, served, served_at, pinned,"
+        " revoked_at, revoked_reason, verified_by, document, manifest, signature,"
+        " created_at, epoch) VALUES (?1, ?, ?, ?,"
+        " coalesce((SELECT n.artifact_sha256 FROM kernel n WHERE n.problem_id = ?1"
+        " AND n.provider = '" WPK_PLAIN_PROVIDER "' LIMIT 1), ''), ?, ?, ?, ?,"
+        " iif(?9 > 0, max(?9, " WPK_HISTORY_SERVED_AFTER "), 0), 0, 0, '', ?, ?, ?, ?, ?, ?)",
+        "iitttriiittttii", m->problem, search, k->provider, k->artifact_sha256, accuracy,
+        k->times_direct, k->median_ns, (int64_t)serve, serve ? now_of(m) : 0, k->verified_by,
+        k->document, k->manifest, signature, k->created_at, wpk_store_epoch(m->store));
+    if (strcmp(k->provider, WPK_PLAIN_PROVIDER) == 0) {
+        wpk_store_run(m->store, "UPDATE kernel SET plain_sha256 = ? WHERE problem_id = ?", "ti",
+                      k->artifact_sha256, m->problem);
+    }
     m->kernels++;
     m->served += serve;
 }

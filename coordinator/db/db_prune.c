@@ -26,9 +26,10 @@ static const char tables_sql[] =
     "CREATE TEMP TABLE kept_kernel AS SELECT id FROM ("
     "  SELECT id, row_number() OVER (PARTITION BY problem_id, accuracy ORDER BY created_at DESC,"
     " id DESC)"
-    "    AS place, created_at, served, pinned, revoked_at FROM kernel)"
+    "    AS place, created_at, served, pinned, revoked_at, provider FROM kernel)"
     "  WHERE place <= (SELECT keep FROM cutoff) OR served = 1 OR pinned = 1"
-    "     OR revoked_at <> 0" /* else it could be found again */
+    "     OR provider = '" WPK_PLAIN_PROVIDER "'" /* other rows name it */
+    "     OR revoked_at <> 0"                     /* else it could be found again */
     "     OR created_at >= (SELECT at FROM cutoff);"
     "CREATE TEMP TABLE kept_trial AS SELECT id FROM ("
     "  SELECT t.id, row_number() OVER (PARTITION BY t.problem_id ORDER BY min(m.median_ns), t.id)"

@@ -28,7 +28,7 @@ void wpk_plain_open(struct wpk_search *search, struct wpk_opened *opened)
 {
     search->plain = (struct wpk_plain){.piece = opened->plain, .number = 1};
     memcpy(search->plain.verified_by, opened->plain_verified_by, sizeof opened->plain_verified_by);
-    search->plain.piece.text = strdup("");
+    search->plain.piece.text = strdup(WPK_PLAIN_CANDIDATE);
     WPK_ASSERT(search->plain.piece.text != NULL);
     opened->plain.built = NULL;
 }
@@ -104,7 +104,7 @@ void wpk_plain_ended(struct wpk_coordinator *c, struct wpk_search *search,
     effect->search = search;
     effect->work = work;
     effect->provider = WPK_PLAIN_PROVIDER;
-    effect->piece = wpk_piece_copy(c, &plain->piece, "");
+    effect->piece = wpk_piece_copy(c, &plain->piece, WPK_PLAIN_CANDIDATE);
     effect->record = record;
     effect->worker = worker;
 }

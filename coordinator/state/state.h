@@ -224,7 +224,7 @@ struct wpk_anchor {
 
 /* The plain kernel of a search's operator, which runs where nothing else does: plain.c. */
 struct wpk_plain {
-    struct wpk_piece piece;                /* its text is "" */
+    struct wpk_piece piece;                /* its text is WPK_PLAIN_CANDIDATE */
     uint32_t number;                       /* of the candidate that is tried, from 1 */
     char verified_by[WPK_WORKER_NAME_MAX]; /* the worker */
     struct wpk_final_entry entry;          /* what wpk_plain_entry gives out */

@@ -250,16 +250,16 @@ static uint64_t trial_of_ask(struct wpk_store *store, wpk_work_id work, bool *fr
 
 /* Of what is no ask: a vendor's, or the plain kernel. */
 static uint64_t trial_of_provider(struct wpk_store *store, const struct wpk_history_result *result,
-                                  bool *fresh)
+                                  const char *candidate, bool *fresh)
 {
     uint8_t hash[WPK_STORE_HASH_SIZE];
     struct wpk_trial_summary stored;
     uint64_t id = 0;
-    wpk_store_hash(result->provider, "", hash);
-    id = make_trial(store, result->problem_id, result->provider, "", hash);
+    wpk_store_hash(result->provider, candidate, hash);
+    id = make_trial(store, result->problem_id, result->provider, candidate, hash);
     *fresh = id != 0;
-    if (id == 0 &&
-        !wpk_history_find_trial(store, result->problem_id, result->provider, "", &stored, &id)) {
+    if (id == 0 && !wpk_history_find_trial(store, result->problem_id, result->provider, candidate,
+                                           &stored, &id)) {
         return 0;
     }
     return id;
@@ -283,13 +283,14 @@ void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_res
 {
     const struct wpk_record *record = result->record;
     bool is_ask = result->work.kind == WPK_WORK_TRIAL;
+    const char *candidate = result->work.kind == WPK_WORK_PLAIN ? WPK_PLAIN_CANDIDATE : "";
     bool taken = false;
     uint64_t id = is_ask ? trial_of_ask(store, result->work, &taken)
-                         : trial_of_provider(store, result, &taken);
+                         : trial_of_provider(store, result, candidate, &taken);
     bool timed = taken;
     if (!taken) {
         struct wpk_trial_summary stored = wpk_history_trial(store, id, result->anchor);
-        taken = supersedes(record, &stored, is_ask ? "own" : "");
+        taken = supersedes(record, &stored, is_ask ? "own" : candidate);
         /* What another search has timed with its own anchor, too. */
         timed = taken || (record->outcome == WPK_OUTCOME_OK && record->anchor_ratio > 0 &&
                           stored.outcome == WPK_OUTCOME_OK && stored.anchor_ratio == 0);

@@ -191,16 +191,17 @@ static void open_plain(struct wpk_store *store, struct wpk_opened *out)
 {
     struct wpk_history_origin origin;
     uint8_t hash[WPK_STORE_HASH_SIZE];
-    if (wpk_history_known_trial(store, out->problem_id, WPK_PLAIN_PROVIDER, "", &out->plain.trial,
-                                NULL) &&
+    if (wpk_history_known_trial(store, out->problem_id, WPK_PLAIN_PROVIDER, WPK_PLAIN_CANDIDATE,
+                                &out->plain.trial, NULL) &&
         (out->plain.trial.outcome != WPK_OUTCOME_OK ||
          wpk_history_has_artifact(store, out->plain.trial.artifact_sha256))) {
-        wpk_history_origin(store, out->problem_id, WPK_PLAIN_PROVIDER, "", &origin);
+        wpk_history_origin(store, out->problem_id, WPK_PLAIN_PROVIDER, WPK_PLAIN_CANDIDATE,
+                           &origin);
         out->plain.standing = WPK_STANDING_ENDED;
         snprintf(out->plain_verified_by, sizeof out->plain_verified_by, "%s", origin.worker);
         return;
     }
-    wpk_store_hash(WPK_PLAIN_PROVIDER, "", hash);
+    wpk_store_hash(WPK_PLAIN_PROVIDER, WPK_PLAIN_CANDIDATE, hash);
     struct wpk_rows *rows = wpk_store_query(
         store,
         "SELECT t.artifact_sha256, t.schedule_sha256, t.build_ns FROM problem p JOIN problem q"

@@ -367,7 +367,7 @@ def test_kernels(box):
     check(match["accuracy"] == "standard" and match["conditions"] == "warm", "its class", match)
     check(set(match["verified"]) == {"max_error", "tolerance", "of_rms", "times_direct"}, "its errors", match)
     check(service.audit("kernel.revoke")[0]["detail"]
-          == "wrong on Tuesdays; serves: standard " + revoked["serves"], "the log names it")
+          == "wrong on Tuesdays; serves: standard %(serves)s (%(serves_provider)s)" % revoked, "the log names it")
     strict = service.want(200, "POST", "/v1/kernels:lookup", dict(lookup, accuracy={"times_direct": 1e-9}))
     cold = service.want(200, "POST", "/v1/kernels:lookup", dict(lookup, conditions="cold"))
     check(cold["match"] == "none", "conditions are part of the key", cold)

@@ -2,6 +2,7 @@
 """What `wpkctl get` writes always runs: a choice, signed by wpkd, in the asker's names; libwpk takes
 its best entry that works, and says why it passed others over."""
 import ctypes
+import hashlib
 import json
 import os
 import subprocess
@@ -40,13 +41,15 @@ def test_choice(box):
     kernel = check_tune_json(box.ctl("tune", job, "--data", box.data, "--json", "--pin",
                                      "algorithm=direct"))["kernels"][0]
     choice, path, err = get(box)
-    for suffix in ("", ".manifest", ".sig", ".choice", ".choice.sig"):
-        check(os.path.isfile(path + suffix), "there is x.so" + suffix, err)
+    for file in ("x.so", "x.so.manifest", "x.so.sig", "x.plain.so", "x.so.choice", "x.so.choice.sig"):
+        check(os.path.isfile(box.path(file)) and box.path(file) + ":" in err, "get writes and names " + file, err)
     check(choice["fingerprint"] == kernel["fingerprint"], "of the operator", choice)
     check(choice["binding"] == kernel["binding"], "in the asker's names", choice["binding"], kernel["binding"])
     for name in ("X", "W", "B", "Y"):
         check(" %s f32[" % name in choice["operator"], "the operator has " + name, choice["operator"])
     check("kernel" in kinds(choice), "our own is there", choice["chain"])
+    check(choice["chain"][-1] == {"kind": "plain", "file": "x.plain.so", "sha256": sha256(box.path("x.plain.so"))},
+          "the plain kernel is the last", choice["chain"])
     check(("vendor" in kinds(choice)) == bool(kernel["baseline"]), "the vendor's recipe is there", choice["chain"], kernel["baseline"])
     check(choice["self_test"]["points"], "it tests itself", choice["self_test"])
     vendor_wins = kernel["provider"] != "halide-cpu"
@@ -62,29 +65,98 @@ def test_choice(box):
     check(all(a == b for pairs in by_fingerprint["binding"].values() for a, b in pairs),
           "a bare fingerprint has canonical names", by_fingerprint["binding"])
 
-    # A damaged object: what is left is taken, or nothing is, and the reason is told.
+    # A damaged object: what is left is taken, and the reason is told.
     with open(path, "r+b") as file:
         file.truncate(os.path.getsize(path) - 1)
     code, out = run_kernel(box, path + ".choice")
-    check("x.so" in out or "vendor" in out, "the object is named, or was not needed", out)
-    check((code == 0) == ("vendor" in kinds(choice)), "the vendor's is left", kinds(choice), out)
+    check(code == 0 and ("x.so" in out or "vendor" in out), "the next one runs", out)
+    os.unlink(path)
+    os.unlink(box.path("x.plain.so"))
+    code, out = run_kernel(box, path + ".choice")
+    check((code == 0) == ("vendor" in kinds(choice)), "the vendor's is left, or nothing", kinds(choice), out)
 
 
-def open_choice(path, key):
-    """What wpk_open says, as a number; by the public key."""
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
 
-    class Options(ctypes.Structure):
-        _fields_ = [("device", ctypes.c_void_p), ("public_key", ctypes.c_char_p),
-                    ("any_model", ctypes.c_bool), ("library_dir", ctypes.c_char_p),
-                    ("self_test", ctypes.c_bool)]
 
+class Options(ctypes.Structure):
+    _fields_ = [("device", ctypes.c_void_p), ("public_key", ctypes.c_char_p),
+                ("any_model", ctypes.c_bool), ("library_dir", ctypes.c_char_p),
+                ("self_test", ctypes.c_bool)]
+
+
+class Taken(ctypes.Structure):
+    _fields_ = [("index", ctypes.c_int), ("kind", ctypes.c_char_p), ("reason", ctypes.c_char_p)]
+
+
+def libwpk():
+    with open(LIBWPK, "rb") as file:
+        if b"__asan_init" in file.read():
+            raise Skip("a sanitizer's library does not load into Python")
     lib = ctypes.CDLL(LIBWPK)
+    lib.wpk_kernel_choice.restype = Taken
+    return lib
+
+
+def open_choice(path, **options):
+    """(what wpk_open says, as a number; the kind of the entry that it took, why no other)"""
+    lib = libwpk()
     kernel = ctypes.c_void_p()
     diag = ctypes.create_string_buffer(4096)
-    err = lib.wpk_open(path.encode(), ctypes.byref(Options(public_key=key)), ctypes.byref(kernel), diag)
-    if err == 0:
-        lib.wpk_kernel_close(kernel)
-    return err
+    err = lib.wpk_open(path.encode(), ctypes.byref(Options(**options)), ctypes.byref(kernel), diag)
+    if err != 0:
+        return err, "", ""
+    taken = lib.wpk_kernel_choice(kernel)
+    kind, reason = taken.kind.decode(), taken.reason.decode()
+    lib.wpk_kernel_close(kernel)
+    return err, kind, reason
+
+
+def test_revoked_down_to_the_plain_kernel(box):
+    """Ours, then the vendor's, then the plain kernel: get leaves something that runs, to the end."""
+    need(*PROGRAMS)
+    job = box.write("job.json", small_job())
+    box.ctl("tune", job, "--data", box.data, "--json", "--pin", "algorithm=direct")
+    nowhere = box.path("nowhere").encode() # there is no vendor's library
+    for step in range(8):
+        served = json.loads(box.ctl("kernels", "--data", box.data, "--json"))["kernels"]
+        check(len(served) == 1, "one is served", served)
+        choice, path, err = get(box, file="s%d.so" % step)
+        check(kinds(choice)[-1] == "plain", "the plain kernel is the last", choice["chain"])
+        check(os.path.isfile(path) and os.path.isfile(path[:-3] + ".plain.so"), "both objects", err)
+        vendor = served[0]["artifact"] is None
+        check((kinds(choice)[0] == "vendor") == vendor, "the served one is the first", choice["chain"])
+        check(("the fastest is " + served[0]["provider"] in err) == vendor, "who is fastest", err)
+        os.unlink(path)
+        check(open_choice(path + ".choice", library_dir=nowhere, self_test=True)[:2] == (0, "plain"),
+              "alone it runs")
+        if served[0]["provider"] == "plain":
+            break
+        text = box.ctl("kernels", "revoke", served[0]["id"], "--data", box.data)
+        check("now served: k" in text, "the reply names the next", text)
+    check(served[0]["provider"] == "plain" and kinds(choice) == ["plain"], "all else is gone", served, choice)
+    audit = json.loads(box.ctl("audit", "--action", "kernel.revoke", "--data", box.data, "--json"))["entries"]
+    check(audit[0]["detail"].endswith("serves: standard %s (plain)" % served[0]["id"]), "the log names it", audit)
+    text = box.ctl("kernels", "revoke", served[0]["id"], "--data", box.data)
+    check("tune it again" in text, "nothing is left", text)
+    code, _, err = box.run("wpkctl", "get", "small", "-o", box.path("none.so"), "--data", box.data)
+    check(code == 4 and "revoked" in err, "and that is said", err)
+
+
+def test_one_plain_kernel_for_all(box):
+    """Classes and conditions share what was built once."""
+    need(*PROGRAMS)
+    shared = set()
+    for changes in ({}, {"accuracy": "strict"}, {"conditions": "cold"}):
+        job = small_job()
+        job["ops"][0].update(changes)
+        box.ctl("tune", box.write("job.json", job), "--data", box.data, "--json", "--pin", "algorithm=direct",
+                "--candidates", "2")
+        choice, _, _ = get(box)
+        shared.add(choice["chain"][-1]["sha256"])
+    check(len(shared) == 1, "one plain kernel", shared)
 
 
 def test_signature(box):
@@ -93,16 +165,13 @@ def test_signature(box):
     box.ctl("tune", job, "--data", box.data, "--json", "--pin", "algorithm=direct")
     _, path, _ = get(box)
     key = box.ctl("get", "--public-key", "--data", box.data).strip().encode()
-    with open(LIBWPK, "rb") as file:
-        if b"__asan_init" in file.read():
-            raise Skip("a sanitizer's library does not load into Python")
-    check(open_choice(path + ".choice", key) == 0, "it is opened by its key")
-    check(open_choice(path + ".choice", b"0" * 64) != 0, "by no other")
+    check(open_choice(path + ".choice", public_key=key)[0] == 0, "it is opened by its key")
+    check(open_choice(path + ".choice", public_key=b"0" * 64)[0] != 0, "by no other")
     with open(path + ".choice", "r+b") as file:
         content = file.read()
         file.seek(content.index(b'"threads":1') + 10)
         file.write(b"2")
-    check(open_choice(path + ".choice", key) != 0, "nor once it was changed")
+    check(open_choice(path + ".choice", public_key=key)[0] != 0, "nor once it was changed")
 
 
 if __name__ == "__main__":

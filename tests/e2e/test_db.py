@@ -186,8 +186,11 @@ def test_history_moves_to_another_installation(box):
 
     other = box.path("other")
     first = db(box, "import", other, file)
-    check(first["new_trials"] == report["trials"] and first["newly_served"] == report["kernels"],
+    check(first["new_trials"] == report["trials"] and first["new_kernels"] == report["kernels"],
           "all of it is new", first)
+    check(rows(data, "SELECT COUNT(*) FROM kernel WHERE served = 1") == [(first["newly_served"],)], "as it was", first)
+    plain = "SELECT provider, plain_sha256 FROM kernel WHERE served = 1 OR provider = 'plain' ORDER BY 1"
+    check(rows(other, plain) == rows(data, plain), "with its plain kernel", rows(other, plain), rows(data, plain))
     check(summary(other) == summary(data), "the same history")
     check(artifacts(other) == artifacts(data), "and the same artifacts")
     check(db(box, "check", other)["found_count"] == 0, "whole, and signed with its own key")

@@ -68,10 +68,11 @@ static void check_invariants(struct wpk_sim *sim)
     /* Two searches of 60, everything recorded, nothing twice. */
     assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM ask"), 120);
     assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM ask WHERE ended = 0"), 0);
-    assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM trial WHERE candidate <> ''"), 120);
-    assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM trial WHERE candidate = '' AND"
-                                        " provider <> 'plain'"),
-                     2);
+    assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM trial WHERE candidate <> ''"
+                                        " AND provider <> 'plain'"),
+                     120);
+    assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM trial WHERE candidate = ''"), 2);
+    assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM trial WHERE provider = 'plain'"), 2);
     assert_int_equal(
         wpk_sim_count(sim, "SELECT COUNT(*) FROM (SELECT trial_id FROM measurement WHERE kind"
                            " = 'trial' GROUP BY trial_id HAVING COUNT(*) > 1)"),
