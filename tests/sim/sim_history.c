@@ -277,10 +277,13 @@ static void check_trials(struct wpk_sim *sim)
                "SELECT COUNT(*) FROM measurement m JOIN trial t ON t.id = m.trial_id JOIN problem p"
                " ON p.id = t.problem_id WHERE instr(p.device_class, substr(m.instance, 1,"
                " instr(m.instance, '/') - 1)) = 0");
+    check_none(sim, "plain kernels are recorded that are not right",
+               "SELECT COUNT(*) FROM trial WHERE provider = 'plain' AND outcome <> 'ok'"
+               " AND log NOT LIKE 'revoked%'");
     struct wpk_rows *rows = wpk_store_query(
         sim->store,
         "SELECT candidate, outcome FROM trial WHERE candidate <> '' AND outcome <> ''"
-        " AND log NOT LIKE 'revoked%'",
+        " AND log NOT LIKE 'revoked%' AND provider <> 'plain'",
         "");
     while (wpk_rows_next(rows)) {
         const char *text = wpk_rows_text(rows, 0);
