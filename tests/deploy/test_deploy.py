@@ -265,6 +265,9 @@ def test_bash_completes(box):
     found = complete("wpkctl", "tune", "--")
     check(sorted(set(found)) == options_of(help_of("wpkctl", "tune")), "options of tune", found)
     check(complete("wpkctl", "tune", "--layouts", "") == ["fixed", "any"], "a choice")
+    for command in ("tune", "kernels", "lookup", "get", "run"):
+        check(complete("wpkctl", command, "--accuracy", "") == ["strict", "standard", "fast"], "classes of " + command)
+        check(complete("wpkctl", command, "--conditions", "cold-") == ["cold-constants"], "conditions of " + command)
     check(complete("wpkctl", "workers", "d") == ["drain"], "what a command can do to something")
     check(complete("wpkctl", "tune", "--seed", "") == [], "a number is nobody's business")
     check(complete("wpkctl", "tune", "--data", "depl") == ["deploy"], "a directory")
