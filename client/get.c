@@ -251,6 +251,7 @@ static wpk_err write_kernel(struct wpk_session *session, const struct wpk_api_ke
     bool chosen = err == WPK_OK;
     if (err == WPK_ENOENT && own_artifact(kernel) != NULL) {
         err = WPK_OK; /* a wpkd that signs nothing */
+        *diag = (struct wpk_diag){0};
     }
     const char *sha256 = choose_object(&answer, chosen, kernel);
     if (err == WPK_OK && sha256 == NULL && to_stdout) {
