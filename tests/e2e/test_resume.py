@@ -45,7 +45,7 @@ def trials(box):
     """What was tried and what became of it. No result was recorded twice."""
     with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
         found = db.execute("SELECT candidate, outcome FROM trial"
-                           " WHERE candidate != '' AND outcome != ''").fetchall()
+                           " WHERE candidate != '' AND outcome != '' AND provider != 'plain'").fetchall()
         timed = db.execute("SELECT COUNT(*), COUNT(DISTINCT trial_id) FROM measurement"
                            " WHERE kind = 'trial'").fetchone()
     ok = [candidate for candidate, outcome in found if outcome == "ok"]
