@@ -216,11 +216,14 @@ def test_history_moves_to_another_installation(box):
                         " WHERE k.served = 1 AND b.served = 0 AND b.served_at >= k.served_at")
     check(late == [(0,)], "and a rollback finds the other before it", late)
 
-    # What it learned is not measured again: the job is answered from it, with a worker to say what
-    # device there is.
+    # What it learned is not measured again, but for lower bounds: the job is answered from it, with a
+    # worker to say what device there is.
     box.ctl("tune", box.write("job.json", small_job()), "--data", other, "--quiet")
-    measured = "SELECT COUNT(*) FROM measurement WHERE kind = 'trial'"
-    check(rows(other, measured) == rows(data, measured), "nothing was measured again")
+    measured = ("SELECT candidate, COUNT(*) FROM measurement m JOIN trial t ON t.id = m.trial_id"
+                " WHERE kind = 'trial' GROUP BY candidate HAVING SUM(censored) = 0 ORDER BY 1")
+    once = rows(data, measured)
+    again = rows(other, measured)
+    check(once and set(once) <= set(again), "nothing was measured again", set(once) - set(again))
 
     # And back: what was measured here stays as it is.
     back = box.path("back.wpk")
