@@ -8,6 +8,7 @@
 #include "op/reference.h"
 #include "schema/convert.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,7 @@ static double error_of(double value, double wanted)
     return isfinite(value) && isfinite(wanted) ? fabs(value - wanted) : INFINITY;
 }
 
-/* What direct evaluation errs by on inputs of such size: rounding a sum moves it by about half a unit
+/* What direct evaluation errs by on inputs of such size: rounding moves a sum by about half a unit
  * of the sum of its absolute terms. For inputs on which it is exact: multiples of 1/8, say. */
 static double typical_error(const struct comparison *c, enum wpk_dtype dtype)
 {
@@ -136,18 +137,21 @@ static void compare(const struct comparison *c, enum wpk_dtype dtype, struct wpk
         largest = fmax(largest, error_of(c->value[i], c->reference[i]));
     }
     double rms = ours.count > 0 ? sqrt(ours.value / (double)ours.count) : 0;
-    double of_direct = wpk_accuracy_error(&direct);
-    wpk_accuracy_fold(&errors, dtype, &ours, of_direct > 0 ? of_direct : typical_error(c, dtype));
+    double yardstick = wpk_accuracy_error(&direct);
+    yardstick = yardstick > 0 ? yardstick : typical_error(c, dtype);
+    wpk_accuracy_fold(&errors, dtype, &ours, yardstick);
     *out = (struct wpk_run_check){
         .points = c->count,
         .rms = rms,
         .of_rms = wpk_accuracy_of_rms(&ours),
-        .max_of_rms = largest > 0 ? largest / rms : 0,
+        .max_of_rms = largest > 0 ? fmin(largest / rms, DBL_MAX) : 0,
         .times_direct = errors.times_direct,
         .allowed = accuracy.times_direct * (1 + 3 / sqrt((double)c->count)),
     };
-    out->passed = wpk_dtype_is_float(dtype) ? out->times_direct <= out->allowed && isfinite(largest)
-                                            : largest == 0;
+    /* Of integers, and of zeros alone, every bit has to be right. */
+    out->passed = wpk_dtype_is_float(dtype) && yardstick > 0
+                      ? out->times_direct <= out->allowed && isfinite(largest)
+                      : largest == 0;
 }
 
 wpk_err wpk_run_check(const char *op, const struct wpk_run_tensors *tensors,

@@ -17,7 +17,7 @@
     " iif(m.anchor = " anchor ", m.anchor_ratio, 0)"
 #define MEASUREMENT(where)                                                                         \
     "(SELECT n.number FROM measurement n WHERE n.trial_id = t.id AND n.kind IN ('trial',"          \
-    " 'vendor')" where " ORDER BY n.censored, n.number DESC LIMIT 1)"
+    " 'vendor', 'plain')" where " ORDER BY n.censored, n.number DESC LIMIT 1)"
 #define SUMMARY_JOIN(anchor)                                                                       \
     " LEFT JOIN measurement m ON t.outcome = 'ok' AND m.trial_id = t.id AND m.number = "           \
     "coalesce(" MEASUREMENT(" AND n.anchor = " anchor) ", " MEASUREMENT("") ")"

@@ -97,7 +97,8 @@ static void put(struct fixture *f, enum wpk_work_kind kind, struct wpk_record re
 {
     struct wpk_history_result result = {.problem_id = f->search.problem_id,
                                         .work = {f->search.id, kind, 0},
-                                        .provider = "vendor",
+                                        .provider =
+                                            kind == WPK_WORK_PLAIN ? WPK_PLAIN_PROVIDER : "vendor",
                                         .record = &record};
     if (record.outcome != WPK_OUTCOME_ABANDONED) {
         result.worker = (struct wpk_history_worker){"w", "slot"};
@@ -129,6 +130,17 @@ static struct wpk_trial_summary read_ask(struct fixture *f)
     struct wpk_trial_summary trial = asks[0].trial;
     wpk_pieces_free(asks, ask_count);
     return trial;
+}
+
+/* As another class of its problem finds it. */
+static void a_plain_kernel_keeps_its_time(void **state)
+{
+    struct fixture *f = *state;
+    struct wpk_trial_summary trial;
+    put(f, WPK_WORK_PLAIN, timed(900, false, HASH));
+    assert_true(wpk_history_known_trial(f->store, f->search.problem_id, WPK_PLAIN_PROVIDER,
+                                        WPK_PLAIN_CANDIDATE, &trial, NULL));
+    assert_int_equal(trial.median_ns, 900);
 }
 
 /* Stopped early, it was too slow for that search: for one with a pin it may be the best. */
@@ -354,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_revoked_is_not_found_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_revoked_vendor_has_failed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_plain_kernel_keeps_its_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(raced_out_is_measured_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_an_artifact_is_measured_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failure_is_known, set_up, tear_down),
