@@ -3,10 +3,10 @@
  * knows, and as accurate as the strict class asks. It is what a host falls back to, and what is
  * served when everything else was revoked.
  *
- * A search asks for it beside its candidates, and ends with it. Its candidates are constructed by
- * who builds them; the first that verifies is taken. It is built once for an operator: a search for
- * another device, under other conditions or with another number of threads only verifies and times
- * what is there.
+ * A search asks for it beside its candidates, and ends with it. The worker that builds them
+ * constructs its candidates; the first that verifies is taken. It is built once for an operator: a
+ * search for another device, under other conditions or with another number of threads only verifies
+ * and times what is there.
  *
  *     open ──built by a worker that only builds, or known──▶ open to be run ──▶ ended
  *      ▲  │                                                       │
