@@ -247,15 +247,6 @@ static void put_time(struct wpk_json_writer *writer, const struct wpk_api_time *
     wpk_json_end(writer);
 }
 
-static void put_text_or_null(struct wpk_json_writer *writer, const char *key, const char *text)
-{
-    if (text[0] != '\0') {
-        wpk_json_put_text(writer, key, text);
-    } else {
-        wpk_json_put_null(writer, key);
-    }
-}
-
 static void put_baseline(struct wpk_json_writer *writer, const struct wpk_api_kernel *kernel)
 {
     if (!timed(&kernel->baseline)) {
@@ -287,8 +278,8 @@ static void put_own(struct wpk_json_writer *writer, const struct wpk_api_kernel 
     wpk_json_put_text(writer, "provider", kernel->own.provider);
     wpk_json_put_text(writer, "algorithm", kernel->own.algorithm);
     put_time(writer, &kernel->own.time);
-    put_text_or_null(writer, "artifact",
-                     data_dir != NULL ? wpk_buf_text(&path) : kernel->own.artifact);
+    wpk_json_put_text_or_null(writer, "artifact",
+                              data_dir != NULL ? wpk_buf_text(&path) : kernel->own.artifact);
     wpk_json_end(writer);
     wpk_buf_fini(&path);
 }
@@ -317,8 +308,8 @@ static void put_kernel(struct wpk_json_writer *writer, const struct wpk_api_kern
     wpk_json_put_int(writer, "measured", kernel->measured);
     wpk_json_put_int(writer, "failed", kernel->failed);
     wpk_json_end(writer);
-    put_text_or_null(writer, "accuracy", kernel->accuracy);
-    put_text_or_null(writer, "conditions", kernel->conditions);
+    wpk_json_put_text_or_null(writer, "accuracy", kernel->accuracy);
+    wpk_json_put_text_or_null(writer, "conditions", kernel->conditions);
     wpk_json_begin_object(writer, "verified");
     wpk_json_put_real(writer, "max_error", kernel->error_max);
     wpk_json_put_real(writer, "tolerance", kernel->error_tolerance);
@@ -326,9 +317,9 @@ static void put_kernel(struct wpk_json_writer *writer, const struct wpk_api_kern
     wpk_json_put_real(writer, "times_direct", kernel->times_direct);
     wpk_json_end(writer);
     wpk_json_put_bool(writer, "from_history", kernel->from_history);
-    put_text_or_null(writer, "artifact",
-                     data_dir != NULL ? wpk_buf_text(&path) : kernel->served.artifact);
-    put_text_or_null(writer, "schedule", kernel->schedule);
+    wpk_json_put_text_or_null(writer, "artifact",
+                              data_dir != NULL ? wpk_buf_text(&path) : kernel->served.artifact);
+    wpk_json_put_text_or_null(writer, "schedule", kernel->schedule);
     put_own(writer, kernel, data_dir);
     wpk_json_end(writer);
     wpk_buf_fini(&path);

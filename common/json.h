@@ -126,6 +126,11 @@ void wpk_json_put_int(struct wpk_json_writer *writer, const char *key, int64_t v
 void wpk_json_put_u64(struct wpk_json_writer *writer, const char *key, uint64_t value); /* string */
 void wpk_json_put_real(struct wpk_json_writer *writer, const char *key, double value);  /* finite */
 void wpk_json_put_text(struct wpk_json_writer *writer, const char *key, const char *value);
+/* null where `value` is NULL or "". */
+void wpk_json_put_text_or_null(struct wpk_json_writer *writer, const char *key, const char *value);
+/* A time as RFC 3339 text; null for 0.
+ *   unit    wall_ns: as of wpk_clock_wall_ns */
+void wpk_json_put_wall(struct wpk_json_writer *writer, const char *key, uint64_t wall_ns);
 void wpk_json_put_bytes(struct wpk_json_writer *writer, const char *key, const char *value,
                         size_t size);
 void wpk_json_put_ints(struct wpk_json_writer *writer, const char *key, const int64_t *values,

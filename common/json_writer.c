@@ -5,6 +5,7 @@
  * 0.30000000000000004 as 0.3, and what we print has to read back as what it was. */
 #include "common/json.h"
 
+#include "common/clock.h"
 #include "common/utf8.h"
 
 #include <math.h>
@@ -193,6 +194,24 @@ void wpk_json_put_text(struct wpk_json_writer *writer, const char *key, const ch
 {
     WPK_ASSERT(value != NULL);
     wpk_json_put_bytes(writer, key, value, strlen(value));
+}
+
+void wpk_json_put_text_or_null(struct wpk_json_writer *writer, const char *key, const char *value)
+{
+    if (value != NULL && value[0] != '\0') {
+        wpk_json_put_text(writer, key, value);
+    } else {
+        wpk_json_put_null(writer, key);
+    }
+}
+
+void wpk_json_put_wall(struct wpk_json_writer *writer, const char *key, uint64_t wall_ns)
+{
+    char text[WPK_CLOCK_TEXT_SIZE] = "";
+    if (wall_ns != 0) {
+        wpk_clock_format(wall_ns, text);
+    }
+    wpk_json_put_text_or_null(writer, key, text);
 }
 
 void wpk_json_put_ints(struct wpk_json_writer *writer, const char *key, const int64_t *values,

@@ -48,17 +48,6 @@ wpk_err wpk_api_tokens_load(struct wpk_store *store, struct wpk_auth *auth, stru
 
 /* ---- as JSON */
 
-static void put_wall(struct wpk_json_writer *w, const char *name, uint64_t wall_ns)
-{
-    char text[WPK_CLOCK_TEXT_SIZE];
-    if (wall_ns == 0) {
-        wpk_json_put_null(w, name);
-        return;
-    }
-    wpk_clock_format(wall_ns, text);
-    wpk_json_put_text(w, name, text);
-}
-
 static void put_token(struct wpk_json_writer *w, const struct wpk_history_token *token)
 {
 #define PUT_ROLE(name, bit, text)                                                                  \
@@ -71,9 +60,9 @@ static void put_token(struct wpk_json_writer *w, const struct wpk_history_token 
     WPK_ROLE_LIST(PUT_ROLE)
     wpk_json_end(w);
     wpk_json_put_text(w, "note", token->note);
-    put_wall(w, "created", token->created_at);
-    put_wall(w, "expires", token->token.expires_at);
-    put_wall(w, "revoked", token->revoked_at);
+    wpk_json_put_wall(w, "created", token->created_at);
+    wpk_json_put_wall(w, "expires", token->token.expires_at);
+    wpk_json_put_wall(w, "revoked", token->revoked_at);
 #undef PUT_ROLE
 }
 

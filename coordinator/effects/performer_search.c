@@ -5,7 +5,7 @@
 
 #include "common/log.h"
 #include "coordinator/store/artifact.h"
-#include "coordinator/store/document.h"
+#include "coordinator/store/document_kernel.h"
 #include "coordinator/store/sign.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "common/crypto.h"
 #include "common/json.h"
 #include "coordinator/state/submission.h"
-#include "coordinator/store/document.h"
+#include "coordinator/store/document_kernel.h"
 #include "coordinator/store/history_admin.h"
 
 #include <math.h>

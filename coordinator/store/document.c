@@ -2,57 +2,13 @@
 #include "coordinator/store/document.h"
 
 #include "coordinator/state/outlier.h"
+#include "coordinator/store/document_kernel.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NS_PER_S 1000000000
-
-static void put_text_or_null(struct wpk_json_writer *w, const char *key, const char *text)
-{
-    if (text != NULL && text[0] != '\0') {
-        wpk_json_put_text(w, key, text);
-    } else {
-        wpk_json_put_null(w, key);
-    }
-}
-
-static void put_wall(struct wpk_json_writer *w, const char *key, uint64_t wall_ns)
-{
-    char text[WPK_CLOCK_TEXT_SIZE];
-    if (wall_ns == 0) {
-        wpk_json_put_null(w, key);
-        return;
-    }
-    wpk_clock_format(wall_ns, text);
-    wpk_json_put_text(w, key, text);
-}
-
-static void put_time(struct wpk_json_writer *w, uint64_t median_ns, uint64_t min_ns,
-                     uint64_t mad_ns)
-{
-    wpk_json_begin_object(w, "time_ns");
-    wpk_json_put_int(w, "median", (int64_t)median_ns);
-    wpk_json_put_int(w, "min", (int64_t)min_ns);
-    wpk_json_put_int(w, "mad", (int64_t)mad_ns);
-    wpk_json_end(w);
-}
-
-/* The value of gene "algorithm" in a candidate's text. */
-static void put_algorithm(struct wpk_json_writer *w, const char *candidate, const char *detail)
-{
-    const char *at = strstr(candidate, "algorithm=");
-    if (at == NULL) {
-        wpk_json_put_text(w, "algorithm", detail);
-        return;
-    }
-    at += strlen("algorithm=");
-    char algorithm[64];
-    snprintf(algorithm, sizeof algorithm, "%.*s", (int)strcspn(at, " "), at);
-    wpk_json_put_text(w, "algorithm", algorithm);
-}
 
 /* ---- jobs */
 
@@ -78,10 +34,10 @@ static void put_brief(struct wpk_json_writer *w, const char *key, const char *pr
     wpk_json_begin_object(w, key);
     wpk_json_put_text(w, "provider", provider);
     if (candidate[0] != '\0') {
-        put_algorithm(w, candidate, "");
+        wpk_document_put_algorithm(w, candidate, "");
     }
     wpk_json_put_text(w, "candidate", candidate);
-    put_time(w, ns[0], ns[1], ns[2]);
+    wpk_document_put_time(w, ns[0], ns[1], ns[2]);
     wpk_json_end(w);
 }
 
@@ -244,9 +200,9 @@ void wpk_document_job(struct wpk_json_writer *w, const struct wpk_coordinator *c
     wpk_json_put_int(w, "priority", job->priority);
     wpk_json_put_text(w, "state", wpk_job_state_name(job->state));
     put_reason(w, coordinator, job);
-    put_wall(w, "created", job->created_wall_ns);
-    put_wall(w, "started", job->started_wall_ns);
-    put_wall(w, "finished", job->finished_wall_ns);
+    wpk_json_put_wall(w, "created", job->created_wall_ns);
+    wpk_json_put_wall(w, "started", job->started_wall_ns);
+    wpk_json_put_wall(w, "finished", job->finished_wall_ns);
     wpk_json_put_real(w, "seconds", (double)(busy / 1000000) / 1000);
     wpk_json_put_int(w, "seconds_left", job->finished_wall_ns != 0 ? 0 : seconds_left(job, now_ns));
     wpk_json_begin_object(w, "budget");
@@ -438,138 +394,6 @@ wpk_err wpk_document_op_names(struct wpk_store *store, const char *id, struct wp
     }
     wpk_json_close(r);
     wpk_buf_fini(&text);
-    return err;
-}
-
-/* ---- kernels */
-
-static void put_contender(struct wpk_json_writer *w, struct wpk_store *store,
-                          const struct wpk_search *search, const struct wpk_final_entry *entry)
-{
-    struct wpk_buf detail = {0};
-    wpk_history_detail(store, search->problem_id, entry->provider, entry->candidate, &detail);
-    wpk_json_put_text(w, "provider", entry->provider);
-    put_algorithm(w, entry->candidate, wpk_buf_text(&detail));
-    wpk_json_put_text(w, "detail", wpk_buf_text(&detail));
-    wpk_json_put_text(w, "candidate", entry->candidate);
-    put_time(w, entry->timing.median_ns, entry->timing.min_ns, entry->timing.mad_ns);
-    wpk_buf_fini(&detail);
-}
-
-static void put_speedup(struct wpk_json_writer *w, const struct wpk_final_entry *baseline,
-                        const struct wpk_final_entry *entry)
-{
-    if (baseline == NULL || entry->timing.median_ns == 0) {
-        wpk_json_put_null(w, "speedup");
-        return;
-    }
-    double ratio = (double)baseline->timing.median_ns / (double)entry->timing.median_ns;
-    wpk_json_put_real(w, "speedup", round(ratio * 1e4) / 1e4);
-}
-
-static void put_own(struct wpk_json_writer *w, struct wpk_store *store,
-                    const struct wpk_effect *effect, const char *schedule)
-{
-    if (effect->own == NULL) {
-        wpk_json_put_null(w, "own");
-        return;
-    }
-    wpk_json_begin_object(w, "own");
-    put_contender(w, store, effect->search, effect->own);
-    put_speedup(w, effect->baseline, effect->own);
-    put_text_or_null(w, "artifact", effect->own->artifact_sha256);
-    put_text_or_null(w, "schedule", schedule);
-    wpk_json_end(w);
-}
-
-static void put_verified(struct wpk_json_writer *w, const struct wpk_trial_summary *trial)
-{
-    wpk_json_begin_object(w, "verified");
-    wpk_json_put_real(w, "max_error", trial->error_max);
-    wpk_json_put_real(w, "tolerance", trial->error_tolerance);
-    wpk_json_put_real(w, "of_rms", trial->of_rms);
-    wpk_json_put_real(w, "times_direct", trial->times_direct);
-    wpk_json_end(w);
-}
-
-wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *effect,
-                            struct wpk_buf *out)
-{
-    const struct wpk_search *search = effect->search;
-    const struct wpk_search_key *key = &search->key;
-    bool own = effect->served == effect->own;
-    const char *schedule = effect->own != NULL ? effect->own->schedule : NULL;
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    wpk_json_put_text(w, "fingerprint", key->fingerprint);
-    put_contender(w, store, search, effect->served);
-    if (effect->baseline != NULL) {
-        wpk_json_begin_object(w, "baseline");
-        put_contender(w, store, search, effect->baseline);
-        wpk_json_end(w);
-    } else {
-        wpk_json_put_null(w, "baseline");
-    }
-    put_own(w, store, effect, schedule);
-    put_speedup(w, effect->baseline, effect->served);
-    wpk_json_begin_object(w, "candidates");
-    wpk_json_put_int(w, "measured", search->ok_count);
-    wpk_json_put_int(w, "failed", search->failed_count);
-    wpk_json_end(w);
-    wpk_accuracy_put(w, "accuracy", search->accuracy);
-    wpk_json_put_text(w, "conditions", wpk_conditions_name(key->conditions));
-    put_verified(w, &effect->served->trial);
-    put_text_or_null(w, "artifact", effect->served->artifact_sha256);
-    put_text_or_null(w, "schedule", own ? schedule : NULL);
-    wpk_json_put_text(w, "op", search->op);
-    wpk_json_put_real(w, "flops", search->flops);
-    wpk_json_put_text(w, "device", key->device_class);
-    wpk_json_put_real(w, "device_peak_flops_per_s", search->device.peak_flops_per_s);
-    wpk_json_put_text(w, "environment", key->environment);
-    wpk_json_put_text(w, "layouts", key->layouts);
-    wpk_json_put_int(w, "threads", key->threads);
-    put_wall(w, "created", wpk_store_wall_ns(store));
-    wpk_err err = wpk_json_print(w, false, out);
-    wpk_json_writer_free(w);
-    return err;
-}
-
-static void put_revoked(struct wpk_json_writer *w, const struct wpk_kernel_row *row)
-{
-    if (row->revoked_at == 0) {
-        wpk_json_put_null(w, "revoked");
-        return;
-    }
-    wpk_json_begin_object(w, "revoked");
-    put_wall(w, "at", row->revoked_at);
-    wpk_json_put_text(w, "reason", row->revoked_reason);
-    wpk_json_end(w);
-}
-
-wpk_err wpk_document_kernel_row(const struct wpk_kernel_row *row, struct wpk_buf *out)
-{
-    struct wpk_buf front = {0};
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    char id[24];
-    snprintf(id, sizeof id, "k%llu", (unsigned long long)row->id);
-    wpk_json_put_text(w, "id", id);
-    wpk_json_put_text(w, "name", "");
-    wpk_json_put_bool(w, "from_history", true);
-    wpk_json_put_bool(w, "served", row->served);
-    wpk_json_put_bool(w, "pinned", row->pinned);
-    put_revoked(w, row);
-    put_text_or_null(w, "verified_by", row->verified_by);
-    put_text_or_null(w, "manifest", row->manifest);
-    put_text_or_null(w, "signature", row->signature);
-    wpk_err err = wpk_json_print(w, false, &front);
-    wpk_json_writer_free(w);
-    if (err == WPK_OK) {
-        bool whole = row->document[0] == '{' && row->document[1] != '}';
-        wpk_buf_append(out, front.data, front.size - 1);
-        wpk_buf_append_text(out, whole ? "," : "");
-        wpk_buf_append_text(out, whole ? row->document + 1 : "}");
-        err = wpk_buf_status(out);
-    }
-    wpk_buf_fini(&front);
     return err;
 }
 

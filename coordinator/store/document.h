@@ -25,16 +25,6 @@ WPK_MUST_CHECK wpk_err wpk_document_op_names(struct wpk_store *store, const char
                                              struct wpk_arena *arena, const char **names,
                                              uint32_t *count, uint64_t *number);
 
-/* The kernel that PUT_KERNEL stores, without what a job adds: id, name, from_history.
- *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_document_kernel(struct wpk_store *store, const struct wpk_effect *effect,
-                                           struct wpk_buf *out);
-
-/* A row of the table as text: what may change, in front of the document, which does not.
- *   errors  WPK_ENOMEM, WPK_ENOSPC */
-WPK_MUST_CHECK wpk_err wpk_document_kernel_row(const struct wpk_kernel_row *row,
-                                               struct wpk_buf *out);
-
 void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *worker,
                          uint64_t now_ns);
 
