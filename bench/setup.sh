@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Fetches the peers that `make bench` compares with into .deps/bench-venv, a virtual environment of
-# the bench's own: 2.4 GB, because oneDNN's newest wheel brings SYCL and its compilers along.
+# the bench's own: 2.5 GB, because oneDNN's newest wheel brings SYCL and its compilers along.
 # Versions and hashes are pinned in bench/requirements.txt and, for packages of Debian 12, which are
 # unpacked and not installed, in bench/debian.txt; a second run does nothing.
 set -eu
@@ -10,9 +10,8 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 venv=$root/.deps/bench-venv
 requirements=$root/bench/requirements.txt
 
-say() {
-    echo "bench setup: $*" >&2
-}
+who='bench setup'
+. "$root/deploy/progress.sh"
 
 # The wheels' library names carry versions; the build wants names that stay.
 link_peers() {
@@ -39,14 +38,19 @@ fetch_wheels() {
         fi
     done
     if [ -z "$python" ]; then
-        say "python3-venv is missing; as root: apt-get install python3-venv"
-        exit 1
+        fail "python3-venv is missing; as root: apt-get install python3-venv"
     fi
-    say "fetching ONNX Runtime, OpenVINO, oneDNN, ncnn and MNN (0.7 GB)"
+    begin "fetching ONNX Runtime, OpenVINO, oneDNN, ncnn and MNN (0.7 GB, 2.5 GB unpacked)"
     rm -rf "$venv"
     $python -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
-        --require-hashes -r "$requirements"
+    log=$venv/log
+    if ! "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+        --require-hashes -r "$requirements" >"$log" 2>&1; then
+        finished
+        tail -n 15 "$log" >&2
+        fail "pip could not fetch the wheels of bench/requirements.txt (see above); is there a network?"
+    fi
+    finished
     link_peers
     cp "$requirements" "$venv/stamp"
 }
@@ -54,17 +58,23 @@ fetch_wheels() {
 # oneDNN 2.6 is a package of Debian 12. Elsewhere the bench does without it, and says so.
 fetch_debian() {
     packages=$venv/debian/packages
+    begin "fetching oneDNN 2.6 (7 MB)"
     rm -rf "$venv/debian"
     mkdir -p "$packages"
     while read -r hash package; do
         if ! (cd "$packages" && apt-get download -q "$package" >log 2>&1); then
+            finished
             say "no $package here, so no oneDNN 2.6 (it needs Debian 12's packages, or: apt-get update)"
             return 0
         fi
         file=$(echo "$packages/${package%%=*}"_*.deb)
-        echo "$hash  $file" | sha256sum --check --quiet || exit 1
+        if ! echo "$hash  $file" | sha256sum --check --quiet; then
+            finished
+            fail "$file is not the one of bench/debian.txt; try again after apt-get update"
+        fi
         dpkg-deb -x "$file" "$venv/debian/root"
     done <"$root/bench/debian.txt"
+    finished
     ln -s root/usr/include "$venv/debian/include"
     ln -s "root/usr/lib/x86_64-linux-gnu" "$venv/debian/lib"
     cp "$root/bench/debian.txt" "$venv/debian/stamp"

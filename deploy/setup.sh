@@ -14,6 +14,7 @@
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
+who=setup
 deps=$root/.deps
 requirements=$root/deploy/requirements.txt
 
@@ -25,38 +26,7 @@ test) packages="$packages clang clang-format git curl openssl python3-venv zsh" 
 bench) packages="$packages python3-venv" ;;
 esac
 
-say() {
-    echo "setup: $*" >&2
-}
-
-fail() {
-    say "$*"
-    exit 1
-}
-
-# Say what is done, and until `finished` that it goes on: in a line that is redrawn on a terminal,
-# elsewhere every 15 s. It ends with this script at the latest.
-begin() {
-    say "$*"
-    (
-        seconds=0
-        while sleep 1 && kill -0 $$ 2>/dev/null; do
-            seconds=$((seconds + 1))
-            if [ -t 2 ]; then
-                printf '\r\033[Ksetup: %d s' $seconds >&2
-            elif [ $((seconds % 15)) = 0 ]; then
-                say "$*, $seconds s"
-            fi
-        done
-    ) &
-    ticker=$!
-}
-
-finished() {
-    kill $ticker
-    wait $ticker 2>/dev/null || true
-    [ ! -t 2 ] || printf '\r\033[K' >&2
-}
+. "$root/deploy/progress.sh"
 
 # Sets as_root, by which these packages can be installed.
 find_root() {

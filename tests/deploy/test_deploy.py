@@ -201,13 +201,11 @@ def test_make_says_how_far_it_is(box):
     check("the compiler says why" in out, "what a step prints is passed on", out)
 
 
-def test_make_draws_one_line_on_a_terminal(box):
-    need_program("ninja")
-    ninja_file(box, 40)
+def on_terminal(columns, *command, **options):
+    """(exit code, what was drawn from one wiping of the line to the next)"""
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
-    with subprocess.Popen([os.path.join(ROOT, "deploy/build.py"), box.dir], stdin=subprocess.DEVNULL,
-                          stdout=slave, stderr=slave) as process:
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, **options) as process:
         os.close(slave)
         text = b""
         try:
@@ -216,10 +214,35 @@ def test_make_draws_one_line_on_a_terminal(box):
         except OSError:
             pass  # the other end is closed
     os.close(master)
-    drawn = text.decode().split("\r\033[K")
-    check(process.returncode == 0 and "make: building, 40 of 40" in [line[:24] for line in drawn], "each step", drawn)
+    return process.returncode, text.decode().replace("\r\n", "\n").split("\r\033[K")
+
+
+def test_make_draws_one_line_on_a_terminal(box):
+    need_program("ninja")
+    ninja_file(box, 40)
+    code, drawn = on_terminal(30, os.path.join(ROOT, "deploy/build.py"), box.dir)
+    check(code == 0 and "make: building, 40 of 40" in [line[:24] for line in drawn], "each step", drawn)
     check(all(len(line) < 30 and "\n" not in line for line in drawn), "in one line that fits", drawn)
     check(drawn[-1] == "", "which is wiped in the end", drawn)
+
+
+def test_fetching_for_the_bench_says_that_it_goes_on(box):
+    """With a pip that takes three seconds and ends in vain."""
+    for name in ("deploy/progress.sh", "bench/setup.sh", "bench/requirements.txt", "bench/debian.txt"):
+        os.makedirs(os.path.dirname(box.path(name)), exist_ok=True)
+        shutil.copy(os.path.join(ROOT, name), box.path(name))
+    with open(box.write("python3", """#!/bin/sh
+[ "$1" = -c ] && exit 0
+mkdir -p "$3/bin"
+printf '#!/bin/sh\\nsleep 3; echo it cannot be had; exit 1\\n' >"$3/bin/pip"
+chmod +x "$3/bin/pip"
+"""), encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o755)
+    code, drawn = on_terminal(80, box.path("bench/setup.sh"),
+                              env=dict(os.environ, PATH=box.dir + ":" + os.environ["PATH"]))
+    check(code == 1 and drawn[0].startswith("bench setup: fetching ") and "2.5 GB" in drawn[0], "what it does", drawn)
+    check("bench setup: 1 s" in drawn and "bench setup: 2 s" in drawn, "that it goes on", drawn)
+    check("it cannot be had" in drawn[-1] and "is there a network?" in drawn[-1], "why it failed", drawn)
 
 
 # ---- manuals, completion
