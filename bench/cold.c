@@ -7,6 +7,7 @@
  * last come from memory no slower than they come from there. Other programs on the machine evict
  * what should be warm: to be run on an idle one, and with constants that fit its last cache. */
 #include "bench/stats.h"
+#include "bench/usage.h"
 #include "common/caches.h"
 #include "common/clock.h"
 #include "runtime/kernel.h"
@@ -20,6 +21,11 @@
 #define DIFFERENCE_MAX 0.05
 #define SLOWER_MIN 1.1
 #define LARGE_BYTES (8U << 20) /* beyond a core's own caches */
+
+static const char usage[] =
+    "usage: bench-cold KERNEL.so [ROUNDS]\n"
+    "  a kernel under warm and cold conditions, and the two ways to make constants cold;\n"
+    "  ROUNDS is 1 to 1000 (60)\n";
 
 enum way { WARM, FLUSHED, STREAMED, WAYS };
 
@@ -166,9 +172,10 @@ int main(int argc, char **argv)
 {
     static struct cold cold;
     struct wpk_diag diag = {0};
+    bench_usage_help(argc, argv, usage);
     const long rounds = argc == 3 ? strtol(argv[2], NULL, 10) : ROUNDS_DEFAULT;
-    if (argc < 2 || argc > 3 || rounds < 1 || rounds > ROUNDS_MAX) {
-        fprintf(stderr, "usage: bench-cold KERNEL.so [ROUNDS, 1 to %d]\n", ROUNDS_MAX);
+    if (argc < 2 || argc > 3 || argv[1][0] == '-' || rounds < 1 || rounds > ROUNDS_MAX) {
+        fputs(usage, stderr);
         return 2;
     }
     wpk_err err = open_kernel(&cold, argv[1], &diag);

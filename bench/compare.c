@@ -7,6 +7,7 @@
 #include "bench/cases.h"
 #include "bench/child.h"
 #include "bench/table.h"
+#include "bench/usage.h"
 #include "common/clock.h"
 #include "common/fs.h"
 
@@ -357,6 +358,7 @@ int main(int argc, char **argv)
         .rounds = 11,
         .round_ms = 40,
     };
+    bench_usage_help(argc, argv, usage);
     if (!parse_options(argc, argv, &bench.options)) {
         fputs(usage, stderr);
         return 2;

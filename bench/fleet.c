@@ -13,6 +13,7 @@
 #include "bench/fleet_fsync.h"
 #include "bench/fleet_link.h"
 #include "bench/fleet_report.h"
+#include "bench/usage.h"
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/log.h"
@@ -374,6 +375,7 @@ int main(int argc, char **argv)
 {
     static struct fleet fleet;
     static struct bench_fleet_report report;
+    bench_usage_help(argc, argv, usage);
     fleet.options = parse(argc, argv);
     wpk_log_init("bench-fleet", WPK_LOG_ERROR, 2);
     bench_link_init(&fleet.to_wpkd);

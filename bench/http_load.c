@@ -7,6 +7,7 @@
  * time too, so a service that stalls cannot hide it. */
 #include "bench/http_load_times.h"
 
+#include "bench/usage.h"
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/fs.h"
@@ -465,6 +466,7 @@ static bool parse(int argc, char **argv, struct options *out)
 int main(int argc, char **argv)
 {
     static struct load load;
+    bench_usage_help(argc, argv, usage);
     if (!parse(argc, argv, &load.options)) {
         fputs(usage, stderr);
         return 2;

@@ -9,6 +9,7 @@
 #include "bench/fleet_crew.h"
 #include "bench/fleet_report.h"
 #include "bench/fleet_wpkd.h"
+#include "bench/usage.h"
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/net.h"
@@ -27,6 +28,12 @@
 #define JOINED_S 600
 #define WARM_S 5
 #define REQUEST_MS 30000
+
+static const char usage[] =
+    "usage: bench-open-loop DIR, or --join HTTP WORKERS RATE\n"
+    "  wpkd over DIR, which is made, under 3000 results a second that come whether it answers\n"
+    "  or not; --join keeps a wpkd busy with RATE of them a second, until it is killed: HTTP is\n"
+    "  the address of its REST port, WORKERS that of its workers' port\n";
 
 struct connection {
     struct loop *loop;
@@ -255,11 +262,12 @@ int main(int argc, char **argv)
     double before_s;
     double after_s;
     double rss_mib;
+    bench_usage_help(argc, argv, usage);
     if (argc == 5 && strcmp(argv[1], "--join") == 0) {
         return join(&loop, argv + 2);
     }
     if (argc != 2 || argv[1][0] == '-' || wpk_fs_make_dirs(argv[1], NULL) != WPK_OK) {
-        fprintf(stderr, "usage: bench-open-loop DIR, or --join HTTP WORKERS RATE\n");
+        fputs(usage, stderr);
         return 2;
     }
     bench_wpkd_start(&wpkd, argv[1]);

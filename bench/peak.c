@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench-peak: the machine's roof, one core: peak f32 FMA rate and memory bandwidth. */
 #include "common/peak.h"
+#include "bench/usage.h"
 
 #include <stdio.h>
 
-int main(void)
+static const char usage[] =
+    "usage: bench-peak\n"
+    "  the peak f32 rate of one core and the bandwidth of memory, measured now\n";
+
+int main(int argc, char **argv)
 {
+    bench_usage_help(argc, argv, usage);
+    if (argc > 1) {
+        fputs(usage, stderr);
+        return 2;
+    }
     struct wpk_peak peak;
     const wpk_err err = wpk_peak_measure(&peak);
     if (err != WPK_OK) {

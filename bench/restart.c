@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long a cold wpkd takes until it is ready, and how much memory it has then. */
 #include "bench/fleet_wpkd.h"
+#include "bench/usage.h"
 #include "common/clock.h"
 
 #include <fcntl.h>
@@ -8,6 +9,10 @@
 #include <unistd.h>
 
 #define ROUNDS 5
+
+static const char usage[] =
+    "usage: bench-restart DIR\n"
+    "  how long wpkd takes to be ready; DIR: a history by bench-fleet --fill --jobs 100\n";
 
 /* What the kernel keeps of the file goes: the first reads are the disk's. */
 static void forget_pages(const char *data)
@@ -24,8 +29,9 @@ static void forget_pages(const char *data)
 
 int main(int argc, char **argv)
 {
+    bench_usage_help(argc, argv, usage);
     if (argc != 2 || argv[1][0] == '-') {
-        fprintf(stderr, "usage: bench-restart DIR\n  a history by bench-fleet --fill --jobs 100\n");
+        fputs(usage, stderr);
         return 2;
     }
     for (int round = 0; round < ROUNDS; round++) {

@@ -8,6 +8,7 @@
  * Prints nanoseconds per result, its poll, and the strategies' answers included. */
 #include "coordinator/state/parts.h"
 
+#include "bench/usage.h"
 #include "common/clock.h"
 
 #include <stdio.h>
@@ -16,6 +17,11 @@
 
 #define HELD 4
 #define ROUNDS 20
+
+static const char usage[] =
+    "usage: bench-step [WORKERS [JOBS [OWNERS [LABELS]]]]\n"
+    "  what a step costs with so many WORKERS (10000), JOBS (100) and their OWNERS (10);\n"
+    "  with a fourth word every worker has a label of its own\n";
 
 struct worker {
     uint64_t session;
@@ -187,12 +193,14 @@ static uint32_t number(int argc, char **argv, int at, uint32_t fallback)
 
 int main(int argc, char **argv)
 {
+    bench_usage_help(argc, argv, usage);
     uint32_t workers = number(argc, argv, 1, 10000);
     uint32_t jobs = number(argc, argv, 2, 100);
     uint32_t owners = number(argc, argv, 3, 10);
     bool labels = argc > 4;
     struct bench b = {.now_ns = WPK_NS_PER_S};
     if (workers == 0 || workers > WPK_WORKERS_MAX || jobs > WPK_JOBS_LIVE_MAX || owners == 0) {
+        fputs(usage, stderr);
         return 2;
     }
     b.workers = calloc(workers, sizeof *b.workers);

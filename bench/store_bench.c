@@ -5,6 +5,7 @@
  *
  * DIR is made, and filled up to ROWS trials if it holds fewer. Each batch asks as many candidates
  * as it has results, as a search does; both count as one result. */
+#include "bench/usage.h"
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "coordinator/store/history.h"
@@ -16,6 +17,11 @@
 
 #define SEARCHES 100
 #define FILL_BATCH 8192
+
+static const char usage[] =
+    "usage: bench-store DIR [ROWS [SECONDS [BATCH]]]\n"
+    "  the writer alone: results a second, into a history of ROWS trials (1000000) in DIR,\n"
+    "  which is made; for SECONDS (10), BATCH results in a transaction (500)\n";
 
 struct bench {
     struct wpk_store *store;
@@ -156,11 +162,12 @@ int main(int argc, char **argv)
 {
     struct bench bench = {.salt = now_ns()};
     struct wpk_diag diag = {0};
+    bench_usage_help(argc, argv, usage);
     long rows = argc > 2 ? strtol(argv[2], NULL, 10) : 1000000;
     long seconds = argc > 3 ? strtol(argv[3], NULL, 10) : 10;
     uint32_t batch = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 500;
-    if (argc < 2 || rows < 0 || seconds < 1 || batch < 1) {
-        fprintf(stderr, "usage: bench-store DIR [ROWS [SECONDS [BATCH]]]\n");
+    if (argc < 2 || argv[1][0] == '-' || rows < 0 || seconds < 1 || batch < 1) {
+        fputs(usage, stderr);
         return 2;
     }
     if (wpk_fs_make_dirs(argv[1], &diag) != WPK_OK ||
