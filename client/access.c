@@ -114,7 +114,7 @@ static wpk_err copy(const char *what, const char *from, char *to, size_t size,
         return WPK_OK;
     }
     if (strlen(from) >= size) {
-        wpk_diag_set(diag, "the %s is too long", what);
+        wpk_diag_set(diag, "the %s is too long; give a shorter one", what);
         return WPK_EINVAL;
     }
     memcpy(to, from, strlen(from) + 1);

@@ -64,7 +64,8 @@ static wpk_err store(const struct wpk_option *option, const char *value, struct 
         return WPK_OK;
     case WPK_OPTION_LIST:
         if (list->count == WPK_ARGS_LIST_MAX) {
-            wpk_diag_set(diag, "--%s is given more than %d times", option->name, WPK_ARGS_LIST_MAX);
+            wpk_diag_set(diag, "--%s is given more than %d times; leave some out", option->name,
+                         WPK_ARGS_LIST_MAX);
             return WPK_ERANGE;
         }
         list->items[list->count++] = value;
@@ -131,7 +132,7 @@ static wpk_err take_option(const struct wpk_option *options, int argc, char **ar
         return WPK_EINVAL;
     }
     if (option->kind == WPK_OPTION_FLAG && value != NULL) {
-        wpk_diag_set(diag, "--%s takes no value", option->name);
+        wpk_diag_set(diag, "--%s takes no value; leave it out", option->name);
         return WPK_EINVAL;
     }
     if (option->kind != WPK_OPTION_FLAG && value == NULL) {
@@ -163,7 +164,7 @@ wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
         } else if (args.operand_count < WPK_ARGS_OPERANDS_MAX) {
             args.operands[args.operand_count++] = word;
         } else {
-            wpk_diag_set(diag, "'%s' is one operand too many", word);
+            wpk_diag_set(diag, "'%s' is one operand too many; --help says which there are", word);
             err = WPK_EINVAL;
         }
         if (err != WPK_OK) {

@@ -224,7 +224,8 @@ static enum wpk_exit run(struct build *build)
     if (err == WPK_OK && code > 1 && !wpk_follow_interrupted()) {
         char words[WPK_DIAG_TEXT_MAX];
         wpk_child_last_words(build->output_path, words, sizeof(words));
-        wpk_diag_set(&diag, "%s", words[0] != '\0' ? words : "wpk-evaluate failed");
+        wpk_diag_set(&diag, "%s",
+                     words[0] != '\0' ? words : "wpk-evaluate failed without a word; try again");
         err = code == 2 ? WPK_EINVAL : WPK_ESYSTEM;
     }
     if (err != WPK_OK) {

@@ -73,7 +73,8 @@ wpk_err wpk_child_start(struct wpk_child *child, const char *path, const char *c
     int log = open_log(log_path);
     if (log < 0 || pipe2(report, O_CLOEXEC) < 0) {
         failed = errno;
-        wpk_diag_set(diag, "cannot write '%s': %s", log_path, strerror(failed));
+        wpk_diag_set(diag, "cannot write '%s': %s%s", log_path, strerror(failed),
+                     wpk_fs_advice(failed));
         goto done;
     }
     pid_t parent = getpid();
@@ -91,7 +92,8 @@ wpk_err wpk_child_start(struct wpk_child *child, const char *path, const char *c
         child->pid = pid;
     }
     if (failed != 0) {
-        wpk_diag_set(diag, "cannot start '%s': %s", path, strerror(failed));
+        wpk_diag_set(diag, "cannot start '%s': %s%s", path, strerror(failed),
+                     wpk_fs_advice(failed));
     }
 done:
     if (log >= 0) {

@@ -53,7 +53,8 @@ static wpk_err become(const struct words *words, struct wpk_diag *diag)
         memcpy(argv, words->word, sizeof(words->word)); /* execv's argument is not const */
         (void)fflush(NULL);
         execv(wpk_buf_text(&path), argv);
-        wpk_diag_set(diag, "cannot start %s: %s", wpk_buf_text(&path), strerror(errno));
+        wpk_diag_set(diag, "cannot start %s: %s%s", wpk_buf_text(&path), strerror(errno),
+                     wpk_fs_advice(errno));
         err = WPK_ECLOSED;
     }
     wpk_buf_fini(&path);

@@ -3,12 +3,15 @@
 
 #include "client/list.h"
 #include "common/crypto.h"
+#include "common/fs.h"
 #include "common/suggest.h"
 #include "schema/accuracy.h"
 #include "schema/record.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define JOBS_SEARCHED 1000 /* the newest; a fingerprint finds what is older */
 
@@ -65,6 +68,24 @@ bool wpk_find_is_fingerprint(const char *text)
 
     return size >= WPK_FIND_DIGITS_MIN && size <= 2 * WPK_SHA256_SIZE &&
            strspn(text, "0123456789abcdef") == size;
+}
+
+wpk_err wpk_find_file(const char *what, bool *is_file, struct wpk_diag *diag)
+{
+    static const char *const ends[] = {".json", ".so", ".choice"};
+    size_t size = strlen(what);
+    bool path = strchr(what, '/') != NULL;
+
+    *is_file = strcmp(what, "-") == 0 || access(what, F_OK) == 0;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        path =
+            path || (size > strlen(ends[i]) && strcmp(what + size - strlen(ends[i]), ends[i]) == 0);
+    }
+    if (*is_file || !path) {
+        return WPK_OK;
+    }
+    wpk_diag_set(diag, "cannot open '%s': %s%s", what, strerror(errno), wpk_fs_advice(errno));
+    return WPK_EINVAL;
 }
 
 wpk_err wpk_find_by_fingerprint(struct wpk_session *session, const char *fingerprint,

@@ -11,6 +11,9 @@
 /* Could it be a fingerprint or the beginning of one? */
 bool wpk_find_is_fingerprint(const char *text);
 
+/* Is it a file? What looks like the path of one has to be there.   errors  WPK_EINVAL it is not */
+WPK_MUST_CHECK wpk_err wpk_find_file(const char *what, bool *is_file, struct wpk_diag *diag);
+
 /* Every kernel that is served of the operator, newest first, in the arena.
  *   errors  WPK_ENOENT none; WPK_EINVAL several operators begin so, which `diag` lists; of
  *           wpk_list_fetch */

@@ -270,7 +270,7 @@ wpk_err wpk_http_send(struct wpk_http *http, const struct wpk_http_request *requ
     reply->status = 0;
     reply->reached = false;
     if (snprintf(url, sizeof(url), "%s%s", http->base, request->path) >= (int)sizeof(url)) {
-        wpk_diag_set(diag, "the request is too long");
+        wpk_diag_set(diag, "the request is too long; ask for less at a time");
         return WPK_EINVAL;
     }
     if (!make_headers(http, request, &headers)) {

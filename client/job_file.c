@@ -233,11 +233,13 @@ wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct 
         char gene[WPK_JOB_GENE_MAX];
         const char *value;
         err = split_pair("pin", overrides->pins.items[i], gene, sizeof(gene), &value, diag);
-        if (err == WPK_OK) {
-            err = wpk_job_pin(job, gene, value);
-        }
         if (err != WPK_OK) {
-            wpk_diag_set(diag, "--pin %s: %s", overrides->pins.items[i], wpk_err_text(err));
+            return err;
+        }
+        err = wpk_job_pin(job, gene, value);
+        if (err != WPK_OK) {
+            wpk_diag_set(diag, "--pin %s: %s; wpkctl genes lists what can be pinned",
+                         overrides->pins.items[i], wpk_err_text(err));
             return err;
         }
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl: what a person or a script says to Woodpecker. One file a command. */
 #include "client/command.h"
+#include "common/fs.h"
 #include "common/suggest.h"
 
 #include <errno.h>
@@ -110,8 +111,8 @@ static enum wpk_exit end_output(enum wpk_exit status)
     if (failed == EPIPE || (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0)) {
         return status;
     }
-    fprintf(stderr, "wpkctl: cannot write the output%s%s\n", failed != 0 ? ": " : "",
-            failed != 0 ? strerror(failed) : "");
+    fprintf(stderr, "wpkctl: cannot write the output%s%s%s\n", failed != 0 ? ": " : "",
+            failed != 0 ? strerror(failed) : "", wpk_fs_advice(failed));
     return status == WPK_EXIT_OK ? WPK_EXIT_FAILED : status;
 }
 

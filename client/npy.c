@@ -187,13 +187,14 @@ wpk_err wpk_npy_decode(const void *bytes, size_t size, struct wpk_npy *out, stru
         length |= (size_t)byte[MAGIC_SIZE + 2 + i] << (8 * i);
     }
     if (start > size || length > size - start || length > HEADER_SIZE_MAX) {
-        wpk_diag_set(diag, "the file ends within its header");
+        wpk_diag_set(diag, "the file ends within its header; write it again with numpy.save");
         return WPK_EPARSE;
     }
     const char *text = (const char *)bytes + start;
     struct header header = {.at = text, .end = text + length, .out = &npy};
     if (!take_header(&header)) {
-        wpk_diag_set(diag, "the header is not a dictionary of descr, fortran_order and shape");
+        wpk_diag_set(diag, "the header is not a dictionary of descr, fortran_order and shape; "
+                           "write the file again with numpy.save");
         return WPK_EPARSE;
     }
     npy.data = text + length;
@@ -237,7 +238,9 @@ wpk_err wpk_npy_check(const struct wpk_npy *npy, const struct wpk_tensor_type *t
     print_shape(type->extent, type->rank, wanted);
     print_shape(npy->extent, npy->rank, found);
     if (same) {
-        wpk_diag_set(diag, "expected %zu bytes of elements, found %zu", size, npy->size);
+        wpk_diag_set(diag,
+                     "expected %zu bytes of elements, found %zu; write it again with numpy.save",
+                     size, npy->size);
     } else {
         wpk_diag_set(diag, "expected %s (%s) %s in C order, found %s %s in %s order", descr,
                      wpk_dtype_name(type->dtype), wanted, npy->descr, found,

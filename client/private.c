@@ -239,7 +239,7 @@ static wpk_err try_lock(struct wpk_private *self, bool *locked, struct wpk_diag 
     snprintf(path, sizeof(path), "%.*s/private.lock", PATH_SIZE - 32, self->options.data_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) {
-        wpk_diag_set(diag, "cannot write '%s': %s", path, strerror(errno));
+        wpk_diag_set(diag, "cannot write '%s': %s%s", path, strerror(errno), wpk_fs_advice(errno));
         return wpk_fs_err(errno);
     }
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
@@ -250,7 +250,7 @@ static wpk_err try_lock(struct wpk_private *self, bool *locked, struct wpk_diag 
     int failed = errno;
     close(fd);
     if (failed != EWOULDBLOCK) {
-        wpk_diag_set(diag, "cannot lock '%s': %s", path, strerror(failed));
+        wpk_diag_set(diag, "cannot lock '%s': %s%s", path, strerror(failed), wpk_fs_advice(failed));
         return wpk_fs_err(failed);
     }
     return WPK_OK;

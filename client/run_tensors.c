@@ -65,7 +65,7 @@ static wpk_err set_path(struct wpk_run_tensors *tensors, int first, int count, c
             return WPK_OK;
         }
         if (strcmp(tensor->name, name) == 0) {
-            wpk_diag_set(diag, "--%s %s is given twice", option, name);
+            wpk_diag_set(diag, "--%s %s is given twice; leave one out", option, name);
             return WPK_EINVAL;
         }
         size_t used = strlen(list);

@@ -61,12 +61,51 @@ wpk_err wpk_fs_err(int system_errno)
     }
 }
 
+const char *wpk_fs_advice(int system_errno)
+{
+    switch (system_errno) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+        return "; check the path";
+    case EEXIST:
+    case ENOTEMPTY:
+        return "; remove what is there, or choose another path";
+    case EACCES:
+    case EPERM:
+        return "; allow this user to do it, or choose another path";
+    case EROFS:
+        return "; choose a path that can be written";
+    case EISDIR:
+        return "; name a file";
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return "; make room there";
+    case EMFILE:
+    case ENFILE:
+        return "; raise the limit of open files (ulimit -n)";
+    case ENOMEM:
+    case EAGAIN:
+        return "; end other programs, or raise the limits of this user (ulimit -a)";
+    case ENOEXEC:
+        return "; install the program again";
+    case EADDRINUSE:
+        return "; end what listens there, or choose another address";
+    case EADDRNOTAVAIL:
+        return "; choose an address of this machine";
+    default:
+        return "; the system's log (journalctl -k) may say more";
+    }
+}
+
 /* Describe what errno says about `path`, and return it as a code. */
 static wpk_err fail_errno(const char *what, const char *path, struct wpk_diag *diag)
 {
     int saved = errno;
 
-    wpk_diag_set(diag, "cannot %s '%s': %s", what, path, strerror(saved));
+    wpk_diag_set(diag, "cannot %s '%s': %s%s", what, path, strerror(saved), wpk_fs_advice(saved));
     return wpk_fs_err(saved);
 }
 
@@ -90,7 +129,8 @@ static wpk_err read_fd(int fd, const char *path, size_t size_max, struct wpk_buf
             return wpk_buf_status(out);
         }
         if ((size_t)got > size_max - total) {
-            wpk_diag_set(diag, "'%s' is longer than %zu bytes", path, size_max);
+            wpk_diag_set(diag, "'%s' is longer than %zu bytes; name a smaller file", path,
+                         size_max);
             return WPK_ERANGE;
         }
         wpk_buf_append(out, chunk, (size_t)got);
@@ -260,7 +300,8 @@ wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag)
     }
     if (!S_ISDIR(info.st_mode)) {
         errno = ENOTDIR;
-        wpk_diag_set(diag, "cannot create directory '%s': a file is there", path);
+        wpk_diag_set(diag, "cannot create directory '%s': a file is there; choose another path",
+                     path);
         return WPK_EEXIST;
     }
     return WPK_OK;
@@ -297,7 +338,7 @@ wpk_err wpk_fs_check_socket(const char *path, struct wpk_diag *diag)
     if (lstat(path, &info) != 0 || S_ISSOCK(info.st_mode)) {
         return WPK_OK;
     }
-    wpk_diag_set(diag, "%s is there, and is no socket", path);
+    wpk_diag_set(diag, "%s is there, and is no socket; remove it, or choose another path", path);
     return WPK_EINVAL;
 }
 
@@ -312,7 +353,7 @@ wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_home, const char
     } else if (home != NULL && home[0] != '\0') {
         wpk_buf_printf(out, "%s/.local/share/woodpecker", home);
     } else {
-        wpk_diag_set(diag, "no data directory: neither --data nor HOME is set");
+        wpk_diag_set(diag, "no data directory: give --data, or set HOME");
         return WPK_EINVAL;
     }
     return wpk_buf_status(out);

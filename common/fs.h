@@ -61,6 +61,9 @@ WPK_MUST_CHECK wpk_err wpk_fs_program_dir(struct wpk_buf *out, struct wpk_diag *
 /* errno as a wpk_err: the one table of this translation. */
 wpk_err wpk_fs_err(int system_errno);
 
+/* What to do about errno: the end of a message, such as "; check the path". */
+const char *wpk_fs_advice(int system_errno);
+
 #ifdef __cplusplus
 }
 #endif

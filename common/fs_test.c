@@ -207,7 +207,8 @@ static void test_a_socket_replaces_nothing_else(void **state)
     assert_int_equal(wpk_fs_check_socket("absent", NULL), WPK_OK);
     assert_int_equal(wpk_fs_write("file", "x", 1, 0600, NULL), WPK_OK);
     assert_int_equal(wpk_fs_check_socket("file", &diag), WPK_EINVAL);
-    assert_string_equal(diag.text, "file is there, and is no socket");
+    assert_string_equal(diag.text,
+                        "file is there, and is no socket; remove it, or choose another path");
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(wpk_fs_check_socket("socket", NULL), WPK_OK);
     close(fd);
@@ -256,6 +257,10 @@ static void test_errno_table(void **state)
     assert_int_equal(wpk_fs_err(ENOSPC), WPK_ENOSPC);
     assert_int_equal(wpk_fs_err(EIO), WPK_EIO);
     assert_int_equal(wpk_fs_err(ENOTTY), WPK_ESYSTEM);
+    assert_string_equal(wpk_fs_advice(ENOENT), "; check the path");
+    for (int code = 1; code < 134; code++) { /* every errno has advice that ends a message */
+        assert_int_equal(strncmp(wpk_fs_advice(code), "; ", 2), 0);
+    }
 }
 
 #define IN_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, enter_directory, remove_directory)

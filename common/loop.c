@@ -4,6 +4,8 @@
  * handle only from inside. */
 #include "common/loop.h"
 
+#include "common/fs.h"
+
 #include <stdlib.h>
 #include <uv.h>
 
@@ -60,7 +62,7 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 
 static wpk_err fail(int uv_code, const char *what, struct wpk_diag *diag)
 {
-    wpk_diag_set(diag, "%s: %s", what, uv_strerror(uv_code));
+    wpk_diag_set(diag, "%s: %s%s", what, uv_strerror(uv_code), wpk_fs_advice(-uv_code));
     return uv_code == UV_ENOMEM ? WPK_ENOMEM : WPK_ESYSTEM;
 }
 

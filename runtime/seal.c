@@ -42,11 +42,11 @@ static wpk_err append(const char *path, const struct seal *seal, struct wpk_diag
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 
     if (fd < 0) {
-        wpk_diag_set(diag, "cannot write %s: %s", path, strerror(errno));
+        wpk_diag_set(diag, "cannot write %s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
         return wpk_fs_err(errno);
     }
     if (write(fd, seal, sizeof(*seal)) != (ssize_t)sizeof(*seal)) {
-        wpk_diag_set(diag, "cannot write %s: %s", path, strerror(errno));
+        wpk_diag_set(diag, "cannot write %s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
         err = wpk_fs_err(errno);
     }
     if (close(fd) != 0 && err == WPK_OK) {

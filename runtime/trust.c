@@ -119,7 +119,8 @@ wpk_err wpk_trust_freeze(const struct wpk_buf *object, int *fd, char *path, stru
 
     if (memory < 0 || !write_all(memory, object->data, object->size) ||
         fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-        wpk_diag_set(diag, "cannot keep the kernel in memory: %s", strerror(errno));
+        wpk_diag_set(diag, "cannot keep the kernel in memory: %s%s", strerror(errno),
+                     wpk_fs_advice(errno));
         wpk_err err = errno == ENOMEM ? WPK_ENOMEM : WPK_ESYSTEM;
         if (memory >= 0) {
             (void)close(memory);

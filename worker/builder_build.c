@@ -117,7 +117,7 @@ static wpk_err link_kernel(const struct wpk_builder_options *options, bool prepa
         char path[PATH_SIZE_MAX];
         snprintf(path, sizeof(path), "%s/%s", options->cache_dir, parts[i]);
         if (link(path, parts[i]) != 0 && errno != EEXIST) {
-            wpk_diag_set(diag, "%s: %s", path, strerror(errno));
+            wpk_diag_set(diag, "%s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
             return wpk_fs_err(errno);
         }
     }

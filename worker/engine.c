@@ -97,7 +97,7 @@ static wpk_err set_up(struct wpk_engine *engine, const struct wpk_engine_options
 {
     char absolute[PATH_MAX];
     if (realpath(options->work_dir, absolute) == NULL) {
-        wpk_diag_set(diag, "%s: %s", options->work_dir, strerror(errno));
+        wpk_diag_set(diag, "%s: %s%s", options->work_dir, strerror(errno), wpk_fs_advice(errno));
         return wpk_fs_err(errno);
     }
     snprintf(engine->work_dir, sizeof(engine->work_dir), "%s", absolute);

@@ -188,7 +188,7 @@ wpk_err wpk_process_start(const char *path, char *const *argv, struct wpk_proces
         if (pid > 0) {
             waitpid(pid, NULL, 0);
         }
-        wpk_diag_set(diag, "cannot start %s: %s", path, strerror(why));
+        wpk_diag_set(diag, "cannot start %s: %s%s", path, strerror(why), wpk_fs_advice(why));
         return wpk_fs_err(why);
     }
     setpgid(pid, pid); /* both sides: whoever comes first */

@@ -16,7 +16,7 @@
 static wpk_err fail(const char *path, struct wpk_diag *diag)
 {
     wpk_err err = wpk_fs_err(errno);
-    wpk_diag_set(diag, "%s: %s", path, strerror(errno));
+    wpk_diag_set(diag, "%s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
     return err;
 }
 

@@ -2,7 +2,6 @@
 #include "coordinator/db/db.h"
 
 #include "coordinator/db/db_copy.h"
-#include "coordinator/store/lock.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -192,16 +191,6 @@ static int exit_code(wpk_err err)
     default:
         return FAILED;
     }
-}
-
-wpk_err wpk_db_lock(const char *data_dir, int *lock, struct wpk_diag *diag)
-{
-    wpk_err err = wpk_lock_take(data_dir, lock, diag);
-    if (err == WPK_EBUSY && diag != NULL) {
-        size_t used = strlen(diag->text);
-        snprintf(diag->text + used, sizeof diag->text - used, ": stop it first");
-    }
-    return err;
 }
 
 int wpk_db_main(int argc, char **argv)

@@ -30,12 +30,6 @@ void wpk_db_say(struct wpk_db_report *report, const char *key, int64_t number);
 void wpk_db_say_text(struct wpk_db_report *report, const char *key, const char *text);
 void wpk_db_found(struct wpk_db_report *report, const char *format, ...) WPK_PRINTF(2, 3);
 
-/* The data directory for this command alone, until *lock is closed.
- *
- *   errors  WPK_EBUSY  a wpkd is at work there; what wpk_lock_take() says
- */
-WPK_MUST_CHECK wpk_err wpk_db_lock(const char *data_dir, int *lock, struct wpk_diag *diag);
-
 /* Run `wpkd --db` with the words behind it; the exit code, as of wpkctl: 0 done, 1 failed, or
  * something is wrong with the data; 2 usage or input; 3 a wpkd is at work there; 4 not there. */
 int wpk_db_main(int argc, char **argv);

@@ -8,6 +8,7 @@
 #include "common/fs.h"
 #include "coordinator/db/db.h"
 #include "coordinator/db/db_copy.h"
+#include "coordinator/store/lock.h"
 #include "coordinator/store/sign.h"
 
 #include <errno.h>
@@ -61,7 +62,7 @@ static wpk_err make_private(const char *path, struct wpk_diag *diag)
         wpk_err err = errno == EEXIST   ? WPK_EEXIST
                       : errno == ENOENT ? WPK_EINVAL
                                         : wpk_fs_err(errno);
-        wpk_diag_set(diag, "%s: %s", path, strerror(errno));
+        wpk_diag_set(diag, "%s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
         return err;
     }
     return WPK_OK;
@@ -74,8 +75,9 @@ static wpk_err check_quietly(const char *data_dir, struct wpk_diag *diag)
     wpk_err err = wpk_db_check(&options, &report, diag);
     if (report.found_count > 0 && diag != NULL) {
         *diag = (struct wpk_diag){0};
-        wpk_diag_set(diag, "%s is not whole: %.*s", data_dir,
-                     (int)strcspn(wpk_buf_text(&report.found), "\n"), wpk_buf_text(&report.found));
+        wpk_diag_set(diag, "%s is not whole: %.*s; wpkctl db check lists all that is wrong",
+                     data_dir, (int)strcspn(wpk_buf_text(&report.found), "\n"),
+                     wpk_buf_text(&report.found));
     }
     wpk_buf_fini(&report.text);
     wpk_buf_fini(&report.found);
@@ -182,7 +184,7 @@ wpk_err wpk_db_restore(const struct wpk_db_options *options, struct wpk_db_repor
                      options->file);
         return WPK_EINVAL;
     }
-    wpk_err err = wpk_db_lock(options->data_dir, &lock, diag);
+    wpk_err err = wpk_lock_take(options->data_dir, &lock, diag);
     if (err != WPK_OK) {
         return err;
     }

@@ -156,7 +156,8 @@ wpk_err wpk_db_give_to_owner(const char *data_dir, struct wpk_diag *diag)
     int fd = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || !give_all(fd, &owner, DEPTH_MAX)) {
         wpk_err err = wpk_fs_err(errno);
-        wpk_diag_set(diag, "cannot give %s to its owner: %s", data_dir, strerror(errno));
+        wpk_diag_set(diag, "cannot give %s to its owner: %s%s", data_dir, strerror(errno),
+                     wpk_fs_advice(errno));
         return err;
     }
     return WPK_OK;
@@ -171,7 +172,7 @@ wpk_err wpk_db_rename(const char *directory, const char *name, const char *to,
     wpk_err err = WPK_OK;
     if (!renamed) {
         err = wpk_fs_err(errno);
-        wpk_diag_set(diag, "%s/%s: %s", directory, name, strerror(errno));
+        wpk_diag_set(diag, "%s/%s: %s%s", directory, name, strerror(errno), wpk_fs_advice(errno));
     }
     if (fd >= 0) {
         (void)close(fd);

@@ -244,7 +244,8 @@ static wpk_err export_snapshot(struct export *e, struct wpk_diag *diag)
     err = wpk_store_take_status(e->store, diag);
     wpk_err ended = wpk_store_execute(e->store, "COMMIT", diag);
     if (e->err != WPK_OK) {
-        wpk_diag_set(diag, "cannot write: %s", wpk_err_text(e->err));
+        wpk_diag_set(diag, "cannot write: %s; make room, or name another file",
+                     wpk_err_text(e->err));
     }
     return e->err != WPK_OK ? e->err : err != WPK_OK ? err : ended;
 }
@@ -255,14 +256,14 @@ static wpk_err write_file(struct export *e, const char *path, struct wpk_diag *d
     snprintf(partial, sizeof partial, "%s.partial", path);
     e->out = fopen(partial, "wbe");
     if (e->out == NULL) {
-        wpk_diag_set(diag, "%s: %s", partial, strerror(errno));
+        wpk_diag_set(diag, "%s: %s%s", partial, strerror(errno), wpk_fs_advice(errno));
         return errno == ENOENT ? WPK_EINVAL : wpk_fs_err(errno);
     }
     wpk_err err = export_snapshot(e, diag);
     bool written = fflush(e->out) == 0 && fsync(fileno(e->out)) == 0;
     written = fclose(e->out) == 0 && written;
     if (err == WPK_OK && !written) {
-        wpk_diag_set(diag, "%s: %s", path, strerror(errno));
+        wpk_diag_set(diag, "%s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
         err = wpk_fs_err(errno);
     }
     if (err == WPK_OK) {

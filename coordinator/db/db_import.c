@@ -6,6 +6,7 @@
 #include "coordinator/db/db.h"
 #include "coordinator/db/db_file.h"
 #include "coordinator/db/db_merge.h"
+#include "coordinator/store/lock.h"
 #include "schema/message.h"
 
 #include <errno.h>
@@ -67,8 +68,10 @@ static void take_header(struct wpk_json_reader *r)
 {
     int64_t version = wpk_json_get_int(r, "wpk_export", 1, WPK_JSON_INT_MAX);
     if (wpk_json_status(r) == WPK_OK && version != WPK_DB_FILE_VERSION) {
-        wpk_json_fail(r, "wpk_export", WPK_EMISMATCH, "the file has version %lld, this knows %d",
-                      (long long)version, WPK_DB_FILE_VERSION);
+        wpk_json_fail(
+            r, "wpk_export", WPK_EMISMATCH,
+            "the file has version %lld, this wpkd knows %d; export it with the same wpkctl",
+            (long long)version, WPK_DB_FILE_VERSION);
     }
 }
 
@@ -132,6 +135,26 @@ static wpk_err take_line(struct import *i, const struct wpk_buf *line, struct wp
     return err;
 }
 
+/* Where the file is to blame: say which one it is, and what to do. */
+static void blame(const struct import *i, const char *name, wpk_err err, struct wpk_diag *diag)
+{
+    bool wrong = err == WPK_EPARSE || err == WPK_EINVAL || err == WPK_ERANGE || err == WPK_ECORRUPT;
+
+    if (wrong && i->line <= 1) {
+        *diag = (struct wpk_diag){0};
+        wpk_diag_set(diag, "this is no export of Woodpecker; wpkctl export FILE writes one");
+    } else if (wrong) {
+        size_t used = strlen(diag->text);
+        snprintf(diag->text + used, sizeof diag->text - used, "%s; export it again",
+                 used == 0 ? wpk_err_text(err) : "");
+    }
+    if (diag->text[0] != '\0') {
+        snprintf(diag->file, sizeof diag->file, "%.*s", (int)sizeof diag->file - 1, name);
+        diag->line = i->line;
+        diag->column = 0;
+    }
+}
+
 static wpk_err read_all(struct import *i, const char *name, struct wpk_diag *diag)
 {
     struct wpk_buf line = {.size_max = WPK_DB_LINE_MAX};
@@ -140,7 +163,7 @@ static wpk_err read_all(struct import *i, const char *name, struct wpk_diag *dia
     while (err == WPK_OK && !i->ended) {
         err = next_line(i, &line);
         if (err == WPK_ENOENT) {
-            wpk_diag_set(diag, "the file is cut off: its last line is not there; export it again");
+            wpk_diag_set(diag, "the file is cut off: its last line is not there");
             err = WPK_EPARSE;
         } else if (err == WPK_OK) {
             err = take_line(i, &line, diag);
@@ -150,13 +173,11 @@ static wpk_err read_all(struct import *i, const char *name, struct wpk_diag *dia
         }
     }
     if (err == WPK_OK && getc(i->in) != EOF) {
-        wpk_diag_set(diag, "something follows the last line; export it again");
+        wpk_diag_set(diag, "something follows the last line");
         err = WPK_EPARSE;
     }
-    if (err != WPK_OK && diag != NULL && diag->text[0] != '\0') {
-        snprintf(diag->file, sizeof diag->file, "%.*s", (int)sizeof diag->file - 1, name);
-        diag->line = i->line;
-        diag->column = 0;
+    if (err != WPK_OK && diag != NULL) {
+        blame(i, name, err, diag);
     }
     wpk_buf_fini(&line);
     return err;
@@ -198,10 +219,10 @@ wpk_err wpk_db_import(const struct wpk_db_options *options, struct wpk_db_report
         i.in = fopen(options->file, "rbe");
     }
     if (i.in == NULL) {
-        wpk_diag_set(diag, "%s: %s", options->file, strerror(errno));
+        wpk_diag_set(diag, "%s: %s%s", options->file, strerror(errno), wpk_fs_advice(errno));
         return errno == ENOENT ? WPK_EINVAL : wpk_fs_err(errno);
     }
-    wpk_err err = wpk_db_lock(options->data_dir, &lock, diag);
+    wpk_err err = wpk_lock_take(options->data_dir, &lock, diag);
     if (err == WPK_OK) {
         err = import_locked(&i, options, diag);
         (void)close(lock);

@@ -9,6 +9,7 @@
 #include "coordinator/db/db.h"
 #include "coordinator/store/artifact.h"
 #include "coordinator/store/history.h"
+#include "coordinator/store/lock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -214,7 +215,7 @@ wpk_err wpk_db_prune(const struct wpk_db_options *options, struct wpk_db_report 
                      options->data_dir);
         return WPK_ENOENT;
     }
-    wpk_err err = wpk_db_lock(options->data_dir, &lock, diag);
+    wpk_err err = wpk_lock_take(options->data_dir, &lock, diag);
     if (err == WPK_OK) {
         err = wpk_store_open(options->data_dir, wpk_clock_system(), &store, diag);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/effects/search_pool.h"
 
+#include "common/fs.h"
 #include "common/log.h"
 #include "coordinator/effects/search_actor.h"
 
@@ -476,7 +477,8 @@ static wpk_err start_thread(struct wpk_search_pool *pool, struct wpk_diag *diag)
     int code = pthread_create(&worker->thread, NULL, run_thread, worker);
     if (code != 0) {
         wpk_store_close(worker->store);
-        wpk_diag_set(diag, "no thread for the strategies: %s", strerror(code));
+        wpk_diag_set(diag, "no thread for the strategies: %s%s", strerror(code),
+                     wpk_fs_advice(code));
         return WPK_ESYSTEM;
     }
     pool->worker_count++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/effects/writer.h"
 
+#include "common/fs.h"
 #include "common/log.h"
 #include "common/metrics.h"
 #include "coordinator/store/checkpoint.h"
@@ -253,7 +254,7 @@ static wpk_err start_thread(struct wpk_writer *writer, struct wpk_diag *diag)
 {
     int code = pthread_create(&writer->thread, NULL, run_thread, writer);
     if (code != 0) {
-        wpk_diag_set(diag, "no thread for the writer: %s", strerror(code));
+        wpk_diag_set(diag, "no thread for the writer: %s%s", strerror(code), wpk_fs_advice(code));
         return WPK_ESYSTEM;
     }
     writer->running = true;

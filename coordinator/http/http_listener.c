@@ -27,7 +27,7 @@ union address {
 static wpk_err fail_errno(const char *what, struct wpk_diag *diag)
 {
     wpk_err err = errno == EADDRINUSE ? WPK_EBUSY : wpk_fs_err(errno);
-    wpk_diag_set(diag, "%s: %s", what, strerror(errno));
+    wpk_diag_set(diag, "%s: %s%s", what, strerror(errno), wpk_fs_advice(errno));
     return err;
 }
 

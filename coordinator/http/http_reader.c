@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large requests are read on threads of their own: a job of a megabyte takes seconds to understand,
  * and whoever shares the library's thread with it would wait as long. */
+#include "common/fs.h"
 #include "coordinator/http/http_parts.h"
 
 #include <string.h>
@@ -65,7 +66,8 @@ wpk_err wpk_http_readers_start(struct wpk_http_readers *readers, struct wpk_diag
     while (readers->count < WPK_HTTP_READERS) {
         int code = pthread_create(&readers->threads[readers->count], NULL, run, readers);
         if (code != 0) {
-            wpk_diag_set(diag, "no thread to read requests: %s", strerror(code));
+            wpk_diag_set(diag, "no thread to read requests: %s%s", strerror(code),
+                         wpk_fs_advice(code));
             return WPK_ESYSTEM;
         }
         readers->count++;

@@ -2,6 +2,7 @@
 #include "coordinator/store/checkpoint.h"
 
 #include "common/buf.h"
+#include "common/fs.h"
 #include "common/log.h"
 
 #include <pthread.h>
@@ -154,7 +155,7 @@ wpk_err wpk_checkpoint_open(const char *directory, struct wpk_checkpoint **out,
         checkpoint->running = code == 0;
     }
     if (code != 0) {
-        wpk_diag_set(diag, "no thread for checkpoints: %s", strerror(code));
+        wpk_diag_set(diag, "no thread for checkpoints: %s%s", strerror(code), wpk_fs_advice(code));
         err = WPK_ESYSTEM;
     }
     if (err != WPK_OK) {

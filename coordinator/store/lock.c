@@ -13,7 +13,7 @@
 static wpk_err fail(const char *path, struct wpk_diag *diag)
 {
     wpk_err err = wpk_fs_err(errno);
-    wpk_diag_set(diag, "%s: %s", path, strerror(errno));
+    wpk_diag_set(diag, "%s: %s%s", path, strerror(errno), wpk_fs_advice(errno));
     return err;
 }
 
@@ -23,8 +23,9 @@ static wpk_err lock_file(int fd, const char *path, const char *directory, struct
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         ssize_t size = read(fd, pid, sizeof pid - 1);
         pid[size > 0 ? size : 0] = '\0';
-        wpk_diag_set(diag, "another wpkd (pid %.*s) works on %s", (int)strcspn(pid, "\n"), pid,
-                     directory);
+        wpk_diag_set(
+            diag, "another wpkd (pid %.*s) works on %s: stop it first, or choose another directory",
+            (int)strcspn(pid, "\n"), pid, directory);
         return WPK_EBUSY;
     }
     int size = snprintf(pid, sizeof pid, "%d\n", (int)getpid());

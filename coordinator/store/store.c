@@ -6,6 +6,7 @@
 
 #include "common/buf.h"
 #include "common/crypto.h"
+#include "common/fs.h"
 #include "coordinator/store/store_migrate.h"
 
 #include <errno.h>
@@ -249,7 +250,7 @@ static wpk_err open_database(const char *directory, const struct wpk_clock *cloc
     wpk_buf_printf(&path, "%s/history.db", directory);
     wpk_err err = store == NULL ? WPK_ENOMEM : wpk_buf_status(&path);
     if (err == WPK_OK && reader && access(path.data, F_OK) != 0) {
-        wpk_diag_set(diag, "%s: %s", path.data, strerror(errno));
+        wpk_diag_set(diag, "%s: %s%s", path.data, strerror(errno), wpk_fs_advice(errno));
         err = WPK_ENOENT;
     }
     if (err == WPK_OK) {

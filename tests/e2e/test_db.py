@@ -263,14 +263,15 @@ def test_a_changed_file_is_not_imported(box):
     changed[digit] = ord("1") if changed[digit] != ord("1") else ord("2")
     problem = content.index(b'{"problem"')
     wrong = [
-        (bytes(changed), "changed on its way"),
-        (content[:len(content) // 2], ""),
+        (bytes(changed), "changed on its way; export it again"),
+        (content[:len(content) // 2], "; export it again"),
         (content[:content.rindex(b'{"end"')], "cut off"),
         (content + b"more", "follows"),
-        (content.replace(b'"wpk_export":1', b'"wpk_export":9'), "version"),
-        (b"", "cut off"),
-        (b"{}\n", "wpk_export"),
-        (b"\x7fELF\n", ""),
+        (content.replace(b'"wpk_export":1', b'"wpk_export":9'), "export it with the same wpkctl"),
+        (b"", "no export of Woodpecker; wpkctl export"),
+        (b"{}\n", "no export of Woodpecker; wpkctl export"),
+        (b"\x7fELF\n", "no export of Woodpecker; wpkctl export"),
+        (b"# a text of several\nlines\n", "no export of Woodpecker; wpkctl export"),
         (content[:problem] + content[problem:].replace(b"sum.f32(", b"max(", 1), "fingerprint"),
         (resealed(content, lambda value: value.get("kernel", {}).update(document='{"provider":')),
          "document"),

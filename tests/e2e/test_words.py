@@ -45,6 +45,7 @@ def test_errors_say_what_to_do(box):
             (("get", "a/b"), 2, "wpkctl kernels"), (("get", "nobody"), 4, "wpkctl jobs"),
             (("lookup", "nobody"), 2, "wpkctl kernels"), (("lookup", "0123456789ab"), 4, "wpkctl kernels"),
             (("run", "nobody"), 4, "wpkctl jobs"), (("lookup", "0123456789ab", "--tune"), 2, "job file"),
+            (("run", "nosuch.so"), 2, "check the path"), (("genes", "nosuch.json"), 2, "check the path"),
             (("jobs", "--data", box.data), 2, "give one of them"), (("jobs", "a", "b", "c"), 2, "wpkctl help jobs"),
             (("lookup", job, "--accuracy", "exact"), 2, "strict, standard, fast")):
         err = refused(box, *words, "--server", service.url, code=code)
@@ -52,7 +53,15 @@ def test_errors_say_what_to_do(box):
     service.stop()
     for words, code, advice in ((("jobs", "--server", "unix:" + box.path("nobody")), 3, "--server"),
                                 (("tune", job, "--threads", "1000", "--data", box.data), 2, "--threads"),
-                                (("db", "restore", box.dir, "--data", box.data), 2, "wpkctl db backup")):
+                                (("db", "restore", box.dir, "--data", box.data), 2, "wpkctl db backup"),
+                                (("tune", "nosuch.json"), 2, "check the path"),
+                                (("check", box.dir), 2, "name a file"),
+                                (("build", "nosuch.schedule"), 2, "check the path"),
+                                (("tune", job, "--data", job), 2, "check the path"),
+                                (("tune", job, "--pin", "algorithm"), 2, "NAME=VALUE"),
+                                (("import", job, "--data", box.path("imported")), 2, "wpkctl export"),
+                                (("import", "nosuch", "--data", box.path("imported")), 2, "check the path"),
+                                (("export", "/nowhere/x", "--data", box.data), 2, "check the path")):
         err = refused(box, *words, code=code)
         check(advice in err, "%s: '%s' is named" % (words, advice), err)
 
