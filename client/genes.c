@@ -12,15 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define GENES_MAX (WPK_TABLE_ROWS_MAX - 1)
 
 /* Genes of one name mean the same in every variant: their values are collected. */
 struct gene {
-    const char *name;      /* borrowed from the space */
-    int variant_count;     /* that have it */
-    struct wpk_buf values; /* ", " between them */
+    const char *name;  /* borrowed from the space */
+    int variant_count; /* that have it */
     int value_count;
     const char *value[WPK_CHOICES_MAX]; /* borrowed */
 };
@@ -36,17 +34,39 @@ struct genes {
     int count;
 };
 
+/* Where a size stands among the others; "all" is the last, and what is no size has no place. */
+static int64_t size_of(const char *value)
+{
+    char *end = NULL;
+
+    if (strcmp(value, "all") == 0) {
+        return INT64_MAX;
+    }
+    int64_t size = strtoll(value, &end, 10);
+    return value[0] >= '0' && value[0] <= '9' && *end == '\0' ? size : -1;
+}
+
+/* Variants have sizes of their own: they ascend all the same. Other values keep their order. */
 static void add_value(struct gene *gene, const char *value)
 {
+    int64_t size = size_of(value);
+    int at = gene->value_count;
+
     for (int i = 0; i < gene->value_count; i++) {
         if (strcmp(gene->value[i], value) == 0) {
             return;
         }
     }
-    if (gene->value_count < WPK_CHOICES_MAX) {
-        gene->value[gene->value_count++] = value;
-        wpk_buf_printf(&gene->values, "%s%s", gene->values.size > 0 ? ", " : "", value);
+    if (gene->value_count == WPK_CHOICES_MAX) {
+        return;
     }
+    while (size >= 0 && at > 0 && size_of(gene->value[at - 1]) > size) {
+        at--;
+    }
+    memmove(&gene->value[at + 1], &gene->value[at],
+            (size_t)(gene->value_count - at) * sizeof(gene->value[0]));
+    gene->value[at] = value;
+    gene->value_count++;
 }
 
 static struct gene *take_gene(struct genes *genes, const char *name)
@@ -88,9 +108,6 @@ static wpk_err collect(struct genes *genes, const struct wpk_space *space)
 
 static void forget(struct genes *genes)
 {
-    for (int i = 0; i < genes->count; i++) {
-        wpk_buf_fini(&genes->gene[i].values);
-    }
     free(genes->gene);
     genes->gene = NULL;
     genes->count = 0;
@@ -130,11 +147,15 @@ static wpk_err print_table(const struct genes *genes, const char *name,
         .arena = &arena, .column_count = 3, .right = {[1] = true}, .rank = {[1] = 1}};
     wpk_table_add(table, (const char *const[]){"gene", "variants", "values"});
     for (int i = 0; i < genes->count; i++) {
+        const struct gene *gene = &genes->gene[i];
+        struct wpk_buf values = {0};
         char variants[32];
-        snprintf(variants, sizeof(variants), "%d of %d", genes->gene[i].variant_count,
-                 space->variant_count);
-        wpk_table_add(table, (const char *const[]){genes->gene[i].name, variants,
-                                                   wpk_buf_text(&genes->gene[i].values)});
+        for (int k = 0; k < gene->value_count; k++) {
+            wpk_buf_printf(&values, "%s%s", k > 0 ? ", " : "", gene->value[k]);
+        }
+        snprintf(variants, sizeof(variants), "%d of %d", gene->variant_count, space->variant_count);
+        wpk_table_add(table, (const char *const[]){gene->name, variants, wpk_buf_text(&values)});
+        wpk_buf_fini(&values);
     }
     if (genes->output.format == NULL) {
         printf("%s\n", name);
@@ -221,11 +242,16 @@ static wpk_err show_known(const struct wpk_command_context *context, struct gene
 static wpk_err run(const struct wpk_command_context *context, struct genes *genes, const char *what,
                    struct wpk_json_writer *w, struct wpk_diag *diag)
 {
-    if (what != NULL && access(what, F_OK) != 0 && strcmp(what, "-") != 0) {
+    bool is_file = false;
+
+    wpk_err err = what != NULL ? wpk_find_file(what, &is_file, diag) : WPK_OK;
+    if (err == WPK_OK && what != NULL && !is_file) {
         return show_known(context, genes, what, w, diag);
     }
-    wpk_err err = what != NULL ? wpk_job_file_read(what, &genes->job, diag)
-                               : wpk_job_file_make(&genes->given, &genes->job, diag);
+    if (err == WPK_OK) {
+        err = is_file ? wpk_job_file_read(what, &genes->job, diag)
+                      : wpk_job_file_make(&genes->given, &genes->job, diag);
+    }
     return err == WPK_OK ? show_job(genes, w, diag) : err;
 }
 

@@ -84,6 +84,9 @@ def test_pins_are_checked_first(box):
     genes = json.loads(run(box, "genes", job(box, "ours"), "--json")[0])["ops"][0]["genes"]
     named = {gene["gene"]: gene["values"] for gene in genes}
     check("direct" in named["algorithm"] and len(named) > 5, "what can be pinned", sorted(named))
+    for gene, values in named.items():
+        sizes = [int(value) for value in values if value.isdigit()]
+        check(sizes == sorted(sizes) and "all" not in values[:-1], "sizes ascend, and all is the last", gene, values)
     pin = "%s=%s" % (genes[-1]["gene"], genes[-1]["values"][-1])
     run(box, "tune", job(box, "ours"), "--data", box.data, "--pin", pin, "--quiet")
 
