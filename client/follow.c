@@ -194,8 +194,11 @@ void wpk_follow_print(const struct wpk_api_job *job, bool starting, int width, s
         int64_t estimate = wpk_follow_estimate(job);
         add_part(&parts, 0, "%.64s: ", current->name);
         add_op(job, current, starting, &parts);
-        wpk_format_seconds(estimate >= 0 ? estimate : job->seconds_left, left);
-        add_part(&parts, 0, ", %s%s left", estimate >= 0 ? "about " : "at most ", left);
+        /* With every trial told, the pace says nothing of what the final takes. */
+        if (estimate != 0) {
+            wpk_format_seconds(estimate > 0 ? estimate : job->seconds_left, left);
+            add_part(&parts, 0, ", %s%s left", estimate > 0 ? "about " : "at most ", left);
+        }
     }
     print_parts(&parts, width, out);
 }

@@ -34,7 +34,8 @@ WPK_MUST_CHECK wpk_err wpk_follow(struct wpk_session *session,
  * one needs no reason. */
 void wpk_follow_print(const struct wpk_api_job *job, bool starting, int width, struct wpk_buf *out);
 
-/* Seconds until every operator has ended, at the pace so far; -1: nothing was measured yet. */
+/* Seconds until the last trial of every operator has ended, at the pace so far; -1: nothing was
+ * measured yet. What the last final takes is not in it. */
 int64_t wpk_follow_estimate(const struct wpk_api_job *job);
 
 #endif

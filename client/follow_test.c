@@ -82,11 +82,35 @@ static void test_estimate(void **state)
     assert_non_null(strstr(print(&job, 0), "at most 20 s left"));
 }
 
+/* What a final takes is not known from the pace of trials. */
+static void test_no_estimate_of_a_final(void **state)
+{
+    struct wpk_api_op ops[2] = {searching(), searching()};
+    struct wpk_api_job job = {.state = "running",
+                              .reason = "",
+                              .seconds = 10,
+                              .seconds_left = 600,
+                              .ops = ops,
+                              .op_count = 1};
+
+    (void)state;
+    ops[0].name = "c6";
+    ops[0].measured = 190;
+    ops[0].phase = "finals";
+    assert_string_equal(print(&job, 79), "c6: 190 + 10 of 200 tried, best 590.1 µs, 2.00x, "
+                                         "timing the finalists");
+    ops[0].phase = "verifying";
+    assert_null(strstr(print(&job, 0), "left"));
+    job.op_count = 2; /* the other one's trials are still to come */
+    assert_non_null(strstr(print(&job, 0), " left"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_line_fits),
         cmocka_unit_test(test_estimate),
+        cmocka_unit_test(test_no_estimate_of_a_final),
     };
 
     return cmocka_run_group_tests_name("follow", tests, NULL, NULL);
