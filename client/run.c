@@ -70,12 +70,7 @@ static wpk_err take_kernel(struct wpk_session *session, struct run *run,
 {
     struct wpk_choice_answer answer = {.signature = ""};
 
-    wpk_err err = kernel->accuracy[0] != '\0'
-                      ? wpk_accuracy_parse(kernel->accuracy, &run->accuracy, diag)
-                      : WPK_OK;
-    if (err == WPK_OK) {
-        err = wpk_choice_file_ask(session, kernel, "kernel.so", &answer, diag);
-    }
+    wpk_err err = wpk_choice_file_ask(session, kernel, "kernel.so", &answer, diag);
     if (err == WPK_OK) {
         err = write_choice(session, run, &answer, diag);
     }
@@ -184,13 +179,22 @@ static wpk_err find(const struct wpk_command_context *context, struct run *run, 
     struct wpk_session session = {0};
     struct wpk_arena arena = {0};
     const struct wpk_api_kernel *kernel = NULL;
-    bool is_file = access(what, F_OK) == 0;
+    bool is_file = false;
 
+    wpk_err err = wpk_find_file(what, &is_file, diag);
+    if (err != WPK_OK) {
+        return err;
+    }
     if (is_file && (ends_with(what, ".so") || ends_with(what, WPK_CHOICE_SUFFIX))) {
+        if (run->op != NULL || run->wanted.conditions != NULL) {
+            wpk_diag_set(diag, "%s: %s is one kernel already; leave the option out",
+                         run->op != NULL ? "--op" : "--conditions", what);
+            return WPK_EINVAL;
+        }
         snprintf(run->path, sizeof(run->path), "%s", what);
         return WPK_OK;
     }
-    wpk_err err = wpk_session_open(context, &run->session, &session, diag);
+    err = wpk_session_open(context, &run->session, &session, diag);
     if (err == WPK_OK) {
         err = is_file ? find_for_job(&session, run, what, &arena, &kernel, diag)
                       : wpk_find_kernel(&session, what, &run->wanted, &arena, &kernel, diag);
@@ -206,9 +210,9 @@ static wpk_err find(const struct wpk_command_context *context, struct run *run, 
 /* ---- running, and saying what came out */
 
 /* The operator in the names that the kernel's arguments have: of the choice, or of the object's
- * manifest. */
-static wpk_err read_operator(const struct wpk_kernel *kernel, const struct run *run,
-                             struct wpk_buf *out, struct wpk_diag *diag)
+ * manifest. A choice says its class of accuracy, too. */
+static wpk_err read_operator(const struct wpk_kernel *kernel, struct run *run, struct wpk_buf *out,
+                             struct wpk_diag *diag)
 {
     bool chosen = ends_with(run->path, WPK_CHOICE_SUFFIX);
     struct wpk_json_reader *r = NULL;
@@ -225,6 +229,9 @@ static wpk_err read_operator(const struct wpk_kernel *kernel, const struct run *
     }
     if (err == WPK_OK) {
         wpk_buf_append_text(out, wpk_json_get_text(r, chosen ? "operator" : "op", OP_SIZE_MAX));
+        if (chosen && run->wanted.accuracy == NULL) {
+            run->accuracy = wpk_accuracy_get(r, "accuracy");
+        }
         err = wpk_json_status(r);
     }
     wpk_json_close(r);
@@ -232,7 +239,7 @@ static wpk_err read_operator(const struct wpk_kernel *kernel, const struct run *
     return err == WPK_OK ? wpk_buf_status(out) : err;
 }
 
-static wpk_err check(const struct wpk_kernel *kernel, const struct run *run,
+static wpk_err check(const struct wpk_kernel *kernel, struct run *run,
                      const struct wpk_run_tensors *tensors, struct wpk_run_check *out,
                      struct wpk_diag *diag)
 {
@@ -335,7 +342,7 @@ static wpk_err print_json(const struct run *run, const struct wpk_choice_taken *
     return err;
 }
 
-static wpk_err run_kernel(const struct run *run, enum wpk_exit *status, struct wpk_diag *diag)
+static wpk_err run_kernel(struct run *run, enum wpk_exit *status, struct wpk_diag *diag)
 {
     static struct wpk_run_tensors tensors; /* large, and there is one per process */
     struct wpk_kernel *kernel = NULL;
@@ -397,9 +404,14 @@ static enum wpk_exit run_main(const struct wpk_command *command,
     }
     run.session.need = WPK_SESSION_HISTORY;
     run.tmp_dir = given ? context->tmp_dir : "/tmp";
-    /* A kernel that names no class was held to none: the widest is what can be asked of it. */
+    /* A shared object alone names no class: the widest is what can be asked of it. */
     run.accuracy = (struct wpk_accuracy){.times_direct = 16};
-    wpk_err err = find(context, &run, args.operands[0], &diag);
+    wpk_err err = run.wanted.accuracy != NULL
+                      ? wpk_accuracy_parse(run.wanted.accuracy, &run.accuracy, &diag)
+                      : WPK_OK;
+    if (err == WPK_OK) {
+        err = find(context, &run, args.operands[0], &diag);
+    }
     if (err == WPK_OK) {
         err = run_kernel(&run, &status, &diag);
     }

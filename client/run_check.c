@@ -51,7 +51,8 @@ static wpk_err widen_arguments(const struct wpk_run_tensors *tensors, struct com
         const struct wpk_tensor_type *type = &tensor->argument->type;
         int id = wpk_program_find_tensor(&c->program, tensor->argument->name);
         if (id < 0) {
-            wpk_diag_set(diag, "the kernel's operator has no tensor %s", tensor->argument->name);
+            wpk_diag_set(diag, "the kernel's operator has no tensor %s; get the kernel again",
+                         tensor->argument->name);
             return WPK_ECORRUPT;
         }
         double *wide = malloc((size_t)wpk_tensor_type_elements(type) * sizeof(*wide));

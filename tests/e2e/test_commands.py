@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person says to a service: lists, orders, lookups, tokens, signed kernels."""
 import ctypes
+import hashlib
 import json
 import math
 import os
@@ -188,7 +189,10 @@ def test_run_on_numpy_files(box):
     os.unlink(path)
     out = json.loads(box.ctl("run", path + ".choice", *given, "--check", "--json"))
     check(out["check"]["passed"], "the choice itself", out)
-    kinds = [entry["kind"] for entry in json.load(open(path + ".choice", encoding="utf-8"))["chain"]]
+    with open(path + ".choice", encoding="utf-8") as file:
+        choice = json.load(file)
+    check(out["check"]["accuracy"] == choice["accuracy"] == "standard", "held to its own class", out)
+    kinds = [entry["kind"] for entry in choice["chain"]]
     check(kinds[out["entry"]["index"]] == out["entry"]["kind"] != "kernel", "its next entry", kinds, out)
     err = refused(box, service, "run", job, *given[2:], code=2)
     check("X" in err and "--input X=" in err, "what is missing", err)
@@ -197,6 +201,44 @@ def test_run_on_numpy_files(box):
     check("(1, 16, 12, 12)" in err and "(1, 12, 12, 16)" in err, "both shapes are named", err)
     refused(box, service, "run", job, "--op", "smal", *given, code=2)
     refused(box, service, "run", "nothing", *given, code=4)
+    service.stop()
+
+
+def test_check_fails_with_the_kernel(box):
+    """A well-sealed kernel whose manifest has another operator: min(…, 0) where it computes max(…, 0)."""
+    service = tuned(box)
+    path = box.path("small.so")
+    ctl(box, service, "get", "small", "--own", "-o", path)
+    shapes = {name: [int(n) for n in kind[4:-1].split(",")]
+              for name, kind in small_job()["ops"][0]["tensors"].items()}
+    names = {theirs: mine for mine, theirs in
+             sum(json.load(open(path + ".choice", encoding="utf-8"))["binding"].values(), [])}
+
+    def given(values, canonical=False):
+        words = []
+        for tensor in ("X", "W", "B"):
+            count = math.prod(shapes[tensor])
+            file = write_npy(box.path(tensor + ".npy"),
+                             (shapes[tensor], [values(tensor, i) for i in range(count)]), "<f4")
+            name = next(theirs for theirs, mine in names.items() if mine == tensor) if canonical else tensor
+            words += ["--input", "%s=%s" % (name, file)]
+        return words
+
+    waves = given(lambda _, i: math.sin(i))
+    check("passed" in box.ctl("run", path + ".choice", *waves, "--check"), "it is right")
+    code, out, err = box.run("wpkctl", "run", path + ".choice", *waves, "--check", "--accuracy", "times_direct=1e-9")
+    check(code == 1 and "FAILED" in out and "times_direct=1e-09" in out, "not in the class that is asked for", out, err)
+    with open(path, "rb") as file:
+        sealed = file.read()[:-40]
+    wrong = sealed.replace(b"max(", b"min(")
+    check(wrong != sealed, "the manifest has the operator")
+    wrong = box.write("wrong.so", wrong + b"WPKSEAL1" + hashlib.sha256(wrong).digest())
+    # A bias far below zero: the kernel gives zeros, and the reference does not.
+    words = given(lambda tensor, i: -1e4 if tensor == "B" else math.sin(i), canonical=True)
+    code, out, err = box.run("wpkctl", "run", wrong, *words, "--check", "--json")
+    result = json.loads(out)["check"]
+    check(code == 1 and not result["passed"] and abs(result["of_rms"] - 1) < 1e-6, "zeros are wrong", code, out, err)
+    refused(box, service, "run", wrong, *words, "--conditions", "cold", code=2)
     service.stop()
 
 
