@@ -318,6 +318,26 @@ static void test_literal_values_count(void **state)
     assert_string_not_equal(seen[0].family, seen[1].family);
 }
 
+/* Literals that were computed so that 64-bit labels of the factors met. */
+static void test_equal_fingerprints_cannot_be_constructed(void **state)
+{
+    static const char *const factors[] = {"(X[i] + 617.614 + 31.26721924671236)",
+                                          "(X[i] + 1.0 + 2.0)"};
+    struct wpk_fingerprint found[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct wpk_program p = {0};
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "input X f64[4]\noutput Y f64[4]\nY[i] = (X[i] + 1.0 + 2.0) * %s\n", factors[i]);
+        assert_int_equal(wpk_program_parse(text, &p, NULL), WPK_OK);
+        assert_int_equal(wpk_fingerprint(&p, &found[i]), WPK_OK);
+        wpk_program_fini(&p);
+    }
+    assert_string_not_equal(found[0].exact, found[1].exact);
+    assert_string_not_equal(found[0].family, found[1].family);
+}
+
 /* An unused input and a dead stage leave no trace. */
 static void test_dead_parts(void **state)
 {
@@ -466,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_extents_change_exact_only),
         cmocka_unit_test(test_what_changes_both),
         cmocka_unit_test(test_literal_values_count),
+        cmocka_unit_test(test_equal_fingerprints_cannot_be_constructed),
         cmocka_unit_test(test_dead_parts),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_extents_of_a_family),

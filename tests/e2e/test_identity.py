@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The function that was asked for: operators under any names, in any order of their operands."""
 import json
+import math
 import re
+import struct
 
-from lib import check, check_tune_json, main, need
+from lib import Service, check, check_tune_json, main, need
+from test_commands import write_npy
 
 SIZE = 16
 
@@ -32,6 +35,41 @@ def test_operands_the_other_way_round(box):
     check(names["A"] == swapped["B"] and names["B"] == swapped["A"] and names["A"] != names["B"],
           "with its operands exchanged", first["binding"], second["binding"])
     check(first["binding"]["outputs"] == second["binding"]["outputs"], "and one output", first["binding"])
+
+
+def run(box, service, op, inputs, output):
+    """What `wpkctl run --check` computes of an operator, at float32, and which entry of the choice ran."""
+    words = [word for name, values in inputs.items() for word in
+             ("--input", "%s=%s" % (name, write_npy(box.path(name + ".npy"), ([SIZE, SIZE], values), "<f4")))]
+    out = json.loads(box.ctl("run", box.write("run.json", {"ops": [op]}), *words, "--output", output + "=" +
+                             box.path("out.npy"), "--check", "--json", "--server", service.url))
+    check(out["check"]["passed"], "the right numbers", out)
+    with open(box.path("out.npy"), "rb") as file:
+        return struct.unpack("<%df" % SIZE ** 2, file.read()[-4 * SIZE ** 2:]), out["entry"]
+
+
+def test_two_people(box):
+    """One operator under two people's names and orders; each gets it, also when its kernel is revoked."""
+    need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
+    kind = "f32[%d,%d]" % (SIZE, SIZE)
+    other = {"name": "mine", "op": "out[u,v] = sum(w) Q[w,v] * P[u,w]", "tensors": {"Q": kind, "P": kind, "out": kind}}
+    left, right = ([math.sin(step * i) for i in range(SIZE ** 2)] for step in (1, 2))
+    wanted = [[sum(a[i * SIZE + k] * b[k * SIZE + j] for k in range(SIZE)) for i in range(SIZE) for j in range(SIZE)]
+              for a, b in ((left, right), (right, left))]
+    people = ((product("A", "B"), {"A": left, "B": right}, "C"), (other, {"P": left, "Q": right}, "out"),
+              (product("B", "A"), {"A": left, "B": right}, "C"))
+    found = [tune(box, op, "tuned")["kernels"][0] for op, _, _ in people]
+    check(len({kernel["fingerprint"] for kernel in found}) == 1, "one operator", found)
+    service = Service(box)
+    for _ in range(2):
+        results = [run(box, service, *person) for person in people]
+        for (values, _), right_ones in zip(results, (wanted[0], wanted[0], wanted[1])):
+            check(max(abs(a - b) for a, b in zip(values, right_ones)) < 1e-5, "A·B and B·A are told apart", values[:4])
+        check(results[0] == results[1], "two people run the same", results[0][1], results[1][1])
+        kernel = json.loads(box.ctl("kernels", "--json", "--server", service.url))["kernels"][0]
+        gone = json.loads(box.ctl("kernels", "revoke", kernel["id"], "--json", "--server", service.url))
+        check(gone["serves"], "another one is served", gone)
+    service.stop()
 
 
 def test_long_names(box):
