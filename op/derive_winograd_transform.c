@@ -93,8 +93,9 @@ static bool transform_weight_along(struct wpk_winograd *w, int p, struct partial
 {
     struct wpk_program *program = w->program;
     const struct wpk_winograd_pair *pair = &w->pair[p];
+    bool last = p + 1 == w->pair_count;
     struct partial_weight next = {0};
-    struct wpk_winograd_draft draft = {.dtype = w->dtype};
+    struct wpk_winograd_draft draft = {.dtype = last ? w->dtype : w->weight_dtype};
     int index[WPK_RANK_MAX] = {0};
     wpk_winograd_draft_add_points(w, &draft, p + 1);
     for (int d = 0; d < weight->rank; d++) {
@@ -104,8 +105,6 @@ static bool transform_weight_along(struct wpk_winograd *w, int p, struct partial
             wpk_winograd_draft_add(&draft, w->old.axes[axis].name, w->old.axes[axis].extent);
         }
     }
-    bool last = p + 1 == w->pair_count;
-    draft.dtype = last ? w->dtype : w->weight_dtype;
     int stage = wpk_winograd_draft_finish(w, &draft, p == 0 ? "u1" : "u");
     if (stage < 0) {
         return false;
