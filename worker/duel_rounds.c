@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* More would wait for a neighbour to end. */
+/* A third play would only wait for whatever else runs on the machine to end. */
 #define PLAYS_MAX 2
 
 static void play(const struct wpk_duel_rounds *rounds, struct wpk_timing *out)
@@ -32,7 +32,7 @@ static void play(const struct wpk_duel_rounds *rounds, struct wpk_timing *out)
     }
 }
 
-/* MAD over median of the vendor that scatters most; 0: none was timed. */
+/* The largest MAD over median of any vendor's times; 0: no vendor was timed. */
 static double vendor_noise(const struct wpk_duel_rounds *rounds, const struct wpk_timing *timing)
 {
     double most = 0;
@@ -62,7 +62,7 @@ void wpk_duel_rounds_play(const struct wpk_duel_rounds *rounds, struct wpk_timin
             least = noise;
         }
     }
-    /* Who went out in a second play is out. */
+    /* A contestant that failed in the second play has no time, even if the first play counts. */
     for (int i = 0; i < rounds->count; i++) {
         if (timing[i].sample_count == 0) {
             out[i] = timing[i];

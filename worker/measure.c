@@ -12,13 +12,14 @@
 #define WARM_UP_CALLS_MAX 64
 #define REPEAT_COUNT_MAX 1000000
 #define RACE_SAMPLES_MIN 3
-/* So many times slower than what loses the race: one sample shows it, if no call of the warm-up was
- * faster. With the ratio of a search, 1.3, it is more than the 1.9 between two states of a machine,
- * of which the candidate may have met the slow one and the anchor the fast one. */
+/* A candidate whose fastest call, warm-up included, is so many times slower than the limit of the
+ * race loses after one sample. With the ratio of a search, 1.3, that is more than the factor of 1.9
+ * between two states of a machine, of which the candidate may have met the slow one and the anchor
+ * the fast one. */
 #define RACE_FAR 1.5
-/* Under cold conditions, of time_ns_min: most of it is spent evicting. */
+/* Times time_ns_min under cold conditions: most of it is spent evicting. */
 #define COLD_TIME_FACTOR 2.5
-/* Slow kernels stop here, before they have all their samples. */
+/* Times time_ns_min, after which a slow kernel is sampled no more. */
 #define TIME_FACTOR_MAX 10
 
 struct wpk_policy wpk_measure_policy(const struct wpk_policy *policy)
@@ -190,7 +191,9 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
     }
     uint64_t begun = wpk_clock_now_ns(subject->clock);
     uint64_t total = 0;
-    bool anchor_first = false; /* whoever ran last finds its own data in the caches */
+    /* The kernel that ran last finds its own data in the caches: the two take the first place in
+     * turns. */
+    bool anchor_first = false;
     while (err == WPK_OK && !pair.timing.censored && !is_enough(policy, &pair.timing, total)) {
         err = anchor_first ? take_sample(anchor, policy, false, &beside)
                            : take_sample(subject, policy, false, &pair.timing);
