@@ -138,6 +138,9 @@ static void put_record(struct wpk_json_writer *w, const struct wpk_record *recor
     if (record->anchor_sha256[0] != '\0') {
         wpk_json_put_text(w, "anchor", record->anchor_sha256);
     }
+    if (record->anchor_failed) {
+        wpk_json_put_bool(w, "anchor_failed", true);
+    }
     if (record->counters.present) {
         put_counters(w, &record->counters);
     }
@@ -297,10 +300,10 @@ static void get_log(struct wpk_json_reader *r, char out[WPK_LOG_MAX])
 static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
 {
     static const char *const names[] = {
-        "outcome",  "log",       "timing",       "anchor_ns", "counters",
-        "build_ns", "verify_ns", "measure_ns",   "error",     "constants_bytes",
-        "unseen",   "schedule",  "artifact",     "detail",    "schedule_sha256",
-        "recipe",   "anchor",    "anchor_ratio", NULL};
+        "outcome",  "log",       "timing",       "anchor_ns",     "counters",
+        "build_ns", "verify_ns", "measure_ns",   "error",         "constants_bytes",
+        "unseen",   "schedule",  "artifact",     "detail",        "schedule_sha256",
+        "recipe",   "anchor",    "anchor_ratio", "anchor_failed", NULL};
     static const char *const artifact_names[] = {"path", "sha256", NULL};
     wpk_err err = WPK_OK;
     wpk_json_allow(r, names);
@@ -313,6 +316,7 @@ static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
         out->anchor_ratio = wpk_json_get_real(r, "anchor_ratio", 1e-9, 1e9);
     }
     get_hash(r, "anchor", out->anchor_sha256);
+    out->anchor_failed = wpk_json_has(r, "anchor_failed") && wpk_json_get_bool(r, "anchor_failed");
     get_counters(r, &out->counters);
     out->build_ns = get_ns(r, "build_ns");
     out->verify_ns = get_ns(r, "verify_ns");

@@ -85,6 +85,7 @@ struct wpk_record {
     uint64_t anchor_ns;       /* of the anchor, timed in turns with it; 0: none */
     double anchor_ratio;      /* median of its samples over the anchor's, pair by pair; 0: none */
     char anchor_sha256[WPK_ID_MAX]; /* artifact of that anchor; "": none */
+    bool anchor_failed; /* the anchor crashed, hung or did not open: not the candidate's fault */
     struct wpk_counters counters;
     uint64_t build_ns;
     uint64_t verify_ns;

@@ -25,6 +25,7 @@ static struct wpk_record make_full(void)
                    .censored = true,
                    .sample_ns = {588001, 590125, 600003}},
         .anchor_ns = 1000017,
+        .anchor_failed = true,
         .counters = {.present = true, .cycles = 1.5e6, .instructions = 4e6, .llc_misses = 0.25},
         .build_ns = 150000000,
         .verify_ns = 31000000,
@@ -54,6 +55,7 @@ static void assert_record_equal(const struct wpk_record *a, const struct wpk_rec
     assert_memory_equal(&a->counters.cycles, &b->counters.cycles, 4 * sizeof(double));
     assert_int_equal(a->counters.present, b->counters.present);
     assert_int_equal(a->anchor_ns, b->anchor_ns);
+    assert_int_equal(a->anchor_failed, b->anchor_failed);
     assert_int_equal(a->build_ns, b->build_ns);
     assert_int_equal(a->verify_ns, b->verify_ns);
     assert_int_equal(a->measure_ns, b->measure_ns);

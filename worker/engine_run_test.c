@@ -153,6 +153,7 @@ static void expect_beside(struct bench *bench, const char *anchor, enum wpk_outc
     assert_int_equal(record.outcome, outcome);
     assert_non_null(strstr(record.log, log));
     assert_true((record.anchor_ns > 0) == (outcome == WPK_OUTCOME_OK));
+    assert_int_equal(record.anchor_failed, outcome != WPK_OUTCOME_OK);
     wpk_record_fini(&record);
     wpk_record_fini(&built);
 }
@@ -164,6 +165,9 @@ static void test_anchor_that_fails(void **state)
     expect_beside(*state, "crash", WPK_OUTCOME_ABANDONED, "its anchor failed");
     expect_beside(*state, "refuse", WPK_OUTCOME_ABANDONED, "its anchor failed");
     bench_expect(*state, "crash", WPK_OUTCOME_RUN_CRASH, "SIGSEGV");
+    bench_be_impatient(*state);
+    expect_beside(*state, "hang", WPK_OUTCOME_ABANDONED, "its anchor took too long");
+    bench_expect(*state, "hang", WPK_OUTCOME_RUN_TIMEOUT, "took too long");
 }
 
 /* Slow as it is nobody will be served it: what only other placements show is not looked for. */

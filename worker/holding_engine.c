@@ -158,7 +158,7 @@ static void take_out(struct wpk_holding *holding)
             if (item->standing == WPK_HOLDING_IN_ENGINE && item->order == order) {
                 item->standing = WPK_HOLDING_ENDED;
                 item->record = record;
-                if (record.anchor_ratio > 0) {
+                if (record.anchor_ratio > 0 || record.anchor_failed) {
                     memcpy(item->record.anchor_sha256, item->anchor_sha256, WPK_ID_MAX);
                 }
                 wpk_holding_log_ended(item, wpk_outcome_name(record.outcome), record.log);

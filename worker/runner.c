@@ -38,13 +38,13 @@ static uint64_t now_ns(void)
     return wpk_clock_now_ns(wpk_clock_system());
 }
 
-static wpk_err refuse(struct runner *runner, uint64_t id, int count, enum wpk_outcome outcome,
-                      const char *why)
+/* The same record for all that were wanted. */
+static wpk_err refuse(struct runner *runner, uint64_t id, int count,
+                      const struct wpk_record *record)
 {
-    struct wpk_record records[WPK_DUEL_MAX] = {{0}};
+    struct wpk_record records[WPK_DUEL_MAX];
     for (int i = 0; i < count; i++) {
-        records[i].outcome = outcome;
-        snprintf(records[i].log, sizeof(records[i].log), "%s", why);
+        records[i] = *record;
     }
     return wpk_message_send_result(&runner->channel, id, records, count);
 }
@@ -149,14 +149,13 @@ static wpk_err advance_pending(struct runner *runner)
                     wanted.work);
             (void)!wpk_message_send_broken(&runner->channel, "no process for a candidate");
         } else if (err != WPK_OK) {
-            enum wpk_outcome outcome =
-                err == WPK_ENOMEM ? WPK_OUTCOME_OUT_OF_MEMORY : WPK_OUTCOME_UNSUPPORTED;
-            char why[WPK_DIAG_TEXT_MAX + 64];
-            snprintf(why, sizeof(why), "no answers to compare with: %s: %s", wpk_err_text(err),
-                     diag.text);
+            struct wpk_record record = {.outcome = err == WPK_ENOMEM ? WPK_OUTCOME_OUT_OF_MEMORY
+                                                                     : WPK_OUTCOME_UNSUPPORTED};
+            snprintf(record.log, sizeof(record.log), "no answers to compare with: %s: %s",
+                     wpk_err_text(err), diag.text);
             wpk_log(WPK_LOG_INFO, "run_refused", "work=%s outcome=%s reason=\"%.300s\"",
-                    wanted.work, wpk_outcome_name(outcome), why);
-            (void)!refuse(runner, wanted.id, wanted.count, outcome, why);
+                    wanted.work, wpk_outcome_name(record.outcome), record.log);
+            (void)!refuse(runner, wanted.id, wanted.count, &record);
         }
         wpk_buf_reset(&runner->pending);
     }
@@ -212,7 +211,7 @@ static wpk_err report_death(struct runner *runner)
     uint64_t id = runner->child.id;
     int count = runner->child.count;
     bool reported = wpk_runner_child_end(&runner->child, &record);
-    return reported ? WPK_OK : refuse(runner, id, count, record.outcome, record.log);
+    return reported ? WPK_OK : refuse(runner, id, count, &record);
 }
 
 static wpk_err wait_and_look(struct runner *runner)

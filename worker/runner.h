@@ -18,9 +18,6 @@ enum {
     WPK_RUNNER_SETS = WPK_INPUT_KINDS
 };
 
-/* How a candidate's process exits when not the candidate failed, but its anchor. */
-#define WPK_RUNNER_ANCHOR_FAILED 86
-
 struct wpk_runner_options {
     const char *answers_dir; /* where answers are kept from one start to the next */
 };

@@ -20,12 +20,40 @@ static uint64_t now_ns(void)
     return wpk_clock_now_ns(wpk_clock_system());
 }
 
+/* Shared with the child, so that it can be read after a kill. */
+static volatile bool unshared;
+static volatile bool *anchor_runs = &unshared;
+
+void wpk_runner_child_set_anchor(bool runs)
+{
+    *anchor_runs = runs;
+}
+
+bool wpk_runner_child_anchor_runs(void)
+{
+    return *anchor_runs;
+}
+
+static bool share_anchor(void)
+{
+    if (anchor_runs == &unshared) {
+        void *page = mmap(NULL, sizeof(*anchor_runs), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED) {
+            return false;
+        }
+        anchor_runs = page;
+    }
+    *anchor_runs = false;
+    return true;
+}
+
 wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int count,
                               uint64_t timeout_ns, const struct wpk_child_limits *limits,
                               struct wpk_channel *channel)
 {
     int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+    if (!share_anchor() || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         return WPK_ESYSTEM;
     }
     int log = memfd_create("log", MFD_CLOEXEC);
@@ -169,18 +197,22 @@ static void describe_end(const struct wpk_runner_child *child, int status,
     said[size > 0 ? size : 0] = '\0';
     int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     char how[WPK_PROCESS_END_SIZE];
-    if (child->timed_out || number == SIGXCPU) {
+    bool late = child->timed_out || number == SIGXCPU;
+    if (*anchor_runs) {
+        /* Whoever asked has it tried again. */
+        record->outcome = WPK_OUTCOME_ABANDONED;
+        record->anchor_failed = true;
+        snprintf(record->log, sizeof(record->log), "its anchor %s while the kernel was %s%s%s",
+                 late ? "took too long" : "failed", child->doing, said[0] != '\0' ? ": " : "",
+                 said);
+        return;
+    }
+    if (late) {
         record->outcome = WPK_OUTCOME_RUN_TIMEOUT;
         snprintf(how, sizeof(how), "took too long");
     } else if (child->damaged) {
         record->outcome = WPK_OUTCOME_RUN_CRASH;
         snprintf(how, sizeof(how), "damaged its process");
-    } else if (WIFEXITED(status) && WEXITSTATUS(status) == WPK_RUNNER_ANCHOR_FAILED) {
-        /* Whoever asked has it tried again. */
-        record->outcome = WPK_OUTCOME_ABANDONED;
-        snprintf(record->log, sizeof(record->log), "its anchor failed while the kernel was %s%s%s",
-                 child->doing, said[0] != '\0' ? ": " : "", said);
-        return;
     } else if (number == SIGKILL) {
         /* Not ours: the system kills whoever takes its last memory. */
         record->outcome = WPK_OUTCOME_OUT_OF_MEMORY;

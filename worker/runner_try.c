@@ -15,6 +15,7 @@
 #include "worker/counters.h"
 #include "worker/process.h"
 #include "worker/runner.h"
+#include "worker/runner_child.h"
 #include "worker/sentinel.h"
 #include "worker/subject.h"
 
@@ -44,9 +45,6 @@ struct attempt {
 /* Whose guard pages a fault may have struck; for the handler. */
 static const struct wpk_guard *volatile guard_in_use;
 
-/* The candidate is not to blame for what happens now. */
-static volatile bool anchor_in_use;
-
 /* Say where, for the log, and die of the same signal: the handler is reset when it is entered. */
 static void explain_fault(int number, siginfo_t *info, void *context)
 {
@@ -55,9 +53,6 @@ static void explain_fault(int number, siginfo_t *info, void *context)
     const struct wpk_guard *guard = guard_in_use;
     const char *where = guard != NULL ? wpk_guard_explain(guard, info->si_addr) : "while loading";
     (void)!write(STDERR_FILENO, where, strlen(where));
-    if (anchor_in_use) {
-        _exit(WPK_RUNNER_ANCHOR_FAILED);
-    }
 }
 
 static void listen_for_faults(void)
@@ -218,12 +213,12 @@ static struct wpk_measure_subject measured_of(struct wpk_subject *subject)
 
 static wpk_err run_anchor(void *user)
 {
-    anchor_in_use = true;
+    wpk_runner_child_set_anchor(true);
     wpk_err err = wpk_subject_run(user);
     if (err != WPK_OK) {
-        _exit(WPK_RUNNER_ANCHOR_FAILED);
+        _exit(1);
     }
-    anchor_in_use = false;
+    wpk_runner_child_set_anchor(false);
     return WPK_OK;
 }
 
@@ -273,14 +268,15 @@ static void open_anchor(struct attempt *a, const struct wpk_guard *guard)
         return;
     }
     guard_in_use = &a->anchor.guard;
-    anchor_in_use = true;
+    wpk_runner_child_set_anchor(true);
     wpk_err err = wpk_subject_open(&a->anchor, a->op->program, &options,
                                    &a->op->inputs[WPK_RUNNER_REALS], &diag);
-    anchor_in_use = false;
+    wpk_runner_child_set_anchor(false);
     guard_in_use = guard;
     if (err != WPK_OK) {
         char text[WPK_DIAG_TEXT_MAX + 64];
         a->anchor = (struct wpk_subject){0};
+        a->record->anchor_failed = true;
         snprintf(text, sizeof(text), "timed without its anchor: %s",
                  diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
         remark(a->record, text);

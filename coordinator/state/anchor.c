@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a search's candidates are timed in turns with.
  *
- *     none ──first candidate that ends ok──▶ itself ──its shared object is lost, or revoked──┐
- *                                              ▲                                            ▼
+ *     none ──first candidate that ends ok──▶ itself ──its shared object is lost or revoked,──┐
+ *                                              ▲      or it fails beside a candidate         ▼
  *                                              └── stand-in: the best that is left; or, with none
  *                                                  left, the next candidate that ends ok
  *
- * The anchor never changes, and every ratio that is stored or told is to its time. A stand-in's own
- * ratio to it is known: ratios to the stand-in are multiplied by that. While there is nothing to be
- * timed with, few candidates are leased at a time (WPK_ANCHORLESS_MAX), and one that comes back ok
- * beside the one that is taken runs again. */
+ * The anchor never changes, and every ratio that is stored or told is to its time. A stand-in's
+ * own ratio to it is known: ratios to the stand-in are multiplied by that. What fails on one host
+ * stays a finalist, which another host may be able to run, and is no stand-in again. While there is
+ * nothing to be timed with, few candidates are leased at a time (WPK_ANCHORLESS_MAX), and one that
+ * comes back ok beside the one that is taken runs again. */
 #include "coordinator/state/parts.h"
 
 #include <string.h>
@@ -58,6 +59,16 @@ const struct wpk_record *wpk_anchor_apply(struct wpk_coordinator *c, struct wpk_
     return anchored;
 }
 
+static bool has_failed(const struct wpk_anchor *anchor, const char *artifact)
+{
+    for (uint32_t i = 0; i < anchor->failed_count && i < WPK_BEST_MAX; i++) {
+        if (anchor->failed[i] == wpk_table_hash(artifact)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void wpk_anchor_replace(struct wpk_coordinator *c, struct wpk_search *search)
 {
     struct wpk_anchor *anchor = &search->anchor;
@@ -66,7 +77,7 @@ void wpk_anchor_replace(struct wpk_coordinator *c, struct wpk_search *search)
     anchor->ratio = 0;
     for (uint32_t i = 0; i < search->best_count && anchor->now[0] == '\0'; i++) {
         const struct wpk_trial_summary *trial = &search->best[i].trial;
-        if (trial->anchor_ratio > 0) {
+        if (trial->anchor_ratio > 0 && !has_failed(anchor, trial->artifact_sha256)) {
             memcpy(anchor->now, trial->artifact_sha256, sizeof anchor->now);
             anchor->ratio = trial->anchor_ratio;
         }
@@ -84,9 +95,24 @@ void wpk_anchor_lost(struct wpk_coordinator *c, struct wpk_search *search, const
     }
 }
 
+bool wpk_anchor_failed(struct wpk_coordinator *c, struct wpk_search *search,
+                       const struct wpk_record *record)
+{
+    struct wpk_anchor *anchor = &search->anchor;
+    if (!record->anchor_failed || anchor->now[0] == '\0' ||
+        strcmp(anchor->now, record->anchor_sha256) != 0) {
+        return false;
+    }
+    anchor->failed[anchor->failed_count++ % WPK_BEST_MAX] = wpk_table_hash(anchor->now);
+    wpk_effect_log(c, "anchor_failed", "search=%llu artifact=%.12s reason=\"%.200s\"",
+                   (unsigned long long)search->id, anchor->now, record->log);
+    wpk_anchor_replace(c, search);
+    return true;
+}
+
 bool wpk_anchor_waits(const struct wpk_search *search)
 {
-    uint32_t trials = search->leased_count;
+    uint32_t trials = search->leased_count - (search->plain.piece.standing == WPK_STANDING_LEASED);
     for (uint32_t i = 0; i < search->vendor_count; i++) {
         trials -= search->vendors[i].standing == WPK_STANDING_LEASED;
     }

@@ -24,6 +24,23 @@ static struct wpk_scene *begin(int *worker)
     return scene;
 }
 
+static void lose(struct wpk_scene *scene, const char *artifact)
+{
+    struct wpk_event lost = {.kind = WPK_EVENT_ARTIFACT_LOST};
+    memcpy(lost.sha256, artifact, strlen(artifact));
+    wpk_scene_step(scene, &lost);
+}
+
+/* The first candidate has become it. */
+static struct wpk_scene *begin_with_anchor(int *worker)
+{
+    struct wpk_scene *scene = begin(worker);
+    wpk_scene_poll(scene, *worker, 1);
+    wpk_scene_result(scene, *worker, WPK_OUTCOME_OK, 2000);
+    assert_string_equal(the_search(scene)->anchor.now, "a1.0");
+    return scene;
+}
+
 /* Few are out before there is one; what came back beside it runs again, with it. */
 static void the_first_ok_is_the_anchor(void **state)
 {
@@ -67,14 +84,11 @@ static void a_stand_in(void **state)
 {
     (void)state;
     int worker;
-    struct wpk_scene *scene = begin(&worker);
+    struct wpk_scene *scene = begin_with_anchor(&worker);
     const struct wpk_search *search = the_search(scene);
-    wpk_scene_poll(scene, worker, 1);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 2000);
     wpk_scene_poll(scene, worker, 3);
     wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 500);
-    struct wpk_event lost = {.kind = WPK_EVENT_ARTIFACT_LOST, .sha256 = "a1.0"};
-    wpk_scene_step(scene, &lost);
+    lose(scene, "a1.0");
     assert_string_equal(search->anchor.sha256, "a1.0");
     assert_string_equal(search->anchor.now, "a1.1");
     assert_true(search->anchor.ratio == 0.5);
@@ -93,17 +107,82 @@ static void nothing_is_left(void **state)
 {
     (void)state;
     int worker;
-    struct wpk_scene *scene = begin(&worker);
+    struct wpk_scene *scene = begin_with_anchor(&worker);
     const struct wpk_search *search = the_search(scene);
-    wpk_scene_poll(scene, worker, 1);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 2000);
-    wpk_scene_step(scene, &(struct wpk_event){.kind = WPK_EVENT_ARTIFACT_LOST, .sha256 = "a1.0"});
+    lose(scene, "a1.0");
     assert_string_equal(search->anchor.now, "");
     assert_int_equal(wpk_scene_poll(scene, worker, 8), WPK_ANCHORLESS_MAX);
     assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 1000), WPK_ACK_RECORDED);
     assert_string_equal(search->anchor.sha256, "a1.0");
     assert_string_equal(search->anchor.now, "a1.1");
     assert_true(search->anchor.ratio == 0.5);
+    wpk_scene_free(scene);
+}
+
+/* It crashes beside a candidate: the best that is left stands in, and the candidate runs again. */
+static void one_that_fails_is_replaced(void **state)
+{
+    (void)state;
+    int worker;
+    struct wpk_scene *scene = begin_with_anchor(&worker);
+    const struct wpk_search *search = the_search(scene);
+    wpk_scene_poll(scene, worker, 1);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 500);
+    assert_int_equal(wpk_scene_poll(scene, worker, 2), 2);
+    assert_int_equal(wpk_scene_anchor_fails(scene, worker), WPK_ACK_RECORDED);
+    assert_string_equal(search->anchor.sha256, "a1.0");
+    assert_string_equal(search->anchor.now, "a1.1");
+    assert_true(search->anchor.ratio == 0.5);
+    assert_int_equal(wpk_search_ask(search, 2)->attempts, 0);
+    /* Leased beside the first one, too: an attempt, as nobody can say which candidate it was. */
+    wpk_scene_anchor_fails(scene, worker);
+    assert_string_equal(search->anchor.now, "a1.1");
+    assert_int_equal(wpk_search_ask(search, 3)->attempts, 1);
+    assert_int_equal(search->failed_count, 0);
+    assert_int_equal(search->best_count, 2); /* another host may be able to run it */
+    wpk_scene_poll(scene, worker, 2);
+    assert_string_equal(scene->workers[worker].anchor[0], "a1.1");
+    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 600);
+    assert_int_equal(search->ok_count, 3);
+    wpk_scene_free(scene);
+}
+
+/* No candidate is given up because no anchor works beside it on its host. */
+static void all_that_fail_are_replaced(void **state)
+{
+    (void)state;
+    int worker;
+    struct wpk_scene *scene = begin_with_anchor(&worker);
+    const struct wpk_search *search = the_search(scene);
+    for (int i = 0; i < WPK_ATTEMPTS_MAX; i++) {
+        wpk_scene_poll(scene, worker, 1);
+        wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 500);
+    }
+    for (int i = 0; i <= WPK_ATTEMPTS_MAX; i++) {
+        assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
+        assert_int_equal(scene->workers[worker].held[0].attempt, 1);
+        wpk_scene_anchor_fails(scene, worker);
+    }
+    assert_string_equal(search->anchor.now, "");
+    assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
+    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 500), WPK_ACK_RECORDED);
+    assert_string_equal(search->anchor.now, "a1.4");
+    assert_int_equal(search->failed_count, 0);
+    wpk_scene_free(scene);
+}
+
+/* Before there is an anchor two candidates are out at a time, and the plain kernel beside them. */
+static void the_plain_kernel_is_no_candidate(void **state)
+{
+    (void)state;
+    struct wpk_scene *scene = wpk_scene_new();
+    scene->opened.anchor = (struct wpk_anchor){0};
+    scene->opened.plain = (struct wpk_piece){.standing = WPK_STANDING_OPEN};
+    int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
+    wpk_scene_submit_one(scene, 1, 20);
+    assert_int_equal(wpk_scene_poll(scene, worker, 8), 1);
+    assert_int_equal(scene->workers[worker].held[0].id.kind, WPK_WORK_PLAIN);
+    assert_int_equal(wpk_scene_poll(scene, worker, 8), WPK_ANCHORLESS_MAX);
     wpk_scene_free(scene);
 }
 
@@ -114,6 +193,9 @@ int main(void)
         cmocka_unit_test(the_best_are_so_by_their_ratio),
         cmocka_unit_test(a_stand_in),
         cmocka_unit_test(nothing_is_left),
+        cmocka_unit_test(one_that_fails_is_replaced),
+        cmocka_unit_test(all_that_fail_are_replaced),
+        cmocka_unit_test(the_plain_kernel_is_no_candidate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

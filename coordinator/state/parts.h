@@ -160,6 +160,9 @@ const struct wpk_record *wpk_anchor_apply(struct wpk_coordinator *c, struct wpk_
 void wpk_anchor_replace(struct wpk_coordinator *c, struct wpk_search *search);
 /* Likewise, if this is what the search's candidates are timed with: nobody can have it any more. */
 void wpk_anchor_lost(struct wpk_coordinator *c, struct wpk_search *search, const char *artifact);
+/* Did the anchor fail beside the candidate of this record? Then another one takes its place. */
+bool wpk_anchor_failed(struct wpk_coordinator *c, struct wpk_search *search,
+                       const struct wpk_record *record);
 /* Are as many candidates out as may be while there is no anchor? */
 bool wpk_anchor_waits(const struct wpk_search *search);
 

@@ -177,6 +177,7 @@ static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
     struct wpk_piece *piece = wpk_search_piece(search, result->id);
     const char *reason = result->id.kind == WPK_WORK_FINAL ? result->failure
                          : is_built(result)                ? "what was built is lost"
+                         : result->record.anchor_failed    ? result->record.log
                          : lacks_anchor(search, result)    ? "it was timed without the anchor"
                                                            : result->record.log;
     char id[WPK_WORK_ID_TEXT_SIZE];
@@ -184,7 +185,12 @@ static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
     wpk_effect_log(c, "not_tried", "work=%s attempt=%u stage=%s worker=%s reason=\"%.*s\"", id,
                    piece->attempts, wpk_work_stage_name(result->stage), worker->hello.name,
                    (int)strnlen(reason, REASON_MAX), reason);
-    piece->lost_on = lacks_anchor(search, result) ? piece->lost_on : worker->device_hash;
+    if (wpk_anchor_failed(c, search, &result->record)) {
+        piece->attempts--; /* not the candidate's: it runs again, beside another anchor */
+        return;
+    }
+    bool anchor = result->record.anchor_failed || lacks_anchor(search, result);
+    piece->lost_on = anchor ? piece->lost_on : worker->device_hash;
     if (may_be_built(result->id.kind) && piece->built != NULL) {
         drop_built(search, result->id);
     }

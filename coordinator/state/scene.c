@@ -367,6 +367,14 @@ enum wpk_ack wpk_scene_result(struct wpk_scene *scene, int worker, enum wpk_outc
     return send_first(scene, worker, &result);
 }
 
+enum wpk_ack wpk_scene_anchor_fails(struct wpk_scene *scene, int worker)
+{
+    struct wpk_result result = {
+        .record = {.outcome = WPK_OUTCOME_ABANDONED, .anchor_failed = true, .log = "it crashed"}};
+    snprintf(result.record.anchor_sha256, WPK_ID_MAX, "%s", scene->workers[worker].anchor[0]);
+    return send_first(scene, worker, &result);
+}
+
 enum wpk_ack wpk_scene_final(struct wpk_scene *scene, int worker)
 {
     const struct wpk_work *work = &scene->workers[worker].held[0];

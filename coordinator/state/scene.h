@@ -84,6 +84,8 @@ uint32_t wpk_scene_poll(struct wpk_scene *scene, int worker, uint32_t want);
 /* Result of the worker's first piece of work, which took `ns`; returns what became of it. */
 enum wpk_ack wpk_scene_result(struct wpk_scene *scene, int worker, enum wpk_outcome outcome,
                               uint64_t ns);
+/* Likewise: the anchor beside the candidate has failed. */
+enum wpk_ack wpk_scene_anchor_fails(struct wpk_scene *scene, int worker);
 /* Likewise of a final's contenders: the first is the fastest. */
 enum wpk_ack wpk_scene_final(struct wpk_scene *scene, int worker);
 void wpk_scene_set_worker(struct wpk_scene *scene, const char *name, enum wpk_worker_order order,

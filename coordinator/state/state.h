@@ -220,6 +220,8 @@ struct wpk_anchor {
     char now[WPK_ID_MAX];    /* what is timed: itself, or its stand-in; "": none now */
     double ratio;            /* time of `now` over the anchor's */
     double last_ns;          /* the anchor's, by the last that was timed with it; 0: not known */
+    uint64_t failed[WPK_BEST_MAX]; /* hashes of what failed beside a candidate: a ring */
+    uint32_t failed_count;         /* so far */
 };
 
 /* The plain kernel of a search's operator, which runs where nothing else does: plain.c. */

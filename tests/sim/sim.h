@@ -9,14 +9,14 @@
  *
  * What goes wrong while there is trouble: frames; workers that die, hang and come back with what
  * they had, answer twice, answer for leases long gone, give back and leave, change their device,
- * cannot get what others have built; wpkd that dies before, in or after a commit; a disk that is
- * full; strategies that answer late; a wall clock that is set. Users submit, pause and cancel,
- * exceed their quotas, ask for labels that some workers or none have, revoke kernels and roll
- * back. Workers are never wrong about a candidate, but for all times of one that is skewed: its
- * outcome is a function of its text, and so are its time in a final and whether it stands its
- * verification. What must not happen at all ends the process, with the seed (wpk_sim_fail);
- * sim_check.c and sim_history.c say what that is, sim_served.c for what is served, and sim_fair.c
- * for the time of devices. */
+ * cannot get what others have built, and whose anchors crash; wpkd that dies before, in or after a
+ * commit; a disk that is full; strategies that answer late; a wall clock that is set. Users submit,
+ * pause and cancel, exceed their quotas, ask for labels that some workers or none have, revoke
+ * kernels and roll back. Workers are never wrong about a candidate, but for all times of one that
+ * is skewed: its outcome is a function of its text, and so are its time in a final and whether it
+ * stands its verification. What must not happen at all ends the process, with the seed
+ * (wpk_sim_fail); sim_check.c and sim_history.c say what that is, sim_served.c for what is served,
+ * and sim_fair.c for the time of devices. */
 #ifndef WPK_TESTS_SIM_SIM_H
 #define WPK_TESTS_SIM_SIM_H
 
@@ -60,7 +60,9 @@ struct wpk_sim_holding {
     uint64_t anchor_ns;
     bool slow; /* the machine is in the slower of its two states: every time is, alike */
     bool done;
-    bool lost; /* what it needs cannot be had: it was not tried */
+    bool lost;          /* what it needs cannot be had: it was not tried */
+    bool anchor_failed; /* its anchor crashed beside it */
+    bool overtaken; /* another worker brought it built, which then got lost */
     bool uploaded;
 };
 

@@ -169,8 +169,9 @@ static bool is_in_good_hands(const struct wpk_sim *sim, int receiver, const stru
             const struct wpk_work *held = &worker->held[i].work;
             /* Work with another anchor is other work; and a worker that could not get what the work
              * needs has said so. */
-            if (!worker->held[i].lost && wpk_work_id_equal(held->id, work->id) &&
-                held->stage == work->stage &&
+            const struct wpk_sim_holding *mine = &worker->held[i];
+            if (!mine->lost && !mine->anchor_failed && !mine->overtaken &&
+                wpk_work_id_equal(held->id, work->id) && held->stage == work->stage &&
                 strcmp(worker->held[i].anchor, work->anchor_sha256) == 0) {
                 return true;
             }

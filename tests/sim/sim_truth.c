@@ -82,8 +82,10 @@ void wpk_sim_fill_result(const struct wpk_sim_holding *held, double skew, struct
     result->stage = work->stage;
     result->attempt = work->attempt;
     result->failure = held->lost ? "an artifact is lost" : "";
-    if (held->lost) {
+    if (held->lost || held->anchor_failed) {
         result->record.outcome = WPK_OUTCOME_ABANDONED;
+        result->record.anchor_failed = held->anchor_failed;
+        memcpy(result->record.anchor_sha256, held->anchor, sizeof held->anchor);
         return;
     }
     if (work->id.kind == WPK_WORK_FINAL) {

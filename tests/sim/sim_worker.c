@@ -302,6 +302,18 @@ static struct wpk_sim_holding *to_run(struct wpk_sim_worker *worker)
     return NULL;
 }
 
+/* It is built again, whoever builds it still: wpkd was brought it by another one. */
+static void overtake(struct wpk_sim *sim, wpk_work_id id)
+{
+    for (int w = 0; w < sim->worker_count; w++) {
+        for (uint32_t i = 0; i < sim->workers[w].held_count; i++) {
+            struct wpk_sim_holding *held = &sim->workers[w].held[i];
+            held->overtaken = held->overtaken || (held->work.stage != WPK_STAGE_RUN &&
+                                                  wpk_work_id_equal(held->work.id, id));
+        }
+    }
+}
+
 static void work(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
     struct wpk_sim_holding *held = to_run(worker);
@@ -309,8 +321,15 @@ static void work(struct wpk_sim *sim, struct wpk_sim_worker *worker)
         held->done = true;
         held->lost = held->artifact_count > 0 && sim->trouble > 0 &&
                      wpk_rng_chance(&sim->rng, sim->trouble / 4);
+        held->anchor_failed = !held->lost && held->anchor[0] != '\0' && sim->trouble > 0 &&
+                              held->work.stage != WPK_STAGE_BUILD &&
+                              wpk_rng_chance(&sim->rng, sim->trouble / 8);
         worker->run_until_ns = 0;
-        if (held->lost) {
+        if (held->anchor_failed) {
+            wpk_sim_say(sim, "w%d: the anchor of %llu/%u fails", worker->index,
+                        (unsigned long long)held->work.id.search, held->work.id.index);
+        } else if (held->lost) {
+            overtake(sim, held->work.id);
             wpk_sim_say(sim, "w%d: cannot get what %llu/%s/%u needs", worker->index,
                         (unsigned long long)held->work.id.search,
                         wpk_work_kind_name(held->work.id.kind), held->work.id.index);
