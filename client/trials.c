@@ -2,6 +2,7 @@
 /* wpkctl trials: what a job tried, and why what failed failed. */
 #include "client/show.h"
 #include "common/json.h"
+#include "schema/message.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,6 +75,8 @@ static void add_trial(struct wpk_json_reader *r, const struct filter *filter,
     }
     if (number >= 0) {
         snprintf(index, sizeof(index), "%" PRId64, number);
+    } else if (strcmp(text_of(r, "provider", arena), WPK_PLAIN_PROVIDER) == 0) {
+        snprintf(index, sizeof(index), "%s", WPK_PLAIN_PROVIDER);
     }
     if (wpk_json_kind_of(r, "time_ns") == WPK_JSON_OBJECT) {
         wpk_json_enter(r, "time_ns");

@@ -4,6 +4,7 @@
 
 #include "common/json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,15 @@ const char *wpk_work_stage_name(enum wpk_work_stage stage)
 bool wpk_work_id_equal(wpk_work_id a, wpk_work_id b)
 {
     return a.search == b.search && a.kind == b.kind && a.index == b.index;
+}
+
+void wpk_plain_candidate_print(uint32_t number, char out[WPK_PLAIN_CANDIDATE_SIZE])
+{
+    char rest[24] = "";
+    if (number > 1) {
+        snprintf(rest, sizeof rest, " number=%u", number);
+    }
+    snprintf(out, WPK_PLAIN_CANDIDATE_SIZE, "algorithm=direct%s", rest);
 }
 
 static void put_id(struct wpk_json_writer *w, wpk_work_id id)

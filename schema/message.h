@@ -34,8 +34,8 @@
 #define WPK_HOLDING_MAX 256  /* leases presented again */
 #define WPK_PROVIDER_NAME_MAX 32
 #define WPK_PLAIN_PROVIDER "plain" /* whose the plain kernel is in the history */
-#define WPK_PLAIN_CANDIDATE "algorithm=direct" /* what it is called there */
 #define WPK_PLAIN_MAX 4            /* constructed candidates, one of which becomes it */
+#define WPK_PLAIN_CANDIDATE_SIZE 40
 #define WPK_WORKER_NAME_MAX 128
 #define WPK_ENVIRONMENT_MAX 256
 #define WPK_WORKER_LABELS_MAX 16 /* of a worker */
@@ -232,6 +232,9 @@ const char *wpk_message_kind_name(enum wpk_message_kind kind);
 const char *wpk_work_kind_name(enum wpk_work_kind kind);
 const char *wpk_work_stage_name(enum wpk_work_stage stage);
 bool wpk_work_id_equal(wpk_work_id a, wpk_work_id b);
+/* What the plain kernel's candidate `number`, from 1, is called in the history: "algorithm=direct",
+ * "algorithm=direct number=2". */
+void wpk_plain_candidate_print(uint32_t number, char out[WPK_PLAIN_CANDIDATE_SIZE]);
 
 /* Append the frame to `out`, in message->version.
  *   errors  WPK_ENOMEM, WPK_ENOSPC larger than WPK_MESSAGE_SIZE_MAX */

@@ -117,6 +117,9 @@ static void perform(struct wpk_performer *p, const struct wpk_effect *effect)
     case WPK_EFFECT_OPEN_SEARCH:
         wpk_performer_open_search(p, effect);
         break;
+    case WPK_EFFECT_PUT_PLAIN:
+        wpk_performer_put_plain(p, effect);
+        break;
     case WPK_EFFECT_PUT_KERNEL:
         wpk_performer_put_kernel(p, effect);
         break;

@@ -98,6 +98,7 @@ bool wpk_performer_store(struct wpk_performer *performer, const struct wpk_effec
 
 void wpk_performer_open_search(struct wpk_performer *performer, const struct wpk_effect *effect);
 void wpk_performer_put_kernel(struct wpk_performer *performer, const struct wpk_effect *effect);
+void wpk_performer_put_plain(struct wpk_performer *performer, const struct wpk_effect *effect);
 void wpk_performer_tell(struct wpk_performer *performer, const struct wpk_effect *effect);
 /* What the strategies answered becomes orders. True when there was something. */
 bool wpk_performer_take_answers(struct wpk_performer *performer);

@@ -22,6 +22,7 @@ static void copy_search(struct wpk_performer *p, const struct wpk_search *search
     memset(out->vendors, 0, sizeof out->vendors);
     out->vendor_count = 0;
     out->plain = (struct wpk_plain){.number = 0};
+    out->winner = NULL;
 }
 
 /* ---- opening */
@@ -260,6 +261,13 @@ static void perform_put_kernel(struct wpk_order *order, struct wpk_store *store)
     }
 }
 
+static void perform_put_plain(struct wpk_order *order, struct wpk_store *store)
+{
+    const struct kernel_order *mine = (const struct kernel_order *)order;
+    wpk_history_name_plain(store, &mine->put);
+    put_row(mine, store, &mine->put, wpk_history_keep_kernel);
+}
+
 static void on_kernel_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
 {
     const struct kernel_order *mine = (const struct kernel_order *)order;
@@ -272,10 +280,10 @@ static void on_kernel_put(struct wpk_order *order, wpk_err err, const struct wpk
     }
 }
 
-void wpk_performer_put_kernel(struct wpk_performer *p, const struct wpk_effect *effect)
+/* What the effect refers to, as it is now; what is the same entry stays the same. */
+static void copy_kernel(struct wpk_performer *p, const struct wpk_effect *effect,
+                        struct kernel_order *order)
 {
-    struct kernel_order *order =
-        wpk_performer_write(p, sizeof *order, perform_put_kernel, on_kernel_put);
     copy_search(p, effect->search, &order->search);
     order->effect.order.search = effect->search->handle;
     order->put = *effect;
@@ -287,7 +295,22 @@ void wpk_performer_put_kernel(struct wpk_performer *p, const struct wpk_effect *
     for (int i = 0; i < WPK_FINAL_VERIFIED_MAX; i++) {
         order->put.kept[i] = copy_entry(p, effect->kept[i], &order->kept[i]);
     }
-    order->put.plain = copy_entry(p, effect->plain, &order->plain);
+    order->put.plain = effect->plain == effect->served
+                           ? order->put.served
+                           : copy_entry(p, effect->plain, &order->plain);
+}
+
+void wpk_performer_put_plain(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct kernel_order *order = wpk_performer_write(p, sizeof *order, perform_put_plain, NULL);
+    copy_kernel(p, effect, order);
+}
+
+void wpk_performer_put_kernel(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct kernel_order *order =
+        wpk_performer_write(p, sizeof *order, perform_put_kernel, on_kernel_put);
+    copy_kernel(p, effect, order);
     if (p->options.index != NULL) {
         struct wpk_order *index = wpk_index_order_new(p->options.index, effect->search->problem_id);
         index->search = effect->search->handle;

@@ -18,8 +18,10 @@
 
 static void expect_trials(struct wpk_rig *f, const char *wanted)
 {
-    struct wpk_rows *rows =
-        wpk_store_query(f->store, "SELECT outcome || ' ' || artifact_sha256 FROM trial", "");
+    struct wpk_rows *rows = wpk_store_query(f->store,
+                                            "SELECT outcome || ' ' || artifact_sha256 FROM trial"
+                                            " WHERE provider <> '" WPK_PLAIN_PROVIDER "'",
+                                            "");
     assert_true(wpk_rows_next(rows));
     assert_string_equal(wpk_rows_text(rows, 0), wanted);
     assert_false(wpk_rows_next(rows));
@@ -253,6 +255,50 @@ static void an_operator_that_ended_before_a_restart(void **state)
     assert_string_equal(after, before);
     get_first_op(f, path, "\"device\":", after);
     assert_non_null(strstr(after, "\"device\":\"cpu/none"));
+}
+
+static int64_t read_int(struct wpk_rig *f, const char *sql)
+{
+    struct wpk_rows *rows = wpk_store_query(f->store, sql, "");
+    int64_t value = wpk_rows_next(rows) ? wpk_rows_int(rows, 0) : -1;
+    wpk_rows_close(rows);
+    return value;
+}
+
+/* The candidate fails, the plain kernel works: it is stored as what the class serves. */
+static void the_plain_kernel_is_served(void **state)
+{
+    struct wpk_rig *f = *state;
+    struct wpk_message back = {0};
+    char candidate[256];
+    char code[WPK_SHA256_HEX_SIZE];
+    wpk_rig_start(f);
+    wpk_rig_request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
+    uint64_t session = wpk_rig_hello(f, "", WPK_OK);
+    wpk_rig_ask(f, &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1},
+                &back);
+    assert_int_equal(back.work[0].id.kind, WPK_WORK_PLAIN);
+    wpk_work_id plain = back.work[0].id;
+    wpk_message_fini(&back);
+    wpk_crypto_sha256_hex("plain", 5, code);
+    wpk_rig_artifact(f, session, "plain", &back);
+    wpk_message_fini(&back);
+    wpk_rig_result(f, session, plain, false, code);
+    struct wpk_result failed = {.id = wpk_rig_take_work(f, session, candidate),
+                                .attempt = 1,
+                                .failure = "",
+                                .record = {.outcome = WPK_OUTCOME_RUN_CRASH}};
+    wpk_rig_ask(
+        f,
+        &(struct wpk_message){
+            .kind = WPK_MESSAGE_RESULTS, .session = session, .results = &failed, .result_count = 1},
+        &back);
+    wpk_message_fini(&back);
+    assert_int_equal(read_int(f, "SELECT COUNT(*) = 1 AND served = 1 AND provider = 'plain' AND"
+                                 " plain_sha256 = artifact_sha256 FROM kernel"),
+                     1);
+    wpk_rig_request(f, "GET", "/v1/jobs", "");
+    assert_non_null(strstr(wpk_buf_text(&f->body), "only the plain kernel can be served: 1 of 1"));
 }
 
 /* A piece of work that a builder or a runner gets, and its result. */
@@ -532,6 +578,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_a_live_search_may_end_with_stays, wpk_rig_set_up,
                                         wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(an_operator_that_ended_before_a_restart, wpk_rig_set_up,
+                                        wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(the_plain_kernel_is_served, wpk_rig_set_up,
                                         wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(builds_wait_for_room, wpk_rig_set_up, wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(one_turn_takes_in_so_much, wpk_rig_set_up,

@@ -100,7 +100,7 @@ static void a_result_that_is_refused(void **state)
     assert_int_equal(wpk_store_execute(rig->store, "DROP TRIGGER refuse", NULL), WPK_OK);
     wpk_rig_result(rig, session, wpk_rig_take_work(rig, session, candidate), false, WPK_RIG_HASH);
     assert_int_equal(job_count(rig), 1); /* its winner is to be verified */
-    expect(rig, "SELECT outcome FROM trial", "ok");
+    expect(rig, "SELECT outcome FROM trial WHERE provider <> 'plain'", "ok");
 }
 
 /* Nothing that the state knows stands on it: who asked is told, and workers hear nothing of it. */
@@ -118,7 +118,9 @@ static void a_change_that_is_refused(void **state)
     wpk_rig_request(rig, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
     assert_int_equal(rig->status, 201);
     wpk_rig_result(rig, session, wpk_rig_take_work(rig, session, candidate), false, WPK_RIG_HASH);
-    expect(rig, "SELECT COUNT(*) || (SELECT outcome FROM trial) FROM token", "0ok");
+    expect(rig,
+           "SELECT COUNT(*) || (SELECT outcome FROM trial WHERE provider <> 'plain') FROM token",
+           "0ok");
 }
 
 int main(void)

@@ -53,9 +53,9 @@ void wpk_rig_put(struct wpk_rig *rig, const struct wpk_message *message);
 void wpk_rig_ask(struct wpk_rig *rig, const struct wpk_message *message, struct wpk_message *back);
 /* With this token; "": none. Returns the session, if `want` is WPK_OK. */
 uint64_t wpk_rig_hello(struct wpk_rig *rig, const char *token, wpk_err want);
-/* Poll for one piece of work, which is a trial, and whose candidate is copied. */
 /* Poll for one piece of work; plain kernels cannot be built here. */
 void wpk_rig_poll(struct wpk_rig *rig, uint64_t session, struct wpk_message *back);
+/* Poll for one piece of work, which is a trial, and whose candidate is copied. */
 wpk_work_id wpk_rig_take_work(struct wpk_rig *rig, uint64_t session, char candidate[256]);
 /* A time of it; what became of that. */
 enum wpk_ack wpk_rig_result(struct wpk_rig *rig, uint64_t session, wpk_work_id id, bool censored,

@@ -140,17 +140,21 @@ void wpk_bind_join(struct wpk_coordinator *c, struct wpk_job_op_state *op)
 {
     struct wpk_search *search = op->search;
     char reason[WPK_REASON_MAX];
+    bool covered = wpk_search_covers(search, op->job);
+    if (search->plain_only && !covered) {
+        wpk_search_answer_again(c, search); /* the others do not wait for what this one wants */
+    }
     bool idle = search->phase == WPK_PHASE_WAITING || wpk_phase_ended(search->phase);
-    if (idle && wpk_search_covers(search, op->job)) {
-        bool failed = wpk_verdict_failed(search, reason);
+    if (idle && covered && search->plain.piece.standing == WPK_STANDING_ENDED) {
         op->kernel_id = search->kernel_id;
         op->from_history = true;
-        wpk_job_op_set(c, op, failed ? WPK_PHASE_FAILED : WPK_PHASE_DONE, failed ? reason : "");
+        wpk_job_op_set(c, op, wpk_verdict_phase(search, reason), reason);
         wpk_search_update_budget(search);
         return;
     }
     wpk_search_update_budget(search);
     if (idle) {
+        search->plain_only = covered;
         search->phase = WPK_PHASE_SEARCHING;
         search->reason[0] = '\0';
     }
@@ -252,6 +256,9 @@ static void set_worked(struct wpk_coordinator *c, struct wpk_job_op_state *op, b
 {
     if (worked && op->stakes[0] == NULL) {
         wpk_stake_add(c, op);
+        if (op->search->plain_only) {
+            wpk_search_advance(c, op->search);
+        }
     } else if (!worked) {
         wpk_stake_drop(c, op);
     }

@@ -74,8 +74,10 @@ struct wpk_opened {
     /* Known ones ENDED; in the key's order; texts taken. */
     struct wpk_piece vendors[WPK_PROVIDERS_MAX];
     uint32_t vendor_count;
-    /* The plain kernel: ENDED if it is known; with `built`, if another problem has it. */
+    /* The plain kernel: ENDED if it is known, or if all its candidates failed; with `built`, if
+     * another problem has it. */
     struct wpk_piece plain;
+    uint32_t plain_number; /* of the candidate, from 1 */
     char plain_verified_by[WPK_WORKER_NAME_MAX];
 };
 
@@ -159,6 +161,7 @@ enum wpk_effect_kind {
     WPK_EFFECT_PUT_TIMES,
     /* search, served, own, baseline, kept, plain ──▶ KERNEL_PUT */
     WPK_EFFECT_PUT_KERNEL,
+    WPK_EFFECT_PUT_PLAIN,        /* search, served = own = plain: for its problem's kernels */
     WPK_EFFECT_SET_OWNER,        /* owner: name, device_ns, share_ns */
     WPK_EFFECT_SET_WORKER_ORDER, /* text: its name, order, detail: the reason; NONE: forget it */
     WPK_EFFECT_PUT_ARTIFACT,     /* address, message: answered by who performs it */

@@ -70,9 +70,10 @@ static void set_phase(struct wpk_coordinator *c, struct wpk_search *search, enum
         unsatisfied = unsatisfied || joined_late;
         /* What serves though none of ours works is the vendor's. */
         op->kernel_id = wpk_phase_ended(phase) && !joined_late ? search->kernel_id : 0;
-        op->from_history = done && !search->measured;
+        op->from_history = done && (!search->measured || search->plain_only);
         wpk_job_op_set(c, op, joined_late ? WPK_PHASE_SEARCHING : phase, joined_late ? "" : reason);
     }
+    search->plain_only = false;
     if (unsatisfied) {
         /* A job with a larger budget came while the finals went on: the search goes on for it. */
         search->phase = WPK_PHASE_SEARCHING;
@@ -88,10 +89,10 @@ void wpk_search_set_phase(struct wpk_coordinator *c, struct wpk_search *search,
     set_phase(c, search, phase, reason, false);
 }
 
-void wpk_search_conclude(struct wpk_coordinator *c, struct wpk_search *search, bool failed,
+void wpk_search_conclude(struct wpk_coordinator *c, struct wpk_search *search, enum wpk_phase phase,
                          const char *reason)
 {
-    set_phase(c, search, failed ? WPK_PHASE_FAILED : WPK_PHASE_DONE, failed ? reason : "", true);
+    set_phase(c, search, phase, reason, true);
 }
 
 static bool vendors_ended(const struct wpk_search *search)
@@ -118,10 +119,29 @@ static bool is_over(const struct wpk_search *search, uint64_t now_ns)
     return all_ended && (search->ask_count >= search->candidates || search->exhausted);
 }
 
+void wpk_search_answer_again(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    char reason[WPK_REASON_MAX];
+    const struct wpk_final_entry *plain = wpk_plain_entry(search);
+    if (plain != NULL) {
+        struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_PLAIN);
+        effect->search = search;
+        effect->served = plain;
+        effect->own = plain;
+        effect->plain = plain;
+    }
+    wpk_search_conclude(c, search, wpk_verdict_phase(search, reason), reason);
+}
+
 void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    if (search->phase == WPK_PHASE_SEARCHING && search->candidates > 0 && !search->concluding &&
-        is_over(search, c->event->now_ns)) {
+    bool goes_on = search->phase == WPK_PHASE_SEARCHING && search->candidates > 0;
+    if (goes_on && search->plain_only) {
+        /* Who could build it is known once an operator is worked on. */
+        if (search->stakes != NULL && !wpk_plain_awaited(search)) {
+            wpk_search_answer_again(c, search);
+        }
+    } else if (goes_on && !search->concluding && is_over(search, c->event->now_ns)) {
         wpk_final_start(c, search);
     }
     wpk_search_refresh(c, search);
@@ -144,7 +164,11 @@ static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
     const unsigned build = 1U << WPK_POOL_BUILD;
     switch (search->phase) {
     case WPK_PHASE_SEARCHING: {
-        unsigned ready = wpk_plain_ready(search) | (has_open_vendor(search) ? run : 0);
+        unsigned ready = wpk_plain_ready(search);
+        if (search->plain_only) {
+            return ready;
+        }
+        ready |= has_open_vendor(search) ? run : 0;
         bool promises = search->asking && search->promised_count < search->asked_count;
         if (wpk_search_time_over(search, now_ns) || wpk_anchor_waits(search)) {
             return ready;

@@ -373,7 +373,7 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
 void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
 {
     search->concluding = false;
-    if (search->entries[search->winner].rejected) { /* it is stored as revoked: another one wins */
+    if (search->winner->rejected) { /* it is stored as revoked: another one wins */
         wpk_final_start(c, search);
         wpk_search_refresh(c, search);
         return;
@@ -383,8 +383,7 @@ void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, 
         wpk_verdict_serve(c, search, kernel_id);
     }
     char reason[WPK_REASON_MAX];
-    bool failed = wpk_verdict_failed(search, reason);
-    wpk_search_conclude(c, search, failed, reason);
+    wpk_search_conclude(c, search, wpk_verdict_phase(search, reason), reason);
     wpk_search_release(c, search);
 }
 

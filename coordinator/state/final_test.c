@@ -374,6 +374,7 @@ static void another_search_ended_meanwhile(void **state)
     snprintf(s->other.entries[0].provider, WPK_PROVIDER_NAME_MAX, "own");
     snprintf(s->other.entries[0].artifact_sha256, WPK_ID_MAX, "better");
     s->other.serving = true;
+    s->other.winner = &s->other.entries[0];
     wpk_final_kernel_put(&s->c, &s->other, 11);
     time_all(s, (uint64_t[]){800, 1000});
     verify(s, "own0", WPK_OUTCOME_OK);

@@ -76,6 +76,7 @@ struct wpk_coordinator {
     uint32_t pool_capacity;
     struct wpk_table pools_by_key;
     struct wpk_pool *dirty_pools;
+    bool unserved; /* the last worker of a pool has gone: a search may wait for it in vain */
 
     struct wpk_owner **owners; /* owned; [owner_count] */
     uint32_t owner_count;
@@ -219,6 +220,8 @@ void wpk_search_reject(struct wpk_search *search, const char *artifact, enum wpk
 bool wpk_search_lose(struct wpk_search *search, const char *artifact);
 /* Go on to the next phase, if this one is over, and note what there is to do. */
 void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search);
+/* Answer those who wait with the last result, and its plain kernel if there is one now. */
+void wpk_search_answer_again(struct wpk_coordinator *c, struct wpk_search *search);
 /* Note what there is to do for whom. */
 void wpk_search_refresh(struct wpk_coordinator *c, struct wpk_search *search);
 /* The budget is the largest of the jobs that wait for it. */
@@ -228,8 +231,9 @@ bool wpk_search_covers(const struct wpk_search *search, const struct wpk_job_ent
 /* Every operator that waits for this search. */
 void wpk_search_set_phase(struct wpk_coordinator *c, struct wpk_search *search,
                           enum wpk_phase phase, const char *reason);
-/* The search has its result: for those whose budget it is of. For others it goes on. */
-void wpk_search_conclude(struct wpk_coordinator *c, struct wpk_search *search, bool failed,
+/* The search has its result, DONE or FAILED: for those whose budget it is of. For others it goes
+ * on. */
+void wpk_search_conclude(struct wpk_coordinator *c, struct wpk_search *search, enum wpk_phase phase,
                          const char *reason);
 /* Its counters are to be stored before long. */
 void wpk_search_touch(struct wpk_coordinator *c, struct wpk_search *search);
@@ -271,8 +275,9 @@ struct wpk_final_entry *wpk_verdict_fastest(struct wpk_search *search,
 bool wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search *search);
 /* The winner is what the problem serves from now on, as this kernel. */
 void wpk_verdict_serve(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id);
-/* Why none of our own works, the commonest outcome first; false when one does. */
-bool wpk_verdict_failed(const struct wpk_search *search, char out[WPK_REASON_MAX]);
+/* How an operator ends whose search has a kernel: failed where nothing of our own works, the plain
+ * kernel included. `reason`: why the answer is no candidate of the search; "" where it is one. */
+enum wpk_phase wpk_verdict_phase(const struct wpk_search *search, char reason[WPK_REASON_MAX]);
 
 /* ---- plain.c */
 
@@ -281,14 +286,16 @@ void wpk_plain_open(struct wpk_search *search, struct wpk_opened *opened);
 void wpk_plain_fini(struct wpk_search *search);
 /* Stages that a worker can be given of it: bits 1 << enum wpk_pool_stage. */
 unsigned wpk_plain_ready(const struct wpk_search *search);
-/* Does the end of the search wait for it? Not for builders that are not there. */
+/* Does the end of the search wait for it? It does not where no worker is there to build it. */
 bool wpk_plain_awaited(const struct wpk_search *search);
 /* Its candidate has ended with this record: it is the plain kernel, or the next one is tried. */
 void wpk_plain_ended(struct wpk_coordinator *c, struct wpk_search *search,
                      const struct wpk_record *record, const struct wpk_worker *worker);
-/* As what is recorded beside a winner; NULL: there is none. */
+/* Is there one, verified and timed? */
+bool wpk_plain_works(const struct wpk_search *search);
+/* As what is recorded beside a winner, or as the winner; NULL: there is none. */
 const struct wpk_final_entry *wpk_plain_entry(struct wpk_search *search);
-/* This shared object was revoked. */
+/* This shared object was revoked: if it is the plain kernel, the next candidate is tried. */
 void wpk_plain_revoked(struct wpk_search *search, const char *artifact);
 
 /* ---- revoked.c */

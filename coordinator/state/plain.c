@@ -3,15 +3,17 @@
  * knows, and as accurate as the strict class asks. It is what a host falls back to, and what is
  * served when everything else was revoked.
  *
- * A search asks for it beside its candidates, and ends with it. The worker that builds them
- * constructs its candidates; the first that verifies is taken. It is built once for an operator: a
- * search for another device, under other conditions or with another number of threads only verifies
+ * A search leases it before its candidates, and does not end before it. The worker that builds it
+ * constructs candidates for it by number; the first that verifies is taken. It is built once for an
+ * operator: a search for another device, under other conditions or with other threads only verifies
  * and times what is there.
  *
- *     open ──built by a worker that only builds, or known──▶ open to be run ──▶ ended
- *      ▲  │                                                       │
- *      │  └──verified and timed──▶ ended                          │
- *      └──────────────── wrong: the next candidate ◀──────────────┘ */
+ *     open ──built by a worker that only builds, or known──▶ open to be run ──▶ ended ──revoked──┐
+ *      ▲  │                                                       │               ▲              │
+ *      │  └──verified and timed───────────────────────────────────│───────────────┘              │
+ *      └──────────────── wrong: the next candidate ◀──────────────┴──────────────────────────────┘
+ *
+ * Each candidate is a trial of the problem, so that a restart goes on behind those that failed. */
 #include "coordinator/state/parts.h"
 
 #include <stdio.h>
@@ -24,12 +26,22 @@ static void forget_built(struct wpk_piece *piece)
     piece->built = NULL;
 }
 
+static void set_number(struct wpk_plain *plain, uint32_t number)
+{
+    char text[WPK_PLAIN_CANDIDATE_SIZE];
+    wpk_plain_candidate_print(number, text);
+    free(plain->piece.text);
+    plain->piece.text = strdup(text);
+    WPK_ASSERT(plain->piece.text != NULL);
+    plain->number = number;
+}
+
 void wpk_plain_open(struct wpk_search *search, struct wpk_opened *opened)
 {
-    search->plain = (struct wpk_plain){.piece = opened->plain, .number = 1};
+    WPK_ASSERT(opened->plain_number >= 1 && opened->plain_number <= WPK_PLAIN_MAX);
+    search->plain = (struct wpk_plain){.piece = opened->plain};
+    set_number(&search->plain, opened->plain_number);
     memcpy(search->plain.verified_by, opened->plain_verified_by, sizeof opened->plain_verified_by);
-    search->plain.piece.text = strdup(WPK_PLAIN_CANDIDATE);
-    WPK_ASSERT(search->plain.piece.text != NULL);
     opened->plain.built = NULL;
 }
 
@@ -66,55 +78,66 @@ bool wpk_plain_awaited(const struct wpk_search *search)
 }
 
 /* The next candidate, unless this was the last one. */
-static void try_next(struct wpk_coordinator *c, struct wpk_search *search,
-                     const struct wpk_record *record)
+static void try_next(struct wpk_plain *plain)
+{
+    if (plain->number < WPK_PLAIN_MAX) {
+        forget_built(&plain->piece);
+        plain->piece.standing = WPK_STANDING_OPEN;
+        plain->piece.attempts = 0;
+        plain->piece.lost_on = 0;
+        set_number(plain, plain->number + 1);
+    }
+}
+
+static void put_trial(struct wpk_coordinator *c, struct wpk_search *search,
+                      const struct wpk_record *record, const struct wpk_worker *worker)
 {
     struct wpk_plain *plain = &search->plain;
-    wpk_effect_log(c, "plain_rejected", "search=%llu candidate=%u outcome=%s reason=\"%.200s\"",
-                   (unsigned long long)search->id, plain->number,
-                   record->outcome == WPK_OUTCOME_OK ? "outside_class"
-                                                     : wpk_outcome_name(record->outcome),
-                   record->log);
-    if (record->outcome == WPK_OUTCOME_ABANDONED || plain->number == WPK_PLAIN_MAX) {
-        return; /* workers that die of one may die of the next */
-    }
-    forget_built(&plain->piece);
-    plain->piece.standing = WPK_STANDING_OPEN;
-    plain->piece.attempts = 0;
-    plain->piece.lost_on = 0;
-    plain->number++;
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TRIAL);
+    effect->search = search;
+    effect->work = (wpk_work_id){search->id, WPK_WORK_PLAIN, plain->number};
+    effect->provider = WPK_PLAIN_PROVIDER;
+    effect->piece = wpk_piece_copy(c, &plain->piece, plain->piece.text);
+    effect->record = record;
+    effect->worker = worker;
 }
 
 void wpk_plain_ended(struct wpk_coordinator *c, struct wpk_search *search,
                      const struct wpk_record *record, const struct wpk_worker *worker)
 {
     struct wpk_plain *plain = &search->plain;
-    const wpk_work_id work = {search->id, WPK_WORK_PLAIN, plain->number};
     record = wpk_revoked_refuse(c, search, "", record);
     plain->piece.standing = WPK_STANDING_ENDED;
     plain->piece.trial = wpk_trial_summarize(record);
-    if (record->outcome != WPK_OUTCOME_OK ||
-        !wpk_accuracy_admits(WPK_ACCURACY_STRICT, record->times_direct)) {
-        try_next(c, search, record);
+    put_trial(c, search, record, worker);
+    if (wpk_plain_works(search)) {
+        snprintf(plain->verified_by, sizeof plain->verified_by, "%s",
+                 worker != NULL ? worker->hello.name : "");
         return;
     }
-    snprintf(plain->verified_by, sizeof plain->verified_by, "%s",
-             worker != NULL ? worker->hello.name : "");
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TRIAL);
-    effect->search = search;
-    effect->work = work;
-    effect->provider = WPK_PLAIN_PROVIDER;
-    effect->piece = wpk_piece_copy(c, &plain->piece, WPK_PLAIN_CANDIDATE);
-    effect->record = record;
-    effect->worker = worker;
+    wpk_effect_log(c, "plain_rejected", "search=%llu candidate=%u outcome=%s reason=\"%.200s\"",
+                   (unsigned long long)search->id, plain->number,
+                   record->outcome == WPK_OUTCOME_OK ? "outside_class"
+                                                     : wpk_outcome_name(record->outcome),
+                   record->log);
+    /* Workers that were lost while they had one candidate may be lost with the next one. */
+    if (record->outcome != WPK_OUTCOME_ABANDONED) {
+        try_next(plain);
+    }
+}
+
+bool wpk_plain_works(const struct wpk_search *search)
+{
+    const struct wpk_piece *piece = &search->plain.piece;
+    return piece->standing == WPK_STANDING_ENDED && piece->trial.outcome == WPK_OUTCOME_OK &&
+           wpk_accuracy_admits(WPK_ACCURACY_STRICT, piece->trial.times_direct);
 }
 
 const struct wpk_final_entry *wpk_plain_entry(struct wpk_search *search)
 {
     struct wpk_plain *plain = &search->plain;
     const struct wpk_trial_summary *trial = &plain->piece.trial;
-    if (plain->piece.standing != WPK_STANDING_ENDED || trial->outcome != WPK_OUTCOME_OK ||
-        !wpk_accuracy_admits(WPK_ACCURACY_STRICT, trial->times_direct)) {
+    if (!wpk_plain_works(search)) {
         return NULL;
     }
     plain->entry = (struct wpk_final_entry){
@@ -135,9 +158,10 @@ const struct wpk_final_entry *wpk_plain_entry(struct wpk_search *search)
 
 void wpk_plain_revoked(struct wpk_search *search, const char *artifact)
 {
-    struct wpk_piece *piece = &search->plain.piece;
-    if (piece->standing == WPK_STANDING_ENDED &&
-        strcmp(piece->trial.artifact_sha256, artifact) == 0) {
-        piece->trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_WRONG_RESULT};
+    struct wpk_plain *plain = &search->plain;
+    if (wpk_plain_works(search) && strcmp(plain->piece.trial.artifact_sha256, artifact) == 0) {
+        plain->piece.trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_WRONG_RESULT};
+        plain->entry.rejected = true; /* it may be a winner that is being stored */
+        try_next(plain);
     }
 }

@@ -25,6 +25,31 @@ static struct wpk_search *submit(struct wpk_scene *scene, uint32_t candidates)
     return scene->c->searches[0];
 }
 
+/* With a worker that builds and runs. */
+static struct wpk_scene *begin_whole(uint32_t candidates, int *worker, struct wpk_search **search)
+{
+    struct wpk_scene *scene = begin();
+    *worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
+    *search = submit(scene, candidates);
+    return scene;
+}
+
+static struct wpk_built *known_built(void)
+{
+    struct wpk_built *built = calloc(1, sizeof *built);
+    assert_non_null(built);
+    memcpy(built->artifact_sha256, "known", sizeof "known");
+    return built;
+}
+
+static void revoke(struct wpk_scene *scene, const struct wpk_search *search, const char *artifact)
+{
+    struct wpk_kernel_event kernel = {.problem_id = search->problem_id,
+                                      .revoked_provider = WPK_PLAIN_PROVIDER};
+    memcpy(kernel.revoked_artifact, artifact, strlen(artifact));
+    wpk_scene_step(scene, &(struct wpk_event){.kind = WPK_EVENT_KERNEL_CHANGED, .kernel = &kernel});
+}
+
 static void expect(const struct wpk_scene *scene, int worker, enum wpk_work_kind kind,
                    uint32_t index, enum wpk_work_stage stage)
 {
@@ -39,9 +64,9 @@ static void expect(const struct wpk_scene *scene, int worker, enum wpk_work_kind
 static void it_is_asked_for_first(void **state)
 {
     (void)state;
-    struct wpk_scene *scene = begin();
-    int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
-    struct wpk_search *search = submit(scene, 1);
+    int worker;
+    struct wpk_search *search;
+    struct wpk_scene *scene = begin_whole(1, &worker, &search);
     assert_null(wpk_plain_entry(search));
     assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
     expect(scene, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_WHOLE);
@@ -65,9 +90,9 @@ static void it_is_asked_for_first(void **state)
 static void a_wrong_one_is_followed(void **state)
 {
     (void)state;
-    struct wpk_scene *scene = begin();
-    int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
-    struct wpk_search *search = submit(scene, 1);
+    int worker;
+    struct wpk_search *search;
+    struct wpk_scene *scene = begin_whole(1, &worker, &search);
     for (uint32_t number = 1; number <= WPK_PLAIN_MAX; number++) {
         assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
         expect(scene, worker, WPK_WORK_PLAIN, number, WPK_STAGE_WHOLE);
@@ -75,7 +100,7 @@ static void a_wrong_one_is_followed(void **state)
                          WPK_ACK_RECORDED);
     }
     assert_null(wpk_plain_entry(search));
-    assert_int_equal(scene->seen[WPK_EFFECT_PUT_TRIAL], 0);
+    assert_int_equal(scene->seen[WPK_EFFECT_PUT_TRIAL], WPK_PLAIN_MAX); /* each is recorded */
     assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
     expect(scene, worker, WPK_WORK_TRIAL, 0, WPK_STAGE_WHOLE);
     wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 1000);
@@ -131,10 +156,7 @@ static void what_was_built_before_is_only_run(void **state)
 {
     (void)state;
     struct wpk_scene *scene = begin();
-    struct wpk_built *built = calloc(1, sizeof *built);
-    assert_non_null(built);
-    memcpy(built->artifact_sha256, "known", sizeof "known");
-    scene->opened.plain.built = built; /* the search's from then on */
+    scene->opened.plain.built = known_built(); /* the search's from then on */
     int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
     struct wpk_search *search = submit(scene, 1);
     assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
@@ -160,18 +182,139 @@ static void no_builder_is_waited_for(void **state)
     wpk_scene_free(scene);
 }
 
-static void a_revoked_one_is_none(void **state)
+static void a_revoked_one_is_followed(void **state)
 {
     (void)state;
-    struct wpk_scene *scene = begin();
-    int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
-    struct wpk_search *search = submit(scene, 5);
+    int worker;
+    struct wpk_search *search;
+    struct wpk_scene *scene = begin_whole(5, &worker, &search);
     wpk_scene_poll(scene, worker, 1);
     wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
-    struct wpk_kernel_event kernel = {
-        .problem_id = search->problem_id, .revoked_provider = "plain", .revoked_artifact = "a1.1"};
-    wpk_scene_step(scene, &(struct wpk_event){.kind = WPK_EVENT_KERNEL_CHANGED, .kernel = &kernel});
+    revoke(scene, search, "a1.1");
     assert_null(wpk_plain_entry(search));
+    assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
+    expect(scene, worker, WPK_WORK_PLAIN, 2, WPK_STAGE_WHOLE);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
+    assert_string_equal(wpk_plain_entry(search)->artifact_sha256, "a1.2");
+    wpk_scene_free(scene);
+}
+
+/* Nothing else works: it is the answer, and the answer says so, from history too. */
+static void it_is_the_answer(void **state)
+{
+    (void)state;
+    int worker;
+    struct wpk_search *search;
+    struct wpk_scene *scene = begin_whole(2, &worker, &search);
+    const struct wpk_job_op_state *op = search->ops;
+    wpk_scene_poll(scene, worker, 1);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
+    wpk_scene_poll(scene, worker, 2);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_RUN_CRASH, 0);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_RUN_CRASH, 0);
+    assert_int_equal(op->phase, WPK_PHASE_DONE);
+    assert_string_equal(op->reason, "only the plain kernel can be served: 2 of 2 candidates ended "
+                                    "run_crash");
+    assert_int_equal(op->kernel_id, 1);
+    assert_string_equal(scene->kernel_provider, WPK_PLAIN_PROVIDER);
+    assert_true(scene->kernel_serves);
+    assert_string_equal(search->served_provider, WPK_PLAIN_PROVIDER);
+    assert_string_equal(search->served_artifact, "a1.1");
+    const struct wpk_job_entry *again = wpk_scene_submit_one(scene, 1, 2);
+    assert_int_equal(again->ops[0].phase, WPK_PHASE_DONE);
+    assert_true(again->ops[0].from_history);
+    assert_int_equal(again->ops[0].kernel_id, 1);
+    assert_string_equal(again->ops[0].reason, op->reason);
+    wpk_scene_free(scene);
+}
+
+/* It is revoked while it is being stored as the winner: the next candidate becomes the answer. */
+static void a_revoked_answer_is_followed(void **state)
+{
+    (void)state;
+    int worker;
+    struct wpk_search *search;
+    struct wpk_scene *scene = begin_whole(1, &worker, &search);
+    wpk_scene_poll(scene, worker, 1);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
+    wpk_scene_poll(scene, worker, 1);
+    scene->hold = true;
+    wpk_scene_result(scene, worker, WPK_OUTCOME_RUN_CRASH, 0);
+    assert_true(search->concluding);
+    revoke(scene, search, "a1.1");
+    scene->hold = false;
+    wpk_scene_answer(scene);
+    assert_int_equal(search->phase, WPK_PHASE_SEARCHING);
+    assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
+    expect(scene, worker, WPK_WORK_PLAIN, 2, WPK_STAGE_WHOLE);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
+    assert_int_equal(search->phase, WPK_PHASE_DONE);
+    assert_string_equal(search->served_artifact, "a1.2");
+    wpk_scene_free(scene);
+}
+
+/* ---- answers from history */
+
+/* The history has a kernel of two candidates, and no plain kernel. */
+static struct wpk_scene *begin_answered(void)
+{
+    struct wpk_scene *scene = begin();
+    scene->opened.kernel_id = 7;
+    scene->opened.ended_asks = 2;
+    scene->opened.told_count = 2;
+    scene->opened.ask_count = 2;
+    scene->opened.ok_count = 2;
+    return scene;
+}
+
+static void an_answer_from_history_gets_one(void **state)
+{
+    (void)state;
+    struct wpk_scene *scene = begin_answered();
+    int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
+    const struct wpk_job_entry *job = wpk_scene_submit_one(scene, 1, 2);
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_SEARCHING);
+    assert_int_equal(wpk_scene_poll(scene, worker, 8), 1); /* and nothing else */
+    expect(scene, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_WHOLE);
+    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_DONE);
+    assert_true(job->ops[0].from_history);
+    assert_int_equal(job->ops[0].kernel_id, 7);
+    assert_int_equal(scene->seen[WPK_EFFECT_PUT_PLAIN], 1);
+    assert_int_equal(scene->seen[WPK_EFFECT_PUT_KERNEL], 0);
+    wpk_scene_free(scene);
+}
+
+/* Without a builder the answer is given at once; also when the builder leaves. */
+static void an_answer_waits_for_no_builder(void **state)
+{
+    (void)state;
+    struct wpk_scene *scene = begin_answered();
+    wpk_scene_join(scene, "r", WPK_WORKER_RUNS);
+    assert_int_equal(wpk_scene_submit_one(scene, 1, 2)->ops[0].phase, WPK_PHASE_DONE);
+    int builder = wpk_scene_join(scene, "b", WPK_WORKER_BUILDS);
+    const struct wpk_job_entry *job = wpk_scene_submit_one(scene, 2, 2);
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_SEARCHING);
+    wpk_scene_lose(scene, builder);
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_DONE);
+    assert_int_equal(job->ops[0].kernel_id, 7);
+    assert_int_equal(scene->seen[WPK_EFFECT_PUT_PLAIN], 0);
+    wpk_scene_free(scene);
+}
+
+/* A job with a larger budget comes: the search goes on for it, and the others are answered. */
+static void an_answer_waits_for_no_search(void **state)
+{
+    (void)state;
+    struct wpk_scene *scene = begin_answered();
+    int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
+    const struct wpk_job_entry *job = wpk_scene_submit_one(scene, 1, 2);
+    const struct wpk_job_entry *larger = wpk_scene_submit_one(scene, 1, 3);
+    assert_int_equal(job->ops[0].phase, WPK_PHASE_DONE);
+    assert_true(job->ops[0].from_history);
+    assert_int_equal(larger->ops[0].phase, WPK_PHASE_SEARCHING);
+    assert_int_equal(wpk_scene_poll(scene, worker, 8), 1);
+    expect(scene, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_WHOLE);
     wpk_scene_free(scene);
 }
 
@@ -184,7 +327,12 @@ int main(void)
         cmocka_unit_test(builders_and_runners_share_it),
         cmocka_unit_test(what_was_built_before_is_only_run),
         cmocka_unit_test(no_builder_is_waited_for),
-        cmocka_unit_test(a_revoked_one_is_none),
+        cmocka_unit_test(a_revoked_one_is_followed),
+        cmocka_unit_test(it_is_the_answer),
+        cmocka_unit_test(a_revoked_answer_is_followed),
+        cmocka_unit_test(an_answer_from_history_gets_one),
+        cmocka_unit_test(an_answer_waits_for_no_builder),
+        cmocka_unit_test(an_answer_waits_for_no_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,6 +115,8 @@ static void perform(struct wpk_scene *scene, const struct wpk_effect *effect)
     case WPK_EFFECT_PUT_KERNEL:
         snprintf(scene->verified_by, sizeof scene->verified_by, "%s",
                  effect->own != NULL ? effect->own->verified_by : "");
+        memcpy(scene->kernel_provider, effect->served->provider, sizeof scene->kernel_provider);
+        scene->kernel_serves = effect->serve;
         scene->kernel_search = effect->search->id;
         queue(scene, &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT,
                                          .handle = effect->search->handle,
@@ -182,6 +184,7 @@ struct wpk_scene *wpk_scene_new(void)
     err = wpk_coordinator_new(1, &scene->c);
     WPK_ASSERT(err == WPK_OK);
     scene->now_ns = 1000000 * MS;
+    scene->opened.plain_number = 1;
     scene->opened.plain = (struct wpk_piece){.standing = WPK_STANDING_ENDED,
                                              .trial = {.outcome = WPK_OUTCOME_ABANDONED}};
     scene->opened.anchor = (struct wpk_anchor){.sha256 = "anchor", .now = "anchor", .ratio = 1};

@@ -46,7 +46,9 @@ struct wpk_scene {
     int status;                        /* of the last answer to a request */
     uint32_t retry_after_s;
     char problem[512];
-    char verified_by[WPK_WORKER_NAME_MAX]; /* of the last kernel */
+    char verified_by[WPK_WORKER_NAME_MAX]; /* of the last kernel: of our own, */
+    char kernel_provider[WPK_PROVIDER_NAME_MAX];
+    bool kernel_serves;
     uint64_t kernel_search;
     char order_text[512]; /* "name order reason" of the last SET_WORKER_ORDER */
 };

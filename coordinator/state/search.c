@@ -249,6 +249,9 @@ void wpk_search_opened(struct wpk_coordinator *c)
     search->vendor_count = opened->vendor_count;
     opened->vendor_count = 0;
     wpk_plain_open(search, opened);
+    search->plain_wins =
+        opened->own_artifact[0] != '\0' && wpk_plain_works(search) &&
+        strcmp(opened->own_artifact, search->plain.piece.trial.artifact_sha256) == 0;
     search->anchor = opened->anchor;
     take_asks(c, search, opened);
     if (search->anchor.sha256[0] != '\0' && search->anchor.now[0] == '\0') {
@@ -298,8 +301,8 @@ void wpk_search_asked(struct wpk_coordinator *c)
 
 bool wpk_search_can_ask(const struct wpk_search *search, uint64_t now_ns)
 {
-    return search->phase == WPK_PHASE_SEARCHING && !search->asking && !search->refused &&
-           !search->exhausted && search->ask_count < search->candidates &&
+    return search->phase == WPK_PHASE_SEARCHING && !search->plain_only && !search->asking &&
+           !search->refused && !search->exhausted && search->ask_count < search->candidates &&
            search->ask_count - search->told_count <= WPK_WINDOW_MAX - WPK_ASKED_MAX &&
            !wpk_search_time_over(search, now_ns);
 }

@@ -144,6 +144,7 @@ void wpk_search_set_ready(struct wpk_coordinator *c, struct wpk_search *search, 
 
 void wpk_stake_served(struct wpk_coordinator *c, const struct wpk_pool *pool)
 {
+    c->unserved = c->unserved || pool->served_count == 0;
     for (uint32_t i = 0; i < c->search_count; i++) {
         struct wpk_stake *stake = c->searches[i]->stakes;
         for (; stake != NULL; stake = stake->search_next) {

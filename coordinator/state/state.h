@@ -226,7 +226,7 @@ struct wpk_anchor {
 
 /* The plain kernel of a search's operator, which runs where nothing else does: plain.c. */
 struct wpk_plain {
-    struct wpk_piece piece;                /* its text is WPK_PLAIN_CANDIDATE */
+    struct wpk_piece piece;                /* its text is the candidate's name */
     uint32_t number;                       /* of the candidate that is tried, from 1 */
     char verified_by[WPK_WORKER_NAME_MAX]; /* the worker */
     struct wpk_final_entry entry;          /* what wpk_plain_entry gives out */
@@ -314,9 +314,11 @@ struct wpk_search {
      * before a restart or from a round before, is not one of these. */
     uint32_t final_number;
     uint32_t verify_number;
-    bool concluding; /* a PUT_KERNEL is under way */
-    bool serving;    /* its kernel becomes the one that the problem serves */
-    uint32_t winner; /* index into entries: of that kernel */
+    bool concluding;                      /* a PUT_KERNEL is under way */
+    bool serving;                         /* its kernel becomes the one that the problem serves */
+    const struct wpk_final_entry *winner; /* of that kernel: of `entries`, or the plain kernel's */
+    bool plain_wins; /* the last result is the plain kernel: nothing else works */
+    bool plain_only; /* SEARCHING: the last result answers all who wait, but for its plain kernel */
 };
 
 /* What is said of an operator that ended before this wpkd was started: its search stays closed. */

@@ -29,14 +29,19 @@ static bool is_vendor(const struct wpk_final_entry *entry)
     return entry->kind == WPK_ENTRY_VENDOR;
 }
 
+/* Is it what the problem serves? */
+static bool is_served(const struct wpk_search *search, const struct wpk_final_entry *entry)
+{
+    return strcmp(entry->provider, search->served_provider) == 0 &&
+           strcmp(entry->artifact_sha256, search->served_artifact) == 0;
+}
+
 /* What the problem serves, if it takes part. */
 static const struct wpk_final_entry *find_served(const struct wpk_search *search)
 {
     for (uint32_t i = 0; i < search->entry_count; i++) {
-        const struct wpk_final_entry *entry = &search->entries[i];
-        if (strcmp(entry->provider, search->served_provider) == 0 &&
-            strcmp(entry->artifact_sha256, search->served_artifact) == 0) {
-            return entry;
+        if (is_served(search, &search->entries[i])) {
+            return &search->entries[i];
         }
     }
     return NULL;
@@ -46,14 +51,15 @@ static const struct wpk_final_entry *find_served(const struct wpk_search *search
 static bool is_to_be_served(const struct wpk_search *search, const struct wpk_final_entry *winner)
 {
     const struct wpk_final_entry *served = find_served(search);
-    if (search->served_kernel_id == 0 || served == winner) {
+    if (search->served_kernel_id == 0 || is_served(search, winner)) {
         return true;
     }
     return served != NULL && served->timed && winner->timed &&
            is_faster(&winner->timing, &served->timing);
 }
 
-bool wpk_verdict_failed(const struct wpk_search *search, char out[WPK_REASON_MAX])
+/* Why no candidate of the search is its answer, after what is. */
+static void explain(const struct wpk_search *search, const char *answer, char out[WPK_REASON_MAX])
 {
     uint32_t commonest = WPK_OUTCOME_OK + 1;
     for (uint32_t o = commonest + 1; o < WPK_OUTCOME_COUNT; o++) {
@@ -62,17 +68,32 @@ bool wpk_verdict_failed(const struct wpk_search *search, char out[WPK_REASON_MAX
         }
     }
     if (search->ok_count > 0 || search->failed_count == 0) {
-        snprintf(out, WPK_REASON_MAX, "%s",
+        snprintf(out, WPK_REASON_MAX, "%s%s", answer,
                  search->ok_count > 0
                      ? "nothing that works is within the accuracy class and has a shared object"
                      : "the time was over before a candidate was tried");
-        return false;
+        return;
     }
-    snprintf(out, WPK_REASON_MAX, "no implementation works: %u of %u candidates ended %s%s%s",
+    snprintf(out, WPK_REASON_MAX, "%s%u of %u candidates ended %s%s%s", answer,
              search->outcomes[commonest], search->failed_count,
              wpk_outcome_name((enum wpk_outcome)commonest),
              search->failure[0] != '\0' ? "; the last one: " : "", search->failure);
-    return true;
+}
+
+enum wpk_phase wpk_verdict_phase(const struct wpk_search *search, char reason[WPK_REASON_MAX])
+{
+    bool all_failed = search->ok_count == 0 && search->failed_count > 0;
+    reason[0] = '\0';
+    if (all_failed && !wpk_plain_works(search)) {
+        explain(search, "no implementation works: ", reason);
+        return WPK_PHASE_FAILED;
+    }
+    if (search->plain_wins) {
+        explain(search, "only the plain kernel can be served: ", reason);
+    } else if (all_failed) {
+        explain(search, "no candidate works: ", reason);
+    }
+    return WPK_PHASE_DONE;
 }
 
 struct wpk_final_entry *wpk_verdict_fastest(struct wpk_search *search,
@@ -93,7 +114,7 @@ struct wpk_final_entry *wpk_verdict_fastest(struct wpk_search *search,
  * nor when it is stored. */
 void wpk_verdict_serve(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
 {
-    const struct wpk_final_entry *winner = &search->entries[search->winner];
+    const struct wpk_final_entry *winner = search->winner;
     struct wpk_search *other = wpk_table_get(&c->searches_by_problem, search->problem_id);
     for (; other != NULL; other = other->problem_next) {
         if (strcmp(other->key.accuracy, search->key.accuracy) != 0) {
@@ -122,26 +143,37 @@ bool wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search *search)
 {
     const struct wpk_final_entry *own = wpk_verdict_fastest(search, is_verified);
     const struct wpk_final_entry *baseline = wpk_verdict_fastest(search, is_vendor);
+    const struct wpk_final_entry *plain = wpk_plain_entry(search);
     const struct wpk_final_entry *winner = own;
     if (own == NULL || (baseline != NULL && !is_faster(&own->timing, &baseline->timing))) {
         winner = baseline;
+    }
+    if (winner == NULL && plain != NULL &&
+        wpk_accuracy_admits(search->accuracy, plain->trial.times_direct)) {
+        own = plain;
+        winner = plain;
     }
     if (winner != NULL && search->served_artifact[0] != '\0' && find_served(search) == NULL) {
         return false; /* another search has ended meanwhile: its kernel takes part */
     }
     search->ended_asks = search->ok_count + search->failed_count;
+    search->plain_wins = winner != NULL && winner == plain;
+    if (winner == NULL && wpk_plain_awaited(search)) {
+        wpk_search_set_phase(c, search, WPK_PHASE_SEARCHING, ""); /* for that alone */
+        return true;
+    }
+    if (winner == NULL) {
+        char reason[WPK_REASON_MAX];
+        bool all_failed = search->ok_count == 0 && search->failed_count > 0;
+        explain(search, all_failed ? "no implementation works: " : "", reason);
+        wpk_search_conclude(c, search, WPK_PHASE_FAILED, reason);
+        return true;
+    }
     /* Not left to the next tick: with the kernel stored, and not what it covers, another start
      * would search once more. */
     wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
-    if (winner == NULL) {
-        char reason[WPK_REASON_MAX];
-        wpk_verdict_failed(search, reason);
-        wpk_search_conclude(c, search, true, reason);
-        return true;
-    }
-    wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search; /* with what it is the result of */
     search->concluding = true;
-    search->winner = (uint32_t)(winner - search->entries);
+    search->winner = winner;
     search->serving = is_to_be_served(search, winner);
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_KERNEL);
     effect->search = search;
@@ -149,7 +181,7 @@ bool wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search *search)
     effect->own = own;
     effect->baseline = baseline;
     effect->serve = search->serving;
-    effect->plain = wpk_plain_entry(search);
+    effect->plain = plain;
     keep_others(search, effect);
     if (search->serving) {
         wpk_verdict_serve(c, search, WPK_NOT_STORED);

@@ -565,6 +565,17 @@ static void look_at(struct wpk_coordinator *c, struct wpk_worker *worker)
     remove_worker(c, worker);
 }
 
+/* Nobody builds the plain kernel any more that the end of a search waited for. */
+static void settle_unserved(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; c->unserved && i < c->search_count; i++) {
+        if (c->searches[i]->phase == WPK_PHASE_SEARCHING) {
+            wpk_search_advance(c, c->searches[i]);
+        }
+    }
+    c->unserved = false;
+}
+
 void wpk_worker_tick(struct wpk_coordinator *c)
 {
     struct wpk_timer *timer;
@@ -578,6 +589,7 @@ void wpk_worker_tick(struct wpk_coordinator *c)
     if (c->bind_again) {
         wpk_bind_all(c, NULL);
     }
+    settle_unserved(c);
     if (c->event->now_ns >= c->stored_ns + STORE_MS * MS) {
         c->stored_ns = c->event->now_ns;
         wpk_search_store(c);

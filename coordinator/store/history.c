@@ -283,7 +283,10 @@ void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_res
 {
     const struct wpk_record *record = result->record;
     bool is_ask = result->work.kind == WPK_WORK_TRIAL;
-    const char *candidate = result->work.kind == WPK_WORK_PLAIN ? WPK_PLAIN_CANDIDATE : "";
+    char candidate[WPK_PLAIN_CANDIDATE_SIZE] = "";
+    if (result->work.kind == WPK_WORK_PLAIN) {
+        wpk_plain_candidate_print(result->work.index, candidate);
+    }
     bool taken = false;
     uint64_t id = is_ask ? trial_of_ask(store, result->work, &taken)
                          : trial_of_provider(store, result, candidate, &taken);
@@ -433,13 +436,18 @@ uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect
                       "it", (int64_t)search->problem_id, search->key.accuracy);
     }
     if (put->plain != NULL) {
-        wpk_store_run(store, "UPDATE kernel SET plain_sha256 = ? WHERE problem_id = ?", "ti",
-                      put->plain->artifact_sha256, (int64_t)search->problem_id);
+        wpk_history_name_plain(store, put);
     }
     uint64_t id = insert_kernel(store, put, serve, revoked, document);
     wpk_store_run(store, "UPDATE search SET kernel_id = ? WHERE id = ?", "Ii", (int64_t)id,
                   (int64_t)search->id);
     return id;
+}
+
+void wpk_history_name_plain(struct wpk_store *store, const struct wpk_effect *put)
+{
+    wpk_store_run(store, "UPDATE kernel SET plain_sha256 = ? WHERE problem_id = ?", "ti",
+                  put->plain->artifact_sha256, (int64_t)put->search->problem_id);
 }
 
 uint64_t wpk_history_keep_kernel(struct wpk_store *store, const struct wpk_effect *put,

@@ -123,6 +123,8 @@ void wpk_history_put_verified(struct wpk_store *store,
  * was revoked while its search was under way is recorded as revoked. */
 uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
                                 const char *document);
+/* Name the plain kernel in all kernels of its problem. */
+void wpk_history_name_plain(struct wpk_store *store, const struct wpk_effect *put);
 /* Record one that lost in the same final, so that it can follow what is revoked: served by nobody.
  * 0: the class has it already, or it was revoked. */
 uint64_t wpk_history_keep_kernel(struct wpk_store *store, const struct wpk_effect *put,

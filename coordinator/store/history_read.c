@@ -449,11 +449,16 @@ static uint64_t search_of(struct wpk_store *store, uint64_t job_number, uint32_t
     return id;
 }
 
-static int write_vendor(struct wpk_store *store, uint64_t problem_id, wpk_work_id work,
-                        const char *provider, const char *op, struct wpk_json_writer *w)
+/* One that is no ask. */
+static int write_other(struct wpk_store *store, uint64_t problem_id, wpk_work_id work,
+                       const char *provider, const char *op, struct wpk_json_writer *w)
 {
     uint8_t hash[WPK_STORE_HASH_SIZE];
-    wpk_store_hash(provider, "", hash);
+    char candidate[WPK_PLAIN_CANDIDATE_SIZE] = "";
+    if (work.kind == WPK_WORK_PLAIN) {
+        wpk_plain_candidate_print(work.index, candidate);
+    }
+    wpk_store_hash(provider, candidate, hash);
     struct wpk_rows *rows = wpk_store_query(
         store,
         "SELECT " SUMMARY_COLUMNS(
@@ -469,10 +474,10 @@ static int write_vendor(struct wpk_store *store, uint64_t problem_id, wpk_work_i
     return found;
 }
 
-/* Vendors have the index -1, and are few: they are written whole, before the first ask. They are
- * the providers after the first. */
-static int write_vendors(struct wpk_store *store, uint64_t search_id, const char *op,
-                         struct wpk_json_writer *w)
+/* Vendors and candidates of the plain kernel have the index -1, and are few: they are all written
+ * before the first ask. Vendors are the providers after the first. */
+static int write_others(struct wpk_store *store, uint64_t search_id, const char *op,
+                        struct wpk_json_writer *w)
 {
     char providers[WPK_KEY_TEXT_MAX] = "";
     uint64_t problem_id = 0;
@@ -488,7 +493,11 @@ static int write_vendors(struct wpk_store *store, uint64_t search_id, const char
     strsep(&rest, ";");
     for (uint32_t i = 0; rest != NULL; i++) {
         const wpk_work_id work = {search_id, WPK_WORK_VENDOR, i};
-        count += write_vendor(store, problem_id, work, strsep(&rest, ";"), op, w);
+        count += write_other(store, problem_id, work, strsep(&rest, ";"), op, w);
+    }
+    for (uint32_t number = 1; number <= WPK_PLAIN_MAX; number++) {
+        const wpk_work_id work = {search_id, WPK_WORK_PLAIN, number};
+        count += write_other(store, problem_id, work, WPK_PLAIN_PROVIDER, op, w);
     }
     return count;
 }
@@ -528,7 +537,7 @@ bool wpk_history_list_trials(struct wpk_store *store, uint64_t job_number, int o
         uint64_t search_id = search_of(store, job_number, place->position);
         const char *name = names[place->position];
         if (place->index < 0) {
-            room -= write_vendors(store, search_id, name, w);
+            room -= write_others(store, search_id, name, w);
             place->index = 0;
         }
         if (room <= 0) {

@@ -186,39 +186,70 @@ static void open_vendors(struct wpk_store *store, const struct wpk_search_key *k
     }
 }
 
-/* Of this problem it is known whole; of another one, what was built. */
-static void open_plain(struct wpk_store *store, struct wpk_opened *out)
+/* Look for a candidate of the plain kernel in all problems of the operator: what was built for one
+ * of them serves this one. False when one of them had it revoked: it is wrong everywhere. */
+static bool find_built(struct wpk_store *store, uint64_t problem_id, const char *candidate,
+                       struct wpk_built **out)
 {
-    struct wpk_history_origin origin;
     uint8_t hash[WPK_STORE_HASH_SIZE];
-    if (wpk_history_known_trial(store, out->problem_id, WPK_PLAIN_PROVIDER, WPK_PLAIN_CANDIDATE,
-                                &out->plain.trial, NULL) &&
-        (out->plain.trial.outcome != WPK_OUTCOME_OK ||
-         wpk_history_has_artifact(store, out->plain.trial.artifact_sha256))) {
-        wpk_history_origin(store, out->problem_id, WPK_PLAIN_PROVIDER, WPK_PLAIN_CANDIDATE,
-                           &origin);
-        out->plain.standing = WPK_STANDING_ENDED;
-        snprintf(out->plain_verified_by, sizeof out->plain_verified_by, "%s", origin.worker);
-        return;
-    }
-    wpk_store_hash(WPK_PLAIN_PROVIDER, WPK_PLAIN_CANDIDATE, hash);
+    bool revoked = false;
+    wpk_store_hash(WPK_PLAIN_PROVIDER, candidate, hash);
     struct wpk_rows *rows = wpk_store_query(
         store,
-        "SELECT t.artifact_sha256, t.schedule_sha256, t.build_ns FROM problem p JOIN problem q"
-        " ON q.fingerprint = p.fingerprint AND q.layouts = p.layouts"
-        " AND q.environment = p.environment JOIN trial t ON t.problem_id = q.id"
-        " AND t.candidate_hash = ? AND t.outcome = 'ok'"
-        " JOIN artifact a ON a.sha256 = t.artifact_sha256 WHERE p.id = ? LIMIT 1",
-        "hi", hash, (int64_t)out->problem_id);
-    if (wpk_rows_next(rows)) {
-        struct wpk_built *built = calloc(1, sizeof *built);
-        WPK_ASSERT(built != NULL);
-        snprintf(built->artifact_sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 0));
-        snprintf(built->schedule_sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 1));
-        built->build_ns = (uint64_t)wpk_rows_int(rows, 2);
-        out->plain.built = built;
+        "SELECT t.artifact_sha256, t.schedule_sha256, t.build_ns, t.times_direct, t.outcome = 'ok'"
+        " AND EXISTS (SELECT 1 FROM artifact a WHERE a.sha256 = t.artifact_sha256), EXISTS (SELECT"
+        " 1 FROM kernel k WHERE k.artifact_sha256 = t.artifact_sha256 AND k.artifact_sha256 <> ''"
+        " AND k.revoked_at <> 0) FROM problem p JOIN problem q ON q.fingerprint = p.fingerprint"
+        " AND q.layouts = p.layouts AND q.environment = p.environment JOIN trial t"
+        " ON t.problem_id = q.id AND t.candidate_hash = ? WHERE p.id = ? ORDER BY t.id",
+        "hi", hash, (int64_t)problem_id);
+    while (wpk_rows_next(rows)) {
+        revoked = revoked || wpk_rows_int(rows, 5) != 0;
+        bool works = wpk_rows_int(rows, 4) != 0 &&
+                     wpk_accuracy_admits(WPK_ACCURACY_STRICT, wpk_rows_real(rows, 3));
+        if (*out == NULL && works && !revoked) {
+            struct wpk_built *built = calloc(1, sizeof *built);
+            WPK_ASSERT(built != NULL);
+            snprintf(built->artifact_sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 0));
+            snprintf(built->schedule_sha256, WPK_ID_MAX, "%s", wpk_rows_text(rows, 1));
+            built->build_ns = (uint64_t)wpk_rows_int(rows, 2);
+            *out = built;
+        }
     }
     wpk_rows_close(rows);
+    if (revoked) {
+        wpk_built_free(*out);
+        *out = NULL;
+    }
+    return !revoked;
+}
+
+/* The first candidate that was not rejected: ended where this problem has its result, with what was
+ * built where another one has it. With all rejected, the last one. */
+static void open_plain(struct wpk_store *store, struct wpk_opened *out)
+{
+    char candidate[WPK_PLAIN_CANDIDATE_SIZE];
+    for (uint32_t number = 1; number <= WPK_PLAIN_MAX; number++) {
+        struct wpk_trial_summary trial = {.outcome = WPK_OUTCOME_WRONG_RESULT};
+        struct wpk_history_origin origin;
+        wpk_plain_candidate_print(number, candidate);
+        bool known = wpk_history_known_trial(store, out->problem_id, WPK_PLAIN_PROVIDER, candidate,
+                                             &trial, NULL);
+        bool works = known && trial.outcome == WPK_OUTCOME_OK &&
+                     wpk_accuracy_admits(WPK_ACCURACY_STRICT, trial.times_direct);
+        out->plain = (struct wpk_piece){.standing = WPK_STANDING_ENDED, .trial = trial};
+        out->plain_number = number;
+        if (works && wpk_history_has_artifact(store, trial.artifact_sha256)) {
+            wpk_history_origin(store, out->problem_id, WPK_PLAIN_PROVIDER, candidate, &origin);
+            snprintf(out->plain_verified_by, sizeof out->plain_verified_by, "%s", origin.worker);
+            return;
+        }
+        if ((works || !known) && find_built(store, out->problem_id, candidate, &out->plain.built)) {
+            out->plain.standing = WPK_STANDING_OPEN;
+            out->plain.trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_OK};
+            return;
+        }
+    }
 }
 
 /* Numbers of asks, as the search's row has them: "17,4;33". Those before the semicolon are kept:

@@ -3,6 +3,7 @@
 #include "coordinator/store/history.h"
 
 #include "common/fs.h"
+#include "coordinator/state/parts.h"
 #include "coordinator/store/history_admin.h"
 
 #include <setjmp.h>
@@ -21,24 +22,34 @@ struct fixture {
     char directory[64];
     struct wpk_store *store;
     struct wpk_search search;
+    /* As the search was opened: */
+    struct wpk_piece plain; /* `built` is freed; artifact that it was built as: */
+    char plain_built[WPK_ID_MAX];
+    uint32_t plain_number;
 };
 
-/* Another search on the same problem, with one ask that has no result. */
-static void open_search(struct fixture *f, uint64_t seed)
+/* Another search on the problem for so many threads, with one ask that has no result. */
+static void open_search_for(struct fixture *f, int threads, uint64_t seed)
 {
     struct wpk_opened opened;
     memset(&f->search, 0, sizeof f->search);
     f->search.key.seed = seed;
-    f->search.key.threads = 1;
+    f->search.key.threads = threads;
     snprintf(f->search.key.providers, sizeof f->search.key.providers, OWN ";vendor");
     f->search.op = (char *)"Y[i] = X[i]";
-    f->search.policy = (struct wpk_policy){.threads = 1};
+    f->search.policy = (struct wpk_policy){.threads = threads};
     wpk_history_open_search(f->store, &f->search, &opened);
     assert_int_equal(opened.vendor_count, 1);
     f->search.id = opened.search_id;
     f->search.problem_id = opened.problem_id;
     f->search.vendors[0] = opened.vendors[0];
     f->search.vendor_count = 1;
+    f->plain = opened.plain;
+    f->plain_number = opened.plain_number;
+    snprintf(f->plain_built, sizeof f->plain_built, "%s",
+             opened.plain.built != NULL ? opened.plain.built->artifact_sha256 : "");
+    wpk_built_free(opened.plain.built);
+    f->plain.built = NULL;
     struct wpk_history_ask ask = {.search_id = opened.search_id,
                                   .problem_id = opened.problem_id,
                                   .provider = OWN,
@@ -46,6 +57,12 @@ static void open_search(struct fixture *f, uint64_t seed)
     struct wpk_trial_summary trial;
     wpk_history_put_ask(f->store, &ask, &trial);
     wpk_pieces_free(opened.window, opened.ask_count);
+}
+
+/* Of the one thread that all but some tests have. */
+static void open_search(struct fixture *f, uint64_t seed)
+{
+    open_search_for(f, 1, seed);
 }
 
 static void close_search(struct fixture *f)
@@ -92,11 +109,13 @@ static struct wpk_record timed(uint64_t ns, bool censored, const char *artifact)
     return record;
 }
 
-/* The result of the ask, or of the vendor; nobody measured what was abandoned. */
-static void put(struct fixture *f, enum wpk_work_kind kind, struct wpk_record record)
+/* The result of the ask, of the vendor, or of that candidate of the plain kernel; nobody measured
+ * what was abandoned. */
+static void put_of(struct fixture *f, enum wpk_work_kind kind, uint32_t index,
+                   struct wpk_record record)
 {
     struct wpk_history_result result = {.problem_id = f->search.problem_id,
-                                        .work = {f->search.id, kind, 0},
+                                        .work = {f->search.id, kind, index},
                                         .provider =
                                             kind == WPK_WORK_PLAIN ? WPK_PLAIN_PROVIDER : "vendor",
                                         .record = &record};
@@ -104,6 +123,11 @@ static void put(struct fixture *f, enum wpk_work_kind kind, struct wpk_record re
         result.worker = (struct wpk_history_worker){"w", "slot"};
     }
     wpk_history_put_trial(f->store, &result);
+}
+
+static void put(struct fixture *f, enum wpk_work_kind kind, struct wpk_record record)
+{
+    put_of(f, kind, kind == WPK_WORK_PLAIN ? 1 : 0, record);
 }
 
 static bool is_known(struct fixture *f, struct wpk_trial_summary *out)
@@ -139,7 +163,7 @@ static void a_plain_kernel_keeps_its_time(void **state)
     struct wpk_trial_summary trial;
     put(f, WPK_WORK_PLAIN, timed(900, false, HASH));
     assert_true(wpk_history_known_trial(f->store, f->search.problem_id, WPK_PLAIN_PROVIDER,
-                                        WPK_PLAIN_CANDIDATE, &trial, NULL));
+                                        "algorithm=direct", &trial, NULL));
     assert_int_equal(trial.median_ns, 900);
 }
 
@@ -306,6 +330,55 @@ static void what_was_revoked_is_not_found_again(void **state)
     assert_int_equal(trial.outcome, WPK_OUTCOME_WRONG_RESULT);
 }
 
+static void reopen(struct fixture *f, int threads)
+{
+    close_search(f);
+    open_search_for(f, threads, f->search.key.seed + 1);
+}
+
+/* A start goes on behind what was rejected, as the search did that rejected it. */
+static void a_rejected_plain_kernel_is_not_tried_again(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(f->plain_number, 1);
+    assert_int_equal(f->plain.standing, WPK_STANDING_OPEN);
+    put_of(f, WPK_WORK_PLAIN, 1, (struct wpk_record){.outcome = WPK_OUTCOME_WRONG_RESULT});
+    struct wpk_record outside = timed(900, false, HASH);
+    outside.times_direct = 3;
+    put_of(f, WPK_WORK_PLAIN, 2, outside);
+    reopen(f, 1);
+    assert_int_equal(f->plain_number, 3);
+    assert_int_equal(f->plain.standing, WPK_STANDING_OPEN);
+    for (uint32_t number = 3; number <= WPK_PLAIN_MAX; number++) {
+        put_of(f, WPK_WORK_PLAIN, number, (struct wpk_record){.outcome = WPK_OUTCOME_RUN_CRASH});
+    }
+    reopen(f, 1);
+    assert_int_equal(f->plain.standing, WPK_STANDING_ENDED);
+    assert_int_equal(f->plain.trial.outcome, WPK_OUTCOME_RUN_CRASH);
+}
+
+/* Another problem of the operator takes what was built; not what was revoked in any of them. */
+static void a_revoked_plain_kernel_is_not_shared(void **state)
+{
+    struct fixture *f = *state;
+    wpk_history_put_artifact(f->store, HASH, 1);
+    put(f, WPK_WORK_PLAIN, timed(900, false, HASH));
+    uint64_t kernel = put_kernel(f, WPK_PLAIN_PROVIDER, HASH);
+    reopen(f, 2);
+    assert_int_equal(f->plain_number, 1);
+    assert_string_equal(f->plain_built, HASH);
+    put(f, WPK_WORK_PLAIN, timed(900, false, HASH));
+    reopen(f, 2);
+    assert_int_equal(f->plain.standing, WPK_STANDING_ENDED);
+    revoke(f, kernel);
+    reopen(f, 1); /* the problem that it was revoked in */
+    assert_int_equal(f->plain_number, 2);
+    assert_int_equal(f->plain.standing, WPK_STANDING_OPEN);
+    reopen(f, 3); /* a third one: the second has it still */
+    assert_int_equal(f->plain_number, 2);
+    assert_string_equal(f->plain_built, "");
+}
+
 static void a_revoked_vendor_has_failed(void **state)
 {
     struct fixture *f = *state;
@@ -367,6 +440,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_revoked_is_not_found_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_revoked_vendor_has_failed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_plain_kernel_keeps_its_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_rejected_plain_kernel_is_not_tried_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_revoked_plain_kernel_is_not_shared, set_up, tear_down),
         cmocka_unit_test_setup_teardown(raced_out_is_measured_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_an_artifact_is_measured_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failure_is_known, set_up, tear_down),

@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import struct
 import time
@@ -252,6 +253,10 @@ def test_what_shells_complete(box):
     check(box.ctl("complete", "jobs", *where).split() == [job], "jobs")
     rows = ctl(box, service, "trials", job)["trials"]
     check(len(rows) >= 12 and all(row["outcome"] for row in rows), "what it tried", rows[:2])
+    plain = [row for row in rows if row["provider"] == "plain"]
+    check(plain and plain[0]["candidate"] == "algorithm=direct" and "/plain/1" in plain[0]["work"],
+          "the plain kernel is a trial", plain)
+    check(re.search(r"^ *plain +\S+ +plain +ok ", box.ctl("trials", job, *where), re.MULTILINE), "in the table too")
     check(all(row["unseen"] == "" and row["constants_bytes"] > 0 for row in rows if row["outcome"] == "ok"
               and row["index"] >= 0), "with what it was verified by", rows[:2])
     check("x direct" in box.ctl("trials", job, *where), "the error as classes are by")

@@ -85,7 +85,10 @@ static bool has_piece(const struct wpk_search *search, const struct wpk_worker *
     }
     switch (search->phase) {
     case WPK_PHASE_SEARCHING:
-        return (run && has_open_vendor(search)) || (wpk_plain_ready(search) & 1U << stage) != 0 ||
+        if ((wpk_plain_ready(search) & 1U << stage) != 0 || search->plain_only) {
+            return (wpk_plain_ready(search) & 1U << stage) != 0;
+        }
+        return (run && has_open_vendor(search)) ||
                (!wpk_search_time_over(search, now_ns) && !wpk_anchor_waits(search) &&
                 has_open_ask(search, run));
     case WPK_PHASE_FINALS:

@@ -72,7 +72,9 @@ static void check_invariants(struct wpk_sim *sim)
                                         " AND provider <> 'plain'"),
                      120);
     assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM trial WHERE candidate = ''"), 2);
-    assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM trial WHERE provider = 'plain'"), 2);
+    assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM trial WHERE provider = 'plain'"
+                                        " AND outcome = 'ok'"),
+                     2);
     assert_int_equal(
         wpk_sim_count(sim, "SELECT COUNT(*) FROM (SELECT trial_id FROM measurement WHERE kind"
                            " = 'trial' GROUP BY trial_id HAVING COUNT(*) > 1)"),
