@@ -102,7 +102,7 @@ class Workshop:
         if not os.path.exists(os.path.join(self.tree, ".deps")):
             os.symlink(os.path.join(ROOT, ".deps"), os.path.join(self.tree, ".deps"))
         if not os.path.exists(os.path.join(self.build, "build.ninja")):
-            subprocess.run(["meson", "setup", self.build, self.tree], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(["meson", "setup", self.build, self.tree, "--libdir", "lib"], check=True, stdout=subprocess.DEVNULL)
         self.ninja(check=True)
         self.tests = json.loads(self.ask("meson", "introspect", "--tests", self.build))
         self.before = self.digests()
@@ -128,9 +128,10 @@ class Workshop:
         """By test, of its program's code and data; of everything in bin/ where it is a script."""
         def digest(path):
             sections = [word for name in (".text", ".rodata", ".data", ".data.rel.ro") for word in ("-j", name)]
-            return hashlib.sha256(subprocess.run(
-                ["objcopy", "-O", "binary", *sections, path, "/dev/stdout"], capture_output=True,
-                check=False).stdout).hexdigest()
+            image = os.path.join(self.build, "image.bin")  # objcopy writes nothing into a pipe
+            subprocess.run(["objcopy", "-O", "binary", *sections, path, image], stderr=subprocess.DEVNULL, check=True)
+            with open(image, "rb") as file:
+                return hashlib.sha256(file.read()).hexdigest()
         folder = os.path.join(self.build, "bin")
         programs = " ".join(digest(entry.path) for entry in sorted(os.scandir(folder), key=lambda e: e.name)
                             if entry.is_file())
