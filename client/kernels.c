@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHORT_HASH 12   /* digits that tell kernels apart for a reader */
+#define SHORT_HASH 12 /* digits that tell kernels apart for a reader */
+#define NAMES_SIZE_MAX ((size_t)256)
 #define JOBS_NAMED 1000 /* the newest: operators of older ones go without a name */
 
 /* What operators are called in jobs, newest first: a kernel alone knows only what it computes. */
@@ -17,16 +18,35 @@ struct names {
     int count;
 };
 
-static const char *name_of(const struct names *names, const struct wpk_api_kernel *kernel)
+/* Is it among the names, which are set apart by ", "? */
+static bool is_named(const char *list, const char *name)
+{
+    size_t size = strlen(name);
+
+    for (const char *at = strstr(list, name); at != NULL; at = strstr(at + 1, name)) {
+        if ((at == list || at[-1] == ' ') && (at[size] == ',' || at[size] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* People call one operator by several names. */
+static void print_names(const struct names *names, const struct wpk_api_kernel *kernel,
+                        struct wpk_buf *out)
 {
     for (int i = 0; i < names->count; i++) {
         for (int k = 0; k < names->jobs[i].op_count; k++) {
-            if (strcmp(names->jobs[i].ops[k].fingerprint, kernel->fingerprint) == 0) {
-                return names->jobs[i].ops[k].name;
+            const struct wpk_api_op *op = &names->jobs[i].ops[k];
+            if (strcmp(op->fingerprint, kernel->fingerprint) == 0 &&
+                !is_named(wpk_buf_text(out), op->name)) {
+                wpk_buf_printf(out, "%s%s", out->size > 0 ? ", " : "", op->name);
             }
         }
     }
-    return kernel->name[0] != '\0' ? kernel->name : "-";
+    if (out->size == 0) {
+        wpk_buf_append_text(out, kernel->name[0] != '\0' ? kernel->name : "-");
+    }
 }
 
 static void add_kernel(const struct names *names, const struct wpk_api_kernel *kernel,
@@ -38,6 +58,7 @@ static void add_kernel(const struct names *names, const struct wpk_api_kernel *k
     char class[64]; /* with conditions that are not warm: they are part of what decides */
     char threads[16];
     char speedup[24] = "-";
+    struct wpk_buf called = {.size_max = NAMES_SIZE_MAX};
 
     snprintf(fingerprint, sizeof(fingerprint), "%s", kernel->fingerprint);
     wpk_format_ns(kernel->served.time.median_ns, time);
@@ -53,10 +74,12 @@ static void add_kernel(const struct names *names, const struct wpk_api_kernel *k
     bool warm = kernel->conditions[0] == '\0' || strcmp(kernel->conditions, "warm") == 0;
     snprintf(class, sizeof(class), "%s%s%s", kernel->accuracy[0] != '\0' ? kernel->accuracy : "-",
              warm ? "" : ", ", warm ? "" : kernel->conditions);
-    wpk_table_add(table, (const char *const[]){kernel->id, name_of(names, kernel), fingerprint,
+    print_names(names, kernel, &called);
+    wpk_table_add(table, (const char *const[]){kernel->id, wpk_buf_text(&called), fingerprint,
                                                kernel->served.provider, kernel->served.algorithm,
                                                time, speedup, class, error, state, kernel->layouts,
                                                threads, kernel->device, kernel->created});
+    wpk_buf_fini(&called);
 }
 
 static wpk_err fill_kernels(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,
@@ -130,8 +153,8 @@ static wpk_err change(const struct wpk_command_context *context, struct wpk_show
                                           "provider",
                                           "algorithm",
                                           "revoked; now served: serves",
-                                          "serves_provider",
-                                          "serves_reason",
+                                          "by serves_provider",
+                                          "revoked; nothing is served: serves_reason",
                                           NULL};
     const char *const *members = strcmp(verb, "revoke") == 0 ? revoked : changed;
     char path[64];

@@ -150,8 +150,10 @@ static wpk_err print_line(const struct wpk_buf *body, const char *const *members
     for (int m = 0; err == WPK_OK && members[m] != NULL; m++) {
         const char *name = strrchr(members[m], ' ');
         const char *text = member_text(r, name != NULL ? name + 1 : members[m], &arena);
-        int label = name != NULL && text != NULL && text[0] != '\0' ? (int)(name - members[m]) : -1;
-        printf("%s%.*s%s", m > 0 ? "  " : "", label + 1, members[m], text != NULL ? text : "");
+        int label = name != NULL ? (int)(name - members[m]) + 1 : 0;
+        if (text != NULL && (label == 0 || strcmp(text, "-") != 0)) {
+            printf("%s%.*s%s", m > 0 ? "  " : "", label, members[m], text);
+        }
     }
     if (err == WPK_OK) {
         putchar('\n');

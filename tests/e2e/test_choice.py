@@ -135,12 +135,12 @@ def test_revoked_down_to_the_plain_kernel(box):
         if served[0]["provider"] == "plain":
             break
         text = box.ctl("kernels", "revoke", served[0]["id"], "--data", box.data)
-        check("now served: k" in text, "the reply names the next", text)
+        check("revoked; now served: k" in text and "  by " in text and "  -" not in text, "the reply names the next", text)
     check(served[0]["provider"] == "plain" and kinds(choice) == ["plain"], "all else is gone", served, choice)
     audit = json.loads(box.ctl("audit", "--action", "kernel.revoke", "--data", box.data, "--json"))["entries"]
     check(audit[0]["detail"].endswith("serves: standard %s (plain)" % served[0]["id"]), "the log names it", audit)
     text = box.ctl("kernels", "revoke", served[0]["id"], "--data", box.data)
-    check("tune it again" in text, "nothing is left", text)
+    check("revoked; nothing is served: " in text and "tune it again" in text and "  -" not in text, "nothing is left", text)
     code, _, err = box.run("wpkctl", "get", "small", "-o", box.path("none.so"), "--data", box.data)
     check(code == 4 and "revoked" in err, "and that is said", err)
 

@@ -61,6 +61,8 @@ def test_two_people(box):
     found = [tune(box, op, "tuned")["kernels"][0] for op, _, _ in people]
     check(len({kernel["fingerprint"] for kernel in found}) == 1, "one operator", found)
     service = Service(box)
+    listed = box.ctl("kernels", "-o", "csv", "--server", service.url)
+    check('"c, mine"' in listed, "the list has both people's names of it", listed)
     for _ in range(2):
         results = [run(box, service, *person) for person in people]
         for (values, _), right_ones in zip(results, (wanted[0], wanted[0], wanted[1])):
