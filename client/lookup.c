@@ -127,7 +127,7 @@ static void print_time(struct wpk_json_reader *r, const char *key, const char *l
     wpk_format_ns((uint64_t)(get_real(r, "median") * ratio), median);
     wpk_format_ns((uint64_t)(get_real(r, "mad") * ratio), noise);
     wpk_json_leave(r);
-    printf("  %-12s %s +- %s%s\n", label, median, noise, ratio != 1 ? ", scaled" : "");
+    printf("  %-12s %s ± %s%s\n", label, median, noise, ratio != 1 ? ", scaled" : "");
 }
 
 static double median_of(struct wpk_json_reader *r, const char *key)
@@ -179,7 +179,8 @@ static void print_known(struct wpk_json_reader *r, bool near)
     double measured = median_of(r, "time_ns");
     double ratio = near && measured > 0 ? median_of(r, "expected_ns") / measured : 1;
 
-    printf("  %-12s %s, %s\n", "kernel", get_text(r, "kernel_id"), get_text(r, "fingerprint"));
+    printf("  %-12s %s of operator %.12s\n", "kernel", get_text(r, "kernel_id"),
+           get_text(r, "fingerprint"));
     printf("  %-12s %s %s\n", "by", get_text(r, "provider"), get_text(r, "algorithm"));
     printf("  %-12s %s, %s\n", "on", get_text(r, "device"), get_text(r, "environment"));
     if (near) {
@@ -206,9 +207,8 @@ static void print_known(struct wpk_json_reader *r, bool near)
     }
     if (wpk_json_kind_of(r, "provenance") == WPK_JSON_OBJECT) {
         wpk_json_enter(r, "provenance");
-        printf("  %-12s %s of %s in %s, by %s at %s\n", "measured", get_text(r, "trial"),
-               get_text(r, "search"), get_text(r, "job"), get_text(r, "worker"),
-               get_text(r, "measured"));
+        printf("  %-12s %s in job %s, by %s\n", "measured", get_text(r, "measured"),
+               get_text(r, "job"), get_text(r, "worker"));
         wpk_json_leave(r);
     }
 }
