@@ -68,6 +68,16 @@ int64_t wpk_follow_estimate(const struct wpk_api_job *job)
     return seconds < (double)job->seconds_left ? (int64_t)seconds : job->seconds_left;
 }
 
+void wpk_follow_complain(const struct wpk_api_job *job)
+{
+    bool cancelled = strcmp(job->state, "cancelled") == 0;
+
+    fprintf(stderr, "wpkctl: the job has %s%s%s; %s%s\n", cancelled ? "been cancelled" : job->state,
+            job->reason[0] != '\0' ? ": " : "", job->reason,
+            cancelled ? "tune or submit it again to go on" : "what it tried: wpkctl trials ",
+            cancelled ? "" : job->id);
+}
+
 #define PARTS_MAX 12
 #define PART_SIZE 128
 

@@ -29,6 +29,9 @@ WPK_MUST_CHECK wpk_err wpk_follow(struct wpk_session *session,
                                   struct wpk_http_reply *reply, struct wpk_api_job *out,
                                   struct wpk_diag *diag);
 
+/* Say on standard error that the job has failed or was cancelled, and what to do. */
+void wpk_follow_complain(const struct wpk_api_job *job);
+
 /* The progress of a job as one line of at most `width` characters (0: any), without newline: what
  * is least important gives way. `starting`: a worker of our own is on its way, so that waiting for
  * one needs no reason. */

@@ -245,3 +245,16 @@ wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides, struct 
     }
     return WPK_OK;
 }
+
+wpk_err wpk_job_file_take(const char *path, const struct wpk_job_inline *given,
+                          const struct wpk_job_overrides *overrides, struct wpk_job *out,
+                          struct wpk_diag *diag)
+{
+    if ((path != NULL) == (given->op != NULL)) {
+        wpk_diag_set(diag, "give a job file or --op: one of the two");
+        return WPK_EINVAL;
+    }
+    wpk_err err =
+        path != NULL ? wpk_job_file_read(path, out, diag) : wpk_job_file_make(given, out, diag);
+    return err == WPK_OK ? wpk_job_file_override(overrides, out, diag) : err;
+}

@@ -44,6 +44,12 @@ WPK_MUST_CHECK wpk_err wpk_job_file_make(const struct wpk_job_inline *given, str
 WPK_MUST_CHECK wpk_err wpk_job_file_override(const struct wpk_job_overrides *overrides,
                                              struct wpk_job *job, struct wpk_diag *diag);
 
+/* A job from a file, or, where `path` is NULL, from --op; with what options change in it.
+ *   owns    caller calls wpk_job_fini */
+WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_inline *given,
+                                         const struct wpk_job_overrides *overrides,
+                                         struct wpk_job *out, struct wpk_diag *diag);
+
 /* The rows of what decides which kernel is best, for a command's options. */
 #define WPK_JOB_CLASS_OPTION_ROWS(o)                                                               \
     {"accuracy",                                                                                   \
@@ -59,5 +65,26 @@ WPK_MUST_CHECK wpk_err wpk_job_file_override(const struct wpk_job_overrides *ove
             "what the caches hold when a call begins, for every operator", WPK_OPTION_TEXT,        \
             &(o).conditions, 0, 0                                                                  \
     }
+
+/* The rows of everything that a job says; `g` is a struct wpk_job_inline. */
+/* clang-format off */
+#define WPK_JOB_OPTION_ROWS(o, g)                                                                  \
+    {"candidates", 0, "N", "budget of each operator", WPK_OPTION_INT, &(o).candidates, 1,          \
+         WPK_JOB_CANDIDATES_MAX},                                                                  \
+    {"seconds", 0, "S", "of each operator, while it is worked on", WPK_OPTION_INT,                 \
+         &(o).seconds, 1, WPK_JOB_SECONDS_MAX},                                                    \
+    {"strategy", 0, "NAME", "random or ga", WPK_OPTION_TEXT, &(o).strategy, 0, 0},                 \
+    {"seed", 0, "N", "of the search", WPK_OPTION_U64, &(o).seed, 0, 0},                            \
+    {"threads", 0, "N", "of the kernels", WPK_OPTION_INT, &(o).threads, 1, WPK_JOB_THREADS_MAX},   \
+    {"layouts", 0, "fixed|any", "for every operator", WPK_OPTION_TEXT, &(o).layouts, 0, 0},        \
+    WPK_JOB_CLASS_OPTION_ROWS(o),                                                                  \
+    {"pin", 0, "GENE=VALUE", "fix a gene, e.g. algorithm=direct (repeatable)", WPK_OPTION_LIST,    \
+         &(o).pins, 0, 0},                                                                         \
+    {"op", 0, "NOTATION", "of this instead of a file", WPK_OPTION_TEXT, &(g).op, 0, 0},            \
+    {"tensor", 0, "NAME=TYPE", "a tensor of --op, e.g. X=f32[1,64] (repeatable)",                  \
+         WPK_OPTION_LIST, &(g).tensors, 0, 0},                                                     \
+    {"constant", 0, "NAME", "a tensor of --op that never changes (repeatable)", WPK_OPTION_LIST,   \
+         &(g).constants, 0, 0}
+/* clang-format on */
 
 #endif

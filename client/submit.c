@@ -6,23 +6,16 @@
 #include <stdio.h>
 
 static wpk_err submit(const struct wpk_command_context *context,
-                      const struct wpk_session_options *session_options, const char *file,
-                      const struct wpk_job_overrides *overrides, bool json, struct wpk_diag *diag)
+                      const struct wpk_session_options *session_options, struct wpk_job *job,
+                      bool json, struct wpk_diag *diag)
 {
-    struct wpk_job job = {0};
     struct wpk_buf text = {0};
     struct wpk_session session = {0};
     struct wpk_http_reply reply = {0};
     struct wpk_arena arena = {0};
     struct wpk_api_job accepted;
 
-    wpk_err err = wpk_job_file_read(file, &job, diag);
-    if (err == WPK_OK) {
-        err = wpk_job_file_override(overrides, &job, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_job_encode(&job, &text);
-    }
+    wpk_err err = wpk_job_encode(job, &text);
     if (err == WPK_OK) {
         err = wpk_session_open(context, session_options, &session, diag);
     }
@@ -39,7 +32,6 @@ static wpk_err submit(const struct wpk_command_context *context,
     wpk_http_reply_fini(&reply);
     wpk_session_close(&session);
     wpk_buf_fini(&text);
-    wpk_job_fini(&job);
     return err;
 }
 
@@ -47,11 +39,13 @@ static enum wpk_exit submit_main(const struct wpk_command *command,
                                  const struct wpk_command_context *context, int argc, char **argv)
 {
     struct wpk_session_options session = {.need = WPK_SESSION_RUNNING};
-    struct wpk_job_overrides overrides = {0};
+    static struct wpk_job_overrides overrides; /* these three are large, and one per process */
+    static struct wpk_job_inline given;
+    static struct wpk_job job;
     bool json = false;
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(session),
-        WPK_JOB_CLASS_OPTION_ROWS(overrides),
+        WPK_JOB_OPTION_ROWS(overrides, given),
         {"json", 0, NULL, "the job as JSON", WPK_OPTION_FLAG, &json, 0, 0},
         {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
     };
@@ -59,16 +53,21 @@ static enum wpk_exit submit_main(const struct wpk_command *command,
     struct wpk_diag diag = {0};
     enum wpk_exit status;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
+    if (!wpk_command_begin(command, options, argc, argv, 0, 1, &args, &status)) {
         return status;
     }
-    wpk_err err = submit(context, &session, args.operands[0], &overrides, json, &diag);
+    wpk_err err = wpk_job_file_take(args.operand_count > 0 ? args.operands[0] : NULL, &given,
+                                    &overrides, &job, &diag);
+    if (err == WPK_OK) {
+        err = submit(context, &session, &job, json, &diag);
+    }
+    wpk_job_fini(&job);
     return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
 }
 
 const struct wpk_command wpk_command_submit = {
     .name = "submit",
     .operands = "FILE",
-    .summary = "hand a job file to a running wpkd and print the job's id",
+    .summary = "hand a job file, or --op, to a running wpkd and print the job's id",
     .run = submit_main,
 };

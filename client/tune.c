@@ -37,11 +37,7 @@ static void print_notice(const char *text, void *user)
 
 static wpk_err read_job(struct tune *tune, struct wpk_diag *diag)
 {
-    wpk_err err = tune->file != NULL ? wpk_job_file_read(tune->file, &tune->job, diag)
-                                     : wpk_job_file_make(&tune->given, &tune->job, diag);
-    if (err == WPK_OK) {
-        err = wpk_job_file_override(&tune->overrides, &tune->job, diag);
-    }
+    wpk_err err = wpk_job_file_take(tune->file, &tune->given, &tune->overrides, &tune->job, diag);
     return err == WPK_OK ? wpk_job_space_check(&tune->job, diag) : err;
 }
 
@@ -174,9 +170,7 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
         fputs("wpkctl: interrupted; what was measured is kept, and the next run goes on from it\n",
               stderr);
     } else if (strcmp(job.state, "done") != 0) {
-        fprintf(stderr, "wpkctl: the job has %s%s%s\n",
-                strcmp(job.state, "cancelled") == 0 ? "been cancelled" : job.state,
-                job.reason[0] != '\0' ? ": " : "", job.reason);
+        wpk_follow_complain(&job);
         status = WPK_EXIT_FAILED;
     }
     wpk_session_close(&tune->session);
@@ -190,26 +184,8 @@ static enum wpk_exit tune_main(const struct wpk_command *command,
 {
     /* Large (an operator's tensors), and there is one per process. */
     static struct tune tune;
-    struct wpk_job_overrides *overrides = &tune.overrides;
     const struct wpk_option options[] = {
-        {"candidates", 0, "N", "budget of each operator", WPK_OPTION_INT, &overrides->candidates, 1,
-         WPK_JOB_CANDIDATES_MAX},
-        {"seconds", 0, "S", "of each operator, while it is worked on", WPK_OPTION_INT,
-         &overrides->seconds, 1, WPK_JOB_SECONDS_MAX},
-        {"strategy", 0, "NAME", "random or ga", WPK_OPTION_TEXT, &overrides->strategy, 0, 0},
-        {"seed", 0, "N", "of the search", WPK_OPTION_U64, &overrides->seed, 0, 0},
-        {"threads", 0, "N", "of the kernels", WPK_OPTION_INT, &overrides->threads, 1,
-         WPK_JOB_THREADS_MAX},
-        {"layouts", 0, "fixed|any", "for every operator", WPK_OPTION_TEXT, &overrides->layouts, 0,
-         0},
-        WPK_JOB_CLASS_OPTION_ROWS(*overrides),
-        {"pin", 0, "GENE=VALUE", "fix a gene, e.g. algorithm=direct (repeatable)", WPK_OPTION_LIST,
-         &overrides->pins, 0, 0},
-        {"op", 0, "NOTATION", "tune this instead of a file", WPK_OPTION_TEXT, &tune.given.op, 0, 0},
-        {"tensor", 0, "NAME=TYPE", "a tensor of --op, e.g. X=f32[1,64] (repeatable)",
-         WPK_OPTION_LIST, &tune.given.tensors, 0, 0},
-        {"constant", 0, "NAME", "a tensor of --op that never changes (repeatable)", WPK_OPTION_LIST,
-         &tune.given.constants, 0, 0},
+        WPK_JOB_OPTION_ROWS(tune.overrides, tune.given),
         {"data", 0, "DIR", "history; default ~/.local/share/woodpecker", WPK_OPTION_TEXT,
          &tune.data_dir, 0, 0},
         WPK_OUTPUT_OPTION_ROWS(tune.output),
@@ -222,10 +198,6 @@ static enum wpk_exit tune_main(const struct wpk_command *command,
 
     if (!wpk_command_begin(command, options, argc, argv, 0, 1, &args, &status)) {
         return status;
-    }
-    if ((args.operand_count == 1) == (tune.given.op != NULL)) {
-        wpk_diag_set(&diag, "tune takes a job file or --op: one of the two");
-        return wpk_command_fail(WPK_EINVAL, &diag);
     }
     tune.program = context->program;
     tune.file = args.operand_count > 0 ? args.operands[0] : NULL;

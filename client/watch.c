@@ -26,8 +26,7 @@ static wpk_err watch(struct wpk_session *session, const struct wpk_follow_option
         if (output->json) {
             fputc('\n', stdout);
         } else if (*status != WPK_EXIT_OK) {
-            fprintf(stderr, "wpkctl: the job ended as %s%s%s\n", job.state,
-                    job.reason[0] != '\0' ? ": " : "", job.reason);
+            wpk_follow_complain(&job);
         }
     }
     wpk_buf_fini(&out);

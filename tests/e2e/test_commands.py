@@ -266,6 +266,22 @@ def test_what_shells_complete(box):
     check((code, out, err) == (3, "", "") and not os.path.exists(box.path("nothing")), "starts nothing", code, err)
 
 
+def test_an_operator_is_submitted(box):
+    """What tune takes of a job, submit does."""
+    service = Service(box)
+    words = ["--op", "Y[i] = relu(X[i])", "--tensor", "X=f32[64]", "--tensor", "Y=f32[64]", "--candidates", "3"]
+    job = ctl(box, service, "submit", *words)
+    check(job["ops"][0]["name"] == "op" and job["ops"][0]["candidates"]["wanted"] == 3, "with its budget", job)
+    err = refused(box, service, "submit", box.write("job.json", small_job()), *words, code=2)
+    check("one of the two" in err, "a file and --op", err)
+    err = refused(box, service, "submit", code=2)
+    check("one of the two" in err, "neither", err)
+    box.ctl("jobs", "cancel", job["id"], "--server", service.url)
+    code, _, err = box.run("wpkctl", "watch", job["id"], "--server", service.url)
+    check(code == 1 and "submit it again" in err, "what to do with a cancelled one", code, err)
+    service.stop()
+
+
 def test_jobs_are_held(box):
     service = Service(box)
     job = box.ctl("submit", box.write("job.json", small_job()), "--server", service.url).strip()
