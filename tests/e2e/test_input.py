@@ -47,7 +47,7 @@ def test_lost_output(box):
     """What could not be written is no success; a reader that has left is none of our business."""
     command = "%s/wpkctl check --json job.json %s; echo $? >&2"
     box.write("job.json", small_job())
-    for where, says in ((">/dev/full", "wpkctl: cannot write the output: No space left on device\n1\n"),
+    for where, says in ((">/dev/full", "wpkctl: cannot write the output: No space left on device; make room there\n1\n"),
                         ("| true", "0\n"), (">&-", "1\n")):
         code, _, err = Process(box, ["sh", "-c", command % (BIN, where)]).wait(20)
         check(err.endswith(says), where, code, err)
