@@ -247,21 +247,40 @@ def check_text(path, text, files):
         yield "%s:%d: %s" % (path, line, message)
 
 
-def compile_alone(root, path):
-    """A header has to compile by itself, as C and as C++."""
-    wheel = os.path.join(root, ".deps/onednn/include")
-    if path == "runtime/onednn_library.h" and not os.path.isdir(wheel):
-        return
-    for compiler, options in (("cc", ["-x", "c", "-std=c11"]), ("c++", ["-x", "c++", "-std=c++17"])):
-        command = [os.environ.get({"cc": "CC", "c++": "CXX"}[compiler], compiler)]
-        command += options + ["-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I" + root,
-                              "-isystem", wheel, "-fsyntax-only", "-include",
-                              os.path.join(root, path), "/dev/null"]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode != 0:
-            why = next((l for l in done.stdout.split("\n") if "error" in l), done.stdout)
-            yield "%s:1: does not compile alone as %s: %s" % (
-                path, "C" if compiler == "cc" else "C++", why)
+COMPILERS = {"C": ("CC", "cc", ["-x", "c", "-std=c11"]),
+             "C++": ("CXX", "c++", ["-x", "c++", "-std=c++17"])}
+
+
+def compile_headers(root, language, paths):
+    """What the compiler has against a file that includes these; None: nothing."""
+    variable, compiler, options = COMPILERS[language]
+    command = [os.environ.get(variable, compiler)] + options
+    command += ["-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I" + root, "-isystem",
+                os.path.join(root, ".deps/onednn/include"), "-fsyntax-only"]
+    for path in paths:
+        command += ["-include", os.path.join(root, path)]
+    done = subprocess.run(command + ["/dev/null"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode == 0:
+        return None
+    return next((l for l in done.stdout.split("\n") if "error" in l), done.stdout)
+
+
+def check_headers(root, headers):
+    """Each has to compile by itself, as C and as C++. What has compiled so as C is compiled as C++ with its
+    folder, and by itself again where two of a folder do not go together."""
+    folders = {}
+    for path in headers:
+        folders.setdefault(os.path.dirname(path), []).append(path)
+    work = [("C", [path]) for path in headers] + [("C++", paths) for paths in folders.values()]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        while work:
+            again = []
+            for (language, paths), why in zip(work, pool.map(lambda w: compile_headers(root, *w), work)):
+                if why and len(paths) > 1:
+                    again += [(language, [path]) for path in paths]
+                elif why:
+                    yield "%s:1: does not compile alone as %s: %s" % (paths[0], language, why)
+            work = again
 
 
 def check_format(root, paths):
@@ -293,10 +312,9 @@ def read_tree(root):
 def check_tree(root):
     files = read_tree(root)
     breaches = [m for path, text in files.items() for m in check_text(path, text, files)]
-    headers = [path for path in files if path.endswith(".h")]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        for found in pool.map(lambda path: list(compile_alone(root, path)), headers):
-            breaches += found
+    has_onednn = os.path.isdir(os.path.join(root, ".deps/onednn/include"))
+    breaches += check_headers(root, [path for path in files if path.endswith(".h") and (
+        has_onednn or path != "runtime/onednn_library.h")])
     if FORMATTER:
         breaches += check_format(root, [p for p in files if p.endswith(".c")])
     else:
@@ -363,6 +381,20 @@ def test_format():
     return 0 if good else 1
 
 
+def test_headers():
+    texts = {"bad.h": "size_t a;\n", "class.h": "extern int class;\n", "good.h": "#include <stddef.h>\n"}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        found = [re.match(r"(\w+)\.h:1: does not compile alone as (\S+): ", breach).groups()
+                 for breach in check_headers(folder, sorted(texts))]
+    good = sorted(found) == [("bad", "C"), ("bad", "C++"), ("class", "C++")]
+    if not good:
+        print("headers alone: found %r" % found)
+    return 0 if good else 1
+
+
 def self_test():
     failed = 0
     for path, text, expected in SAMPLES:
@@ -377,6 +409,7 @@ def self_test():
     if not list(check_licence("op/a.c", "int a;\n")):
         failed += 1
         print("a missing licence line was not found")
+    failed += test_headers()
     if FORMATTER:
         failed += test_format()
     print("tidy: self-test of %d samples, %d failed" % (len(SAMPLES) + 1, failed))
