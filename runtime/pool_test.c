@@ -16,7 +16,6 @@ struct work {
     atomic_int next;
     int done[INDEX_COUNT]; /* plain: each index is one thread's, and the caller reads afterwards */
     atomic_int threads_seen;
-    int per_index_us;
 };
 
 static void sleep_us(int us)
@@ -37,9 +36,6 @@ static void take_indices(void *user, int thread)
             return;
         }
         work->done[index]++;
-        if (work->per_index_us > 0) {
-            sleep_us(work->per_index_us);
-        }
     }
 }
 
@@ -67,6 +63,20 @@ static void every_index_is_done_once(void **state)
     }
 }
 
+/* Until both threads are here, however late the other one is given a core. */
+static void meet(struct work *work, int thread)
+{
+    atomic_fetch_or(&work->threads_seen, 1 << thread);
+    for (int ms = 0; ms < 60000 && atomic_load(&work->threads_seen) != 3; ms++) {
+        sleep_us(1000);
+    }
+}
+
+static void meet_once(void *user, int thread)
+{
+    meet(user, thread);
+}
+
 static void sleeping_threads_are_woken(void **state)
 {
     struct wpk_pool *pool = NULL;
@@ -74,44 +84,38 @@ static void sleeping_threads_are_woken(void **state)
     (void)state;
     assert_int_equal(wpk_pool_new(2, NULL, &pool), WPK_OK);
     for (int round = 0; round < 5; round++) {
-        struct work work = {.per_index_us = 200};
+        struct work work = {0};
         sleep_us(5000); /* past the spinning */
-        wpk_pool_run(pool, take_indices, &work);
-        check_all_done_once(&work);
+        wpk_pool_run(pool, meet_once, &work);
         assert_int_equal(atomic_load(&work.threads_seen), 3);
     }
     wpk_pool_free(pool);
 }
 
-static void wait_for_second(void *user, int thread)
+/* The caller leaves first, and has to wait for the other one. */
+static void leave_late(void *user, int thread)
 {
     struct work *work = user;
 
+    meet(work, thread);
     if (thread != 0) {
         sleep_us(2000); /* longer than the caller spins */
-        work->done[1] = 1;
-        return;
     }
-    /* Stay until the other one is in, so that the caller must wait for it to leave. */
-    atomic_fetch_or(&work->threads_seen, 1);
-    work->done[0] = 1;
-    sleep_us(1000);
+    work->done[thread] = 1;
 }
 
 static void caller_waits_for_who_came(void **state)
 {
     struct wpk_pool *pool = NULL;
-    int both = 0;
 
     (void)state;
     assert_int_equal(wpk_pool_new(2, NULL, &pool), WPK_OK);
     for (int round = 0; round < 20; round++) {
         struct work work = {0};
-        wpk_pool_run(pool, wait_for_second, &work);
+        wpk_pool_run(pool, leave_late, &work);
         assert_int_equal(work.done[0], 1);
-        both += work.done[1];
+        assert_int_equal(work.done[1], 1);
     }
-    assert_true(both > 0);
     wpk_pool_free(pool);
 }
 

@@ -104,9 +104,7 @@ static void test_identical_trials(void **state)
     assert_int_equal(bench_take(bench, &records[0]), 1);
     assert_int_equal(bench_take(bench, &records[1]), 2);
     bench_put(bench, 3, "build-slow");
-    uint64_t start = wpk_engine_now_ns();
     assert_int_equal(bench_take(bench, &records[2]), 3);
-    assert_true(wpk_engine_now_ns() - start < 200 * WPK_NS_PER_MS);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(records[i].outcome, WPK_OUTCOME_OK);
         assert_int_equal(records[i].build_ns, records[0].build_ns);
