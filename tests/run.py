@@ -31,7 +31,11 @@ CORES = len(os.sched_getaffinity(0))
 PATIENCE = 4
 PROGRESS_S = 15  # between two progress lines where the output is no terminal
 SLOWEST = 15
-TIMES = os.path.join(ROOT, "build-test/times.json")  # of the last run: the longest tests start first
+COSTS = os.path.join(ROOT, "build-test/costs.json")  # of each test's last run: [seconds, of CPU]
+
+# Tests that run at a time. End-to-end tests wait much: for processes, timers, and each other's turn at
+# timing kernels.
+SLOTS = 2 * CORES
 
 # Lines for a sanitizer's report, and no more: debug information costs a third of compiling.
 SANITIZED = ["-Dwerror=true", "-Db_lundef=false", "-Doptimization=1", "-Ddebug=false", "-Dc_args=-g1",
@@ -53,8 +57,8 @@ SINGLE_THREADED = "single-threaded"
 # set: {variant: (suites that run in it or None for all, suites that do not)}, in the order of
 # building. None in place of the pair: the variant is compiled, not linked.
 SETS = {
-    "test": {"plain": ({"deploy", "tidy", "timing"}, set()),
-             "asan": (None, {"deploy", "tidy", "timing", "sim_seeds"}),
+    "test": {"plain": ({"deploy", "tidy", "e2e_plain"}, set()),
+             "asan": (None, {"deploy", "e2e_plain", "sim_seeds", "tidy"}),
              "tsan": ({"common", "runtime", "worker", "coordinator"}, {SINGLE_THREADED}),
              "clang": None},
     "all": {"gcc": (None, set()),
@@ -229,10 +233,10 @@ class Run:
         self.broken = []    # variants that do not build
         self.quiet_since = time.monotonic()
         try:
-            with open(TIMES, encoding="utf-8") as file:
-                self.times = json.load(file)
+            with open(COSTS, encoding="utf-8") as file:
+                self.costs = json.load(file)
         except (OSError, ValueError):
-            self.times = {}
+            self.costs = {}
 
     # ---- what builds
 
@@ -278,8 +282,9 @@ class Run:
             if self.step(build, "building", lambda: build.make(tests)):
                 with self.lock:
                     self.ready += tests
-                    # Longest first, so that no long one is left alone at the end.
-                    self.ready.sort(key=lambda test: self.times.get(test.label, test.limit))
+                    # Longest first, so that no long one is left alone at the end. Before a test's first
+                    # run its limit stands for its time, and among equals the order of its meson.build.
+                    self.ready.sort(key=lambda test: -self.costs.get(test.label, [test.limit])[0])
                     self.lock.notify_all()
         with self.lock:
             self.building = None
@@ -290,7 +295,7 @@ class Run:
     def next_test(self):
         with self.lock:
             while True:
-                for test in reversed(self.ready):
+                for test in self.ready:
                     if test.entry["is_parallel"] or all(t.entry["is_parallel"] for t in self.running):
                         self.ready.remove(test)
                         self.running.append(test)
@@ -337,7 +342,7 @@ class Run:
 
     def run(self):
         threads = [threading.Thread(target=self.build, daemon=True)]
-        threads += [threading.Thread(target=self.test, daemon=True) for _ in range(CORES)]
+        threads += [threading.Thread(target=self.test, daemon=True) for _ in range(SLOTS)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -345,11 +350,12 @@ class Run:
                 thread.join(1)
                 self.progress()
 
-    def remember_times(self):
-        self.times.update((test.label, round(test.seconds, 2)) for test in self.ended)
-        os.makedirs(os.path.dirname(TIMES), exist_ok=True)
-        with open(TIMES, "w", encoding="utf-8") as file:
-            json.dump(self.times, file, indent=0, sort_keys=True)
+    def remember_costs(self):
+        self.costs.update((test.label, [round(test.seconds, 1), round(test.cpu_seconds, 1)])
+                          for test in self.ended)
+        os.makedirs(os.path.dirname(COSTS), exist_ok=True)
+        with open(COSTS, "w", encoding="utf-8") as file:
+            json.dump(self.costs, file, sort_keys=True)
 
     def report(self):
         """Skips, the slowest, each variant; returns the counts of all."""
@@ -388,7 +394,7 @@ def main():
         run.say("interrupted")
         run.report()
         sys.exit(130)
-    run.remember_times()
+    run.remember_costs()
     total = run.report()
     print("in %.0f s" % (time.monotonic() - began))
     print("%d passed, %d failed, %d skipped" % (total["PASSED"], total["FAILED"], total["SKIPPED"]))
