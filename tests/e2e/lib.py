@@ -5,10 +5,12 @@ A test is a function test_*(box). main() runs them all, each in a sandbox of its
 the words of cmocka, so that run.py adds them up. A test that finds a process of its own left running
 has failed.
 """
+import atexit
 import http.client
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -25,8 +27,22 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # busy one.
 PATIENCE = 5
 
-# What is small enough to be tuned in seconds, and still has something to choose.
+# What is small enough to be tuned in seconds, and still has something to choose: a convolution with a
+# window of one, of which a candidate is built in a third of the time that one of CONVOLUTION takes.
 SMALL_OP = {
+    "name": "small",
+    "op": "Y[n,k,y,x] = relu(sum(c) X[n,c,y,x] * W[k,c] + B[k])",
+    "tensors": {"X": "f32[1,8,12,12]", "W": "f32[8,8]", "B": "f32[8]", "Y": "f32[1,8,12,12]"},
+    "constants": ["W", "B"],
+}
+
+# Pins under which every schedule of SMALL_OP is legal for three times its rows and columns, too: tiles that
+# divide both.
+SCALABLE = {"layout": "staged", "Y.tile.x": "4"}
+
+# With a border and several algorithms, for tests of kernels; and for those that have to meet a candidate
+# at work.
+CONVOLUTION = {
     "name": "small",
     "op": "Y[n,k,y,x] = relu(sum(c,r,s) X[n,c,y+r-1,x+s-1] * W[k,c,r,s] + B[k])",
     "tensors": {"X": "f32[1,16,12,12]", "W": "f32[16,16,3,3]", "B": "f32[16]", "Y": "f32[1,16,12,12]"},
@@ -50,7 +66,7 @@ def check(condition, message, *details):
 
 def small_job(**changes):
     job = {"name": "e2e", "ops": [dict(SMALL_OP)], "target": {"kind": "cpu", "threads": 1},
-           "search": {"strategy": "random", "seed": 1}, "budget": {"candidates": 12, "seconds": 120}}
+           "search": {"strategy": "random", "seed": 1}, "budget": {"candidates": 6, "seconds": 120}}
     job.update(changes)
     return job
 
@@ -66,27 +82,35 @@ def stat_of(pid):
         return None
 
 
-def all_processes():
-    found = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            stat = stat_of(int(entry))
-            if stat:
-                found[int(entry)] = stat
+# A kernel may be built without it.
+LISTS_CHILDREN = os.path.exists("/proc/self/task/%d/children" % os.getpid())
+
+
+def children(pid):
+    """Of each of its threads. To look at all processes instead costs milliseconds, each time."""
+    found = []
+    if not LISTS_CHILDREN:
+        return [int(entry) for entry in os.listdir("/proc")
+                if entry.isdigit() and (stat_of(int(entry)) or (0,))[0] == pid]
+    try:
+        for thread in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/children" % (pid, thread), encoding="ascii") as file:
+                found += [int(child) for child in file.read().split()]
+    except OSError:
+        pass  # it has just ended
     return found
 
 
 def descendants(root):
     """{pid: (start time, name)} of everything below `root`."""
-    table = all_processes()
     found = {}
-    grown = True
-    while grown:
-        grown = False
-        for pid, (parent, start, name) in table.items():
-            if pid not in found and (parent == root or parent in found):
-                found[pid] = (start, name)
-                grown = True
+    waiting = [root]
+    while waiting:
+        for pid in children(waiting.pop()):
+            stat = stat_of(pid)
+            if stat and pid not in found:
+                found[pid] = (stat[1], stat[2])
+                waiting.append(pid)
     return found
 
 
@@ -120,7 +144,7 @@ class Process:
             if time.monotonic() > end:
                 raise Failure("%s does not end; so far:\n%s\n%s" % (
                     " ".join(self.args), self.text(self.out)[-2000:], self.text(self.err)[-4000:]))
-            # To look at all processes costs milliseconds: the longer it lasts, the less often.
+            # The longer it lasts, the less often.
             pause = min(0.1, pause * 1.5)
             time.sleep(pause)
         return self.popen.returncode, self.text(self.out), self.text(self.err)
@@ -220,6 +244,25 @@ class Box:
             for pid in process.left():
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Kept:
+    """A data directory that is made once, by the first test that wants it: each works on a copy."""
+
+    def __init__(self, make):
+        self.make = make
+        self.folder = None
+
+    def place(self, box):
+        """At box.data."""
+        if self.folder is None:
+            self.make(box)
+            self.folder = tempfile.mkdtemp(prefix="wpk-e2e-kept-")
+            atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
+            shutil.copytree(box.data, os.path.join(self.folder, "data"),
+                            ignore=shutil.ignore_patterns("log", "*.lock"))
+        shutil.rmtree(box.data, ignore_errors=True)
+        shutil.copytree(os.path.join(self.folder, "data"), box.data)
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -344,16 +387,24 @@ def check_tune_json(text, artifacts=True):
     return result
 
 
+def cpu_seconds():
+    """Of this process and of all that have ended below it."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
 def main(tests):
-    """Run the functions named test_* of a module."""
+    """Run the functions named test_* of a module; of them those that the command line names, if any."""
     failed, skipped, passed = [], [], 0
-    for name in [n for n in tests if n.startswith("test_")]:
+    for name in [n for n in tests if n.startswith("test_") and (not sys.argv[1:] or n in sys.argv[1:])]:
         box = Box()
+        began, used = time.monotonic(), cpu_seconds()
         print("[ RUN      ] " + name, flush=True)
         try:
             tests[name](box)
             box.expect_nothing_left()
-            print("[       OK ] " + name, flush=True)
+            print("[       OK ] %s (%.1f s, %.1f of cpu)" % (
+                name, time.monotonic() - began, cpu_seconds() - used), flush=True)
             passed += 1
         except Skip as reason:
             print("[  SKIPPED ] %s: %s" % (name, reason), flush=True)

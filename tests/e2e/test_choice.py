@@ -7,11 +7,24 @@ import json
 import os
 import subprocess
 
-from lib import BIN, Skip, check, check_tune_json, main, need, small_job
+from lib import BIN, Kept, Skip, check, check_tune_json, main, need, small_job
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 RUN_KERNEL = os.environ.get("WPK_RUN_KERNEL", "")
 LIBWPK = os.path.join(BIN, "../runtime/libwpk.so")
+
+
+FOUND = []  # what the tuning said
+
+
+def tune(box):
+    need(*PROGRAMS)
+    job = box.write("job.json", small_job(budget={"candidates": 4, "seconds": 120}))
+    FOUND.append(check_tune_json(box.ctl("tune", job, "--data", box.data, "--json", "--pin",
+                                         "algorithm=direct"))["kernels"][0])
+
+
+TUNED = Kept(tune)
 
 
 def get(box, name="small", file="x.so"):
@@ -34,12 +47,10 @@ def kinds(choice):
 
 
 def test_choice(box):
-    need(*PROGRAMS)
     if not os.path.exists(RUN_KERNEL):
         raise Skip("examples/run_kernel is not built")
-    job = box.write("job.json", small_job())
-    kernel = check_tune_json(box.ctl("tune", job, "--data", box.data, "--json", "--pin",
-                                     "algorithm=direct"))["kernels"][0]
+    TUNED.place(box)
+    kernel = FOUND[0]
     choice, path, err = get(box)
     for file in ("x.so", "x.so.manifest", "x.so.sig", "x.plain.so", "x.so.choice", "x.so.choice.sig"):
         check(os.path.isfile(box.path(file)) and box.path(file) + ":" in err, "get writes and names " + file, err)
@@ -116,9 +127,7 @@ def open_choice(path, **options):
 
 def test_revoked_down_to_the_plain_kernel(box):
     """Ours, then the vendor's, then the plain kernel: get leaves something that runs, to the end."""
-    need(*PROGRAMS)
-    job = box.write("job.json", small_job())
-    box.ctl("tune", job, "--data", box.data, "--json", "--pin", "algorithm=direct")
+    TUNED.place(box)
     nowhere = box.path("nowhere").encode() # there is no vendor's library
     for step in range(8):
         served = json.loads(box.ctl("kernels", "--data", box.data, "--json"))["kernels"]
@@ -160,9 +169,7 @@ def test_one_plain_kernel_for_all(box):
 
 
 def test_signature(box):
-    need(*PROGRAMS)
-    job = box.write("job.json", small_job())
-    box.ctl("tune", job, "--data", box.data, "--json", "--pin", "algorithm=direct")
+    TUNED.place(box)
     _, path, _ = get(box)
     key = box.ctl("get", "--public-key", "--data", box.data).strip().encode()
     check(open_choice(path + ".choice", public_key=key)[0] == 0, "it is opened by its key")

@@ -6,26 +6,24 @@ import json
 import math
 import os
 import re
-import shutil
 import struct
 import time
 
-from lib import BIN, Service, Skip, check, main, need, small_job, wait_for
+from lib import BIN, SCALABLE, Kept, Service, Skip, check, main, need, small_job, wait_for
 from port import free_port
 
-TUNED = []  # a tuned data directory's files, for every test
+def tune(box):
+    need("wpk-builder")
+    job = small_job(search={"strategy": "random", "seed": 1, "pin": SCALABLE})
+    box.ctl("tune", box.write("job.json", job), "--data", box.data, "--quiet")
+
+
+TUNED = Kept(tune)
 
 
 def tuned(box):
     """A history with a kernel in it, at box.data."""
-    need("wpk-builder")
-    if not TUNED:
-        box.ctl("tune", box.write("job.json", small_job()), "--data", box.data, "--quiet")
-        keep = box.dir + "-kept"
-        shutil.copytree(box.data, keep, ignore=shutil.ignore_patterns("log", "*.lock", "endpoint"))
-        TUNED.append(keep)
-    shutil.rmtree(box.data, ignore_errors=True)
-    shutil.copytree(TUNED[0], box.data)
+    TUNED.place(box)
     return Service(box)
 
 
@@ -140,13 +138,14 @@ def test_classes_of_accuracy_are_asked_for(box):
 
 def test_a_near_shape_becomes_a_kernel(box):
     service = tuned(box)
+    served = ctl(box, service, "kernels")["kernels"][0]
+    if not served["candidate"]:
+        ctl(box, service, "kernels", "revoke", served["id"])  # the vendor's, which takes any shape
     near = dict(small_job()["ops"][0], name="near")
-    near["tensors"] = {name: kind.replace("12,12", "14,12") for name, kind in near["tensors"].items()}
+    near["tensors"] = {name: kind.replace("12,12", "36,12") for name, kind in near["tensors"].items()}
     job = box.write("near.json", small_job(ops=[near]))
     match = ctl(box, service, "lookup", job)["matches"][0]
-    if match["match"] != "nearest_shape" or not match["candidate"]:
-        service.stop()
-        raise Skip("the vendor won, or its schedule is not legal there: " + match["match"])
+    check(match["match"] == "nearest_shape" and match["candidate"], "ours is near", match)
     text = box.ctl("lookup", job, "--server", service.url)
     check("scaled" in text and "there" in text, "what was measured and what is expected", text)
     box.ctl("lookup", job, "--schedule", "--server", service.url)
@@ -197,9 +196,9 @@ def test_run_on_numpy_files(box):
     check(kinds[out["entry"]["index"]] == out["entry"]["kind"] != "kernel", "its next entry", kinds, out)
     err = refused(box, service, "run", job, *given[2:], code=2)
     check("X" in err and "--input X=" in err, "what is missing", err)
-    wrong = write_npy(box.path("wrong.npy"), ([1, 12, 12, 16], [0.0] * 2304), "<f4")
+    wrong = write_npy(box.path("wrong.npy"), ([1, 12, 12, 8], [0.0] * 1152), "<f4")
     err = refused(box, service, "run", job, "--input", "X=" + wrong, *given[2:], code=2)
-    check("(1, 16, 12, 12)" in err and "(1, 12, 12, 16)" in err, "both shapes are named", err)
+    check("(1, 8, 12, 12)" in err and "(1, 12, 12, 8)" in err, "both shapes are named", err)
     refused(box, service, "run", job, "--op", "smal", *given, code=2)
     refused(box, service, "run", "nothing", *given, code=4)
     service.stop()
@@ -252,7 +251,7 @@ def test_what_shells_complete(box):
     job = ctl(box, service, "jobs")["jobs"][0]["id"]
     check(box.ctl("complete", "jobs", *where).split() == [job], "jobs")
     rows = ctl(box, service, "trials", job)["trials"]
-    check(len(rows) >= 12 and all(row["outcome"] for row in rows), "what it tried", rows[:2])
+    check(len(rows) >= 6 and all(row["outcome"] for row in rows), "what it tried", rows[:2])
     plain = [row for row in rows if row["provider"] == "plain"]
     check(plain and plain[0]["candidate"] == "algorithm=direct" and "/plain/1" in plain[0]["work"],
           "the plain kernel is a trial", plain)
@@ -414,7 +413,7 @@ def test_a_signed_kernel_from_wpkd_to_libwpk(box):
         check(os.path.isfile(path + suffix), "beside it lies " + suffix)
     with open(path + ".manifest", encoding="utf-8") as file:
         manifest = json.load(file)
-    check(manifest["constants_bytes"] >= 4 * 16 * 16 * 9, "the bytes of its prepared constants", manifest)
+    check(manifest["constants_bytes"] >= 4 * 8 * 8, "the bytes of its prepared constants", manifest)
     refused(box, service, "get", "small", "--public-key", code=2)
     with open(LIBWPK, "rb") as file:
         if b"__asan_init" in file.read():
@@ -453,8 +452,4 @@ def test_watch_survives_a_restart(box):
 
 
 if __name__ == "__main__":
-    try:
-        main(globals())
-    finally:
-        for kept in TUNED:
-            shutil.rmtree(kept, ignore_errors=True)
+    main(globals())

@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import time
 
-from lib import Service, check, descendants, main, need, small_job, stat_of, wait_for
+from lib import CONVOLUTION, Service, check, descendants, main, need, small_job, stat_of, wait_for
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 KILLS = int(os.environ.get("WPK_KILLS", 6))
@@ -86,7 +86,7 @@ class Fleet:
 
 
 def job_text():
-    return small_job(budget={"candidates": CANDIDATES, "seconds": 86400},
+    return small_job(ops=[CONVOLUTION], budget={"candidates": CANDIDATES, "seconds": 86400},
                      search={"strategy": "random", "seed": 11})
 
 

@@ -7,12 +7,12 @@ import os
 from lib import SMALL_OP, Service, check, main, need, small_job, wait_for
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
-BUDGET = {"candidates": 6, "seconds": 120}
+BUDGET = {"candidates": 4, "seconds": 120}
 
 
 def submit(service, shape=12, labels=None):
     """A job of its own operator: nobody's history answers it."""
-    tensors = dict(SMALL_OP["tensors"], X="f32[1,16,%d,12]" % shape, Y="f32[1,16,%d,12]" % shape)
+    tensors = dict(SMALL_OP["tensors"], X="f32[1,8,%d,12]" % shape, Y="f32[1,8,%d,12]" % shape)
     target = {"kind": "cpu", "threads": 1, "labels": labels or {}}
     body = small_job(ops=[dict(SMALL_OP, tensors=tensors)], target=target, budget=BUDGET)
     status, job, _ = service.ask("POST", "/v1/jobs", body)

@@ -9,18 +9,20 @@ import signal
 import sqlite3
 import time
 
-from lib import check, check_tune_json, descendants, main, need, small_job, stat_of, wait_for
+from lib import (CONVOLUTION, Failure, check, check_tune_json, descendants, main, need, small_job, stat_of,
+                 wait_for)
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 CANDIDATES = 10
+ENDLESS = 1000  # candidates of a job that is ended before it has tried them
 # After five deaths wpkctl gives up; a candidate that was in a builder or runner twice when it died is
 # blamed, as nobody can tell it from a kill.
 DEATHS_MAX = {"wpkd": 4, "wpk-worker": 4, "wpk-runner": 1, "wpk-builder": 1}
 
 
-def start_tune(box, *more):
-    job = box.write("job.json", small_job(budget={"candidates": CANDIDATES, "seconds": 200}))
-    return box.start("wpkctl", "tune", job, "--data", box.data, "--json", *more)
+def start_tune(box, candidates=CANDIDATES, **changes):
+    job = box.write("job.json", small_job(budget={"candidates": candidates, "seconds": 200}, **changes))
+    return box.start("wpkctl", "tune", job, "--data", box.data, "--json")
 
 
 def wait_for_progress(tune, tried):
@@ -68,13 +70,24 @@ def undisturbed(box):
     return UNDISTURBED
 
 
+def strike(box, program):
+    """Kill it once a candidate was tried; (the job's process, the pid). A job that has ended before it was
+    struck is followed by another one."""
+    for number in range(10):
+        box.data = box.path("data%d" % number)
+        tune = start_tune(box)
+        wait_for_progress(tune, 1)
+        while tune.note() is None:
+            for pid, (_, name) in descendants(tune.popen.pid).items():
+                if name == program and is_program(pid, name):
+                    os.kill(pid, signal.SIGKILL)
+                    return tune, pid
+    raise Failure("no job was struck")
+
+
 def kill_during_tune(box, program):
     need(*PROGRAMS)
-    tune = start_tune(box)
-    wait_for_progress(tune, 1)
-    pid = wait_for(program, lambda: next((p for p, (_, name) in descendants(tune.popen.pid).items()
-                                          if name == program and is_program(p, name)), None), 30)
-    os.kill(pid, signal.SIGKILL)
+    tune, pid = strike(box, program)
     code, out, err = tune.wait(200)
     check(code == 0, "the job ends well after kill -9 of " + program, err[-4000:], box.logs())
     kernel = check_tune_json(out)["kernels"][0]
@@ -125,7 +138,7 @@ def test_killed_builds_leave_nothing(box):
     need(*PROGRAMS)
     draw = random.Random(1)
     before = generators_directories()
-    tune = start_tune(box)
+    tune = start_tune(box, ops=[CONVOLUTION])
     struck = set()
     while len(struck) < 12 and tune.note() is None:
         time.sleep(draw.uniform(0.01, 0.1))
@@ -134,17 +147,18 @@ def test_killed_builds_leave_nothing(box):
                 os.kill(pid, signal.SIGKILL)
                 struck.add(pid)
     tune.wait(200)
+    check(struck, "builds were killed")
     box.expect_nothing_left()
     left = generators_directories() - before  # or in use, by others
     wait_for("%s are gone" % left, lambda: not left & generators_directories(), 10)
 
 
-def check_history(box):
+def check_history(box, candidates=CANDIDATES):
     """What was recorded, was recorded once, and every artifact is whole."""
     with sqlite3.connect(os.path.join(box.data, "history.db")) as db:
         check(db.execute("PRAGMA integrity_check").fetchone() == ("ok",), "the database is whole")
         asked, named = db.execute("SELECT COUNT(*), COUNT(DISTINCT number) FROM ask").fetchone()
-        check(asked == named <= CANDIDATES, "each ask once", asked, named)
+        check(asked == named <= candidates, "each ask once", asked, named)
         bad = db.execute("SELECT outcome, log FROM trial"
                          " WHERE outcome NOT IN ('ok', '')").fetchall()
         check(not bad, "nobody is blamed for a kill", bad)
@@ -187,10 +201,12 @@ def resume(box):
 def test_wpkctl_is_killed(box):
     need(*PROGRAMS)
     tune = start_tune(box)
-    wait_for_progress(tune, 5)
-    with open(os.path.join(box.data, "private.endpoint"), encoding="utf-8") as file:
+    endpoint = os.path.join(box.data, "private.endpoint")
+    wait_for("it has a wpkd", lambda: os.path.exists(endpoint))
+    with open(endpoint, encoding="utf-8") as file:
         sockets = os.path.dirname(file.readline().strip()[len("unix:"):])
     check(os.path.isdir(sockets), "where the sockets are", sockets)
+    wait_for_progress(tune, 2)
     tune.popen.kill()
     tune.popen.wait()
     box.expect_nothing_left()
@@ -200,7 +216,7 @@ def test_wpkctl_is_killed(box):
 
 def interrupt(box, number):
     need(*PROGRAMS)
-    tune = start_tune(box)
+    tune = start_tune(box, ENDLESS)
     wait_for_progress(tune, 5)
     tune.popen.send_signal(number)
     code, out, err = tune.wait(30)
@@ -210,7 +226,7 @@ def interrupt(box, number):
     check(trials[0]["state"] == "cancelled", "the job is cancelled", trials)
     measured = trials[0]["ops"][0]["candidates"]
     check(measured["measured"] + measured["failed"] >= 5, "what was measured is kept", measured)
-    check_history(box)
+    check_history(box, ENDLESS)
 
 
 def test_interrupt(box):

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 
-from lib import Service, check, main, need, small_job, wait_for
+from lib import CONVOLUTION, Service, check, main, need, small_job, wait_for
 
 OP = """input X f32[1,16,14,14]
 constant W f32[16,16,3,3]
@@ -13,6 +13,7 @@ output Y f32[1,16,14,14]
 Y[n,k,y,x] = sum(c:16,r:3,s:3) X[n,c,y+r-1,x+s-1] * W[k,c,r,s]
 """
 STEPS = ("plan", "build", "verify", "measure")
+CANDIDATES = 30  # enough for three of them to be met at work
 
 
 def start(box, number, *args):
@@ -61,7 +62,7 @@ def test_each_step_of_each_trial_is_there(box):
 def test_engines_of_one_machine_time_in_turns(box):
     need("wpk-evaluate", "wpk-builder", "wpk-runner")
     box.write("op.txt", OP)
-    both = [start(box, number, "--time-ms", 500) for number in range(2)]
+    both = [start(box, number, "--time-ms", 200) for number in range(2)]
     traces = [finish(box, number, process) for number, process in enumerate(both)]
     for spans in traces:
         check(any(s[0] == "measure" for s in spans), "each has measured", spans)
@@ -139,14 +140,15 @@ def test_one_id_follows_a_candidate(box):
     service = Service(box, options=talkative)
     worker = service.add_worker("--name", "w", "--data", box.dir, *talkative)
     logs = Logs(service.wpkd, worker)
-    job = service.ask("POST", "/v1/jobs", small_job(budget={"candidates": 40, "seconds": 200}))[1]["id"]
+    job = service.ask("POST", "/v1/jobs", small_job(ops=[CONVOLUTION], budget={
+        "candidates": CANDIDATES, "seconds": 200}))[1]["id"]
     crashed = logs.strike("run_started", signal.SIGABRT, "run_crash")
     unbuilt = logs.strike("build_started", signal.SIGABRT, "build_error")
     interrupted = interrupt_runner(logs, worker)
     wait_for("the job is done", lambda: service.ask("GET", "/v1/jobs/" + job)[1]["state"] == "done", 120)
     trials = service.ask("GET", "/v1/jobs/%s/trials?page_size=100" % job)[1]["trials"]
     by_work = {trial["work"]: trial for trial in trials}
-    check(len(by_work) == len(trials) == 41, "each has its id", list(by_work))
+    check(len(by_work) == len(trials) == CANDIDATES + 1, "each has its id", list(by_work))
     check(by_work[crashed]["outcome"] == "run_crash" and by_work[unbuilt]["outcome"] == "build_error",
           "the API's words", by_work[crashed], by_work[unbuilt])
     check_story(logs, crashed, "run_crash")

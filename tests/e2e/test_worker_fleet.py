@@ -57,6 +57,10 @@ def trials_of(service, job):
         page = "&page_token=" + answer["next_page_token"]
 
 
+def ended_of(service, job):
+    return {(t["candidate"], t["outcome"]) for t in trials_of(service, job) if t["outcome"] != "pending"}
+
+
 def test_builders_and_runners(box):
     """One worker that only builds and one that only runs do a job between them."""
     need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
@@ -80,7 +84,7 @@ def test_builders_and_runners(box):
     check("wpk-builder" not in runner.seen.values(), "the runner built nothing", runner.seen)
     check("wpk-runner" not in builder.seen.values(), "the builder ran nothing", builder.seen)
     trials = trials_of(service, job)
-    check(len(trials) >= 12 and any(t["outcome"] == "ok" for t in trials), "trials", trials[:3])
+    check(len(trials) >= 6 and any(t["outcome"] == "ok" for t in trials), "trials", trials[:3])
     # A token that is taken back is refused at the next hello, and says so.
     check(service.ask("DELETE", "/v1/tokens/" + build_id)[0] in (200, 204), "revoked")
     late = add_worker(service, box, ca, build_token, "--build-only")
@@ -145,7 +149,7 @@ def test_a_worker_written_by_hand(box):
         while state_of(service, job["id"])["state"] not in ENDED and time.monotonic() < end:
             done += work_by_hand(peer, session)
     answer = state_of(service, job["id"])
-    check(answer["state"] == "done" and done >= 14, "done: trials, a final, a verification", answer, done)
+    check(answer["state"] == "done" and done >= 8, "done: trials, a final, a verification", answer, done)
     service.stop()
 
 
@@ -157,23 +161,24 @@ def test_nothing_is_lost(box):
     service = Port(box, certificate, key)
     token, _ = make_token(service, box, "worker", "build", "measure")
     worker = add_worker(service, box, ca, token)
-    job = submit(service, budget={"candidates": 40, "seconds": 240})
-    wait_for("some are measured", lambda: len(trials_of(service, job)) > 5, 60)
+    job = submit(service, budget={"candidates": 1000, "seconds": 86400})
+    wait_for("some are measured", lambda: len(ended_of(service, job)) > 3, 60)
     # Another key of the same authority.
     again = make_certificates(box, "first", authority=True)
     check(again[0] == ca, "the same authority")
     service.wpkd.popen.send_signal(signal.SIGHUP)
     wait_for("read again", lambda: "reloaded" in service.log(), 10)
-    before = len(trials_of(service, job))
-    wait_for("and the job goes on", lambda: len(trials_of(service, job)) > before, 60)
+    before = len(ended_of(service, job))
+    wait_for("and the job goes on", lambda: len(ended_of(service, job)) > before, 60)
+    known = ended_of(service, job)
     service.wpkd.popen.kill()
     service.wpkd.wait(10)
     time.sleep(1)
     service.start()
-    wait_done(service, job)
-    trials = [t for t in trials_of(service, job) if t["provider"] == "halide-cpu"]
-    candidates = [t["candidate"] for t in trials]
-    check(len(set(candidates)) == len(candidates), "none is counted twice", len(candidates))
+    wait_for("and goes on again", lambda: len(ended_of(service, job)) > len(known) + 3, 60)
+    check(known <= ended_of(service, job), "nothing is lost", known - ended_of(service, job))
+    candidates = [t["candidate"] for t in trials_of(service, job) if t["provider"] == "halide-cpu"]
+    check(len(set(candidates)) == len(candidates), "none is counted twice", candidates)
     check(worker.popen.poll() is None, "the worker lives")
     service.stop()
 
@@ -186,12 +191,12 @@ def test_a_worker_comes_back(box):
     token, _ = make_token(service, box, "worker", "build", "measure")
     worker = add_worker(service, box, ca, token)
     wait_for("it joins", lambda: len(service.joined()) == 1, 30)
-    for i in range(24):
+    for i in range(12):
         service.wpkd.popen.kill()
         service.wpkd.wait(10)
         service.start()
-        time.sleep(0.02 * (i % 12))
-        if i % 8 == 7:
+        time.sleep(0.02 * i)
+        if i % 4 == 3:
             wait_for("it joins again, time %d" % i, lambda: len(service.joined()) == 1, 30)
     check(worker.popen.poll() is None, "the worker lives")
     service.stop()
