@@ -14,7 +14,7 @@ import time
 from lib import Service, Skip, check, main, need, small_job, wait_for
 
 CLONE_NEWNS = 0x20000
-CANDIDATES = 40
+CANDIDATES = 24
 FINALISTS = 2  # of our own, measured once more on fresh inputs
 FULL_S = 6  # longer than wpkd and the worker wait between two attempts
 
@@ -103,7 +103,7 @@ def submit(service, **changes):
 
 def query_of_served(service):
     """A kernel that is there before the disk fills: what it is looked up by."""
-    identifier = submit(service, budget={"candidates": 4, "seconds": 120})
+    identifier = submit(service, budget={"candidates": 2, "seconds": 120})
     wait_for("a kernel to look up", lambda: job_of(service, identifier)["state"] == "done", 120)
     kernel = service.ask("GET", "/v1/kernels")[1]["kernels"][0]
     return {"fingerprint": kernel["fingerprint"], "layouts": kernel["layouts"], "threads": 1}
