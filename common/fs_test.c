@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -181,6 +182,9 @@ static void test_make_dirs(void **state)
     assert_int_equal(wpk_fs_make_dirs("file", NULL), WPK_EEXIST);
     assert_int_equal(wpk_fs_make_dirs("file/below", NULL), WPK_ENOENT);
     assert_int_equal(wpk_fs_make_dirs("", NULL), WPK_ENOENT);
+    static char longer[2 * PATH_MAX];
+    memset(longer, '/', sizeof longer - 1);
+    assert_int_equal(wpk_fs_make_dirs(longer, NULL), WPK_EINVAL);
 }
 
 static void test_remove_tree_does_not_follow_links(void **state)

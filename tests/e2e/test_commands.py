@@ -108,6 +108,26 @@ def test_lookup(box):
     service.stop()
 
 
+def test_digits_stand_for_an_operator(box):
+    """Wherever a fingerprint is taken, its first eight digits are, in whatever layouts there is a kernel."""
+    need("wpk-builder")
+    box.ctl("tune", box.write("job.json", small_job()), "--layouts", "any", "--candidates", "2", "--data", box.data,
+            "--quiet")
+    service = Service(box)
+    kernel = ctl(box, service, "kernels")["kernels"][0]
+    check(kernel["layouts"] == "any", "not the default layouts", kernel)
+    digits = kernel["fingerprint"][:8]
+    check(ctl(box, service, "kernels", "--fingerprint", digits)["kernels"] == [kernel], "kernels")
+    found = ctl(box, service, "lookup", digits)["matches"]
+    check([match["kernel_id"] for match in found] == [kernel["id"]], "lookup", found)
+    path = box.path("x.so")
+    check(ctl(box, service, "get", digits, "-o", path)["kernel"] == kernel["id"], "get")
+    check(ctl(box, service, "genes", digits)["ops"][0]["genes"], "genes")
+    check("t0" in refused(box, service, "run", digits, code=2), "run, whose tensors have canonical names")
+    refused(box, service, "lookup", digits[:7], code=2)
+    service.stop()
+
+
 def test_classes_of_accuracy_are_asked_for(box):
     """Lists, lookups and get take the class and the conditions; what fits a class is its answer."""
     service = tuned(box)
@@ -446,6 +466,7 @@ def test_watch_survives_a_restart(box):
     again = Service(box)
     code, out, err = watch.wait(120)
     check(code == 0 and json.loads(out)["kernels"], "and sees the end", code, out, err)
+    check("wpkd cannot be reached" in err and "wpkd answers again" in err, "the outage is told", err)
     again.workers = service.workers
     again.stop()
     check(box.run("wpkctl", "watch", job, "--server", service.url)[0] == 3, "where none was, none is waited for")
