@@ -12,32 +12,37 @@
 #define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 #define CA_SIZE_MAX ((size_t)4 << 20)
 
+/* What NNG says, as one of ours, and what to do about it. */
+static const struct {
+    int code;
+    wpk_err err;
+    const char *advice;
+} reasons[] = {
+    {NNG_ENOMEM, WPK_ENOMEM, "; end other programs"},
+    {NNG_EINVAL, WPK_EINVAL, "; check the address"},
+    {NNG_EADDRINVAL, WPK_EINVAL, "; check the address"},
+    {NNG_ENOTSUP, WPK_EINVAL, "; workers' addresses are ipc://, tcp:// and tls+tcp://"},
+    {NNG_EADDRINUSE, WPK_EBUSY, "; end what listens there, or choose another address"},
+    {NNG_EPERM, WPK_EACCES, "; allow this user to do it"},
+    {NNG_ECRYPTO, WPK_EACCES, "; check the certificates and keys"},
+    {NNG_EPEERAUTH, WPK_EACCES, "; check the certificates and who is trusted"},
+    {NNG_ETIMEDOUT, WPK_ETIMEDOUT, "; check the network"},
+    {NNG_ECLOSED, WPK_ECLOSED, "; wpkd may say why in its log"},
+    {NNG_ECONNRESET, WPK_ECLOSED, "; wpkd may say why in its log"},
+    {NNG_ECONNREFUSED, WPK_ECLOSED, "; start wpkd there, or name another address"},
+    {NNG_ECANCELED, WPK_ECLOSED, "; try again"},
+};
+
 wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag)
 {
-    wpk_diag_set(diag, "%s: %s", url, nng_strerror(code));
-    switch (code) {
-    case NNG_ENOMEM:
-        return WPK_ENOMEM;
-    case NNG_EINVAL:
-    case NNG_EADDRINVAL:
-    case NNG_ENOTSUP:
-        return WPK_EINVAL;
-    case NNG_EADDRINUSE:
-        return WPK_EBUSY;
-    case NNG_EPERM:
-    case NNG_ECRYPTO:
-    case NNG_EPEERAUTH:
-        return WPK_EACCES;
-    case NNG_ETIMEDOUT:
-        return WPK_ETIMEDOUT;
-    case NNG_ECLOSED:
-    case NNG_ECONNRESET:
-    case NNG_ECONNREFUSED:
-    case NNG_ECANCELED:
-        return WPK_ECLOSED;
-    default:
-        return WPK_ESYSTEM;
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        if (reasons[i].code == code) {
+            wpk_diag_set(diag, "%s: %s%s", url, nng_strerror(code), reasons[i].advice);
+            return reasons[i].err;
+        }
     }
+    wpk_diag_set(diag, "%s: %s; check the address", url, nng_strerror(code));
+    return WPK_ESYSTEM;
 }
 
 bool wpk_net_is_local(const char *url)

@@ -86,11 +86,12 @@ static wpk_err apply_log(struct wpk_config *config, int option, const char *valu
                          struct wpk_diag *diag)
 {
     if (option == LEVEL && wpk_log_level_parse(value, &config->log_level) != WPK_OK) {
-        wpk_diag_set(diag, "there is no log level %s", value);
+        wpk_diag_set(diag, "there is no log level %s; there are debug, info, warn and error",
+                     value);
         return WPK_EINVAL;
     }
     if (option == FORMAT && wpk_log_format_parse(value, &config->log_format) != WPK_OK) {
-        wpk_diag_set(diag, "there is no log format %s", value);
+        wpk_diag_set(diag, "there is no log format %s; there are text, json and journal", value);
         return WPK_EINVAL;
     }
     return WPK_OK;
@@ -222,7 +223,7 @@ wpk_err wpk_config_parse(int argc, char **argv, const struct wpk_config_environm
         err = apply(out, option, optarg, diag);
     }
     if (err == WPK_OK && optind < argc) {
-        wpk_diag_set(diag, "%s is not an option", argv[optind]);
+        wpk_diag_set(diag, "%s is not an option; see wpkd --help", argv[optind]);
         err = WPK_EINVAL;
     }
     return err == WPK_OK ? fill_defaults(out, environment, diag) : err;

@@ -189,7 +189,9 @@ int wpk_builder_equation(struct wpk_builder *b, int id)
                                 e->name);
     }
     if (tensor < 0 && (b->closed || id == 0)) {
-        return wpk_builder_fail(b, e->at, WPK_EPARSE, "the type of %s is not declared", e->name);
+        return wpk_builder_fail(b, e->at, WPK_EPARSE,
+                                "the type of %s is not declared; declare it among the tensors",
+                                e->name);
     }
     const char *outer = b->current;
     b->current = e->name;

@@ -210,7 +210,9 @@ int wpk_builder_resolve(struct wpk_builder *b, const struct wpk_ast_node *load)
     }
     int tensor = wpk_program_find_tensor(b->program, load->name);
     if (tensor < 0) {
-        return wpk_builder_fail(b, load->at, WPK_EPARSE, "tensor %s is not declared", load->name);
+        return wpk_builder_fail(b, load->at, WPK_EPARSE,
+                                "tensor %s is not declared; declare it among the tensors",
+                                load->name);
     }
     if (b->program->tensors[tensor].rank != load->child_count) {
         wrong_rank(b, load->at, tensor, load->child_count);

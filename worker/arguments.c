@@ -290,7 +290,8 @@ static wpk_err check(const struct wpk_arguments *a, struct wpk_diag *diag)
     if (!a->cpu || a->url == NULL) {
         wpk_diag_set(diag, "it needs --cpu and --coordinator");
     } else if (a->build_only && a->run_only) {
-        wpk_diag_set(diag, "--build-only and --run-only leave nothing to be done");
+        wpk_diag_set(diag,
+                     "--build-only and --run-only leave nothing to be done; give one of them");
     } else {
         return a->token_file != NULL ? check_exposure(a, diag) : WPK_OK;
     }

@@ -59,6 +59,7 @@ def test_errors_say_what_to_do(box):
                                 (("build", "nosuch.schedule"), 2, "check the path"),
                                 (("tune", job, "--data", job), 2, "check the path"),
                                 (("tune", job, "--pin", "algorithm"), 2, "NAME=VALUE"),
+                                (("tune", "--op", "Y[i] = Z[i]", "--tensor", "Y=f32[4]"), 2, "declare it among the tensors"),
                                 (("import", job, "--data", box.path("imported")), 2, "wpkctl export"),
                                 (("import", "nosuch", "--data", box.path("imported")), 2, "check the path"),
                                 (("export", "/nowhere/x", "--data", box.data), 2, "check the path")):
@@ -78,6 +79,7 @@ def test_a_worker_says_that_nobody_listens(box):
     # Its first request is given up after 15 s, which is when it used to say something.
     wait_for("the reason", lambda: "not_connected" in worker.text(worker.err), 12)
     check("nobody.sock" in worker.text(worker.err), "with the address", worker.text(worker.err))
+    check("start wpkd there" in worker.text(worker.err), "and what to do", worker.text(worker.err))
     worker.popen.terminate()
     worker.wait(30)
 
