@@ -23,6 +23,7 @@ static void copy_record(const struct wpk_record *from, struct wpk_record *to)
     to->schedule = copy_text(from->schedule);
     to->artifact_path = copy_text(from->artifact_path);
     to->detail = copy_text(from->detail);
+    to->unseen = copy_text(from->unseen);
     to->recipe = copy_text(from->recipe);
 }
 

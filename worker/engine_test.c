@@ -116,6 +116,33 @@ static void test_identical_trials(void **state)
     }
 }
 
+/* Each of two records of one trial owns its texts. */
+static void test_unseen_faults_are_remembered(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_record records[2];
+    char schedule[BENCH_SCHEDULE_SIZE];
+    bench_write_schedule(schedule, "good");
+    for (int i = 0; i < 2; i++) {
+        const struct wpk_trial trial = {
+            .id = (uint64_t)i + 1,
+            .op = "input X f32[60]\nconstant C f32[60]\noutput Y f32[60]\nintermediate T f32[60]\n"
+                  "T[i] = max(X[i], 0)\nY[i] = max(X[i], C[i]) + T[i] * 0\n",
+            .layouts = "fixed",
+            .provider = "halide-cpu",
+            .policy = bench_brief,
+            .schedule = schedule};
+        assert_int_equal(wpk_engine_put(bench->engine, &trial), WPK_OK);
+        bench_take(bench, &records[i]);
+        assert_int_equal(records[i].outcome, WPK_OUTCOME_OK);
+        assert_non_null(strstr(records[i].unseen, "T: identity"));
+    }
+    assert_int_equal(records[0].build_ns, records[1].build_ns);
+    assert_ptr_not_equal(records[0].unseen, records[1].unseen);
+    wpk_record_fini(&records[0]);
+    wpk_record_fini(&records[1]);
+}
+
 /* What lost its race is timed again where it may win; what it lost against may be gone. */
 static void test_losers_are_not_remembered_as_winners(void **state)
 {
@@ -352,6 +379,7 @@ int main(int argc, char **argv)
         CASE(test_wrong_numbers),
         CASE(test_schedule_that_does_not_parse),
         CASE(test_identical_trials),
+        CASE(test_unseen_faults_are_remembered),
         CASE(test_losers_are_not_remembered_as_winners),
         CASE(test_builder_killed_once),
         CASE(test_builder_killed_twice),
