@@ -7,7 +7,7 @@
 
 #define PAGE ((size_t)4096)
 #define ALIGNMENT ((size_t)64)
-#define SHIFT ((size_t)8) /* no element is larger */
+#define ELEMENT_MAX ((size_t)8)
 #define PATTERN 0xC7
 
 static size_t round_up(size_t size, size_t to)
@@ -16,7 +16,8 @@ static size_t round_up(size_t size, size_t to)
 }
 
 /* Where in a body of whole pages a buffer begins. */
-static size_t find_offset(enum wpk_guard_placement placement, size_t body, size_t size)
+static size_t find_offset(enum wpk_guard_placement placement, size_t body, size_t size,
+                          size_t element)
 {
     switch (placement) {
     case WPK_GUARD_END:
@@ -24,14 +25,14 @@ static size_t find_offset(enum wpk_guard_placement placement, size_t body, size_
     case WPK_GUARD_START:
         return 0;
     case WPK_GUARD_SHIFTED:
-        return SHIFT;
+        return element;
     case WPK_GUARD_ALIGNED:
         break;
     }
     return body - round_up(size, ALIGNMENT);
 }
 
-static void *take(void *user, size_t size)
+static void *take(void *user, size_t size, size_t element)
 {
     struct wpk_guard *guard = user;
     struct wpk_guard_block *block = NULL;
@@ -41,7 +42,8 @@ static void *take(void *user, size_t size)
     if (block == NULL || size > SIZE_MAX / 4) {
         return NULL;
     }
-    size_t body = round_up(size + SHIFT, PAGE);
+    WPK_ASSERT(element <= ELEMENT_MAX);
+    size_t body = round_up(size + ELEMENT_MAX, PAGE);
     size_t map_size = body + 2 * PAGE;
     unsigned char *map = mmap(NULL, map_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) {
@@ -51,7 +53,7 @@ static void *take(void *user, size_t size)
         munmap(map, map_size);
         return NULL;
     }
-    size_t slack = find_offset(guard->placement, body, size);
+    size_t slack = find_offset(guard->placement, body, size, element);
     *block = (struct wpk_guard_block){
         .map = map, .map_size = map_size, .data = map + PAGE + slack, .size = size};
     unsigned char *end = map + map_size - PAGE;

@@ -3,7 +3,7 @@
  *
  *     END      | guard | slack … buffer | guard |   the byte after the last one is the guard's
  *     START    | guard | buffer … slack | guard |   the byte before the first one is the guard's
- *     SHIFTED  | guard | 8 bytes, buffer … slack | guard |   8 bytes past a multiple of 64
+ *     SHIFTED  | guard | element, buffer … slack | guard |   one element past a multiple of 64
  *     ALIGNED  | guard | slack … buffer, slack | guard |   at a multiple of 64, the last there is
  *
  * END and SHIFTED are aligned to the elements only, as the kernels' ABI allows; timing takes

@@ -34,8 +34,8 @@ static void test_overrun_and_underrun(void **state)
     const size_t size = 64 * 100 - 12;
     wpk_guard_init(&end, WPK_GUARD_END);
     wpk_guard_init(&start, WPK_GUARD_START);
-    unsigned char *a = end.memory.take(end.memory.user, size);
-    unsigned char *b = start.memory.take(start.memory.user, size);
+    unsigned char *a = end.memory.take(end.memory.user, size, 4);
+    unsigned char *b = start.memory.take(start.memory.user, size, 4);
     assert_non_null(a);
     assert_non_null(b);
     assert_int_equal((uintptr_t)a % 64, 12);
@@ -51,18 +51,19 @@ static void test_overrun_and_underrun(void **state)
     wpk_guard_fini(&start);
 }
 
-/* Wherever a buffer ends in its page. */
+/* Wherever a buffer ends in its page: what is shifted has no more alignment than its elements. */
 static void test_alignment(void **state)
 {
     (void)state;
     static struct wpk_guard guard;
     for (size_t size = 0; size < 4200; size += 4) {
+        size_t element = (size_t)1 << size / 4 % 4;
         wpk_guard_init(&guard, WPK_GUARD_ALIGNED);
-        unsigned char *aligned = guard.memory.take(guard.memory.user, size);
+        unsigned char *aligned = guard.memory.take(guard.memory.user, size, element);
         guard.placement = WPK_GUARD_SHIFTED;
-        unsigned char *shifted = guard.memory.take(guard.memory.user, size);
+        unsigned char *shifted = guard.memory.take(guard.memory.user, size, element);
         assert_int_equal((uintptr_t)aligned % 64, 0);
-        assert_int_equal((uintptr_t)shifted % 64, 8);
+        assert_int_equal((uintptr_t)shifted % 64, element);
         memset(aligned, 1, size);
         memset(shifted, 1, size);
         assert_int_equal(wpk_guard_check(&guard, NULL), WPK_OK);
@@ -79,7 +80,7 @@ static void test_slack_is_watched(void **state)
         bool at_start = placements[p] == WPK_GUARD_START;
         static struct wpk_guard guard;
         wpk_guard_init(&guard, placements[p]);
-        unsigned char *data = guard.memory.take(guard.memory.user, 1001);
+        unsigned char *data = guard.memory.take(guard.memory.user, 1001, 1);
         for (int i = 0; i < 1001; i++) {
             assert_int_equal(data[i], 0);
             data[i] = 0xff;
@@ -105,15 +106,15 @@ static void test_limits(void **state)
     (void)state;
     static struct wpk_guard guard;
     wpk_guard_init(&guard, WPK_GUARD_END);
-    assert_null(guard.memory.take(guard.memory.user, SIZE_MAX));
+    assert_null(guard.memory.take(guard.memory.user, SIZE_MAX, 1));
     void *last = NULL;
     for (int i = 0; i < WPK_GUARD_BLOCKS_MAX; i++) {
-        last = guard.memory.take(guard.memory.user, 0);
+        last = guard.memory.take(guard.memory.user, 0, 8);
         assert_non_null(last);
     }
-    assert_null(guard.memory.take(guard.memory.user, 1));
+    assert_null(guard.memory.take(guard.memory.user, 1, 1));
     guard.memory.give(guard.memory.user, last);
-    assert_non_null(guard.memory.take(guard.memory.user, 1));
+    assert_non_null(guard.memory.take(guard.memory.user, 1, 1));
     guard.memory.give(guard.memory.user, NULL);
     wpk_guard_fini(&guard);
 }

@@ -21,21 +21,21 @@
 #define WPK_PROVIDER_DETAIL_MAX 256
 
 /* Where the tensors at the boundary get their memory: the runner puts each between guard pages.
- * Every slot is required. Memory is zeroed, aligned to the tensor's elements at least, and given
- * back at close. */
+ * Every slot is required. Memory is zeroed, aligned to `element` bytes at least, a power of two,
+ * and given back at close. */
 struct wpk_provider_memory {
-    void *(*take)(void *user, size_t size); /* NULL: out of memory */
+    void *(*take)(void *user, size_t size, size_t element); /* NULL: out of memory */
     void (*give)(void *user, void *memory);
     void *user;
 };
 
 struct wpk_provider_request {
-    const struct wpk_program *program;        /* the original operator; outlives the provider */
-    const char *layouts;                      /* "fixed": row-major at the boundary; or "any" */
-    const char *artifact_path;                /* our kernel's shared object; vendors ignore it */
-    const char *library_dir; /* of the vendor's shared library; NULL: found by the system */
-    const struct wpk_device *device;          /* NULL: the machine this runs on */
-    int threads;                              /* >= 1 */
+    const struct wpk_program *program; /* the original operator; outlives the provider */
+    const char *layouts;               /* "fixed": row-major at the boundary; or "any" */
+    const char *artifact_path;         /* our kernel's shared object; vendors ignore it */
+    const char *library_dir;         /* of the vendor's shared library; NULL: found by the system */
+    const struct wpk_device *device; /* NULL: the machine this runs on */
+    int threads;                     /* >= 1 */
     const struct wpk_provider_memory *memory; /* outlives the provider */
 };
 

@@ -97,7 +97,8 @@ static wpk_err describe_vendor(struct kernel_provider *self)
 static wpk_err take_place(struct kernel_provider *self, struct place *place,
                           struct wpk_tensor_data *data)
 {
-    place->physical = self->memory->take(self->memory->user, data->size);
+    size_t element = wpk_dtype_size(place->type->dtype);
+    place->physical = self->memory->take(self->memory->user, data->size, element);
     data->data = place->physical;
     return place->physical != NULL ? WPK_OK : WPK_ENOMEM;
 }
@@ -293,7 +294,7 @@ static wpk_err copy_constants(struct kernel_provider *self)
 
     for (size_t i = 0; i < count; i++) {
         size_t size = wpk_memory_round(constants[i].size) + WPK_MEMORY_SLACK;
-        void *memory = self->memory->take(self->memory->user, size + WPK_MEMORY_ALIGNMENT);
+        void *memory = self->memory->take(self->memory->user, size + WPK_MEMORY_ALIGNMENT, 1);
         if (memory == NULL) {
             return WPK_ENOMEM;
         }

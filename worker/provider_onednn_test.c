@@ -21,8 +21,9 @@
 
 #define TENSORS_MAX 6
 
-static void *take(void *user, size_t size)
+static void *take(void *user, size_t size, size_t element)
 {
+    (void)element;
     size_t whole = (size + 63) / 64 * 64;
     void *memory = aligned_alloc(64, whole);
 
