@@ -9,12 +9,12 @@
 #include "codegen/halide.h"
 
 #include "op/infinite.h"
+#include "schema/convert.h"
 
 #include <Halide.h>
 #include <algorithm>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <string>
@@ -65,7 +65,9 @@ struct Stage {
 class Builder {
   public:
     Builder(const wpk_program &program, const wpk_schedule &schedule)
-        : program_(program), schedule_(schedule) {}
+        : program_(program), schedule_(schedule) {
+        wpk_infinite_find(&program, &infinite_);
+    }
 
     Halide::Pipeline build(bool replay);
     std::vector<Halide::Argument> arguments() const { return arguments_; }
@@ -91,6 +93,7 @@ class Builder {
 
     const wpk_program &program_;
     const wpk_schedule &schedule_;
+    wpk_infinite infinite_;
     std::vector<Tensor> tensors_;
     std::vector<Stage> stages_; // by stage index
     std::vector<Halide::Argument> arguments_;
@@ -120,19 +123,11 @@ void Builder::declare_tensors() {
                 extents.push_back(static_cast<int>(t.extent[d]));
             }
             int64_t count = wpk_tensor_elements(&t);
-            if (t.dtype == WPK_F32) {
-                Halide::Buffer<float> b(extents);
-                for (int64_t k = 0; k < count; k++) {
-                    b.data()[k] = static_cast<float>(t.values[k]);
-                }
-                out.literal = b;
-            } else if (t.dtype == WPK_F64) {
-                Halide::Buffer<double> b(extents);
-                std::memcpy(b.data(), t.values, static_cast<size_t>(count) * sizeof(double));
-                out.literal = b;
-            } else {
+            if (t.dtype != WPK_F32 && t.dtype != WPK_F64) {
                 throw Failure{std::string("literal ") + t.name + ": only f32 and f64 are built"};
             }
+            out.literal = Halide::Buffer<void>(type_of(t.dtype), extents);
+            wpk_convert_narrow(t.dtype, t.values, count, out.literal.data());
         }
     }
 }
@@ -274,7 +269,7 @@ Expr Builder::convert(const wpk_stage &stage, int id, const std::vector<Expr> &a
 }
 
 // The largest finite value: reductions by max and min start from it rather than from infinity,
-// which the default fast arithmetic knows nothing of and which no input holds.
+// which the default fast arithmetic knows nothing of. Of what may be infinite the first term is it.
 double largest(Halide::Type type) {
     if (type == Halide::Float(64)) {
         return std::numeric_limits<double>::max();
@@ -319,9 +314,11 @@ void Builder::define_stage(const wpk_stage &stage, const std::string &name) {
             ranges.emplace_back(0, static_cast<int>(stage.axes[i].extent));
         }
         Halide::RDom domain(ranges, name + "_r");
+        std::vector<Expr> first(axes);
         for (int i = stage.rank; i < stage.axis_count; i++) {
             RVar r = domain[i - stage.rank];
             axes[static_cast<size_t>(i)] = r;
+            first[static_cast<size_t>(i)] = 0;
             out.reduction.emplace(stage.axes[i].name, r);
         }
         wpk_dtype accumulator = program_.tensors[stage.output].role == WPK_ROLE_OUTPUT
@@ -329,7 +326,10 @@ void Builder::define_stage(const wpk_stage &stage, const std::string &name) {
         Halide::Type type = type_of(accumulator);
         tensor.stored = type;
         Expr value = cast_to(accumulator, convert(stage, stage.expr, axes));
-        out.func(args) = identity_of(stage.reduction, type);
+        bool sums = stage.reduction == WPK_REDUCE_SUM || stage.reduction == WPK_REDUCE_PROD;
+        out.func(args) = infinite_.tensor[stage.output] && !sums
+                             ? cast_to(accumulator, convert(stage, stage.expr, first))
+                             : identity_of(stage.reduction, type);
         Expr before = out.func(args);
         switch (stage.reduction) {
         case WPK_REDUCE_SUM: out.func(args) = before + value; break;

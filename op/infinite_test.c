@@ -47,6 +47,40 @@ static void test_masks_are_found(void **state)
     expect("input X f32[8]\noutput Y f32[8]\nY[i] = X[i] / (1 + X[i])\n", "");
 }
 
+/* How many functions drop NaN, and whether whole rows may be masked. */
+static void expect_rows(const char *text, int drops, bool rows)
+{
+    struct wpk_program program = {0};
+    static struct wpk_infinite found;
+    int count = 0;
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
+    wpk_infinite_find(&program, &found);
+    for (int i = 0; i < program.node_count; i++) {
+        count += found.drops[i];
+    }
+    assert_int_equal(count, drops);
+    assert_int_equal(found.rows, rows);
+    struct wpk_program dropping;
+    assert_int_equal(wpk_infinite_drop(&program, &found, &dropping), WPK_OK);
+    assert_int_equal(wpk_program_validate(&dropping, NULL), WPK_OK);
+    wpk_program_fini(&dropping);
+    wpk_program_fini(&program);
+}
+
+#define MAXIMUM                                                                                    \
+    "input X f32[4,8]\noutput Y f32[4,8]\nintermediate M f32[4]\nM[i] = max(k:8) X[i,k]\n"
+
+static void test_whole_rows(void **state)
+{
+    (void)state;
+    expect_rows(MAXIMUM "Y[i,j] = exp(X[i,j] - M[i])\n", 1, true);
+    expect_rows(MAXIMUM "Y[i,j] = tanh(exp(X[i,j] - M[i]))\n", 2, true);
+    expect_rows(MAXIMUM "Y[i,j] = sqrt(exp(X[i,j] - M[i])) + exp(X[i,j])\n", 1, true);
+    expect_rows(MAXIMUM "Y[i,j] = max(exp(X[i,j] - M[i]), 0.5)\n", 1, false);
+    expect_rows(MAXIMUM "Y[i,j] = select(X[i,j] - M[i] < 0 - 3, 0, exp(X[i,j]))\n", 0, false);
+    expect_rows("input X f32[4,8]\noutput Y f32[4]\nY[i] = max(k:8) X[i,k] * 2\n", 0, false);
+}
+
 static void test_literals(void **state)
 {
     (void)state;
@@ -66,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masks_are_found),
+        cmocka_unit_test(test_whole_rows),
         cmocka_unit_test(test_literals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

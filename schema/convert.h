@@ -5,6 +5,10 @@
 
 #include "schema/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Convert between element types; narrowing rounds to nearest even, integers saturate, NaN becomes
  * the integer 0.
  *   shape   in, out [count], aligned for their types */
@@ -17,5 +21,9 @@ double wpk_convert_saturate(enum wpk_dtype dtype, double value);
 void wpk_convert_bounds(enum wpk_dtype dtype, double *low, double *high);
 /* Truncate; beyond i64 it saturates, which C leaves undefined. */
 int64_t wpk_convert_int64(double value);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
