@@ -5,9 +5,11 @@
 #include "common/rng.h"
 #include "op/cost.h"
 #include "op/direct.h"
+#include "op/infinite.h"
 #include "op/reference.h"
 
 #include <fcntl.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +18,15 @@
 #include <unistd.h>
 
 #define MAGIC                                                                                      \
-    UINT64_C(0x36736e61706b7730) /* changes with the format and with how inputs are drawn */
+    UINT64_C(0x37736e61706b7730) /* changes with the format and with how inputs are drawn */
 #define BORDER 2                 /* coordinates from each end that count as border */
 #define BORDER_EVERY 8           /* of so many points one lies near a border */
 /* Iterations of a winner's fresh set: a second or two, of the ten that a candidate has. */
 #define FRESH_ITERATIONS_MAX 2e8
 /* Iterations and elements of all draws of a set: some 10 ms of every candidate's time. */
 #define DRAWS_WORK_MAX 2e6
+/* Smaller ones are no larger than what the integer set has. */
+#define LARGE_LEAST 16.0
 
 struct file_head {
     uint64_t magic;
@@ -31,12 +35,15 @@ struct file_head {
     int64_t count;
     double magnitude_max;
     double direct_error;
+    double large;
     int32_t rank;
     int32_t draws;
     uint8_t kind;
     uint8_t positive;
     uint8_t whole;
-    uint8_t zero[5];
+    uint8_t exact;
+    uint8_t rows;
+    uint8_t zero[3];
     uint8_t seen[WPK_STAGES_MAX];
 };
 
@@ -110,11 +117,15 @@ struct wpk_input_options wpk_answers_inputs(const struct wpk_answers *answers, i
     return options;
 }
 
-/* Direct evaluation's error on one draw, with its answers. */
+static bool is_same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* Direct evaluation's error on one draw, with its answers; clears answers->exact if it has any. */
 static wpk_err evaluate_directly(const struct wpk_program *program,
-                                 const struct wpk_reference_args *args,
-                                 const struct wpk_answers *answers, int draw,
-                                 struct wpk_accuracy_sums *sums, struct wpk_diag *diag)
+                                 const struct wpk_reference_args *args, struct wpk_answers *answers,
+                                 int draw, struct wpk_accuracy_sums *sums, struct wpk_diag *diag)
 {
     double *direct = malloc((size_t)answers->count * sizeof *direct + 1);
     if (direct == NULL) {
@@ -127,6 +138,7 @@ static wpk_err evaluate_directly(const struct wpk_program *program,
                                  : wpk_direct_run_at(program, args, set, answers->points,
                                                      answers->count, direct, diag);
     for (int64_t i = 0; i < answers->count && err == WPK_OK; i++) {
+        answers->exact = answers->exact && is_same(direct[i], value[i]);
         if (wpk_answers_count(answers, i)) {
             wpk_accuracy_add(sums, direct + i, value + i, magnitude + i, 1);
         }
@@ -135,20 +147,29 @@ static wpk_err evaluate_directly(const struct wpk_program *program,
     return err;
 }
 
+/* The inputs of a draw, as the interpreter takes them.
+ *   owns    caller calls wpk_inputs_fini, in any case */
+static wpk_err make_args(const struct wpk_program *program, const struct wpk_answers *answers,
+                         int draw, struct wpk_inputs *inputs, struct wpk_reference_args *args)
+{
+    const struct wpk_input_options options = wpk_answers_inputs(answers, draw);
+    wpk_err err = wpk_inputs_make(program, &options, inputs);
+    if (err == WPK_OK) {
+        err = wpk_inputs_widen(program, inputs);
+    }
+    for (int i = 0; i < program->tensor_count; i++) {
+        args->tensor[i] = inputs->wide[i];
+    }
+    return err;
+}
+
 static wpk_err evaluate(const struct wpk_program *program, struct wpk_answers *answers, int draw,
                         struct wpk_accuracy_sums *sums, struct wpk_diag *diag)
 {
-    const struct wpk_input_options options = wpk_answers_inputs(answers, draw);
     struct wpk_inputs inputs = {0};
-    wpk_err err = wpk_inputs_make(program, &options, &inputs);
+    struct wpk_reference_args args = {{0}};
+    wpk_err err = make_args(program, answers, draw, &inputs, &args);
     if (err == WPK_OK) {
-        err = wpk_inputs_widen(program, &inputs);
-    }
-    if (err == WPK_OK) {
-        struct wpk_reference_args args = {{0}};
-        for (int i = 0; i < program->tensor_count; i++) {
-            args.tensor[i] = inputs.wide[i];
-        }
         double *value = (double *)answers->value + draw * answers->count;
         double *magnitude = (double *)answers->magnitude + draw * answers->count;
         err = answers->whole ? wpk_reference_run(program, &args, value, magnitude, diag)
@@ -168,6 +189,7 @@ static wpk_err evaluate_all(const struct wpk_program *program, struct wpk_answer
 {
     struct wpk_accuracy_sums sums = {0};
     wpk_err err = WPK_OK;
+    answers->exact = true;
     for (int draw = 0; draw < answers->draws && err == WPK_OK; draw++) {
         err = evaluate(program, answers, draw, &sums, diag);
     }
@@ -175,27 +197,38 @@ static wpk_err evaluate_all(const struct wpk_program *program, struct wpk_answer
     return err;
 }
 
-/* A masked element may stay so. */
+/* A masked element may stay so, and a masked row may be no number. */
 static bool all_defined(const struct wpk_answers *answers)
 {
     bool masked = answers->inputs.kind == WPK_INPUT_MASKED;
-    for (int64_t i = 0; i < answers->draws * answers->count; i++) {
+    int64_t count = answers->draws * answers->count;
+    int64_t nan_count = 0;
+    for (int64_t i = 0; i < count; i++) {
         double value = answers->value[i];
-        if (!(isfinite(value) || (masked && isinf(value) && value < 0)) ||
-            !isfinite(answers->magnitude[i])) {
+        bool number = isfinite(value) && isfinite(answers->magnitude[i]);
+        if (!number && !(masked && value < -DBL_MAX) && !(answers->inputs.rows && isnan(value))) {
             return false;
         }
+        nan_count += isnan(value);
     }
-    return true;
+    return 2 * nan_count <= count;
 }
 
-static void fill_head(struct wpk_answers *answers)
+static bool is_summed_exactly(enum wpk_input_kind kind)
+{
+    return kind == WPK_INPUT_INTEGERS || kind == WPK_INPUT_LARGE;
+}
+
+static void fill_head(const struct wpk_program *program, struct wpk_answers *answers)
 {
     answers->magnitude_max = 0;
     for (int64_t i = 0; i < answers->draws * answers->count; i++) {
         if (answers->magnitude[i] < WPK_REFERENCE_STEP) {
             answers->magnitude_max = fmax(answers->magnitude_max, answers->magnitude[i]);
         }
+    }
+    if (is_summed_exactly(answers->inputs.kind)) {
+        answers->exact = answers->magnitude_max < wpk_inputs_exact_below(program);
     }
     *(struct file_head *)answers->block = (struct file_head){
         .magic = MAGIC,
@@ -204,11 +237,14 @@ static void fill_head(struct wpk_answers *answers)
         .count = answers->count,
         .magnitude_max = answers->magnitude_max,
         .direct_error = answers->direct_error,
+        .large = answers->inputs.large,
         .rank = answers->rank,
         .draws = answers->draws,
         .kind = (uint8_t)answers->inputs.kind,
         .positive = answers->inputs.positive,
         .whole = answers->whole,
+        .exact = answers->exact,
+        .rows = answers->inputs.rows,
     };
 }
 
@@ -279,6 +315,102 @@ static wpk_err evaluate_defined(const struct wpk_program *program, struct wpk_an
     return err;
 }
 
+/* Do kernels, whose functions drop NaN, have it where the reference has it?
+ *   shape   kernels [count] of the first draw */
+static bool agree_on_nan(const struct wpk_answers *answers, const double *kernels)
+{
+    for (int64_t i = 0; i < answers->count; i++) {
+        if (isnan(answers->value[i]) != isnan(kernels[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static wpk_err compare_nan(const struct wpk_program *program, const struct wpk_infinite *infinite,
+                           const struct wpk_answers *answers, bool *agree, struct wpk_diag *diag)
+{
+    struct wpk_program dropping = {0};
+    struct wpk_inputs inputs = {0};
+    struct wpk_reference_args args = {{0}};
+    double *value = malloc((size_t)answers->count * sizeof *value + 1);
+    wpk_err err = value == NULL ? WPK_ENOMEM : wpk_infinite_drop(program, infinite, &dropping);
+    if (err == WPK_OK) {
+        err = make_args(program, answers, 0, &inputs, &args);
+    }
+    if (err == WPK_OK) {
+        err = answers->whole ? wpk_reference_run(&dropping, &args, value, NULL, diag)
+                             : wpk_reference_run_at(&dropping, &args, answers->points,
+                                                    answers->count, value, NULL, diag);
+    }
+    *agree = err == WPK_OK && agree_on_nan(answers, value);
+    wpk_inputs_fini(&inputs);
+    wpk_program_fini(&dropping);
+    free(value);
+    return err;
+}
+
+/* With whole rows masked if that is defined. */
+static wpk_err evaluate_masked(const struct wpk_program *program, struct wpk_answers *answers,
+                               struct wpk_diag *diag)
+{
+    struct wpk_infinite infinite;
+    bool agree = false;
+    wpk_infinite_find(program, &infinite);
+    if (infinite.rows) {
+        answers->inputs.rows = true;
+        wpk_err err = evaluate_all(program, answers, diag);
+        if (err == WPK_OK && all_defined(answers)) {
+            err = compare_nan(program, &infinite, answers, &agree, diag);
+        }
+        if (err != WPK_OK || agree) {
+            return err;
+        }
+        answers->inputs.rows = false;
+    }
+    return evaluate_defined(program, answers, diag);
+}
+
+/* The largest sum, or value where a step hides it. */
+static double find_largest(const struct wpk_answers *answers)
+{
+    double most = 0;
+    for (int64_t i = 0; i < answers->count; i++) {
+        double magnitude = answers->magnitude[i];
+        most = fmax(most, magnitude < WPK_REFERENCE_STEP ? magnitude : fabs(answers->value[i]));
+    }
+    return most;
+}
+
+/* Draw smaller integers until their sums are exact, at last positive ones. Most sums are of
+ * products of two. */
+static wpk_err evaluate_large(const struct wpk_program *program, struct wpk_answers *answers,
+                              struct wpk_diag *diag)
+{
+    const double below = wpk_inputs_exact_below(program);
+    bool given = answers->inputs.large > 0;
+    double large = given ? answers->inputs.large : below / 2;
+    for (;;) {
+        answers->inputs.large = large;
+        wpk_err err = evaluate_all(program, answers, diag);
+        if (err != WPK_OK) {
+            return err;
+        }
+        bool defined = all_defined(answers);
+        double most = find_largest(answers);
+        if (defined && (given || most < below)) {
+            return WPK_OK;
+        }
+        bool least = large <= LARGE_LEAST;
+        if (given || (least && answers->inputs.positive)) {
+            return WPK_EUNSUPPORTED;
+        }
+        answers->inputs.positive = answers->inputs.positive || least;
+        double step = defined ? fmin(0.5, 0.9 * sqrt(below / most)) : 1.0 / 16;
+        large = least ? below / 2 : fmax(LARGE_LEAST, floor(large * step));
+    }
+}
+
 /* Only the head. */
 static wpk_err make_none(struct wpk_answers *answers)
 {
@@ -325,14 +457,17 @@ wpk_err wpk_answers_make(const struct wpk_program *program, const struct wpk_inp
         err = make_none(&answers);
     } else {
         err = choose(program, output, sample_count, &answers, diag);
-        err = err == WPK_OK ? evaluate_defined(program, &answers, diag) : err;
+        err = err != WPK_OK                      ? err
+              : inputs->kind == WPK_INPUT_LARGE  ? evaluate_large(program, &answers, diag)
+              : inputs->kind == WPK_INPUT_MASKED ? evaluate_masked(program, &answers, diag)
+                                                 : evaluate_defined(program, &answers, diag);
         err = err == WPK_EUNSUPPORTED && optional ? make_none(&answers) : err;
     }
     if (err != WPK_OK) {
         wpk_answers_fini(&answers);
         return err;
     }
-    fill_head(&answers);
+    fill_head(program, &answers);
     *out = answers;
     return WPK_OK;
 }
@@ -369,7 +504,7 @@ wpk_err wpk_answers_draw_more(const struct wpk_program *program, struct wpk_answ
         free(more.block);
         return err; /* some other draw is undefined: the first one has to do */
     }
-    fill_head(&more);
+    fill_head(program, &more);
     wpk_answers_fini(answers);
     *answers = more;
     return WPK_OK;
@@ -416,8 +551,11 @@ static wpk_err adopt(void *block, size_t size, struct wpk_answers *out)
         .inputs = {.kind = (enum wpk_input_kind)head.kind,
                    .positive = head.positive,
                    .seed = head.seed,
-                   .constants_seed = head.constants_seed},
+                   .constants_seed = head.constants_seed,
+                   .large = head.large,
+                   .rows = head.rows},
         .whole = head.whole,
+        .exact = head.exact,
         .rank = head.rank,
         .count = head.count,
         .draws = head.draws,

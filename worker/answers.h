@@ -25,6 +25,9 @@ struct wpk_answers {
     const double *value;     /* [draws][count] */
     const double *magnitude; /* [draws][count] sum of |terms| that went into the point */
     double magnitude_max;
+    /* Nothing rounds on these inputs, in whatever order it is computed: the integers' sums are
+     * small enough, or of reals direct evaluation has the reference's values at all points. */
+    bool exact;
     uint8_t seen[WPK_STAGES_MAX]; /* by stage: the faults that this set shows, a bit each */
     double direct_error;          /* E of direct evaluation, see op/accuracy.h; 0: exact */
     void *block;                  /* owned */
@@ -37,6 +40,9 @@ struct wpk_answers {
  * computed within a candidate's time. Among the points are the first and the last index of every
  * dimension. Draws positive integers and reals when others give values that are not finite; of
  * another kind the answers are then none (count 0), as where the program's inputs do not differ.
+ * Large integers are drawn smaller until no sum of them leaves its type (inputs.large says how
+ * large they are; given, it is kept). Masked inputs have whole rows masked (inputs.rows) where
+ * kernels agree with the reference on what is NaN then, and half of the values are numbers.
  *
  *   owns    caller calls wpk_answers_fini
  *   errors  WPK_ENOMEM; WPK_EUNSUPPORTED: also where one point alone is too much, and where values

@@ -157,6 +157,78 @@ static void test_inputs_of_an_exp(void **state)
     wpk_program_fini(&op);
 }
 
+/* A row that is masked whole is NaN where kernels make NaN of it too, by dividing 0 by 0; else no
+ * row is. */
+static void test_whole_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool rows;
+    } cases[] = {
+        {softmax, true},
+        {"input X f32[6,40]\noutput S f32[6]\nintermediate M f32[6]\nM[i] = max(k:40) X[i,k]\n"
+         "S[i] = sum(k:40) exp(X[i,k] - M[i])\n",
+         false},
+        /* NaN meets a comparison */
+        {"input X f32[6,40]\noutput Y f32[6,40]\nintermediate M f32[6]\nintermediate S f32[6]\n"
+         "M[i] = max(k:40) X[i,k]\nS[i] = sum(k:40) exp(X[i,k] - M[i])\n"
+         "Y[i,j] = max(exp(X[i,j] - M[i]) / S[i], 0)\n",
+         false},
+    };
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct wpk_program op = parse(cases[c].text);
+        struct wpk_answers answers = {0};
+        int64_t nan_count = 0;
+        const struct wpk_input_options inputs = {.kind = WPK_INPUT_MASKED};
+        assert_int_equal(wpk_answers_make(&op, &inputs, 400, &answers, NULL), WPK_OK);
+        assert_true(answers.count > 0);
+        for (int64_t i = 0; i < answers.count; i++) {
+            nan_count += isnan(answers.value[i]);
+        }
+        assert_int_equal(answers.inputs.rows, cases[c].rows);
+        assert_int_equal(nan_count, cases[c].rows ? answers.count / 6 : 0);
+        wpk_answers_fini(&answers);
+        wpk_program_fini(&op);
+    }
+}
+
+/* Sums stay in the accumulator; functions that would overflow get smaller integers. */
+static void test_large_integers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double below;
+    } cases[] = {
+        {convolution, 0x1p24},
+        {"input A f64[9,20]\ninput B f64[20,9]\noutput C f64[9,9]\n"
+         "C[i,j] = sum(k:20) A[i,k] * B[k,j]\n",
+         0x1p53},
+        {"input A i32[9,20]\ninput B i32[20,9]\noutput C i32[9,9]\n"
+         "C[i,j] = sum(k:20) A[i,k] * B[k,j]\n",
+         0x1p31},
+    };
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct wpk_program op = parse(cases[c].text);
+        struct wpk_answers answers = {0};
+        const struct wpk_input_options inputs = {.kind = WPK_INPUT_LARGE, .seed = c};
+        assert_int_equal(wpk_answers_make(&op, &inputs, 0, &answers, NULL), WPK_OK);
+        assert_true(answers.exact && answers.count > 0);
+        assert_true(answers.magnitude_max > cases[c].below / 16);
+        assert_true(answers.magnitude_max < cases[c].below);
+        wpk_answers_fini(&answers);
+        wpk_program_fini(&op);
+    }
+    struct wpk_program op = parse("input X f32[64]\noutput Y f32[64]\nY[i] = exp(X[i])\n");
+    struct wpk_answers answers = {0};
+    const struct wpk_input_options inputs = {.kind = WPK_INPUT_LARGE};
+    assert_int_equal(wpk_answers_make(&op, &inputs, 0, &answers, NULL), WPK_OK);
+    assert_true(answers.count == 0 || answers.inputs.large < 1000);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+}
+
 /* A kind that has nothing of its own to try, or on which the op is undefined, is left out. */
 static void test_kinds_that_do_not_apply(void **state)
 {
@@ -165,11 +237,16 @@ static void test_kinds_that_do_not_apply(void **state)
         const char *text;
         bool given[WPK_INPUT_KINDS];
     } cases[] = {
-        {softmax, {true, true, true, true, true, true}},
-        {"input X f32[9]\noutput Y f32[9]\nY[i] = X[i] + 1\n", {true, true, true, true}},
-        {"input X f32[9]\noutput Y f32[9]\nY[i] = log(X[i])\n", {true, true, true, true}},
-        {"input X f32[9]\noutput Y f32[9]\nY[i] = exp(X[i])\n", {true, true, true, true, true}},
-        {"input X i8[9]\noutput Y i8[9]\nY[i] = max(X[i], 3)\n", {true, true}},
+        {softmax, {true, true, true, true, true, true, false, true}},
+        {"input X f32[9]\noutput Y f32[9]\nY[i] = X[i] + 1\n",
+         {true, true, true, true, false, false, false, true}},
+        {"input X f32[9]\noutput Y f32[9]\nY[i] = log(X[i])\n",
+         {true, true, true, true, false, false, false, true}},
+        {"input X f32[9]\noutput Y f32[9]\nY[i] = exp(X[i])\n",
+         {true, true, true, true, true, false, false, true}},
+        {"input X i8[9]\noutput Y i8[9]\nY[i] = max(X[i], 3)\n",
+         {true, true, false, false, false, false, false, true}},
+        {convolution, {true, true, true, true, false, false, true, true}},
     };
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         struct wpk_program op = parse(cases[c].text);
@@ -345,6 +422,8 @@ int main(void)
         cmocka_unit_test(test_samples_equal_whole),
         cmocka_unit_test(test_undefined_ops_get_positive_inputs),
         cmocka_unit_test(test_inputs_of_an_exp),
+        cmocka_unit_test(test_whole_rows),
+        cmocka_unit_test(test_large_integers),
         cmocka_unit_test(test_kinds_that_do_not_apply),
         cmocka_unit_test(test_samples_reach_every_border),
         cmocka_unit_test(test_errors_are_those_of_the_whole_output),

@@ -122,6 +122,16 @@ wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answer
     return err;
 }
 
+bool wpk_faults_ask_for(const struct wpk_program *op, const struct wpk_answers *answers,
+                        enum wpk_input_kind kind)
+{
+    char unseen[WPK_FAULTS_TEXT_MAX] = "";
+    if (kind >= WPK_INPUT_JOINING) {
+        wpk_faults_unseen(op, answers, (int)kind, unseen);
+    }
+    return kind < WPK_INPUT_JOINING || unseen[0] != '\0';
+}
+
 void wpk_faults_unseen(const struct wpk_program *op, const struct wpk_answers *answers,
                        int set_count, char *out)
 {
@@ -158,6 +168,9 @@ wpk_err wpk_faults_find(const struct wpk_program *op, uint64_t seed, int64_t sam
     for (int k = 0; k < set_count && err == WPK_OK; k++) {
         const struct wpk_input_options inputs = {
             .kind = (enum wpk_input_kind)k, .seed = seed + (uint64_t)k, .constants_seed = seed};
+        if (!wpk_faults_ask_for(op, answers, inputs.kind)) {
+            continue;
+        }
         err = wpk_answers_make(op, &inputs, sample_count, &answers[k], diag);
         if (err == WPK_OK) {
             err = wpk_faults_look(op, &answers[k]);

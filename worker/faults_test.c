@@ -69,6 +69,48 @@ static void test_other_operators(void **state)
     }
 }
 
+/* Sums that are always large leave a tanh nothing to feel, and a quantised output is 0 for small
+ * inputs: then constants scaled by their terms join, or large integers. */
+static void test_sets_join(void **state)
+{
+    (void)state;
+    static const char saturated[] =
+        "input X f32[64,256]\nconstant W f32[256]\noutput Y f32[64]\nintermediate T f32[64]\n"
+        "T[i] = sum(k:256) (X[i,k] * W[k]) * (X[i,k] * W[k])\nY[i] = tanh(T[i])\n";
+    static const char quantised[] =
+        "input X f32[64]\noutput Y f32[64]\nY[i] = max(floor(X[i] * 0.01), 0)\n";
+    char unseen[WPK_FAULTS_TEXT_MAX];
+    find_unseen(saturated, WPK_INPUT_WIDE, unseen);
+    assert_non_null(strstr(unseen, "T: first term dropped"));
+    find_unseen(saturated, WPK_INPUT_SCALED, unseen);
+    assert_string_equal(unseen, "");
+    find_unseen(quantised, WPK_INPUT_SCALED, unseen);
+    assert_non_null(strstr(unseen, "Y: neighbour's value"));
+    find_unseen(quantised, WPK_INPUT_LARGE, unseen);
+    assert_string_equal(unseen, "");
+}
+
+/* They are not drawn where the others show all. */
+static void test_sets_that_need_not_join(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse(softmax);
+    struct wpk_answers answers[WPK_INPUT_KINDS] = {0};
+    for (int k = 0; k < WPK_INPUT_JOINING; k++) {
+        const struct wpk_input_options inputs = {.kind = (enum wpk_input_kind)k, .seed = 7};
+        assert_true(wpk_faults_ask_for(&op, answers, inputs.kind));
+        assert_int_equal(wpk_answers_make(&op, &inputs, 300, &answers[k], NULL), WPK_OK);
+        assert_true(wpk_faults_ask_for(&op, answers, WPK_INPUT_SCALED));
+        assert_int_equal(wpk_faults_look(&op, &answers[k]), WPK_OK);
+    }
+    assert_false(wpk_faults_ask_for(&op, answers, WPK_INPUT_SCALED));
+    assert_false(wpk_faults_ask_for(&op, answers, WPK_INPUT_LARGE));
+    for (int k = 0; k < WPK_INPUT_JOINING; k++) {
+        wpk_answers_fini(&answers[k]);
+    }
+    wpk_program_fini(&op);
+}
+
 /* A stage that nothing depends on cannot be seen, and that is said. */
 static void test_what_cannot_be_seen(void **state)
 {
@@ -105,6 +147,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maximum_of_a_softmax),
         cmocka_unit_test(test_other_operators),
+        cmocka_unit_test(test_sets_join),
+        cmocka_unit_test(test_sets_that_need_not_join),
         cmocka_unit_test(test_what_cannot_be_seen),
         cmocka_unit_test(test_faults_are_programs),
     };

@@ -3,6 +3,7 @@
 
 #include "common/rng.h"
 #include "op/infinite.h"
+#include "op/node.h"
 #include "schema/convert.h"
 #include "schema/draw.h"
 
@@ -41,6 +42,21 @@ const char *wpk_input_kind_name(enum wpk_input_kind kind)
     return names[kind];
 }
 
+/* As many of one digit as of five: what a small one decides a large one hides. */
+static double draw_large(struct wpk_rng *rng, enum wpk_dtype dtype, double magnitude, bool positive)
+{
+    if (dtype == WPK_BOOL) {
+        return (double)wpk_rng_below(rng, 2);
+    }
+    double value = floor(exp(wpk_rng_unit(rng) * log(magnitude + 1)));
+    int64_t low = -INT64_MAX, high = INT64_MAX;
+    if (!wpk_dtype_is_float(dtype)) {
+        wpk_dtype_integer_range(dtype, &low, &high);
+    }
+    bool negative = !positive && low < 0 && wpk_rng_chance(rng, 0.5);
+    return fmax((double)low, fmin(negative ? -value : value, (double)high));
+}
+
 static double draw_normal(struct wpk_rng *rng)
 {
     double radius = sqrt(-2 * log(1 - wpk_rng_unit(rng)));
@@ -52,6 +68,9 @@ struct filling {
     const struct wpk_tensor *tensor;
     enum wpk_input_kind kind;
     bool positive;
+    bool rows;     /* the masked kind leaves no element of some rows */
+    double large;  /* as in the options */
+    double factor; /* of reals */
     struct wpk_rng rng;
     int64_t index[WPK_RANK_MAX]; /* of the next element */
 };
@@ -64,17 +83,20 @@ static void advance(struct filling *f)
 }
 
 /* -inf in places, but along no axis everywhere: of a long axis each fourth element is left, of a
- * short one the first. */
+ * short one the first. With whole rows: all that is last along some long axis besides. */
 static bool is_masked(struct filling *f)
 {
     int64_t sum = 0;
     bool kept = false;
+    bool last = false;
     for (int d = 0; d < f->tensor->rank; d++) {
         bool is_long = f->tensor->extent[d] >= KEPT_EVERY;
         sum += is_long ? f->index[d] : 0;
         kept = kept || (!is_long && f->tensor->extent[d] > 1 && f->index[d] == 0);
+        last = last || (is_long && f->index[d] == f->tensor->extent[d] - 1);
     }
-    return wpk_rng_chance(&f->rng, 0.5) && !kept && sum % KEPT_EVERY != 0;
+    bool drawn = wpk_rng_chance(&f->rng, 0.5);
+    return (f->rows && last) || (drawn && !kept && sum % KEPT_EVERY != 0);
 }
 
 /* One element of each row, another one in the next row. */
@@ -104,8 +126,10 @@ static double draw(struct filling *f)
     case WPK_INPUT_WIDE:
         return is_spike(f) ? SPIKE * (double)wpk_rng_between(&f->rng, 1, 3)
                            : draw_integer(&f->rng, dtype, f->positive);
+    case WPK_INPUT_LARGE:
+        return draw_large(&f->rng, dtype, f->large, f->positive);
     default:
-        return wpk_draw_uniform(&f->rng, dtype, f->positive);
+        return f->factor * wpk_draw_uniform(&f->rng, dtype, f->positive);
     }
 }
 
@@ -129,13 +153,43 @@ static bool is_given(const struct wpk_tensor *tensor)
     return tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT;
 }
 
+/* The most terms of a sum that the tensor's elements are in. */
+static double count_terms(const struct wpk_program *program, int tensor)
+{
+    double most = 1;
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        double terms = 1;
+        for (int a = stage->rank; a < stage->axis_count; a++) {
+            terms *= (double)stage->axes[a].extent;
+        }
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count && stage->reduction == WPK_REDUCE_SUM; i++) {
+            most = program->nodes[loads[i]].tensor == tensor ? fmax(most, terms) : most;
+        }
+    }
+    return most;
+}
+
+/* What the reals of one tensor are multiplied with in a set of `kind`. */
+static double find_factor(const struct wpk_program *program, int tensor, enum wpk_input_kind kind)
+{
+    const struct wpk_tensor *t = &program->tensors[tensor];
+    bool scaled = kind == WPK_INPUT_SCALED && t->role == WPK_ROLE_CONSTANT;
+    return scaled && wpk_dtype_is_float(t->dtype) ? 1 / sqrt(count_terms(program, tensor)) : 1;
+}
+
 /* The kind that one tensor is drawn from in a set of `kind`. */
 static enum wpk_input_kind find_kind(const struct wpk_tensor *tensor, enum wpk_input_kind kind,
                                      bool may_be_infinite)
 {
     bool special = kind == WPK_INPUT_MASKED || kind == WPK_INPUT_WIDE;
-    if (kind == WPK_INPUT_INTEGERS) {
+    if (kind == WPK_INPUT_INTEGERS || kind == WPK_INPUT_LARGE) {
         return kind;
+    }
+    if (kind == WPK_INPUT_SCALED) {
+        return WPK_INPUT_REALS;
     }
     return tensor->role != WPK_ROLE_INPUT || !wpk_dtype_is_float(tensor->dtype) ||
                    (special && !may_be_infinite)
@@ -151,16 +205,40 @@ bool wpk_inputs_differ(const struct wpk_program *program, enum wpk_input_kind ki
     for (int i = 0; i < program->tensor_count; i++) {
         const struct wpk_tensor *tensor = &program->tensors[i];
         differ = differ || (is_given(tensor) &&
-                            find_kind(tensor, kind, infinite.tensor[i]) != WPK_INPUT_REALS);
+                            (find_kind(tensor, kind, infinite.tensor[i]) != WPK_INPUT_REALS ||
+                             find_factor(program, i, kind) < 1));
     }
     return differ;
+}
+
+/* Of the kinds that draw the constants alike, one. */
+static enum wpk_input_kind constants_of(enum wpk_input_kind kind)
+{
+    bool own = kind == WPK_INPUT_INTEGERS || kind >= WPK_INPUT_JOINING;
+    return own ? kind : WPK_INPUT_REALS;
 }
 
 bool wpk_inputs_share_constants(const struct wpk_input_options *a,
                                 const struct wpk_input_options *b)
 {
     return a->positive == b->positive && a->constants_seed == b->constants_seed &&
-           (a->kind == WPK_INPUT_INTEGERS) == (b->kind == WPK_INPUT_INTEGERS);
+           a->large == b->large && constants_of(a->kind) == constants_of(b->kind);
+}
+
+double wpk_inputs_exact_below(const struct wpk_program *program)
+{
+    double below = 0x1p53;
+    for (int t = 0; t < program->tensor_count; t++) {
+        enum wpk_dtype dtype = program->tensors[t].dtype;
+        bool wide = dtype == WPK_F64 || dtype == WPK_I64;
+        below = fmin(below, wide ? 0x1p53 : 0x1p31);
+    }
+    for (int i = 0; i < program->node_count; i++) {
+        enum wpk_dtype dtype = program->nodes[i].dtype;
+        bool is_short = wpk_dtype_is_float(dtype) && dtype != WPK_F64;
+        below = is_short ? fmin(below, 0x1p24) : below;
+    }
+    return below;
 }
 
 wpk_err wpk_inputs_make(const struct wpk_program *program, const struct wpk_input_options *options,
@@ -179,6 +257,9 @@ wpk_err wpk_inputs_make(const struct wpk_program *program, const struct wpk_inpu
             .tensor = tensor,
             .kind = find_kind(tensor, options->kind, infinite.tensor[i]),
             .positive = options->positive,
+            .rows = options->rows,
+            .large = options->large,
+            .factor = find_factor(program, i, options->kind),
         };
         bool is_constant = tensor->role == WPK_ROLE_CONSTANT;
         if (!is_given(tensor) || (is_constant && options->inputs_only)) {

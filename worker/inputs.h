@@ -3,8 +3,10 @@
  *
  * Values are finite but for the masked kind. Where the op is undefined on such data (a logarithm, a
  * division by zero) integers and reals are drawn again from their positive values; the other kinds
- * are left out there. All kinds but integers draw the constants alike, so that constants are
- * prepared once for all of them. */
+ * are left out there. Reals and the kinds up to wide draw the constants alike, so that they are
+ * prepared once for all of them. The kinds from WPK_INPUT_JOINING on have constants of their own,
+ * which costs each candidate more: they join where a fault is not seen without them
+ * (worker/faults.h). */
 #ifndef WPK_WORKER_INPUTS_H
 #define WPK_WORKER_INPUTS_H
 
@@ -19,8 +21,13 @@
     X(REALS, "real")    /* in [-1, 1); integer types use their range; what is timed */             \
     X(RELU, "relu")     /* of normal inputs: half are 0 */                                         \
     X(OFFSET, "offset") /* in [7, 9): a mean that differences cancel */                            \
-    X(MASKED, "masked") /* -inf in inputs where an exp makes 0 of it; never a whole row */         \
-    X(WIDE, "wide")     /* there one element of a row is larger than the others by 1000s */
+    X(MASKED,                                                                                      \
+      "masked") /* -inf in inputs where an exp makes 0 of it; whole rows where all agree on NaN */ \
+    X(WIDE, "wide")     /* there one element of a row is larger than the others by 1000s */        \
+    X(SCALED, "scaled") /* reals; constants are divided by the root of the terms they are in */    \
+    X(LARGE, "large")   /* integers of all sizes, as large as keeps sums exact */
+
+#define WPK_INPUT_JOINING WPK_INPUT_SCALED
 
 enum wpk_input_kind {
 #define WPK_INPUT_ENUM(name, text) WPK_INPUT_##name,
@@ -35,6 +42,8 @@ struct wpk_input_options {
     bool inputs_only; /* leave the constants out */
     uint64_t seed;
     uint64_t constants_seed;
+    double large; /* magnitude of the large kind's integers */
+    bool rows;    /* the masked kind masks whole rows too */
 };
 
 /* = {0} is empty. */
@@ -52,6 +61,10 @@ bool wpk_inputs_differ(const struct wpk_program *program, enum wpk_input_kind ki
 /* Do two sets have the same constants? */
 bool wpk_inputs_share_constants(const struct wpk_input_options *a,
                                 const struct wpk_input_options *b);
+
+/* Sums of integers below this are exact in any order, in every type that the program sums in.
+ *   unit    2^24 (f32) to 2^53 (f64, i64) */
+double wpk_inputs_exact_below(const struct wpk_program *program);
 
 /*   owns    caller calls wpk_inputs_fini
  *   errors  WPK_ENOMEM */

@@ -55,7 +55,9 @@ static void load_set(struct wpk_runner_ops *ops, struct wpk_runner_known *known,
         return;
     }
     struct wpk_input_options options = set->answers.inputs;
-    options.inputs_only = index != WPK_RUNNER_INTEGERS && index != WPK_RUNNER_REALS;
+    struct wpk_input_options reals = options;
+    reals.kind = WPK_INPUT_REALS;
+    options.inputs_only = index != WPK_RUNNER_REALS && wpk_inputs_share_constants(&options, &reals);
     if (set->answers.count == 0 ||
         wpk_inputs_make(&known->program, &options, &set->inputs) == WPK_OK) {
         set->ready = true;
@@ -174,6 +176,25 @@ static struct wpk_runner_known *find(struct wpk_runner_ops *ops, const char *has
     return oldest;
 }
 
+/* Start to compute a set unless it is known.
+ *   errors  WPK_EBUSY being computed; WPK_EUNSUPPORTED cannot be; WPK_ESYSTEM no process for it */
+static wpk_err ask_for_set(struct wpk_runner_ops *ops, struct wpk_runner_known *known, int index,
+                           struct wpk_diag *diag)
+{
+    struct wpk_runner_set *set = &known->sets[index];
+    if (!set->ready && set->pid == 0 && set->tries < TRIES_MAX && !start_set(ops, known, index)) {
+        return WPK_ESYSTEM;
+    }
+    if (set->ready) {
+        return WPK_OK;
+    }
+    if (set->pid == 0) {
+        wpk_diag_set(diag, "the interpreter cannot do it, or not within its limits");
+        return WPK_EUNSUPPORTED;
+    }
+    return WPK_EBUSY;
+}
+
 static wpk_err learn(struct wpk_runner_ops *ops, struct wpk_runner_known *known, const char *text,
                      const char *hash, struct wpk_diag *diag)
 {
@@ -229,21 +250,18 @@ wpk_err wpk_runner_ops_get(struct wpk_runner_ops *ops, const char *text, struct 
     }
     known->used = ++ops->used;
     wpk_err err = WPK_OK;
-    for (int k = 0; k < WPK_RUNNER_SETS; k++) {
-        struct wpk_runner_set *set = &known->sets[k];
-        bool wanted = !set->ready && set->pid == 0 && set->tries < TRIES_MAX;
-        if (wanted && !start_set(ops, known, k)) {
-            return WPK_ESYSTEM;
+    for (int k = 0; k < WPK_RUNNER_SETS && err != WPK_ESYSTEM; k++) {
+        /* Those that join wait for what the others show. */
+        bool joins = k >= WPK_INPUT_JOINING;
+        if (joins && (err != WPK_OK || known->ready ||
+                      !wpk_faults_ask_for(&known->program, known->answers, k))) {
+            continue;
         }
-        if (!set->ready) {
-            bool hopeless = set->pid == 0;
-            err = hopeless || err == WPK_EUNSUPPORTED ? WPK_EUNSUPPORTED : WPK_EBUSY;
-            if (hopeless) {
-                wpk_diag_set(diag, "the interpreter cannot do it, or not within its limits");
-            }
-        }
-        known->answers[k] = set->answers;
-        known->inputs[k] = set->inputs;
+        wpk_err of_set = ask_for_set(ops, known, k, diag);
+        of_set = joins && of_set == WPK_EUNSUPPORTED ? WPK_OK : of_set; /* goes on without it */
+        err = of_set == WPK_ESYSTEM || err == WPK_OK || of_set == WPK_EUNSUPPORTED ? of_set : err;
+        known->answers[k] = known->sets[k].answers;
+        known->inputs[k] = known->sets[k].inputs;
     }
     err = err == WPK_OK ? share_constants(known) : err;
     if (err == WPK_OK && !known->ready) {

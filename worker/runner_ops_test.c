@@ -31,9 +31,9 @@ static char directory[64];
 static int set_up(void **state)
 {
     /* A runner keeps what it knows to its end: each test is one. */
-    static struct wpk_runner_ops runners[3];
+    static struct wpk_runner_ops runners[4];
     static int count;
-    struct wpk_runner_ops *ops = &runners[count++ % 3];
+    struct wpk_runner_ops *ops = &runners[count++ % 4];
     memcpy(directory, "/tmp/wpk-ops-XXXXXX", sizeof("/tmp/wpk-ops-XXXXXX"));
     if (mkdtemp(directory) == NULL) {
         return -1;
@@ -70,6 +70,31 @@ static void test_answers_come(void **state)
     assert_int_equal(settle(*state, good, &op, NULL), WPK_OK);
     assert_true(op.answers[WPK_RUNNER_REALS].whole && op.answers[WPK_RUNNER_REALS].count == 8);
     assert_int_equal(op.answers[WPK_RUNNER_INTEGERS].inputs.kind, WPK_INPUT_INTEGERS);
+}
+
+/* A set joins when the others leave a fault unseen, with constants of its own; a runner that starts
+ * later finds it again. */
+static void test_sets_join(void **state)
+{
+    static const char saturated[] =
+        "input X f32[16,256]\nconstant W f32[256]\noutput Y f32[16]\nintermediate T f32[16]\n"
+        "T[i] = sum(k:256) (X[i,k] * W[k]) * (X[i,k] * W[k])\nY[i] = tanh(T[i])\n";
+    static struct wpk_runner_ops later;
+    struct wpk_runner_op op = {0};
+    assert_int_equal(settle(*state, good, &op, NULL), WPK_OK);
+    assert_int_equal(op.answers[WPK_INPUT_SCALED].count, 0);
+    assert_int_equal(op.answers[WPK_INPUT_LARGE].count, 0);
+    wpk_runner_ops_init(&later, directory);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(settle(i == 0 ? *state : &later, saturated, &op, NULL), WPK_OK);
+        assert_true(op.answers[WPK_INPUT_SCALED].count > 0);
+        assert_int_equal(op.answers[WPK_INPUT_LARGE].count, 0);
+        assert_string_equal(op.unseen, "");
+        const float *own = op.inputs[WPK_INPUT_SCALED].dense[1];
+        const float *others = op.inputs[WPK_INPUT_REALS].dense[1];
+        assert_true(own != NULL && own[5] * 16 == others[5]);
+        assert_ptr_equal(op.inputs[WPK_INPUT_RELU].dense[1], others);
+    }
 }
 
 static void test_no_answers_is_said(void **state)
@@ -117,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_answers_come, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_sets_join, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_answers_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_computing_is_limited, set_up, tear_down),
     };

@@ -166,9 +166,12 @@ static wpk_err make_fresh(const struct attempt *a, enum wpk_input_kind kind,
                           struct wpk_answers *answers, struct wpk_inputs *inputs,
                           struct wpk_diag *diag)
 {
+    const struct wpk_input_options *recorded = &a->op->answers[kind].inputs;
     const struct wpk_input_options options = {.kind = kind,
+                                              .positive = recorded->positive,
                                               .seed = a->request->fresh_seed + (uint64_t)kind,
-                                              .constants_seed = a->request->fresh_seed};
+                                              .constants_seed = a->request->fresh_seed,
+                                              .large = recorded->large};
     wpk_err err = wpk_answers_make(a->op->program, &options,
                                    a->request->final ? FINAL_POINTS : TRIAL_POINTS, answers, diag);
     err = err == WPK_OK ? wpk_answers_draw_more(a->op->program, answers, diag) : err;
@@ -311,7 +314,8 @@ static wpk_err verify_winner(struct attempt *a)
     a->errors.accuracy = (struct wpk_accuracy_errors){0};
     wpk_err err = WPK_OK;
     for (int k = 0; k < WPK_RUNNER_SETS && err == WPK_OK; k++) {
-        if (k == WPK_RUNNER_REALS || a->request->final) {
+        bool joined = k < WPK_INPUT_JOINING || a->op->answers[k].count > 0;
+        if (k == WPK_RUNNER_REALS || (a->request->final && joined)) {
             err = verify_fresh(a, (enum wpk_input_kind)k);
         }
     }

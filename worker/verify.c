@@ -12,8 +12,6 @@
 #define TERMS_FACTOR 6.0 /* of u k sum|terms|; both are explained in the header */
 #define ORDER_FACTOR 2.0 /* of u sqrt(n) |ref| */
 
-/* Every integer below is exact in f32. */
-#define EXACT_MAGNITUDE_MAX 16777216.0
 #define CHUNK 4096
 
 static const struct wpk_tensor *output_of(const struct wpk_program *op)
@@ -159,6 +157,7 @@ static void compare_point(const struct comparison *c, int64_t i, double y)
         /* not a number, or infinite: right where it must be, else as wrong as can be */
         bool same = y == reference || (y != y && reference != reference);
         error = ratio = same ? 0 : DBL_MAX;
+        tolerance = 0;
     }
     ratio = ratio <= DBL_MAX ? ratio : DBL_MAX;
     struct wpk_verify_errors *e = c->errors;
@@ -188,10 +187,9 @@ static struct comparison begin(const struct wpk_program *op, const struct wpk_an
                                const struct wpk_verify_rule *rule, struct wpk_verify_errors *errors)
 {
     WPK_ASSERT(rule->times >= 1);
-    bool integers = answers->inputs.kind == WPK_INPUT_INTEGERS;
     return (struct comparison){
         .dtype = output_of(op)->dtype,
-        .exact = rule->exact && integers && answers->magnitude_max < EXACT_MAGNITUDE_MAX,
+        .exact = rule->exact && answers->exact,
         .spread = rule->transforms,
         .tolerance = find_tolerance(op, rule->times),
         .answers = answers,

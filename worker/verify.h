@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Is a candidate's output right?
  *
- * Exactly, where rounding cannot happen: programs of sums and products on small integers, computed
- * by an algorithm that multiplies with nothing else. Otherwise within
+ * Exactly, where rounding does not happen (wpk_answers.exact): programs of sums and products on
+ * integers, and those that only move, choose and scale on any inputs, computed by an algorithm that
+ * multiplies with nothing else. Otherwise within
  *
  *     |y - ref| <= u (6 k sum|terms| + 2 sqrt(n) |ref|) + v |ref| + the least normal number
  *

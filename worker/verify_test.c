@@ -334,6 +334,7 @@ static void test_infinities_meet_their_like(void **state)
             }
             wpk_verify_compare(&op, &answers, 0, &(struct wpk_verify_rule){.times = 1}, y, &errors);
             assert_int_equal(errors.ratio > 1, right != given);
+            assert_true(isfinite(errors.tolerance) && isfinite(errors.max_tolerance));
         }
     }
     wpk_answers_fini(&answers);
@@ -377,9 +378,78 @@ static void test_transforms(void **state)
     wpk_program_fini(&op);
 }
 
+/* One output of a set drawn at random is off by a unit in the last place. */
+static double judge_ulp(const char *text, enum wpk_input_kind kind,
+                        const struct wpk_verify_rule *rule)
+{
+    struct wpk_program op = parse(text);
+    struct wpk_answers answers = {0};
+    float y[64];
+    const struct wpk_input_options inputs = {.kind = kind, .seed = 3, .constants_seed = 3};
+    assert_int_equal(wpk_answers_make(&op, &inputs, 0, &answers, NULL), WPK_OK);
+    assert_int_equal(answers.count, 64);
+    wpk_convert_narrow(WPK_F32, answers.value, 64, y);
+    y[17] = nextafterf(y[17], 100);
+    struct wpk_verify_errors errors = {0};
+    wpk_verify_compare(&op, &answers, 0, rule, y, &errors);
+    assert_true(errors.ratio <= 1 || errors.point == 17);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+    return errors.ratio;
+}
+
+/* Where direct evaluation does not round, nor may an algorithm without transforms, on any set. */
+static void test_what_is_exact_is_matched_bit_for_bit(void **state)
+{
+    (void)state;
+    static const char pool[] =
+        "input X f32[8,32]\noutput Y f32[8,8]\nY[i,j] = max(k:4) X[i,4*j+k]\n";
+    static const char sum[] = "input X f32[64,9]\noutput Y f32[64]\nY[i] = sum(k:9) X[i,k]\n";
+    const struct wpk_verify_rule exact = {.exact = true, .times = 16};
+    const struct wpk_verify_rule transforms = {.transforms = true, .times = 16};
+    for (int k = WPK_INPUT_INTEGERS; k <= WPK_INPUT_OFFSET; k++) {
+        assert_true(judge_ulp(pool, (enum wpk_input_kind)k, &exact) > 1);
+        assert_true(judge_ulp(pool, (enum wpk_input_kind)k, &transforms) < 1);
+        bool integers = k == WPK_INPUT_INTEGERS;
+        assert_int_equal(judge_ulp(sum, (enum wpk_input_kind)k, &exact) > 1, integers);
+    }
+}
+
+/* Large integers are as exact as small ones. */
+static void test_large_integers(void **state)
+{
+    (void)state;
+    struct wpk_program op = parse(product);
+    struct wpk_answers answers = {0};
+    struct wpk_inputs inputs = {0};
+    static float y[ROWS];
+    const struct wpk_verify_rule rule = {.exact = true, .times = 16};
+    assert_int_equal(wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_LARGE}, 0,
+                                      &answers, NULL),
+                     WPK_OK);
+    assert_true(answers.magnitude_max > 0x1p21 && answers.magnitude_max < 0x1p24);
+    assert_int_equal(wpk_inputs_make(&op, &answers.inputs, &inputs), WPK_OK);
+    for (int right = 0; right < 2; right++) {
+        struct wpk_verify_errors errors = {0};
+        for (int i = 0; i < ROWS; i++) {
+            const float *x = inputs.dense[0];
+            y[i] = sum_in_lanes(x + i * TERMS, inputs.dense[1]);
+        }
+        y[77] += right ? 0 : 1;
+        wpk_verify_compare(&op, &answers, 0, &rule, y, &errors);
+        assert_int_equal(errors.ratio == 0, right);
+        assert_true(errors.accuracy.times_direct == 0);
+    }
+    wpk_inputs_fini(&inputs);
+    wpk_answers_fini(&answers);
+    wpk_program_fini(&op);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_exact_is_matched_bit_for_bit),
+        cmocka_unit_test(test_large_integers),
         cmocka_unit_test(test_honest_sums_pass_with_margin),
         cmocka_unit_test(test_dishonest_sums_are_caught),
         cmocka_unit_test(test_accuracy),
