@@ -391,6 +391,29 @@ static void a_revoked_vendor_has_failed(void **state)
     assert_int_equal(count(f, "SELECT COUNT(*) FROM trial WHERE outcome = 'ok'"), 1);
 }
 
+static void expect_anchor(struct fixture *f, const char *anchor, const char *wanted)
+{
+    struct wpk_opened *opened = calloc(1, sizeof *opened);
+    wpk_store_run(f->store, "UPDATE search SET anchor = ?, stand_in = ?1, stand_in_ratio = 1", "t",
+                  anchor);
+    wpk_history_open_search(f->store, &f->search, opened);
+    assert_string_equal(opened->anchor.sha256, anchor);
+    assert_string_equal(opened->anchor.now, wanted);
+    wpk_opened_free(opened);
+}
+
+/* Not there, or revoked: either is enough. */
+static void what_cannot_be_an_anchor_is_none(void **state)
+{
+    struct fixture *f = *state;
+    wpk_history_put_artifact(f->store, HASH, 1);
+    expect_anchor(f, HASH, HASH);
+    expect_anchor(f, "gone", "");
+    put(f, WPK_WORK_TRIAL, timed(700, false, HASH));
+    revoke(f, put_kernel(f, OWN, HASH));
+    expect_anchor(f, HASH, "");
+}
+
 static void note_number(void *user, uint64_t number, const char *id, const char *state,
                         const char *document)
 {
@@ -439,6 +462,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_revoked_is_not_found_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_revoked_vendor_has_failed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_an_anchor_is_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_plain_kernel_keeps_its_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_rejected_plain_kernel_is_not_tried_again, set_up,
                                         tear_down),
