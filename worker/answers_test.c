@@ -27,6 +27,13 @@ static const char convolution[] =
     "input X f32[1,8,16,16]\nconstant W f32[8,8,3,3]\noutput Y f32[1,8,16,16]\n"
     "Y[n,k,y,x] = sum(c:8,r:3,s:3) X[n,c,y+r-1,x+s-1 | 0] * W[k,c,r,s]\n";
 
+static void make_reals(const struct wpk_program *op, uint64_t seed, int64_t samples,
+                       struct wpk_answers *out)
+{
+    const struct wpk_input_options inputs = {.kind = WPK_INPUT_REALS, .seed = seed};
+    assert_int_equal(wpk_answers_make(op, &inputs, samples, out, NULL), WPK_OK);
+}
+
 static void test_answers_as_file(void **state)
 {
     (void)state;
@@ -37,10 +44,7 @@ static void test_answers_as_file(void **state)
     for (int64_t samples = 0; samples <= 50; samples += 50) {
         struct wpk_answers made = {0};
         struct wpk_answers read = {0};
-        assert_int_equal(
-            wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 9},
-                             samples, &made, NULL),
-            WPK_OK);
+        make_reals(&op, 9, samples, &made);
         assert_int_equal(made.whole, samples == 0);
         assert_int_equal(wpk_answers_save(&made, path, NULL), WPK_OK);
         assert_int_equal(wpk_answers_load(path, &read), WPK_OK);
@@ -92,14 +96,8 @@ static void test_samples_equal_whole(void **state)
     struct wpk_program op = parse(convolution);
     struct wpk_answers whole = {0};
     struct wpk_answers some = {0};
-    assert_int_equal(
-        wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 4}, 0,
-                         &whole, NULL),
-        WPK_OK);
-    assert_int_equal(
-        wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 4}, 300,
-                         &some, NULL),
-        WPK_OK);
+    make_reals(&op, 4, 0, &whole);
+    make_reals(&op, 4, 300, &some);
     for (int64_t i = 0; i < some.count; i++) {
         const int64_t *p = some.points + i * 4;
         int64_t at = ((p[0] * 8 + p[1]) * 16 + p[2]) * 16 + p[3];
@@ -115,10 +113,7 @@ static void test_undefined_ops_get_positive_inputs(void **state)
     (void)state;
     struct wpk_program op = parse("input X f32[64]\noutput Y f32[64]\nY[i] = log(X[i])\n");
     struct wpk_answers answers = {0};
-    assert_int_equal(
-        wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 4}, 0,
-                         &answers, NULL),
-        WPK_OK);
+    make_reals(&op, 4, 0, &answers);
     assert_true(answers.inputs.positive);
     wpk_answers_fini(&answers);
     wpk_program_fini(&op);
@@ -281,11 +276,7 @@ static void test_samples_reach_every_border(void **state)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         for (int64_t samples = 2; samples <= 18; samples += 16) {
             struct wpk_answers answers = {0};
-            assert_int_equal(
-                wpk_answers_make(&op,
-                                 &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = seed},
-                                 samples, &answers, NULL),
-                WPK_OK);
+            make_reals(&op, seed, samples, &answers);
             assert_int_equal(answers.count, samples);
             for (int d = 0; d < 3; d++) {
                 assert_true(has_index(&answers, d, 0));
@@ -311,10 +302,7 @@ static void test_errors_are_those_of_the_whole_output(void **state)
     struct wpk_program op = parse("input X f32[80]\ninput Z f32[100]\noutput Y f32[80,100]\n"
                                   "Y[i,j] = X[i] * Z[j]\n");
     struct wpk_answers answers = {0};
-    assert_int_equal(
-        wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 1},
-                         WPK_ANSWERS_SAMPLE_COUNT, &answers, NULL),
-        WPK_OK);
+    make_reals(&op, 1, WPK_ANSWERS_SAMPLE_COUNT, &answers);
     int64_t counted = 0, border = 0;
     for (int64_t p = 0; p < answers.count; p++) {
         int64_t i = answers.points[2 * p], j = answers.points[2 * p + 1];
@@ -373,10 +361,7 @@ static void test_large_pointwise_ops_are_sampled(void **state)
     struct wpk_program op = parse("input X f32[16384]\ninput Z f32[16384]\n"
                                   "output Y f32[16384,16384]\nY[i,j] = exp(X[i] - Z[j])\n");
     struct wpk_answers answers = {0};
-    assert_int_equal(
-        wpk_answers_make(&op, &(struct wpk_input_options){.kind = WPK_INPUT_REALS, .seed = 1}, 0,
-                         &answers, NULL),
-        WPK_OK);
+    make_reals(&op, 1, 0, &answers);
     assert_false(answers.whole);
     assert_int_equal(answers.count, WPK_ANSWERS_SAMPLE_COUNT);
     assert_true(answers.value[0] > exp(-2) && answers.value[0] < exp(2));
