@@ -352,6 +352,13 @@ void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *s
         open_best(store, best, out);
         count_outcomes(store, out);
         check_anchor(store, out);
+        if (out->ask_count == 0 && out->anchor.sha256[0] == '\0') { /* an import made its row */
+            adopt_anchor(store, out);
+            wpk_store_run(store,
+                          "UPDATE search SET anchor = ?1, stand_in = ?1, stand_in_ratio = ?2"
+                          " WHERE id = ?3",
+                          "tri", out->anchor.sha256, out->anchor.ratio, (int64_t)out->search_id);
+        }
     } else {
         adopt_anchor(store, out);
         make_search(store, &search->key, seed, out);

@@ -26,6 +26,7 @@ struct fixture {
     struct wpk_piece plain; /* `built` is freed; artifact that it was built as: */
     char plain_built[WPK_ID_MAX];
     uint32_t plain_number;
+    struct wpk_anchor anchor;
 };
 
 /* Another search on the problem for so many threads, with one ask that has no result. */
@@ -44,6 +45,7 @@ static void open_search_for(struct fixture *f, int threads, uint64_t seed)
     f->search.problem_id = opened.problem_id;
     f->search.vendors[0] = opened.vendors[0];
     f->search.vendor_count = 1;
+    f->anchor = opened.anchor;
     f->plain = opened.plain;
     f->plain_number = opened.plain_number;
     snprintf(f->plain_built, sizeof f->plain_built, "%s",
@@ -379,6 +381,29 @@ static void a_revoked_plain_kernel_is_not_shared(void **state)
     assert_string_equal(f->plain_built, "");
 }
 
+/* An import makes the row of a kernel's search: it has the anchor of the imported trials. */
+static void an_imported_search_has_an_anchor(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t seed = f->search.key.seed;
+    struct wpk_record record = timed(700, false, HASH);
+    record.anchor_ratio = 1;
+    struct wpk_history_result result = {.problem_id = f->search.problem_id,
+                                        .work = {f->search.id, WPK_WORK_TRIAL, 0},
+                                        .provider = OWN,
+                                        .record = &record,
+                                        .anchor = HASH,
+                                        .worker = {"w", "slot"}};
+    wpk_history_put_artifact(f->store, HASH, 1);
+    wpk_history_put_trial(f->store, &result);
+    wpk_store_run(f->store, "DELETE FROM ask", "");
+    close_search(f);
+    open_search(f, seed);
+    assert_string_equal(f->anchor.now, HASH);
+    assert_true(f->anchor.ratio == 1);
+    assert_int_equal(count(f, "SELECT anchor = stand_in AND anchor <> '' FROM search"), 1);
+}
+
 static void a_revoked_vendor_has_failed(void **state)
 {
     struct fixture *f = *state;
@@ -467,6 +492,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_rejected_plain_kernel_is_not_tried_again, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_revoked_plain_kernel_is_not_shared, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_imported_search_has_an_anchor, set_up, tear_down),
         cmocka_unit_test_setup_teardown(raced_out_is_measured_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_an_artifact_is_measured_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failure_is_known, set_up, tear_down),
