@@ -98,6 +98,8 @@ wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial)
 wpk_err wpk_engine_take(struct wpk_engine *engine, uint64_t *id, struct wpk_record *out);
 /* The trial that is with the runner; 0: none, or a duel. */
 uint64_t wpk_engine_running(const struct wpk_engine *engine);
+/* How long it has been waiting for the device that another engine has; 0: it does not. */
+uint64_t wpk_engine_device_wait_ns(const struct wpk_engine *engine);
 
 /* Re-time kept artifacts interleaved round by round, each in the same process conditions. It goes
  * on with wpk_engine_advance, and no trial is run meanwhile.

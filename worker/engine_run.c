@@ -156,6 +156,12 @@ void wpk_engine_go_if_quiet(struct wpk_engine *engine)
     engine->deadline_ns = wpk_engine_now_ns() + engine->patience_ns;
 }
 
+uint64_t wpk_engine_device_wait_ns(const struct wpk_engine *engine)
+{
+    bool waits = engine->timed_id != 0 && engine->timed_since_ns == 0;
+    return waits ? wpk_engine_now_ns() - engine->wanted_ns : 0;
+}
+
 static void end_timing(struct wpk_engine *engine)
 {
     uint64_t now = wpk_engine_now_ns();

@@ -171,10 +171,11 @@ uint32_t wpk_holding_unfinished(const struct wpk_holding *holding)
 uint32_t wpk_holding_ids(const struct wpk_holding *holding, bool unfinished_only, wpk_work_id *ids)
 {
     uint32_t count = 0;
+    bool unfinished_too = unfinished_only || !wpk_holding_blocked(holding);
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
         const struct wpk_holding_item *item = &holding->items[i];
-        if (wpk_holding_is_unfinished(item) ||
-            (!unfinished_only && item->standing != WPK_HOLDING_FREE)) {
+        bool unfinished = wpk_holding_is_unfinished(item);
+        if (unfinished ? unfinished_too : !unfinished_only && item->standing != WPK_HOLDING_FREE) {
             ids[count++] = item->work.id;
         }
     }

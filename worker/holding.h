@@ -34,7 +34,10 @@ WPK_MUST_CHECK wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t
 /* How many leases are held; how many of them are not worked off yet. */
 uint32_t wpk_holding_count(const struct wpk_holding *holding);
 uint32_t wpk_holding_unfinished(const struct wpk_holding *holding);
-/* All held, for a poll; or those that are not worked off, to be given back.
+/* Another worker has the device, and has had it for a minute: what waits for it here is not named,
+ * so that wpkd gives it to others, and no more work is wanted. */
+bool wpk_holding_blocked(const struct wpk_holding *holding);
+/* All that a poll names; or those that are not worked off, to be given back.
  *   shape   ids [WPK_HOLDING_MAX]; returns how many */
 uint32_t wpk_holding_ids(const struct wpk_holding *holding, bool unfinished_only, wpk_work_id *ids);
 

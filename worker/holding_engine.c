@@ -2,10 +2,13 @@
 /* Leases on their way through the engine. */
 #include "worker/holding_item.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define DEVICE_WAIT_NS (60 * WPK_NS_PER_S) /* then others may do what waits for the device */
 
 static struct wpk_holding_item *first(struct wpk_holding *holding,
                                       enum wpk_holding_standing standing)
@@ -182,13 +185,22 @@ wpk_err wpk_holding_advance(struct wpk_holding *holding, uint64_t *next_ms)
     wpk_err err = wpk_engine_advance(holding->options.engine, next_ms);
     take_out(holding);
     end_duel(holding);
+    holding->blocked = wpk_engine_device_wait_ns(holding->options.engine) > DEVICE_WAIT_NS;
     /* What has just ended may have been all that a final waited for. */
     put_all(holding);
     return err;
 }
 
+bool wpk_holding_blocked(const struct wpk_holding *holding)
+{
+    return holding->blocked;
+}
+
 uint64_t wpk_holding_running(const struct wpk_holding *holding)
 {
+    if (wpk_holding_blocked(holding)) {
+        return 0;
+    }
     uint64_t order = wpk_engine_running(holding->options.engine);
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
         const struct wpk_holding_item *item = &holding->items[i];

@@ -45,6 +45,7 @@ struct wpk_holding {
     struct wpk_holding_item items[WPK_HOLDING_MAX];
     uint32_t count;      /* not FREE */
     uint32_t since_trim; /* items forgotten since the directory was looked through */
+    bool blocked;        /* the engine has waited for the device for too long */
 };
 
 /* ---- holding.c */

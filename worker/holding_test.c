@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens to leases without an engine's help: finals whose artifacts come, or do not. */
-#include "worker/holding.h"
+#include "worker/holding_item.h"
 
 #include "common/crypto.h"
 #include "common/fs.h"
@@ -153,6 +153,19 @@ static void results_that_do_not_fit_go_one_by_one(void **state)
     wpk_buf_fini(&frame);
 }
 
+/* Another engine has had the device for a minute: others may do what waits for it here. */
+static void what_waits_for_the_device_is_not_named(void **state)
+{
+    struct bench *bench = *state;
+    wpk_work_id ids[WPK_HOLDING_MAX];
+    take_in_final(bench, 7, bench->hash[0]);
+    assert_int_equal(wpk_holding_ids(bench->holding, false, ids), 1);
+    bench->holding->blocked = true;
+    assert_int_equal(wpk_holding_ids(bench->holding, false, ids), 0);
+    assert_int_equal(wpk_holding_running(bench->holding), 0);
+    assert_int_equal(wpk_holding_ids(bench->holding, true, ids), 1); /* it is held still */
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
@@ -162,6 +175,7 @@ int main(void)
         CASE(only_the_finals_that_need_it_fail),
         CASE(results_are_sent_again_if_need_be),
         CASE(results_that_do_not_fit_go_one_by_one),
+        CASE(what_waits_for_the_device_is_not_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

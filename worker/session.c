@@ -138,7 +138,8 @@ static void ask_poll(struct session *s)
     wpk_work_id ids[WPK_HOLDING_MAX];
     uint32_t unfinished = wpk_holding_unfinished(s->holding);
     uint32_t want = s->capacity > unfinished ? s->capacity - unfinished : 0;
-    if (s->drain_ns != 0 || wpk_holding_count(s->holding) >= KEPT_MAX) {
+    if (s->drain_ns != 0 || wpk_holding_blocked(s->holding) ||
+        wpk_holding_count(s->holding) >= KEPT_MAX) {
         want = 0;
     }
     if (want == 0 && now_ns() < s->polled_ns + HEARTBEAT_MS * WPK_NS_PER_MS) {

@@ -87,7 +87,6 @@ struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *s
                                 .search = search,
                                 .work = work,
                                 .stage = stage_of(piece, work, worker),
-                                .given_ns = c->event->now_ns,
                                 .account = account};
     if (worker->lease_count == 0) {
         worker->busy_ns = c->event->now_ns;
@@ -182,4 +181,35 @@ void wpk_lease_return_all(struct wpk_coordinator *c, struct wpk_worker *worker, 
         blame(c, worker, blamed);
     }
     WPK_ASSERT(worker->lease_count == 0);
+}
+
+static uint64_t limit_ns(const struct wpk_lease *lease)
+{
+    uint64_t ms = WPK_RUN_LIMIT_MS;
+    if (lease->work.kind == WPK_WORK_FINAL) {
+        ms += (uint64_t)lease->search->entry_count * WPK_FINAL_ROUNDS * WPK_FINAL_TURN_MS;
+    }
+    return ms * UINT64_C(1000000);
+}
+
+void wpk_lease_watch(struct wpk_coordinator *c, struct wpk_worker *worker, uint64_t running)
+{
+    uint64_t now_ns = c->event->now_ns;
+    if (running == 0 || running != worker->running) {
+        worker->running = running;
+        worker->running_ns = now_ns;
+        worker->stuck = false;
+        return;
+    }
+    struct wpk_lease *lease = find_to_blame(worker);
+    if (worker->stuck || lease == NULL || now_ns < worker->running_ns + limit_ns(lease)) {
+        return;
+    }
+    char id[WPK_WORK_ID_TEXT_SIZE];
+    wpk_work_id_print(lease->work, id);
+    wpk_effect_warn(c, "worker_stuck", "work=%s worker=%s s=%llu leases=%u", id, worker->hello.name,
+                    (unsigned long long)((now_ns - worker->running_ns) / UINT64_C(1000000000)),
+                    worker->lease_count);
+    worker->stuck = true;
+    wpk_lease_return_all(c, worker, true);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leases: who has which piece of work. They live in memory only. They save work, and decide
  * nothing: the first result for a piece of work wins, whoever brings it. A lease ends with its
- * result, when its worker does not name it any more, or when its worker is lost. */
+ * result, when its worker does not name it any more or names it for too long as the one that it
+ * runs, or when its worker is lost. */
 #ifndef WPK_COORDINATOR_STATE_LEASE_H
 #define WPK_COORDINATOR_STATE_LEASE_H
 
@@ -15,7 +16,6 @@ struct wpk_lease {
     struct wpk_search *search; /* stays while it is leased from */
     wpk_work_id work;
     enum wpk_work_stage stage;
-    uint64_t given_ns;
     uint64_t estimate_ns;        /* charged to: */
     struct wpk_account *account; /* for whom it was given; NULL: nobody any more */
     uint64_t named;              /* the step in which its worker named it last */
@@ -31,6 +31,9 @@ struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *s
 void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns);
 /* Nobody is to blame: the attempt does not count. */
 void wpk_lease_return(struct wpk_coordinator *c, struct wpk_lease *lease);
+/* The worker says that it runs this lease now; 0: none. What it has run for too long is taken back
+ * with all that waits behind it. */
+void wpk_lease_watch(struct wpk_coordinator *c, struct wpk_worker *worker, uint64_t running);
 /* Take all leases back. If the worker died, what it was running is to blame. */
 void wpk_lease_return_all(struct wpk_coordinator *c, struct wpk_worker *worker, bool died);
 

@@ -38,6 +38,10 @@
 #define WPK_WORKERS_MAX 16384 /* sessions that live */
 #define WPK_LEASES_MAX 64     /* of one worker */
 #define WPK_LEASE_MS 20000    /* after the last word of its worker; what it names is renewed */
+/* A lease that its worker names as the one that runs, for so long, has expired: a run has 30 s in
+ * its worker, and the reference may take many times that. A final has longer, for each turn. */
+#define WPK_RUN_LIMIT_MS 1200000
+#define WPK_FINAL_TURN_MS 30000
 #define WPK_SLEPT_MS 5000     /* between two ticks: the machine was suspended, not idle */
 #define WPK_GONE_MS 3000      /* a worker whose connection ended may come back that long */
 #define WPK_RETURN_MS 30000   /* after a start: an operator waits for the device it had */
@@ -404,6 +408,8 @@ struct wpk_worker {
     uint32_t poll_want;
     uint64_t poll_until_ns;
     uint64_t running;         /* number of the lease that it times, as it said last; 0: none */
+    uint64_t running_ns;      /* since when it says that */
+    bool stuck;               /* that lasts too long: it holds no lease and gets none */
     uint64_t busy_ns;         /* it has been at work since, or since its last result */
     struct wpk_lease *leases; /* oldest first */
     struct wpk_lease *leases_last;

@@ -45,8 +45,8 @@ static void set_peer(struct wpk_coordinator *c, struct wpk_worker *worker, uint3
 
 static void update_available(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
-    bool available =
-        worker->peer != 0 && !worker->draining && worker->order == WPK_WORKER_ORDER_NONE;
+    bool available = worker->peer != 0 && !worker->draining && !worker->stuck &&
+                     worker->order == WPK_WORKER_ORDER_NONE;
     if (wpk_group_set_available(c, worker, available)) {
         wpk_bind_all(c, worker->group);
     }
@@ -253,7 +253,8 @@ static bool may_hold(const struct wpk_search *search, const struct wpk_piece *pi
 {
     bool builds = (worker->hello.roles & WPK_WORKER_RUNS) == 0;
     bool excluded = piece == &search->verify && wpk_final_excludes(search, worker);
-    return worker->lease_count < WPK_LEASES_MAX && (!builds || piece->built == NULL) && !excluded &&
+    return !worker->stuck && worker->lease_count < WPK_LEASES_MAX &&
+           (!builds || piece->built == NULL) && !excluded &&
            worker->order != WPK_WORKER_ORDER_QUARANTINE &&
            wpk_search_trusts(search, worker, builds ? WPK_STAGE_BUILD : WPK_STAGE_WHOLE);
 }
@@ -289,8 +290,8 @@ static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
 static void poll(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     const struct wpk_message *message = c->event->message;
+    wpk_lease_watch(c, worker, message->running);
     take_holding(c, worker);
-    worker->running = message->running;
     worker->draining = false;
     update_available(c, worker);
     wpk_group_unwait(worker);
@@ -540,6 +541,7 @@ static void forgive_sleep(struct wpk_coordinator *c)
         struct wpk_worker *worker = c->workers[i];
         put_off(c, &worker->heard_ns, gap_ns);
         put_off(c, &worker->busy_ns, gap_ns);
+        put_off(c, &worker->running_ns, gap_ns);
         put_off(c, &worker->gone_ns, gap_ns);
     }
     for (uint32_t i = 0; i < c->search_count; i++) {

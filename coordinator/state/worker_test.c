@@ -77,6 +77,35 @@ static void what_ran_is_blamed(void **state)
     wpk_scene_free(s);
 }
 
+/* Its worker names it as the one that runs, on and on: it is to blame, what waits behind it is not,
+ * and the worker gets nothing more until it runs something else. */
+static void what_runs_too_long_is_taken_back(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, worker, 3), 3);
+    for (uint64_t ms = 0; ms < WPK_RUN_LIMIT_MS; ms += 5000) {
+        assert_int_equal(wpk_scene_poll(s, worker, 0), 0);
+        assert_int_equal(s->c->workers[0]->lease_count, 3);
+        wpk_scene_wait(s, 5000);
+    }
+    wpk_scene_poll(s, worker, 5);
+    assert_int_equal(s->c->workers[0]->lease_count, 0);
+    assert_int_equal(s->workers[worker].held_count, 3); /* it got none */
+    assert_int_equal(piece(s, 0)->attempts, 1);
+    assert_int_equal(piece(s, 1)->attempts, 0);
+    assert_int_equal(s->seen[WPK_EFFECT_WARN], 1);
+    wpk_scene_wait(s, 2 * WPK_RUN_LIMIT_MS / 100);
+    wpk_scene_poll(s, worker, 0);
+    assert_int_equal(piece(s, 1)->standing, WPK_STANDING_OPEN);
+    assert_int_equal(wpk_scene_result(s, worker, WPK_OUTCOME_OK, 1000), WPK_ACK_RECORDED);
+    wpk_scene_poll(s, worker, 0); /* it runs the second now */
+    assert_int_equal(s->c->workers[0]->lease_count, 2);
+    wpk_scene_free(s);
+}
+
 static void three_deaths_and_it_is_abandoned(void **state)
 {
     (void)state;
@@ -356,6 +385,7 @@ int main(void)
         cmocka_unit_test(who_is_silent_is_lost),
         cmocka_unit_test(a_heartbeat_keeps_what_it_names),
         cmocka_unit_test(what_ran_is_blamed),
+        cmocka_unit_test(what_runs_too_long_is_taken_back),
         cmocka_unit_test(three_deaths_and_it_is_abandoned),
         cmocka_unit_test(results_of_expired_leases),
         cmocka_unit_test(who_comes_from_elsewhere_is_one),

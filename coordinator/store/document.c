@@ -445,9 +445,10 @@ void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *wor
     char outlier[WPK_REASON_MAX];
     bool ordered = worker->order != WPK_WORKER_ORDER_NONE;
     wpk_outlier_reason(worker, outlier);
-    const char *reason = !ordered                       ? outlier
-                         : worker->order_reason != NULL ? worker->order_reason
-                                                        : "";
+    const char *reason = ordered && worker->order_reason != NULL ? worker->order_reason
+                         : ordered                               ? ""
+                         : worker->stuck ? "what it runs takes too long: it is given nothing else"
+                                         : outlier;
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "name", worker->hello.name);
     wpk_json_put_text(w, "state", worker_state(worker));

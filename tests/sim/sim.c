@@ -108,9 +108,19 @@ void wpk_sim_calm(struct wpk_sim *sim)
     }
 }
 
+static bool is_stuck(const struct wpk_sim *sim)
+{
+    for (int i = 0; i < sim->worker_count; i++) {
+        if (sim->workers[i].run_until_ns > sim->clock.now_ns + 60 * WPK_NS_PER_S) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool wpk_sim_finish(struct wpk_sim *sim, int hours)
 {
-    for (int i = 0; i < hours * 3600 && wpk_sim_is_live(sim); i++) {
+    for (int i = 0; i < hours * 3600 && (wpk_sim_is_live(sim) || is_stuck(sim)); i++) {
         wpk_sim_run(sim, 1000);
     }
     return !wpk_sim_is_live(sim);

@@ -8,15 +8,15 @@
  *      disk ◀──commits──── └──────┘ ──replies──▶
  *
  * What goes wrong while there is trouble: frames; workers that die, hang and come back with what
- * they had, answer twice, answer for leases long gone, give back and leave, change their device,
- * cannot get what others have built, and whose anchors crash; wpkd that dies before, in or after a
- * commit; a disk that is full; strategies that answer late; a wall clock that is set. Users submit,
- * pause and cancel, exceed their quotas, ask for labels that some workers or none have, revoke
- * kernels and roll back. Workers are never wrong about a candidate, but for all times of one that
- * is skewed: its outcome is a function of its text, and so are its time in a final and whether it
- * stands its verification. What must not happen at all ends the process, with the seed
- * (wpk_sim_fail); sim_check.c and sim_history.c say what that is, sim_served.c for what is served,
- * and sim_fair.c for the time of devices. */
+ * they had, are stuck with what they run, answer twice, answer for leases long gone, give back
+ * and leave, change their device, cannot get what others have built, and whose anchors crash;
+ * wpkd that dies before, in or after a commit; a disk that is full; strategies that answer late;
+ * a wall clock that is set. Users submit, pause and cancel, exceed their quotas, ask for labels
+ * that some workers or none have, revoke kernels and roll back. Workers are never wrong about a
+ * candidate, but for all times of one that is skewed: its outcome is a function of its text, and
+ * so are its time in a final and whether it stands its verification. What must not happen at all
+ * ends the process, with the seed (wpk_sim_fail); sim_check.c and sim_history.c say what that is,
+ * sim_served.c for what is served, and sim_fair.c for the time of devices. */
 #ifndef WPK_TESTS_SIM_SIM_H
 #define WPK_TESTS_SIM_SIM_H
 
@@ -187,7 +187,7 @@ void wpk_sim_fini(struct wpk_sim *sim);
 void wpk_sim_run(struct wpk_sim *sim, uint64_t ms);
 /* No more trouble: what hung goes on, what died is back. */
 void wpk_sim_calm(struct wpk_sim *sim);
-/* Run until no job is left; false if that takes `hours`. */
+/* Run until no job is left, and nobody is stuck; false if a job is left after `hours`. */
 bool wpk_sim_finish(struct wpk_sim *sim, int hours);
 
 /* Say what happens, if anybody wants to know. */
@@ -237,6 +237,8 @@ void wpk_sim_worker_receive(struct wpk_sim *sim, struct wpk_sim_worker *worker,
 void wpk_sim_worker_die(struct wpk_sim *sim, int index, uint64_t ms);
 void wpk_sim_worker_wake(struct wpk_sim *sim, struct wpk_sim_worker *worker, uint64_t at_ns);
 void wpk_sim_worker_fini(struct wpk_sim_worker *worker);
+/* What it runs takes so long; it goes on speaking to wpkd. */
+void wpk_sim_worker_stick(struct wpk_sim *sim, struct wpk_sim_worker *worker, uint64_t s);
 
 /* ---- sim_truth.c: what comes of a candidate, a function of its text */
 

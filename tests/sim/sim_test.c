@@ -250,6 +250,23 @@ static void a_space_that_cannot_be(void **state)
     free_sim(sim);
 }
 
+/* What one runs does not end, and it names that for ever: the others end the job without it. */
+static void a_worker_that_is_stuck(void **state)
+{
+    (void)state;
+    struct wpk_sim *sim = new_sim(4, job_text);
+    struct wpk_sim_worker *stuck = &sim->workers[0];
+    while (stuck->run_until_ns == 0 || stuck->held_count < 2) {
+        step(sim);
+    }
+    wpk_sim_worker_stick(sim, stuck, 1000 * 3600);
+    assert_true(wpk_sim_finish(sim, 1));
+    assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM job WHERE state = 'done'"), 1);
+    assert_int_equal(wpk_sim_count(sim, "SELECT COUNT(*) FROM trial WHERE outcome = 'abandoned'"),
+                     0);
+    free_sim(sim);
+}
+
 static uint32_t count_leases(const struct wpk_sim *sim)
 {
     const struct wpk_coordinator *c = wpk_sim_coordinator(sim);
@@ -498,6 +515,7 @@ int main(void)
         cmocka_unit_test_prestate(cancelled_at_its_end, &finals),
         cmocka_unit_test_prestate(cancelled_at_its_end, &verifying),
         cmocka_unit_test(a_space_that_cannot_be),
+        cmocka_unit_test(a_worker_that_is_stuck),
         cmocka_unit_test(the_first_of_a_message_is_blamed),
         cmocka_unit_test(two_searches_of_a_problem),
         cmocka_unit_test(a_larger_budget_comes_late),

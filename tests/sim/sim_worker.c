@@ -15,6 +15,7 @@
 #define RUN_MS_MIN 10
 #define RUN_MS_MAX 400
 #define HANG_S_MAX 60
+#define STICK_S 2400 /* longer than a lease may be named as the one that runs */
 #define BORN_AGAIN_MS 2000
 
 void wpk_sim_worker_wake(struct wpk_sim *sim, struct wpk_sim_worker *worker, uint64_t at_ns)
@@ -242,11 +243,24 @@ static bool fetch(struct wpk_sim *sim, struct wpk_sim_worker *worker)
     return false;
 }
 
+static struct wpk_sim_holding *to_run(struct wpk_sim_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->held_count; i++) {
+        struct wpk_sim_holding *held = &worker->held[i];
+        if (!held->done && held->fetched == held->artifact_count) {
+            return held;
+        }
+    }
+    return NULL;
+}
+
 static void send_poll(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
     wpk_work_id ids[WPK_SIM_HELD_MAX];
     struct wpk_message message = {.kind = WPK_MESSAGE_POLL, .want = WANTED - worker->held_count};
     message.wait_ms = worker->held_count == 0 ? POLL_WAIT_MS : 0;
+    const struct wpk_sim_holding *first = to_run(worker);
+    message.running = worker->run_until_ns != 0 && first != NULL ? first->work.lease : 0;
     list_held(worker, ids, &message);
     worker->polled_ns = sim->clock.now_ns;
     ask(sim, worker, &message);
@@ -290,17 +304,6 @@ static void ask_next(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 }
 
 /* ---- working */
-
-static struct wpk_sim_holding *to_run(struct wpk_sim_worker *worker)
-{
-    for (uint32_t i = 0; i < worker->held_count; i++) {
-        struct wpk_sim_holding *held = &worker->held[i];
-        if (!held->done && held->fetched == held->artifact_count) {
-            return held;
-        }
-    }
-    return NULL;
-}
 
 /* It is built again, whoever builds it still: wpkd was brought it by another one. */
 static void overtake(struct wpk_sim *sim, wpk_work_id id)
@@ -359,7 +362,15 @@ static uint64_t next_wake_ns(const struct wpk_sim *sim, const struct wpk_sim_wor
     return next_ns;
 }
 
-/* It dies, hangs, or leaves; true if it does nothing more for now. */
+void wpk_sim_worker_stick(struct wpk_sim *sim, struct wpk_sim_worker *worker, uint64_t s)
+{
+    worker->run_until_ns = sim->clock.now_ns + s * WPK_NS_PER_S;
+    worker->excused_ns = worker->run_until_ns + 60 * WPK_NS_PER_S;
+    wpk_sim_say(sim, "w%d: is stuck for %llu s", worker->index, (unsigned long long)s);
+    sim->deaths++;
+}
+
+/* It dies, hangs, leaves, or is stuck with what it runs; true if it does nothing more for now. */
 static bool suffer(struct wpk_sim *sim, struct wpk_sim_worker *worker)
 {
     if (wpk_rng_chance(&sim->rng, sim->trouble / 100)) {
@@ -375,6 +386,9 @@ static bool suffer(struct wpk_sim *sim, struct wpk_sim_worker *worker)
     }
     if (!worker->leaving && wpk_rng_chance(&sim->rng, sim->trouble / 150)) {
         worker->leaving = true;
+    }
+    if (worker->run_until_ns != 0 && wpk_rng_chance(&sim->rng, sim->trouble / 400)) {
+        wpk_sim_worker_stick(sim, worker, STICK_S);
     }
     return false;
 }
