@@ -64,12 +64,12 @@ struct Stage {
 
 class Builder {
   public:
-    Builder(const wpk_program &program, const wpk_schedule &schedule)
-        : program_(program), schedule_(schedule) {
-        wpk_infinite_find(&program, &infinite_);
+    explicit Builder(const wpk_schedule &schedule)
+        : program_(schedule.main), schedule_(schedule) {
+        wpk_infinite_find(&program_, &infinite_);
     }
 
-    Halide::Pipeline build(bool replay);
+    Halide::Pipeline build();
     std::vector<Halide::Argument> arguments() const { return arguments_; }
 
   private:
@@ -503,7 +503,7 @@ void Builder::apply(const wpk_directive &directive) {
     }
 }
 
-Halide::Pipeline Builder::build(bool replay) {
+Halide::Pipeline Builder::build() {
     declare_tensors();
     std::vector<Func> outputs;
     for (int i = 0; i < program_.stage_count; i++) {
@@ -515,18 +515,13 @@ Halide::Pipeline Builder::build(bool replay) {
             outputs.push_back(stages_.back().func);
         }
     }
-    if (!replay) {
-        for (Stage &stage : stages_) {
-            stage.func.compute_root();
-        }
-    }
-    for (int i = 0; replay && i < schedule_.directive_count; i++) {
+    for (int i = 0; i < schedule_.directive_count; i++) {
         apply(schedule_.directives[i]);
     }
     return Halide::Pipeline(outputs);
 }
 
-Halide::Target target_of(const wpk_schedule &schedule, const wpk_program &program) {
+Halide::Target target_of(const wpk_schedule &schedule) {
     Halide::Target target(schedule.target);
     for (Halide::Target::Feature f :
          {Halide::Target::NoRuntime, Halide::Target::NoAsserts, Halide::Target::NoBoundsQuery,
@@ -534,7 +529,7 @@ Halide::Target target_of(const wpk_schedule &schedule, const wpk_program &progra
         target.set_feature(f);
     }
     // infinities are meaningless under the default fast arithmetic
-    if (wpk_infinite_literal(&program)) {
+    if (wpk_infinite_literal(&schedule.main)) {
         target.set_feature(Halide::Target::StrictFloat);
     }
     return target;
@@ -573,27 +568,16 @@ wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag) {
     });
 }
 
-wpk_err wpk_halide_build_main(const struct wpk_schedule *schedule, const char *object_path,
-                              const char *assembly_path, struct wpk_diag *diag) {
+wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
+                         const char *object_path, const char *assembly_path,
+                         struct wpk_diag *diag) {
     return guarded(diag, [&] {
-        Builder builder(schedule->main, *schedule);
-        Halide::Pipeline pipeline = builder.build(true);
-        std::map<Halide::OutputFileType, std::string> outputs;
-        outputs[Halide::OutputFileType::object] = object_path;
+        Builder builder(*schedule);
+        std::map<Halide::OutputFileType, std::string> outputs = {
+            {Halide::OutputFileType::object, object_path}};
         if (assembly_path != nullptr) {
             outputs[Halide::OutputFileType::assembly] = assembly_path;
         }
-        pipeline.compile_to(outputs, builder.arguments(), "wpk_main",
-                            target_of(*schedule, schedule->main));
-    });
-}
-
-wpk_err wpk_halide_build_prepare(const struct wpk_schedule *schedule, const char *object_path,
-                                 struct wpk_diag *diag) {
-    return guarded(diag, [&] {
-        Builder builder(schedule->prepare, *schedule);
-        Halide::Pipeline pipeline = builder.build(false);
-        pipeline.compile_to({{Halide::OutputFileType::object, object_path}}, builder.arguments(),
-                            "wpk_prepare", target_of(*schedule, schedule->prepare));
+        builder.build().compile_to(outputs, builder.arguments(), symbol, target_of(*schedule));
     });
 }

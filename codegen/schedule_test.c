@@ -4,6 +4,7 @@
 #include "codegen/schedule.h"
 
 #include "codegen/lower.h"
+#include "codegen/prepare.h"
 #include "codegen/schedule_halide.h"
 #include "op/notation.h"
 
@@ -219,6 +220,17 @@ static const char *const programs[] = {
 
 #define PROGRAMS ((int)(sizeof(programs) / sizeof(programs[0])))
 
+static void expect_prepared(const struct wpk_schedule *schedule)
+{
+    struct wpk_schedule prepare;
+    struct wpk_diag diag = {0};
+    assert_int_equal(wpk_prepare_schedule(schedule, &prepare), WPK_OK);
+    if (wpk_schedule_check(&prepare, &diag) != WPK_OK) {
+        fail_msg("refused: %s", diag.text);
+    }
+    wpk_schedule_fini(&prepare);
+}
+
 static void expect_lowered(const struct wpk_space *space, const struct wpk_candidate *candidate)
 {
     struct wpk_schedule schedule;
@@ -242,6 +254,9 @@ static void expect_lowered(const struct wpk_space *space, const struct wpk_candi
             (void)wpk_halide_loop_name(d->loop[d->loop_count - 1], known);
         }
         assert_non_null(strstr(wpk_buf_text(&halide), known));
+    }
+    if (schedule.prepare.stage_count > 0) {
+        expect_prepared(&schedule);
     }
     wpk_buf_fini(&halide);
     wpk_schedule_fini(&schedule);

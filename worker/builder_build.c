@@ -9,7 +9,7 @@
 #include "worker/builder.h"
 
 #include "codegen/halide.h"
-#include "codegen/schedule.h"
+#include "codegen/prepare.h"
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "op/notation.h"
@@ -79,7 +79,12 @@ static wpk_err build_prepare(const struct wpk_builder_options *options,
     if (err != WPK_OK || link(path, "prepare.o") == 0) {
         return err;
     }
-    err = wpk_halide_build_prepare(schedule, "prepare.o", diag);
+    static struct wpk_schedule prepare; /* large */
+    err = wpk_prepare_schedule(schedule, &prepare);
+    if (err == WPK_OK) {
+        err = wpk_halide_build(&prepare, "wpk_prepare", "prepare.o", NULL, diag);
+        wpk_schedule_fini(&prepare);
+    }
     if (err == WPK_OK) {
         /* Whole from the first moment; whoever made the same one first wins. A cache that cannot
          * be written costs time, nothing else. */
@@ -134,7 +139,7 @@ static wpk_err build(const struct wpk_builder_options *options, struct wpk_diag 
     }
     err = build_prepare(options, &schedule, diag);
     if (err == WPK_OK) {
-        err = wpk_halide_build_main(&schedule, "main.o", NULL, diag);
+        err = wpk_halide_build(&schedule, "wpk_main", "main.o", NULL, diag);
     }
     if (err == WPK_OK) {
         err = link_kernel(options, schedule.prepare.stage_count > 0, diag);

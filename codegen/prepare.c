@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trial prepares a kernel's constants up to three times, and a user once for each kernel that is
+ * opened. The schedule is fixed: it is not worth a search, and candidates share what is built.
+ *
+ * Lanes run along one axis of each stage. What is stored for the user is read along its last axis;
+ * from there the choice moves back to the stages that are read, so that values are gathered one by
+ * one in the first of them alone. Intermediate tensors are stored with that axis last. */
+#include "codegen/prepare.h"
+
+#include "codegen/lowering.h"
+
+#include <string.h>
+
+#define LANES_MAX 16
+#define LANES_MIN 4
+#define UNROLLED_TERMS_MAX 16
+
+/* The axis of each stage that runs in lanes, -1: none. */
+struct lanes {
+    int axis[WPK_STAGES_MAX];
+    int64_t count[WPK_STAGES_MAX];
+};
+
+/* The largest power of two that divides the extent. */
+static int64_t lanes_of(int64_t extent)
+{
+    int64_t lanes = LANES_MAX;
+    while (extent % lanes != 0) {
+        lanes /= 2;
+    }
+    return lanes;
+}
+
+/* `wanted` if it divides well; else what divides best, of an output only the last axis. */
+static void choose(const struct wpk_program *program, int s, int wanted, struct lanes *lanes)
+{
+    const struct wpk_stage *stage = &program->stages[s];
+    const struct wpk_tensor *tensor = &program->tensors[stage->output];
+    bool stored = tensor->role == WPK_ROLE_OUTPUT;
+    int first = stored ? stage->rank - 1 : 0;
+    lanes->axis[s] = -1;
+    lanes->count[s] = 1;
+    for (int a = first; a >= 0 && a < stage->rank && tensor->dtype != WPK_BOOL; a++) {
+        int64_t count = lanes_of(stage->axes[a].extent);
+        bool better = count >= lanes->count[s];
+        if (count >= LANES_MIN && (a == wanted || (better && lanes->axis[s] != wanted))) {
+            lanes->axis[s] = a;
+            lanes->count[s] = count;
+        }
+    }
+}
+
+/* Consumers come after what they read: the last stage chooses first. */
+static void choose_all(const struct wpk_program *program, struct lanes *lanes)
+{
+    int wanted[WPK_STAGES_MAX];
+    for (int s = 0; s < program->stage_count; s++) {
+        wanted[s] = -2; /* no axis, nor what -1 stands for */
+    }
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        choose(program, s, wanted[s], lanes);
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count && i < WPK_LOADS_MAX && lanes->axis[s] >= 0; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            int writer = wpk_program_writer(program, load->tensor);
+            for (int d = 0; writer >= 0 && d < program->tensors[load->tensor].rank; d++) {
+                struct wpk_affine affine;
+                if (wpk_index_affine(program, load->index[d], &affine) &&
+                    affine.coefficient[lanes->axis[s]] == 1) {
+                    wanted[writer] = d;
+                }
+            }
+        }
+    }
+}
+
+/* Where an intermediate tensor is computed: inside the `level` outermost loops of stage `root`, so
+ * that what it takes stays in a cache. */
+struct place {
+    int root;
+    int level; /* 0: before everything else */
+};
+
+/* How many of the first indices of `load` are the first axes of the stage that reads? */
+static int leading(const struct wpk_program *program, const struct wpk_node *load)
+{
+    int count = 0;
+    while (count < program->tensors[load->tensor].rank &&
+           wpk_index_axis(program, load->index[count]) == count) {
+        count++;
+    }
+    return count;
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* The outermost loops of `root` around at least two others, and not those that are in lanes. */
+static int loops_around(const struct wpk_program *program, const struct lanes *lanes, int root)
+{
+    int count = program->stages[root].rank - 2;
+    count = lanes->axis[root] >= 0 ? least(count, lanes->axis[root]) : count;
+    return count > 0 ? count : 0;
+}
+
+/* Of a tensor that one stage reads, those loops around it that it has, too. */
+static void find_places(const struct wpk_program *program, const struct lanes *lanes,
+                        struct place *places)
+{
+    int readers[WPK_STAGES_MAX] = {0};
+    for (int s = program->stage_count - 1; s >= 0; s--) {
+        const struct wpk_stage *stage = &program->stages[s];
+        int loads[WPK_LOADS_MAX];
+        bool stored = program->tensors[stage->output].role == WPK_ROLE_OUTPUT;
+        if (stored || readers[s] != 1) {
+            places[s] = (struct place){.root = s};
+        }
+        int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count && i < WPK_LOADS_MAX; i++) {
+            const struct wpk_node *load = &program->nodes[loads[i]];
+            int writer = wpk_program_writer(program, load->tensor);
+            if (writer >= 0) {
+                int root = places[s].root;
+                int around = root == s ? loops_around(program, lanes, s) : places[s].level;
+                int level = least(leading(program, load), around);
+                /* lanes are computed whole, wherever that is */
+                level = lanes->axis[writer] >= 0 ? least(level, lanes->axis[writer]) : level;
+                places[writer] = (struct place){.root = root, .level = level};
+                readers[writer]++;
+            }
+        }
+    }
+}
+
+/* A schedule being written; `err` is its first failure. */
+struct draft {
+    struct wpk_schedule *out;
+    const struct lanes *lanes;
+    const struct place *places;
+    struct wpk_directive nowhere;
+    wpk_err err;
+};
+
+static struct wpk_directive *emit(struct draft *draft, enum wpk_directive_kind kind, int stage,
+                                  bool update, const char *loop)
+{
+    struct wpk_directive *directive = wpk_schedule_add(draft->out, kind, stage, update);
+    if (directive == NULL) {
+        draft->err = WPK_ENOSPC;
+        memset(&draft->nowhere, 0, sizeof(draft->nowhere));
+        directive = &draft->nowhere;
+    }
+    if (loop != NULL) {
+        wpk_directive_operand(directive, loop);
+    }
+    return directive;
+}
+
+/* Innermost first: lanes, a sum's terms, the rest of the axis in lanes, the other axes. */
+static void emit_nest(struct draft *draft, int s, bool update)
+{
+    const struct wpk_stage *stage = &draft->out->main.stages[s];
+    int axis = draft->lanes->axis[s];
+    int64_t count = draft->lanes->count[s], terms = 1;
+    char rest[WPK_LOOP_NAME_MAX] = "", lanes[WPK_LOOP_NAME_MAX] = "";
+    if (axis >= 0) {
+        wpk_loop_name(rest, stage->axes[axis].name, 'U');
+        wpk_loop_name(lanes, stage->axes[axis].name, 'V');
+        wpk_directive_split(emit(draft, WPK_DIRECTIVE_SPLIT, s, update, NULL),
+                            stage->axes[axis].name, rest, lanes, count, WPK_TAIL_EXACT);
+        struct wpk_directive *order = emit(draft, WPK_DIRECTIVE_REORDER, s, update, lanes);
+        for (int a = stage->axis_count - 1; a >= stage->rank && update; a--) {
+            wpk_directive_operand(order, stage->axes[a].name);
+        }
+        wpk_directive_operand(order, rest);
+        for (int a = stage->rank - 1; a >= 0; a--) {
+            if (a != axis) {
+                wpk_directive_operand(order, stage->axes[a].name);
+            }
+        }
+        (void)emit(draft, WPK_DIRECTIVE_VECTORIZE, s, update, lanes);
+    }
+    for (int a = stage->rank; a < stage->axis_count; a++) {
+        terms *= stage->axes[a].extent;
+    }
+    for (int a = stage->rank; a < stage->axis_count && update && axis >= 0; a++) {
+        if (terms <= UNROLLED_TERMS_MAX) {
+            (void)emit(draft, WPK_DIRECTIVE_UNROLL, s, update, stage->axes[a].name);
+        }
+    }
+}
+
+static void emit_stage(struct draft *draft, int s)
+{
+    const struct wpk_program *program = &draft->out->main;
+    const struct wpk_stage *stage = &program->stages[s];
+    int axis = draft->lanes->axis[s];
+    bool stored = program->tensors[stage->output].role == WPK_ROLE_OUTPUT;
+    if (!stored && draft->places[s].level > 0) {
+        const struct wpk_stage *root = &program->stages[draft->places[s].root];
+        wpk_directive_operand(
+            emit(draft, WPK_DIRECTIVE_COMPUTE_AT, s, false, program->tensors[root->output].name),
+            root->axes[draft->places[s].level - 1].name);
+    } else if (!stored) {
+        (void)emit(draft, WPK_DIRECTIVE_COMPUTE_ROOT, s, false, NULL);
+    }
+    if (!stored && axis >= 0) {
+        /* what is needed of it grows to whole vectors, which divide the axis */
+        emit(draft, WPK_DIRECTIVE_ALIGN_BOUNDS, s, false, stage->axes[axis].name)->factor =
+            draft->lanes->count[s];
+        struct wpk_directive *order =
+            emit(draft, WPK_DIRECTIVE_REORDER_STORAGE, s, false, stage->axes[axis].name);
+        for (int a = stage->rank - 1; a >= 0; a--) {
+            if (a != axis) {
+                wpk_directive_operand(order, stage->axes[a].name);
+            }
+        }
+    }
+    emit_nest(draft, s, false);
+    if (stage->reduction != WPK_REDUCE_NONE) {
+        emit_nest(draft, s, true);
+    }
+}
+
+wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_schedule *out)
+{
+    struct lanes lanes;
+    struct place places[WPK_STAGES_MAX];
+    struct draft draft = {.out = out, .lanes = &lanes, .places = places, .err = WPK_OK};
+    WPK_ASSERT(schedule->prepare.stage_count > 0);
+    memset(out, 0, sizeof(*out));
+    memcpy(out->target, schedule->target, sizeof(out->target));
+    out->threads = schedule->threads;
+    wpk_err err = wpk_program_copy(&schedule->prepare, &out->main);
+    if (err == WPK_OK) {
+        choose_all(&out->main, &lanes);
+        find_places(&out->main, &lanes, places);
+        for (int s = 0; s < out->main.stage_count; s++) {
+            emit_stage(&draft, s);
+        }
+        err = draft.err;
+    }
+    if (err != WPK_OK) {
+        wpk_schedule_fini(out);
+    }
+    return err;
+}
