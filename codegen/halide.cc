@@ -13,10 +13,10 @@
 
 #include <Halide.h>
 #include <algorithm>
-
 #include <cmath>
 #include <limits>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -28,9 +28,7 @@ using Halide::RVar;
 using Halide::Var;
 using Halide::VarOrRVar;
 
-struct Failure {
-    std::string text;
-};
+using Failure = std::runtime_error;
 
 Halide::Type type_of(wpk_dtype dtype) {
     switch (dtype) {
@@ -64,8 +62,7 @@ struct Stage {
 
 class Builder {
   public:
-    explicit Builder(const wpk_schedule &schedule)
-        : program_(schedule.main), schedule_(schedule) {
+    explicit Builder(const wpk_schedule &schedule) : program_(schedule.main), schedule_(schedule) {
         wpk_infinite_find(&program_, &infinite_);
     }
 
@@ -76,6 +73,7 @@ class Builder {
     void declare_tensors();
     void define_stage(const wpk_stage &stage, const std::string &name);
     void bound_output(const wpk_tensor &tensor, Func &func);
+    Expr expand(const wpk_stage &stage, int a, std::vector<Expr> &axes, Expr sum);
     Expr convert(const wpk_stage &stage, int node, const std::vector<Expr> &axes);
     Expr convert_load(const wpk_stage &stage, const wpk_node &node, const std::vector<Expr> &axes);
     Expr convert_unary(const wpk_stage &stage, const wpk_node &node,
@@ -83,6 +81,7 @@ class Builder {
     Expr convert_binary(const wpk_stage &stage, const wpk_node &node,
                         const std::vector<Expr> &axes);
     Expr literal(const wpk_node &node) const;
+    Expr choose_value(const wpk_tensor &literal, const std::vector<Expr> &index) const;
     Expr cast_to(wpk_dtype dtype, const Expr &value) const;
     void apply(const wpk_directive &directive);
     void apply_split(Stage &stage, const wpk_directive &directive);
@@ -96,6 +95,7 @@ class Builder {
     wpk_infinite infinite_;
     std::vector<Tensor> tensors_;
     std::vector<Stage> stages_; // by stage index
+    bool expanding_ = false;    // what is being defined
     std::vector<Halide::Argument> arguments_;
 };
 
@@ -122,12 +122,11 @@ void Builder::declare_tensors() {
             for (int d = t.rank - 1; d >= 0; d--) {
                 extents.push_back(static_cast<int>(t.extent[d]));
             }
-            int64_t count = wpk_tensor_elements(&t);
             if (t.dtype != WPK_F32 && t.dtype != WPK_F64) {
                 throw Failure{std::string("literal ") + t.name + ": only f32 and f64 are built"};
             }
             out.literal = Halide::Buffer<void>(type_of(t.dtype), extents);
-            wpk_convert_narrow(t.dtype, t.values, count, out.literal.data());
+            wpk_convert_narrow(t.dtype, t.values, wpk_tensor_elements(&t), out.literal.data());
         }
     }
 }
@@ -155,6 +154,19 @@ Expr Builder::cast_to(wpk_dtype dtype, const Expr &value) const {
     return Halide::cast(to, value);
 }
 
+// An element of a literal as a choice between its values: once the index is a number, so is this.
+Expr Builder::choose_value(const wpk_tensor &t, const std::vector<Expr> &index) const {
+    std::vector<Expr> values;
+    Expr at = 0;
+    for (int d = 0; d < t.rank; d++) {
+        at = at * static_cast<int>(t.extent[d]) + index[static_cast<size_t>(t.rank - 1 - d)];
+    }
+    for (int64_t k = 0; k < wpk_tensor_elements(&t); k++) {
+        values.push_back(Halide::Internal::make_const(type_of(t.dtype), t.values[k]));
+    }
+    return Halide::mux(at, values);
+}
+
 Expr Builder::convert_load(const wpk_stage &stage, const wpk_node &node,
                            const std::vector<Expr> &axes) {
     const wpk_tensor &t = program_.tensors[node.tensor];
@@ -168,15 +180,14 @@ Expr Builder::convert_load(const wpk_stage &stage, const wpk_node &node,
         int64_t first = -t.pad_before[d], last = t.extent[d] + t.pad_after[d] - 1;
         if (low < first || high > last) {
             int lo = static_cast<int>(first), hi = static_cast<int>(last);
-            Expr here = e >= lo && e <= hi;
-            inside = inside.defined() ? inside && here : here;
+            inside = inside.defined() ? inside && e >= lo && e <= hi : e >= lo && e <= hi;
             e = Halide::clamp(Halide::likely(e), lo, hi);
         }
         index[static_cast<size_t>(t.rank - 1 - d)] = e;
     }
     Expr value;
     if (t.role == WPK_ROLE_LITERAL) {
-        value = source.literal(index);
+        value = expanding_ ? choose_value(t, index) : Expr(source.literal(index));
     } else if (t.role == WPK_ROLE_INPUT || t.role == WPK_ROLE_CONSTANT) {
         value = source.image(index);
     } else {
@@ -288,6 +299,18 @@ Expr identity_of(wpk_reduction reduction, Halide::Type type) {
     }
 }
 
+// The terms of a sum, in their order, added to `sum`; axes before `a` have their numbers already.
+Expr Builder::expand(const wpk_stage &stage, int a, std::vector<Expr> &axes, Expr sum) {
+    if (a == stage.axis_count) {
+        return sum + cast_to(stage.accumulator, convert(stage, stage.expr, axes));
+    }
+    for (int i = 0; i < static_cast<int>(stage.axes[a].extent); i++) {
+        axes[static_cast<size_t>(a)] = i;
+        sum = expand(stage, a + 1, axes, sum);
+    }
+    return sum;
+}
+
 void Builder::define_stage(const wpk_stage &stage, const std::string &name) {
     Stage out;
     out.func = Func(name);
@@ -302,7 +325,11 @@ void Builder::define_stage(const wpk_stage &stage, const std::string &name) {
     }
     Tensor &tensor = tensors_[static_cast<size_t>(stage.output)];
     wpk_dtype dtype = program_.tensors[stage.output].dtype;
-    if (stage.reduction == WPK_REDUCE_NONE) {
+    expanding_ = wpk_schedule_expands(&schedule_, &stage);
+    if (expanding_) {
+        tensor.stored = type_of(stage.accumulator);
+        out.func(args) = expand(stage, stage.rank, axes, Halide::cast(tensor.stored, 0));
+    } else if (stage.reduction == WPK_REDUCE_NONE) {
         Expr value = cast_to(dtype, convert(stage, stage.expr, axes));
         if (dtype == WPK_BOOL && program_.tensors[stage.output].role == WPK_ROLE_OUTPUT) {
             value = Halide::cast(Halide::UInt(8), value);
@@ -358,12 +385,11 @@ void Builder::bound_output(const wpk_tensor &tensor, Func &func) {
 }
 
 Stage &Builder::stage_named(const char *name) {
-    for (int i = 0; i < program_.stage_count; i++) {
-        if (std::strcmp(program_.tensors[program_.stages[i].output].name, name) == 0) {
-            return stages_[static_cast<size_t>(i)];
-        }
+    int found = wpk_schedule_find_stage(&program_, name);
+    if (found < 0) {
+        throw Failure{std::string("no stage ") + name};
     }
-    throw Failure{std::string("no stage ") + name};
+    return stages_[static_cast<size_t>(found)];
 }
 
 // A loop; dots separate the parts of Halide's own names.
@@ -406,10 +432,9 @@ void Builder::apply_split(Stage &stage, const wpk_directive &directive) {
     auto found = stage.reduction.find(old);
     if (directive.update && found != stage.reduction.end()) {
         RVar o(var(outer).name()), i(var(inner).name());
-        Halide::TailStrategy tail = directive.tail == WPK_TAIL_EXACT
-                                        ? Halide::TailStrategy::Auto
-                                        : tail_of(directive.tail);
-        stage.func.update().split(found->second, o, i, factor, tail);
+        bool exact = directive.tail == WPK_TAIL_EXACT;
+        stage.func.update().split(found->second, o, i, factor,
+                                  exact ? Halide::TailStrategy::Auto : tail_of(directive.tail));
         stage.reduction.erase(found);
         stage.reduction.emplace(outer, o);
         stage.reduction.emplace(inner, i);
@@ -437,13 +462,13 @@ void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
         stage.func.compute_at(Halide::LoopLevel(at.func, loop(at, true, directive.loop[1])));
         break;
     }
-    case WPK_DIRECTIVE_STORE_IN:
-        stage.func.store_in(std::strcmp(directive.loop[0], "stack") == 0
-                                ? Halide::MemoryType::Stack
-                            : std::strcmp(directive.loop[0], "register") == 0
-                                ? Halide::MemoryType::Register
-                                : Halide::MemoryType::Heap);
+    case WPK_DIRECTIVE_STORE_IN: {
+        std::string memory(directive.loop[0]);
+        stage.func.store_in(memory == "stack"      ? Halide::MemoryType::Stack
+                            : memory == "register" ? Halide::MemoryType::Register
+                                                   : Halide::MemoryType::Heap);
         break;
+    }
     case WPK_DIRECTIVE_REORDER_STORAGE: {
         std::vector<Var> order;
         for (int i = 0; i < directive.loop_count; i++) {
@@ -467,36 +492,30 @@ void Builder::apply_placement(Stage &stage, const wpk_directive &directive) {
 
 void Builder::apply(const wpk_directive &directive) {
     Stage &stage = stages_[static_cast<size_t>(directive.stage)];
+    auto first = [&] { return loop(stage, directive.update, directive.loop[0]); };
     switch (directive.kind) {
     case WPK_DIRECTIVE_SPLIT: apply_split(stage, directive); break;
     case WPK_DIRECTIVE_REORDER: apply_reorder(stage, directive); break;
     case WPK_DIRECTIVE_FUSE:
         with_definition(stage, directive, [&](auto &definition) {
-            VarOrRVar inner = loop(stage, directive.update, directive.loop[0]);
             VarOrRVar outer = loop(stage, directive.update, directive.loop[1]);
-            definition.fuse(inner, outer, var(directive.loop[2]));
+            definition.fuse(first(), outer, var(directive.loop[2]));
         });
         break;
     case WPK_DIRECTIVE_VECTORIZE:
-        with_definition(stage, directive, [&](auto &definition) {
-            definition.vectorize(loop(stage, directive.update, directive.loop[0]));
-        });
+        with_definition(stage, directive, [&](auto &definition) { definition.vectorize(first()); });
         break;
     case WPK_DIRECTIVE_UNROLL:
-        with_definition(stage, directive, [&](auto &definition) {
-            definition.unroll(loop(stage, directive.update, directive.loop[0]));
-        });
+        with_definition(stage, directive, [&](auto &definition) { definition.unroll(first()); });
         break;
     case WPK_DIRECTIVE_PARALLEL:
-        with_definition(stage, directive, [&](auto &definition) {
-            definition.parallel(loop(stage, directive.update, directive.loop[0]));
-        });
+        with_definition(stage, directive, [&](auto &definition) { definition.parallel(first()); });
         break;
     case WPK_DIRECTIVE_ATOMIC: stage.func.update().atomic(); break;
+    case WPK_DIRECTIVE_EXPAND: break; // heard when the stage was defined
     case WPK_DIRECTIVE_NO_PARTITION:
         with_definition(stage, directive, [&](auto &definition) {
-            definition.partition(loop(stage, directive.update, directive.loop[0]),
-                                 Halide::Partition::Never);
+            definition.partition(first(), Halide::Partition::Never);
         });
         break;
     default: apply_placement(stage, directive); break;
@@ -539,8 +558,6 @@ template <typename F> wpk_err guarded(struct wpk_diag *diag, F work) {
     try {
         work();
         return WPK_OK;
-    } catch (const Failure &failure) {
-        wpk_diag_set(diag, "%s", failure.text.c_str());
     } catch (const Halide::Error &error) {
         std::string text = error.what();
         for (char &c : text) {

@@ -162,6 +162,17 @@ static void lower_update(struct wpk_lowering *l, int g, const struct subject *s,
     emit_member_loops(l, s, true, &loops, serial, serial_count);
 }
 
+/* A transform: a short sum over the axis of a literal. As one expression it is a fraction of the
+ * code that an update is, which loads and stores what it sums for each term. */
+static bool is_transform(const struct subject *s)
+{
+    bool all = s->stage->reduction == WPK_REDUCE_SUM;
+    for (int a = s->stage->rank; a < s->stage->axis_count; a++) {
+        all = all && s->member->literal[a];
+    }
+    return all;
+}
+
 static void bound(struct wpk_lowering *l, const struct subject *s, const char *axis, int64_t extent)
 {
     struct wpk_directive *directive =
@@ -219,6 +230,8 @@ void wpk_lowering_member(struct wpk_lowering *l, int g, int m, const int64_t *re
     lower_pure(l, g, &s, group->name, l->loops[g].tile_level);
     if (m == group->contraction && l->decisions[g].blocked) {
         lower_blocks(l, g, &s);
+    } else if (m != group->contraction && is_transform(&s)) {
+        (void)wpk_lowering_emit_named(l, WPK_DIRECTIVE_EXPAND, s.tensor, false);
     } else if (s.stage->reduction != WPK_REDUCE_NONE) {
         lower_update(l, g, &s, m == group->contraction);
     }

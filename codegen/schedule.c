@@ -73,6 +73,17 @@ const char *wpk_tail_name(enum wpk_tail tail)
     return names[tail];
 }
 
+bool wpk_schedule_expands(const struct wpk_schedule *schedule, const struct wpk_stage *stage)
+{
+    for (int i = 0; i < schedule->directive_count; i++) {
+        const struct wpk_directive *d = &schedule->directives[i];
+        if (d->kind == WPK_DIRECTIVE_EXPAND && &schedule->main.stages[d->stage] == stage) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int wpk_schedule_find_stage(const struct wpk_program *program, const char *name)
 {
     int tensor = wpk_program_find_tensor(program, name);

@@ -54,6 +54,7 @@ extern "C" {
     X(UNROLL, "unroll")         /* loop */                                                         \
     X(PARALLEL, "parallel")     /* loop */                                                         \
     X(ATOMIC, "atomic")         /* lets an associative update be vectorized over its reduction */  \
+    X(EXPAND, "expand")         /* of a short sum: its terms, literals folded; no update */        \
     X(COMPUTE_ROOT, "compute_root")                                                                \
     X(COMPUTE_AT, "compute_at") /* consumer loop */                                                \
     X(COMPUTE_INLINE, "inline")                                                                    \
@@ -128,6 +129,8 @@ const char *wpk_directive_name(enum wpk_directive_kind kind);
 const char *wpk_tail_name(enum wpk_tail tail);
 /* The stage of `program` that writes the tensor called `name`, or -1. */
 int wpk_schedule_find_stage(const struct wpk_program *program, const char *name);
+/* Is there a directive that expands this stage of the main program? */
+bool wpk_schedule_expands(const struct wpk_schedule *schedule, const struct wpk_stage *stage);
 
 /* Text both ways; parse(print(s)) equals s. Parsing also splits `program` into main and prepare.
  *   errors  WPK_EPARSE, WPK_ERANGE with line and column; WPK_ENOMEM */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define STATEMENTS_MAX 8192
+#define TERMS_MAX 64 /* of an expanded sum */
 
 enum loop_kind { LOOP_SERIAL, LOOP_PARALLEL, LOOP_UNROLLED, LOOP_LANES };
 
@@ -32,6 +33,7 @@ struct model {
     const struct wpk_schedule *schedule;
     struct nest pure[WPK_STAGES_MAX];
     struct nest update[WPK_STAGES_MAX];
+    bool expanded[WPK_STAGES_MAX]; /* there is no update */
     struct wpk_diag *diag;
     int at; /* the directive being played */
 };
@@ -227,9 +229,26 @@ static wpk_err play_place(struct model *m, const struct wpk_directive *d)
     return WPK_OK;
 }
 
+static wpk_err play_expand(struct model *m, const struct wpk_directive *d)
+{
+    const struct wpk_stage *stage = &m->schedule->main.stages[d->stage];
+    const struct wpk_tensor *tensor = &m->schedule->main.tensors[stage->output];
+    int64_t terms = 1;
+    for (int a = stage->rank; a < stage->axis_count && terms <= TERMS_MAX; a++) {
+        terms *= stage->axes[a].extent;
+    }
+    if (stage->reduction != WPK_REDUCE_SUM || tensor->role == WPK_ROLE_OUTPUT) {
+        return refuse(m, "only an intermediate sum is expanded", "");
+    }
+    return terms > TERMS_MAX ? refuse(m, "too many terms are expanded", "") : WPK_OK;
+}
+
 static wpk_err play(struct model *m, const struct wpk_directive *d)
 {
     struct nest *nest = d->update ? &m->update[d->stage] : &m->pure[d->stage];
+    if (d->update && m->expanded[d->stage]) {
+        return refuse(m, "the stage is expanded and has no update", "");
+    }
     switch (d->kind) {
     case WPK_DIRECTIVE_SPLIT:
         return play_split(m, nest, d);
@@ -249,6 +268,8 @@ static wpk_err play(struct model *m, const struct wpk_directive *d)
         }
         m->update[d->stage].atomic = true;
         return WPK_OK;
+    case WPK_DIRECTIVE_EXPAND:
+        return play_expand(m, d);
     case WPK_DIRECTIVE_COMPUTE_AT:
         return play_place(m, d);
     case WPK_DIRECTIVE_BOUND_EXTENT:
@@ -307,12 +328,16 @@ wpk_err wpk_schedule_check(const struct wpk_schedule *schedule, struct wpk_diag 
     m->schedule = schedule;
     m->diag = diag;
     init_model(m);
+    for (int s = 0; s < schedule->main.stage_count; s++) {
+        m->expanded[s] = wpk_schedule_expands(schedule, &schedule->main.stages[s]);
+    }
     for (m->at = 0; m->at < schedule->directive_count && err == WPK_OK; m->at++) {
         err = play(m, &schedule->directives[m->at]);
     }
     for (int s = 0; s < schedule->main.stage_count && err == WPK_OK; s++) {
         err = check_nest(m, &m->pure[s], s);
-        if (err == WPK_OK && schedule->main.stages[s].reduction != WPK_REDUCE_NONE) {
+        if (err == WPK_OK && schedule->main.stages[s].reduction != WPK_REDUCE_NONE &&
+            !m->expanded[s]) {
             err = check_nest(m, &m->update[s], s);
         }
     }

@@ -149,12 +149,32 @@ static void define_reduction(struct wpk_halide_writer *w, const struct wpk_stage
     wpk_buf_append_text(w->out, chooses ? ");\n" : ";\n");
 }
 
+/* The terms one after the other, the reduction's axes as numbers. */
+static void define_expanded(struct wpk_halide_writer *w, const struct wpk_stage *stage)
+{
+    const char *name = wpk_halide_stage_name(w, stage);
+    wpk_buf_printf(w->out, "    Expr %s_sum = cast<%s>(0);\n", name,
+                   wpk_halide_type(stage->accumulator));
+    for (int a = stage->rank; a < stage->axis_count; a++) {
+        const char *axis = stage->axes[a].name;
+        wpk_buf_printf(w->out, "    for (int %s_%s = 0; %s_%s < %" PRId64 "; %s_%s++)\n", name,
+                       axis, name, axis, stage->axes[a].extent, name, axis);
+    }
+    wpk_buf_printf(w->out, "        %s_sum += ", name);
+    put_value(w, stage, stage->accumulator);
+    wpk_buf_append_text(w->out, ";\n    ");
+    put_arguments(w, stage);
+    wpk_buf_printf(w->out, " = %s_sum;\n", name);
+}
+
 static void define_stage(struct wpk_halide_writer *w, const struct wpk_stage *stage)
 {
     const struct wpk_tensor *t = &w->program->tensors[stage->output];
     bool output = t->role == WPK_ROLE_OUTPUT;
     wpk_buf_printf(w->out, "\n    Func %s(\"%s\");\n", t->name, t->name);
-    if (stage->reduction != WPK_REDUCE_NONE) {
+    if (wpk_schedule_expands(w->schedule, stage)) {
+        define_expanded(w, stage);
+    } else if (stage->reduction != WPK_REDUCE_NONE) {
         define_reduction(w, stage, output ? t->dtype : stage->accumulator);
     } else {
         wpk_buf_append_text(w->out, "    ");
@@ -267,6 +287,9 @@ static void put_directives(struct wpk_halide_writer *w)
     for (int i = 0; i < w->schedule->directive_count; i++) {
         const struct wpk_directive *d = &w->schedule->directives[i];
         bool update = d->update && is_of_definition(d->kind);
+        if (d->kind == WPK_DIRECTIVE_EXPAND) {
+            continue; /* the definition has it */
+        }
         if (previous == NULL || previous->stage != d->stage || previous_update != update) {
             wpk_buf_printf(w->out, "%s    %s%s\n        ", previous == NULL ? "" : ";\n",
                            wpk_halide_stage_name(w, &w->program->stages[d->stage]),

@@ -131,12 +131,36 @@ static bool is_stored_otherwise(const struct wpk_halide_writer *w, int tensor)
                          : stage->reduction != WPK_REDUCE_NONE && stage->accumulator != t->dtype;
 }
 
+/* An element of a literal as a choice between its values. */
+static void put_choice(struct wpk_halide_writer *w, const struct wpk_stage *stage,
+                       const struct wpk_node *load)
+{
+    const struct wpk_tensor *t = &w->program->tensors[load->tensor];
+    int64_t stride = wpk_tensor_elements(t);
+    wpk_buf_append_text(w->out, "mux(");
+    for (int d = 0; d < t->rank; d++) {
+        stride /= t->extent[d];
+        wpk_buf_append_text(w->out, d > 0 ? " + " : "");
+        wpk_halide_put_node(w, stage, load->index[d]);
+        wpk_buf_printf(w->out, " * %" PRId64, stride);
+    }
+    for (int64_t i = 0; i < wpk_tensor_elements(t); i++) {
+        wpk_buf_append_text(w->out, i > 0 ? ", " : ", {");
+        wpk_halide_put_real(w, t->dtype, t->values[i]);
+    }
+    wpk_buf_append_text(w->out, "})");
+}
+
 static void put_load(struct wpk_halide_writer *w, const struct wpk_stage *stage,
                      const struct wpk_node *load)
 {
     const struct wpk_tensor *t = &w->program->tensors[load->tensor];
     int64_t first = 0, last = 0;
     int leaving = 0;
+    if (t->role == WPK_ROLE_LITERAL && wpk_schedule_expands(w->schedule, stage)) {
+        put_choice(w, stage, load);
+        return;
+    }
     for (int d = 0; d < t->rank; d++) {
         if (may_leave(w, stage, load, d, &first, &last)) {
             wpk_buf_append_text(w->out, leaving++ == 0 ? "select(" : " && ");

@@ -65,9 +65,9 @@ static void test_every_directive_survives_its_text(void **state)
                       "T align_storage i 4\nT bound_extent i 5\nT align_bounds i 4\n"
                       "T.0 split j jO jU 4 predicate\nT.0 split jO jA jB 5 round\n"
                       "T.0 reorder i jU jB jA\nT.0 atomic\nT.0 vectorize jU\nT.0 unroll jB\n"
-                      "T compute_root\nT inline\n";
+                      "T compute_root\nT inline\nT expand\n";
     assert_int_equal(parse(all, &schedule, &diag), WPK_OK);
-    assert_int_equal(schedule.directive_count, 21);
+    assert_int_equal(schedule.directive_count, 22);
     assert_int_equal(schedule.main.stage_count, 2);
     assert_int_equal(schedule.prepare.stage_count, 0);
     expect_round_trip(&schedule);
@@ -168,6 +168,9 @@ static void test_model_refuses_what_halide_drowns_in(void **state)
     expect_refused("T.0 parallel j\n", "only an atomic update");
     expect_refused("T.0 reorder j i\nT.0 atomic\nT.0 vectorize j\n", NULL);
     expect_refused("Y atomic\n", "does not reduce");
+    expect_refused("T expand\nT vectorize i\n", NULL);
+    expect_refused("T expand\nT.0 unroll j\n", "has no update");
+    expect_refused("Y expand\n", "only an intermediate sum");
     /* placement */
     expect_refused("T compute_at Z i\n", "no stage Z");
     expect_refused("T compute_at Y k\n", "no loop k");
@@ -220,6 +223,22 @@ static const char *const programs[] = {
 
 #define PROGRAMS ((int)(sizeof(programs) / sizeof(programs[0])))
 
+/* Winograd's transforms are expressions, whose literals fold before anything is compiled. */
+static void expect_transforms_expanded(const struct wpk_schedule *schedule)
+{
+    const struct wpk_program *program = &schedule->main;
+    for (int s = 0; s < program->stage_count; s++) {
+        int loads[WPK_LOADS_MAX];
+        bool transforms = false;
+        int count = wpk_stage_loads(program, &program->stages[s], loads, WPK_LOADS_MAX);
+        for (int i = 0; i < count; i++) {
+            int tensor = program->nodes[loads[i]].tensor;
+            transforms = transforms || program->tensors[tensor].role == WPK_ROLE_LITERAL;
+        }
+        assert_int_equal(wpk_schedule_expands(schedule, &program->stages[s]), transforms);
+    }
+}
+
 static void expect_prepared(const struct wpk_schedule *schedule)
 {
     struct wpk_schedule prepare;
@@ -255,6 +274,7 @@ static void expect_lowered(const struct wpk_space *space, const struct wpk_candi
         }
         assert_non_null(strstr(wpk_buf_text(&halide), known));
     }
+    expect_transforms_expanded(&schedule);
     if (schedule.prepare.stage_count > 0) {
         expect_prepared(&schedule);
     }
@@ -322,11 +342,20 @@ static void test_readable_halide(void **state)
          "        .reorder(i, T_j$U, T_j$O)\n        .unroll(T_j$U);\n"),
         ".compile_to_object(\"kernel.o\", {X}, \"wpk_main\",",
     };
+    const char *const terms =
+        ("    Expr T_sum = cast<float>(0);\n    for (int T_j = 0; T_j < 20; T_j++)\n"
+         "        T_sum += X(T_j, i);\n    T(i) = T_sum;\n");
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         if (strstr(wpk_buf_text(&text), expected[i]) == NULL) {
             fail_msg("missing:\n%sin\n%s", expected[i], wpk_buf_text(&text));
         }
     }
+    wpk_buf_reset(&text);
+    wpk_schedule_fini(&schedule);
+    assert_int_equal(parse("T expand\nT vectorize i\n", &schedule, &diag), WPK_OK);
+    assert_int_equal(wpk_schedule_print_halide(&schedule, &text), WPK_OK);
+    assert_non_null(strstr(wpk_buf_text(&text), terms));
+    assert_null(strstr(wpk_buf_text(&text), "expand"));
     wpk_buf_fini(&text);
     wpk_schedule_fini(&schedule);
 }

@@ -32,6 +32,7 @@ static const struct layout_of_words words_of[WPK_DIRECTIVE_COUNT] = {
     [WPK_DIRECTIVE_UNROLL] = {1, false, false},
     [WPK_DIRECTIVE_PARALLEL] = {1, false, false},
     [WPK_DIRECTIVE_ATOMIC] = {0, false, false},
+    [WPK_DIRECTIVE_EXPAND] = {0, false, false},
     [WPK_DIRECTIVE_COMPUTE_ROOT] = {0, false, false},
     [WPK_DIRECTIVE_COMPUTE_AT] = {2, false, false},
     [WPK_DIRECTIVE_COMPUTE_INLINE] = {0, false, false},
