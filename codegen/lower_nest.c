@@ -41,6 +41,16 @@ static enum wpk_tail tail_for(int64_t extent, int64_t least, int64_t factor, boo
     return shift_allowed && factor <= least ? WPK_TAIL_SHIFT : WPK_TAIL_GUARD;
 }
 
+/* A tile that moves inwards costs a minimum, a block's guard is seldom checked: neither is worth a
+ * copy of the loop's whole body. That of a tile's guard is. */
+static void keep_whole(struct wpk_lowering *l, int root, const char *loop, bool blocks,
+                       enum wpk_tail tail)
+{
+    if (tail == WPK_TAIL_SHIFT || (tail == WPK_TAIL_GUARD && blocks)) {
+        wpk_lowering_emit_loop(l, WPK_DIRECTIVE_NO_PARTITION, root, false, loop);
+    }
+}
+
 /* y becomes y.T and, within the tile, y.I or, for the vector axis, y.U and y.V. */
 static void split_tile(struct wpk_lowering *l, int g, int axis, enum wpk_tail tail)
 {
@@ -53,6 +63,7 @@ static void split_tile(struct wpk_lowering *l, int g, int axis, enum wpk_tail ta
     wpk_loop_name(within, name, 'I');
     wpk_directive_split(wpk_lowering_emit(l, WPK_DIRECTIVE_SPLIT, root, false), name, loops->tile,
                         within, d->tile[axis], tail);
+    keep_whole(l, root, loops->tile, false, tail);
     if (axis != d->vec) {
         snprintf(loops->unrolled, WPK_LOOP_NAME_MAX, "%s", within);
     } else if (d->tile[axis] == d->lanes) {
@@ -77,6 +88,7 @@ static void split_blocks(struct wpk_lowering *l, int g, int axis, int64_t block,
     wpk_loop_name(loops->tile, name, l->decisions[g].tile[axis] > 1 ? 'S' : 'T');
     wpk_directive_split(wpk_lowering_emit(l, WPK_DIRECTIVE_SPLIT, root, false), whole, loops->block,
                         loops->tile, block, tail);
+    keep_whole(l, root, loops->block, true, tail);
 }
 
 static void split_axis(struct wpk_lowering *l, int g, int axis)

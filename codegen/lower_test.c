@@ -82,8 +82,9 @@ static void test_producers_tail_is_that_of_its_least_part(void **state)
 {
     (void)state;
     const struct subject inside = {ROWS, ROWS_CANDIDATE("3", "Y.block"), 1};
-    const char *const guarded[] = {"\nA compute_at Y i.B\n", "\nA split i i.T i.I 3 shift\n"};
-    expect_lines(&inside, guarded, 2);
+    const char *const guarded[] = {"\nA compute_at Y i.B\n", "\nA split i i.T i.I 3 shift\n",
+                                   "\nA no_partition i.T\n", "\nY split i.T i.B i.S 2 exact\n"};
+    expect_lines(&inside, guarded, 4);
     /* at root all of it is needed at once: what divides is exact */
     const struct subject root = {ROWS, ROWS_CANDIDATE("2", "root"), 1};
     const char *const exact[] = {"\nA compute_root\n", "\nA split i i.T i.I 2 exact\n"};
