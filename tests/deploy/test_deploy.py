@@ -201,8 +201,8 @@ def test_make_says_how_far_it_is(box):
     check("the compiler says why" in out, "what a step prints is passed on", out)
 
 
-def on_terminal(columns, *command, **options):
-    """(exit code, what was drawn from one wiping of the line to the next)"""
+def on_terminal(columns, *command, seen=lambda text: None, **options):
+    """(exit code, what was drawn from one wiping of the line to the next); `seen` hears all of it as it comes."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, **options) as process:
@@ -211,6 +211,7 @@ def on_terminal(columns, *command, **options):
         try:
             while chunk := os.read(master, 65536):
                 text += chunk
+                seen(text)
         except OSError:
             pass  # the other end is closed
     os.close(master)
@@ -227,18 +228,19 @@ def test_make_draws_one_line_on_a_terminal(box):
 
 
 def test_fetching_for_the_bench_says_that_it_goes_on(box):
-    """With a pip that takes three seconds and ends in vain."""
+    """With a pip that goes on until two seconds were told, and ends in vain."""
     for name in ("deploy/progress.sh", "bench/setup.sh", "bench/requirements.txt", "bench/debian.txt"):
         os.makedirs(os.path.dirname(box.path(name)), exist_ok=True)
         shutil.copy(os.path.join(ROOT, name), box.path(name))
     with open(box.write("python3", """#!/bin/sh
 [ "$1" = -c ] && exit 0
 mkdir -p "$3/bin"
-printf '#!/bin/sh\\nsleep 3; echo it cannot be had; exit 1\\n' >"$3/bin/pip"
+printf '#!/bin/sh\\nwhile [ ! -e told ]; do sleep 0.1; done; echo it cannot be had; exit 1\\n' >"$3/bin/pip"
 chmod +x "$3/bin/pip"
 """), encoding="utf-8") as file:
         os.fchmod(file.fileno(), 0o755)
-    code, drawn = on_terminal(80, box.path("bench/setup.sh"),
+    code, drawn = on_terminal(80, box.path("bench/setup.sh"), cwd=box.dir,
+                              seen=lambda text: b" 2 s" in text and box.write("told", ""),
                               env=dict(os.environ, PATH=box.dir + ":" + os.environ["PATH"]))
     check(code == 1 and drawn[0].startswith("bench setup: fetching ") and "2.5 GB" in drawn[0], "what it does", drawn)
     check("bench setup: 1 s" in drawn and "bench setup: 2 s" in drawn, "that it goes on", drawn)
