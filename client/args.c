@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/args.h"
 
+#include "client/format.h"
 #include "common/suggest.h"
 
 #include <errno.h>
@@ -175,6 +176,22 @@ wpk_err wpk_args_parse(const struct wpk_option *options, int argc, char **argv,
     return WPK_OK;
 }
 
+#define HELP_INDENT 30
+
+static void print_row(const char *left, const char *help, FILE *out)
+{
+    struct wpk_buf text = {0};
+    int room = HELP_INDENT - 4;
+
+    wpk_format_wrap(help, HELP_INDENT, WPK_HELP_WIDTH, &text);
+    if ((int)strlen(left) > room) {
+        fprintf(out, "  %s\n%*s%s", left, HELP_INDENT, "", wpk_buf_text(&text));
+    } else {
+        fprintf(out, "  %-*s  %s", room, left, wpk_buf_text(&text));
+    }
+    wpk_buf_fini(&text);
+}
+
 void wpk_args_print(const struct wpk_option *options, FILE *out)
 {
     for (const struct wpk_option *option = options; option->name != NULL; option++) {
@@ -186,7 +203,7 @@ void wpk_args_print(const struct wpk_option *options, FILE *out)
         snprintf(left, sizeof(left), "%s--%s%s%s", letter, option->name,
                  option->argument != NULL ? " " : "",
                  option->argument != NULL ? option->argument : "");
-        fprintf(out, "  %-26s  %s\n", left, option->help);
+        print_row(left, option->help, out);
     }
-    fprintf(out, "  %-26s  %s\n", "-h, --help", "this text");
+    print_row("-h, --help", "this text", out);
 }

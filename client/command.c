@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/command.h"
 
+#include "client/format.h"
+
 #include <stdio.h>
 
 static void print_help(const struct wpk_command *command, const struct wpk_option *options)
 {
-    printf("usage: wpkctl %s [OPTION...]%s%s\n\n%s\n\n", command->name,
-           command->operands[0] != '\0' ? " " : "", command->operands, command->summary);
+    struct wpk_buf summary = {0};
+
+    wpk_format_wrap(command->summary, 0, WPK_HELP_WIDTH, &summary);
+    printf("usage: wpkctl %s [OPTION...]%s%s\n\n%s\n", command->name,
+           command->operands[0] != '\0' ? " " : "", command->operands, wpk_buf_text(&summary));
+    wpk_buf_fini(&summary);
     wpk_args_print(options, stdout);
 }
 

@@ -116,6 +116,7 @@ static const char *cell_of(const struct wpk_table *table, int row, int column)
 
 #define GAP 2     /* blanks between columns */
 #define CUT_MIN 4 /* characters that are left of a column that is cut */
+#define PROSE_MIN 24
 
 /* How a table is laid out on so many columns. */
 struct layout {
@@ -148,8 +149,21 @@ static int pick(const struct wpk_table *table, const struct layout *layout, bool
     return picked;
 }
 
+/* A column of prose that is long enough to be cut; -1: none. */
+static int find_prose(const struct wpk_table *table, const struct layout *layout)
+{
+    for (int i = 0; i < table->column_count; i++) {
+        if (table->prose[i] && layout->shown[i] && layout->width[i] > PROSE_MIN) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 static void lay_out(const struct wpk_table *table, int width, struct layout *layout)
 {
+    int natural[WPK_TABLE_COLUMNS_MAX];
+
     *layout = (struct layout){{0}, {0}};
     for (int i = 0; i < table->column_count; i++) {
         layout->shown[i] = true;
@@ -157,8 +171,14 @@ static void lay_out(const struct wpk_table *table, int width, struct layout *lay
             int cell = wpk_format_width(cell_of(table, row, i));
             layout->width[i] = cell > layout->width[i] ? cell : layout->width[i];
         }
+        natural[i] = layout->width[i];
     }
     while (width > 0 && total_of(table, layout) > width) {
+        int prose = find_prose(table, layout);
+        if (prose >= 0) {
+            layout->width[prose]--;
+            continue;
+        }
         int last = pick(table, layout, false);
         if (table->rank[last] > 0) {
             layout->shown[last] = false;
@@ -169,6 +189,13 @@ static void lay_out(const struct wpk_table *table, int width, struct layout *lay
             return;
         }
         layout->width[widest]--;
+    }
+    /* What a column left that has given way. */
+    for (int i = 0; i < table->column_count; i++) {
+        while (table->prose[i] && layout->shown[i] && layout->width[i] < natural[i] &&
+               total_of(table, layout) < width) {
+            layout->width[i]++;
+        }
     }
 }
 
@@ -218,4 +245,24 @@ void wpk_table_print_csv(const struct wpk_table *table, struct wpk_buf *out)
             wpk_buf_append_byte(out, i + 1 < table->column_count ? ',' : '\n');
         }
     }
+}
+
+void wpk_format_wrap(const char *text, int indent, int width, struct wpk_buf *out)
+{
+    int column = indent;
+
+    for (const char *p = text; *p != '\0';) {
+        size_t word = strcspn(p, " ");
+        if (column > indent && column + 1 + (int)word > width) {
+            wpk_buf_printf(out, "\n%*s", indent, "");
+            column = indent;
+        } else if (column > indent) {
+            wpk_buf_append_byte(out, ' ');
+            column++;
+        }
+        wpk_buf_append(out, p, word);
+        column += (int)word;
+        p += word + strspn(p + word, " ");
+    }
+    wpk_buf_append_byte(out, '\n');
 }

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#define WPK_HELP_WIDTH 80
 #define WPK_FORMAT_SIZE 32 /* of every text below, with its NUL */
 #define WPK_TABLE_COLUMNS_MAX 14
 #define WPK_TABLE_ROWS_MAX 2048
@@ -27,6 +28,7 @@ struct wpk_table {
     const char *cells[WPK_TABLE_ROWS_MAX][WPK_TABLE_COLUMNS_MAX]; /* NULL: out of memory */
     bool right[WPK_TABLE_COLUMNS_MAX];                            /* aligned: numbers */
     uint8_t rank[WPK_TABLE_COLUMNS_MAX]; /* what gives way first has the highest; 0: never */
+    bool prose[WPK_TABLE_COLUMNS_MAX];   /* is cut, to 24 characters, before a column gives way */
 };
 
 /* Add a row of column_count cells; rows past WPK_TABLE_ROWS_MAX are left out. */
@@ -42,5 +44,8 @@ void wpk_table_print_csv(const struct wpk_table *table, struct wpk_buf *out);
 int wpk_format_width(const char *text);
 /* Append at most `width` characters of a text; "…" stands for what is cut off. */
 void wpk_format_cut(const char *text, int width, struct wpk_buf *out);
+/* Append a text as lines of at most `width` characters; it begins at column `indent`, as those
+ * below do, which are indented. A newline ends it. */
+void wpk_format_wrap(const char *text, int indent, int width, struct wpk_buf *out);
 
 #endif

@@ -119,12 +119,47 @@ static void test_tables_fit(void **state)
     wpk_arena_fini(&arena);
 }
 
+/* What is said in words is cut before a number gives way. */
+static void test_prose_is_cut_first(void **state)
+{
+    struct wpk_arena arena = {0};
+    static struct wpk_table table;
+
+    (void)state;
+    table = (struct wpk_table){
+        .arena = &arena, .column_count = 3, .rank = {[1] = 1}, .prose = {[2] = true}};
+    wpk_table_add(&table, (const char *const[]){"ask", "median", "log"});
+    wpk_table_add(&table,
+                  (const char *const[]){"0", "5 µs", "it is uncertain: the machine was busy"});
+    expect_table(&table, 38,
+                 "ask  median  log\n"
+                 "0    5 µs    it is uncertain: the mac…\n");
+    expect_table(&table, 37,
+                 "ask  median  log\n"
+                 "0    5 µs    it is uncertain: the ma…\n");
+    expect_table(&table, 36,
+                 "ask  log\n"
+                 "0    it is uncertain: the machine w…\n");
+    wpk_arena_fini(&arena);
+}
+
+static void test_wrap(void **state)
+{
+    struct wpk_buf out = {0};
+
+    (void)state;
+    wpk_format_wrap("what a job  tried, and how", 4, 14, &out);
+    assert_string_equal(wpk_buf_text(&out), "what a job\n    tried, and\n    how\n");
+    wpk_buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ns),         cmocka_unit_test(test_seconds),
         cmocka_unit_test(test_count),      cmocka_unit_test(test_table),
-        cmocka_unit_test(test_tables_fit),
+        cmocka_unit_test(test_tables_fit), cmocka_unit_test(test_prose_is_cut_first),
+        cmocka_unit_test(test_wrap),
     };
 
     return cmocka_run_group_tests_name("format", tests, NULL, NULL);

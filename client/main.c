@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkctl: what a person or a script says to Woodpecker. One file a command. */
 #include "client/command.h"
+#include "client/format.h"
 #include "common/fs.h"
 #include "common/suggest.h"
 
@@ -28,10 +29,12 @@ static void print_usage(FILE *out)
     fputs("usage: wpkctl COMMAND [OPTION...] [OPERAND...]\n\n", out);
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         char left[64];
+        struct wpk_buf summary = {0};
         snprintf(left, sizeof(left), "%s %s", commands[i]->name, commands[i]->operands);
-        fprintf(out,
-                strlen(left) <= 24 ? "  %-24s  %s\n" : "  %s\n                            %s\n",
-                left, commands[i]->summary);
+        wpk_format_wrap(commands[i]->summary, 28, WPK_HELP_WIDTH, &summary);
+        fprintf(out, strlen(left) <= 24 ? "  %-24s  %s" : "  %s\n                            %s",
+                left, wpk_buf_text(&summary));
+        wpk_buf_fini(&summary);
     }
     fputs("  version                   print the version\n"
           "  help [COMMAND]            this text, or a command's options\n\n"

@@ -111,23 +111,7 @@ static void add_row(struct wpk_table *table, const struct wpk_api_kernel *kernel
 /* A candidate's genes, over as many lines as they need. */
 static void print_wrapped(const char *text, int indent, int width, struct wpk_buf *out)
 {
-    size_t column = (size_t)indent;
-    size_t line = width > 0 && width < LINE_WIDTH ? (size_t)width : LINE_WIDTH;
-
-    for (const char *p = text; *p != '\0';) {
-        size_t word = strcspn(p, " ");
-        if (column > (size_t)indent && column + 1 + word > line) {
-            wpk_buf_printf(out, "\n%*s", indent, "");
-            column = (size_t)indent;
-        } else if (column > (size_t)indent) {
-            wpk_buf_append_byte(out, ' ');
-            column++;
-        }
-        wpk_buf_append(out, p, word);
-        column += word;
-        p += word + strspn(p + word, " ");
-    }
-    wpk_buf_append_byte(out, '\n');
+    wpk_format_wrap(text, indent, width > 0 && width < LINE_WIDTH ? width : LINE_WIDTH, out);
 }
 
 static void print_details(const struct wpk_api_kernel *kernel, const char *data_dir, int width,

@@ -98,6 +98,7 @@ static wpk_err print_table(struct wpk_session *session, const struct wpk_show *s
         *table = (struct wpk_table){.arena = &arena, .column_count = show->column_count};
         memcpy(table->right, show->right, sizeof(table->right));
         memcpy(table->rank, show->rank, sizeof(table->rank));
+        memcpy(table->prose, show->prose, sizeof(table->prose));
         wpk_table_add(table, show->headings);
         err = show->prepare != NULL ? show->prepare(session, &arena, show->user, diag) : WPK_OK;
     }

@@ -13,7 +13,8 @@ struct wpk_show {
     int column_count;
     const char *headings[WPK_TABLE_COLUMNS_MAX];
     bool right[WPK_TABLE_COLUMNS_MAX];
-    uint8_t rank[WPK_TABLE_COLUMNS_MAX]; /* as struct wpk_table */
+    uint8_t rank[WPK_TABLE_COLUMNS_MAX]; /* as struct wpk_table; prose too */
+    bool prose[WPK_TABLE_COLUMNS_MAX];
     /* the names of the members that the columns show; or `fill`, which does it itself */
     const char *members[WPK_TABLE_COLUMNS_MAX];
     wpk_err (*fill)(const void *user, const struct wpk_buf *body, struct wpk_arena *arena,

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import termios
@@ -53,6 +54,17 @@ def test_everything_fits(box):
     check("kernel " in text, "the most important columns stay", text)
     wide = on_terminal(box, "kernels", "-o", "wide", "--data", box.data)[1]
     check("layouts" in wide and "layouts" not in text, "-o wide shows every column", wide)
+
+
+def test_help_fits(box):
+    """Every line of help, on any terminal of so many columns."""
+    texts = {"help": run(box, "help")[0]}
+    for command in re.findall(r"^  ([a-z]+) .*", texts["help"], re.M):
+        texts[command] = run(box, "help", command)[0] if command not in ("help", "version") else ""
+    check(len(texts) > 20, "the commands are found", sorted(texts))
+    for command, text in texts.items():
+        check(all(len(line) <= COLUMNS for line in text.split("\n") if not line.startswith("usage: ")),
+              "help of " + command, text)
 
 
 def test_forms(box):
