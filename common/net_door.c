@@ -11,21 +11,56 @@
 
 #define PEM_SIZE_MAX ((size_t)1 << 20)
 
+/* It may have come to its end meanwhile: our greeting to one that has left is answered on another
+ * thread, before we are back. */
+static void start(struct wpk_net_peer *peer)
+{
+    struct wpk_net_server *server = peer->server;
+    wpk_net_peer_start(peer);
+    pthread_mutex_lock(&server->lock);
+    peer->is_starting = false;
+    bool ended = peer->standing == WPK_NET_DEAD;
+    pthread_mutex_unlock(&server->lock);
+    if (ended) {
+        server->wake(server->user); /* the owner passed it over */
+    }
+}
+
+/* A stream was accepted, and is taken. */
+static void welcome(struct wpk_net_door *door, nng_stream *stream)
+{
+    struct wpk_net_peer *peer = calloc(1, sizeof *peer);
+    if (peer == NULL || !wpk_net_peer_init(peer, stream)) {
+        free(peer);
+        nng_stream_free(stream);
+        return;
+    }
+    peer->server = door->server;
+    peer->is_starting = true;
+    peer->is_local = door->is_local;
+    peer->is_tls = door->is_tls;
+    if (wpk_net_peers_add(peer)) {
+        start(peer);
+    } else {
+        wpk_net_peer_free(peer);
+    }
+}
+
 static void on_accept(void *user)
 {
     struct wpk_net_door *door = user;
     int code = nng_aio_result(door->accept);
     if (code == 0) {
-        wpk_net_server_welcome(door, nng_aio_get_output(door->accept, 0));
+        welcome(door, nng_aio_get_output(door->accept, 0));
     }
-    if (wpk_net_server_goes_on(door, code)) {
+    if (wpk_net_peers_may_accept(door, code)) {
         nng_stream_listener_accept(door->listener, door->accept);
     }
 }
 
 static void wake(struct wpk_net_door *door)
 {
-    if (door->listener != NULL && wpk_net_server_goes_on(door, 0)) {
+    if (door->listener != NULL && wpk_net_peers_may_accept(door, 0)) {
         nng_stream_listener_accept(door->listener, door->accept);
     }
 }

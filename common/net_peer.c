@@ -28,16 +28,6 @@ static void name_whence(struct wpk_net_peer *peer, nng_stream *stream)
     }
 }
 
-void wpk_net_server_whence(struct wpk_net_server *server, uint32_t peer,
-                           char out[WPK_NET_WHENCE_SIZE])
-{
-    pthread_mutex_lock(&server->lock);
-    const struct wpk_net_peer *found = server->peers[peer % WPK_NET_PEERS_MAX];
-    bool there = found != NULL && found->id == peer;
-    memcpy(out, there ? found->whence : "", there ? WPK_NET_WHENCE_SIZE : 1);
-    pthread_mutex_unlock(&server->lock);
-}
-
 bool wpk_net_peer_init(struct wpk_net_peer *peer, nng_stream *stream)
 {
     name_whence(peer, stream);
@@ -133,45 +123,41 @@ static enum body admit_body(struct wpk_net_peer *peer, struct wpk_net_head *head
     if (peer->standing == WPK_NET_DEAD ||
         !wpk_net_head_read(peer->head, peer->is_local, size_max, head)) {
         body = REFUSED;
-    } else if (peer->queued >= (peer->is_known ? WPK_NET_SLOTS_MAX : 2) ||
-               (head->size > WPK_NET_SMALL_MAX && server->bytes > 0 &&
-                server->bytes + head->size > WPK_NET_BYTES_MAX)) {
+    } else if (peer->queued >= (peer->is_known ? WPK_NET_SLOTS_MAX : 2)) {
         body = MADE_TO_WAIT;
         peer->standing = WPK_NET_WAITING;
-        peer->next_waiting = server->waiting;
-        server->waiting = peer;
-    } else {
-        peer->standing = WPK_NET_BODY;
-        peer->body_ns = wpk_clock_now_ns(wpk_clock_system());
-        peer->body_size = head->size;
-        server->bytes += head->size;
+    } else if (!wpk_net_peer_admit(peer, head->size)) {
+        body = MADE_TO_WAIT;
     }
     pthread_mutex_unlock(&server->lock);
     return body;
 }
 
-/* A head is here. What is under way may have ended already when this returns. */
+/* Receive what was admitted; it may have ended already when this returns. */
+static enum body receive_body(struct wpk_net_peer *peer, const struct wpk_net_head *head)
+{
+    peer->request = request_new(peer, head);
+    if (peer->request == NULL) {
+        pthread_mutex_lock(&peer->server->lock);
+        peer->server->bytes -= head->size;
+        pthread_mutex_unlock(&peer->server->lock);
+        return REFUSED;
+    }
+    if (head->size == 0) {
+        return EMPTY;
+    }
+    peer->wanted = head->size;
+    peer->got = 0;
+    receive_into(peer, peer->request->event.data);
+    return UNDER_WAY;
+}
+
+/* A head is here. */
 static enum body begin_body(struct wpk_net_peer *peer)
 {
     struct wpk_net_head head;
     enum body body = admit_body(peer, &head);
-    if (body != UNDER_WAY) {
-        return body;
-    }
-    peer->request = request_new(peer, &head);
-    if (peer->request == NULL) {
-        pthread_mutex_lock(&peer->server->lock);
-        peer->server->bytes -= head.size;
-        pthread_mutex_unlock(&peer->server->lock);
-        return REFUSED;
-    }
-    if (head.size == 0) {
-        return EMPTY;
-    }
-    peer->wanted = head.size;
-    peer->got = 0;
-    receive_into(peer, peer->request->event.data);
-    return UNDER_WAY;
+    return body == UNDER_WAY ? receive_body(peer, &head) : body;
 }
 
 static void queue_request(struct wpk_net_peer *peer)
@@ -250,9 +236,15 @@ static void on_received(void *user)
     }
 }
 
-void wpk_net_peer_resume(struct wpk_net_peer *peer)
+void wpk_net_peer_resume(struct wpk_net_peer *peer, bool is_admitted)
 {
-    enum body body = begin_body(peer);
+    struct wpk_net_head head;
+    enum body body = REFUSED;
+    if (!is_admitted) {
+        body = begin_body(peer);
+    } else if (wpk_net_head_read(peer->head, peer->is_local, peer->server->size_max, &head)) {
+        body = receive_body(peer, &head);
+    }
     if (body == REFUSED) {
         wpk_net_peer_refuse(peer, WPK_NET_REFUSAL_MALFORMED);
     } else if (body == EMPTY) {
@@ -300,7 +292,7 @@ static void on_sent(void *user)
         if (peer->sent == peer->reply->size) {
             sent = peer->reply;
             peer->reply = sent->next;
-            wpk_net_reply_sent(peer, sent->size);
+            wpk_net_peer_took_reply(peer, sent->size);
             peer->sent = 0;
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of a server of common/net.h, shared by net_server.c (the queue, and who is let in),
- * net_door.c (listening), net_peer.c (one connection) and net_reply.c (what it has to take). Not
- * for anybody else.
+/* The insides of a server of common/net.h, for its files alone. Each calls only those before it:
+ * net_peers.c (all connections, and how one ends), net_peer.c (one connection), net_reply.c (what
+ * it has to take), net_door.c (listening), net_server.c (the owner's turn).
  *
  *     accepted ──▶ [GREETING] ── 8 bytes each way ──▶ [SIZE] ──▶ [BODY] ──▶ queued
  *                                                       ▲  └─▶ [WAITING]      │
@@ -68,12 +68,14 @@ struct wpk_net_peer {
     bool is_sending;
     uint64_t accepted_ns;
     uint64_t heard_ns;          /* when it last said or took something */
-    uint64_t body_ns;           /* BODY: since when, and how large */
-    size_t body_size;
+    uint64_t body_ns;           /* BODY: since when */
+    size_t body_size;           /* BODY, and in line */
     struct wpk_net_peer *older; /* among strangers */
     struct wpk_net_peer *newer;
     struct wpk_net_peer *next_dead;
-    struct wpk_net_peer *next_waiting;
+    bool is_in_line; /* WAITING for other requests' bytes; else for its own to be taken */
+    struct wpk_net_peer *line_next;
+    struct wpk_net_peer *line_previous;
 };
 
 struct wpk_net_door { /* one address listened at */
@@ -118,20 +120,48 @@ struct wpk_net_server {
     struct wpk_net_peer *stranger_newest;
     uint32_t stranger_count;
     struct wpk_net_peer *dead;
-    struct wpk_net_peer *waiting;
+    struct wpk_net_peer *line_first; /* large requests, in the order in which they came */
+    struct wpk_net_peer *line_last;
     uint16_t of_bucket[WPK_NET_BUCKETS + 1]; /* the last: those over ipc */
     uint16_t strangers_of_bucket[WPK_NET_BUCKETS + 1];
     uint64_t refused[WPK_NET_REFUSAL_COUNT];
     uint64_t looked_ns; /* when the descriptors were counted */
 };
 
+/* ---- net_peers.c */
+/* How many descriptors the process has, and may have; without the lock. */
+void wpk_net_peers_count_descriptors(struct wpk_net_server *server);
+/* A connection was accepted. False: there is no room for it, which is counted. */
+bool wpk_net_peers_add(struct wpk_net_peer *peer);
+/* What was tried at the door ended with `code`: may it accept the next one? If not it rests. */
+bool wpk_net_peers_may_accept(struct wpk_net_door *door, int code);
+/* With the lock: the client has said who it is. */
+void wpk_net_peer_know(struct wpk_net_server *server, struct wpk_net_peer *peer);
+/* With the lock: the peer has taken its first reply, of `size` bytes. */
+void wpk_net_peer_took_reply(struct wpk_net_peer *peer, size_t size);
+/* With the lock: have a request of `size` bytes now; false: it waits in line until the bytes of
+ * others are free. */
+bool wpk_net_peer_admit(struct wpk_net_peer *peer, size_t size);
+/* The first in line whose request has room now, counted; NULL: none. Without the lock. */
+struct wpk_net_peer *wpk_net_peers_admit_next(struct wpk_net_server *server);
+/* With the lock: the connection ended; of one that had not said who it is, it is counted why. True:
+ * the caller has to finish that, without the lock; else another thread does. */
+bool wpk_net_peer_begin_end(struct wpk_net_peer *peer);
+bool wpk_net_peer_begin_refusal(struct wpk_net_peer *peer, enum wpk_net_refusal why);
+/* Close it, put it among the dead, wake the owner. Only then may the owner free it. */
+void wpk_net_peer_finish_end(struct wpk_net_peer *peer);
+/* Both at once, without the lock. */
+void wpk_net_peer_end(struct wpk_net_peer *peer);
+void wpk_net_peer_refuse(struct wpk_net_peer *peer, enum wpk_net_refusal why);
+
 /* ---- net_peer.c */
 /* Take over an accepted stream: fills the peer, starts nothing; false when out of memory. */
 bool wpk_net_peer_init(struct wpk_net_peer *peer, nng_stream *stream);
 /* Begin to talk; without the lock. */
 void wpk_net_peer_start(struct wpk_net_peer *peer);
-/* Go on where it was made to wait; without the lock, by the owner. */
-void wpk_net_peer_resume(struct wpk_net_peer *peer);
+/* Go on where it was made to wait: if `is_admitted`, with a body whose bytes are counted. Without
+ * the lock, by the owner. */
+void wpk_net_peer_resume(struct wpk_net_peer *peer, bool is_admitted);
 /* End it if its connection is over and the library kept that to itself: inside TLS NNG 1.5.2 does
  * so when that comes between two receives, as it nearly always does right after a request. By the
  * owner, without the lock. */
@@ -141,10 +171,6 @@ void wpk_net_peer_send(struct wpk_net_peer *peer);
 /* Wait for its callbacks and free it; by the owner. Returns the bytes of a request that was being
  * received. */
 size_t wpk_net_peer_free(struct wpk_net_peer *peer);
-
-/* ---- net_reply.c */
-/* With the lock: the peer has taken its first reply, of `size` bytes. */
-void wpk_net_reply_sent(struct wpk_net_peer *peer, size_t size);
 
 /* ---- net_door.c */
 /* Listen; the door rests until it is woken.   errors  of wpk_net_server_open */
@@ -159,17 +185,5 @@ wpk_err wpk_net_door_listen(struct wpk_net_door *door, nng_stream_listener *list
 /* Those that rest accept again where there is room; by the owner. */
 void wpk_net_doors_wake(struct wpk_net_server *server);
 void wpk_net_door_close(struct wpk_net_door *door);
-
-/* ---- net_server.c */
-/* A stream was accepted, and is taken. */
-void wpk_net_server_welcome(struct wpk_net_door *door, nng_stream *stream);
-/* What was tried at the door ended with `code`: may it accept the next one? If not it rests. */
-bool wpk_net_server_goes_on(struct wpk_net_door *door, int code);
-/* With the lock: it is no stranger any more. */
-void wpk_net_peer_know(struct wpk_net_server *server, struct wpk_net_peer *peer);
-/* The connection ended: count it out, put it among the dead, wake the owner. Once is enough. */
-void wpk_net_peer_end(struct wpk_net_peer *peer);
-/* The same, by us; of a stranger it is counted why. */
-void wpk_net_peer_refuse(struct wpk_net_peer *peer, enum wpk_net_refusal why);
 
 #endif

@@ -43,15 +43,6 @@ static void append(struct wpk_net_peer *peer, struct wpk_net_piece *reply)
     peer->server->reply_bytes += reply->size;
 }
 
-void wpk_net_reply_sent(struct wpk_net_peer *peer, size_t size)
-{
-    peer->reply_count--;
-    if (peer->standing != WPK_NET_DEAD) { /* else they were counted out when it ended */
-        peer->reply_bytes -= size;
-        peer->server->reply_bytes -= size;
-    }
-}
-
 /* With the lock: who leaves most, and of equals the one that has taken nothing for longest. */
 static struct wpk_net_peer *find_slowest(const struct wpk_net_server *server)
 {

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The line of large requests, without a network: who waits, and in which order they go on. */
+#include "common/net_peer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define HALF (WPK_NET_BYTES_MAX / 2)
+#define PEERS 5
+
+static void do_not_wake(void *user)
+{
+    (void)user;
+}
+
+static int set_up(void **state)
+{
+    struct wpk_net_server *server = calloc(1, sizeof *server);
+    pthread_mutex_init(&server->lock, NULL);
+    server->wake = do_not_wake;
+    for (uint32_t i = 0; i < PEERS; i++) {
+        server->peers[i] = calloc(1, sizeof *server->peers[i]);
+        *server->peers[i] =
+            (struct wpk_net_peer){.server = server, .standing = WPK_NET_SIZE, .is_known = true};
+    }
+    *state = server;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct wpk_net_server *server = *state;
+    for (uint32_t i = 0; i < PEERS; i++) {
+        free(server->peers[i]);
+    }
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+    return 0;
+}
+
+static bool admit(struct wpk_net_server *server, int peer, size_t size)
+{
+    return wpk_net_peer_admit(server->peers[peer], size);
+}
+
+/* What was admitted has been taken. */
+static void take(struct wpk_net_server *server, int peer)
+{
+    server->bytes -= server->peers[peer]->body_size;
+    server->peers[peer]->standing = WPK_NET_SIZE;
+}
+
+static void large_requests_go_on_in_order(void **state)
+{
+    struct wpk_net_server *server = *state;
+    assert_true(admit(server, 0, HALF));
+    assert_true(admit(server, 1, HALF));
+    assert_false(admit(server, 2, HALF));
+    assert_false(admit(server, 3, HALF));
+    assert_true(admit(server, 4, 100)); /* small */
+    take(server, 4);
+    assert_null(wpk_net_peers_admit_next(server));
+    take(server, 1);
+    assert_false(admit(server, 1, WPK_NET_SMALL_MAX + 1)); /* does not overtake those in line */
+    assert_ptr_equal(wpk_net_peers_admit_next(server), server->peers[2]);
+    assert_int_equal(server->peers[2]->standing, WPK_NET_BODY);
+    assert_null(wpk_net_peers_admit_next(server));
+    take(server, 0);
+    assert_ptr_equal(wpk_net_peers_admit_next(server), server->peers[3]);
+    take(server, 2);
+    assert_ptr_equal(wpk_net_peers_admit_next(server), server->peers[1]);
+    assert_null(wpk_net_peers_admit_next(server));
+    assert_int_equal(server->bytes, HALF + WPK_NET_SMALL_MAX + 1);
+}
+
+static void the_largest_request_has_room_alone(void **state)
+{
+    struct wpk_net_server *server = *state;
+    assert_true(admit(server, 0, 1));
+    assert_false(admit(server, 1, WPK_NET_BYTES_MAX));
+    take(server, 0);
+    assert_ptr_equal(wpk_net_peers_admit_next(server), server->peers[1]);
+}
+
+static void a_connection_that_ends_leaves_the_line(void **state)
+{
+    struct wpk_net_server *server = *state;
+    assert_true(admit(server, 0, WPK_NET_BYTES_MAX));
+    for (int i = 1; i < PEERS; i++) {
+        assert_false(admit(server, i, HALF));
+    }
+    assert_true(wpk_net_peer_begin_end(server->peers[1]));
+    assert_true(wpk_net_peer_begin_end(server->peers[3]));
+    assert_true(wpk_net_peer_begin_end(server->peers[4]));
+    assert_false(wpk_net_peer_begin_end(server->peers[4]));
+    take(server, 0);
+    assert_ptr_equal(wpk_net_peers_admit_next(server), server->peers[2]);
+    assert_null(wpk_net_peers_admit_next(server));
+    assert_null(server->line_first);
+    assert_null(server->line_last);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(large_requests_go_on_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_largest_request_has_room_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_connection_that_ends_leaves_the_line, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
