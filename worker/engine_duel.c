@@ -9,16 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void wpk_engine_forget_duel(struct wpk_engine *engine)
-{
-    for (int i = 0; i < WPK_DUEL_MAX; i++) {
-        free(engine->duel_path[i]);
-        engine->duel_path[i] = NULL;
-        wpk_record_fini(&engine->duel_records[i]);
-    }
-    engine->duel_count = 0;
-}
-
 static wpk_err check(const struct wpk_engine *engine, const struct wpk_duel *duel,
                      struct wpk_diag *diag)
 {

@@ -12,6 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
+void wpk_engine_mark_done(struct wpk_engine *engine, struct wpk_trial_state *trial)
+{
+    trial->stage = WPK_TRIAL_DONE;
+    trial->done_at = ++engine->done;
+}
+
 static char *copy_text(const char *text)
 {
     return text != NULL ? strdup(text) : NULL;

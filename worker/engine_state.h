@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's insides, shared by engine.c (trials), engine_memory.c (trials made before),
- * engine_duel.c (finals), engine_build.c and engine_run.c (the two kinds of processes). Not for
- * anybody else.
+/* The engine's insides, for its files alone. Each calls only those before it: engine_memory.c
+ * (trials made before), engine_trial.c (how a trial ends), engine_build.c and engine_run.c (the two
+ * kinds of processes), engine.c (which trial is next), engine_duel.c (finals).
  *
  * A trial's stages; each transition is made in the file named:
  *
@@ -107,6 +107,15 @@ struct wpk_engine {
     struct wpk_diag failure;
 };
 
+/* ---- engine_memory.c */
+/* A trial that has been planned: answer it from memory, let it wait for its twin, or have it
+ * built. */
+void wpk_engine_recall(struct wpk_engine *engine, struct wpk_trial_state *trial);
+/* A trial that has ended; its twins take its result, or go on by themselves. */
+void wpk_engine_remember(struct wpk_engine *engine, const struct wpk_trial_state *trial);
+void wpk_engine_mark_done(struct wpk_engine *engine, struct wpk_trial_state *trial);
+
+/* ---- engine_trial.c */
 uint64_t wpk_engine_now_ns(void);
 /* work_dir/NAME[/REST] */
 void wpk_engine_path(const struct wpk_engine *engine, char out[WPK_ENGINE_PATH_MAX],
@@ -137,16 +146,8 @@ int wpk_engine_stop_program(struct wpk_engine *engine, struct wpk_engine_program
 /* What it had is tried once more, or was once too often. */
 void wpk_engine_log_interrupted(const struct wpk_trial_state *trial, const char *program);
 
-void wpk_engine_mark_done(struct wpk_engine *engine, struct wpk_trial_state *trial);
-
-/* ---- engine_memory.c */
-/* A trial that has been planned: answer it from memory, let it wait for its twin, or have it
- * built. */
-void wpk_engine_recall(struct wpk_engine *engine, struct wpk_trial_state *trial);
-/* A trial that has ended; its twins take its result, or go on by themselves. */
-void wpk_engine_remember(struct wpk_engine *engine, const struct wpk_trial_state *trial);
-
-/* ---- engine_duel.c */
+/* Empty the place of a trial that was taken, or cannot be finished. */
+void wpk_engine_clear(struct wpk_trial_state *trial);
 void wpk_engine_forget_duel(struct wpk_engine *engine);
 
 /* ---- engine_build.c */

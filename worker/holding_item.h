@@ -48,7 +48,7 @@ struct wpk_holding {
     bool blocked;        /* the engine has waited for the device for too long */
 };
 
-/* ---- holding.c */
+/* ---- holding_item.c */
 /* WAITING, or with the engine. */
 bool wpk_holding_is_unfinished(const struct wpk_holding_item *item);
 /* End it as what cannot be tried here. */

@@ -472,7 +472,7 @@ const struct wpk_provider_class wpk_provider_kernel = {
 };
 
 const struct wpk_provider_class wpk_provider_onednn = {
-    .name = "onednn",
+    .name = WPK_PROVIDER_ONEDNN_NAME,
     .open = onednn_open,
     .close = kernel_close,
     .set = kernel_set,

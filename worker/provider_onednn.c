@@ -56,7 +56,7 @@ static wpk_err make_recipe(const struct wpk_provider_request *request,
 wpk_err wpk_provider_onednn_kernel(const struct wpk_provider_request *request,
                                    struct wpk_kernel **out, struct wpk_diag *diag)
 {
-    const struct wpk_vendor_options options = {.provider = wpk_provider_onednn.name,
+    const struct wpk_vendor_options options = {.provider = WPK_PROVIDER_ONEDNN_NAME,
                                                .library_dir = request->library_dir,
                                                .threads = request->threads};
     struct wpk_recipe recipe;

@@ -6,6 +6,8 @@
 #include "runtime/wpk.h"
 #include "worker/provider.h"
 
+#define WPK_PROVIDER_ONEDNN_NAME "onednn"
+
 /*   owns    caller calls wpk_kernel_close
  *   errors  see wpk_provider_class.open */
 WPK_MUST_CHECK wpk_err wpk_provider_onednn_kernel(const struct wpk_provider_request *request,
