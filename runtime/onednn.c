@@ -16,18 +16,6 @@
 
 _Static_assert(WPK_RECIPE_RANK_MAX == DNNL_MAX_NDIMS, "arrays are passed as they are");
 
-wpk_err wpk_onednn_translate(dnnl_status_t status)
-{
-    switch (status) {
-    case dnnl_success:
-        return WPK_OK;
-    case dnnl_out_of_memory:
-        return WPK_ENOMEM;
-    default:
-        return WPK_EUNSUPPORTED;
-    }
-}
-
 /* ---- operands */
 
 /* Channels innermost: what pooling likes best, and cannot choose by itself. */

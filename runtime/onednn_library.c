@@ -31,6 +31,18 @@ int wpk_onednn_library_limit(const struct wpk_onednn_library *library, int threa
     return before;
 }
 
+wpk_err wpk_onednn_translate(dnnl_status_t status)
+{
+    switch (status) {
+    case dnnl_success:
+        return WPK_OK;
+    case dnnl_out_of_memory:
+        return WPK_ENOMEM;
+    default:
+        return WPK_EUNSUPPORTED;
+    }
+}
+
 static wpk_err load(struct wpk_onednn_library *library, const char *directory,
                     struct wpk_diag *diag)
 {

@@ -65,4 +65,7 @@ WPK_MUST_CHECK wpk_err wpk_onednn_library_open(struct wpk_onednn_library *librar
  * Builds without OpenMP take theirs from the process's CPUs. */
 int wpk_onednn_library_limit(const struct wpk_onednn_library *library, int threads);
 
+/* What the library says, in our codes: WPK_OK, WPK_ENOMEM, else WPK_EUNSUPPORTED. */
+wpk_err wpk_onednn_translate(dnnl_status_t status);
+
 #endif

@@ -38,8 +38,6 @@ struct wpk_vendor {
     char detail[WPK_ONEDNN_DETAIL_MAX];
 };
 
-wpk_err wpk_onednn_translate(dnnl_status_t status);
-
 /* Describe the operand's memory.
  *   errors  WPK_EUNSUPPORTED a type or block that the library has no name for */
 wpk_err wpk_onednn_describe(const struct wpk_onednn_library *library,
