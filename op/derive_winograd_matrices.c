@@ -10,61 +10,6 @@
 
 #define MATRIX_MAX (WPK_WINOGRAD_POINTS_MAX * WPK_WINOGRAD_POINTS_MAX)
 
-/* coefficient[i] of x^i in the product of (x - finite[j]) over all finite points but `skip` */
-static void expand_roots(const struct wpk_winograd_points *points, int64_t skip,
-                         double *coefficient)
-{
-    int64_t degree = 0;
-    memset(coefficient, 0, WPK_WINOGRAD_POINTS_MAX * sizeof(double));
-    coefficient[0] = 1;
-    for (int64_t j = 0; j < points->finite_count; j++) {
-        if (j == skip) {
-            continue;
-        }
-        degree++;
-        for (int64_t i = degree; i >= 0; i--) {
-            coefficient[i] = (i > 0 ? coefficient[i - 1] : 0) - points->finite[j] * coefficient[i];
-        }
-    }
-}
-
-static double power(double base, int64_t exponent)
-{
-    double result = 1;
-    for (int64_t i = 0; i < exponent; i++) {
-        result *= base;
-    }
-    return result;
-}
-
-void wpk_winograd_matrices_at(const struct wpk_winograd_points *points, int64_t m, int64_t r,
-                              double *at, double *g, double *bt)
-{
-    int64_t n = m + r - 1, finite_count = points->finite_count;
-    const double *finite = points->finite;
-    WPK_ASSERT(n <= WPK_WINOGRAD_POINTS_MAX);
-    WPK_ASSERT(finite_count == n || finite_count == n - 1);
-    for (int64_t j = 0; j < n; j++) {
-        bool infinity = j == finite_count;
-        double scale = 1, row[WPK_WINOGRAD_POINTS_MAX];
-        for (int64_t l = 0; l < finite_count && !infinity; l++) {
-            scale *= l == j ? 1 : finite[j] - finite[l];
-        }
-        /* the sign goes to G, so that the additions of the transforms have positive heads */
-        double sign = scale < 0 ? -1 : 1;
-        expand_roots(points, infinity ? -1 : j, row);
-        for (int64_t i = 0; i < n; i++) {
-            bt[j * n + i] = sign * row[i];
-        }
-        for (int64_t i = 0; i < r; i++) {
-            g[j * r + i] = infinity ? (double)(i == r - 1) : power(finite[j], i) / (sign * scale);
-        }
-        for (int64_t i = 0; i < m; i++) {
-            at[i * n + j] = infinity ? (double)(i == m - 1) : power(finite[j], i);
-        }
-    }
-}
-
 wpk_err wpk_winograd_matrices(int64_t m, int64_t r, double *at, double *g, double *bt)
 {
     const struct wpk_winograd_points *points = NULL;

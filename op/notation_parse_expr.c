@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What begins with a name: axes, loads, reductions, functions, casts. */
+/* Recursive descent over expressions: operators, and below them what begins with a name (axes,
+ * loads, reductions, functions, casts). */
 #include "op/notation_parser.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- what begins with a name */
 
 static int parse_load(struct wpk_parser *p, const char *name, int at)
 {
@@ -248,4 +252,125 @@ int wpk_parser_read_named(struct wpk_parser *p)
         snprintf(p->ast->nodes[node].name, WPK_NAME_MAX, "%s", name);
     }
     return node;
+}
+
+/* ---- operators */
+
+/* Levels of operators, weakest first. */
+enum { LEVEL_WEAKEST = 0, LEVEL_TERM = 4, LEVEL_UNARY = 5 };
+
+static int parse_unary(struct wpk_parser *p);
+static int parse_level(struct wpk_parser *p, int level);
+
+/* Everything that nests comes through here, so that no text can exhaust the stack. */
+static int nest(struct wpk_parser *p, int level)
+{
+    if (p->depth == WPK_AST_DEPTH_MAX) {
+        return wpk_parser_fail_range(p, p->at, "nested deeper than %d levels", WPK_AST_DEPTH_MAX);
+    }
+    p->depth++;
+    int node = parse_level(p, level);
+    p->depth--;
+    return node;
+}
+
+int wpk_parser_read_expr(struct wpk_parser *p)
+{
+    return nest(p, LEVEL_WEAKEST);
+}
+
+int wpk_parser_read_term(struct wpk_parser *p)
+{
+    return nest(p, LEVEL_TERM);
+}
+
+static int parse_primary(struct wpk_parser *p)
+{
+    wpk_parser_skip_space(p);
+    char c = p->text[p->at];
+    if (wpk_parser_accept(p, "(")) {
+        int node = wpk_parser_read_expr(p);
+        return node >= 0 && wpk_parser_expect(p, ")") ? node : -1;
+    }
+    if (isdigit((unsigned char)c) || c == '.') {
+        return wpk_parser_read_number(p);
+    }
+    if (wpk_parser_starts_name(c)) {
+        return wpk_parser_read_named(p);
+    }
+    return wpk_parser_fail(p, "expected an expression before %s", wpk_parser_next(p));
+}
+
+static int parse_unary(struct wpk_parser *p)
+{
+    wpk_parser_skip_space(p);
+    int at = p->at;
+    bool negative = wpk_parser_peek(p, "-");
+    if (!negative && !(wpk_parser_peek(p, "!") && !wpk_parser_peek(p, "!="))) {
+        return parse_primary(p);
+    }
+    p->at++;
+    int operand = nest(p, LEVEL_UNARY);
+    int node = operand < 0 ? -1 : wpk_parser_add_node(p, WPK_AST_UNARY, at);
+    if (node >= 0) {
+        p->ast->nodes[node].op = negative ? WPK_UNARY_NEG : WPK_UNARY_NOT;
+        p->ast->nodes[node].child[0] = operand;
+        p->ast->nodes[node].child_count = 1;
+    }
+    return node;
+}
+
+/* By level, weakest first; `<=` before `<` so that the longer one wins. The IR has one order of
+ * comparison: a > b is b < a. */
+static const struct operator
+{
+    int level;
+    const char *text;
+    enum wpk_binary op;
+    bool swapped;
+}
+operators[] = {
+    {0, "||", WPK_BINARY_OR, false}, {1, "&&", WPK_BINARY_AND, false},
+    {2, "<=", WPK_BINARY_LE, false}, {2, ">=", WPK_BINARY_LE, true},
+    {2, "==", WPK_BINARY_EQ, false}, {2, "!=", WPK_BINARY_NE, false},
+    {2, "<", WPK_BINARY_LT, false},  {2, ">", WPK_BINARY_LT, true},
+    {3, "+", WPK_BINARY_ADD, false}, {3, "-", WPK_BINARY_SUB, false},
+    {4, "*", WPK_BINARY_MUL, false}, {4, "/", WPK_BINARY_DIV, false},
+    {4, "%", WPK_BINARY_MOD, false},
+};
+
+static const struct operator* accept_operator(struct wpk_parser *p, int level)
+{
+    for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
+        if (operators[i].level == level && wpk_parser_accept(p, operators[i].text)) {
+            return &operators[i];
+        }
+    }
+    return NULL;
+}
+
+static int parse_level(struct wpk_parser *p, int level)
+{
+    if (level == LEVEL_UNARY) {
+        return parse_unary(p);
+    }
+    int left = parse_level(p, level + 1);
+    while (left >= 0) {
+        wpk_parser_skip_space(p);
+        int at = p->at;
+        const struct operator* op = accept_operator(p, level);
+        if (op == NULL) {
+            break;
+        }
+        int right = parse_level(p, level + 1);
+        int node = right < 0 ? -1 : wpk_parser_add_node(p, WPK_AST_BINARY, at);
+        if (node >= 0) {
+            p->ast->nodes[node].op = (int)op->op;
+            p->ast->nodes[node].child[0] = op->swapped ? right : left;
+            p->ast->nodes[node].child[1] = op->swapped ? left : right;
+            p->ast->nodes[node].child_count = 2;
+        }
+        left = node;
+    }
+    return left;
 }
