@@ -17,6 +17,7 @@
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "common/log.h"
+#include "coordinator/api/api.h"
 #include "coordinator/effects/performer.h"
 #include "coordinator/store/store.h"
 
@@ -225,7 +226,7 @@ static void submit(struct fleet *fleet, int number)
     uint64_t random;
     wpk_crypto_random(&random, sizeof random);
     snprintf(request.identity.owner, sizeof request.identity.owner, "owner%d", number % 10);
-    wpk_performer_request(fleet->performer, &request, random);
+    wpk_api_request(fleet->performer, &request, random);
     commit(fleet);
     wpk_buf_fini(&body);
 }
@@ -281,6 +282,7 @@ static void open_wpkd(struct fleet *fleet)
         .data_dir = fleet->options.data,
         .clock = wpk_clock_system(),
         .out = {.reply = on_reply, .respond = on_respond, .user = fleet},
+        .answer = wpk_api_answer_effect,
         .threads = STRATEGY_THREADS,
         .wake = on_wake,
         .wake_user = &fleet->to_wpkd,

@@ -76,7 +76,7 @@ static bool take_requests(struct wpk_service *service)
     while ((more = goes_on(service, count, began_ns)) &&
            wpk_http_server_next(service->http, &request)) {
         count++;
-        wpk_performer_request(service->performer, &request, random_number());
+        wpk_api_request(service->performer, &request, random_number());
     }
     return !more;
 }

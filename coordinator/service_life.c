@@ -65,33 +65,6 @@ static void feed_watchdog(struct wpk_service *service, uint64_t now_ns)
 
 /* ---- reload */
 
-static void set_owner(struct wpk_service *service, const struct wpk_config_owner *owner,
-                      const char *name)
-{
-    struct wpk_event event = {
-        .kind = WPK_EVENT_SET_OWNER,
-        .owner = {.name = name, .weight = owner->weight, .jobs_max = owner->jobs_max}};
-    wpk_performer_step(service->performer, &event);
-}
-
-void wpk_service_set_owners(void *user)
-{
-    struct wpk_service *service = user;
-    const struct wpk_config *config = service->config;
-    set_owner(service, &config->owner_default, "");
-    for (uint32_t i = 0; i < config->owner_count; i++) {
-        set_owner(service, &config->owners[i], config->owners[i].name);
-    }
-}
-
-/* An owner that the new file does not name any more is as any other. */
-static void forget_owners(struct wpk_service *service, const struct wpk_config *before)
-{
-    for (uint32_t i = 0; i < before->owner_count; i++) {
-        set_owner(service, &service->config->owner_default, before->owners[i].name);
-    }
-}
-
 static void free_reloaded(struct wpk_service *service)
 {
     if (service->reloaded != NULL) {
@@ -107,7 +80,7 @@ static void take_config(struct wpk_service *service, struct wpk_config *next)
     service->config = next;
     wpk_log_set_level(next->log_level);
     wpk_log_set_format(next->log_format);
-    forget_owners(service, before);
+    wpk_service_forget_owners(service, before);
     wpk_service_set_owners(service);
     wpk_performer_limit_artifacts(service->performer, next->artifact_bytes_max,
                                   next->artifacts_per_problem);

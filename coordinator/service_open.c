@@ -89,6 +89,7 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
         .auth = service->auth,
         .clock = wpk_clock_system(),
         .out = {.reply = wpk_service_reply, .respond = wpk_service_respond, .user = service},
+        .answer = wpk_api_answer_effect,
         .artifact_bytes_max = service->config->artifact_bytes_max,
         .artifacts_per_problem = service->config->artifacts_per_problem,
         .threads = STRATEGY_THREADS,

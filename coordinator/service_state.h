@@ -56,6 +56,8 @@ void wpk_service_turn(void *user);
 void wpk_service_tick(struct wpk_service *service);
 /* Tell the state what the configuration says of owners; `user` is the service. */
 void wpk_service_set_owners(void *user);
+/* Owners that the configuration `before` named have the default share, until they are set again. */
+void wpk_service_forget_owners(struct wpk_service *service, const struct wpk_config *before);
 
 /* Set the gauges: it looks at every job, search and worker, so not too often. */
 void wpk_service_measure(struct wpk_service *service);

@@ -134,19 +134,6 @@ static bool is_json(const char *content_type)
            (content_type[16] == '\0' || content_type[16] == ';');
 }
 
-bool wpk_call_admit(struct wpk_call *call, enum wpk_auth_role role)
-{
-    struct wpk_diag diag = {0};
-    if (wpk_identity_may(&call->request->identity, role, &diag)) {
-        return true;
-    }
-    wpk_api_problem(call->answer, 403, WPK_EACCES, &diag);
-    if (call->api->front != NULL) {
-        wpk_api_front_refuse(call->api->front, &call->request->identity, diag.text, 0);
-    }
-    return false;
-}
-
 /* A misspelled filter would be a list of everything. False after answering with a problem. */
 static bool knows_parameter(struct wpk_call *call, const struct route *route, const char *name)
 {

@@ -25,6 +25,13 @@ void wpk_call_text(struct wpk_call *call);
 /* The HTTP status of a failure. */
 int wpk_api_status(wpk_err err);
 
+/* A job, as answer to the request that changed it. */
+void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int status,
+                 const char *id);
+/* What was ordered of a worker, as answer to the request that did. */
+void wpk_api_worker_order(struct wpk_api_answer *answer, int status, const char *name,
+                          enum wpk_worker_order order, const char *reason);
+
 /* On a thread of the server: leave the call to the loop; true then. */
 bool wpk_call_queue(struct wpk_call *call);
 
@@ -35,10 +42,6 @@ WPK_MUST_CHECK bool wpk_call_index(struct wpk_call *call);
  * has it already: that is answered then. */
 WPK_MUST_CHECK bool wpk_call_has_version(struct wpk_call *call,
                                          const struct wpk_index_version *version);
-
-/* May whoever calls in do what takes this role? False after answering that he may not, which the
- * audit log gets to know. */
-WPK_MUST_CHECK bool wpk_call_admit(struct wpk_call *call, enum wpk_auth_role role);
 
 /* ---- parameters of the query */
 

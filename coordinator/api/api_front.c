@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/api/api_front.h"
 
-#include "common/crypto.h"
 #include "common/log.h"
 #include "coordinator/api/api_call.h"
 #include "coordinator/api/api_change.h"
@@ -53,6 +52,11 @@ void wpk_api_front_free(struct wpk_api_front *front)
     }
     pthread_mutex_destroy(&front->lock);
     free(front);
+}
+
+const struct wpk_api_front_options *wpk_api_front_options(const struct wpk_api_front *front)
+{
+    return &front->options;
 }
 
 /* ---- readers */
@@ -148,6 +152,19 @@ void wpk_api_front_refuse(struct wpk_api_front *front, const struct wpk_identity
     pthread_mutex_unlock(&front->lock);
 }
 
+bool wpk_call_admit(struct wpk_call *call, enum wpk_auth_role role)
+{
+    struct wpk_diag diag = {0};
+    if (wpk_identity_may(&call->request->identity, role, &diag)) {
+        return true;
+    }
+    wpk_api_problem(call->answer, 403, WPK_EACCES, &diag);
+    if (call->api->front != NULL) {
+        wpk_api_front_refuse(call->api->front, &call->request->identity, diag.text, 0);
+    }
+    return false;
+}
+
 /* Those whose time has come, in `out`; who was refused no more makes room. */
 static uint32_t take_refusals(struct wpk_api_front *front, uint64_t now_ns,
                               struct wpk_audit out[WPK_API_REFUSALS_MAX])
@@ -186,59 +203,4 @@ void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_performer *perfo
     for (uint32_t i = 0; i < count; i++) {
         wpk_change_put_audit(performer, &refusals[i], WPK_EACCES);
     }
-}
-
-/* ---- answers */
-
-static void free_answer(void *owner)
-{
-    wpk_api_answer_fini(owner);
-    free(owner);
-}
-
-/* What a GET answers is named by its content, unless the handler knew a shorter way. */
-static void name_content(const struct wpk_http_request *request, struct wpk_api_answer *answer)
-{
-    uint8_t digest[WPK_SHA256_SIZE];
-    char digits[33];
-    bool get = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
-    bool json =
-        answer->content_type != NULL && strcmp(answer->content_type, "application/json") == 0;
-    if (get && json && answer->status == 200 && answer->etag[0] == '\0') {
-        wpk_crypto_sha256(answer->body.data, answer->body.size, digest);
-        wpk_crypto_hex(digest, 16, digits);
-        snprintf(answer->etag, sizeof answer->etag, "\"%s\"", digits);
-    }
-}
-
-bool wpk_api_front_serve(void *user, const struct wpk_http_request *request,
-                         struct wpk_http_response *response)
-{
-    struct wpk_api_front *front = user;
-    const struct wpk_api api = {
-        .front = front,
-        .index = front->options.index,
-        .data_dir = front->options.data_dir,
-        .public_key = front->options.public_key,
-        .sign = front->options.sign,
-        .now_ns = wpk_clock_now_ns(front->options.clock),
-    };
-    struct wpk_api_answer *answer = malloc(sizeof *answer);
-    if (answer == NULL) {
-        return false;
-    }
-    wpk_api_serve(&api, request, answer);
-    if (answer->how == WPK_API_QUEUE) {
-        response->release = answer->release;
-        response->owner = answer->owner;
-        answer->release = NULL;
-        free_answer(answer);
-        return false;
-    }
-    WPK_ASSERT(answer->how == WPK_API_NOW);
-    name_content(request, answer);
-    wpk_api_response(answer, response);
-    response->release = free_answer;
-    response->owner = answer;
-    return true;
 }

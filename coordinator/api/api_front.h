@@ -24,9 +24,9 @@ WPK_MUST_CHECK wpk_err wpk_api_front_new(const struct wpk_api_front_options *opt
                                          struct wpk_api_front **out);
 void wpk_api_front_free(struct wpk_api_front *front);
 
-/* For struct wpk_http_options: `serve`, with the front as its user. */
-bool wpk_api_front_serve(void *front, const struct wpk_http_request *request,
-                         struct wpk_http_response *response);
+const struct wpk_api_front_options *wpk_api_front_options(const struct wpk_api_front *front);
+
+struct wpk_call;
 
 /* Somebody was refused: on any thread. Of each actor, token, peer and reason a line is written at
  * once and then one a minute, with how many there were; of WPK_API_REFUSALS_MAX at a time, others
@@ -39,9 +39,12 @@ void wpk_api_front_refuse(struct wpk_api_front *front, const struct wpk_identity
  * time, so that most are for others: false after answering that so many are. */
 #define WPK_API_LARGE_MAX 2
 #define WPK_API_LARGE_SIZE ((size_t)64 << 10) /* bytes; others take some tenths of a second */
-struct wpk_call;
 WPK_MUST_CHECK bool wpk_api_front_begin_large(struct wpk_call *call);
 void wpk_api_front_end_large(struct wpk_api_front *front, bool begun);
+
+/* May the client do what takes this role? False after answering that it may not, which the audit
+ * log gets to know. */
+WPK_MUST_CHECK bool wpk_call_admit(struct wpk_call *call, enum wpk_auth_role role);
 
 /* On the loop's thread, now and then: write those down. */
 void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_performer *performer);
@@ -49,5 +52,10 @@ void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_performer *perfo
 /* A connection for this call, to be given back; NULL with `diag` when there is none. */
 struct wpk_store *wpk_api_front_take(struct wpk_api_front *front, struct wpk_diag *diag);
 void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store);
+
+/* ---- api_request.c */
+/* For struct wpk_http_options: `serve`, with the front as its user. */
+bool wpk_api_front_serve(void *front, const struct wpk_http_request *request,
+                         struct wpk_http_response *response);
 
 #endif

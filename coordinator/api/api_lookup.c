@@ -254,7 +254,8 @@ static void answer_prepared(struct wpk_call *call, const struct wpk_index_versio
     struct lent *lent = malloc(sizeof *lent);
     WPK_ASSERT(lent != NULL);
     *lent = (struct lent){call->api->index, version};
-    call->answer->borrowed = served->answer;
+    call->answer->borrowed = served->answer.text;
+    call->answer->borrowed_size = served->answer.size;
     call->answer->release = give_back;
     call->answer->owner = lent;
     memcpy(call->answer->etag, served->etag, sizeof served->etag);

@@ -6,7 +6,7 @@
  * read into memory: SQLite copies it, and a restored one is renamed. */
 #include "common/clock.h"
 #include "common/fs.h"
-#include "coordinator/db/db.h"
+#include "coordinator/db/db_command.h"
 #include "coordinator/db/db_copy.h"
 #include "coordinator/store/lock.h"
 #include "coordinator/store/sign.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Is everything there, and as it was written? */
 #include "common/crypto.h"
-#include "coordinator/db/db.h"
+#include "coordinator/db/db_command.h"
 #include "coordinator/store/artifact.h"
 #include "coordinator/store/sign.h"
 

@@ -2,7 +2,7 @@
 #include "common/clock.h"
 #include "common/crypto.h"
 #include "common/fs.h"
-#include "coordinator/db/db.h"
+#include "coordinator/db/db_command.h"
 #include "coordinator/db/db_file.h"
 #include "coordinator/store/artifact.h"
 #include "schema/message.h"

@@ -3,7 +3,7 @@
  * but artifacts, which nobody speaks of. */
 #include "common/crypto.h"
 #include "common/fs.h"
-#include "coordinator/db/db.h"
+#include "coordinator/db/db_command.h"
 #include "coordinator/db/db_file.h"
 #include "coordinator/db/db_merge.h"
 #include "coordinator/store/lock.h"

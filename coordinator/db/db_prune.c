@@ -6,7 +6,7 @@
  *
  * Kept whatever their age: jobs that live and their searches; what is served or pinned, and of each
  * problem the newest K kernels and the fastest K trials. */
-#include "coordinator/db/db.h"
+#include "coordinator/db/db_command.h"
 #include "coordinator/store/artifact.h"
 #include "coordinator/store/history.h"
 #include "coordinator/store/lock.h"

@@ -4,7 +4,9 @@
 #ifndef WPK_COORDINATOR_EFFECTS_OUTBOX_H
 #define WPK_COORDINATOR_EFFECTS_OUTBOX_H
 
-#include "coordinator/api/api.h"
+#include "common/net.h"
+#include "coordinator/http/answer.h"
+#include "schema/message.h"
 
 struct wpk_held;
 struct wpk_performer_out;

@@ -10,7 +10,9 @@
 #ifndef WPK_COORDINATOR_EFFECTS_PERFORMER_H
 #define WPK_COORDINATOR_EFFECTS_PERFORMER_H
 
-#include "coordinator/api/api.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/index/index.h"
+#include "coordinator/state/coordinator.h"
 #include "coordinator/store/history.h"
 
 struct wpk_performer;
@@ -52,6 +54,9 @@ struct wpk_performer_options {
     struct wpk_auth *auth;
     const struct wpk_clock *clock;
     struct wpk_performer_out out;
+    /* Fill in what an effect answers to a request: WPK_EFFECT_RESPOND_*. Required. */
+    void (*answer)(struct wpk_performer *performer, const struct wpk_effect *effect,
+                   struct wpk_api_answer *answer);
     uint64_t artifact_bytes_max;    /* what nobody keeps goes when there is more; 0: no limit */
     uint32_t artifacts_per_problem; /* the best of each search are kept */
     /* 0: everything happens inside the calls below, the same each time, as a simulator needs it.
@@ -83,22 +88,25 @@ void wpk_performer_limit_artifacts(struct wpk_performer *performer, uint64_t byt
                                    uint32_t per_problem);
 
 const struct wpk_coordinator *wpk_performer_coordinator(const struct wpk_performer *performer);
+const struct wpk_performer_options *wpk_performer_options(const struct wpk_performer *performer);
+/* For the loop's own reads. */
+struct wpk_store *wpk_performer_reader(struct wpk_performer *performer);
+uint64_t wpk_performer_now_ns(const struct wpk_performer *performer);
 
 /* Step this event and all that follow from it. Fills in the event's times. */
 void wpk_performer_step(struct wpk_performer *performer, struct wpk_event *event);
 /* Decode a worker's frame and step it; what cannot be decoded is answered. */
 void wpk_performer_frame(struct wpk_performer *performer, const struct wpk_net_address *address,
                          const char *frame, size_t size, uint64_t random);
-/* Answer a request, or step what it asks for. */
-void wpk_performer_request(struct wpk_performer *performer, const struct wpk_http_request *request,
-                           uint64_t random);
-
 /* Write this too, in the batch under way. `order` is taken. */
 void wpk_performer_order(struct wpk_performer *performer, struct wpk_order *order);
 /* Answer a request, at once: for what is durable, as in an order's `done`. Takes what `answer`
  * owns. */
 void wpk_performer_answer(struct wpk_performer *performer, uint64_t request,
                           struct wpk_api_answer *answer);
+
+/* An answer that leaves with the batch under way, to be filled in. */
+struct wpk_api_answer *wpk_performer_hold_answer(struct wpk_performer *performer, uint64_t request);
 
 /* What an operator has changed of a problem's kernels is durable: its searches hear of it, after
  * what was durable before. */

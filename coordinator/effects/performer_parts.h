@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that make up the performer share: performer.c (what comes and goes),
- * performer_turn.c (batches, the writer, and when it fails), performer_store.c (what is written),
- * performer_search.c (strategies), performer_artifact.c (files), performer_restore.c (the state,
- * from the store), performer_worker.c (who may work). Nobody else includes this. */
+/* What the files of the performer share; no other file includes this. Each calls only those before
+ * it: performer_parts.c (orders, and what is said now); performer_store.c (what is written),
+ * performer_search.c (strategies) and performer_artifact.c (files); performer_step.c (a step and
+ * its effects); performer_worker.c (which workers may work) and performer_restore.c (the state,
+ * from the store); performer_turn.c (batches, the writer, and when it fails); performer.c (what
+ * comes in). */
 #ifndef WPK_COORDINATOR_EFFECTS_PERFORMER_PARTS_H
 #define WPK_COORDINATOR_EFFECTS_PERFORMER_PARTS_H
 
@@ -57,9 +59,8 @@ struct wpk_effect_order {
     uint64_t generation;
 };
 
-/* ---- performer.c */
+/* ---- performer_parts.c */
 
-uint64_t wpk_performer_now_ns(const struct wpk_performer *performer);
 /* An order of `size` zeroed bytes, which begins with a struct wpk_effect_order, in the batch. */
 void *wpk_performer_write(struct wpk_performer *performer, size_t size,
                           void (*perform)(struct wpk_order *order, struct wpk_store *store),
@@ -75,6 +76,15 @@ void wpk_performer_reply(struct wpk_performer *performer, const struct wpk_net_a
 void wpk_performer_reply_error(struct wpk_performer *performer,
                                const struct wpk_net_address *address, uint64_t session, wpk_err err,
                                const struct wpk_diag *diag);
+/* Its message was lost, or is not taken, because the store failed. */
+void wpk_performer_refuse(struct wpk_performer *performer, const struct wpk_net_address *address,
+                          wpk_err err, const struct wpk_diag *diag);
+/* wpk_message_trace(), with the name of the session's worker. */
+void wpk_performer_trace(const struct wpk_performer *performer, const char *event,
+                         const struct wpk_message *message);
+
+/* ---- performer_step.c */
+
 /* Step it, and perform its effects; with a degraded store nothing is performed. */
 void wpk_performer_step_one(struct wpk_performer *performer, struct wpk_event *event);
 
@@ -127,13 +137,6 @@ bool wpk_performer_may_join(const struct wpk_performer *performer,
  * why. */
 bool wpk_performer_may_go_on(struct wpk_performer *performer, const struct wpk_message *message,
                              struct wpk_diag *diag);
-/* Its message was lost, or is not taken, because the store failed. */
-void wpk_performer_refuse(struct wpk_performer *performer, const struct wpk_net_address *address,
-                          wpk_err err, const struct wpk_diag *diag);
-/* wpk_message_trace(), with the name of the session's worker. */
-void wpk_performer_trace(const struct wpk_performer *performer, const char *event,
-                         const struct wpk_message *message);
-
 /* ---- performer_restore.c */
 
 /* A coordinator as the store has it, in place of the one there was, if any. */

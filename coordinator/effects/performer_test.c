@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is believed of a worker, and of a history that another wpkd wrote. */
-#include "coordinator/effects/rig.h"
+#include "tests/rig.h"
 
 #include "common/crypto.h"
 #include "common/fs.h"

@@ -241,14 +241,6 @@ uint64_t wpk_performer_commits(const struct wpk_performer *p)
     return wpk_writer_turns(p->writer);
 }
 
-wpk_err wpk_performer_degraded(const struct wpk_performer *p, struct wpk_diag *diag)
-{
-    if (p->degraded && diag != NULL) {
-        *diag = p->diag;
-    }
-    return p->degraded ? p->err : WPK_OK;
-}
-
 /* ---- the end */
 
 void wpk_performer_end(struct wpk_performer *p)

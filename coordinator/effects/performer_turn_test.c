@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Something that the store refuses, though its disk is well. */
-#include "coordinator/effects/rig.h"
 #include "coordinator/store/history.h"
+#include "tests/rig.h"
 
 #include "common/log.h"
 

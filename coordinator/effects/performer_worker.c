@@ -3,9 +3,7 @@
  * sessions that it began. */
 #include "coordinator/effects/performer_parts.h"
 
-#include "common/log.h"
 #include "coordinator/access/admission.h"
-#include "schema/message_trace.h"
 
 #define RECHECK_MS 1000
 
@@ -65,22 +63,4 @@ bool wpk_performer_may_go_on(struct wpk_performer *p, const struct wpk_message *
         wpk_diag_set(diag, "%s", fault);
     }
     return fault == NULL;
-}
-
-void wpk_performer_refuse(struct wpk_performer *p, const struct wpk_net_address *address,
-                          wpk_err err, const struct wpk_diag *diag)
-{
-    struct wpk_message message = wpk_outbox_refusal(err, diag);
-    wpk_performer_reply(p, address, &message);
-}
-
-void wpk_performer_trace(const struct wpk_performer *p, const char *event,
-                         const struct wpk_message *message)
-{
-    if (!wpk_log_enabled(WPK_LOG_DEBUG)) {
-        return;
-    }
-    const struct wpk_worker *worker =
-        wpk_coordinator_find_session(p->coordinator, message->session);
-    wpk_message_trace(event, message, worker != NULL ? worker->hello.name : NULL);
 }

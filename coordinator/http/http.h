@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP for the API: requests in, responses out. The only file that knows libmicrohttpd is http.c.
+/* HTTP for the API: requests in, responses out. Only http_daemon.c and http_exchange.c know
+ * libmicrohttpd.
  *
  *      listeners ──▶ connection ──▶ headers, who, limits ──▶ body ──▶ serve ──▶ connection
  *      └─────────────────────── the server's threads ───────────────┘ │

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to http.c, which talks to libmicrohttpd, and http_server.c, which does not: a server, its
- * daemons and what is on its connections. */
+/* A server, its daemons and what is on its connections: for the files of the server alone. Each
+ * calls only those before it: http_exchange.c (one connection), http_reader.c (threads for large
+ * requests), http_daemon.c (the library's side), http_server.c (the life of a server). */
 #ifndef WPK_COORDINATOR_HTTP_HTTP_PARTS_H
 #define WPK_COORDINATOR_HTTP_HTTP_PARTS_H
 
@@ -14,6 +15,7 @@
 #include <pthread.h>
 
 #define WPK_HTTP_CARRIERS_MAX 16
+#define WPK_HTTP_NUMBER_BITS 16 /* of a request's id: which connection it came on */
 /* Bytes of a body that is read on a reader's thread; at most two of the readers are long at it, the
  * others tell whoever comes then to come again (api_front.h). A lookup of a near shape takes some
  * milliseconds, and 150 bytes. */
@@ -94,20 +96,18 @@ struct wpk_http_server {
     bool closing;
 };
 
-/* Connections are answered by threads of the daemon; `certificate` and `key`: PEM, or NULL.
- *
- *   errors  WPK_EPARSE  no certificate and key, or not of each other; WPK_ESYSTEM
- */
-WPK_MUST_CHECK wpk_err wpk_http_daemon_start(struct wpk_http_server *server,
-                                             const char *certificate, const char *key,
-                                             struct MHD_Daemon **out, struct wpk_diag *diag);
-/* Ends its connections; none may wait for its answer. */
-void wpk_http_daemon_stop(struct MHD_Daemon *daemon);
-/* A connection that was given to a daemon has ended; its descriptor is still open. */
-void wpk_http_exchange_leave(struct wpk_http_exchange *exchange);
-/* Give it a connection that was admitted; false: it is closed. */
-WPK_MUST_CHECK bool wpk_http_daemon_add(struct MHD_Daemon *daemon,
-                                        const struct wpk_http_arrival *arrival);
+/* ---- http_exchange.c */
+
+/* Say what the connection is at, for its deadline: `for_ms` from now. False: it was ended. */
+bool wpk_http_exchange_mark(struct wpk_http_exchange *exchange,
+                            enum wpk_http_phase phase, uint64_t for_ms);
+/* Count bytes of a body until the exchange ends; false: there is no room for them. */
+WPK_MUST_CHECK bool wpk_http_exchange_hold(struct wpk_http_exchange *exchange, size_t size);
+/* Make the library's response; takes the body, which is released whatever happens. `last`: the
+ * connection ends with it. NULL: out of memory. */
+struct MHD_Response *wpk_http_exchange_respond(struct wpk_http_exchange *exchange,
+                                               const struct wpk_http_response *response,
+                                               bool last);
 /* Let the options' `serve` see it: true when `response` is its answer; else it belongs into the
  * queue. */
 WPK_MUST_CHECK bool wpk_http_exchange_serve(struct wpk_http_exchange *exchange,
@@ -118,8 +118,10 @@ void wpk_http_exchange_suspend(struct wpk_http_exchange *exchange);
 /* Of one that is QUEUED and was answered: make its response, let it go on. */
 void wpk_http_exchange_finish(struct wpk_http_exchange *exchange,
                               const struct wpk_http_response *response);
+/* A connection that was given to a daemon has ended; its descriptor is still open. */
+void wpk_http_exchange_leave(struct wpk_http_exchange *exchange);
 
-/* Of whoever waits when the server is closed. */
+/* For requests that wait when the server is closed. */
 extern const struct wpk_http_response wpk_http_ending;
 
 /* ---- http_reader.c */
@@ -132,5 +134,20 @@ void wpk_http_readers_stop(struct wpk_http_readers *readers);
 /* Read a whole request, which is suspended meanwhile; false when the server is closing. */
 WPK_MUST_CHECK bool wpk_http_readers_take(struct wpk_http_readers *readers,
                                           struct wpk_http_exchange *exchange);
+
+/* ---- http_daemon.c */
+
+/* Connections are answered by threads of the daemon; `certificate` and `key`: PEM, or NULL.
+ *
+ *   errors  WPK_EPARSE  no certificate and key, or not of each other; WPK_ESYSTEM
+ */
+WPK_MUST_CHECK wpk_err wpk_http_daemon_start(struct wpk_http_server *server,
+                                             const char *certificate, const char *key,
+                                             struct MHD_Daemon **out, struct wpk_diag *diag);
+/* Ends its connections; none may wait for its answer. */
+void wpk_http_daemon_stop(struct MHD_Daemon *daemon);
+/* Give it a connection that was admitted; false: it is closed. */
+WPK_MUST_CHECK bool wpk_http_daemon_add(struct MHD_Daemon *daemon,
+                                        const struct wpk_http_arrival *arrival);
 
 #endif

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #define PEM_SIZE_MAX ((size_t)1 << 20)
-#define NUMBER_BITS 16       /* of a request's id: which connection it came on */
 #define LAST_ANSWERS_MS 1000 /* for what is being sent when we close */
 
 /* ---- daemons */
@@ -165,17 +164,6 @@ static wpk_err replace_carriers(struct wpk_http_server *server,
 
 /* ---- the acceptor's side */
 
-void wpk_http_exchange_leave(struct wpk_http_exchange *exchange)
-{
-    struct wpk_http_server *server = exchange->server;
-    pthread_mutex_lock(&server->lock);
-    exchange->carrier->connection_count--;
-    exchange->carrier = NULL;
-    pthread_mutex_unlock(&server->lock);
-    wpk_metric_change(WPK_GAUGE_HTTP_CONNECTIONS, 0, -1);
-    wpk_http_admission_leave(server->admission, exchange->number);
-}
-
 static void take_connection(void *user, const struct wpk_http_arrival *arrival)
 {
     struct wpk_http_server *server = user;
@@ -214,44 +202,6 @@ static void on_tick(void *user)
 
 /* ---- the owner's side */
 
-bool wpk_http_exchange_serve(struct wpk_http_exchange *exchange, struct wpk_http_response *response)
-{
-    const struct wpk_http_options *options = &exchange->server->options;
-    bool answered =
-        options->serve != NULL && options->serve(options->serve_user, &exchange->request, response);
-    if (!answered) {
-        exchange->request.prepared = response->owner;
-        exchange->release = response->release;
-    }
-    return answered;
-}
-
-bool wpk_http_exchange_queue(struct wpk_http_exchange *exchange)
-{
-    struct wpk_http_server *server = exchange->server;
-    pthread_mutex_lock(&server->lock);
-    bool closing = server->closing;
-    if (!closing) {
-        exchange->request.id = ++server->queued_count << NUMBER_BITS | exchange->number;
-        exchange->next = NULL;
-        server->awaited[exchange->number] = exchange->request.id;
-        if (server->queue_last != NULL) {
-            server->queue_last->next = exchange;
-        } else {
-            server->queue_first = exchange;
-        }
-        server->queue_last = exchange;
-        if (exchange->state != WPK_HTTP_EXCHANGE_QUEUED) { /* by a reader it is */
-            wpk_http_exchange_suspend(exchange);           /* before anybody can answer it */
-        }
-    }
-    pthread_mutex_unlock(&server->lock);
-    if (!closing) {
-        server->options.wake(server->options.user);
-    }
-    return !closing;
-}
-
 bool wpk_http_server_next(struct wpk_http_server *server, struct wpk_http_request *out)
 {
     pthread_mutex_lock(&server->lock);
@@ -268,7 +218,7 @@ bool wpk_http_server_next(struct wpk_http_server *server, struct wpk_http_reques
 void wpk_http_server_respond(struct wpk_http_server *server, uint64_t id,
                              const struct wpk_http_response *response)
 {
-    uint32_t number = (uint32_t)(id & ((1u << NUMBER_BITS) - 1));
+    uint32_t number = (uint32_t)(id & ((1u << WPK_HTTP_NUMBER_BITS) - 1));
     pthread_mutex_lock(&server->lock);
     bool awaited = number < server->exchange_count && server->awaited[number] == id;
     if (awaited) {
@@ -440,14 +390,6 @@ wpk_err wpk_http_server_reload(struct wpk_http_server *server,
     }
     return err;
 }
-
-static const char ending[] = "{\"type\":\"about:blank\",\"title\":\"shutting down\","
-                             "\"status\":503,\"detail\":\"wpkd is ending\"}";
-const struct wpk_http_response wpk_http_ending = {.status = 503,
-                                                  .content_type = "application/problem+json",
-                                                  .retry_after_s = 1,
-                                                  .body = ending,
-                                                  .body_size = sizeof ending - 1};
 
 /* Nobody answers any more: everything that waits is told so. */
 static void answer_all(struct wpk_http_server *server)

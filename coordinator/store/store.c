@@ -2,24 +2,18 @@
 /* SQLite, with the settings that make a commit mean what we promise: a write-ahead log, synced at
  * every commit (synchronous=FULL). A query that is still open holds a read snapshot, so rows are
  * closed within the batch that opened them. */
-#include "coordinator/store/store.h"
+#include "coordinator/store/store_sql.h"
 
-#include "common/buf.h"
 #include "common/crypto.h"
-#include "common/fs.h"
-#include "coordinator/store/store_migrate.h"
 
-#include <errno.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define STATEMENTS_MAX 128
 #define BUSY_MS 2000
-#define CHECKED_PAGES_MAX 4096 /* 16 MiB: checked in some 20 ms */
 
 /* A statement, kept prepared. */
 struct wpk_rows {
@@ -117,8 +111,10 @@ void wpk_store_hash(const char *provider, const char *candidate, uint8_t out[WPK
     memcpy(out, whole, WPK_STORE_HASH_SIZE);
 }
 
-static wpk_err read_int(sqlite3 *db, const char *sql, int64_t *out, struct wpk_diag *diag)
+wpk_err wpk_store_read_int(struct wpk_store *store, const char *sql, int64_t *out,
+                           struct wpk_diag *diag)
 {
+    sqlite3 *db = store->db;
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK) {
         return describe(db, NULL, diag);
@@ -185,106 +181,34 @@ wpk_err wpk_store_execute(struct wpk_store *store, const char *sql, struct wpk_d
     return err;
 }
 
-static wpk_err prepare_database(struct wpk_store *store, const char *path, struct wpk_diag *diag)
-{
-    sqlite3_busy_timeout(store->db, BUSY_MS);
-    int64_t version = 0;
-    wpk_err err = read_int(store->db, "PRAGMA user_version", &version, diag);
-    if (err == WPK_OK && sqlite3_db_readonly(store->db, "main") == 1) {
-        wpk_diag_set(diag, "%s cannot be written", path);
-        err = WPK_EACCES;
-    }
-    if (err == WPK_OK) {
-        err = execute(store->db,
-                      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                      "PRAGMA foreign_keys = ON; PRAGMA cache_size = -32000;"
-                      "PRAGMA wal_autocheckpoint = 8000",
-                      diag);
-    }
-    int64_t page_count = 0;
-    if (err == WPK_OK) {
-        err = read_int(store->db, "PRAGMA page_count", &page_count, diag);
-    }
-    /* A large one is checked when somebody asks for it: a crash leaves nothing to check, the
-     * write-ahead log sees to that, and a page that went bad is WPK_ECORRUPT when it is met. */
-    if (err == WPK_OK && page_count <= CHECKED_PAGES_MAX) {
-        err = wpk_store_check(store, diag);
-    }
-    if (err == WPK_OK) {
-        err = wpk_store_migrate(store, path, version, diag);
-    }
-    if (err == WPK_OK) {
-        err =
-            execute(store->db,
-                    "DROP TABLE IF EXISTS probe; UPDATE installation SET epoch = epoch + 1", diag);
-    }
-    return err == WPK_OK
-               ? read_int(store->db, "SELECT epoch FROM installation", &store->epoch, diag)
-               : err;
-}
-
-/* What a reader has to know before it reads. */
-static wpk_err prepare_reader(struct wpk_store *store, const char *path, struct wpk_diag *diag)
-{
-    int64_t version = 0;
-    sqlite3_busy_timeout(store->db, BUSY_MS);
-    wpk_err err = read_int(store->db, "PRAGMA user_version", &version, diag);
-    if (err == WPK_OK && version != WPK_STORE_VERSION) {
-        wpk_diag_set(diag, "%s is of version %lld, not %d", path, (long long)version,
-                     WPK_STORE_VERSION);
-        err = WPK_EMISMATCH;
-    }
-    if (err == WPK_OK) {
-        err = execute(store->db, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", diag);
-    }
-    return err == WPK_OK
-               ? read_int(store->db, "SELECT epoch FROM installation", &store->epoch, diag)
-               : err;
-}
-
-static wpk_err open_database(const char *directory, const struct wpk_clock *clock, bool reader,
-                             struct wpk_store **out, struct wpk_diag *diag)
+wpk_err wpk_store_attach(const char *path, const struct wpk_clock *clock, bool reader,
+                         struct wpk_store **out, struct wpk_diag *diag)
 {
     struct wpk_store *store = calloc(1, sizeof *store);
-    struct wpk_buf path = {0};
-    wpk_buf_printf(&path, "%s/history.db", directory);
-    wpk_err err = store == NULL ? WPK_ENOMEM : wpk_buf_status(&path);
-    if (err == WPK_OK && reader && access(path.data, F_OK) != 0) {
-        wpk_diag_set(diag, "%s: %s%s", path.data, strerror(errno), wpk_fs_advice(errno));
-        err = WPK_ENOENT;
+    if (store == NULL) {
+        return WPK_ENOMEM;
     }
-    if (err == WPK_OK) {
-        store->clock = clock;
-        store->reader = reader;
-        int flags = reader ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-        if (sqlite3_open_v2(path.data, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) !=
-            SQLITE_OK) {
-            err = describe(store->db, path.data, diag);
-        }
-    }
-    if (err == WPK_OK) {
-        err = reader ? prepare_reader(store, path.data, diag)
-                     : prepare_database(store, path.data, diag);
-    }
-    wpk_buf_fini(&path);
-    if (err != WPK_OK) {
+    store->clock = clock;
+    store->reader = reader;
+    int flags = reader ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    if (sqlite3_open_v2(path, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+        wpk_err err = describe(store->db, path, diag);
         wpk_store_close(store);
         return err;
     }
+    sqlite3_busy_timeout(store->db, BUSY_MS);
     *out = store;
     return WPK_OK;
 }
 
-wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock, struct wpk_store **out,
-                       struct wpk_diag *diag)
+bool wpk_store_is_writable(const struct wpk_store *store)
 {
-    return open_database(directory, clock, false, out, diag);
+    return sqlite3_db_readonly(store->db, "main") == 0;
 }
 
-wpk_err wpk_store_open_reader(const char *directory, const struct wpk_clock *clock,
-                              struct wpk_store **out, struct wpk_diag *diag)
+wpk_err wpk_store_read_epoch(struct wpk_store *store, struct wpk_diag *diag)
 {
-    return open_database(directory, clock, true, out, diag);
+    return wpk_store_read_int(store, "SELECT epoch FROM installation", &store->epoch, diag);
 }
 
 void wpk_store_close(struct wpk_store *store)

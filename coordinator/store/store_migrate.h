@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of a new database, and the way from older versions to this one: forwards only, after a
- * backup beside the file, and whole or not at all. For store.c. */
+ * backup beside the file, and whole or not at all. For store_open.c. */
 #ifndef WPK_COORDINATOR_STORE_STORE_MIGRATE_H
 #define WPK_COORDINATOR_STORE_STORE_MIGRATE_H
 

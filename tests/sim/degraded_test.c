@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store that fails under a wpkd at work, and is well again later: with threads, as it is used,
  * and without. Nothing is promised meanwhile, reads go on, and no result is lost. */
+#include "coordinator/api/api.h"
 #include "coordinator/effects/performer.h"
 #include "coordinator/store/history.h"
 
@@ -113,6 +114,7 @@ static int set_up(void **state)
         .data_dir = f->directory,
         .clock = clock,
         .out = {.reply = on_reply, .respond = on_respond, .user = f},
+        .answer = wpk_api_answer_effect,
         .threads = f->threads,
         .wake = on_wake,
         .rebuilt = on_rebuilt,
@@ -159,7 +161,7 @@ static int request(struct fixture *f, const char *method, const char *path, cons
                                        .content_type = "application/json",
                                        .identity = {.owner = "me", .roles = WPK_ROLE_ADMIN}};
     f->status = 0;
-    wpk_performer_request(f->performer, &request, ++f->random);
+    wpk_api_request(f->performer, &request, ++f->random);
     for (int i = 0; f->status == 0 && i < PATIENCE_MS / 2; i++) {
         (void)!turn(f);
     }
@@ -387,7 +389,7 @@ static void the_end_with_work_under_way(void **state)
                                            .body_size = strlen(JOB),
                                            .content_type = "application/json",
                                            .identity = {.owner = "me", .roles = WPK_ROLE_ADMIN}};
-        wpk_performer_request(f->performer, &request, ++f->random);
+        wpk_api_request(f->performer, &request, ++f->random);
         assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
     }
     wpk_performer_free(f->performer);

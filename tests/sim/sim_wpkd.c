@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wpkd: the real one, but for the loop, the sockets and the clock. */
+#include "coordinator/api/api.h"
 #include "coordinator/index/index.h"
 #include "coordinator/state/parts.h"
 #include "coordinator/store/store.h"
@@ -135,6 +136,7 @@ void wpk_sim_wpkd_start(struct wpk_sim *sim)
         .data_dir = sim->directory,
         .clock = &sim->clock.clock,
         .out = {.reply = on_reply, .respond = on_respond, .user = sim},
+        .answer = wpk_api_answer_effect,
         .rebuilt = set_rules,
         .rebuilt_user = sim,
     };
@@ -336,6 +338,6 @@ void wpk_sim_post(struct wpk_sim *sim, uint64_t id, const char *path, const char
         return; /* nobody is there */
     }
     snprintf(request.identity.owner, sizeof request.identity.owner, "%s", sim->owner);
-    wpk_performer_request(sim->performer, &request, wpk_rng_next(&sim->rng));
+    wpk_api_request(sim->performer, &request, wpk_rng_next(&sim->rng));
     end_turn(sim);
 }

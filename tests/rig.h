@@ -2,8 +2,8 @@
 /* For tests of the performer: one without threads on a store in a directory of its own, under a
  * clock that stands still, and what it says last to a worker and to a client. What does not go as
  * it should aborts. */
-#ifndef WPK_COORDINATOR_EFFECTS_RIG_H
-#define WPK_COORDINATOR_EFFECTS_RIG_H
+#ifndef WPK_TESTS_RIG_H
+#define WPK_TESTS_RIG_H
 
 #include "coordinator/effects/performer.h"
 

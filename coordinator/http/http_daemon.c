@@ -9,12 +9,7 @@
  * - It calls twice: first with the head, when a request can be refused before its body is read
  *   (the connection then ends); last when it is whole.
  * - A daemon has one certificate for good. A new one gets a new daemon: connections are given to
- *   that from then on, and the old one is stopped when its last connection has left.
- *
- *      exchange:  NEW ──▶ READING ──┬──────────────▶ ANSWERED ──▶ NEW ...
- *                                   └──▶ QUEUED ───────▲
- *                                       (suspended)
- */
+ *   that from then on, and the old one is stopped when its last connection has left. */
 #include "coordinator/http/http.h"
 
 #include "common/log.h"
@@ -34,114 +29,15 @@
 #define SEND_BYTES_PER_S 65536             /* slower than this, a large answer is given up */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
-static uint64_t now_ns(const struct wpk_http_server *server)
-{
-    return wpk_clock_now_ns(server->clock);
-}
-
-static bool mark(struct wpk_http_exchange *exchange, enum wpk_http_phase phase, uint64_t for_ms)
-{
-    return wpk_http_admission_mark(exchange->server->admission, exchange->number, phase,
-                                   exchange->request.identity.owner[0] != '\0',
-                                   now_ns(exchange->server) + for_ms * WPK_NS_PER_MS);
-}
-
-static bool hold(struct wpk_http_exchange *exchange, size_t size)
-{
-    if (!wpk_http_admission_hold(exchange->server->admission, &size)) {
-        return false;
-    }
-    exchange->held += size;
-    return true;
-}
-
 /* ---- responses */
-
-static const char no_room_body[] = "{\"type\":\"about:blank\",\"title\":\"no room\",\"status\":503,"
-                                   "\"detail\":\"too much is being sent at once\"}";
-
-static void release_body(const struct wpk_http_response *response)
-{
-    if (response->release != NULL) {
-        response->release(response->owner);
-    }
-}
-
-static void add_headers(struct MHD_Response *made, const struct wpk_http_response *response,
-                        bool last)
-{
-    MHD_add_response_header(made, "Content-Type", response->content_type);
-    MHD_add_response_header(made, "Cache-Control",
-                            response->etag != NULL ? "private, no-cache" : "no-store");
-    MHD_add_response_header(made, "X-Content-Type-Options", "nosniff");
-    if (response->location != NULL) {
-        MHD_add_response_header(made, "Location", response->location);
-    }
-    if (response->allow != NULL) {
-        MHD_add_response_header(made, "Allow", response->allow);
-    }
-    if (response->etag != NULL) {
-        MHD_add_response_header(made, "ETag", response->etag);
-    }
-    if (response->retry_after_s > 0) {
-        char seconds[16];
-        snprintf(seconds, sizeof seconds, "%u", response->retry_after_s);
-        MHD_add_response_header(made, "Retry-After", seconds);
-    }
-    if (last) {
-        MHD_add_response_header(made, "Connection", "close");
-    }
-}
-
-static bool is_read(const struct wpk_http_request *request)
-{
-    return strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
-}
-
-/* Takes the body: it is released whatever happens. NULL: out of memory. */
-static struct MHD_Response *make_response(struct wpk_http_exchange *exchange,
-                                          const struct wpk_http_response *given, bool last)
-{
-    struct wpk_http_response response = *given;
-    const struct wpk_http_request *request = &exchange->request;
-    if (response.status == MHD_HTTP_OK && response.etag != NULL && is_read(request) &&
-        wpk_http_etag_matches(request->if_none_match, response.etag)) {
-        release_body(given);
-        response = (struct wpk_http_response){.status = MHD_HTTP_NOT_MODIFIED,
-                                              .content_type = given->content_type,
-                                              .etag = given->etag,
-                                              .body = ""};
-    } else if (!hold(exchange, response.body_size)) {
-        release_body(given);
-        response = (struct wpk_http_response){.status = MHD_HTTP_SERVICE_UNAVAILABLE,
-                                              .content_type = "application/problem+json",
-                                              .retry_after_s = 1,
-                                              .body = no_room_body,
-                                              .body_size = sizeof no_room_body - 1};
-    }
-    /* The library does not write to a buffer. */
-    void *body = (void *)(uintptr_t)response.body;
-    struct MHD_Response *made =
-        response.release == NULL
-            ? MHD_create_response_from_buffer(response.body_size, body, MHD_RESPMEM_MUST_COPY)
-            : MHD_create_response_from_buffer_with_free_callback_cls(
-                  response.body_size, body, response.release, response.owner);
-    if (made == NULL) {
-        release_body(&response);
-        return NULL;
-    }
-    add_headers(made, &response,
-                last || wpk_http_admission_is_last(exchange->server->admission, exchange->number));
-    exchange->status = response.status;
-    return made;
-}
 
 static enum MHD_Result send_response(struct wpk_http_exchange *exchange,
                                      struct MHD_Response *response)
 {
     uint64_t size = exchange->held;
     if (response == NULL ||
-        !mark(exchange, WPK_HTTP_SENDING, WPK_HTTP_REQUEST_MS + size * 1000 / SEND_BYTES_PER_S)) {
+        !wpk_http_exchange_mark(exchange, WPK_HTTP_SENDING,
+                                WPK_HTTP_REQUEST_MS + size * 1000 / SEND_BYTES_PER_S)) {
         return MHD_NO;
     }
     return MHD_queue_response(exchange->connection, (unsigned)exchange->status, response);
@@ -161,7 +57,7 @@ static enum MHD_Result refuse(struct wpk_http_exchange *exchange, int status, co
                                              status == MHD_HTTP_SERVICE_UNAVAILABLE ? 1 : 0,
                                          .body = body,
                                          .body_size = (size_t)size};
-    struct MHD_Response *made = make_response(exchange, &response, true);
+    struct MHD_Response *made = wpk_http_exchange_respond(exchange, &response, true);
     if (made != NULL && status == MHD_HTTP_UNAUTHORIZED) {
         MHD_add_response_header(made, "WWW-Authenticate", "Bearer realm=\"wpkd\"");
     }
@@ -228,7 +124,7 @@ static int check_body(struct wpk_http_exchange *exchange, const struct wpk_http_
         return MHD_HTTP_CONTENT_TOO_LARGE;
     }
     exchange->body_room = (size_t)size;
-    if (size > 0 && !hold(exchange, (size_t)size)) {
+    if (size > 0 && !wpk_http_exchange_hold(exchange, (size_t)size)) {
         snprintf(detail, detail_size, "too much is being sent at once");
         return MHD_HTTP_SERVICE_UNAVAILABLE;
     }
@@ -287,7 +183,7 @@ static enum MHD_Result begin(struct wpk_http_exchange *exchange, const char *met
     exchange->request =
         (struct wpk_http_request){.method = method, .path = path, .body = "", .if_none_match = ""};
     /* One that was ended may have sent a request before it noticed: nobody is to see that. */
-    if (!mark(exchange, WPK_HTTP_READING, WPK_HTTP_REQUEST_MS)) {
+    if (!wpk_http_exchange_mark(exchange, WPK_HTTP_READING, WPK_HTTP_REQUEST_MS)) {
         return MHD_NO;
     }
     int status = check_head(exchange, version, detail, sizeof detail);
@@ -312,8 +208,8 @@ static enum MHD_Result answer_whole(struct wpk_http_server *server,
                                     struct wpk_http_exchange *exchange)
 {
     struct wpk_http_response response = {.body = ""};
-    exchange->whole_ns = now_ns(server);
-    if (!mark(exchange, WPK_HTTP_SERVING, 0)) {
+    exchange->whole_ns = wpk_clock_now_ns(server->clock);
+    if (!wpk_http_exchange_mark(exchange, WPK_HTTP_SERVING, 0)) {
         return MHD_NO;
     }
     if (server->options.serve != NULL && exchange->request.body_size >= WPK_HTTP_LARGE) {
@@ -322,7 +218,7 @@ static enum MHD_Result answer_whole(struct wpk_http_server *server,
     if (!wpk_http_exchange_serve(exchange, &response)) {
         return wpk_http_exchange_queue(exchange) ? MHD_YES : MHD_NO;
     }
-    exchange->response = make_response(exchange, &response, false);
+    exchange->response = wpk_http_exchange_respond(exchange, &response, false);
     exchange->state = WPK_HTTP_EXCHANGE_ANSWERED;
     return send_response(exchange, exchange->response);
 }
@@ -360,7 +256,8 @@ static void log_request(const struct wpk_http_exchange *exchange)
             WPK_LOG_DEBUG, "http", "method=%s path=\"%s\" status=%d owner=%s peer=%s us=%llu",
             request->method, request->path, exchange->status, request->identity.owner,
             request->identity.peer,
-            (unsigned long long)((now_ns(exchange->server) - exchange->whole_ns) / WPK_NS_PER_US));
+            (unsigned long long)((wpk_clock_now_ns(exchange->server->clock) - exchange->whole_ns) /
+                                 WPK_NS_PER_US));
     }
 }
 
@@ -375,7 +272,8 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **c
         wpk_metric_add(WPK_COUNTER_HTTP_REQUESTS, (unsigned)exchange->status / 100, 1);
     }
     if (exchange->state == WPK_HTTP_EXCHANGE_ANSWERED) {
-        wpk_metric_observe_ns(WPK_HISTOGRAM_HTTP, now_ns(server) - exchange->whole_ns);
+        wpk_metric_observe_ns(WPK_HISTOGRAM_HTTP,
+                              wpk_clock_now_ns(server->clock) - exchange->whole_ns);
         log_request(exchange);
     }
     if (exchange->response != NULL) {
@@ -393,7 +291,7 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **c
     exchange->held = 0;
     exchange->state = WPK_HTTP_EXCHANGE_NEW;
     exchange->status = 0;
-    (void)mark(exchange, WPK_HTTP_IDLE, WPK_HTTP_IDLE_MS);
+    wpk_http_exchange_mark(exchange, WPK_HTTP_IDLE, WPK_HTTP_IDLE_MS);
 }
 
 /* The first line of a request is there, not decoded yet. */
@@ -406,7 +304,7 @@ static void *on_target(void *user, const char *target, struct MHD_Connection *co
     exchange->target = text_or_empty(target);
     exchange->target_size = strlen(exchange->target);
     exchange->target_fault = wpk_http_check_target(exchange->target, exchange->target_size);
-    (void)mark(exchange, WPK_HTTP_READING, WPK_HTTP_REQUEST_MS);
+    wpk_http_exchange_mark(exchange, WPK_HTTP_READING, WPK_HTTP_REQUEST_MS);
     return exchange;
 }
 
@@ -428,21 +326,7 @@ static void on_connection(void *user, struct MHD_Connection *connection, void **
     wpk_http_exchange_leave(*context);
 }
 
-/* ---- for http_server.c */
-
-void wpk_http_exchange_suspend(struct wpk_http_exchange *exchange)
-{
-    exchange->state = WPK_HTTP_EXCHANGE_QUEUED;
-    MHD_suspend_connection(exchange->connection);
-}
-
-void wpk_http_exchange_finish(struct wpk_http_exchange *exchange,
-                              const struct wpk_http_response *response)
-{
-    exchange->response = make_response(exchange, response, false);
-    exchange->state = WPK_HTTP_EXCHANGE_ANSWERED;
-    MHD_resume_connection(exchange->connection);
-}
+/* ---- daemons */
 
 /* The library's messages matter when a daemon does not start: they say what of a certificate is
  * wrong. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/effects/rig.h"
+#include "tests/rig.h"
 
 #include "common/crypto.h"
 #include "common/fs.h"
+#include "coordinator/api/api.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,7 @@ void wpk_rig_start(struct wpk_rig *rig)
         .clock = &rig->clock.clock,
         .artifact_bytes_max = rig->artifact_bytes_max,
         .out = {.reply = on_reply, .respond = on_respond, .user = rig},
+        .answer = wpk_api_answer_effect,
     };
     WPK_ASSERT(wpk_performer_new(&options, &rig->performer, &diag) == WPK_OK);
 }
@@ -77,7 +79,7 @@ void wpk_rig_request(struct wpk_rig *rig, const char *method, const char *path, 
                                        .body_size = strlen(body),
                                        .content_type = "application/json",
                                        .idempotency_key = rig->key};
-    wpk_performer_request(rig->performer, &request, ++rig->random);
+    wpk_api_request(rig->performer, &request, ++rig->random);
     WPK_ASSERT(wpk_performer_commit(rig->performer, &diag) == WPK_OK);
 }
 

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where requests come in: on a thread of the server, and on the loop for what only it knows. */
+#include "common/crypto.h"
+#include "coordinator/api/api_call.h"
+#include "coordinator/api/api_front.h"
+#include "coordinator/effects/performer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- on a thread of the server */
+
+static void free_answer(void *owner)
+{
+    wpk_api_answer_fini(owner);
+    free(owner);
+}
+
+/* What a GET answers is named by its content, unless the handler knew a shorter way. */
+static void name_content(const struct wpk_http_request *request, struct wpk_api_answer *answer)
+{
+    uint8_t digest[WPK_SHA256_SIZE];
+    char digits[33];
+    bool get = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+    bool json =
+        answer->content_type != NULL && strcmp(answer->content_type, "application/json") == 0;
+    if (get && json && answer->status == 200 && answer->etag[0] == '\0') {
+        wpk_crypto_sha256(answer->body.data, answer->body.size, digest);
+        wpk_crypto_hex(digest, 16, digits);
+        snprintf(answer->etag, sizeof answer->etag, "\"%s\"", digits);
+    }
+}
+
+bool wpk_api_front_serve(void *user, const struct wpk_http_request *request,
+                         struct wpk_http_response *response)
+{
+    struct wpk_api_front *front = user;
+    const struct wpk_api_front_options *options = wpk_api_front_options(front);
+    const struct wpk_api api = {
+        .front = front,
+        .index = options->index,
+        .data_dir = options->data_dir,
+        .public_key = options->public_key,
+        .sign = options->sign,
+        .now_ns = wpk_clock_now_ns(options->clock),
+    };
+    struct wpk_api_answer *answer = malloc(sizeof *answer);
+    if (answer == NULL) {
+        return false;
+    }
+    wpk_api_serve(&api, request, answer);
+    if (answer->how == WPK_API_QUEUE) {
+        response->release = answer->release;
+        response->owner = answer->owner;
+        answer->release = NULL;
+        free_answer(answer);
+        return false;
+    }
+    WPK_ASSERT(answer->how == WPK_API_NOW);
+    name_content(request, answer);
+    wpk_api_response(answer, response);
+    response->release = free_answer;
+    response->owner = answer;
+    return true;
+}
+
+/* ---- on the loop */
+
+static struct wpk_api make_api(struct wpk_performer *performer, uint64_t random)
+{
+    const struct wpk_performer_options *options = wpk_performer_options(performer);
+    return (struct wpk_api){.coordinator = wpk_performer_coordinator(performer),
+                            .performer = performer,
+                            .index = options->index,
+                            .auth = options->auth,
+                            .store = wpk_performer_reader(performer),
+                            .data_dir = options->data_dir,
+                            .now_ns = wpk_performer_now_ns(performer),
+                            .random = random};
+}
+
+void wpk_api_request(struct wpk_performer *performer, const struct wpk_http_request *request,
+                     uint64_t random)
+{
+    struct wpk_api api = make_api(performer, random);
+    struct wpk_api_answer answer;
+    struct wpk_diag diag = {0};
+    wpk_api_serve(&api, request, &answer);
+    if (answer.how != WPK_API_NOW) {
+        wpk_api_answer_fini(&answer);
+        return;
+    }
+    wpk_err err = wpk_store_take_status(api.store, &diag);
+    if (err != WPK_OK) {
+        wpk_api_answer_fini(&answer);
+        memset(&answer, 0, sizeof answer);
+        wpk_api_problem(&answer, 507, err, &diag);
+    }
+    *wpk_performer_hold_answer(performer, request->id) = answer;
+}
+
+/* ---- answers of a step */
+
+void wpk_api_answer_effect(struct wpk_performer *performer, const struct wpk_effect *effect,
+                           struct wpk_api_answer *answer)
+{
+    struct wpk_api api = make_api(performer, 0);
+    struct wpk_diag diag = {0};
+    if (effect->kind == WPK_EFFECT_RESPOND_JOB) {
+        wpk_api_job(answer, &api, effect->status, effect->job->id);
+        return;
+    }
+    if (effect->kind == WPK_EFFECT_RESPOND_WORKER) {
+        wpk_api_worker_order(answer, effect->status, effect->text, effect->order, effect->detail);
+        return;
+    }
+    wpk_diag_set(&diag, "%s", effect->text);
+    wpk_api_problem(answer, effect->status, effect->err, &diag);
+    answer->retry_after_s = effect->retry_after_s;
+}

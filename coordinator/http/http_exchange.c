@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection and its request, on the way from the library to the owner and back:
+ *
+ *      NEW ──▶ READING ──┬──────────────▶ ANSWERED ──▶ NEW ...
+ *                        └──▶ QUEUED ───────▲
+ *                            (suspended)
+ */
+#include "common/metrics.h"
+#include "coordinator/http/http_parts.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+
+bool wpk_http_exchange_mark(struct wpk_http_exchange *exchange, enum wpk_http_phase phase,
+                            uint64_t for_ms)
+{
+    return wpk_http_admission_mark(exchange->server->admission, exchange->number, phase,
+                                   exchange->request.identity.owner[0] != '\0',
+                                   wpk_clock_now_ns(exchange->server->clock) +
+                                       for_ms * WPK_NS_PER_MS);
+}
+
+bool wpk_http_exchange_hold(struct wpk_http_exchange *exchange, size_t size)
+{
+    if (!wpk_http_admission_hold(exchange->server->admission, &size)) {
+        return false;
+    }
+    exchange->held += size;
+    return true;
+}
+
+/* ---- responses */
+
+static const char no_room_body[] = "{\"type\":\"about:blank\",\"title\":\"no room\",\"status\":503,"
+                                   "\"detail\":\"too much is being sent at once\"}";
+
+static void release_body(const struct wpk_http_response *response)
+{
+    if (response->release != NULL) {
+        response->release(response->owner);
+    }
+}
+
+static void add_headers(struct MHD_Response *made, const struct wpk_http_response *response,
+                        bool last)
+{
+    MHD_add_response_header(made, "Content-Type", response->content_type);
+    MHD_add_response_header(made, "Cache-Control",
+                            response->etag != NULL ? "private, no-cache" : "no-store");
+    MHD_add_response_header(made, "X-Content-Type-Options", "nosniff");
+    if (response->location != NULL) {
+        MHD_add_response_header(made, "Location", response->location);
+    }
+    if (response->allow != NULL) {
+        MHD_add_response_header(made, "Allow", response->allow);
+    }
+    if (response->etag != NULL) {
+        MHD_add_response_header(made, "ETag", response->etag);
+    }
+    if (response->retry_after_s > 0) {
+        char seconds[16];
+        snprintf(seconds, sizeof seconds, "%u", response->retry_after_s);
+        MHD_add_response_header(made, "Retry-After", seconds);
+    }
+    if (last) {
+        MHD_add_response_header(made, "Connection", "close");
+    }
+}
+
+static bool is_read(const struct wpk_http_request *request)
+{
+    return strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+}
+
+/* Takes the body: it is released whatever happens. NULL: out of memory. */
+struct MHD_Response *wpk_http_exchange_respond(struct wpk_http_exchange *exchange,
+                                               const struct wpk_http_response *given, bool last)
+{
+    struct wpk_http_response response = *given;
+    const struct wpk_http_request *request = &exchange->request;
+    if (response.status == MHD_HTTP_OK && response.etag != NULL && is_read(request) &&
+        wpk_http_etag_matches(request->if_none_match, response.etag)) {
+        release_body(given);
+        response = (struct wpk_http_response){.status = MHD_HTTP_NOT_MODIFIED,
+                                              .content_type = given->content_type,
+                                              .etag = given->etag,
+                                              .body = ""};
+    } else if (!wpk_http_exchange_hold(exchange, response.body_size)) {
+        release_body(given);
+        response = (struct wpk_http_response){.status = MHD_HTTP_SERVICE_UNAVAILABLE,
+                                              .content_type = "application/problem+json",
+                                              .retry_after_s = 1,
+                                              .body = no_room_body,
+                                              .body_size = sizeof no_room_body - 1};
+    }
+    /* The library does not write to a buffer. */
+    void *body = (void *)(uintptr_t)response.body;
+    struct MHD_Response *made =
+        response.release == NULL
+            ? MHD_create_response_from_buffer(response.body_size, body, MHD_RESPMEM_MUST_COPY)
+            : MHD_create_response_from_buffer_with_free_callback_cls(
+                  response.body_size, body, response.release, response.owner);
+    if (made == NULL) {
+        release_body(&response);
+        return NULL;
+    }
+    add_headers(made, &response,
+                last || wpk_http_admission_is_last(exchange->server->admission, exchange->number));
+    exchange->status = response.status;
+    return made;
+}
+
+/* ---- the queue */
+
+bool wpk_http_exchange_serve(struct wpk_http_exchange *exchange, struct wpk_http_response *response)
+{
+    const struct wpk_http_options *options = &exchange->server->options;
+    bool answered =
+        options->serve != NULL && options->serve(options->serve_user, &exchange->request, response);
+    if (!answered) {
+        exchange->request.prepared = response->owner;
+        exchange->release = response->release;
+    }
+    return answered;
+}
+
+bool wpk_http_exchange_queue(struct wpk_http_exchange *exchange)
+{
+    struct wpk_http_server *server = exchange->server;
+    pthread_mutex_lock(&server->lock);
+    bool closing = server->closing;
+    if (!closing) {
+        exchange->request.id = ++server->queued_count << WPK_HTTP_NUMBER_BITS | exchange->number;
+        exchange->next = NULL;
+        server->awaited[exchange->number] = exchange->request.id;
+        if (server->queue_last != NULL) {
+            server->queue_last->next = exchange;
+        } else {
+            server->queue_first = exchange;
+        }
+        server->queue_last = exchange;
+        if (exchange->state != WPK_HTTP_EXCHANGE_QUEUED) { /* by a reader it is */
+            wpk_http_exchange_suspend(exchange);           /* before anybody can answer it */
+        }
+    }
+    pthread_mutex_unlock(&server->lock);
+    if (!closing) {
+        server->options.wake(server->options.user);
+    }
+    return !closing;
+}
+
+void wpk_http_exchange_suspend(struct wpk_http_exchange *exchange)
+{
+    exchange->state = WPK_HTTP_EXCHANGE_QUEUED;
+    MHD_suspend_connection(exchange->connection);
+}
+
+void wpk_http_exchange_finish(struct wpk_http_exchange *exchange,
+                              const struct wpk_http_response *response)
+{
+    exchange->response = wpk_http_exchange_respond(exchange, response, false);
+    exchange->state = WPK_HTTP_EXCHANGE_ANSWERED;
+    MHD_resume_connection(exchange->connection);
+}
+
+void wpk_http_exchange_leave(struct wpk_http_exchange *exchange)
+{
+    struct wpk_http_server *server = exchange->server;
+    pthread_mutex_lock(&server->lock);
+    exchange->carrier->connection_count--;
+    exchange->carrier = NULL;
+    pthread_mutex_unlock(&server->lock);
+    wpk_metric_change(WPK_GAUGE_HTTP_CONNECTIONS, 0, -1);
+    wpk_http_admission_leave(server->admission, exchange->number);
+}
+
+static const char ending[] = "{\"type\":\"about:blank\",\"title\":\"shutting down\","
+                             "\"status\":503,\"detail\":\"wpkd is ending\"}";
+const struct wpk_http_response wpk_http_ending = {.status = 503,
+                                                  .content_type = "application/problem+json",
+                                                  .retry_after_s = 1,
+                                                  .body = ending,
+                                                  .body_size = sizeof ending - 1};

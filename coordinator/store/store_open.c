@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening the history's database: its settings, its check, its version. */
+#include "common/buf.h"
+#include "common/fs.h"
+#include "coordinator/store/store_migrate.h"
+#include "coordinator/store/store_sql.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHECKED_PAGES_MAX 4096 /* 16 MiB: checked in some 20 ms */
+
+static wpk_err prepare_database(struct wpk_store *store, const char *path, struct wpk_diag *diag)
+{
+    int64_t version = 0;
+    wpk_err err = wpk_store_read_int(store, "PRAGMA user_version", &version, diag);
+    if (err == WPK_OK && !wpk_store_is_writable(store)) {
+        wpk_diag_set(diag, "%s cannot be written", path);
+        err = WPK_EACCES;
+    }
+    if (err == WPK_OK) {
+        err = wpk_store_execute(store,
+                                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                                "PRAGMA foreign_keys = ON; PRAGMA cache_size = -32000;"
+                                "PRAGMA wal_autocheckpoint = 8000",
+                                diag);
+    }
+    int64_t page_count = 0;
+    if (err == WPK_OK) {
+        err = wpk_store_read_int(store, "PRAGMA page_count", &page_count, diag);
+    }
+    /* A large one is checked when somebody asks for it: a crash leaves nothing to check, the
+     * write-ahead log sees to that, and a page that went bad is WPK_ECORRUPT when it is met. */
+    if (err == WPK_OK && page_count <= CHECKED_PAGES_MAX) {
+        err = wpk_store_check(store, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_store_migrate(store, path, version, diag);
+    }
+    if (err == WPK_OK) {
+        err = wpk_store_execute(
+            store, "DROP TABLE IF EXISTS probe; UPDATE installation SET epoch = epoch + 1", diag);
+    }
+    return err == WPK_OK ? wpk_store_read_epoch(store, diag) : err;
+}
+
+/* What a reader has to know before it reads. */
+static wpk_err prepare_reader(struct wpk_store *store, const char *path, struct wpk_diag *diag)
+{
+    int64_t version = 0;
+    wpk_err err = wpk_store_read_int(store, "PRAGMA user_version", &version, diag);
+    if (err == WPK_OK && version != WPK_STORE_VERSION) {
+        wpk_diag_set(diag, "%s is of version %lld, not %d", path, (long long)version,
+                     WPK_STORE_VERSION);
+        err = WPK_EMISMATCH;
+    }
+    if (err == WPK_OK) {
+        err = wpk_store_execute(store, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", diag);
+    }
+    return err == WPK_OK ? wpk_store_read_epoch(store, diag) : err;
+}
+
+static wpk_err open_database(const char *directory, const struct wpk_clock *clock, bool reader,
+                             struct wpk_store **out, struct wpk_diag *diag)
+{
+    struct wpk_store *store = NULL;
+    struct wpk_buf path = {0};
+    wpk_buf_printf(&path, "%s/history.db", directory);
+    wpk_err err = wpk_buf_status(&path);
+    if (err == WPK_OK && reader && access(path.data, F_OK) != 0) {
+        wpk_diag_set(diag, "%s: %s%s", path.data, strerror(errno), wpk_fs_advice(errno));
+        err = WPK_ENOENT;
+    }
+    if (err == WPK_OK) {
+        err = wpk_store_attach(path.data, clock, reader, &store, diag);
+    }
+    if (err == WPK_OK) {
+        err = reader ? prepare_reader(store, path.data, diag)
+                     : prepare_database(store, path.data, diag);
+    }
+    wpk_buf_fini(&path);
+    if (err != WPK_OK) {
+        wpk_store_close(store);
+        return err;
+    }
+    *out = store;
+    return WPK_OK;
+}
+
+wpk_err wpk_store_open(const char *directory, const struct wpk_clock *clock, struct wpk_store **out,
+                       struct wpk_diag *diag)
+{
+    return open_database(directory, clock, false, out, diag);
+}
+
+wpk_err wpk_store_open_reader(const char *directory, const struct wpk_clock *clock,
+                              struct wpk_store **out, struct wpk_diag *diag)
+{
+    return open_database(directory, clock, true, out, diag);
+}
