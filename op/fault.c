@@ -98,15 +98,14 @@ static int shift_axis(struct wpk_program *program, const struct wpk_stage *stage
 }
 
 static bool can_have(const struct wpk_program *program, const struct wpk_stage *stage,
-                     enum wpk_fault fault, int *axis)
+                     enum wpk_fault fault, int axis)
 {
-    *axis = stage->rank - 1;
-    while (*axis >= 0 && stage->axes[*axis].extent == 1) {
-        --*axis;
+    if (fault != WPK_FAULT_NEIGHBOUR && axis > 0) {
+        return false;
     }
     switch (fault) {
     case WPK_FAULT_NEIGHBOUR:
-        return *axis >= 0;
+        return axis < stage->rank && stage->axes[axis].extent > 1;
     case WPK_FAULT_IDENTITY:
         return stage->reduction == WPK_REDUCE_NONE
                    ? program->nodes[stage->expr].kind != WPK_NODE_LOAD
@@ -116,12 +115,11 @@ static bool can_have(const struct wpk_program *program, const struct wpk_stage *
     }
 }
 
-wpk_err wpk_fault_make(const struct wpk_program *program, int index, enum wpk_fault fault,
+wpk_err wpk_fault_make(const struct wpk_program *program, int index, enum wpk_fault fault, int axis,
                        struct wpk_program *out)
 {
     WPK_ASSERT(index < program->stage_count);
-    int axis;
-    if (!can_have(program, &program->stages[index], fault, &axis)) {
+    if (!can_have(program, &program->stages[index], fault, axis)) {
         return WPK_ENOENT;
     }
     struct wpk_program faulty;

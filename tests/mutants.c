@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs with one mistake in them, evaluated on the input sets of the right one: verification
  * must see every mistake that has an effect at all. */
+#include "worker/faults.h"
 #include "worker/verify.h"
 
 #include "common/rng.h"
@@ -195,12 +196,21 @@ static void evaluate(const struct wpk_program *program, const struct wpk_program
     wpk_inputs_fini(&inputs);
 }
 
+static void make_set(const struct wpk_program *op, uint64_t seed, int k, struct wpk_answers *out)
+{
+    const struct wpk_input_options inputs = {
+        .kind = (enum wpk_input_kind)k, .seed = seed + (uint64_t)k, .constants_seed = seed};
+    assert_int_equal(wpk_answers_make(op, &inputs, k < 2 ? 0 : 400, out, NULL), WPK_OK);
+}
+
+/* Those that candidates of the op face. */
 static void make_sets(const struct wpk_program *op, uint64_t seed, struct wpk_answers *out)
 {
     for (int k = 0; k < WPK_INPUT_KINDS; k++) {
-        const struct wpk_input_options inputs = {
-            .kind = (enum wpk_input_kind)k, .seed = seed + (uint64_t)k, .constants_seed = seed};
-        assert_int_equal(wpk_answers_make(op, &inputs, k < 2 ? 0 : 400, &out[k], NULL), WPK_OK);
+        if (wpk_faults_ask_for(op, out, (enum wpk_input_kind)k)) {
+            make_set(op, seed, k, &out[k]);
+            assert_int_equal(wpk_faults_look(op, &out[k]), WPK_OK);
+        }
     }
 }
 
@@ -235,16 +245,16 @@ static bool is_equivalent(const struct wpk_program *op, const struct wpk_program
     static double value[POINTS_MAX];
     bool equal = true;
     for (uint64_t seed = 1000; seed < 1400 && equal; seed += 100) {
-        struct wpk_answers sets[WPK_INPUT_KINDS] = {0};
-        make_sets(op, seed, sets);
         for (int k = 0; k < WPK_INPUT_KINDS; k++) {
-            if (sets[k].count > 0) {
-                evaluate(mutant, op, &sets[k], value);
+            struct wpk_answers set = {0};
+            make_set(op, seed, k, &set);
+            if (set.count > 0) {
+                evaluate(mutant, op, &set, value);
             }
-            for (int64_t i = 0; i < sets[k].count && equal; i++) {
-                equal = same(sets[k].value[i], value[i]);
+            for (int64_t i = 0; i < set.count && equal; i++) {
+                equal = same(set.value[i], value[i]);
             }
-            wpk_answers_fini(&sets[k]);
+            wpk_answers_fini(&set);
         }
     }
     return equal;

@@ -92,6 +92,37 @@ static wpk_err shows(const struct probe *probe, const struct wpk_program *faulty
     return err == WPK_EUNSUPPORTED ? WPK_OK : err;
 }
 
+/* Does a set show the fault, in all of its variants? */
+static wpk_err look_for(const struct probe *probe, int stage, enum wpk_fault fault, bool *out)
+{
+    bool shown = true;
+    int count = 0;
+    wpk_err err = WPK_OK;
+    for (int axis = 0; axis < WPK_RANK_MAX && shown && err == WPK_OK; axis++) {
+        struct wpk_program faulty;
+        if (wpk_fault_make(probe->op, stage, fault, axis, &faulty) == WPK_OK) {
+            err = shows(probe, &faulty, &shown);
+            wpk_program_fini(&faulty);
+            count++;
+        }
+    }
+    *out = shown && count > 0;
+    return err;
+}
+
+static bool can_have(const struct wpk_program *op, int stage, enum wpk_fault fault)
+{
+    bool has = false;
+    for (int axis = 0; axis < WPK_RANK_MAX && !has; axis++) {
+        struct wpk_program faulty;
+        has = wpk_fault_make(op, stage, fault, axis, &faulty) == WPK_OK;
+        if (has) {
+            wpk_program_fini(&faulty);
+        }
+    }
+    return has;
+}
+
 wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answers)
 {
     uint8_t seen[WPK_STAGES_MAX] = {0};
@@ -105,12 +136,8 @@ wpk_err wpk_faults_look(const struct wpk_program *op, struct wpk_answers *answer
     }
     for (int s = 0; s < op->stage_count && err == WPK_OK && answers->count > 0; s++) {
         for (int f = 0; f < WPK_FAULT_COUNT && err == WPK_OK; f++) {
-            struct wpk_program faulty;
             bool shown = false;
-            if (wpk_fault_make(op, s, (enum wpk_fault)f, &faulty) == WPK_OK) {
-                err = shows(probe, &faulty, &shown);
-                wpk_program_fini(&faulty);
-            }
+            err = look_for(probe, s, (enum wpk_fault)f, &shown);
             seen[s] |= (uint8_t)(shown << f);
         }
     }
@@ -143,12 +170,9 @@ void wpk_faults_unseen(const struct wpk_program *op, const struct wpk_answers *a
             seen |= answers[k].count > 0 ? answers[k].seen[s] : 0;
         }
         for (int f = 0; f < WPK_FAULT_COUNT; f++) {
-            struct wpk_program faulty;
-            if ((seen >> f & 1) != 0 ||
-                wpk_fault_make(op, s, (enum wpk_fault)f, &faulty) != WPK_OK) {
+            if ((seen >> f & 1) != 0 || !can_have(op, s, (enum wpk_fault)f)) {
                 continue;
             }
-            wpk_program_fini(&faulty);
             used += (size_t)snprintf(out + used, WPK_FAULTS_TEXT_MAX - used, "%s%s: %s",
                                      used > 0 ? "; " : "", op->tensors[op->stages[s].output].name,
                                      wpk_fault_name((enum wpk_fault)f));

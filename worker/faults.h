@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Could the input sets of an op show that a stage is wrong? For each stage its faults (op/fault.h)
  * are evaluated at some compared points of each set: one that moves a point by more than
- * WPK_FAULTS_CLEAR tolerances is seen. While some are not, more sets join (WPK_INPUT_JOINING). What
- * stays unseen is said in the record. */
+ * WPK_FAULTS_CLEAR tolerances is seen, a neighbour's value if it is along each axis. While some are
+ * not, more sets join (WPK_INPUT_JOINING). What stays unseen is said in the record. */
 #ifndef WPK_WORKER_FAULTS_H
 #define WPK_WORKER_FAULTS_H
 

@@ -90,6 +90,23 @@ static void test_sets_join(void **state)
     assert_string_equal(unseen, "");
 }
 
+/* Two batches share a mask, so that the maxima of one do for the other while logits are small. */
+static void test_neighbours_along_each_axis(void **state)
+{
+    (void)state;
+    static const char attention[] =
+        "input Q f32[2,6,8]\ninput K f32[2,6,8]\ninput A f32[6,6]\noutput Y f32[2,6,6]\n"
+        "intermediate T f32[2,6,6]\nintermediate M f32[2,6]\nintermediate S f32[2,6]\n"
+        "T[b,i,j] = (sum(k:8) Q[b,i,k] * K[b,j,k]) * 0.35355339059327373 + A[i,j]\n"
+        "M[b,i] = max(j:6) T[b,i,j]\nS[b,i] = sum(j:6) exp(T[b,i,j] - M[b,i])\n"
+        "Y[b,i,j] = exp(T[b,i,j] - M[b,i]) / S[b,i]\n";
+    char unseen[WPK_FAULTS_TEXT_MAX];
+    find_unseen(attention, WPK_INPUT_WIDE, unseen);
+    assert_non_null(strstr(unseen, "M: neighbour's value"));
+    find_unseen(attention, WPK_INPUT_LARGE, unseen);
+    assert_string_equal(unseen, "");
+}
+
 /* They are not drawn where the others show all. */
 static void test_sets_that_need_not_join(void **state)
 {
@@ -130,7 +147,7 @@ static void test_faults_are_programs(void **state)
         for (int f = 0; f < WPK_FAULT_COUNT; f++) {
             struct wpk_program faulty;
             bool reduces = op.stages[s].reduction != WPK_REDUCE_NONE;
-            wpk_err err = wpk_fault_make(&op, s, (enum wpk_fault)f, &faulty);
+            wpk_err err = wpk_fault_make(&op, s, (enum wpk_fault)f, 0, &faulty);
             bool has = reduces || f == WPK_FAULT_NEIGHBOUR || f == WPK_FAULT_IDENTITY;
             assert_int_equal(err, has ? WPK_OK : WPK_ENOENT);
             if (has) {
@@ -148,6 +165,7 @@ int main(void)
         cmocka_unit_test(test_maximum_of_a_softmax),
         cmocka_unit_test(test_other_operators),
         cmocka_unit_test(test_sets_join),
+        cmocka_unit_test(test_neighbours_along_each_axis),
         cmocka_unit_test(test_sets_that_need_not_join),
         cmocka_unit_test(test_what_cannot_be_seen),
         cmocka_unit_test(test_faults_are_programs),
