@@ -439,6 +439,21 @@ static void what_cannot_be_an_anchor_is_none(void **state)
     expect_anchor(f, HASH, "");
 }
 
+/* A search all of whose asks failed knows as what, each time that it is opened. */
+static void why_all_failed_is_known(void **state)
+{
+    struct fixture *f = *state;
+    put(f, WPK_WORK_TRIAL, (struct wpk_record){.outcome = WPK_OUTCOME_RUN_CRASH});
+    wpk_store_run(f->store, "UPDATE search SET snapshot_told = 1", "");
+    for (int i = 0; i < 2; i++) {
+        struct wpk_opened *opened = calloc(1, sizeof *opened);
+        wpk_history_open_search(f->store, &f->search, opened);
+        assert_int_equal(opened->outcomes[WPK_OUTCOME_RUN_CRASH], 1);
+        assert_int_equal(opened->outcomes[WPK_OUTCOME_OK], 0);
+        wpk_opened_free(opened);
+    }
+}
+
 static void note_number(void *user, uint64_t number, const char *id, const char *state,
                         const char *document)
 {
@@ -488,6 +503,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_revoked_is_not_found_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_revoked_vendor_has_failed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_an_anchor_is_none, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(why_all_failed_is_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_plain_kernel_keeps_its_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_rejected_plain_kernel_is_not_tried_again, set_up,
                                         tear_down),
