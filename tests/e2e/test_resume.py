@@ -13,7 +13,7 @@ from lib import (CONVOLUTION, Failure, check, check_tune_json, descendants, main
                  wait_for)
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
-CANDIDATES = 10
+CANDIDATES = 6
 ENDLESS = 1000  # candidates of a job that is ended before it has tried them
 # After five deaths wpkctl gives up; a candidate that was in a builder or runner twice when it died is
 # blamed, as nobody can tell it from a kill.
