@@ -74,6 +74,19 @@ def test_two_people(box):
     service.stop()
 
 
+def test_names_of_hidden_tensors(box):
+    """An operand that is called as a hidden tensor would be: that one gives way in the choice."""
+    need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
+    kind = "f32[%d,%d]" % (SIZE, SIZE)
+    op = {"name": "c", "op": "C[i,j] = relu(sum(k) t2[i,k] * _t2[k,j])", "tensors": {"t2": kind, "_t2": kind, "C": kind}}
+    binding = tune(box, op, "tuned")["kernels"][0]["binding"]
+    check("t2" not in dict(binding["inputs"]).values(), "t2 is hidden", binding)
+    service = Service(box)
+    values = [math.sin(i) for i in range(SIZE ** 2)]
+    run(box, service, op, {"t2": values, "_t2": values}, "C")
+    service.stop()
+
+
 def test_long_names(box):
     """Two axes with names of forty letters, which gene texts once cut: the job ends as any other."""
     need("wpkd", "wpk-worker", "wpk-builder", "wpk-runner")
