@@ -221,14 +221,22 @@ Expr Builder::convert_unary(const wpk_stage &stage, const wpk_node &node,
     case WPK_UNARY_TANH: {
         Expr e = Halide::exp(Halide::abs(a) * -2);
         Expr t = (1 - e) / (1 + e);
-        // near zero 1 - e cancels; three terms of the series are exact to a rounding there
-        Expr square = a * a;
+        // near zero 1 - e cancels; two or five terms of the series are exact to a rounding there
         auto real = [&](double v) { return Halide::Internal::make_const(a.type(), v); };
-        Expr small = a * (1 + square * (real(-1.0 / 3) + square * real(2.0 / 15)));
+        Expr rest = real(0);
+        for (double c : {-1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3}) {
+            bool wanted = a.type() == Halide::Float(64) || std::abs(c) > 0.1;
+            rest = wanted ? a * a * (real(c) + rest) : rest;
+        }
+        Expr small = a * (1 + rest);
         return Halide::select(Halide::abs(a) < real(0.05), small,
                               Halide::select(a < 0, -t, t));
     }
-    case WPK_UNARY_ERF: return Halide::erf(a);
+    case WPK_UNARY_ERF: { // in f64 the C library's
+        using Halide::Internal::Call;
+        bool wide = a.type() == Halide::Float(64);
+        return wide ? Call::make(a.type(), "erf", {a}, Call::PureExtern) : Halide::erf(a);
+    }
     case WPK_UNARY_SIGMOID: return 1 / (1 + Halide::exp(-a));
     case WPK_UNARY_ABS: return Halide::cast(a.type(), Halide::abs(a));
     case WPK_UNARY_FLOOR: return Halide::floor(a);
