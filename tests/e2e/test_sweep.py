@@ -8,6 +8,7 @@ other candidates, WPK_SWEEP_ONLY=NAME[,NAME] names programs.
 """
 import json
 import os
+import subprocess
 
 import lib
 
@@ -18,6 +19,7 @@ CONSTRUCTED, RANDOM = (6, 8) if LONG else (2, 2)
 # Error of candidates that only move data, as a multiple of direct evaluation's. Strict is 1.125; the
 # programs are so small that the ratio of two such errors is known within a third.
 TIMES_DIRECT_MAX = 1.125 * 1.35
+STRICT, STANDARD = 1.25 * 0.9, 4 * 0.9
 # What LLVM takes too long for is an outcome of the search, and depends on the machine's load.
 TIMEOUT_SHARE_MAX = 0.03
 SETTINGS = [(layouts, threads, isa) for isa in ("avx512", "avx2", "sse41") for threads in (1, 2)
@@ -86,6 +88,67 @@ def test_every_candidate_computes_its_program(box):
     lib.check(not wrong, "%d candidates are not ok" % len(wrong), *wrong[:10])
     lib.check(len(timeouts) <= max(1, TIMEOUT_SHARE_MAX * tried), "too many builds took too long",
               *timeouts[:10])
+
+
+FLOATS = ("f32", "f64", "f16", "bf16")
+BYTES = FLOATS + ("i8",)
+MOVES = BYTES + ("u8", "i32")
+# Outputs of thousands of values: fewer, and the ratio of two errors is noise.
+SHORTHANDS = (
+    [({"type": "conv2d", "input": [1, 12, 12, 12], "filters": 32, "kernel": [3, 3], "padding": [1, 1, 1, 1],
+       "bias": True}, BYTES),
+     ({"type": "depthwise_conv2d", "input": [1, 32, 12, 12], "kernel": [3, 3]}, BYTES),
+     ({"type": "max_pool2d", "input": [1, 20, 30, 30], "kernel": [2, 2]}, FLOATS),
+     ({"type": "avg_pool2d", "input": [1, 20, 30, 30], "kernel": [2, 2]}, FLOATS),
+     ({"type": "global_avg_pool", "input": [8, 64, 5, 5]}, FLOATS),
+     ({"type": "matmul", "a": [64, 48], "b": [48, 64], "bias": True, "activation": "relu"}, BYTES),
+     ({"type": "batch_matmul", "a": [2, 40, 32], "b": [2, 32, 56]}, BYTES),
+     ({"type": "gemm", "a": [64, 40], "b": [40, 72], "c": [64, 72]}, FLOATS),
+     ({"type": "softmax", "shape": [64, 72]}, FLOATS),
+     ({"type": "layernorm", "shape": [64, 72]}, FLOATS),
+     ({"type": "elementwise", "expr": "A * B + A", "inputs": {"A": [64, 72], "B": [72]}}, FLOATS),
+     ({"type": "transpose", "shape": [64, 72], "perm": [1, 0]}, MOVES)]
+    + [({"type": "reduce", "shape": [64, 30, 72], "axes": [1], "reduction": r}, FLOATS)
+       for r in ("sum", "mean", "max", "min")]
+    + [({"type": "reduce", "shape": [64, 4, 72], "axes": [1], "reduction": "prod"}, FLOATS)]
+    + [({"type": name, "a": [64, 72], "b": [72]}, FLOATS) for name in ("add", "sub", "mul", "div", "min", "max")]
+    + [({"type": name, "shape": [64, 72]}, FLOATS)
+       for name in ("relu", "relu6", "leaky_relu", "sigmoid", "tanh", "gelu", "silu", "hardswish", "exp", "log",
+                    "sqrt", "rsqrt", "erf", "abs")])
+
+# Halide multiplies by the reciprocal of a constant divisor, and takes a common factor out of a sum.
+REWRITTEN = ("avg_pool2d", "global_avg_pool", "reduce", "elementwise")
+
+
+def times_direct_max(op, dtype):
+    """None: the reference is as precise as direct evaluation, which says nothing."""
+    return None if dtype == "f64" else STANDARD if op["type"] in REWRITTEN else STRICT
+
+
+def test_direct_candidates_of_shorthands_are_strict(box):
+    """The short sweep takes each name with one of its types."""
+    lib.need("wpk-evaluate", "wpk-builder", "wpk-runner")
+    expand = os.path.join(lib.BIN, "../tests/expand")
+    wrong = []
+    tried = 0
+    for number, (op, dtypes) in enumerate(SHORTHANDS):
+        for dtype in dtypes if LONG else [dtypes[number % len(dtypes)]]:
+            whole = subprocess.run([expand, json.dumps(dict(op, dtype=dtype))], check=True, capture_output=True,
+                                   text=True).stdout
+            path = box.write("shorthand.txt", whole)
+            code, out, err = box.run("wpk-evaluate", "--op", path, "--quiet", "--time-ms", 1, "--pin",
+                                     "algorithm=direct", "--construct", 3 if LONG else 1, seconds=600)
+            lib.check(code in (0, 1), "wpk-evaluate ended with %s" % code, op, dtype, err[-2000:])
+            for record in (json.loads(line)["record"] for line in out.splitlines()):
+                tried += 1
+                error = record["error"]["times_direct"]
+                most = times_direct_max(op, dtype)
+                if record["outcome"] != "ok" or (most is not None and error > most):
+                    wrong.append("%s %s: %s, %.3g times direct %s" % (
+                        op, dtype, record["outcome"], error, record.get("log", "")))
+                    print(wrong[-1], flush=True)
+    print("%d candidates of %d shorthands" % (tried, len(SHORTHANDS)), flush=True)
+    lib.check(not wrong, "%d candidates are not strict" % len(wrong), *wrong[:10])
 
 
 if __name__ == "__main__":
