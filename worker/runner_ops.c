@@ -253,8 +253,9 @@ wpk_err wpk_runner_ops_get(struct wpk_runner_ops *ops, const char *text, struct 
     for (int k = 0; k < WPK_RUNNER_SETS && err != WPK_ESYSTEM; k++) {
         /* Those that join wait for what the others show. */
         bool joins = k >= WPK_INPUT_JOINING;
-        if (joins && (err != WPK_OK || known->ready ||
-                      !wpk_faults_ask_for(&known->program, known->answers, k))) {
+        if (joins &&
+            (err != WPK_OK || known->ready ||
+             !wpk_faults_ask_for(&known->program, known->answers, (enum wpk_input_kind)k))) {
             continue;
         }
         wpk_err of_set = ask_for_set(ops, known, k, diag);
