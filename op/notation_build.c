@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a syntax tree to stages, in the order in which the equations depend on each other; a
- * reduction inside an expression becomes a stage of its own over the axes that its body uses. */
+/* From a syntax tree to stages, in the order in which the equations depend on each other. */
 #include "op/notation_builder.h"
 
 #include "op/node.h"
@@ -8,120 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- reductions */
-
-/* The axes that a node needs from around it: a reduction brings its own along. */
-static void mark_axes(const struct wpk_ast *ast, const struct wpk_scope *scope, int node,
-                      bool *used)
-{
-    const struct wpk_ast_node *n = &ast->nodes[node];
-    bool inside[WPK_AXES_MAX] = {false};
-    int axis = n->kind == WPK_AST_NAME ? wpk_scope_find(scope, n->name) : -1;
-    if (axis >= 0) {
-        inside[axis] = true;
-    }
-    for (int i = 0; i < n->child_count; i++) {
-        mark_axes(ast, scope, n->child[i], inside);
-    }
-    for (int i = 0; i < n->axis_count && n->kind == WPK_AST_REDUCTION; i++) {
-        axis = wpk_scope_find(scope, n->axis[i].name);
-        if (axis >= 0) {
-            inside[axis] = false;
-        }
-    }
-    for (int a = 0; a < WPK_AXES_MAX; a++) {
-        used[a] = used[a] || inside[a];
-    }
-}
-
-/* The stage's own numbering of axes, and behind it those of reductions further in. */
-static struct wpk_scope number_axes(const struct wpk_stage *stage, const struct wpk_scope *scope)
-{
-    struct wpk_scope own = {.count = stage->axis_count, .bound = stage->axis_count};
-    memcpy(own.axis, stage->axes, sizeof(own.axis));
-    for (int a = 0; a < scope->count && own.count < WPK_AXES_MAX; a++) {
-        if (wpk_scope_find(&own, scope->axis[a].name) < 0) {
-            own.axis[own.count++] = scope->axis[a];
-        }
-    }
-    return own;
-}
-
-/* Complete a stage that reduces: its reduction axes, body and accumulator. */
-static bool finish_reduction(struct wpk_builder *b, struct wpk_scope *scope, int stage,
-                             const struct wpk_ast_node *n, enum wpk_dtype wanted, int *tensor_dtype)
-{
-    struct wpk_stage *s = &b->program->stages[stage];
-    for (int i = 0; i < n->axis_count; i++) {
-        int at = wpk_scope_find(scope, n->axis[i].name);
-        if (at < 0 ||
-            wpk_stage_add_reduction_axis(s, n->axis[i].name, scope->axis[at].extent) < 0) {
-            wpk_builder_fail(b, n->at, WPK_ERANGE, "too many axes%s", "");
-            return false;
-        }
-    }
-    const struct wpk_scope own = number_axes(s, scope);
-    int body = wpk_builder_expr(b, &own, n->child[0], wpk_dtype_wide(wanted));
-    if (body < 0) {
-        return false;
-    }
-    s->reduction = (enum wpk_reduction)n->op;
-    s->accumulator = n->typed ? n->dtype : wpk_dtype_accumulator(b->program->nodes[body].dtype);
-    s->expr = wpk_node_cast(b->program, s->accumulator, body);
-    *tensor_dtype = (int)s->accumulator;
-    return s->expr >= 0;
-}
-
-int wpk_builder_nested(struct wpk_builder *b, const struct wpk_scope *scope, int node,
-                       enum wpk_dtype wanted)
-{
-    const struct wpk_ast_node *n = &b->ast->nodes[node];
-    bool used[WPK_AXES_MAX] = {false};
-    int64_t extent[WPK_RANK_MAX];
-    const char *names[WPK_RANK_MAX];
-    int index[WPK_RANK_MAX] = {0}, rank = 0;
-    char stem[WPK_NAME_MAX], name[WPK_NAME_MAX];
-    mark_axes(b->ast, scope, node, used);
-    for (int a = 0; a < scope->count; a++) {
-        if (!used[a]) {
-            continue;
-        }
-        if (a >= scope->bound) {
-            return wpk_builder_fail(b, n->at, WPK_EPARSE,
-                                    "axis %s is named outside of its reduction",
-                                    scope->axis[a].name);
-        }
-        if (rank == WPK_RANK_MAX) {
-            return wpk_builder_fail(b, n->at, WPK_ERANGE, "too many axes%s", "");
-        }
-        extent[rank] = scope->axis[a].extent;
-        names[rank] = scope->axis[a].name;
-        index[rank++] = wpk_node_axis(b->program, a);
-    }
-    snprintf(stem, sizeof(stem), "%.36s_acc", b->current);
-    snprintf(name, sizeof(name), "%s", stem);
-    for (int i = 2;
-         wpk_program_find_tensor(b->program, name) >= 0 || wpk_ast_find_equation(b->ast, name) >= 0;
-         i++) {
-        snprintf(name, sizeof(name), "%.40s%d", stem, i);
-    }
-    int tensor =
-        wpk_program_add_tensor(b->program, name, WPK_ROLE_INTERMEDIATE, WPK_F32, rank, extent);
-    if (tensor < 0) {
-        return wpk_builder_fail(b, n->at, WPK_ERANGE, "too many tensors%s", "");
-    }
-    b->used[tensor] = true;
-    /* the body may hold reductions of its own, whose stages must come first: build it aside */
-    struct wpk_scope inner = *scope;
-    int stage = wpk_program_add_stage(b->program, tensor, names), dtype = WPK_F32;
-    if (stage < 0 || !finish_reduction(b, &inner, stage, n, wanted, &dtype)) {
-        return b->err == WPK_OK ? wpk_builder_fail(b, n->at, WPK_ERANGE, "program too large%s", "")
-                                : -1;
-    }
-    b->program->tensors[tensor].dtype = (enum wpk_dtype)dtype;
-    return wpk_node_load(b->program, tensor, index, -1);
-}
 
 /* ---- equations */
 
@@ -152,7 +37,7 @@ static int build_stage(struct wpk_builder *b, const struct wpk_ast_equation *e, 
     }
     enum wpk_dtype wanted = inferred ? WPK_F32 : b->program->tensors[tensor].dtype;
     if (root->kind == WPK_AST_REDUCTION) {
-        if (!finish_reduction(b, scope, stage, root, wanted, &dtype)) {
+        if (!wpk_builder_reduction(b, scope, stage, root, wanted, &dtype)) {
             return -1;
         }
     } else {
@@ -171,7 +56,22 @@ static int build_stage(struct wpk_builder *b, const struct wpk_ast_equation *e, 
     return b->program->stages[stage].expr < 0 ? -1 : stage;
 }
 
-int wpk_builder_equation(struct wpk_builder *b, int id)
+static int build_equation(struct wpk_builder *b, int id);
+
+/* The equations that the node reads and that are not built yet. */
+static bool build_what_it_reads(struct wpk_builder *b, int node)
+{
+    const struct wpk_ast_node *n = &b->ast->nodes[node];
+    for (int i = 0; i < n->child_count; i++) {
+        if (!build_what_it_reads(b, n->child[i])) {
+            return false;
+        }
+    }
+    int id = n->kind == WPK_AST_LOAD ? wpk_ast_find_equation(b->ast, n->name) : -1;
+    return id < 0 || b->state[id] == 2 || build_equation(b, id) >= 0;
+}
+
+static int build_equation(struct wpk_builder *b, int id)
 {
     const struct wpk_ast_equation *e = &b->ast->equation[id];
     struct wpk_scope scope;
@@ -196,7 +96,7 @@ int wpk_builder_equation(struct wpk_builder *b, int id)
     const char *outer = b->current;
     b->current = e->name;
     bool inferred = tensor < 0;
-    if (!wpk_builder_infer(b, e, tensor, &scope)) {
+    if (!build_what_it_reads(b, e->root) || !wpk_builder_infer(b, e, tensor, &scope)) {
         return -1;
     }
     if (inferred) {
@@ -260,7 +160,7 @@ wpk_err wpk_ast_build(const struct wpk_ast *ast, bool closed, struct wpk_program
     check_duplicates(b);
     for (int i = 0; i < ast->equation_count && b->err == WPK_OK; i++) {
         if (b->state[i] != 2) {
-            (void)wpk_builder_equation(b, i);
+            (void)build_equation(b, i);
         }
     }
     for (int t = 0; t < program->tensor_count && b->err == WPK_OK; t++) {

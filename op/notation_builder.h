@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a syntax tree to a program, the parts its files share: private to notation_scope.c,
- * notation_expr.c and notation_build.c.
+ * notation_expr.c and notation_build.c, each of which calls only those before it.
  *
  * Errors stick: the first one is reported, everything then returns -1 and unwinds. */
 #ifndef WPK_OP_NOTATION_BUILDER_H
@@ -38,7 +38,7 @@ int wpk_scope_find(const struct wpk_scope *scope, const char *name); /* -1: none
 int wpk_builder_axis(struct wpk_builder *b, const struct wpk_scope *scope,
                      const struct wpk_ast_node *name);
 int wpk_ast_find_equation(const struct wpk_ast *ast, const char *name); /* -1: none */
-/* The tensor a load names; intermediates that are defined further down are built on the way. */
+/* The tensor a load names; the equation that defines it has been built. */
 int wpk_builder_resolve(struct wpk_builder *b, const struct wpk_ast_node *load);
 /* Fill `scope` with the axes of an equation that writes `tensor` (-1: not declared). */
 bool wpk_builder_infer(struct wpk_builder *b, const struct wpk_ast_equation *e, int tensor,
@@ -49,11 +49,8 @@ bool wpk_builder_infer(struct wpk_builder *b, const struct wpk_ast_equation *e, 
 int wpk_builder_expr(struct wpk_builder *b, const struct wpk_scope *scope, int node,
                      enum wpk_dtype wanted);
 
-/* ---- notation_build.c */
-
-/* A reduction inside an expression: a stage of its own and a load of what it writes. */
-int wpk_builder_nested(struct wpk_builder *b, const struct wpk_scope *scope, int node,
-                       enum wpk_dtype wanted);
-int wpk_builder_equation(struct wpk_builder *b, int id);
+/* Complete a stage that reduces: its reduction axes, body and accumulator. */
+bool wpk_builder_reduction(struct wpk_builder *b, struct wpk_scope *scope, int stage,
+                           const struct wpk_ast_node *n, enum wpk_dtype wanted, int *tensor_dtype);
 
 #endif

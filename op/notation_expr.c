@@ -5,6 +5,7 @@
 #include "op/node.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- types */
@@ -297,6 +298,122 @@ static int build_call(struct wpk_builder *b, const struct wpk_scope *scope,
     }
 }
 
+/* ---- reductions */
+
+/* The axes that a node needs from around it: a reduction brings its own along. */
+static void mark_axes(const struct wpk_ast *ast, const struct wpk_scope *scope, int node,
+                      bool *used)
+{
+    const struct wpk_ast_node *n = &ast->nodes[node];
+    bool inside[WPK_AXES_MAX] = {false};
+    int axis = n->kind == WPK_AST_NAME ? wpk_scope_find(scope, n->name) : -1;
+    if (axis >= 0) {
+        inside[axis] = true;
+    }
+    for (int i = 0; i < n->child_count; i++) {
+        mark_axes(ast, scope, n->child[i], inside);
+    }
+    for (int i = 0; i < n->axis_count && n->kind == WPK_AST_REDUCTION; i++) {
+        axis = wpk_scope_find(scope, n->axis[i].name);
+        if (axis >= 0) {
+            inside[axis] = false;
+        }
+    }
+    for (int a = 0; a < WPK_AXES_MAX; a++) {
+        used[a] = used[a] || inside[a];
+    }
+}
+
+/* The stage's own numbering of axes, and behind it those of reductions further in. */
+static struct wpk_scope number_axes(const struct wpk_stage *stage, const struct wpk_scope *scope)
+{
+    struct wpk_scope own = {.count = stage->axis_count, .bound = stage->axis_count};
+    memcpy(own.axis, stage->axes, sizeof(own.axis));
+    for (int a = 0; a < scope->count && own.count < WPK_AXES_MAX; a++) {
+        if (wpk_scope_find(&own, scope->axis[a].name) < 0) {
+            own.axis[own.count++] = scope->axis[a];
+        }
+    }
+    return own;
+}
+
+bool wpk_builder_reduction(struct wpk_builder *b, struct wpk_scope *scope, int stage,
+                           const struct wpk_ast_node *n, enum wpk_dtype wanted, int *tensor_dtype)
+{
+    struct wpk_stage *s = &b->program->stages[stage];
+    for (int i = 0; i < n->axis_count; i++) {
+        int at = wpk_scope_find(scope, n->axis[i].name);
+        if (at < 0 ||
+            wpk_stage_add_reduction_axis(s, n->axis[i].name, scope->axis[at].extent) < 0) {
+            wpk_builder_fail(b, n->at, WPK_ERANGE, "too many axes%s", "");
+            return false;
+        }
+    }
+    const struct wpk_scope own = number_axes(s, scope);
+    int body = wpk_builder_expr(b, &own, n->child[0], wpk_dtype_wide(wanted));
+    if (body < 0) {
+        return false;
+    }
+    s->reduction = (enum wpk_reduction)n->op;
+    s->accumulator = n->typed ? n->dtype : wpk_dtype_accumulator(b->program->nodes[body].dtype);
+    s->expr = wpk_node_cast(b->program, s->accumulator, body);
+    *tensor_dtype = (int)s->accumulator;
+    return s->expr >= 0;
+}
+
+/* A reduction inside an expression: a stage of its own and a load of what it writes. */
+static int build_nested(struct wpk_builder *b, const struct wpk_scope *scope, int node,
+                        enum wpk_dtype wanted)
+{
+    const struct wpk_ast_node *n = &b->ast->nodes[node];
+    bool used[WPK_AXES_MAX] = {false};
+    int64_t extent[WPK_RANK_MAX];
+    const char *names[WPK_RANK_MAX];
+    int index[WPK_RANK_MAX] = {0}, rank = 0;
+    char stem[WPK_NAME_MAX], name[WPK_NAME_MAX];
+    mark_axes(b->ast, scope, node, used);
+    for (int a = 0; a < scope->count; a++) {
+        if (!used[a]) {
+            continue;
+        }
+        if (a >= scope->bound) {
+            return wpk_builder_fail(b, n->at, WPK_EPARSE,
+                                    "axis %s is named outside of its reduction",
+                                    scope->axis[a].name);
+        }
+        if (rank == WPK_RANK_MAX) {
+            return wpk_builder_fail(b, n->at, WPK_ERANGE, "too many axes%s", "");
+        }
+        extent[rank] = scope->axis[a].extent;
+        names[rank] = scope->axis[a].name;
+        index[rank++] = wpk_node_axis(b->program, a);
+    }
+    snprintf(stem, sizeof(stem), "%.36s_acc", b->current);
+    snprintf(name, sizeof(name), "%s", stem);
+    for (int i = 2;
+         wpk_program_find_tensor(b->program, name) >= 0 || wpk_ast_find_equation(b->ast, name) >= 0;
+         i++) {
+        snprintf(name, sizeof(name), "%.40s%d", stem, i);
+    }
+    int tensor =
+        wpk_program_add_tensor(b->program, name, WPK_ROLE_INTERMEDIATE, WPK_F32, rank, extent);
+    if (tensor < 0) {
+        return wpk_builder_fail(b, n->at, WPK_ERANGE, "too many tensors%s", "");
+    }
+    b->used[tensor] = true;
+    /* the body may hold reductions of its own, whose stages must come first: build it aside */
+    struct wpk_scope inner = *scope;
+    int stage = wpk_program_add_stage(b->program, tensor, names), dtype = WPK_F32;
+    if (stage < 0 || !wpk_builder_reduction(b, &inner, stage, n, wanted, &dtype)) {
+        return b->err == WPK_OK ? wpk_builder_fail(b, n->at, WPK_ERANGE, "program too large%s", "")
+                                : -1;
+    }
+    b->program->tensors[tensor].dtype = (enum wpk_dtype)dtype;
+    return wpk_node_load(b->program, tensor, index, -1);
+}
+
+/* ---- expressions */
+
 int wpk_builder_expr(struct wpk_builder *b, const struct wpk_scope *scope, int node,
                      enum wpk_dtype wanted)
 {
@@ -347,7 +464,7 @@ int wpk_builder_expr(struct wpk_builder *b, const struct wpk_scope *scope, int n
         break;
     }
     case WPK_AST_REDUCTION:
-        made = wpk_builder_nested(b, scope, node, wanted);
+        made = build_nested(b, scope, node, wanted);
         break;
     case WPK_AST_CALL:
         made = build_call(b, scope, n, wanted);

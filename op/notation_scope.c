@@ -204,10 +204,6 @@ static void wrong_rank(struct wpk_builder *b, int at, int id, int given)
 
 int wpk_builder_resolve(struct wpk_builder *b, const struct wpk_ast_node *load)
 {
-    int equation = wpk_ast_find_equation(b->ast, load->name);
-    if (equation >= 0 && b->state[equation] != 2 && wpk_builder_equation(b, equation) < 0) {
-        return -1;
-    }
     int tensor = wpk_program_find_tensor(b->program, load->name);
     if (tensor < 0) {
         return wpk_builder_fail(b, load->at, WPK_EPARSE,
