@@ -6,7 +6,14 @@
  * Each worker holds four pieces of work, brings one result, and asks for one more; what answers
  * effects is made up here. With LABELS every worker has one of its own: as many groups as workers.
  * Prints nanoseconds per result, its poll, and the strategies' answers included. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/coordinator.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/grow.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/worker.h"
 
 #include "bench/usage.h"
 #include "common/clock.h"

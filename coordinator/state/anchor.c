@@ -11,7 +11,15 @@
  * stays a finalist, which another host may be able to run, and is no stand-in again. While there is
  * nothing to be timed with, few candidates are leased at a time (WPK_ANCHORLESS_MAX), and one that
  * comes back ok beside the one that is taken runs again. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/anchor.h"
+
+#include "coordinator/state/asks.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/ready.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
 
 #include <string.h>
 

@@ -7,30 +7,20 @@
  *
  * They are told to the strategy in the order in which they were asked, whatever the order of the
  * results, so that the asks are a function of the seed and of the results. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/asks.h"
+
+#include "coordinator/state/effect.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/revoked.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/worker.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define WINDOW_FIRST 64 /* room for so many asks at first */
 #define LOST_MAX 16     /* open asks that are looked at for one that a device has not lost */
-
-void wpk_built_free(struct wpk_built *built)
-{
-    if (built != NULL) {
-        free(built->schedule);
-        free(built);
-    }
-}
-
-void wpk_pieces_free(struct wpk_piece *pieces, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        free(pieces[i].text);
-        wpk_built_free(pieces[i].built);
-    }
-    free(pieces);
-}
 
 void wpk_asks_init(struct wpk_search *search)
 {
@@ -196,50 +186,6 @@ uint32_t wpk_asks_next(const struct wpk_search *search, const struct wpk_open_li
 }
 
 /* ---- telling */
-
-bool wpk_trial_is_faster(const struct wpk_trial_summary *a, const struct wpk_trial_summary *b)
-{
-    if (a->anchor_ratio > 0 && b->anchor_ratio > 0) {
-        return a->anchor_ratio < b->anchor_ratio;
-    }
-    return a->median_ns < b->median_ns;
-}
-
-bool wpk_trial_raced_out(struct wpk_accuracy accuracy, const struct wpk_trial_summary *trial)
-{
-    return trial->censored || !wpk_accuracy_admits(accuracy, trial->times_direct);
-}
-
-struct wpk_trial_summary wpk_trial_summarize(const struct wpk_record *record)
-{
-    struct wpk_trial_summary trial = {
-        .outcome = record->outcome,
-        .anchor_ns = record->anchor_ns,
-        .anchor_ratio = record->anchor_ratio,
-        .error_max = record->error_max,
-        .error_tolerance = record->error_tolerance,
-        .of_rms = record->of_rms,
-        .times_direct = record->times_direct,
-        .constants_bytes = record->constants_bytes,
-    };
-    if (record->outcome == WPK_OUTCOME_OK) {
-        trial.median_ns = record->timing.median_ns;
-        trial.min_ns = record->timing.min_ns;
-        trial.mad_ns = record->timing.mad_ns;
-        trial.censored = record->timing.censored;
-        memcpy(trial.artifact_sha256, record->artifact_sha256, sizeof trial.artifact_sha256);
-    }
-    return trial;
-}
-
-const struct wpk_piece *wpk_piece_copy(struct wpk_coordinator *c, const struct wpk_piece *piece,
-                                       const char *text)
-{
-    struct wpk_piece *copy = wpk_effect_memory(c, 1, sizeof *copy);
-    *copy = *piece;
-    copy->text = wpk_effect_text(c, text);
-    return copy;
-}
 
 void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search)
 {

@@ -4,12 +4,26 @@
  *
  * Of a job, a few operators are worked on at a time, the next one filling the end of the one
  * before; some more are opened ahead, so that what history answers is answered at once. */
-#include "common/crypto.h"
-#include "coordinator/state/parts.h"
-#include "search/space.h"
+#include "coordinator/state/bind.h"
+
+#include "coordinator/state/class.h"
+#include "coordinator/state/course.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/ready.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/search_key.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
+#include "coordinator/state/text.h"
+#include "coordinator/state/verdict.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define OPENED_MAX 256 /* searches that one step opens; what is left over waits for the next tick */
@@ -18,14 +32,6 @@
 #define AHEAD 6 /* opened besides */
 
 /* ---- devices */
-
-bool wpk_group_suits(const struct wpk_group *group, const struct wpk_job_entry *job)
-{
-    return (group->hello.roles & WPK_WORKER_RUNS) != 0 &&
-           strcmp(group->hello.device.kind, job->kind) == 0 &&
-           group->hello.device.core_count >= job->threads &&
-           wpk_labels_cover(&group->hello, job->labels, job->label_count);
-}
 
 /* The group whose device it is bound to: the one that it had before a restart, or else the largest.
  * NULL: there is none. */
@@ -58,56 +64,6 @@ static bool has_come_back(const struct wpk_coordinator *c, const struct wpk_job_
 static bool is_returning(const struct wpk_coordinator *c, const struct wpk_job_op_state *op)
 {
     return op->bound != NULL && has_come_back(c, op->job);
-}
-
-/* ---- keys */
-
-/* Up to the end of the line. */
-static const char *copy_line(const char *text, char *out, size_t size)
-{
-    size_t length = strcspn(text, "\n");
-    snprintf(out, size, "%.*s", (int)length, text);
-    return text[length] == '\n' ? text + length + 1 : text + length;
-}
-
-static void make_key(const struct wpk_job_op_state *op, const char *class_text,
-                     struct wpk_search_key *key)
-{
-    const struct wpk_job_entry *job = op->job;
-    memset(key, 0, sizeof *key);
-    snprintf(key->fingerprint, sizeof key->fingerprint, "%s", op->fingerprint);
-    snprintf(key->layouts, sizeof key->layouts, "%s", op->layouts);
-    const char *at = copy_line(class_text, key->device_class, sizeof key->device_class);
-    at = copy_line(at, key->environment, sizeof key->environment);
-    copy_line(at, key->providers, sizeof key->providers);
-    key->threads = job->threads;
-    snprintf(key->strategy, sizeof key->strategy, "%s", job->strategy);
-    snprintf(key->parameters, sizeof key->parameters, "%s",
-             op->parameters != NULL ? op->parameters : "");
-    key->seed = job->seed;
-    snprintf(key->space_version, sizeof key->space_version, "%s", WPK_SPACE_VERSION);
-    snprintf(key->accuracy, sizeof key->accuracy, "%s", op->accuracy);
-    key->conditions = op->conditions;
-}
-
-static void hash_key(const struct wpk_search_key *key, char out[WPK_ID_MAX])
-{
-    const char *texts[] = {key->fingerprint, key->layouts,       key->device_class,
-                           key->environment, key->strategy,      key->parameters,
-                           key->providers,   key->space_version, key->accuracy};
-    struct wpk_crypto_hash hash;
-    uint8_t digest[WPK_SHA256_SIZE];
-    wpk_crypto_hash_init(&hash);
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        wpk_crypto_hash_add(&hash, texts[i], strlen(texts[i]) + 1);
-    }
-    wpk_crypto_hash_add(&hash, &key->threads, sizeof key->threads);
-    wpk_crypto_hash_add(&hash, &key->conditions, sizeof key->conditions);
-    wpk_crypto_hash_add(&hash, &key->seed, sizeof key->seed);
-    wpk_crypto_hash_finish(&hash, digest);
-    for (size_t i = 0; i < sizeof digest; i++) {
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
-    }
 }
 
 /* ---- operators and their searches */
@@ -177,8 +133,8 @@ static struct wpk_search *find_or_open(struct wpk_coordinator *c, const struct w
 {
     struct wpk_search_key key;
     char key_hash[WPK_ID_MAX];
-    make_key(op, class_text, &key);
-    hash_key(&key, key_hash);
+    wpk_search_key_make(op, class_text, &key);
+    wpk_search_key_hash(&key, key_hash);
     struct wpk_search *search = wpk_table_get_text(&c->searches_by_key, key_hash);
     if (search != NULL) {
         return search;
@@ -409,8 +365,7 @@ bool wpk_coordinator_blocked(const struct wpk_coordinator *c, const struct wpk_j
         return true;
     }
     if (search != NULL) {
-        snprintf(class_text, sizeof class_text, "%s\n%s\n%s", search->key.device_class,
-                 search->key.environment, search->key.providers);
+        wpk_search_key_class(&search->key, class_text);
     }
     for (uint32_t i = 0; i < c->group_count; i++) {
         count_group(c->groups[i], op, class_text, &census);

@@ -1,166 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events and their effects. How it all hangs together, and what each step costs, is told in
  * docs/architecture.md. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/coordinator.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include "coordinator/state/account.h"
+#include "coordinator/state/class.h"
+#include "coordinator/state/dispatch.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/lease.h"
+#include "coordinator/state/revoked.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
+#include "coordinator/state/timer.h"
+#include "coordinator/state/worker.h"
+#include "coordinator/state/worker_order.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#define EFFECTS_FIRST 256 /* room for them at first */
-
-static const char *const phase_names[] = {
-#define PHASE_ROW(name, text) [WPK_PHASE_##name] = (text),
-    WPK_PHASE_LIST(PHASE_ROW)
-#undef PHASE_ROW
-};
-
-static const char *const job_state_names[] = {
-#define STATE_ROW(name, text) [WPK_JOB_##name] = (text),
-    WPK_JOB_STATE_LIST(STATE_ROW)
-#undef STATE_ROW
-};
-
-const char *wpk_phase_name(enum wpk_phase phase)
-{
-    WPK_ASSERT(phase < WPK_PHASE_COUNT);
-    return phase_names[phase];
-}
-
-const char *wpk_job_state_name(enum wpk_job_state state)
-{
-    WPK_ASSERT(state < WPK_JOB_STATE_COUNT);
-    return job_state_names[state];
-}
-
-static const char *const order_names[] = {
-#define ORDER_ROW(name, text) [WPK_WORKER_ORDER_##name] = (text),
-    WPK_WORKER_ORDER_LIST(ORDER_ROW)
-#undef ORDER_ROW
-};
-
-const char *wpk_worker_order_name(enum wpk_worker_order order)
-{
-    WPK_ASSERT(order < WPK_WORKER_ORDER_COUNT);
-    return order_names[order];
-}
-
-wpk_err wpk_worker_order_parse(const char *text, enum wpk_worker_order *out)
-{
-    for (int i = 0; i < WPK_WORKER_ORDER_COUNT; i++) {
-        if (strcmp(order_names[i], text) == 0) {
-            *out = (enum wpk_worker_order)i;
-            return WPK_OK;
-        }
-    }
-    return WPK_ENOENT;
-}
-
-bool wpk_phase_ended(enum wpk_phase phase)
-{
-    return phase == WPK_PHASE_DONE || phase == WPK_PHASE_FAILED || phase == WPK_PHASE_CANCELLED;
-}
-
-void *wpk_grow(void *items, uint32_t count, uint32_t *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return items;
-    }
-    *capacity = *capacity == 0 ? 16 : *capacity * 2;
-    void *grown = realloc(items, *capacity * size);
-    WPK_ASSERT(grown != NULL);
-    return grown;
-}
-
-/* ---- effects */
-
-wpk_err wpk_effects_init(struct wpk_effects *effects)
-{
-    memset(effects, 0, sizeof *effects);
-    wpk_arena_init(&effects->arena, 0);
-    effects->items = calloc(EFFECTS_FIRST, sizeof *effects->items);
-    effects->capacity = effects->items != NULL ? EFFECTS_FIRST : 0;
-    return effects->items != NULL ? WPK_OK : WPK_ENOMEM;
-}
-
-void wpk_effects_fini(struct wpk_effects *effects)
-{
-    free(effects->items);
-    wpk_arena_fini(&effects->arena);
-    memset(effects, 0, sizeof *effects);
-}
-
-struct wpk_effect *wpk_effect_add(struct wpk_coordinator *c, enum wpk_effect_kind kind)
-{
-    struct wpk_effects *effects = c->effects;
-    if (effects->count == effects->capacity) {
-        uint32_t capacity = effects->capacity * 2;
-        struct wpk_effect *grown = realloc(effects->items, capacity * sizeof *grown);
-        WPK_ASSERT(grown != NULL);
-        effects->items = grown;
-        effects->capacity = capacity;
-    }
-    struct wpk_effect *effect = &effects->items[effects->count++];
-    memset(effect, 0, sizeof *effect);
-    effect->kind = kind;
-    return effect;
-}
-
-void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size)
-{
-    void *memory = wpk_arena_alloc(&c->effects->arena, count, size);
-    WPK_ASSERT(memory != NULL); /* the daemon dies of want of memory, and restarts */
-    return memory;
-}
-
-char *wpk_effect_text(struct wpk_coordinator *c, const char *text)
-{
-    char *copy = wpk_arena_copy_text(&c->effects->arena, text);
-    WPK_ASSERT(copy != NULL);
-    return copy;
-}
-
-static void add_log(struct wpk_coordinator *c, enum wpk_effect_kind kind, const char *event,
-                    const char *format, va_list args)
-{
-    const size_t size = 512;
-    char *detail = wpk_effect_memory(c, 1, size);
-    vsnprintf(detail, size, format, args);
-    struct wpk_effect *effect = wpk_effect_add(c, kind);
-    effect->text = event;
-    effect->detail = detail;
-}
-
-void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    add_log(c, WPK_EFFECT_LOG, event, format, args);
-    va_end(args);
-}
-
-void wpk_effect_warn(struct wpk_coordinator *c, const char *event, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    add_log(c, WPK_EFFECT_WARN, event, format, args);
-    va_end(args);
-}
-
-void wpk_answer_problem(struct wpk_coordinator *c, int status, wpk_err err, uint32_t retry_after_s,
-                        const char *text)
-{
-    if (c->event->request == 0) {
-        return;
-    }
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_RESPOND_PROBLEM);
-    effect->request = c->event->request;
-    effect->status = status;
-    effect->err = err;
-    effect->retry_after_s = retry_after_s;
-    effect->text = text;
-}
 
 /* ---- life */
 
@@ -371,27 +233,6 @@ const struct wpk_worker *wpk_coordinator_find_worker(const struct wpk_coordinato
     return wpk_table_get_text(&c->workers_by_name, name);
 }
 
-bool wpk_worker_is_named(const struct wpk_worker *worker, const char *name)
-{
-    return strcmp(worker->hello.name, name) == 0 ||
-           strcmp(worker->hello.device.instance, name) == 0;
-}
-
-wpk_err wpk_coordinator_may_order(const struct wpk_coordinator *c, const char *name,
-                                  enum wpk_worker_order order)
-{
-    bool ordered = wpk_table_get_text(&c->orders, name) != NULL;
-    bool known = ordered;
-    for (uint32_t i = 0; i < c->worker_count && !known; i++) {
-        known = wpk_worker_is_named(c->workers[i], name);
-    }
-    if (!known) {
-        return WPK_ENOENT;
-    }
-    bool full = !ordered && c->orders.count == WPK_ORDERS_MAX;
-    return full && order != WPK_WORKER_ORDER_NONE ? WPK_ENOSPC : WPK_OK;
-}
-
 const struct wpk_worker *wpk_coordinator_find_session(const struct wpk_coordinator *c,
                                                       uint64_t session)
 {
@@ -430,16 +271,4 @@ const struct wpk_search *wpk_coordinator_search(const struct wpk_coordinator *c,
 {
     WPK_ASSERT(index < c->search_count);
     return c->searches[index];
-}
-
-uint32_t wpk_search_queue_depth(const struct wpk_search *search)
-{
-    uint32_t depth = search->open.count + search->built.count;
-    for (uint32_t i = 0; i < search->vendor_count; i++) {
-        depth += search->vendors[i].standing == WPK_STANDING_OPEN;
-    }
-    depth += search->phase == WPK_PHASE_SEARCHING && wpk_plain_ready(search) != 0;
-    depth += search->phase == WPK_PHASE_FINALS && search->final.standing == WPK_STANDING_OPEN;
-    depth += search->phase == WPK_PHASE_VERIFYING && search->verify.standing == WPK_STANDING_OPEN;
-    return depth;
 }

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The course of a search: how long it goes on, what phase it is in, and which stages of its work a
  * worker can be given now. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/course.h"
+
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/plain.h"
+#include "coordinator/state/ready.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/text.h"
+#include "coordinator/state/verdict.h"
 
 #include <stdio.h>
-
-/* ---- the time that work of it was out */
-
-uint64_t wpk_search_elapsed_ns(const struct wpk_search *search, uint64_t now_ns)
-{
-    uint64_t since =
-        search->active_ns != 0 && now_ns > search->active_ns ? now_ns - search->active_ns : 0;
-    return search->elapsed_ns + since;
-}
-
-bool wpk_search_time_over(const struct wpk_search *search, uint64_t now_ns)
-{
-    return wpk_search_elapsed_ns(search, now_ns) >= search->time_ns;
-}
-
-/* ---- the course of a search */
 
 void wpk_search_update_budget(struct wpk_search *search)
 {
@@ -145,51 +143,4 @@ void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search)
         wpk_final_start(c, search);
     }
     wpk_search_refresh(c, search);
-}
-
-static bool has_open_vendor(const struct wpk_search *search)
-{
-    for (uint32_t i = 0; i < search->vendor_count; i++) {
-        if (search->vendors[i].standing == WPK_STANDING_OPEN) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Stages that a worker can be given work of, or will be by the answer to an ASK. */
-static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
-{
-    const unsigned run = 1U << WPK_POOL_RUN;
-    const unsigned build = 1U << WPK_POOL_BUILD;
-    switch (search->phase) {
-    case WPK_PHASE_SEARCHING: {
-        unsigned ready = wpk_plain_ready(search);
-        if (search->plain_only) {
-            return ready;
-        }
-        ready |= has_open_vendor(search) ? run : 0;
-        bool promises = search->asking && search->promised_count < search->asked_count;
-        if (wpk_search_time_over(search, now_ns) || wpk_anchor_waits(search)) {
-            return ready;
-        }
-        ready |= search->built.count > 0 ? run : 0;
-        return ready |
-               (search->open.count > 0 || promises || wpk_search_can_ask(search, now_ns) ? build
-                                                                                         : 0);
-    }
-    case WPK_PHASE_FINALS:
-        return search->final.standing == WPK_STANDING_OPEN ? run : 0;
-    case WPK_PHASE_VERIFYING:
-        return search->verify.standing == WPK_STANDING_OPEN ? run : 0;
-    default:
-        return 0;
-    }
-}
-
-void wpk_search_refresh(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    bool open = search->id != 0 && wpk_search_has_device(search);
-    unsigned ready = open ? stages_ready(search, c->event->now_ns) : 0;
-    wpk_search_set_ready(c, search, ready);
 }

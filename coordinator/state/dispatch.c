@@ -6,47 +6,32 @@
  * what was built apart, the asks that were taken back, and new ones; then its final and its
  * verification.
  * A poll is answered as soon as there is anything for it. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/dispatch.h"
+
+#include "coordinator/state/asks.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/fair.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/lease.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/plain.h"
+#include "coordinator/state/poll.h"
+#include "coordinator/state/ready.h"
+#include "coordinator/state/reply.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/search_key.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/worker.h"
 
 #include <string.h>
 
 /* Operators of an answer, before the last one: with all else it has to fit into a message. */
 #define OP_BYTES_MAX (WPK_MESSAGE_SIZE_MAX / 2)
-
-/* ---- replies */
-
-void wpk_reply_send(struct wpk_coordinator *c, const struct wpk_net_address *address,
-                    const struct wpk_message *message)
-{
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_REPLY);
-    effect->address = *address;
-    effect->message = message;
-}
-
-struct wpk_message *wpk_reply_new(struct wpk_coordinator *c, enum wpk_message_kind kind,
-                                  uint64_t session)
-{
-    struct wpk_message *message = wpk_effect_memory(c, 1, sizeof *message);
-    message->kind = kind;
-    message->session = session;
-    return message;
-}
-
-void wpk_reply_error(struct wpk_coordinator *c, wpk_err err, const char *text)
-{
-    struct wpk_message *message = wpk_reply_new(c, WPK_MESSAGE_ERROR, c->event->message->session);
-    message->err = err;
-    message->text = text;
-    wpk_reply_send(c, &c->event->address, message);
-}
-
-void wpk_reply_acks(struct wpk_coordinator *c, enum wpk_ack *acks, uint32_t count)
-{
-    struct wpk_message *message = wpk_reply_new(c, WPK_MESSAGE_ACK, c->event->message->session);
-    message->acks = acks;
-    message->ack_count = count;
-    wpk_reply_send(c, &c->event->address, message);
-}
 
 /* ---- a batch of work for one poll */
 
@@ -358,7 +343,7 @@ static void serve(struct wpk_coordinator *c, struct wpk_worker *worker)
     batch.message = wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session);
     fill(c, &batch);
     if (batch.message->work_count > 0) {
-        wpk_worker_answer(c, worker, batch.message);
+        wpk_poll_answer(c, worker, batch.message);
     } else if (batch.awaited != NULL) {
         wpk_group_await(worker, batch.awaited);
     }
@@ -391,6 +376,6 @@ void wpk_dispatch(struct wpk_coordinator *c)
     struct wpk_worker *worker = c->polled;
     if (worker != NULL && worker->polling && worker->awaited == NULL &&
         (worker->poll_until_ns <= c->event->now_ns || c->draining)) {
-        wpk_worker_answer(c, worker, wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session));
+        wpk_poll_answer(c, worker, wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session));
     }
 }

@@ -15,48 +15,15 @@
 #ifndef WPK_COORDINATOR_STATE_FAIR_H
 #define WPK_COORDINATOR_STATE_FAIR_H
 
-#include "coordinator/state/state.h"
+#include "coordinator/state/account.h"
 
-#define WPK_OWNERS_MAX 4096 /* that are remembered */
-#define WPK_OWNER_WEIGHT_MAX 1000
-#define WPK_OWNER_JOBS_DEFAULT 1024
-#define WPK_ESTIMATE_NS UINT64_C(500000000) /* of work that nothing is known of */
-
-struct wpk_class;
-struct wpk_coordinator;
 struct wpk_group;
 struct wpk_lease;
-struct wpk_owner_event;
 struct wpk_pool;
+struct wpk_search;
 
-struct wpk_owner {
-    char name[WPK_JOB_TEXT_MAX];
-    uint64_t number; /* from 1 */
-    uint32_t weight;
-    uint32_t jobs_max;
-    bool named;         /* weight and quota are its own, not everybody's */
-    uint32_t job_count; /* live */
-    uint64_t device_ns; /* charged, estimates left out */
-    uint64_t share_ns;  /* that by weight */
-    bool dirty;         /* in the list of those to be stored */
-};
+#define WPK_ESTIMATE_NS UINT64_C(500000000) /* of work that nothing is known of */
 
-/* An owner in a class. */
-struct wpk_account {
-    struct wpk_owner *owner;
-    struct wpk_class *kind; /* of the devices whose time it is */
-    uint64_t share_ns;    /* by weight, estimates included */
-    uint32_t ready_count; /* stakes that there is work for, or will be at once */
-    uint64_t mark;        /* of wpk_fair_settle() */
-};
-
-/* The owner, made if need be; NULL when there are too many. */
-struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name);
-void wpk_owner_set(struct wpk_coordinator *c, const struct wpk_owner_event *event);
-void wpk_owner_restore(struct wpk_coordinator *c, const struct wpk_owner_event *event);
-struct wpk_account *wpk_account_get(struct wpk_class *kind, struct wpk_owner *owner);
-/* Forget the class's accounts. */
-void wpk_fair_forget(struct wpk_class *kind);
 /* A new one, with its links: it is where those are whom it will serve, or who will serve it. */
 void wpk_fair_begin_group(struct wpk_group *group);
 void wpk_fair_begin_pool(struct wpk_pool *pool);
@@ -72,7 +39,5 @@ void wpk_fair_charge(struct wpk_coordinator *c, struct wpk_lease *lease);
 /* The lease is over: the estimate is taken back, and `device_ns` charged in equal parts to the
  * owners for whom its search is worked on. */
 void wpk_fair_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns);
-/* Store what has changed. */
-void wpk_fair_store(struct wpk_coordinator *c);
 
 #endif

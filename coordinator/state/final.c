@@ -6,8 +6,29 @@
  * one that was lucky: so they only choose who takes part. They may also be of a worker that is not
  * what it says: a final is timed by one worker, whose contenders all run on the same device, and
  * verified by another one, if there is one. */
+#include "coordinator/state/final.h"
+
 #include "common/crypto.h"
-#include "coordinator/state/parts.h"
+#include "coordinator/state/anchor.h"
+#include "coordinator/state/asks.h"
+#include "coordinator/state/course.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/lease.h"
+#include "coordinator/state/outlier.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/ready.h"
+#include "coordinator/state/revoked.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/search_key.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/text.h"
+#include "coordinator/state/timer.h"
+#include "coordinator/state/verdict.h"
+#include "coordinator/state/worker.h"
 #include "schema/message_trace.h"
 
 #include <math.h>

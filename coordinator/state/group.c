@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/group.h"
 
-#include "coordinator/state/parts.h"
+#include "coordinator/state/class.h"
+#include "coordinator/state/fair.h"
+#include "coordinator/state/grow.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
+#include "coordinator/state/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,24 +19,6 @@
 #define KEY_TEXT_MAX (WPK_CLASS_TEXT_MAX + WPK_WORKER_LABELS_MAX * LABEL_TEXT_MAX + 64)
 
 /* ---- texts */
-
-void wpk_providers_text(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX])
-{
-    size_t at = 0;
-    out[0] = '\0';
-    for (uint32_t i = 0; i < hello->provider_count && at < WPK_KEY_TEXT_MAX; i++) {
-        at += (size_t)snprintf(out + at, WPK_KEY_TEXT_MAX - at, "%s%s", i > 0 ? ";" : "",
-                               hello->providers[i].name);
-    }
-}
-
-void wpk_class_text(const char *device_class, const struct wpk_hello *hello,
-                    char out[WPK_CLASS_TEXT_MAX])
-{
-    char providers[WPK_KEY_TEXT_MAX];
-    wpk_providers_text(hello, providers);
-    snprintf(out, WPK_CLASS_TEXT_MAX, "%s\n%s\n%s", device_class, hello->environment, providers);
-}
 
 static int compare_labels(const void *a, const void *b)
 {
@@ -66,35 +56,6 @@ bool wpk_labels_cover(const struct wpk_hello *hello, const struct wpk_worker_lab
         }
     }
     return true;
-}
-
-/* ---- classes */
-
-static struct wpk_class *class_use(struct wpk_coordinator *c, const char *text)
-{
-    struct wpk_class *kind = wpk_table_get_text(&c->classes, text);
-    if (kind == NULL) {
-        kind = calloc(1, sizeof *kind);
-        WPK_ASSERT(kind != NULL);
-        snprintf(kind->text, sizeof kind->text, "%s", text);
-        wpk_table_put_text(&c->classes, kind->text, kind);
-    }
-    kind->use_count++;
-    return kind;
-}
-
-void wpk_class_release(struct wpk_coordinator *c, struct wpk_class *kind)
-{
-    if (--kind->use_count == 0) {
-        wpk_table_take_text(&c->classes, kind->text);
-        wpk_class_free(kind);
-    }
-}
-
-void wpk_class_free(struct wpk_class *kind)
-{
-    wpk_fair_forget(kind);
-    free(kind);
 }
 
 /* ---- links */
@@ -199,6 +160,14 @@ static void take_from_pool(struct wpk_link *link)
 
 /* ---- groups */
 
+bool wpk_group_suits(const struct wpk_group *group, const struct wpk_job_entry *job)
+{
+    return (group->hello.roles & WPK_WORKER_RUNS) != 0 &&
+           strcmp(group->hello.device.kind, job->kind) == 0 &&
+           group->hello.device.core_count >= job->threads &&
+           wpk_labels_cover(&group->hello, job->labels, job->label_count);
+}
+
 static struct wpk_group *group_new(struct wpk_coordinator *c, const struct wpk_worker *worker,
                                    struct wpk_class *kind, const char *key)
 {
@@ -225,7 +194,7 @@ bool wpk_group_join(struct wpk_coordinator *c, struct wpk_worker *worker)
     char text[WPK_CLASS_TEXT_MAX];
     char key[KEY_TEXT_MAX];
     wpk_class_text(worker->device_class, hello, text);
-    struct wpk_class *kind = class_use(c, text);
+    struct wpk_class *kind = wpk_class_use(c, text);
     key_text(kind, (unsigned)hello->device.core_count, hello->roles, hello->labels,
              hello->label_count, key);
     worker->group = wpk_table_get_text(&c->groups_by_key, key);
@@ -384,7 +353,7 @@ struct wpk_pool *wpk_pool_get(struct wpk_coordinator *c, const struct wpk_search
     char key[KEY_TEXT_MAX];
     snprintf(text, sizeof text, "%s\n%s\n%s", search->key.device_class, search->key.environment,
              search->key.providers);
-    struct wpk_class *kind = class_use(c, text);
+    struct wpk_class *kind = wpk_class_use(c, text);
     key_text(kind, (unsigned)stage, (unsigned)search->key.threads, job->labels, job->label_count,
              key);
     struct wpk_pool *pool = wpk_table_get_text(&c->pools_by_key, key);

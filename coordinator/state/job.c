@@ -5,12 +5,23 @@
  *        ▲          ▲
  *        └── paused ┘       nothing of it is given out, and it keeps its place
  */
+#include "coordinator/state/job.h"
+
 #include "common/metrics.h"
-#include "coordinator/state/parts.h"
+#include "coordinator/state/account.h"
+#include "coordinator/state/bind.h"
+#include "coordinator/state/course.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/grow.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define RETRY_QUOTA_S 60 /* a job or two may have ended by then */
 

@@ -2,11 +2,22 @@
 #include "coordinator/state/lease.h"
 
 #include "common/metrics.h"
-#include "coordinator/state/parts.h"
+#include "coordinator/state/account.h"
+#include "coordinator/state/asks.h"
+#include "coordinator/state/course.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/fair.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/ready.h"
+#include "coordinator/state/result.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/worker.h"
 #include "schema/message_trace.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define VERSION_WITHOUT_STAGES 1 /* of the protocol */
 

@@ -6,9 +6,18 @@
 #ifndef WPK_COORDINATOR_STATE_LEASE_H
 #define WPK_COORDINATOR_STATE_LEASE_H
 
-#include "coordinator/state/state.h"
+#include "schema/message.h"
 
+struct wpk_account;
 struct wpk_coordinator;
+struct wpk_search;
+struct wpk_worker;
+
+#define WPK_LEASES_MAX 64     /* of one worker */
+/* A lease that its worker names as the one that runs, for so long, has expired: a run has 30 s in
+ * its worker, and the reference may take many times that. A final has longer, for each turn. */
+#define WPK_RUN_LIMIT_MS 1200000
+#define WPK_FINAL_TURN_MS 30000
 
 struct wpk_lease {
     uint64_t number;

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/outlier.h"
 
-#include "coordinator/state/parts.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
+#include "coordinator/state/text.h"
+#include "coordinator/state/worker.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum direction { FASTER, EQUAL, SLOWER, DIRECTIONS };
 

@@ -14,7 +14,18 @@
  *      └──────────────── wrong: the next candidate ◀──────────────┴──────────────────────────────┘
  *
  * Each candidate is a trial of the problem, so that a restart goes on behind those that failed. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/plain.h"
+
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/revoked.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>

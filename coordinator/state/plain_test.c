@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plain kernel of a search: who builds it, what the search's end waits for, what it leaves. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/coordinator.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/plain.h"
 #include "coordinator/state/scene.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/worker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,9 +9,24 @@
  *
  * A lease that comes to nothing was an attempt; of those to build, and then of those to run, each
  * piece has WPK_ATTEMPTS_MAX. */
+#include "coordinator/state/result.h"
+
 #include "common/metrics.h"
 #include "common/utf8.h"
-#include "coordinator/state/parts.h"
+#include "coordinator/state/anchor.h"
+#include "coordinator/state/asks.h"
+#include "coordinator/state/course.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/lease.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/reply.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/text.h"
+#include "coordinator/state/worker.h"
+#include "coordinator/state/worker_order.h"
 #include "schema/message_trace.h"
 
 #include <stdio.h>

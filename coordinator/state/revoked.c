@@ -4,7 +4,19 @@
  * The store refuses to serve what was revoked, and that is what counts. But a search that did not
  * know would time its candidates against it, let it win, and end with a kernel that nobody gets,
  * although it has others. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/revoked.h"
+
+#include "coordinator/state/anchor.h"
+#include "coordinator/state/asks.h"
+#include "coordinator/state/course.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/plain.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
 
 #include <stdio.h>
 #include <string.h>

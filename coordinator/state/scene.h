@@ -4,7 +4,12 @@
 #ifndef WPK_COORDINATOR_STATE_SCENE_H
 #define WPK_COORDINATOR_STATE_SCENE_H
 
-#include "coordinator/state/parts.h"
+#include "coordinator/state/coordinator.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/lease.h"
+#include "coordinator/state/outlier.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
 
 #define WPK_SCENE_WORKERS_MAX 64
 #define WPK_SCENE_ANSWERS_MAX 1024

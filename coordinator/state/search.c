@@ -3,9 +3,31 @@
  *
  * The strategy itself lives outside (search_actor.c); what is known of its asks is in asks.c, which
  * operators share a search is in bind.c, and when it goes on to its next phase in course.c. */
+#include "coordinator/state/search.h"
+
 #include "common/metrics.h"
 #include "common/utf8.h"
-#include "coordinator/state/parts.h"
+#include "coordinator/state/anchor.h"
+#include "coordinator/state/asks.h"
+#include "coordinator/state/bind.h"
+#include "coordinator/state/class.h"
+#include "coordinator/state/course.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/grow.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/plain.h"
+#include "coordinator/state/revoked.h"
+#include "coordinator/state/search_key.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
+#include "coordinator/state/timer.h"
+#include "coordinator/state/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,39 +184,21 @@ void wpk_search_store(struct wpk_coordinator *c)
     c->dirty_count = 0;
 }
 
-const char *wpk_search_own_provider(struct wpk_coordinator *c, const struct wpk_search *search)
+/* ---- the time that work of it was out */
+
+uint64_t wpk_search_elapsed_ns(const struct wpk_search *search, uint64_t now_ns)
 {
-    size_t size = strcspn(search->key.providers, ";");
-    char *name = wpk_effect_memory(c, size + 1, 1);
-    memcpy(name, search->key.providers, size);
-    return name;
+    uint64_t since =
+        search->active_ns != 0 && now_ns > search->active_ns ? now_ns - search->active_ns : 0;
+    return search->elapsed_ns + since;
+}
+
+bool wpk_search_time_over(const struct wpk_search *search, uint64_t now_ns)
+{
+    return wpk_search_elapsed_ns(search, now_ns) >= search->time_ns;
 }
 
 /* ---- what the store and the strategy answer */
-
-void wpk_opened_free(struct wpk_opened *opened)
-{
-    if (opened == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; i < opened->best_count; i++) {
-        free(opened->best[i].candidate);
-    }
-    for (uint32_t i = 0; i < opened->vendor_count; i++) {
-        free(opened->vendors[i].text);
-    }
-    wpk_built_free(opened->plain.built);
-    wpk_pieces_free(opened->window, opened->ask_count - opened->told_count);
-    free(opened);
-}
-
-void wpk_asked_free(struct wpk_asked *asked)
-{
-    if (asked != NULL) {
-        wpk_pieces_free(asked->items, asked->count);
-        free(asked);
-    }
-}
 
 /* What was recorded of its asks. */
 static void take_asks(struct wpk_coordinator *c, struct wpk_search *search,
@@ -339,8 +343,7 @@ bool wpk_search_trusts(const struct wpk_search *search, const struct wpk_worker 
 {
     char class_text[WPK_CLASS_TEXT_MAX];
     const struct wpk_group *group = worker->group;
-    snprintf(class_text, sizeof class_text, "%s\n%s\n%s", search->key.device_class,
-             search->key.environment, search->key.providers);
+    wpk_search_key_class(&search->key, class_text);
     if (stage == WPK_STAGE_BUILD) {
         return wpk_group_builds_for(group, class_text);
     }

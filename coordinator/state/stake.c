@@ -2,7 +2,15 @@
 /* Stakes: for whom a search is worked on, and with which rank. An owner's stakes in a pool that
  * there is work for lie in an array, sorted: the first is found at once, one more is put in after
  * O(log n) comparisons and one move of at most a few kilobytes. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/stake.h"
+
+#include "coordinator/state/account.h"
+#include "coordinator/state/fair.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/grow.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/submission.h"
 
-#include "coordinator/state/coordinator.h"
+#include "coordinator/state/job.h"
 #include "coordinator/state/op_identity.h"
 #include "op/definition.h"
 #include "op/notation.h"

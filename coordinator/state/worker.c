@@ -8,7 +8,29 @@
  *
  * Each poll says what the worker holds, and that is believed: what it does not hold was lost on the
  * way and is leased again; what it does hold is its own again, after a restart of either side. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/worker.h"
+
+#include "common/crypto.h"
+#include "coordinator/state/account.h"
+#include "coordinator/state/bind.h"
+#include "coordinator/state/course.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/lease.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/poll.h"
+#include "coordinator/state/ready.h"
+#include "coordinator/state/reply.h"
+#include "coordinator/state/result.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
+#include "coordinator/state/timer.h"
+#include "coordinator/state/worker_order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,38 +97,7 @@ static void remove_worker(struct wpk_coordinator *c, struct wpk_worker *worker)
     wpk_worker_free(worker);
 }
 
-/* ---- timers */
-
-static uint64_t lost_ns(const struct wpk_worker *worker)
-{
-    uint64_t silent_ns = worker->heard_ns + WPK_LEASE_MS * MS;
-    uint64_t gone_ns = worker->gone_ns + WPK_GONE_MS * MS;
-    return worker->gone_ns != 0 && gone_ns < silent_ns ? gone_ns : silent_ns;
-}
-
-/* One that is too early costs a look at the worker, and most are never too late. */
-void wpk_worker_set_timer(struct wpk_coordinator *c, struct wpk_worker *worker)
-{
-    uint64_t due_ns = worker->polling ? worker->poll_until_ns : lost_ns(worker);
-    if (worker->timer.place == 0 || worker->timer.due_ns > due_ns) {
-        wpk_timer_set(&c->worker_timers, &worker->timer, due_ns);
-    }
-}
-
 /* ---- hello */
-
-/* By its name, or by its device, which stays the same whatever name the worker has next. */
-static void set_order(const struct wpk_coordinator *c, struct wpk_worker *worker)
-{
-    const struct wpk_order_entry *entry = wpk_table_get_text(&c->orders, worker->hello.name);
-    const struct wpk_order_entry *of_device =
-        wpk_table_get_text(&c->orders, worker->hello.device.instance);
-    if (entry == NULL || (of_device != NULL && of_device->order > entry->order)) {
-        entry = of_device;
-    }
-    worker->order = entry != NULL ? entry->order : WPK_WORKER_ORDER_NONE;
-    worker->order_reason = entry != NULL ? entry->reason : "";
-}
 
 /* What let it in. Nothing is known of the token itself any more. */
 static void set_credential(struct wpk_worker *worker, const struct wpk_net_address *address)
@@ -142,7 +133,7 @@ static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk
     c->workers[c->worker_count++] = worker;
     wpk_table_put(&c->workers_by_session, worker->session, worker);
     wpk_table_put_text(&c->workers_by_name, worker->hello.name, worker);
-    set_order(c, worker);
+    wpk_worker_order_find(c, worker);
     set_peer(c, worker, c->event->address.peer);
     return worker;
 }
@@ -197,7 +188,7 @@ static void renew(struct wpk_coordinator *c, struct wpk_worker *worker)
     worker->gone_ns = 0;
     set_peer(c, worker, c->event->address.peer);
     update_available(c, worker);
-    wpk_worker_set_timer(c, worker);
+    wpk_poll_set_timer(c, worker);
     welcome(c, worker);
 }
 
@@ -233,7 +224,7 @@ static void hello(struct wpk_coordinator *c)
         wpk_bind_all(c, worker->group);
     }
     update_available(c, worker);
-    wpk_worker_set_timer(c, worker);
+    wpk_poll_set_timer(c, worker);
     wpk_effect_log(c, "worker_joined", "worker=%s device=\"%s\" environment=\"%s\" order=%s",
                    hello->name, worker->device_class, hello->environment,
                    wpk_worker_order_name(worker->order));
@@ -303,23 +294,7 @@ static void poll(struct wpk_coordinator *c, struct wpk_worker *worker)
     if (message->want > 0 && worker->available && !c->draining) {
         wpk_group_wait(c, worker);
     }
-    wpk_worker_set_timer(c, worker);
-}
-
-void wpk_worker_answer(struct wpk_coordinator *c, struct wpk_worker *worker,
-                       const struct wpk_message *message)
-{
-    WPK_ASSERT(worker->polling);
-    wpk_reply_send(c, worker->poll_address, message);
-    wpk_group_unwait(worker);
-    worker->polling = false;
-    worker->heard_ns = c->event->now_ns;
-    wpk_worker_set_timer(c, worker);
-}
-
-static void answer_empty(struct wpk_coordinator *c, struct wpk_worker *worker)
-{
-    wpk_worker_answer(c, worker, wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session));
+    wpk_poll_set_timer(c, worker);
 }
 
 /* ---- messages */
@@ -396,7 +371,7 @@ void wpk_worker_message(struct wpk_coordinator *c)
 
 static void apply_order(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
-    set_order(c, worker);
+    wpk_worker_order_find(c, worker);
     if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
         wpk_lease_return_all(c, worker, false);
     }
@@ -489,7 +464,7 @@ void wpk_worker_end(struct wpk_coordinator *c)
         struct wpk_message *error = wpk_reply_new(c, WPK_MESSAGE_ERROR, worker->session);
         error->err = WPK_EACCES;
         error->text = c->event->reason;
-        wpk_worker_answer(c, worker, error);
+        wpk_poll_answer(c, worker, error);
     }
     wpk_lease_return_all(c, worker, false);
     remove_worker(c, worker);
@@ -500,7 +475,7 @@ void wpk_worker_drain(struct wpk_coordinator *c)
     c->draining = true;
     for (uint32_t i = 0; i < c->worker_count; i++) {
         if (c->workers[i]->polling) {
-            answer_empty(c, c->workers[i]);
+            wpk_poll_answer_empty(c, c->workers[i]);
         }
     }
 }
@@ -517,7 +492,7 @@ void wpk_worker_gone(struct wpk_coordinator *c)
         wpk_group_unwait(worker);
         worker->gone_ns = c->event->now_ns;
         update_available(c, worker);
-        wpk_worker_set_timer(c, worker);
+        wpk_poll_set_timer(c, worker);
     }
 }
 
@@ -552,11 +527,11 @@ static void forgive_sleep(struct wpk_coordinator *c)
 static void look_at(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     if (worker->polling && worker->poll_until_ns <= c->event->now_ns) {
-        answer_empty(c, worker);
+        wpk_poll_answer_empty(c, worker);
         return;
     }
-    if (worker->polling || lost_ns(worker) > c->event->now_ns) {
-        wpk_worker_set_timer(c, worker); /* it has been heard of since the timer was set */
+    if (worker->polling || wpk_poll_lost_ns(worker) > c->event->now_ns) {
+        wpk_poll_set_timer(c, worker); /* it has been heard of since the timer was set */
         return;
     }
     if (!worker->draining) {
@@ -595,6 +570,6 @@ void wpk_worker_tick(struct wpk_coordinator *c)
     if (c->event->now_ns >= c->stored_ns + STORE_MS * MS) {
         c->stored_ns = c->event->now_ns;
         wpk_search_store(c);
-        wpk_fair_store(c);
+        wpk_owner_store(c);
     }
 }

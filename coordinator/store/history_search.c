@@ -2,7 +2,13 @@
 /* What is written and read of problems and searches. */
 #include "coordinator/store/history.h"
 
-#include "coordinator/state/parts.h"
+#include "coordinator/state/anchor.h"
+#include "coordinator/state/asks.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/revoked.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/search_key.h"
 #include "coordinator/state/submission.h"
 #include "coordinator/store/history_admin.h"
 

@@ -3,7 +3,12 @@
 #include "coordinator/store/history.h"
 
 #include "common/fs.h"
-#include "coordinator/state/parts.h"
+#include "coordinator/state/anchor.h"
+#include "coordinator/state/effect.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/search.h"
 #include "coordinator/store/history_admin.h"
 
 #include <setjmp.h>

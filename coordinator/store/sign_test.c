@@ -2,7 +2,6 @@
 #include "coordinator/store/sign.h"
 
 #include "common/fs.h"
-#include "coordinator/state/state.h"
 #include "schema/kernel_manifest.h"
 
 #include <setjmp.h>

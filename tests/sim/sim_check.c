@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/account.h"
+#include "coordinator/state/asks.h"
+#include "coordinator/state/bind.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/lease.h"
+#include "coordinator/state/outlier.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/text.h"
+#include "coordinator/state/worker.h"
 #include "coordinator/store/store.h"
 #include "tests/sim/sim.h"
 

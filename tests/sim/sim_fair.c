@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/sim/sim_fair.h"
 
-#include "coordinator/state/parts.h"
+#include "coordinator/state/account.h"
+#include "coordinator/state/class.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/fair.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/lease.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
+#include "coordinator/state/text.h"
+#include "coordinator/state/worker.h"
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>
@@ -74,8 +87,8 @@ void watched_ready(struct wpk_account *account, const struct wpk_search *search)
     __asm__("__wrap_wpk_account_ready");
 void real_ready(struct wpk_account *account, const struct wpk_search *search) //
     __asm__("__real_wpk_account_ready");
-void watched_forget(struct wpk_class *kind) __asm__("__wrap_wpk_fair_forget");
-void real_forget(struct wpk_class *kind) __asm__("__real_wpk_fair_forget");
+void watched_forget(struct wpk_class *kind) __asm__("__wrap_wpk_account_forget");
+void real_forget(struct wpk_class *kind) __asm__("__real_wpk_account_forget");
 
 /* ---- the book */
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/index/index.h"
-#include "coordinator/state/parts.h"
+#include "coordinator/state/class.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/worker.h"
 #include "coordinator/store/store.h"
 #include "search/strategy.h"
 #include "tests/sim/sim.h"

@@ -2,7 +2,7 @@
 /* How far those are whom a place serves: a group of workers, or a pool of work. Said by the leases
  * that were given, with the book's shares; what the coordinator keeps of it is not looked at. */
 #include "common/err.h"
-#include "coordinator/state/parts.h"
+#include "coordinator/state/group.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_fair.h"
 

@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Of one owner's work, is what a worker is given the first that it could do? What there is to do is
  * read from the jobs, the searches and their pieces, not from the seats that work is chosen by. */
-#include "coordinator/state/parts.h"
+#include "coordinator/state/account.h"
+#include "coordinator/state/anchor.h"
+#include "coordinator/state/asks.h"
+#include "coordinator/state/final.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/lease.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/plain.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/worker.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_fair.h"
 

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Situations that have a name; sim_main.c makes up others. */
 #include "common/log.h"
-#include "coordinator/state/parts.h"
+#include "coordinator/state/coordinator.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/worker.h"
 #include "coordinator/store/document.h"
 #include "coordinator/store/store.h"
 #include "tests/sim/sim.h"

@@ -2,7 +2,10 @@
 /* wpkd: the real one, but for the loop, the sockets and the clock. */
 #include "coordinator/api/api.h"
 #include "coordinator/index/index.h"
-#include "coordinator/state/parts.h"
+#include "coordinator/state/coordinator.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/state.h"
+#include "coordinator/state/worker.h"
 #include "coordinator/store/store.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_disk.h"

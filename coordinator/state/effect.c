@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/state/effect.h"
+
+#include "coordinator/state/event.h"
+#include "coordinator/state/state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EFFECTS_FIRST 256 /* room for them at first */
+
+wpk_err wpk_effects_init(struct wpk_effects *effects)
+{
+    memset(effects, 0, sizeof *effects);
+    wpk_arena_init(&effects->arena, 0);
+    effects->items = calloc(EFFECTS_FIRST, sizeof *effects->items);
+    effects->capacity = effects->items != NULL ? EFFECTS_FIRST : 0;
+    return effects->items != NULL ? WPK_OK : WPK_ENOMEM;
+}
+
+void wpk_effects_fini(struct wpk_effects *effects)
+{
+    free(effects->items);
+    wpk_arena_fini(&effects->arena);
+    memset(effects, 0, sizeof *effects);
+}
+
+struct wpk_effect *wpk_effect_add(struct wpk_coordinator *c, enum wpk_effect_kind kind)
+{
+    struct wpk_effects *effects = c->effects;
+    if (effects->count == effects->capacity) {
+        uint32_t capacity = effects->capacity * 2;
+        struct wpk_effect *grown = realloc(effects->items, capacity * sizeof *grown);
+        WPK_ASSERT(grown != NULL);
+        effects->items = grown;
+        effects->capacity = capacity;
+    }
+    struct wpk_effect *effect = &effects->items[effects->count++];
+    memset(effect, 0, sizeof *effect);
+    effect->kind = kind;
+    return effect;
+}
+
+void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size)
+{
+    void *memory = wpk_arena_alloc(&c->effects->arena, count, size);
+    WPK_ASSERT(memory != NULL); /* the daemon dies of want of memory, and restarts */
+    return memory;
+}
+
+char *wpk_effect_text(struct wpk_coordinator *c, const char *text)
+{
+    char *copy = wpk_arena_copy_text(&c->effects->arena, text);
+    WPK_ASSERT(copy != NULL);
+    return copy;
+}
+
+static void add_log(struct wpk_coordinator *c, enum wpk_effect_kind kind, const char *event,
+                    const char *format, va_list args)
+{
+    const size_t size = 512;
+    char *detail = wpk_effect_memory(c, 1, size);
+    vsnprintf(detail, size, format, args);
+    struct wpk_effect *effect = wpk_effect_add(c, kind);
+    effect->text = event;
+    effect->detail = detail;
+}
+
+void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_log(c, WPK_EFFECT_LOG, event, format, args);
+    va_end(args);
+}
+
+void wpk_effect_warn(struct wpk_coordinator *c, const char *event, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_log(c, WPK_EFFECT_WARN, event, format, args);
+    va_end(args);
+}
+
+void wpk_answer_problem(struct wpk_coordinator *c, int status, wpk_err err, uint32_t retry_after_s,
+                        const char *text)
+{
+    if (c->event->request == 0) {
+        return;
+    }
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_RESPOND_PROBLEM);
+    effect->request = c->event->request;
+    effect->status = status;
+    effect->err = err;
+    effect->retry_after_s = retry_after_s;
+    effect->text = text;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays that grow. */
+#ifndef WPK_COORDINATOR_STATE_GROW_H
+#define WPK_COORDINATOR_STATE_GROW_H
+
+#include "common/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Room for one more behind `count` items of `size` bytes. */
+void *wpk_grow(void *items, uint32_t count, uint32_t *capacity, size_t size);
+
+#endif

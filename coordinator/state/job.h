@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs and their operators. */
+#ifndef WPK_COORDINATOR_STATE_JOB_H
+#define WPK_COORDINATOR_STATE_JOB_H
+
+#include "coordinator/state/group.h"
+#include "coordinator/state/phase.h"
+
+struct wpk_coordinator;
+struct wpk_owner;
+struct wpk_search;
+struct wpk_stake;
+
+#define WPK_JOBS_LIVE_MAX 1024 /* queued and running */
+
+/* What is said of an operator that ended before this wpkd was started: its search stays closed. */
+struct wpk_op_past {
+    char *device_class; /* owned, as all of these */
+    char *best;         /* of our own, a Contender of openapi.yaml; NULL: none */
+    char *baseline;     /* likewise */
+    uint32_t ok_count;
+    uint32_t failed_count;
+    uint32_t known_count;
+};
+
+struct wpk_job_op_state {
+    char name[WPK_JOB_TEXT_MAX];
+    char fingerprint[WPK_ID_MAX];
+    char family[WPK_ID_MAX];
+    char layouts[16];
+    char accuracy[WPK_ACCURACY_TEXT_MAX];
+    enum wpk_conditions conditions;
+    char *op;         /* canonical form; owned */
+    char *binding;    /* its tensors by the asker's names: JSON; owned */
+    char *parameters; /* pins in the canonical form's names, sorted; owned; NULL: none */
+    double flops;
+    struct wpk_search *search; /* NULL until a device was found; borrowed */
+    enum wpk_phase phase;
+    char reason[WPK_REASON_MAX];
+    bool from_history;
+    uint64_t kernel_id; /* 0: none */
+    /* RESTORE: wpk_class_text() of the search that it had; owned; NULL: none */
+    char *bound;
+    struct wpk_op_past *past;      /* RESTORE: had ended; owned; NULL: its search says it */
+    struct wpk_job_entry *job;     /* that it is of */
+    struct wpk_job_op_state *next; /* of the search's */
+    struct wpk_job_op_state *prev;
+    struct wpk_stake *stakes[2]; /* it is worked on: by stage; NULL: it is not, now */
+};
+
+/* A job that has not ended, or whose end is not durable; what has ended lives in the store. */
+struct wpk_job_entry {
+    uint64_t number; /* in the store: the order of submission */
+    char id[WPK_JOB_ID_SIZE];
+    char name[WPK_JOB_TEXT_MAX];
+    char owner[WPK_JOB_TEXT_MAX];
+    int priority;
+    char kind[16]; /* of the device */
+    int threads;
+    struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX]; /* that its workers have; by name */
+    uint32_t label_count;
+    char strategy[32];
+    uint64_t seed;
+    uint32_t candidates; /* budget of each operator */
+    uint64_t time_ns;    /* budget of each operator */
+    enum wpk_job_state state;
+    char reason[WPK_REASON_MAX];
+    uint64_t created_wall_ns;
+    uint64_t started_wall_ns;
+    uint64_t finished_wall_ns;
+    bool stored;                  /* its end is durable */
+    bool unbound;                 /* an operator waits for a device */
+    uint64_t restored_ns;         /* at the start of wpkd; 0: it was submitted */
+    struct wpk_owner *account;    /* its owner's */
+    struct wpk_job_op_state *ops; /* owned; [op_count] */
+    uint32_t op_count;
+};
+
+void wpk_job_submit(struct wpk_coordinator *c);
+void wpk_job_restore(struct wpk_coordinator *c);
+void wpk_job_cancel(struct wpk_coordinator *c);
+void wpk_job_pause(struct wpk_coordinator *c);
+void wpk_job_resume(struct wpk_coordinator *c);
+/* An operator's phase changed: store it, and end the job with its last one. */
+void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_op_state *op, enum wpk_phase phase,
+                    const char *reason);
+/* A job's first lease. */
+void wpk_job_started(struct wpk_coordinator *c, struct wpk_job_entry *job);
+/* Work on the next operators of the jobs of which one has ended. */
+void wpk_job_advance(struct wpk_coordinator *c);
+/* Forget jobs whose end is stored. */
+void wpk_job_sweep(struct wpk_coordinator *c);
+/* The job's last state is durable: it is forgotten, if it has ended. */
+void wpk_coordinator_job_stored(struct wpk_coordinator *coordinator, uint64_t number);
+/* Free what a job entry owns, and the entry. */
+void wpk_job_entry_free(struct wpk_job_entry *job);
+
+#endif

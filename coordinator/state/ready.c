@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/state/ready.h"
+
+#include "coordinator/state/anchor.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/phase.h"
+#include "coordinator/state/piece.h"
+#include "coordinator/state/plain.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/stake.h"
+#include "coordinator/state/state.h"
+
+static bool has_open_vendor(const struct wpk_search *search)
+{
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        if (search->vendors[i].standing == WPK_STANDING_OPEN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Stages that a worker can be given work of, or will be by the answer to an ASK. */
+static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
+{
+    const unsigned run = 1U << WPK_POOL_RUN;
+    const unsigned build = 1U << WPK_POOL_BUILD;
+    switch (search->phase) {
+    case WPK_PHASE_SEARCHING: {
+        unsigned ready = wpk_plain_ready(search);
+        if (search->plain_only) {
+            return ready;
+        }
+        ready |= has_open_vendor(search) ? run : 0;
+        bool promises = search->asking && search->promised_count < search->asked_count;
+        if (wpk_search_time_over(search, now_ns) || wpk_anchor_waits(search)) {
+            return ready;
+        }
+        ready |= search->built.count > 0 ? run : 0;
+        return ready |
+               (search->open.count > 0 || promises || wpk_search_can_ask(search, now_ns) ? build
+                                                                                         : 0);
+    }
+    case WPK_PHASE_FINALS:
+        return search->final.standing == WPK_STANDING_OPEN ? run : 0;
+    case WPK_PHASE_VERIFYING:
+        return search->verify.standing == WPK_STANDING_OPEN ? run : 0;
+    default:
+        return 0;
+    }
+}
+
+void wpk_search_refresh(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    bool open = search->id != 0 && wpk_search_has_device(search);
+    unsigned ready = open ? stages_ready(search, c->event->now_ns) : 0;
+    wpk_search_set_ready(c, search, ready);
+}
+
+uint32_t wpk_search_queue_depth(const struct wpk_search *search)
+{
+    uint32_t depth = search->open.count + search->built.count;
+    for (uint32_t i = 0; i < search->vendor_count; i++) {
+        depth += search->vendors[i].standing == WPK_STANDING_OPEN;
+    }
+    depth += search->phase == WPK_PHASE_SEARCHING && wpk_plain_ready(search) != 0;
+    depth += search->phase == WPK_PHASE_FINALS && search->final.standing == WPK_STANDING_OPEN;
+    depth += search->phase == WPK_PHASE_VERIFYING && search->verify.standing == WPK_STANDING_OPEN;
+    return depth;
+}

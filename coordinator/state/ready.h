@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which stages of a search's work a worker can be given now. */
+#ifndef WPK_COORDINATOR_STATE_READY_H
+#define WPK_COORDINATOR_STATE_READY_H
+
+#include <stdint.h>
+
+struct wpk_coordinator;
+struct wpk_search;
+
+/* Note what there is to do for whom. */
+void wpk_search_refresh(struct wpk_coordinator *c, struct wpk_search *search);
+/* Pieces of the search's work that want a worker. */
+uint32_t wpk_search_queue_depth(const struct wpk_search *search);
+
+#endif
