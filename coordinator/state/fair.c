@@ -95,12 +95,6 @@ static void add(struct wpk_account *account, uint64_t device_ns)
     account->share_ns += device_ns / account->owner->weight;
 }
 
-static void take_back(struct wpk_account *account, uint64_t device_ns)
-{
-    uint64_t ns = device_ns / account->owner->weight;
-    account->share_ns -= ns < account->share_ns ? ns : account->share_ns;
-}
-
 void wpk_fair_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
 {
     (void)c;
@@ -111,7 +105,8 @@ void wpk_fair_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
         lease->account = wpk_fair_payer(group, lease->account);
         lease->account->kind->use_count++; /* the account stays with the lease */
         advance(group, lease->account->share_ns);
-        add(lease->account, lease->estimate_ns);
+        lease->charged_ns = lease->estimate_ns / lease->account->owner->weight;
+        lease->account->share_ns += lease->charged_ns;
     }
 }
 
@@ -155,7 +150,8 @@ static void charge_all(struct wpk_coordinator *c, struct wpk_lease *lease, uint6
 void wpk_fair_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns)
 {
     if (lease->account != NULL) {
-        take_back(lease->account, lease->estimate_ns);
+        WPK_ASSERT(lease->charged_ns <= lease->account->share_ns);
+        lease->account->share_ns -= lease->charged_ns;
     }
     if (device_ns > 0) {
         charge_all(c, lease, device_ns);

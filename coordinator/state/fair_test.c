@@ -148,6 +148,37 @@ static void time_is_shared_not_leases(void **state)
     wpk_scene_free(s);
 }
 
+static uint64_t share_ns(const struct wpk_scene *s, const char *owner)
+{
+    const struct wpk_owner *found = wpk_table_get_text(&s->c->owners_by_name, owner);
+    const struct wpk_class *kind = s->c->workers[0]->group->kind;
+    const struct wpk_account *account = wpk_table_get(&kind->accounts, found->number);
+    return account->share_ns;
+}
+
+/* What is given back is what was charged, whatever the owner weighs by then. */
+static void a_weight_changes_while_leases_are_out(void **state)
+{
+    (void)state;
+    static const uint32_t weights[] = {1, 1000, 3, 2};
+    for (int i = 0; i < 3; i++) {
+        struct wpk_scene *s = begin(2);
+        weigh(s, "a", weights[i]);
+        submit(s, "a", 1, 0);
+        assert_int_equal(wpk_scene_poll(s, 0, 1), 1);
+        wpk_scene_wait(s, 1000);
+        wpk_scene_result(s, 0, WPK_OUTCOME_BUILD_ERROR, 0);
+        uint64_t before_ns = share_ns(s, "a");
+        assert_true(before_ns > 0);
+        assert_int_equal(wpk_scene_poll(s, 1, 4), 4);
+        assert_true(share_ns(s, "a") > before_ns);
+        weigh(s, "a", weights[i + 1]);
+        wpk_scene_set_worker(s, "w1", WPK_WORKER_ORDER_QUARANTINE, "");
+        assert_int_equal(share_ns(s, "a"), before_ns);
+        wpk_scene_free(s);
+    }
+}
+
 static void weights_count(void **state)
 {
     (void)state;
@@ -390,6 +421,7 @@ int main(void)
         cmocka_unit_test(halves),
         cmocka_unit_test(time_is_shared_not_leases),
         cmocka_unit_test(weights_count),
+        cmocka_unit_test(a_weight_changes_while_leases_are_out),
         cmocka_unit_test(jobs_do_not_multiply),
         cmocka_unit_test(nobody_saves_up),
         cmocka_unit_test(a_newcomer_starts_among_his_rivals),

@@ -25,7 +25,8 @@ struct wpk_lease {
     struct wpk_search *search; /* stays while it is leased from */
     wpk_work_id work;
     enum wpk_work_stage stage;
-    uint64_t estimate_ns;        /* charged to: */
+    uint64_t estimate_ns;        /* of its device time; by weight, as it was then, it is: */
+    uint64_t charged_ns;         /* the part of the share of: */
     struct wpk_account *account; /* for whom it was given; NULL: nobody any more */
     uint64_t named;              /* the step in which its worker named it last */
     struct wpk_lease *next;      /* of the worker's, by number */
