@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define STRATEGY_THREADS 2
+#define EXTEND_US 30000000 /* to read some more jobs, which takes a fraction of a second */
 
 /* Called by threads: the network libraries', the writer's, the strategies'. */
 static void wake(void *user)
@@ -60,6 +61,13 @@ static void note_worker(void *user, const struct wpk_net_address *address,
     wpk_api_front_refuse(service->front, &who, detail, 0);
 }
 
+/* The service manager waits for as long as we go on reading. */
+static void note_restoring(void *user)
+{
+    const struct wpk_service *service = user;
+    wpk_notify_send(&service->notify, "EXTEND_TIMEOUT_USEC=%d\nSTATUS=reading the jobs", EXTEND_US);
+}
+
 static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err =
@@ -97,6 +105,8 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
         .wake_user = service->loop,
         .rebuilt = wpk_service_set_owners,
         .rebuilt_user = service,
+        .restoring = note_restoring,
+        .restoring_user = service,
         .refused = note_worker,
         .refused_user = service,
     };

@@ -200,6 +200,15 @@ CREATE TABLE job (
     created_at  INTEGER NOT NULL,
     started_at  INTEGER NOT NULL,       -- 0: not yet
     finished_at INTEGER NOT NULL,       -- 0: not yet
+    -- What the file says besides its operators: a start does not read the file again, unless `kind`
+    -- is "", as a migration leaves it.
+    kind        TEXT NOT NULL DEFAULT '', -- of the device: "cpu"
+    threads     INTEGER NOT NULL DEFAULT 0,
+    labels      TEXT NOT NULL DEFAULT '', -- "name=value" of each, a line each
+    strategy    TEXT NOT NULL DEFAULT '',
+    seed        TEXT NOT NULL DEFAULT '', -- 64 bits in decimal
+    candidates  INTEGER NOT NULL DEFAULT 0, -- budget of each operator
+    time_ns     INTEGER NOT NULL DEFAULT 0, -- likewise
     epoch       INTEGER NOT NULL
 );
 CREATE INDEX job_state ON job (state);
@@ -213,9 +222,21 @@ CREATE TABLE job_op (
     phase        TEXT NOT NULL,         -- schema/openapi.yaml, JobOp.phase
     reason       TEXT NOT NULL,         -- why it failed
     from_history INTEGER NOT NULL,
+    -- What the file says of it; "" where job.kind is "".
+    name         TEXT NOT NULL DEFAULT '',
+    layouts      TEXT NOT NULL DEFAULT '', -- as in problem, as all up to `flops`
+    accuracy     TEXT NOT NULL DEFAULT '',
+    conditions   TEXT NOT NULL DEFAULT '',
+    fingerprint  TEXT NOT NULL DEFAULT '',
+    family       TEXT NOT NULL DEFAULT '',
+    op           TEXT NOT NULL DEFAULT '', -- canonical form; "" once the job has ended
+    flops        REAL NOT NULL DEFAULT 0,
+    parameters   TEXT NOT NULL DEFAULT '', -- pins, as in search
+    binding      TEXT NOT NULL DEFAULT '', -- its tensors by the file's names: the Binding of
+                                           -- openapi.yaml; "" once the job has ended
     epoch        INTEGER NOT NULL,
     PRIMARY KEY (job_number, position)
-) WITHOUT ROWID;
+);
 CREATE INDEX job_op_search ON job_op (search_id);
 
 -- Who may do what. The secret itself is nowhere: only its hash.

@@ -45,8 +45,14 @@ INSERT INTO kernel (id, problem_id, search_id, provider, artifact_sha256, plain_
         document, manifest, signature, created_at, epoch FROM old_kernel;
 
 INSERT INTO artifact SELECT * FROM old_artifact;
-INSERT INTO job SELECT * FROM old_job;
-INSERT INTO job_op SELECT * FROM old_job_op;
+-- A live job's file is read again, as its fingerprints are other ones.
+INSERT INTO job (number, id, name, owner, priority, source, state, reason, document, created_at,
+        started_at, finished_at, epoch)
+    SELECT number, id, name, owner, priority, source, state, reason, document, created_at,
+        started_at, finished_at, epoch FROM old_job;
+INSERT INTO job_op (job_number, position, search_id, kernel_id, phase, reason, from_history, epoch)
+    SELECT job_number, position, search_id, kernel_id, phase, reason, from_history, epoch
+    FROM old_job_op;
 INSERT INTO token SELECT * FROM old_token;
 INSERT INTO owner SELECT * FROM old_owner;
 INSERT INTO worker_order SELECT * FROM old_worker_order;

@@ -29,6 +29,17 @@ static void on_respond(void *user, uint64_t request, const struct wpk_api_answer
     wpk_buf_append_text(&rig->body, wpk_buf_text(&answer->body));
 }
 
+static void on_wake(void *user)
+{
+    (void)user; /* whoever has threads polls */
+}
+
+static void on_restoring(void *user)
+{
+    struct wpk_rig *rig = user;
+    rig->slice_count++;
+}
+
 int wpk_rig_set_up(void **state)
 {
     struct wpk_rig *rig = calloc(1, sizeof *rig);
@@ -64,6 +75,10 @@ void wpk_rig_start(struct wpk_rig *rig)
         .artifact_bytes_max = rig->artifact_bytes_max,
         .out = {.reply = on_reply, .respond = on_respond, .user = rig},
         .answer = wpk_api_answer_effect,
+        .threads = rig->threads,
+        .wake = on_wake,
+        .restoring = on_restoring,
+        .restoring_user = rig,
     };
     WPK_ASSERT(wpk_performer_new(&options, &rig->performer, &diag) == WPK_OK);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of the performer: one without threads on a store in a directory of its own, under a
+/* For tests of the performer: one on a store in a directory of its own, under a
  * clock that stands still, and what it says last to a worker and to a client. What does not go as
  * it should aborts. */
 #ifndef WPK_TESTS_RIG_H
@@ -23,11 +23,13 @@ struct wpk_rig {
     struct wpk_store *store;
     struct wpk_performer *performer;
     uint64_t artifact_bytes_max;
+    int threads;             /* of the performer; whoever wants some polls it by himself */
     struct wpk_auth *auth;   /* NULL: all are let in */
     uint32_t peer;           /* whom the next message is from */
     const char *name;        /* of who says hello next; NULL: "w" */
     unsigned roles;          /* likewise; 0: all */
     uint64_t random;         /* counts: for ids */
+    uint32_t slice_count;    /* in which wpk_rig_start() has read the jobs */
     const char *key;         /* of the next requests; NULL: none */
     char anchor[WPK_ID_MAX]; /* of the last piece of work; "": none */
     struct wpk_buf reply;    /* the last frame to a worker */

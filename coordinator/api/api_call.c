@@ -74,11 +74,17 @@ void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int s
 {
     wpk_err err =
         wpk_document_job_whole(api->coordinator, api->store, id, api->now_ns, &answer->body);
-    if (err != WPK_OK) {
+    if (err == WPK_ENOENT || err == WPK_EBUSY) {
         struct wpk_diag diag = {0};
-        wpk_diag_set(&diag, "there is no job %s; the list of jobs has their ids", id);
-        wpk_api_problem(answer, err == WPK_ENOENT ? 404 : wpk_api_status(err), err,
-                        err == WPK_ENOENT ? &diag : NULL);
+        wpk_diag_set(&diag,
+                     err == WPK_ENOENT ? "there is no job %s; the list of jobs has their ids"
+                                       : "job %s is being read from the store; ask again later",
+                     id);
+        wpk_api_problem(answer, err == WPK_ENOENT ? 404 : 503, err, &diag);
+        return;
+    }
+    if (err != WPK_OK) {
+        wpk_api_problem(answer, wpk_api_status(err), err, NULL);
         return;
     }
     answer->how = WPK_API_NOW;

@@ -4,6 +4,7 @@
 #include "coordinator/api/api_front.h"
 #include "coordinator/state/submission.h"
 #include "coordinator/store/document.h"
+#include "coordinator/store/history_job.h"
 #include "schema/job.h"
 
 #include <stdio.h>

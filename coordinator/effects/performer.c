@@ -122,7 +122,13 @@ wpk_err wpk_performer_new(const struct wpk_performer_options *options, struct wp
     wpk_performer_begin_batch(p);
     wpk_err err = open_parts(p, diag);
     if (err == WPK_OK) {
-        err = wpk_performer_restore(p, diag);
+        err = wpk_performer_begin_restore(p, diag);
+    }
+    while (err == WPK_OK && !wpk_performer_is_restored(p)) {
+        err = wpk_performer_restore_some(p, diag);
+        if (options->restoring != NULL) {
+            options->restoring(options->restoring_user);
+        }
     }
     if (err == WPK_OK) {
         err = wpk_performer_commit(p, diag);

@@ -68,6 +68,9 @@ struct wpk_performer_options {
      * elsewhere than the store has to be said again. */
     void (*rebuilt)(void *user);
     void *rebuilt_user;
+    /* May be NULL. wpk_performer_new() reads many jobs: called now and then, until it has. */
+    void (*restoring)(void *user);
+    void *restoring_user;
     /* May be NULL. A worker was not let in; its owner is "" where that is not known. */
     void (*refused)(void *user, const struct wpk_net_address *address,
                     const struct wpk_identity *identity, const char *reason);

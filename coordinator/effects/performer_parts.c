@@ -28,6 +28,11 @@ void *wpk_performer_write(struct wpk_performer *p, size_t size,
     return effect;
 }
 
+bool wpk_performer_may_write(const struct wpk_performer *p)
+{
+    return !p->degraded || p->resuming;
+}
+
 bool wpk_performer_is_current(const struct wpk_order *order, wpk_err err)
 {
     const struct wpk_effect_order *effect = (const struct wpk_effect_order *)order;

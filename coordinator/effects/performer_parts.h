@@ -46,7 +46,12 @@ struct wpk_performer {
     struct wpk_broken broken[WPK_BROKEN_MAX]; /* the last of broken_count, in turn */
     uint32_t broken_count;
     bool opening;  /* an OPENED is being stepped: what it tells is durable */
+    uint64_t unread[WPK_JOBS_LIVE_MAX]; /* numbers of jobs: those from unread_first on, up to
+                                         * unread_count, are not in the state yet */
+    uint32_t unread_first;
+    uint32_t unread_count;
     bool degraded; /* the store is out of order: the state is only looked at */
+    bool resuming; /* of a degraded one: it can be written again, and the state is being read */
     struct wpk_batch refused; /* orders alone, given meanwhile: the next commit says no */
     wpk_err err;              /* why */
     struct wpk_diag diag;
@@ -70,6 +75,8 @@ void *wpk_performer_write(struct wpk_performer *performer, size_t size,
 void wpk_performer_follow_up(struct wpk_performer *performer, const struct wpk_event *event);
 /* Was the order made for the coordinator that there is now, and is it durable? */
 bool wpk_performer_is_current(const struct wpk_order *order, wpk_err err);
+/* Is what a step wants performed? */
+bool wpk_performer_may_write(const struct wpk_performer *performer);
 /* To a worker, now: what it says is durable, or needs not be. */
 void wpk_performer_reply(struct wpk_performer *performer, const struct wpk_net_address *address,
                          const struct wpk_message *message);
@@ -137,10 +144,16 @@ bool wpk_performer_may_join(const struct wpk_performer *performer,
  * why. */
 bool wpk_performer_may_go_on(struct wpk_performer *performer, const struct wpk_message *message,
                              struct wpk_diag *diag);
+
 /* ---- performer_restore.c */
 
-/* A coordinator as the store has it, in place of the one there was, if any. */
-WPK_MUST_CHECK wpk_err wpk_performer_restore(struct wpk_performer *performer,
-                                             struct wpk_diag *diag);
+/* A coordinator as the store has it, in place of the one there was, if any; its jobs are still
+ * unread. */
+WPK_MUST_CHECK wpk_err wpk_performer_begin_restore(struct wpk_performer *performer,
+                                                   struct wpk_diag *diag);
+/* Read some of them: no longer than the loop may be kept. */
+WPK_MUST_CHECK wpk_err wpk_performer_restore_some(struct wpk_performer *performer,
+                                                  struct wpk_diag *diag);
+bool wpk_performer_is_restored(const struct wpk_performer *performer);
 
 #endif

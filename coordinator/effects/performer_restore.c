@@ -1,82 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coordinator's state, from the store: at the start, and after the store failed. */
+/* The coordinator's state, from the store: at the start, and after the store failed. It is read in
+ * slices, so that a thousand jobs do not keep the loop from everything else. */
 #include "coordinator/effects/performer_parts.h"
 
 #include "common/log.h"
 #include "common/metrics.h"
 #include "coordinator/state/submission.h"
 #include "coordinator/store/document.h"
+#include "coordinator/store/history_job.h"
+#include "search/strategy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct restored {
-    struct wpk_job_entry *jobs[WPK_JOBS_LIVE_MAX];
-    uint32_t count;
-};
+#define SLICE_OPS 2048 /* operators that are read before the loop has its turn: some 20 ms */
 
-/* What is left of a job whose file is not understood any more: enough to say so. */
-static struct wpk_job_entry *make_lost(const struct wpk_history_job *stored, wpk_err err,
-                                       const struct wpk_diag *diag)
+/* What is left of a job that is not understood any more: enough to say so. */
+static void lose(struct wpk_job_entry *job, const char *reason)
 {
-    struct wpk_job_entry *job = calloc(1, sizeof *job);
-    WPK_ASSERT(job != NULL);
-    snprintf(job->name, sizeof job->name, "%s", stored->name);
-    snprintf(job->owner, sizeof job->owner, "%s", stored->owner);
-    job->priority = stored->priority;
     job->state = WPK_JOB_FAILED;
     snprintf(job->reason, sizeof job->reason,
-             "this wpkd does not understand the job's file: %.180s",
-             diag->text[0] != '\0' ? diag->text : wpk_err_text(err));
-    return job;
+             "this wpkd does not understand the job's file: %.180s", reason);
+    wpk_log(WPK_LOG_ERROR, "job_not_restored", "job=%s reason=\"%.180s\"", job->id, reason);
 }
 
-static void load_job(void *user, const struct wpk_history_job *stored)
+/* Read the file again: another version of the schema has stored what it said. False: the job stays
+ * in the store, for the next start. */
+static bool understand(struct wpk_job_entry **job, const char *source)
 {
-    struct restored *restored = user;
     struct wpk_diag diag = {0};
-    struct wpk_job_entry *job = NULL;
-    if (restored->count == WPK_JOBS_LIVE_MAX) {
-        return;
-    }
-    wpk_err err = wpk_submission_decode(stored->source, strlen(stored->source), &job, &diag);
+    struct wpk_job_entry *stored = *job;
+    struct wpk_job_entry *read = NULL;
+    wpk_err err = wpk_submission_decode(source, strlen(source), &read, &diag);
     if (err == WPK_ENOMEM) {
-        return; /* it stays, for the next start */
+        return false;
     }
-    if (err == WPK_OK) {
-        job->state = stored->paused                 ? WPK_JOB_PAUSED
-                     : stored->started_wall_ns != 0 ? WPK_JOB_RUNNING
-                                                    : WPK_JOB_QUEUED;
-    } else {
-        wpk_log_failure(WPK_LOG_ERROR, "job_not_restored", err, &diag);
-        job = make_lost(stored, err, &diag);
+    if (err != WPK_OK) {
+        lose(stored, diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
+        return true;
     }
-    job->number = stored->number;
-    snprintf(job->id, sizeof job->id, "%s", stored->id);
-    /* The file says nothing of who sent it. */
-    snprintf(job->owner, sizeof job->owner, "%s", stored->owner);
-    job->created_wall_ns = stored->created_wall_ns;
-    job->started_wall_ns = stored->started_wall_ns;
-    restored->jobs[restored->count++] = job;
+    /* The file says nothing of who sent it, nor what became of it. */
+    read->number = stored->number;
+    memcpy(read->id, stored->id, sizeof read->id);
+    memcpy(read->owner, stored->owner, sizeof read->owner);
+    read->state = stored->state;
+    read->created_wall_ns = stored->created_wall_ns;
+    read->started_wall_ns = stored->started_wall_ns;
+    wpk_job_entry_free(stored);
+    *job = read;
+    return true;
 }
 
-static void load_ops(struct wpk_store *store, struct wpk_job_entry *job)
+/* NULL: there is none, or it stays for the next start. */
+static struct wpk_job_entry *read_job(struct wpk_store *store, uint64_t number)
 {
-    for (uint32_t i = 0; i < job->op_count; i++) {
-        struct wpk_history_op op;
-        if (wpk_history_op(store, job->number, i, &op)) {
-            job->ops[i].phase = op.phase;
-            job->ops[i].kernel_id = op.kernel_id;
-            job->ops[i].from_history = op.from_history;
-            memcpy(job->ops[i].reason, op.reason, sizeof job->ops[i].reason);
-            if (wpk_phase_ended(op.phase)) {
-                job->ops[i].past = wpk_history_op_past(store, job->number, i);
-            } else {
-                job->ops[i].bound = wpk_history_op_class(store, job->number, i);
-            }
-        }
+    char *source = NULL;
+    struct wpk_job_entry *job = wpk_history_read_job(store, number, &source);
+    if (job != NULL && source != NULL && !understand(&job, source)) {
+        wpk_job_entry_free(job);
+        job = NULL;
+    } else if (job != NULL && source == NULL && wpk_strategy_find(job->strategy) == NULL) {
+        char reason[80];
+        snprintf(reason, sizeof reason, "there is no strategy \"%s\"", job->strategy);
+        lose(job, reason);
+    } else if (job != NULL && source == NULL && job->op_count == 0) {
+        lose(job, "its operators are not stored");
     }
+    if (job != NULL) {
+        wpk_history_read_progress(store, job);
+    }
+    free(source);
+    return job;
 }
 
 struct lost_order {
@@ -96,7 +91,7 @@ static void perform_end_lost(struct wpk_order *order, struct wpk_store *store)
 static void end_lost(struct wpk_performer *p, struct wpk_job_entry *job)
 {
     job->finished_wall_ns = wpk_clock_wall_ns(p->options.clock);
-    if (!p->degraded) {
+    if (wpk_performer_may_write(p)) {
         struct lost_order *order = wpk_performer_write(p, sizeof *order, perform_end_lost, NULL);
         struct wpk_buf document = {0};
         struct wpk_json_writer *w = wpk_json_writer_new_object();
@@ -111,18 +106,14 @@ static void end_lost(struct wpk_performer *p, struct wpk_job_entry *job)
     wpk_job_entry_free(job);
 }
 
-static void restore_jobs(struct wpk_performer *p, const struct restored *restored)
+static void restore_job(struct wpk_performer *p, struct wpk_job_entry *job)
 {
-    for (uint32_t i = 0; i < restored->count; i++) {
-        struct wpk_job_entry *job = restored->jobs[i];
-        if (job->state == WPK_JOB_FAILED) {
-            end_lost(p, job);
-            continue;
-        }
-        load_ops(p->reader, job);
-        struct wpk_event event = {.kind = WPK_EVENT_RESTORE, .job = job};
-        wpk_performer_step_one(p, &event);
+    if (job->state == WPK_JOB_FAILED) {
+        end_lost(p, job);
+        return;
     }
+    struct wpk_event event = {.kind = WPK_EVENT_RESTORE, .job = job};
+    wpk_performer_step_one(p, &event);
 }
 
 static void restore_owner(void *user, const struct wpk_owner_event *owner)
@@ -139,12 +130,8 @@ static void restore_order(void *user, const char *worker, enum wpk_worker_order 
     wpk_performer_step_one(user, &event);
 }
 
-wpk_err wpk_performer_restore(struct wpk_performer *p, struct wpk_diag *diag)
+wpk_err wpk_performer_begin_restore(struct wpk_performer *p, struct wpk_diag *diag)
 {
-    struct restored *restored = calloc(1, sizeof *restored);
-    if (restored == NULL) {
-        return WPK_ENOMEM;
-    }
     /* What a read met before is not what this one meets. */
     wpk_err stale = wpk_store_take_status(p->reader, NULL);
     (void)stale;
@@ -153,14 +140,32 @@ wpk_err wpk_performer_restore(struct wpk_performer *p, struct wpk_diag *diag)
     p->generation++;
     p->builds_held = false; /* the new one has not heard of it */
     wpk_metric_set(WPK_GAUGE_BUILDS_HELD, 0, 0);
+    p->unread_first = 0;
+    p->unread_count = 0;
     wpk_err err = wpk_coordinator_new(wpk_history_job_number_next(p->reader), &p->coordinator);
     if (err == WPK_OK) {
         wpk_history_owners(p->reader, restore_owner, p);
         wpk_history_worker_orders(p->reader, restore_order, p);
-        wpk_history_live_jobs(p->reader, load_job, restored);
-        restore_jobs(p, restored);
+        p->unread_count = wpk_history_live_jobs(p->reader, p->unread, WPK_JOBS_LIVE_MAX);
         err = wpk_store_take_status(p->reader, diag);
     }
-    free(restored);
     return err;
+}
+
+bool wpk_performer_is_restored(const struct wpk_performer *p)
+{
+    return p->unread_first == p->unread_count;
+}
+
+wpk_err wpk_performer_restore_some(struct wpk_performer *p, struct wpk_diag *diag)
+{
+    uint32_t op_count = 0;
+    while (!wpk_performer_is_restored(p) && op_count < SLICE_OPS) {
+        struct wpk_job_entry *job = read_job(p->reader, p->unread[p->unread_first++]);
+        if (job != NULL) {
+            op_count += job->op_count;
+            restore_job(p, job);
+        }
+    }
+    return wpk_store_take_status(p->reader, diag);
 }

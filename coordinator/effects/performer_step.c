@@ -64,7 +64,7 @@ void wpk_performer_step_one(struct wpk_performer *p, struct wpk_event *event)
     p->effects.arena = p->batch->arena;
     wpk_coordinator_step(p->coordinator, event, &p->effects);
     p->batch->arena = p->effects.arena;
-    for (uint32_t i = 0; i < p->effects.count && !p->degraded; i++) {
+    for (uint32_t i = 0; i < p->effects.count && wpk_performer_may_write(p); i++) {
         perform(p, &p->effects.items[i]);
     }
 }

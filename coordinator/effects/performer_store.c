@@ -5,6 +5,7 @@
 #include "coordinator/effects/performer_parts.h"
 
 #include "coordinator/store/document.h"
+#include "coordinator/store/history_job.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +24,24 @@ static void perform_put_job(struct wpk_order *order, struct wpk_store *store)
     wpk_history_put_job(store, &mine->job, mine->text);
 }
 
+/* NULL stays NULL. */
+static char *copy_text(struct wpk_performer *p, const char *text)
+{
+    return text != NULL ? wpk_batch_text(p->batch, text) : NULL;
+}
+
 static void put_job(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     struct job_order *order = wpk_performer_write(p, sizeof *order, perform_put_job, NULL);
     size_t size = effect->job->op_count * sizeof *effect->job->ops;
     order->job = *effect->job;
     order->job.ops = memcpy(wpk_batch_memory(p->batch, size), effect->job->ops, size);
+    for (uint32_t i = 0; i < order->job.op_count; i++) {
+        struct wpk_job_op_state *op = &order->job.ops[i];
+        op->op = copy_text(p, op->op);
+        op->parameters = copy_text(p, op->parameters);
+        op->binding = copy_text(p, op->binding);
+    }
     order->text = wpk_batch_text(p->batch, effect->source);
 }
 

@@ -43,52 +43,6 @@ static void an_artifact_that_was_never_sent(void **state)
     wpk_rig_take_work(f, session, candidate);
 }
 
-static void put_job(struct wpk_rig *f, const char *source)
-{
-    wpk_store_begin(f->store);
-    wpk_store_run(f->store,
-                  "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
-                  " document, created_at, started_at, finished_at, epoch) VALUES"
-                  " (1, 'j0123456789abcdef', 'old', 'me', 3, ?, 'running', '', '', 1, 2, 0, 1)",
-                  "t", source);
-    wpk_store_run(f->store,
-                  "INSERT INTO job_op (job_number, position, search_id, kernel_id, phase, reason,"
-                  " from_history, epoch) VALUES (1, 0, NULL, NULL, 'searching', '', 0, 1)",
-                  "");
-    assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
-}
-
-static void a_job_that_is_not_understood_any_more(void **state)
-{
-    struct wpk_rig *f = *state;
-    put_job(f, "{\"name\":\"old\",\"what\":\"is this\"}");
-    wpk_rig_start(f);
-    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 0);
-    wpk_rig_request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
-    assert_int_equal(f->status, 200);
-    const char *body = wpk_buf_text(&f->body);
-    assert_non_null(strstr(body, "\"state\":\"failed\""));
-    assert_non_null(strstr(body, "\"reason\":\"this wpkd does not understand the job's file: "));
-    assert_non_null(strstr(body, "\"owner\":\"me\""));
-    struct wpk_rows *rows = wpk_store_query(
-        f->store, "SELECT j.state, o.phase FROM job j JOIN job_op o ON o.job_number = j.number",
-        "");
-    assert_true(wpk_rows_next(rows));
-    assert_string_equal(wpk_rows_text(rows, 0), "failed");
-    assert_string_equal(wpk_rows_text(rows, 1), "failed");
-    wpk_rows_close(rows);
-}
-
-static void a_job_that_is_goes_on(void **state)
-{
-    struct wpk_rig *f = *state;
-    put_job(f, WPK_RIG_JOB("5"));
-    wpk_rig_start(f);
-    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 1);
-    wpk_rig_request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
-    assert_non_null(strstr(wpk_buf_text(&f->body), "\"state\":\"running\""));
-}
-
 /* What cannot be read might be there: made again, it would fail the whole batch. */
 static void a_key_that_cannot_be_read(void **state)
 {
@@ -566,9 +520,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_artifact_that_was_never_sent, wpk_rig_set_up,
                                         wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_job_that_is_not_understood_any_more, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_job_that_is_goes_on, wpk_rig_set_up, wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(a_key_that_cannot_be_read, wpk_rig_set_up,
                                         wpk_rig_tear_down),
         cmocka_unit_test_setup_teardown(an_artifact_that_cannot_be_written, wpk_rig_set_up,

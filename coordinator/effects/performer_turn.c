@@ -3,8 +3,8 @@
  *
  * When a commit fails, the state is ahead of the store and is dropped. One read from the store
  * takes its place, to be looked at, until the writer's probe succeeds and the state is read once
- * more, to go on from. A search of which something was refused for a reason of its own is not
- * opened again: its operators fail, and the others go on. */
+ * more, to go on from. Each poll reads some of its jobs. A search of which something was refused
+ * for a reason of its own is not opened again: its operators fail, and the others go on. */
 #include "coordinator/effects/performer_parts.h"
 
 #include "common/log.h"
@@ -100,6 +100,7 @@ static void degrade(struct wpk_performer *p, const struct wpk_batch *failed)
         wpk_performer_step_one(p, &drain);
     }
     p->degraded = true;
+    p->resuming = false;
     p->err = failed->err;
     p->diag = failed->diag;
     wpk_log_failure(WPK_LOG_ERROR, "store_failed", p->err, &p->diag);
@@ -111,7 +112,7 @@ static void degrade(struct wpk_performer *p, const struct wpk_batch *failed)
     wpk_outbox_release(&p->batch->outbox, &p->options.out, p->err, &p->diag);
     wpk_batch_finish(p->batch, p->err, &p->diag);
     wpk_batch_reset(p->batch);
-    wpk_err err = wpk_performer_restore(p, &diag);
+    wpk_err err = wpk_performer_begin_restore(p, &diag);
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_ERROR, "state_not_read", err, &diag);
     } else {
@@ -119,27 +120,65 @@ static void degrade(struct wpk_performer *p, const struct wpk_batch *failed)
     }
 }
 
-static void resume(struct wpk_performer *p)
+/* It can be written but not read: as good as before, and no better. */
+static void fail_again(struct wpk_performer *p, wpk_err err, const struct wpk_diag *diag)
+{
+    struct wpk_batch failed = {.err = err, .diag = *diag};
+    wpk_writer_fail(p->writer, err, diag);
+    degrade(p, &failed);
+}
+
+static void begin_to_resume(struct wpk_performer *p)
 {
     struct wpk_diag diag = {0};
     wpk_writer_resume(p->writer);
-    p->degraded = false;
+    p->resuming = true;
     p->pruning = false;
+    wpk_diag_set(&p->diag, "the store can be written again, and its jobs are being read");
     wpk_err err = wpk_performer_new_pool(p, &diag);
     if (err == WPK_OK) {
-        err = wpk_performer_restore(p, &diag);
+        err = wpk_performer_begin_restore(p, &diag);
     }
     if (err != WPK_OK) {
-        /* It can be written but not read: as good as before, and no better. */
-        struct wpk_batch failed = {.err = err, .diag = diag};
-        wpk_writer_fail(p->writer, err, &diag);
-        degrade(p, &failed);
-        return;
+        fail_again(p, err, &diag);
     }
+}
+
+static void resume(struct wpk_performer *p)
+{
+    p->degraded = false;
+    p->resuming = false;
     wpk_log(WPK_LOG_INFO, "store_resumed", "jobs=%u", wpk_coordinator_job_count(p->coordinator));
     wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0, 0);
     if (p->options.rebuilt != NULL) {
         p->options.rebuilt(p->options.rebuilt_user);
+    }
+}
+
+static void restore_some(struct wpk_performer *p)
+{
+    struct wpk_diag diag = {0};
+    wpk_err err = wpk_performer_restore_some(p, &diag);
+    if (err != WPK_OK && p->resuming) {
+        fail_again(p, err, &diag);
+    } else if (err != WPK_OK) {
+        wpk_log_failure(WPK_LOG_ERROR, "state_not_read", err, &diag);
+    }
+}
+
+/* Without threads all jobs that are unread; else some, and the loop comes again. */
+static void go_on_restoring(struct wpk_performer *p)
+{
+    bool threaded = p->options.threads > 0;
+    while (!wpk_performer_is_restored(p)) {
+        restore_some(p);
+        if (threaded) {
+            p->options.wake(p->options.wake_user);
+            break;
+        }
+    }
+    if (p->resuming && wpk_performer_is_restored(p)) {
+        resume(p);
     }
 }
 
@@ -155,19 +194,22 @@ static void take_done(struct wpk_performer *p)
         p->pending_bytes -= batch->bytes;
         p->released_count++;
         release(p, batch, failed.err, &failed.diag);
-        if (failed.err != WPK_OK && !p->degraded) {
+        if (failed.err != WPK_OK && wpk_performer_may_write(p)) {
             degrade(p, &failed);
         }
     }
     wpk_metric_set(WPK_GAUGE_BATCHES_PENDING, 0, p->pending_count);
-    if (p->degraded && p->pending_count == 0 && wpk_writer_has_healed(p->writer)) {
-        resume(p);
+    if (p->degraded && !p->resuming && p->pending_count == 0 && wpk_writer_has_healed(p->writer)) {
+        begin_to_resume(p);
     }
 }
 
 void wpk_performer_poll(struct wpk_performer *p)
 {
     take_done(p);
+    if (p->degraded) {
+        go_on_restoring(p);
+    }
     if (!p->degraded) {
         wpk_performer_take_answers(p);
         wpk_performer_step_events(p);

@@ -3,6 +3,7 @@
 
 #include "coordinator/state/outlier.h"
 #include "coordinator/store/document_kernel.h"
+#include "coordinator/store/history_job.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -353,8 +354,9 @@ wpk_err wpk_document_job_whole(const struct wpk_coordinator *coordinator, struct
         coordinator != NULL ? wpk_coordinator_job(coordinator, id) : NULL;
     struct wpk_buf document = {0};
     uint64_t number = 0;
-    wpk_err err = WPK_ENOENT;
-    if (wpk_history_job_document(store, id, &document, &number) && document.size > 0) {
+    bool stored = wpk_history_job_document(store, id, &document, &number);
+    wpk_err err = stored ? WPK_EBUSY : WPK_ENOENT;
+    if (stored && document.size > 0) {
         err = ended_job(store, wpk_buf_text(&document), number, out);
     } else if (job != NULL) {
         err = live_job(coordinator, store, job, now_ns, out);

@@ -13,7 +13,8 @@ void wpk_document_job(struct wpk_json_writer *w, const struct wpk_coordinator *c
 
 /* A job with its kernels, as text, whether it lives or has ended. Without a coordinator only what
  * has ended is found.
- *   errors  WPK_ENOENT no such job; WPK_ENOMEM, WPK_ENOSPC */
+ *   errors  WPK_ENOENT no such job; WPK_EBUSY it lives, and the coordinator does not have it yet;
+ *           WPK_ENOMEM, WPK_ENOSPC */
 WPK_MUST_CHECK wpk_err wpk_document_job_whole(const struct wpk_coordinator *coordinator,
                                               struct wpk_store *store, const char *id,
                                               uint64_t now_ns, struct wpk_buf *out);

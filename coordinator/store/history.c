@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written of jobs, results and kernels. history_search.c has the searches, history_read.c
- * what is read for answers. */
+/* What is written of results and kernels. history_job.c has the jobs, history_search.c the
+ * searches, history_read.c what is read for answers. */
 #include "coordinator/store/history.h"
 
 #include <stdio.h>
@@ -10,68 +10,6 @@
 static int64_t now_of(const struct wpk_store *store)
 {
     return (int64_t)wpk_store_wall_ns(store);
-}
-
-/* ---- jobs */
-
-uint64_t wpk_history_job_number_next(struct wpk_store *store)
-{
-    uint64_t next = 1;
-    struct wpk_rows *rows = wpk_store_query(store, "SELECT COALESCE(MAX(number), 0) FROM job", "");
-    if (wpk_rows_next(rows)) {
-        next = (uint64_t)wpk_rows_int(rows, 0) + 1;
-    }
-    wpk_rows_close(rows);
-    return next;
-}
-
-void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
-                         const char *source)
-{
-    int64_t number = (int64_t)job->number;
-    wpk_store_run(store,
-                  "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
-                  " document, created_at, started_at, finished_at, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?)",
-                  "itttittii", number, job->id, job->name, job->owner, (int64_t)job->priority,
-                  source, wpk_job_state_name(job->state), (int64_t)job->created_wall_ns,
-                  wpk_store_epoch(store));
-    for (uint32_t i = 0; i < job->op_count; i++) {
-        wpk_store_run(store,
-                      "INSERT INTO job_op (job_number, position, search_id, kernel_id, phase,"
-                      " reason, from_history, epoch) VALUES (?, ?, NULL, NULL, ?, '', 0, ?)",
-                      "iiti", number, (int64_t)i, wpk_phase_name(job->ops[i].phase),
-                      wpk_store_epoch(store));
-    }
-}
-
-void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
-                         const char *document)
-{
-    wpk_store_run(store,
-                  "UPDATE job SET state = ?, reason = ?, document = ?, started_at = ?,"
-                  " finished_at = ? WHERE number = ?",
-                  "tttiii", wpk_job_state_name(job->state), job->reason, document,
-                  (int64_t)job->started_wall_ns, (int64_t)job->finished_wall_ns,
-                  (int64_t)job->number);
-}
-
-void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row *row)
-{
-    wpk_store_run(store,
-                  "UPDATE job_op SET search_id = ?, kernel_id = ?, phase = ?, reason = ?,"
-                  " from_history = ? WHERE job_number = ? AND position = ?",
-                  "IIttiii", (int64_t)row->search_id, (int64_t)row->op.kernel_id,
-                  wpk_phase_name(row->op.phase), row->op.reason, (int64_t)row->op.from_history,
-                  (int64_t)row->job_number, (int64_t)row->position);
-}
-
-void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job)
-{
-    wpk_store_run(store,
-                  "UPDATE job_op SET phase = 'failed', reason = ? WHERE job_number = ?"
-                  " AND phase NOT IN ('done', 'failed', 'cancelled')",
-                  "ti", job->reason, (int64_t)job->number);
 }
 
 /* ---- asks, trials, measurements */

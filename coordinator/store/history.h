@@ -14,22 +14,7 @@
 #define WPK_HISTORY_SERVED_AFTER                                                                   \
     "(SELECT coalesce(max(served_at), 0) + 1 FROM kernel WHERE problem_id = ?1)"
 
-/* What is stored of a job's operator. */
-struct wpk_history_op {
-    enum wpk_phase phase;
-    uint64_t kernel_id;
-    bool from_history;
-    char reason[WPK_REASON_MAX];
-};
-
 /* ---- writing: one function for each effect */
-
-struct wpk_history_op_row {
-    uint64_t job_number;
-    uint32_t position;
-    uint64_t search_id; /* 0: none yet */
-    struct wpk_history_op op;
-};
 
 struct wpk_history_progress {
     uint64_t search_id;
@@ -86,16 +71,6 @@ struct wpk_history_contender {
     struct wpk_history_worker worker;
     bool outside; /* of its search's class, as its verification came out */
 };
-
-uint64_t wpk_history_job_number_next(struct wpk_store *store);
-void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
-                         const char *source);
-/* `document`: the job's resource once it has ended, else "" */
-void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
-                         const char *document);
-void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row *row);
-/* Every operator of the job that has not ended has failed. */
-void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job);
 
 /* Find the search, or make it.
  *   owns    the caller frees what `out` holds, as wpk_opened_free does */
@@ -210,50 +185,12 @@ bool wpk_history_is_revoked(struct wpk_store *store, uint64_t problem_id, const 
 WPK_MUST_CHECK bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id,
                                        struct wpk_buf *out);
 
-/* Jobs that have not ended, oldest first, for the start. */
-struct wpk_history_job {
-    uint64_t number;
-    const char *id;
-    const char *name;
-    const char *owner;
-    int priority;
-    const char *source;
-    uint64_t created_wall_ns;
-    uint64_t started_wall_ns;
-    bool paused;
-};
-typedef void (*wpk_history_job_fn)(void *user, const struct wpk_history_job *job);
-void wpk_history_live_jobs(struct wpk_store *store, wpk_history_job_fn fn, void *user);
-
-/* False when there is none. */
-WPK_MUST_CHECK bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
-                                   struct wpk_history_op *out);
-/* What the operator's search was bound to, as wpk_class_text() has it; the caller's. NULL: it has
- * none yet. */
-char *wpk_history_op_class(struct wpk_store *store, uint64_t job_number, uint32_t position);
-
-/* What is left to say of an operator that has ended, from its kernel; the caller's. NULL: it never
- * had a search. */
-struct wpk_op_past *wpk_history_op_past(struct wpk_store *store, uint64_t job_number,
-                                        uint32_t position);
-
 /* For the start: what each owner has used, and what was ordered of workers. */
 typedef void (*wpk_history_owner_fn)(void *user, const struct wpk_owner_event *owner);
 void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *user);
 typedef void (*wpk_history_worker_order_fn)(void *user, const char *worker,
                                             enum wpk_worker_order order, const char *reason);
 void wpk_history_worker_orders(struct wpk_store *store, wpk_history_worker_order_fn fn, void *user);
-
-/* The document of a job that has ended, appended, and its number. */
-WPK_MUST_CHECK bool wpk_history_job_document(struct wpk_store *store, const char *id,
-                                             struct wpk_buf *out, uint64_t *number);
-
-/* A page of jobs, newest first, with numbers below `before`: calls `fn` for each. Live ones have
- * no document. Returns the last number, 0 when there are no more. */
-typedef void (*wpk_history_listed_fn)(void *user, uint64_t number, const char *id,
-                                      const char *state, const char *document);
-uint64_t wpk_history_list_jobs(struct wpk_store *store, uint64_t before, const char *state,
-                               int page_size, wpk_history_listed_fn fn, void *user);
 
 /* Write a page of a job's trials as JSON objects into the array that `w` is in: vendors first, then
  * asks. `names` [op_count] are the operators' names, `op` one of them or -1 for all. *place is

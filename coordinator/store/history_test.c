@@ -10,6 +10,7 @@
 #include "coordinator/state/piece.h"
 #include "coordinator/state/search.h"
 #include "coordinator/store/history_admin.h"
+#include "coordinator/store/history_job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state as a start reads it from the store, and as a failure of the store has it read again. */
+#include "coordinator/store/store.h"
+#include "tests/rig.h"
+
+#include "common/log.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define JOB_COUNT 20 /* of 256 operators each: more than one slice */
+
+static uint32_t job_count(const struct wpk_rig *f)
+{
+    return wpk_coordinator_job_count(wpk_performer_coordinator(f->performer));
+}
+
+static void execute(struct wpk_rig *f, const char *sql)
+{
+    struct wpk_diag diag = {0};
+    if (wpk_store_execute(f->store, sql, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+}
+
+static void restart(struct wpk_rig *f)
+{
+    wpk_performer_free(f->performer);
+    wpk_rig_start(f);
+}
+
+/* ---- jobs that a migration has left */
+
+static void put_job(struct wpk_rig *f, const char *source)
+{
+    wpk_store_begin(f->store);
+    wpk_store_run(f->store,
+                  "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
+                  " document, created_at, started_at, finished_at, epoch) VALUES"
+                  " (1, 'j0123456789abcdef', 'old', 'me', 3, ?, 'running', '', '', 1, 2, 0, 1)",
+                  "t", source);
+    wpk_store_run(f->store,
+                  "INSERT INTO job_op (job_number, position, search_id, kernel_id, phase, reason,"
+                  " from_history, epoch) VALUES (1, 0, NULL, NULL, 'searching', '', 0, 1)",
+                  "");
+    assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
+}
+
+static void a_job_that_is_not_understood_any_more(void **state)
+{
+    struct wpk_rig *f = *state;
+    put_job(f, "{\"name\":\"old\",\"what\":\"is this\"}");
+    wpk_rig_start(f);
+    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 0);
+    wpk_rig_request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
+    assert_int_equal(f->status, 200);
+    const char *body = wpk_buf_text(&f->body);
+    assert_non_null(strstr(body, "\"state\":\"failed\""));
+    assert_non_null(strstr(body, "\"reason\":\"this wpkd does not understand the job's file: "));
+    assert_non_null(strstr(body, "\"owner\":\"me\""));
+    struct wpk_rows *rows = wpk_store_query(
+        f->store, "SELECT j.state, o.phase FROM job j JOIN job_op o ON o.job_number = j.number",
+        "");
+    assert_true(wpk_rows_next(rows));
+    assert_string_equal(wpk_rows_text(rows, 0), "failed");
+    assert_string_equal(wpk_rows_text(rows, 1), "failed");
+    wpk_rows_close(rows);
+}
+
+static void a_job_that_is_goes_on(void **state)
+{
+    struct wpk_rig *f = *state;
+    put_job(f, WPK_RIG_JOB("5"));
+    wpk_rig_start(f);
+    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 1);
+    wpk_rig_request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
+    assert_non_null(strstr(wpk_buf_text(&f->body), "\"state\":\"running\""));
+}
+
+/* ---- jobs as they were understood */
+
+static const char rich[] =
+    "{\"name\":\"two\",\"ops\":["
+    "{\"name\":\"a\",\"op\":\"C[i,j] = sum(k) A[i,k] * B[k,j]\",\"accuracy\":\"strict\","
+    "\"tensors\":{\"A\":\"f32[8,8]\",\"B\":\"f32[8,8]\",\"C\":\"f32[8,8]\"}},"
+    "{\"name\":\"b\",\"op\":\"P[i,j] = sum(k) Q[i,k] * R[k,j]\",\"layouts\":\"any\","
+    "\"conditions\":\"cold\","
+    "\"tensors\":{\"Q\":\"f32[8,16]\",\"R\":\"f32[16,8]\",\"P\":\"f32[8,8]\"}}],"
+    "\"target\":{\"kind\":\"cpu\",\"threads\":2,\"labels\":{\"rack\":\"a=7\",\"zone\":\"eu\"}},"
+    "\"search\":{\"strategy\":\"random\",\"seed\":\"18446744073709551615\","
+    "\"pin\":{\"algorithm\":\"direct\"}},"
+    "\"budget\":{\"candidates\":17,\"seconds\":34},\"priority\":-3}";
+
+static void print_op(const struct wpk_job_op_state *op, struct wpk_buf *out)
+{
+    wpk_buf_printf(out, "%s %s %s %s %s %s %s %s %s %.17g\n", op->name, op->layouts, op->accuracy,
+                   wpk_conditions_name(op->conditions), op->fingerprint, op->family, op->op,
+                   op->binding != NULL ? op->binding : "",
+                   op->parameters != NULL ? op->parameters : "", op->flops);
+}
+
+/* All that the file says, as the state has it. */
+static char *print_job(const struct wpk_rig *f)
+{
+    struct wpk_buf out = {0};
+    char *text = NULL;
+    const struct wpk_job_entry *job =
+        wpk_coordinator_job(wpk_performer_coordinator(f->performer), "j0000000000000001");
+    assert_non_null(job);
+    wpk_buf_printf(&out, "%s %s %s %d %s %d %s %llu %u %llu %d\n", job->id, job->name, job->owner,
+                   job->priority, job->kind, job->threads, job->strategy,
+                   (unsigned long long)job->seed, job->candidates, (unsigned long long)job->time_ns,
+                   (int)job->state);
+    for (uint32_t i = 0; i < job->label_count; i++) {
+        wpk_buf_printf(&out, "%s is %s\n", job->labels[i].name, job->labels[i].value);
+    }
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        print_op(&job->ops[i], &out);
+    }
+    assert_int_equal(wpk_buf_take(&out, &text, NULL), WPK_OK);
+    wpk_buf_fini(&out);
+    return text;
+}
+
+/* What takes long, canonical forms and fingerprints, was done when the job came. */
+static void a_file_is_understood_once(void **state)
+{
+    struct wpk_rig *f = *state;
+    wpk_rig_start(f);
+    wpk_rig_request(f, "POST", "/v1/jobs", rich);
+    assert_int_equal(f->status, 201);
+    char *before = print_job(f);
+    assert_non_null(strstr(before, "rack is a=7\nzone is eu\n"));
+    assert_non_null(strstr(before, "algorithm=direct"));
+    execute(f, "UPDATE job SET source = 'not to be read'");
+    restart(f);
+    char *after = print_job(f);
+    assert_string_equal(after, before);
+    free(before);
+    free(after);
+}
+
+/* A migration says that it has to be understood anew, and that comes to the same. */
+static void a_file_is_understood_anew(void **state)
+{
+    struct wpk_rig *f = *state;
+    wpk_rig_start(f);
+    wpk_rig_request(f, "POST", "/v1/jobs", rich);
+    char *before = print_job(f);
+    execute(f, "UPDATE job SET kind = ''; UPDATE job_op SET fingerprint = '', op = ''");
+    restart(f);
+    char *after = print_job(f);
+    assert_string_equal(after, before);
+    free(before);
+    free(after);
+}
+
+/* The strategy's name is good for the version that took it. */
+static void a_strategy_that_is_gone(void **state)
+{
+    struct wpk_rig *f = *state;
+    wpk_rig_start(f);
+    wpk_rig_request(f, "POST", "/v1/jobs", rich);
+    execute(f, "UPDATE job SET strategy = 'divination'");
+    restart(f);
+    assert_int_equal(job_count(f), 0);
+    wpk_rig_request(f, "GET", "/v1/jobs", "");
+    assert_non_null(strstr(wpk_buf_text(&f->body), "there is no strategy \\\"divination\\\""));
+}
+
+/* What a live job needs is not kept for good. */
+static void an_ended_job_is_small(void **state)
+{
+    struct wpk_rig *f = *state;
+    wpk_rig_start(f);
+    wpk_rig_request(f, "POST", "/v1/jobs", rich);
+    wpk_rig_request(f, "POST", "/v1/jobs/j0000000000000001:cancel", "");
+    struct wpk_rows *rows =
+        wpk_store_query(f->store, "SELECT SUM(length(op) + length(binding)) FROM job_op", "");
+    assert_true(wpk_rows_next(rows));
+    assert_int_equal(wpk_rows_int(rows, 0), 0);
+    wpk_rows_close(rows);
+}
+
+/* ---- many jobs */
+
+static void put_many(struct wpk_rig *f)
+{
+    wpk_rig_start(f);
+    wpk_rig_request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
+    assert_int_equal(f->status, 201);
+    wpk_performer_free(f->performer);
+    f->performer = NULL;
+    execute(f,
+            "CREATE TEMP TABLE n AS WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM"
+            " c WHERE n < 255) SELECT n FROM c;"
+            "INSERT INTO job_op (job_number, position, phase, reason, from_history, name, layouts,"
+            " accuracy, conditions, fingerprint, family, op, flops, parameters, binding, epoch)"
+            " SELECT 1, n, phase, reason, from_history, 'a' || n, layouts, accuracy, conditions,"
+            " fingerprint, family, op, flops, parameters, binding, epoch FROM job_op, n"
+            " WHERE n > 0;"
+            "INSERT INTO job (number, id, name, owner, priority, source, state, reason, document,"
+            " created_at, started_at, finished_at, kind, threads, labels, strategy, seed,"
+            " candidates, time_ns, epoch)"
+            " SELECT n, printf('j%016x', n), name, owner, priority, source, state, reason,"
+            " document, created_at, started_at, finished_at, kind, threads, labels, strategy,"
+            " seed, candidates, time_ns, epoch FROM job, n WHERE n BETWEEN 2 AND 20;"
+            "INSERT INTO job_op (job_number, position, phase, reason, from_history, name, layouts,"
+            " accuracy, conditions, fingerprint, family, op, flops, parameters, binding, epoch)"
+            " SELECT n, position, phase, reason, from_history, name, layouts, accuracy,"
+            " conditions, fingerprint, family, op, flops, parameters, binding, epoch"
+            " FROM job_op, n WHERE n BETWEEN 2 AND 20");
+}
+
+/* The service manager hears of us meanwhile. */
+static void a_start_with_many_jobs(void **state)
+{
+    struct wpk_rig *f = *state;
+    put_many(f);
+    f->slice_count = 0;
+    wpk_rig_start(f);
+    assert_int_equal(job_count(f), JOB_COUNT);
+    assert_int_equal(f->slice_count, 3); /* 2048 operators are eight jobs */
+}
+
+/* The loop turns meanwhile, and what it is asked for is not said to be absent. */
+static void many_jobs_after_a_failure(void **state)
+{
+    struct wpk_rig *f = *state;
+    uint32_t parts = 0;
+    put_many(f);
+    execute(
+        f, "CREATE TRIGGER refuse AFTER UPDATE ON job BEGIN SELECT RAISE(ABORT, 'a bad row'); END");
+    f->threads = 1;
+    wpk_rig_start(f);
+    wpk_rig_request(f, "POST", "/v1/jobs/j0000000000000002:pause", "");
+    while (wpk_performer_degraded(f->performer, NULL) == WPK_OK) {
+        usleep(1000);
+        wpk_performer_poll(f->performer);
+    }
+    while (wpk_performer_degraded(f->performer, NULL) != WPK_OK) {
+        uint32_t before = job_count(f);
+        struct wpk_diag diag = {0};
+        wpk_performer_poll(f->performer);
+        assert_true(job_count(f) <= before + 8);
+        parts += job_count(f) > 0 && job_count(f) < JOB_COUNT;
+        wpk_err err = wpk_performer_commit(f->performer, &diag);
+        (void)err;
+    }
+    assert_int_equal(job_count(f), JOB_COUNT);
+    assert_true(parts >= 2);
+}
+
+int main(void)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    wpk_log_init("performer_restore", WPK_LOG_ERROR, null);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_job_that_is_not_understood_any_more, wpk_rig_set_up,
+                                        wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_job_that_is_goes_on, wpk_rig_set_up, wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_file_is_understood_once, wpk_rig_set_up,
+                                        wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_file_is_understood_anew, wpk_rig_set_up,
+                                        wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_strategy_that_is_gone, wpk_rig_set_up, wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(an_ended_job_is_small, wpk_rig_set_up, wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_start_with_many_jobs, wpk_rig_set_up, wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(many_jobs_after_a_failure, wpk_rig_set_up,
+                                        wpk_rig_tear_down),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    close(null);
+    return failed;
+}

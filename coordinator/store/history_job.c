@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/store/history_job.h"
+
+#include "schema/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- writing */
+
+/* "name=value" of each, a line each: neither has control characters. */
+static void print_labels(const struct wpk_job_entry *job, struct wpk_buf *out)
+{
+    for (uint32_t i = 0; i < job->label_count; i++) {
+        wpk_buf_printf(out, "%s=%s\n", job->labels[i].name, job->labels[i].value);
+    }
+}
+
+static void put_op(struct wpk_store *store, uint64_t number, uint32_t position,
+                   const struct wpk_job_op_state *op)
+{
+    wpk_store_run(store,
+                  "INSERT INTO job_op (job_number, position, search_id, kernel_id, phase, reason,"
+                  " from_history, name, layouts, accuracy, conditions, fingerprint, family, op,"
+                  " flops, parameters, binding, epoch)"
+                  " VALUES (?, ?, NULL, NULL, ?, '', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "iittttttttrtti", (int64_t)number, (int64_t)position, wpk_phase_name(op->phase),
+                  op->name, op->layouts, op->accuracy, wpk_conditions_name(op->conditions),
+                  op->fingerprint, op->family, op->op, op->flops,
+                  op->parameters != NULL ? op->parameters : "",
+                  op->binding != NULL ? op->binding : "", wpk_store_epoch(store));
+}
+
+void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
+                         const char *source)
+{
+    char seed[24];
+    struct wpk_buf labels = {0};
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)job->seed);
+    print_labels(job, &labels);
+    wpk_store_run(store,
+                  "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
+                  " document, created_at, started_at, finished_at, kind, threads, labels, strategy,"
+                  " seed, candidates, time_ns, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "itttittititttiii", (int64_t)job->number, job->id, job->name, job->owner,
+                  (int64_t)job->priority, source, wpk_job_state_name(job->state),
+                  (int64_t)job->created_wall_ns, job->kind, (int64_t)job->threads,
+                  wpk_buf_text(&labels), job->strategy, seed, (int64_t)job->candidates,
+                  (int64_t)job->time_ns, wpk_store_epoch(store));
+    wpk_buf_fini(&labels);
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        put_op(store, job->number, i, &job->ops[i]);
+    }
+}
+
+void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
+                         const char *document)
+{
+    wpk_store_run(store,
+                  "UPDATE job SET state = ?, reason = ?, document = ?, started_at = ?,"
+                  " finished_at = ? WHERE number = ?",
+                  "tttiii", wpk_job_state_name(job->state), job->reason, document,
+                  (int64_t)job->started_wall_ns, (int64_t)job->finished_wall_ns,
+                  (int64_t)job->number);
+    if (job->finished_wall_ns != 0) { /* its document says the rest */
+        wpk_store_run(store, "UPDATE job_op SET op = '', binding = '' WHERE job_number = ?", "i",
+                      (int64_t)job->number);
+    }
+}
+
+void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row *row)
+{
+    wpk_store_run(store,
+                  "UPDATE job_op SET search_id = ?, kernel_id = ?, phase = ?, reason = ?,"
+                  " from_history = ? WHERE job_number = ? AND position = ?",
+                  "IIttiii", (int64_t)row->search_id, (int64_t)row->op.kernel_id,
+                  wpk_phase_name(row->op.phase), row->op.reason, (int64_t)row->op.from_history,
+                  (int64_t)row->job_number, (int64_t)row->position);
+}
+
+void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job)
+{
+    wpk_store_run(store,
+                  "UPDATE job_op SET phase = 'failed', reason = ? WHERE job_number = ?"
+                  " AND phase NOT IN ('done', 'failed', 'cancelled')",
+                  "ti", job->reason, (int64_t)job->number);
+}
+
+/* ---- live jobs */
+
+uint64_t wpk_history_job_number_next(struct wpk_store *store)
+{
+    uint64_t next = 1;
+    struct wpk_rows *rows = wpk_store_query(store, "SELECT COALESCE(MAX(number), 0) FROM job", "");
+    if (wpk_rows_next(rows)) {
+        next = (uint64_t)wpk_rows_int(rows, 0) + 1;
+    }
+    wpk_rows_close(rows);
+    return next;
+}
+
+uint32_t wpk_history_live_jobs(struct wpk_store *store, uint64_t *out, uint32_t max)
+{
+    uint32_t count = 0;
+    struct wpk_rows *rows = wpk_store_query(store,
+                                            "SELECT number FROM job WHERE state IN ('queued',"
+                                            " 'running', 'paused') ORDER BY number LIMIT ?",
+                                            "i", (int64_t)max);
+    while (wpk_rows_next(rows)) {
+        out[count++] = (uint64_t)wpk_rows_int(rows, 0);
+    }
+    wpk_rows_close(rows);
+    return count;
+}
+
+static char *copy(const char *text)
+{
+    char *made = strdup(text);
+    WPK_ASSERT(made != NULL);
+    return made;
+}
+
+static char *copy_or_null(const char *text)
+{
+    return text[0] != '\0' ? copy(text) : NULL;
+}
+
+static void read_labels(const char *text, struct wpk_job_entry *job)
+{
+    while (*text != '\0' && job->label_count < WPK_WORKER_LABELS_MAX) {
+        struct wpk_worker_label *label = &job->labels[job->label_count++];
+        size_t name_size = strcspn(text, "=\n");
+        size_t size = strcspn(text, "\n");
+        snprintf(label->name, sizeof label->name, "%.*s", (int)name_size, text);
+        snprintf(label->value, sizeof label->value, "%.*s",
+                 name_size < size ? (int)(size - name_size - 1) : 0, text + name_size + 1);
+        text += size + (text[size] == '\n');
+    }
+}
+
+/* Columns of the query in wpk_history_read_job. */
+static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t number, char **source)
+{
+    struct wpk_job_entry *job = calloc(1, sizeof *job);
+    WPK_ASSERT(job != NULL);
+    job->number = number;
+    snprintf(job->id, sizeof job->id, "%s", wpk_rows_text(rows, 0));
+    snprintf(job->name, sizeof job->name, "%s", wpk_rows_text(rows, 1));
+    snprintf(job->owner, sizeof job->owner, "%s", wpk_rows_text(rows, 2));
+    job->priority = (int)wpk_rows_int(rows, 3);
+    job->created_wall_ns = (uint64_t)wpk_rows_int(rows, 4);
+    job->started_wall_ns = (uint64_t)wpk_rows_int(rows, 5);
+    job->state = wpk_rows_int(rows, 6) != 0  ? WPK_JOB_PAUSED
+                 : job->started_wall_ns != 0 ? WPK_JOB_RUNNING
+                                             : WPK_JOB_QUEUED;
+    *source = wpk_rows_text(rows, 7)[0] == '\0' ? copy(wpk_rows_text(rows, 8)) : NULL;
+    snprintf(job->kind, sizeof job->kind, "%s", wpk_rows_text(rows, 7));
+    job->threads = (int)wpk_rows_int(rows, 9);
+    read_labels(wpk_rows_text(rows, 10), job);
+    snprintf(job->strategy, sizeof job->strategy, "%s", wpk_rows_text(rows, 11));
+    job->seed = strtoull(wpk_rows_text(rows, 12), NULL, 10);
+    job->candidates = (uint32_t)wpk_rows_int(rows, 13);
+    job->time_ns = (uint64_t)wpk_rows_int(rows, 14);
+    return job;
+}
+
+static void read_op(const struct wpk_rows *rows, struct wpk_job_op_state *op)
+{
+    snprintf(op->name, sizeof op->name, "%s", wpk_rows_text(rows, 0));
+    snprintf(op->layouts, sizeof op->layouts, "%s", wpk_rows_text(rows, 1));
+    snprintf(op->accuracy, sizeof op->accuracy, "%s", wpk_rows_text(rows, 2));
+    if (wpk_conditions_parse(wpk_rows_text(rows, 3), &op->conditions) != WPK_OK) {
+        op->conditions = WPK_CONDITIONS_WARM;
+    }
+    snprintf(op->fingerprint, sizeof op->fingerprint, "%s", wpk_rows_text(rows, 4));
+    snprintf(op->family, sizeof op->family, "%s", wpk_rows_text(rows, 5));
+    op->op = copy(wpk_rows_text(rows, 6));
+    op->flops = wpk_rows_real(rows, 7);
+    op->parameters = copy_or_null(wpk_rows_text(rows, 8));
+    op->binding = copy_or_null(wpk_rows_text(rows, 9));
+}
+
+static void read_ops(struct wpk_store *store, struct wpk_job_entry *job)
+{
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT name, layouts, accuracy, conditions, fingerprint, family, op, flops, parameters,"
+        " binding FROM job_op WHERE job_number = ? ORDER BY position",
+        "i", (int64_t)job->number);
+    job->ops = calloc(WPK_JOB_OPS_MAX, sizeof *job->ops);
+    WPK_ASSERT(job->ops != NULL);
+    while (job->op_count < WPK_JOB_OPS_MAX && wpk_rows_next(rows)) {
+        read_op(rows, &job->ops[job->op_count++]);
+    }
+    wpk_rows_close(rows);
+    if (job->op_count > 0) {
+        struct wpk_job_op_state *fitting = realloc(job->ops, job->op_count * sizeof *job->ops);
+        job->ops = fitting != NULL ? fitting : job->ops;
+    }
+}
+
+struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t number, char **source)
+{
+    struct wpk_job_entry *job = NULL;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT id, name, owner, priority, created_at, started_at, state = 'paused', kind,"
+        " iif(kind = '', source, ''), threads, labels, strategy, seed, candidates, time_ns"
+        " FROM job WHERE number = ?",
+        "i", (int64_t)number);
+    if (wpk_rows_next(rows)) {
+        job = read_job(rows, number, source);
+    }
+    wpk_rows_close(rows);
+    if (job != NULL && *source == NULL) {
+        read_ops(store, job);
+    }
+    return job;
+}
+
+/* ---- their operators' progress */
+
+/* What its search is bound to, as wpk_class_text() has it. */
+static char *read_class(struct wpk_store *store, uint64_t job_number, uint32_t position)
+{
+    char *text = NULL;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT p.device_class || char(10) || p.environment || char(10) || s.providers"
+        " FROM job_op o JOIN search s ON s.id = o.search_id JOIN problem p ON p.id = s.problem_id"
+        " WHERE o.job_number = ? AND o.position = ?",
+        "ii", (int64_t)job_number, (int64_t)position);
+    if (wpk_rows_next(rows)) {
+        text = copy(wpk_rows_text(rows, 0));
+    }
+    wpk_rows_close(rows);
+    return text;
+}
+
+/* A contender of a kernel's document, with what a job says of one. */
+#define CONTENDER(key)                                                                             \
+    " CASE json_type(k.document, '$." key "') WHEN 'object' THEN json_object('provider',"          \
+    " json_extract(k.document, '$." key ".provider'), 'algorithm',"                                \
+    " json_extract(k.document, '$." key ".algorithm'), 'candidate',"                               \
+    " json_extract(k.document, '$." key ".candidate'), 'time_ns',"                                 \
+    " json_extract(k.document, '$." key ".time_ns')) END"
+
+/* What is left to say of an operator that has ended, from its kernel; NULL: it never had a search.
+ * Where nothing works there is no kernel, and all that was asked has failed. */
+static struct wpk_op_past *read_past(struct wpk_store *store, uint64_t job_number,
+                                     uint32_t position)
+{
+    struct wpk_op_past *past = NULL;
+    struct wpk_rows *rows = wpk_store_query(
+        store,
+        "SELECT p.device_class, coalesce(json_extract(k.document, '$.candidates.measured'), 0),"
+        " coalesce(json_extract(k.document, '$.candidates.failed'),"
+        " iif(o.phase = 'failed', s.ended_asks, 0)), s.known_count," CONTENDER("own") "," CONTENDER(
+            "baseline") " FROM job_op o JOIN search s ON s.id = o.search_id JOIN problem p ON"
+                        " p.id = s.problem_id LEFT JOIN kernel k ON k.id = o.kernel_id AND"
+                        " json_valid(k.document) WHERE o.job_number = ? AND o.position = ?",
+        "ii", (int64_t)job_number, (int64_t)position);
+    if (wpk_rows_next(rows)) {
+        past = calloc(1, sizeof *past);
+        WPK_ASSERT(past != NULL);
+        past->device_class = copy_or_null(wpk_rows_text(rows, 0));
+        past->ok_count = (uint32_t)wpk_rows_int(rows, 1);
+        past->failed_count = (uint32_t)wpk_rows_int(rows, 2);
+        past->known_count = (uint32_t)wpk_rows_int(rows, 3);
+        past->best = copy_or_null(wpk_rows_text(rows, 4));
+        past->baseline = copy_or_null(wpk_rows_text(rows, 5));
+    }
+    wpk_rows_close(rows);
+    return past;
+}
+
+/* The columns phase, kernel_id, from_history, reason. */
+static struct wpk_history_op read_state(const struct wpk_rows *rows)
+{
+    struct wpk_history_op op = {.kernel_id = (uint64_t)wpk_rows_int(rows, 1),
+                                .from_history = wpk_rows_int(rows, 2) != 0};
+    for (int phase = 0; phase < WPK_PHASE_COUNT; phase++) {
+        if (strcmp(wpk_phase_name((enum wpk_phase)phase), wpk_rows_text(rows, 0)) == 0) {
+            op.phase = (enum wpk_phase)phase;
+        }
+    }
+    snprintf(op.reason, sizeof op.reason, "%s", wpk_rows_text(rows, 3));
+    return op;
+}
+
+void wpk_history_read_progress(struct wpk_store *store, struct wpk_job_entry *job)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT phase, kernel_id, from_history, reason, search_id FROM job_op"
+                        " WHERE job_number = ? ORDER BY position",
+                        "i", (int64_t)job->number);
+    for (uint32_t i = 0; i < job->op_count && wpk_rows_next(rows); i++) {
+        struct wpk_job_op_state *op = &job->ops[i];
+        struct wpk_history_op state = read_state(rows);
+        op->phase = state.phase;
+        op->kernel_id = state.kernel_id;
+        op->from_history = state.from_history;
+        memcpy(op->reason, state.reason, sizeof op->reason);
+        bool has_search = wpk_rows_int(rows, 4) != 0;
+        if (has_search && wpk_phase_ended(op->phase)) {
+            op->past = read_past(store, job->number, i);
+        } else if (has_search) {
+            op->bound = read_class(store, job->number, i);
+        }
+    }
+    wpk_rows_close(rows);
+}
+
+bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
+                    struct wpk_history_op *out)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store,
+                        "SELECT phase, kernel_id, from_history, reason FROM job_op"
+                        " WHERE job_number = ? AND position = ?",
+                        "ii", (int64_t)job_number, (int64_t)position);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        *out = read_state(rows);
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+/* ---- documents */
+
+bool wpk_history_job_document(struct wpk_store *store, const char *id, struct wpk_buf *out,
+                              uint64_t *number)
+{
+    struct wpk_rows *rows =
+        wpk_store_query(store, "SELECT document, number FROM job WHERE id = ?", "t", id);
+    bool found = wpk_rows_next(rows);
+    if (found) {
+        wpk_buf_append_text(out, wpk_rows_text(rows, 0));
+        *number = (uint64_t)wpk_rows_int(rows, 1);
+    }
+    wpk_rows_close(rows);
+    return found;
+}
+
+uint64_t wpk_history_list_jobs(struct wpk_store *store, uint64_t before, const char *state,
+                               int page_size, wpk_history_listed_fn fn, void *user)
+{
+    uint64_t last = 0;
+    int count = 0;
+    int64_t limit = (int64_t)page_size + 1;
+    /* By the index of states: those few that run are not looked for among all that ever did. */
+    struct wpk_rows *rows =
+        state[0] == '\0'
+            ? wpk_store_query(store,
+                              "SELECT number, id, state, document FROM job WHERE number < ?"
+                              " ORDER BY number DESC LIMIT ?",
+                              "ii", (int64_t)before, limit)
+            : wpk_store_query(store,
+                              "SELECT number, id, state, document FROM job WHERE state = ?"
+                              " AND number < ? ORDER BY number DESC LIMIT ?",
+                              "tii", state, (int64_t)before, limit);
+    while (wpk_rows_next(rows)) {
+        if (count++ == page_size) {
+            wpk_rows_close(rows);
+            return last;
+        }
+        last = (uint64_t)wpk_rows_int(rows, 0);
+        fn(user, last, wpk_rows_text(rows, 1), wpk_rows_text(rows, 2), wpk_rows_text(rows, 3));
+    }
+    wpk_rows_close(rows);
+    return 0;
+}
