@@ -4,9 +4,10 @@
 
     tidy.py [ROOT]        check the tree; exit code 1 and one line per breach
     tidy.py --self-test   show each check something that it has to find
+    tidy.py --draw        draw the include graph into docs/architecture.md
 
-Who may include whom, circles of files, which file may know which library, calls that are banned, guards, headers that
-compile alone, files that no build lists, tests without a subject, licence lines, layout of lines,
+Who may include whom, circles of files, the graph in docs/architecture.md, which file may know which library, calls
+that are banned, guards, headers that compile alone, files that no build lists, tests without a subject, licence lines, layout of lines,
 and, where clang-format is there, whether C sources are laid out as it would.
 A file of more than 600 lines is a warning only.
 """
@@ -19,6 +20,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import circles
+import graph
 
 # folder: what it may include, besides what those may.
 MAY_INCLUDE = {
@@ -313,10 +315,27 @@ def read_tree(root):
     return files
 
 
+def draw_graph(files):
+    return graph.draw(graph.edges_of(files, folder_of, is_test), MAY_INCLUDE)
+
+
+def read_document(root):
+    with open(os.path.join(root, graph.DOCUMENT), encoding="utf-8") as file:
+        return file.read()
+
+
+def draw_tree(root):
+    document = graph.BLOCK.sub(draw_graph(read_tree(root)), read_document(root))
+    with open(os.path.join(root, graph.DOCUMENT), "w", encoding="utf-8") as file:
+        file.write(document)
+    return 0
+
+
 def check_tree(root):
     files = read_tree(root)
     breaches = [m for path, text in files.items() for m in check_text(path, text, files)]
     breaches += circles.check(files, code_only)
+    breaches += graph.check(read_document(root), draw_graph(files))
     has_onednn = os.path.isdir(os.path.join(root, ".deps/onednn/include"))
     breaches += check_headers(root, [path for path in files if path.endswith(".h") and (
         has_onednn or path != "runtime/onednn_library.h")])
@@ -417,6 +436,23 @@ def test_circles():
     return 0 if good else 1
 
 
+def test_graph():
+    files = {
+        "search/a.c": '#include "op/x.h"\n#include "common/err.h"\n',
+        "search/a_test.c": '#include "schema/z.h"\n',
+        "op/x.h": '#include "common/err.h"\n#include "gone.h"\n',
+        "common/err.h": "",
+        "bench/b.c": '#include "op/x.h"\n',
+    }
+    drawn = draw_graph(files)
+    good = drawn == "graph TD\n    op --> common\n    search --> op\n"
+    good &= not list(graph.check("```mermaid\n%s```\n" % drawn, drawn))
+    good &= bool(list(graph.check("```mermaid\n%s```\n" % drawn, "graph TD\n")))
+    if not good:
+        print("graph: drew %r" % drawn)
+    return 0 if good else 1
+
+
 def self_test():
     failed = 0
     for path, text, expected in SAMPLES:
@@ -433,6 +469,7 @@ def self_test():
         print("a missing licence line was not found")
     failed += test_headers()
     failed += test_circles()
+    failed += test_graph()
     if FORMATTER:
         failed += test_format()
     print("tidy: self-test of %d samples, %d failed" % (len(SAMPLES) + 1, failed))
@@ -443,6 +480,8 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
     here = os.path.dirname(os.path.abspath(__file__))
+    if sys.argv[1:] == ["--draw"]:
+        return draw_tree(os.path.dirname(os.path.dirname(here)))
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.dirname(here))
     return check_tree(os.path.abspath(root))
 
