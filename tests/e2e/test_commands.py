@@ -321,6 +321,7 @@ def test_workers_are_ordered(box):
     wait_for("it is there", lambda: ctl(box, service, "workers")["workers"], 30)
     order = ctl(box, service, "workers", "drain", "one", "--reason", "a new fan")
     check(order["order"] == "drain" and order["reason"] == "a new fan", "drained", order)
+    check(box.ctl("complete", "workers", "--server", service.url).split() == ["one"], "what shells complete")
     job = box.ctl("submit", box.write("job.json", small_job()), "--server", service.url).strip()
     time.sleep(2)
     check(ctl(box, service, "status", job)["state"] == "queued", "it gets nothing")

@@ -65,6 +65,29 @@ def test_nothing_works(box):
     check("next:" not in out, "nothing is proposed", out)
 
 
+def test_the_plain_kernel_alone_works(box):
+    """What is built for this machine cannot be linked, and no vendor has the operator."""
+    need(*PROGRAMS)
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        if "avx2" not in file.read():
+            raise Skip("the plain kernel is built as all others here")
+    linker, objdump = shutil.which("ld"), shutil.which("objdump")
+    if not objdump:
+        raise Skip("no objdump here")
+    break_linker(box, """for file; do case $file in
+*.o) %s -d "$file" | grep -q '%%[yz]mm' && { echo 'no wide vectors' >&2; exit 1; } ;;
+esac; done
+exec %s "$@\"""" % (objdump, linker))
+    job = write_job(box, ops=[ODD_OP])
+    code, out, err = box.run("wpkctl", "tune", job, "--data", box.data, "--json")
+    kernel = check_tune_json(out)["kernels"][0]
+    check(kernel["provider"] == "plain", "it is served", code, kernel, err)
+    check(kernel["candidates"] == {"measured": 0, "failed": 4}, "all others failed", kernel)
+    check("plain" in err, "it is said", err)
+    box.ctl("get", "odd", "-o", box.path("odd.so"), "--data", box.data)
+    box.ctl("run", box.path("odd.so"), "--check", "--data", box.data)
+
+
 def test_a_builder_that_does_not_start(box):
     """An installation that is broken is said to be, and no candidate is blamed."""
     need(*PROGRAMS)
