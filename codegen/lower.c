@@ -12,7 +12,7 @@
 #include <string.h>
 
 static wpk_err describe_boundary(const struct wpk_lowering *l);
-static void describe_target(const struct wpk_device *device, char *out);
+static void describe_target(const struct wpk_space_options *options, char *out);
 static void lower_group(struct wpk_lowering *l, int g);
 
 /* The sum of a group's contraction becomes a sum of blocks' sums. */
@@ -63,7 +63,7 @@ wpk_err wpk_lower(const struct wpk_space *space, const struct wpk_candidate *can
         wpk_genes_read(l->variant, candidate, g, &l->decisions[g]);
     }
     out->threads = space->options.threads;
-    describe_target(&space->options.device, out->target);
+    describe_target(&space->options, out->target);
     l->err = lower_program(l, &packed);
     /* consumers first: where they are computed names loops that must exist */
     for (int g = group_count - 1; g >= 0 && l->err == WPK_OK; g--) {
@@ -114,8 +114,9 @@ static wpk_err describe_boundary(const struct wpk_lowering *l)
     return WPK_OK;
 }
 
-static void describe_target(const struct wpk_device *device, char *out)
+static void describe_target(const struct wpk_space_options *options, char *out)
 {
+    const struct wpk_device *device = &options->device;
     static const char *const features[WPK_ISA_COUNT] = {
         [WPK_ISA_SSE41] = "sse41",
         [WPK_ISA_AVX] = "sse41-avx",
@@ -124,6 +125,7 @@ static void describe_target(const struct wpk_device *device, char *out)
     };
     /* what bf16 stands for: schema/device.h */
     bool newest = device->isa == WPK_ISA_AVX512 && device->bf16;
-    snprintf(out, WPK_TARGET_MAX, "x86-64-linux-%s%s", features[device->isa],
-             newest ? "-avx512_cannonlake-avx512_zen4" : "");
+    snprintf(out, WPK_TARGET_MAX, "x86-64-linux-%s%s%s", features[device->isa],
+             newest ? "-avx512_cannonlake-avx512_zen4" : "",
+             options->strict ? "-strict_float" : "");
 }

@@ -103,8 +103,8 @@ static bool is_order_of_sum(const struct wpk_gene *gene)
 }
 
 /* What the plain kernel may be: direct, and its sums in the order in which they are written, the
- * first of a gene's. Without fused multiply-adds that is what direct evaluation computes, bit for
- * bit, unless a sum is vectorized. */
+ * first of a gene's. Without fused multiply-adds and with strict arithmetic that is what direct
+ * evaluation computes, bit for bit, unless a sum is vectorized. */
 static wpk_err pin_plain(struct wpk_space *space, struct wpk_diag *diag)
 {
     wpk_err err = wpk_space_pin(space, "algorithm", "direct", diag);
@@ -131,8 +131,10 @@ wpk_err wpk_planner_open_space(struct wpk_planner *planner,
     struct wpk_planner_entry *entry = NULL;
     wpk_err err = wpk_planner_open(planner, request, &entry, diag);
     if (err == WPK_OK && !entry->has_space) {
-        const struct wpk_space_options options = {
-            .layouts = request->layouts, .threads = request->threads, .device = entry->device};
+        const struct wpk_space_options options = {.layouts = request->layouts,
+                                                  .threads = request->threads,
+                                                  .strict = request->plain > 0,
+                                                  .device = entry->device};
         err = wpk_space_derive(&entry->program, &options, &entry->space, diag);
         if (err == WPK_OK && request->plain > 0) {
             err = pin_plain(&entry->space, diag);

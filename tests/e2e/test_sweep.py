@@ -90,6 +90,22 @@ def test_every_candidate_computes_its_program(box):
               *timeouts[:10])
 
 
+def test_plain_kernel_is_strict(box):
+    """What a host falls back to: one of its candidates works, for all operators that there are."""
+    lib.need("wpk-evaluate", "wpk-builder", "wpk-runner")
+    missing = []
+    for name, (words, text) in read_programs().items():
+        if name not in ONLY if ONLY else not LONG and "short" not in words:
+            continue
+        path = box.write(name + ".txt", text)
+        code, out, err = box.run("wpk-evaluate", "--op", path, "--quiet", "--time-ms", 1, "--plain", seconds=600)
+        lib.check(code in (0, 1), "wpk-evaluate ended with %s" % code, path, err[-2000:])
+        records = [json.loads(line)["record"] for line in out.splitlines()]
+        if not any(r["outcome"] == "ok" and r["error"]["times_direct"] <= STRICT for r in records):
+            missing.append("%s: %s" % (name, [(r["outcome"], r["error"]["times_direct"], r.get("log")) for r in records]))
+    lib.check(not missing, "%d programs have no plain kernel" % len(missing), *missing)
+
+
 FLOATS = ("f32", "f64", "f16", "bf16")
 BYTES = FLOATS + ("i8",)
 MOVES = BYTES + ("u8", "i32")
