@@ -60,7 +60,7 @@ struct wpk_variant {
 struct wpk_space_options {
     const char *layouts; /* "fixed" or "any" */
     int threads;         /* of the kernel */
-    bool strict;         /* kernels compute as written: no operation is rounded less, or elsewhere */
+    bool strict;         /* kernels round what the program says, in its order */
     struct wpk_device device;
 };
 

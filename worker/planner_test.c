@@ -38,7 +38,8 @@ static void it_is_for_every_cpu(void **state)
     assert_non_null(strstr(planned.manifest, "\"threads\":1"));
     assert_non_null(strstr(planned.manifest, "sse41"));
     assert_null(strstr(planned.manifest, "avx"));
-    assert_non_null(strstr(planned.schedule, "-strict_float")); /* a mean divides, a*b+a is not a*(b+1) */
+    /* Else a mean multiplies by 1/n, and a*b+a is a*(b+1). */
+    assert_non_null(strstr(planned.schedule, "-strict_float"));
     wpk_planned_fini(&planned);
     wpk_planner_fini(&planner);
 }
