@@ -88,16 +88,16 @@ void wpk_owner_charge(struct wpk_coordinator *c, struct wpk_owner *owner, uint64
     owner->share_ns += device_ns / owner->weight;
     if (!owner->dirty) {
         owner->dirty = true;
-        c->owners_dirty = wpk_grow(c->owners_dirty, c->owners_dirty_count,
-                                   &c->owners_dirty_capacity, sizeof(struct wpk_owner *));
-        c->owners_dirty[c->owners_dirty_count++] = owner;
+        owner->dirty_next = c->owners_dirty;
+        c->owners_dirty = owner;
     }
 }
 
 void wpk_owner_store(struct wpk_coordinator *c)
 {
-    for (uint32_t i = 0; i < c->owners_dirty_count; i++) {
-        struct wpk_owner *owner = c->owners_dirty[i];
+    while (c->owners_dirty != NULL) {
+        struct wpk_owner *owner = c->owners_dirty;
+        c->owners_dirty = owner->dirty_next;
         owner->dirty = false;
         struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_OWNER);
         effect->owner = (struct wpk_owner_event){.name = owner->name,
@@ -106,5 +106,4 @@ void wpk_owner_store(struct wpk_coordinator *c)
                                                  .device_ns = owner->device_ns,
                                                  .share_ns = owner->share_ns};
     }
-    c->owners_dirty_count = 0;
 }

@@ -23,6 +23,7 @@ struct wpk_owner {
     uint64_t device_ns; /* charged, estimates left out */
     uint64_t share_ns;  /* that by weight */
     bool dirty;         /* in the list of those to be stored */
+    struct wpk_owner *dirty_next;
 };
 
 /* An owner in a class. */

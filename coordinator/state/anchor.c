@@ -15,8 +15,8 @@
 
 #include "coordinator/state/asks.h"
 #include "coordinator/state/effect.h"
+#include "coordinator/state/mark.h"
 #include "coordinator/state/piece.h"
-#include "coordinator/state/ready.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
@@ -99,7 +99,7 @@ void wpk_anchor_lost(struct wpk_coordinator *c, struct wpk_search *search, const
 {
     if (artifact[0] != '\0' && strcmp(search->anchor.now, artifact) == 0) {
         wpk_anchor_replace(c, search);
-        wpk_search_refresh(c, search);
+        wpk_mark_search(c, search, WPK_SEARCH_READY);
     }
 }
 

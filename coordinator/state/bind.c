@@ -7,21 +7,18 @@
 #include "coordinator/state/bind.h"
 
 #include "coordinator/state/class.h"
-#include "coordinator/state/course.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/job.h"
+#include "coordinator/state/mark.h"
 #include "coordinator/state/phase.h"
-#include "coordinator/state/piece.h"
-#include "coordinator/state/ready.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/search_key.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/text.h"
-#include "coordinator/state/verdict.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -68,62 +65,13 @@ static bool is_returning(const struct wpk_coordinator *c, const struct wpk_job_o
 
 /* ---- operators and their searches */
 
-static void enter(struct wpk_search *search, struct wpk_job_op_state *op)
-{
-    op->search = search;
-    op->prev = NULL;
-    op->next = search->ops;
-    if (op->next != NULL) {
-        op->next->prev = op;
-    }
-    search->ops = op;
-    search->unstarted = search->unstarted || op->job->state == WPK_JOB_QUEUED;
-}
-
-void wpk_bind_leave(struct wpk_coordinator *c, struct wpk_job_op_state *op)
-{
-    struct wpk_search *search = op->search;
-    wpk_stake_drop(c, op);
-    *(op->prev != NULL ? &op->prev->next : &search->ops) = op->next;
-    if (op->next != NULL) {
-        op->next->prev = op->prev;
-    }
-    op->search = NULL;
-    wpk_search_release(c, search);
-}
-
-void wpk_bind_join(struct wpk_coordinator *c, struct wpk_job_op_state *op)
-{
-    struct wpk_search *search = op->search;
-    char reason[WPK_REASON_MAX];
-    bool covered = wpk_search_covers(search, op->job);
-    if (search->plain_only && !covered) {
-        wpk_search_answer_again(c, search); /* the others do not wait for what this one wants */
-    }
-    bool idle = search->phase == WPK_PHASE_WAITING || wpk_phase_ended(search->phase);
-    if (idle && covered && search->plain.piece.standing == WPK_STANDING_ENDED) {
-        op->kernel_id = search->kernel_id;
-        op->from_history = true;
-        wpk_job_op_set(c, op, wpk_verdict_phase(search, reason), reason);
-        wpk_search_update_budget(search);
-        return;
-    }
-    wpk_search_update_budget(search);
-    if (idle) {
-        search->plain_only = covered;
-        search->phase = WPK_PHASE_SEARCHING;
-        search->reason[0] = '\0';
-    }
-    wpk_job_op_set(c, op, search->phase, "");
-}
-
 /* The device that its space is derived from: of the first of its class that comes. */
 static void give_device(struct wpk_coordinator *c, struct wpk_search *search,
                         const struct wpk_group *group)
 {
     if (group != NULL && !wpk_search_has_device(search)) {
         search->device = group->hello.device;
-        wpk_search_refresh(c, search);
+        wpk_mark_search(c, search, WPK_SEARCH_READY);
     }
 }
 
@@ -161,15 +109,7 @@ static bool bind_op(struct wpk_coordinator *c, struct wpk_job_op_state *op,
         return false;
     }
     give_device(c, search, group);
-    enter(search, op);
-    if (search->id != 0) {
-        wpk_bind_join(c, op);
-        wpk_search_advance(c, search);
-    } else if (search->broken) {
-        wpk_job_op_set(c, op, WPK_PHASE_FAILED, search->reason);
-    } else {
-        wpk_search_update_budget(search);
-    }
+    wpk_job_op_enter(c, op, search);
     return true;
 }
 
@@ -186,7 +126,7 @@ static bool bind(struct wpk_coordinator *c, struct wpk_job_op_state *op)
     }
     c->bind_again = c->bind_again || returning;
     if (op->search != NULL && !returning && group != NULL) {
-        wpk_bind_leave(c, op);
+        wpk_job_op_leave(c, op);
         wpk_job_op_set(c, op, WPK_PHASE_WAITING, "");
     }
     if (op->search != NULL || (group == NULL && !returning)) {
@@ -212,9 +152,7 @@ static void set_worked(struct wpk_coordinator *c, struct wpk_job_op_state *op, b
 {
     if (worked && op->stakes[0] == NULL) {
         wpk_stake_add(c, op);
-        if (op->search->plain_only) {
-            wpk_search_advance(c, op->search);
-        }
+        wpk_mark_search(c, op->search, WPK_SEARCH_COURSE);
     } else if (!worked) {
         wpk_stake_drop(c, op);
     }
@@ -255,17 +193,6 @@ void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
         live++;
     }
     set_unbound(c, job, unbound && job->finished_wall_ns == 0);
-}
-
-void wpk_bind_all(struct wpk_coordinator *c, const struct wpk_group *group)
-{
-    c->bind_again = false;
-    for (uint32_t i = 0; i < c->job_count && c->unbound_count > 0; i++) {
-        struct wpk_job_entry *job = c->jobs[i];
-        if (job->unbound && (group == NULL || wpk_group_suits(group, job))) {
-            wpk_bind_job(c, job);
-        }
-    }
 }
 
 /* ---- why an operator waits */

@@ -14,12 +14,6 @@ struct wpk_job_op_state;
 
 /* Bind the job's next operators, as far as there are devices for them, and work on the first. */
 void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job);
-/* Those that wait for a device, of this group; NULL: of any. */
-void wpk_bind_all(struct wpk_coordinator *c, const struct wpk_group *group);
-/* The operator joins its search, which is open. */
-void wpk_bind_join(struct wpk_coordinator *c, struct wpk_job_op_state *op);
-/* The operator does not refer to its search any more. */
-void wpk_bind_leave(struct wpk_coordinator *c, struct wpk_job_op_state *op);
 /* Why no worker is there for this operator, in words: "no worker with kind cpu and 8 cores". False
  * when there is one, or the operator has ended; then `out` is "". */
 bool wpk_coordinator_blocked(const struct wpk_coordinator *coordinator,

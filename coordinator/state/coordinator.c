@@ -5,18 +5,18 @@
 
 #include "coordinator/state/account.h"
 #include "coordinator/state/class.h"
-#include "coordinator/state/dispatch.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/final.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/job.h"
+#include "coordinator/state/kernel.h"
 #include "coordinator/state/lease.h"
-#include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"
+#include "coordinator/state/settle.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
+#include "coordinator/state/tick.h"
 #include "coordinator/state/timer.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/state/worker_order.h"
@@ -67,6 +67,7 @@ static void free_work(struct wpk_coordinator *c)
     while (c->search_count > 0) {
         wpk_search_free(c, c->searches[0]);
     }
+    wpk_search_free_released(c);
     for (uint32_t i = 0; i < c->job_count; i++) {
         wpk_job_entry_free(c->jobs[i]);
     }
@@ -128,8 +129,7 @@ void wpk_coordinator_free(struct wpk_coordinator *c)
     }
     wpk_timers_fini(&c->search_timers);
     wpk_timers_fini(&c->worker_timers);
-    void *arrays[] = {c->jobs,   c->workers, c->searches, c->closing,      c->dirty,
-                      c->groups, c->pools,   c->owners,   c->owners_dirty, c->advancing};
+    void *arrays[] = {c->jobs, c->workers, c->searches, c->groups, c->pools, c->owners};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
         free(arrays[i]);
     }
@@ -137,14 +137,6 @@ void wpk_coordinator_free(struct wpk_coordinator *c)
 }
 
 /* ---- a step */
-
-static void kernel_put(struct wpk_coordinator *c)
-{
-    struct wpk_search *search = wpk_search_find_handle(c, c->event->handle);
-    if (search != NULL) {
-        wpk_final_kernel_put(c, search, c->event->kernel_id);
-    }
-}
 
 typedef void (*on_event)(struct wpk_coordinator *c);
 
@@ -158,13 +150,6 @@ static void restore_owner(struct wpk_coordinator *c)
     wpk_owner_restore(c, &c->event->owner);
 }
 
-static void artifact_lost(struct wpk_coordinator *c)
-{
-    for (uint32_t i = 0; i < c->search_count; i++) {
-        wpk_final_lost(c, c->searches[i], c->event->sha256);
-    }
-}
-
 static void hold_builds(struct wpk_coordinator *c)
 {
     c->builds_held = c->event->hold;
@@ -174,16 +159,26 @@ static void hold_builds(struct wpk_coordinator *c)
 }
 
 static const on_event on_events[] = {
-    [WPK_EVENT_MESSAGE] = wpk_worker_message,  [WPK_EVENT_GONE] = wpk_worker_gone,
-    [WPK_EVENT_SUBMIT] = wpk_job_submit,       [WPK_EVENT_RESTORE] = wpk_job_restore,
-    [WPK_EVENT_RESTORE_OWNER] = restore_owner, [WPK_EVENT_RESTORE_ORDER] = wpk_worker_restore_order,
-    [WPK_EVENT_SET_OWNER] = set_owner,         [WPK_EVENT_CANCEL] = wpk_job_cancel,
-    [WPK_EVENT_PAUSE] = wpk_job_pause,         [WPK_EVENT_RESUME] = wpk_job_resume,
-    [WPK_EVENT_WORKER_SET] = wpk_worker_set,   [WPK_EVENT_WORKER_END] = wpk_worker_end,
-    [WPK_EVENT_DRAIN] = wpk_worker_drain,      [WPK_EVENT_OPENED] = wpk_search_opened,
-    [WPK_EVENT_ASKED] = wpk_search_asked,      [WPK_EVENT_KERNEL_PUT] = kernel_put,
-    [WPK_EVENT_TICK] = wpk_worker_tick,        [WPK_EVENT_KERNEL_CHANGED] = wpk_revoked_change,
-    [WPK_EVENT_ARTIFACT_LOST] = artifact_lost, [WPK_EVENT_HOLD_BUILDS] = hold_builds,
+    [WPK_EVENT_MESSAGE] = wpk_worker_message,
+    [WPK_EVENT_GONE] = wpk_worker_gone,
+    [WPK_EVENT_SUBMIT] = wpk_job_submit,
+    [WPK_EVENT_RESTORE] = wpk_job_restore,
+    [WPK_EVENT_RESTORE_OWNER] = restore_owner,
+    [WPK_EVENT_RESTORE_ORDER] = wpk_worker_restore_order,
+    [WPK_EVENT_SET_OWNER] = set_owner,
+    [WPK_EVENT_CANCEL] = wpk_job_cancel,
+    [WPK_EVENT_PAUSE] = wpk_job_pause,
+    [WPK_EVENT_RESUME] = wpk_job_resume,
+    [WPK_EVENT_WORKER_SET] = wpk_worker_set,
+    [WPK_EVENT_WORKER_END] = wpk_worker_end,
+    [WPK_EVENT_DRAIN] = wpk_worker_drain,
+    [WPK_EVENT_OPENED] = wpk_search_opened,
+    [WPK_EVENT_ASKED] = wpk_search_asked,
+    [WPK_EVENT_KERNEL_PUT] = wpk_kernel_put,
+    [WPK_EVENT_TICK] = wpk_tick,
+    [WPK_EVENT_KERNEL_CHANGED] = wpk_kernel_changed,
+    [WPK_EVENT_ARTIFACT_LOST] = wpk_kernel_artifact_lost,
+    [WPK_EVENT_HOLD_BUILDS] = hold_builds,
 };
 
 void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *event,
@@ -195,11 +190,9 @@ void wpk_coordinator_step(struct wpk_coordinator *c, const struct wpk_event *eve
     c->opened_count = 0;
     c->polled = NULL;
     c->step++;
-    wpk_job_sweep(c);
-    wpk_search_sweep(c);
+    wpk_search_free_released(c);
     on_events[event->kind](c);
-    wpk_job_advance(c);
-    wpk_dispatch(c);
+    wpk_settle(c);
     c->event = NULL;
     c->effects = NULL;
 }

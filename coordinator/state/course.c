@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The course of a search: how long it goes on, what phase it is in, and which stages of its work a
- * worker can be given now. */
+/* The course of a search: who joins it, how long it goes on, and what phase it is in. */
 #include "coordinator/state/course.h"
 
 #include "coordinator/state/effect.h"
@@ -10,17 +9,18 @@
 #include "coordinator/state/phase.h"
 #include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
-#include "coordinator/state/ready.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/text.h"
+#include "coordinator/state/timer.h"
 #include "coordinator/state/verdict.h"
 
 #include <stdio.h>
 
-void wpk_search_update_budget(struct wpk_search *search)
+static void update_budget(struct wpk_search *search)
 {
+    search->recount = false;
     search->candidates = 0;
     search->time_ns = 0;
     for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
@@ -43,10 +43,7 @@ static bool is_enough(const struct wpk_search *search, const struct wpk_job_entr
            (search->exhausted && search->ended_asks == search->ask_count);
 }
 
-bool wpk_search_covers(const struct wpk_search *search, const struct wpk_job_entry *job)
-{
-    return search->kernel_id != 0 && is_enough(search, job);
-}
+/* ---- phases */
 
 /* `concluded`: there is a result; else it goes on, or cannot. */
 static void set_phase(struct wpk_coordinator *c, struct wpk_search *search, enum wpk_phase phase,
@@ -59,8 +56,7 @@ static void set_phase(struct wpk_coordinator *c, struct wpk_search *search, enum
     if (wpk_phase_ended(phase)) {
         wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
     }
-    for (struct wpk_job_op_state *op = search->ops, *next; op != NULL; op = next) {
-        next = op->next;
+    for (struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
         if (wpk_phase_ended(op->phase)) {
             continue;
         }
@@ -77,21 +73,74 @@ static void set_phase(struct wpk_coordinator *c, struct wpk_search *search, enum
         search->phase = WPK_PHASE_SEARCHING;
         search->reason[0] = '\0';
     }
-    wpk_search_update_budget(search);
-    wpk_search_refresh(c, search);
+    update_budget(search);
 }
 
-void wpk_search_set_phase(struct wpk_coordinator *c, struct wpk_search *search,
-                          enum wpk_phase phase, const char *reason)
-{
-    set_phase(c, search, phase, reason, false);
-}
-
-void wpk_search_conclude(struct wpk_coordinator *c, struct wpk_search *search, enum wpk_phase phase,
-                         const char *reason)
+/* The search has its result, DONE or FAILED: for those whose budget it is of. For others it goes
+ * on. */
+static void conclude(struct wpk_coordinator *c, struct wpk_search *search, enum wpk_phase phase,
+                     const char *reason)
 {
     set_phase(c, search, phase, reason, true);
 }
+
+/* Answer those who wait with the last result, and its plain kernel if there is one now. */
+static void answer_again(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    char reason[WPK_REASON_MAX];
+    const struct wpk_final_entry *plain = wpk_plain_entry(search);
+    if (plain != NULL) {
+        struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_PLAIN);
+        effect->search = search;
+        effect->served = plain;
+        effect->own = plain;
+        effect->plain = plain;
+    }
+    conclude(c, search, wpk_verdict_phase(search, reason), reason);
+}
+
+/* ---- joining */
+
+static void join(struct wpk_coordinator *c, struct wpk_search *search, struct wpk_job_op_state *op)
+{
+    char reason[WPK_REASON_MAX];
+    bool covered = search->kernel_id != 0 && is_enough(search, op->job);
+    if (search->plain_only && !covered) {
+        answer_again(c, search); /* the others do not wait for what this one wants */
+    }
+    bool idle = search->phase == WPK_PHASE_WAITING || wpk_phase_ended(search->phase);
+    if (idle && covered && search->plain.piece.standing == WPK_STANDING_ENDED) {
+        op->kernel_id = search->kernel_id;
+        op->from_history = true;
+        wpk_job_op_set(c, op, wpk_verdict_phase(search, reason), reason);
+        return;
+    }
+    if (idle) {
+        search->plain_only = covered;
+        search->phase = WPK_PHASE_SEARCHING;
+        search->reason[0] = '\0';
+    }
+    wpk_job_op_set(c, op, search->phase, "");
+}
+
+/* The operators that were bound to it. */
+static void let_join(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    search->joining = false;
+    search->recount = true;
+    for (struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
+        if (op->phase != WPK_PHASE_WAITING) {
+            continue;
+        }
+        if (search->broken) {
+            wpk_job_op_set(c, op, WPK_PHASE_FAILED, search->error);
+        } else {
+            join(c, search, op);
+        }
+    }
+}
+
+/* ---- the end */
 
 static bool vendors_ended(const struct wpk_search *search)
 {
@@ -117,30 +166,139 @@ static bool is_over(const struct wpk_search *search, uint64_t now_ns)
     return all_ended && (search->ask_count >= search->candidates || search->exhausted);
 }
 
-void wpk_search_answer_again(struct wpk_coordinator *c, struct wpk_search *search)
+/* What a search goes on with. */
+enum turn {
+    STAY,     /* nothing: its phase is not over */
+    ANSWER,   /* the last result, for those who waited for its plain kernel */
+    FINAL,    /* a final, the first or another one */
+    VERIFY,   /* the verification of the next that may win, or the verdict */
+    CONCLUDE, /* the kernel is stored */
+};
+
+static enum turn turn_of(const struct wpk_search *search, uint64_t now_ns)
+{
+    if (search->concluded) {
+        return search->winner->rejected ? FINAL : CONCLUDE; /* it is stored as revoked */
+    }
+    if (search->concluding) {
+        return STAY;
+    }
+    switch (search->phase) {
+    case WPK_PHASE_SEARCHING:
+        if (search->candidates > 0 && search->plain_only) {
+            /* Who could build it is known once an operator is worked on. */
+            return search->stakes != NULL && !wpk_plain_awaited(search) ? ANSWER : STAY;
+        }
+        return search->candidates > 0 && is_over(search, now_ns) ? FINAL : STAY;
+    case WPK_PHASE_FINALS:
+        if (search->final.standing == WPK_STANDING_ENDED) {
+            return VERIFY;
+        }
+        return search->final.standing == WPK_STANDING_OPEN && search->outdated ? FINAL : STAY;
+    case WPK_PHASE_VERIFYING:
+        if (search->verify.standing == WPK_STANDING_ENDED) {
+            return VERIFY;
+        }
+        return search->verify.standing == WPK_STANDING_OPEN && /* nobody has begun */
+                       search->entries[search->verifying].rejected
+                   ? VERIFY
+                   : STAY;
+    default:
+        return STAY;
+    }
+}
+
+/* True: the final is to be held again. */
+static bool reach_verdict(struct wpk_coordinator *c, struct wpk_search *search)
 {
     char reason[WPK_REASON_MAX];
-    const struct wpk_final_entry *plain = wpk_plain_entry(search);
-    if (plain != NULL) {
-        struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_PLAIN);
-        effect->search = search;
-        effect->served = plain;
-        effect->own = plain;
-        effect->plain = plain;
+    switch (wpk_verdict_reach(c, search, reason)) {
+    case WPK_VERDICT_AGAIN:
+        return true;
+    case WPK_VERDICT_PLAIN:
+        set_phase(c, search, WPK_PHASE_SEARCHING, "", false); /* for that alone */
+        break;
+    case WPK_VERDICT_NOTHING:
+        conclude(c, search, WPK_PHASE_FAILED, reason);
+        break;
+    case WPK_VERDICT_KERNEL:
+        break;
     }
-    wpk_search_conclude(c, search, wpk_verdict_phase(search, reason), reason);
+    return false;
+}
+
+/* The fastest of our own are tried on inputs that nobody saw before, until enough of them stand.
+ * True: the final is to be held again. */
+static bool verify_next(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    uint32_t verified = wpk_final_count_verified(search);
+    struct wpk_final_entry *own = wpk_verdict_fastest(search, wpk_final_is_unverified);
+    wpk_timer_cancel(&c->search_timers, &search->timer);
+    if (own == NULL && verified == 0 && wpk_final_has_successor(search)) {
+        return true;
+    }
+    if (own == NULL || verified == WPK_FINAL_VERIFIED_MAX) {
+        return reach_verdict(c, search);
+    }
+    wpk_final_try(c, search, own);
+    if (search->phase != WPK_PHASE_VERIFYING) {
+        set_phase(c, search, WPK_PHASE_VERIFYING, "", false);
+    }
+    return false;
+}
+
+/* What was rejected lets others in, and another search's kernel may take part: so it is held until
+ * somebody has to work for it, or there is a verdict. */
+static void hold_final(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    bool again = true;
+    while (again) {
+        wpk_final_collect(c, search);
+        if (search->entry_count > 1) {
+            set_phase(c, search, WPK_PHASE_FINALS, "", false);
+            return;
+        }
+        again = verify_next(c, search);
+    }
+}
+
+static void take_turn(struct wpk_coordinator *c, struct wpk_search *search, enum turn turn)
+{
+    char reason[WPK_REASON_MAX];
+    search->concluded = false;
+    switch (turn) {
+    case ANSWER:
+        answer_again(c, search);
+        break;
+    case FINAL:
+        hold_final(c, search);
+        break;
+    case VERIFY:
+        if (verify_next(c, search)) {
+            hold_final(c, search);
+        }
+        break;
+    case CONCLUDE:
+        conclude(c, search, wpk_verdict_phase(search, reason), reason);
+        break;
+    case STAY:
+        break;
+    }
 }
 
 void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    bool goes_on = search->phase == WPK_PHASE_SEARCHING && search->candidates > 0;
-    if (goes_on && search->plain_only) {
-        /* Who could build it is known once an operator is worked on. */
-        if (search->stakes != NULL && !wpk_plain_awaited(search)) {
-            wpk_search_answer_again(c, search);
-        }
-    } else if (goes_on && !search->concluding && is_over(search, c->event->now_ns)) {
-        wpk_final_start(c, search);
+    if (search->failing) {
+        search->failing = false;
+        set_phase(c, search, WPK_PHASE_FAILED, search->error, false);
     }
-    wpk_search_refresh(c, search);
+    if (search->joining && (search->id != 0 || search->broken)) {
+        let_join(c, search);
+    }
+    if (search->recount) {
+        update_budget(search);
+    }
+    for (enum turn turn; (turn = turn_of(search, c->event->now_ns)) != STAY;) {
+        take_turn(c, search, turn);
+    }
 }

@@ -312,7 +312,7 @@ static void fill(struct wpk_coordinator *c, struct batch *batch)
             return;
         }
         struct wpk_search *search = stake->search;
-        wpk_search_refresh(c, search); /* its time may be over by now */
+        wpk_ready_update(c, search); /* its time may be over by now */
         if (!stake->ready) {
             continue;
         }
@@ -321,7 +321,7 @@ static void fill(struct wpk_coordinator *c, struct batch *batch)
         } else {
             add_to_run(c, batch, stake);
         }
-        wpk_search_refresh(c, search);
+        wpk_ready_update(c, search);
     }
 }
 

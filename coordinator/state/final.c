@@ -11,21 +11,19 @@
 #include "common/crypto.h"
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
-#include "coordinator/state/course.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/lease.h"
+#include "coordinator/state/mark.h"
 #include "coordinator/state/outlier.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/piece.h"
-#include "coordinator/state/ready.h"
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/search_key.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
-#include "coordinator/state/text.h"
 #include "coordinator/state/timer.h"
 #include "coordinator/state/verdict.h"
 #include "coordinator/state/worker.h"
@@ -79,7 +77,7 @@ static void reset_piece(struct wpk_piece *piece)
     memset(piece, 0, sizeof *piece);
 }
 
-static bool is_unverified(const struct wpk_final_entry *entry)
+bool wpk_final_is_unverified(const struct wpk_final_entry *entry)
 {
     return entry->kind == WPK_ENTRY_OWN && !entry->verified;
 }
@@ -95,10 +93,28 @@ void wpk_final_fini(struct wpk_search *search)
     reset_piece(&search->verify);
 }
 
-static void collect_entries(struct wpk_coordinator *c, struct wpk_search *search)
+/* A number for these contenders: the same wherever and whenever it is made. */
+static uint32_t number_of(const struct wpk_final_entry *entries, uint32_t count)
+{
+    struct wpk_crypto_hash hash;
+    uint8_t digest[WPK_SHA256_SIZE];
+    wpk_crypto_hash_init(&hash);
+    for (uint32_t i = 0; i < count; i++) {
+        wpk_crypto_hash_add(&hash, entries[i].provider, strlen(entries[i].provider) + 1);
+        wpk_crypto_hash_add(&hash, entries[i].artifact_sha256,
+                            strlen(entries[i].artifact_sha256) + 1);
+    }
+    wpk_crypto_hash_finish(&hash, digest);
+    uint32_t number;
+    memcpy(&number, digest, sizeof number);
+    return number & INT32_MAX; /* what a message takes */
+}
+
+void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search)
 {
     const char *own = wpk_search_own_provider(c, search);
     wpk_final_fini(search);
+    search->measured = true;
     search->outdated = false;
     bool served_is_among_them = search->served_artifact[0] == '\0';
     for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
@@ -128,27 +144,10 @@ static void collect_entries(struct wpk_coordinator *c, struct wpk_search *search
             add_entry(search, WPK_ENTRY_SERVED, search->served_provider, "");
         memcpy(entry->artifact_sha256, search->served_artifact, sizeof entry->artifact_sha256);
     }
+    search->final_number = number_of(search->entries, search->entry_count);
 }
 
-/* A number for these contenders: the same wherever and whenever it is made. */
-static uint32_t number_of(const struct wpk_final_entry *entries, uint32_t count)
-{
-    struct wpk_crypto_hash hash;
-    uint8_t digest[WPK_SHA256_SIZE];
-    wpk_crypto_hash_init(&hash);
-    for (uint32_t i = 0; i < count; i++) {
-        wpk_crypto_hash_add(&hash, entries[i].provider, strlen(entries[i].provider) + 1);
-        wpk_crypto_hash_add(&hash, entries[i].artifact_sha256,
-                            strlen(entries[i].artifact_sha256) + 1);
-    }
-    wpk_crypto_hash_finish(&hash, digest);
-    uint32_t number;
-    memcpy(&number, digest, sizeof number);
-    return number & INT32_MAX; /* what a message takes */
-}
-
-/* Did a rejection let a candidate in that the last final was without? */
-static bool has_successor(const struct wpk_search *search)
+bool wpk_final_has_successor(const struct wpk_search *search)
 {
     for (uint32_t i = 0; i < search->best_count && i < WPK_FINAL_OWN_MAX; i++) {
         bool is_new = true;
@@ -173,6 +172,15 @@ bool wpk_final_excludes(const struct wpk_search *search, const struct wpk_worker
     return waits || (leased && search->verify.lease->worker != worker);
 }
 
+uint32_t wpk_final_count_verified(const struct wpk_search *search)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < search->entry_count; i++) {
+        count += search->entries[i].verified && !search->entries[i].rejected;
+    }
+    return count;
+}
+
 /* If there are several workers, who timed the winner is not to verify it, for as long as another
  * may be busy. */
 static void wait_for_second(struct wpk_coordinator *c, struct wpk_search *search, uint64_t timed_by)
@@ -191,56 +199,15 @@ static void wait_for_second(struct wpk_coordinator *c, struct wpk_search *search
     }
 }
 
-static uint32_t count_verified(const struct wpk_search *search)
+void wpk_final_try(struct wpk_coordinator *c, struct wpk_search *search,
+                   struct wpk_final_entry *own)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < search->entry_count; i++) {
-        count += search->entries[i].verified && !search->entries[i].rejected;
-    }
-    return count;
-}
-
-static void conclude(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    if (!wpk_verdict_reach(c, search)) {
-        wpk_final_start(c, search);
-    }
-}
-
-/* The fastest of our own are tried on inputs that nobody saw before, until enough of them stand. */
-static void verify_next(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    uint32_t verified = count_verified(search);
-    struct wpk_final_entry *own = wpk_verdict_fastest(search, is_unverified);
-    if (own == NULL && verified == 0 && has_successor(search)) {
-        wpk_final_start(c, search);
-        return;
-    }
-    if (own == NULL || verified == WPK_FINAL_VERIFIED_MAX) {
-        conclude(c, search);
-        return;
-    }
     search->verifying = (uint32_t)(own - search->entries);
     search->verify_number = number_of(own, 1);
     reset_piece(&search->verify);
     search->verify.text = own->candidate;
     search->verify.built = as_built(own);
     wait_for_second(c, search, own->worker);
-    if (search->phase != WPK_PHASE_VERIFYING) {
-        wpk_search_set_phase(c, search, WPK_PHASE_VERIFYING, "");
-    }
-}
-
-void wpk_final_start(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    search->measured = true;
-    collect_entries(c, search);
-    if (search->entry_count < 2) {
-        verify_next(c, search);
-        return;
-    }
-    search->final_number = number_of(search->entries, search->entry_count);
-    wpk_search_set_phase(c, search, WPK_PHASE_FINALS, "");
 }
 
 /* As it is now: another final of this step may collect others in its place. */
@@ -277,7 +244,7 @@ void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
             put_times(c, search, entry, NULL, worker);
         }
     }
-    verify_next(c, search);
+    wpk_mark_search(c, search, WPK_SEARCH_COURSE);
 }
 
 static void forget_served(struct wpk_search *search)
@@ -374,7 +341,6 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
 {
     WPK_ASSERT(search->phase == WPK_PHASE_VERIFYING);
     struct wpk_final_entry *entry = &search->entries[search->verifying];
-    wpk_timer_cancel(&c->search_timers, &search->timer);
     snprintf(search->verified_by, sizeof search->verified_by, "%s",
              worker != NULL ? worker->hello.name : "");
     record = entry->rejected ? refuse_revoked(c) : refuse_another(c, search, entry, record);
@@ -388,24 +354,21 @@ void wpk_final_verified(struct wpk_coordinator *c, struct wpk_search *search,
     } else {
         reject(c, search, entry, record);
     }
-    verify_next(c, search);
+    wpk_mark_search(c, search, WPK_SEARCH_COURSE);
 }
 
 void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, uint64_t kernel_id)
 {
     search->concluding = false;
-    if (search->winner->rejected) { /* it is stored as revoked: another one wins */
-        wpk_final_start(c, search);
-        wpk_search_refresh(c, search);
-        return;
+    search->concluded = true;
+    wpk_mark_search(c, search, WPK_SEARCH_COURSE);
+    if (search->winner->rejected) {
+        return; /* it is stored as revoked: another one wins */
     }
     search->kernel_id = kernel_id;
     if (search->serving) {
         wpk_verdict_serve(c, search, kernel_id);
     }
-    char reason[WPK_REASON_MAX];
-    wpk_search_conclude(c, search, wpk_verdict_phase(search, reason), reason);
-    wpk_search_release(c, search);
 }
 
 /* ---- what is lost */
@@ -426,17 +389,9 @@ void wpk_final_lost(struct wpk_coordinator *c, struct wpk_search *search, const 
         wpk_effect_log(c, "left_out", "search=%llu artifact=%s reason=lost",
                        (unsigned long long)search->id, artifact);
     }
-    wpk_final_renew(c, search);
-}
-
-bool wpk_final_renew(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    if (search->phase != WPK_PHASE_FINALS || search->final.standing != WPK_STANDING_OPEN ||
-        !search->outdated) {
-        return false;
+    if (search->outdated) {
+        wpk_mark_search(c, search, WPK_SEARCH_COURSE);
     }
-    wpk_final_start(c, search);
-    return true;
 }
 
 /* ---- what operators change */
@@ -472,11 +427,5 @@ void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
         wpk_revoked_has(&search->revoked, search->served_provider, search->served_artifact)) {
         take_served(search, event);
     }
-    /* Nobody has begun to verify it. */
-    if (search->phase == WPK_PHASE_VERIFYING && !search->concluding &&
-        search->verify.standing == WPK_STANDING_OPEN &&
-        search->entries[search->verifying].rejected) {
-        wpk_timer_cancel(&c->search_timers, &search->timer);
-        verify_next(c, search);
-    }
+    wpk_mark_search(c, search, WPK_SEARCH_COURSE);
 }

@@ -39,7 +39,15 @@ struct wpk_final_entry {
 };
 
 void wpk_final_fini(struct wpk_search *search);
-void wpk_final_start(struct wpk_coordinator *c, struct wpk_search *search);
+/* Choose who takes part in the next final: of fewer than two none is to be held. */
+void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search);
+/* Did a rejection let a candidate in that the last final was without? */
+bool wpk_final_has_successor(const struct wpk_search *search);
+bool wpk_final_is_unverified(const struct wpk_final_entry *entry);
+uint32_t wpk_final_count_verified(const struct wpk_search *search);
+/* Open the verification of this entry. */
+void wpk_final_try(struct wpk_coordinator *c, struct wpk_search *search,
+                   struct wpk_final_entry *own);
 /* times [entry_count], or NULL when it did not take place */
 void wpk_final_timed(struct wpk_coordinator *c, struct wpk_search *search,
                      const struct wpk_timing *times, const struct wpk_worker *worker);
@@ -51,8 +59,6 @@ bool wpk_final_excludes(const struct wpk_search *search, const struct wpk_worker
 /* Go on without this shared object, which nobody can have any more: it is measured again when it is
  * asked again. */
 void wpk_final_lost(struct wpk_coordinator *c, struct wpk_search *search, const char *artifact);
-/* Hold a final that nobody holds now with others, if one that was to take part is lost. */
-bool wpk_final_renew(struct wpk_coordinator *c, struct wpk_search *search);
 /* Go on with what the problem serves now, and without what was revoked. */
 void wpk_final_changed(struct wpk_coordinator *c, struct wpk_search *search,
                        const struct wpk_kernel_event *event);

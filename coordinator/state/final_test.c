@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who wins, who is served, and what a worker's answer has to name to count. */
-#include "coordinator/state/asks.h"
-#include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
-#include "coordinator/state/final.h"
-#include "coordinator/state/phase.h"
-#include "coordinator/state/piece.h"
-#include "coordinator/state/revoked.h"
-#include "coordinator/state/search.h"
+#include "coordinator/state/coordinator.h"
+#include "coordinator/state/course.h"
+#include "coordinator/state/kernel.h"
 #include "coordinator/state/state.h"
-#include "coordinator/state/table.h"
-#include "coordinator/state/worker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +18,6 @@
 /* One search whose asks have ended, at the point where its final begins. */
 struct scene {
     struct wpk_coordinator c;
-    struct wpk_search *searches[2];
     struct wpk_effects effects;
     struct wpk_event event;
     struct wpk_search search;
@@ -41,15 +33,14 @@ static struct scene *begin(uint32_t own_count, bool vendor, const char *served)
     struct scene *s = calloc(1, sizeof *s);
     assert_non_null(s);
     assert_int_equal(wpk_effects_init(&s->effects), WPK_OK);
-    s->searches[0] = &s->search;
-    s->searches[1] = &s->other;
-    s->c = (struct wpk_coordinator){.searches = s->searches, .search_count = 2};
-    s->c.event = &s->event;
-    s->c.effects = &s->effects;
+    s->c = (struct wpk_coordinator){.event = &s->event, .effects = &s->effects};
     struct wpk_search *search = &s->search;
     s->other = (struct wpk_search){.id = 2, .problem_id = 7, .problem_next = search};
-    *search = (struct wpk_search){
-        .id = 1, .problem_id = 7, .phase = WPK_PHASE_SEARCHING, .accuracy = WPK_ACCURACY_STANDARD};
+    *search = (struct wpk_search){.id = 1,
+                                  .problem_id = 7,
+                                  .phase = WPK_PHASE_SEARCHING,
+                                  .candidates = own_count + 1, /* but its time is over */
+                                  .accuracy = WPK_ACCURACY_STANDARD};
     snprintf(search->key.providers, sizeof search->key.providers, "own;vendor");
     wpk_table_put(&s->c.searches_by_problem, 7, &s->other);
     wpk_asks_init(search);
@@ -71,7 +62,7 @@ static struct scene *begin(uint32_t own_count, bool vendor, const char *served)
                  served[0] != '\0' ? "own" : "vendor");
         snprintf(search->served_artifact, WPK_ID_MAX, "%s", served);
     }
-    wpk_final_start(&s->c, search);
+    wpk_search_advance(&s->c, search);
     return s;
 }
 
@@ -80,21 +71,33 @@ static void end(struct scene *s)
     wpk_effects_fini(&s->effects);
     wpk_asks_fini(&s->search);
     wpk_final_fini(&s->search);
-    free(s->c.dirty);
-    free(s->c.closing);
     wpk_table_fini(&s->c.searches_by_problem);
     free(s);
 }
 
-/* The final took place: these are the contenders' times. */
+/* These are the contenders' times; NULL: the final did not take place. */
 static void time_all(struct scene *s, const uint64_t *ns)
 {
-    static struct wpk_timing times[WPK_CONTENDERS_MAX];
+    struct wpk_timing times[WPK_CONTENDERS_MAX];
     assert_int_equal(s->search.phase, WPK_PHASE_FINALS);
-    for (uint32_t i = 0; i < s->search.entry_count; i++) {
+    for (uint32_t i = 0; ns != NULL && i < s->search.entry_count; i++) {
         times[i] = (struct wpk_timing){.median_ns = ns[i], .mad_ns = MAD_NS, .sample_count = 1};
     }
-    wpk_final_timed(&s->c, &s->search, times, &s->worker);
+    wpk_final_timed(&s->c, &s->search, ns != NULL ? times : NULL, &s->worker);
+    wpk_search_advance(&s->c, &s->search);
+}
+
+static void change(struct scene *s, struct wpk_kernel_event *event)
+{
+    s->event.kernel = event;
+    wpk_kernel_changed(&s->c);
+    wpk_search_advance(&s->c, &s->search);
+}
+
+static void put_kernel(struct scene *s, struct wpk_search *search, uint64_t kernel_id)
+{
+    wpk_final_kernel_put(&s->c, search, kernel_id);
+    wpk_search_advance(&s->c, search);
 }
 
 /* It comes to `times_direct` times the error of direct evaluation on fresh inputs. */
@@ -108,6 +111,7 @@ static void verify_times(struct scene *s, const char *artifact, enum wpk_outcome
     snprintf(record.artifact_sha256, WPK_ID_MAX, "%s", artifact);
     s->search.verify.standing = WPK_STANDING_ENDED;
     wpk_final_verified(&s->c, &s->search, &record, &s->worker);
+    wpk_search_advance(&s->c, &s->search);
 }
 
 static void verify(struct scene *s, const char *artifact, enum wpk_outcome outcome)
@@ -256,6 +260,7 @@ static void what_was_verified_is_served(void **state)
     assert_string_equal(s->search.verify.built->artifact_sha256, "own0");
     s->search.verify.standing = WPK_STANDING_ENDED;
     wpk_final_verified(&s->c, &s->search, &another, &s->worker);
+    wpk_search_advance(&s->c, &s->search);
     assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
     assert_int_equal(s->search.outcomes[WPK_OUTCOME_ABANDONED], 1);
     verify(s, "own1", WPK_OUTCOME_OK);
@@ -348,17 +353,17 @@ static void what_was_not_timed_replaces_nothing(void **state)
 {
     (void)state;
     struct scene *s = begin(1, true, "old");
-    wpk_final_timed(&s->c, &s->search, NULL, NULL);
+    time_all(s, NULL);
     verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "own0", false);
     end(s);
     s = begin(1, true, "");
-    wpk_final_timed(&s->c, &s->search, NULL, NULL);
+    time_all(s, NULL);
     verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "own0", false);
     end(s);
     s = begin(1, true, NULL);
-    wpk_final_timed(&s->c, &s->search, NULL, NULL);
+    time_all(s, NULL);
     verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "own0", true);
     end(s);
@@ -385,7 +390,7 @@ static void another_search_ended_meanwhile(void **state)
     snprintf(s->other.entries[0].artifact_sha256, WPK_ID_MAX, "better");
     s->other.serving = true;
     s->other.winner = &s->other.entries[0];
-    wpk_final_kernel_put(&s->c, &s->other, 11);
+    put_kernel(s, &s->other, 11);
     time_all(s, (uint64_t[]){800, 1000});
     verify(s, "own0", WPK_OUTCOME_OK);
     assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
@@ -405,7 +410,7 @@ static void two_searches_end_at_once(void **state)
     expect_kernel(s, "own0", true);
     assert_string_equal(s->other.served_artifact, "own0");
     assert_int_not_equal(s->other.served_kernel_id, 0);
-    wpk_final_kernel_put(&s->c, &s->search, 12);
+    put_kernel(s, &s->search, 12);
     assert_int_equal(s->other.served_kernel_id, 12);
     assert_int_equal(s->search.phase, WPK_PHASE_DONE);
     end(s);
@@ -425,10 +430,8 @@ static void another_class_serves_its_own(void **state)
         .problem_id = 7,
         .served = {{.accuracy = "fast", .kernel_id = 5, .provider = "own"}},
         .served_count = 1};
-    wpk_final_kernel_put(&s->c, &s->search, 12);
-    s->event.kernel = &event;
-    wpk_revoked_change(&s->c);
-    s->event.kernel = NULL;
+    put_kernel(s, &s->search, 12);
+    change(s, &event);
     assert_int_equal(s->other.served_kernel_id, 5);
     assert_int_equal(s->search.served_kernel_id, 0);
     end(s);
@@ -443,9 +446,7 @@ static void revoke(struct scene *s, const char *artifact)
     snprintf(event.revoked_provider, WPK_PROVIDER_NAME_MAX, "%s",
              artifact[0] != '\0' ? "own" : "vendor");
     snprintf(event.revoked_artifact, WPK_ID_MAX, "%s", artifact);
-    s->event.kernel = &event;
-    wpk_revoked_change(&s->c);
-    s->event.kernel = NULL;
+    change(s, &event);
 }
 
 static void a_finalist_is_revoked(void **state)
@@ -501,7 +502,7 @@ static void a_kernel_is_revoked_as_it_is_stored(void **state)
     verify(s, "own1", WPK_OUTCOME_OK);
     expect_kernel(s, "own0", true);
     revoke(s, "own0");
-    wpk_final_kernel_put(&s->c, &s->search, 12);
+    put_kernel(s, &s->search, 12);
     assert_int_equal(s->search.kernel_id, 0);
     assert_int_equal(s->search.served_kernel_id, 0);
     s->effects.count = 0;

@@ -243,7 +243,9 @@ static void set_served(struct wpk_coordinator *c, const struct wpk_group *group,
         struct wpk_pool *pool = link->pool;
         pool->served_count += served ? 1 : UINT32_MAX; /* one less */
         if (pool->served_count == (served ? 1 : 0)) {
-            wpk_stake_served(c, pool);
+            pool->served_changed = true;
+            c->served_changed = true;
+            c->unserved = c->unserved || !served;
         }
     }
 }

@@ -61,6 +61,7 @@ struct wpk_pool {
     uint32_t ready_count;
     uint32_t ready_capacity;
     uint32_t served_count; /* groups in it with a worker that may be given work */
+    bool served_changed;   /* in this step, from none or to none */
     uint64_t virtual_ns;   /* the largest of its groups', since it is there */
     bool dirty; /* there may be work for a poll that waits */
     struct wpk_pool *dirty_next;

@@ -9,11 +9,10 @@
 
 #include "common/metrics.h"
 #include "coordinator/state/account.h"
-#include "coordinator/state/bind.h"
-#include "coordinator/state/course.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/grow.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/mark.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/stake.h"
@@ -85,29 +84,72 @@ static void insert(struct wpk_coordinator *c, struct wpk_job_entry *job, struct 
     owner->job_count++;
 }
 
-void wpk_job_sweep(struct wpk_coordinator *c)
+/* ---- its operators */
+
+void wpk_job_op_enter(struct wpk_coordinator *c, struct wpk_job_op_state *op,
+                      struct wpk_search *search)
 {
-    uint32_t kept = 0;
-    if (!c->jobs_stored) {
-        return;
+    op->search = search;
+    op->prev = NULL;
+    op->next = search->ops;
+    if (op->next != NULL) {
+        op->next->prev = op;
     }
-    c->jobs_stored = false;
-    for (uint32_t i = 0; i < c->job_count; i++) {
+    search->ops = op;
+    search->joining = true;
+    search->unstarted = search->unstarted || op->job->state == WPK_JOB_QUEUED;
+    wpk_mark_search(c, search, WPK_SEARCH_COURSE);
+}
+
+void wpk_job_op_leave(struct wpk_coordinator *c, struct wpk_job_op_state *op)
+{
+    struct wpk_search *search = op->search;
+    wpk_stake_drop(c, op);
+    *(op->prev != NULL ? &op->prev->next : &search->ops) = op->next;
+    if (op->next != NULL) {
+        op->next->prev = op->prev;
+    }
+    op->search = NULL;
+    search->recount = true;
+    wpk_mark_search(c, search, WPK_SEARCH_RELEASE);
+}
+
+/* For whom its searches go on has changed. What is out goes on, and counts. */
+static void mark_searches(struct wpk_coordinator *c, struct wpk_job_entry *job)
+{
+    for (uint32_t i = 0; i < job->op_count; i++) {
+        struct wpk_search *search = job->ops[i].search;
+        if (search != NULL) {
+            search->recount = true;
+            wpk_mark_search(c, search, WPK_SEARCH_COURSE);
+        }
+    }
+}
+
+void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_op_state *op, enum wpk_phase phase,
+                    const char *reason)
+{
+    struct wpk_job_entry *job = op->job;
+    WPK_ASSERT(!wpk_phase_ended(op->phase));
+    op->phase = phase;
+    snprintf(op->reason, sizeof op->reason, "%s", reason);
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_OP);
+    effect->job = job;
+    effect->index = (uint32_t)(op - job->ops);
+    if (wpk_phase_ended(phase)) {
+        wpk_stake_drop(c, op);
+        wpk_mark_job(c, job, WPK_JOB_OPERATORS);
+    }
+}
+
+void wpk_job_mark_unbound(struct wpk_coordinator *c, const struct wpk_group *group)
+{
+    for (uint32_t i = 0; i < c->job_count && c->unbound_count > 0; i++) {
         struct wpk_job_entry *job = c->jobs[i];
-        if (job->finished_wall_ns == 0 || !job->stored) {
-            c->jobs[kept++] = job;
-            continue;
+        if (job->unbound && (group == NULL || wpk_group_suits(group, job))) {
+            wpk_mark_job(c, job, WPK_JOB_BIND);
         }
-        for (uint32_t k = 0; k < job->op_count; k++) {
-            if (job->ops[k].search != NULL) {
-                wpk_bind_leave(c, &job->ops[k]);
-            }
-        }
-        wpk_table_take_text(&c->jobs_by_id, job->id);
-        wpk_table_take(&c->jobs_by_number, job->number);
-        wpk_job_entry_free(job);
     }
-    c->job_count = kept;
 }
 
 /* ---- its course */
@@ -123,7 +165,7 @@ void wpk_job_started(struct wpk_coordinator *c, struct wpk_job_entry *job)
 }
 
 /* A job is done when one operator is; it failed when all did. */
-static void end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job)
+void wpk_job_end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job)
 {
     bool any_done = false;
     bool any_cancelled = false;
@@ -154,34 +196,6 @@ static void end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job)
     wpk_effect_log(c, "job_ended", "job=%s state=%s", job->id, wpk_job_state_name(job->state));
 }
 
-void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_op_state *op, enum wpk_phase phase,
-                    const char *reason)
-{
-    struct wpk_job_entry *job = op->job;
-    WPK_ASSERT(!wpk_phase_ended(op->phase));
-    op->phase = phase;
-    snprintf(op->reason, sizeof op->reason, "%s", reason);
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_OP);
-    effect->job = job;
-    effect->index = (uint32_t)(op - job->ops);
-    if (wpk_phase_ended(phase)) {
-        wpk_stake_drop(c, op);
-        end_if_over(c, job);
-        c->advancing = wpk_grow(c->advancing, c->advancing_count, &c->advancing_capacity,
-                                sizeof(struct wpk_job_entry *));
-        c->advancing[c->advancing_count++] = job;
-    }
-}
-
-/* Their next operators take the place of those that have ended. */
-void wpk_job_advance(struct wpk_coordinator *c)
-{
-    for (uint32_t i = 0; i < c->advancing_count; i++) {
-        wpk_bind_job(c, c->advancing[i]);
-    }
-    c->advancing_count = 0;
-}
-
 /* ---- events */
 
 void wpk_job_submit(struct wpk_coordinator *c)
@@ -189,6 +203,7 @@ void wpk_job_submit(struct wpk_coordinator *c)
     struct wpk_job_entry *job = c->event->job;
     struct wpk_owner *owner = wpk_owner_get(c, job->owner);
     WPK_ASSERT(job->op_count > 0);
+    wpk_job_release(c); /* they make room */
     if (owner == NULL || c->job_count == WPK_JOBS_LIVE_MAX) {
         wpk_metric_add(WPK_COUNTER_JOBS_REFUSED, 0, 1);
         wpk_answer_problem(c, 429, WPK_ENOSPC, RETRY_QUOTA_S,
@@ -215,8 +230,7 @@ void wpk_job_submit(struct wpk_coordinator *c)
     effect->source = c->event->source;
     wpk_effect_log(c, "job_submitted", "job=%s owner=\"%s\" ops=%u", job->id, job->owner,
                    job->op_count);
-    wpk_bind_job(c, job);
-    wpk_job_advance(c);
+    wpk_mark_job(c, job, WPK_JOB_BIND);
     answer_job(c, 201, job);
 }
 
@@ -236,16 +250,16 @@ void wpk_job_restore(struct wpk_coordinator *c)
             job->ops[i].phase = WPK_PHASE_WAITING;
         }
     }
-    end_if_over(c, job);
-    wpk_bind_job(c, job);
+    wpk_mark_job(c, job, WPK_JOB_OPERATORS);
 }
 
 static struct wpk_job_entry *find(struct wpk_coordinator *c)
 {
     struct wpk_job_entry *job = wpk_table_get_text(&c->jobs_by_id, c->event->job_id);
-    if (job == NULL) {
+    if (job == NULL || job->stored) {
         wpk_answer_problem(c, 404, WPK_ENOENT, 0,
                            "there is no such job, or it has ended; the list of jobs says which");
+        return NULL;
     }
     return job;
 }
@@ -260,25 +274,10 @@ void wpk_job_cancel(struct wpk_coordinator *c)
         struct wpk_job_op_state *op = &job->ops[i];
         if (!wpk_phase_ended(op->phase)) {
             wpk_job_op_set(c, op, WPK_PHASE_CANCELLED, "");
-            if (op->search != NULL) {
-                wpk_search_update_budget(op->search);
-                wpk_search_advance(c, op->search);
-            }
         }
     }
+    mark_searches(c, job);
     answer_job(c, 200, job);
-}
-
-/* What is out goes on, and counts; nothing more is given out on its behalf. */
-static void budgets_changed(struct wpk_coordinator *c, struct wpk_job_entry *job)
-{
-    for (uint32_t i = 0; i < job->op_count; i++) {
-        struct wpk_search *search = job->ops[i].search;
-        if (search != NULL && search->id != 0 && !wpk_phase_ended(job->ops[i].phase)) {
-            wpk_search_update_budget(search);
-            wpk_search_advance(c, search);
-        }
-    }
 }
 
 void wpk_job_pause(struct wpk_coordinator *c)
@@ -290,8 +289,8 @@ void wpk_job_pause(struct wpk_coordinator *c)
     if (job->finished_wall_ns == 0 && job->state != WPK_JOB_PAUSED) {
         job->state = WPK_JOB_PAUSED;
         store_job(c, job);
-        wpk_bind_job(c, job);
-        budgets_changed(c, job);
+        wpk_mark_job(c, job, WPK_JOB_BIND);
+        mark_searches(c, job);
         wpk_effect_log(c, "job_paused", "job=%s", job->id);
     }
     answer_job(c, 200, job);
@@ -311,8 +310,8 @@ void wpk_job_resume(struct wpk_coordinator *c)
             }
         }
         store_job(c, job);
-        budgets_changed(c, job);
-        wpk_bind_job(c, job);
+        mark_searches(c, job);
+        wpk_mark_job(c, job, WPK_JOB_BIND);
         wpk_effect_log(c, "job_resumed", "job=%s", job->id);
     }
     answer_job(c, 200, job);
@@ -325,4 +324,32 @@ void wpk_coordinator_job_stored(struct wpk_coordinator *c, uint64_t number)
         job->stored = true;
         c->jobs_stored = true;
     }
+}
+
+/* ---- release */
+
+void wpk_job_release(struct wpk_coordinator *c)
+{
+    uint32_t kept = 0;
+    if (!c->jobs_stored) {
+        return;
+    }
+    c->jobs_stored = false;
+    for (uint32_t i = 0; i < c->job_count; i++) {
+        struct wpk_job_entry *job = c->jobs[i];
+        if (!job->stored) {
+            c->jobs[kept++] = job;
+            continue;
+        }
+        for (uint32_t k = 0; k < job->op_count; k++) {
+            if (job->ops[k].search != NULL) {
+                wpk_job_op_leave(c, &job->ops[k]);
+            }
+        }
+        WPK_ASSERT(job->marks == 0);
+        wpk_table_take_text(&c->jobs_by_id, job->id);
+        wpk_table_take(&c->jobs_by_number, job->number);
+        wpk_job_entry_free(job);
+    }
+    c->job_count = kept;
 }

@@ -4,6 +4,7 @@
 #define WPK_COORDINATOR_STATE_JOB_H
 
 #include "coordinator/state/group.h"
+#include "coordinator/state/mark.h"
 #include "coordinator/state/phase.h"
 
 struct wpk_coordinator;
@@ -72,6 +73,8 @@ struct wpk_job_entry {
     bool unbound;                 /* an operator waits for a device */
     uint64_t restored_ns;         /* at the start of wpkd; 0: it was submitted */
     struct wpk_owner *account;    /* its owner's */
+    unsigned marks;               /* the lists that it is in: bits 1 << enum wpk_job_mark */
+    struct wpk_job_entry *mark_next[WPK_JOB_MARKS];
     struct wpk_job_op_state *ops; /* owned; [op_count] */
     uint32_t op_count;
 };
@@ -81,15 +84,22 @@ void wpk_job_restore(struct wpk_coordinator *c);
 void wpk_job_cancel(struct wpk_coordinator *c);
 void wpk_job_pause(struct wpk_coordinator *c);
 void wpk_job_resume(struct wpk_coordinator *c);
-/* An operator's phase changed: store it, and end the job with its last one. */
+
+/* The operator refers to the search, which it is about to join, or does not any more. */
+void wpk_job_op_enter(struct wpk_coordinator *c, struct wpk_job_op_state *op,
+                      struct wpk_search *search);
+void wpk_job_op_leave(struct wpk_coordinator *c, struct wpk_job_op_state *op);
+/* An operator's phase changed: store it. */
 void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_op_state *op, enum wpk_phase phase,
                     const char *reason);
 /* A job's first lease. */
 void wpk_job_started(struct wpk_coordinator *c, struct wpk_job_entry *job);
-/* Work on the next operators of the jobs of which one has ended. */
-void wpk_job_advance(struct wpk_coordinator *c);
+/* Mark the jobs with an operator that waits for a device of this group; NULL: of any. */
+void wpk_job_mark_unbound(struct wpk_coordinator *c, const struct wpk_group *group);
+/* It ends with its last operator. */
+void wpk_job_end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job);
 /* Forget jobs whose end is stored. */
-void wpk_job_sweep(struct wpk_coordinator *c);
+void wpk_job_release(struct wpk_coordinator *c);
 /* The job's last state is durable: it is forgotten, if it has ended. */
 void wpk_coordinator_job_stored(struct wpk_coordinator *coordinator, uint64_t number);
 /* Free what a job entry owns, and the entry. */

@@ -41,10 +41,5 @@ struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *s
 void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns);
 /* Nobody is to blame: the attempt does not count. */
 void wpk_lease_return(struct wpk_coordinator *c, struct wpk_lease *lease);
-/* The worker says that it runs this lease now; 0: none. What it has run for too long is taken back
- * with all that waits behind it. */
-void wpk_lease_watch(struct wpk_coordinator *c, struct wpk_worker *worker, uint64_t running);
-/* Take all leases back. If the worker died, what it was running is to blame. */
-void wpk_lease_return_all(struct wpk_coordinator *c, struct wpk_worker *worker, bool died);
 
 #endif

@@ -51,7 +51,7 @@ static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
     }
 }
 
-void wpk_search_refresh(struct wpk_coordinator *c, struct wpk_search *search)
+void wpk_ready_update(struct wpk_coordinator *c, struct wpk_search *search)
 {
     bool open = search->id != 0 && wpk_search_has_device(search);
     unsigned ready = open ? stages_ready(search, c->event->now_ns) : 0;

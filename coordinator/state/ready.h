@@ -9,7 +9,7 @@ struct wpk_coordinator;
 struct wpk_search;
 
 /* Note what there is to do for whom. */
-void wpk_search_refresh(struct wpk_coordinator *c, struct wpk_search *search);
+void wpk_ready_update(struct wpk_coordinator *c, struct wpk_search *search);
 /* Pieces of the search's work that want a worker. */
 uint32_t wpk_search_queue_depth(const struct wpk_search *search);
 

@@ -12,14 +12,14 @@
 #include "coordinator/state/result.h"
 
 #include "common/metrics.h"
-#include "common/utf8.h"
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
-#include "coordinator/state/course.h"
+#include "coordinator/state/completion.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/lease.h"
+#include "coordinator/state/mark.h"
 #include "coordinator/state/piece.h"
 #include "coordinator/state/reply.h"
 #include "coordinator/state/search.h"
@@ -32,8 +32,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define REASON_MAX 300 /* bytes of a worker's that are told on */
 
 /* ---- what it cost */
 
@@ -199,7 +197,7 @@ static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
     wpk_work_id_print(result->id, id);
     wpk_effect_log(c, "not_tried", "work=%s attempt=%u stage=%s worker=%s reason=\"%.*s\"", id,
                    piece->attempts, wpk_work_stage_name(result->stage), worker->hello.name,
-                   (int)strnlen(reason, REASON_MAX), reason);
+                   (int)strnlen(reason, WPK_COMPLETION_REASON_MAX), reason);
     if (wpk_anchor_failed(c, search, &result->record)) {
         piece->attempts--; /* not the candidate's: it runs again, beside another anchor */
         return;
@@ -209,11 +207,11 @@ static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
     if (may_be_built(result->id.kind) && piece->built != NULL) {
         drop_built(search, result->id);
     }
-    if (result->id.kind == WPK_WORK_FINAL && wpk_final_renew(c, search)) {
-        return; /* without what it failed for */
+    if (result->id.kind == WPK_WORK_FINAL && search->outdated) {
+        return; /* it is held again without what it failed for */
     }
     if (piece->attempts >= WPK_ATTEMPTS_MAX) {
-        wpk_result_abandon(c, search, result->id, reason);
+        wpk_completion_abandon(c, search, result->id, reason);
     }
 }
 
@@ -294,9 +292,9 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
         keep_built(search, result->id, &result->record);
     } else {
         const struct wpk_record *record = merge(c, piece, result);
-        wpk_search_ended(c, search, result->id, record, worker);
+        wpk_completion_take(c, search, result->id, record, worker);
     }
-    wpk_search_advance(c, search);
+    wpk_mark_search(c, search, WPK_SEARCH_COURSE);
     return untold ? WPK_ACK_UNKNOWN : WPK_ACK_RECORDED;
 }
 
@@ -317,27 +315,4 @@ void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker)
         acks[i] = take_result(c, worker, &message->results[i], bill);
     }
     wpk_reply_acks(c, acks, message->result_count);
-}
-
-void wpk_result_abandon(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
-                        const char *why)
-{
-    char id[WPK_WORK_ID_TEXT_SIZE];
-    wpk_work_id_print(work, id);
-    wpk_effect_log(c, "abandoned", "work=%s", id);
-    if (work.kind == WPK_WORK_FINAL) {
-        wpk_final_timed(c, search, NULL, NULL);
-        return;
-    }
-    struct wpk_record *record = wpk_effect_memory(c, 1, sizeof *record);
-    record->outcome = WPK_OUTCOME_ABANDONED;
-    if (why == NULL) {
-        snprintf(record->log, sizeof record->log, "%d workers were lost while they had it",
-                 WPK_ATTEMPTS_MAX);
-    } else {
-        size_t size = wpk_utf8_check(why, strcspn(why, "\n")); /* no half character */
-        snprintf(record->log, sizeof record->log, "not tried in %d attempts; the last one: %.*s",
-                 WPK_ATTEMPTS_MAX, size < REASON_MAX ? (int)size : REASON_MAX, why);
-    }
-    wpk_search_ended(c, search, work, record, NULL);
 }

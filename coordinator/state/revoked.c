@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator changes of a problem's kernels, told to the searches that go on.
- *
- * The store refuses to serve what was revoked, and that is what counts. But a search that did not
- * know would time its candidates against it, let it win, and end with a kernel that nobody gets,
- * although it has others. */
+/* What was revoked of a problem: neither wins nor counts in its searches. */
 #include "coordinator/state/revoked.h"
 
-#include "coordinator/state/anchor.h"
-#include "coordinator/state/asks.h"
-#include "coordinator/state/course.h"
 #include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
-#include "coordinator/state/final.h"
-#include "coordinator/state/piece.h"
-#include "coordinator/state/plain.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* A shared object by its hash, a vendor's kernel by its provider: neither can be the other. */
 static uint64_t key_of(const char *provider, const char *artifact)
@@ -59,36 +47,4 @@ const struct wpk_record *wpk_revoked_refuse(struct wpk_coordinator *c,
     refused->outcome = WPK_OUTCOME_WRONG_RESULT;
     snprintf(refused->log, sizeof refused->log, "revoked before");
     return refused;
-}
-
-/* Nothing that it has measured of this counts any more. */
-static void forget(struct wpk_coordinator *c, struct wpk_search *search, const char *provider,
-                   const char *artifact)
-{
-    wpk_revoked_put(&search->revoked, provider, artifact);
-    for (uint32_t i = 0; i < search->vendor_count && artifact[0] == '\0'; i++) {
-        struct wpk_piece *vendor = &search->vendors[i];
-        if (vendor->standing == WPK_STANDING_ENDED && strcmp(vendor->text, provider) == 0) {
-            vendor->trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_WRONG_RESULT};
-        }
-    }
-    if (artifact[0] != '\0') {
-        wpk_search_reject(search, artifact, WPK_OUTCOME_WRONG_RESULT);
-        wpk_plain_revoked(search, artifact);
-        wpk_anchor_lost(c, search, artifact);
-    }
-}
-
-void wpk_revoked_change(struct wpk_coordinator *c)
-{
-    const struct wpk_kernel_event *event = c->event->kernel;
-    struct wpk_search *search = wpk_table_get(&c->searches_by_problem, event->problem_id);
-    bool revokes = event->revoked_provider[0] != '\0';
-    for (; search != NULL; search = search->problem_next) {
-        if (revokes) {
-            forget(c, search, event->revoked_provider, event->revoked_artifact);
-        }
-        wpk_final_changed(c, search, event);
-        wpk_search_advance(c, search);
-    }
 }

@@ -25,6 +25,5 @@ void wpk_revoked_put(struct wpk_revoked *revoked, const char *provider, const ch
 const struct wpk_record *wpk_revoked_refuse(struct wpk_coordinator *c,
                                             const struct wpk_search *search, const char *provider,
                                             const struct wpk_record *record);
-void wpk_revoked_change(struct wpk_coordinator *c);
 
 #endif

@@ -5,23 +5,18 @@
  * operators share a search is in bind.c, and when it goes on to its next phase in course.c. */
 #include "coordinator/state/search.h"
 
-#include "common/metrics.h"
-#include "common/utf8.h"
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
-#include "coordinator/state/bind.h"
 #include "coordinator/state/class.h"
-#include "coordinator/state/course.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/grow.h"
-#include "coordinator/state/job.h"
+#include "coordinator/state/mark.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
-#include "coordinator/state/revoked.h"
 #include "coordinator/state/search_key.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
@@ -99,7 +94,8 @@ static void leave_problem(struct wpk_coordinator *c, struct wpk_search *search)
     }
 }
 
-void wpk_search_free(struct wpk_coordinator *c, struct wpk_search *search)
+/* No table and no list of the state has it any more. */
+static void leave(struct wpk_coordinator *c, struct wpk_search *search)
 {
     WPK_ASSERT(search->stakes == NULL);
     wpk_timer_cancel(&c->search_timers, &search->timer);
@@ -111,6 +107,10 @@ void wpk_search_free(struct wpk_coordinator *c, struct wpk_search *search)
     }
     c->searches[search->place] = c->searches[--c->search_count];
     c->searches[search->place]->place = search->place;
+}
+
+static void dispose(struct wpk_search *search)
+{
     wpk_asks_fini(search);
     for (uint32_t i = 0; i < search->vendor_count; i++) {
         free(search->vendors[i].text);
@@ -119,6 +119,12 @@ void wpk_search_free(struct wpk_coordinator *c, struct wpk_search *search)
     wpk_final_fini(search);
     free(search->op);
     free(search);
+}
+
+void wpk_search_free(struct wpk_coordinator *c, struct wpk_search *search)
+{
+    leave(c, search);
+    dispose(search);
 }
 
 /* Some effect's answer will name it, or some worker's lease refers to it. */
@@ -130,28 +136,22 @@ static bool is_busy(const struct wpk_search *search)
 
 void wpk_search_release(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    if (search->ops != NULL || is_busy(search) || search->closing) {
+    if (search->ops != NULL || is_busy(search) || search->marks != 0) {
         return;
     }
-    search->closing = true;
-    c->closing =
-        wpk_grow(c->closing, c->closing_count, &c->closing_capacity, sizeof(struct wpk_search *));
-    c->closing[c->closing_count++] = search;
+    wpk_effect_add(c, WPK_EFFECT_CLOSE_SEARCH)->handle = search->handle;
+    leave(c, search);
+    search->mark_next[WPK_SEARCH_RELEASE] = c->released;
+    c->released = search;
 }
 
-/* Effects of the step before may have referred to them, but not those of this one. */
-void wpk_search_sweep(struct wpk_coordinator *c)
+void wpk_search_free_released(struct wpk_coordinator *c)
 {
-    for (uint32_t i = 0; i < c->closing_count; i++) {
-        struct wpk_search *search = c->closing[i];
-        search->closing = false;
-        if (search->ops != NULL || is_busy(search) || search->dirty) {
-            continue;
-        }
-        wpk_effect_add(c, WPK_EFFECT_CLOSE_SEARCH)->handle = search->handle;
-        wpk_search_free(c, search);
+    while (c->released != NULL) {
+        struct wpk_search *search = c->released;
+        c->released = search->mark_next[WPK_SEARCH_RELEASE];
+        dispose(search);
     }
-    c->closing_count = 0;
 }
 
 struct wpk_search *wpk_search_find(const struct wpk_coordinator *c, uint64_t id)
@@ -164,24 +164,13 @@ struct wpk_search *wpk_search_find_handle(const struct wpk_coordinator *c, uint6
     return wpk_table_get(&c->searches_by_handle, handle);
 }
 
-void wpk_search_touch(struct wpk_coordinator *c, struct wpk_search *search)
-{
-    if (!search->dirty) {
-        search->dirty = true;
-        c->dirty =
-            wpk_grow(c->dirty, c->dirty_count, &c->dirty_capacity, sizeof(struct wpk_search *));
-        c->dirty[c->dirty_count++] = search;
-    }
-}
-
 void wpk_search_store(struct wpk_coordinator *c)
 {
-    for (uint32_t i = 0; i < c->dirty_count; i++) {
-        c->dirty[i]->dirty = false;
-        wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = c->dirty[i];
-        wpk_search_release(c, c->dirty[i]);
+    struct wpk_search *search;
+    while ((search = wpk_mark_next_search(c, WPK_SEARCH_STORE)) != NULL) {
+        wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
+        wpk_mark_search(c, search, WPK_SEARCH_RELEASE);
     }
-    c->dirty_count = 0;
 }
 
 /* ---- the time that work of it was out */
@@ -230,10 +219,11 @@ void wpk_search_opened(struct wpk_coordinator *c)
     if (search == NULL) {
         return;
     }
+    wpk_mark_search(c, search, WPK_SEARCH_COURSE);
     if (opened->err != WPK_OK) {
         search->broken = true;
-        wpk_search_set_phase(c, search, WPK_PHASE_FAILED, opened->reason);
-        wpk_search_release(c, search);
+        search->failing = true;
+        memcpy(search->error, opened->reason, sizeof search->error);
         return;
     }
     WPK_ASSERT(search->id == 0 && opened->search_id != 0);
@@ -261,14 +251,6 @@ void wpk_search_opened(struct wpk_coordinator *c)
     if (search->anchor.sha256[0] != '\0' && search->anchor.now[0] == '\0') {
         wpk_anchor_replace(c, search);
     }
-    for (struct wpk_job_op_state *op = search->ops, *next; op != NULL; op = next) {
-        next = op->next;
-        if (!wpk_phase_ended(op->phase)) {
-            wpk_bind_join(c, op);
-        }
-    }
-    wpk_search_advance(c, search);
-    wpk_search_release(c, search);
 }
 
 void wpk_search_asked(struct wpk_coordinator *c)
@@ -295,12 +277,12 @@ void wpk_search_asked(struct wpk_coordinator *c)
     asked->items = NULL;
     asked->count = 0;
     if (asked->err != WPK_OK) {
-        wpk_search_set_phase(c, search, WPK_PHASE_FAILED, asked->reason);
+        search->failing = true;
+        memcpy(search->error, asked->reason, sizeof search->error);
     }
     wpk_asks_tell(c, search);
-    wpk_search_advance(c, search);
     wpk_group_answered(c, search);
-    wpk_search_release(c, search);
+    wpk_mark_search(c, search, WPK_SEARCH_COURSE);
 }
 
 bool wpk_search_can_ask(const struct wpk_search *search, uint64_t now_ns)
@@ -373,75 +355,4 @@ struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work)
         break;
     }
     return NULL;
-}
-
-static void note_failure(struct wpk_search *search, const struct wpk_record *record)
-{
-    if (record->outcome != WPK_OUTCOME_OK && record->log[0] != '\0') {
-        size_t size = strcspn(record->log, "\n");
-        size = size < sizeof search->failure ? size : sizeof search->failure - 1;
-        size = wpk_utf8_check(record->log, size); /* no half character */
-        snprintf(search->failure, sizeof search->failure, "%.*s", (int)size, record->log);
-        for (char *p = search->failure; *p != '\0'; p++) {
-            *p = (unsigned char)*p < ' ' || *p == 0x7f ? ' ' : *p; /* it is shown on terminals */
-        }
-    }
-}
-
-/* What was built for the run that has ended, unless it is one of the best now. */
-static const char *spent_by(struct wpk_coordinator *c, const struct wpk_search *search,
-                            const struct wpk_piece *piece)
-{
-    for (uint32_t i = 0; piece->built != NULL && i < search->best_count; i++) {
-        if (strcmp(search->best[i].trial.artifact_sha256, piece->built->artifact_sha256) == 0) {
-            return NULL;
-        }
-    }
-    return piece->built != NULL ? wpk_effect_text(c, piece->built->artifact_sha256) : NULL;
-}
-
-void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
-                      const struct wpk_record *record, const struct wpk_worker *worker)
-{
-    struct wpk_piece *piece = wpk_search_piece(search, work);
-    bool own = work.kind == WPK_WORK_TRIAL;
-    WPK_ASSERT(piece != NULL && work.kind != WPK_WORK_FINAL);
-    WPK_ASSERT(piece->standing == WPK_STANDING_OPEN); /* its lease has ended */
-    if (work.kind == WPK_WORK_PLAIN) {
-        wpk_plain_ended(c, search, record, worker);
-        return;
-    }
-    if (own) {
-        wpk_asks_unopen(search, work.index);
-    }
-    if (work.kind != WPK_WORK_VERIFY) {
-        record = wpk_revoked_refuse(c, search, own ? "" : piece->text, record);
-    }
-    if (own) {
-        record = wpk_anchor_apply(c, search, record);
-    }
-    piece->standing = WPK_STANDING_ENDED;
-    piece->trial = wpk_trial_summarize(record);
-    if (work.kind == WPK_WORK_VENDOR) {
-        search->vendor_workers[work.index] = worker != NULL ? worker->name_hash : 0;
-    }
-    if (work.kind == WPK_WORK_VERIFY) {
-        wpk_final_verified(c, search, record, worker);
-        return;
-    }
-    search->measured = true;
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TRIAL);
-    effect->search = search;
-    effect->work = work;
-    effect->provider = own ? wpk_search_own_provider(c, search) : wpk_effect_text(c, piece->text);
-    effect->piece = wpk_piece_copy(c, piece, own ? piece->text : "");
-    effect->record = record;
-    effect->worker = worker;
-    wpk_metric_add(WPK_COUNTER_TRIALS, (uint32_t)record->outcome, 1);
-    if (own) {
-        note_failure(search, record);
-        wpk_asks_count(search, work.index, worker != NULL ? worker->name_hash : 0);
-        effect->spent = spent_by(c, search, piece);
-        wpk_asks_tell(c, search);
-    }
 }

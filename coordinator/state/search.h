@@ -10,6 +10,7 @@
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/final.h"
+#include "coordinator/state/mark.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/revoked.h"
@@ -81,9 +82,13 @@ struct wpk_search {
     struct wpk_stake *stakes;     /* of the owners that it is worked on for; owned by group.c */
     unsigned ready;               /* stages that there is work for: bits 1 << enum wpk_pool_stage */
     bool unstarted;               /* an operator's job is still QUEUED */
+    bool failing;                 /* it cannot go on: */
+    char error[WPK_REASON_MAX];   /* why */
     bool broken;                  /* the store has trouble with it: FAILED, and never opened */
-    bool closing;                 /* in the list of those that may be freed */
-    bool dirty;                   /* in the list of those whose counters are to be stored */
+    bool joining;                 /* an operator was bound to it, and is WAITING to join it */
+    bool recount;                 /* its budget may be another */
+    unsigned marks;               /* the lists that it is in: bits 1 << enum wpk_search_mark */
+    struct wpk_search *mark_next[WPK_SEARCH_MARKS];
     uint32_t place;               /* in the coordinator's array */
     struct wpk_search *problem_next; /* of the same problem */
     char key_hash[WPK_ID_MAX];
@@ -101,7 +106,8 @@ struct wpk_search {
      * before a restart or from a round before, is not one of these. */
     uint32_t final_number;
     uint32_t verify_number;
-    bool concluding;                      /* a PUT_KERNEL is under way */
+    bool concluding;                      /* a PUT_KERNEL is under way; */
+    bool concluded;                       /* it was answered */
     bool serving;                         /* its kernel becomes the one that the problem serves */
     const struct wpk_final_entry *winner; /* of that kernel: of `entries`, or the plain kernel's */
     bool plain_wins; /* the last result is the plain kernel: nothing else works */
@@ -128,14 +134,10 @@ bool wpk_search_can_ask(const struct wpk_search *search, uint64_t now_ns);
 bool wpk_search_time_over(const struct wpk_search *search, uint64_t now_ns);
 /* Time during which work of the search was out, until `now_ns`. */
 uint64_t wpk_search_elapsed_ns(const struct wpk_search *search, uint64_t now_ns);
-/* A piece of work has ended with this record. */
-void wpk_search_ended(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
-                      const struct wpk_record *record, const struct wpk_worker *worker);
-/* Its counters are to be stored before long. */
-void wpk_search_touch(struct wpk_coordinator *c, struct wpk_search *search);
+/* Store the counters of those that are marked for it. */
 void wpk_search_store(struct wpk_coordinator *c);
-/* It may be that nobody needs it any more: it goes with the next step. */
+/* It leaves the state if nobody needs it; its memory stays until wpk_search_free_released(). */
 void wpk_search_release(struct wpk_coordinator *c, struct wpk_search *search);
-void wpk_search_sweep(struct wpk_coordinator *c);
+void wpk_search_free_released(struct wpk_coordinator *c);
 
 #endif

@@ -150,17 +150,20 @@ void wpk_search_set_ready(struct wpk_coordinator *c, struct wpk_search *search, 
     }
 }
 
-void wpk_stake_served(struct wpk_coordinator *c, const struct wpk_pool *pool)
+void wpk_stake_served(struct wpk_coordinator *c)
 {
-    c->unserved = c->unserved || pool->served_count == 0;
-    for (uint32_t i = 0; i < c->search_count; i++) {
+    for (uint32_t i = 0; i < c->search_count && c->served_changed; i++) {
         struct wpk_stake *stake = c->searches[i]->stakes;
         for (; stake != NULL; stake = stake->search_next) {
-            if (stake->seat->pool == pool) {
+            if (stake->seat->pool->served_changed) {
                 update(c, stake);
             }
         }
     }
+    for (uint32_t i = 0; i < c->pool_count && c->served_changed; i++) {
+        c->pools[i]->served_changed = false;
+    }
+    c->served_changed = false;
 }
 
 /* ---- stakes */

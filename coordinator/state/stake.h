@@ -43,8 +43,8 @@ void wpk_stake_add(struct wpk_coordinator *c, struct wpk_job_op_state *op);
 void wpk_stake_drop(struct wpk_coordinator *c, struct wpk_job_op_state *op);
 /* Note which stages there is work for; those who wait for it are served at the end of the step. */
 void wpk_search_set_ready(struct wpk_coordinator *c, struct wpk_search *search, unsigned ready);
-/* Whether there is anybody for the pool's work has changed. */
-void wpk_stake_served(struct wpk_coordinator *c, const struct wpk_pool *pool);
+/* Note for which pools' work there is somebody now, or nobody any more. */
+void wpk_stake_served(struct wpk_coordinator *c);
 /* Does `a` come before `b`, of one owner? */
 bool wpk_stake_before(const struct wpk_stake *a, const struct wpk_stake *b);
 

@@ -9,6 +9,7 @@
 #define WPK_COORDINATOR_STATE_STATE_H
 
 #include "coordinator/state/effect.h"
+#include "coordinator/state/mark.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/timer.h"
 
@@ -22,9 +23,7 @@ struct wpk_coordinator {
     struct wpk_job_entry **jobs; /* owned; [job_count], by number; some have ended */
     uint32_t job_count;
     uint32_t live_count;
-    struct wpk_job_entry **advancing; /* [advancing_count]: an operator has ended in this step */
-    uint32_t advancing_count;
-    uint32_t advancing_capacity;
+    struct wpk_job_list marked_jobs[WPK_JOB_MARKS];
     uint32_t unbound_count; /* jobs with an operator that waits for a device */
     bool bind_again;        /* and not for a worker to come: the next tick tries them */
     bool jobs_stored;       /* one that has ended may be forgotten */
@@ -40,12 +39,8 @@ struct wpk_coordinator {
     struct wpk_table searches_by_key;
     struct wpk_table searches_by_problem; /* the first of each */
     uint64_t handle_next;
-    struct wpk_search **closing; /* [closing_count]: nobody may need them any more */
-    uint32_t closing_count;
-    uint32_t closing_capacity;
-    struct wpk_search **dirty; /* [dirty_count]: their counters are to be stored */
-    uint32_t dirty_count;
-    uint32_t dirty_capacity;
+    struct wpk_search_list marked_searches[WPK_SEARCH_MARKS];
+    struct wpk_search *released; /* owned; effects of the last step may point to them */
     struct wpk_timers search_timers;
 
     struct wpk_worker **workers; /* owned; [worker_count], in no order */
@@ -70,15 +65,14 @@ struct wpk_coordinator {
     uint32_t pool_capacity;
     struct wpk_table pools_by_key;
     struct wpk_pool *dirty_pools;
+    bool served_changed; /* of a pool: there is somebody for its work now, or nobody any more */
     bool unserved; /* the last worker of a pool has gone: a search may wait for it in vain */
 
     struct wpk_owner **owners; /* owned; [owner_count] */
     uint32_t owner_count;
     uint32_t owner_capacity;
     struct wpk_table owners_by_name;
-    struct wpk_owner **owners_dirty; /* [owners_dirty_count] */
-    uint32_t owners_dirty_count;
-    uint32_t owners_dirty_capacity;
+    struct wpk_owner *owners_dirty; /* those to be stored */
     uint32_t owner_weight; /* of those that are not named */
     uint32_t owner_jobs_max;
     uint64_t mark; /* of wpk_fair_settle() */

@@ -3,7 +3,6 @@
  * serves, and what is recorded beside it. */
 #include "coordinator/state/verdict.h"
 
-#include "coordinator/state/course.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/phase.h"
@@ -149,7 +148,8 @@ static void keep_others(const struct wpk_search *search, struct wpk_effect *effe
     }
 }
 
-bool wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search *search)
+enum wpk_verdict wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search *search,
+                                   char reason[WPK_REASON_MAX])
 {
     const struct wpk_final_entry *own = wpk_verdict_fastest(search, is_verified);
     const struct wpk_final_entry *baseline = wpk_verdict_fastest(search, is_vendor);
@@ -164,20 +164,17 @@ bool wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search *search)
         winner = plain;
     }
     if (winner != NULL && search->served_artifact[0] != '\0' && find_served(search) == NULL) {
-        return false; /* another search has ended meanwhile: its kernel takes part */
+        return WPK_VERDICT_AGAIN; /* another search has ended meanwhile: its kernel takes part */
     }
     search->ended_asks = search->ok_count + search->failed_count;
     search->plain_wins = winner != NULL && winner == plain;
     if (winner == NULL && wpk_plain_awaited(search)) {
-        wpk_search_set_phase(c, search, WPK_PHASE_SEARCHING, ""); /* for that alone */
-        return true;
+        return WPK_VERDICT_PLAIN;
     }
     if (winner == NULL) {
-        char reason[WPK_REASON_MAX];
         bool all_failed = search->ok_count == 0 && search->failed_count > 0;
         explain(search, all_failed ? "no implementation works: " : "", reason);
-        wpk_search_conclude(c, search, WPK_PHASE_FAILED, reason);
-        return true;
+        return WPK_VERDICT_NOTHING;
     }
     /* Not left to the next tick: with the kernel stored, and not what it covers, another start
      * would search once more. */
@@ -196,5 +193,5 @@ bool wpk_verdict_reach(struct wpk_coordinator *c, struct wpk_search *search)
     if (search->serving) {
         wpk_verdict_serve(c, search, WPK_NOT_STORED);
     }
-    return true;
+    return WPK_VERDICT_KERNEL;
 }

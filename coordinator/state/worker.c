@@ -12,17 +12,16 @@
 
 #include "common/crypto.h"
 #include "coordinator/state/account.h"
-#include "coordinator/state/bind.h"
-#include "coordinator/state/course.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/group.h"
+#include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
-#include "coordinator/state/phase.h"
+#include "coordinator/state/loss.h"
+#include "coordinator/state/mark.h"
 #include "coordinator/state/piece.h"
 #include "coordinator/state/poll.h"
-#include "coordinator/state/ready.h"
 #include "coordinator/state/reply.h"
 #include "coordinator/state/result.h"
 #include "coordinator/state/search.h"
@@ -37,7 +36,6 @@
 #include <string.h>
 
 #define MS UINT64_C(1000000)
-#define STORE_MS 1000 /* counters are stored that often */
 
 /* ---- in the tables */
 
@@ -70,7 +68,7 @@ static void update_available(struct wpk_coordinator *c, struct wpk_worker *worke
     bool available = worker->peer != 0 && !worker->draining && !worker->stuck &&
                      worker->order == WPK_WORKER_ORDER_NONE;
     if (wpk_group_set_available(c, worker, available)) {
-        wpk_bind_all(c, worker->group);
+        wpk_job_mark_unbound(c, worker->group);
     }
 }
 
@@ -173,7 +171,7 @@ static void end_others(struct wpk_coordinator *c, const struct wpk_worker *worke
     for (struct wpk_worker *next; other != NULL && !c->event->address.is_local; other = next) {
         next = other->peer_next;
         if (other != worker) {
-            wpk_lease_return_all(c, other, false);
+            wpk_loss_return_all(c, other, false);
             remove_worker(c, other);
         }
     }
@@ -211,7 +209,7 @@ static void hello(struct wpk_coordinator *c)
     }
     if (worker != NULL) {
         /* It lost its session, or we did; what it still holds, its first poll will say. */
-        wpk_lease_return_all(c, worker, false);
+        wpk_loss_return_all(c, worker, false);
         remove_worker(c, worker);
     }
     end_others(c, NULL);
@@ -221,7 +219,7 @@ static void hello(struct wpk_coordinator *c)
     }
     worker = worker_new(c, hello);
     if (wpk_group_join(c, worker)) {
-        wpk_bind_all(c, worker->group);
+        wpk_job_mark_unbound(c, worker->group);
     }
     update_available(c, worker);
     wpk_poll_set_timer(c, worker);
@@ -265,15 +263,13 @@ static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
             piece->lease->named = c->step;
         } else if (piece->standing == WPK_STANDING_OPEN && may_hold(search, piece, worker)) {
             wpk_lease_take(c, search, work, worker, account_of(search))->named = c->step;
-            wpk_search_refresh(c, search);
+            wpk_mark_search(c, search, WPK_SEARCH_READY);
         }
     }
     for (struct wpk_lease *lease = worker->leases_last, *prev; lease != NULL; lease = prev) {
         prev = lease->prev;
         if (lease->named != c->step) {
-            struct wpk_search *search = lease->search;
             wpk_lease_return(c, lease);
-            wpk_search_advance(c, search);
         }
     }
 }
@@ -281,7 +277,7 @@ static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
 static void poll(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     const struct wpk_message *message = c->event->message;
-    wpk_lease_watch(c, worker, message->running);
+    wpk_loss_watch(c, worker, message->running);
     take_holding(c, worker);
     worker->draining = false;
     update_available(c, worker);
@@ -309,7 +305,6 @@ static void give_back(struct wpk_coordinator *c, struct wpk_worker *worker)
         if (piece != NULL && piece->standing == WPK_STANDING_LEASED &&
             piece->lease->worker == worker) {
             wpk_lease_return(c, piece->lease);
-            wpk_search_advance(c, search);
         }
     }
     worker->draining = true;
@@ -373,7 +368,7 @@ static void apply_order(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     wpk_worker_order_find(c, worker);
     if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
-        wpk_lease_return_all(c, worker, false);
+        wpk_loss_return_all(c, worker, false);
     }
     if (worker->order != WPK_WORKER_ORDER_NONE) {
         wpk_group_unwait(worker);
@@ -466,7 +461,7 @@ void wpk_worker_end(struct wpk_coordinator *c)
         error->text = c->event->reason;
         wpk_poll_answer(c, worker, error);
     }
-    wpk_lease_return_all(c, worker, false);
+    wpk_loss_return_all(c, worker, false);
     remove_worker(c, worker);
 }
 
@@ -496,35 +491,7 @@ void wpk_worker_gone(struct wpk_coordinator *c)
     }
 }
 
-/* Not beyond now: some was heard of since we slept, before this tick. 0, which is none, stays. */
-static void put_off(const struct wpk_coordinator *c, uint64_t *at_ns, uint64_t gap_ns)
-{
-    uint64_t later_ns = *at_ns != 0 ? *at_ns + gap_ns : 0;
-    *at_ns = later_ns < c->event->now_ns ? later_ns : c->event->now_ns;
-}
-
-/* Time in which we did not run ourselves is nobody's silence, and nobody's budget. */
-static void forgive_sleep(struct wpk_coordinator *c)
-{
-    uint64_t gap_ns = c->ticked_ns != 0 ? c->event->now_ns - c->ticked_ns : 0;
-    c->ticked_ns = c->event->now_ns;
-    if (gap_ns <= WPK_SLEPT_MS * MS) {
-        return;
-    }
-    wpk_effect_log(c, "slept", "ms=%llu", (unsigned long long)(gap_ns / MS));
-    for (uint32_t i = 0; i < c->worker_count; i++) {
-        struct wpk_worker *worker = c->workers[i];
-        put_off(c, &worker->heard_ns, gap_ns);
-        put_off(c, &worker->busy_ns, gap_ns);
-        put_off(c, &worker->running_ns, gap_ns);
-        put_off(c, &worker->gone_ns, gap_ns);
-    }
-    for (uint32_t i = 0; i < c->search_count; i++) {
-        put_off(c, &c->searches[i]->active_ns, gap_ns);
-    }
-}
-
-static void look_at(struct wpk_coordinator *c, struct wpk_worker *worker)
+void wpk_worker_look_at(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     if (worker->polling && worker->poll_until_ns <= c->event->now_ns) {
         wpk_poll_answer_empty(c, worker);
@@ -538,38 +505,6 @@ static void look_at(struct wpk_coordinator *c, struct wpk_worker *worker)
         wpk_effect_log(c, "worker_lost", "worker=%s leases=%u", worker->hello.name,
                        worker->lease_count);
     }
-    wpk_lease_return_all(c, worker, !worker->draining);
+    wpk_loss_return_all(c, worker, !worker->draining);
     remove_worker(c, worker);
-}
-
-/* Nobody builds the plain kernel any more that the end of a search waited for. */
-static void settle_unserved(struct wpk_coordinator *c)
-{
-    for (uint32_t i = 0; c->unserved && i < c->search_count; i++) {
-        if (c->searches[i]->phase == WPK_PHASE_SEARCHING) {
-            wpk_search_advance(c, c->searches[i]);
-        }
-    }
-    c->unserved = false;
-}
-
-void wpk_worker_tick(struct wpk_coordinator *c)
-{
-    struct wpk_timer *timer;
-    forgive_sleep(c);
-    while ((timer = wpk_timers_next(&c->worker_timers, c->event->now_ns)) != NULL) {
-        look_at(c, timer->owner);
-    }
-    while ((timer = wpk_timers_next(&c->search_timers, c->event->now_ns)) != NULL) {
-        wpk_search_refresh(c, timer->owner);
-    }
-    if (c->bind_again) {
-        wpk_bind_all(c, NULL);
-    }
-    settle_unserved(c);
-    if (c->event->now_ns >= c->stored_ns + STORE_MS * MS) {
-        c->stored_ns = c->event->now_ns;
-        wpk_search_store(c);
-        wpk_owner_store(c);
-    }
 }

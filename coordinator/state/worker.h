@@ -58,7 +58,8 @@ struct wpk_worker {
 
 void wpk_worker_message(struct wpk_coordinator *c);
 void wpk_worker_gone(struct wpk_coordinator *c);
-void wpk_worker_tick(struct wpk_coordinator *c);
+/* Its timer is due: answer its poll, or take its leases back if nothing was heard of it. */
+void wpk_worker_look_at(struct wpk_coordinator *c, struct wpk_worker *worker);
 void wpk_worker_set(struct wpk_coordinator *c);
 void wpk_worker_restore_order(struct wpk_coordinator *c);
 void wpk_worker_end(struct wpk_coordinator *c);

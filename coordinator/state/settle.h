@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What follows from a step's changes (settle.c). */
+#ifndef WPK_COORDINATOR_STATE_SETTLE_H
+#define WPK_COORDINATOR_STATE_SETTLE_H
+
+struct wpk_coordinator;
+
+/* Once after each event. */
+void wpk_settle(struct wpk_coordinator *c);
+
+#endif
