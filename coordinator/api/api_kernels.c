@@ -51,30 +51,32 @@ static bool passes(const struct filter *filter, const struct wpk_served *served)
            (filter->threads == 0 || (int)filter->threads == served->threads);
 }
 
-/* The shortest run of entries that holds all that can pass, by growing ids of the kernels. */
-static struct wpk_index_range choose(const struct wpk_index_version *version,
-                                     const struct filter *filter)
+/* To the shortest run of entries that holds all that can pass, in front of the kernel `before`. */
+static void seek(const struct wpk_index_version *version, const struct filter *filter,
+                 uint64_t before, struct wpk_index_cursor *out)
 {
     if (is_whole(filter->fingerprint)) {
-        return wpk_index_find(version->by_fingerprint, version->count,
-                              wpk_served_key(filter->fingerprint));
+        wpk_index_seek(out, version->trees[WPK_INDEX_BY_FINGERPRINT],
+                       wpk_served_key(filter->fingerprint), before);
+    } else if (filter->family[0] != '\0') {
+        wpk_index_seek(out, version->trees[WPK_INDEX_BY_FAMILY], wpk_served_key(filter->family),
+                       before);
+    } else {
+        wpk_index_seek(out, version->trees[WPK_INDEX_BY_KERNEL], 0, before);
     }
-    if (filter->family[0] != '\0') {
-        return wpk_index_find(version->by_family, version->count, wpk_served_key(filter->family));
-    }
-    return (struct wpk_index_range){version->by_kernel, version->count};
 }
 
 /* A page, newest first; the id to go on before, 0 at the end. */
 static uint64_t append_page(const struct wpk_index_version *version, const struct filter *filter,
                             uint64_t before, int page_size, struct wpk_buf *out)
 {
-    struct wpk_index_range range = choose(version, filter);
+    struct wpk_index_cursor cursor;
+    const struct wpk_served *served;
     uint64_t last = 0;
     int count = 0;
-    for (uint32_t i = range.count; i-- > 0;) {
-        const struct wpk_served *served = range.first[i].served;
-        if (served->kernel_id >= before || !passes(filter, served)) {
+    seek(version, filter, before, &cursor);
+    while ((served = wpk_index_prev(&cursor)) != NULL) {
+        if (!passes(filter, served)) {
             continue;
         }
         if (count++ == page_size) {

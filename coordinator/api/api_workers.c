@@ -106,9 +106,13 @@ void wpk_api_list_devices(struct wpk_call *call)
     wpk_json_begin_array(w, "devices");
     for (uint32_t i = 0; i < version->device_count; i++) {
         const struct wpk_index_device *device = &version->devices[i];
+        struct wpk_index_cursor cursor;
+        const struct wpk_served *served;
         uint32_t kernels = 0;
-        for (uint32_t k = 0; k < version->count; k++) {
-            kernels += strcmp(version->by_kernel[k].served->device, device->name) == 0;
+        wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_DEVICE],
+                       wpk_served_device_key(device->name), 0);
+        while ((served = wpk_index_next(&cursor)) != NULL) {
+            kernels += strcmp(served->device, device->name) == 0;
         }
         wpk_json_begin_object(w, NULL);
         wpk_json_put_text(w, "device", device->name);

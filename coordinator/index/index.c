@@ -3,7 +3,7 @@
  * released: nobody counts who uses an entry.
  *
  *     oldest ──▶ ... ──▶ newest (what acquire gives out)
- *     each: users, arrays, and the entries that the next one has no more
+ *     each: users, trees, and the entries and nodes that the next one has no more
  */
 #include "coordinator/index/index.h"
 
@@ -19,7 +19,7 @@ struct version {
     struct version *next;        /* newer */
     struct wpk_served **dropped; /* owned; [dropped_count]: gone in the next version */
     uint32_t dropped_count;
-    struct wpk_index_slot slots[]; /* the three arrays, one after the other */
+    struct wpk_index_node *replaced; /* owned list: nodes that the next version has no more */
 };
 
 struct wpk_index {
@@ -32,58 +32,20 @@ struct wpk_index {
 
 struct wpk_index_change {
     uint64_t problem_id;
+    uint64_t fingerprint_key;      /* of the problem */
     struct wpk_served_list served; /* by class; none: nothing any more */
 };
-
-/* ---- searching */
-
-uint32_t wpk_index_lower(const struct wpk_index_slot *slots, uint32_t count, uint64_t key)
-{
-    uint32_t low = 0;
-    uint32_t high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (slots[middle].key < key) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-struct wpk_index_range wpk_index_find(const struct wpk_index_slot *slots, uint32_t count,
-                                      uint64_t key)
-{
-    uint32_t first = wpk_index_lower(slots, count, key);
-    uint32_t end = first;
-    while (end < count && slots[end].key == key) {
-        end++;
-    }
-    return (struct wpk_index_range){slots + first, end - first};
-}
 
 const struct wpk_served *wpk_index_kernel(const struct wpk_index_version *version,
                                           uint64_t kernel_id)
 {
-    struct wpk_index_range found = wpk_index_find(version->by_kernel, version->count, kernel_id);
-    return found.count > 0 ? found.first->served : NULL;
+    struct wpk_index_cursor cursor;
+    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_KERNEL], 0, kernel_id);
+    const struct wpk_served *served = wpk_index_next(&cursor);
+    return served != NULL && served->kernel_id == kernel_id ? served : NULL;
 }
 
 /* ---- versions */
-
-static struct version *version_new(uint32_t count)
-{
-    struct version *version =
-        calloc(1, sizeof *version + 3 * (size_t)count * sizeof(struct wpk_index_slot));
-    if (version != NULL) {
-        version->view.count = count;
-        version->view.by_fingerprint = version->slots;
-        version->view.by_family = version->slots + count;
-        version->view.by_kernel = version->slots + 2 * (size_t)count;
-    }
-    return version;
-}
 
 static void version_free(struct version *version)
 {
@@ -91,6 +53,7 @@ static void version_free(struct version *version)
         wpk_served_free(version->dropped[i]);
     }
     free(version->dropped);
+    wpk_index_nodes_free(version->replaced);
     free(version);
 }
 
@@ -113,6 +76,39 @@ static void note_device(struct wpk_index_version *view, const struct wpk_served 
     }
 }
 
+static void note_dropped(struct version *version, const struct wpk_served *served)
+{
+    version->dropped[version->dropped_count++] = (struct wpk_served *)(uintptr_t)served;
+}
+
+/* All that the version has goes with it. */
+static void drop_all(struct version *version)
+{
+    struct wpk_index_edit edit = {.replaced = NULL};
+    struct wpk_index_cursor cursor;
+    const struct wpk_served *served;
+    version->dropped = calloc((size_t)version->view.count + 1, sizeof *version->dropped);
+    WPK_ASSERT(version->dropped != NULL);
+    wpk_index_seek(&cursor, version->view.trees[WPK_INDEX_BY_KERNEL], 0, 0);
+    while ((served = wpk_index_next(&cursor)) != NULL) {
+        note_dropped(version, served);
+    }
+    for (int order = 0; order < WPK_INDEX_ORDER_COUNT; order++) {
+        wpk_index_tree_drop(&edit, version->view.trees[order]);
+    }
+    version->replaced = edit.replaced;
+}
+
+/* An empty one, to be filled and appended. */
+static struct version *version_after(const struct version *newest)
+{
+    struct version *version = calloc(1, sizeof *version);
+    WPK_ASSERT(version != NULL);
+    version->view.life = newest->view.life;
+    version->view.number = newest->view.number + 1;
+    return version;
+}
+
 /* With the lock held: free what nobody can use any more. */
 static void free_released(struct wpk_index *index)
 {
@@ -125,29 +121,44 @@ static void free_released(struct wpk_index *index)
 
 static void note_devices(struct wpk_index_version *view)
 {
-    view->device_count = 0;
-    for (uint32_t i = 0; i < view->count; i++) {
-        note_device(view, view->by_kernel[i].served);
+    struct wpk_index_cursor cursor;
+    const struct wpk_served *served;
+    wpk_index_seek(&cursor, view->trees[WPK_INDEX_BY_KERNEL], 0, 0);
+    while ((served = wpk_index_next(&cursor)) != NULL) {
+        note_device(view, served);
     }
 }
 
-/* Was it the newest of its class? */
-static bool is_noted(const struct wpk_index_version *view, const struct wpk_served *served)
+/* The entry is gone: if it was the newest of its class, the one before it is that now. */
+static void forget_device(struct wpk_index_version *view, const struct wpk_served *gone)
 {
-    for (uint32_t i = 0; served != NULL && i < view->device_count; i++) {
-        if (view->devices[i].kernel_id == served->kernel_id) {
-            return true;
-        }
+    struct wpk_index_cursor cursor;
+    const struct wpk_served *served;
+    uint32_t at = 0;
+    while (at < view->device_count && view->devices[at].kernel_id != gone->kernel_id) {
+        at++;
     }
-    return false;
+    if (at == view->device_count) {
+        return;
+    }
+    wpk_index_seek(&cursor, view->trees[WPK_INDEX_BY_DEVICE], gone->device_key, UINT64_MAX);
+    do {
+        served = wpk_index_prev(&cursor);
+    } while (served != NULL && strcmp(served->device, gone->device) != 0);
+    if (served != NULL) {
+        view->devices[at] =
+            (struct wpk_index_device){served->kernel_id, served->device, served->environment};
+        return;
+    }
+    view->device_count--;
+    memmove(&view->devices[at], &view->devices[at + 1],
+            (view->device_count - at) * sizeof view->devices[0]);
 }
 
 /* Make `version` the newest. */
 static void append(struct wpk_index *index, struct version *version)
 {
     pthread_mutex_lock(&index->lock);
-    version->view.life = index->life;
-    version->view.number = index->newest->view.number + 1;
     index->newest->next = version;
     index->newest = version;
     free_released(index);
@@ -176,7 +187,7 @@ void wpk_index_release(struct wpk_index *index, const struct wpk_index_version *
 wpk_err wpk_index_new(struct wpk_index **out)
 {
     struct wpk_index *index = calloc(1, sizeof *index);
-    struct version *empty = version_new(0);
+    struct version *empty = calloc(1, sizeof *empty);
     if (index == NULL || empty == NULL) {
         free(index);
         free(empty);
@@ -198,10 +209,7 @@ void wpk_index_free(struct wpk_index *index)
     }
     free_released(index);
     WPK_ASSERT(index->oldest == index->newest && index->newest->users == 0);
-    const struct wpk_index_version *last = &index->newest->view;
-    for (uint32_t i = 0; i < last->count; i++) {
-        wpk_served_free((struct wpk_served *)(uintptr_t)last->by_kernel[i].served);
-    }
+    drop_all(index->newest);
     version_free(index->newest);
     pthread_mutex_destroy(&index->lock);
     free(index);
@@ -216,43 +224,14 @@ static int compare_slots(const void *a, const void *b)
     if (left->key != right->key) {
         return left->key < right->key ? -1 : 1;
     }
-    return (left->served->kernel_id > right->served->kernel_id) -
-           (left->served->kernel_id < right->served->kernel_id);
+    return (left->kernel_id > right->kernel_id) - (left->kernel_id < right->kernel_id);
 }
 
-/* Everything of the newest version is dropped with it. */
-static bool drop_all(struct version *newest)
+static struct wpk_index_slot slot_of(const struct wpk_served *served, int order)
 {
-    uint32_t count = newest->view.count;
-    newest->dropped = calloc((size_t)count + 1, sizeof *newest->dropped);
-    if (newest->dropped == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        newest->dropped[i] = (struct wpk_served *)(uintptr_t)newest->view.by_kernel[i].served;
-    }
-    newest->dropped_count = count;
-    return true;
-}
-
-/* What a version's arrays are sorted by, in their order. */
-enum { BY_FINGERPRINT, BY_FAMILY, BY_KERNEL, ARRAY_COUNT };
-
-static uint64_t key_of(const struct wpk_served *served, int array)
-{
-    return array == BY_FINGERPRINT ? served->fingerprint_key
-           : array == BY_FAMILY    ? served->family_key
-                                   : served->kernel_id;
-}
-
-/* The array of these entries.
- *   shape  slots [list->count] */
-static void fill_slots(const struct wpk_served_list *list, int array, struct wpk_index_slot *slots)
-{
-    for (uint32_t i = 0; i < list->count; i++) {
-        slots[i] = (struct wpk_index_slot){key_of(list->items[i], array), list->items[i]};
-    }
-    qsort(slots, list->count, sizeof *slots, compare_slots);
+    const uint64_t keys[WPK_INDEX_ORDER_COUNT] = {served->fingerprint_key, served->family_key,
+                                                  served->device_key, 0};
+    return (struct wpk_index_slot){keys[order], served->kernel_id, .to.served = served};
 }
 
 static wpk_err read_all(struct wpk_store *store, struct wpk_served_list *loaded,
@@ -267,29 +246,51 @@ static wpk_err read_all(struct wpk_store *store, struct wpk_served_list *loaded,
     return wpk_store_take_status(store, diag);
 }
 
+static void make_trees(const struct wpk_served_list *loaded, struct wpk_index_version *view)
+{
+    struct wpk_index_slot *slots = malloc(((size_t)loaded->count + 1) * sizeof *slots);
+    WPK_ASSERT(slots != NULL);
+    for (int order = 0; order < WPK_INDEX_ORDER_COUNT; order++) {
+        for (uint32_t i = 0; i < loaded->count; i++) {
+            slots[i] = slot_of(loaded->items[i], order);
+        }
+        qsort(slots, loaded->count, sizeof *slots, compare_slots);
+        view->trees[order] = wpk_index_tree_new(slots, loaded->count, view->number);
+    }
+    view->count = loaded->count;
+    free(slots);
+}
+
 wpk_err wpk_index_load(struct wpk_index *index, struct wpk_store *store, struct wpk_diag *diag)
 {
     struct wpk_served_list loaded = {0};
     wpk_err err = read_all(store, &loaded, diag);
-    struct version *version = err == WPK_OK ? version_new(loaded.count) : NULL;
-    if (err == WPK_OK && (version == NULL || !drop_all(index->newest))) {
-        err = WPK_ENOMEM;
-    }
-    if (err != WPK_OK) {
+    struct version *version = err == WPK_OK ? version_after(index->newest) : NULL;
+    if (version == NULL) {
         wpk_served_list_fini(&loaded);
-        free(version);
         return err;
     }
-    for (int array = 0; array < ARRAY_COUNT; array++) {
-        fill_slots(&loaded, array, version->slots + (size_t)array * loaded.count);
-    }
+    make_trees(&loaded, &version->view);
     note_devices(&version->view);
+    drop_all(index->newest);
     append(index, version);
     free(loaded.items);
     return WPK_OK;
 }
 
 /* ---- changing */
+
+static uint64_t read_key(struct wpk_store *store, uint64_t problem_id)
+{
+    uint64_t key = 0;
+    struct wpk_rows *rows = wpk_store_query(store, "SELECT fingerprint FROM problem WHERE id = ?",
+                                            "i", (int64_t)problem_id);
+    if (wpk_rows_next(rows)) {
+        key = wpk_served_key(wpk_rows_text(rows, 0));
+    }
+    wpk_rows_close(rows);
+    return key;
+}
 
 struct wpk_index_change *wpk_index_refresh(struct wpk_store *store, uint64_t problem_id)
 {
@@ -300,6 +301,7 @@ struct wpk_index_change *wpk_index_refresh(struct wpk_store *store, uint64_t pro
         return NULL;
     }
     change->problem_id = problem_id;
+    change->fingerprint_key = read_key(store, problem_id);
     wpk_served_read(store, problem_id, &change->served);
     if (wpk_store_status(store) != WPK_OK) {
         wpk_index_discard(change);
@@ -316,93 +318,56 @@ void wpk_index_discard(struct wpk_index_change *change)
     }
 }
 
-static bool is_dropped(const struct version *old, const struct wpk_served *served)
-{
-    for (uint32_t i = 0; i < old->dropped_count; i++) {
-        if (old->dropped[i] == served) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Copy an array of `old` without what it drops, and with `added` [added_count] where they belong;
- * these are sorted likewise. */
-static void copy_slots(const struct version *old, const struct wpk_index_slot *from,
-                       const struct wpk_index_slot *added, uint32_t added_count,
-                       struct wpk_index_slot *to)
-{
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < old->view.count; i++) {
-        if (is_dropped(old, from[i].served)) {
-            continue;
-        }
-        while (next < added_count && compare_slots(&added[next], &from[i]) < 0) {
-            *to++ = added[next++];
-        }
-        *to++ = from[i];
-    }
-    while (next < added_count) {
-        *to++ = added[next++];
-    }
-}
-
 /* What the problem has served so far, as what `old` drops; its successors have the same
  * fingerprint. */
 static void drop_problem(struct version *old, const struct wpk_index_change *change)
 {
-    const struct wpk_index_version *view = &old->view;
-    struct wpk_index_range range = {view->by_kernel, view->count};
+    struct wpk_index_node *tree = old->view.trees[WPK_INDEX_BY_FINGERPRINT];
+    struct wpk_index_cursor cursor;
+    const struct wpk_served *served;
     uint32_t count = 0;
-    if (change->served.count > 0) {
-        range = wpk_index_find(view->by_fingerprint, view->count,
-                               change->served.items[0]->fingerprint_key);
-    }
-    for (uint32_t i = 0; i < range.count; i++) {
-        count += range.first[i].served->problem_id == change->problem_id;
+    wpk_index_seek(&cursor, tree, change->fingerprint_key, 0);
+    while ((served = wpk_index_next(&cursor)) != NULL) {
+        count += served->problem_id == change->problem_id;
     }
     old->dropped = calloc((size_t)count + 1, sizeof *old->dropped);
     WPK_ASSERT(old->dropped != NULL);
-    for (uint32_t i = 0; i < range.count; i++) {
-        if (range.first[i].served->problem_id == change->problem_id) {
-            old->dropped[old->dropped_count++] =
-                (struct wpk_served *)(uintptr_t)range.first[i].served;
+    wpk_index_seek(&cursor, tree, change->fingerprint_key, 0);
+    while ((served = wpk_index_next(&cursor)) != NULL) {
+        if (served->problem_id == change->problem_id) {
+            note_dropped(old, served);
         }
-    }
-}
-
-/* The devices after `old`, whose newest kernels may be gone. */
-static void derive_devices(struct version *version, const struct version *old,
-                           const struct wpk_served_list *added)
-{
-    for (uint32_t i = 0; i < old->dropped_count; i++) {
-        if (is_noted(&old->view, old->dropped[i])) {
-            note_devices(&version->view);
-            return;
-        }
-    }
-    memcpy(version->view.devices, old->view.devices, sizeof old->view.devices);
-    version->view.device_count = old->view.device_count;
-    for (uint32_t i = 0; i < added->count; i++) {
-        note_device(&version->view, added->items[i]);
     }
 }
 
 /* The version after `old`: without what that drops, with `added`. */
-static struct version *derive(const struct version *old, const struct wpk_served_list *added)
+static struct version *derive(struct version *old, const struct wpk_served_list *added)
 {
-    const struct wpk_index_slot *const arrays[ARRAY_COUNT] = {
-        old->view.by_fingerprint, old->view.by_family, old->view.by_kernel};
-    uint32_t count = old->view.count - old->dropped_count + added->count;
-    struct version *version = version_new(count);
-    struct wpk_index_slot *slots = calloc((size_t)added->count + 1, sizeof *slots);
-    WPK_ASSERT(version != NULL && slots != NULL);
-    for (int array = 0; array < ARRAY_COUNT; array++) {
-        fill_slots(added, array, slots);
-        copy_slots(old, arrays[array], slots, added->count, version->slots + (size_t)array * count);
+    struct version *version = version_after(old);
+    struct wpk_index_version *view = &version->view;
+    struct wpk_index_edit edit = {.version = view->number};
+    for (int order = 0; order < WPK_INDEX_ORDER_COUNT; order++) {
+        struct wpk_index_node *tree = old->view.trees[order];
+        for (uint32_t i = 0; i < old->dropped_count; i++) {
+            struct wpk_index_slot slot = slot_of(old->dropped[i], order);
+            tree = wpk_index_tree_take(&edit, tree, slot.key, slot.kernel_id);
+        }
+        for (uint32_t i = 0; i < added->count; i++) {
+            struct wpk_index_slot slot = slot_of(added->items[i], order);
+            tree = wpk_index_tree_put(&edit, tree, &slot);
+        }
+        view->trees[order] = tree;
     }
-    free(slots);
-    derive_devices(version, old, added);
+    old->replaced = edit.replaced;
+    view->count = old->view.count - old->dropped_count + added->count;
+    memcpy(view->devices, old->view.devices, sizeof view->devices);
+    view->device_count = old->view.device_count;
+    for (uint32_t i = 0; i < old->dropped_count; i++) {
+        forget_device(view, old->dropped[i]);
+    }
+    for (uint32_t i = 0; i < added->count; i++) {
+        note_device(view, added->items[i]);
+    }
     return version;
 }
 

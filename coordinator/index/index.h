@@ -6,24 +6,18 @@
  *                                │
  *                                └─ the commit failed ──▶ discard
  *
- * A version never changes: a new one is made of arrays of pointers, and shares the entries that
- * stayed as they were. So a reader sees one state from acquire to release, and waits for nobody. */
+ * A version never changes: a new one shares all of the one before but what changed, and costs
+ * O(log n). So a reader sees one state from acquire to release, and waits for nobody. */
 #ifndef WPK_COORDINATOR_INDEX_INDEX_H
 #define WPK_COORDINATOR_INDEX_INDEX_H
 
-#include "coordinator/index/served.h"
+#include "coordinator/index/index_tree.h"
 
 #define WPK_INDEX_DEVICES_MAX 64 /* device classes whose environment is remembered */
 
 struct wpk_index;
 struct wpk_index_change;
 struct wpk_order;
-
-/* An entry under a key: two words, so that a search stays within the array. */
-struct wpk_index_slot {
-    uint64_t key;
-    const struct wpk_served *served;
-};
 
 /* A device class, and the environment in which its newest kernel was measured. */
 struct wpk_index_device {
@@ -32,22 +26,23 @@ struct wpk_index_device {
     const char *environment;
 };
 
-/* Each array [count] is sorted by its key, then by the kernel's id. */
+/* How a version's trees (index_tree.h) order their entries: by which key; it is followed by the
+ * kernel's id. */
+enum wpk_index_order {
+    WPK_INDEX_BY_FINGERPRINT, /* wpk_served_key() */
+    WPK_INDEX_BY_FAMILY,      /* likewise */
+    WPK_INDEX_BY_DEVICE,      /* wpk_served_device_key() */
+    WPK_INDEX_BY_KERNEL,      /* 0 */
+    WPK_INDEX_ORDER_COUNT
+};
+
 struct wpk_index_version {
     uint64_t life;   /* random: numbers of another start are others */
     uint64_t number; /* grows by one with each version */
     uint32_t count;
-    const struct wpk_index_slot *by_fingerprint; /* key: wpk_served_key() */
-    const struct wpk_index_slot *by_family;      /* likewise */
-    const struct wpk_index_slot *by_kernel;      /* key: the kernel's id */
+    struct wpk_index_node *trees[WPK_INDEX_ORDER_COUNT];
     struct wpk_index_device devices[WPK_INDEX_DEVICES_MAX]; /* [device_count] */
     uint32_t device_count;
-};
-
-/* A run of slots. */
-struct wpk_index_range {
-    const struct wpk_index_slot *first;
-    uint32_t count;
 };
 
 /*   owns    caller frees; every version has to be released before
@@ -74,11 +69,6 @@ struct wpk_order *wpk_index_order_new(struct wpk_index *index, uint64_t problem_
 const struct wpk_index_version *wpk_index_acquire(struct wpk_index *index);
 void wpk_index_release(struct wpk_index *index, const struct wpk_index_version *version);
 
-/* The slots of `slots` [count] with that key. */
-struct wpk_index_range wpk_index_find(const struct wpk_index_slot *slots, uint32_t count,
-                                      uint64_t key);
-/* The first slot whose key is not below `key`; `count` when there is none. */
-uint32_t wpk_index_lower(const struct wpk_index_slot *slots, uint32_t count, uint64_t key);
 /* NULL when it is not served. */
 const struct wpk_served *wpk_index_kernel(const struct wpk_index_version *version,
                                           uint64_t kernel_id);

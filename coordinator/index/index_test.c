@@ -108,21 +108,24 @@ static void refresh(struct fixture *f, uint64_t problem_id, bool publish)
     }
 }
 
-static void check_sorted(const struct wpk_index_slot *slots, uint32_t count)
-{
-    for (uint32_t i = 1; i < count; i++) {
-        assert_true(slots[i - 1].key < slots[i].key ||
-                    (slots[i - 1].key == slots[i].key &&
-                     slots[i - 1].served->kernel_id < slots[i].served->kernel_id));
-    }
-}
-
+/* Each tree has all entries of the version. */
 static void check_version(const struct wpk_index_version *version, uint32_t count)
 {
+    struct wpk_index_cursor cursor;
+    const struct wpk_served *served;
+    uint32_t seen = 0;
     assert_int_equal(version->count, count);
-    check_sorted(version->by_fingerprint, count);
-    check_sorted(version->by_family, count);
-    check_sorted(version->by_kernel, count);
+    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_KERNEL], 0, 0);
+    while ((served = wpk_index_next(&cursor)) != NULL) {
+        const uint64_t keys[] = {served->fingerprint_key, served->family_key, served->device_key};
+        for (int order = 0; order < WPK_INDEX_BY_KERNEL; order++) {
+            struct wpk_index_cursor there;
+            wpk_index_seek(&there, version->trees[order], keys[order], served->kernel_id);
+            assert_ptr_equal(wpk_index_next(&there), served);
+        }
+        seen++;
+    }
+    assert_int_equal(seen, count);
 }
 
 static void what_is_served_is_loaded(void **state)
@@ -143,7 +146,13 @@ static void what_is_served_is_loaded(void **state)
     assert_non_null(strstr(served->answer.text, "\"kernel_id\":\"k11\""));
     assert_non_null(strstr(served->answer.text, "\"op\":\"a \\\"b\\\" {[\""));
     assert_memory_equal(served->kernel.text, "{\"id\":\"k11\",", 12);
-    assert_int_equal(wpk_index_find(version->by_family, 3, wpk_served_key(FAMILY)).count, 3);
+    struct wpk_index_cursor cursor;
+    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_FAMILY], wpk_served_key(FAMILY),
+                   UINT64_MAX);
+    for (uint64_t id = 13; id-- > 10;) {
+        assert_ptr_equal(wpk_index_prev(&cursor), wpk_index_kernel(version, id));
+    }
+    assert_null(wpk_index_prev(&cursor));
     wpk_index_release(f->index, version);
 }
 
@@ -305,8 +314,10 @@ static void *read_on(void *user)
     uintptr_t looks = 0;
     while (!atomic_load(&traffic->ended)) {
         const struct wpk_index_version *version = wpk_index_acquire(traffic->index);
-        for (uint32_t i = 0; i < version->count; i++) {
-            const struct wpk_served *served = version->by_kernel[i].served;
+        struct wpk_index_cursor cursor;
+        const struct wpk_served *served;
+        wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_KERNEL], 0, 0);
+        while ((served = wpk_index_next(&cursor)) != NULL) {
             looks += served->answer.text[served->answer.size - 1] == '}';
         }
         wpk_index_release(traffic->index, version);

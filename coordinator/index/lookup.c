@@ -136,10 +136,11 @@ static bool find_same(const struct wpk_index_version *version, const struct wpk_
 {
     const struct wpk_served *other = NULL;
     const struct wpk_served *equal = NULL;
-    struct wpk_index_range range = wpk_index_find(version->by_fingerprint, version->count,
-                                                  wpk_served_key(lookup->fingerprint));
-    for (uint32_t i = range.count; i-- > 0;) {
-        const struct wpk_served *served = range.first[i].served;
+    struct wpk_index_cursor cursor;
+    const struct wpk_served *served;
+    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_FINGERPRINT],
+                   wpk_served_key(lookup->fingerprint), UINT64_MAX);
+    while ((served = wpk_index_prev(&cursor)) != NULL) {
         if (!same_key(served, lookup) || !fits(served, lookup) ||
             strcmp(served->fingerprint, lookup->fingerprint) != 0) {
             continue;
@@ -208,10 +209,11 @@ static void find_near(const struct wpk_index_version *version, const struct wpk_
 {
     float extents[WPK_EXTENTS_MAX];
     uint32_t count = wpk_served_extents(lookup->extents, extents);
-    struct wpk_index_range range =
-        wpk_index_find(version->by_family, version->count, wpk_served_key(lookup->family));
-    for (uint32_t i = range.count; i-- > 0;) {
-        const struct wpk_served *served = range.first[i].served;
+    struct wpk_index_cursor cursor;
+    const struct wpk_served *served;
+    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_FAMILY], wpk_served_key(lookup->family),
+                   UINT64_MAX);
+    while ((served = wpk_index_prev(&cursor)) != NULL) {
         if (served->extent_count == count && count > 0 && fits(served, lookup) &&
             served->conditions == lookup->conditions &&
             strcmp(served->family, lookup->family) == 0) {
@@ -273,10 +275,11 @@ static void find_family(const struct wpk_index_version *version, const struct wp
 static bool borrow_family(const struct wpk_index_version *version, const struct wpk_lookup *lookup,
                           struct wpk_match *out)
 {
-    struct wpk_index_range range = wpk_index_find(version->by_fingerprint, version->count,
-                                                  wpk_served_key(lookup->fingerprint));
-    for (uint32_t i = range.count; i-- > 0;) {
-        const struct wpk_served *served = range.first[i].served;
+    struct wpk_index_cursor cursor;
+    const struct wpk_served *served;
+    wpk_index_seek(&cursor, version->trees[WPK_INDEX_BY_FINGERPRINT],
+                   wpk_served_key(lookup->fingerprint), UINT64_MAX);
+    while ((served = wpk_index_prev(&cursor)) != NULL) {
         if (strcmp(served->fingerprint, lookup->fingerprint) == 0 && fits(served, lookup) &&
             served->conditions == lookup->conditions) {
             out->level = WPK_MATCH_SAME_FAMILY;

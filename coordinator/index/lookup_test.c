@@ -36,35 +36,37 @@ static const float extents[3][2] = {{3, 3}, {3, 4}, {6, 6}}; /* 8x8, 8x16, 64x64
 /* A version of entries by hand. */
 struct made {
     struct wpk_index_version version;
-    struct wpk_index_slot slots[3][8];
 };
 
-static int compare(const void *a, const void *b)
+static struct wpk_index_node *trees[WPK_INDEX_ORDER_COUNT]; /* of the last one that was made */
+
+static int free_trees(void **state)
 {
-    const struct wpk_index_slot *left = a;
-    const struct wpk_index_slot *right = b;
-    return left->key != right->key                              ? (left->key < right->key ? -1 : 1)
-           : left->served->kernel_id < right->served->kernel_id ? -1
-                                                                : 1;
+    (void)state;
+    for (int order = 0; order < WPK_INDEX_ORDER_COUNT; order++) {
+        wpk_index_tree_free(trees[order]);
+        trees[order] = NULL;
+    }
+    return 0;
 }
 
 static void make(struct made *made, struct wpk_served *entries, uint32_t count)
 {
-    memset(made, 0, sizeof *made);
+    struct wpk_index_edit edit = {.version = 1};
+    free_trees(NULL);
     for (uint32_t i = 0; i < count; i++) {
-        entries[i].fingerprint_key = wpk_served_key(entries[i].fingerprint);
-        entries[i].family_key = wpk_served_key(entries[i].family);
-        made->slots[0][i] = (struct wpk_index_slot){entries[i].fingerprint_key, &entries[i]};
-        made->slots[1][i] = (struct wpk_index_slot){entries[i].family_key, &entries[i]};
-        made->slots[2][i] = (struct wpk_index_slot){entries[i].kernel_id, &entries[i]};
+        struct wpk_served *served = &entries[i];
+        served->fingerprint_key = wpk_served_key(served->fingerprint);
+        served->family_key = wpk_served_key(served->family);
+        const uint64_t keys[WPK_INDEX_ORDER_COUNT] = {served->fingerprint_key, served->family_key};
+        for (int order = 0; order < WPK_INDEX_ORDER_COUNT; order++) {
+            struct wpk_index_slot slot = {keys[order], served->kernel_id, .to.served = served};
+            trees[order] = wpk_index_tree_put(&edit, trees[order], &slot);
+        }
     }
-    for (int array = 0; array < 3; array++) {
-        qsort(made->slots[array], count, sizeof made->slots[array][0], compare);
-    }
+    memset(made, 0, sizeof *made);
+    memcpy(made->version.trees, trees, sizeof trees);
     made->version.count = count;
-    made->version.by_fingerprint = made->slots[0];
-    made->version.by_family = made->slots[1];
-    made->version.by_kernel = made->slots[2];
     made->version.devices[0] = (struct wpk_index_device){9, HERE, NOW};
     made->version.device_count = 1;
 }
@@ -291,5 +293,5 @@ int main(void)
         cmocka_unit_test(a_whole_schedule_is_taken_over),
         cmocka_unit_test(names_are_those_of_the_metric),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, free_trees);
 }

@@ -42,6 +42,13 @@ uint64_t wpk_served_key(const char *hash)
     return key;
 }
 
+uint64_t wpk_served_device_key(const char *device)
+{
+    char hash[WPK_SHA256_HEX_SIZE];
+    wpk_crypto_sha256_hex(device, strlen(device), hash);
+    return wpk_served_key(hash);
+}
+
 uint32_t wpk_served_extents(const char *text, float out[WPK_EXTENTS_MAX])
 {
     uint32_t count = 0;
@@ -352,6 +359,7 @@ static wpk_err fill(struct wpk_served *served, const struct source *source)
     served->kernel_id = (uint64_t)wpk_rows_int(rows, COLUMN_ID);
     served->fingerprint_key = wpk_served_key(served->fingerprint);
     served->family_key = wpk_served_key(served->family);
+    served->device_key = wpk_served_device_key(served->device);
     read_conditions(served, rows);
     served->vendor = served->artifact[0] == '\0';
     served->flops = wpk_rows_real(rows, COLUMN_FLOPS);

@@ -20,6 +20,7 @@ struct wpk_served {
     uint64_t problem_id;
     uint64_t fingerprint_key; /* wpk_served_key() of it */
     uint64_t family_key;
+    uint64_t device_key; /* wpk_served_device_key() of it */
     const char *fingerprint;
     const char *family;
     const char *layouts;
@@ -48,6 +49,9 @@ struct wpk_served {
 
 /* The first 16 digits of a hash in hexadecimal, as a number: equal where hashes are equal. */
 uint64_t wpk_served_key(const char *hash);
+
+/* Of a device class: equal where classes are equal, and hardly ever where they are not. */
+uint64_t wpk_served_device_key(const char *device);
 
 /* Kernels that are served. `= {0}` is an empty list. */
 struct wpk_served_list {
