@@ -46,9 +46,9 @@ static void fill_hello(uint32_t index, struct wpk_hello *hello)
     snprintf(hello->device.instance, sizeof hello->device.instance, "bench%u/cpu0", index);
 }
 
-/* As many samples as a real one has; the time depends on the ask, and never wins by much. */
 static const char code[] = "code"; /* of every anchor */
 
+/* As many samples as a real one has; the time depends on the ask, and never wins by much. */
 static void fill_result(const struct wpk_work *work, struct wpk_result *result)
 {
     uint64_t base_ns = 100000 + work->id.index * UINT64_C(2654435761) % 1000000;
@@ -63,7 +63,6 @@ static void fill_result(const struct wpk_work *work, struct wpk_result *result)
     record->build_ns = 150000000;
     record->verify_ns = 20000000;
     record->measure_ns = 40000000;
-    /* The first of a search is its anchor, and has to have an artifact for that. */
     if (work->anchor_sha256[0] != '\0') {
         record->anchor_ns = 1000000;
         record->anchor_ratio = (double)base_ns / 1e6;
@@ -87,6 +86,16 @@ static void fill_result(const struct wpk_work *work, struct wpk_result *result)
              (unsigned long long)work->id.search, (unsigned long long)work->id.index, 0ULL);
 }
 
+/* The first of a search is its anchor, whose code has to be there. */
+static bool next_upload(struct bench_hand *hand)
+{
+    while (hand->uploaded < hand->held_count &&
+           hand->held[hand->uploaded].anchor_sha256[0] != '\0') {
+        hand->uploaded++;
+    }
+    return hand->uploaded < hand->held_count;
+}
+
 void bench_crew_ask(struct bench_crew *crew, uint32_t index, struct wpk_buf *out)
 {
     struct bench_hand *hand = &crew->hands[index];
@@ -97,9 +106,10 @@ void bench_crew_ask(struct bench_crew *crew, uint32_t index, struct wpk_buf *out
         message.kind = WPK_MESSAGE_HELLO;
         fill_hello(index, &hello);
         message.hello = &hello;
-    } else if (!hand->uploaded) {
+    } else if (next_upload(hand)) {
         message.kind = WPK_MESSAGE_PUT_ARTIFACT;
-        message.bytes = (void *)(uintptr_t)code;
+        message.made_for = hand->held[hand->uploaded].id;
+        message.bytes = code;
         message.bytes_size = strlen(code);
         wpk_crypto_sha256_hex(code, strlen(code), message.sha256);
     } else if (hand->held_count > 0) {
@@ -127,6 +137,7 @@ static void take_acks(struct bench_crew *crew, struct bench_hand *hand,
     }
     crew->results += message->ack_count;
     hand->held_count = 0;
+    hand->uploaded = 0;
 }
 
 void bench_crew_take(struct bench_crew *crew, uint32_t index, const char *frame, size_t size)
@@ -150,13 +161,14 @@ void bench_crew_take(struct bench_crew *crew, uint32_t index, const char *frame,
         break;
     case WPK_MESSAGE_ACK:
         if (hand->asked == WPK_MESSAGE_PUT_ARTIFACT) {
-            hand->uploaded = true;
+            hand->uploaded++;
         } else {
             take_acks(crew, hand, &message);
         }
         break;
     default:
         crew->errors++;
+        hand->uploaded += hand->asked == WPK_MESSAGE_PUT_ARTIFACT;
         hand->session = message.err == WPK_ENOENT ? 0 : hand->session;
     }
     wpk_message_fini(&message);

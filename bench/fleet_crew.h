@@ -13,7 +13,7 @@ struct bench_hand {
     uint64_t session;
     struct wpk_work held[BENCH_CREW_BATCH_MAX]; /* texts are gone */
     uint32_t held_count;
-    bool uploaded; /* the code that anchors are of */
+    uint32_t uploaded;           /* of those held: what they need to have uploaded is */
     enum wpk_message_kind asked; /* what it waits for an answer to */
     uint64_t asked_ns;
 };
@@ -21,10 +21,10 @@ struct bench_hand {
 struct bench_crew {
     struct bench_hand *hands; /* owned; [count] */
     uint32_t count;
-    uint32_t batch;       /* results of a message */
-    uint64_t results;     /* acknowledged so far */
-    uint64_t repeated;    /* of them, that were recorded already or that nobody knows */
-    uint64_t errors;      /* answers that were none */
+    uint32_t batch;    /* results of a message */
+    uint64_t results;  /* acknowledged so far */
+    uint64_t repeated; /* of them, that were recorded already or that nobody knows */
+    uint64_t errors;   /* answers that were none */
 };
 
 void bench_crew_init(struct bench_crew *crew, uint32_t count, uint32_t batch);

@@ -69,6 +69,8 @@ enum wpk_label {
       "Messages from workers that were no messages, or of a version not served")                   \
     X(COMMITS_FAILED, "wpk_commits_failed_total", NONE, "Commits that the store refused")          \
     X(ARTIFACTS_EVICTED, "wpk_artifacts_evicted_total", NONE, "Artifacts dropped over the quota")  \
+    X(ARTIFACTS_REFUSED, "wpk_artifacts_refused_total", NONE,                                      \
+      "Uploads that the quota had no room for")                                                    \
     X(ARTIFACTS_CORRUPT, "wpk_artifacts_corrupt_total", NONE,                                      \
       "Artifacts whose bytes were not those of their name: refused, never served")                 \
     X(RELOADS, "wpk_config_reloads_total", RESULT, "Reloads of the configuration")                 \
@@ -100,7 +102,7 @@ enum wpk_counter {
     X(STORE_FREE_BYTES, "wpk_store_free_bytes", NONE, "Room left where the data directory lies")   \
     X(ARTIFACT_BYTES, "wpk_artifact_bytes", NONE, "Artifacts kept")                                \
     X(BUILDS_HELD, "wpk_builds_held", NONE,                                                        \
-      "1: the artifacts are over their quota, who only builds waits")                              \
+      "1: the artifacts have reached their quota, nothing is built")                               \
     X(BATCHES_PENDING, "wpk_batches_pending", NONE, "Batches that wait for the writer")            \
     X(HTTP_CONNECTIONS, "wpk_http_connections", NONE, "Connections of clients")                    \
     X(WORKER_CONNECTIONS, "wpk_worker_connections", NONE, "Connections of workers")

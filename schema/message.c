@@ -279,6 +279,9 @@ static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *
         put_results(w, message);
         return WPK_OK;
     case WPK_MESSAGE_PUT_ARTIFACT:
+        put_id(w, message->made_for);
+        wpk_json_put_text(w, "sha256", message->sha256);
+        return WPK_OK;
     case WPK_MESSAGE_GET_ARTIFACT:
     case WPK_MESSAGE_ARTIFACT:
         wpk_json_put_text(w, "sha256", message->sha256);

@@ -4,7 +4,8 @@
  *     hello         ──▶ welcome     who I am, what I can do; leases I still hold from before
  *     poll          ──▶ work        waits at wpkd until there is some; counts as a heartbeat
  *     results       ──▶ ack         records and finals; one status each
- *     put_artifact  ──▶ ack         a shared object by its hash, before the record that names it
+ *     put_artifact  ──▶ ack         a shared object by its hash, for a piece of work that this
+ *                                   worker has leased, before the record that names it
  *     get_artifact  ──▶ artifact    one that is to be timed and that this worker has not
  *     give_back     ──▶ ack         leases that will not be worked on; the worker leaves
  *                   ──▶ error       instead of any answer
@@ -13,8 +14,8 @@
  * changes nothing. A frame is the size of the JSON (4 bytes, little-endian), the JSON, and the
  * bytes of an artifact, if any. Decoding is strict.
  *
- * Version 3 is the first in which a record says how accurate its candidate is: workers of older
- * versions are refused, with the version that is spoken here. */
+ * Version 4 is the first in which an upload names the piece of work that it is for: workers of
+ * older versions are refused, with the version that is spoken here. */
 #ifndef WPK_SCHEMA_MESSAGE_H
 #define WPK_SCHEMA_MESSAGE_H
 
@@ -24,8 +25,8 @@
 #include "schema/device.h"
 #include "schema/record.h"
 
-#define WPK_PROTOCOL_VERSION 3
-#define WPK_PROTOCOL_VERSION_MIN 3             /* the oldest that is still served */
+#define WPK_PROTOCOL_VERSION 4
+#define WPK_PROTOCOL_VERSION_MIN 4             /* the oldest that is still served */
 #define WPK_MESSAGE_SIZE_MAX ((size_t)4 << 20) /* bytes of a frame */
 #define WPK_ARTIFACT_SIZE_MAX (WPK_MESSAGE_SIZE_MAX - 65536)
 #define WPK_WORK_MAX 64      /* in one message; also results and statuses */
@@ -207,6 +208,7 @@ struct wpk_message {
     struct wpk_result *results; /* results [result_count] */
     uint32_t result_count;
     char sha256[WPK_ID_MAX]; /* put_artifact, get_artifact, artifact */
+    wpk_work_id made_for;    /* put_artifact: the piece of work that the artifact was built for */
     const char *bytes;       /* put_artifact, artifact; into the frame that was decoded */
     size_t bytes_size;
     wpk_work_id *given_back; /* give_back [given_back_count] */

@@ -51,7 +51,7 @@ static const char *const member_names[WPK_MESSAGE_COUNT][MEMBERS_MAX] = {
                            "token", "builds", "runs", "slots", "labels"},
     [WPK_MESSAGE_POLL] = {"want", "wait_ms", "holding", "running"},
     [WPK_MESSAGE_RESULTS] = {"results"},
-    [WPK_MESSAGE_PUT_ARTIFACT] = {"sha256"},
+    [WPK_MESSAGE_PUT_ARTIFACT] = {"search", "kind", "index", "sha256"},
     [WPK_MESSAGE_GET_ARTIFACT] = {"sha256"},
     [WPK_MESSAGE_GIVE_BACK] = {"leases"},
     [WPK_MESSAGE_WELCOME] = {"lease_ms", "server"},
@@ -501,6 +501,9 @@ static void get_message(struct decoder *d)
         get_results(d);
         break;
     case WPK_MESSAGE_PUT_ARTIFACT:
+        d->message->made_for = get_id(d);
+        get_hash(d);
+        break;
     case WPK_MESSAGE_GET_ARTIFACT:
     case WPK_MESSAGE_ARTIFACT:
         get_hash(d);

@@ -254,6 +254,7 @@ static void artifacts_carry_bytes(void **state)
     struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
                                   .session = 2,
                                   .sha256 = HASH,
+                                  .made_for = {3, WPK_WORK_PLAIN, 2},
                                   .bytes = "\0\x7f"
                                            "ELF",
                                   .bytes_size = 5};
@@ -262,6 +263,7 @@ static void artifacts_carry_bytes(void **state)
     round_trip(&message, &back, &frame);
     assert_int_equal(back.bytes_size, 5);
     assert_memory_equal(back.bytes, message.bytes, 5);
+    assert_true(wpk_work_id_equal(back.made_for, message.made_for));
     wpk_message_fini(&back);
     wpk_buf_fini(&frame);
 }
@@ -290,7 +292,7 @@ static wpk_err decode_text(const char *json, const char *after)
 
 /* One frame of each kind, byte for byte: a change of these is a change of the protocol. */
 static const char *const stable_frames[] = {
-    "{\"version\":3,\"type\":\"hello\",\"session\":\"0\",\"holding\":[{\"search\":\"1\","
+    "{\"version\":4,\"type\":\"hello\",\"session\":\"0\",\"holding\":[{\"search\":\"1\","
     "\"kind\":\"trial\",\"index\":1}],\"name\":\"host/1\",\"device\":{\"kind\":\"cpu\","
     "\"model\":\"CPU\",\"isa\":\"avx2\",\"bf16\":false,\"vnni\":false,\"core_count\":2,"
     "\"l1_bytes\":32768,\"l2_bytes\":1048576,\"l3_bytes\":33554432,\"vector_bytes\":32,"
@@ -298,10 +300,10 @@ static const char *const stable_frames[] = {
     "\"instance\":\"host/cpu0\"},\"environment\":\"codegen=1\","
     "\"providers\":[{\"name\":\"halide-cpu\",\"vendor\":false}],\"program\":\"wpk-worker 1\","
     "\"token\":\"\",\"builds\":true,\"runs\":true,\"slots\":2,\"labels\":{}}",
-    "{\"version\":3,\"type\":\"poll\",\"session\":\"18446744073709551615\",\"want\":8,"
+    "{\"version\":4,\"type\":\"poll\",\"session\":\"18446744073709551615\",\"want\":8,"
     "\"wait_ms\":5000,\"holding\":[{\"search\":\"1\",\"kind\":\"verify\",\"index\":0}],"
     "\"running\":\"7\"}",
-    "{\"version\":3,\"type\":\"results\",\"session\":\"1\",\"results\":[{\"search\":\"1\","
+    "{\"version\":4,\"type\":\"results\",\"session\":\"1\",\"results\":[{\"search\":\"1\","
     "\"kind\":\"trial\",\"index\":0,\"lease\":\"7\",\"stage\":\"whole\",\"attempt\":1,"
     "\"record\":{\"outcome\":\"ok\","
     "\"timing\":{\"median_ns\":590125,\"min_ns\":588001,\"mad_ns\":912,\"repeat_count\":2,"
@@ -310,13 +312,15 @@ static const char *const stable_frames[] = {
     "\"of_rms\":1e-06,\"times_direct\":1.5},\"constants_bytes\":64,\"unseen\":\"t1\","
     "\"schedule\":\"wpk-schedule 1\\n\",\"schedule_sha256\":\"" HASH "\","
     "\"artifact\":{\"sha256\":\"" HASH "\"},\"detail\":\"x\"}}]}",
-    "{\"version\":3,\"type\":\"put_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
-    "{\"version\":3,\"type\":\"get_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
-    "{\"version\":3,\"type\":\"give_back\",\"session\":\"1\",\"leases\":[{\"search\":\"1\","
+    "{\"version\":4,\"type\":\"put_artifact\",\"session\":\"1\",\"search\":\"1\",\"kind\":"
+    "\"trial\","
+    "\"index\":7,\"sha256\":\"" HASH "\"}",
+    "{\"version\":4,\"type\":\"get_artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":4,\"type\":\"give_back\",\"session\":\"1\",\"leases\":[{\"search\":\"1\","
     "\"kind\":\"trial\",\"index\":1}]}",
-    "{\"version\":3,\"type\":\"welcome\",\"session\":\"5\",\"lease_ms\":20000,\"server\":\"wpkd "
+    "{\"version\":4,\"type\":\"welcome\",\"session\":\"5\",\"lease_ms\":20000,\"server\":\"wpkd "
     "1\"}",
-    "{\"version\":3,\"type\":\"work\",\"session\":\"1\",\"ops\":[{\"text\":\"input X f32[4]\\n\","
+    "{\"version\":4,\"type\":\"work\",\"session\":\"1\",\"ops\":[{\"text\":\"input X f32[4]\\n\","
     "\"layouts\":\"any\"}],\"targets\":[],\"work\":[{\"search\":\"1\",\"kind\":\"trial\","
     "\"index\":0,\"lease\":\"7\",\"stage\":\"whole\",\"attempt\":1,\"op\":0,\"policy\":{"
     "\"threads\":1,\"conditions\":\"warm\","
@@ -327,9 +331,9 @@ static const char *const stable_frames[] = {
     "\"op\":0,\"policy\":{\"threads\":1,\"conditions\":\"warm\",\"time_ns_min\":20000000,"
     "\"sample_count\":10,\"race_ratio\":1.3},\"round_count\":15,"
     "\"contenders\":[{\"provider\":\"onednn\",\"artifact\":\"\"}]}],\"leave\":false}",
-    "{\"version\":3,\"type\":\"ack\",\"session\":\"1\",\"results\":[\"recorded\",\"unknown\"]}",
-    "{\"version\":3,\"type\":\"artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
-    "{\"version\":3,\"type\":\"error\",\"session\":\"1\",\"code\":\"ENOENT\",\"text\":\"hello?\","
+    "{\"version\":4,\"type\":\"ack\",\"session\":\"1\",\"results\":[\"recorded\",\"unknown\"]}",
+    "{\"version\":4,\"type\":\"artifact\",\"session\":\"1\",\"sha256\":\"" HASH "\"}",
+    "{\"version\":4,\"type\":\"error\",\"session\":\"1\",\"code\":\"ENOENT\",\"text\":\"hello?\","
     "\"retry_ms\":5}",
 };
 
@@ -343,7 +347,7 @@ static void frames_are_stable(void **state)
         struct wpk_message message = {0};
         make_frame(stable_frames[i], "", &frame);
         assert_int_equal(wpk_message_decode(frame.data, frame.size, &message, NULL), WPK_OK);
-        assert_int_equal(message.version, 3);
+        assert_int_equal(message.version, WPK_PROTOCOL_VERSION);
         seen[message.kind] = true;
         assert_int_equal(wpk_message_encode(&message, &again), WPK_OK);
         assert_int_equal(again.size, frame.size);
@@ -360,25 +364,25 @@ static void frames_are_stable(void **state)
 static void rejects(void **state)
 {
     (void)state;
-    const char *poll = "{\"version\":3,\"type\":\"poll\",\"session\":\"1\",\"want\":1,"
+    const char *poll = "{\"version\":4,\"type\":\"poll\",\"session\":\"1\",\"want\":1,"
                        "\"wait_ms\":0,\"holding\":[],\"running\":\"0\"}";
     assert_int_equal(decode_text(poll, ""), WPK_OK);
     assert_int_equal(decode_text(poll, "x"), WPK_EPARSE);
-    assert_int_equal(decode_text("{\"version\":4,\"type\":\"poll\",\"session\":\"1\"}", ""),
+    assert_int_equal(decode_text("{\"version\":5,\"type\":\"poll\",\"session\":\"1\"}", ""),
                      WPK_EMISMATCH);
-    assert_int_equal(decode_text("{\"version\":2,\"type\":\"poll\",\"session\":\"1\"}", ""),
+    assert_int_equal(decode_text("{\"version\":3,\"type\":\"poll\",\"session\":\"1\"}", ""),
                      WPK_EMISMATCH);
-    assert_int_not_equal(decode_text("{\"version\":3,\"type\":\"dance\",\"session\":\"1\"}", ""),
+    assert_int_not_equal(decode_text("{\"version\":4,\"type\":\"dance\",\"session\":\"1\"}", ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":3,\"type\":\"poll\",\"session\":\"1\","
+    assert_int_not_equal(decode_text("{\"version\":4,\"type\":\"poll\",\"session\":\"1\","
                                      "\"want\":1,\"wait_ms\":0,\"holding\":[],\"more\":1}",
                                      ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":3,\"type\":\"get_artifact\",\"session\":\"1\","
+    assert_int_not_equal(decode_text("{\"version\":4,\"type\":\"get_artifact\",\"session\":\"1\","
                                      "\"sha256\":\"../../etc/passwd\"}",
                                      ""),
                          WPK_OK);
-    assert_int_not_equal(decode_text("{\"version\":3,\"type\":\"work\",\"session\":\"1\",\"ops\":"
+    assert_int_not_equal(decode_text("{\"version\":4,\"type\":\"work\",\"session\":\"1\",\"ops\":"
                                      "[],\"work\":[{}],\"leave\":false}",
                                      ""),
                          WPK_OK);

@@ -218,11 +218,12 @@ enum wpk_ack wpk_rig_result(struct wpk_rig *rig, uint64_t session, wpk_work_id i
     return ack;
 }
 
-void wpk_rig_artifact(struct wpk_rig *rig, uint64_t session, const char *bytes,
+void wpk_rig_artifact(struct wpk_rig *rig, uint64_t session, wpk_work_id work, const char *bytes,
                       struct wpk_message *back)
 {
     struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
                                   .session = session,
+                                  .made_for = work,
                                   .bytes = (void *)(uintptr_t)bytes,
                                   .bytes_size = strlen(bytes)};
     wpk_crypto_sha256_hex(bytes, strlen(bytes), message.sha256);

@@ -62,7 +62,8 @@ wpk_work_id wpk_rig_take_work(struct wpk_rig *rig, uint64_t session, char candid
 /* A time of it; what became of that. */
 enum wpk_ack wpk_rig_result(struct wpk_rig *rig, uint64_t session, wpk_work_id id, bool censored,
                             const char *artifact);
-void wpk_rig_artifact(struct wpk_rig *rig, uint64_t session, const char *bytes,
+/* Upload what was built for this piece of work. */
+void wpk_rig_artifact(struct wpk_rig *rig, uint64_t session, wpk_work_id work, const char *bytes,
                       struct wpk_message *back);
 
 #endif

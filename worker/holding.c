@@ -22,17 +22,6 @@ wpk_err wpk_holding_new(const struct wpk_holding_options *options, struct wpk_ho
     return WPK_OK;
 }
 
-static void forget(struct wpk_holding *holding, struct wpk_holding_item *item)
-{
-    wpk_record_fini(&item->record);
-    free(item->op);
-    free(item->layouts);
-    free(item->provider);
-    free(item->candidate);
-    memset(item, 0, sizeof *item);
-    holding->count--;
-}
-
 void wpk_holding_free(struct wpk_holding *holding)
 {
     if (holding == NULL) {
@@ -40,7 +29,7 @@ void wpk_holding_free(struct wpk_holding *holding)
     }
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
         if (holding->items[i].standing != WPK_HOLDING_FREE) {
-            forget(holding, &holding->items[i]);
+            wpk_holding_forget(holding, &holding->items[i]);
         }
     }
     free(holding);
@@ -214,7 +203,7 @@ void wpk_holding_acknowledged(struct wpk_holding *holding)
 {
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
         if (holding->items[i].standing == WPK_HOLDING_SENT) {
-            forget(holding, &holding->items[i]);
+            wpk_holding_forget(holding, &holding->items[i]);
             holding->since_trim++;
         }
     }

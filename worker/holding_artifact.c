@@ -5,6 +5,7 @@
 
 #include "common/crypto.h"
 #include "common/fs.h"
+#include "common/log.h"
 #include "worker/cache.h"
 
 #include <stdio.h>
@@ -100,29 +101,69 @@ void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const
     }
 }
 
-const struct wpk_record *wpk_holding_next_upload(const struct wpk_holding *holding)
+static bool is_to_send(const struct wpk_holding_item *item)
+{
+    return item->standing == WPK_HOLDING_ENDED && !item->uploaded;
+}
+
+const struct wpk_record *wpk_holding_next_upload(const struct wpk_holding *holding,
+                                                 wpk_work_id *made_for)
 {
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
         const struct wpk_holding_item *item = &holding->items[i];
-        if (item->standing == WPK_HOLDING_ENDED && !item->uploaded) {
+        if (is_to_send(item)) {
+            *made_for = item->work.id;
             return &item->record;
         }
     }
     return NULL;
 }
 
-void wpk_holding_uploaded(struct wpk_holding *holding, const char *sha256, bool stored)
+void wpk_holding_uploaded(struct wpk_holding *holding, const char *sha256)
 {
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
         struct wpk_holding_item *item = &holding->items[i];
-        if (item->standing != WPK_HOLDING_ENDED || item->uploaded ||
-            strcmp(item->record.artifact_sha256, sha256) != 0) {
-            continue;
+        if (is_to_send(item) && strcmp(item->record.artifact_sha256, sha256) == 0) {
+            item->uploaded = true;
         }
-        item->uploaded = true;
-        if (!stored) {
-            item->record.artifact_sha256[0] = '\0';
+    }
+}
+
+static struct wpk_holding_item *find_to_send(struct wpk_holding *holding, wpk_work_id made_for)
+{
+    for (int i = 0; i < WPK_HOLDING_MAX; i++) {
+        struct wpk_holding_item *item = &holding->items[i];
+        if (is_to_send(item) && wpk_work_id_equal(item->work.id, made_for)) {
+            return item;
         }
+    }
+    return NULL;
+}
+
+void wpk_holding_not_sent(struct wpk_holding *holding, wpk_work_id made_for, wpk_err err)
+{
+    struct wpk_holding_item *item = find_to_send(holding, made_for);
+    if (item != NULL) {
+        char text[64];
+        char path[WPK_HOLDING_PATH_SIZE];
+        snprintf(text, sizeof text, "artifact %.12s", item->record.artifact_sha256);
+        wpk_holding_artifact_path(holding, item->record.artifact_sha256, path);
+        wpk_log(WPK_LOG_WARN, "artifact_not_sent", "work=%s artifact=%s reason=\"%s\"", item->name,
+                item->record.artifact_sha256, wpk_err_text(err));
+        unlink(path); /* it is built again */
+        wpk_record_fini(&item->record);
+        wpk_holding_fail(item, WPK_OUTCOME_ABANDONED, text, err);
+    }
+}
+
+void wpk_holding_refused(struct wpk_holding *holding, wpk_work_id made_for, wpk_err err,
+                         const char *why)
+{
+    struct wpk_holding_item *item = find_to_send(holding, made_for);
+    if (item != NULL) {
+        wpk_log(WPK_LOG_WARN, "artifact_refused", "work=%s artifact=%s error=%s reason=\"%.300s\"",
+                item->name, item->record.artifact_sha256, wpk_err_name(err), why);
+        wpk_holding_forget(holding, item);
     }
 }
 
@@ -133,8 +174,7 @@ static bool is_needed(const void *user, const char *name)
     snprintf(sha256, sizeof sha256, "%.*s", (int)strcspn(name, "."), name);
     for (int i = 0; i < WPK_HOLDING_MAX; i++) {
         const struct wpk_holding_item *item = &holding->items[i];
-        bool to_send = item->standing == WPK_HOLDING_ENDED && !item->uploaded &&
-                       strcmp(item->record.artifact_sha256, sha256) == 0;
+        bool to_send = is_to_send(item) && strcmp(item->record.artifact_sha256, sha256) == 0;
         if (to_send || (wpk_holding_is_unfinished(item) && needs(item, sha256))) {
             return true;
         }

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One item: whether it is to be done, and its end without a try. */
+/* One item: whether it is to be done, its end without a try, and the end of it. */
 #include "worker/holding_item.h"
 
 #include "common/log.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool wpk_holding_is_unfinished(const struct wpk_holding_item *item)
 {
     return item->standing == WPK_HOLDING_WAITING || item->standing == WPK_HOLDING_IN_ENGINE ||
            item->standing == WPK_HOLDING_DUELLING;
+}
+
+void wpk_holding_forget(struct wpk_holding *holding, struct wpk_holding_item *item)
+{
+    wpk_record_fini(&item->record);
+    free(item->op);
+    free(item->layouts);
+    free(item->provider);
+    free(item->candidate);
+    memset(item, 0, sizeof *item);
+    holding->count--;
 }
 
 void wpk_holding_fail(struct wpk_holding_item *item, enum wpk_outcome outcome, const char *text,

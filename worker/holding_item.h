@@ -51,6 +51,8 @@ struct wpk_holding {
 /* ---- holding_item.c */
 /* WAITING, or with the engine. */
 bool wpk_holding_is_unfinished(const struct wpk_holding_item *item);
+/* It is held no longer, and no poll names it. */
+void wpk_holding_forget(struct wpk_holding *holding, struct wpk_holding_item *item);
 /* End it as what cannot be tried here. */
 void wpk_holding_fail(struct wpk_holding_item *item, enum wpk_outcome outcome, const char *text,
                       wpk_err err);

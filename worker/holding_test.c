@@ -153,6 +153,80 @@ static void results_that_do_not_fit_go_one_by_one(void **state)
     wpk_buf_fini(&frame);
 }
 
+/* A trial that has ended well, whose artifact is in this worker's directory. */
+static void end_trial(struct bench *bench, uint32_t index)
+{
+    struct wpk_message_op op = {.text = "op", .layouts = "fixed"};
+    struct wpk_work work = {.id = {1, WPK_WORK_TRIAL, index},
+                            .attempt = 1,
+                            .provider = "halide-cpu",
+                            .candidate = "a=b"};
+    struct wpk_message message = {
+        .kind = WPK_MESSAGE_WORK, .ops = &op, .op_count = 1, .work = &work, .work_count = 1};
+    wpk_holding_take_in(bench->holding, &message);
+    struct wpk_holding_item *item = &bench->holding->items[index];
+    item->standing = WPK_HOLDING_ENDED;
+    snprintf(item->record.artifact_sha256, WPK_ID_MAX, "%s", bench->hash[0]);
+    wpk_holding_artifact(bench->holding, bench->hash[0], content, sizeof content, WPK_OK);
+}
+
+static void expect_upload(const struct bench *bench, uint32_t index)
+{
+    wpk_work_id made_for;
+    assert_non_null(wpk_holding_next_upload(bench->holding, &made_for));
+    assert_int_equal(made_for.index, index);
+}
+
+/* Candidates that differ may come to the same code. */
+static void one_upload_does_for_equal_code(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_result results[WPK_WORK_MAX];
+    wpk_work_id made_for;
+    end_trial(bench, 0);
+    end_trial(bench, 1);
+    expect_upload(bench, 0);
+    assert_int_equal(wpk_holding_results(bench->holding, results, WPK_WORK_MAX), 0);
+    wpk_holding_uploaded(bench->holding, bench->hash[0]);
+    assert_null(wpk_holding_next_upload(bench->holding, &made_for));
+    assert_int_equal(wpk_holding_results(bench->holding, results, WPK_WORK_MAX), 2);
+}
+
+/* No poll names it, no result is sent for it: wpkd leases it to whoever comes, unblamed. */
+static void what_is_refused_is_held_no_longer(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_result results[WPK_WORK_MAX];
+    wpk_work_id ids[WPK_HOLDING_MAX];
+    end_trial(bench, 0);
+    end_trial(bench, 1);
+    wpk_holding_refused(bench->holding, (wpk_work_id){1, WPK_WORK_TRIAL, 0}, WPK_ENOSPC, "full");
+    expect_upload(bench, 1);
+    assert_int_equal(wpk_holding_ids(bench->holding, false, ids), 1);
+    assert_int_equal(ids[0].index, 1);
+    wpk_holding_uploaded(bench->holding, bench->hash[0]);
+    assert_int_equal(wpk_holding_results(bench->holding, results, WPK_WORK_MAX), 1);
+    assert_int_equal(results[0].id.index, 1);
+}
+
+/* It is no outcome of the candidate, and what is damaged does not answer for it again. */
+static void what_arrives_damaged_was_not_tried(void **state)
+{
+    struct bench *bench = *state;
+    struct wpk_result results[WPK_WORK_MAX];
+    wpk_work_id made_for;
+    char path[160];
+    end_trial(bench, 0);
+    wpk_holding_not_sent(bench->holding, (wpk_work_id){1, WPK_WORK_TRIAL, 0}, WPK_ECORRUPT);
+    assert_null(wpk_holding_next_upload(bench->holding, &made_for));
+    assert_int_equal(wpk_holding_results(bench->holding, results, WPK_WORK_MAX), 1);
+    assert_int_equal(results[0].record.outcome, WPK_OUTCOME_ABANDONED);
+    assert_string_equal(results[0].record.artifact_sha256, "");
+    assert_non_null(strstr(results[0].record.log, wpk_err_text(WPK_ECORRUPT)));
+    snprintf(path, sizeof path, "%s/artifacts/%s.so", bench->directory, bench->hash[0]);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
 /* Another engine has had the device for a minute: others may do what waits for it here. */
 static void what_waits_for_the_device_is_not_named(void **state)
 {
@@ -175,6 +249,9 @@ int main(void)
         CASE(only_the_finals_that_need_it_fail),
         CASE(results_are_sent_again_if_need_be),
         CASE(results_that_do_not_fit_go_one_by_one),
+        CASE(one_upload_does_for_equal_code),
+        CASE(what_is_refused_is_held_no_longer),
+        CASE(what_arrives_damaged_was_not_tried),
         CASE(what_waits_for_the_device_is_not_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,17 +44,19 @@ struct session {
     uint32_t capacity;           /* leases that keep the engine busy */
     enum wpk_message_kind asked; /* what is under way on SLOT_OTHER */
     char asked_sha256[WPK_ID_MAX];
-    uint64_t retry_ms;    /* pause after a failure; doubles */
-    uint64_t retry_at_ns; /* nothing is asked before */
-    uint64_t polled_ns;   /* when the last poll went out */
-    uint64_t fed_ns;      /* when the service manager was told that we live */
-    uint64_t answered_ns; /* when wpkd last answered, or we began */
-    uint64_t probed_ns;   /* when it was last found out why nothing comes */
-    wpk_err trouble;      /* why nothing gets done; WPK_OK: something does */
-    uint64_t trouble_ns;  /* when that was logged */
-    uint64_t drain_ns;    /* DRAINING since; 0: not */
-    uint64_t drain_lease; /* what was being timed then */
-    uint64_t leave_ns;    /* LEAVING since; 0: not */
+    wpk_work_id asked_for; /* put_artifact: what it was built for */
+    bool named;            /* a poll of this session has said what is held: leases are ours again */
+    uint64_t retry_ms;     /* pause after a failure; doubles */
+    uint64_t retry_at_ns;  /* nothing is asked before */
+    uint64_t polled_ns;    /* when the last poll went out */
+    uint64_t fed_ns;       /* when the service manager was told that we live */
+    uint64_t answered_ns;  /* when wpkd last answered, or we began */
+    uint64_t probed_ns;    /* when it was last found out why nothing comes */
+    wpk_err trouble;       /* why nothing gets done; WPK_OK: something does */
+    uint64_t trouble_ns;   /* when that was logged */
+    uint64_t drain_ns;     /* DRAINING since; 0: not */
+    uint64_t drain_lease;  /* what was being timed then */
+    uint64_t leave_ns;     /* LEAVING since; 0: not */
     bool gave_back;
     bool ended;
     wpk_err err;
@@ -138,7 +140,7 @@ static void ask_poll(struct session *s)
     wpk_work_id ids[WPK_HOLDING_MAX];
     uint32_t unfinished = wpk_holding_unfinished(s->holding);
     uint32_t want = s->capacity > unfinished ? s->capacity - unfinished : 0;
-    if (s->drain_ns != 0 || wpk_holding_blocked(s->holding) ||
+    if (s->drain_ns != 0 || !s->named || wpk_holding_blocked(s->holding) ||
         wpk_holding_count(s->holding) >= KEPT_MAX) {
         want = 0;
     }
@@ -164,18 +166,20 @@ static void ask_artifact(struct session *s, const char *sha256)
     ask(s, SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
 }
 
-static void ask_upload(struct session *s, const struct wpk_record *record)
+static void ask_upload(struct session *s, const struct wpk_record *record, wpk_work_id made_for)
 {
     struct wpk_buf bytes = {0};
     struct wpk_diag diag = {0};
     wpk_err err = wpk_fs_read(record->artifact_path, WPK_ARTIFACT_SIZE_MAX, &bytes, &diag);
     snprintf(s->asked_sha256, sizeof s->asked_sha256, "%s", record->artifact_sha256);
+    s->asked_for = made_for;
     if (err != WPK_OK) {
-        wpk_log_failure(WPK_LOG_WARN, "artifact_not_sent", err, &diag);
-        wpk_holding_uploaded(s->holding, s->asked_sha256, false);
+        wpk_log_failure(WPK_LOG_WARN, "artifact_not_read", err, &diag);
+        wpk_holding_not_sent(s->holding, made_for, err);
     } else {
         struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
                                       .session = s->session,
+                                      .made_for = made_for,
                                       .bytes = bytes.data,
                                       .bytes_size = bytes.size};
         memcpy(message.sha256, s->asked_sha256, sizeof message.sha256);
@@ -215,11 +219,12 @@ static void ask_other(struct session *s)
         return;
     }
     const char *missing = wpk_holding_missing(s->holding);
-    const struct wpk_record *upload = wpk_holding_next_upload(s->holding);
+    wpk_work_id made_for;
+    const struct wpk_record *upload = wpk_holding_next_upload(s->holding, &made_for);
     if (missing != NULL && s->leave_ns == 0) {
         ask_artifact(s, missing);
-    } else if (upload != NULL) {
-        ask_upload(s, upload);
+    } else if (upload != NULL && s->named) {
+        ask_upload(s, upload, made_for);
     } else if (!ask_results(s) && s->leave_ns != 0) {
         ask_give_back(s);
     }
@@ -290,7 +295,7 @@ static void not_answered(struct session *s, wpk_err err)
         break;
     case WPK_MESSAGE_PUT_ARTIFACT:
         if (err == WPK_ECORRUPT) {
-            wpk_holding_uploaded(s->holding, s->asked_sha256, false);
+            wpk_holding_not_sent(s->holding, s->asked_for, err);
         }
         break;
     case WPK_MESSAGE_GET_ARTIFACT:
@@ -316,6 +321,13 @@ static void say_refused(struct session *s, const struct wpk_message *error)
     wpk_notify_send(s->options->notify, "STATUS=Refused: %.300s", error->text);
 }
 
+/* What will pass says when to come again; damage is the artifact's own. */
+static bool is_refused_upload(const struct session *s, int slot, const struct wpk_message *error)
+{
+    return slot == SLOT_OTHER && s->asked == WPK_MESSAGE_PUT_ARTIFACT && error->retry_ms == 0 &&
+           error->err != WPK_ECORRUPT;
+}
+
 static void on_error(struct session *s, int slot, const struct wpk_message *error)
 {
     if (slot == SLOT_OTHER) {
@@ -323,6 +335,11 @@ static void on_error(struct session *s, int slot, const struct wpk_message *erro
     }
     if (error->err == WPK_ENOENT) {
         s->session = 0; /* wpkd was started again */
+        return;
+    }
+    if (is_refused_upload(s, slot, error)) {
+        wpk_holding_refused(s->holding, s->asked_for, error->err, error->text);
+        s->polled_ns = 0; /* wpkd hears at once what is not held any more */
         return;
     }
     bool is_hello = slot == SLOT_OTHER && s->asked == WPK_MESSAGE_HELLO;
@@ -341,6 +358,7 @@ static void on_error(struct session *s, int slot, const struct wpk_message *erro
 static void on_work(struct session *s, const struct wpk_message *work)
 {
     wpk_holding_take_in(s->holding, work);
+    s->named = true;
     if (work->leave && s->options->is_private) {
         leave(s);
     }
@@ -352,7 +370,7 @@ static void on_ack(struct session *s)
         /* Recorded, recorded before, or wanted by nobody: in each case it is done with. */
         wpk_holding_acknowledged(s->holding);
     } else if (s->asked == WPK_MESSAGE_PUT_ARTIFACT) {
-        wpk_holding_uploaded(s->holding, s->asked_sha256, true);
+        wpk_holding_uploaded(s->holding, s->asked_sha256);
     } else if (s->asked == WPK_MESSAGE_GIVE_BACK) {
         s->gave_back = true;
     }
@@ -376,6 +394,7 @@ static void on_message(struct session *s, int slot, const struct wpk_message *me
     case WPK_MESSAGE_WELCOME:
         s->session = message->session;
         s->polled_ns = 0;
+        s->named = wpk_holding_count(s->holding) == 0;
         wpk_log(WPK_LOG_INFO, "joined", "coordinator=%s server=\"%s\"", s->options->url,
                 message->server);
         wpk_notify_send(s->options->notify, "STATUS=Working for %s", s->options->url);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared objects, to and from workers. Their files are written and read on the writer's thread, and
- * answered afterwards: what a worker is told it may name, is there. */
+ * answered afterwards: what a worker is told it may name, is there. All rows together, and what is
+ * on its way to one, never exceed the quota. */
 #include "coordinator/effects/performer_parts.h"
 
 #include "common/log.h"
@@ -18,7 +19,9 @@ struct artifact_order {
     uint64_t session;
     char sha256[WPK_ID_MAX];
     struct wpk_buf bytes;
-    wpk_err err; /* this artifact's own, which is no failure of the store */
+    size_t size;    /* put: of these */
+    uint64_t total; /* bytes of all rows, after this one was changed */
+    wpk_err err;    /* this artifact's own, which is no failure of the store */
     struct wpk_diag diag;
 };
 
@@ -41,7 +44,8 @@ static void perform_put(struct wpk_order *order, struct wpk_store *store)
     mine->err = wpk_artifact_put(mine->effect.performer->options.data_dir, mine->sha256,
                                  mine->bytes.data, mine->bytes.size, &mine->diag);
     if (mine->err == WPK_OK) {
-        wpk_history_put_artifact(store, mine->sha256, mine->bytes.size);
+        wpk_history_put_artifact(store, mine->sha256, mine->size);
+        mine->total = wpk_history_artifact_bytes(store);
     } else if (mine->err == WPK_ENOSPC) {
         /* The disk is full: what would be leased now could not be kept. */
         wpk_store_fail(store, mine->err, &mine->diag);
@@ -76,21 +80,73 @@ static void on_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *
     struct artifact_order *mine = (struct artifact_order *)order;
     struct wpk_message ack = {.kind = WPK_MESSAGE_ACK, .session = mine->session};
     wpk_buf_fini(&mine->bytes);
+    mine->effect.performer->upload_bytes -= mine->size;
     if (err != WPK_OK) {
         refuse_lost(mine, err, diag);
     } else if (mine->err != WPK_OK) {
         refuse_put(mine);
     } else {
+        mine->effect.performer->artifact_bytes = mine->total;
         wpk_performer_reply(mine->effect.performer, &mine->address, &ack);
     }
 }
 
+/* A farm of builders may be faster than those who run what it makes, and a quota small: nothing
+ * more is leased to be built until there is room. */
+static void hold_builds(struct wpk_performer *p, bool hold)
+{
+    const struct wpk_event event = {.kind = WPK_EVENT_HOLD_BUILDS, .hold = hold};
+    if (hold == p->builds_held) {
+        return;
+    }
+    wpk_log(hold ? WPK_LOG_WARN : WPK_LOG_INFO, hold ? "builds_held" : "builds_go_on",
+            "artifact_bytes=%llu quota=%llu", (unsigned long long)p->artifact_bytes,
+            (unsigned long long)p->options.artifact_bytes_max);
+    wpk_metric_set(WPK_GAUGE_BUILDS_HELD, 0, hold);
+    p->builds_held = hold;
+    p->wanted_bytes = hold ? p->wanted_bytes : 0;
+    wpk_performer_follow_up(p, &event);
+}
+
+static bool has_room(const struct wpk_performer *p, uint64_t size)
+{
+    uint64_t max = p->options.artifact_bytes_max;
+    return max == 0 || p->artifact_bytes + p->upload_bytes + size <= max;
+}
+
+static bool is_there(struct wpk_performer *p, const char *sha256)
+{
+    bool found = wpk_history_has_artifact(p->reader, sha256);
+    return wpk_store_take_status(p->reader, NULL) == WPK_OK && found;
+}
+
+/* For good: the worker gives the piece of work back, and nobody is leased anything to build until
+ * there is room for this one. */
+static void refuse_room(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct wpk_diag diag = {0};
+    uint64_t size = effect->message->bytes_size;
+    wpk_diag_set(&diag, "no room for %llu bytes: the artifacts have reached their quota of %llu",
+                 (unsigned long long)size, (unsigned long long)p->options.artifact_bytes_max);
+    hold_builds(p, true);
+    p->wanted_bytes = size > p->wanted_bytes ? size : p->wanted_bytes;
+    wpk_metric_add(WPK_COUNTER_ARTIFACTS_REFUSED, 0, 1);
+    wpk_performer_reply_error(p, &effect->address, effect->message->session, WPK_ENOSPC, &diag);
+}
+
 void wpk_performer_put_artifact(struct wpk_performer *p, const struct wpk_effect *effect)
 {
+    /* One that is there needs none. */
+    if (!has_room(p, effect->message->bytes_size) && !is_there(p, effect->message->sha256)) {
+        refuse_room(p, effect);
+        return;
+    }
     struct artifact_order *order = add_order(p, effect, perform_put, on_put);
     wpk_buf_append(&order->bytes, effect->message->bytes, effect->message->bytes_size);
     WPK_ASSERT(wpk_buf_status(&order->bytes) == WPK_OK);
-    p->batch->bytes += order->bytes.size;
+    order->size = order->bytes.size;
+    p->upload_bytes += order->size;
+    p->batch->bytes += order->size;
 }
 
 /* One that only cannot be read now, for want of a descriptor perhaps, is there. */
@@ -109,6 +165,7 @@ static void perform_get(struct wpk_order *order, struct wpk_store *store)
     } else if (is_lost(mine->err)) {
         wpk_history_lose_artifact(store, mine->sha256); /* it can be made once more */
     }
+    mine->total = wpk_history_artifact_bytes(store);
 }
 
 /* Before its worker can say that it could not do something without. */
@@ -127,6 +184,7 @@ static void on_get(struct wpk_order *order, wpk_err err, const struct wpk_diag *
     if (err != WPK_OK) {
         refuse_lost(mine, err, diag);
     } else if (mine->err != WPK_OK) {
+        mine->effect.performer->artifact_bytes = mine->total;
         if (is_lost(mine->err)) {
             tell_lost(mine);
         }
@@ -156,9 +214,9 @@ void wpk_performer_get_artifact(struct wpk_performer *p, const struct wpk_effect
 
 struct prune_order {
     struct wpk_effect_order effect;
-    uint64_t bytes_max; /* as it was when this was ordered: the performer's may change meanwhile */
-    uint64_t bytes;     /* all that there are; after it, those that are left */
-    bool held;          /* builders wait for room */
+    bool over;                /* there are too many; else they are only counted */
+    uint64_t low;             /* bytes of all rows that may be left then */
+    uint64_t total;           /* after it */
     char (*used)[WPK_ID_MAX]; /* [used_count]: what live searches may end with */
     uint32_t used_count;
     char pruned[PRUNE_MAX][WPK_ID_MAX];
@@ -185,39 +243,34 @@ static void on_remove(struct wpk_order *order, wpk_err err, const struct wpk_dia
     p->prune_ns = wpk_performer_now_ns(p); /* there may be more */
 }
 
-/* Down to nine tenths, so that it is not at it all the time. */
 static void perform_prune(struct wpk_order *order, struct wpk_store *store)
 {
     struct prune_order *mine = (struct prune_order *)order;
-    uint64_t max = mine->bytes_max;
-    uint64_t low = max - max / 10;
     uint64_t bytes = wpk_history_artifact_bytes(store);
-    if (max != 0 && (bytes > max || mine->held)) {
+    if (mine->over) {
         for (uint32_t i = 0; i < mine->used_count; i++) {
             wpk_history_use_artifact(store, mine->used[i]);
         }
-        mine->count = wpk_history_prune_artifacts(store, bytes > low ? bytes - low : 0,
+        mine->count = wpk_history_prune_artifacts(store, bytes > mine->low ? bytes - mine->low : 0,
                                                   mine->pruned, PRUNE_MAX);
     }
-    mine->bytes = wpk_history_artifact_bytes(store);
-    wpk_metric_set(WPK_GAUGE_ARTIFACT_BYTES, 0, (int64_t)mine->bytes);
+    mine->total = wpk_history_artifact_bytes(store);
+    wpk_metric_set(WPK_GAUGE_ARTIFACT_BYTES, 0, (int64_t)mine->total);
 }
 
-/* A farm of builders may be faster than those who run what it makes: over the quota, with nothing
- * that can go, it waits until runs have made some room. */
-static void hold_builds(struct wpk_performer *p, uint64_t bytes, uint64_t max)
+/* Rows may take so much before some go, and as little is left of them then: room for what comes
+ * meanwhile, and for what was refused. */
+static uint64_t high_bytes(const struct wpk_performer *p)
 {
-    struct wpk_event event = {.kind = WPK_EVENT_HOLD_BUILDS};
-    event.hold = max != 0 && bytes > (p->builds_held ? max - max / 20 : max);
-    p->artifacts_tight = max != 0 && bytes > max / 2;
-    if (event.hold == p->builds_held) {
-        return;
-    }
-    wpk_log(event.hold ? WPK_LOG_WARN : WPK_LOG_INFO, event.hold ? "builds_held" : "builds_go_on",
-            "artifact_bytes=%llu quota=%llu", (unsigned long long)bytes, (unsigned long long)max);
-    wpk_metric_set(WPK_GAUGE_BUILDS_HELD, 0, event.hold);
-    p->builds_held = event.hold;
-    wpk_performer_follow_up(p, &event);
+    uint64_t max = p->options.artifact_bytes_max;
+    return max - max / 20;
+}
+
+static uint64_t low_bytes(const struct wpk_performer *p)
+{
+    uint64_t max = p->options.artifact_bytes_max;
+    uint64_t room = max / 10 > p->wanted_bytes ? max / 10 : p->wanted_bytes;
+    return room < max ? max - room : 0;
 }
 
 static void on_prune(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
@@ -229,8 +282,13 @@ static void on_prune(struct wpk_order *order, wpk_err err, const struct wpk_diag
     if (!wpk_performer_is_current(order, err)) {
         return;
     }
-    if (mine->count < PRUNE_MAX) { /* or there is more that can go */
-        hold_builds(p, mine->bytes, mine->bytes_max);
+    uint64_t max = p->options.artifact_bytes_max;
+    p->artifact_bytes = mine->total;
+    p->artifacts_tight = max != 0 && mine->total > max / 2;
+    if (max == 0 || mine->total <= low_bytes(p)) {
+        hold_builds(p, false);
+    } else if (mine->total > high_bytes(p) && mine->count < PRUNE_MAX) { /* and none can go */
+        hold_builds(p, true);
     }
     if (mine->count == 0) {
         return;
@@ -267,9 +325,11 @@ void wpk_performer_prune(struct wpk_performer *p)
     if (!p->pruning && now_ns >= p->prune_ns) {
         struct prune_order *order = wpk_performer_write(p, sizeof *order, perform_prune, on_prune);
         order->effect.order.alone = true;
-        order->bytes_max = p->options.artifact_bytes_max;
-        order->held = p->builds_held;
-        list_used(p, order);
+        order->over = p->builds_held || p->artifact_bytes > high_bytes(p);
+        order->low = low_bytes(p);
+        if (order->over) {
+            list_used(p, order);
+        }
         p->pruning = true;
         p->prune_ns = now_ns + PRUNE_MS * WPK_NS_PER_MS;
     }
@@ -282,7 +342,7 @@ void wpk_performer_limit_artifacts(struct wpk_performer *p, uint64_t bytes_max,
     p->options.artifacts_per_problem = per_problem;
     p->prune_ns = 0; /* what is less than before holds with the next tick */
     if (bytes_max == 0) {
-        hold_builds(p, 0, 0); /* nobody looks any more */
+        hold_builds(p, false); /* nobody looks any more */
     }
 }
 

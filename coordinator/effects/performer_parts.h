@@ -34,15 +34,18 @@ struct wpk_performer {
     uint32_t spare_count;
     uint32_t pending_count; /* batches that the writer has */
     size_t pending_bytes;
-    uint64_t released_count; /* batches that it had and that were let go */
+    uint64_t released_count;  /* batches that it had and that were let go */
     struct wpk_event *events; /* owned; [event_count]: answers to effects, to be stepped */
     uint32_t event_count;
     uint32_t event_capacity;
-    uint64_t recheck_ns; /* when to look again whether workers' tokens are good */
-    bool artifacts_tight; /* they take half of their quota: what has run goes at once */
-    bool builds_held;     /* they take more than that, and nothing can go */
-    bool pruning;      /* artifacts are being forgotten */
-    uint64_t prune_ns; /* when to look again */
+    uint64_t recheck_ns;     /* when to look again whether workers' tokens are good */
+    uint64_t artifact_bytes; /* of all rows, when the last order that changed them was durable */
+    uint64_t upload_bytes;   /* of artifacts on their way to a row */
+    uint64_t wanted_bytes;   /* of the largest that was refused since builds are held */
+    bool artifacts_tight;    /* they take half of their quota: what has run goes at once */
+    bool builds_held;        /* they have reached it, and nothing can go */
+    bool pruning;            /* artifacts are being forgotten */
+    uint64_t prune_ns;       /* when to look again */
     struct wpk_broken broken[WPK_BROKEN_MAX]; /* the last of broken_count, in turn */
     uint32_t broken_count;
     bool opening;  /* an OPENED is being stepped: what it tells is durable */

@@ -139,6 +139,7 @@ wpk_err wpk_performer_begin_restore(struct wpk_performer *p, struct wpk_diag *di
     p->coordinator = NULL;
     p->generation++;
     p->builds_held = false; /* the new one has not heard of it */
+    p->wanted_bytes = 0;
     wpk_metric_set(WPK_GAUGE_BUILDS_HELD, 0, 0);
     p->unread_first = 0;
     p->unread_count = 0;
@@ -147,6 +148,7 @@ wpk_err wpk_performer_begin_restore(struct wpk_performer *p, struct wpk_diag *di
         wpk_history_owners(p->reader, restore_owner, p);
         wpk_history_worker_orders(p->reader, restore_order, p);
         p->unread_count = wpk_history_live_jobs(p->reader, p->unread, WPK_JOBS_LIVE_MAX);
+        p->artifact_bytes = wpk_history_artifact_bytes(p->reader);
         err = wpk_store_take_status(p->reader, diag);
     }
     return err;

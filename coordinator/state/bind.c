@@ -264,13 +264,11 @@ static void describe(const struct wpk_job_entry *job, const struct wpk_search *s
     }
 }
 
-/* One of these roles, or whatever it is that brought it into the pool. */
-static bool has_builder(const struct wpk_job_op_state *op, unsigned roles)
+static bool has_builder(const struct wpk_job_op_state *op)
 {
     const struct wpk_stake *stake = op->stakes[WPK_POOL_BUILD];
     const struct wpk_link *link = stake != NULL ? stake->seat->pool->links : NULL;
-    while (link != NULL &&
-           (link->group->available_count == 0 || (link->group->hello.roles & roles) != roles)) {
+    while (link != NULL && link->group->available_count == 0) {
         link = link->pool_next;
     }
     return stake == NULL || link != NULL;
@@ -301,13 +299,13 @@ bool wpk_coordinator_blocked(const struct wpk_coordinator *c, const struct wpk_j
         describe(job, search, &census, out);
         return true;
     }
-    if (!has_builder(op, 0)) {
+    if (!has_builder(op)) {
         snprintf(out, WPK_REASON_MAX, "no worker builds for %.120s", search->key.device_class);
         return true;
     }
-    if (c->builds_held && !has_builder(op, WPK_WORKER_RUNS)) {
+    if (c->builds_held && (op->phase == WPK_PHASE_WAITING || op->phase == WPK_PHASE_SEARCHING)) {
         snprintf(out, WPK_REASON_MAX,
-                 "the artifacts are over their quota: builders wait until some have run");
+                 "the artifacts have reached their quota: nothing is built until there is room");
         return true;
     }
     return false;

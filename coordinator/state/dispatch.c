@@ -281,13 +281,19 @@ static bool comes_before(const struct wpk_stake *a, const struct wpk_stake *b)
     return a->seat->pool->stage < b->seat->pool->stage;
 }
 
-static struct wpk_stake *choose(const struct wpk_worker *worker)
+/* What would be built of it has no room. */
+static bool is_held(const struct wpk_coordinator *c, const struct wpk_pool *pool)
+{
+    return c->builds_held && pool->stage == WPK_POOL_BUILD;
+}
+
+static struct wpk_stake *choose(const struct wpk_coordinator *c, const struct wpk_worker *worker)
 {
     struct wpk_stake *best = NULL;
     uint64_t best_ns = UINT64_MAX; /* share of its owner */
     for (const struct wpk_link *link = worker->group->links; link != NULL;
          link = link->group_next) {
-        for (uint32_t i = 0; i < link->pool->ready_count; i++) {
+        for (uint32_t i = 0; i < link->pool->ready_count && !is_held(c, link->pool); i++) {
             const struct wpk_seat *seat = link->pool->ready[i];
             uint64_t ns = wpk_fair_payer(worker->group, seat->account)->share_ns;
             if (ns > best_ns) {
@@ -307,7 +313,7 @@ static void fill(struct wpk_coordinator *c, struct batch *batch)
 {
     while (batch->message->work_count < batch->max && batch->awaited == NULL &&
            batch->op_bytes < OP_BYTES_MAX) {
-        struct wpk_stake *stake = choose(batch->worker);
+        struct wpk_stake *stake = choose(c, batch->worker);
         if (stake == NULL) {
             return;
         }
@@ -325,19 +331,13 @@ static void fill(struct wpk_coordinator *c, struct batch *batch)
     }
 }
 
-/* What it would build has no room. */
-static bool is_held(const struct wpk_coordinator *c, const struct wpk_group *group)
-{
-    return c->builds_held && (group->hello.roles & WPK_WORKER_RUNS) == 0;
-}
-
 /* Answer its poll, if there is anything for it. */
 static void serve(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     uint32_t room = WPK_LEASES_MAX - worker->lease_count;
     uint32_t want = worker->poll_want < WPK_WORK_MAX ? worker->poll_want : WPK_WORK_MAX;
     struct batch batch = {.worker = worker, .max = want < room ? want : room};
-    if (batch.max == 0 || is_held(c, worker->group)) {
+    if (batch.max == 0) {
         return;
     }
     batch.message = wpk_reply_new(c, WPK_MESSAGE_WORK, worker->session);
@@ -353,11 +353,10 @@ static void serve(struct wpk_coordinator *c, struct wpk_worker *worker)
 static void serve_pool(struct wpk_coordinator *c, struct wpk_pool *pool)
 {
     for (struct wpk_link *link = pool->waiting_first, *next_link;
-         link != NULL && pool->ready_count > 0; link = next_link) {
+         link != NULL && pool->ready_count > 0 && !is_held(c, pool); link = next_link) {
         next_link = link->waiting_next;
-        bool held = is_held(c, link->group);
         for (struct wpk_worker *worker = link->group->waiting_first, *next;
-             worker != NULL && pool->ready_count > 0 && !held; worker = next) {
+             worker != NULL && pool->ready_count > 0; worker = next) {
             next = worker->next;
             serve(c, worker);
         }

@@ -109,8 +109,8 @@ static void set_hold(struct wpk_scene *s, bool hold)
     wpk_scene_step(s, &event);
 }
 
-/* Nothing is built ahead; what is built is run, and who does both goes on. */
-static void builders_wait_for_room(void **state)
+/* Nothing is built, by whoever; what is built is run. */
+static void builds_wait_for_room(void **state)
 {
     (void)state;
     struct wpk_scene *s = wpk_scene_new();
@@ -124,16 +124,18 @@ static void builders_wait_for_room(void **state)
     assert_int_equal(wpk_scene_poll(s, builder, 1), 0);
     assert_true(wpk_coordinator_blocked(s->c, job, 0, reason));
     assert_string_equal(reason,
-                        "the artifacts are over their quota: builders wait until some have run");
+                        "the artifacts have reached their quota: nothing is built until there is"
+                        " room");
     assert_int_equal(wpk_scene_poll(s, runner, 1), 1);
     assert_int_equal(wpk_scene_result(s, runner, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
     int both = wpk_scene_join(s, "both", WPK_WORKER_ROLES_ALL);
-    assert_false(wpk_coordinator_blocked(s->c, job, 0, reason));
-    assert_int_equal(wpk_scene_poll(s, both, 1), 1);
-    assert_int_equal(s->workers[both].held[0].stage, WPK_STAGE_WHOLE);
+    assert_int_equal(wpk_scene_poll(s, both, 1), 0);
     assert_int_equal(s->workers[builder].held_count, 0);
-    set_hold(s, false); /* its poll still waits */
+    set_hold(s, false); /* their polls still wait */
+    assert_false(wpk_coordinator_blocked(s->c, job, 0, reason));
     assert_int_equal(s->workers[builder].held_count, 1);
+    assert_int_equal(s->workers[both].held_count, 1);
+    assert_int_equal(s->workers[both].held[0].stage, WPK_STAGE_WHOLE);
     wpk_scene_free(s);
 }
 
@@ -420,7 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(built_here_and_run_there),
         cmocka_unit_test(a_builder_ends_nothing_that_is_built),
-        cmocka_unit_test(builders_wait_for_room),
+        cmocka_unit_test(builds_wait_for_room),
         cmocka_unit_test(a_builder_of_another_environment),
         cmocka_unit_test(who_knows_no_stages_builds_again),
         cmocka_unit_test(an_artifact_is_lost),

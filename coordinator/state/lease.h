@@ -13,7 +13,7 @@ struct wpk_coordinator;
 struct wpk_search;
 struct wpk_worker;
 
-#define WPK_LEASES_MAX 64     /* of one worker */
+#define WPK_LEASES_MAX 64 /* of one worker */
 /* A lease that its worker names as the one that runs, for so long, has expired: a run has 30 s in
  * its worker, and the reference may take many times that. A final has longer, for each turn. */
 #define WPK_RUN_LIMIT_MS 1200000
@@ -29,7 +29,8 @@ struct wpk_lease {
     uint64_t charged_ns;         /* the part of the share of: */
     struct wpk_account *account; /* for whom it was given; NULL: nobody any more */
     uint64_t named;              /* the step in which its worker named it last */
-    struct wpk_lease *next;      /* of the worker's, by number */
+    uint64_t artifact;      /* wpk_table_hash() of what its worker uploads for it; 0: nothing yet */
+    struct wpk_lease *next; /* of the worker's, by number */
     struct wpk_lease *prev;
 };
 

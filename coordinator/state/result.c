@@ -24,6 +24,7 @@
 #include "coordinator/state/reply.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/table.h"
 #include "coordinator/state/text.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/state/worker_order.h"
@@ -46,10 +47,10 @@ static uint64_t weight_of(const struct wpk_result *result)
     return ns + 1;
 }
 
-static struct wpk_lease *lease_of(struct wpk_coordinator *c, const struct wpk_result *result)
+static struct wpk_lease *lease_of(struct wpk_coordinator *c, wpk_work_id work)
 {
-    struct wpk_search *search = wpk_search_find(c, result->id.search);
-    struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, result->id) : NULL;
+    struct wpk_search *search = wpk_search_find(c, work.search);
+    struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, work) : NULL;
     return piece != NULL && piece->standing == WPK_STANDING_LEASED ? piece->lease : NULL;
 }
 
@@ -65,7 +66,7 @@ static struct bill make_bill(struct wpk_coordinator *c, struct wpk_worker *worke
     double busy_ns = now_ns > worker->busy_ns ? (double)(now_ns - worker->busy_ns) : 0;
     double weight = 0;
     for (uint32_t i = 0; i < message->result_count; i++) {
-        const struct wpk_lease *lease = lease_of(c, &message->results[i]);
+        const struct wpk_lease *lease = lease_of(c, message->results[i].id);
         if (lease != NULL && lease->worker == worker) {
             weight += (double)weight_of(&message->results[i]);
         }
@@ -298,15 +299,19 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
     return untold ? WPK_ACK_UNKNOWN : WPK_ACK_RECORDED;
 }
 
+static void refuse_quarantined(struct wpk_coordinator *c, const struct wpk_worker *worker)
+{
+    char *text = wpk_effect_memory(c, 1, WPK_REASON_MAX + 64);
+    snprintf(text, WPK_REASON_MAX + 64, "this worker is quarantined, its results are refused%s%s",
+             worker->order_reason[0] != '\0' ? ": " : "", worker->order_reason);
+    wpk_reply_error(c, WPK_EACCES, text);
+}
+
 void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     const struct wpk_message *message = c->event->message;
     if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
-        char *text = wpk_effect_memory(c, 1, WPK_REASON_MAX + 64);
-        snprintf(text, WPK_REASON_MAX + 64,
-                 "this worker is quarantined, its results are refused%s%s",
-                 worker->order_reason[0] != '\0' ? ": " : "", worker->order_reason);
-        wpk_reply_error(c, WPK_EACCES, text);
+        refuse_quarantined(c, worker);
         return;
     }
     enum wpk_ack *acks = wpk_effect_memory(c, message->result_count + 1, sizeof *acks);
@@ -315,4 +320,30 @@ void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker)
         acks[i] = take_result(c, worker, &message->results[i], bill);
     }
     wpk_reply_acks(c, acks, message->result_count);
+}
+
+bool wpk_result_takes_artifact(struct wpk_coordinator *c, struct wpk_worker *worker)
+{
+    const struct wpk_message *message = c->event->message;
+    if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+        refuse_quarantined(c, worker);
+        return false;
+    }
+    if ((worker->hello.roles & WPK_WORKER_BUILDS) == 0) {
+        wpk_reply_error(c, WPK_EACCES, "this worker does not build, and uploads nothing");
+        return false;
+    }
+    struct wpk_lease *lease = lease_of(c, message->made_for);
+    if (lease == NULL || lease->worker != worker || lease->stage == WPK_STAGE_RUN ||
+        !may_be_built(message->made_for.kind)) {
+        wpk_reply_error(c, WPK_EINVAL, "this worker has no open lease to build that piece of work");
+        return false;
+    }
+    uint64_t artifact = wpk_table_hash(message->sha256);
+    if (lease->artifact != 0 && lease->artifact != artifact) {
+        wpk_reply_error(c, WPK_EINVAL, "another artifact was uploaded for this lease");
+        return false;
+    }
+    lease->artifact = artifact;
+    return true;
 }

@@ -10,5 +10,8 @@ struct wpk_search;
 struct wpk_worker;
 
 void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker);
+/* May the worker bring the artifact of this message: for a lease to build that it has, and one for
+ * each lease? If not, it is told why. */
+bool wpk_result_takes_artifact(struct wpk_coordinator *c, struct wpk_worker *worker);
 
 #endif

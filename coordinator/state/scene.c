@@ -393,6 +393,15 @@ enum wpk_ack wpk_scene_final(struct wpk_scene *scene, int worker)
     return send_first(scene, worker, &result);
 }
 
+bool wpk_scene_upload(struct wpk_scene *scene, int worker, wpk_work_id work, const char *sha256)
+{
+    uint32_t before = scene->seen[WPK_EFFECT_PUT_ARTIFACT];
+    struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT, .made_for = work};
+    snprintf(message.sha256, sizeof message.sha256, "%s", sha256);
+    say(scene, worker, &message);
+    return scene->seen[WPK_EFFECT_PUT_ARTIFACT] > before;
+}
+
 void wpk_scene_set_worker(struct wpk_scene *scene, const char *name, enum wpk_worker_order order,
                           const char *reason)
 {

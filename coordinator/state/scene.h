@@ -95,6 +95,8 @@ enum wpk_ack wpk_scene_result(struct wpk_scene *scene, int worker, enum wpk_outc
 enum wpk_ack wpk_scene_anchor_fails(struct wpk_scene *scene, int worker);
 /* Likewise of a final's contenders: the first is the fastest. */
 enum wpk_ack wpk_scene_final(struct wpk_scene *scene, int worker);
+/* Upload this for that piece of work: true if it is taken; else `err` and `text` say why not. */
+bool wpk_scene_upload(struct wpk_scene *scene, int worker, wpk_work_id work, const char *sha256);
 void wpk_scene_set_worker(struct wpk_scene *scene, const char *name, enum wpk_worker_order order,
                           const char *reason);
 

@@ -79,7 +79,7 @@ struct wpk_coordinator {
 
     bool draining;      /* wpkd is about to end */
     bool halted;        /* its store cannot be written */
-    bool builds_held;   /* what is built has no room: who only builds waits */
+    bool builds_held;   /* what is built has no room: nothing is leased to be built */
     uint64_t ticked_ns; /* the last tick; 0: none yet */
     uint64_t stored_ns; /* counters were stored */
     uint64_t step;      /* its number */

@@ -351,7 +351,9 @@ void wpk_worker_message(struct wpk_coordinator *c)
         give_back(c, worker);
         break;
     case WPK_MESSAGE_PUT_ARTIFACT:
-        pass_on(c, WPK_EFFECT_PUT_ARTIFACT);
+        if (wpk_result_takes_artifact(c, worker)) {
+            pass_on(c, WPK_EFFECT_PUT_ARTIFACT);
+        }
         break;
     case WPK_MESSAGE_GET_ARTIFACT:
         pass_on(c, WPK_EFFECT_GET_ARTIFACT);

@@ -269,6 +269,97 @@ static void nobody_believes_the_quarantined(void **state)
     wpk_scene_free(s);
 }
 
+/* ---- uploads */
+
+static void expect_refused(struct wpk_scene *s, int worker, wpk_work_id work, wpk_err err,
+                           const char *why)
+{
+    assert_false(wpk_scene_upload(s, worker, work, "code"));
+    assert_int_equal(s->workers[worker].told, WPK_MESSAGE_ERROR);
+    assert_int_equal(s->workers[worker].err, err);
+    assert_string_equal(s->workers[worker].text, why);
+}
+
+static const char no_lease[] = "this worker has no open lease to build that piece of work";
+
+/* One artifact for each lease to build; saying it twice changes nothing. */
+static void an_upload_needs_a_lease(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    int other = wpk_scene_join(s, "v", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    wpk_work_id work = s->workers[worker].held[0].id;
+    expect_refused(s, worker, (wpk_work_id){work.search + 1, WPK_WORK_TRIAL, 0}, WPK_EINVAL,
+                   no_lease);
+    expect_refused(s, worker, (wpk_work_id){work.search, WPK_WORK_TRIAL, 1}, WPK_EINVAL, no_lease);
+    expect_refused(s, worker, (wpk_work_id){work.search, WPK_WORK_FINAL, 0}, WPK_EINVAL, no_lease);
+    expect_refused(s, other, work, WPK_EINVAL, no_lease); /* it is leased, to another one */
+    assert_true(wpk_scene_upload(s, worker, work, "code"));
+    assert_true(wpk_scene_upload(s, worker, work, "code"));
+    assert_false(wpk_scene_upload(s, worker, work, "another"));
+    assert_string_equal(s->workers[worker].text, "another artifact was uploaded for this lease");
+    wpk_scene_free(s);
+}
+
+static void an_upload_for_a_closed_lease(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
+    const struct wpk_work given = s->workers[worker].held[1];
+    wpk_work_id ended = s->workers[worker].held[0].id;
+    assert_int_equal(wpk_scene_result(s, worker, WPK_OUTCOME_OK, 5), WPK_ACK_RECORDED);
+    expect_refused(s, worker, ended, WPK_EINVAL, no_lease);
+    s->workers[worker].held_count = 0;
+    wpk_scene_poll(s, worker, 0); /* what it does not name is open again */
+    expect_refused(s, worker, given.id, WPK_EINVAL, no_lease);
+    s->workers[worker].held[0] = given;
+    s->workers[worker].held_count = 1;
+    wpk_scene_poll(s, worker, 0); /* what it names is its own again */
+    assert_true(wpk_scene_upload(s, worker, given.id, "code"));
+    wpk_scene_free(s);
+}
+
+static void an_upload_of_the_quarantined(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    wpk_scene_set_worker(s, "w", WPK_WORKER_ORDER_QUARANTINE, "too fast");
+    expect_refused(s, worker, s->workers[worker].held[0].id, WPK_EACCES,
+                   "this worker is quarantined, its results are refused: too fast");
+    wpk_scene_free(s);
+}
+
+static void an_upload_of_who_does_not_build(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    wpk_scene_submit_one(s, 1, 50);
+    int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
+    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
+    assert_int_equal(wpk_scene_poll(s, builder, 1), 1);
+    wpk_work_id work = s->workers[builder].held[0].id;
+    assert_true(wpk_scene_upload(s, builder, work, "code"));
+    assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_scene_poll(s, runner, 1), 1);
+    expect_refused(s, runner, work, WPK_EACCES, "this worker does not build, and uploads nothing");
+    /* Nor does who could, for what is only to be run. */
+    wpk_scene_lose(s, runner);
+    int both = wpk_scene_join(s, "both", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_scene_poll(s, both, 1), 1);
+    assert_int_equal(s->workers[both].held[0].stage, WPK_STAGE_RUN);
+    expect_refused(s, both, s->workers[both].held[0].id, WPK_EINVAL, no_lease);
+    wpk_scene_free(s);
+}
+
 static void orders_survive_a_restart(void **state)
 {
     (void)state;
@@ -393,6 +484,10 @@ int main(void)
         cmocka_unit_test(who_changes_is_not_believed),
         cmocka_unit_test(a_drained_worker_ends_what_it_has),
         cmocka_unit_test(nobody_believes_the_quarantined),
+        cmocka_unit_test(an_upload_needs_a_lease),
+        cmocka_unit_test(an_upload_for_a_closed_lease),
+        cmocka_unit_test(an_upload_of_the_quarantined),
+        cmocka_unit_test(an_upload_of_who_does_not_build),
         cmocka_unit_test(orders_survive_a_restart),
         cmocka_unit_test(orders_of_a_device),
         cmocka_unit_test(silence_after_a_sleep),

@@ -49,7 +49,7 @@ def make_certificates(box, name, host="localhost", authority=False, names=None, 
 class Port(Service):
     """A wpkd whose workers come over ipc and over TCP, with TLS or without."""
 
-    def __init__(self, box, certificate=None, key=None, **options):
+    def __init__(self, box, certificate=None, key=None, config=None, **options):
         self.port = free_port()
         self.address = ("127.0.0.1", self.port)
         self.tcp = ("tls+tcp" if certificate else "tcp") + "://127.0.0.1:%d" % self.port
@@ -63,9 +63,9 @@ class Port(Service):
         self.listen = "ipc://" + self.local
         self.url = "unix:" + self.socket
         self.workers = []
-        config = box.write("wpkd.json", {
+        config = box.write("wpkd.json", dict(config or {}, **{
             "data": box.data, "http": {"listen": [{"address": self.url}]},
-            "workers": {"listen": [{"address": self.listen}, listener]}})
+            "workers": {"listen": [{"address": self.listen}, listener]}}))
         self.start = lambda: self.begin(config, **options)
         self.start()
 

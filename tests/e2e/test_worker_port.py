@@ -10,9 +10,9 @@ import socket
 import ssl
 import subprocess
 
-from lib import Service, check, main, need, wait_for
+from lib import Service, check, main, need, small_job, wait_for
 from port import Port, free_port, make_certificates
-from wire import Peer, VERSION, frame, hello, parse, poll, talk
+from wire import Peer, VERSION, frame, hello, parse, poll, put_artifact, talk
 
 REFUSED = {"version": VERSION, "type": "poll"}
 
@@ -104,6 +104,16 @@ def resident(pid):
         return int(next(line for line in file if line.startswith("VmRSS")).split()[1]) * 1024
 
 
+def take_pieces(service, worker, session):
+    """Two pieces of work of a new job, leased to be built."""
+    check(service.ask("POST", "/v1/jobs", small_job())[0] == 201, "a job")
+    pieces = worker.ask(poll(session, want=2, wait_ms=10000))[0]["work"]
+    while len(pieces) < 2:  # the strategy's answer takes a moment
+        pieces = pieces + worker.ask(poll(session, want=2 - len(pieces), wait_ms=10000, holding=[
+            {name: piece[name] for name in ("search", "kind", "index")} for piece in pieces]))[0]["work"]
+    return pieces
+
+
 def test_sizes(box):
     """A stranger says little; a worker 4 MiB and no byte more; nobody fills the memory with what
     nobody takes."""
@@ -118,11 +128,12 @@ def test_sizes(box):
     with Peer(path) as worker:
         worker.greet()
         session = worker.ask(hello())[0]["session"]
+        pieces = take_pieces(service, worker, session)
         data = os.urandom(3 << 20)
-        put = {"version": VERSION, "type": "put_artifact", "session": session,
-               "sha256": hashlib.sha256(data).hexdigest()}
+        put = put_artifact(session, pieces[0], data)
         check(worker.ask(put, data)[0]["type"] == "ack", "3 MiB are taken")
-        check(worker.ask(dict(put, sha256="0" * 64), data)[0]["code"] == "ECORRUPT", "and looked at")
+        answer = worker.ask(put_artifact(session, pieces[1], data, sha256="0" * 64), data)[0]
+        check(answer["code"] == "ECORRUPT", "and looked at", answer)
         for _ in range(8):
             worker.send(frame(put, data))  # and no answer is read meanwhile
         for _ in range(8):
@@ -132,6 +143,62 @@ def test_sizes(box):
     grown = resident(service.wpkd.popen.pid) - before
     check(grown < 100 << 20, "memory is bounded", grown)
     check(service.ask("GET", "/healthz")[0] == 200, "wpkd lives")
+    service.stop()
+
+
+QUOTA = 4 << 20
+
+
+def artifact_bytes(box):
+    """What the files in artifacts/ take, whatever they are called."""
+    return sum(os.path.getsize(os.path.join(directory, name))
+               for directory, _, names in os.walk(os.path.join(box.data, "artifacts")) for name in names)
+
+
+def check_refused(worker, put, data, code, says):
+    answer = worker.ask(put, data)[0]
+    check(answer["type"] == "error" and answer["code"] == code and says in answer["text"] and
+          answer["retry_ms"] == 0, "refused for good", answer)
+
+
+def test_uploads(box):
+    """A worker that sends what nobody asked for, and more than there is room for, takes no more of the
+    disk than the quota; what it does to the others is said."""
+    need("wpkd")
+    service = Port(box, config={"artifacts": {"bytes_max": QUOTA}})
+    path = service.local
+    data = os.urandom(3 << 20)
+    with Peer(path) as hostile, Peer(path) as runner:
+        hostile.greet()
+        runner.greet()
+        session = hostile.ask(hello())[0]["session"]
+        for number in range(4):  # no lease at all
+            piece = {"search": "1", "kind": "trial", "index": number}
+            check_refused(hostile, put_artifact(session, piece, data), data, "EINVAL", "no open lease")
+        check(artifact_bytes(box) == 0, "nothing is written")
+        pieces = take_pieces(service, hostile, session)
+        put = put_artifact(session, pieces[0], data)
+        check(hostile.ask(put, data)[0]["type"] == "ack", "what was leased is taken")
+        check(hostile.ask(put, data)[0]["type"] == "ack", "and may be said twice")
+        more = b"more of it"
+        check_refused(hostile, put_artifact(session, pieces[0], more), more, "EINVAL", "for this lease")
+        more = os.urandom(2 << 20)
+        check_refused(hostile, put_artifact(session, pieces[1], more), more, "ENOSPC", "their quota")
+        quarter = os.urandom(1 << 10)
+        runs = runner.ask(hello(name="h/2", builds=False))[0]["session"]
+        check_refused(runner, put_artifact(runs, pieces[1], quarter), quarter, "EACCES", "does not build")
+        wait_for("its user is told", lambda: "quota" in service.ask("GET", "/v1/jobs")[1]["jobs"][0]["reason"],
+                 30)
+        check("builds_held" in service.log(), "and its operator", service.log())
+        # What is not named any more is given back, and is no lease.
+        hostile.ask(poll(session, want=0))
+        check_refused(hostile, put_artifact(session, pieces[1], quarter), quarter, "EINVAL", "no open lease")
+        hostile.ask(poll(session, want=0, holding=[
+            {name: pieces[1][name] for name in ("search", "kind", "index")}]))
+        check(service.ask("POST", "/v1/workers:quarantine", {"name": "h/1", "reason": "hostile"})[0] == 200,
+              "it is put in quarantine")
+        check_refused(hostile, put_artifact(session, pieces[1], quarter), quarter, "EACCES", "hostile")
+    check(artifact_bytes(box) == len(data), "the disk has what was taken, and nothing else", artifact_bytes(box))
     service.stop()
 
 
@@ -148,7 +215,8 @@ def test_answers_that_nobody_takes(box):
         session = peer.ask(hello(name="w%d" % number))[0]["session"]
         message = {"version": VERSION, "session": session, "sha256": sha256}
         if number == 0:
-            check(peer.ask(dict(message, type="put_artifact"), data)[0]["type"] == "ack", "it is there")
+            put = put_artifact(session, take_pieces(service, peer, session)[0], data)
+            check(peer.ask(put, data)[0]["type"] == "ack", "it is there")
             before = resident(service.wpkd.popen.pid)
         for _ in range(9):
             peer.send(frame(dict(message, type="get_artifact")))

@@ -115,7 +115,7 @@ DEVICE = {"kind": "cpu", "model": "CPU", "isa": "avx2", "bf16": False, "vnni": F
           "vector_registers": 16, "peak_flops_per_s": 0, "peak_bytes_per_s": 0, "instance": "h/cpu0"}
 
 
-VERSION = 3
+VERSION = 4
 
 
 def hello(version=VERSION, **changes):
@@ -130,6 +130,14 @@ def hello(version=VERSION, **changes):
 def poll(session, **changes):
     message = {"version": VERSION, "type": "poll", "session": session, "want": 1, "wait_ms": 0,
                "holding": [], "running": "0"}
+    message.update(changes)
+    return message
+
+
+def put_artifact(session, piece, data, **changes):
+    """What uploads `data` for a piece of work; the bytes follow it."""
+    message = {"version": VERSION, "type": "put_artifact", "session": session, "search": piece["search"],
+               "kind": piece["kind"], "index": piece["index"], "sha256": hashlib.sha256(data).hexdigest()}
     message.update(changes)
     return message
 

@@ -62,7 +62,7 @@ struct wpk_sim_holding {
     bool done;
     bool lost;          /* what it needs cannot be had: it was not tried */
     bool anchor_failed; /* its anchor crashed beside it */
-    bool overtaken; /* another worker brought it built, which then got lost */
+    bool overtaken;     /* another worker brought it built, which then got lost */
     bool uploaded;
 };
 
@@ -74,6 +74,7 @@ struct wpk_sim_worker {
     int device;    /* what class it says it is of */
     uint32_t peer; /* of its connection; a new one for each life; 0: it is dead */
     uint64_t session;
+    bool named;    /* a poll of this session has said what it holds, and was answered */
     uint64_t wake; /* number of the event that wakes it; others are stale */
     uint64_t hung_until_ns;
     uint64_t run_until_ns;  /* the first piece that is not done is run until then; 0: not begun */

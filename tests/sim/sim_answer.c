@@ -103,13 +103,26 @@ static void take_artifact(struct wpk_sim *sim, struct wpk_sim_worker *worker,
     held->fetched++;
 }
 
+/* What its artifact is refused for is not its own any more: the next poll does not name it. */
+static void drop_refused(struct wpk_sim_worker *worker)
+{
+    free(worker->held[worker->asked_index].candidate);
+    worker->held_count--;
+    for (uint32_t i = worker->asked_index; i < worker->held_count; i++) {
+        worker->held[i] = worker->held[i + 1];
+    }
+}
+
 static void take_error(struct wpk_sim *sim, struct wpk_sim_worker *worker,
                        const struct wpk_message *message)
 {
     wpk_sim_say(sim, "w%d: %s: %s", worker->index, wpk_err_name(message->err), message->text);
     WPK_SIM_CHECK(sim, message->err != WPK_ECORRUPT, "w%d: %s", worker->index, message->text);
+    bool refused = worker->asked == WPK_MESSAGE_PUT_ARTIFACT && message->retry_ms == 0;
     if (message->err == WPK_ENOENT) {
         worker->session = 0; /* wpkd has been away: introduce ourselves again */
+    } else if (refused) {
+        drop_refused(worker);
     } else {
         worker->rest_until_ns = sim->clock.now_ns + REST_MS * WPK_NS_PER_MS;
     }
@@ -143,9 +156,11 @@ static void take_answer(struct wpk_sim *sim, struct wpk_sim_worker *worker,
     switch (worker->asked) {
     case WPK_MESSAGE_HELLO:
         worker->session = message->session;
+        worker->named = false;
         break;
     case WPK_MESSAGE_POLL:
         take_work(sim, worker, message);
+        worker->named = true;
         break;
     case WPK_MESSAGE_GET_ARTIFACT:
         take_artifact(sim, worker, message);

@@ -173,6 +173,7 @@ static void upload(struct wpk_sim *sim, struct wpk_sim_worker *worker, uint32_t 
 {
     const struct wpk_sim_holding *held = &worker->held[index];
     struct wpk_message put = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
+                              .made_for = held->work.id,
                               .bytes = held->candidate,
                               .bytes_size = strlen(held->candidate)};
     wpk_sim_artifact(held->candidate, put.sha256);
@@ -295,6 +296,8 @@ static void ask_next(struct wpk_sim *sim, struct wpk_sim_worker *worker)
         say_hello(sim, worker);
     } else if (worker->leaving) {
         give_back(sim, worker);
+    } else if (!worker->named) {
+        send_poll(sim, worker); /* uploads are for leases, which are its own again then */
     } else if (worker->sent_count > 0 && wpk_rng_chance(&sim->rng, sim->trouble / 40)) {
         send_old_result(sim, worker);
     } else if (!send_results(sim, worker) && !fetch(sim, worker) &&
