@@ -15,14 +15,14 @@ extern "C" {
 wpk_err wpk_halide_warm(const char *target, struct wpk_diag *diag);
 
 /* Generate `object_path` from the schedule's main program, which becomes the function `symbol`; and
- * its assembly unless `assembly_path` is NULL.
+ * LLVM's text of it unless `llvm_path` is NULL.
  *
  *   arguments of the generated function, in order: inputs, constants and prepared tensors, then
  *   outputs, each in the order of the schedule's main program's tensors
  *   errors  WPK_EUNSUPPORTED with Halide's words: a directive or expression it rejects
  */
 wpk_err wpk_halide_build(const struct wpk_schedule *schedule, const char *symbol,
-                         const char *object_path, const char *assembly_path, struct wpk_diag *diag);
+                         const char *object_path, const char *llvm_path, struct wpk_diag *diag);
 
 #ifdef __cplusplus
 }

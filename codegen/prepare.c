@@ -8,7 +8,9 @@
 #include "codegen/prepare.h"
 
 #include "codegen/lowering.h"
+#include "op/infinite.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LANES_MAX 16
@@ -226,6 +228,20 @@ static void emit_stage(struct draft *draft, int s)
     }
 }
 
+/* Is there a constant of the main program that may be infinite and that is computed? */
+static bool prepares_infinite(const struct wpk_schedule *schedule)
+{
+    struct wpk_infinite infinite;
+    bool found = false;
+    wpk_infinite_find(&schedule->main, &infinite);
+    for (int t = 0; t < schedule->main.tensor_count; t++) {
+        int made = wpk_program_find_tensor(&schedule->prepare, schedule->main.tensors[t].name);
+        found = found || (infinite.tensor[t] && made >= 0 &&
+                          schedule->prepare.tensors[made].role == WPK_ROLE_OUTPUT);
+    }
+    return found;
+}
+
 wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_schedule *out)
 {
     struct lanes lanes;
@@ -233,7 +249,12 @@ wpk_err wpk_prepare_schedule(const struct wpk_schedule *schedule, struct wpk_sch
     struct draft draft = {.out = out, .lanes = &lanes, .places = places, .err = WPK_OK};
     WPK_ASSERT(schedule->prepare.stage_count > 0);
     memset(out, 0, sizeof(*out));
-    memcpy(out->target, schedule->target, sizeof(out->target));
+    /* nobody waits for it: all of its arithmetic may be strict */
+    int size = snprintf(out->target, sizeof(out->target), "%s%s", schedule->target,
+                        prepares_infinite(schedule) ? "-strict_float" : "");
+    if (size < 0 || (size_t)size >= sizeof(out->target)) {
+        return WPK_ENOSPC;
+    }
     out->threads = schedule->threads;
     wpk_err err = wpk_program_copy(&schedule->prepare, &out->main);
     if (err == WPK_OK) {

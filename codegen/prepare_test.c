@@ -89,12 +89,31 @@ static void test_odd_extents_stay_scalar(void **state)
         "S.0 split c c.U c.V 4 exact\nS.0 reorder c.V n c.U\nS.0 vectorize c.V\n");
 }
 
+/* Masks that are added up are -inf in what is prepared. */
+static void test_masks_are_strict(void **state)
+{
+    (void)state;
+    struct wpk_schedule schedule, prepare;
+    assert_int_equal(
+        wpk_schedule_parse(HEAD "layout X f32[8] 0\nlayout A f32[8] 0\nlayout B f32[8] 0\n"
+                                "layout Y f32[8] 0\nprogram\ninput X f32[8]\nconstant A f32[8]\n"
+                                "constant B f32[8]\noutput Y f32[8]\nintermediate P f32[8]\n"
+                                "P[i] = A[i] + B[i]\nY[i] = exp(X[i] + P[i])\nend\n",
+                           &schedule, NULL),
+        WPK_OK);
+    assert_int_equal(wpk_prepare_schedule(&schedule, &prepare), WPK_OK);
+    assert_string_equal(strstr(prepare.target, "avx"), "avx-strict_float");
+    wpk_schedule_fini(&prepare);
+    wpk_schedule_fini(&schedule);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes_follow_what_reads_them),
         cmocka_unit_test(test_one_reader_has_it_inside),
         cmocka_unit_test(test_odd_extents_stay_scalar),
+        cmocka_unit_test(test_masks_are_strict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,6 @@
 #include "codegen/schedule_halide.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,13 +103,13 @@ static void put_value(struct wpk_halide_writer *w, const struct wpk_stage *stage
 }
 
 static void put_identity(struct wpk_halide_writer *w, enum wpk_reduction reduction,
-                         enum wpk_dtype dtype)
+                         enum wpk_dtype dtype, bool infinite)
 {
     if (reduction == WPK_REDUCE_SUM || reduction == WPK_REDUCE_PROD) {
         wpk_buf_printf(w->out, "cast<%s>(%d)", wpk_halide_type(dtype),
                        reduction == WPK_REDUCE_PROD);
     } else if (wpk_dtype_is_float(dtype)) {
-        wpk_halide_put_real(w, dtype, reduction == WPK_REDUCE_MAX ? -INFINITY : INFINITY);
+        wpk_halide_put_real(w, dtype, wpk_infinite_identity(reduction, dtype, infinite));
     } else {
         wpk_buf_printf(w->out, "type_of<%s>().%s()", wpk_halide_type(dtype),
                        reduction == WPK_REDUCE_MAX ? "min" : "max");
@@ -121,6 +120,7 @@ static void define_reduction(struct wpk_halide_writer *w, const struct wpk_stage
                              enum wpk_dtype dtype)
 {
     const char *name = wpk_halide_stage_name(w, stage);
+    bool strict = w->infinite.reduction[stage - w->program->stages];
     wpk_buf_printf(w->out, "    RDom %s_domain(", name);
     for (int a = stage->rank; a < stage->axis_count; a++) {
         wpk_buf_printf(w->out, "%s0, %" PRId64, a > stage->rank ? ", " : "", stage->axes[a].extent);
@@ -133,20 +133,19 @@ static void define_reduction(struct wpk_halide_writer *w, const struct wpk_stage
     wpk_buf_append_text(w->out, ";\n    ");
     put_arguments(w, stage);
     wpk_buf_append_text(w->out, " = ");
-    put_identity(w, stage->reduction, dtype);
+    put_identity(w, stage->reduction, dtype, strict);
     wpk_buf_append_text(w->out, ";\n    ");
     put_arguments(w, stage);
-    bool chooses = stage->reduction == WPK_REDUCE_MAX || stage->reduction == WPK_REDUCE_MIN;
-    wpk_buf_append_text(w->out, chooses                               ? " = "
-                                : stage->reduction == WPK_REDUCE_PROD ? " *= "
-                                                                      : " += ");
-    if (chooses) {
-        wpk_buf_append_text(w->out, stage->reduction == WPK_REDUCE_MAX ? "max(" : "min(");
-        put_arguments(w, stage);
-        wpk_buf_append_text(w->out, ", ");
-    }
+    bool maximum = stage->reduction == WPK_REDUCE_MAX;
+    const char *before = maximum ? "max(" : stage->reduction == WPK_REDUCE_MIN ? "min(" : "";
+    const char *between = *before != '\0'                       ? ", "
+                          : stage->reduction == WPK_REDUCE_PROD ? " * "
+                                                                : " + ";
+    wpk_buf_printf(w->out, " = %s%s", strict ? "strict_float(" : "", before);
+    put_arguments(w, stage);
+    wpk_buf_append_text(w->out, between);
     put_value(w, stage, dtype);
-    wpk_buf_append_text(w->out, chooses ? ");\n" : ";\n");
+    wpk_buf_printf(w->out, "%s%s;\n", *before != '\0' ? ")" : "", strict ? ")" : "");
 }
 
 /* The terms one after the other, the reduction's axes as numbers. */
@@ -329,11 +328,17 @@ static void put_ending(struct wpk_halide_writer *w)
 wpk_err wpk_schedule_print_halide(const struct wpk_schedule *schedule, struct wpk_buf *out)
 {
     struct wpk_halide_writer w = {.schedule = schedule, .program = &schedule->main, .out = out};
+    wpk_infinite_find(w.program, &w.infinite);
+    const char *strict =
+        !w.infinite.any
+            ? ""
+            : "// strict_float means the one operation in it. A lowering pass, which is "
+              "not shown, adds up\n// lanes pairwise, as Halide does without it.\n";
     wpk_buf_printf(out,
-                   "// %s, threads: %d. Dimensions are listed innermost first.\n"
+                   "// %s, threads: %d. Dimensions are listed innermost first.\n%s"
                    "#include <Halide.h>\n#include <limits>\n\nusing namespace Halide;\n\n"
                    "int main()\n{\n",
-                   schedule->target, schedule->threads);
+                   schedule->target, schedule->threads, strict);
     for (int t = 0; t < w.program->tensor_count; t++) {
         const struct wpk_tensor *tensor = &w.program->tensors[t];
         if (tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT) {

@@ -5,12 +5,14 @@
 #define WPK_CODEGEN_SCHEDULE_HALIDE_H
 
 #include "codegen/schedule.h"
+#include "op/infinite.h"
 
 #define WPK_HALIDE_NAMES_MAX 512
 
 struct wpk_halide_writer {
     const struct wpk_schedule *schedule;
     const struct wpk_program *program; /* the main program */
+    struct wpk_infinite infinite;      /* of it */
     struct wpk_buf *out;
     /* Variables declared so far: they are one by name; reductions belong to a stage. */
     char declared[WPK_HALIDE_NAMES_MAX][WPK_LOOP_NAME_MAX];

@@ -205,21 +205,30 @@ static void put_call(struct wpk_halide_writer *w, const struct wpk_stage *stage,
     wpk_buf_append_text(w->out, after);
 }
 
-static void put_unary(struct wpk_halide_writer *w, const struct wpk_stage *stage,
-                      const struct wpk_node *node)
+static void put_unary(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id)
 {
     static const char *const notation[] = {
 #define UNARY_TEXT(name, text) text,
         WPK_UNARY_LIST(UNARY_TEXT)
 #undef UNARY_TEXT
     };
+    const struct wpk_node *node = &w->program->nodes[id];
+    bool strict = w->infinite.strict[id];
     char before[32];
     switch (node->op) {
     case WPK_UNARY_RSQRT:
-        put_call(w, stage, "(1 / sqrt(", node->arg[0], "))");
+        put_call(w, stage, strict ? "strict_float(1 / sqrt(" : "(1 / sqrt(", node->arg[0], "))");
         break;
     case WPK_UNARY_SIGMOID:
         put_call(w, stage, "(1 / (1 + exp(-", node->arg[0], ")))");
+        break;
+    case WPK_UNARY_EXP:
+        put_call(w, stage, strict ? "exp(strict_float(max(" : "exp(", node->arg[0],
+                 strict ? ", " : ")");
+        if (strict) {
+            wpk_halide_put_real(w, node->dtype, wpk_infinite_exp_least(node->dtype));
+            wpk_buf_append_text(w->out, ")))");
+        }
         break;
     default:
         snprintf(before, sizeof(before), "%s(", notation[node->op]);
@@ -227,8 +236,7 @@ static void put_unary(struct wpk_halide_writer *w, const struct wpk_stage *stage
     }
 }
 
-static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stage,
-                       const struct wpk_node *node)
+static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id)
 {
     static const struct {
         const char *text;
@@ -238,12 +246,15 @@ static void put_binary(struct wpk_halide_writer *w, const struct wpk_stage *stag
         WPK_BINARY_LIST(BINARY_TEXT)
 #undef BINARY_TEXT
     };
+    const struct wpk_node *node = &w->program->nodes[id];
     bool call = notation[node->op].call;
+    bool strict = w->infinite.strict[id];
+    wpk_buf_append_text(w->out, strict ? "strict_float(" : "");
     wpk_buf_printf(w->out, "%s(", call ? notation[node->op].text : "");
     wpk_halide_put_node(w, stage, node->arg[0]);
     wpk_buf_printf(w->out, call ? ", " : " %s ", notation[node->op].text);
     wpk_halide_put_node(w, stage, node->arg[1]);
-    wpk_buf_append_byte(w->out, ')');
+    wpk_buf_append_text(w->out, strict ? "))" : ")");
 }
 
 static void put_cast(struct wpk_halide_writer *w, const struct wpk_stage *stage,
@@ -277,10 +288,10 @@ void wpk_halide_put_node(struct wpk_halide_writer *w, const struct wpk_stage *st
         put_load(w, stage, node);
         break;
     case WPK_NODE_UNARY:
-        put_unary(w, stage, node);
+        put_unary(w, stage, id);
         break;
     case WPK_NODE_BINARY:
-        put_binary(w, stage, node);
+        put_binary(w, stage, id);
         break;
     case WPK_NODE_CAST:
         put_cast(w, stage, node);

@@ -333,7 +333,7 @@ static void test_readable_halide(void **state)
         ("    ImageParam X(type_of<float>(), 2, \"X\");\n"
          "    X.dim(0).set_bounds(0, 20).set_stride(1);\n"
          "    X.dim(1).set_bounds(0, 12).set_stride(20);\n"),
-        "    T(i) = cast<float>(0);\n    T(i) += X(T_j, i);\n",
+        "    T(i) = cast<float>(0);\n    T(i) = T(i) + X(T_j, i);\n",
         "    Y(i) = (T(i) * 2.0f);\n",
         "    RVar T_j$O(\"j$O\"), T_j$U(\"j$U\");\n",
         "    Y\n        .split(i, iT, iI, 4, TailStrategy::RoundUp)\n        .vectorize(iI);\n",
@@ -360,6 +360,39 @@ static void test_readable_halide(void **state)
     wpk_schedule_fini(&schedule);
 }
 
+/* What may be infinite is strict, starts from an infinity, and is no less than an exp's least. */
+static void test_readable_strict_halide(void **state)
+{
+    (void)state;
+    static const char softmax[] =
+        "wpk-schedule 1\ntarget x86-64-linux-sse41 threads 1\n"
+        "layout X f32[4,8] 0,1\nlayout Y f32[4,8] 0,1\nprogram\n"
+        "input X f32[4,8]\noutput Y f32[4,8]\nintermediate M f32[4]\nintermediate S f32[4]\n"
+        "M[i] = max(k:8) X[i,k]\nS[i] = sum(k:8) exp(X[i,k] - M[i])\n"
+        "Y[i,j] = exp(X[i,j] - M[i]) / S[i]\nend\nM compute_root\nS compute_root\n";
+    static const char *const expected[] = {
+        "-std::numeric_limits<float>::infinity());\n    M(i) = strict_float(max(M(i), X(M_k, "
+        "i)));\n",
+        ("    S(i) = S(i) + exp(strict_float(max(strict_float((X(S_k, i) - M(i))), "
+         "-128.0f)));\n"),
+        "    Y(j, i) = strict_float((exp(",
+    };
+    struct wpk_schedule schedule;
+    struct wpk_diag diag = {0};
+    struct wpk_buf text = {0};
+    if (wpk_schedule_parse(softmax, &schedule, &diag) != WPK_OK) {
+        fail_msg("%s", diag.text);
+    }
+    assert_int_equal(wpk_schedule_print_halide(&schedule, &text), WPK_OK);
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        if (strstr(wpk_buf_text(&text), expected[i]) == NULL) {
+            fail_msg("missing:\n%s\nin\n%s", expected[i], wpk_buf_text(&text));
+        }
+    }
+    wpk_buf_fini(&text);
+    wpk_schedule_fini(&schedule);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_model_bounds_statements),
         cmocka_unit_test(test_every_candidate_lowers),
         cmocka_unit_test(test_readable_halide),
+        cmocka_unit_test(test_readable_strict_halide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

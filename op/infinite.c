@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op/infinite.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -59,71 +60,107 @@ static void find_reaching(const struct wpk_program *program, bool *reaches)
 
 /* ---- forwards: what is computed from it */
 
-/* What a value may be besides a finite number. */
-enum {
-    MAY_BE_INFINITE = 1,
-    MAY_BE_NAN = 2,
-};
-
 struct forwards {
     struct wpk_infinite *found;
-    bool nan[WPK_TENSORS_MAX];         /* by tensor id: its elements may be NaN */
-    unsigned char node[WPK_NODES_MAX]; /* by node id: what its value may be */
+    unsigned char tensor[WPK_TENSORS_MAX]; /* by tensor id: what its elements may be */
+    bool adds;                             /* the stage being followed adds up its terms */
 };
+
+static int of_infinity(double value)
+{
+    return !isinf(value) ? 0 : value < 0 ? WPK_MAY_BE_MINUS : WPK_MAY_BE_PLUS;
+}
 
 static int of_load(const struct wpk_program *program, const struct wpk_node *node,
                    const struct forwards *f)
 {
-    bool outside = node->outside >= 0 && isinf(program->nodes[node->outside].value);
-    bool infinite = f->found->tensor[node->tensor] || outside;
-    return (infinite ? MAY_BE_INFINITE : 0) | (f->nan[node->tensor] ? MAY_BE_NAN : 0);
+    int outside = node->outside < 0 ? 0 : of_infinity(program->nodes[node->outside].value);
+    return f->tensor[node->tensor] | outside;
 }
 
-/* Most functions are finite at -inf or are not defined there. */
-static int of_unary(const struct wpk_node *node, int id, struct forwards *f)
+static int negated(int may_be)
 {
-    int arg = f->node[node->arg[0]];
-    bool nan = (arg & MAY_BE_NAN) != 0;
+    int rest = may_be & ~(WPK_MAY_BE_INFINITE | WPK_IS_MAXIMUM);
+    return rest | ((may_be & WPK_MAY_BE_MINUS) != 0 ? WPK_MAY_BE_PLUS : 0) |
+           ((may_be & WPK_MAY_BE_PLUS) != 0 ? WPK_MAY_BE_MINUS : 0);
+}
+
+static int of_unary(const struct wpk_node *node, const struct forwards *f)
+{
+    int arg = f->found->may_be[node->arg[0]] & ~WPK_IS_MAXIMUM;
+    int nan = (arg & WPK_MAY_BE_SPECIAL) != 0 ? WPK_MAY_BE_NAN : 0;
     switch (node->op) {
     case WPK_UNARY_NEG:
+        return negated(arg);
     case WPK_UNARY_ABS:
+        return arg | negated(arg);
     case WPK_UNARY_FLOOR:
     case WPK_UNARY_CEIL:
     case WPK_UNARY_ROUND:
         return arg;
     case WPK_UNARY_EXP:
+        return (arg & WPK_MAY_BE_PLUS) |
+               ((arg & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED)) != 0 ? WPK_MAY_BE_DROPPED : 0);
     case WPK_UNARY_SIGMOID:
     case WPK_UNARY_TANH:
     case WPK_UNARY_ERF:
-        f->found->drops[id] = nan;
-        return arg & MAY_BE_NAN;
+        return arg & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED);
     case WPK_UNARY_LOG:
-    case WPK_UNARY_SIN:
-    case WPK_UNARY_COS:
-        f->found->drops[id] = nan;
-        return arg != 0 ? MAY_BE_NAN : 0;
-    default:
-        return arg != 0 ? MAY_BE_NAN : 0; /* roots */
+    case WPK_UNARY_RSQRT: /* of 0: infinite */
+        return arg | nan | ((arg & WPK_MAY_BE_DROPPED) != 0 ? WPK_MAY_BE_SPECIAL : 0);
+    default: /* sqrt, sin, cos */
+        return arg | nan;
     }
+}
+
+/* Of opposite signs, or of equal ones where b is subtracted? */
+static bool may_cancel(int a, int b)
+{
+    return ((a & WPK_MAY_BE_MINUS) != 0 && (b & WPK_MAY_BE_PLUS) != 0) ||
+           ((a & WPK_MAY_BE_PLUS) != 0 && (b & WPK_MAY_BE_MINUS) != 0);
 }
 
 static int of_binary(const struct wpk_node *node, struct forwards *f)
 {
-    int a = f->node[node->arg[0]], b = f->node[node->arg[1]];
-    int either = a | b;
-    bool infinite = (either & MAY_BE_INFINITE) != 0;
+    int a = f->found->may_be[node->arg[0]], b = f->found->may_be[node->arg[1]];
+    int either = (a | b) & ~WPK_IS_MAXIMUM;
+    int both = a & b & WPK_IS_MAXIMUM;
+    bool infinite = (either & WPK_MAY_BE_INFINITE) != 0;
     switch (node->op) {
     case WPK_BINARY_ADD:
-        return either;
-    case WPK_BINARY_SUB:
-        return either | ((a & b & MAY_BE_INFINITE) != 0 ? MAY_BE_NAN : 0);
-    case WPK_BINARY_MUL:
-    case WPK_BINARY_DIV:
-        return either | (infinite ? MAY_BE_NAN : 0);
-    default: /* min, max, comparisons, pow, % */
-        f->found->rows = f->found->rows && (either & MAY_BE_NAN) == 0;
-        return either & MAY_BE_INFINITE;
+        return either | (may_cancel(a, b) ? WPK_MAY_BE_NAN : 0);
+    case WPK_BINARY_SUB: {
+        /* what is less than its maximum is subtracted from */
+        int difference =
+            (a & ~WPK_IS_MAXIMUM) | negated((b & WPK_IS_MAXIMUM) != 0 ? b & ~WPK_MAY_BE_MINUS : b);
+        return difference | (may_cancel(a, negated(b)) ? WPK_MAY_BE_NAN : 0);
     }
+    case WPK_BINARY_MUL:
+        return either | (infinite ? WPK_MAY_BE_SPECIAL : 0);
+    case WPK_BINARY_DIV: /* 0 by 0, where both are of a masked row */
+        return either | (infinite ? WPK_MAY_BE_SPECIAL : 0) |
+               ((b & WPK_MAY_BE_DROPPED) != 0 ? WPK_MAY_BE_NAN : 0);
+    case WPK_BINARY_MAX:
+    case WPK_BINARY_MIN:
+        f->found->rows = f->found->rows && (either & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED)) == 0;
+        return (either & ~WPK_MAY_BE_NAN) | both;
+    default: /* comparisons, pow, % */
+        f->found->rows = f->found->rows && (either & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED)) == 0;
+        return either & ~WPK_MAY_BE_NAN;
+    }
+}
+
+/* A term that is NaN already may be added up with fast arithmetic: a sum of products is to stay one
+ * of fused multiply-adds. */
+static bool is_strict(const struct wpk_node *node, int value, const struct forwards *f)
+{
+    bool binary = node->kind == WPK_NODE_BINARY;
+    bool term = f->adds && binary && (node->op == WPK_BINARY_MUL || node->op == WPK_BINARY_ADD);
+    bool unary = node->kind == WPK_NODE_UNARY || node->kind == WPK_NODE_CAST;
+    int either = value;
+    either |= binary || unary ? f->found->may_be[node->arg[0]] : 0;
+    either |= binary ? f->found->may_be[node->arg[1]] : 0;
+    return (either & WPK_MAY_BE_INFINITE) != 0 || ((either & WPK_MAY_BE_NAN) != 0 && !term);
 }
 
 static void visit(const struct wpk_program *program, int id, void *user)
@@ -133,43 +170,59 @@ static void visit(const struct wpk_program *program, int id, void *user)
     int may_be = 0;
     switch (node->kind) {
     case WPK_NODE_LITERAL:
-        may_be = wpk_dtype_is_float(node->dtype) && isinf(node->value) ? MAY_BE_INFINITE : 0;
+        may_be = wpk_dtype_is_float(node->dtype) ? of_infinity(node->value) : 0;
         break;
     case WPK_NODE_LOAD:
         may_be = of_load(program, node, f);
         break;
     case WPK_NODE_UNARY:
-        may_be = of_unary(node, id, f);
+        may_be = of_unary(node, f);
         break;
     case WPK_NODE_BINARY:
         may_be = of_binary(node, f);
         break;
     case WPK_NODE_SELECT:
-        may_be = f->node[node->arg[1]] | f->node[node->arg[2]];
+        may_be =
+            (f->found->may_be[node->arg[1]] | f->found->may_be[node->arg[2]]) & ~WPK_IS_MAXIMUM;
         break;
     case WPK_NODE_CAST:
-        may_be = f->node[node->arg[0]];
+        may_be = f->found->may_be[node->arg[0]];
         break;
     case WPK_NODE_AXIS:
         break;
     }
+    f->found->strict[id] = f->found->strict[id] || is_strict(node, may_be, f);
+    f->found->any = f->found->any || f->found->strict[id];
     if (!wpk_dtype_is_float(node->dtype)) {
-        f->found->rows = f->found->rows && (may_be & MAY_BE_NAN) == 0;
+        f->found->rows = f->found->rows && (may_be & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED)) == 0;
         may_be = 0;
     }
-    f->node[id] = (unsigned char)may_be;
+    f->found->may_be[id] = (unsigned char)may_be;
 }
 
-static void follow(const struct wpk_program *program, const struct wpk_stage *stage,
-                   struct forwards *f)
+static void follow(const struct wpk_program *program, int s, struct forwards *f)
 {
+    const struct wpk_stage *stage = &program->stages[s];
+    f->adds = stage->reduction == WPK_REDUCE_SUM;
     wpk_node_walk(program, stage->expr, false, visit, f);
-    int may_be = f->node[stage->expr];
-    bool nan = (may_be & MAY_BE_NAN) != 0;
+    int may_be = f->found->may_be[stage->expr];
+    bool nan = (may_be & (WPK_MAY_BE_NAN | WPK_MAY_BE_DROPPED)) != 0;
     bool chooses = stage->reduction == WPK_REDUCE_MAX || stage->reduction == WPK_REDUCE_MIN;
     f->found->rows = f->found->rows && !(chooses && nan);
-    f->found->tensor[stage->output] = (may_be & MAY_BE_INFINITE) != 0;
-    f->nan[stage->output] = nan || (stage->reduction == WPK_REDUCE_PROD && may_be != 0);
+    f->found->reduction[s] =
+        stage->reduction != WPK_REDUCE_NONE && (may_be & WPK_MAY_BE_INFINITE) != 0;
+    if (stage->reduction == WPK_REDUCE_SUM &&
+        (may_be & WPK_MAY_BE_INFINITE) == WPK_MAY_BE_INFINITE) {
+        may_be |= WPK_MAY_BE_NAN;
+    } else if (stage->reduction == WPK_REDUCE_PROD && (may_be & WPK_MAY_BE_INFINITE) != 0) {
+        may_be |= WPK_MAY_BE_SPECIAL;
+    }
+    bool maximum = stage->reduction == WPK_REDUCE_MAX ||
+                   (stage->reduction == WPK_REDUCE_NONE && (may_be & WPK_IS_MAXIMUM) != 0);
+    may_be = (may_be & ~WPK_IS_MAXIMUM) | (maximum ? WPK_IS_MAXIMUM : 0);
+    f->found->tensor[stage->output] = (may_be & WPK_MAY_BE_INFINITE) != 0;
+    f->found->any = f->found->any || f->found->reduction[s];
+    f->tensor[stage->output] = (unsigned char)may_be;
 }
 
 void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *out)
@@ -182,10 +235,11 @@ void wpk_infinite_find(const struct wpk_program *program, struct wpk_infinite *o
         const struct wpk_tensor *tensor = &program->tensors[t];
         out->tensor[t] = reaches[t] && wpk_dtype_is_float(tensor->dtype) &&
                          (tensor->role == WPK_ROLE_INPUT || tensor->role == WPK_ROLE_CONSTANT);
+        forwards.tensor[t] = out->tensor[t] ? WPK_MAY_BE_MINUS : 0;
         out->rows = out->rows || out->tensor[t];
     }
     for (int s = 0; s < program->stage_count; s++) {
-        follow(program, &program->stages[s], &forwards);
+        follow(program, s, &forwards);
     }
 }
 
@@ -209,7 +263,7 @@ static int drop(struct wpk_program *program, const struct wpk_infinite *infinite
     case WPK_NODE_UNARY: {
         int value = wpk_node_unary(program, (enum wpk_unary)node.op, arg[0]);
         int number = wpk_node_binary(program, WPK_BINARY_EQ, arg[0], arg[0]);
-        return !infinite->drops[id]
+        return !wpk_infinite_drops(program, infinite, id)
                    ? value
                    : wpk_node_select(program, number, value, wpk_node_real(program, node.dtype, 0));
     }
@@ -242,14 +296,24 @@ wpk_err wpk_infinite_drop(const struct wpk_program *program, const struct wpk_in
     return WPK_OK;
 }
 
-bool wpk_infinite_literal(const struct wpk_program *program)
+bool wpk_infinite_drops(const struct wpk_program *program, const struct wpk_infinite *infinite,
+                        int node)
 {
-    for (int i = 0; i < program->node_count; i++) {
-        const struct wpk_node *node = &program->nodes[i];
-        if (node->kind == WPK_NODE_LITERAL && wpk_dtype_is_float(node->dtype) &&
-            isinf(node->value)) {
-            return true;
-        }
-    }
-    return false;
+    const struct wpk_node *n = &program->nodes[node];
+    return n->kind == WPK_NODE_UNARY && n->op == WPK_UNARY_EXP &&
+           (infinite->may_be[n->arg[0]] & WPK_MAY_BE_NAN) != 0;
+}
+
+double wpk_infinite_identity(enum wpk_reduction reduction, enum wpk_dtype dtype, bool infinite)
+{
+    double bound = infinite           ? INFINITY
+                   : dtype == WPK_F64 ? DBL_MAX
+                   : dtype == WPK_F16 ? 65504.0
+                                      : 3.3895313892515355e38; /* bf16's largest, below f32's */
+    return reduction == WPK_REDUCE_MAX ? -bound : bound;
+}
+
+double wpk_infinite_exp_least(enum wpk_dtype dtype)
+{
+    return dtype == WPK_F64 ? -1100 : -128;
 }

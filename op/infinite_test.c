@@ -56,7 +56,7 @@ static void expect_rows(const char *text, int drops, bool rows)
     assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
     wpk_infinite_find(&program, &found);
     for (int i = 0; i < program.node_count; i++) {
-        count += found.drops[i];
+        count += wpk_infinite_drops(&program, &found, i);
     }
     assert_int_equal(count, drops);
     assert_int_equal(found.rows, rows);
@@ -74,26 +74,62 @@ static void test_whole_rows(void **state)
 {
     (void)state;
     expect_rows(MAXIMUM "Y[i,j] = exp(X[i,j] - M[i])\n", 1, true);
-    expect_rows(MAXIMUM "Y[i,j] = tanh(exp(X[i,j] - M[i]))\n", 2, true);
+    expect_rows(MAXIMUM "Y[i,j] = tanh(exp(X[i,j] - M[i]))\n", 1, true);
     expect_rows(MAXIMUM "Y[i,j] = sqrt(exp(X[i,j] - M[i])) + exp(X[i,j])\n", 1, true);
     expect_rows(MAXIMUM "Y[i,j] = max(exp(X[i,j] - M[i]), 0.5)\n", 1, false);
     expect_rows(MAXIMUM "Y[i,j] = select(X[i,j] - M[i] < 0 - 3, 0, exp(X[i,j]))\n", 0, false);
     expect_rows("input X f32[4,8]\noutput Y f32[4]\nY[i] = max(k:8) X[i,k] * 2\n", 0, false);
 }
 
-static void test_literals(void **state)
+/* How many operations are strict, and how many reductions. */
+static void expect_strict(const char *text, int operations, int reductions)
+{
+    struct wpk_program program = {0};
+    static struct wpk_infinite found;
+    int strict = 0, reducing = 0;
+    assert_int_equal(wpk_program_parse(text, &program, NULL), WPK_OK);
+    wpk_infinite_find(&program, &found);
+    for (int i = 0; i < program.node_count; i++) {
+        enum wpk_node_kind kind = program.nodes[i].kind;
+        bool operates = kind == WPK_NODE_UNARY || kind == WPK_NODE_BINARY || kind == WPK_NODE_CAST;
+        strict += operates && found.strict[i];
+    }
+    for (int s = 0; s < program.stage_count; s++) {
+        reducing += found.reduction[s];
+    }
+    if (strict != operations || reducing != reductions) {
+        fail_msg("%d operations and %d reductions are strict in\n%s", strict, reducing, text);
+    }
+    assert_int_equal(found.any, operations + reductions > 0);
+    wpk_program_fini(&program);
+}
+
+static void test_strict_operations(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "input X f32[8]\noutput Y f32[8]\nY[i] = max(r:3) X[i+r-1 | -inf]\n",
-        "input X f32[8]\noutput Y f32[8]\nY[i] = exp(X[i] - 1)\n",
-    };
-    for (int i = 0; i < 2; i++) {
-        struct wpk_program program = {0};
-        assert_int_equal(wpk_program_parse(texts[i], &program, NULL), WPK_OK);
-        assert_int_equal(wpk_infinite_literal(&program), i == 0);
-        wpk_program_fini(&program);
-    }
+    /* of a softmax the subtractions, the exps, and a division of 0 by 0; not its sum */
+    expect_strict("input X f32[4,8]\noutput Y f32[4,8]\nintermediate M f32[4]\n"
+                  "intermediate S f32[4]\nM[i] = max(k:8) X[i,k]\n"
+                  "S[i] = sum(k:8) exp(X[i,k] - M[i])\nY[i,j] = exp(X[i,j] - M[i]) / S[i] * 0.5\n",
+                  2 + 2 + 2, 1);
+    /* the sum with the mask, not what is scaled before */
+    expect_strict("input X f32[8]\ninput A f32[8]\noutput Y f32[8]\n"
+                  "Y[i] = exp(X[i] * 0.5 + A[i])\n",
+                  2, 0);
+    /* a product with what may be NaN stays a sum of fused multiply-adds */
+    expect_strict("input X f32[4,8]\ninput V f32[4,8]\noutput Y f32[4]\nintermediate M f32[4]\n"
+                  "intermediate S f32[4]\nintermediate P f32[4,8]\nM[i] = max(k:8) X[i,k]\n"
+                  "S[i] = sum(k:8) exp(X[i,k] - M[i])\nP[i,j] = exp(X[i,j] - M[i]) / S[i]\n"
+                  "Y[i] = sum(j:8) P[i,j] * V[i,j]\n",
+                  2 + 2 + 1, 1);
+    /* literals */
+    expect_strict("input X f32[8]\noutput Y f32[8]\nY[i] = max(r:3) X[i+r-1 | -inf]\n", 0, 1);
+    expect_strict("input X f32[8]\noutput Y f32[8]\nY[i] = max(r:3) X[i+r-1 | 0]\n", 0, 0);
+    /* +inf: no maximum of a row is subtracted */
+    expect_strict("input X f32[8]\ninput B f32[8]\noutput Y f32[8]\n"
+                  "Y[i] = exp(X[i] - B[i]) + exp(B[i])\n",
+                  4, 0);
+    expect_strict("input X f32[8]\noutput Y f32[8]\nY[i] = X[i] * sigmoid(X[i])\n", 0, 0);
 }
 
 int main(void)
@@ -101,7 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masks_are_found),
         cmocka_unit_test(test_whole_rows),
-        cmocka_unit_test(test_literals),
+        cmocka_unit_test(test_strict_operations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,11 +46,11 @@ static wpk_err read_schedule(struct wpk_schedule *out, struct wpk_diag *diag)
 
 /* The cached object's path: a hash of all that decides its bytes. */
 static wpk_err name_prepare(const struct wpk_builder_options *options,
-                            const struct wpk_schedule *schedule, char path[PATH_SIZE_MAX])
+                            const struct wpk_schedule *prepare, char path[PATH_SIZE_MAX])
 {
     struct wpk_buf text = {0};
-    wpk_buf_printf(&text, "wpk " WPK_VERSION "\n%s\n", schedule->target);
-    wpk_err err = wpk_program_print(&schedule->prepare, &text);
+    wpk_buf_printf(&text, "wpk " WPK_VERSION "\n%s\n", prepare->target);
+    wpk_err err = wpk_program_print(&prepare->main, &text);
     if (err == WPK_OK) {
         err = wpk_buf_status(&text);
     }
@@ -69,27 +69,27 @@ static wpk_err name_prepare(const struct wpk_builder_options *options,
 static wpk_err build_prepare(const struct wpk_builder_options *options,
                              const struct wpk_schedule *schedule, struct wpk_diag *diag)
 {
+    static struct wpk_schedule prepare; /* large */
     char path[PATH_SIZE_MAX];
     if (schedule->prepare.stage_count == 0) {
         return WPK_OK;
     }
-    wpk_err err = name_prepare(options, schedule, path);
-    /* A build that is tried again finds the cache's own file here, not to be written over. */
-    unlink("prepare.o");
-    if (err != WPK_OK || link(path, "prepare.o") == 0) {
+    wpk_err err = wpk_prepare_schedule(schedule, &prepare);
+    if (err != WPK_OK) {
         return err;
     }
-    static struct wpk_schedule prepare; /* large */
-    err = wpk_prepare_schedule(schedule, &prepare);
-    if (err == WPK_OK) {
+    err = name_prepare(options, &prepare, path);
+    /* A build that is tried again finds the cache's own file here, not to be written over. */
+    unlink("prepare.o");
+    if (err == WPK_OK && link(path, "prepare.o") != 0) {
         err = wpk_halide_build(&prepare, "wpk_prepare", "prepare.o", NULL, diag);
-        wpk_schedule_fini(&prepare);
+        if (err == WPK_OK) {
+            /* Whole from the first moment; whoever made the same one first wins. A cache that
+             * cannot be written costs time, nothing else. */
+            (void)!link("prepare.o", path);
+        }
     }
-    if (err == WPK_OK) {
-        /* Whole from the first moment; whoever made the same one first wins. A cache that cannot
-         * be written costs time, nothing else. */
-        (void)!link("prepare.o", path);
-    }
+    wpk_schedule_fini(&prepare);
     return err;
 }
 
