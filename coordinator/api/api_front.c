@@ -23,6 +23,7 @@ struct wpk_api_front {
     struct wpk_store *idle[WPK_API_READERS_MAX]; /* owned; [idle_count] */
     uint32_t idle_count;
     uint32_t open_count;                           /* idle ones, and those that were taken */
+    pthread_cond_t given;                          /* one is idle, or may be opened */
     struct refusal refusals[WPK_API_REFUSALS_MAX]; /* [refusal_count] */
     uint32_t refusal_count;
     uint64_t untold; /* refusals that found no room */
@@ -37,6 +38,7 @@ wpk_err wpk_api_front_new(const struct wpk_api_front_options *options, struct wp
     }
     front->options = *options;
     pthread_mutex_init(&front->lock, NULL);
+    pthread_cond_init(&front->given, NULL);
     *out = front;
     return WPK_OK;
 }
@@ -50,6 +52,7 @@ void wpk_api_front_free(struct wpk_api_front *front)
     for (uint32_t i = 0; i < front->idle_count; i++) {
         wpk_store_close(front->idle[i]);
     }
+    pthread_cond_destroy(&front->given);
     pthread_mutex_destroy(&front->lock);
     free(front);
 }
@@ -65,16 +68,16 @@ struct wpk_store *wpk_api_front_take(struct wpk_api_front *front, struct wpk_dia
 {
     struct wpk_store *store = NULL;
     pthread_mutex_lock(&front->lock);
-    bool more = false;
+    while (front->idle_count == 0 && front->open_count == WPK_API_READERS_MAX) {
+        pthread_cond_wait(&front->given, &front->lock);
+    }
     if (front->idle_count > 0) {
         store = front->idle[--front->idle_count];
-    } else if (front->open_count < WPK_API_READERS_MAX) {
+    } else {
         front->open_count++;
-        more = true;
     }
     pthread_mutex_unlock(&front->lock);
-    if (!more) {
-        wpk_diag_set(diag, "too many requests read at once");
+    if (store != NULL) {
         return store;
     }
     wpk_err err =
@@ -83,6 +86,7 @@ struct wpk_store *wpk_api_front_take(struct wpk_api_front *front, struct wpk_dia
         wpk_log_failure(WPK_LOG_WARN, "reader_not_opened", err, diag);
         pthread_mutex_lock(&front->lock);
         front->open_count--;
+        pthread_cond_signal(&front->given);
         pthread_mutex_unlock(&front->lock);
         return NULL;
     }
@@ -94,6 +98,7 @@ void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store)
     pthread_mutex_lock(&front->lock);
     WPK_ASSERT(front->idle_count < front->open_count);
     front->idle[front->idle_count++] = store;
+    pthread_cond_signal(&front->given);
     pthread_mutex_unlock(&front->lock);
 }
 

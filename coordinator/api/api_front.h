@@ -6,7 +6,7 @@
 
 #include "coordinator/api/api.h"
 
-#define WPK_API_READERS_MAX 16 /* connections: as many as threads answer at once */
+#define WPK_API_READERS_MAX 16 /* connections to the store */
 
 struct wpk_api_front;
 
@@ -49,7 +49,9 @@ WPK_MUST_CHECK bool wpk_call_admit(struct wpk_call *call, enum wpk_auth_role rol
 /* On the loop's thread, now and then: write those down. */
 void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_performer *performer);
 
-/* A connection for this call, to be given back; NULL with `diag` when there is none. */
+/* A connection for this call, to be given back. When all are out, the thread waits for the next
+ * one; each thread of the server has one at most, so whoever has one waits for nobody. NULL with
+ * `diag` when none can be opened. */
 struct wpk_store *wpk_api_front_take(struct wpk_api_front *front, struct wpk_diag *diag);
 void wpk_api_front_give(struct wpk_api_front *front, struct wpk_store *store);
 
