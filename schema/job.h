@@ -28,7 +28,8 @@ extern "C" {
 #define WPK_JOB_GENE_MAX 64 /* a pinned gene's name or value */
 #define WPK_JOB_OP_TEXT_MAX (64 * 1024)
 #define WPK_JOB_THREADS_MAX 1024
-#define WPK_JOB_LABELS_MAX 16 /* that its workers have to have */
+#define WPK_JOB_LABELS_MAX 16  /* that its workers have to have */
+#define WPK_JOB_DEVICE_MAX 256 /* a device class, with its NUL */
 #define WPK_JOB_CANDIDATES_MAX 1000000
 #define WPK_JOB_SECONDS_MAX (7 * 24 * 3600)
 #define WPK_JOB_PRIORITY_MAX 100 /* and not below its negative */
@@ -80,9 +81,10 @@ struct wpk_job {
     char name[WPK_JOB_NAME_MAX]; /* "" when the file names none */
     struct wpk_job_op *ops;      /* owned; [op_count], at least one after decoding */
     int op_count;
-    char kind[16];                /* "cpu" */
-    int threads;                  /* of the kernels */
-    struct wpk_job_label *labels; /* owned; [label_count] */
+    char kind[16];                   /* "cpu" */
+    char device[WPK_JOB_DEVICE_MAX]; /* class that it is for, as device.h has it; "": any */
+    int threads;                     /* of the kernels */
+    struct wpk_job_label *labels;    /* owned; [label_count] */
     int label_count;
     char strategy[32]; /* as written; known names: search/strategy.h */
     uint64_t seed;

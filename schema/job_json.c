@@ -2,6 +2,7 @@
 /* A job as JSON. Everything that can be wrong without knowing operators is found here, at its
  * position: a job that decodes has all its fields in range. */
 #include "common/json.h"
+#include "schema/device.h"
 #include "schema/job.h"
 
 #include <stdio.h>
@@ -224,9 +225,21 @@ static void decode_labels(struct wpk_json_reader *reader, struct wpk_job *job)
     wpk_json_leave(reader);
 }
 
+static void decode_device(struct wpk_json_reader *reader, struct wpk_job *job)
+{
+    struct wpk_device device;
+
+    wpk_json_get_label(reader, "device", job->device, sizeof(job->device));
+    if (wpk_json_status(reader) == WPK_OK && (wpk_device_of_class(job->device, &device) != WPK_OK ||
+                                              strcmp(device.kind, job->kind) != 0)) {
+        wpk_json_fail(reader, "device", WPK_EINVAL,
+                      "not a device class of that kind, such as \"cpu/AMD EPYC 9B45/avx512+vnni\"");
+    }
+}
+
 static void decode_target(struct wpk_json_reader *reader, struct wpk_job *job)
 {
-    static const char *const members[] = {"kind", "threads", "labels", NULL};
+    static const char *const members[] = {"kind", "device", "threads", "labels", NULL};
     static const char *const kinds[] = {"cpu"};
 
     wpk_json_enter(reader, "target");
@@ -234,6 +247,9 @@ static void decode_target(struct wpk_json_reader *reader, struct wpk_job *job)
     if (wpk_json_has(reader, "kind")) {
         size_t kind = wpk_json_get_choice(reader, "kind", kinds, COUNT_OF(kinds));
         snprintf(job->kind, sizeof(job->kind), "%s", kinds[kind]);
+    }
+    if (wpk_json_has(reader, "device")) {
+        decode_device(reader, job);
     }
     if (wpk_json_has(reader, "threads")) {
         job->threads = (int)wpk_json_get_int(reader, "threads", 1, WPK_JOB_THREADS_MAX);
@@ -393,6 +409,9 @@ static void encode_settings(const struct wpk_job *job, struct wpk_json_writer *w
 {
     wpk_json_begin_object(writer, "target");
     wpk_json_put_text(writer, "kind", job->kind);
+    if (job->device[0] != '\0') {
+        wpk_json_put_text(writer, "device", job->device);
+    }
     wpk_json_put_int(writer, "threads", job->threads);
     wpk_json_begin_object(writer, "labels");
     for (int i = 0; i < job->label_count; i++) {

@@ -23,7 +23,8 @@ static const char full_text[] =
     "      \"constants\": [\"W\"], \"layouts\": \"any\" },\n"
     "    { \"name\": \"attention\", \"op\": { \"type\": \"matmul\", \"a\": [2,3],\n"
     "      \"b\": [3,4] } } ],\n"
-    "  \"target\": { \"kind\": \"cpu\", \"threads\": 2, \"labels\": { \"zone\": \"b 1\" } },\n"
+    "  \"target\": { \"kind\": \"cpu\", \"device\": \"cpu/a b/avx512+vnni\", \"threads\": 2, "
+    "\"labels\": { \"zone\": \"b 1\" } },\n"
     "  \"search\": { \"strategy\": \"random\", \"seed\": \"18446744073709551615\",\n"
     "    \"pin\": { \"algorithm\": \"direct\" } },\n"
     "  \"budget\": { \"candidates\": 12, \"seconds\": 34 },\n"
@@ -47,6 +48,7 @@ static void check_full(const struct wpk_job *job)
     assert_int_equal(job->ops[1].layouts, WPK_LAYOUTS_FIXED);
     assert_int_equal(job->threads, 2);
     assert_int_equal(job->label_count, 1);
+    assert_string_equal(job->device, "cpu/a b/avx512+vnni");
     assert_string_equal(job->labels[0].name, "zone");
     assert_string_equal(job->labels[0].value, "b 1");
     assert_string_equal(job->strategy, "random");
@@ -146,6 +148,10 @@ static void test_rejected(void **state)
         {"{\"ops\":[{" OP ",\"layouts\":\"nhwc\"}]}", WPK_EINVAL, "ops[0].layouts", 1, 0},
         {"{\"ops\":[{" OP "}],\"target\":{\"kind\":\"tpu\"}}", WPK_EINVAL, "target.kind", 1, 0},
         {"{\"ops\":[{" OP "}],\"target\":{\"threads\":0}}", WPK_ERANGE, "target.threads", 1, 0},
+        {"{\"ops\":[{" OP "}],\"target\":{\"device\":\"toaster\"}}", WPK_EINVAL, "target.device", 1,
+         0},
+        {"{\"ops\":[{" OP "}],\"target\":{\"device\":\"gpu/x/avx2\"}}", WPK_EINVAL, "target.device",
+         1, 0},
         {"{\"ops\":[{" OP "}],\"target\":{\"labels\":[]}}", WPK_EINVAL, "target.labels", 1, 0},
         {"{\"ops\":[{" OP "}],\"target\":{\"labels\":{\"Zone\":\"b\"}}}", WPK_EINVAL,
          "target.labels.Zone", 1, 0},

@@ -203,6 +203,7 @@ CREATE TABLE job (
     -- What the file says besides its operators: a start does not read the file again, unless `kind`
     -- is "", as a migration leaves it.
     kind        TEXT NOT NULL DEFAULT '', -- of the device: "cpu"
+    device      TEXT NOT NULL DEFAULT '', -- class that it is for; "": any
     threads     INTEGER NOT NULL DEFAULT 0,
     labels      TEXT NOT NULL DEFAULT '', -- "name=value" of each, a line each
     strategy    TEXT NOT NULL DEFAULT '',

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REPLACED_MAX 64 /* jobs of one id a day that ended badly; the last one stands */
 #define WPK_IDEMPOTENCY_KEY_SIZE 256 /* bytes, with the NUL */
 #define PAGE_WEIGHT_MAX 1024 /* operators in a page: the loop takes 10 ms to write so many down */
 #define OP_SIZE 1024         /* bytes of one, about */
@@ -42,14 +43,14 @@ static void hash_texts(const char *const *texts, size_t count, char out[WPK_SHA2
 }
 
 /* An id that is the same for the same texts, for a day. */
-static void derive_id(const struct wpk_call *call, const char *kind, const char *owner,
+static void derive_id(const struct wpk_call *call, const char *kind, const char *part,
                       const char *key, char out[WPK_JOB_ID_SIZE])
 {
     char hash[WPK_SHA256_HEX_SIZE];
     char day[24];
     snprintf(day, sizeof day, "%llu",
              (unsigned long long)(wpk_store_wall_ns(call->api->store) / WPK_IDEMPOTENCY_NS));
-    const char *const texts[] = {kind, owner, key, day};
+    const char *const texts[] = {kind, part, key, day};
     hash_texts(texts, sizeof texts / sizeof texts[0], hash);
     snprintf(out, WPK_JOB_ID_SIZE, "j%.16s", hash);
 }
@@ -151,17 +152,32 @@ static bool is_stored(struct wpk_call *call, const char *id)
     return stored;
 }
 
+/* Cancelled, or failed: it answers nobody any more. False where there is none as well. */
+static bool ended_badly(struct wpk_call *call, const char *id, bool *known)
+{
+    const struct wpk_job_entry *job = wpk_coordinator_job(call->api->coordinator, id);
+    enum wpk_job_state state = job != NULL ? job->state : WPK_JOB_QUEUED;
+    *known = job != NULL || wpk_history_job_state(call->api->store, id, &state);
+    return *known && (state == WPK_JOB_CANCELLED || state == WPK_JOB_FAILED);
+}
+
 bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
                           struct wpk_call_job *job, char id[WPK_JOB_ID_SIZE])
 {
     struct wpk_diag diag = {0};
+    char number[16];
+    bool known = true;
+    bool again = true;
     wpk_err err = wpk_performer_degraded(call->api->performer, &diag);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, 507, err, &diag);
         return false;
     }
-    derive_id(call, kind, "", key, id);
-    bool known = wpk_coordinator_job(call->api->coordinator, id) != NULL || is_stored(call, id);
+    for (int i = 0; again && i < REPLACED_MAX; i++) {
+        snprintf(number, sizeof number, "%d", i);
+        derive_id(call, kind, number, key, id);
+        again = ended_badly(call, id, &known);
+    }
     if (!was_read(call)) {
         return false;
     }

@@ -9,6 +9,7 @@
 #include "common/metrics.h"
 #include "coordinator/state/op_identity.h"
 #include "op/definition.h"
+#include "schema/device.h"
 #include "schema/job.h"
 
 #include <stdio.h>
@@ -87,7 +88,7 @@ static wpk_err write_job(const struct item *item, struct wpk_buf *out)
     wpk_buf_append_text(&named, has_name ? "{" : "{" WPK_TUNING_NAME "\"op\",");
     wpk_buf_append(&named, item->op.data, item->op.size);
     wpk_buf_append_byte(&named, '}');
-    wpk_tuning_write(wpk_buf_text(&named), named.size, item->lookup.threads, out);
+    wpk_tuning_write(wpk_buf_text(&named), named.size, "", item->lookup.threads, out);
     wpk_err err = wpk_buf_status(&named);
     wpk_buf_fini(&named);
     return err == WPK_OK ? wpk_buf_status(out) : err;
@@ -277,6 +278,16 @@ static wpk_err begin_tuning(struct wpk_call *call, struct wpk_tuning *tuning,
     if (item->op.size == 0) {
         wpk_diag_set(diag, "to tune it, the operator itself is needed");
         snprintf(diag->field, sizeof diag->field, "op");
+        return WPK_EINVAL;
+    }
+    struct wpk_device device;
+    if (item->lookup.device[0] != '\0' &&
+        (strlen(item->lookup.device) >= WPK_JOB_DEVICE_MAX ||
+         wpk_device_of_class(item->lookup.device, &device) != WPK_OK)) {
+        wpk_diag_set(diag,
+                     "not a device class, so no worker can tune it; GET /v1/devices lists those"
+                     " that are known");
+        snprintf(diag->field, sizeof diag->field, "device");
         return WPK_EINVAL;
     }
     if (wpk_buf_status(body) == WPK_OK) {

@@ -3,6 +3,7 @@
 
 #include "schema/job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 
 struct wpk_tuning_job {
     struct wpk_tuning_job *next;
+    char device[WPK_JOB_DEVICE_MAX]; /* class; "": any */
     int threads;
     int op_count;
     struct wpk_buf ops;
@@ -34,11 +36,22 @@ void wpk_tuning_fini(struct wpk_tuning *tuning)
     tuning->first = NULL;
 }
 
-void wpk_tuning_write(const char *ops, size_t size, int threads, struct wpk_buf *out)
+void wpk_tuning_write(const char *ops, size_t size, const char *device, int threads,
+                      struct wpk_buf *out)
 {
+    struct wpk_json_writer *w = wpk_json_writer_new_object();
+    wpk_json_put_text(w, "kind", "cpu");
+    if (device[0] != '\0') {
+        wpk_json_put_text(w, "device", device);
+    }
+    wpk_json_put_int(w, "threads", threads);
     wpk_buf_append_text(out, "{\"name\":\"lookup\",\"ops\":[");
     wpk_buf_append(out, ops, size);
-    wpk_buf_printf(out, "],\"target\":{\"kind\":\"cpu\",\"threads\":%d}}", threads);
+    wpk_buf_append_text(out, "],\"target\":");
+    wpk_err err = wpk_json_print(w, false, out);
+    WPK_ASSERT(err == WPK_OK);
+    wpk_buf_append_byte(out, '}');
+    wpk_json_writer_free(w);
 }
 
 static bool has_room(const struct wpk_tuning_job *job, const struct wpk_buf *op)
@@ -67,18 +80,21 @@ static bool is_taken(const struct wpk_tuning_job *job, const struct wpk_buf *op)
            memmem(job->ops.data, job->ops.size, op->data, size) != NULL;
 }
 
-/* The newest is first: of those for as many threads, the only one that can have room. */
-static struct wpk_tuning_job *find_job(struct wpk_tuning *tuning, int threads,
+/* The newest is first: of those for that device and as many threads, the only one that can have
+ * room. */
+static struct wpk_tuning_job *find_job(struct wpk_tuning *tuning, const struct wpk_lookup *lookup,
                                        const struct wpk_buf *op)
 {
     struct wpk_tuning_job *job = tuning->first;
-    while (job != NULL && job->threads != threads) {
+    while (job != NULL &&
+           (job->threads != lookup->threads || strcmp(job->device, lookup->device) != 0)) {
         job = job->next;
     }
     if (job == NULL || !has_room(job, op) || is_taken(job, op)) {
         job = calloc(1, sizeof *job);
         WPK_ASSERT(job != NULL);
-        job->threads = threads;
+        job->threads = lookup->threads;
+        snprintf(job->device, sizeof job->device, "%s", lookup->device);
         job->next = tuning->first;
         tuning->first = job;
     }
@@ -89,12 +105,12 @@ void wpk_tuning_add(struct wpk_tuning *tuning, struct wpk_call *call,
                     const struct wpk_lookup *lookup, const struct wpk_buf *op)
 {
     static const char room[ID_SIZE + 1] = "j0000000000000000";
-    struct wpk_tuning_job *job = find_job(tuning, lookup->threads, op);
+    struct wpk_tuning_job *job = find_job(tuning, lookup, op);
     bool first = job->op_count == 0;
     char accuracy[WPK_ACCURACY_TEXT_MAX];
     wpk_accuracy_name(lookup->accuracy, accuracy);
-    wpk_buf_printf(&job->key, "%s%s %s %d %s %s", first ? "" : "\n", lookup->fingerprint,
-                   lookup->layouts, lookup->threads, accuracy,
+    wpk_buf_printf(&job->key, "%s%s %s %s %d %s %s", first ? "" : "\n", lookup->fingerprint,
+                   lookup->device, lookup->layouts, lookup->threads, accuracy,
                    wpk_conditions_name(lookup->conditions));
     wpk_buf_append(&job->key, op->data, name_size(op)); /* another name is another job */
     wpk_buf_append_text(&job->ops, first ? "{" : ",{");
@@ -111,7 +127,8 @@ bool wpk_tuning_prepare(struct wpk_tuning *tuning, struct wpk_call *call)
 {
     bool done = true;
     for (struct wpk_tuning_job *job = tuning->first; done && job != NULL; job = job->next) {
-        wpk_tuning_write(wpk_buf_text(&job->ops), job->ops.size, job->threads, &job->source);
+        wpk_tuning_write(wpk_buf_text(&job->ops), job->ops.size, job->device, job->threads,
+                         &job->source);
         WPK_ASSERT(wpk_buf_status(&job->source) == WPK_OK);
         job->job =
             (struct wpk_call_job){.source = wpk_buf_text(&job->source), .size = job->source.size};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs for what lookups did not find. Those for as many threads go into one job, as far as it takes
- * them. A job's id follows from what is in it and the day: asked again it is the same. For
- * api_lookup.c alone. */
+/* Jobs for what lookups did not find. Lookups for one device class and as many threads go into one
+ * job, as far as it takes them. A job's id follows from what is in it and the day: asked again it
+ * is the same, unless that was cancelled or failed. For api_lookup.c alone. */
 #ifndef WPK_COORDINATOR_API_API_TUNING_H
 #define WPK_COORDINATOR_API_API_TUNING_H
 
@@ -15,8 +15,10 @@ struct wpk_tuning {
 
 void wpk_tuning_fini(struct wpk_tuning *tuning);
 
-/* A job file around operators, which are objects with commas between them. */
-void wpk_tuning_write(const char *ops, size_t size, int threads, struct wpk_buf *out);
+/* A job file around operators, which are objects with commas between them. `device`: the class that
+ * it is for; "": any. */
+void wpk_tuning_write(const char *ops, size_t size, const char *device, int threads,
+                      struct wpk_buf *out);
 
 #define WPK_TUNING_NAME "\"name\":"
 

@@ -198,8 +198,9 @@ void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job)
 /* ---- why an operator waits */
 
 struct census {
-    uint32_t kind;  /* workers of the kind, */
-    uint32_t cores; /* with enough cores, too, */
+    uint32_t kind;   /* workers of the kind, */
+    uint32_t device; /* of the class that the job is for, too, */
+    uint32_t cores;  /* with enough cores, too, */
     uint32_t labels;
     uint32_t runs;
     uint32_t bound;     /* of the device that the operator is bound to, */
@@ -215,6 +216,10 @@ static void count_group(const struct wpk_group *group, const struct wpk_job_op_s
         return;
     }
     census->kind += group->worker_count;
+    if (!wpk_group_is_for(group, job)) {
+        return;
+    }
+    census->device += group->worker_count;
     if (group->hello.device.core_count < job->threads) {
         return;
     }
@@ -242,6 +247,8 @@ static void describe(const struct wpk_job_entry *job, const struct wpk_search *s
 {
     if (census->kind == 0) {
         snprintf(out, WPK_REASON_MAX, "no worker with kind %s", job->kind);
+    } else if (census->device == 0) {
+        snprintf(out, WPK_REASON_MAX, "no worker with device %.200s", job->device);
     } else if (census->cores == 0) {
         snprintf(out, WPK_REASON_MAX, "no worker with kind %s and %d core%s", job->kind,
                  job->threads, job->threads == 1 ? "" : "s");

@@ -160,10 +160,18 @@ static void take_from_pool(struct wpk_link *link)
 
 /* ---- groups */
 
+/* The device class is the first line of a class's text. */
+bool wpk_group_is_for(const struct wpk_group *group, const struct wpk_job_entry *job)
+{
+    size_t size = strlen(job->device);
+    return size == 0 ||
+           (strncmp(group->kind->text, job->device, size) == 0 && group->kind->text[size] == '\n');
+}
+
 bool wpk_group_suits(const struct wpk_group *group, const struct wpk_job_entry *job)
 {
     return (group->hello.roles & WPK_WORKER_RUNS) != 0 &&
-           strcmp(group->hello.device.kind, job->kind) == 0 &&
+           strcmp(group->hello.device.kind, job->kind) == 0 && wpk_group_is_for(group, job) &&
            group->hello.device.core_count >= job->threads &&
            wpk_labels_cover(&group->hello, job->labels, job->label_count);
 }

@@ -73,6 +73,8 @@ bool wpk_labels_cover(const struct wpk_hello *hello, const struct wpk_worker_lab
                       uint32_t count);
 /* Can they build for that class? */
 bool wpk_group_builds_for(const struct wpk_group *group, const char *class_text);
+/* Is its device class the one that the job is for? */
+bool wpk_group_is_for(const struct wpk_group *group, const struct wpk_job_entry *job);
 /* May it run what the job asks for? */
 bool wpk_group_suits(const struct wpk_group *group, const struct wpk_job_entry *job);
 /* The worker joins its group, which may be new, or leaves it, which may be the end of it. True: it

@@ -56,7 +56,8 @@ struct wpk_job_entry {
     char name[WPK_JOB_TEXT_MAX];
     char owner[WPK_JOB_TEXT_MAX];
     int priority;
-    char kind[16]; /* of the device */
+    char kind[16];                        /* of the device */
+    char device[2 * WPK_DEVICE_TEXT_MAX]; /* class that it is for; "": any */
     int threads;
     struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX]; /* that its workers have; by name */
     uint32_t label_count;

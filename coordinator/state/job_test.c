@@ -360,6 +360,28 @@ static void its_device_comes_back(void **state)
     }
 }
 
+/* Its kernels are for that class: no other worker is given any of it, however long it waits. */
+static void a_job_for_one_device(void **state)
+{
+    (void)state;
+    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_job_entry *job = wpk_scene_job("a", 1, 1);
+    snprintf(job->device, sizeof job->device, "cpu/other/avx2");
+    assert_non_null(wpk_scene_submit(s, job));
+    expect_blocked(s, job, "no worker with kind cpu");
+    int worker = join(s, "w");
+    assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
+    expect_blocked(s, job, "no worker with device cpu/other/avx2");
+    wpk_scene_wait(s, 40000);
+    assert_int_equal(s->c->search_count, 0);
+    int other = wpk_scene_worker(s, "other");
+    snprintf(s->workers[other].hello.device.model, WPK_DEVICE_TEXT_MAX, "other");
+    wpk_scene_hello(s, other);
+    assert_int_equal(wpk_scene_poll(s, other, 1), 1);
+    assert_string_equal(job->ops[0].search->key.device_class, "cpu/other/avx2");
+    wpk_scene_free(s);
+}
+
 /* A fleet had more of its operators under way than are begun at a start, when nobody is here yet:
  * its results are on their way. */
 static void all_that_was_begun_is_open_again(void **state)
@@ -477,6 +499,7 @@ int main(void)
         cmocka_unit_test(what_it_waits_for_is_said),
         cmocka_unit_test(a_paused_job_is_as_it_was),
         cmocka_unit_test(its_device_comes_back),
+        cmocka_unit_test(a_job_for_one_device),
         cmocka_unit_test(all_that_was_begun_is_open_again),
         cmocka_unit_test(a_larger_budget_outlives_a_failure),
         cmocka_unit_test(answers_come_late),

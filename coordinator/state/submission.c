@@ -124,6 +124,7 @@ static wpk_err fill(struct wpk_job *job, struct wpk_job_entry *entry, struct wpk
     snprintf(entry->name, sizeof entry->name, "%s", job->name);
     snprintf(entry->owner, sizeof entry->owner, "%s", job->owner);
     snprintf(entry->kind, sizeof entry->kind, "%s", job->kind);
+    snprintf(entry->device, sizeof entry->device, "%s", job->device);
     snprintf(entry->strategy, sizeof entry->strategy, "%s", job->strategy);
     for (int i = 0; i < job->label_count; i++) {
         struct wpk_worker_label *label = &entry->labels[entry->label_count++];

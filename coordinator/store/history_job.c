@@ -41,12 +41,12 @@ void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *jo
     print_labels(job, &labels);
     wpk_store_run(store,
                   "INSERT INTO job (number, id, name, owner, priority, source, state, reason,"
-                  " document, created_at, started_at, finished_at, kind, threads, labels, strategy,"
-                  " seed, candidates, time_ns, epoch)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "itttittititttiii", (int64_t)job->number, job->id, job->name, job->owner,
+                  " document, created_at, started_at, finished_at, kind, device, threads, labels,"
+                  " strategy, seed, candidates, time_ns, epoch)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, '', '', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "itttittittitttiii", (int64_t)job->number, job->id, job->name, job->owner,
                   (int64_t)job->priority, source, wpk_job_state_name(job->state),
-                  (int64_t)job->created_wall_ns, job->kind, (int64_t)job->threads,
+                  (int64_t)job->created_wall_ns, job->kind, job->device, (int64_t)job->threads,
                   wpk_buf_text(&labels), job->strategy, seed, (int64_t)job->candidates,
                   (int64_t)job->time_ns, wpk_store_epoch(store));
     wpk_buf_fini(&labels);
@@ -163,6 +163,7 @@ static struct wpk_job_entry *read_job(const struct wpk_rows *rows, uint64_t numb
     job->seed = strtoull(wpk_rows_text(rows, 12), NULL, 10);
     job->candidates = (uint32_t)wpk_rows_int(rows, 13);
     job->time_ns = (uint64_t)wpk_rows_int(rows, 14);
+    snprintf(job->device, sizeof job->device, "%s", wpk_rows_text(rows, 15));
     return job;
 }
 
@@ -207,7 +208,7 @@ struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t num
     struct wpk_rows *rows = wpk_store_query(
         store,
         "SELECT id, name, owner, priority, created_at, started_at, state = 'paused', kind,"
-        " iif(kind = '', source, ''), threads, labels, strategy, seed, candidates, time_ns"
+        " iif(kind = '', source, ''), threads, labels, strategy, seed, candidates, time_ns, device"
         " FROM job WHERE number = ?",
         "i", (int64_t)number);
     if (wpk_rows_next(rows)) {
@@ -330,7 +331,20 @@ bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t posit
     return found;
 }
 
-/* ---- documents */
+/* ---- ended or not */
+
+bool wpk_history_job_state(struct wpk_store *store, const char *id, enum wpk_job_state *out)
+{
+    struct wpk_rows *rows = wpk_store_query(store, "SELECT state FROM job WHERE id = ?", "t", id);
+    bool found = wpk_rows_next(rows);
+    for (int i = 0; found && i < WPK_JOB_STATE_COUNT; i++) {
+        if (strcmp(wpk_job_state_name((enum wpk_job_state)i), wpk_rows_text(rows, 0)) == 0) {
+            *out = (enum wpk_job_state)i;
+        }
+    }
+    wpk_rows_close(rows);
+    return found;
+}
 
 bool wpk_history_job_document(struct wpk_store *store, const char *id, struct wpk_buf *out,
                               uint64_t *number)

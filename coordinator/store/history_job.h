@@ -55,6 +55,9 @@ void wpk_history_read_progress(struct wpk_store *store, struct wpk_job_entry *jo
 WPK_MUST_CHECK bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
                                    struct wpk_history_op *out);
 
+/* False when there is no such job. */
+WPK_MUST_CHECK bool wpk_history_job_state(struct wpk_store *store, const char *id,
+                                          enum wpk_job_state *out);
 /* The document of a job that has ended, appended, and its number. */
 WPK_MUST_CHECK bool wpk_history_job_document(struct wpk_store *store, const char *id,
                                              struct wpk_buf *out, uint64_t *number);

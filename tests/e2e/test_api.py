@@ -201,8 +201,16 @@ def test_tune(box):
     check(other["job_id"] != first["job_id"], "another key, another job", other)
     job = service.want(200, "GET", "/v1/jobs/" + first["job_id"])
     service.want(200, "POST", "/v1/jobs/%s:cancel" % job["id"])
-    check(service.want(200, "POST", path, lookup)["job_id"] == job["id"], "once a day")
-    check(len(service.want(200, "GET", "/v1/jobs")["jobs"]) == 2, "two jobs in all")
+    after = service.want(200, "POST", path, lookup)["job_id"]
+    check(after not in (job["id"], other["job_id"]), "one that was cancelled answers nobody", after)
+    check(service.want(200, "POST", path, lookup)["job_id"] == after, "the same job")
+    check(len(service.want(200, "GET", "/v1/jobs")["jobs"]) == 3, "three jobs in all")
+    there = service.want(200, "POST", path, dict(lookup, device="cpu/nobody/avx2"))
+    check(there["job_id"] not in (after, job["id"]), "another device, another job", there)
+    waits = service.want(200, "GET", "/v1/jobs/" + there["job_id"])
+    check("no worker with" in waits["reason"], "it waits for that device", waits)
+    problem = service.want(422, "POST", path, dict(lookup, device="toaster"))
+    check(problem["field"] == "device", "not a device", problem)
     service.want(422, "POST", path, {"fingerprint": "0" * 64})
     reader = service.want(201, "POST", "/v1/tokens", {"owner": "ann", "roles": ["read"]})["secret"]
     service.want(200, "POST", "/v1/kernels:lookup", lookup, token=reader)
