@@ -19,7 +19,8 @@
 #define RACE_FAR 1.5
 /* Times time_ns_min under cold conditions: most of it is spent evicting. */
 #define COLD_TIME_FACTOR 2.5
-/* Times time_ns_min, after which a slow kernel is sampled no more. */
+/* Times time_ns_min, after which a slow kernel is sampled no more, and samples count although the
+ * process was preempted in them. */
 #define TIME_FACTOR_MAX 10
 
 struct wpk_policy wpk_measure_policy(const struct wpk_policy *policy)
@@ -97,11 +98,17 @@ static bool is_raced_out(const struct wpk_policy *policy, double incumbent, uint
            (timing->sample_count >= RACE_SAMPLES_MIN && (double)timing->min_ns > limit);
 }
 
+/* The time that a policy asks for, evictions included. */
+static double wanted_ns(const struct wpk_policy *policy)
+{
+    bool warm = policy->conditions == WPK_CONDITIONS_WARM;
+    return (double)policy->time_ns_min * (warm ? 1 : COLD_TIME_FACTOR);
+}
+
 static bool is_enough(const struct wpk_policy *policy, const struct wpk_timing *timing,
                       uint64_t total_ns)
 {
-    bool warm = policy->conditions == WPK_CONDITIONS_WARM;
-    double time_ns = (double)policy->time_ns_min * (warm ? 1 : COLD_TIME_FACTOR);
+    double time_ns = wanted_ns(policy);
     if (timing->sample_count == WPK_SAMPLES_MAX) {
         return true;
     }
@@ -144,6 +151,46 @@ static wpk_err take_sample(const struct wpk_measure_subject *subject,
     timing->sample_ns[timing->sample_count++] = each;
     timing->min_ns = each < timing->min_ns ? each : timing->min_ns;
     return WPK_OK;
+}
+
+/* One sample of each. The kernel that ran last finds its own data in the caches: the two take the
+ * first place in turns. */
+static wpk_err take_pair(const struct wpk_measure_subject *subject,
+                         const struct wpk_measure_subject *anchor, const struct wpk_policy *policy,
+                         bool anchor_first, struct wpk_timing *timing, struct wpk_timing *beside)
+{
+    if (anchor == NULL) {
+        return take_sample(subject, policy, false, timing);
+    }
+    wpk_err err = anchor_first ? take_sample(anchor, policy, false, beside)
+                               : take_sample(subject, policy, false, timing);
+    if (err != WPK_OK) {
+        return err;
+    }
+    return anchor_first ? take_sample(subject, policy, true, timing)
+                        : take_sample(anchor, policy, true, beside);
+}
+
+/* What a sample changes. */
+struct mark {
+    int sample_count;
+    uint64_t min_ns;
+};
+
+static struct mark mark_of(const struct wpk_timing *timing)
+{
+    return (struct mark){timing->sample_count, timing->min_ns};
+}
+
+static void drop_sample(struct wpk_timing *timing, struct mark mark)
+{
+    timing->sample_count = mark.sample_count;
+    timing->min_ns = mark.min_ns;
+}
+
+static uint64_t preemptions_of(const struct wpk_measure_subject *subject)
+{
+    return subject->preemptions != NULL ? subject->preemptions(subject->user) : 0;
 }
 
 static int compare_real(const void *a, const void *b)
@@ -191,18 +238,19 @@ wpk_err wpk_measure_pair(const struct wpk_measure_subject *subject,
     }
     uint64_t begun = wpk_clock_now_ns(subject->clock);
     uint64_t total = 0;
-    /* The kernel that ran last finds its own data in the caches: the two take the first place in
-     * turns. */
     bool anchor_first = false;
     while (err == WPK_OK && !pair.timing.censored && !is_enough(policy, &pair.timing, total)) {
-        err = anchor_first ? take_sample(anchor, policy, false, &beside)
-                           : take_sample(subject, policy, false, &pair.timing);
-        if (err == WPK_OK && anchor != NULL) {
-            err = anchor_first ? take_sample(subject, policy, true, &pair.timing)
-                               : take_sample(anchor, policy, true, &beside);
-            anchor_first = !anchor_first;
-        }
+        const struct mark own = mark_of(&pair.timing), other = mark_of(&beside);
+        uint64_t before = preemptions_of(subject);
+        err = take_pair(subject, anchor, policy, anchor_first, &pair.timing, &beside);
+        anchor_first = !anchor_first;
         total = wpk_clock_now_ns(subject->clock) - begun;
+        if (preemptions_of(subject) != before &&
+            (double)total < wanted_ns(policy) * TIME_FACTOR_MAX) {
+            drop_sample(&pair.timing, own);
+            drop_sample(&beside, other);
+            continue;
+        }
         pair.timing.censored =
             is_raced_out(policy, incumbent, beside.min_ns, call_ns, &pair.timing);
     }

@@ -22,6 +22,10 @@ struct wpk_measure_subject {
     wpk_err (*run)(void *user); /* one call */
     /* Evict from the caches; required but for WARM, which it is never asked for. */
     wpk_err (*cool)(void *user, enum wpk_conditions conditions);
+    /* How often the scheduler has taken a CPU away from the process so far; NULL: not known.
+     * Samples in which it did are taken again, for at most ten times as long as the policy asks
+     * for. */
+    uint64_t (*preemptions)(void *user);
     void *user;
     const struct wpk_clock *clock;
 };

@@ -18,7 +18,9 @@ struct fake {
     int cool_count;
     enum wpk_conditions conditions; /* last asked for */
     bool cool_fails;
-    int fail_at; /* call that fails; 0: none */
+    int fail_at;         /* call that fails; 0: none */
+    int preempted_every; /* a call of so many loses its CPU for a while; 0: none does */
+    uint64_t preemption_count;
 };
 
 static wpk_err run(void *user)
@@ -32,8 +34,18 @@ static wpk_err run(void *user)
     if (fake->call_count % 4 == 0) {
         ns += fake->jitter_ns;
     }
+    if (fake->preempted_every > 0 && fake->call_count % fake->preempted_every == 0) {
+        ns += 4 * WPK_NS_PER_MS;
+        fake->preemption_count++;
+    }
     wpk_clock_fake_advance(&fake->clock, ns);
     return WPK_OK;
+}
+
+static uint64_t preemptions(void *user)
+{
+    const struct fake *fake = user;
+    return fake->preemption_count;
 }
 
 static wpk_err cool(void *user, enum wpk_conditions conditions)
@@ -49,8 +61,11 @@ static wpk_err measure(struct fake *fake, struct wpk_policy policy, uint64_t inc
                        struct wpk_timing *timing)
 {
     wpk_clock_fake_init(&fake->clock, 1000, 0);
-    const struct wpk_measure_subject subject = {
-        .run = run, .cool = cool, .user = fake, .clock = &fake->clock.clock};
+    const struct wpk_measure_subject subject = {.run = run,
+                                                .cool = cool,
+                                                .preemptions = preemptions,
+                                                .user = fake,
+                                                .clock = &fake->clock.clock};
     policy = wpk_measure_policy(&policy);
     return wpk_measure(&subject, &policy, incumbent_ns, timing);
 }
@@ -100,6 +115,29 @@ static void test_race(void **state)
     fake = (struct fake){.first_ns = 200000, .call_ns = 200000};
     assert_int_equal(measure(&fake, (struct wpk_policy){0}, 100000, &timing), WPK_OK);
     assert_false(timing.censored);
+}
+
+/* A busy machine: two samples of four lose their CPU. */
+static void test_preempted_samples_do_not_count(void **state)
+{
+    (void)state;
+    struct fake fake = {.first_ns = 900000, .call_ns = 900000, .preempted_every = 4};
+    struct wpk_timing timing = {0};
+    assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_OK);
+    assert_true(timing.sample_count >= 10);
+    assert_int_equal(timing.median_ns, 900000);
+    assert_int_equal(timing.mad_ns, 0);
+}
+
+static void test_preemption_prolongs_within_limits(void **state)
+{
+    (void)state;
+    struct fake fake = {.first_ns = 900000, .call_ns = 900000, .preempted_every = 1};
+    struct wpk_timing timing = {0};
+    assert_int_equal(measure(&fake, (struct wpk_policy){0}, 0, &timing), WPK_OK);
+    assert_true(timing.sample_count >= 3);
+    assert_true(timing.median_ns > 2 * WPK_NS_PER_MS);
+    assert_true(fake.clock.now_ns < 500 * WPK_NS_PER_MS);
 }
 
 static void test_cold_conditions_evict_before_each_sample(void **state)
@@ -239,6 +277,8 @@ int main(void)
         cmocka_unit_test(test_short_kernel_is_repeated),
         cmocka_unit_test(test_slow_kernel_gets_fewer_samples),
         cmocka_unit_test(test_race),
+        cmocka_unit_test(test_preempted_samples_do_not_count),
+        cmocka_unit_test(test_preemption_prolongs_within_limits),
         cmocka_unit_test(test_cold_conditions_evict_before_each_sample),
         cmocka_unit_test(test_warm_conditions_evict_nothing),
         cmocka_unit_test(test_evicting_bounds_the_samples),

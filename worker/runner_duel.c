@@ -67,6 +67,7 @@ static void serve_turns(const struct wpk_duel_request *request, struct wpk_subje
 {
     const struct wpk_measure_subject measured = {.run = wpk_subject_run,
                                                  .cool = wpk_subject_cool,
+                                                 .preemptions = wpk_subject_preemptions,
                                                  .user = subject,
                                                  .clock = wpk_clock_system()};
     char byte;

@@ -210,6 +210,7 @@ static struct wpk_measure_subject measured_of(struct wpk_subject *subject)
 {
     return (struct wpk_measure_subject){.run = wpk_subject_run,
                                         .cool = wpk_subject_cool,
+                                        .preemptions = wpk_subject_preemptions,
                                         .user = subject,
                                         .clock = wpk_clock_system()};
 }

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static int find_output(const struct wpk_program *program)
 {
@@ -159,6 +160,13 @@ wpk_err wpk_subject_cool(void *user, enum wpk_conditions conditions)
 {
     struct wpk_subject *subject = user;
     return subject->provider->kind->cool(subject->provider, conditions);
+}
+
+uint64_t wpk_subject_preemptions(void *user)
+{
+    struct rusage usage;
+    (void)user;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_nivcsw : 0;
 }
 
 enum wpk_outcome wpk_subject_outcome(wpk_err err)

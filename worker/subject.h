@@ -48,6 +48,8 @@ wpk_err wpk_subject_verify(struct wpk_subject *subject, const struct wpk_answers
 /* For wpk_measure: `user` is the subject. */
 wpk_err wpk_subject_run(void *user);
 wpk_err wpk_subject_cool(void *user, enum wpk_conditions conditions);
+/* Of all threads of this process. */
+uint64_t wpk_subject_preemptions(void *user);
 
 /* What an error of a provider means for the candidate. */
 enum wpk_outcome wpk_subject_outcome(wpk_err err);
