@@ -220,10 +220,30 @@ struct boxes {
     bool present[WPK_TENSORS_MAX];
 };
 
-static void extend_by_loads(const struct wpk_program *program, int id, const int64_t *extent,
-                            struct boxes *boxes)
+/* What a dimension of a load reads of its tensor when the stage covers `extent`. `least`: where that
+ * is cut short, because the rest lies outside of the tensor. */
+static void read_range(const struct wpk_program *program, const struct wpk_stage *stage,
+                       const struct wpk_node *load, int dim, const int64_t *extent, bool least,
+                       int64_t *low, int64_t *high)
 {
     static const int64_t origin[WPK_AXES_MAX] = {0};
+    const struct wpk_tensor *tensor = &program->tensors[load->tensor];
+    int64_t first = 0, last = 0;
+    wpk_index_range_in(program, load->index[dim], origin, extent, low, high);
+    wpk_index_range(program, stage, load->index[dim], &first, &last);
+    int64_t end = tensor->extent[dim] + tensor->pad_after[dim] - 1;
+    if (least && first < -tensor->pad_before[dim]) {
+        *low += -tensor->pad_before[dim] - first;
+    }
+    if (least && last > end) {
+        *high -= last - end;
+    }
+    *high = *high < *low ? *low : *high;
+}
+
+static void extend_by_loads(const struct wpk_program *program, int id, const int64_t *extent,
+                            bool least, struct boxes *boxes)
+{
     const struct wpk_stage *stage = &program->stages[id];
     int loads[WPK_LOADS_MAX];
     int count = wpk_stage_loads(program, stage, loads, WPK_LOADS_MAX);
@@ -232,7 +252,7 @@ static void extend_by_loads(const struct wpk_program *program, int id, const int
         int t = load->tensor;
         for (int dim = 0; dim < program->tensors[t].rank; dim++) {
             int64_t low = 0, high = 0;
-            wpk_index_range_in(program, load->index[dim], origin, extent, &low, &high);
+            read_range(program, stage, load, dim, extent, least, &low, &high);
             if (!boxes->present[t] || low < boxes->low[t][dim]) {
                 boxes->low[t][dim] = low;
             }
@@ -300,9 +320,9 @@ static void find_region(const struct wpk_variant *variant, const struct wpk_deci
             box[a] = size < root->axes[a].extent ? size : root->axes[a].extent;
         }
         wpk_plan_regions(program, group, box, region);
-        extend_by_loads(program, group->root, box, &boxes);
+        extend_by_loads(program, group->root, box, least, &boxes);
         for (int m = 0; m < group->member_count; m++) {
-            extend_by_loads(program, group->member[m].stage, region[m], &boxes);
+            extend_by_loads(program, group->member[m].stage, region[m], least, &boxes);
         }
     }
     for (int a = 0; a < target->rank && boxes.present[target->output]; a++) {

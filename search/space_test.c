@@ -375,6 +375,41 @@ static void test_windows_of_many_loads(void **state)
     wpk_buf_fini(&text);
 }
 
+/* At the ends of A nothing is read of what lies outside of it: a tile of Y needs less there. */
+static void test_windows_end_with_their_tensor(void **state)
+{
+    (void)state;
+    const struct wpk_space_options options = options_for(0, "fixed", 1);
+    struct wpk_program program = {0};
+    struct wpk_space space = {0};
+    struct wpk_rng rng;
+    int seen = 0;
+    assert_int_equal(wpk_program_parse("input X f32[64]\nintermediate A f32[64]\noutput Y f32[64]\n"
+                                       "A[i] = exp(X[i])\nY[i] = A[i-1] + A[i] + A[i+2]\n",
+                                       &program, NULL),
+                     WPK_OK);
+    assert_int_equal(wpk_space_derive(&program, &options, &space, NULL), WPK_OK);
+    wpk_rng_seed(&rng, 1);
+    for (int i = 0; i < 400; i++) {
+        struct wpk_candidate one;
+        struct wpk_decisions d[2];
+        int64_t extent[WPK_RANK_MAX], least[WPK_RANK_MAX];
+        assert_int_equal(wpk_space_draw(&space, &rng, &one), WPK_OK);
+        const struct wpk_variant *variant = &space.variants[one.variant];
+        wpk_genes_read(variant, &one, 0, &d[0]);
+        wpk_genes_read(variant, &one, 1, &d[1]);
+        if (d[0].level == WPK_LEVEL_TILE && d[1].tile[0] <= 32 && 64 % d[1].tile[0] == 0) {
+            wpk_group_region(variant, d, 0, extent, least);
+            assert_int_equal(extent[0], d[1].tile[0] + 3);
+            assert_int_equal(least[0], d[1].tile[0]);
+            seen++;
+        }
+    }
+    assert_true(seen > 0);
+    wpk_space_fini(&space);
+    wpk_program_fini(&program);
+}
+
 /* More loads than anybody looks at are refused, not half seen. */
 static void test_too_many_loads(void **state)
 {
@@ -490,6 +525,7 @@ int main(void)
         cmocka_unit_test(test_boundaries),
         cmocka_unit_test(test_order_at_the_boundary),
         cmocka_unit_test(test_windows_of_many_loads),
+        cmocka_unit_test(test_windows_end_with_their_tensor),
         cmocka_unit_test(test_too_many_loads),
         cmocka_unit_test(test_idle_inputs),
         cmocka_unit_test(test_pins),
