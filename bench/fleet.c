@@ -7,7 +7,7 @@
  *
  * The crew has what it is given for a second, and wants more than can be given: 40,000 a second
  * with what is the default. Its own codecs run on its thread, whose CPU time is shown apart, as
- * every thread's. */
+ * every thread's. With --artifacts all is measured twice: without uploads, then with them. */
 #include "bench/fleet_crew.h"
 #include "bench/fleet_fill.h"
 #include "bench/fleet_fsync.h"
@@ -22,6 +22,7 @@
 #include "coordinator/store/store.h"
 
 #include <getopt.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@
 #define TURN_MAX 256 /* frames of a batch, as the service has it */
 #define TICK_MS 200
 #define STRATEGY_THREADS 1
+#define BATCHES_MAX 256 /* more than the performer lets wait */
 
 struct options {
     const char *data;
@@ -43,6 +45,8 @@ struct options {
     int seconds;
     int fsync_ms;
     int think_ms;
+    size_t artifact_size; /* of uploads; 0: none */
+    int uploads_per_s;
     bool fill_only;
 };
 
@@ -62,9 +66,17 @@ struct fleet {
     uint64_t busy_end;
     struct wpk_store *store;
     struct wpk_performer *performer;
-    uint64_t commits;
-    struct bench_latencies latencies; /* from results sent to results acknowledged */
-    _Atomic uint64_t results;         /* acknowledged, as the crew counts */
+    struct bench_fleet_report report;
+    struct bench_fleet_part warming;         /* what is not measured goes there */
+    _Atomic(struct bench_fleet_part *) part; /* that is measured now */
+    uint64_t given_ns[BATCHES_MAX];          /* when batch n was handed to the writer */
+    uint64_t given;                          /* batches, so far */
+    uint64_t released;
+    atomic_bool uploading;
+    uint64_t uploads_ns;      /* the crew's uploads have been due until then */
+    _Atomic uint64_t results; /* acknowledged, as the crew counts */
+    _Atomic uint64_t uploads; /* likewise: begun, */
+    _Atomic uint64_t refused; /* and of these refused */
 };
 
 static uint64_t now_ns(void)
@@ -101,6 +113,18 @@ static void finish_work(struct fleet *fleet)
     }
 }
 
+/* Uploads of the crew's own artifacts, so many a second. */
+static void feed_uploads(struct fleet *fleet)
+{
+    uint64_t every_ns = WPK_NS_PER_S / (uint64_t)fleet->options.uploads_per_s;
+    if (!fleet->uploading) {
+        fleet->uploads_ns = now_ns();
+    }
+    for (; fleet->uploads_ns + every_ns <= now_ns(); fleet->uploads_ns += every_ns) {
+        fleet->crew.uploads_due++;
+    }
+}
+
 static void *run_crew(void *user)
 {
     struct fleet *fleet = user;
@@ -111,11 +135,13 @@ static void *run_crew(void *user)
         ask(fleet, i);
     }
     while (bench_link_take(&fleet->to_crew, 5, TURN_MAX, frames, &count)) {
+        feed_uploads(fleet);
         finish_work(fleet);
         for (uint32_t i = 0; i < count; i++) {
             struct bench_hand *hand = &fleet->crew.hands[frames[i].worker];
             if (hand->asked == WPK_MESSAGE_RESULTS) {
-                bench_latencies_add(&fleet->latencies, now_ns() - hand->asked_ns);
+                struct bench_fleet_part *part = fleet->part;
+                bench_latencies_add(&part->acks, now_ns() - hand->asked_ns);
             }
             bench_crew_take(&fleet->crew, frames[i].worker, frames[i].data.data,
                             frames[i].data.size);
@@ -123,6 +149,8 @@ static void *run_crew(void *user)
             go_on(fleet, frames[i].worker);
         }
         fleet->results = fleet->crew.results;
+        fleet->uploads = fleet->crew.uploads;
+        fleet->refused = fleet->crew.uploads_refused;
     }
     for (uint32_t i = 0; i < count; i++) {
         wpk_buf_fini(&frames[i].data);
@@ -165,6 +193,19 @@ static void commit(struct fleet *fleet)
         fprintf(stderr, "bench-fleet: %s\n", diag.text);
         exit(1);
     }
+    for (; fleet->given < wpk_performer_given(fleet->performer); fleet->given++) {
+        fleet->given_ns[fleet->given % BATCHES_MAX] = now_ns();
+    }
+}
+
+static void release(struct fleet *fleet)
+{
+    struct bench_fleet_part *part = fleet->part;
+    wpk_performer_poll(fleet->performer);
+    for (; fleet->released < wpk_performer_released(fleet->performer); fleet->released++) {
+        bench_latencies_add(&part->commits,
+                            now_ns() - fleet->given_ns[fleet->released % BATCHES_MAX]);
+    }
 }
 
 static void turn(struct fleet *fleet, const struct bench_frame *frames, uint32_t count)
@@ -179,7 +220,7 @@ static void turn(struct fleet *fleet, const struct bench_frame *frames, uint32_t
                             number);
     }
     commit(fleet);
-    wpk_performer_poll(fleet->performer);
+    release(fleet);
 }
 
 static void run_loop(struct fleet *fleet, uint64_t until_ns)
@@ -241,30 +282,48 @@ static void submit_jobs(struct fleet *fleet)
 
 /* ---- measuring */
 
-static void measure(struct fleet *fleet, struct bench_fleet_report *report)
+static void measure_part(struct fleet *fleet, struct bench_fleet_part *part, uint64_t ns)
 {
-    uint64_t s = (uint64_t)fleet->options.seconds * WPK_NS_PER_S;
+    uint64_t began_ns = now_ns();
+    uint64_t results = fleet->results;
+    uint64_t uploads = fleet->uploads;
+    uint64_t refused = fleet->refused;
+    unsigned long fsyncs = bench_fsync_count();
+    fleet->part = part;
+    bench_threads_take(&part->before);
+    run_loop(fleet, began_ns + ns);
+    bench_threads_take(&part->after);
+    fleet->part = &fleet->warming;
+    part->seconds = (double)(now_ns() - began_ns) / 1e9;
+    part->results = fleet->results - results;
+    part->uploads = fleet->uploads - uploads;
+    part->uploads_refused = fleet->refused - refused;
+    part->fsyncs = bench_fsync_count() - fsyncs;
+}
+
+static void measure(struct fleet *fleet)
+{
+    uint64_t ns = (uint64_t)fleet->options.seconds * WPK_NS_PER_S;
     pthread_t thread;
     bench_crew_init(&fleet->crew, fleet->options.workers, fleet->options.batch);
     fleet->busy = calloc(fleet->options.workers, sizeof *fleet->busy);
     WPK_ASSERT(fleet->busy != NULL);
+    fleet->part = &fleet->warming;
+    if (fleet->options.artifact_size > 0) {
+        bench_crew_upload(&fleet->crew, fleet->options.artifact_size);
+    }
     pthread_create(&thread, NULL, run_crew, fleet);
-    run_loop(fleet, now_ns() + s / 4); /* workers join, spaces are derived, caches fill */
-    uint64_t began_ns = now_ns();
-    uint64_t results = fleet->results;
-    unsigned long fsyncs = bench_fsync_count();
-    bench_latencies_reset(&fleet->latencies);
-    bench_threads_take(&report->before);
-    run_loop(fleet, began_ns + s);
-    bench_threads_take(&report->after);
-    report->seconds = (double)(now_ns() - began_ns) / 1e9;
-    report->results = fleet->results - results;
-    report->commits = bench_fsync_count() - fsyncs;
+    run_loop(fleet, now_ns() + ns / 4); /* workers join, spaces are derived, caches fill */
+    measure_part(fleet, &fleet->report.parts[0], ns);
+    if (fleet->options.artifact_size > 0) {
+        fleet->uploading = true;
+        run_loop(fleet, now_ns() + ns / 4);
+        measure_part(fleet, &fleet->report.parts[1], ns);
+    }
     bench_link_close(&fleet->to_crew);
     pthread_join(thread, NULL);
-    report->latencies = &fleet->latencies;
-    report->repeated = fleet->crew.repeated;
-    report->errors = fleet->crew.errors;
+    fleet->report.repeated = fleet->crew.repeated;
+    fleet->report.errors = fleet->crew.errors;
 }
 
 static void open_wpkd(struct fleet *fleet)
@@ -304,9 +363,22 @@ static const char usage[] = "usage: bench-fleet --data DIR [options]\n"
                             "  --jobs N        live jobs, each a search of its own (20)\n"
                             "  --think-ms N    a worker has what it was given so long (1000)\n"
                             "  --seconds N     to measure; a quarter more to warm up (20)\n"
+                            "  --artifacts N   measure again with uploads of N bytes (0: do not)\n"
+                            "  --uploads N     of these, a second (50)\n"
                             "  --fsync-ms N    added to each fsync (0)\n"
                             "  --fill          only make the history, and leave the jobs live\n"
                             "  --json FILE\n";
+
+static const struct options defaults = {
+    .rows = 1000000,
+    .kernels = 10000,
+    .workers = 10000,
+    .batch = 4,
+    .jobs = 20,
+    .think_ms = 1000,
+    .uploads_per_s = 50,
+    .seconds = 20,
+};
 
 static struct options parse(int argc, char **argv)
 {
@@ -316,15 +388,10 @@ static struct options parse(int argc, char **argv)
         {"batch", required_argument, NULL, 'b'},    {"jobs", required_argument, NULL, 'j'},
         {"seconds", required_argument, NULL, 's'},  {"fsync-ms", required_argument, NULL, 'f'},
         {"think-ms", required_argument, NULL, 't'}, {"fill", no_argument, NULL, 'F'},
-        {"json", required_argument, NULL, 'o'},     {NULL, 0, NULL, 0},
+        {"json", required_argument, NULL, 'o'},     {"artifacts", required_argument, NULL, 'a'},
+        {"uploads", required_argument, NULL, 'u'},  {NULL, 0, NULL, 0},
     };
-    struct options options = {.rows = 1000000,
-                              .kernels = 10000,
-                              .workers = 10000,
-                              .batch = 4,
-                              .jobs = 20,
-                              .think_ms = 1000,
-                              .seconds = 20};
+    struct options options = defaults;
     for (int c; (c = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
         long number = optarg != NULL ? strtol(optarg, NULL, 10) : 0;
         switch (c) {
@@ -358,6 +425,12 @@ static struct options parse(int argc, char **argv)
         case 't':
             options.think_ms = (int)number;
             break;
+        case 'a':
+            options.artifact_size = (size_t)number;
+            break;
+        case 'u':
+            options.uploads_per_s = (int)number;
+            break;
         case 'F':
             options.fill_only = true;
             break;
@@ -366,7 +439,9 @@ static struct options parse(int argc, char **argv)
             exit(2);
         }
     }
-    if (options.data == NULL) {
+    bool fits = options.artifact_size == 0 ||
+                (options.artifact_size >= 8 && options.artifact_size <= WPK_ARTIFACT_SIZE_MAX);
+    if (options.data == NULL || !fits || options.uploads_per_s < 1) {
         fputs(usage, stderr);
         exit(2);
     }
@@ -376,7 +451,6 @@ static struct options parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     static struct fleet fleet;
-    static struct bench_fleet_report report;
     bench_usage_help(argc, argv, usage);
     fleet.options = parse(argc, argv);
     wpk_log_init("bench-fleet", WPK_LOG_ERROR, 2);
@@ -389,14 +463,15 @@ int main(int argc, char **argv)
         fleet.options.workers = 100;
         fleet.options.seconds = 5;
     }
-    report.workers = fleet.options.workers;
-    report.batch = fleet.options.batch;
-    report.fsync_ms = fleet.options.fsync_ms;
-    report.rows = fleet.options.rows;
-    measure(&fleet, &report);
-    bench_fleet_report_print(&report, stdout);
+    fleet.report.workers = fleet.options.workers;
+    fleet.report.batch = fleet.options.batch;
+    fleet.report.fsync_ms = fleet.options.fsync_ms;
+    fleet.report.rows = fleet.options.rows;
+    fleet.report.artifact_size = fleet.options.artifact_size;
+    measure(&fleet);
+    bench_fleet_report_print(&fleet.report, stdout);
     if (fleet.options.json != NULL) {
-        bench_fleet_report_write(&report, fleet.options.json);
+        bench_fleet_report_write(&fleet.report, fleet.options.json);
     }
     wpk_performer_free(fleet.performer);
     wpk_store_close(fleet.store);

@@ -22,7 +22,18 @@ void bench_crew_init(struct bench_crew *crew, uint32_t count, uint32_t batch)
 void bench_crew_fini(struct bench_crew *crew)
 {
     free(crew->hands);
+    free(crew->artifact);
     memset(crew, 0, sizeof *crew);
+}
+
+void bench_crew_upload(struct bench_crew *crew, size_t size)
+{
+    WPK_ASSERT(crew->artifact == NULL && size >= sizeof crew->uploads &&
+               size <= WPK_ARTIFACT_SIZE_MAX);
+    crew->artifact = malloc(size);
+    WPK_ASSERT(crew->artifact != NULL);
+    wpk_crypto_random(crew->artifact, size);
+    crew->artifact_size = size;
 }
 
 static void fill_hello(uint32_t index, struct wpk_hello *hello)
@@ -86,14 +97,39 @@ static void fill_result(const struct wpk_work *work, struct wpk_result *result)
              (unsigned long long)work->id.search, (unsigned long long)work->id.index, 0ULL);
 }
 
-/* The first of a search is its anchor, whose code has to be there. */
-static bool next_upload(struct bench_hand *hand)
+/* Is there something to upload before the results: the code of the first of a search, which is its
+ * anchor, or one of its own? */
+static bool next_upload(const struct bench_crew *crew, struct bench_hand *hand)
 {
-    while (hand->uploaded < hand->held_count &&
-           hand->held[hand->uploaded].anchor_sha256[0] != '\0') {
-        hand->uploaded++;
+    for (; hand->uploaded < hand->held_count; hand->uploaded++) {
+        bool anchor = hand->held[hand->uploaded].anchor_sha256[0] == '\0';
+        hand->is_own = !anchor && crew->uploads_due > 0 && hand->made[0] == '\0';
+        if (anchor || hand->is_own) {
+            return true;
+        }
     }
-    return hand->uploaded < hand->held_count;
+    return false;
+}
+
+static void fill_upload(struct bench_crew *crew, struct bench_hand *hand,
+                        struct wpk_message *message)
+{
+    message->kind = WPK_MESSAGE_PUT_ARTIFACT;
+    message->made_for = hand->held[hand->uploaded].id;
+    message->bytes = code;
+    message->bytes_size = strlen(code);
+    if (hand->is_own) {
+        crew->uploads++;
+        crew->uploads_due--;
+        memcpy(crew->artifact, &crew->uploads, sizeof crew->uploads);
+        message->bytes = crew->artifact;
+        message->bytes_size = crew->artifact_size;
+    }
+    wpk_crypto_sha256_hex(message->bytes, message->bytes_size, message->sha256);
+    if (hand->is_own) {
+        memcpy(hand->made, message->sha256, sizeof hand->made);
+        hand->made_for = hand->uploaded;
+    }
 }
 
 void bench_crew_ask(struct bench_crew *crew, uint32_t index, struct wpk_buf *out)
@@ -106,18 +142,17 @@ void bench_crew_ask(struct bench_crew *crew, uint32_t index, struct wpk_buf *out
         message.kind = WPK_MESSAGE_HELLO;
         fill_hello(index, &hello);
         message.hello = &hello;
-    } else if (next_upload(hand)) {
-        message.kind = WPK_MESSAGE_PUT_ARTIFACT;
-        message.made_for = hand->held[hand->uploaded].id;
-        message.bytes = code;
-        message.bytes_size = strlen(code);
-        wpk_crypto_sha256_hex(code, strlen(code), message.sha256);
+    } else if (next_upload(crew, hand)) {
+        fill_upload(crew, hand, &message);
     } else if (hand->held_count > 0) {
         message.kind = WPK_MESSAGE_RESULTS;
         message.results = results;
         message.result_count = hand->held_count;
         for (uint32_t i = 0; i < hand->held_count; i++) {
             fill_result(&hand->held[i], &results[i]);
+            if (hand->made[0] != '\0' && hand->made_for == i) {
+                memcpy(results[i].record.artifact_sha256, hand->made, WPK_ID_MAX);
+            }
         }
     } else {
         message.kind = WPK_MESSAGE_POLL;
@@ -138,6 +173,7 @@ static void take_acks(struct bench_crew *crew, struct bench_hand *hand,
     crew->results += message->ack_count;
     hand->held_count = 0;
     hand->uploaded = 0;
+    hand->made[0] = '\0';
 }
 
 void bench_crew_take(struct bench_crew *crew, uint32_t index, const char *frame, size_t size)
@@ -167,8 +203,12 @@ void bench_crew_take(struct bench_crew *crew, uint32_t index, const char *frame,
         }
         break;
     default:
-        crew->errors++;
-        hand->uploaded += hand->asked == WPK_MESSAGE_PUT_ARTIFACT;
+        crew->errors += hand->asked != WPK_MESSAGE_PUT_ARTIFACT;
+        if (hand->asked == WPK_MESSAGE_PUT_ARTIFACT) { /* its result goes without */
+            crew->uploads_refused++;
+            hand->made[0] = '\0';
+            hand->uploaded++;
+        }
         hand->session = message.err == WPK_ENOENT ? 0 : hand->session;
     }
     wpk_message_fini(&message);

@@ -108,59 +108,88 @@ double bench_rss_mib(int pid)
 
 /* ---- the report */
 
-/* CPU seconds of the thread since `before`. */
-static double used_s(const struct bench_fleet_report *report, int thread)
+/* CPU seconds of the thread in this part. */
+static double used_s(const struct bench_fleet_part *part, int thread)
 {
     double before = 0;
-    for (int i = 0; i < report->before.count; i++) {
-        if (report->before.id[i] == report->after.id[thread]) {
-            before = report->before.cpu_s[i];
+    for (int i = 0; i < part->before.count; i++) {
+        if (part->before.id[i] == part->after.id[thread]) {
+            before = part->before.cpu_s[i];
         }
     }
-    return report->after.cpu_s[thread] - before;
+    return part->after.cpu_s[thread] - before;
 }
 
-static double ratio(uint64_t a, uint64_t b)
+static double ratio(double a, double b)
 {
-    return b > 0 ? (double)a / (double)b : 0;
+    return b > 0 ? a / b : 0;
 }
 
-void bench_fleet_report_print(const struct bench_fleet_report *report, FILE *out)
+static void print_part(struct bench_fleet_part *part, FILE *out)
 {
+    fprintf(out, "  results/s           %10.0f\n", (double)part->results / part->seconds);
+    fprintf(out, "  fsyncs/s            %10.1f\n", (double)part->fsyncs / part->seconds);
+    fprintf(out, "  results per fsync   %10.1f\n",
+            ratio((double)part->results, (double)part->fsyncs));
+    fprintf(out, "  commit, ms          %10.2f p50 %10.2f p99\n",
+            bench_latencies_ms(&part->commits, 0.5), bench_latencies_ms(&part->commits, 0.99));
+    fprintf(out, "  result to ack, ms   %10.2f p50 %10.2f p99\n",
+            bench_latencies_ms(&part->acks, 0.5), bench_latencies_ms(&part->acks, 0.99));
+    for (int i = 0; i < part->after.count; i++) {
+        double s = used_s(part, i);
+        if (s >= 0.01 * part->seconds) {
+            fprintf(out, "  CPU of %-12s %10.0f %% %10.1f us a result\n", part->after.name[i],
+                    100 * s / part->seconds, 1e6 * s / (double)part->results);
+        }
+    }
+}
+
+void bench_fleet_report_print(struct bench_fleet_report *report, FILE *out)
+{
+    struct bench_fleet_part *without = &report->parts[0];
+    struct bench_fleet_part *with = &report->parts[1];
     fprintf(out, "%u workers, %u results a message, %lld rows, +%d ms per fsync, %.1f s\n",
             report->workers, report->batch, (long long)report->rows, report->fsync_ms,
-            report->seconds);
-    fprintf(out, "  results/s           %10.0f\n", (double)report->results / report->seconds);
-    fprintf(out, "  fsyncs/s            %10.1f\n", (double)report->commits / report->seconds);
-    fprintf(out, "  results per fsync   %10.1f\n", ratio(report->results, report->commits));
-    fprintf(out, "  result to ack, ms   %10.2f p50 %10.2f p99\n",
-            bench_latencies_ms(report->latencies, 0.5),
-            bench_latencies_ms(report->latencies, 0.99));
-    fprintf(out, "  repeated, errors    %10llu %10llu\n", (unsigned long long)report->repeated,
-            (unsigned long long)report->errors);
-    fprintf(out, "  resident, MiB       %10.0f (crew included)\n", bench_rss_mib((int)getpid()));
-    for (int i = 0; i < report->after.count; i++) {
-        double s = used_s(report, i);
-        if (s >= 0.01 * report->seconds) {
-            fprintf(out, "  CPU of %-12s %10.0f %% %10.1f us a result\n", report->after.name[i],
-                    100 * s / report->seconds, 1e6 * s / (double)report->results);
-        }
+            without->seconds);
+    print_part(without, out);
+    if (report->artifact_size > 0) {
+        fprintf(out, "and with artifacts of %zu bytes, %.1f s\n", report->artifact_size,
+                with->seconds);
+        fprintf(out, "  uploads/s           %10.1f (%llu refused)\n",
+                (double)with->uploads / with->seconds, (unsigned long long)with->uploads_refused);
+        print_part(with, out);
+        fprintf(
+            out, "  p99 with / without  %10.2f commit %10.2f ack\n",
+            ratio(bench_latencies_ms(&with->commits, 0.99),
+                  bench_latencies_ms(&without->commits, 0.99)),
+            ratio(bench_latencies_ms(&with->acks, 0.99), bench_latencies_ms(&without->acks, 0.99)));
     }
+    fprintf(out, "repeated, errors      %10llu %10llu\n", (unsigned long long)report->repeated,
+            (unsigned long long)report->errors);
+    fprintf(out, "resident, MiB         %10.0f (crew included)\n", bench_rss_mib((int)getpid()));
 }
 
-static void put_threads(struct wpk_json_writer *w, const struct bench_fleet_report *report)
+static void put_part(struct wpk_json_writer *w, struct bench_fleet_part *part)
 {
+    wpk_json_put_real(w, "seconds", part->seconds);
+    wpk_json_put_real(w, "results_per_s", (double)part->results / part->seconds);
+    wpk_json_put_real(w, "fsyncs_per_s", (double)part->fsyncs / part->seconds);
+    wpk_json_put_real(w, "results_per_fsync", ratio((double)part->results, (double)part->fsyncs));
+    wpk_json_put_real(w, "commit_ms_p50", bench_latencies_ms(&part->commits, 0.5));
+    wpk_json_put_real(w, "commit_ms_p99", bench_latencies_ms(&part->commits, 0.99));
+    wpk_json_put_real(w, "ack_ms_p50", bench_latencies_ms(&part->acks, 0.5));
+    wpk_json_put_real(w, "ack_ms_p99", bench_latencies_ms(&part->acks, 0.99));
     wpk_json_begin_array(w, "threads");
-    for (int i = 0; i < report->after.count; i++) {
+    for (int i = 0; i < part->after.count; i++) {
         wpk_json_begin_object(w, NULL);
-        wpk_json_put_text(w, "name", report->after.name[i]);
-        wpk_json_put_real(w, "cpu_share", used_s(report, i) / report->seconds);
+        wpk_json_put_text(w, "name", part->after.name[i]);
+        wpk_json_put_real(w, "cpu_share", used_s(part, i) / part->seconds);
         wpk_json_end(w);
     }
     wpk_json_end(w);
 }
 
-void bench_fleet_report_write(const struct bench_fleet_report *report, const char *path)
+void bench_fleet_report_write(struct bench_fleet_report *report, const char *path)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf text = {0};
@@ -169,15 +198,18 @@ void bench_fleet_report_write(const struct bench_fleet_report *report, const cha
     wpk_json_put_int(w, "batch", report->batch);
     wpk_json_put_int(w, "rows", report->rows);
     wpk_json_put_int(w, "fsync_ms", report->fsync_ms);
-    wpk_json_put_real(w, "seconds", report->seconds);
-    wpk_json_put_real(w, "results_per_s", (double)report->results / report->seconds);
-    wpk_json_put_real(w, "fsyncs_per_s", (double)report->commits / report->seconds);
-    wpk_json_put_real(w, "results_per_fsync", ratio(report->results, report->commits));
-    wpk_json_put_real(w, "ack_ms_p50", bench_latencies_ms(report->latencies, 0.5));
-    wpk_json_put_real(w, "ack_ms_p99", bench_latencies_ms(report->latencies, 0.99));
+    put_part(w, &report->parts[0]);
     wpk_json_put_int(w, "repeated", (int64_t)report->repeated);
     wpk_json_put_int(w, "errors", (int64_t)report->errors);
-    put_threads(w, report);
+    if (report->artifact_size > 0) {
+        struct bench_fleet_part *with = &report->parts[1];
+        wpk_json_begin_object(w, "with_artifacts");
+        wpk_json_put_int(w, "artifact_bytes", (int64_t)report->artifact_size);
+        wpk_json_put_real(w, "uploads_per_s", (double)with->uploads / with->seconds);
+        wpk_json_put_int(w, "uploads_refused", (int64_t)with->uploads_refused);
+        put_part(w, with);
+        wpk_json_end(w);
+    }
     wpk_err err = wpk_json_print(w, true, &text);
     wpk_json_writer_free(w);
     if (err == WPK_OK) {

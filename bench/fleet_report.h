@@ -35,22 +35,31 @@ void bench_threads_take(struct bench_threads *threads);
 /* Resident memory of a process; 0: it cannot be read. */
 double bench_rss_mib(int pid);
 
+/* What was counted in a part of the run. */
+struct bench_fleet_part {
+    double seconds;
+    uint64_t results;
+    uint64_t fsyncs; /* one of each commit, a few of checkpoints, two or more of each upload */
+    uint64_t uploads;
+    uint64_t uploads_refused;
+    struct bench_latencies acks;    /* from results sent to results acknowledged */
+    struct bench_latencies commits; /* from a batch handed to the writer until it is durable */
+    struct bench_threads before;
+    struct bench_threads after;
+};
+
 struct bench_fleet_report {
     uint32_t workers;
     uint32_t batch;
     int fsync_ms;
     int64_t rows;
-    double seconds;
-    uint64_t results;
-    uint64_t commits; /* fsyncs: one of each commit, a few of checkpoints */
+    size_t artifact_size; /* of what is uploaded in the second part; 0: there is none */
     uint64_t repeated;
     uint64_t errors;
-    struct bench_latencies *latencies;
-    struct bench_threads before;
-    struct bench_threads after;
+    struct bench_fleet_part parts[2];
 };
 
-void bench_fleet_report_print(const struct bench_fleet_report *report, FILE *out);
-void bench_fleet_report_write(const struct bench_fleet_report *report, const char *path);
+void bench_fleet_report_print(struct bench_fleet_report *report, FILE *out);
+void bench_fleet_report_write(struct bench_fleet_report *report, const char *path);
 
 #endif
