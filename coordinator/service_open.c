@@ -4,7 +4,7 @@
 
 #include "coordinator/activation.h"
 #include "coordinator/api/api_tokens.h"
-#include "coordinator/store/artifact.h"
+#include "coordinator/store/history.h"
 #include "coordinator/store/lock.h"
 
 #include <stdio.h>
@@ -68,6 +68,15 @@ static void note_restoring(void *user)
     wpk_notify_send(&service->notify, "EXTEND_TIMEOUT_USEC=%d\nSTATUS=reading the jobs", EXTEND_US);
 }
 
+/* What a wpkd that was killed had written, and not recorded: no quota would count it. */
+static void sweep_artifacts(struct wpk_service *service)
+{
+    uint32_t count = wpk_history_sweep_artifacts(service->store, service->config->data_dir);
+    if (count > 0) {
+        wpk_log(WPK_LOG_INFO, "artifacts_swept", "files=%u", count);
+    }
+}
+
 static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
 {
     wpk_err err =
@@ -81,7 +90,7 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
     if (err != WPK_OK) {
         return err;
     }
-    wpk_artifact_sweep(service->config->data_dir);
+    sweep_artifacts(service);
     err = open_index(service, diag);
     if (err == WPK_OK) {
         err = wpk_api_tokens_load(service->store, service->auth, diag);

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define PATIENCE 30000 /* turns, of a millisecond where there are threads */
 
 static void on_reply(void *user, const struct wpk_net_address *address, const void *frame,
                      size_t size)
@@ -38,6 +41,17 @@ static void on_restoring(void *user)
 {
     struct wpk_rig *rig = user;
     rig->slice_count++;
+}
+
+void wpk_rig_turn(struct wpk_rig *rig)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    wpk_performer_poll(rig->performer);
+    wpk_err err = wpk_performer_commit(rig->performer, NULL);
+    WPK_ASSERT(err == wpk_performer_degraded(rig->performer, NULL));
+    if (rig->threads > 0) {
+        nanosleep(&moment, NULL);
+    }
 }
 
 int wpk_rig_set_up(void **state)
@@ -94,8 +108,12 @@ void wpk_rig_request(struct wpk_rig *rig, const char *method, const char *path, 
                                        .body_size = strlen(body),
                                        .content_type = "application/json",
                                        .idempotency_key = rig->key};
+    rig->status = 0;
     wpk_api_request(rig->performer, &request, ++rig->random);
     WPK_ASSERT(wpk_performer_commit(rig->performer, &diag) == WPK_OK);
+    for (int i = 0; rig->status == 0 && i < PATIENCE; i++) {
+        wpk_rig_turn(rig);
+    }
 }
 
 /* Send it; a poll may wait for its answer. */
@@ -114,7 +132,11 @@ void wpk_rig_put(struct wpk_rig *rig, const struct wpk_message *message)
 void wpk_rig_ask(struct wpk_rig *rig, const struct wpk_message *message, struct wpk_message *back)
 {
     struct wpk_diag diag = {0};
+    wpk_buf_reset(&rig->reply);
     wpk_rig_put(rig, message);
+    for (int i = 0; rig->reply.size == 0 && i < PATIENCE; i++) {
+        wpk_rig_turn(rig);
+    }
     WPK_ASSERT(wpk_message_decode(rig->reply.data, rig->reply.size, back, &diag) == WPK_OK);
 }
 

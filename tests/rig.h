@@ -45,6 +45,8 @@ int wpk_rig_tear_down(void **state);
 void wpk_rig_start(struct wpk_rig *rig);
 /* Ask as a client that may do anything, and commit. */
 void wpk_rig_request(struct wpk_rig *rig, const char *method, const char *path, const char *body);
+/* Take what has become durable, and what threads have answered. */
+void wpk_rig_turn(struct wpk_rig *rig);
 /* Time passes, with a tick. */
 void wpk_rig_tick(struct wpk_rig *rig, uint64_t seconds);
 uint32_t wpk_rig_worker_count(const struct wpk_rig *rig);

@@ -99,37 +99,19 @@ static const struct {
                " AND name NOT IN (SELECT owner FROM token)"},
 };
 
-struct files {
-    struct wpk_store *store;
-    const char *data_dir;
-    int64_t strays;
-};
-
-static void remove_stray(void *user, const char *sha256)
-{
-    struct files *files = user;
-    if (wpk_store_status(files->store) == WPK_OK &&
-        !wpk_history_has_artifact(files->store, sha256) &&
-        wpk_store_status(files->store) == WPK_OK) {
-        wpk_artifact_remove(files->data_dir, sha256);
-        files->strays++;
-    }
-}
-
 /* Files go when their rows are durably gone: one that stays is harmless, one missing is not. Those
  * go too that never had a row, or whose row went when wpkd was killed: no quota counts them. */
 static wpk_err remove_files(struct wpk_store *store, const char *data_dir,
                             struct wpk_db_report *report, struct wpk_diag *diag)
 {
-    struct files files = {.store = store, .data_dir = data_dir};
     struct wpk_rows *rows = wpk_store_query(store, "SELECT sha256 FROM gone_artifact", "");
     while (wpk_rows_next(rows)) {
         wpk_artifact_remove(data_dir, wpk_rows_text(rows, 0));
     }
     wpk_rows_close(rows);
-    wpk_artifact_each(data_dir, remove_stray, &files);
-    if (files.strays > 0) {
-        wpk_db_say(report, "stray_files", files.strays);
+    uint32_t strays = wpk_history_sweep_artifacts(store, data_dir);
+    if (strays > 0) {
+        wpk_db_say(report, "stray_files", strays);
     }
     return wpk_store_take_status(store, diag);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FILE_THREADS 4 /* each waits for two syncs a file */
+
 static void tick(struct wpk_performer *p)
 {
     if (wpk_performer_now_ns(p) >= p->recheck_ns) {
@@ -107,6 +109,14 @@ static wpk_err open_parts(struct wpk_performer *p, struct wpk_diag *diag)
     if (err == WPK_OK) {
         err = wpk_writer_open(&options, &p->writer, diag);
     }
+    const struct wpk_file_pool_options files = {.data_dir = p->options.data_dir,
+                                                .threads =
+                                                    p->options.threads > 0 ? FILE_THREADS : 0,
+                                                .wake = p->options.wake,
+                                                .user = p->options.wake_user};
+    if (err == WPK_OK) {
+        err = wpk_file_pool_open(&files, &p->files, diag);
+    }
     return err == WPK_OK ? wpk_performer_new_pool(p, diag) : err;
 }
 
@@ -147,6 +157,7 @@ void wpk_performer_free(struct wpk_performer *p)
         return;
     }
     wpk_performer_end(p);
+    wpk_performer_end_files(p);
     wpk_search_pool_free(p->pool);
     wpk_performer_drop_events(p);
     free(p->events);

@@ -9,10 +9,14 @@
 #define WPK_COORDINATOR_EFFECTS_PERFORMER_PARTS_H
 
 #include "coordinator/effects/batch.h"
+#include "coordinator/effects/file_pool.h"
 #include "coordinator/effects/search_pool.h"
 #include "coordinator/effects/writer.h"
 
-#define WPK_BROKEN_MAX 16 /* searches that are remembered; of more the oldest is tried again */
+#define WPK_UPLOADS_MAX 256 /* artifacts on their way to a row: of more the worker comes again */
+#define WPK_UPLOAD_BYTES_MAX ((uint64_t)64 << 20) /* likewise */
+#define WPK_FETCHES_MAX 64 /* files that are read: with more, nothing is taken in */
+#define WPK_BROKEN_MAX 16  /* searches that are remembered; of more the oldest is tried again */
 
 /* A search of which the store refuses something: opened once more, it would fail once more, and
  * the state with it. */
@@ -26,6 +30,7 @@ struct wpk_performer {
     struct wpk_store *reader; /* for the loop's own reads; without threads the store itself */
     struct wpk_writer *writer;
     struct wpk_search_pool *pool;
+    struct wpk_file_pool *files;
     struct wpk_coordinator *coordinator;
     uint64_t generation; /* of the coordinator: what answers an older one is dropped */
     struct wpk_effects effects;
@@ -38,14 +43,18 @@ struct wpk_performer {
     struct wpk_event *events; /* owned; [event_count]: answers to effects, to be stepped */
     uint32_t event_count;
     uint32_t event_capacity;
-    uint64_t recheck_ns;     /* when to look again whether workers' tokens are good */
-    uint64_t artifact_bytes; /* of all rows, when the last order that changed them was durable */
-    uint64_t upload_bytes;   /* of artifacts on their way to a row */
-    uint64_t wanted_bytes;   /* of the largest that was refused since builds are held */
-    bool artifacts_tight;    /* they take half of their quota: what has run goes at once */
-    bool builds_held;        /* they have reached it, and nothing can go */
-    bool pruning;            /* artifacts are being forgotten */
-    uint64_t prune_ns;       /* when to look again */
+    uint64_t recheck_ns;        /* when to look again whether workers' tokens are good */
+    uint64_t artifact_bytes;    /* of all rows, when the last order that changed them was durable */
+    struct wpk_upload *uploads; /* owned list, [upload_count]: artifacts on their way to a row */
+    uint32_t upload_count;
+    uint64_t upload_bytes;  /* of these */
+    uint32_t fetch_count;   /* files that are being read */
+    uint32_t removal_count; /* files that are being removed */
+    uint64_t wanted_bytes;  /* of the largest that was refused since builds are held */
+    bool artifacts_tight;   /* they take half of their quota: what has run goes at once */
+    bool builds_held;       /* they have reached it, and nothing can go */
+    bool pruning;           /* artifacts are being forgotten */
+    uint64_t prune_ns;      /* when to look again */
     struct wpk_broken broken[WPK_BROKEN_MAX]; /* the last of broken_count, in turn */
     uint32_t broken_count;
     bool opening;  /* an OPENED is being stepped: what it tells is durable */
@@ -128,14 +137,26 @@ wpk_err wpk_performer_new_pool(struct wpk_performer *performer, struct wpk_diag 
 
 void wpk_performer_put_artifact(struct wpk_performer *performer, const struct wpk_effect *effect);
 void wpk_performer_get_artifact(struct wpk_performer *performer, const struct wpk_effect *effect);
-/* Some seconds after the last time: forget artifacts, if there are too many. */
-void wpk_performer_prune(struct wpk_performer *performer);
+bool wpk_performer_is_uploading(const struct wpk_performer *performer, const char *sha256);
+/* Its row is gone, and none is on its way. */
+void wpk_performer_remove_artifact(struct wpk_performer *performer, const char *sha256);
+/* What was done to files becomes orders and answers. */
+void wpk_performer_take_files(struct wpk_performer *performer);
+/* Nothing is done to files after this; what was on its way is lost, and nobody was told of it. */
+void wpk_performer_end_files(struct wpk_performer *performer);
 /* An artifact is named once we have it: what results say to be ours, and is not, could never be
  * served. Before the step, so that state and store agree.
  *   errors  what reading the store says */
 WPK_MUST_CHECK wpk_err wpk_performer_forget_absent(struct wpk_performer *performer,
                                                    struct wpk_message *message,
                                                    struct wpk_diag *diag);
+
+/* ---- performer_quota.c */
+
+/* Is there room for the artifact? If not, its worker is told, and builds are held. */
+bool wpk_performer_admit_upload(struct wpk_performer *performer, const struct wpk_effect *effect);
+/* Some seconds after the last time: forget artifacts, if there are too many. */
+void wpk_performer_prune(struct wpk_performer *performer);
 
 /* ---- performer_worker.c */
 

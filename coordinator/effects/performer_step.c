@@ -30,7 +30,9 @@ static void perform(struct wpk_performer *p, const struct wpk_effect *effect)
         wpk_performer_put_kernel(p, effect);
         break;
     case WPK_EFFECT_PUT_ARTIFACT:
-        wpk_performer_put_artifact(p, effect);
+        if (wpk_performer_admit_upload(p, effect)) {
+            wpk_performer_put_artifact(p, effect);
+        }
         break;
     case WPK_EFFECT_GET_ARTIFACT:
         wpk_performer_get_artifact(p, effect);

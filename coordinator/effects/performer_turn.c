@@ -207,6 +207,7 @@ static void take_done(struct wpk_performer *p)
 void wpk_performer_poll(struct wpk_performer *p)
 {
     take_done(p);
+    wpk_performer_take_files(p);
     if (p->degraded) {
         go_on_restoring(p);
     }
@@ -251,7 +252,7 @@ wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
 
 bool wpk_performer_is_full(const struct wpk_performer *p)
 {
-    return p->pending_count >= PENDING_MAX ||
+    return p->pending_count >= PENDING_MAX || p->fetch_count >= WPK_FETCHES_MAX ||
            p->pending_bytes + p->batch->bytes >= PENDING_BYTES_MAX;
 }
 

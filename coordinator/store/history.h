@@ -119,6 +119,9 @@ void wpk_history_keep_artifact(struct wpk_store *store, const char *sha256, int 
 uint32_t wpk_history_prune_artifacts(struct wpk_store *store, uint64_t bytes_wanted,
                                      char (*pruned)[WPK_ID_MAX], uint32_t max);
 uint64_t wpk_history_artifact_bytes(struct wpk_store *store);
+/* Remove files that no row names, as a crash between the two leaves them, and what was begun to be
+ * written; returns how many no row names. For when nobody writes. */
+uint32_t wpk_history_sweep_artifacts(struct wpk_store *store, const char *data_dir);
 
 void wpk_history_set_owner(struct wpk_store *store, const struct wpk_owner_event *owner);
 /* NONE: there is none any more. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of artifacts: which there are, how much they hold, and which go when that is too much. The
  * files follow: a file without a row is harmless, a row without its file would not be. */
+#include "coordinator/store/artifact.h"
 #include "coordinator/store/history.h"
 
 #include <stdio.h>
@@ -104,4 +105,32 @@ uint32_t wpk_history_prune_artifacts(struct wpk_store *store, uint64_t bytes_wan
         add_bytes(store, -freed);
     }
     return count;
+}
+
+/* ---- files without a row */
+
+struct sweep {
+    struct wpk_store *store;
+    const char *data_dir;
+    uint32_t count;
+};
+
+/* What a store that cannot be read does not say is no reason to remove anything. */
+static void remove_stray(void *user, const char *sha256)
+{
+    struct sweep *sweep = user;
+    if (wpk_store_status(sweep->store) == WPK_OK &&
+        !wpk_history_has_artifact(sweep->store, sha256) &&
+        wpk_store_status(sweep->store) == WPK_OK) {
+        wpk_artifact_remove(sweep->data_dir, sha256);
+        sweep->count++;
+    }
+}
+
+uint32_t wpk_history_sweep_artifacts(struct wpk_store *store, const char *data_dir)
+{
+    struct sweep sweep = {.store = store, .data_dir = data_dir};
+    wpk_artifact_sweep(data_dir);
+    wpk_artifact_each(data_dir, remove_stray, &sweep);
+    return sweep.count;
 }

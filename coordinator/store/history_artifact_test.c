@@ -2,13 +2,16 @@
 /* Which artifacts go when there is no room for all. */
 #include "coordinator/store/history.h"
 
+#include "common/crypto.h"
 #include "common/fs.h"
+#include "coordinator/store/artifact.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -236,6 +239,48 @@ static void how_many_are_kept_is_changed(void **state)
     assert_int_equal(kept(f, 1), 1);
 }
 
+/* What a wpkd that was killed had written and not recorded goes, and what it had begun. */
+static void files_without_a_row_are_swept(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const contents[] = {"recorded", "stray"};
+    char sha256[2][WPK_ID_MAX];
+    char path[2][192];
+    char begun[224];
+    for (int i = 0; i < 2; i++) {
+        wpk_crypto_sha256_hex(contents[i], strlen(contents[i]), sha256[i]);
+        assert_int_equal(
+            wpk_artifact_put(f->directory, sha256[i], contents[i], strlen(contents[i]), NULL),
+            WPK_OK);
+        snprintf(path[i], sizeof path[i], "%s/artifacts/%.2s/%s.so", f->directory, sha256[i],
+                 sha256[i]);
+    }
+    snprintf(begun, sizeof begun, "%s.tmp.0123456789abcdef", path[0]);
+    assert_int_equal(wpk_fs_write(begun, "half", 4, 0644, NULL), WPK_OK);
+    wpk_history_put_artifact(f->store, sha256[0], strlen(contents[0]));
+    assert_int_equal(wpk_history_sweep_artifacts(f->store, f->directory), 1);
+    assert_int_equal(access(path[0], F_OK), 0);
+    assert_int_not_equal(access(path[1], F_OK), 0);
+    assert_int_not_equal(access(begun, F_OK), 0);
+    assert_int_equal(wpk_history_sweep_artifacts(f->store, f->directory), 0);
+}
+
+/* Perhaps they all have one. */
+static void nothing_is_swept_unseen(void **state)
+{
+    struct fixture *f = *state;
+    char sha256[WPK_ID_MAX];
+    struct wpk_buf bytes = {0};
+    wpk_crypto_sha256_hex("code", 4, sha256);
+    assert_int_equal(wpk_artifact_put(f->directory, sha256, "code", 4, NULL), WPK_OK);
+    wpk_store_fail(f->store, WPK_EIO, &(struct wpk_diag){.text = "the disk"});
+    assert_int_equal(wpk_history_sweep_artifacts(f->store, f->directory), 0);
+    assert_int_equal(wpk_artifact_get(f->directory, sha256, &bytes, NULL), WPK_OK);
+    wpk_buf_fini(&bytes);
+    assert_int_equal(wpk_store_commit(f->store, NULL), WPK_EIO);
+    wpk_store_begin(f->store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +290,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_went_is_not_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_snapshot_keeps_its_best, set_up, tear_down),
         cmocka_unit_test_setup_teardown(how_many_are_kept_is_changed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_without_a_row_are_swept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_swept_unseen, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -350,6 +350,17 @@ def need(*programs):
         raise Skip("not built: " + ", ".join(missing))
 
 
+def need_stalled_disk():
+    """The path of what wpkd is to preload (stalled_disk.c)."""
+    path = os.path.join(os.path.dirname(BIN), "tests/e2e/libstalled_disk.so")
+    with open(os.path.join(BIN, "wpkd"), "rb") as file:
+        if b"__asan_init" in file.read():
+            raise Skip("a sanitizer wants to be loaded first")
+    if not os.path.exists(path):
+        raise Skip("not built: " + path)
+    return path
+
+
 def check_tune_json(text, artifacts=True):
     """The contract of `wpkctl tune --json`: these names, these types, nothing else. `artifacts`: they
     lie where this test can see them."""

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A disk that hangs, for a program that this is preloaded into: no sync ends while there is the
- * file that WPK_STALLED names. */
+ * file that WPK_STALLED names; SQLite writes nothing while there is WPK_STALLED_STORE's. */
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
-static void wait_for_disk(void)
+static void wait_while(const char *variable)
 {
-    const char *file = getenv("WPK_STALLED");
+    const char *file = getenv(variable);
     const struct timespec moment = {0, 10000000};
     while (file != NULL && access(file, F_OK) == 0) {
         nanosleep(&moment, NULL);
@@ -17,12 +18,22 @@ static void wait_for_disk(void)
 
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
-    wait_for_disk();
+    wait_while("WPK_STALLED");
     return (int)syscall(SYS_fdatasync, fd);
 }
 
 __attribute__((visibility("default"))) int fsync(int fd)
 {
-    wait_for_disk();
+    wait_while("WPK_STALLED");
     return (int)syscall(SYS_fsync, fd);
+}
+
+/* Declared here: the C library's name for it depends on macros. */
+__attribute__((visibility("default"))) ssize_t pwrite64(int fd, const void *data, size_t size,
+                                                        off_t offset);
+
+ssize_t pwrite64(int fd, const void *data, size_t size, off_t offset)
+{
+    wait_while("WPK_STALLED_STORE"); /* others use write() */
+    return syscall(SYS_pwrite64, fd, data, size, offset);
 }

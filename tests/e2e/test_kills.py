@@ -8,7 +8,9 @@ import signal
 import sqlite3
 import time
 
-from lib import CONVOLUTION, Service, check, descendants, main, need, small_job, stat_of, wait_for
+from lib import (CONVOLUTION, Service, check, descendants, main, need, need_stalled_disk, small_job, stat_of,
+                 wait_for)
+from wire import Peer, frame, hello, identify, poll, put_artifact, take_pieces
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 KILLS = int(os.environ.get("WPK_KILLS", 6))
@@ -178,6 +180,47 @@ def kill_them(box, fleet, identifier):
                 # could tell it from one that kills them. So first, those in this one come through.
                 spared = max(spared, last + flying if name in PROGRAMS[2:] else 0)
         time.sleep(0.05)
+
+
+def artifact_rows(box):
+    with sqlite3.connect(os.path.join(box.data, "history.db"), timeout=10) as db:
+        return db.execute("SELECT COUNT(*) FROM artifact").fetchone()[0]
+
+
+def test_between_a_file_and_its_row(box):
+    """An artifact's file is durable, and its row is not written before wpkd dies: nobody was told that it
+    is there, the next start removes it, and its worker uploads it again."""
+    need("wpkd")
+    stalled = box.path("stalled")
+    box.env.update(LD_PRELOAD=need_stalled_disk(), WPK_STALLED_STORE=stalled)
+    data = os.urandom(100000)
+    service = Service(box)
+    with Peer(box.path("workers.sock")) as peer:
+        peer.greet()
+        session = peer.ask(hello())[0]["session"]
+        check(service.ask("POST", "/v1/jobs", small_job())[0] == 201, "a job")
+        piece = take_pieces(peer, session, 1)[0]
+        put = put_artifact(session, piece, data)
+        path = os.path.join(box.data, "artifacts", put["sha256"][:2], put["sha256"] + ".so")
+        with open(stalled, "w", encoding="utf-8"):
+            pass
+        peer.send(frame(put, data))
+        wait_for("its file is there", lambda: os.path.exists(path), 30)
+        service.wpkd.popen.kill()
+        service.wpkd.popen.wait()
+        check(peer.closes_within(10), "it was not acknowledged")
+    check(os.path.exists(path) and artifact_rows(box) == 0, "a file without a row")
+    os.unlink(stalled)
+    service = Service(box)
+    check(not os.path.exists(path), "it is swept")
+    with Peer(box.path("workers.sock")) as peer:
+        peer.greet()
+        session = peer.ask(hello())[0]["session"]
+        peer.ask(poll(session, want=0, holding=[identify(piece)]))
+        answer = peer.ask(put_artifact(session, piece, data), data)[0]
+        check(answer["type"] == "ack", "it is taken now", answer)
+    check(os.path.exists(path) and artifact_rows(box) == 1, "with its row")
+    service.stop()
 
 
 def test_kills_change_nothing(box):

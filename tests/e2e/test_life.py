@@ -9,8 +9,8 @@ import sqlite3
 import sys
 import time
 
-from lib import (BIN, PATIENCE, Process, Service, Skip, UnixConnection, check, main, need, small_job,
-                 wait_for)
+from lib import (BIN, PATIENCE, Process, Service, UnixConnection, check, main, need, need_stalled_disk,
+                 small_job, wait_for)
 
 
 class Manager:
@@ -107,9 +107,6 @@ def test_watchdog(box):
     end(wpkd)
 
 
-STALLED_DISK = os.path.join(os.path.dirname(BIN), "tests/e2e/libstalled_disk.so")
-
-
 def ask(path, method, target, body=None):
     """(status, parsed JSON)"""
     connection = UnixConnection(path)
@@ -124,14 +121,10 @@ def ask(path, method, target, body=None):
 def test_watchdog_of_a_disk_that_hangs(box):
     """It answers those who read, and says that it records nothing: to them, and to its manager."""
     need("wpkd")
-    with open(os.path.join(BIN, "wpkd"), "rb") as file:
-        if b"__asan_init" in file.read():
-            raise Skip("a sanitizer wants to be loaded first")
-    if not os.path.exists(STALLED_DISK):
-        raise Skip("not built: " + STALLED_DISK)
+    stalled_disk = need_stalled_disk()
     manager = Manager(box)
     stalled = box.path("stalled")
-    wpkd = start(box, manager, "--data", box.data, WATCHDOG_USEC="2000000", LD_PRELOAD=STALLED_DISK,
+    wpkd = start(box, manager, "--data", box.data, WATCHDOG_USEC="2000000", LD_PRELOAD=stalled_disk,
                  WPK_STALLED=stalled)
     manager.wait_for("READY=1")
     path = box.data + "/wpkd.sock"

@@ -12,7 +12,7 @@ import subprocess
 
 from lib import Service, check, main, need, small_job, wait_for
 from port import Port, free_port, make_certificates
-from wire import Peer, VERSION, frame, hello, parse, poll, put_artifact, talk
+from wire import Peer, VERSION, frame, hello, identify, parse, poll, put_artifact, take_pieces, talk
 
 REFUSED = {"version": VERSION, "type": "poll"}
 
@@ -104,14 +104,8 @@ def resident(pid):
         return int(next(line for line in file if line.startswith("VmRSS")).split()[1]) * 1024
 
 
-def take_pieces(service, worker, session):
-    """Two pieces of work of a new job, leased to be built."""
+def submit(service):
     check(service.ask("POST", "/v1/jobs", small_job())[0] == 201, "a job")
-    pieces = worker.ask(poll(session, want=2, wait_ms=10000))[0]["work"]
-    while len(pieces) < 2:  # the strategy's answer takes a moment
-        pieces = pieces + worker.ask(poll(session, want=2 - len(pieces), wait_ms=10000, holding=[
-            {name: piece[name] for name in ("search", "kind", "index")} for piece in pieces]))[0]["work"]
-    return pieces
 
 
 def test_sizes(box):
@@ -128,7 +122,8 @@ def test_sizes(box):
     with Peer(path) as worker:
         worker.greet()
         session = worker.ask(hello())[0]["session"]
-        pieces = take_pieces(service, worker, session)
+        submit(service)
+        pieces = take_pieces(worker, session, 2)
         data = os.urandom(3 << 20)
         put = put_artifact(session, pieces[0], data)
         check(worker.ask(put, data)[0]["type"] == "ack", "3 MiB are taken")
@@ -176,7 +171,8 @@ def test_uploads(box):
             piece = {"search": "1", "kind": "trial", "index": number}
             check_refused(hostile, put_artifact(session, piece, data), data, "EINVAL", "no open lease")
         check(artifact_bytes(box) == 0, "nothing is written")
-        pieces = take_pieces(service, hostile, session)
+        submit(service)
+        pieces = take_pieces(hostile, session, 2)
         put = put_artifact(session, pieces[0], data)
         check(hostile.ask(put, data)[0]["type"] == "ack", "what was leased is taken")
         check(hostile.ask(put, data)[0]["type"] == "ack", "and may be said twice")
@@ -193,8 +189,7 @@ def test_uploads(box):
         # What is not named any more is given back, and is no lease.
         hostile.ask(poll(session, want=0))
         check_refused(hostile, put_artifact(session, pieces[1], quarter), quarter, "EINVAL", "no open lease")
-        hostile.ask(poll(session, want=0, holding=[
-            {name: pieces[1][name] for name in ("search", "kind", "index")}]))
+        hostile.ask(poll(session, want=0, holding=[identify(pieces[1])]))
         check(service.ask("POST", "/v1/workers:quarantine", {"name": "h/1", "reason": "hostile"})[0] == 200,
               "it is put in quarantine")
         check_refused(hostile, put_artifact(session, pieces[1], quarter), quarter, "EACCES", "hostile")
@@ -215,7 +210,8 @@ def test_answers_that_nobody_takes(box):
         session = peer.ask(hello(name="w%d" % number))[0]["session"]
         message = {"version": VERSION, "session": session, "sha256": sha256}
         if number == 0:
-            put = put_artifact(session, take_pieces(service, peer, session)[0], data)
+            submit(service)
+            put = put_artifact(session, take_pieces(peer, session, 1)[0], data)
             check(peer.ask(put, data)[0]["type"] == "ack", "it is there")
             before = resident(service.wpkd.popen.pid)
         for _ in range(9):

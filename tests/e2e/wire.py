@@ -134,12 +134,26 @@ def poll(session, **changes):
     return message
 
 
+def identify(piece):
+    """What a poll and an upload name it by."""
+    return {name: piece[name] for name in ("search", "kind", "index")}
+
+
 def put_artifact(session, piece, data, **changes):
     """What uploads `data` for a piece of work; the bytes follow it."""
-    message = {"version": VERSION, "type": "put_artifact", "session": session, "search": piece["search"],
-               "kind": piece["kind"], "index": piece["index"], "sha256": hashlib.sha256(data).hexdigest()}
+    message = dict(identify(piece), version=VERSION, type="put_artifact", session=session,
+                   sha256=hashlib.sha256(data).hexdigest())
     message.update(changes)
     return message
+
+
+def take_pieces(peer, session, count):
+    """So many pieces of work, one after the other: the strategy's answer takes a moment."""
+    pieces = []
+    while len(pieces) < count:
+        pieces += peer.ask(poll(session, want=count - len(pieces), wait_ms=5000,
+                                holding=[identify(piece) for piece in pieces]))[0]["work"]
+    return pieces
 
 
 class BadLine:

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TICK_MS 200
 #define DISK_FULL_MS 3000
@@ -132,6 +133,20 @@ static void open_index(struct wpk_sim *sim)
     WPK_SIM_CHECK(sim, err == WPK_OK, "there is no index: %s", diag.text);
 }
 
+/* As the service does at its start; then files and rows are the same. */
+static void sweep_artifacts(struct wpk_sim *sim)
+{
+    char path[192];
+    wpk_history_sweep_artifacts(sim->store, sim->directory);
+    struct wpk_rows *rows = wpk_store_query(sim->store, "SELECT sha256 FROM artifact", "");
+    while (wpk_rows_next(rows)) {
+        const char *sha256 = wpk_rows_text(rows, 0);
+        snprintf(path, sizeof path, "%s/artifacts/%.2s/%s.so", sim->directory, sha256, sha256);
+        WPK_SIM_CHECK(sim, access(path, R_OK) == 0, "artifact %s has a row and no file", sha256);
+    }
+    wpk_rows_close(rows);
+}
+
 void wpk_sim_wpkd_start(struct wpk_sim *sim)
 {
     struct wpk_diag diag = {0};
@@ -147,6 +162,7 @@ void wpk_sim_wpkd_start(struct wpk_sim *sim)
     sim->turn_set = false;
     wpk_err err = wpk_store_open(sim->directory, &sim->clock.clock, &sim->store, &diag);
     WPK_SIM_CHECK(sim, err == WPK_OK, "the store does not open: %s", diag.text);
+    sweep_artifacts(sim);
     wpk_sim_check_acknowledged(sim);
     wpk_sim_look_at_kernels(sim);
     thinking = sim->options.late ? sim : NULL;

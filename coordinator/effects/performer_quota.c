@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The artifacts' quota: all rows, and what is on its way to one, never exceed it together.
+ *
+ *     0 ──────────────── 90 % ── 95 % ── 100 %
+ *     builds go on         │      │        └─ an upload is refused, and builds are held
+ *                          │      └─ what nobody needs goes; where none can, builds are held
+ *                          └─ so much is left then */
+#include "coordinator/effects/performer_parts.h"
+
+#include "common/log.h"
+#include "common/metrics.h"
+
+#include <string.h>
+
+#define PRUNE_MS 2000
+#define PRUNE_MAX 64 /* artifacts that go at a time, so that no commit waits long */
+
+/* A farm of builders may be faster than those who run what it makes, and a quota small: nothing
+ * more is leased to be built until there is room. */
+static void hold_builds(struct wpk_performer *p, bool hold)
+{
+    const struct wpk_event event = {.kind = WPK_EVENT_HOLD_BUILDS, .hold = hold};
+    if (hold == p->builds_held) {
+        return;
+    }
+    wpk_log(hold ? WPK_LOG_WARN : WPK_LOG_INFO, hold ? "builds_held" : "builds_go_on",
+            "artifact_bytes=%llu quota=%llu", (unsigned long long)p->artifact_bytes,
+            (unsigned long long)p->options.artifact_bytes_max);
+    wpk_metric_set(WPK_GAUGE_BUILDS_HELD, 0, hold);
+    p->builds_held = hold;
+    p->wanted_bytes = hold ? p->wanted_bytes : 0;
+    wpk_performer_follow_up(p, &event);
+}
+
+static bool has_room(const struct wpk_performer *p, uint64_t size)
+{
+    uint64_t max = p->options.artifact_bytes_max;
+    return max == 0 || p->artifact_bytes + p->upload_bytes + size <= max;
+}
+
+static bool is_there(struct wpk_performer *p, const char *sha256)
+{
+    bool found = wpk_history_has_artifact(p->reader, sha256);
+    return wpk_store_take_status(p->reader, NULL) == WPK_OK && found;
+}
+
+/* For good: the worker gives the piece of work back, and nobody is leased anything to build until
+ * there is room for this one. */
+static void refuse_room(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    struct wpk_diag diag = {0};
+    uint64_t size = effect->message->bytes_size;
+    wpk_diag_set(&diag, "no room for %llu bytes: the artifacts have reached their quota of %llu",
+                 (unsigned long long)size, (unsigned long long)p->options.artifact_bytes_max);
+    hold_builds(p, true);
+    p->wanted_bytes = size > p->wanted_bytes ? size : p->wanted_bytes;
+    wpk_metric_add(WPK_COUNTER_ARTIFACTS_REFUSED, 0, 1);
+    wpk_performer_reply_error(p, &effect->address, effect->message->session, WPK_ENOSPC, &diag);
+}
+
+bool wpk_performer_admit_upload(struct wpk_performer *p, const struct wpk_effect *effect)
+{
+    const char *sha256 = effect->message->sha256;
+    bool admitted = has_room(p, effect->message->bytes_size) || is_there(p, sha256) ||
+                    wpk_performer_is_uploading(p, sha256); /* once more: it needs no room */
+    if (!admitted) {
+        refuse_room(p, effect);
+    }
+    return admitted;
+}
+
+struct prune_order {
+    struct wpk_effect_order effect;
+    bool over;                /* there are too many; else they are only counted */
+    uint64_t low;             /* bytes of all rows that may be left then */
+    uint64_t total;           /* after it */
+    char (*used)[WPK_ID_MAX]; /* [used_count]: what live searches may end with */
+    uint32_t used_count;
+    char pruned[PRUNE_MAX][WPK_ID_MAX];
+    uint32_t count;
+};
+
+static void perform_prune(struct wpk_order *order, struct wpk_store *store)
+{
+    struct prune_order *mine = (struct prune_order *)order;
+    uint64_t bytes = wpk_history_artifact_bytes(store);
+    if (mine->over) {
+        for (uint32_t i = 0; i < mine->used_count; i++) {
+            wpk_history_use_artifact(store, mine->used[i]);
+        }
+        mine->count = wpk_history_prune_artifacts(store, bytes > mine->low ? bytes - mine->low : 0,
+                                                  mine->pruned, PRUNE_MAX);
+    }
+    mine->total = wpk_history_artifact_bytes(store);
+    wpk_metric_set(WPK_GAUGE_ARTIFACT_BYTES, 0, (int64_t)mine->total);
+}
+
+/* Rows may take so much before some go, and as little is left of them then: room for what comes
+ * meanwhile, and for what was refused. */
+static uint64_t high_bytes(const struct wpk_performer *p)
+{
+    uint64_t max = p->options.artifact_bytes_max;
+    return max - max / 20;
+}
+
+static uint64_t low_bytes(const struct wpk_performer *p)
+{
+    uint64_t max = p->options.artifact_bytes_max;
+    uint64_t room = max / 10 > p->wanted_bytes ? max / 10 : p->wanted_bytes;
+    return room < max ? max - room : 0;
+}
+
+static void on_prune(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+{
+    const struct prune_order *mine = (const struct prune_order *)order;
+    struct wpk_performer *p = mine->effect.performer;
+    (void)diag;
+    p->pruning = false;
+    if (!wpk_performer_is_current(order, err)) {
+        return;
+    }
+    uint64_t max = p->options.artifact_bytes_max;
+    p->artifact_bytes = mine->total;
+    p->artifacts_tight = max != 0 && mine->total > max / 2;
+    if (max == 0 || mine->total <= low_bytes(p)) {
+        hold_builds(p, false);
+    } else if (mine->total > high_bytes(p) && mine->count < PRUNE_MAX) { /* and none can go */
+        hold_builds(p, true);
+    }
+    if (mine->count == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < mine->count; i++) {
+        if (!wpk_performer_is_uploading(p, mine->pruned[i])) { /* else its row comes back */
+            wpk_performer_remove_artifact(p, mine->pruned[i]);
+        }
+    }
+    p->prune_ns = wpk_performer_now_ns(p); /* there may be more, once these are removed */
+    wpk_metric_add(WPK_COUNTER_ARTIFACTS_EVICTED, 0, mine->count);
+}
+
+/* A final may come long after its contenders were built. */
+static void list_used(struct wpk_performer *p, struct prune_order *order)
+{
+    uint32_t count = wpk_coordinator_search_count(p->coordinator);
+    if (count == 0) {
+        return;
+    }
+    order->used =
+        wpk_batch_memory(p->batch, (size_t)count * WPK_FINAL_OWN_MAX * sizeof *order->used);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wpk_search *search = wpk_coordinator_search(p->coordinator, i);
+        for (uint32_t j = 0; j < search->best_count && j < WPK_FINAL_OWN_MAX; j++) {
+            memcpy(order->used[order->used_count++], search->best[j].trial.artifact_sha256,
+                   WPK_ID_MAX);
+        }
+    }
+}
+
+void wpk_performer_prune(struct wpk_performer *p)
+{
+    uint64_t now_ns = wpk_performer_now_ns(p);
+    if (!p->pruning && p->removal_count == 0 && now_ns >= p->prune_ns) {
+        struct prune_order *order = wpk_performer_write(p, sizeof *order, perform_prune, on_prune);
+        order->effect.order.alone = true;
+        order->over = p->builds_held || p->artifact_bytes > high_bytes(p);
+        order->low = low_bytes(p);
+        if (order->over) {
+            list_used(p, order);
+        }
+        p->pruning = true;
+        p->prune_ns = now_ns + PRUNE_MS * WPK_NS_PER_MS;
+    }
+}
+
+void wpk_performer_limit_artifacts(struct wpk_performer *p, uint64_t bytes_max,
+                                   uint32_t per_problem)
+{
+    p->options.artifact_bytes_max = bytes_max;
+    p->options.artifacts_per_problem = per_problem;
+    p->prune_ns = 0; /* what is less than before holds with the next tick */
+    if (bytes_max == 0) {
+        hold_builds(p, false); /* nobody looks any more */
+    }
+}
