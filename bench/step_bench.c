@@ -115,8 +115,7 @@ static void step(struct bench *b, struct wpk_event event)
     for (uint32_t i = 0; i < b->answer_count; i++) {
         struct wpk_event answer = b->answers[i];
         step_one(b, &answer);
-        wpk_opened_free(answer.opened);
-        wpk_asked_free(answer.asked);
+        wpk_event_fini(&answer);
     }
     b->answer_count = 0;
 }

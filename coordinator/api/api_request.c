@@ -108,14 +108,16 @@ void wpk_api_answer_effect(struct wpk_performer *performer, const struct wpk_eff
     struct wpk_api api = make_api(performer, 0);
     struct wpk_diag diag = {0};
     if (effect->kind == WPK_EFFECT_RESPOND_JOB) {
-        wpk_api_job(answer, &api, effect->status, effect->job->id);
+        wpk_api_job(answer, &api, effect->status, effect->answered->id);
         return;
     }
     if (effect->kind == WPK_EFFECT_RESPOND_WORKER) {
-        wpk_api_worker_order(answer, effect->status, effect->text, effect->order, effect->detail);
+        const struct wpk_ordered *ordered = &effect->answered_order;
+        wpk_api_worker_order(answer, effect->status, ordered->worker, ordered->order,
+                             ordered->reason);
         return;
     }
-    wpk_diag_set(&diag, "%s", effect->text);
+    wpk_diag_set(&diag, "%s", effect->problem);
     wpk_api_problem(answer, effect->status, effect->err, &diag);
     answer->retry_after_s = effect->retry_after_s;
 }

@@ -32,7 +32,9 @@ void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
         }
         return;
     }
-    wpk_job_entry_free(event->job);
+    if (event->kind == WPK_EVENT_SUBMIT || event->kind == WPK_EVENT_RESTORE) {
+        wpk_job_entry_free(event->job);
+    }
     if (event->request != 0) {
         struct wpk_api_answer answer = {0};
         wpk_api_problem(&answer, 507, p->err, &p->diag);

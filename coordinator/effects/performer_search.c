@@ -179,7 +179,7 @@ void wpk_performer_tell(struct wpk_performer *p, const struct wpk_effect *effect
 {
     /* What an opened search says was told before is in the store, for the strategy to find. */
     if (!p->opening) {
-        wpk_search_pool_tell(p->pool, effect->search, effect->index, effect->piece);
+        wpk_search_pool_tell(p->pool, effect->search, effect->ask, effect->told);
     }
 }
 

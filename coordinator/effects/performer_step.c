@@ -4,8 +4,6 @@
 
 #include "common/log.h"
 
-#include <stdlib.h>
-
 /* ---- effects */
 
 static void perform(struct wpk_performer *p, const struct wpk_effect *effect)
@@ -73,19 +71,12 @@ void wpk_performer_step_one(struct wpk_performer *p, struct wpk_event *event)
 
 /* ---- events put off */
 
-static void free_event(struct wpk_event *event)
-{
-    wpk_opened_free(event->opened);
-    wpk_asked_free(event->asked);
-    free(event->kernel);
-}
-
 void wpk_performer_step_events(struct wpk_performer *p)
 {
     for (uint32_t i = 0; i < p->event_count; i++) {
         struct wpk_event event = p->events[i]; /* the array may move */
         wpk_performer_step_one(p, &event);
-        free_event(&event);
+        wpk_event_fini(&event);
     }
     p->event_count = 0;
 }
@@ -93,7 +84,7 @@ void wpk_performer_step_events(struct wpk_performer *p)
 void wpk_performer_drop_events(struct wpk_performer *p)
 {
     for (uint32_t i = 0; i < p->event_count; i++) {
-        free_event(&p->events[i]);
+        wpk_event_fini(&p->events[i]);
     }
     p->event_count = 0;
 }

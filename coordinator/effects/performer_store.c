@@ -247,9 +247,9 @@ static void set_worker_order(struct wpk_performer *p, const struct wpk_effect *e
 {
     struct worker_order *order =
         wpk_performer_write(p, sizeof *order, perform_set_worker_order, NULL);
-    order->name = wpk_batch_text(p->batch, effect->text);
-    order->order = effect->order;
-    order->reason = wpk_batch_text(p->batch, effect->detail != NULL ? effect->detail : "");
+    order->name = wpk_batch_text(p->batch, effect->ordered.worker);
+    order->order = effect->ordered.order;
+    order->reason = wpk_batch_text(p->batch, effect->ordered.reason);
 }
 
 bool wpk_performer_store(struct wpk_performer *p, const struct wpk_effect *effect)

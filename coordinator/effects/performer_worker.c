@@ -41,8 +41,8 @@ void wpk_performer_recheck_workers(struct wpk_performer *p)
         const struct wpk_worker *worker = wpk_coordinator_worker(p->coordinator, i);
         struct wpk_event event = {.kind = WPK_EVENT_WORKER_END,
                                   .session = worker->session,
-                                  .reason = token_fault(p, worker)};
-        if (event.reason != NULL) {
+                                  .fault = token_fault(p, worker)};
+        if (event.fault != NULL) {
             wpk_performer_follow_up(p, &event);
         }
     }
@@ -58,7 +58,7 @@ bool wpk_performer_may_go_on(struct wpk_performer *p, const struct wpk_message *
     const char *fault = worker != NULL ? token_fault(p, worker) : NULL;
     if (fault != NULL) {
         struct wpk_event event = {
-            .kind = WPK_EVENT_WORKER_END, .session = message->session, .reason = fault};
+            .kind = WPK_EVENT_WORKER_END, .session = message->session, .fault = fault};
         wpk_performer_step_one(p, &event);
         wpk_diag_set(diag, "%s", fault);
     }

@@ -193,8 +193,8 @@ void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search)
     while (ask != NULL && ask->standing == WPK_STANDING_ENDED) {
         struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_TELL);
         effect->search = search;
-        effect->index = search->told_count;
-        effect->piece = wpk_piece_copy(c, ask, ask->text);
+        effect->ask = search->told_count;
+        effect->told = wpk_piece_copy(c, ask, ask->text);
         free(ask->text);
         wpk_built_free(ask->built);
         search->told_count++;

@@ -18,6 +18,7 @@
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/job.h"
+#include "coordinator/state/opened.h"
 #include "coordinator/state/ready.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/worker.h"

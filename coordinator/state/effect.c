@@ -95,5 +95,5 @@ void wpk_answer_problem(struct wpk_coordinator *c, int status, wpk_err err, uint
     effect->status = status;
     effect->err = err;
     effect->retry_after_s = retry_after_s;
-    effect->text = text;
+    effect->problem = text;
 }

@@ -18,68 +18,103 @@ struct wpk_search;
 
 enum wpk_effect_kind {
     /* what leaves, once the batch is durable */
-    WPK_EFFECT_REPLY,           /* address, message */
-    WPK_EFFECT_RESPOND_JOB,     /* request, job, status */
-    WPK_EFFECT_RESPOND_WORKER,  /* request, status, text: its name, order, detail: the reason */
-    WPK_EFFECT_RESPOND_PROBLEM, /* request, status, err, text, retry_after_s */
+    WPK_EFFECT_REPLY,
+    WPK_EFFECT_RESPOND_JOB,
+    WPK_EFFECT_RESPOND_WORKER,
+    WPK_EFFECT_RESPOND_PROBLEM,
     /* the store */
-    WPK_EFFECT_PUT_JOB,     /* job, source */
-    WPK_EFFECT_SET_JOB,     /* job: its state; its document when it has ended */
-    WPK_EFFECT_SET_OP,      /* job, index */
-    WPK_EFFECT_OPEN_SEARCH, /* search ──▶ OPENED */
-    WPK_EFFECT_SET_SEARCH,  /* search: its counters */
-    WPK_EFFECT_PUT_TRIAL,   /* search, work, provider, piece, record, worker: first result wins */
-    /* search, entry, worker: a final's measurement; with a record: what its verification gave */
-    WPK_EFFECT_PUT_TIMES,
-    /* search, served, own, baseline, kept, plain ──▶ KERNEL_PUT */
-    WPK_EFFECT_PUT_KERNEL,
-    WPK_EFFECT_PUT_PLAIN,        /* search, served = own = plain: for its problem's kernels */
-    WPK_EFFECT_SET_OWNER,        /* owner: name, device_ns, share_ns */
-    WPK_EFFECT_SET_WORKER_ORDER, /* text: its name, order, detail: the reason; NONE: forget it */
-    WPK_EFFECT_PUT_ARTIFACT,     /* address, message: answered by who performs it */
-    WPK_EFFECT_GET_ARTIFACT,     /* address, message: likewise */
+    WPK_EFFECT_PUT_JOB,
+    WPK_EFFECT_SET_JOB, /* its state; its document when it has ended */
+    WPK_EFFECT_SET_OP,
+    WPK_EFFECT_OPEN_SEARCH, /* ──▶ OPENED */
+    WPK_EFFECT_SET_SEARCH,  /* its counters */
+    WPK_EFFECT_PUT_TRIAL,   /* the first result wins */
+    WPK_EFFECT_PUT_TIMES,   /* a final's measurement; with a record: what its verification gave */
+    WPK_EFFECT_PUT_KERNEL,  /* ──▶ KERNEL_PUT */
+    WPK_EFFECT_PUT_PLAIN,   /* served = own = plain: for its problem's kernels */
+    WPK_EFFECT_SET_OWNER,   /* name, device_ns, share_ns */
+    WPK_EFFECT_SET_WORKER_ORDER, /* NONE: forget it */
+    WPK_EFFECT_PUT_ARTIFACT,     /* answered by who performs it */
+    WPK_EFFECT_GET_ARTIFACT,     /* likewise */
     /* the strategy */
-    WPK_EFFECT_ASK,          /* search, count ──▶ ASKED */
-    WPK_EFFECT_TELL,         /* search, index of the ask, piece */
-    WPK_EFFECT_CLOSE_SEARCH, /* handle: nobody needs its strategy any more */
+    WPK_EFFECT_ASK, /* ──▶ ASKED */
+    WPK_EFFECT_TELL,
+    WPK_EFFECT_CLOSE_SEARCH, /* nobody needs its strategy any more */
     /* the log */
-    WPK_EFFECT_WARN, /* text: event name; detail */
-    WPK_EFFECT_LOG,  /* text: event name; detail */
+    WPK_EFFECT_WARN,
+    WPK_EFFECT_LOG,
 };
 
+/* A worker's order, as it is kept and answered. */
+struct wpk_ordered {
+    const char *worker; /* its name */
+    enum wpk_worker_order order;
+    const char *reason;
+};
+
+/* Which of the unions' members are there, the kind says. */
 struct wpk_effect {
     enum wpk_effect_kind kind;
-    struct wpk_net_address address;
-    const struct wpk_message *message;
-    uint64_t request;
-    int status; /* HTTP */
-    wpk_err err;
-    const char *text;
-    const char *detail;
-    const struct wpk_job_entry *job;
-    const char *source;
-    uint32_t index;
-    uint32_t count;
-    const struct wpk_search *search;
-    uint64_t handle;
-    wpk_work_id work;
-    const struct wpk_record *record;
-    const struct wpk_worker *worker; /* NULL: nobody measured it, it was abandoned */
-    const struct wpk_final_entry *entry;
-    const struct wpk_final_entry *served;
-    const struct wpk_final_entry *own;
-    const struct wpk_final_entry *baseline;
-    /* PUT_KERNEL: recorded beside `served`, to follow it if it is revoked; NULL: none */
-    const struct wpk_final_entry *kept[WPK_FINAL_VERIFIED_MAX];
-    const struct wpk_final_entry *plain; /* PUT_KERNEL: likewise, the last one; NULL: none */
-    bool serve;                          /* PUT_KERNEL: it replaces what the problem serves */
-    /* In the effects' arena: */
-    const struct wpk_piece *piece; /* what ended, with its text: a candidate; of a vendor "" */
-    const char *provider;
-    const char *spent; /* PUT_TRIAL: a shared object that nobody runs again; or NULL */
-    struct wpk_owner_event owner;
-    enum wpk_worker_order order;
-    uint32_t retry_after_s; /* RESPOND_PROBLEM; 0: not said */
+    union {
+        struct { /* REPLY, PUT_ARTIFACT, GET_ARTIFACT */
+            struct wpk_net_address address;
+            const struct wpk_message *message;
+        };
+        struct { /* RESPOND_JOB, RESPOND_WORKER, RESPOND_PROBLEM */
+            uint64_t request;
+            int status; /* HTTP */
+            union {
+                const struct wpk_job_entry *answered; /* JOB */
+                struct wpk_ordered answered_order;    /* WORKER */
+                struct {                              /* PROBLEM */
+                    wpk_err err;
+                    const char *problem;
+                    uint32_t retry_after_s; /* 0: not said */
+                };
+            };
+        };
+        struct { /* PUT_JOB, SET_JOB, SET_OP */
+            const struct wpk_job_entry *job;
+            const char *source; /* PUT_JOB */
+            uint32_t index;     /* SET_OP */
+        };
+        struct { /* OPEN_SEARCH, SET_SEARCH, PUT_..., ASK, TELL */
+            const struct wpk_search *search;
+            union {
+                uint32_t count; /* ASK */
+                struct {        /* TELL */
+                    uint32_t ask;
+                    const struct wpk_piece *told;
+                };
+                struct { /* PUT_TRIAL, PUT_TIMES */
+                    const struct wpk_record *record;
+                    const struct wpk_worker *worker; /* NULL: nobody measured it: abandoned */
+                    const struct wpk_final_entry *entry; /* PUT_TIMES */
+                    /* PUT_TRIAL, in the effects' arena: */
+                    wpk_work_id work;
+                    const struct wpk_piece *piece; /* with its text: a candidate; a vendor's "" */
+                    const char *provider;
+                    const char *spent; /* a shared object that nobody runs again; or NULL */
+                };
+                struct { /* PUT_KERNEL, PUT_PLAIN */
+                    const struct wpk_final_entry *served;
+                    const struct wpk_final_entry *own;
+                    const struct wpk_final_entry *baseline;
+                    /* Recorded beside `served`, to follow it if it is revoked; NULL: none: */
+                    const struct wpk_final_entry *kept[WPK_FINAL_VERIFIED_MAX];
+                    const struct wpk_final_entry *plain; /* the last one */
+                    bool serve; /* it replaces what the problem serves */
+                };
+            };
+        };
+        struct wpk_owner_event owner; /* SET_OWNER */
+        struct wpk_ordered ordered;   /* SET_WORKER_ORDER */
+        uint64_t handle;              /* CLOSE_SEARCH */
+        struct {                      /* WARN, LOG */
+            const char *text;         /* the event's name */
+            const char *detail;
+        };
+    };
 };
 
 /* Filled by a step. `arena` holds what effects point to and the state does not. It grows from step

@@ -1,30 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/event.h"
 
-#include "coordinator/state/piece.h"
+#include "coordinator/state/opened.h"
 
 #include <stdlib.h>
 
-void wpk_opened_free(struct wpk_opened *opened)
+void wpk_event_fini(struct wpk_event *event)
 {
-    if (opened == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; i < opened->best_count; i++) {
-        free(opened->best[i].candidate);
-    }
-    for (uint32_t i = 0; i < opened->vendor_count; i++) {
-        free(opened->vendors[i].text);
-    }
-    wpk_built_free(opened->plain.built);
-    wpk_pieces_free(opened->window, opened->ask_count - opened->told_count);
-    free(opened);
-}
-
-void wpk_asked_free(struct wpk_asked *asked)
-{
-    if (asked != NULL) {
-        wpk_pieces_free(asked->items, asked->count);
-        free(asked);
+    if (event->kind == WPK_EVENT_OPENED) {
+        wpk_opened_free(event->opened);
+    } else if (event->kind == WPK_EVENT_ASKED) {
+        wpk_asked_free(event->asked);
+    } else if (event->kind == WPK_EVENT_KERNEL_CHANGED) {
+        free(event->kernel);
     }
 }

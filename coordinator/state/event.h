@@ -5,14 +5,11 @@
 #define WPK_COORDINATOR_STATE_EVENT_H
 
 #include "common/net.h"
-#include "coordinator/state/anchor.h"
-#include "coordinator/state/final.h"
-#include "coordinator/state/revoked.h"
 #include "coordinator/state/worker_order.h"
 
+struct wpk_asked;
 struct wpk_job_entry;
-
-#define WPK_ASKED_MAX WPK_WORK_MAX
+struct wpk_opened;
 
 enum wpk_event_kind {
     WPK_EVENT_MESSAGE,       /* from a worker */
@@ -35,51 +32,6 @@ enum wpk_event_kind {
     WPK_EVENT_ARTIFACT_LOST,  /* a shared object was asked for, and is not there any more */
     WPK_EVENT_HOLD_BUILDS,    /* what is built has no room until something has run; or it has */
     WPK_EVENT_TICK,           /* time passes: a few times a second */
-};
-
-/* What the store knew of a search. Counts and `best` are of the asks before the window. */
-struct wpk_opened {
-    wpk_err err; /* the store refused something of it: not opened, its operators fail */
-    char reason[WPK_REASON_MAX];
-    uint64_t search_id;
-    uint64_t problem_id;
-    uint64_t elapsed_ns;
-    uint32_t ended_asks;
-    bool exhausted;
-    uint64_t kernel_id;            /* of this search's last result; 0: none */
-    char own_artifact[WPK_ID_MAX]; /* of the best of our own in that result; "": none */
-    uint64_t served_kernel_id;     /* of the problem; 0: none, or its file is lost */
-    char served_provider[WPK_PROVIDER_NAME_MAX];
-    char served_artifact[WPK_ID_MAX];
-    struct wpk_revoked revoked; /* of the problem: the latest */
-    struct wpk_anchor anchor;   /* `now` is "" where it is not there any more */
-    uint32_t ask_count;
-    uint32_t told_count; /* the first ask without a result */
-    uint32_t ok_count;
-    uint32_t failed_count;
-    uint32_t known_count;
-    uint32_t outcomes[WPK_OUTCOME_COUNT]; /* of the failed ones; filled in where none was ok */
-    struct wpk_best best[WPK_BEST_MAX];   /* best first; texts taken */
-    uint32_t best_count;
-    struct wpk_piece *window; /* [ask_count - told_count]; taken, with its texts */
-    /* Known ones ENDED; in the key's order; texts taken. */
-    struct wpk_piece vendors[WPK_PROVIDERS_MAX];
-    uint32_t vendor_count;
-    /* The plain kernel: ENDED if it is known, or if all its candidates failed; with `built`, if
-     * another problem has it. */
-    struct wpk_piece plain;
-    uint32_t plain_number; /* of the candidate, from 1 */
-    char plain_verified_by[WPK_WORKER_NAME_MAX];
-};
-
-struct wpk_asked {
-    wpk_err err; /* no space, no such strategy or gene: the operator fails */
-    char reason[WPK_REASON_MAX];
-    bool refused; /* nothing until more is told */
-    bool exhausted;
-    double size_log2;
-    struct wpk_piece *items; /* [count]; known ones ENDED, the others OPEN; texts taken */
-    uint32_t count;
 };
 
 /* What an owner may, or has used. */
@@ -110,33 +62,48 @@ struct wpk_kernel_event {
     char revoked_artifact[WPK_ID_MAX];            /* "": the vendor's */
 };
 
+/* Which of the union's members are there, the kind says. */
 struct wpk_event {
     enum wpk_event_kind kind;
     uint64_t now_ns; /* monotonic */
     uint64_t wall_ns;
-    uint64_t random;                   /* unpredictable: for session numbers */
-    struct wpk_net_address address;    /* MESSAGE, GONE */
-    const struct wpk_message *message; /* MESSAGE */
-    uint64_t request;                  /* whom to answer; 0: nobody */
-    struct wpk_job_entry *job;         /* SUBMIT, RESTORE: taken, with its ops */
-    const char *source;                /* SUBMIT: the job file */
-    const char *job_id;                /* CANCEL, PAUSE, RESUME */
-    const char *worker;                /* WORKER_SET, RESTORE_ORDER: its name */
-    enum wpk_worker_order order;       /* WORKER_SET, RESTORE_ORDER */
-    const char *reason;                /* WORKER_SET, RESTORE_ORDER; NULL: none. WORKER_END */
-    uint64_t session;                  /* WORKER_END */
-    struct wpk_owner_event owner;      /* RESTORE_OWNER, SET_OWNER */
-    uint64_t handle;                   /* OPENED, ASKED, KERNEL_PUT: the search */
-    struct wpk_opened *opened;
-    struct wpk_asked *asked;
-    uint64_t kernel_id;              /* KERNEL_PUT */
-    struct wpk_kernel_event *kernel; /* KERNEL_CHANGED */
-    char sha256[WPK_ID_MAX];         /* ARTIFACT_LOST */
-    bool hold;                       /* HOLD_BUILDS */
+    uint64_t request; /* whom to answer; 0: nobody */
+    union {
+        struct {                               /* MESSAGE, GONE */
+            struct wpk_net_address address;
+            const struct wpk_message *message; /* MESSAGE */
+            uint64_t random;                   /* MESSAGE: unpredictable, for session numbers */
+        };
+        struct {                       /* SUBMIT, RESTORE */
+            struct wpk_job_entry *job; /* taken, with its ops */
+            const char *source;        /* SUBMIT: the job file */
+        };
+        const char *job_id; /* CANCEL, PAUSE, RESUME */
+        struct {            /* WORKER_SET, RESTORE_ORDER */
+            const char *worker; /* its name */
+            enum wpk_worker_order order;
+            const char *reason; /* NULL: none */
+        };
+        struct { /* WORKER_END */
+            uint64_t session;
+            const char *fault; /* of its token */
+        };
+        struct wpk_owner_event owner; /* RESTORE_OWNER, SET_OWNER */
+        struct {                      /* OPENED, ASKED, KERNEL_PUT */
+            uint64_t handle;          /* the search */
+            union {
+                struct wpk_opened *opened;
+                struct wpk_asked *asked;
+                uint64_t kernel_id;
+            };
+        };
+        struct wpk_kernel_event *kernel; /* KERNEL_CHANGED */
+        char sha256[WPK_ID_MAX];         /* ARTIFACT_LOST */
+        bool hold;                       /* HOLD_BUILDS */
+    };
 };
 
-/* Free an answer that was stepped, or never will be, with what is left of it. */
-void wpk_opened_free(struct wpk_opened *opened);
-void wpk_asked_free(struct wpk_asked *asked);
+/* Free what an event has brought on the heap, and what a step has left of it, but for a job. */
+void wpk_event_fini(struct wpk_event *event);
 
 #endif

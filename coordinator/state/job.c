@@ -34,7 +34,7 @@ static void answer_job(struct wpk_coordinator *c, int status, const struct wpk_j
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_RESPOND_JOB);
     effect->request = c->event->request;
     effect->status = status;
-    effect->job = job;
+    effect->answered = job;
 }
 
 static void store_job(struct wpk_coordinator *c, const struct wpk_job_entry *job)

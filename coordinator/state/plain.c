@@ -20,6 +20,7 @@
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/group.h"
+#include "coordinator/state/opened.h"
 #include "coordinator/state/piece.h"
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"

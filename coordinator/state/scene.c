@@ -104,7 +104,7 @@ static void perform(struct wpk_scene *scene, const struct wpk_effect *effect)
     case WPK_EFFECT_RESPOND_PROBLEM:
         scene->status = effect->status;
         scene->retry_after_s = effect->retry_after_s;
-        snprintf(scene->problem, sizeof scene->problem, "%s", effect->text);
+        snprintf(scene->problem, sizeof scene->problem, "%s", effect->problem);
         break;
     case WPK_EFFECT_OPEN_SEARCH:
         open_search(scene, effect);
@@ -126,8 +126,8 @@ static void perform(struct wpk_scene *scene, const struct wpk_effect *effect)
         scene->owner = effect->owner;
         break;
     case WPK_EFFECT_SET_WORKER_ORDER:
-        snprintf(scene->order_text, sizeof scene->order_text, "%s %s %s", effect->text,
-                 wpk_worker_order_name(effect->order), effect->detail);
+        snprintf(scene->order_text, sizeof scene->order_text, "%s %s %s", effect->ordered.worker,
+                 wpk_worker_order_name(effect->ordered.order), effect->ordered.reason);
         break;
     default:
         break;
@@ -152,8 +152,7 @@ void wpk_scene_answer(struct wpk_scene *scene)
     for (uint32_t i = 0; i < scene->answer_count; i++) {
         struct wpk_event event = scene->answers[i];
         step_one(scene, &event);
-        wpk_opened_free(event.opened);
-        wpk_asked_free(event.asked);
+        wpk_event_fini(&event);
     }
     scene->answer_count = 0;
 }
@@ -194,8 +193,7 @@ struct wpk_scene *wpk_scene_new(void)
 void wpk_scene_free(struct wpk_scene *scene)
 {
     for (uint32_t i = 0; i < scene->answer_count; i++) {
-        wpk_opened_free(scene->answers[i].opened);
-        wpk_asked_free(scene->answers[i].asked);
+        wpk_event_fini(&scene->answers[i]);
     }
     wpk_coordinator_free(scene->c);
     wpk_effects_fini(&scene->effects);

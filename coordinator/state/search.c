@@ -14,6 +14,7 @@
 #include "coordinator/state/group.h"
 #include "coordinator/state/grow.h"
 #include "coordinator/state/mark.h"
+#include "coordinator/state/opened.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"

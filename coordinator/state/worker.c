@@ -434,18 +434,18 @@ void wpk_worker_set(struct wpk_coordinator *c)
     WPK_ASSERT(kept);
     const char *reason = event->reason != NULL ? event->reason : "";
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_WORKER_ORDER);
-    effect->text = wpk_effect_text(c, event->worker);
-    effect->order = event->order;
-    effect->detail = wpk_effect_text(c, reason);
+    effect->ordered.worker = wpk_effect_text(c, event->worker);
+    effect->ordered.order = event->order;
+    effect->ordered.reason = wpk_effect_text(c, reason);
     wpk_effect_log(c, "worker_set", "worker=%s order=%s reason=\"%.200s\"", event->worker,
                    wpk_worker_order_name(event->order), reason);
     if (event->request != 0) {
         struct wpk_effect *answer = wpk_effect_add(c, WPK_EFFECT_RESPOND_WORKER);
         answer->request = event->request;
         answer->status = 200;
-        answer->text = wpk_effect_text(c, event->worker);
-        answer->order = event->order;
-        answer->detail = wpk_effect_text(c, reason);
+        answer->answered_order = (struct wpk_ordered){.worker = wpk_effect_text(c, event->worker),
+                                                      .order = event->order,
+                                                      .reason = wpk_effect_text(c, reason)};
     }
 }
 
@@ -456,11 +456,11 @@ void wpk_worker_end(struct wpk_coordinator *c)
         return;
     }
     wpk_effect_log(c, "worker_ended", "worker=%s leases=%u reason=\"%s\"", worker->hello.name,
-                   worker->lease_count, c->event->reason);
+                   worker->lease_count, c->event->fault);
     if (worker->polling) {
         struct wpk_message *error = wpk_reply_new(c, WPK_MESSAGE_ERROR, worker->session);
         error->err = WPK_EACCES;
-        error->text = c->event->reason;
+        error->text = c->event->fault;
         wpk_poll_answer(c, worker, error);
     }
     wpk_loss_return_all(c, worker, false);

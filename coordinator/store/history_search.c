@@ -5,6 +5,7 @@
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/event.h"
+#include "coordinator/state/opened.h"
 #include "coordinator/state/piece.h"
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"

@@ -7,6 +7,7 @@
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
+#include "coordinator/state/opened.h"
 #include "coordinator/state/piece.h"
 #include "coordinator/state/search.h"
 #include "coordinator/store/history_admin.h"
