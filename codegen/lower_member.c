@@ -230,7 +230,7 @@ void wpk_lowering_member(struct wpk_lowering *l, int g, int m, const int64_t *re
     lower_pure(l, g, &s, group->name, l->loops[g].tile_level);
     if (m == group->contraction && l->decisions[g].blocked) {
         lower_blocks(l, g, &s);
-    } else if (m != group->contraction && is_transform(&s)) {
+    } else if (m != group->contraction && is_transform(&s) && wpk_schedule_may_expand(s.stage)) {
         (void)wpk_lowering_emit_named(l, WPK_DIRECTIVE_EXPAND, s.tensor, false);
     } else if (s.stage->reduction != WPK_REDUCE_NONE) {
         lower_update(l, g, &s, m == group->contraction);

@@ -129,6 +129,8 @@ const char *wpk_directive_name(enum wpk_directive_kind kind);
 const char *wpk_tail_name(enum wpk_tail tail);
 /* The stage of `program` that writes the tensor called `name`, or -1. */
 int wpk_schedule_find_stage(const struct wpk_program *program, const char *name);
+/* Has the stage's reduction few enough terms to be expanded? */
+bool wpk_schedule_may_expand(const struct wpk_stage *stage);
 /* Is there a directive that expands this stage of the main program? */
 bool wpk_schedule_expands(const struct wpk_schedule *schedule, const struct wpk_stage *stage);
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define STATEMENTS_MAX 8192
-#define TERMS_MAX 64 /* of an expanded sum */
 
 enum loop_kind { LOOP_SERIAL, LOOP_PARALLEL, LOOP_UNROLLED, LOOP_LANES };
 
@@ -233,14 +232,10 @@ static wpk_err play_expand(struct model *m, const struct wpk_directive *d)
 {
     const struct wpk_stage *stage = &m->schedule->main.stages[d->stage];
     const struct wpk_tensor *tensor = &m->schedule->main.tensors[stage->output];
-    int64_t terms = 1;
-    for (int a = stage->rank; a < stage->axis_count && terms <= TERMS_MAX; a++) {
-        terms *= stage->axes[a].extent;
-    }
     if (stage->reduction != WPK_REDUCE_SUM || tensor->role == WPK_ROLE_OUTPUT) {
         return refuse(m, "only an intermediate sum is expanded", "");
     }
-    return terms > TERMS_MAX ? refuse(m, "too many terms are expanded", "") : WPK_OK;
+    return wpk_schedule_may_expand(stage) ? WPK_OK : refuse(m, "too many terms are expanded", "");
 }
 
 static wpk_err play(struct model *m, const struct wpk_directive *d)

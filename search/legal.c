@@ -220,8 +220,8 @@ struct boxes {
     bool present[WPK_TENSORS_MAX];
 };
 
-/* What a dimension of a load reads of its tensor when the stage covers `extent`. `least`: where that
- * is cut short, because the rest lies outside of the tensor. */
+/* What a dimension of a load reads of its tensor when the stage covers `extent`; `least`: where the
+ * tensor ends. */
 static void read_range(const struct wpk_program *program, const struct wpk_stage *stage,
                        const struct wpk_node *load, int dim, const int64_t *extent, bool least,
                        int64_t *low, int64_t *high)
