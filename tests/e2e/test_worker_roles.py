@@ -161,6 +161,35 @@ def test_in_quarantine(box):
     wpkd.close()
 
 
+def test_uploads_that_are_refused(box):
+    """What wpkd has no room for is held no longer, and no result of it is sent; what arrived damaged was not
+    tried. Neither keeps the worker from anything else."""
+    need("wpk-worker", "wpk-builder", "wpk-runner")
+    genes = candidates(box, 3)
+    answers = {0: ("ENOSPC", "no room"), 1: ("ECORRUPT", "damaged")}
+
+    def trouble(message):
+        if message["type"] == "put_artifact" and message["index"] in answers:
+            code, text = answers[message["index"]]
+            return {"type": "error", "code": code, "text": text, "retry_ms": 0}
+        return None
+
+    wpkd = FakeWpkd(box.path("workers.sock"), trouble)
+    wpkd.common = {"ops": [{"text": OP, "layouts": "fixed"}], "targets": []}
+    wpkd.pieces["builds"] = [piece(i, genes[i], "whole") for i in range(len(genes))]
+    worker = add_worker(box, wpkd)
+    wait_for("the others came", lambda: {r["index"] for r in wpkd.results} == {1, 2}, 60)
+    outcomes = {r["index"]: r["record"]["outcome"] for r in wpkd.results}
+    check(outcomes == {1: "abandoned", 2: "ok"}, "no outcome of the candidates", outcomes)
+    wait_for("nothing is named any more", lambda: wpkd.polls and not wpkd.polls[-1]["holding"], 30)
+    log = worker.text(worker.err)
+    check("artifact_refused work=1/trial/0" in log and "error=ENOSPC" in log, "it says so", log)
+    check("artifact_not_sent work=1/trial/1" in log, "and that", log)
+    end(worker)
+    check(len(wpkd.results) == 2, "no result of what was refused", wpkd.results)
+    wpkd.close()
+
+
 def test_a_bad_line(box):
     """60 KB a second, and it breaks in the middle of artifacts and results: all of them arrive, and
     nothing is done twice."""
