@@ -15,6 +15,7 @@
  * page of kernels or a batch's answer: 30 MiB after a minute of lookups. A batch of 1,000 lookups
  * needs a bit less than 2 MiB; with 1 MiB its pages come and go, half as much time again. */
 #define KEPT_BYTES_MAX (2 << 20)
+#define ARENAS_MAX 4 /* else one of each thread, and what is free in one is nobody else's */
 
 enum { ENDED, FAILED, MISCONFIGURED, UNUSABLE };
 
@@ -54,9 +55,10 @@ static int run(const struct wpk_config *config, struct source *source)
     return err == WPK_EMISMATCH || err == WPK_ECORRUPT ? UNUSABLE : FAILED;
 }
 
-/* Memory that a burst took goes back to the system. */
+/* Memory that a burst took goes back to the system, and what one thread freed is another's. */
 static void bound_allocator(void)
 {
+    (void)mallopt(M_ARENA_MAX, ARENAS_MAX);
     (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES_MAX);
     (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES_MAX);
 }

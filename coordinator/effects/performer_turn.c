@@ -14,8 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPARE_MAX 8    /* batches kept for a next use */
-#define PENDING_MAX 64 /* batches that may wait for the writer */
+#define SPARE_MAX 8                         /* batches kept for a next use, */
+#define SPARE_BYTES_MAX ((size_t)256 << 10) /* of those that have no more memory than this */
+#define PENDING_MAX 64                      /* batches that may wait for the writer */
 #define PENDING_BYTES_MAX ((size_t)64 << 20)
 
 /* ---- batches */
@@ -36,7 +37,7 @@ void wpk_performer_begin_batch(struct wpk_performer *p)
 
 static void recycle(struct wpk_performer *p, struct wpk_batch *batch)
 {
-    if (p->spare_count == SPARE_MAX) {
+    if (p->spare_count == SPARE_MAX || batch->arena.size_reserved > SPARE_BYTES_MAX) {
         wpk_batch_fini(batch);
         free(batch);
         return;

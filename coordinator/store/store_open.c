@@ -22,7 +22,7 @@ static wpk_err prepare_database(struct wpk_store *store, const char *path, struc
     if (err == WPK_OK) {
         err = wpk_store_execute(store,
                                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                                "PRAGMA foreign_keys = ON; PRAGMA cache_size = -32000;"
+                                "PRAGMA foreign_keys = ON; PRAGMA cache_size = -12000;"
                                 "PRAGMA wal_autocheckpoint = 8000",
                                 diag);
     }
