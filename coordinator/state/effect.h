@@ -52,7 +52,7 @@ struct wpk_ordered {
     const char *reason;
 };
 
-/* Which of the unions' members are there, the kind says. */
+/* The kind says which of the unions' members are there. */
 struct wpk_effect {
     enum wpk_effect_kind kind;
     union {

@@ -62,7 +62,7 @@ struct wpk_kernel_event {
     char revoked_artifact[WPK_ID_MAX];            /* "": the vendor's */
 };
 
-/* Which of the union's members are there, the kind says. */
+/* The kind says which of the union's members are there. */
 struct wpk_event {
     enum wpk_event_kind kind;
     uint64_t now_ns; /* monotonic */

@@ -203,7 +203,7 @@ void wpk_job_submit(struct wpk_coordinator *c)
     struct wpk_job_entry *job = c->event->job;
     struct wpk_owner *owner = wpk_owner_get(c, job->owner);
     WPK_ASSERT(job->op_count > 0);
-    wpk_job_release(c); /* they make room */
+    wpk_job_release(c); /* jobs whose end is stored make room */
     if (owner == NULL || c->job_count == WPK_JOBS_LIVE_MAX) {
         wpk_metric_add(WPK_COUNTER_JOBS_REFUSED, 0, 1);
         wpk_answer_problem(c, 429, WPK_ENOSPC, RETRY_QUOTA_S,

@@ -79,7 +79,7 @@ struct wpk_search {
     uint64_t cost_ns;           /* device time of a piece of its work, smoothed; 0: not known yet */
 
     struct wpk_job_op_state *ops; /* of live jobs, those that have ended too: it stays for them */
-    struct wpk_stake *stakes;     /* of the owners that it is worked on for; owned by group.c */
+    struct wpk_stake *stakes;     /* of the owners that it is worked on for; owned by stake.c */
     unsigned ready;               /* stages that there is work for: bits 1 << enum wpk_pool_stage */
     bool unstarted;               /* an operator's job is still QUEUED */
     bool failing;                 /* it cannot go on: */

@@ -12,7 +12,7 @@
  *     are ready now. No phase changes any more.
  *  5. Dispatch. Polls that wait are given work, as the queues say. A lease changes what its own
  *     search is ready for, and nothing else.
- *  6. Release. Jobs whose end is durable and searches that nobody needs leave the state. Their
+ *  6. Release. Jobs whose end is durable and searches that nobody needs leave the state. A search's
  *     memory stays until the next step, because effects of this one point to it.
  *
  * After a restart each job is restored, and each search opened, by an event that marks it: so marks
@@ -84,4 +84,6 @@ void wpk_settle(struct wpk_coordinator *c)
     settle_ready(c);
     wpk_dispatch(c);
     release(c);
+    WPK_ASSERT(c->marked_searches[WPK_SEARCH_COURSE].first == NULL);
+    WPK_ASSERT(c->marked_searches[WPK_SEARCH_READY].first == NULL);
 }

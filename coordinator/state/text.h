@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the texts are that several nouns carry. */
+/* Sizes of texts that several nouns carry. */
 #ifndef WPK_COORDINATOR_STATE_TEXT_H
 #define WPK_COORDINATOR_STATE_TEXT_H
 
