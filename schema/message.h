@@ -12,10 +12,8 @@
  *
  * Every request names its session and protocol version and may be repeated: saying it twice
  * changes nothing. A frame is the size of the JSON (4 bytes, little-endian), the JSON, and the
- * bytes of an artifact, if any. Decoding is strict.
- *
- * Version 4 is the first in which an upload names the piece of work that it is for: workers of
- * older versions are refused, with the version that is spoken here. */
+ * bytes of an artifact, if any. Decoding is strict: a worker of a version that is not served is
+ * refused, with the versions that are. */
 #ifndef WPK_SCHEMA_MESSAGE_H
 #define WPK_SCHEMA_MESSAGE_H
 

@@ -1,253 +1,217 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The history of one wpkd as version 2 wrote it; what schema_2_to_3.sql begins with, for its test.
---
---   owner ─< job ─< job_op >─ search >─ problem ─< trial ─< measurement
---     └─< token                 └──< ask >──────────┘
---                               └──< kernel >─ artifact
---
--- Times are integers: *_ns durations in nanoseconds, *_at wall clock in nanoseconds since 1970.
--- Rows are only added, or filled in; what was measured is never rewritten. PRAGMA user_version is
--- the version of this file; store.c migrates forwards after a backup.
--- `epoch`: which life of the store wrote the row. It grows by one each time the store is opened,
--- so that several writers, one after the other, can be told apart.
+-- The tables of version 2, without comments: what schema_2_to_3.sql begins with, for its tests.
 
--- One row: what belongs to the store itself.
 CREATE TABLE installation (
-    id         INTEGER PRIMARY KEY CHECK (id = 1),
-    epoch      INTEGER NOT NULL,        -- of the wpkd that has the store open, or had it last
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    epoch INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
-    artifact_bytes INTEGER NOT NULL     -- sum of artifact.size
+    artifact_bytes INTEGER NOT NULL
 );
 
--- Within a problem times can be compared and results shared: the history's key.
 CREATE TABLE problem (
-    id           INTEGER PRIMARY KEY,
-    fingerprint  TEXT NOT NULL,         -- SHA-256 of the operator's canonical form
-    layouts      TEXT NOT NULL,         -- "fixed" or "any"
-    device_class TEXT NOT NULL,         -- schema/device.h
-    environment  TEXT NOT NULL,         -- versions: "codegen=1;halide=21.0.0;onednn=3.2.0"
-    policy       TEXT NOT NULL,         -- how it is timed: "threads=1;cold=0;..."
-    family       TEXT NOT NULL,         -- fingerprint with the extents erased
-    extents      TEXT NOT NULL,         -- of the canonical form's axes: "64,64,56,56,3,3"; within a
-                                        -- family as many everywhere, so shapes have a distance
-    op           TEXT NOT NULL,         -- the operator in whole form, as first submitted
-    flops        REAL NOT NULL,         -- of one call
-    created_at   INTEGER NOT NULL,
-    epoch        INTEGER NOT NULL,
+    id INTEGER PRIMARY KEY,
+    fingerprint TEXT NOT NULL,
+    layouts TEXT NOT NULL,
+    device_class TEXT NOT NULL,
+    environment TEXT NOT NULL,
+    policy TEXT NOT NULL,
+    family TEXT NOT NULL,
+    extents TEXT NOT NULL,
+    op TEXT NOT NULL,
+    flops REAL NOT NULL,
+    created_at INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
     UNIQUE (fingerprint, layouts, device_class, environment, policy)
 );
 CREATE INDEX problem_family ON problem (family);
 
--- A strategy at work on a problem. Jobs that agree on the whole row share it.
 CREATE TABLE search (
-    id            INTEGER PRIMARY KEY,
-    problem_id    INTEGER NOT NULL REFERENCES problem,
-    strategy      TEXT NOT NULL,        -- "ga"
-    parameters    TEXT NOT NULL,        -- pins, sorted: "gene=value;..."; "" for none
-    seed          TEXT NOT NULL,        -- 64 bits in decimal
-    providers     TEXT NOT NULL,        -- whose implementations compete: "halide-cpu;onednn"
-    space_version TEXT NOT NULL,        -- of the candidates' texts
-    elapsed_ns    INTEGER NOT NULL,     -- time spent on it so far
-    ended_asks    INTEGER NOT NULL,     -- asks that the last result took into account; 0: none yet
-    exhausted     INTEGER NOT NULL,     -- 1: the space holds nothing that was not asked
-    kernel_id     INTEGER REFERENCES kernel, -- the last result; NULL: none yet
-    -- What a restart goes on from: the strategy as it was after `snapshot_told` tells. What came
-    -- after it is in `ask`.
-    snapshot         TEXT NOT NULL,     -- the strategy's own text; "": none, tell it all
-    snapshot_version TEXT NOT NULL,     -- of that text: strategy and version; another one is told all
-    snapshot_told    INTEGER NOT NULL,
-    ok_count         INTEGER NOT NULL,  -- of the first `snapshot_told` asks
-    failed_count     INTEGER NOT NULL,
-    known_count      INTEGER NOT NULL,
-    best             TEXT NOT NULL,     -- numbers of the best of them, best first: "17,4;33"; those
-                                        -- before the semicolon keep their artifacts
-    created_at    INTEGER NOT NULL,
-    epoch         INTEGER NOT NULL,
+    id INTEGER PRIMARY KEY,
+    problem_id INTEGER NOT NULL REFERENCES problem,
+    strategy TEXT NOT NULL,
+    parameters TEXT NOT NULL,
+    seed TEXT NOT NULL,
+    providers TEXT NOT NULL,
+    space_version TEXT NOT NULL,
+    elapsed_ns INTEGER NOT NULL,
+    ended_asks INTEGER NOT NULL,
+    exhausted INTEGER NOT NULL,
+    kernel_id INTEGER REFERENCES kernel,
+    snapshot TEXT NOT NULL,
+    snapshot_version TEXT NOT NULL,
+    snapshot_told INTEGER NOT NULL,
+    ok_count INTEGER NOT NULL,
+    failed_count INTEGER NOT NULL,
+    known_count INTEGER NOT NULL,
+    best TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
     UNIQUE (problem_id, strategy, parameters, seed, providers, space_version)
 );
 
--- One candidate of one provider, and what became of it: the row is there from the first ask on, the
--- outcome follows. The first result that settles it stays: a failure, or a whole time and an
--- artifact (of a vendor: a time). Later searches take that from here; what was abandoned, raced out
--- or left no artifact they measure again. A winner that is rejected on fresh inputs has failed.
 CREATE TABLE trial (
-    id              INTEGER PRIMARY KEY,
-    problem_id      INTEGER NOT NULL REFERENCES problem,
-    provider        TEXT NOT NULL,      -- "halide-cpu", "onednn"
-    candidate       TEXT NOT NULL,      -- genes as text; "" for a vendor
-    candidate_hash  BLOB NOT NULL,      -- first 16 bytes of the SHA-256 of provider, a zero byte and
-                                        -- candidate: what is unique, and short
-    outcome         TEXT NOT NULL,      -- schema/record.h; "": asked, no result yet
-    log             TEXT NOT NULL,      -- bounded excerpt; for ok a remark, or ""
-    detail          TEXT NOT NULL,      -- what a vendor chose
-    schedule_sha256 TEXT NOT NULL,      -- identity of what was built; "" for a vendor
-    artifact_sha256 TEXT NOT NULL,      -- "" when the shared object was not kept
-    error_max       REAL NOT NULL,      -- largest |y - ref|
+    id INTEGER PRIMARY KEY,
+    problem_id INTEGER NOT NULL REFERENCES problem,
+    provider TEXT NOT NULL,
+    candidate TEXT NOT NULL,
+    candidate_hash BLOB NOT NULL,
+    outcome TEXT NOT NULL,
+    log TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    schedule_sha256 TEXT NOT NULL,
+    artifact_sha256 TEXT NOT NULL,
+    error_max REAL NOT NULL,
     error_tolerance REAL NOT NULL,
-    build_ns        INTEGER NOT NULL,
-    verify_ns       INTEGER NOT NULL,
-    recorded_at     INTEGER NOT NULL,
-    epoch           INTEGER NOT NULL,
+    build_ns INTEGER NOT NULL,
+    verify_ns INTEGER NOT NULL,
+    recorded_at INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
     UNIQUE (problem_id, candidate_hash)
 );
 
--- One timing of a trial: its own ("trial" or "vendor"; several, if it was measured again: the last
--- that is not censored counts), one in a search's "final", one on fresh inputs ("verify"). A trial
--- that failed in the end may have some, from before.
 CREATE TABLE measurement (
-    trial_id     INTEGER NOT NULL REFERENCES trial,
-    number       INTEGER NOT NULL,      -- of the trial's measurements, from 0
-    kind         TEXT NOT NULL,         -- "trial", "vendor", "final", "verify"
-    search_id    INTEGER REFERENCES search, -- the search that asked for it
-    worker       TEXT NOT NULL,
-    instance     TEXT NOT NULL,         -- of the device: host and slot
-    median_ns    INTEGER NOT NULL,
-    min_ns       INTEGER NOT NULL,
-    mad_ns       INTEGER NOT NULL,      -- median absolute deviation
-    repeat_count INTEGER NOT NULL,      -- calls averaged in a sample
-    censored     INTEGER NOT NULL,      -- 1: stopped early because clearly slower; a lower bound
-    reference_ns INTEGER NOT NULL,      -- sentinel kernel in the same batch; 0: none
-    samples_ns   TEXT NOT NULL,         -- JSON array, one call each
-    counters     TEXT NOT NULL,         -- JSON object of hardware counters; "" for none
-    measured_at  INTEGER NOT NULL,
-    epoch        INTEGER NOT NULL,
+    trial_id INTEGER NOT NULL REFERENCES trial,
+    number INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    search_id INTEGER REFERENCES search,
+    worker TEXT NOT NULL,
+    instance TEXT NOT NULL,
+    median_ns INTEGER NOT NULL,
+    min_ns INTEGER NOT NULL,
+    mad_ns INTEGER NOT NULL,
+    repeat_count INTEGER NOT NULL,
+    censored INTEGER NOT NULL,
+    reference_ns INTEGER NOT NULL,
+    samples_ns TEXT NOT NULL,
+    counters TEXT NOT NULL,
+    measured_at INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
     PRIMARY KEY (trial_id, number)
 ) WITHOUT ROWID;
 
--- The event log of a search: ask after ask, recorded before the candidate is leased to anybody.
 CREATE TABLE ask (
     search_id INTEGER NOT NULL REFERENCES search,
-    number    INTEGER NOT NULL,         -- from 0, without gaps: the order of asks and of tells
-    trial_id  INTEGER NOT NULL REFERENCES trial, -- its candidate, and what became of it
-    ended     INTEGER NOT NULL,         -- 1: this search has its result
-    known     INTEGER NOT NULL,         -- 1: history had the result when it was asked
-    epoch     INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    trial_id INTEGER NOT NULL REFERENCES trial,
+    ended INTEGER NOT NULL,
+    known INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
     PRIMARY KEY (search_id, number)
 ) WITHOUT ROWID;
 
--- What is served: the answer of a search. A problem serves the pinned kernel if there is one, else
--- the last answer that replaced what was served before; never one that was revoked.
 CREATE TABLE kernel (
-    id              INTEGER PRIMARY KEY,
-    problem_id      INTEGER NOT NULL REFERENCES problem,
-    search_id       INTEGER NOT NULL REFERENCES search,
-    provider        TEXT NOT NULL,      -- whose implementation it is
-    artifact_sha256 TEXT NOT NULL,      -- "" for a vendor's
-    median_ns       INTEGER NOT NULL,
-    served          INTEGER NOT NULL,   -- 1: the problem's best; at most one of each problem
-    served_at       INTEGER NOT NULL,   -- when it last became the served one; 0: it never was
-    pinned          INTEGER NOT NULL,   -- 1: served whatever searches find, until it is unpinned
-    revoked_at      INTEGER NOT NULL,   -- 0: it was not
-    revoked_reason  TEXT NOT NULL,
-    verified_by     TEXT NOT NULL,      -- the worker that verified it on fresh inputs; "": a vendor's
-    document        TEXT NOT NULL,      -- the resource of openapi.yaml, without a job's fields
-    manifest        TEXT NOT NULL,      -- what libwpk loads by, byte for byte; "": a vendor's
-    signature       TEXT NOT NULL,      -- Ed25519 over the manifest's bytes, hexadecimal; "": none
-    created_at      INTEGER NOT NULL,
-    epoch           INTEGER NOT NULL
+    id INTEGER PRIMARY KEY,
+    problem_id INTEGER NOT NULL REFERENCES problem,
+    search_id INTEGER NOT NULL REFERENCES search,
+    provider TEXT NOT NULL,
+    artifact_sha256 TEXT NOT NULL,
+    median_ns INTEGER NOT NULL,
+    served INTEGER NOT NULL,
+    served_at INTEGER NOT NULL,
+    pinned INTEGER NOT NULL,
+    revoked_at INTEGER NOT NULL,
+    revoked_reason TEXT NOT NULL,
+    verified_by TEXT NOT NULL,
+    document TEXT NOT NULL,
+    manifest TEXT NOT NULL,
+    signature TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    epoch INTEGER NOT NULL
 );
 CREATE INDEX kernel_problem ON kernel (problem_id);
 CREATE INDEX kernel_artifact ON kernel (artifact_sha256);
 CREATE UNIQUE INDEX kernel_served ON kernel (problem_id) WHERE served = 1;
 
--- Shared objects by content; the bytes lie in artifacts/ of the data directory.
 CREATE TABLE artifact (
-    sha256     TEXT PRIMARY KEY,
-    size       INTEGER NOT NULL,        -- bytes
-    used_at    INTEGER NOT NULL,        -- asked for or made, to the day: what is pruned first
-    kept       INTEGER NOT NULL,        -- how many searches have it among their best: while there
-                                        -- are any, or a kernel names it, it is not pruned
+    sha256 TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    used_at INTEGER NOT NULL,
+    kept INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
-    epoch      INTEGER NOT NULL
+    epoch INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX artifact_unkept ON artifact (used_at) WHERE kept = 0;
 
 CREATE TABLE job (
-    number      INTEGER PRIMARY KEY,    -- the order of submission
-    id          TEXT NOT NULL UNIQUE,   -- "j" and 16 hexadecimal digits
-    name        TEXT NOT NULL,
-    owner       TEXT NOT NULL,          -- from the token, or the user at the other end of the socket
-    priority    INTEGER NOT NULL,
-    source      TEXT NOT NULL,          -- the job file as it was submitted
-    state       TEXT NOT NULL,          -- queued, running, paused, done, failed, cancelled
-    reason      TEXT NOT NULL,          -- why it failed
-    document    TEXT NOT NULL,          -- once ended: the resource of openapi.yaml; before: ""
-    created_at  INTEGER NOT NULL,
-    started_at  INTEGER NOT NULL,       -- 0: not yet
-    finished_at INTEGER NOT NULL,       -- 0: not yet
-    epoch       INTEGER NOT NULL
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    document TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    finished_at INTEGER NOT NULL,
+    epoch INTEGER NOT NULL
 );
 CREATE INDEX job_state ON job (state);
 
--- One operator of a job.
 CREATE TABLE job_op (
-    job_number   INTEGER NOT NULL REFERENCES job,
-    position     INTEGER NOT NULL,      -- in the job file, from 0
-    search_id    INTEGER REFERENCES search, -- NULL until a device was found for it
-    kernel_id    INTEGER REFERENCES kernel, -- its answer; NULL until it has one
-    phase        TEXT NOT NULL,         -- schema/openapi.yaml, JobOp.phase
-    reason       TEXT NOT NULL,         -- why it failed
+    job_number INTEGER NOT NULL REFERENCES job,
+    position INTEGER NOT NULL,
+    search_id INTEGER REFERENCES search,
+    kernel_id INTEGER REFERENCES kernel,
+    phase TEXT NOT NULL,
+    reason TEXT NOT NULL,
     from_history INTEGER NOT NULL,
-    epoch        INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
     PRIMARY KEY (job_number, position)
 ) WITHOUT ROWID;
 CREATE INDEX job_op_search ON job_op (search_id);
 
--- Who may do what. The secret itself is nowhere: only its hash.
 CREATE TABLE token (
-    id         TEXT PRIMARY KEY,        -- 16 hexadecimal digits: how it is named and revoked
-    owner      TEXT NOT NULL,
-    roles      TEXT NOT NULL,           -- of read, submit, build, measure, admin; joined by ','
-    hash       TEXT NOT NULL UNIQUE,    -- SHA-256 of the secret, hexadecimal
-    note       TEXT NOT NULL,
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    roles TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    note TEXT NOT NULL,
     created_at INTEGER NOT NULL,
-    expires_at INTEGER NOT NULL,        -- 0: never
-    revoked_at INTEGER NOT NULL,        -- 0: it was not
-    epoch      INTEGER NOT NULL
+    expires_at INTEGER NOT NULL,
+    revoked_at INTEGER NOT NULL,
+    epoch INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- What an owner has used: shares are fair across restarts.
 CREATE TABLE owner (
-    name      TEXT PRIMARY KEY,
-    device_ns INTEGER NOT NULL,         -- device time charged so far
-    share_ns  INTEGER NOT NULL,         -- that divided by its weight, counted from when it came
-    epoch     INTEGER NOT NULL
+    name TEXT PRIMARY KEY,
+    device_ns INTEGER NOT NULL,
+    share_ns INTEGER NOT NULL,
+    epoch INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- What an operator ordered of a worker; without a row it works.
 CREATE TABLE worker_order (
-    name   TEXT PRIMARY KEY,            -- of the worker
-    state  TEXT NOT NULL,               -- drain, quarantine
+    name TEXT PRIMARY KEY,
+    state TEXT NOT NULL,
     reason TEXT NOT NULL,
-    at     INTEGER NOT NULL,
-    epoch  INTEGER NOT NULL
+    at INTEGER NOT NULL,
+    epoch INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Who did what, in order: every request that changed something, and every refusal of a credential.
 CREATE TABLE audit (
-    id      INTEGER PRIMARY KEY,
-    at      INTEGER NOT NULL,
-    actor   TEXT NOT NULL,              -- owner; "uid:1000" for a local user without a name
-    token   TEXT NOT NULL,              -- id of the token; "" for a local user
-    peer    TEXT NOT NULL,              -- address, or "unix"
-    action  TEXT NOT NULL,              -- "job.submit", "kernel.revoke", "token.create", ...
-    subject TEXT NOT NULL,              -- id of what it was done to
-    outcome TEXT NOT NULL,              -- "ok", or the error's name
-    detail  TEXT NOT NULL,
-    epoch   INTEGER NOT NULL
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    token TEXT NOT NULL,
+    peer TEXT NOT NULL,
+    action TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    epoch INTEGER NOT NULL
 );
 
--- Answers to requests that carried an Idempotency-Key, for a day: asked again, the same is said.
 CREATE TABLE idempotency (
-    owner       TEXT NOT NULL,
-    key         TEXT NOT NULL,
-    route       TEXT NOT NULL,          -- "POST /v1/jobs"
-    body_sha256 TEXT NOT NULL,          -- another body with the same key is refused
-    status      INTEGER NOT NULL,
-    subject     TEXT NOT NULL,          -- id of what was made
-    created_at  INTEGER NOT NULL,
-    epoch       INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    key TEXT NOT NULL,
+    route TEXT NOT NULL,
+    body_sha256 TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    subject TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
     PRIMARY KEY (owner, key)
 ) WITHOUT ROWID;
 CREATE INDEX idempotency_created ON idempotency (created_at);

@@ -164,34 +164,6 @@ static void a_builder_of_another_environment(void **state)
     wpk_scene_free(s);
 }
 
-/* A worker of the first version cannot be told to run what another has built. */
-static void who_knows_no_stages_builds_again(void **state)
-{
-    (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 1);
-    int old = wpk_scene_worker(s, "old");
-    s->workers[old].version = 1;
-    wpk_scene_hello(s, old);
-    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
-    assert_int_equal(wpk_scene_poll(s, builder, 1), 1);
-    assert_int_equal(wpk_scene_result(s, builder, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
-    assert_int_equal(wpk_scene_poll(s, old, 1), 1);
-    assert_int_equal(s->workers[old].held[0].stage, WPK_STAGE_WHOLE);
-    assert_string_equal(s->workers[old].artifact[0], "");
-    assert_int_equal(wpk_scene_result(s, old, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
-    assert_string_equal(job->ops[0].search->best[0].trial.artifact_sha256, "a1.0");
-    /* What it built again to verify it is another object: it is not served, nor waited for. */
-    assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING);
-    assert_int_equal(wpk_scene_poll(s, old, 1), 1);
-    assert_int_equal(s->workers[old].held[0].id.kind, WPK_WORK_VERIFY);
-    assert_int_equal(s->workers[old].held[0].stage, WPK_STAGE_WHOLE);
-    assert_int_equal(wpk_scene_result(s, old, WPK_OUTCOME_OK, 50), WPK_ACK_RECORDED);
-    assert_int_equal(s->seen[WPK_EFFECT_PUT_KERNEL], 0);
-    assert_int_equal(job->state, WPK_JOB_FAILED);
-    wpk_scene_free(s);
-}
-
 /* A build whose artifact was lost on the way is done again, but not for ever. */
 static void an_artifact_is_lost(void **state)
 {
@@ -424,7 +396,6 @@ int main(void)
         cmocka_unit_test(a_builder_ends_nothing_that_is_built),
         cmocka_unit_test(builds_wait_for_room),
         cmocka_unit_test(a_builder_of_another_environment),
-        cmocka_unit_test(who_knows_no_stages_builds_again),
         cmocka_unit_test(an_artifact_is_lost),
         cmocka_unit_test(another_worker_verifies),
         cmocka_unit_test(who_timed_it_does_not_push_in),

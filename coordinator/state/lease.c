@@ -14,8 +14,6 @@
 
 #include <stdlib.h>
 
-#define VERSION_WITHOUT_STAGES 1 /* of the protocol */
-
 /* ---- the worker's list */
 
 static void append(struct wpk_worker *worker, struct wpk_lease *lease)
@@ -57,13 +55,11 @@ static void end_time(struct wpk_coordinator *c, struct wpk_search *search)
 
 /* ---- taking */
 
-/* What is built apart is run by whoever can; else it is built there and then. A worker of the first
- * version knows no stages, and builds again. */
+/* What is built apart is run by whoever can; else it is built there and then. */
 static enum wpk_work_stage stage_of(const struct wpk_piece *piece, wpk_work_id work,
                                     const struct wpk_worker *worker)
 {
-    if (work.kind == WPK_WORK_FINAL || work.kind == WPK_WORK_VENDOR ||
-        worker->poll_address->tag == VERSION_WITHOUT_STAGES) {
+    if (work.kind == WPK_WORK_FINAL || work.kind == WPK_WORK_VENDOR) {
         return WPK_STAGE_WHOLE;
     }
     if (piece->built != NULL) {

@@ -273,7 +273,7 @@ static void say(struct wpk_scene *scene, int worker, struct wpk_message *message
 {
     struct wpk_event event = {
         .kind = WPK_EVENT_MESSAGE,
-        .address = {.peer = (uint32_t)worker + 1, .tag = scene->workers[worker].version},
+        .address = {.peer = (uint32_t)worker + 1},
         .message = message,
         .random = 1000 + 2 * (uint64_t)worker};
     message->session = scene->workers[worker].session;

@@ -17,7 +17,6 @@
 /* What a worker has, and what it was told last. */
 struct wpk_scene_worker {
     struct wpk_hello hello;
-    uint32_t version; /* of the protocol; 0: the current one */
     uint64_t session;
     struct wpk_work held[WPK_LEASES_MAX]; /* its texts are not kept, but for: */
     char artifact[WPK_LEASES_MAX][WPK_ID_MAX];
