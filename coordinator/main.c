@@ -52,7 +52,8 @@ static int run(const struct wpk_config *config, struct source *source)
     if (err == WPK_EINVAL) { /* an address or a certificate that no start can use */
         return MISCONFIGURED;
     }
-    return err == WPK_EMISMATCH || err == WPK_ECORRUPT ? UNUSABLE : FAILED;
+    bool unusable = err == WPK_EMISMATCH || err == WPK_ECORRUPT || err == WPK_EUNSUPPORTED;
+    return unusable ? UNUSABLE : FAILED;
 }
 
 /* Memory that a burst took goes back to the system, and what one thread freed is another's. */

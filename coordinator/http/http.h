@@ -120,7 +120,8 @@ struct wpk_http_options {
  *           of `listeners` are the server's from here on, on failure too.
  *   errors  WPK_EINVAL not such an address, one that needs TLS, or a file lies there; WPK_EBUSY in
  *           use; WPK_EACCES; WPK_ERANGE path too long; WPK_ENOENT, WPK_EPARSE certificate or key;
- *           WPK_ENOMEM, WPK_ESYSTEM
+ *           WPK_EUNSUPPORTED a libmicrohttpd whose strictness cannot be seen; WPK_ENOMEM,
+ *           WPK_ESYSTEM
  */
 WPK_MUST_CHECK wpk_err wpk_http_server_open(const struct wpk_http_options *options,
                                             struct wpk_http_server **out, struct wpk_diag *diag);

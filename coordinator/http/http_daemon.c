@@ -8,6 +8,8 @@
  *   deadline for everything, and ends whom it has to. The library is never near its own limit.
  * - It calls twice: first with the head, when a request can be refused before its body is read
  *   (the connection then ends); last when it is whole.
+ * - It reads heads leniently, and http_head.h finds out by where it leaves their parts. No
+ *   documentation promises that: wpk_http_daemon_check() tries it, before a server is opened.
  * - A daemon has one certificate for good. A new one gets a new daemon: connections are given to
  *   that from then on, and the old one is stopped when its last connection has left. */
 #include "coordinator/http/http.h"
@@ -21,11 +23,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define THREADS_MIN 4 /* a request that takes long holds up those of its thread alone */
 #define THREADS_MAX 8
 #define HEAD_BYTES_MAX ((size_t)16 * 1024) /* and of an answer's headers */
+#define PROBE_TURNS 16                     /* of the library, to read a head of one write */
 #define SEND_BYTES_PER_S 65536             /* slower than this, a large answer is given up */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
@@ -91,11 +95,14 @@ static enum MHD_Result add_parameter(void *user, enum MHD_ValueKind kind, const 
     return MHD_YES;
 }
 
-static size_t head_size(struct MHD_Connection *connection)
+static void read_head(struct MHD_Connection *connection, const char *method, const char *target,
+                      size_t target_size, const char *version, struct wpk_http_head *out)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    return info != NULL ? info->header_size : 0;
+    wpk_http_head_begin(out, method, target, target_size, version);
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, add_header, out);
+    wpk_http_head_end(out, method, info != NULL ? info->header_size : 0);
 }
 
 static const char *text_or_empty(const char *text)
@@ -139,9 +146,8 @@ static int check_head(struct wpk_http_exchange *exchange, const char *version, c
     struct wpk_http_request *request = &exchange->request;
     struct wpk_http_head head;
     struct wpk_diag diag = {0};
-    wpk_http_head_begin(&head, request->method, exchange->target, exchange->target_size, version);
-    MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, add_header, &head);
-    wpk_http_head_end(&head, request->method, head_size(exchange->connection));
+    read_head(exchange->connection, request->method, exchange->target, exchange->target_size,
+              version, &head);
     const char *host = head.field[WPK_HTTP_HOST];
     const char *fault = exchange->target_fault != NULL ? exchange->target_fault : head.fault;
     if (fault == NULL && host == NULL && version[7] == '1') {
@@ -387,4 +393,106 @@ bool wpk_http_daemon_add(struct MHD_Daemon *daemon, const struct wpk_http_arriva
 {
     return MHD_add_connection(daemon, arrival->fd, (const struct sockaddr *)&arrival->address,
                               arrival->address_size) == MHD_YES;
+}
+
+/* ---- the library at hand */
+
+#define HEAD(text) text, sizeof text - 1
+
+/* Heads that the library may be lenient with. */
+static const struct probe {
+    const char *fault; /* NULL: it has to be taken; else it has to be refused */
+    const char *text;
+    size_t size;
+} probes[] = {
+    {NULL, HEAD("GET /a%20b?c=%64 HTTP/1.1\r\nA: \t b c\r\nEmpty:\r\nHost: x\r\n\r\n")},
+    {"a lone LF in its first line", HEAD("GET / HTTP/1.1\nHost: x\r\n\r\n")},
+    {"a lone LF behind a header", HEAD("GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n")},
+    {"a lone LF at its end", HEAD("GET / HTTP/1.1\r\nHost: x\r\n\n")},
+    {"a NUL", HEAD("GET / HTTP/1.1\r\nHost: x\0y\r\n\r\n")},
+    {"a folded line", HEAD("GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n")},
+    {"a blank before a colon", HEAD("GET / HTTP/1.1\r\nHost: x\r\nA : b\r\n\r\n")},
+};
+
+struct probed {
+    const char *target;
+    size_t target_size;
+    bool taken;
+};
+
+static void *on_probe_target(void *user, const char *target, struct MHD_Connection *connection)
+{
+    struct probed *probed = user;
+    (void)connection;
+    probed->target = text_or_empty(target);
+    probed->target_size = strlen(probed->target);
+    return NULL;
+}
+
+static enum MHD_Result on_probe(void *user, struct MHD_Connection *connection, const char *path,
+                                const char *method, const char *version, const char *data,
+                                size_t *data_size, void **context)
+{
+    struct probed *probed = user;
+    struct wpk_http_head head;
+    (void)path;
+    (void)data;
+    (void)data_size;
+    (void)context;
+    read_head(connection, method, probed->target, probed->target_size, version, &head);
+    const char *host = text_or_empty(head.field[WPK_HTTP_HOST]);
+    probed->taken = head.fault == NULL && strcmp(host, "x") == 0;
+    return MHD_NO;
+}
+
+/* Let the library read the head, on this thread: does wpk_http_head take it? */
+static wpk_err send_probe(const struct probe *probe, bool *taken)
+{
+    const struct sockaddr address = {.sa_family = AF_UNIX};
+    struct probed probed = {.target = ""};
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+        return WPK_ESYSTEM;
+    }
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_probe, &probed,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, HEAD_BYTES_MAX, MHD_OPTION_STRICT_FOR_CLIENT, -1,
+        MHD_OPTION_URI_LOG_CALLBACK, on_probe_target, &probed, MHD_OPTION_END);
+    bool sent = daemon != NULL && write(ends[1], probe->text, probe->size) == (ssize_t)probe->size;
+    if (!sent) {
+        close(ends[0]);
+    } else {
+        sent = MHD_add_connection(daemon, ends[0], &address, sizeof address) == MHD_YES;
+    }
+    for (int turn = 0; sent && turn < PROBE_TURNS; turn++) {
+        sent = MHD_run(daemon) == MHD_YES;
+    }
+    if (daemon != NULL) {
+        MHD_stop_daemon(daemon);
+    }
+    close(ends[1]);
+    *taken = probed.taken;
+    return sent ? WPK_OK : WPK_ESYSTEM;
+}
+
+wpk_err wpk_http_daemon_check(struct wpk_diag *diag)
+{
+    wpk_err err = WPK_OK;
+    for (size_t i = 0; i < sizeof probes / sizeof probes[0] && err == WPK_OK; i++) {
+        bool taken = false;
+        err = send_probe(&probes[i], &taken);
+        if (err != WPK_OK) {
+            wpk_diag_set(diag, "libmicrohttpd %s cannot be tried", MHD_get_version());
+        } else if (taken != (probes[i].fault == NULL)) {
+            wpk_diag_set(diag,
+                         "libmicrohttpd %s is not safe behind a proxy: wpkd %s%s; install version"
+                         " %x.%x.%x, which this wpkd was built with",
+                         MHD_get_version(),
+                         taken ? "would take a request with " : "cannot see how a request was sent",
+                         taken ? probes[i].fault : "", MHD_VERSION >> 24, MHD_VERSION >> 16 & 0xff,
+                         MHD_VERSION >> 8 & 0xff);
+            err = WPK_EUNSUPPORTED;
+        }
+    }
+    return err;
 }

@@ -137,6 +137,11 @@ WPK_MUST_CHECK bool wpk_http_readers_take(struct wpk_http_readers *readers,
 
 /* ---- http_daemon.c */
 
+/* Does http_head.h tell what has one meaning from what has not, as this machine's library reads it?
+ *
+ *   errors  WPK_EUNSUPPORTED  no: which head it was, and what to do; WPK_ESYSTEM
+ */
+WPK_MUST_CHECK wpk_err wpk_http_daemon_check(struct wpk_diag *diag);
 /* Connections are answered by threads of the daemon; `certificate` and `key`: PEM, or NULL.
  *
  *   errors  WPK_EPARSE  no certificate and key, or not of each other; WPK_ESYSTEM

@@ -285,8 +285,10 @@ static wpk_err open_admission(struct wpk_http_server *server,
 static wpk_err open_all(struct wpk_http_server *server, const struct wpk_http_options *options,
                         struct wpk_diag *diag)
 {
-    wpk_err err =
-        wpk_http_policy_set_names(&server->policy, options->hosts, options->host_count, diag);
+    wpk_err err = wpk_http_daemon_check(diag);
+    if (err == WPK_OK) {
+        err = wpk_http_policy_set_names(&server->policy, options->hosts, options->host_count, diag);
+    }
     if (err == WPK_OK) {
         err = open_admission(server, options);
     }
