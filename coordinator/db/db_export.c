@@ -59,31 +59,16 @@ static struct wpk_json_writer *begin_line(const char *kind)
     return w;
 }
 
-/* Columns of a row by name and type: t text, u 64 bits, i below 2^53, r real. */
-struct column {
-    const char *name;
-    char type;
-};
+/* A member of `w`, from the next column of `rows`. */
+#define PUT_t(name) wpk_json_put_text(w, name, wpk_rows_text(rows, column++));
+#define PUT_u(name) wpk_json_put_u64(w, name, (uint64_t)wpk_rows_int(rows, column++));
+#define PUT_i(name) wpk_json_put_int(w, name, wpk_rows_int(rows, column++));
+#define PUT_r(name) wpk_json_put_real(w, name, wpk_rows_real(rows, column++));
+#define PUT(name, type, limit) PUT_##type(#name)
 
-static void put_columns(struct wpk_json_writer *w, const struct wpk_rows *rows, int first,
-                        const struct column *columns)
-{
-    for (int i = 0; columns[i].name != NULL; i++) {
-        switch (columns[i].type) {
-        case 't':
-            wpk_json_put_text(w, columns[i].name, wpk_rows_text(rows, first + i));
-            break;
-        case 'u':
-            wpk_json_put_u64(w, columns[i].name, (uint64_t)wpk_rows_int(rows, first + i));
-            break;
-        case 'i':
-            wpk_json_put_int(w, columns[i].name, wpk_rows_int(rows, first + i));
-            break;
-        default:
-            wpk_json_put_real(w, columns[i].name, wpk_rows_real(rows, first + i));
-        }
-    }
-}
+#define OF_SEARCH(name, type, limit) ", s." #name
+#define OF_KERNEL(name, type, limit) ", k." #name
+#define SEARCH_AND_KERNEL WPK_DB_SEARCH_LIST(OF_SEARCH) WPK_DB_KERNEL_LIST(OF_KERNEL)
 
 static void put_artifacts(struct export *e)
 {
@@ -109,23 +94,15 @@ static void put_artifacts(struct export *e)
 
 static void put_measurements(struct export *e, struct wpk_json_writer *w, int64_t trial)
 {
-    static const struct column columns[] = {
-        {"kind", 't'},         {"worker", 't'},      {"instance", 't'},
-        {"median_ns", 'i'},    {"min_ns", 'i'},      {"mad_ns", 'i'},
-        {"repeat_count", 'i'}, {"censored", 'i'},    {"anchor_ns", 'i'},
-        {"anchor_ratio", 'r'}, {"anchor", 't'},      {"samples_ns", 't'},
-        {"counters", 't'},     {"measured_at", 'u'}, {NULL, 0}};
-    struct wpk_rows *rows = wpk_store_query(
-        e->store,
-        "SELECT kind, worker, instance, median_ns, min_ns, mad_ns, repeat_count, censored,"
-        " anchor_ns, anchor_ratio, anchor, samples_ns, counters, measured_at FROM measurement "
-        "WHERE trial_id = ?"
-        " ORDER BY number",
-        "i", trial);
+    struct wpk_rows *rows = wpk_store_query(e->store,
+                                            "SELECT number" WPK_DB_MEASUREMENT_COLUMNS
+                                            " FROM measurement WHERE trial_id = ? ORDER BY number",
+                                            "i", trial);
     wpk_json_begin_array(w, "measurements");
     while (wpk_rows_next(rows)) {
+        int column = 1;
         wpk_json_begin_object(w, NULL);
-        put_columns(w, rows, 0, columns);
+        WPK_DB_MEASUREMENT_LIST(PUT)
         wpk_json_end(w);
     }
     wpk_json_end(w);
@@ -135,25 +112,15 @@ static void put_measurements(struct export *e, struct wpk_json_writer *w, int64_
 /* Those with a result that says something of the candidate. */
 static void put_trials(struct export *e, int64_t problem)
 {
-    static const struct column columns[] = {{"provider", 't'},        {"candidate", 't'},
-                                            {"outcome", 't'},         {"log", 't'},
-                                            {"detail", 't'},          {"schedule_sha256", 't'},
-                                            {"artifact_sha256", 't'}, {"error_max", 'r'},
-                                            {"error_tolerance", 'r'}, {"of_rms", 'r'},
-                                            {"times_direct", 'r'},    {"constants_bytes", 'i'},
-                                            {"unseen", 't'},          {"recipe", 't'},
-                                            {"build_ns", 'u'},        {"verify_ns", 'u'},
-                                            {"recorded_at", 'u'},     {NULL, 0}};
     struct wpk_rows *rows = wpk_store_query(
         e->store,
-        "SELECT id, provider, candidate, outcome, log, detail, schedule_sha256, artifact_sha256,"
-        " error_max, error_tolerance, of_rms, times_direct, constants_bytes, unseen, recipe,"
-        " build_ns, verify_ns, recorded_at FROM trial"
-        " WHERE problem_id = ? AND outcome NOT IN ('', 'abandoned') ORDER BY id",
+        "SELECT id" WPK_DB_TRIAL_COLUMNS
+        " FROM trial WHERE problem_id = ? AND outcome NOT IN ('', 'abandoned') ORDER BY id",
         "i", problem);
     while (e->err == WPK_OK && wpk_rows_next(rows)) {
+        int column = 1;
         struct wpk_json_writer *w = begin_line("trial");
-        put_columns(w, rows, 1, columns);
+        WPK_DB_TRIAL_LIST(PUT)
         put_measurements(e, w, wpk_rows_int(rows, 0));
         end_line(e, w);
         e->trials++;
@@ -163,28 +130,19 @@ static void put_trials(struct export *e, int64_t problem)
 
 static void put_kernels(struct export *e, int64_t problem)
 {
-    static const struct column search_columns[] = {
-        {"strategy", 't'},      {"parameters", 't'}, {"seed", 't'}, {"providers", 't'},
-        {"space_version", 't'}, {"accuracy", 't'},   {NULL, 0}};
-    static const struct column columns[] = {
-        {"provider", 't'},  {"artifact_sha256", 't'}, {"times_direct", 'r'},
-        {"median_ns", 'u'}, {"verified_by", 't'},     {"document", 't'},
-        {"manifest", 't'},  {"created_at", 'u'},      {NULL, 0}};
     struct wpk_rows *rows = wpk_store_query(
         e->store,
-        "SELECT s.strategy, s.parameters, s.seed, s.providers, s.space_version, s.accuracy,"
-        " k.provider, k.artifact_sha256, k.times_direct, k.median_ns, k.verified_by, k.document, "
-        "k.manifest, k.created_at"
-        " FROM kernel k JOIN search s ON s.id = k.search_id"
+        "SELECT k.id" SEARCH_AND_KERNEL " FROM kernel k JOIN search s ON s.id = k.search_id"
         " WHERE k.problem_id = ? AND (k.served = 1 OR k.provider = '" WPK_PLAIN_PROVIDER
         "') AND k.revoked_at = 0 ORDER BY k.served DESC, k.id",
         "i", problem);
     while (e->err == WPK_OK && wpk_rows_next(rows)) {
+        int column = 1;
         struct wpk_json_writer *w = begin_line("kernel");
         wpk_json_begin_object(w, "search");
-        put_columns(w, rows, 0, search_columns);
+        WPK_DB_SEARCH_LIST(PUT)
         wpk_json_end(w);
-        put_columns(w, rows, 6, columns);
+        WPK_DB_KERNEL_LIST(PUT)
         end_line(e, w);
         e->kernels++;
     }
@@ -193,18 +151,12 @@ static void put_kernels(struct export *e, int64_t problem)
 
 static void put_problems(struct export *e)
 {
-    static const struct column columns[] = {
-        {"fingerprint", 't'}, {"layouts", 't'},    {"device_class", 't'},
-        {"environment", 't'}, {"policy", 't'},     {"op", 't'},
-        {"flops", 'r'},       {"created_at", 'u'}, {NULL, 0}};
     struct wpk_rows *rows = wpk_store_query(
-        e->store,
-        "SELECT id, fingerprint, layouts, device_class, environment, policy, op, flops,"
-        " created_at FROM problem ORDER BY id",
-        "");
+        e->store, "SELECT id" WPK_DB_PROBLEM_COLUMNS " FROM problem ORDER BY id", "");
     while (e->err == WPK_OK && wpk_rows_next(rows)) {
+        int column = 1;
         struct wpk_json_writer *w = begin_line("problem");
-        put_columns(w, rows, 1, columns);
+        WPK_DB_PROBLEM_LIST(PUT)
         end_line(e, w);
         e->problems++;
         put_trials(e, wpk_rows_int(rows, 0));

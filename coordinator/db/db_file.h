@@ -9,11 +9,91 @@
  *     {"end":{"sha256":"..."}}                        of all bytes before this line
  *
  * Members are named as the columns of schema.sql; 64-bit numbers are strings. Nothing refers to a
- * row's number: what is the same is told by content. */
+ * row's number: what is the same is told by content.
+ *
+ * A list below is one object: db_export.c makes its query and its JSON of it, db_merge.c what reads
+ * it and a row. A row is X(column, type, limit), by the type of the value in JSON:
+ *
+ *     t  text of at most `limit` bytes      i  integer in [0, limit], below 2^53
+ *     r  real from `limit` on               u  integer in [0, limit], as a string
+ */
 #ifndef WPK_COORDINATOR_DB_DB_FILE_H
 #define WPK_COORDINATOR_DB_DB_FILE_H
 
+#include "common/json.h"
+
 #define WPK_DB_FILE_VERSION 1
+#define WPK_DB_KEY_MAX ((size_t)4096)     /* bytes of one field of a key */
+#define WPK_DB_TEXT_MAX ((size_t)4 << 20) /* of an operator, a candidate or a document */
 #define WPK_DB_LINE_MAX ((size_t)8 << 20) /* bytes: schedules are long */
+
+#define WPK_DB_PROBLEM_LIST(X)                                                                     \
+    X(fingerprint, t, WPK_DB_KEY_MAX)                                                              \
+    X(layouts, t, WPK_DB_KEY_MAX)                                                                  \
+    X(device_class, t, WPK_DB_KEY_MAX)                                                             \
+    X(environment, t, WPK_DB_KEY_MAX)                                                              \
+    X(policy, t, WPK_DB_KEY_MAX)                                                                   \
+    X(op, t, WPK_DB_TEXT_MAX)                                                                      \
+    X(flops, r, 0)                                                                                 \
+    X(created_at, u, INT64_MAX)
+
+#define WPK_DB_TRIAL_LIST(X)                                                                       \
+    X(provider, t, WPK_DB_KEY_MAX)                                                                 \
+    X(candidate, t, WPK_DB_TEXT_MAX)                                                               \
+    X(outcome, t, WPK_DB_KEY_MAX)                                                                  \
+    X(log, t, WPK_DB_TEXT_MAX)                                                                     \
+    X(detail, t, WPK_DB_TEXT_MAX)                                                                  \
+    X(schedule_sha256, t, WPK_DB_KEY_MAX)                                                          \
+    X(artifact_sha256, t, WPK_DB_KEY_MAX)                                                          \
+    X(error_max, r, 0)                                                                             \
+    X(error_tolerance, r, 0)                                                                       \
+    X(of_rms, r, 0)                                                                                \
+    X(times_direct, r, -1)                                                                         \
+    X(constants_bytes, i, WPK_JSON_INT_MAX)                                                        \
+    X(unseen, t, WPK_DB_TEXT_MAX)                                                                  \
+    X(recipe, t, WPK_DB_TEXT_MAX)                                                                  \
+    X(build_ns, u, INT64_MAX)                                                                      \
+    X(verify_ns, u, INT64_MAX)                                                                     \
+    X(recorded_at, u, INT64_MAX)
+
+#define WPK_DB_MEASUREMENT_LIST(X)                                                                 \
+    X(kind, t, WPK_DB_KEY_MAX)                                                                     \
+    X(worker, t, WPK_DB_KEY_MAX)                                                                   \
+    X(instance, t, WPK_DB_KEY_MAX)                                                                 \
+    X(median_ns, i, WPK_JSON_INT_MAX)                                                              \
+    X(min_ns, i, WPK_JSON_INT_MAX)                                                                 \
+    X(mad_ns, i, WPK_JSON_INT_MAX)                                                                 \
+    X(repeat_count, i, WPK_JSON_INT_MAX)                                                           \
+    X(censored, i, 1)                                                                              \
+    X(anchor_ns, i, WPK_JSON_INT_MAX)                                                              \
+    X(anchor_ratio, r, 0)                                                                          \
+    X(anchor, t, WPK_DB_KEY_MAX)                                                                   \
+    X(samples_ns, t, WPK_DB_TEXT_MAX)                                                              \
+    X(counters, t, WPK_DB_TEXT_MAX)                                                                \
+    X(measured_at, u, INT64_MAX)
+
+#define WPK_DB_SEARCH_LIST(X)                                                                      \
+    X(strategy, t, WPK_DB_KEY_MAX)                                                                 \
+    X(parameters, t, WPK_DB_KEY_MAX)                                                               \
+    X(seed, t, WPK_DB_KEY_MAX)                                                                     \
+    X(providers, t, WPK_DB_KEY_MAX)                                                                \
+    X(space_version, t, WPK_DB_KEY_MAX)                                                            \
+    X(accuracy, t, WPK_DB_KEY_MAX)
+
+#define WPK_DB_KERNEL_LIST(X)                                                                      \
+    X(provider, t, WPK_DB_KEY_MAX)                                                                 \
+    X(artifact_sha256, t, WPK_DB_KEY_MAX)                                                          \
+    X(times_direct, r, -1)                                                                         \
+    X(median_ns, u, INT64_MAX)                                                                     \
+    X(verified_by, t, WPK_DB_KEY_MAX)                                                              \
+    X(document, t, WPK_DB_TEXT_MAX)                                                                \
+    X(manifest, t, WPK_DB_TEXT_MAX)                                                                \
+    X(created_at, u, INT64_MAX)
+
+/* Their columns in SQL, each after a comma. */
+#define WPK_DB_COLUMN(name, type, limit) ", " #name
+#define WPK_DB_PROBLEM_COLUMNS WPK_DB_PROBLEM_LIST(WPK_DB_COLUMN)
+#define WPK_DB_TRIAL_COLUMNS WPK_DB_TRIAL_LIST(WPK_DB_COLUMN)
+#define WPK_DB_MEASUREMENT_COLUMNS WPK_DB_MEASUREMENT_LIST(WPK_DB_COLUMN)
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One transaction: a file that ends early, or is not what its last line says, leaves nothing behind
- * but artifacts, which nobody speaks of. */
+ * but artifacts, which nobody speaks of. Trials and kernels wait in temporary tables until the last
+ * line has said that the file is whole. */
 #include "common/crypto.h"
 #include "common/fs.h"
 #include "coordinator/db/db_command.h"
@@ -195,7 +196,11 @@ static wpk_err import_locked(struct import *i, const struct wpk_db_options *opti
         struct wpk_diag committed = {0};
         i->merge.sign = sign;
         wpk_store_begin(i->merge.store);
+        wpk_db_merge_begin(&i->merge);
         err = read_all(i, options->file, diag);
+        if (err == WPK_OK) {
+            wpk_db_merge_end(&i->merge);
+        }
         if (err != WPK_OK && wpk_store_status(i->merge.store) == WPK_OK) {
             wpk_store_fail(i->merge.store, err, &committed);
         }

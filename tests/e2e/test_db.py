@@ -216,6 +216,25 @@ def test_history_moves_to_another_installation(box):
                         " WHERE k.served = 1 AND b.served = 0 AND b.served_at >= k.served_at")
     check(late == [(0,)], "and a rollback finds the other before it", late)
 
+    # A trial that came to nothing here is filled in; what it has of measurements comes first, and of a
+    # file that says something twice the first counts.
+    fifth = box.path("fifth")
+    db(box, "import", fifth, file)
+    lost = "SELECT id FROM trial WHERE outcome = 'ok' AND id IN (SELECT trial_id FROM measurement) LIMIT 1"
+    (trial,), = rows(fifth, lost)
+    numbers = "SELECT number FROM measurement WHERE trial_id = %d ORDER BY number" % trial
+    count = len(rows(fifth, numbers))
+    execute(fifth, "UPDATE trial SET outcome = 'abandoned', log = 'three attempts' WHERE id = ?", trial)
+    with open(file, "rb") as stream:
+        twice = box.write("twice.wpk", said_twice(stream.read()))
+    filled = db(box, "import", fifth, twice)
+    check(filled["new_trials"] == 1 and filled["new_kernels"] == 0, "one trial", filled)
+    check(rows(fifth, "SELECT outcome FROM trial WHERE id = %d" % trial) == [("ok",)], "has its result")
+    check(rows(fifth, numbers) == [(n,) for n in range(2 * count)], "behind what was measured before")
+    sixth = box.path("sixth")
+    check(db(box, "import", sixth, twice) == first, "what is said twice counts once")
+    check(db(box, "check", sixth)["found_count"] == 0, "and is whole")
+
     # What it learned is not measured again, but for lower bounds: the job is answered from it, with a
     # worker to say what device there is.
     box.ctl("tune", box.write("job.json", small_job()), "--data", other, "--quiet")
@@ -248,6 +267,15 @@ def resealed(content, change):
             size = int(value["artifact"]["size"]) + 1
             out, content = out + content[:size], content[size:]
     return out
+
+
+def said_twice(content):
+    """An export in which each trial and each kernel stands again behind itself."""
+    lines = []
+    for line in content.splitlines(keepends=True):
+        copies = 2 if line.startswith((b'{"trial":', b'{"kernel":')) else 1
+        lines += [line] * copies
+    return resealed(b"".join(lines), lambda value: None)
 
 
 def test_a_changed_file_is_not_imported(box):
