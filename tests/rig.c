@@ -16,9 +16,15 @@ static void on_reply(void *user, const struct wpk_net_address *address, const vo
                      size_t size)
 {
     struct wpk_rig *rig = user;
-    (void)address;
+    struct wpk_message message = {0};
+    rig->reply_peer = address->peer;
     wpk_buf_reset(&rig->reply);
     wpk_buf_append(&rig->reply, frame, size);
+    WPK_ASSERT(wpk_message_decode(frame, size, &message, NULL) == WPK_OK);
+    if (message.kind == WPK_MESSAGE_ERROR && message.err == WPK_ENOSPC && message.retry_ms > 0) {
+        rig->refused[rig->refused_count++ % WPK_RIG_REFUSED_MAX] = address->peer;
+    }
+    wpk_message_fini(&message);
 }
 
 static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
@@ -54,13 +60,20 @@ void wpk_rig_turn(struct wpk_rig *rig)
     }
 }
 
+static void on_rebuilt(void *user)
+{
+    ((struct wpk_rig *)user)->rebuilt++;
+}
+
 int wpk_rig_set_up(void **state)
 {
     struct wpk_rig *rig = calloc(1, sizeof *rig);
+    rig->threads = *state != NULL ? *(const int *)*state : 0;
+    rig->time = rig->threads > 0 ? wpk_clock_system() : &rig->clock.clock;
     snprintf(rig->directory, sizeof rig->directory, "/tmp/wpk-performer-XXXXXX");
     WPK_ASSERT(mkdtemp(rig->directory) != NULL);
     wpk_clock_fake_init(&rig->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
-    WPK_ASSERT(wpk_store_open(rig->directory, &rig->clock.clock, &rig->store, NULL) == WPK_OK);
+    WPK_ASSERT(wpk_store_open(rig->directory, rig->time, &rig->store, NULL) == WPK_OK);
     *state = rig;
     return 0;
 }
@@ -85,7 +98,7 @@ void wpk_rig_start(struct wpk_rig *rig)
         .store = rig->store,
         .data_dir = rig->directory,
         .auth = rig->auth,
-        .clock = &rig->clock.clock,
+        .clock = rig->time,
         .artifact_bytes_max = rig->artifact_bytes_max,
         .out = {.reply = on_reply, .respond = on_respond, .user = rig},
         .answer = wpk_api_answer_effect,
@@ -93,13 +106,15 @@ void wpk_rig_start(struct wpk_rig *rig)
         .wake = on_wake,
         .restoring = on_restoring,
         .restoring_user = rig,
+        .rebuilt = on_rebuilt,
+        .rebuilt_user = rig,
     };
     WPK_ASSERT(wpk_performer_new(&options, &rig->performer, &diag) == WPK_OK);
 }
 
-void wpk_rig_request(struct wpk_rig *rig, const char *method, const char *path, const char *body)
+void wpk_rig_begin_request(struct wpk_rig *rig, const char *method, const char *path,
+                           const char *body)
 {
-    struct wpk_diag diag = {0};
     struct wpk_http_request request = {.id = 1,
                                        .identity = {.roles = WPK_ROLE_ALL},
                                        .method = method,
@@ -110,6 +125,12 @@ void wpk_rig_request(struct wpk_rig *rig, const char *method, const char *path, 
                                        .idempotency_key = rig->key};
     rig->status = 0;
     wpk_api_request(rig->performer, &request, ++rig->random);
+}
+
+void wpk_rig_request(struct wpk_rig *rig, const char *method, const char *path, const char *body)
+{
+    struct wpk_diag diag = {0};
+    wpk_rig_begin_request(rig, method, path, body);
     WPK_ASSERT(wpk_performer_commit(rig->performer, &diag) == WPK_OK);
     for (int i = 0; rig->status == 0 && i < PATIENCE; i++) {
         wpk_rig_turn(rig);
@@ -140,7 +161,7 @@ void wpk_rig_ask(struct wpk_rig *rig, const struct wpk_message *message, struct 
     WPK_ASSERT(wpk_message_decode(rig->reply.data, rig->reply.size, back, &diag) == WPK_OK);
 }
 
-uint64_t wpk_rig_hello(struct wpk_rig *rig, const char *token, wpk_err want)
+struct wpk_hello wpk_rig_worker(const char *name)
 {
     struct wpk_hello hello = {
         .device = {.kind = "cpu",
@@ -156,11 +177,18 @@ uint64_t wpk_rig_hello(struct wpk_rig *rig, const char *token, wpk_err want)
         .environment = "none=1",
         .providers = {{.name = "halide-cpu"}},
         .provider_count = 1,
-        .roles = rig->roles != 0 ? rig->roles : WPK_WORKER_ROLES_ALL,
+        .roles = WPK_WORKER_ROLES_ALL,
     };
+    snprintf(hello.name, sizeof hello.name, "%s", name);
+    return hello;
+}
+
+uint64_t wpk_rig_hello(struct wpk_rig *rig, const char *token, wpk_err want)
+{
+    struct wpk_hello hello = wpk_rig_worker(rig->name != NULL ? rig->name : "w");
     struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
     struct wpk_message back = {0};
-    snprintf(hello.name, sizeof hello.name, "%s", rig->name != NULL ? rig->name : "w");
+    hello.roles = rig->roles != 0 ? rig->roles : WPK_WORKER_ROLES_ALL;
     snprintf(hello.token, sizeof hello.token, "%s", token);
     wpk_rig_ask(rig, &message, &back);
     WPK_ASSERT(back.kind == (want == WPK_OK ? WPK_MESSAGE_WELCOME : WPK_MESSAGE_ERROR));

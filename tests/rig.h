@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of the performer: one on a store in a directory of its own, under a
- * clock that stands still, and what it says last to a worker and to a client. What does not go as
- * it should aborts. */
+/* For tests of the performer: one on a store in a directory of its own, and what it says last to a
+ * worker and to a client. Without threads it is under a clock that stands still. What does not go
+ * as it should aborts. */
 #ifndef WPK_TESTS_RIG_H
 #define WPK_TESTS_RIG_H
 
@@ -17,33 +17,45 @@
     "\"search\":{\"strategy\":\"ga\",\"seed\":" seed "},"                                          \
     "\"budget\":{\"candidates\":1,\"seconds\":3600}}"
 
+#define WPK_RIG_REFUSED_MAX 8
+
 struct wpk_rig {
     char directory[64];
+    int threads; /* of the performer */
     struct wpk_clock_fake clock;
+    const struct wpk_clock *time; /* that clock; with threads the machine's */
     struct wpk_store *store;
     struct wpk_performer *performer;
     uint64_t artifact_bytes_max;
-    int threads;             /* of the performer; whoever wants some polls it by himself */
-    struct wpk_auth *auth;   /* NULL: all are let in */
-    uint32_t peer;           /* whom the next message is from */
-    const char *name;        /* of who says hello next; NULL: "w" */
-    unsigned roles;          /* likewise; 0: all */
-    uint64_t random;         /* counts: for ids */
-    uint32_t slice_count;    /* in which wpk_rig_start() has read the jobs */
-    const char *key;         /* of the next requests; NULL: none */
-    char anchor[WPK_ID_MAX]; /* of the last piece of work; "": none */
-    struct wpk_buf reply;    /* the last frame to a worker */
-    int status;              /* of the last answer to a request */
+    struct wpk_auth *auth;                 /* NULL: all are let in */
+    uint32_t peer;                         /* whom the next message is from */
+    const char *name;                      /* of who says hello next; NULL: "w" */
+    unsigned roles;                        /* likewise; 0: all */
+    uint64_t random;                       /* counts: for ids */
+    uint32_t slice_count;                  /* in which wpk_rig_start() has read the jobs */
+    const char *key;                       /* of the next requests; NULL: none */
+    char anchor[WPK_ID_MAX];               /* of the last piece of work; "": none */
+    struct wpk_buf reply;                  /* the last frame to a worker */
+    uint32_t reply_peer;                   /* whom to */
+    uint32_t refused[WPK_RIG_REFUSED_MAX]; /* who was last told that the disk is full */
+    uint32_t refused_count;
+    int rebuilt; /* states read again */
+    int status;  /* of the last answer to a request */
     struct wpk_buf body;
 };
 
-/* For cmocka: `*state` is the rig. */
+/* For cmocka: `*state` becomes the rig; before it may point to the number of its threads. */
 int wpk_rig_set_up(void **state);
 int wpk_rig_tear_down(void **state);
 
 /* Begin, with what the rig says of options. */
 void wpk_rig_start(struct wpk_rig *rig);
-/* Ask as a client that may do anything, and commit. */
+/* A worker of one core that builds and runs. */
+struct wpk_hello wpk_rig_worker(const char *name);
+/* Ask as a client that may do anything; the answer comes with a commit. */
+void wpk_rig_begin_request(struct wpk_rig *rig, const char *method, const char *path,
+                           const char *body);
+/* The same, and commit. */
 void wpk_rig_request(struct wpk_rig *rig, const char *method, const char *path, const char *body);
 /* Take what has become durable, and what threads have answered. */
 void wpk_rig_turn(struct wpk_rig *rig);

@@ -2,8 +2,8 @@
 /* Strategies that are made while the disk cannot be read. */
 #include "coordinator/effects/search_pool.h"
 
-#include "common/fs.h"
 #include "common/log.h"
+#include "tests/rig.h"
 #include "tests/sim/faulty_vfs.h"
 
 #include <fcntl.h>
@@ -20,8 +20,7 @@
 #define STEP_MS 10
 
 struct fixture {
-    char directory[64];
-    struct wpk_store *store;
+    struct wpk_rig *rig; /* its store */
     struct wpk_search_pool *pool;
     struct wpk_search search;
 };
@@ -38,22 +37,14 @@ static void open_search(struct fixture *f)
     f->search.handle = 1;
     f->search.op = (char *)"input X f32[8]\noutput Y f32[8]\nY[i] = X[i]\n";
     f->search.policy = (struct wpk_policy){.threads = 1};
-    f->search.device = (struct wpk_device){.kind = "cpu",
-                                           .model = "none",
-                                           .isa = WPK_ISA_AVX2,
-                                           .core_count = 1,
-                                           .l1_bytes = 32768,
-                                           .l2_bytes = 1 << 20,
-                                           .l3_bytes = 1 << 25,
-                                           .vector_bytes = 32,
-                                           .vector_registers = 16};
+    f->search.device = wpk_rig_worker("w").device;
     f->search.key.threads = 1;
     snprintf(f->search.key.strategy, sizeof f->search.key.strategy, "ga");
     snprintf(f->search.key.providers, sizeof f->search.key.providers, "halide-cpu");
     snprintf(f->search.key.accuracy, sizeof f->search.key.accuracy, "standard");
-    wpk_store_begin(f->store);
-    wpk_history_open_search(f->store, &f->search, opened);
-    assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
+    wpk_store_begin(f->rig->store);
+    wpk_history_open_search(f->rig->store, &f->search, opened);
+    assert_int_equal(wpk_store_commit(f->rig->store, NULL), WPK_OK);
     f->search.id = opened->search_id;
     f->search.problem_id = opened->problem_id;
     wpk_opened_free(opened);
@@ -61,17 +52,18 @@ static void open_search(struct fixture *f)
 
 static int set_up(void **state)
 {
+    static int threads = 1;
+    void *rig = &threads;
     struct fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-search-pool-XXXXXX");
-    assert_non_null(mkdtemp(f->directory));
     wpk_faulty_vfs_set(&(struct wpk_faults){0});
-    assert_int_equal(wpk_store_open(f->directory, wpk_clock_system(), &f->store, NULL), WPK_OK);
+    assert_int_equal(wpk_rig_set_up(&rig), 0);
+    f->rig = rig;
     open_search(f);
-    struct wpk_search_pool_options options = {.threads = 1,
-                                              .data_dir = f->directory,
-                                              .clock = wpk_clock_system(),
-                                              .store = f->store,
+    struct wpk_search_pool_options options = {.threads = threads,
+                                              .data_dir = f->rig->directory,
+                                              .clock = f->rig->time,
+                                              .store = f->rig->store,
                                               .wake = on_wake};
     assert_int_equal(wpk_search_pool_new(&options, &f->pool, NULL), WPK_OK);
     *state = f;
@@ -81,12 +73,11 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
+    void *rig = f->rig;
     wpk_search_pool_free(f->pool);
     wpk_faulty_vfs_set(&(struct wpk_faults){0});
-    wpk_store_close(f->store);
-    wpk_err err = wpk_fs_remove_tree(f->directory, NULL);
     free(f);
-    return err == WPK_OK ? 0 : -1;
+    return wpk_rig_tear_down(&rig);
 }
 
 static void pause_ms(int ms)

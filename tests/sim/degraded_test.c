@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store that fails under a wpkd at work, and is well again later: with threads, as it is used,
  * and without. Nothing is promised meanwhile, reads go on, and no result is lost. */
-#include "coordinator/api/api.h"
-#include "coordinator/effects/performer.h"
 #include "coordinator/store/history.h"
 
 #include "common/crypto.h"
-#include "common/fs.h"
 #include "common/log.h"
+#include "tests/rig.h"
 #include "tests/sim/faulty_vfs.h"
 
 #include <fcntl.h>
@@ -23,48 +21,9 @@
 
 #define PATIENCE_MS 10000
 
-#define JOB                                                                                        \
-    "{\"name\":\"one\",\"ops\":["                                                                  \
-    "{\"name\":\"a\",\"op\":\"Y[i] = X[i]\","                                                      \
-    "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}],"                                           \
-    "\"search\":{\"strategy\":\"ga\",\"seed\":5},\"budget\":{\"candidates\":1,\"seconds\":3600}}"
-
-struct fixture {
-    char anchor[WPK_ID_MAX]; /* of the last piece of work */
-    char directory[64];
-    int threads;
-    struct wpk_clock_fake clock;
-    struct wpk_store *store;
-    struct wpk_performer *performer;
-    uint64_t random; /* counts: for ids */
-    uint32_t peer;   /* counts: a question's answer is told by it */
-    struct wpk_buf reply;
-    uint32_t reply_peer; /* of the last frame to a worker */
-    uint32_t refused[8]; /* [refused_count]: who was told that the disk is full */
-    uint32_t refused_count;
-    int status; /* of the last answer to a request; 0: none yet */
-    struct wpk_buf body;
-    int rebuilt;
-};
-
-static void on_reply(void *user, const struct wpk_net_address *address, const void *frame,
-                     size_t size)
+static bool was_refused(const struct wpk_rig *f, uint32_t peer)
 {
-    struct fixture *f = user;
-    f->reply_peer = address->peer;
-    wpk_buf_reset(&f->reply);
-    wpk_buf_append(&f->reply, frame, size);
-    struct wpk_message message = {0};
-    assert_int_equal(wpk_message_decode(frame, size, &message, NULL), WPK_OK);
-    if (message.kind == WPK_MESSAGE_ERROR && message.err == WPK_ENOSPC && message.retry_ms > 0) {
-        f->refused[f->refused_count++ % 8] = address->peer;
-    }
-    wpk_message_fini(&message);
-}
-
-static bool was_refused(const struct fixture *f, uint32_t peer)
-{
-    for (uint32_t i = 0; i < f->refused_count && i < 8; i++) {
+    for (uint32_t i = 0; i < f->refused_count && i < WPK_RIG_REFUSED_MAX; i++) {
         if (f->refused[i] == peer) {
             return true;
         }
@@ -72,74 +31,28 @@ static bool was_refused(const struct fixture *f, uint32_t peer)
     return false;
 }
 
-static void on_respond(void *user, uint64_t request, const struct wpk_api_answer *answer)
-{
-    struct fixture *f = user;
-    (void)request;
-    f->status = answer->status;
-    bool may_pass = answer->status == 429 || answer->status == 503 || answer->status == 507;
-    assert_true(!may_pass || answer->retry_after_s > 0); /* as openapi.yaml promises */
-    wpk_buf_reset(&f->body);
-    wpk_buf_append_text(&f->body, wpk_buf_text(&answer->body));
-}
-
-static void on_wake(void *user)
-{
-    (void)user; /* it is polled anyway */
-}
-
-static void on_rebuilt(void *user)
-{
-    ((struct fixture *)user)->rebuilt++;
-}
-
 static int set_up(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    f->threads = *(const int *)*state;
-    snprintf(f->directory, sizeof f->directory, "/tmp/wpk-performer-XXXXXX");
-    assert_non_null(mkdtemp(f->directory));
-    wpk_clock_fake_init(&f->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
-    wpk_faulty_vfs_set(&(struct wpk_faults){0});
-    /* A clock that is turned by hand is not for several threads. */
-    const struct wpk_clock *clock = f->threads > 0 ? wpk_clock_system() : &f->clock.clock;
-    assert_int_equal(wpk_store_open(f->directory, clock, &f->store, NULL), WPK_OK);
     char code[WPK_ID_MAX]; /* that results name */
+    wpk_faulty_vfs_set(&(struct wpk_faults){0});
+    assert_int_equal(wpk_rig_set_up(state), 0);
+    struct wpk_rig *f = *state;
     wpk_crypto_sha256_hex("code", 4, code);
     wpk_store_begin(f->store);
     wpk_history_put_artifact(f->store, code, 4);
     assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
-    struct wpk_performer_options options = {
-        .store = f->store,
-        .data_dir = f->directory,
-        .clock = clock,
-        .out = {.reply = on_reply, .respond = on_respond, .user = f},
-        .answer = wpk_api_answer_effect,
-        .threads = f->threads,
-        .wake = on_wake,
-        .rebuilt = on_rebuilt,
-        .rebuilt_user = f,
-    };
-    assert_int_equal(wpk_performer_new(&options, &f->performer, NULL), WPK_OK);
-    *state = f;
+    wpk_rig_start(f);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct fixture *f = *state;
     wpk_faulty_vfs_set(&(struct wpk_faults){0});
-    wpk_performer_free(f->performer);
-    wpk_store_close(f->store);
-    wpk_buf_fini(&f->reply);
-    wpk_buf_fini(&f->body);
-    wpk_err err = wpk_fs_remove_tree(f->directory, NULL);
-    free(f);
-    return err == WPK_OK ? 0 : -1;
+    return wpk_rig_tear_down(state);
 }
 
 /* One turn of the loop. */
-static wpk_err turn(struct fixture *f)
+static wpk_err turn(struct wpk_rig *f)
 {
     struct timespec pause = {0, 2000000};
     wpk_performer_poll(f->performer);
@@ -151,24 +64,16 @@ static wpk_err turn(struct fixture *f)
 }
 
 /* Ask for it, and wait for the answer; its status. */
-static int request(struct fixture *f, const char *method, const char *path, const char *body)
+static int request(struct wpk_rig *f, const char *method, const char *path, const char *body)
 {
-    struct wpk_http_request request = {.id = 1,
-                                       .method = method,
-                                       .path = path,
-                                       .body = body,
-                                       .body_size = strlen(body),
-                                       .content_type = "application/json",
-                                       .identity = {.owner = "me", .roles = WPK_ROLE_ADMIN}};
-    f->status = 0;
-    wpk_api_request(f->performer, &request, ++f->random);
+    wpk_rig_begin_request(f, method, path, body);
     for (int i = 0; f->status == 0 && i < PATIENCE_MS / 2; i++) {
         (void)!turn(f);
     }
     return f->status;
 }
 
-static void send_message(struct fixture *f, const struct wpk_message *message)
+static void send_message(struct wpk_rig *f, const struct wpk_message *message)
 {
     struct wpk_net_address address = {.peer = ++f->peer, .is_local = true};
     struct wpk_buf frame = {0};
@@ -178,7 +83,7 @@ static void send_message(struct fixture *f, const struct wpk_message *message)
 }
 
 /* Send it, and wait for the answer, which the caller frees. */
-static void ask(struct fixture *f, const struct wpk_message *message, struct wpk_message *back)
+static void ask(struct wpk_rig *f, const struct wpk_message *message, struct wpk_message *back)
 {
     send_message(f, message);
     for (int i = 0; f->reply_peer != f->peer && i < PATIENCE_MS / 2; i++) {
@@ -189,32 +94,15 @@ static void ask(struct fixture *f, const struct wpk_message *message, struct wpk
     assert_int_equal(wpk_message_decode(f->reply.data, f->reply.size, back, NULL), WPK_OK);
 }
 
-static void say_hello(struct fixture *f, struct wpk_message *back)
+static void say_hello(struct wpk_rig *f, struct wpk_message *back)
 {
-    struct wpk_hello hello = {
-        .name = "w",
-        .device = {.kind = "cpu",
-                   .model = "none",
-                   .isa = WPK_ISA_AVX2,
-                   .core_count = 1,
-                   .l1_bytes = 32768,
-                   .l2_bytes = 1 << 20,
-                   .l3_bytes = 1 << 25,
-                   .vector_bytes = 32,
-                   .vector_registers = 16,
-                   .instance = "none/cpu0"},
-        .environment = "none=1",
-        .providers = {{.name = "halide-cpu"}},
-        .provider_count = 1,
-        .roles = WPK_WORKER_ROLES_ALL,
-        .slots = 1,
-    };
+    struct wpk_hello hello = wpk_rig_worker("w");
     struct wpk_message message = {
         .kind = WPK_MESSAGE_HELLO, .version = WPK_PROTOCOL_VERSION, .hello = &hello};
     ask(f, &message, back);
 }
 
-static uint64_t join(struct fixture *f)
+static uint64_t join(struct wpk_rig *f)
 {
     struct wpk_message back;
     say_hello(f, &back);
@@ -233,7 +121,7 @@ static struct wpk_message make_poll(uint64_t session)
                                 .wait_ms = 60000};
 }
 
-static struct wpk_work take_work(struct fixture *f, uint64_t session, char candidate[256])
+static struct wpk_work take_work(struct wpk_rig *f, uint64_t session, char candidate[256])
 {
     struct wpk_message back;
     struct wpk_message poll = make_poll(session);
@@ -266,10 +154,10 @@ static struct wpk_result make_result(const struct wpk_work *work)
     return result;
 }
 
-static int64_t count(struct fixture *f, const char *sql)
+static int64_t count(struct wpk_rig *f, const char *sql)
 {
     struct wpk_store *reader = NULL;
-    assert_int_equal(wpk_store_open_reader(f->directory, &f->clock.clock, &reader, NULL), WPK_OK);
+    assert_int_equal(wpk_store_open_reader(f->directory, f->time, &reader, NULL), WPK_OK);
     struct wpk_rows *rows = wpk_store_query(reader, sql, "");
     int64_t value = wpk_rows_next(rows) ? wpk_rows_int(rows, 0) : -1;
     wpk_rows_close(rows);
@@ -277,7 +165,7 @@ static int64_t count(struct fixture *f, const char *sql)
     return value;
 }
 
-static void wait_until(struct fixture *f, wpk_err wanted)
+static void wait_until(struct wpk_rig *f, wpk_err wanted)
 {
     wpk_err err = wpk_performer_degraded(f->performer, NULL);
     for (int i = 0; err != wanted && i < PATIENCE_MS / 2; i++) {
@@ -293,7 +181,7 @@ static void wait_until(struct fixture *f, wpk_err wanted)
     assert_int_equal(err, wanted);
 }
 
-static void check_degraded(struct fixture *f)
+static void check_degraded(struct wpk_rig *f)
 {
     struct wpk_message back;
     struct wpk_diag diag = {0};
@@ -302,7 +190,7 @@ static void check_degraded(struct fixture *f)
     assert_int_equal(back.err, WPK_ENOSPC);
     assert_true(back.retry_ms > 0);
     wpk_message_fini(&back);
-    assert_int_equal(request(f, "POST", "/v1/jobs", JOB), 507);
+    assert_int_equal(request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5")), 507);
     assert_int_equal(request(f, "GET", "/v1/jobs", ""), 200);
     assert_non_null(strstr(wpk_buf_text(&f->body), "\"name\":\"one\""));
     assert_int_equal(wpk_performer_degraded(f->performer, &diag), WPK_ENOSPC);
@@ -311,11 +199,11 @@ static void check_degraded(struct fixture *f)
 
 static void a_result_on_a_full_disk(void **state)
 {
-    struct fixture *f = *state;
+    struct wpk_rig *f = *state;
     char first[256];
     char second[256];
     struct wpk_message back;
-    assert_int_equal(request(f, "POST", "/v1/jobs", JOB), 201);
+    assert_int_equal(request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5")), 201);
     uint64_t session = join(f);
     struct wpk_work work = take_work(f, session, first);
     struct wpk_result result = make_result(&work);
@@ -355,14 +243,14 @@ static void a_result_on_a_full_disk(void **state)
 /* Whatever operation it is that fails: a job is stored and said to be, or neither. */
 static void a_job_while_something_fails(void **state)
 {
-    struct fixture *f = *state;
+    struct wpk_rig *f = *state;
     int accepted = 0;
     int refused = 0;
     for (uint64_t n = 1; n <= 12; n++) {
         struct wpk_faults faults = {.write_fails = n % 2 == 0 ? n / 2 : 0,
                                     .sync_fails = n % 2 == 1 ? n / 2 + 1 : 0};
         wpk_faulty_vfs_set(&faults);
-        int status = request(f, "POST", "/v1/jobs", JOB);
+        int status = request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
         assert_true(status == 201 || status == 507);
         accepted += status == 201;
         refused += status == 507;
@@ -379,17 +267,10 @@ static void a_job_while_something_fails(void **state)
 /* The end comes with batches on their way: what was answered is stored. */
 static void the_end_with_work_under_way(void **state)
 {
-    struct fixture *f = *state;
+    struct wpk_rig *f = *state;
     wpk_faulty_vfs_set(&(struct wpk_faults){.sync_ms = 50});
     for (int i = 0; i < 5; i++) {
-        struct wpk_http_request request = {.id = 1,
-                                           .method = "POST",
-                                           .path = "/v1/jobs",
-                                           .body = JOB,
-                                           .body_size = strlen(JOB),
-                                           .content_type = "application/json",
-                                           .identity = {.owner = "me", .roles = WPK_ROLE_ADMIN}};
-        wpk_api_request(f->performer, &request, ++f->random);
+        wpk_rig_begin_request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
         assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
     }
     wpk_performer_free(f->performer);
