@@ -29,7 +29,7 @@ struct wpk_option_list {
     int count;
 };
 
-/* A table of these ends with a NULL name. */
+/* A table of these ends with WPK_ARGS_END. */
 struct wpk_option {
     const char *name;     /* without the dashes */
     char letter;          /* 0: none */
@@ -40,6 +40,19 @@ struct wpk_option {
     int64_t min;
     int64_t max;
 };
+
+/* Rows of a table; all but the first have no letter. */
+#define WPK_ARGS_ROW(name, letter, argument, help, kind, out, min, max)                            \
+    {                                                                                              \
+        name, letter, argument, help, WPK_OPTION_##kind, out, min, max                             \
+    }
+#define WPK_ARGS_FLAG(name, help, out) WPK_ARGS_ROW(name, 0, NULL, help, FLAG, out, 0, 0)
+#define WPK_ARGS_TEXT(name, what, help, out) WPK_ARGS_ROW(name, 0, what, help, TEXT, out, 0, 0)
+#define WPK_ARGS_U64(name, what, help, out) WPK_ARGS_ROW(name, 0, what, help, U64, out, 0, 0)
+#define WPK_ARGS_LIST(name, what, help, out) WPK_ARGS_ROW(name, 0, what, help, LIST, out, 0, 0)
+#define WPK_ARGS_INT(name, what, help, out, min, max)                                              \
+    WPK_ARGS_ROW(name, 0, what, help, INT, out, min, max)
+#define WPK_ARGS_END WPK_ARGS_ROW(NULL, 0, NULL, NULL, FLAG, NULL, 0, 0)
 
 struct wpk_args {
     const char *operands[WPK_ARGS_OPERANDS_MAX]; /* what is not an option */

@@ -19,12 +19,12 @@ static struct {
 } got;
 
 static const struct wpk_option options[] = {
-    {"json", 0, NULL, "as JSON", WPK_OPTION_FLAG, &got.json, 0, 0},
+    WPK_ARGS_FLAG("json", "as JSON", &got.json),
     {"data", 'd', "DIR", "where", WPK_OPTION_TEXT, &got.data, 0, 0},
-    {"threads", 0, "N", "how many", WPK_OPTION_INT, &got.threads, -2, 1024},
-    {"seed", 0, "N", "seed", WPK_OPTION_U64, &got.seed, 0, 0},
-    {"pin", 0, "GENE=VALUE", "fix", WPK_OPTION_LIST, &got.pins, 0, 0},
-    {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+    WPK_ARGS_INT("threads", "N", "how many", &got.threads, -2, 1024),
+    WPK_ARGS_U64("seed", "N", "seed", &got.seed),
+    WPK_ARGS_LIST("pin", "GENE=VALUE", "fix", &got.pins),
+    WPK_ARGS_END,
 };
 
 static wpk_err parse(struct wpk_args *args, struct wpk_diag *diag, int argc, char **argv)

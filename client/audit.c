@@ -10,8 +10,7 @@ static const struct wpk_show audit_show = {
     .members = {"at", "actor", "peer", "action", "subject", "outcome", "detail"},
 };
 
-static enum wpk_exit audit_main(const struct wpk_command *command,
-                                const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit audit_main(struct wpk_invocation *call)
 {
     struct wpk_show_options show = {.max = WPK_SHOW_MAX_DEFAULT,
                                     .session = {.need = WPK_SESSION_HISTORY}};
@@ -19,23 +18,21 @@ static enum wpk_exit audit_main(const struct wpk_command *command,
     const char *action = NULL;
     const struct wpk_option options[] = {
         WPK_SHOW_OPTION_ROWS(show),
-        {"actor", 0, "NAME", "only what this one did", WPK_OPTION_TEXT, &actor, 0, 0},
-        {"action", 0, "NAME", "only this, such as kernel.revoke", WPK_OPTION_TEXT, &action, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_TEXT("actor", "NAME", "only what this one did", &actor),
+        WPK_ARGS_TEXT("action", "NAME", "only this, such as kernel.revoke", &action),
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
     struct wpk_buf query = {0};
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 0, 0, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 0, 0)) {
+        return call->status;
     }
     wpk_show_add(&query, "actor", actor);
     wpk_show_add(&query, "action", action);
-    wpk_err err = wpk_show_list(context, &show, &audit_show, wpk_buf_text(&query), &diag);
+    wpk_err err =
+        wpk_show_list(call->context, &show, &audit_show, wpk_buf_text(&query), &call->diag);
     wpk_buf_fini(&query);
-    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_audit = {

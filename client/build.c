@@ -242,24 +242,21 @@ static enum wpk_exit run(struct build *build)
     return status;
 }
 
-static enum wpk_exit build_main(const struct wpk_command *command,
-                                const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit build_main(struct wpk_invocation *call)
 {
-    bool given = context->tmp_dir != NULL && context->tmp_dir[0] != '\0';
+    bool given = call->context->tmp_dir != NULL && call->context->tmp_dir[0] != '\0';
     struct build build = {
-        .layouts = "fixed", .threads = 1, .tmp_dir = given ? context->tmp_dir : "/tmp"};
+        .layouts = "fixed", .threads = 1, .tmp_dir = given ? call->context->tmp_dir : "/tmp"};
     const struct wpk_option options[] = {
-        {"output", 'o', "FILE", "keep the shared object", WPK_OPTION_TEXT, &build.out_path, 0, 0},
-        {"json", 0, NULL, "the record as JSON", WPK_OPTION_FLAG, &build.json, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_ROW("output", 'o', "FILE", "keep the shared object", TEXT, &build.out_path, 0, 0),
+        WPK_ARGS_FLAG("json", "the record as JSON", &build.json),
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
-    enum wpk_exit status;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
     }
-    build.path = args.operands[0];
+    build.path = call->args.operands[0];
     wpk_follow_catch_signals();
     return run(&build);
 }

@@ -219,30 +219,25 @@ static wpk_err check_ops(const struct check *check, struct wpk_diag *diag)
     return err;
 }
 
-static enum wpk_exit check_main(const struct wpk_command *command,
-                                const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit check_main(struct wpk_invocation *call)
 {
     static struct check check;
     bool no_peak = false;
     const struct wpk_option options[] = {
-        {"no-roofline", 0, NULL, "do not measure this machine (half a second)", WPK_OPTION_FLAG,
-         &no_peak, 0, 0},
-        {"no-faults", 0, NULL, "do not look for faults that verification would not see",
-         WPK_OPTION_FLAG, &check.no_faults, 0, 0},
-        {"json", 0, NULL, "as JSON", WPK_OPTION_FLAG, &check.json, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_FLAG("no-roofline", "do not measure this machine (half a second)", &no_peak),
+        WPK_ARGS_FLAG("no-faults", "do not look for faults that verification would not see",
+                      &check.no_faults),
+        WPK_ARGS_FLAG("json", "as JSON", &check.json),
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
     struct wpk_peak peak;
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    bool given = context->tmp_dir != NULL && context->tmp_dir[0] != '\0';
-    check.tmp_dir = given ? context->tmp_dir : "/tmp";
-    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
-        return status;
+    bool given = call->context->tmp_dir != NULL && call->context->tmp_dir[0] != '\0';
+    check.tmp_dir = given ? call->context->tmp_dir : "/tmp";
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
     }
-    wpk_err err = wpk_job_file_read(args.operands[0], &check.job, &diag);
+    wpk_err err = wpk_job_file_read(call->args.operands[0], &check.job, &call->diag);
     if (err == WPK_OK) {
         err = wpk_device_probe((enum wpk_isa)(WPK_ISA_COUNT - 1), &check.device);
     }
@@ -250,16 +245,13 @@ static enum wpk_exit check_main(const struct wpk_command *command,
         check.roofline = (struct wpk_roofline){peak.flops_per_s, peak.bytes_per_s};
     }
     if (err == WPK_OK) {
-        err = check_ops(&check, &diag);
-        if (err != WPK_OK && diag.file[0] == '\0') {
-            snprintf(diag.file, sizeof(diag.file), "%s", args.operands[0]);
+        err = check_ops(&check, &call->diag);
+        if (err != WPK_OK && call->diag.file[0] == '\0') {
+            snprintf(call->diag.file, sizeof(call->diag.file), "%s", call->args.operands[0]);
         }
     }
-    if (err != WPK_OK) {
-        status = wpk_command_fail(err, &diag);
-    }
     wpk_job_fini(&check.job);
-    return status;
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_check = {

@@ -16,29 +16,31 @@ static void print_help(const struct wpk_command *command, const struct wpk_optio
     wpk_args_print(options, stdout);
 }
 
-bool wpk_command_begin(const struct wpk_command *command, const struct wpk_option *options,
-                       int argc, char **argv, int operand_min, int operand_max,
-                       struct wpk_args *args, enum wpk_exit *status)
+bool wpk_command_begin(struct wpk_invocation *call, const struct wpk_option *options,
+                       int operand_min, int operand_max)
 {
-    struct wpk_diag diag = {0};
-    wpk_err err = wpk_args_parse(options, argc, argv, args, &diag);
+    const struct wpk_command *command = call->command;
+    struct wpk_args *args = &call->args;
+    wpk_err err = wpk_args_parse(options, call->argc, call->argv, args, &call->diag);
 
     if (err == WPK_OK && args->help) {
         print_help(command, options);
-        *status = WPK_EXIT_OK;
         return false;
     }
     if (err == WPK_OK && (args->operand_count < operand_min || args->operand_count > operand_max)) {
-        wpk_diag_set(&diag, "usage: wpkctl %s [OPTION...]%s%s; wpkctl help %s lists the options",
+        wpk_diag_set(&call->diag,
+                     "usage: wpkctl %s [OPTION...]%s%s; wpkctl help %s lists the options",
                      command->name, command->operands[0] != '\0' ? " " : "", command->operands,
                      command->name);
         err = WPK_EINVAL;
     }
-    if (err != WPK_OK) {
-        *status = wpk_command_fail(err, &diag);
-        return false;
-    }
-    return true;
+    call->status = wpk_command_end(call, err);
+    return err == WPK_OK;
+}
+
+enum wpk_exit wpk_command_end(struct wpk_invocation *call, wpk_err err)
+{
+    return err == WPK_OK ? call->status : wpk_command_fail(err, &call->diag);
 }
 
 enum wpk_exit wpk_command_fail(wpk_err err, const struct wpk_diag *diag)

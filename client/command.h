@@ -30,12 +30,24 @@ struct wpk_command_context {
     const char *tmp_dir;         /* TMPDIR */
 };
 
+struct wpk_invocation;
+
 struct wpk_command {
     const char *name;
     const char *operands; /* as the help shows them */
     const char *summary;
-    enum wpk_exit (*run)(const struct wpk_command *command,
-                         const struct wpk_command_context *context, int argc, char **argv);
+    enum wpk_exit (*run)(struct wpk_invocation *call);
+};
+
+/* A command, as it was called. */
+struct wpk_invocation {
+    const struct wpk_command *command;
+    const struct wpk_command_context *context;
+    int argc;
+    char **argv; /* the words behind the command's name */
+    struct wpk_args args;
+    struct wpk_diag diag;
+    enum wpk_exit status; /* how it ends where nothing fails */
 };
 
 extern const struct wpk_command wpk_command_tune;
@@ -60,12 +72,12 @@ extern const struct wpk_command wpk_command_db;
 extern const struct wpk_command wpk_command_export;
 extern const struct wpk_command wpk_command_import;
 
-/* Parse the words of a command that takes operand_min to operand_max operands. True: go on. False:
- * the help or what is wrong was printed, and *status is the command's answer. */
-WPK_MUST_CHECK bool wpk_command_begin(const struct wpk_command *command,
-                                      const struct wpk_option *options, int argc, char **argv,
-                                      int operand_min, int operand_max, struct wpk_args *args,
-                                      enum wpk_exit *status);
+/* Parse the words of a command that takes operand_min to operand_max operands into `args`. False:
+ * the help or what is wrong was printed, and the command ends with call->status. */
+WPK_MUST_CHECK bool wpk_command_begin(struct wpk_invocation *call, const struct wpk_option *options,
+                                      int operand_min, int operand_max);
+/* call->status; after a failure what wpk_command_fail() says of call->diag. */
+enum wpk_exit wpk_command_end(struct wpk_invocation *call, wpk_err err);
 
 /* Print a failure as "wpkctl: file:line:column: field: text" and say how the command ends. */
 enum wpk_exit wpk_command_fail(wpk_err err, const struct wpk_diag *diag);

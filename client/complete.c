@@ -79,27 +79,23 @@ static wpk_err list(struct wpk_session *session, const char *key, bool names)
     return err;
 }
 
-static enum wpk_exit complete_main(const struct wpk_command *command,
-                                   const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit complete_main(struct wpk_invocation *call)
 {
     struct wpk_session_options session_options = {.need = WPK_SESSION_RUNNING};
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(session_options),
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_END,
     };
     struct wpk_session session = {0};
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
     }
-    int kind = wpk_show_verb(args.operands[0], kinds, &diag);
+    int kind = wpk_show_verb(call->args.operands[0], kinds, &call->diag);
     if (kind < 0) {
-        return wpk_command_fail(WPK_EINVAL, &diag);
+        return wpk_command_fail(WPK_EINVAL, &call->diag);
     }
-    wpk_err err = wpk_session_open(context, &session_options, &session, &diag);
+    wpk_err err = wpk_session_open(call->context, &session_options, &session, &call->diag);
     if (err == WPK_OK && kind == NAMES) {
         err = list(&session, kinds[JOBS], true);
     }

@@ -101,73 +101,64 @@ static wpk_err run(const struct wpk_command_context *context, const struct db *d
 }
 
 #define DATA_ROWS(db)                                                                              \
-    {"data",         0, "DIR", "the history; default ~/.local/share/woodpecker", WPK_OPTION_TEXT,  \
-     &(db).data_dir, 0, 0},                                                                        \
-    {                                                                                              \
-        "json", 0, NULL, "the report as JSON", WPK_OPTION_FLAG, &(db).json, 0, 0                   \
-    }
+    WPK_ARGS_TEXT("data", "DIR", "the history; default ~/.local/share/woodpecker",                 \
+                  &(db).data_dir),                                                                 \
+        WPK_ARGS_FLAG("json", "the report as JSON", &(db).json)
 
 static bool takes_directory(const char *command)
 {
     return strcmp(command, "backup") == 0 || strcmp(command, "restore") == 0;
 }
 
-static enum wpk_exit db_main(const struct wpk_command *command,
-                             const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit db_main(struct wpk_invocation *call)
 {
     struct db db = {.older_than = -1, .keep = -1};
     const struct wpk_option options[] = {
         DATA_ROWS(db),
-        {"older-than", 0, "DAYS", "prune: what is older; default 90", WPK_OPTION_INT,
-         &db.older_than, 0, 36500},
-        {"keep", 0, "K", "prune: but for each operator's best K; default 16", WPK_OPTION_INT,
-         &db.keep, 0, 1000000},
-        {"dry-run", 0, NULL, "prune: only say what would go", WPK_OPTION_FLAG, &db.dry_run, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_INT("older-than", "DAYS", "prune: what is older; default 90", &db.older_than, 0,
+                     36500),
+        WPK_ARGS_INT("keep", "K", "prune: but for each operator's best K; default 16", &db.keep, 0,
+                     1000000),
+        WPK_ARGS_FLAG("dry-run", "prune: only say what would go", &db.dry_run),
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 2, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 1, 2)) {
+        return call->status;
     }
     static const char *const verbs[] = {"check", "backup", "restore", "prune", NULL};
-    const char *what = args.operands[0];
+    const char *what = call->args.operands[0];
     bool prune = strcmp(what, "prune") == 0;
     wpk_err err = WPK_OK;
-    if (wpk_show_verb(what, verbs, &diag) < 0) {
+    if (wpk_show_verb(what, verbs, &call->diag) < 0) {
         err = WPK_EINVAL;
-    } else if (takes_directory(what) != (args.operand_count == 2)) {
-        wpk_diag_set(&diag, "db %s takes %s", what,
+    } else if (takes_directory(what) != (call->args.operand_count == 2)) {
+        wpk_diag_set(&call->diag, "db %s takes %s", what,
                      takes_directory(what) ? "a directory" : "nothing more");
         err = WPK_EINVAL;
     } else if (!prune && (db.older_than >= 0 || db.keep >= 0 || db.dry_run)) {
-        wpk_diag_set(&diag, "--older-than, --keep and --dry-run are of db prune");
+        wpk_diag_set(&call->diag, "--older-than, --keep and --dry-run are of db prune");
         err = WPK_EINVAL;
     } else {
-        err = run(context, &db, what, args.operand_count == 2 ? args.operands[1] : NULL, &diag);
+        err = run(call->context, &db, what,
+                  call->args.operand_count == 2 ? call->args.operands[1] : NULL, &call->diag);
     }
-    return wpk_command_fail(err, &diag);
+    return wpk_command_fail(err, &call->diag);
 }
 
-static enum wpk_exit file_main(const struct wpk_command *command,
-                               const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit file_main(struct wpk_invocation *call)
 {
     struct db db = {.older_than = -1, .keep = -1};
     const struct wpk_option options[] = {
         DATA_ROWS(db),
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
     }
-    wpk_err err = run(context, &db, command->name, args.operands[0], &diag);
-    return wpk_command_fail(err, &diag);
+    wpk_err err = run(call->context, &db, call->command->name, call->args.operands[0], &call->diag);
+    return wpk_command_fail(err, &call->diag);
 }
 
 const struct wpk_command wpk_command_db = {

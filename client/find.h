@@ -30,18 +30,10 @@ struct wpk_find_wanted {
 };
 
 #define WPK_FIND_OPTION_ROWS(w)                                                                    \
-    {"accuracy",                                                                                   \
-     0,                                                                                            \
-     "strict|standard|fast",                                                                       \
-     "or times_direct=K: the fastest whose error fits",                                            \
-     WPK_OPTION_TEXT,                                                                              \
-     &(w).accuracy,                                                                                \
-     0,                                                                                            \
-     0},                                                                                           \
-    {                                                                                              \
-        "conditions", 0, "warm|cold-constants|cold", "the fastest that was timed so",              \
-            WPK_OPTION_TEXT, &(w).conditions, 0, 0                                                 \
-    }
+    WPK_ARGS_TEXT("accuracy", "strict|standard|fast",                                              \
+                  "or times_direct=K: the fastest whose error fits", &(w).accuracy),               \
+        WPK_ARGS_TEXT("conditions", "warm|cold-constants|cold", "the fastest that was timed so",   \
+                      &(w).conditions)
 
 /* Of kernels of one operator, at least one, newest first: of the newest that is as wanted and those
  * that differ from it in their class alone, what its class pins, else the fastest whose error fits

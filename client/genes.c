@@ -255,42 +255,40 @@ static wpk_err run(const struct wpk_command_context *context, struct genes *gene
     return err == WPK_OK ? show_job(genes, w, diag) : err;
 }
 
-static enum wpk_exit genes_main(const struct wpk_command *command,
-                                const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit genes_main(struct wpk_invocation *call)
 {
     static struct genes genes; /* large, and there is one per process */
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(genes.session),
-        {"op", 0, "NOTATION", "of this instead of a file", WPK_OPTION_TEXT, &genes.given.op, 0, 0},
-        {"tensor", 0, "NAME=TYPE", "a tensor of --op, e.g. X=f32[1,64] (repeatable)",
-         WPK_OPTION_LIST, &genes.given.tensors, 0, 0},
-        {"constant", 0, "NAME", "a tensor of --op that never changes (repeatable)", WPK_OPTION_LIST,
-         &genes.given.constants, 0, 0},
-        {"layouts", 0, "fixed|any", "default: the file's, or those of what is known",
-         WPK_OPTION_TEXT, &genes.layouts, 0, 0},
-        {"threads", 0, "N", "of the kernel; default likewise", WPK_OPTION_INT, &genes.threads, 1,
-         WPK_JOB_THREADS_MAX},
+        WPK_ARGS_TEXT("op", "NOTATION", "of this instead of a file", &genes.given.op),
+        WPK_ARGS_LIST("tensor", "NAME=TYPE", "a tensor of --op, e.g. X=f32[1,64] (repeatable)",
+                      &genes.given.tensors),
+        WPK_ARGS_LIST("constant", "NAME", "a tensor of --op that never changes (repeatable)",
+                      &genes.given.constants),
+        WPK_ARGS_TEXT("layouts", "fixed|any", "default: the file's, or those of what is known",
+                      &genes.layouts),
+        WPK_ARGS_INT("threads", "N", "of the kernel; default likewise", &genes.threads, 1,
+                     WPK_JOB_THREADS_MAX),
         WPK_OUTPUT_OPTION_ROWS(genes.output),
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
     struct wpk_buf text = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 0, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 0, 1)) {
+        return call->status;
     }
     genes.session.need = WPK_SESSION_HISTORY;
-    wpk_err err = wpk_output_check(&genes.output, &diag);
-    if (err == WPK_OK && (args.operand_count == 1) == (genes.given.op != NULL)) {
-        wpk_diag_set(&diag, "genes takes a job file, a name, a fingerprint or --op: one of them");
+    wpk_err err = wpk_output_check(&genes.output, &call->diag);
+    if (err == WPK_OK && (call->args.operand_count == 1) == (genes.given.op != NULL)) {
+        wpk_diag_set(&call->diag,
+                     "genes takes a job file, a name, a fingerprint or --op: one of them");
         err = WPK_EINVAL;
     }
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_begin_array(w, "ops");
     if (err == WPK_OK) {
-        err = run(context, &genes, args.operand_count > 0 ? args.operands[0] : NULL, w, &diag);
+        err = run(call->context, &genes,
+                  call->args.operand_count > 0 ? call->args.operands[0] : NULL, w, &call->diag);
     }
     wpk_json_end(w);
     if (err == WPK_OK && genes.output.json) {
@@ -300,7 +298,7 @@ static enum wpk_exit genes_main(const struct wpk_command *command,
     wpk_json_writer_free(w);
     wpk_buf_fini(&text);
     wpk_job_fini(&genes.job);
-    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_genes = {

@@ -335,49 +335,42 @@ static wpk_err check_options(const struct get *get, struct wpk_diag *diag)
     return WPK_OK;
 }
 
-static enum wpk_exit get_main(const struct wpk_command *command,
-                              const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit get_main(struct wpk_invocation *call)
 {
     struct wpk_session_options session_options = {.need = WPK_SESSION_HISTORY};
     struct get get = {0};
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(session_options),
-        {"output", 'o', "FILE",
-         "where to; - is standard output; default NAME.so, NAME.schedule or NAME.cc",
-         WPK_OPTION_TEXT, &get.out_path, 0, 0},
+        WPK_ARGS_ROW("output", 'o', "FILE",
+                     "where to; - is standard output; default NAME.so, NAME.schedule or NAME.cc",
+                     TEXT, &get.out_path, 0, 0),
         WPK_FIND_OPTION_ROWS(get.wanted),
-        {"own", 0, NULL, "the best generated kernel, even where the vendor's is faster",
-         WPK_OPTION_FLAG, &get.own, 0, 0},
-        {"schedule", 0, NULL, "its schedule, to be edited and built with wpkctl build",
-         WPK_OPTION_FLAG, &get.schedule, 0, 0},
-        {"halide", 0, NULL, "its schedule as Halide C++, to be read", WPK_OPTION_FLAG, &get.halide,
-         0, 0},
-        {"public-key", 0, NULL, "only print the key that the service signs manifests with",
-         WPK_OPTION_FLAG, &get.key, 0, 0},
-        {"json", 0, NULL, "what was written, as JSON", WPK_OPTION_FLAG, &get.json, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_FLAG("own", "the best generated kernel, even where the vendor's is faster",
+                      &get.own),
+        WPK_ARGS_FLAG("schedule", "its schedule, to be edited and built with wpkctl build",
+                      &get.schedule),
+        WPK_ARGS_FLAG("halide", "its schedule as Halide C++, to be read", &get.halide),
+        WPK_ARGS_FLAG("public-key", "only print the key that the service signs manifests with",
+                      &get.key),
+        WPK_ARGS_FLAG("json", "what was written, as JSON", &get.json),
+        WPK_ARGS_END,
     };
     struct wpk_session session = {0};
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 0, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 0, 1)) {
+        return call->status;
     }
-    get.what = args.operand_count > 0 ? args.operands[0] : NULL;
-    wpk_err err = check_options(&get, &diag);
+    get.what = call->args.operand_count > 0 ? call->args.operands[0] : NULL;
+    wpk_err err = check_options(&get, &call->diag);
     if (err == WPK_OK) {
-        err = wpk_session_open(context, &session_options, &session, &diag);
+        err = wpk_session_open(call->context, &session_options, &session, &call->diag);
     }
     if (err == WPK_OK) {
-        err = get.key ? print_key(&session, &get, &diag) : get_kernel(&session, &get, &diag);
-    }
-    if (err != WPK_OK) {
-        status = wpk_command_fail(err, &diag);
+        err = get.key ? print_key(&session, &get, &call->diag)
+                      : get_kernel(&session, &get, &call->diag);
     }
     wpk_session_close(&session);
-    return status;
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_get = {

@@ -5,8 +5,7 @@
 
 #include "common/buf.h"
 
-#define WPK_HTTP_REPLY_MAX ((size_t)64 << 20)     /* bytes kept of an answer in memory */
-#define WPK_HTTP_ARTIFACT_MAX ((size_t)256 << 20) /* bytes of a downloaded kernel */
+#define WPK_HTTP_REPLY_MAX ((size_t)64 << 20) /* bytes kept of an answer in memory */
 #define WPK_HTTP_URL_MAX 512
 #define WPK_HTTP_TOKEN_MAX 512 /* bytes */
 

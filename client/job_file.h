@@ -52,39 +52,29 @@ WPK_MUST_CHECK wpk_err wpk_job_file_take(const char *path, const struct wpk_job_
 
 /* The rows of what decides which kernel is best, for a command's options. */
 #define WPK_JOB_CLASS_OPTION_ROWS(o)                                                               \
-    {"accuracy",                                                                                   \
-     0,                                                                                            \
-     "strict|standard|fast",                                                                       \
-     "or times_direct=K: how accurate, for every operator",                                        \
-     WPK_OPTION_TEXT,                                                                              \
-     &(o).accuracy,                                                                                \
-     0,                                                                                            \
-     0},                                                                                           \
-    {                                                                                              \
-        "conditions", 0, "warm|cold-constants|cold",                                               \
-            "what the caches hold when a call begins, for every operator", WPK_OPTION_TEXT,        \
-            &(o).conditions, 0, 0                                                                  \
-    }
+    WPK_ARGS_TEXT("accuracy", "strict|standard|fast",                                              \
+                  "or times_direct=K: how accurate, for every operator", &(o).accuracy),           \
+        WPK_ARGS_TEXT("conditions", "warm|cold-constants|cold",                                    \
+                      "what the caches hold when a call begins, for every operator",               \
+                      &(o).conditions)
 
 /* The rows of everything that a job says; `g` is a struct wpk_job_inline. */
-/* clang-format off */
 #define WPK_JOB_OPTION_ROWS(o, g)                                                                  \
-    {"candidates", 0, "N", "budget of each operator", WPK_OPTION_INT, &(o).candidates, 1,          \
-         WPK_JOB_CANDIDATES_MAX},                                                                  \
-    {"seconds", 0, "S", "of each operator, while it is worked on", WPK_OPTION_INT,                 \
-         &(o).seconds, 1, WPK_JOB_SECONDS_MAX},                                                    \
-    {"strategy", 0, "NAME", "random or ga", WPK_OPTION_TEXT, &(o).strategy, 0, 0},                 \
-    {"seed", 0, "N", "of the search", WPK_OPTION_U64, &(o).seed, 0, 0},                            \
-    {"threads", 0, "N", "of the kernels", WPK_OPTION_INT, &(o).threads, 1, WPK_JOB_THREADS_MAX},   \
-    {"layouts", 0, "fixed|any", "for every operator", WPK_OPTION_TEXT, &(o).layouts, 0, 0},        \
-    WPK_JOB_CLASS_OPTION_ROWS(o),                                                                  \
-    {"pin", 0, "GENE=VALUE", "fix a gene, e.g. algorithm=direct (repeatable)", WPK_OPTION_LIST,    \
-         &(o).pins, 0, 0},                                                                         \
-    {"op", 0, "NOTATION", "of this instead of a file", WPK_OPTION_TEXT, &(g).op, 0, 0},            \
-    {"tensor", 0, "NAME=TYPE", "a tensor of --op, e.g. X=f32[1,64] (repeatable)",                  \
-         WPK_OPTION_LIST, &(g).tensors, 0, 0},                                                     \
-    {"constant", 0, "NAME", "a tensor of --op that never changes (repeatable)", WPK_OPTION_LIST,   \
-         &(g).constants, 0, 0}
-/* clang-format on */
+    WPK_ARGS_INT("candidates", "N", "budget of each operator", &(o).candidates, 1,                 \
+                 WPK_JOB_CANDIDATES_MAX),                                                          \
+        WPK_ARGS_INT("seconds", "S", "of each operator, while it is worked on", &(o).seconds, 1,   \
+                     WPK_JOB_SECONDS_MAX),                                                         \
+        WPK_ARGS_TEXT("strategy", "NAME", "random or ga", &(o).strategy),                          \
+        WPK_ARGS_U64("seed", "N", "of the search", &(o).seed),                                     \
+        WPK_ARGS_INT("threads", "N", "of the kernels", &(o).threads, 1, WPK_JOB_THREADS_MAX),      \
+        WPK_ARGS_TEXT("layouts", "fixed|any", "for every operator", &(o).layouts),                 \
+        WPK_JOB_CLASS_OPTION_ROWS(o),                                                              \
+        WPK_ARGS_LIST("pin", "GENE=VALUE", "fix a gene, e.g. algorithm=direct (repeatable)",       \
+                      &(o).pins),                                                                  \
+        WPK_ARGS_TEXT("op", "NOTATION", "of this instead of a file", &(g).op),                     \
+        WPK_ARGS_LIST("tensor", "NAME=TYPE", "a tensor of --op, e.g. X=f32[1,64] (repeatable)",    \
+                      &(g).tensors),                                                               \
+        WPK_ARGS_LIST("constant", "NAME", "a tensor of --op that never changes (repeatable)",      \
+                      &(g).constants)
 
 #endif

@@ -59,40 +59,37 @@ static wpk_err change(const struct wpk_command_context *context, struct wpk_show
     return wpk_show_change(context, options, path, "", members, diag);
 }
 
-static enum wpk_exit jobs_main(const struct wpk_command *command,
-                               const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit jobs_main(struct wpk_invocation *call)
 {
     struct wpk_show_options show = {.max = WPK_SHOW_MAX_DEFAULT};
     const char *state = NULL;
     const struct wpk_option options[] = {
         WPK_SHOW_OPTION_ROWS(show),
-        {"state", 0, "NAME", "only those that are queued, running, paused, done, ...",
-         WPK_OPTION_TEXT, &state, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_TEXT("state", "NAME", "only those that are queued, running, paused, done, ...",
+                      &state),
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
     struct wpk_buf query = {0};
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
     wpk_err err = WPK_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 0, 2, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 0, 2)) {
+        return call->status;
     }
-    if (args.operand_count == 1) {
-        wpk_diag_set(&diag, "jobs %s takes the id of a job; wpkctl jobs lists them",
-                     args.operands[0]);
+    if (call->args.operand_count == 1) {
+        wpk_diag_set(&call->diag, "jobs %s takes the id of a job; wpkctl jobs lists them",
+                     call->args.operands[0]);
         err = WPK_EINVAL;
-    } else if (args.operand_count == 2) {
+    } else if (call->args.operand_count == 2) {
         show.session.need = WPK_SESSION_RUNNING;
-        err = change(context, &show, args.operands[0], args.operands[1], &diag);
+        err = change(call->context, &show, call->args.operands[0], call->args.operands[1],
+                     &call->diag);
     } else {
         show.session.need = WPK_SESSION_HISTORY;
         wpk_show_add(&query, "state", state);
-        err = wpk_show_list(context, &show, &jobs_show, wpk_buf_text(&query), &diag);
+        err = wpk_show_list(call->context, &show, &jobs_show, wpk_buf_text(&query), &call->diag);
     }
     wpk_buf_fini(&query);
-    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_jobs = {

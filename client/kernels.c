@@ -227,51 +227,45 @@ static void make_query(const struct filter *filter, struct wpk_buf *query)
     wpk_show_add(query, "conditions", filter->conditions);
 }
 
-static enum wpk_exit kernels_main(const struct wpk_command *command,
-                                  const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit kernels_main(struct wpk_invocation *call)
 {
     struct wpk_show_options show = {.max = WPK_SHOW_MAX_DEFAULT};
     struct filter filter = {0};
     const struct wpk_option options[] = {
         WPK_SHOW_OPTION_ROWS(show),
-        {"fingerprint", 0, "HASH", "only of this operator; its first 8 digits do", WPK_OPTION_TEXT,
-         &filter.fingerprint, 0, 0},
-        {"family", 0, "HASH", "only of this family", WPK_OPTION_TEXT, &filter.family, 0, 0},
-        {"device", 0, "CLASS", "only for this device class", WPK_OPTION_TEXT, &filter.device, 0, 0},
-        {"layouts", 0, "fixed|any", "only these", WPK_OPTION_TEXT, &filter.layouts, 0, 0},
-        {"threads", 0, "N", "only for so many", WPK_OPTION_TEXT, &filter.threads, 0, 0},
-        {"environment", 0, "TEXT", "only measured in this one", WPK_OPTION_TEXT,
-         &filter.environment, 0, 0},
-        {"provider", 0, "NAME", "only this one's", WPK_OPTION_TEXT, &filter.provider, 0, 0},
-        {"accuracy", 0, "strict|standard|fast", "or times_direct=K: only what this class serves",
-         WPK_OPTION_TEXT, &filter.accuracy, 0, 0},
-        {"conditions", 0, "warm|cold-constants|cold", "only what was timed so", WPK_OPTION_TEXT,
-         &filter.conditions, 0, 0},
-        {"reason", 0, "TEXT", "why, for those who look at it later", WPK_OPTION_TEXT, &show.reason,
-         0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_TEXT("fingerprint", "HASH", "only of this operator; its first 8 digits do",
+                      &filter.fingerprint),
+        WPK_ARGS_TEXT("family", "HASH", "only of this family", &filter.family),
+        WPK_ARGS_TEXT("device", "CLASS", "only for this device class", &filter.device),
+        WPK_ARGS_TEXT("layouts", "fixed|any", "only these", &filter.layouts),
+        WPK_ARGS_TEXT("threads", "N", "only for so many", &filter.threads),
+        WPK_ARGS_TEXT("environment", "TEXT", "only measured in this one", &filter.environment),
+        WPK_ARGS_TEXT("provider", "NAME", "only this one's", &filter.provider),
+        WPK_ARGS_TEXT("accuracy", "strict|standard|fast",
+                      "or times_direct=K: only what this class serves", &filter.accuracy),
+        WPK_ARGS_TEXT("conditions", "warm|cold-constants|cold", "only what was timed so",
+                      &filter.conditions),
+        WPK_ARGS_TEXT("reason", "TEXT", "why, for those who look at it later", &show.reason),
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
     struct wpk_buf query = {0};
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
     wpk_err err = WPK_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 0, 2, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 0, 2)) {
+        return call->status;
     }
     show.session.need = WPK_SESSION_HISTORY;
     struct names names = {.count = 0};
     struct wpk_show what = kernels_show;
     what.user = &names;
-    if (args.operand_count > 0) {
-        err = act(context, &show, &what, &args, &diag);
+    if (call->args.operand_count > 0) {
+        err = act(call->context, &show, &what, &call->args, &call->diag);
     } else {
         make_query(&filter, &query);
-        err = wpk_show_list(context, &show, &what, wpk_buf_text(&query), &diag);
+        err = wpk_show_list(call->context, &show, &what, wpk_buf_text(&query), &call->diag);
     }
     wpk_buf_fini(&query);
-    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_kernels = {

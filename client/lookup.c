@@ -449,42 +449,37 @@ static wpk_err look_up(const struct wpk_command_context *context, const struct l
     return err;
 }
 
-static enum wpk_exit lookup_main(const struct wpk_command *command,
-                                 const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit lookup_main(struct wpk_invocation *call)
 {
     struct lookup lookup = {.session = {.need = WPK_SESSION_HISTORY}};
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(lookup.session),
-        {"device", 0, "CLASS", "device class; needed where several are known", WPK_OPTION_TEXT,
-         &lookup.device, 0, 0},
-        {"environment", 0, "TEXT", "versions that have to be equal, such as halide=21.0.0",
-         WPK_OPTION_TEXT, &lookup.environment, 0, 0},
-        {"layouts", 0, "fixed|any", "default: the file's, or what there is", WPK_OPTION_TEXT,
-         &lookup.wanted.layouts, 0, 0},
-        {"threads", 0, "N", "of the kernel; default likewise", WPK_OPTION_INT,
-         &lookup.wanted.threads, 1, 1024},
+        WPK_ARGS_TEXT("device", "CLASS", "device class; needed where several are known",
+                      &lookup.device),
+        WPK_ARGS_TEXT("environment", "TEXT",
+                      "versions that have to be equal, such as halide=21.0.0", &lookup.environment),
+        WPK_ARGS_TEXT("layouts", "fixed|any", "default: the file's, or what there is",
+                      &lookup.wanted.layouts),
+        WPK_ARGS_INT("threads", "N", "of the kernel; default likewise", &lookup.wanted.threads, 1,
+                     1024),
         WPK_JOB_CLASS_OPTION_ROWS(lookup.wanted),
-        {"tune", 0, NULL, "make a job for what is not known exactly", WPK_OPTION_FLAG, &lookup.tune,
-         0, 0},
-        {"schedule", 0, NULL, "write NAME.schedule for each operator, for wpkctl build",
-         WPK_OPTION_FLAG, &lookup.schedule, 0, 0},
-        {"json", 0, NULL, "the matches as JSON", WPK_OPTION_FLAG, &lookup.json, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_FLAG("tune", "make a job for what is not known exactly", &lookup.tune),
+        WPK_ARGS_FLAG("schedule", "write NAME.schedule for each operator, for wpkctl build",
+                      &lookup.schedule),
+        WPK_ARGS_FLAG("json", "the matches as JSON", &lookup.json),
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
     bool all_known = true;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
     }
     if (lookup.tune) {
         lookup.session.need = WPK_SESSION_RUNNING; /* a private one would end before its job */
     }
-    wpk_err err = look_up(context, &lookup, args.operands[0], &all_known, &diag);
+    wpk_err err = look_up(call->context, &lookup, call->args.operands[0], &all_known, &call->diag);
     if (err != WPK_OK) {
-        return wpk_command_fail(err, &diag);
+        return wpk_command_fail(err, &call->diag);
     }
     return all_known ? WPK_EXIT_OK : WPK_EXIT_NOT_FOUND;
 }

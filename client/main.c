@@ -72,22 +72,29 @@ static enum wpk_exit complain(const char *name)
     return WPK_EXIT_INPUT;
 }
 
-static enum wpk_exit print_version(int argc, char **argv)
+static enum wpk_exit version_main(struct wpk_invocation *call)
 {
     bool json = false;
     const struct wpk_option options[] = {
-        {"json", 0, NULL, "as JSON", WPK_OPTION_FLAG, &json, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_FLAG("json", "as JSON", &json),
+        WPK_ARGS_END,
     };
-    const struct wpk_command command = {
-        .name = "version", .operands = "", .summary = "print the version"};
-    struct wpk_args args;
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    if (wpk_command_begin(&command, options, argc, argv, 0, 0, &args, &status)) {
+    if (wpk_command_begin(call, options, 0, 0)) {
         puts(json ? "{\"version\":\"" WPK_VERSION "\"}" : "wpkctl " WPK_VERSION);
     }
-    return status;
+    return call->status;
+}
+
+static const struct wpk_command version = {
+    .name = "version", .operands = "", .summary = "print the version", .run = version_main};
+
+static enum wpk_exit run(const struct wpk_command *command,
+                         const struct wpk_command_context *context, int argc, char **argv)
+{
+    struct wpk_invocation call = {
+        .command = command, .context = context, .argc = argc, .argv = argv};
+    return command->run(&call);
 }
 
 static enum wpk_exit help(const struct wpk_command_context *context, const char *name)
@@ -99,7 +106,7 @@ static enum wpk_exit help(const struct wpk_command_context *context, const char 
         return WPK_EXIT_OK;
     }
     const struct wpk_command *command = find_command(name);
-    return command != NULL ? command->run(command, context, 1, words) : complain(name);
+    return command != NULL ? run(command, context, 1, words) : complain(name);
 }
 
 /* Output that was lost, on a full disk say, is no success; a reader that has left knows. */
@@ -143,12 +150,10 @@ int main(int argc, char **argv)
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         return (int)help(&context, argc > 2 ? argv[2] : NULL);
     }
-    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
-        return (int)end_output(print_version(argc - 2, argv + 2));
-    }
-    const struct wpk_command *command = find_command(name);
+    bool is_version = strcmp(name, "version") == 0 || strcmp(name, "--version") == 0;
+    const struct wpk_command *command = is_version ? &version : find_command(name);
     if (command == NULL) {
         return (int)complain(name);
     }
-    return (int)end_output(command->run(command, &context, argc - 2, argv + 2));
+    return (int)end_output(run(command, &context, argc - 2, argv + 2));
 }

@@ -15,17 +15,10 @@ struct wpk_output {
 };
 
 #define WPK_OUTPUT_OPTION_ROWS(output)                                                             \
-    {"output",                                                                                     \
-     'o',                                                                                          \
-     "wide|json|csv",                                                                              \
-     "every column, JSON or CSV; default: what fits the terminal",                                 \
-     WPK_OPTION_TEXT,                                                                              \
-     &(output).format,                                                                             \
-     0,                                                                                            \
-     0},                                                                                           \
-    {                                                                                              \
-        "json", 0, NULL, "the same as -o json", WPK_OPTION_FLAG, &(output).json, 0, 0              \
-    }
+    WPK_ARGS_ROW("output", 'o', "wide|json|csv",                                                   \
+                 "every column, JSON or CSV; default: what fits the terminal", TEXT,               \
+                 &(output).format, 0, 0),                                                          \
+        WPK_ARGS_FLAG("json", "the same as -o json", &(output).json)
 
 /* Set `json` if -o says so.   errors  WPK_EINVAL  -o names no format */
 WPK_MUST_CHECK wpk_err wpk_output_check(struct wpk_output *output, struct wpk_diag *diag);

@@ -377,48 +377,43 @@ static wpk_err run_kernel(struct run *run, enum wpk_exit *status, struct wpk_dia
     return err;
 }
 
-static enum wpk_exit run_main(const struct wpk_command *command,
-                              const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit run_main(struct wpk_invocation *call)
 {
-    bool given = context->tmp_dir != NULL && context->tmp_dir[0] != '\0';
+    bool given = call->context->tmp_dir != NULL && call->context->tmp_dir[0] != '\0';
     static struct run run;
     const struct wpk_option options[] = {
-        {"op", 0, "NAME", "which operator of a job file", WPK_OPTION_TEXT, &run.op, 0, 0},
-        {"input", 0, "TENSOR=FILE.npy", "an input or a constant; bf16 as <u2 (repeatable)",
-         WPK_OPTION_LIST, &run.inputs, 0, 0},
-        {"output", 0, "TENSOR=FILE.npy", "where an output goes (repeatable)", WPK_OPTION_LIST,
-         &run.outputs, 0, 0},
+        WPK_ARGS_TEXT("op", "NAME", "which operator of a job file", &run.op),
+        WPK_ARGS_LIST("input", "TENSOR=FILE.npy",
+                      "an input or a constant; bf16 as <u2 (repeatable)", &run.inputs),
+        WPK_ARGS_LIST("output", "TENSOR=FILE.npy", "where an output goes (repeatable)",
+                      &run.outputs),
         WPK_FIND_OPTION_ROWS(run.wanted),
-        {"check", 0, NULL, "compare with the reference interpreter", WPK_OPTION_FLAG, &run.check, 0,
-         0},
-        {"json", 0, NULL, "what came out, as JSON", WPK_OPTION_FLAG, &run.json, 0, 0},
+        WPK_ARGS_FLAG("check", "compare with the reference interpreter", &run.check),
+        WPK_ARGS_FLAG("json", "what came out, as JSON", &run.json),
         WPK_SESSION_OPTION_ROWS(run.session),
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
     }
     run.session.need = WPK_SESSION_HISTORY;
-    run.tmp_dir = given ? context->tmp_dir : "/tmp";
+    run.tmp_dir = given ? call->context->tmp_dir : "/tmp";
     /* A shared object alone names no class: the widest is what can be asked of it. */
     run.accuracy = (struct wpk_accuracy){.times_direct = 16};
     wpk_err err = run.wanted.accuracy != NULL
-                      ? wpk_accuracy_parse(run.wanted.accuracy, &run.accuracy, &diag)
+                      ? wpk_accuracy_parse(run.wanted.accuracy, &run.accuracy, &call->diag)
                       : WPK_OK;
     if (err == WPK_OK) {
-        err = find(context, &run, args.operands[0], &diag);
+        err = find(call->context, &run, call->args.operands[0], &call->diag);
     }
     if (err == WPK_OK) {
-        err = run_kernel(&run, &status, &diag);
+        err = run_kernel(&run, &call->status, &call->diag);
     }
     if (run.directory[0] != '\0') {
         (void)!wpk_fs_remove_tree(run.directory, NULL);
     }
-    return err != WPK_OK ? wpk_command_fail(err, &diag) : status;
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_run = {

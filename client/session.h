@@ -36,43 +36,19 @@ struct wpk_session {
 /* The options that every command has which talks to a wpkd; `options` is the name of its struct
  * wpk_session_options. --url is what --server was called first. */
 #define WPK_SESSION_OPTION_ROWS(options)                                                           \
-    {"server",                                                                                     \
-     0,                                                                                            \
-     "URL",                                                                                        \
-     "wpkd: unix:PATH, http://HOST:PORT, https://...; default $WPK_URL",                           \
-     WPK_OPTION_TEXT,                                                                              \
-     &(options).given.server,                                                                      \
-     0,                                                                                            \
-     0},                                                                                           \
-        {"url", 0, "URL", "the same as --server", WPK_OPTION_TEXT, &(options).given.server, 0, 0}, \
-        {"token-file",                                                                             \
-         0,                                                                                        \
-         "FILE",                                                                                   \
-         "file with our token; default $WPK_TOKEN_FILE",                                           \
-         WPK_OPTION_TEXT,                                                                          \
-         &(options).given.token_file,                                                              \
-         0,                                                                                        \
-         0},                                                                                       \
-        {"ca",                                                                                     \
-         0,                                                                                        \
-         "FILE",                                                                                   \
-         "certificates to trust, PEM; default $WPK_CA, else the system's",                         \
-         WPK_OPTION_TEXT,                                                                          \
-         &(options).given.ca,                                                                      \
-         0,                                                                                        \
-         0},                                                                                       \
-        {"insecure",                                                                               \
-         0,                                                                                        \
-         NULL,                                                                                     \
-         "show the token over http:// to another machine, too",                                    \
-         WPK_OPTION_FLAG,                                                                          \
-         &(options).given.insecure,                                                                \
-         0,                                                                                        \
-         0},                                                                                       \
-    {                                                                                              \
-        "data", 0, "DIR", "private history; default ~/.local/share/woodpecker", WPK_OPTION_TEXT,   \
-            &(options).data_dir, 0, 0                                                              \
-    }
+    WPK_ARGS_TEXT("server", "URL",                                                                 \
+                  "wpkd: unix:PATH, http://HOST:PORT, https://...; default $WPK_URL",              \
+                  &(options).given.server),                                                        \
+        WPK_ARGS_TEXT("url", "URL", "the same as --server", &(options).given.server),              \
+        WPK_ARGS_TEXT("token-file", "FILE", "file with our token; default $WPK_TOKEN_FILE",        \
+                      &(options).given.token_file),                                                \
+        WPK_ARGS_TEXT("ca", "FILE",                                                                \
+                      "certificates to trust, PEM; default $WPK_CA, else the system's",            \
+                      &(options).given.ca),                                                        \
+        WPK_ARGS_FLAG("insecure", "show the token over http:// to another machine, too",           \
+                      &(options).given.insecure),                                                  \
+        WPK_ARGS_TEXT("data", "DIR", "private history; default ~/.local/share/woodpecker",         \
+                      &(options).data_dir)
 
 /*   owns    caller closes, after failures too; strings of `options` are borrowed
  *   errors  of wpk_private_open, wpk_http_open, wpk_fs_data_dir */

@@ -37,14 +37,8 @@ struct wpk_show_options {
 
 #define WPK_SHOW_OPTION_ROWS(options)                                                              \
     WPK_SESSION_OPTION_ROWS((options).session),                                                    \
-        {"max",                                                                                    \
-         0,                                                                                        \
-         "N",                                                                                      \
-         "at most so many, the newest; default 1000",                                              \
-         WPK_OPTION_INT,                                                                           \
-         &(options).max,                                                                           \
-         1,                                                                                        \
-         WPK_API_LIST_MAX},                                                                        \
+        WPK_ARGS_INT("max", "N", "at most so many, the newest; default 1000", &(options).max, 1,   \
+                     WPK_API_LIST_MAX),                                                            \
         WPK_OUTPUT_OPTION_ROWS((options).output)
 
 /* Append name=value to a query, encoded; nothing where the value is NULL. */

@@ -31,9 +31,7 @@ static wpk_err show(const struct wpk_api_job *job, const struct wpk_session *ses
     return err;
 }
 
-static enum wpk_exit ask_main(const struct wpk_command *command,
-                              const struct wpk_command_context *context, int argc, char **argv,
-                              const char *action)
+static enum wpk_exit ask_main(struct wpk_invocation *call, const char *action)
 {
     struct wpk_session_options session_options = {.need = action[0] == '\0' ? WPK_SESSION_HISTORY
                                                                             : WPK_SESSION_RUNNING};
@@ -41,50 +39,43 @@ static enum wpk_exit ask_main(const struct wpk_command *command,
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(session_options),
         WPK_OUTPUT_OPTION_ROWS(output),
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_END,
     };
     struct wpk_session session = {0};
     struct wpk_http_reply reply = {0};
     struct wpk_arena arena = {0};
     struct wpk_api_job job;
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
     }
-    wpk_err err = wpk_output_check(&output, &diag);
+    wpk_err err = wpk_output_check(&output, &call->diag);
     if (err == WPK_OK) {
-        err = wpk_session_open(context, &session_options, &session, &diag);
+        err = wpk_session_open(call->context, &session_options, &session, &call->diag);
     }
     if (err == WPK_OK) {
-        err = wpk_session_ask_job(&session, args.operands[0], action, &arena, &reply, &job, &diag);
+        err = wpk_session_ask_job(&session, call->args.operands[0], action, &arena, &reply, &job,
+                                  &call->diag);
     }
     if (err == WPK_OK && output.json) {
         puts(wpk_buf_text(&reply.body));
     } else if (err == WPK_OK) {
         err = show(&job, &session, &output, &arena);
     }
-    if (err != WPK_OK) {
-        status = wpk_command_fail(err, &diag);
-    }
     wpk_arena_fini(&arena);
     wpk_http_reply_fini(&reply);
     wpk_session_close(&session);
-    return status;
+    return wpk_command_end(call, err);
 }
 
-static enum wpk_exit status_main(const struct wpk_command *command,
-                                 const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit status_main(struct wpk_invocation *call)
 {
-    return ask_main(command, context, argc, argv, "");
+    return ask_main(call, "");
 }
 
-static enum wpk_exit cancel_main(const struct wpk_command *command,
-                                 const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit cancel_main(struct wpk_invocation *call)
 {
-    return ask_main(command, context, argc, argv, ":cancel");
+    return ask_main(call, ":cancel");
 }
 
 const struct wpk_command wpk_command_status = {

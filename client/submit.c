@@ -35,8 +35,7 @@ static wpk_err submit(const struct wpk_command_context *context,
     return err;
 }
 
-static enum wpk_exit submit_main(const struct wpk_command *command,
-                                 const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit submit_main(struct wpk_invocation *call)
 {
     struct wpk_session_options session = {.need = WPK_SESSION_RUNNING};
     static struct wpk_job_overrides overrides; /* these three are large, and one per process */
@@ -46,23 +45,20 @@ static enum wpk_exit submit_main(const struct wpk_command *command,
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(session),
         WPK_JOB_OPTION_ROWS(overrides, given),
-        {"json", 0, NULL, "the job as JSON", WPK_OPTION_FLAG, &json, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_FLAG("json", "the job as JSON", &json),
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status;
 
-    if (!wpk_command_begin(command, options, argc, argv, 0, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 0, 1)) {
+        return call->status;
     }
-    wpk_err err = wpk_job_file_take(args.operand_count > 0 ? args.operands[0] : NULL, &given,
-                                    &overrides, &job, &diag);
+    wpk_err err = wpk_job_file_take(call->args.operand_count > 0 ? call->args.operands[0] : NULL,
+                                    &given, &overrides, &job, &call->diag);
     if (err == WPK_OK) {
-        err = submit(context, &session, &job, json, &diag);
+        err = submit(call->context, &session, &job, json, &call->diag);
     }
     wpk_job_fini(&job);
-    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_submit = {

@@ -120,30 +120,27 @@ static wpk_err run(const struct wpk_command_context *context, struct token *toke
                        : revoke(context, token, args->operands[1], diag);
 }
 
-static enum wpk_exit token_main(const struct wpk_command *command,
-                                const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit token_main(struct wpk_invocation *call)
 {
     struct token token = {
         .show = {.max = WPK_SHOW_MAX_DEFAULT, .session = {.need = WPK_SESSION_CHANGE}}};
     const struct wpk_option options[] = {
         WPK_SHOW_OPTION_ROWS(token.show),
-        {"owner", 0, "NAME", "create: whose jobs it submits", WPK_OPTION_TEXT, &token.owner, 0, 0},
-        {"role", 0, "NAME", "create: read, submit, build, measure or admin; may be repeated",
-         WPK_OPTION_LIST, &token.roles, 0, 0},
-        {"days", 0, "N", "create: how long it is valid; default for ever", WPK_OPTION_INT,
-         &token.days, 1, 3660},
-        {"note", 0, "TEXT", "create: what it is for", WPK_OPTION_TEXT, &token.note, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_TEXT("owner", "NAME", "create: whose jobs it submits", &token.owner),
+        WPK_ARGS_LIST("role", "NAME",
+                      "create: read, submit, build, measure or admin; may be repeated",
+                      &token.roles),
+        WPK_ARGS_INT("days", "N", "create: how long it is valid; default for ever", &token.days, 1,
+                     3660),
+        WPK_ARGS_TEXT("note", "TEXT", "create: what it is for", &token.note),
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 2, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 1, 2)) {
+        return call->status;
     }
-    wpk_err err = run(context, &token, &args, &diag);
-    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+    wpk_err err = run(call->context, &token, &call->args, &call->diag);
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_token = {

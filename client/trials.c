@@ -109,8 +109,7 @@ static wpk_err fill_trials(const void *user, const struct wpk_buf *body, struct 
     return err;
 }
 
-static enum wpk_exit trials_main(const struct wpk_command *command,
-                                 const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit trials_main(struct wpk_invocation *call)
 {
     struct wpk_show_options show_options = {.max = WPK_SHOW_MAX_DEFAULT,
                                             .session = {.need = WPK_SESSION_HISTORY}};
@@ -118,9 +117,9 @@ static enum wpk_exit trials_main(const struct wpk_command *command,
     const char *op = NULL;
     const struct wpk_option options[] = {
         WPK_SHOW_OPTION_ROWS(show_options),
-        {"op", 0, "NAME", "only of this operator of the job", WPK_OPTION_TEXT, &op, 0, 0},
-        {"failed", 0, NULL, "only what failed (in tables)", WPK_OPTION_FLAG, &filter.failed, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_TEXT("op", "NAME", "only of this operator of the job", &op),
+        WPK_ARGS_FLAG("failed", "only what failed (in tables)", &filter.failed),
+        WPK_ARGS_END,
     };
     char path[64] = "";
     struct wpk_show show = {
@@ -134,22 +133,19 @@ static enum wpk_exit trials_main(const struct wpk_command *command,
         .fill = fill_trials,
         .user = &filter,
     };
-    struct wpk_args args;
     struct wpk_buf query = {0};
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
     wpk_err err = WPK_EINVAL;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
     }
-    if (wpk_session_is_job_id(args.operands[0], &diag)) {
-        snprintf(path, sizeof(path), "/v1/jobs/%s/trials", args.operands[0]);
+    if (wpk_session_is_job_id(call->args.operands[0], &call->diag)) {
+        snprintf(path, sizeof(path), "/v1/jobs/%s/trials", call->args.operands[0]);
         wpk_show_add(&query, "op", op);
-        err = wpk_show_list(context, &show_options, &show, wpk_buf_text(&query), &diag);
+        err = wpk_show_list(call->context, &show_options, &show, wpk_buf_text(&query), &call->diag);
     }
     wpk_buf_fini(&query);
-    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_trials = {

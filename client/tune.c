@@ -179,40 +179,35 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     return wpk_follow_interrupted() ? WPK_EXIT_INTERRUPTED : status;
 }
 
-static enum wpk_exit tune_main(const struct wpk_command *command,
-                               const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit tune_main(struct wpk_invocation *call)
 {
     /* Large (an operator's tensors), and there is one per process. */
     static struct tune tune;
     const struct wpk_option options[] = {
         WPK_JOB_OPTION_ROWS(tune.overrides, tune.given),
-        {"data", 0, "DIR", "history; default ~/.local/share/woodpecker", WPK_OPTION_TEXT,
-         &tune.data_dir, 0, 0},
+        WPK_ARGS_TEXT("data", "DIR", "history; default ~/.local/share/woodpecker", &tune.data_dir),
         WPK_OUTPUT_OPTION_ROWS(tune.output),
-        {"quiet", 'q', NULL, "no progress", WPK_OPTION_FLAG, &tune.quiet, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_ROW("quiet", 'q', NULL, "no progress", FLAG, &tune.quiet, 0, 0),
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status;
 
-    if (!wpk_command_begin(command, options, argc, argv, 0, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 0, 1)) {
+        return call->status;
     }
-    tune.program = context->program;
-    tune.file = args.operand_count > 0 ? args.operands[0] : NULL;
-    wpk_err err = wpk_output_check(&tune.output, &diag);
+    tune.program = call->context->program;
+    tune.file = call->args.operand_count > 0 ? call->args.operands[0] : NULL;
+    wpk_err err = wpk_output_check(&tune.output, &call->diag);
     if (err == WPK_OK) {
-        err = read_job(&tune, &diag);
+        err = read_job(&tune, &call->diag);
     }
     if (err != WPK_OK) {
-        status = wpk_command_fail(err, &diag);
+        call->status = wpk_command_fail(err, &call->diag);
     } else {
         wpk_follow_catch_signals();
-        status = run(context, &tune);
+        call->status = run(call->context, &tune);
     }
     wpk_job_fini(&tune.job);
-    return status;
+    return call->status;
 }
 
 const struct wpk_command wpk_command_tune = {

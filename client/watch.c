@@ -80,8 +80,7 @@ static wpk_err open_session(const struct wpk_command_context *context,
     return err;
 }
 
-static enum wpk_exit watch_main(const struct wpk_command *command,
-                                const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit watch_main(struct wpk_invocation *call)
 {
     struct wpk_session_options session_options = {.need = WPK_SESSION_RUNNING};
     struct wpk_follow_options follow = {0};
@@ -89,31 +88,25 @@ static enum wpk_exit watch_main(const struct wpk_command *command,
     const struct wpk_option options[] = {
         WPK_SESSION_OPTION_ROWS(session_options),
         WPK_OUTPUT_OPTION_ROWS(output),
-        {"quiet", 'q', NULL, "no progress", WPK_OPTION_FLAG, &follow.quiet, 0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_ROW("quiet", 'q', NULL, "no progress", FLAG, &follow.quiet, 0, 0),
+        WPK_ARGS_END,
     };
     struct wpk_session session = {0};
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 1, 1, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 1, 1)) {
+        return call->status;
     }
-    follow.id = args.operands[0];
+    follow.id = call->args.operands[0];
     wpk_follow_catch_signals();
-    wpk_err err = wpk_output_check(&output, &diag);
+    wpk_err err = wpk_output_check(&output, &call->diag);
     if (err == WPK_OK) {
-        err = open_session(context, &session_options, follow.id, &session, &diag);
+        err = open_session(call->context, &session_options, follow.id, &session, &call->diag);
     }
     if (err == WPK_OK) {
-        err = watch(&session, &follow, &output, &status, &diag);
-    }
-    if (err != WPK_OK) {
-        status = wpk_command_fail(err, &diag);
+        err = watch(&session, &follow, &output, &call->status, &call->diag);
     }
     wpk_session_close(&session);
-    return status;
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_watch = {

@@ -56,35 +56,32 @@ static wpk_err change(const struct wpk_command_context *context, struct wpk_show
     return err;
 }
 
-static enum wpk_exit workers_main(const struct wpk_command *command,
-                                  const struct wpk_command_context *context, int argc, char **argv)
+static enum wpk_exit workers_main(struct wpk_invocation *call)
 {
     struct wpk_show_options show = {.max = WPK_SHOW_MAX_DEFAULT,
                                     .session = {.need = WPK_SESSION_RUNNING}};
     const struct wpk_option options[] = {
         WPK_SHOW_OPTION_ROWS(show),
-        {"reason", 0, "TEXT", "why, for those who look at it later", WPK_OPTION_TEXT, &show.reason,
-         0, 0},
-        {NULL, 0, NULL, NULL, WPK_OPTION_FLAG, NULL, 0, 0},
+        WPK_ARGS_TEXT("reason", "TEXT", "why, for those who look at it later", &show.reason),
+        WPK_ARGS_END,
     };
-    struct wpk_args args;
-    struct wpk_diag diag = {0};
-    enum wpk_exit status = WPK_EXIT_OK;
     wpk_err err = WPK_OK;
 
-    if (!wpk_command_begin(command, options, argc, argv, 0, 2, &args, &status)) {
-        return status;
+    if (!wpk_command_begin(call, options, 0, 2)) {
+        return call->status;
     }
-    if (args.operand_count == 1) {
-        wpk_diag_set(&diag, "workers %s takes the name of a worker; wpkctl workers lists them",
-                     args.operands[0]);
+    if (call->args.operand_count == 1) {
+        wpk_diag_set(&call->diag,
+                     "workers %s takes the name of a worker; wpkctl workers lists them",
+                     call->args.operands[0]);
         err = WPK_EINVAL;
-    } else if (args.operand_count == 2) {
-        err = change(context, &show, args.operands[0], args.operands[1], &diag);
+    } else if (call->args.operand_count == 2) {
+        err = change(call->context, &show, call->args.operands[0], call->args.operands[1],
+                     &call->diag);
     } else {
-        err = wpk_show_list(context, &show, &workers_show, "", &diag);
+        err = wpk_show_list(call->context, &show, &workers_show, "", &call->diag);
     }
-    return err != WPK_OK ? wpk_command_fail(err, &diag) : WPK_EXIT_OK;
+    return wpk_command_end(call, err);
 }
 
 const struct wpk_command wpk_command_workers = {
