@@ -43,7 +43,7 @@ void bench_peer_version(char *out, size_t size);
 /* Make the operator ready to run: weights packed, memory touched.
  *
  *   shape   operands [operand count], row-major, valid until close
- *   owns    the caller closes *out
+ *   owns    the caller closes *out, which was NULL, after a failure too
  *   errors  WPK_EUNSUPPORTED  the library lacks this operator or layout; it is then no peer here
  */
 WPK_MUST_CHECK wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,

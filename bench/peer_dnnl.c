@@ -93,9 +93,14 @@ void bench_peer_version(char *out, size_t size)
              bench_dnnl_suffix);
 }
 
-static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
-                         const float *const *operands, struct wpk_diag *diag)
+wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
+                        struct bench_peer **out, struct wpk_diag *diag)
 {
+    struct bench_peer *peer = calloc(1, sizeof(*peer));
+    *out = peer;
+    if (peer == NULL) {
+        return WPK_ENOMEM;
+    }
 #ifdef BENCH_OPENCL_DRIVER
     /* Built on SYCL, oneDNN looks for a CPU among the machine's OpenCL drivers; the wheel's own is
      * not registered there. */
@@ -111,22 +116,6 @@ static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
     TRY(dnnl_primitive_desc_query(peer->desc, dnnl_query_impl_info_str, 0, (void *)&name));
     snprintf(peer->choice, sizeof(peer->choice), "%s", name);
     return bench_dnnl_build(peer, what, operands, diag);
-}
-
-wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
-                        struct bench_peer **out, struct wpk_diag *diag)
-{
-    struct bench_peer *peer = calloc(1, sizeof(*peer));
-    if (peer == NULL) {
-        return WPK_ENOMEM;
-    }
-    const wpk_err err = open_into(peer, what, operands, diag);
-    if (err != WPK_OK) {
-        bench_peer_close(peer);
-        return err;
-    }
-    *out = peer;
-    return WPK_OK;
 }
 
 wpk_err bench_peer_run(struct bench_peer *peer)

@@ -137,9 +137,14 @@ static wpk_err make_tensor(struct bench_peer *peer, const struct bench_shape *sh
                        diag);
 }
 
-static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
-                         const float *const *operands, struct wpk_diag *diag)
+wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
+                        struct bench_peer **out, struct wpk_diag *diag)
 {
+    struct bench_peer *peer = calloc(1, sizeof(*peer));
+    *out = peer;
+    if (peer == NULL) {
+        return WPK_ENOMEM;
+    }
     typedef struct ort_status *(*create_info)(int allocator, int memory, void **out);
     peer->api = OrtGetApiBase()->get_api(ORT_API_VERSION_USED);
     if (peer->api == NULL) {
@@ -169,22 +174,6 @@ static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
         err = make_tensor(peer, &output, peer->result, &peer->output, diag);
     }
     return err;
-}
-
-wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
-                        struct bench_peer **out, struct wpk_diag *diag)
-{
-    struct bench_peer *peer = calloc(1, sizeof(*peer));
-    if (peer == NULL) {
-        return WPK_ENOMEM;
-    }
-    const wpk_err err = open_into(peer, what, operands, diag);
-    if (err != WPK_OK) {
-        bench_peer_close(peer);
-        return err;
-    }
-    *out = peer;
-    return WPK_OK;
 }
 
 wpk_err bench_peer_run(struct bench_peer *peer)

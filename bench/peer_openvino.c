@@ -55,9 +55,14 @@ static wpk_err make_tensor(const struct bench_shape *shape, const float *data, o
     return WPK_OK;
 }
 
-static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
-                         const float *const *operands, struct wpk_diag *diag)
+wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
+                        struct bench_peer **out, struct wpk_diag *diag)
 {
+    struct bench_peer *peer = calloc(1, sizeof(*peer));
+    *out = peer;
+    if (peer == NULL) {
+        return WPK_ENOMEM;
+    }
     char threads[16];
     snprintf(threads, sizeof(threads), "%d", what->threads);
     const ov_property_t properties[] = {
@@ -90,22 +95,6 @@ static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
     }
     TRY(ov_infer_request_set_input_tensor(peer->request, peer->input));
     TRY(ov_infer_request_set_output_tensor(peer->request, peer->output));
-    return WPK_OK;
-}
-
-wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
-                        struct bench_peer **out, struct wpk_diag *diag)
-{
-    struct bench_peer *peer = calloc(1, sizeof(*peer));
-    if (peer == NULL) {
-        return WPK_ENOMEM;
-    }
-    const wpk_err err = open_into(peer, what, operands, diag);
-    if (err != WPK_OK) {
-        bench_peer_close(peer);
-        return err;
-    }
-    *out = peer;
     return WPK_OK;
 }
 

@@ -29,11 +29,6 @@ struct session {
     double samples[SAMPLES_MAX];
 };
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 static float *new_floats(int64_t count)
 {
     const size_t bytes = ((size_t)count * sizeof(float) + 63) / 64 * 64;
@@ -95,14 +90,14 @@ static wpk_err session_open(struct session *session, const struct bench_case *wh
 
 static wpk_err run_batch(struct session *session, uint64_t batch, uint64_t *ns)
 {
-    const uint64_t start = now_ns();
+    const uint64_t start = wpk_clock_ns();
     for (uint64_t i = 0; i < batch; i++) {
         const wpk_err err = bench_peer_run(session->peer);
         if (err != WPK_OK) {
             return err;
         }
     }
-    *ns = now_ns() - start;
+    *ns = wpk_clock_ns() - start;
     return WPK_OK;
 }
 
@@ -122,7 +117,7 @@ static wpk_err run_cold(struct session *session, enum wpk_conditions conditions,
 /* Warm up; on the way find the batch, once for all rounds of an operator. */
 static wpk_err warm_up(struct session *session)
 {
-    const uint64_t start = now_ns();
+    const uint64_t start = wpk_clock_ns();
     uint64_t batch = session->batch > 0 ? session->batch : 1;
     uint64_t ns = 0;
     do {
@@ -133,7 +128,7 @@ static wpk_err warm_up(struct session *session)
         if (session->batch == 0 && ns < sample_ns_min && batch < BATCH_MAX) {
             batch *= 2;
         }
-    } while (now_ns() - start < warm_ns);
+    } while (wpk_clock_ns() - start < warm_ns);
     session->batch = batch;
     return WPK_OK;
 }
@@ -143,10 +138,10 @@ static wpk_err run_round(struct session *session, const struct bench_request *re
 {
     const bool warm = request->conditions == WPK_CONDITIONS_WARM;
     wpk_err err = warm_up(session);
-    const uint64_t start = now_ns();
+    const uint64_t start = wpk_clock_ns();
     int count = 0;
     while (err == WPK_OK && count < SAMPLES_MAX &&
-           (count < SAMPLES_MIN || now_ns() - start < request->budget_ns)) {
+           (count < SAMPLES_MIN || wpk_clock_ns() - start < request->budget_ns)) {
         const uint64_t batch = warm ? session->batch : 1;
         uint64_t ns = 0;
         err = warm ? run_batch(session, batch, &ns) : run_cold(session, request->conditions, &ns);
@@ -172,6 +167,9 @@ static void answer(struct session *session, const struct bench_request *request,
     case BENCH_OPEN:
         session_close(session);
         reply->err = session_open(session, &request->what, reply, &diag);
+        if (reply->err != WPK_OK) {
+            session_close(session);
+        }
         break;
     case BENCH_ROUND:
         reply->err = session->peer != NULL ? run_round(session, request, reply) : WPK_EINVAL;

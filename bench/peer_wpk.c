@@ -98,9 +98,14 @@ static wpk_err new_data(const struct wpk_argument *argument, struct wpk_tensor_d
     return WPK_OK;
 }
 
-static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
-                         const float *const *operands, struct wpk_diag *diag)
+wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
+                        struct bench_peer **out, struct wpk_diag *diag)
 {
+    struct bench_peer *peer = calloc(1, sizeof(*peer));
+    *out = peer;
+    if (peer == NULL) {
+        return WPK_ENOMEM;
+    }
     wpk_err err = wpk_kernel_open(what->path, NULL, &peer->kernel, diag);
     if (err == WPK_OK) {
         err = check_arguments(peer, what, diag);
@@ -122,22 +127,6 @@ static wpk_err open_into(struct bench_peer *peer, const struct bench_case *what,
         wpk_tensor_pack(&wpk_kernel_input(peer->kernel, 0)->type, operands[0], peer->input.data);
     }
     return err;
-}
-
-wpk_err bench_peer_open(const struct bench_case *what, const float *const *operands,
-                        struct bench_peer **out, struct wpk_diag *diag)
-{
-    struct bench_peer *peer = calloc(1, sizeof(*peer));
-    if (peer == NULL) {
-        return WPK_ENOMEM;
-    }
-    const wpk_err err = open_into(peer, what, operands, diag);
-    if (err != WPK_OK) {
-        bench_peer_close(peer);
-        return err;
-    }
-    *out = peer;
-    return WPK_OK;
 }
 
 wpk_err bench_peer_run(struct bench_peer *peer)
