@@ -9,10 +9,6 @@
 
 #include "common/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_ARENA_SIZE_MAX_DEFAULT ((size_t)256 << 20)
 
 struct wpk_arena_block;
@@ -41,7 +37,4 @@ WPK_MUST_CHECK char *wpk_arena_copy_bytes(struct wpk_arena *arena, const char *d
 /* Typed: struct node *n = WPK_ARENA_NEW(arena, struct node, 1); */
 #define WPK_ARENA_NEW(arena, type, count) ((type *)wpk_arena_alloc((arena), (count), sizeof(type)))
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include "common/json.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_CONFIG_FILE_SIZE_MAX ((size_t)1 << 20) /* bytes */
 
 /* Read and parse `path`; `diag` names it from here on, for what the caller finds wrong too.
@@ -24,7 +20,4 @@ WPK_MUST_CHECK wpk_err wpk_config_file_open(const char *path, struct wpk_json_re
 /* Blank out the comments of `text` in place, so that lines and columns stay. */
 void wpk_config_file_strip(char *text, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

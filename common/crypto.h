@@ -7,10 +7,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_SHA256_SIZE 32     /* bytes */
 #define WPK_SHA256_HEX_SIZE 65 /* lower-case hex and NUL */
 #define WPK_TOKEN_TEXT_SIZE 65 /* 256 random bits in hex and NUL */
@@ -65,7 +61,4 @@ void wpk_crypto_sign(const uint8_t key[WPK_SIGN_KEY_SIZE], const void *data, siz
 bool wpk_crypto_verify(const uint8_t public_key[WPK_SIGN_PUBLIC_SIZE], const void *data,
                        size_t size, const uint8_t signature[WPK_SIGNATURE_SIZE]);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

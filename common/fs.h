@@ -5,10 +5,6 @@
 
 #include "common/buf.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Append the file's content to `out`; "-" is standard input.
  *
  *   errors  WPK_ENOENT, WPK_EACCES, WPK_EIO
@@ -64,7 +60,4 @@ wpk_err wpk_fs_err(int system_errno);
 /* What to do about errno: the end of a message, such as "; check the path". */
 const char *wpk_fs_advice(int system_errno);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

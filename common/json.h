@@ -20,10 +20,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_JSON_SIZE_MAX_DEFAULT ((size_t)1 << 20) /* bytes */
 #define WPK_JSON_DEPTH_MAX 64
 #define WPK_JSON_INT_MAX ((INT64_C(1) << 53) - 1)
@@ -145,7 +141,4 @@ void wpk_json_put_raw(struct wpk_json_writer *writer, const char *key, const cha
 WPK_MUST_CHECK wpk_err wpk_json_print(const struct wpk_json_writer *writer, bool pretty,
                                       struct wpk_buf *out);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

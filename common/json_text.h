@@ -9,10 +9,6 @@
 
 #include "common/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* One step from a value into it: a member's name, or with a NULL key an item's index. */
 struct wpk_json_step {
     const char *key;
@@ -43,7 +39,4 @@ bool wpk_json_locate(const char *text, size_t size, const struct wpk_json_step *
 /* With an array's item at `offset` of such a text: where the one begins that is `count` further. */
 size_t wpk_json_skip(const char *text, size_t size, size_t offset, size_t count);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

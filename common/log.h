@@ -18,10 +18,6 @@
 
 #include "common/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_LOG_LINE_MAX 2048 /* bytes; what is longer is cut and ends in "..." */
 #define WPK_LOG_REPEATS_MAX 20
 #define WPK_LOG_REPEATS_S 10
@@ -71,7 +67,4 @@ void wpk_log(enum wpk_log_level level, const char *event, const char *format, ..
 void wpk_log_failure(enum wpk_log_level level, const char *event, wpk_err err,
                      const struct wpk_diag *diag);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

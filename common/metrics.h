@@ -18,10 +18,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_METRIC_VALUES_MAX 16 /* of a label */
 #define WPK_METRIC_VALUE_SIZE 96 /* bytes of a device class, its NUL too; what is longer is cut */
 #define WPK_METRIC_BUCKETS_MAX 18
@@ -161,7 +157,4 @@ void wpk_metrics_print(struct wpk_buf *out);
 /* Everything to 0 and no device class known; for tests, with no other thread about. */
 void wpk_metrics_reset(void);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,16 +5,9 @@
 
 #include "common/buf.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Append process_cpu_seconds_total, process_resident_memory_bytes, process_virtual_memory_bytes,
  * process_start_time_seconds, process_open_fds, process_max_fds; what /proc does not tell (no
  * descriptor left to read it with) is left out. */
 void wpk_metrics_print_process(struct wpk_buf *out);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

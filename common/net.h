@@ -21,10 +21,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_NET_SLOTS_MAX 8 /* of a client; as many requests of a peer wait to be taken */
 /* Of waiting requests; past it, peers are made to wait. */
 #define WPK_NET_BYTES_MAX ((size_t)64 << 20)
@@ -181,7 +177,4 @@ bool wpk_net_client_busy(const struct wpk_net_client *client, int slot);
 WPK_MUST_CHECK bool wpk_net_client_next(struct wpk_net_client *client, int *slot, wpk_err *err,
                                         char **data, size_t *size);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -15,10 +15,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What the manager put into the environment, which main alone reads; NULL: not set. */
 struct wpk_notify_environment {
     const char *notify_socket;
@@ -56,7 +52,4 @@ void wpk_notify_send(const struct wpk_notify *notify, const char *format, ...) W
 WPK_MUST_CHECK wpk_err wpk_notify_take_fds(const struct wpk_notify_environment *environment,
                                            uint32_t max, uint32_t *count, struct wpk_diag *diag);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "common/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct wpk_peak {
     double flops_per_s; /* f32 multiply-adds of one core, each counted 2 */
     double bytes_per_s; /* one core reading memory, far beyond its caches */
@@ -25,7 +21,4 @@ struct wpk_peak {
  */
 WPK_MUST_CHECK wpk_err wpk_peak_measure(struct wpk_peak *out);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

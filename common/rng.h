@@ -12,10 +12,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* By value: copying it forks the sequence. All zero is not a valid state: seed first. */
 struct wpk_rng {
     uint64_t state[4];
@@ -41,7 +37,4 @@ double wpk_rng_unit(struct wpk_rng *rng);
 /* True with this probability, in [0, 1]. */
 bool wpk_rng_chance(struct wpk_rng *rng, double probability);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

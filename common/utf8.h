@@ -5,10 +5,6 @@
 
 #include "common/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Bytes of the well-formed character at the start of `text`, 1 to 4; 0 if there is none: overlong
  * forms, surrogates and what lies past U+10FFFF are not well formed, nor is an empty text. */
 size_t wpk_utf8_length(const char *text, size_t size);
@@ -23,7 +19,4 @@ bool wpk_utf8_is_control(const char *text);
 /* Encode a code point (not a surrogate) and return its length. */
 size_t wpk_utf8_encode(unsigned code, char out[4]);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

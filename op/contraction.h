@@ -5,10 +5,6 @@
 
 #include "op/program.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The stage that dominates the program's cost and is a sum of a product of two loads, or -1. */
 int wpk_contraction_find(const struct wpk_program *program);
 
@@ -24,7 +20,4 @@ int wpk_contraction_only_dim(const struct wpk_program *program, const struct wpk
 bool wpk_contraction_uses_axis(const struct wpk_program *program, const struct wpk_node *load,
                                int axis);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 
 #include "op/program.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_WINOGRAD_POINTS_MAX 10
 #define WPK_WINOGRAD_PAIRS_MAX 2
 
@@ -106,7 +102,4 @@ struct wpk_packing {
  *   shape   name [WPK_NAME_MAX] of the packed tensor, or NULL */
 wpk_err wpk_derive_pack(struct wpk_program *program, const struct wpk_packing *packing, char *name);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "op/program.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Copy the stages marked in `keep`, and the tensors they touch, into a fresh program without
  * unused nodes. Tensors written outside of `keep` become constants of the copy; tensors written
  * inside and marked in `output` become its outputs. Names and order stay.
@@ -31,7 +27,4 @@ wpk_err wpk_program_split_prepare(const struct wpk_program *program, struct wpk_
 /* Marks the stages that depend on constants and literals only.   shape  out [stage_count] */
 void wpk_program_mark_prepare(const struct wpk_program *program, bool *out);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

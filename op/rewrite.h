@@ -5,10 +5,6 @@
 
 #include "op/program.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What a load becomes. `load` is the node as it was, `index` its indices already rewritten.
  * Returns a node id, or -1 on failure. */
 typedef int (*wpk_load_rewrite)(struct wpk_program *program, const struct wpk_node *load,
@@ -44,7 +40,4 @@ int wpk_index_scale(struct wpk_program *program, int a, int64_t factor);
 int wpk_index_div(struct wpk_program *program, int a, int64_t divisor);
 int wpk_index_mod(struct wpk_program *program, int a, int64_t divisor);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_DEVICE_TEXT_MAX 128
 
 /* suffix, text: instruction sets that change what is generated, weakest first */
@@ -103,7 +99,4 @@ WPK_MUST_CHECK wpk_err wpk_device_of_class(const char *text, struct wpk_device *
 wpk_err wpk_device_encode(const struct wpk_device *device, char **text);
 wpk_err wpk_device_decode(const char *text, struct wpk_device *out, struct wpk_diag *diag);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

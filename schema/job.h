@@ -15,10 +15,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_JOB_SIZE_MAX ((size_t)1 << 20) /* bytes of a job file */
 #define WPK_JOB_OPS_MAX 256
 #define WPK_JOB_TENSORS_MAX 64 /* declared by one operator */
@@ -125,7 +121,4 @@ WPK_MUST_CHECK wpk_err wpk_job_pin(struct wpk_job *job, const char *gene, const 
  * names the line and column of the file and the whole field. For definition.h. */
 void wpk_job_locate(const struct wpk_job *job, int op, const char *member, struct wpk_diag *diag);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -18,10 +18,6 @@
 
 #include "schema/message.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_KERNEL_MANIFEST_VERSION 1
 #define WPK_KERNEL_MANIFEST_SIZE_MAX ((size_t)16 << 10) /* bytes of JSON */
 
@@ -57,7 +53,4 @@ WPK_MUST_CHECK wpk_err wpk_kernel_manifest_decode(const char *text, size_t size,
                                                   struct wpk_kernel_manifest *out,
                                                   struct wpk_diag *diag);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

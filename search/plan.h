@@ -16,10 +16,6 @@
 
 #include "op/program.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_GROUPS_MAX 24
 #define WPK_MEMBERS_MAX 12
 #define WPK_BORDER_EXTENT_MAX 16 /* longer axes are not unrolled to save their border */
@@ -68,7 +64,4 @@ wpk_err wpk_plan_derive(const struct wpk_program *program, struct wpk_plan *out)
 void wpk_plan_regions(const struct wpk_program *program, const struct wpk_group *group,
                       const int64_t *tile, int64_t region[][WPK_AXES_MAX]);
 
-#ifdef __cplusplus
-}
-#endif
 #endif
