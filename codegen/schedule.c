@@ -55,22 +55,14 @@ wpk_err wpk_schedule_split(struct wpk_schedule *schedule)
 
 const char *wpk_directive_name(enum wpk_directive_kind kind)
 {
-    static const char *const names[] = {
-#define WPK_DIRECTIVE_TEXT(name, text) text,
-        WPK_DIRECTIVE_LIST(WPK_DIRECTIVE_TEXT)
-#undef WPK_DIRECTIVE_TEXT
-    };
+    static const char *const names[] = {WPK_DIRECTIVE_LIST(WPK_LIST_TEXT)};
     WPK_ASSERT((int)kind >= 0 && kind < WPK_DIRECTIVE_COUNT);
     return names[kind];
 }
 
 const char *wpk_tail_name(enum wpk_tail tail)
 {
-    static const char *const names[] = {
-#define WPK_TAIL_TEXT(name, text) text,
-        WPK_TAIL_LIST(WPK_TAIL_TEXT)
-#undef WPK_TAIL_TEXT
-    };
+    static const char *const names[] = {WPK_TAIL_LIST(WPK_LIST_TEXT)};
     WPK_ASSERT((int)tail >= 0 && tail < WPK_TAIL_COUNT);
     return names[tail];
 }

@@ -207,11 +207,7 @@ static void put_call(struct wpk_halide_writer *w, const struct wpk_stage *stage,
 
 static void put_unary(struct wpk_halide_writer *w, const struct wpk_stage *stage, int id)
 {
-    static const char *const notation[] = {
-#define UNARY_TEXT(name, text) text,
-        WPK_UNARY_LIST(UNARY_TEXT)
-#undef UNARY_TEXT
-    };
+    static const char *const notation[] = {WPK_UNARY_LIST(WPK_LIST_TEXT)};
     const struct wpk_node *node = &w->program->nodes[id];
     bool strict = w->infinite.strict[id];
     char before[32];

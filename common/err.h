@@ -16,6 +16,9 @@
 extern "C" {
 #endif
 
+/* Of a list of rows X(name, text), the texts in their order: {WPK_ERR_LIST(WPK_LIST_TEXT)}. */
+#define WPK_LIST_TEXT(name, text) text,
+
 /* name, text */
 #define WPK_ERR_LIST(X)                                                                            \
     X(ENOMEM, "out of memory")                                                                     \

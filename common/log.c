@@ -14,19 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const level_names[] = {
-#define WPK_LOG_NAME(name, text) text,
-    WPK_LOG_LEVEL_LIST(WPK_LOG_NAME)
-#undef WPK_LOG_NAME
-};
+static const char *const level_names[] = {WPK_LOG_LEVEL_LIST(WPK_LIST_TEXT)};
 
 #define LEVEL_COUNT (sizeof(level_names) / sizeof(level_names[0]))
 
-static const char *const format_names[] = {
-#define WPK_LOG_NAME(name, text) text,
-    WPK_LOG_FORMAT_LIST(WPK_LOG_NAME)
-#undef WPK_LOG_NAME
-};
+static const char *const format_names[] = {WPK_LOG_FORMAT_LIST(WPK_LIST_TEXT)};
 
 #define FORMAT_COUNT (sizeof(format_names) / sizeof(format_names[0]))
 

@@ -155,11 +155,7 @@ bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *ou
 
 const char *wpk_net_refusal_name(enum wpk_net_refusal refusal)
 {
-    static const char *const names[] = {
-#define REFUSAL_ROW(name, text) [WPK_NET_REFUSAL_##name] = (text),
-        WPK_NET_REFUSAL_LIST(REFUSAL_ROW)
-#undef REFUSAL_ROW
-    };
+    static const char *const names[] = {WPK_NET_REFUSAL_LIST(WPK_LIST_TEXT)};
     WPK_ASSERT(refusal < WPK_NET_REFUSAL_COUNT);
     return names[refusal];
 }

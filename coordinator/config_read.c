@@ -260,12 +260,8 @@ static void read_artifacts(struct reading *r)
 static void read_log(struct reading *r)
 {
     static const char *const names[] = {"level", "format", NULL};
-    static const char *const levels[] = {
-#define NAME(name, text) text,
-        WPK_LOG_LEVEL_LIST(NAME)};
-    static const char *const formats[] = {WPK_LOG_FORMAT_LIST(NAME)
-#undef NAME
-    };
+    static const char *const levels[] = {WPK_LOG_LEVEL_LIST(WPK_LIST_TEXT)};
+    static const char *const formats[] = {WPK_LOG_FORMAT_LIST(WPK_LIST_TEXT)};
     wpk_json_enter(r->reader, "log");
     wpk_json_allow(r->reader, names);
     if (wpk_json_has(r->reader, "level")) {

@@ -8,11 +8,7 @@
 
 const char *wpk_fault_name(enum wpk_fault fault)
 {
-    static const char *const names[WPK_FAULT_COUNT] = {
-#define WPK_FAULT_TEXT(name, text) text,
-        WPK_FAULT_LIST(WPK_FAULT_TEXT)
-#undef WPK_FAULT_TEXT
-    };
+    static const char *const names[WPK_FAULT_COUNT] = {WPK_FAULT_LIST(WPK_LIST_TEXT)};
     WPK_ASSERT(fault < WPK_FAULT_COUNT);
     return names[fault];
 }

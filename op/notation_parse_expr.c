@@ -154,11 +154,7 @@ static int parse_call(struct wpk_parser *p, const char *name, int at)
         [WPK_CALL_RELU] = "relu", [WPK_CALL_RELU6] = "relu6", [WPK_CALL_LEAKY_RELU] = "leaky_relu",
         [WPK_CALL_SILU] = "silu", [WPK_CALL_GELU] = "gelu",   [WPK_CALL_HARDSWISH] = "hardswish",
     };
-    static const char *const unary[] = {
-#define TEXT(suffix, text) text,
-        WPK_UNARY_LIST(TEXT)
-#undef TEXT
-    };
+    static const char *const unary[] = {WPK_UNARY_LIST(WPK_LIST_TEXT)};
     static const char *const binary[] = {
 #define TEXT(suffix, text, commutative, call) (call) ? text : "",
         WPK_BINARY_LIST(TEXT)

@@ -19,11 +19,7 @@ struct printer {
 
 static const char *unary_text(int op)
 {
-    static const char *const texts[] = {
-#define TEXT(suffix, text) text,
-        WPK_UNARY_LIST(TEXT)
-#undef TEXT
-    };
+    static const char *const texts[] = {WPK_UNARY_LIST(WPK_LIST_TEXT)};
     return texts[op];
 }
 

@@ -10,9 +10,7 @@
 
 #define THREADS_MAX 1024
 
-#define CHOICE_TEXT(name, text) text,
-static const char *const kind_names[] = {WPK_CHOICE_KIND_LIST(CHOICE_TEXT)};
-#undef CHOICE_TEXT
+static const char *const kind_names[] = {WPK_CHOICE_KIND_LIST(WPK_LIST_TEXT)};
 
 const char *wpk_choice_kind_name(enum wpk_choice_kind kind)
 {

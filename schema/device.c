@@ -18,11 +18,7 @@
 #define BYTES_MAX ((int64_t)1 << 50)
 #define RATE_MAX 1e18 /* peaks: beyond any machine, and far inside a double */
 
-static const char *const isa_names[] = {
-#define ISA_ROW(name, text) [WPK_ISA_##name] = (text),
-    WPK_ISA_LIST(ISA_ROW)
-#undef ISA_ROW
-};
+static const char *const isa_names[] = {WPK_ISA_LIST(WPK_LIST_TEXT)};
 
 /* What the generator may use under each name; registers are those of the architecture. */
 static const struct {

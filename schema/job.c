@@ -10,11 +10,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *const layouts_names[] = {
-#define WPK_LAYOUTS_NAME(name, text) text,
-    WPK_LAYOUTS_LIST(WPK_LAYOUTS_NAME)
-#undef WPK_LAYOUTS_NAME
-};
+static const char *const layouts_names[] = {WPK_LAYOUTS_LIST(WPK_LIST_TEXT)};
 
 const char *wpk_layouts_name(enum wpk_layouts layouts)
 {

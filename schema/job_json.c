@@ -11,17 +11,9 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *const layouts_names[] = {
-#define WPK_LAYOUTS_NAME(name, text) text,
-    WPK_LAYOUTS_LIST(WPK_LAYOUTS_NAME)
-#undef WPK_LAYOUTS_NAME
-};
+static const char *const layouts_names[] = {WPK_LAYOUTS_LIST(WPK_LIST_TEXT)};
 
-static const char *const conditions_names[] = {
-#define WPK_CONDITIONS_NAME(name, text) text,
-    WPK_CONDITIONS_LIST(WPK_CONDITIONS_NAME)
-#undef WPK_CONDITIONS_NAME
-};
+static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT)};
 
 static void *allocate(struct wpk_json_reader *reader, size_t count, size_t size)
 {

@@ -8,29 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_names[] = {
-#define KIND_ROW(name, text) [WPK_MESSAGE_##name] = (text),
-    WPK_MESSAGE_LIST(KIND_ROW)
-#undef KIND_ROW
-};
+static const char *const kind_names[] = {WPK_MESSAGE_LIST(WPK_LIST_TEXT)};
 
-static const char *const work_names[] = {
-#define WORK_ROW(name, text) [WPK_WORK_##name] = (text),
-    WPK_WORK_LIST(WORK_ROW)
-#undef WORK_ROW
-};
+static const char *const work_names[] = {WPK_WORK_LIST(WPK_LIST_TEXT)};
 
-static const char *const stage_names[] = {
-#define STAGE_ROW(name, text) [WPK_STAGE_##name] = (text),
-    WPK_STAGE_LIST(STAGE_ROW)
-#undef STAGE_ROW
-};
+static const char *const stage_names[] = {WPK_STAGE_LIST(WPK_LIST_TEXT)};
 
-static const char *const ack_names[] = {
-#define ACK_ROW(name, text) [WPK_ACK_##name] = (text),
-    WPK_ACK_LIST(ACK_ROW)
-#undef ACK_ROW
-};
+static const char *const ack_names[] = {WPK_ACK_LIST(WPK_LIST_TEXT)};
 
 const char *wpk_message_kind_name(enum wpk_message_kind kind)
 {

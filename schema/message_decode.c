@@ -15,35 +15,15 @@
 #define WAIT_MS_MAX 60000
 #define MEMBERS_MAX 12 /* of a kind, with the NULL that ends them */
 
-static const char *const kind_names[] = {
-#define KIND_ROW(name, text) [WPK_MESSAGE_##name] = (text),
-    WPK_MESSAGE_LIST(KIND_ROW)
-#undef KIND_ROW
-};
+static const char *const kind_names[] = {WPK_MESSAGE_LIST(WPK_LIST_TEXT)};
 
-static const char *const work_names[] = {
-#define WORK_ROW(name, text) [WPK_WORK_##name] = (text),
-    WPK_WORK_LIST(WORK_ROW)
-#undef WORK_ROW
-};
+static const char *const work_names[] = {WPK_WORK_LIST(WPK_LIST_TEXT)};
 
-static const char *const stage_names[] = {
-#define STAGE_ROW(name, text) [WPK_STAGE_##name] = (text),
-    WPK_STAGE_LIST(STAGE_ROW)
-#undef STAGE_ROW
-};
+static const char *const stage_names[] = {WPK_STAGE_LIST(WPK_LIST_TEXT)};
 
-static const char *const ack_names[] = {
-#define ACK_ROW(name, text) [WPK_ACK_##name] = (text),
-    WPK_ACK_LIST(ACK_ROW)
-#undef ACK_ROW
-};
+static const char *const ack_names[] = {WPK_ACK_LIST(WPK_LIST_TEXT)};
 
-static const char *const conditions_names[] = {
-#define CONDITIONS_ROW(name, text) [WPK_CONDITIONS_##name] = (text),
-    WPK_CONDITIONS_LIST(CONDITIONS_ROW)
-#undef CONDITIONS_ROW
-};
+static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT)};
 
 /* The members of each kind besides version, type and session. */
 static const char *const member_names[WPK_MESSAGE_COUNT][MEMBERS_MAX] = {

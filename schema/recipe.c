@@ -3,12 +3,10 @@
 
 #include <string.h>
 
-#define RECIPE_TEXT(name, text) text,
-static const char *const kind_names[] = {WPK_RECIPE_KIND_LIST(RECIPE_TEXT)};
-static const char *const function_names[] = {WPK_RECIPE_FUNCTION_LIST(RECIPE_TEXT)};
-static const char *const binary_names[] = {WPK_RECIPE_BINARY_LIST(RECIPE_TEXT)};
-static const char *const role_names[] = {WPK_RECIPE_ROLE_LIST(RECIPE_TEXT)};
-#undef RECIPE_TEXT
+static const char *const kind_names[] = {WPK_RECIPE_KIND_LIST(WPK_LIST_TEXT)};
+static const char *const function_names[] = {WPK_RECIPE_FUNCTION_LIST(WPK_LIST_TEXT)};
+static const char *const binary_names[] = {WPK_RECIPE_BINARY_LIST(WPK_LIST_TEXT)};
+static const char *const role_names[] = {WPK_RECIPE_ROLE_LIST(WPK_LIST_TEXT)};
 static const char *const use_names[] = {"inputs", "constants", "outputs"};
 
 /* The window's arrays with their names, in the order of the struct. */

@@ -20,17 +20,9 @@
 /* A byte that is not UTF-8 travels as U+FFFD, which has three. */
 #define LOG_TEXT_MAX (3 * (size_t)WPK_LOG_MAX)
 
-static const char *const outcome_names[] = {
-#define OUTCOME_NAME(name, text) text,
-    WPK_OUTCOME_LIST(OUTCOME_NAME)
-#undef OUTCOME_NAME
-};
+static const char *const outcome_names[] = {WPK_OUTCOME_LIST(WPK_LIST_TEXT)};
 
-static const char *const conditions_names[] = {
-#define CONDITIONS_NAME(name, text) text,
-    WPK_CONDITIONS_LIST(CONDITIONS_NAME)
-#undef CONDITIONS_NAME
-};
+static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT)};
 
 void wpk_record_fini(struct wpk_record *record)
 {

@@ -33,11 +33,7 @@ static double draw_integer(struct wpk_rng *rng, enum wpk_dtype dtype, bool posit
 
 const char *wpk_input_kind_name(enum wpk_input_kind kind)
 {
-    static const char *const names[WPK_INPUT_KINDS] = {
-#define WPK_INPUT_TEXT(name, text) text,
-        WPK_INPUT_LIST(WPK_INPUT_TEXT)
-#undef WPK_INPUT_TEXT
-    };
+    static const char *const names[WPK_INPUT_KINDS] = {WPK_INPUT_LIST(WPK_LIST_TEXT)};
     WPK_ASSERT(kind < WPK_INPUT_KINDS);
     return names[kind];
 }

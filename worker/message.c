@@ -11,23 +11,11 @@
 #define OP_SIZE_MAX WPK_NOTATION_SIZE_MAX
 #define LOG_SIZE_MAX (4 * (size_t)WPK_LOG_MAX)
 
-static const char *const kind_names[] = {
-#define KIND_NAME(name, text) text,
-    WPK_MESSAGE_LIST(KIND_NAME)
-#undef KIND_NAME
-};
+static const char *const kind_names[] = {WPK_MESSAGE_LIST(WPK_LIST_TEXT)};
 
-static const char *const outcome_names[] = {
-#define OUTCOME_NAME(name, text) text,
-    WPK_OUTCOME_LIST(OUTCOME_NAME)
-#undef OUTCOME_NAME
-};
+static const char *const outcome_names[] = {WPK_OUTCOME_LIST(WPK_LIST_TEXT)};
 
-static const char *const conditions_names[] = {
-#define CONDITIONS_NAME(name, text) text,
-    WPK_CONDITIONS_LIST(CONDITIONS_NAME)
-#undef CONDITIONS_NAME
-};
+static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT)};
 
 /* ---- sending */
 

@@ -11,11 +11,7 @@
 
 const char *wpk_match_name(enum wpk_match_level level)
 {
-    static const char *const names[WPK_MATCH_COUNT] = {
-#define WPK_MATCH_NAME(name, text) text,
-        WPK_MATCH_LIST(WPK_MATCH_NAME)
-#undef WPK_MATCH_NAME
-    };
+    static const char *const names[WPK_MATCH_COUNT] = {WPK_MATCH_LIST(WPK_LIST_TEXT)};
     WPK_ASSERT(level < WPK_MATCH_COUNT);
     return names[level];
 }
