@@ -79,18 +79,13 @@ struct fleet {
     _Atomic uint64_t refused; /* and of these refused */
 };
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 /* ---- the crew's thread */
 
 static void ask(struct fleet *fleet, uint32_t index)
 {
     struct wpk_buf frame = {0};
     bench_crew_ask(&fleet->crew, index, &frame);
-    fleet->crew.hands[index].asked_ns = now_ns();
+    fleet->crew.hands[index].asked_ns = wpk_clock_ns();
     bench_link_put(&fleet->to_wpkd, index, frame);
 }
 
@@ -101,14 +96,14 @@ static void go_on(struct fleet *fleet, uint32_t index)
         ask(fleet, index);
         return;
     }
-    uint64_t until_ns = now_ns() + (uint64_t)fleet->options.think_ms * WPK_NS_PER_MS;
+    uint64_t until_ns = wpk_clock_ns() + (uint64_t)fleet->options.think_ms * WPK_NS_PER_MS;
     fleet->busy[fleet->busy_end++ % fleet->crew.count] = (struct busy){index, until_ns};
 }
 
 static void finish_work(struct fleet *fleet)
 {
     while (fleet->busy_first < fleet->busy_end &&
-           fleet->busy[fleet->busy_first % fleet->crew.count].until_ns <= now_ns()) {
+           fleet->busy[fleet->busy_first % fleet->crew.count].until_ns <= wpk_clock_ns()) {
         ask(fleet, fleet->busy[fleet->busy_first++ % fleet->crew.count].worker);
     }
 }
@@ -118,9 +113,9 @@ static void feed_uploads(struct fleet *fleet)
 {
     uint64_t every_ns = WPK_NS_PER_S / (uint64_t)fleet->options.uploads_per_s;
     if (!fleet->uploading) {
-        fleet->uploads_ns = now_ns();
+        fleet->uploads_ns = wpk_clock_ns();
     }
-    for (; fleet->uploads_ns + every_ns <= now_ns(); fleet->uploads_ns += every_ns) {
+    for (; fleet->uploads_ns + every_ns <= wpk_clock_ns(); fleet->uploads_ns += every_ns) {
         fleet->crew.uploads_due++;
     }
 }
@@ -141,7 +136,7 @@ static void *run_crew(void *user)
             struct bench_hand *hand = &fleet->crew.hands[frames[i].worker];
             if (hand->asked == WPK_MESSAGE_RESULTS) {
                 struct bench_fleet_part *part = fleet->part;
-                bench_latencies_add(&part->acks, now_ns() - hand->asked_ns);
+                bench_latencies_add(&part->acks, wpk_clock_ns() - hand->asked_ns);
             }
             bench_crew_take(&fleet->crew, frames[i].worker, frames[i].data.data,
                             frames[i].data.size);
@@ -194,7 +189,7 @@ static void commit(struct fleet *fleet)
         exit(1);
     }
     for (; fleet->given < wpk_performer_given(fleet->performer); fleet->given++) {
-        fleet->given_ns[fleet->given % BATCHES_MAX] = now_ns();
+        fleet->given_ns[fleet->given % BATCHES_MAX] = wpk_clock_ns();
     }
 }
 
@@ -204,7 +199,7 @@ static void release(struct fleet *fleet)
     wpk_performer_poll(fleet->performer);
     for (; fleet->released < wpk_performer_released(fleet->performer); fleet->released++) {
         bench_latencies_add(&part->commits,
-                            now_ns() - fleet->given_ns[fleet->released % BATCHES_MAX]);
+                            wpk_clock_ns() - fleet->given_ns[fleet->released % BATCHES_MAX]);
     }
 }
 
@@ -226,18 +221,18 @@ static void turn(struct fleet *fleet, const struct bench_frame *frames, uint32_t
 static void run_loop(struct fleet *fleet, uint64_t until_ns)
 {
     static struct bench_frame frames[TURN_MAX];
-    uint64_t tick_ns = now_ns();
+    uint64_t tick_ns = wpk_clock_ns();
     uint32_t count = 0;
-    while (now_ns() < until_ns) {
+    while (wpk_clock_ns() < until_ns) {
         bool open = bench_link_take(&fleet->to_wpkd, TICK_MS, TURN_MAX, frames, &count);
         WPK_ASSERT(open);
         turn(fleet, frames, count);
         for (uint32_t i = 0; i < count; i++) {
             wpk_buf_fini(&frames[i].data);
         }
-        if (now_ns() > tick_ns + TICK_MS * WPK_NS_PER_MS) {
+        if (wpk_clock_ns() > tick_ns + TICK_MS * WPK_NS_PER_MS) {
             struct wpk_event tick = {.kind = WPK_EVENT_TICK};
-            tick_ns = now_ns();
+            tick_ns = wpk_clock_ns();
             wpk_performer_step(fleet->performer, &tick);
             commit(fleet);
         }
@@ -284,7 +279,7 @@ static void submit_jobs(struct fleet *fleet)
 
 static void measure_part(struct fleet *fleet, struct bench_fleet_part *part, uint64_t ns)
 {
-    uint64_t began_ns = now_ns();
+    uint64_t began_ns = wpk_clock_ns();
     uint64_t results = fleet->results;
     uint64_t uploads = fleet->uploads;
     uint64_t refused = fleet->refused;
@@ -294,7 +289,7 @@ static void measure_part(struct fleet *fleet, struct bench_fleet_part *part, uin
     run_loop(fleet, began_ns + ns);
     bench_threads_take(&part->after);
     fleet->part = &fleet->warming;
-    part->seconds = (double)(now_ns() - began_ns) / 1e9;
+    part->seconds = (double)(wpk_clock_ns() - began_ns) / 1e9;
     part->results = fleet->results - results;
     part->uploads = fleet->uploads - uploads;
     part->uploads_refused = fleet->refused - refused;
@@ -313,11 +308,11 @@ static void measure(struct fleet *fleet)
         bench_crew_upload(&fleet->crew, fleet->options.artifact_size);
     }
     pthread_create(&thread, NULL, run_crew, fleet);
-    run_loop(fleet, now_ns() + ns / 4); /* workers join, spaces are derived, caches fill */
+    run_loop(fleet, wpk_clock_ns() + ns / 4); /* workers join, spaces are derived, caches fill */
     measure_part(fleet, &fleet->report.parts[0], ns);
     if (fleet->options.artifact_size > 0) {
         fleet->uploading = true;
-        run_loop(fleet, now_ns() + ns / 4);
+        run_loop(fleet, wpk_clock_ns() + ns / 4);
         measure_part(fleet, &fleet->report.parts[1], ns);
     }
     bench_link_close(&fleet->to_crew);

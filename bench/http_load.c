@@ -90,11 +90,6 @@ struct load {
     struct bench_times times;
 };
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 static void fail(const char *what)
 {
     fprintf(stderr, "bench-http: %s: %s\n", what, strerror(errno));
@@ -252,7 +247,7 @@ static uint64_t body_length(const char *head)
 static void finish(struct load *load, uint32_t index)
 {
     struct connection *c = &load->connections[index];
-    uint64_t at_ns = now_ns();
+    uint64_t at_ns = wpk_clock_ns();
     c->busy = false;
     if (c->due_ns >= load->counted_ns && c->due_ns < load->ended_ns) {
         load->answer_count++;
@@ -319,7 +314,7 @@ static uint64_t due_at(const struct load *load, uint64_t count)
 /* Send what is due, as far as connections are free, and be woken for the next. */
 static void send_due(struct load *load)
 {
-    uint64_t at_ns = now_ns();
+    uint64_t at_ns = wpk_clock_ns();
     while (load->free_count > 0 && due_at(load, load->due_count) <= at_ns &&
            due_at(load, load->due_count) < load->ended_ns) {
         ask(load, load->free_list[--load->free_count], due_at(load, load->due_count));
@@ -362,13 +357,13 @@ static uint64_t run(struct load *load)
 {
     struct epoll_event events[EVENTS_MAX];
     uint64_t cpu_begun_ns = 0;
-    load->begun_ns = now_ns();
+    load->begun_ns = wpk_clock_ns();
     load->counted_ns = load->begun_ns + WPK_NS_PER_S;
     load->ended_ns = load->counted_ns + (uint64_t)(load->options.seconds * 1e9);
     for (uint32_t i = 0; load->options.rate <= 0 && i < load->options.connections; i++) {
         ask(load, i, load->begun_ns);
     }
-    for (uint64_t at_ns = load->begun_ns; !is_over(load, at_ns); at_ns = now_ns()) {
+    for (uint64_t at_ns = load->begun_ns; !is_over(load, at_ns); at_ns = wpk_clock_ns()) {
         if (load->options.rate > 0) {
             send_due(load);
         }

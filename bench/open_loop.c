@@ -55,11 +55,6 @@ struct loop {
     uint64_t failures;
 };
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 static void on_wake(void *user)
 {
     struct connection *connection = user;
@@ -97,7 +92,7 @@ static void go_on(struct loop *loop, uint32_t index)
         return;
     }
     if (connection->meant_ns != 0) {
-        bench_latencies_add(&loop->latencies, now_ns() - connection->meant_ns);
+        bench_latencies_add(&loop->latencies, wpk_clock_ns() - connection->meant_ns);
         connection->meant_ns = 0;
     }
     connection->ready = true;
@@ -146,7 +141,7 @@ static void fall_due(struct loop *loop, uint64_t meant_ns, uint32_t *turn)
 
 static void wait_until(struct loop *loop, uint64_t until_ns)
 {
-    uint64_t now = now_ns();
+    uint64_t now = wpk_clock_ns();
     struct pollfd waits = {.fd = loop->wake_fd, .events = POLLIN};
     struct timespec time = {0};
     time.tv_nsec = until_ns > now ? (long)(until_ns - now) : 0;
@@ -212,7 +207,7 @@ static void print(struct loop *loop, double cpu_s, double rss_mib)
 static void send_results(struct loop *loop, uint32_t rate, uint32_t seconds)
 {
     uint32_t turn = 0;
-    uint64_t began_ns = now_ns();
+    uint64_t began_ns = wpk_clock_ns();
     uint64_t total = (uint64_t)seconds * rate;
     loop->due_first = 0;
     loop->due_count = 0;
@@ -221,7 +216,7 @@ static void send_results(struct loop *loop, uint32_t rate, uint32_t seconds)
     WPK_ASSERT(loop->due_ns != NULL);
     for (uint64_t sent = 0; sent < total;) {
         uint64_t due_ns = began_ns + sent * WPK_NS_PER_S / rate;
-        if (now_ns() >= due_ns) {
+        if (wpk_clock_ns() >= due_ns) {
             fall_due(loop, due_ns, &turn);
             sent++;
         } else {

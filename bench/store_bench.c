@@ -33,11 +33,6 @@ struct bench {
     uint64_t salt;
 };
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 static double cpu_s(void)
 {
     struct timespec t;
@@ -151,7 +146,7 @@ static void write_batch(struct bench *b, uint32_t count)
 static void print_rate(const char *what, uint64_t results, uint64_t commits, uint64_t began_ns,
                        double began_cpu)
 {
-    double s = (double)(now_ns() - began_ns) / 1e9;
+    double s = (double)(wpk_clock_ns() - began_ns) / 1e9;
     double cpu = cpu_s() - began_cpu;
     printf("%s: %.0f results/s, %.1f commits/s, %.1f us and %.1f us of CPU a result\n", what,
            (double)results / s, (double)commits / s, s * 1e6 / (double)results,
@@ -160,7 +155,7 @@ static void print_rate(const char *what, uint64_t results, uint64_t commits, uin
 
 int main(int argc, char **argv)
 {
-    struct bench bench = {.salt = now_ns()};
+    struct bench bench = {.salt = wpk_clock_ns()};
     struct wpk_diag diag = {0};
     bench_usage_help(argc, argv, usage);
     long rows = argc > 2 ? strtol(argv[2], NULL, 10) : 1000000;
@@ -177,7 +172,7 @@ int main(int argc, char **argv)
     }
     open_searches(&bench);
     int64_t there = read_int(bench.store, "SELECT COALESCE(MAX(id), 0) FROM trial");
-    uint64_t began_ns = now_ns();
+    uint64_t began_ns = wpk_clock_ns();
     double began_cpu = cpu_s();
     uint64_t commits = 0;
     for (int64_t n = there; n < rows; n += FILL_BATCH) {
@@ -189,9 +184,9 @@ int main(int argc, char **argv)
     }
     uint64_t filled = bench.made;
     commits = 0;
-    began_ns = now_ns();
+    began_ns = wpk_clock_ns();
     began_cpu = cpu_s();
-    while (now_ns() - began_ns < (uint64_t)seconds * WPK_NS_PER_S) {
+    while (wpk_clock_ns() - began_ns < (uint64_t)seconds * WPK_NS_PER_S) {
         write_batch(&bench, batch);
         commits += 2;
     }

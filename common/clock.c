@@ -33,6 +33,11 @@ const struct wpk_clock *wpk_clock_system(void)
     return &system;
 }
 
+uint64_t wpk_clock_ns(void)
+{
+    return wpk_clock_now_ns(wpk_clock_system());
+}
+
 uint64_t wpk_clock_now_ns(const struct wpk_clock *clock)
 {
     return clock->now_ns(clock);

@@ -8,10 +8,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WPK_NS_PER_US UINT64_C(1000)
 #define WPK_NS_PER_MS UINT64_C(1000000)
 #define WPK_NS_PER_S UINT64_C(1000000000)
@@ -24,6 +20,7 @@ struct wpk_clock {
 
 /* The machine's clock; static, shared by all threads. */
 const struct wpk_clock *wpk_clock_system(void);
+uint64_t wpk_clock_ns(void); /* what it says now, as `now_ns` */
 
 uint64_t wpk_clock_now_ns(const struct wpk_clock *clock);
 uint64_t wpk_clock_wall_ns(const struct wpk_clock *clock);
@@ -48,7 +45,4 @@ void wpk_clock_format(uint64_t wall_ns, char out[WPK_CLOCK_TEXT_SIZE]);
  */
 WPK_MUST_CHECK wpk_err wpk_clock_parse(const char *text, uint64_t *wall_ns);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

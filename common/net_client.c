@@ -52,11 +52,6 @@ struct wpk_net_client {
     struct slot slots[WPK_NET_SLOTS_MAX];
 };
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 static uint32_t number_of(uint64_t sequence)
 {
     return (uint32_t)sequence | WPK_NET_NUMBER_FIRST;
@@ -160,7 +155,7 @@ static void wait_until(struct wpk_net_client *client, uint64_t until_ns)
     const struct wpk_net_line *line = &client->line;
     pthread_mutex_lock(&client->lock);
     for (;;) {
-        uint64_t now = now_ns();
+        uint64_t now = wpk_clock_ns();
         uint64_t next_ns = expire(client, now);
         if (client->is_closing || client->is_deaf || now >= until_ns ||
             wpk_net_line_is_ready(line) ||
@@ -198,7 +193,7 @@ static void send_next(struct wpk_net_client *client)
         frame_size = slot->frame_size;
         slot->frame = NULL;
         slot->state = SLOT_SENT;
-        slot->sent_ns = now_ns();
+        slot->sent_ns = wpk_clock_ns();
     }
     pthread_mutex_unlock(&client->lock);
     if (frame != NULL) {
@@ -210,7 +205,7 @@ static void send_next(struct wpk_net_client *client)
 static void deliver(struct wpk_net_client *client, uint32_t number, char *data, size_t size)
 {
     pthread_mutex_lock(&client->lock);
-    client->heard_ns = now_ns();
+    client->heard_ns = wpk_clock_ns();
     struct slot *slot = sent_with(client, number);
     if (slot != NULL) {
         end_slot(client, slot, WPK_OK, data, size);
@@ -240,14 +235,14 @@ static bool talk(struct wpk_net_client *client)
 {
     struct wpk_net_line *line = &client->line;
     const struct wpk_net_client_options *options = &client->options;
-    uint64_t connected_by_ns = now_ns() + options->patience_ms * WPK_NS_PER_MS;
+    uint64_t connected_by_ns = wpk_clock_ns() + options->patience_ms * WPK_NS_PER_MS;
     bool goes_on = wpk_net_line_open(line, options, &client->lock, &client->changed);
     bool was_open = false;
     while (goes_on) {
         wait_until(client, was_open ? UINT64_MAX : connected_by_ns);
         goes_on = !is_over(client) && receive(client);
         was_open |= line->state == WPK_NET_LINE_OPEN;
-        goes_on = goes_on && (was_open || now_ns() < connected_by_ns);
+        goes_on = goes_on && (was_open || wpk_clock_ns() < connected_by_ns);
         if (goes_on && wpk_net_line_is_idle(line)) {
             send_next(client);
         }
@@ -268,7 +263,7 @@ static void *run(void *user)
         if (talk(client)) {
             pause_ms = RECONNECT_MS_MIN;
         }
-        wait_until(client, now_ns() + pause_ms * WPK_NS_PER_MS);
+        wait_until(client, wpk_clock_ns() + pause_ms * WPK_NS_PER_MS);
         pause_ms = pause_ms * 2 < RECONNECT_MS_MAX ? pause_ms * 2 : RECONNECT_MS_MAX;
     }
     return NULL;
@@ -372,7 +367,7 @@ wpk_err wpk_net_client_put(struct wpk_net_client *client, int index, const void 
     }
     pthread_mutex_lock(&client->lock);
     slot->sequence = sequence;
-    slot->deadline_ns = now_ns() + timeout_ms * WPK_NS_PER_MS;
+    slot->deadline_ns = wpk_clock_ns() + timeout_ms * WPK_NS_PER_MS;
     slot->frame = frame;
     slot->frame_size = frame_size;
     slot->state = SLOT_QUEUED;

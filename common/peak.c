@@ -100,18 +100,13 @@ static const struct loop *choose_loop(void)
     return &loops[2];
 }
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 static double measure_flops(const struct loop *loop)
 {
     uint64_t best_ns = UINT64_MAX;
     for (int i = 0; i < flops_calls; i++) {
-        const uint64_t start = now_ns();
+        const uint64_t start = wpk_clock_ns();
         loop->run();
-        const uint64_t ns = now_ns() - start;
+        const uint64_t ns = wpk_clock_ns() - start;
         best_ns = ns < best_ns ? ns : best_ns;
     }
     const double flops = 2.0 * ACCUMULATORS * STEPS * loop->lanes;
@@ -143,10 +138,10 @@ static wpk_err measure_stream(double *bytes_per_s)
     memset(data, 1, STREAM_BYTES); /* pages that were never written all read one page of zeros */
     uint64_t best_ns = UINT64_MAX;
     for (int i = 0; i < stream_passes; i++) {
-        const uint64_t start = now_ns();
+        const uint64_t start = wpk_clock_ns();
         const volatile uint64_t sum = sum_all(data, STREAM_BYTES / sizeof(pair));
         (void)sum;
-        const uint64_t ns = now_ns() - start;
+        const uint64_t ns = wpk_clock_ns() - start;
         best_ns = ns < best_ns ? ns : best_ns;
     }
     free(data);

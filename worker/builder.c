@@ -50,11 +50,6 @@ struct builder {
     bool paused[CHILDREN_MAX]; /* by core */
 };
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 /* ---- one child */
 
 static void run_child(const struct builder *builder, const struct wpk_build_request *request,
@@ -124,7 +119,7 @@ static wpk_err start_child(struct builder *builder, const struct wpk_build_reque
                             .id = request->id,
                             .core = request->core,
                             .log = log,
-                            .started_ns = now_ns(),
+                            .started_ns = wpk_clock_ns(),
                             .timeout_ns = request->timeout_ms * WPK_NS_PER_MS};
     snprintf(child->work, sizeof(child->work), "%s", request->work);
     wpk_log(WPK_LOG_DEBUG, "build_started", "work=%s pid=%d core=%d", child->work, (int)pid,
@@ -201,7 +196,7 @@ static void end_child(struct builder *builder, struct child *child)
     bool broken = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_MACHINE && !child->timed_out;
     read_log(child->log, log);
     struct wpk_build_reply reply = {
-        .id = child->id, .log = log, .build_ns = now_ns() - child->started_ns};
+        .id = child->id, .log = log, .build_ns = wpk_clock_ns() - child->started_ns};
     reply.outcome = describe_end(child, status, log);
     if (broken) {
         wpk_log(WPK_LOG_WARN, "build_broken", "work=%s reason=\"%.*s\"", child->work,
@@ -232,9 +227,9 @@ static void pause_core(struct builder *builder, int core, bool paused)
         }
         wpk_process_signal(child->pid, paused ? SIGSTOP : SIGCONT);
         if (paused) {
-            child->stopped_ns = now_ns();
+            child->stopped_ns = wpk_clock_ns();
         } else {
-            child->started_ns += now_ns() - child->stopped_ns;
+            child->started_ns += wpk_clock_ns() - child->stopped_ns;
             child->stopped_ns = 0;
         }
     }
@@ -288,7 +283,7 @@ static wpk_err obey_all(struct builder *builder)
 /* Kill what is past its deadline; returns how long the loop may sleep, -1 for ever. */
 static int enforce_deadlines(struct builder *builder)
 {
-    uint64_t now = now_ns();
+    uint64_t now = wpk_clock_ns();
     uint64_t next = UINT64_MAX;
     for (int i = 0; i < CHILDREN_MAX; i++) {
         struct child *child = &builder->children[i];

@@ -208,7 +208,7 @@ wpk_err wpk_engine_put(struct wpk_engine *engine, const struct wpk_trial *trial)
     }
     state->stage = WPK_TRIAL_NEW;
     state->order = ++engine->order;
-    state->since_ns = wpk_engine_now_ns();
+    state->since_ns = wpk_clock_ns();
     if (state->trial.policy.threads > engine->core_count && !trial->build_only) {
         wpk_engine_fail(engine, state, WPK_OUTCOME_UNSUPPORTED, WPK_ENGINE_TOO_MANY_THREADS,
                         state->trial.policy.threads, engine->core_count);
@@ -260,10 +260,10 @@ static void plan(struct wpk_engine *engine, struct wpk_trial_state *trial)
         .schedule = trial->trial.schedule,
     };
     struct wpk_diag diag = {0};
-    uint64_t start = wpk_engine_now_ns();
+    uint64_t start = wpk_clock_ns();
     wpk_err err = wpk_planner_plan(&engine->planner, &request, &trial->planned, &diag);
     wpk_trace_span(&engine->trace, WPK_TRACE_ENGINE, "plan", trial->trial.id, start,
-                   wpk_engine_now_ns());
+                   wpk_clock_ns());
     if (err != WPK_OK) {
         char text[WPK_DIAG_TEXT_MAX + 256];
         wpk_diag_format(&diag, text, sizeof(text));
@@ -321,7 +321,7 @@ wpk_err wpk_engine_advance(struct wpk_engine *engine, uint64_t *next_ms)
     bool more = plan_some(engine);
     wpk_engine_feed_builder(engine);
     wpk_engine_feed_runner(engine);
-    uint64_t now = wpk_engine_now_ns();
+    uint64_t now = wpk_clock_ns();
     uint64_t builder = wpk_engine_watch_builder(engine, now);
     uint64_t runner = wpk_engine_watch_runner(engine, now);
     uint64_t next = builder < runner ? builder : runner;

@@ -78,7 +78,7 @@ static void start_build(struct wpk_engine *engine, struct wpk_trial_state *trial
         .memory_bytes_max = engine->options.memory_bytes_max,
     };
     trial->stage = WPK_TRIAL_BUILDING;
-    trial->since_ns = wpk_engine_now_ns();
+    trial->since_ns = wpk_clock_ns();
     trial->tries++;
     engine->slot[core] = trial;
     /* If it is dead, that is heard next and the trial is tried once more. */
@@ -140,7 +140,7 @@ static void end_build(struct wpk_engine *engine, const struct wpk_build_reply *r
         if (engine->slot[core] == trial) {
             engine->slot[core] = NULL;
             wpk_trace_span(&engine->trace, WPK_TRACE_BUILDER + core, "build", trial->trial.id,
-                           trial->since_ns, wpk_engine_now_ns());
+                           trial->since_ns, wpk_clock_ns());
         }
     }
     trial->record.build_ns = reply->build_ns;
@@ -148,7 +148,7 @@ static void end_build(struct wpk_engine *engine, const struct wpk_build_reply *r
         wpk_engine_finish(engine, trial);
     } else if (reply->outcome == WPK_OUTCOME_OK) {
         trial->stage = WPK_TRIAL_BUILT;
-        trial->since_ns = wpk_engine_now_ns();
+        trial->since_ns = wpk_clock_ns();
         trial->tries = 0;
     } else {
         wpk_engine_fail(engine, trial, reply->outcome, "%s", reply->log);

@@ -72,7 +72,7 @@ void wpk_engine_feed_runner(struct wpk_engine *engine)
         .memory_bytes_max = engine->options.memory_bytes_max,
     };
     trial->stage = WPK_TRIAL_RUNNING;
-    trial->since_ns = wpk_engine_now_ns();
+    trial->since_ns = wpk_clock_ns();
     trial->tries++;
     engine->running = trial;
     wpk_engine_expect_runner(engine, engine->options.run_timeout_ms * 4);
@@ -102,7 +102,7 @@ static void begin_timing(struct wpk_engine *engine, uint64_t id)
         return; /* what a damaged child says twice */
     }
     engine->timed_id = id;
-    engine->wanted_ns = wpk_engine_now_ns();
+    engine->wanted_ns = wpk_clock_ns();
     if (!engine->duelling) {
         struct wpk_trial_state *trial = engine->running;
         engine->timed_threads = trial->trial.policy.threads;
@@ -129,7 +129,7 @@ static bool take_device(struct wpk_engine *engine)
     if (err != WPK_OK) {
         return false;
     }
-    engine->timed_since_ns = wpk_engine_now_ns();
+    engine->timed_since_ns = wpk_clock_ns();
     if (engine->timed_since_ns - engine->wanted_ns > WPK_NS_PER_MS) {
         wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, "wait", timed_trial(engine),
                        engine->wanted_ns, engine->timed_since_ns);
@@ -153,18 +153,18 @@ void wpk_engine_go_if_quiet(struct wpk_engine *engine)
     }
     (void)!wpk_message_send(&engine->runner.process.channel, WPK_MESSAGE_GO, engine->timed_id);
     engine->timed_id = 0;
-    engine->deadline_ns = wpk_engine_now_ns() + engine->patience_ns;
+    engine->deadline_ns = wpk_clock_ns() + engine->patience_ns;
 }
 
 uint64_t wpk_engine_device_wait_ns(const struct wpk_engine *engine)
 {
     bool waits = engine->timed_id != 0 && engine->timed_since_ns == 0;
-    return waits ? wpk_engine_now_ns() - engine->wanted_ns : 0;
+    return waits ? wpk_clock_ns() - engine->wanted_ns : 0;
 }
 
 static void end_timing(struct wpk_engine *engine)
 {
-    uint64_t now = wpk_engine_now_ns();
+    uint64_t now = wpk_clock_ns();
     wpk_device_lock_give(&engine->device);
     engine->timed_id = 0;
     engine->deadline_ns = now + engine->patience_ns;
@@ -189,7 +189,7 @@ static void end_run(struct wpk_engine *engine, struct wpk_record *record)
     struct wpk_trial_state *trial = engine->running;
     end_timing(engine);
     wpk_trace_span(&engine->trace, WPK_TRACE_RUNNER, wpk_outcome_name(record->outcome),
-                   trial->trial.id, trial->since_ns, wpk_engine_now_ns());
+                   trial->trial.id, trial->since_ns, wpk_clock_ns());
     uint64_t build_ns = trial->record.build_ns;
     wpk_record_fini(&trial->record);
     trial->record = *record;
@@ -303,7 +303,7 @@ void wpk_engine_hear_runner(struct wpk_engine *engine)
 void wpk_engine_expect_runner(struct wpk_engine *engine, uint64_t timeout_ms)
 {
     engine->patience_ns = timeout_ms * WPK_NS_PER_MS + SILENCE_NS;
-    engine->deadline_ns = wpk_engine_now_ns() + engine->patience_ns;
+    engine->deadline_ns = wpk_clock_ns() + engine->patience_ns;
 }
 
 uint64_t wpk_engine_watch_runner(struct wpk_engine *engine, uint64_t now_ns)

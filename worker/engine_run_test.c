@@ -228,9 +228,9 @@ static void test_runner_that_hangs_in_a_duel(void **state)
     engine->duelling = true;
     engine->duel_count = 1;
     wpk_engine_expect_runner(engine, 1000);
-    assert_in_range(wpk_engine_watch_runner(engine, wpk_engine_now_ns()), WPK_NS_PER_S,
+    assert_in_range(wpk_engine_watch_runner(engine, wpk_clock_ns()), WPK_NS_PER_S,
                     600 * WPK_NS_PER_S);
-    engine->deadline_ns = wpk_engine_now_ns();
+    engine->deadline_ns = wpk_clock_ns();
     while (engine->duelling) {
         bench_step(bench);
     }
@@ -303,7 +303,7 @@ static void test_engines_time_in_turns(void **state)
                 taken++;
             }
         }
-        assert_true(wpk_engine_now_ns() < first->deadline_ns);
+        assert_true(wpk_clock_ns() < first->deadline_ns);
         usleep(1000);
     }
     bench_stop(&second);
@@ -323,10 +323,10 @@ static void test_waiting_for_the_device(void **state)
     }
     bench_put(bench, 5, "build-error");
     engine->options.run_timeout_ms = 500; /* the wait for the device does not count */
-    uint64_t until = wpk_engine_now_ns() + 1000 * WPK_NS_PER_MS;
+    uint64_t until = wpk_clock_ns() + 1000 * WPK_NS_PER_MS;
     assert_int_equal(bench_take(bench, &record), 5);
     wpk_record_fini(&record);
-    while (wpk_engine_now_ns() < until) {
+    while (wpk_clock_ns() < until) {
         bench_step(bench);
         assert_int_equal(engine->timed_since_ns, 0);
     }

@@ -116,7 +116,6 @@ void wpk_engine_remember(struct wpk_engine *engine, const struct wpk_trial_state
 void wpk_engine_mark_done(struct wpk_engine *engine, struct wpk_trial_state *trial);
 
 /* ---- engine_trial.c */
-uint64_t wpk_engine_now_ns(void);
 /* work_dir/NAME[/REST] */
 void wpk_engine_path(const struct wpk_engine *engine, char out[WPK_ENGINE_PATH_MAX],
                      const char *name, const char *rest);

@@ -17,11 +17,6 @@
 #define ARTIFACT_SIZE_MAX ((size_t)256 << 20)
 #define ROOM_BYTES_MIN ((uint64_t)8 << 20) /* with less, a failure may have been the disk's */
 
-uint64_t wpk_engine_now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 void wpk_engine_path(const struct wpk_engine *engine, char out[WPK_ENGINE_PATH_MAX],
                      const char *name, const char *rest)
 {

@@ -33,11 +33,6 @@ struct runner {
     struct wpk_runner_child child;
 };
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 /* The same record for all that were wanted. */
 static wpk_err refuse(struct runner *runner, uint64_t id, int count,
                       const struct wpk_record *record)
@@ -222,7 +217,7 @@ static wpk_err wait_and_look(struct runner *runner)
         polled[1].fd = runner->child.channel.fd;
     }
     int ops = wpk_runner_ops_poll(&runner->ops, polled + 2, POLL_MAX - 2);
-    int timeout_ms = wpk_runner_child_deadline(&runner->child, now_ns());
+    int timeout_ms = wpk_runner_child_deadline(&runner->child, wpk_clock_ns());
     if (poll(polled, (nfds_t)(2 + ops), timeout_ms) < 0 && errno != EINTR) {
         return WPK_ESYSTEM;
     }

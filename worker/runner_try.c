@@ -70,11 +70,6 @@ static void listen_for_faults(void)
 
 /* ---- steps */
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 static wpk_err open_subject(struct attempt *a, const struct wpk_inputs *inputs,
                             enum wpk_guard_placement placement, struct wpk_subject *out)
 {
@@ -295,9 +290,9 @@ static wpk_err measure_quietly(struct attempt *a, struct wpk_subject *subject,
     if (threads == 1) {
         wpk_process_pin(wpk_process_core_count() - 1, 1);
     }
-    uint64_t start = now_ns();
+    uint64_t start = wpk_clock_ns();
     wpk_err err = measure(a, subject);
-    a->record->measure_ns = now_ns() - start;
+    a->record->measure_ns = wpk_clock_ns() - start;
     if (wpk_message_send(channel, WPK_MESSAGE_TIMED, a->request->id) != WPK_OK) {
         exit(1);
     }
@@ -348,7 +343,7 @@ static wpk_err verify_after(struct attempt *a, struct wpk_subject *subject)
 static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
 {
     struct wpk_subject subject = {0};
-    uint64_t start = now_ns();
+    uint64_t start = wpk_clock_ns();
     wpk_err err = a->request->rule.exact ? verify_integers(a) : WPK_OK;
     if (err == WPK_OK) {
         err = open_subject(a, &a->op->inputs[WPK_RUNNER_REALS], WPK_GUARD_ALIGNED, &subject);
@@ -356,7 +351,7 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
     if (err == WPK_OK) {
         err = verify(a, &subject, &a->op->answers[WPK_RUNNER_REALS]);
     }
-    uint64_t before = now_ns() - start;
+    uint64_t before = wpk_clock_ns() - start;
     if (err == WPK_OK) {
         const struct wpk_provider_class *kind = subject.provider->kind;
         const char *recipe = kind->recipe(subject.provider);
@@ -367,11 +362,11 @@ static wpk_err attempt(struct attempt *a, struct wpk_channel *channel)
         err = measure_quietly(a, &subject, channel);
         wpk_subject_close(&a->anchor);
     }
-    start = now_ns();
+    start = wpk_clock_ns();
     if (err == WPK_OK) {
         err = verify_after(a, &subject);
     }
-    a->record->verify_ns = before + now_ns() - start;
+    a->record->verify_ns = before + wpk_clock_ns() - start;
     wpk_subject_close(&subject);
     return err;
 }

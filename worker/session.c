@@ -63,11 +63,6 @@ struct session {
     struct wpk_diag *diag;
 };
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 static void wake(void *user)
 {
     const struct session *s = user;
@@ -144,7 +139,7 @@ static void ask_poll(struct session *s)
         wpk_holding_count(s->holding) >= KEPT_MAX) {
         want = 0;
     }
-    if (want == 0 && now_ns() < s->polled_ns + HEARTBEAT_MS * WPK_NS_PER_MS) {
+    if (want == 0 && wpk_clock_ns() < s->polled_ns + HEARTBEAT_MS * WPK_NS_PER_MS) {
         return;
     }
     struct wpk_message message = {.kind = WPK_MESSAGE_POLL,
@@ -154,7 +149,7 @@ static void ask_poll(struct session *s)
                                   .running = wpk_holding_running(s->holding),
                                   .holding = ids,
                                   .holding_count = wpk_holding_ids(s->holding, false, ids)};
-    s->polled_ns = now_ns();
+    s->polled_ns = wpk_clock_ns();
     ask(s, SLOT_POLL, &message, POLL_WAIT_MS + REQUEST_MS);
 }
 
@@ -232,7 +227,7 @@ static void ask_other(struct session *s)
 
 static void ask_all(struct session *s)
 {
-    if (now_ns() < s->retry_at_ns || s->gave_back) {
+    if (wpk_clock_ns() < s->retry_at_ns || s->gave_back) {
         return;
     }
     if (!wpk_net_client_busy(s->client, SLOT_OTHER)) {
@@ -249,7 +244,7 @@ static void leave(struct session *s)
 {
     if (s->leave_ns == 0) {
         wpk_log(WPK_LOG_INFO, "leaving", "held=%u", wpk_holding_count(s->holding));
-        s->leave_ns = now_ns();
+        s->leave_ns = wpk_clock_ns();
         s->retry_at_ns = 0;
     }
 }
@@ -257,7 +252,7 @@ static void leave(struct session *s)
 /* Told to end: what is being timed was nearly for nothing, so it ends first. */
 static void drain(struct session *s)
 {
-    s->drain_ns = now_ns();
+    s->drain_ns = wpk_clock_ns();
     s->drain_lease = wpk_holding_running(s->holding);
     wpk_log(WPK_LOG_INFO, "draining", "lease=%llu held=%u", (unsigned long long)s->drain_lease,
             wpk_holding_count(s->holding));
@@ -268,7 +263,7 @@ static bool is_drained(const struct session *s)
 {
     return s->drain_lease == 0 || s->options->is_private ||
            wpk_holding_running(s->holding) != s->drain_lease ||
-           now_ns() > s->drain_ns + DRAIN_MS * WPK_NS_PER_MS;
+           wpk_clock_ns() > s->drain_ns + DRAIN_MS * WPK_NS_PER_MS;
 }
 
 /* Nothing is asked for a while: as long as wpkd said, or a little longer each time. */
@@ -279,7 +274,7 @@ static void retry_later(struct session *s, uint64_t told_ms)
         s->retry_ms = RETRY_MS_MAX;
     }
     uint64_t ms = told_ms > s->retry_ms ? told_ms : s->retry_ms;
-    s->retry_at_ns = now_ns() + ms * WPK_NS_PER_MS;
+    s->retry_at_ns = wpk_clock_ns() + ms * WPK_NS_PER_MS;
 }
 
 /* What was asked on SLOT_OTHER has no answer, or an error for one. */
@@ -311,11 +306,12 @@ static void not_answered(struct session *s, wpk_err err)
 /* Why nothing gets done: to the service manager, and to the log once a minute while it lasts. */
 static void say_refused(struct session *s, const struct wpk_message *error)
 {
-    if (s->trouble == error->err && now_ns() < s->trouble_ns + TROUBLE_EVERY_MS * WPK_NS_PER_MS) {
+    if (s->trouble == error->err &&
+        wpk_clock_ns() < s->trouble_ns + TROUBLE_EVERY_MS * WPK_NS_PER_MS) {
         return;
     }
     s->trouble = error->err;
-    s->trouble_ns = now_ns();
+    s->trouble_ns = wpk_clock_ns();
     wpk_log(WPK_LOG_WARN, "refused", "error=%s reason=\"%.300s\"", wpk_err_name(error->err),
             error->text);
     wpk_notify_send(s->options->notify, "STATUS=Refused: %.300s", error->text);
@@ -433,7 +429,7 @@ static void probe(struct session *s)
 {
     const struct wpk_net_client_options options = client_options(s);
     struct wpk_diag diag = {0};
-    s->probed_ns = now_ns();
+    s->probed_ns = wpk_clock_ns();
     wpk_err err = wpk_net_client_probe(&options, PROBE_MS, &diag);
     if (err != WPK_OK) {
         s->trouble = err;
@@ -445,8 +441,8 @@ static void probe(struct session *s)
 /* Without an answer for some time, now and then: whoever looks at the log has to learn why. */
 static void say_why(struct session *s)
 {
-    if (now_ns() >= s->answered_ns + PROBE_AFTER_MS * WPK_NS_PER_MS &&
-        (s->probed_ns == 0 || now_ns() >= s->probed_ns + PROBE_EVERY_MS * WPK_NS_PER_MS)) {
+    if (wpk_clock_ns() >= s->answered_ns + PROBE_AFTER_MS * WPK_NS_PER_MS &&
+        (s->probed_ns == 0 || wpk_clock_ns() >= s->probed_ns + PROBE_EVERY_MS * WPK_NS_PER_MS)) {
         probe(s);
     }
 }
@@ -464,7 +460,7 @@ static void on_reply(struct session *s, int slot, wpk_err err, const char *data,
         }
         return;
     }
-    s->answered_ns = now_ns();
+    s->answered_ns = wpk_clock_ns();
     err = wpk_message_decode(data, size, &message, s->diag);
     if (err != WPK_OK) {
         fail(s, err, "wpkd answered what cannot be read");
@@ -492,15 +488,15 @@ static void take_replies(struct session *s)
 static void feed_watchdog(struct session *s)
 {
     uint64_t every_ns = s->options->notify->watchdog_ns / 4;
-    if (every_ns > 0 && now_ns() >= s->fed_ns + every_ns) {
-        s->fed_ns = now_ns();
+    if (every_ns > 0 && wpk_clock_ns() >= s->fed_ns + every_ns) {
+        s->fed_ns = wpk_clock_ns();
         wpk_notify_send(s->options->notify, "WATCHDOG=1");
     }
 }
 
 static int timeout_ms(const struct session *s, uint64_t engine_ms)
 {
-    uint64_t now = now_ns();
+    uint64_t now = wpk_clock_ns();
     uint64_t ms = HEARTBEAT_MS;
     uint64_t watchdog_ms = s->options->notify->watchdog_ns / 4 / WPK_NS_PER_MS;
     if (watchdog_ms > 0 && watchdog_ms < ms) {
@@ -557,7 +553,7 @@ static void turn(struct session *s)
         leave(s);
     }
     ask_all(s);
-    bool too_long = s->leave_ns != 0 && now_ns() > s->leave_ns + LEAVE_MS * WPK_NS_PER_MS;
+    bool too_long = s->leave_ns != 0 && wpk_clock_ns() > s->leave_ns + LEAVE_MS * WPK_NS_PER_MS;
     if (s->gave_back || too_long || (s->leave_ns != 0 && s->session == 0)) {
         s->ended = true;
     }
@@ -578,7 +574,7 @@ static uint32_t capacity_for(const struct wpk_session_options *options)
 wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_diag *diag)
 {
     struct session s = {.options = options,
-                        .answered_ns = now_ns(),
+                        .answered_ns = wpk_clock_ns(),
                         .diag = diag,
                         .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                         .capacity = capacity_for(options)};
