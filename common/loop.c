@@ -10,11 +10,7 @@
 #include <uv.h>
 
 struct watch {
-    union {
-        uv_handle_t handle;
-        uv_signal_t signal;
-        uv_poll_t poll;
-    } uv;
+    uv_signal_t signal;
     wpk_loop_fn fn;
     void *user;
 };
@@ -48,14 +44,6 @@ static void on_timer(uv_timer_t *timer)
 static void on_signal(uv_signal_t *handle, int signal_number)
 {
     (void)signal_number;
-    struct watch *watch = handle->data;
-    watch->fn(watch->user);
-}
-
-static void on_poll(uv_poll_t *handle, int status, int events)
-{
-    (void)status;
-    (void)events;
     struct watch *watch = handle->data;
     watch->fn(watch->user);
 }
@@ -99,7 +87,7 @@ void wpk_loop_close(struct wpk_loop *loop)
         return;
     }
     for (int i = 0; i < loop->watch_count; i++) {
-        uv_close(&loop->watches[i].uv.handle, NULL);
+        uv_close((uv_handle_t *)&loop->watches[i].signal, NULL);
     }
     uv_close((uv_handle_t *)&loop->timer, NULL);
     uv_close((uv_handle_t *)&loop->wake, NULL);
@@ -132,46 +120,21 @@ void wpk_loop_wake(struct wpk_loop *loop)
     WPK_ASSERT(code == 0);
 }
 
-/* The next free watch, not yet counted: it counts once libuv holds its handle. */
-static struct watch *next_watch(struct wpk_loop *loop, wpk_loop_fn fn, void *user)
+wpk_err wpk_loop_on_signal(struct wpk_loop *loop, int signal_number, wpk_loop_fn fn, void *user)
 {
     WPK_ASSERT(fn != NULL);
     if (loop->watch_count == WPK_LOOP_WATCHES_MAX) {
-        return NULL;
+        return WPK_ENOSPC;
     }
     struct watch *watch = &loop->watches[loop->watch_count];
+    if (uv_signal_init(&loop->uv, &watch->signal) != 0) {
+        return WPK_ESYSTEM;
+    }
+    loop->watch_count++; /* libuv holds its handle */
     watch->fn = fn;
     watch->user = user;
-    return watch;
-}
-
-wpk_err wpk_loop_on_signal(struct wpk_loop *loop, int signal_number, wpk_loop_fn fn, void *user)
-{
-    struct watch *watch = next_watch(loop, fn, user);
-    if (watch == NULL) {
-        return WPK_ENOSPC;
-    }
-    if (uv_signal_init(&loop->uv, &watch->uv.signal) != 0) {
-        return WPK_ESYSTEM;
-    }
-    loop->watch_count++;
-    watch->uv.handle.data = watch;
-    return uv_signal_start(&watch->uv.signal, on_signal, signal_number) == 0 ? WPK_OK : WPK_ESYSTEM;
-}
-
-wpk_err wpk_loop_on_readable(struct wpk_loop *loop, int fd, wpk_loop_fn fn, void *user)
-{
-    struct watch *watch = next_watch(loop, fn, user);
-    if (watch == NULL) {
-        return WPK_ENOSPC;
-    }
-    if (uv_poll_init(&loop->uv, &watch->uv.poll, fd) != 0) {
-        return WPK_ESYSTEM;
-    }
-    loop->watch_count++;
-    watch->uv.handle.data = watch;
-    return uv_poll_start(&watch->uv.poll, UV_READABLE | UV_DISCONNECT, on_poll) == 0 ? WPK_OK
-                                                                                     : WPK_ESYSTEM;
+    watch->signal.data = watch;
+    return uv_signal_start(&watch->signal, on_signal, signal_number) == 0 ? WPK_OK : WPK_ESYSTEM;
 }
 
 void wpk_loop_set_timer(struct wpk_loop *loop, uint64_t after_ms, wpk_loop_fn fn, void *user)

@@ -16,8 +16,6 @@
 #include "op/notation.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define VERSION_LINE "wpk-program-2\n"
@@ -94,33 +92,4 @@ wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprin
         wpk_program_fini(&canonical);
     }
     return err;
-}
-
-/* One extent and what follows it; 0 when there is none. */
-static int64_t take_extent(const char **at)
-{
-    char *end;
-    if (**at < '1' || **at > '9') {
-        return 0;
-    }
-    int64_t extent = strtoll(*at, &end, 10);
-    bool last = *end == '\0';
-    if (!last && (*end != ',' || end[1] == '\0')) {
-        return 0;
-    }
-    *at = last ? end : end + 1;
-    return extent;
-}
-
-double wpk_extents_distance(const char *a, const char *b)
-{
-    double distance = 0;
-    while (*a != '\0' && *b != '\0') {
-        int64_t x = take_extent(&a), y = take_extent(&b);
-        if (x <= 0 || y <= 0) {
-            return HUGE_VAL;
-        }
-        distance += fabs(log2((double)x / (double)y));
-    }
-    return *a == *b ? distance : HUGE_VAL;
 }

@@ -26,8 +26,4 @@ wpk_err wpk_fingerprint(const struct wpk_program *program, struct wpk_fingerprin
 wpk_err wpk_program_identity(const struct wpk_program *program, struct wpk_program *canonical,
                              struct wpk_binding *binding, struct wpk_fingerprint *out);
 
-/* How far apart two shapes of a family are: the sum over all axes of |log2(a / b)|, so that an axis
- * twice as long counts 1; HUGE_VAL for texts that are not of one family, or malformed. */
-double wpk_extents_distance(const char *a, const char *b);
-
 #endif

@@ -9,7 +9,6 @@
 #include "tests/random_program.h"
 #include "tests/rewritten_program.h"
 
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -422,8 +421,6 @@ static void test_extents_of_a_family(void **state)
     assert_int_equal(n * 1000 + k, 2512);
     assert_int_equal(y * 100 + x, 1428);
     assert_int_equal(r0 * r1 * r2, 128 * 5 * 3);
-    double distance = 1 + 3 + 2 + 1 + 1 + 0.7369655941662062; /* n, k, y, x, c, r: 5 for 3 */
-    assert_true(fabs(wpk_extents_distance(small.extents, large.extents) - distance) < 1e-12);
     /* Two inputs that only their extents tell apart. */
     extents_of("input A f32[3]\ninput B f32[5]\noutput Y f32[]\nY[] = sum(i:3,j:5) A[i] * B[j]\n",
                &small);
@@ -431,21 +428,6 @@ static void test_extents_of_a_family(void **state)
                &swapped);
     assert_string_equal(small.exact, swapped.exact);
     assert_string_equal(small.extents, swapped.extents);
-}
-
-static void test_distance(void **state)
-{
-    (void)state;
-    assert_true(wpk_extents_distance("64,32,128", "64,32,128") == 0);
-    assert_true(wpk_extents_distance("64,32,128", "32,64,128") == 2);
-    assert_true(wpk_extents_distance("", "") == 0);
-    static const char *const strangers[] = {"64,32",      "64,32,128,1", "",
-                                            "64,32,",     "64,32,128,",  "64,,128",
-                                            "64,-32,128", "64,0,128",    "64,32,x"};
-    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
-        assert_true(isinf(wpk_extents_distance("64,32,128", strangers[i])));
-        assert_true(isinf(wpk_extents_distance(strangers[i], "64,32,128")));
-    }
 }
 
 /* More axes than are told: as many everywhere all the same. */
@@ -490,7 +472,6 @@ int main(void)
         cmocka_unit_test(test_dead_parts),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_extents_of_a_family),
-        cmocka_unit_test(test_distance),
         cmocka_unit_test(test_extents_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,6 @@ struct wpk_argument_list {
  * primitive, to which `descriptor`, `manifest`, `main` and `fixed` are unknown. */
 struct wpk_kernel {
     struct wpk_vendor *vendor; /* owned; NULL: our code */
-    int recipe_tensor_count;
     void *object;   /* of dlopen */
     bool frozen;    /* loaded from memory, not from the file */
     int frozen_fd;  /* owned; its path is the object's name to dlopen, so nobody else may get it */

@@ -396,11 +396,6 @@ wpk_err wpk_vendor_entry(const struct wpk_vendor *self, struct wpk_buf *out)
     return wpk_choice_entry_encode(&entry, out);
 }
 
-const char *wpk_vendor_version(const struct wpk_vendor *self)
-{
-    return self->version;
-}
-
 const char *wpk_vendor_detail(const struct wpk_vendor *self)
 {
     return self->detail;

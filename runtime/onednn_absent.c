@@ -75,12 +75,6 @@ wpk_err wpk_vendor_entry(const struct wpk_vendor *vendor, struct wpk_buf *out)
     return WPK_EUNSUPPORTED;
 }
 
-const char *wpk_vendor_version(const struct wpk_vendor *vendor)
-{
-    (void)vendor;
-    return "";
-}
-
 const char *wpk_vendor_detail(const struct wpk_vendor *vendor)
 {
     (void)vendor;

@@ -64,7 +64,6 @@ WPK_MUST_CHECK wpk_err wpk_vendor_call_run(struct wpk_vendor_call *call, void *c
 /* Append the entry of a choice that runs it: JSON.   errors  WPK_ENOMEM, WPK_ENOSPC */
 WPK_MUST_CHECK wpk_err wpk_vendor_entry(const struct wpk_vendor *vendor, struct wpk_buf *out);
 
-const char *wpk_vendor_version(const struct wpk_vendor *vendor); /* "3.2.0" */
 /* The implementation the library chose and its version, such as "jit:avx512_core, oneDNN 3.2.0". */
 const char *wpk_vendor_detail(const struct wpk_vendor *vendor);
 

@@ -36,17 +36,3 @@ wpk_err wpk_space_fits(const struct wpk_space *space, const char *candidate,
     }
     return WPK_OK;
 }
-
-wpk_err wpk_candidate_fits(const struct wpk_program *program,
-                           const struct wpk_space_options *options, const char *candidate,
-                           struct wpk_diag *diag)
-{
-    struct wpk_space space;
-    wpk_err err = wpk_space_derive(program, options, &space, diag);
-    if (err != WPK_OK) {
-        return err;
-    }
-    err = wpk_space_fits(&space, candidate, NULL, diag);
-    wpk_space_fini(&space);
-    return err;
-}

@@ -135,31 +135,11 @@ static void strangers_do_not_fit(void **state)
     wpk_space_fini(&tiny);
 }
 
-static void a_program_without_its_space(void **state)
-{
-    (void)state;
-    struct wpk_space space;
-    struct wpk_program same = {0}, other = {0};
-    struct wpk_candidate candidate;
-    char text[WPK_CANDIDATE_TEXT_MAX];
-    make_space(64, 56, 64, &options, &space);
-    make_conv(64, 56, 64, &same);
-    make_conv(3, 2, 5, &other);
-    assert_int_equal(wpk_space_construct(&space, &candidate, 1), 1);
-    assert_int_equal(wpk_candidate_encode(&space, &candidate, text, sizeof text), WPK_OK);
-    assert_int_equal(wpk_candidate_fits(&same, &options, text, NULL), WPK_OK);
-    assert_int_equal(wpk_candidate_fits(&other, &options, text, NULL), WPK_EMISMATCH);
-    wpk_program_fini(&same);
-    wpk_program_fini(&other);
-    wpk_space_fini(&space);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_share_candidates),
         cmocka_unit_test(strangers_do_not_fit),
-        cmocka_unit_test(a_program_without_its_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

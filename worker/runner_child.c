@@ -15,11 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static uint64_t now_ns(void)
-{
-    return wpk_clock_now_ns(wpk_clock_system());
-}
-
 /* Shared with the child, so that it can be read after a kill. */
 static volatile bool unshared;
 static volatile bool *anchor_runs = &unshared;
@@ -27,11 +22,6 @@ static volatile bool *anchor_runs = &unshared;
 void wpk_runner_child_set_anchor(bool runs)
 {
     *anchor_runs = runs;
-}
-
-bool wpk_runner_child_anchor_runs(void)
-{
-    return *anchor_runs;
 }
 
 static bool share_anchor(void)
@@ -83,7 +73,7 @@ wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int c
                                        .id = id,
                                        .count = count,
                                        .log = log,
-                                       .deadline_ns = now_ns() + timeout_ns,
+                                       .deadline_ns = wpk_clock_ns() + timeout_ns,
                                        .doing = "being verified"};
     wpk_channel_init(&child->channel, pair[0]);
     return WPK_OK;
@@ -123,7 +113,7 @@ static void note(struct wpk_runner_child *child, enum wpk_message_kind kind,
                  const struct wpk_buf *text)
 {
     if (kind == WPK_MESSAGE_VERIFIED) {
-        child->waiting_ns = now_ns();
+        child->waiting_ns = wpk_clock_ns();
         child->doing = "waiting";
         wpk_log(WPK_LOG_DEBUG, "run_verified", "work=%s pid=%d", child->work, (int)child->pid);
     } else if (kind == WPK_MESSAGE_TIMED) {
@@ -169,7 +159,7 @@ void wpk_runner_child_go(struct wpk_runner_child *child, const struct wpk_buf *t
     if (child->pid == 0 || child->waiting_ns == 0) {
         return;
     }
-    child->deadline_ns += now_ns() - child->waiting_ns;
+    child->deadline_ns += wpk_clock_ns() - child->waiting_ns;
     child->waiting_ns = 0;
     child->doing = "being timed";
     /* If it is dead, its channel says so next. */

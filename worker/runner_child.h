@@ -32,7 +32,6 @@ wpk_err wpk_runner_child_fork(struct wpk_runner_child *child, uint64_t id, int c
 /* In the child: its search's anchor runs from now on, or no longer. The runner sees it, too:
  * whatever ends the child while its anchor runs is the anchor's fault, not the candidate's. */
 void wpk_runner_child_set_anchor(bool runs);
-bool wpk_runner_child_anchor_runs(void);
 
 /* Pass on what the child has said.
  *   errors  WPK_ECLOSED the child has ended; or those of sending */
