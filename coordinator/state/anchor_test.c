@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a search's candidates are timed with, from the first that ends ok to a stand-in's. */
-#include "coordinator/state/scene.h"
+#include "tests/scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

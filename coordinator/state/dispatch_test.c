@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is given what: who builds and who runs, who verifies what another has timed, and whose poll
  * is served first. */
-#include "coordinator/state/scene.h"
+#include "tests/scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

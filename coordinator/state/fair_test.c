@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device time is shared fairly between owners; priorities order within one. */
-#include "coordinator/state/scene.h"
+#include "tests/scene.h"
 
 #include "common/rng.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs: quotas, pauses, what they share, what they wait for, and how they come back. */
-#include "coordinator/state/scene.h"
+#include "tests/scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,10 +8,10 @@
 #include "coordinator/state/phase.h"
 #include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
-#include "coordinator/state/scene.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/worker.h"
+#include "tests/scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attempts: what comes to nothing is tried again, three times to be built and three to be run, and
  * nobody ends what somebody else has. */
-#include "coordinator/state/scene.h"
+#include "tests/scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers: what they hold and lose, and what an operator orders of them. */
-#include "coordinator/state/scene.h"
+#include "tests/scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests of the state machine: a coordinator whose effects are answered at once, or when a test
  * says so, and workers who say what they are told to. Strategies give "c<n>" for ever. */
-#ifndef WPK_COORDINATOR_STATE_SCENE_H
-#define WPK_COORDINATOR_STATE_SCENE_H
+#ifndef WPK_TESTS_SCENE_H
+#define WPK_TESTS_SCENE_H
 
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/group.h"

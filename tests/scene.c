@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/state/scene.h"
+#include "tests/scene.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,11 +271,10 @@ int wpk_scene_worker(struct wpk_scene *scene, const char *name)
 
 static void say(struct wpk_scene *scene, int worker, struct wpk_message *message)
 {
-    struct wpk_event event = {
-        .kind = WPK_EVENT_MESSAGE,
-        .address = {.peer = (uint32_t)worker + 1},
-        .message = message,
-        .random = 1000 + 2 * (uint64_t)worker};
+    struct wpk_event event = {.kind = WPK_EVENT_MESSAGE,
+                              .address = {.peer = (uint32_t)worker + 1},
+                              .message = message,
+                              .random = 1000 + 2 * (uint64_t)worker};
     message->session = scene->workers[worker].session;
     scene->workers[worker].answered = false;
     wpk_scene_step(scene, &event);
