@@ -30,11 +30,9 @@
     X(NCNN, "ncnn", "ncnn", "ncnn", true, true, false)                                             \
     X(MNN, "mnn", "mnn", "MNN", true, true, false)
 
-enum bench_implementation {
 #define BENCH_IMPLEMENTATION_ENUM(id, name, program, heading, any, fixed, direct) BENCH_##id,
-    BENCH_IMPLEMENTATION_LIST(BENCH_IMPLEMENTATION_ENUM)
-#undef BENCH_IMPLEMENTATION_ENUM
-        BENCH_IMPLEMENTATION_COUNT
+enum bench_implementation {
+    BENCH_IMPLEMENTATION_LIST(BENCH_IMPLEMENTATION_ENUM) BENCH_IMPLEMENTATION_COUNT
 };
 
 /* `which` is an enum bench_implementation throughout. */

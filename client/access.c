@@ -23,14 +23,13 @@ static bool is_set(const char *text)
 
 static wpk_err decode_file(const struct wpk_buf *text, struct file *out, struct wpk_diag *diag)
 {
-    static const char *const names[] = {"server", "token_file", "ca", NULL};
     struct wpk_json_reader *r = NULL;
     wpk_err err = wpk_json_open(wpk_buf_text(text), text->size, FILE_SIZE_MAX, &r, diag);
 
     if (err != WPK_OK) {
         return err;
     }
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "server", "token_file", "ca");
     if (wpk_json_has(r, "server")) {
         wpk_json_get_copy(r, "server", out->server, sizeof(out->server));
     }

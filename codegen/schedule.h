@@ -47,49 +47,41 @@ extern "C" {
 
 /* suffix, text: operands */
 #define WPK_DIRECTIVE_LIST(X)                                                                      \
-    X(SPLIT, "split")           /* loop outer inner factor tail */                                 \
-    X(FUSE, "fuse")             /* inner outer fused */                                            \
-    X(REORDER, "reorder")       /* loops, innermost first */                                       \
-    X(VECTORIZE, "vectorize")   /* loop: its whole extent becomes lanes */                         \
-    X(UNROLL, "unroll")         /* loop */                                                         \
-    X(PARALLEL, "parallel")     /* loop */                                                         \
-    X(ATOMIC, "atomic")         /* lets an associative update be vectorized over its reduction */  \
-    X(EXPAND, "expand")         /* of a short sum: its terms, literals folded; no update */        \
+    X(SPLIT, "split")         /* loop outer inner factor tail */                                   \
+    X(FUSE, "fuse")           /* inner outer fused */                                              \
+    X(REORDER, "reorder")     /* loops, innermost first */                                         \
+    X(VECTORIZE, "vectorize") /* loop: its whole extent becomes lanes */                           \
+    X(UNROLL, "unroll")       /* loop */                                                           \
+    X(PARALLEL, "parallel")   /* loop */                                                           \
+    X(ATOMIC, "atomic")       /* lets an associative update be vectorized over its reduction */    \
+    X(EXPAND, "expand")       /* of a short sum: its terms, literals folded; no update */          \
     X(COMPUTE_ROOT, "compute_root")                                                                \
     X(COMPUTE_AT, "compute_at") /* consumer loop */                                                \
     X(COMPUTE_INLINE, "inline")                                                                    \
-    X(STORE_IN, "store_in")     /* stack, heap or register */                                      \
+    X(STORE_IN, "store_in")               /* stack, heap or register */                            \
     X(REORDER_STORAGE, "reorder_storage") /* axes, innermost first */                              \
     X(ALIGN_STORAGE, "align_storage")     /* axis, factor */                                       \
     X(BOUND_EXTENT, "bound_extent")       /* axis, factor: the extent needed at its level */       \
     X(ALIGN_BOUNDS, "align_bounds")       /* axis, factor */                                       \
     X(NO_PARTITION, "no_partition")       /* loop: not split into prologue, body and epilogue */
 
-enum wpk_directive_kind {
 #define WPK_DIRECTIVE_ENUM(name, text) WPK_DIRECTIVE_##name,
-    WPK_DIRECTIVE_LIST(WPK_DIRECTIVE_ENUM)
-#undef WPK_DIRECTIVE_ENUM
-        WPK_DIRECTIVE_COUNT
-};
+enum wpk_directive_kind { WPK_DIRECTIVE_LIST(WPK_DIRECTIVE_ENUM) WPK_DIRECTIVE_COUNT };
 
 #define WPK_TAIL_LIST(X)                                                                           \
-    X(EXACT, "exact")    /* the factor divides the extent */                                       \
-    X(GUARD, "guard")    /* an if around the tail */                                               \
+    X(EXACT, "exact")         /* the factor divides the extent */                                  \
+    X(GUARD, "guard")         /* an if around the tail */                                          \
     X(PREDICATE, "predicate") /* masked loads and stores */                                        \
-    X(SHIFT, "shift")    /* the last tile moves inwards; pure stages only */                       \
-    X(ROUND, "round")    /* computes past the end; only where storage is rounded up */
+    X(SHIFT, "shift")         /* the last tile moves inwards; pure stages only */                  \
+    X(ROUND, "round")         /* computes past the end; only where storage is rounded up */
 
-enum wpk_tail {
 #define WPK_TAIL_ENUM(name, text) WPK_TAIL_##name,
-    WPK_TAIL_LIST(WPK_TAIL_ENUM)
-#undef WPK_TAIL_ENUM
-        WPK_TAIL_COUNT
-};
+enum wpk_tail { WPK_TAIL_LIST(WPK_TAIL_ENUM) WPK_TAIL_COUNT };
 
 struct wpk_directive {
     enum wpk_directive_kind kind;
-    int stage;                      /* in the main program */
-    bool update;                    /* the reduction's update, not its pure definition */
+    int stage;   /* in the main program */
+    bool update; /* the reduction's update, not its pure definition */
     char loop[WPK_LOOPS_MAX][WPK_LOOP_NAME_MAX]; /* [loop_count] loops, axes, or a stage's name */
     int loop_count;
     int64_t factor;
@@ -108,9 +100,9 @@ struct wpk_schedule {
     int threads;
     struct wpk_boundary boundary[WPK_TENSORS_MAX]; /* inputs, constants and outputs */
     int boundary_count;
-    struct wpk_program program; /* everything, prepare stages included */
-    struct wpk_program main;    /* prepared tensors are constants of it */
-    struct wpk_program prepare; /* stage_count 0 when nothing is prepared */
+    struct wpk_program program;       /* everything, prepare stages included */
+    struct wpk_program main;          /* prepared tensors are constants of it */
+    struct wpk_program prepare;       /* stage_count 0 when nothing is prepared */
     struct wpk_directive *directives; /* owned; [directive_count] */
     int directive_count;
     int directive_capacity;

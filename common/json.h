@@ -74,6 +74,8 @@ size_t wpk_json_count(const struct wpk_json_reader *reader, const char *key);
 
 /* Fail unless every member of the object we are at is one of these; names end in NULL. */
 void wpk_json_allow(struct wpk_json_reader *reader, const char *const *names);
+#define WPK_JSON_ALLOW(reader, ...)                                                                \
+    wpk_json_allow(reader, (const char *const[]){__VA_ARGS__, NULL})
 
 /* A required value of that type: WPK_EINVAL if it is missing or of another type (an integer with a
  * fraction too), WPK_ERANGE outside [min, max]. For an optional one ask wpk_json_has() first. */

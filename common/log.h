@@ -33,17 +33,11 @@
     X(JSON, "json")                                                                                \
     X(JOURNAL, "journal") /* the level as sd-daemon(3) has it; the journal knows the rest */
 
-enum wpk_log_level {
 #define WPK_LOG_ENUM(name, text) WPK_LOG_##name,
-    WPK_LOG_LEVEL_LIST(WPK_LOG_ENUM)
-#undef WPK_LOG_ENUM
-};
+enum wpk_log_level { WPK_LOG_LEVEL_LIST(WPK_LOG_ENUM) };
 
-enum wpk_log_format {
-#define WPK_LOG_ENUM(name, text) WPK_LOG_FORMAT_##name,
-    WPK_LOG_FORMAT_LIST(WPK_LOG_ENUM)
-#undef WPK_LOG_ENUM
-};
+#define WPK_LOG_FORMAT_ENUM(name, text) WPK_LOG_FORMAT_##name,
+enum wpk_log_format { WPK_LOG_FORMAT_LIST(WPK_LOG_FORMAT_ENUM) };
 
 /* `program` is borrowed for good. Before this call: level info, standard error, no program. */
 void wpk_log_init(const char *program, enum wpk_log_level level, int fd);

@@ -36,12 +36,8 @@
     X(RESULT, "result", "ok", "failed")                                                            \
     X(DEVICE, "device", "other")
 
-enum wpk_label {
 #define WPK_LABEL_ENUM(name, ...) WPK_LABEL_##name,
-    WPK_LABEL_LIST(WPK_LABEL_ENUM)
-#undef WPK_LABEL_ENUM
-        WPK_LABEL_COUNT
-};
+enum wpk_label { WPK_LABEL_LIST(WPK_LABEL_ENUM) WPK_LABEL_COUNT };
 
 /* suffix, name, label, help. Those in seconds are added to in ns. */
 #define WPK_COUNTER_LIST(X)                                                                        \
@@ -72,12 +68,8 @@ enum wpk_label {
     X(RELOADS, "wpk_config_reloads_total", RESULT, "Reloads of the configuration")                 \
     X(LOG_SUPPRESSED, "wpk_log_lines_suppressed_total", NONE, "Repeated warnings left unsaid")
 
-enum wpk_counter {
 #define WPK_COUNTER_ENUM(name, ...) WPK_COUNTER_##name,
-    WPK_COUNTER_LIST(WPK_COUNTER_ENUM)
-#undef WPK_COUNTER_ENUM
-        WPK_COUNTER_COUNT
-};
+enum wpk_counter { WPK_COUNTER_LIST(WPK_COUNTER_ENUM) WPK_COUNTER_COUNT };
 
 /* suffix, name, label, help */
 #define WPK_GAUGE_LIST(X)                                                                          \
@@ -103,12 +95,8 @@ enum wpk_counter {
     X(HTTP_CONNECTIONS, "wpk_http_connections", NONE, "Connections of clients")                    \
     X(WORKER_CONNECTIONS, "wpk_worker_connections", NONE, "Connections of workers")
 
-enum wpk_gauge {
 #define WPK_GAUGE_ENUM(name, ...) WPK_GAUGE_##name,
-    WPK_GAUGE_LIST(WPK_GAUGE_ENUM)
-#undef WPK_GAUGE_ENUM
-        WPK_GAUGE_COUNT
-};
+enum wpk_gauge { WPK_GAUGE_LIST(WPK_GAUGE_ENUM) WPK_GAUGE_COUNT };
 
 /* suffix, name, observed in (NS: printed in seconds; PPM: as a ratio; ONE), buckets, help */
 #define WPK_HISTOGRAM_LIST(X)                                                                      \
@@ -122,12 +110,8 @@ enum wpk_gauge {
     X(NOISE, "wpk_measurement_noise_ratio", PPM, ratio,                                            \
       "Median absolute deviation of a trial's samples over their median")
 
-enum wpk_histogram {
 #define WPK_HISTOGRAM_ENUM(name, ...) WPK_HISTOGRAM_##name,
-    WPK_HISTOGRAM_LIST(WPK_HISTOGRAM_ENUM)
-#undef WPK_HISTOGRAM_ENUM
-        WPK_HISTOGRAM_COUNT
-};
+enum wpk_histogram { WPK_HISTOGRAM_LIST(WPK_HISTOGRAM_ENUM) WPK_HISTOGRAM_COUNT };
 
 /* Index of a label's value: a fixed one's by its text, else that of "other" or the last; a device
  * class's is given out at the first call. Index 0 is right where there is no label. */

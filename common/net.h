@@ -33,10 +33,10 @@
 #define WPK_NET_STRANGER_MS 10000
 #define WPK_NET_PEERS_OF_ADDRESS_MAX 2048 /* by default */
 #define WPK_NET_SILENCE_MS 120000 /* a peer that says and takes nothing for so long is closed */
-#define WPK_NET_SMALL_MAX 65536 /* bytes of a request that is taken however much waits */
+#define WPK_NET_SMALL_MAX 65536   /* bytes of a request that is taken however much waits */
 /* A larger one that has begun is here by then, where another has to wait. */
 #define WPK_NET_BODY_MS 30000
-#define WPK_NET_PATIENCE_MS 10000 /* of a client */
+#define WPK_NET_PATIENCE_MS 10000    /* of a client */
 #define WPK_NET_DESCRIPTORS_LEFT 256 /* never used for connections */
 
 struct wpk_net_server;
@@ -115,12 +115,8 @@ uint32_t wpk_net_server_peer_count(struct wpk_net_server *server);
     X(MALFORMED, "malformed") /* not this protocol, or too large */                                \
     X(TLS, "tls")             /* no agreement on certificates and ciphers */
 
-enum wpk_net_refusal {
 #define WPK_NET_REFUSAL_ENUM(name, text) WPK_NET_REFUSAL_##name,
-    WPK_NET_REFUSAL_LIST(WPK_NET_REFUSAL_ENUM)
-#undef WPK_NET_REFUSAL_ENUM
-        WPK_NET_REFUSAL_COUNT
-};
+enum wpk_net_refusal { WPK_NET_REFUSAL_LIST(WPK_NET_REFUSAL_ENUM) WPK_NET_REFUSAL_COUNT };
 
 /* Where a connection comes from, for whoever reads a log: the address without a port; "unix" of
  * ipc, "" of one that has ended. */

@@ -63,9 +63,8 @@ static unsigned get_mode(struct reading *r)
 
 static void read_listener(struct reading *r, struct wpk_config_listener *out)
 {
-    static const char *const names[] = {"address", "certificate", "key", "insecure", "mode", NULL};
     wpk_json_enter(r->reader, NULL);
-    wpk_json_allow(r->reader, names);
+    WPK_JSON_ALLOW(r->reader, "address", "certificate", "key", "insecure", "mode");
     *out = (struct wpk_config_listener){.address = copy_text(r, "address"), .mode = 0600};
     out->certificate = optional_text(r, "certificate");
     out->key = optional_text(r, "key");
@@ -123,9 +122,8 @@ static void read_hosts(struct reading *r)
 
 static void read_http(struct reading *r)
 {
-    static const char *const names[] = {"listen", "hosts", "connections_max", NULL};
     wpk_json_enter(r->reader, "http");
-    wpk_json_allow(r->reader, names);
+    WPK_JSON_ALLOW(r->reader, "listen", "hosts", "connections_max");
     if (wpk_json_has(r->reader, "listen")) {
         read_listeners(r, r->config->http, &r->config->http_count, wpk_config_check_http);
     }
@@ -139,9 +137,8 @@ static void read_http(struct reading *r)
 
 static void read_workers(struct reading *r)
 {
-    static const char *const names[] = {"listen", "connections_max", NULL};
     wpk_json_enter(r->reader, "workers");
-    wpk_json_allow(r->reader, names);
+    WPK_JSON_ALLOW(r->reader, "listen", "connections_max");
     if (wpk_json_has(r->reader, "listen")) {
         read_listeners(r, r->config->workers, &r->config->worker_count, wpk_config_check_workers);
     }
@@ -206,9 +203,8 @@ static void read_peers(struct reading *r)
 
 static void read_owner(struct reading *r, struct wpk_config_owner *out)
 {
-    static const char *const names[] = {"weight", "jobs_max", NULL};
     wpk_json_enter(r->reader, NULL);
-    wpk_json_allow(r->reader, names);
+    WPK_JSON_ALLOW(r->reader, "weight", "jobs_max");
     optional_u32(r, "weight", 1, 1000, &out->weight);
     optional_u32(r, "jobs_max", 0, WPK_JOBS_LIVE_MAX, &out->jobs_max);
     wpk_json_leave(r->reader);
@@ -246,9 +242,8 @@ static void read_owners(struct reading *r)
 
 static void read_artifacts(struct reading *r)
 {
-    static const char *const names[] = {"bytes_max", "kept_per_problem", NULL};
     wpk_json_enter(r->reader, "artifacts");
-    wpk_json_allow(r->reader, names);
+    WPK_JSON_ALLOW(r->reader, "bytes_max", "kept_per_problem");
     if (wpk_json_has(r->reader, "bytes_max")) {
         r->config->artifact_bytes_max =
             (uint64_t)wpk_json_get_int(r->reader, "bytes_max", 0, WPK_JSON_INT_MAX);
@@ -259,11 +254,10 @@ static void read_artifacts(struct reading *r)
 
 static void read_log(struct reading *r)
 {
-    static const char *const names[] = {"level", "format", NULL};
     static const char *const levels[] = {WPK_LOG_LEVEL_LIST(WPK_LIST_TEXT)};
     static const char *const formats[] = {WPK_LOG_FORMAT_LIST(WPK_LIST_TEXT)};
     wpk_json_enter(r->reader, "log");
-    wpk_json_allow(r->reader, names);
+    WPK_JSON_ALLOW(r->reader, "level", "format");
     if (wpk_json_has(r->reader, "level")) {
         r->config->log_level = (enum wpk_log_level)wpk_json_get_choice(
             r->reader, "level", levels, sizeof levels / sizeof levels[0]);
@@ -277,15 +271,13 @@ static void read_log(struct reading *r)
 
 static void read_all(struct reading *r)
 {
-    static const char *const names[] = {
-        "data",    "http",      "workers",          "peers", "owners", "log",
-        "drain_s", "artifacts", "exit_when_idle_s", NULL};
     static const struct {
         const char *name;
         void (*read)(struct reading *r);
     } sections[] = {{"http", read_http},     {"workers", read_workers},     {"peers", read_peers},
                     {"owners", read_owners}, {"artifacts", read_artifacts}, {"log", read_log}};
-    wpk_json_allow(r->reader, names);
+    WPK_JSON_ALLOW(r->reader, "data", "http", "workers", "peers", "owners", "log", "drain_s",
+                   "artifacts", "exit_when_idle_s");
     if (wpk_json_has(r->reader, "data")) {
         r->config->data_dir = copy_text(r, "data");
     }

@@ -12,12 +12,8 @@
     X(NEIGHBOUR, "neighbour's value") /* the element one further along an axis */                  \
     X(IDENTITY, "identity")           /* the first term alone, or its first operand as it is */
 
-enum wpk_fault {
 #define WPK_FAULT_ENUM(name, text) WPK_FAULT_##name,
-    WPK_FAULT_LIST(WPK_FAULT_ENUM)
-#undef WPK_FAULT_ENUM
-        WPK_FAULT_COUNT
-};
+enum wpk_fault { WPK_FAULT_LIST(WPK_FAULT_ENUM) WPK_FAULT_COUNT };
 
 const char *wpk_fault_name(enum wpk_fault fault);
 

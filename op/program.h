@@ -102,19 +102,11 @@ enum wpk_node_kind {
     X(AND, "&&", true, false)                                                                      \
     X(OR, "||", true, false)
 
-enum wpk_unary {
 #define WPK_UNARY_ENUM(name, text) WPK_UNARY_##name,
-    WPK_UNARY_LIST(WPK_UNARY_ENUM)
-#undef WPK_UNARY_ENUM
-        WPK_UNARY_COUNT
-};
+enum wpk_unary { WPK_UNARY_LIST(WPK_UNARY_ENUM) WPK_UNARY_COUNT };
 
-enum wpk_binary {
 #define WPK_BINARY_ENUM(name, text, commutative, call) WPK_BINARY_##name,
-    WPK_BINARY_LIST(WPK_BINARY_ENUM)
-#undef WPK_BINARY_ENUM
-        WPK_BINARY_COUNT
-};
+enum wpk_binary { WPK_BINARY_LIST(WPK_BINARY_ENUM) WPK_BINARY_COUNT };
 
 /* One node of an expression. Integer `/` and `%` floor; `relu(x)` is max(x, 0). */
 struct wpk_node {

@@ -210,14 +210,11 @@ static char *get_owned(struct wpk_json_reader *r, const char *key)
 
 static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
 {
-    static const char *const names[] = {
-        "abi",     "op",        "fingerprint", "isa",      "bf16",     "vnni",
-        "threads", "inputs",    "constants",   "outputs",  "prepared", "main",
-        "prepare", "algorithm", "candidate",   "schedule", "versions", NULL};
-    static const char *const version_names[] = {"wpk", "codegen", NULL};
     const char *isa = NULL;
 
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "abi", "op", "fingerprint", "isa", "bf16", "vnni", "threads", "inputs",
+                   "constants", "outputs", "prepared", "main", "prepare", "algorithm", "candidate",
+                   "schedule", "versions");
     m->op = get_owned(r, "op");
     wpk_json_get_copy(r, "fingerprint", m->fingerprint, sizeof(m->fingerprint));
     if (!wpk_crypto_hex_valid(m->fingerprint, sizeof(m->fingerprint) / 2)) {
@@ -240,7 +237,7 @@ static void get_manifest(struct wpk_json_reader *r, struct wpk_manifest *m)
     m->candidate = get_owned(r, "candidate");
     m->schedule = get_owned(r, "schedule");
     wpk_json_enter(r, "versions");
-    wpk_json_allow(r, version_names);
+    WPK_JSON_ALLOW(r, "wpk", "codegen");
     wpk_json_get_copy(r, "wpk", m->version_wpk, sizeof(m->version_wpk));
     wpk_json_get_copy(r, "codegen", m->version_codegen, sizeof(m->version_codegen));
     wpk_json_leave(r);

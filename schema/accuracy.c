@@ -117,7 +117,6 @@ static struct wpk_accuracy get_name(struct wpk_json_reader *reader, const char *
 
 struct wpk_accuracy wpk_accuracy_get(struct wpk_json_reader *reader, const char *key)
 {
-    static const char *const members[] = {"times_direct", NULL};
     struct wpk_accuracy accuracy = WPK_ACCURACY_STANDARD;
     switch (wpk_json_kind_of(reader, key)) {
     case WPK_JSON_ABSENT:
@@ -127,7 +126,7 @@ struct wpk_accuracy wpk_accuracy_get(struct wpk_json_reader *reader, const char 
         break;
     case WPK_JSON_OBJECT:
         wpk_json_enter(reader, key);
-        wpk_json_allow(reader, members);
+        WPK_JSON_ALLOW(reader, "times_direct");
         accuracy.times_direct =
             wpk_json_get_real(reader, "times_direct", 0, WPK_ACCURACY_TIMES_MAX);
         if (!in_range(accuracy.times_direct)) {

@@ -199,10 +199,8 @@ static void get_list(struct wpk_json_reader *r, const char *key, const struct wp
 
 void wpk_choice_get_binding(struct wpk_json_reader *r, struct wpk_choice *choice)
 {
-    static const char *const names[] = {"inputs", "constants", "outputs", NULL};
-
     wpk_json_enter(r, "binding");
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "inputs", "constants", "outputs");
     get_list(r, "inputs", choice, &choice->inputs);
     get_list(r, "constants", choice, &choice->constants);
     get_list(r, "outputs", choice, &choice->outputs);
@@ -214,11 +212,10 @@ void wpk_choice_get_binding(struct wpk_json_reader *r, struct wpk_choice *choice
 
 static void get_test(struct wpk_json_reader *r, struct wpk_choice_test *test)
 {
-    static const char *const names[] = {"seed", "positive", "points", "values", "tolerance", NULL};
     int values = 0;
 
     wpk_json_enter(r, "self_test");
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "seed", "positive", "points", "values", "tolerance");
     test->seed = wpk_json_get_u64(r, "seed");
     test->positive = wpk_json_get_bool(r, "positive");
     test->count = (int)wpk_json_get_ints(r, "points", 0, WPK_ELEMENTS_MAX - 1, test->point,
@@ -260,9 +257,7 @@ static void get_file(struct wpk_json_reader *r, char out[WPK_CHOICE_FILE_MAX])
 
 static void get_vendor(struct wpk_json_reader *r, struct wpk_choice_entry *entry)
 {
-    static const char *const names[] = {"kind", "provider", "version", "recipe", NULL};
-
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "kind", "provider", "version", "recipe");
     wpk_json_get_label(r, "provider", entry->provider, sizeof(entry->provider));
     wpk_json_get_label(r, "version", entry->version, sizeof(entry->version));
     entry->recipe = malloc(sizeof(*entry->recipe));
@@ -275,14 +270,12 @@ static void get_vendor(struct wpk_json_reader *r, struct wpk_choice_entry *entry
 
 static void get_entry(struct wpk_json_reader *r, struct wpk_choice_entry *entry)
 {
-    static const char *const names[] = {"kind", "file", "sha256", NULL};
-
     entry->kind =
         (enum wpk_choice_kind)wpk_json_get_choice(r, "kind", kind_names, WPK_CHOICE_KIND_COUNT);
     if (entry->kind == WPK_CHOICE_VENDOR) {
         get_vendor(r, entry);
     } else {
-        wpk_json_allow(r, names);
+        WPK_JSON_ALLOW(r, "kind", "file", "sha256");
         get_file(r, entry->file);
         get_hash(r, "sha256", entry->sha256);
     }
@@ -328,11 +321,8 @@ static void get_chain(struct wpk_json_reader *r, struct wpk_choice *choice)
 
 static void get_choice(struct wpk_json_reader *r, struct wpk_choice *choice)
 {
-    static const char *const names[] = {"version",    "operator", "fingerprint", "accuracy",
-                                        "conditions", "layouts",  "threads",     "binding",
-                                        "self_test",  "chain",    NULL};
-
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "version", "operator", "fingerprint", "accuracy", "conditions", "layouts",
+                   "threads", "binding", "self_test", "chain");
     const char *op = wpk_json_get_text(r, "operator", WPK_CHOICE_OP_MAX);
     if (wpk_json_status(r) == WPK_OK) {
         choice->op = strdup(op);

@@ -37,12 +37,8 @@
     X(VENDOR, "vendor") /* a library's, by its recipe */                                           \
     X(PLAIN, "plain")   /* ours, for any device */
 
-enum wpk_choice_kind {
 #define WPK_CHOICE_ENUM(name, text) WPK_CHOICE_##name,
-    WPK_CHOICE_KIND_LIST(WPK_CHOICE_ENUM)
-#undef WPK_CHOICE_ENUM
-        WPK_CHOICE_KIND_COUNT
-};
+enum wpk_choice_kind { WPK_CHOICE_KIND_LIST(WPK_CHOICE_ENUM) WPK_CHOICE_KIND_COUNT };
 
 struct wpk_choice_entry {
     enum wpk_choice_kind kind;

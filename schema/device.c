@@ -249,21 +249,6 @@ wpk_err wpk_device_encode(const struct wpk_device *device, char **text)
 
 wpk_err wpk_device_decode(const char *text, struct wpk_device *out, struct wpk_diag *diag)
 {
-    static const char *const names[] = {"kind",
-                                        "model",
-                                        "isa",
-                                        "bf16",
-                                        "vnni",
-                                        "core_count",
-                                        "l1_bytes",
-                                        "l2_bytes",
-                                        "l3_bytes",
-                                        "vector_bytes",
-                                        "vector_registers",
-                                        "peak_flops_per_s",
-                                        "peak_bytes_per_s",
-                                        "instance",
-                                        NULL};
     struct wpk_json_reader *r = NULL;
     struct wpk_device device = {0};
 
@@ -271,7 +256,9 @@ wpk_err wpk_device_decode(const char *text, struct wpk_device *out, struct wpk_d
     if (err != WPK_OK) {
         return err;
     }
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "kind", "model", "isa", "bf16", "vnni", "core_count", "l1_bytes", "l2_bytes",
+                   "l3_bytes", "vector_bytes", "vector_registers", "peak_flops_per_s",
+                   "peak_bytes_per_s", "instance");
     wpk_json_get_copy(r, "kind", device.kind, sizeof(device.kind));
     wpk_json_get_label(r, "model", device.model, sizeof(device.model));
     device.isa = (enum wpk_isa)wpk_json_get_choice(r, "isa", isa_names, WPK_ISA_COUNT);

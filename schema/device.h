@@ -16,12 +16,8 @@
     X(AVX2, "avx2")                                                                                \
     X(AVX512, "avx512")
 
-enum wpk_isa {
 #define WPK_ISA_ENUM(name, text) WPK_ISA_##name,
-    WPK_ISA_LIST(WPK_ISA_ENUM)
-#undef WPK_ISA_ENUM
-        WPK_ISA_COUNT
-};
+enum wpk_isa { WPK_ISA_LIST(WPK_ISA_ENUM) WPK_ISA_COUNT };
 
 /* name, text: what a CPU says of itself, as compilers spell it; F16C is a flag besides. */
 #define WPK_CPU_FLAG_LIST(X)                                                                       \
@@ -41,19 +37,11 @@ enum wpk_isa {
     X(AVX512VPOPCNTDQ, "avx512vpopcntdq")                                                          \
     X(AVX512BF16, "avx512bf16")
 
-enum wpk_cpu_flag_index {
 #define WPK_CPU_FLAG_INDEX(name, text) WPK_CPU_INDEX_##name,
-    WPK_CPU_FLAG_LIST(WPK_CPU_FLAG_INDEX)
-#undef WPK_CPU_FLAG_INDEX
-        WPK_CPU_INDEX_F16C
-};
+enum wpk_cpu_flag_index { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG_INDEX) WPK_CPU_INDEX_F16C };
 
-enum wpk_cpu_flag {
 #define WPK_CPU_FLAG(name, text) WPK_CPU_##name = 1 << WPK_CPU_INDEX_##name,
-    WPK_CPU_FLAG_LIST(WPK_CPU_FLAG)
-#undef WPK_CPU_FLAG
-        WPK_CPU_F16C = 1 << WPK_CPU_INDEX_F16C
-};
+enum wpk_cpu_flag { WPK_CPU_FLAG_LIST(WPK_CPU_FLAG) WPK_CPU_F16C = 1 << WPK_CPU_INDEX_F16C };
 
 /* Fields marked * are part of the device class: a kernel is `exact` only where they are equal. */
 struct wpk_device {

@@ -35,12 +35,8 @@
     X(FIXED, "fixed") /* inputs and outputs row-major as written */                                \
     X(ANY, "any")     /* the search chooses; inputs and outputs get layouts of one kind */
 
-enum wpk_layouts {
 #define WPK_LAYOUTS_ENUM(name, text) WPK_LAYOUTS_##name,
-    WPK_LAYOUTS_LIST(WPK_LAYOUTS_ENUM)
-#undef WPK_LAYOUTS_ENUM
-        WPK_LAYOUTS_COUNT
-};
+enum wpk_layouts { WPK_LAYOUTS_LIST(WPK_LAYOUTS_ENUM) WPK_LAYOUTS_COUNT };
 
 /* A declared tensor of an operator in notation. */
 struct wpk_job_tensor {

@@ -12,7 +12,6 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *const layouts_names[] = {WPK_LAYOUTS_LIST(WPK_LIST_TEXT)};
-
 static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT)};
 
 static void *allocate(struct wpk_json_reader *reader, size_t count, size_t size)
@@ -141,11 +140,10 @@ static void decode_body(struct wpk_json_reader *reader, struct wpk_job_op *op)
 
 static void decode_op(struct wpk_json_reader *reader, struct wpk_job *job)
 {
-    static const char *const members[] = {"name",    "op",       "tensors",    "constants",
-                                          "layouts", "accuracy", "conditions", NULL};
     struct wpk_job_op *op = &job->ops[job->op_count];
 
-    wpk_json_allow(reader, members);
+    WPK_JSON_ALLOW(reader, "name", "op", "tensors", "constants", "layouts", "accuracy",
+                   "conditions");
     get_word(reader, "name", op->name, sizeof(op->name));
     for (int i = 0; i < job->op_count; i++) {
         if (strcmp(job->ops[i].name, op->name) == 0) {
@@ -231,11 +229,10 @@ static void decode_device(struct wpk_json_reader *reader, struct wpk_job *job)
 
 static void decode_target(struct wpk_json_reader *reader, struct wpk_job *job)
 {
-    static const char *const members[] = {"kind", "device", "threads", "labels", NULL};
     static const char *const kinds[] = {"cpu"};
 
     wpk_json_enter(reader, "target");
-    wpk_json_allow(reader, members);
+    WPK_JSON_ALLOW(reader, "kind", "device", "threads", "labels");
     if (wpk_json_has(reader, "kind")) {
         size_t kind = wpk_json_get_choice(reader, "kind", kinds, COUNT_OF(kinds));
         snprintf(job->kind, sizeof(job->kind), "%s", kinds[kind]);
@@ -279,10 +276,8 @@ static void decode_pins(struct wpk_json_reader *reader, struct wpk_job *job)
 
 static void decode_search(struct wpk_json_reader *reader, struct wpk_job *job)
 {
-    static const char *const members[] = {"strategy", "seed", "pin", NULL};
-
     wpk_json_enter(reader, "search");
-    wpk_json_allow(reader, members);
+    WPK_JSON_ALLOW(reader, "strategy", "seed", "pin");
     if (wpk_json_has(reader, "strategy")) {
         get_word(reader, "strategy", job->strategy, sizeof(job->strategy));
     }
@@ -297,10 +292,8 @@ static void decode_search(struct wpk_json_reader *reader, struct wpk_job *job)
 
 static void decode_budget(struct wpk_json_reader *reader, struct wpk_job *job)
 {
-    static const char *const members[] = {"candidates", "seconds", NULL};
-
     wpk_json_enter(reader, "budget");
-    wpk_json_allow(reader, members);
+    WPK_JSON_ALLOW(reader, "candidates", "seconds");
     if (wpk_json_has(reader, "candidates")) {
         job->candidates = wpk_json_get_int(reader, "candidates", 1, WPK_JOB_CANDIDATES_MAX);
     }
@@ -312,10 +305,7 @@ static void decode_budget(struct wpk_json_reader *reader, struct wpk_job *job)
 
 static void decode_job(struct wpk_json_reader *reader, struct wpk_job *job)
 {
-    static const char *const members[] = {"name",   "ops",      "target", "search",
-                                          "budget", "priority", "owner",  NULL};
-
-    wpk_json_allow(reader, members);
+    WPK_JSON_ALLOW(reader, "name", "ops", "target", "search", "budget", "priority", "owner");
     if (wpk_json_has(reader, "name")) {
         wpk_json_get_label(reader, "name", job->name, sizeof(job->name));
     }

@@ -9,11 +9,8 @@
 #include <string.h>
 
 static const char *const kind_names[] = {WPK_MESSAGE_LIST(WPK_LIST_TEXT)};
-
 static const char *const work_names[] = {WPK_WORK_LIST(WPK_LIST_TEXT)};
-
 static const char *const stage_names[] = {WPK_STAGE_LIST(WPK_LIST_TEXT)};
-
 static const char *const ack_names[] = {WPK_ACK_LIST(WPK_LIST_TEXT)};
 
 const char *wpk_message_kind_name(enum wpk_message_kind kind)
@@ -100,17 +97,6 @@ static wpk_err put_hello(struct wpk_json_writer *w, const struct wpk_hello *hell
     return WPK_OK;
 }
 
-static void put_policy(struct wpk_json_writer *w, const struct wpk_policy *policy)
-{
-    wpk_json_begin_object(w, "policy");
-    wpk_json_put_int(w, "threads", policy->threads);
-    wpk_json_put_text(w, "conditions", wpk_conditions_name(policy->conditions));
-    wpk_json_put_int(w, "time_ns_min", (int64_t)policy->time_ns_min);
-    wpk_json_put_int(w, "sample_count", policy->sample_count);
-    wpk_json_put_real(w, "race_ratio", policy->race_ratio);
-    wpk_json_end(w);
-}
-
 static void put_contenders(struct wpk_json_writer *w, const struct wpk_work *work)
 {
     wpk_json_put_int(w, "round_count", work->round_count);
@@ -172,7 +158,7 @@ static void put_work_item(struct wpk_json_writer *w, const struct wpk_work *work
     put_stage(w, work);
     wpk_json_put_int(w, "attempt", work->attempt);
     wpk_json_put_int(w, "op", work->op);
-    put_policy(w, &work->policy);
+    wpk_policy_put(w, "policy", &work->policy);
     if (work->id.kind == WPK_WORK_FINAL) {
         put_contenders(w, work);
     } else {

@@ -60,12 +60,8 @@
     X(ARTIFACT, "artifact")                                                                        \
     X(ERROR, "error")
 
-enum wpk_message_kind {
 #define WPK_MESSAGE_ENUM(name, text) WPK_MESSAGE_##name,
-    WPK_MESSAGE_LIST(WPK_MESSAGE_ENUM)
-#undef WPK_MESSAGE_ENUM
-        WPK_MESSAGE_COUNT
-};
+enum wpk_message_kind { WPK_MESSAGE_LIST(WPK_MESSAGE_ENUM) WPK_MESSAGE_COUNT };
 
 /* suffix, text: what a lease is for */
 #define WPK_WORK_LIST(X)                                                                           \
@@ -75,12 +71,8 @@ enum wpk_message_kind {
     X(VERIFY, "verify") /* the winner, against a fresh set of inputs */                            \
     X(PLAIN, "plain")   /* the kernel that runs on every device; the index is the candidate's */
 
-enum wpk_work_kind {
 #define WPK_WORK_ENUM(name, text) WPK_WORK_##name,
-    WPK_WORK_LIST(WPK_WORK_ENUM)
-#undef WPK_WORK_ENUM
-        WPK_WORK_COUNT
-};
+enum wpk_work_kind { WPK_WORK_LIST(WPK_WORK_ENUM) WPK_WORK_COUNT };
 
 /* suffix, text: how much of the work a lease is for */
 #define WPK_STAGE_LIST(X)                                                                          \
@@ -88,12 +80,8 @@ enum wpk_work_kind {
     X(BUILD, "build") /* for the target that is named; its artifact goes to wpkd */                \
     X(RUN, "run")     /* verify and time the artifact that is named */
 
-enum wpk_work_stage {
 #define WPK_STAGE_ENUM(name, text) WPK_STAGE_##name,
-    WPK_STAGE_LIST(WPK_STAGE_ENUM)
-#undef WPK_STAGE_ENUM
-        WPK_STAGE_COUNT
-};
+enum wpk_work_stage { WPK_STAGE_LIST(WPK_STAGE_ENUM) WPK_STAGE_COUNT };
 
 /* What a worker is for: bits of wpk_hello.roles. */
 enum { WPK_WORKER_BUILDS = 1, WPK_WORKER_RUNS = 2, WPK_WORKER_ROLES_ALL = 3 };
@@ -104,12 +92,8 @@ enum { WPK_WORKER_BUILDS = 1, WPK_WORKER_RUNS = 2, WPK_WORKER_ROLES_ALL = 3 };
     X(ALREADY_RECORDED, "already_recorded")                                                        \
     X(UNKNOWN, "unknown") /* nobody waits for it: its job was cancelled */
 
-enum wpk_ack {
 #define WPK_ACK_ENUM(name, text) WPK_ACK_##name,
-    WPK_ACK_LIST(WPK_ACK_ENUM)
-#undef WPK_ACK_ENUM
-        WPK_ACK_COUNT
-};
+enum wpk_ack { WPK_ACK_LIST(WPK_ACK_ENUM) WPK_ACK_COUNT };
 
 /* What is leased: by value, and the same for every attempt at it. */
 typedef struct wpk_work_id {

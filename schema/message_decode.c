@@ -4,7 +4,6 @@
 #include "common/json.h"
 #include "schema/message.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +15,9 @@
 #define MEMBERS_MAX 12 /* of a kind, with the NULL that ends them */
 
 static const char *const kind_names[] = {WPK_MESSAGE_LIST(WPK_LIST_TEXT)};
-
 static const char *const work_names[] = {WPK_WORK_LIST(WPK_LIST_TEXT)};
-
 static const char *const stage_names[] = {WPK_STAGE_LIST(WPK_LIST_TEXT)};
-
 static const char *const ack_names[] = {WPK_ACK_LIST(WPK_LIST_TEXT)};
-
-static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT)};
 
 /* The members of each kind besides version, type and session. */
 static const char *const member_names[WPK_MESSAGE_COUNT][MEMBERS_MAX] = {
@@ -98,13 +92,12 @@ static wpk_work_id get_id(struct decoder *d)
 /* An array of ids, of at most WPK_HOLDING_MAX. */
 static wpk_work_id *get_ids(struct decoder *d, const char *key, uint32_t *out_count)
 {
-    static const char *const names[] = {"search", "kind", "index", NULL};
     uint32_t max = get_count(d, key, WPK_HOLDING_MAX);
     wpk_work_id *out = take(d, max, sizeof *out);
     uint32_t count = 0;
     wpk_json_enter_array(d->r, key);
     while (out != NULL && count < max && wpk_json_next(d->r)) {
-        wpk_json_allow(d->r, names);
+        WPK_JSON_ALLOW(d->r, "search", "kind", "index");
         out[count++] = get_id(d);
     }
     wpk_json_leave(d->r);
@@ -114,12 +107,11 @@ static wpk_work_id *get_ids(struct decoder *d, const char *key, uint32_t *out_co
 
 static void get_providers(struct decoder *d, struct wpk_hello *hello)
 {
-    static const char *const names[] = {"name", "vendor", NULL};
     uint32_t count = get_count(d, "providers", WPK_PROVIDERS_MAX);
     wpk_json_enter_array(d->r, "providers");
     while (hello->provider_count < count && wpk_json_next(d->r)) {
         struct wpk_message_provider *provider = &hello->providers[hello->provider_count++];
-        wpk_json_allow(d->r, names);
+        WPK_JSON_ALLOW(d->r, "name", "vendor");
         wpk_json_get_label(d->r, "name", provider->name, sizeof provider->name);
         provider->vendor = wpk_json_get_bool(d->r, "vendor");
     }
@@ -220,9 +212,8 @@ static enum wpk_work_stage get_stage(struct decoder *d, enum wpk_work_kind kind)
 
 static void get_final(struct decoder *d, struct wpk_result *result)
 {
-    static const char *const names[] = {"search", "kind",    "index", "attempt", "lease",
-                                        "stage",  "failure", "times", NULL};
-    wpk_json_allow(d->r, names);
+    WPK_JSON_ALLOW(d->r, "search", "kind", "index", "attempt", "lease", "stage", "failure",
+                   "times");
     result->failure = get_text(d, "failure", TEXT_MAX);
     uint32_t count = get_count(d, "times", WPK_CONTENDERS_MAX);
     wpk_json_enter_array(d->r, "times");
@@ -237,8 +228,6 @@ static void get_final(struct decoder *d, struct wpk_result *result)
 
 static void get_results(struct decoder *d)
 {
-    static const char *const names[] = {"search", "kind",  "index",  "attempt",
-                                        "lease",  "stage", "record", NULL};
     uint32_t count = get_count(d, "results", WPK_WORK_MAX);
     d->message->results = take(d, count, sizeof *d->message->results);
     wpk_json_enter_array(d->r, "results");
@@ -252,7 +241,7 @@ static void get_results(struct decoder *d)
         if (result->id.kind == WPK_WORK_FINAL) {
             get_final(d, result);
         } else {
-            wpk_json_allow(d->r, names);
+            WPK_JSON_ALLOW(d->r, "search", "kind", "index", "attempt", "lease", "stage", "record");
             get_record(d, "record", &result->record);
             check_timed(d, result);
         }
@@ -273,37 +262,19 @@ static void get_hash(struct decoder *d)
     check_hash(d, "sha256", d->message->sha256);
 }
 
-static void get_policy(struct decoder *d, struct wpk_policy *policy)
-{
-    static const char *const names[] = {"threads",      "conditions", "time_ns_min",
-                                        "sample_count", "race_ratio", NULL};
-    wpk_json_enter(d->r, "policy");
-    wpk_json_allow(d->r, names);
-    policy->threads = (int)wpk_json_get_int(d->r, "threads", 1, 1 << 16);
-    policy->conditions = (enum wpk_conditions)wpk_json_get_choice(
-        d->r, "conditions", conditions_names, WPK_CONDITIONS_COUNT);
-    policy->time_ns_min = (uint64_t)wpk_json_get_int(d->r, "time_ns_min", 0, WPK_JSON_INT_MAX);
-    policy->sample_count = (int)wpk_json_get_int(d->r, "sample_count", 1, WPK_SAMPLES_MAX);
-    policy->race_ratio = wpk_json_get_real(d->r, "race_ratio", 0, HUGE_VAL);
-    wpk_json_leave(d->r);
-}
-
 /* Of every piece of work: the lease, and what its stage needs. */
 #define WORK_STAGE_NAMES "lease", "stage", "target", "artifact", "build_ns"
 
 static void get_contenders(struct decoder *d, struct wpk_work *work)
 {
-    static const char *const names[] = {
-        "search", "kind",        "index",      "attempt",        "op",
-        "policy", "round_count", "contenders", WORK_STAGE_NAMES, NULL};
-    static const char *const contender_names[] = {"provider", "artifact", NULL};
-    wpk_json_allow(d->r, names);
+    WPK_JSON_ALLOW(d->r, "search", "kind", "index", "attempt", "op", "policy", "round_count",
+                   "contenders", WORK_STAGE_NAMES);
     work->round_count = get_u32(d, "round_count", 1, WPK_SAMPLES_MAX);
     uint32_t count = get_count(d, "contenders", WPK_CONTENDERS_MAX);
     wpk_json_enter_array(d->r, "contenders");
     while (work->contender_count < count && wpk_json_next(d->r)) {
         struct wpk_contender *contender = &work->contenders[work->contender_count++];
-        wpk_json_allow(d->r, contender_names);
+        WPK_JSON_ALLOW(d->r, "provider", "artifact");
         contender->provider = get_text(d, "provider", WPK_PROVIDER_NAME_MAX - 1);
         contender->artifact_sha256 = get_text(d, "artifact", WPK_ID_MAX - 1);
         if (contender->artifact_sha256[0] != '\0') {
@@ -334,14 +305,10 @@ static void get_work_stage(struct decoder *d, struct wpk_work *work)
 
 static void get_work_item(struct decoder *d, struct wpk_work *work)
 {
-    static const char *const names[] = {
-        "search",   "kind",     "index",           "attempt",        "op",
-        "policy",   "provider", "candidate",       "incumbent_ns",   "keep_artifact",
-        "accuracy", "anchor",   "incumbent_ratio", WORK_STAGE_NAMES, NULL};
     work->id = get_id(d);
     work->attempt = get_u32(d, "attempt", 1, INT32_MAX);
     work->op = get_u32(d, "op", 0, d->message->op_count > 0 ? d->message->op_count - 1 : 0);
-    get_policy(d, &work->policy);
+    wpk_policy_get(d->r, "policy", &work->policy);
     work->provider = "";
     work->candidate = "";
     work->artifact_sha256 = "";
@@ -351,7 +318,9 @@ static void get_work_item(struct decoder *d, struct wpk_work *work)
         get_contenders(d, work);
         return;
     }
-    wpk_json_allow(d->r, names);
+    WPK_JSON_ALLOW(d->r, "search", "kind", "index", "attempt", "op", "policy", "provider",
+                   "candidate", "incumbent_ns", "keep_artifact", "accuracy", "anchor",
+                   "incumbent_ratio", WORK_STAGE_NAMES);
     work->provider = get_text(d, "provider", WPK_PROVIDER_NAME_MAX - 1);
     work->candidate = get_text(d, "candidate", CANDIDATE_MAX);
     work->incumbent_ns = (uint64_t)wpk_json_get_int(d->r, "incumbent_ns", 0, WPK_JSON_INT_MAX);
@@ -366,14 +335,13 @@ static void get_work_item(struct decoder *d, struct wpk_work *work)
 
 static void get_ops(struct decoder *d)
 {
-    static const char *const op_names[] = {"text", "layouts", NULL};
     struct wpk_message *message = d->message;
     uint32_t op_count = get_count(d, "ops", WPK_WORK_MAX);
     message->ops = take(d, op_count, sizeof *message->ops);
     wpk_json_enter_array(d->r, "ops");
     while (message->ops != NULL && message->op_count < op_count && wpk_json_next(d->r)) {
         struct wpk_message_op *op = &message->ops[message->op_count++];
-        wpk_json_allow(d->r, op_names);
+        WPK_JSON_ALLOW(d->r, "text", "layouts");
         op->text = get_text(d, "text", OP_TEXT_MAX);
         op->layouts = get_text(d, "layouts", 16);
     }

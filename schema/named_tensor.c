@@ -113,9 +113,7 @@ static bool layout_fits(const struct wpk_tensor_type *type)
 
 void wpk_named_tensor_get(struct wpk_json_reader *r, struct wpk_named_tensor *out)
 {
-    static const char *const names[] = {"name", "type", "layout", NULL};
-
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "name", "type", "layout");
     wpk_json_get_copy(r, "name", out->name, sizeof(out->name));
     const char *type = wpk_json_get_text(r, "type", TYPE_TEXT_MAX);
     const char *layout = wpk_json_get_text(r, "layout", LAYOUT_TEXT_MAX);

@@ -190,13 +190,11 @@ static int64_t find_end(const struct wpk_recipe_operand *operand, int64_t size)
 
 static void get_block(struct wpk_json_reader *r, struct wpk_recipe_operand *operand)
 {
-    static const char *const names[] = {"dim", "size", NULL};
-
     if (!wpk_json_has(r, "block")) {
         return;
     }
     wpk_json_enter(r, "block");
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "dim", "size");
     operand->block_dim =
         (int)wpk_json_get_int(r, "dim", 0, operand->rank > 0 ? operand->rank - 1 : 0);
     operand->block = wpk_json_get_int(r, "size", 2, 64);
@@ -205,7 +203,6 @@ static void get_block(struct wpk_json_reader *r, struct wpk_recipe_operand *oper
 
 static void get_operand(struct wpk_json_reader *r, int role, struct wpk_recipe *recipe)
 {
-    static const char *const names[] = {"tensor", "extents", "strides", "block", "chosen", NULL};
     struct wpk_recipe_operand *operand = &recipe->operand[role];
     char name[WPK_NAME_MAX];
 
@@ -214,7 +211,7 @@ static void get_operand(struct wpk_json_reader *r, int role, struct wpk_recipe *
         return;
     }
     wpk_json_enter(r, role_names[role]);
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "tensor", "extents", "strides", "block", "chosen");
     wpk_json_get_copy(r, "tensor", name, sizeof(name));
     operand->rank = (int)wpk_json_get_ints(r, "extents", 1, WPK_ELEMENTS_MAX, operand->extent,
                                            WPK_RECIPE_RANK_MAX);
@@ -245,11 +242,9 @@ static void get_operand(struct wpk_json_reader *r, int role, struct wpk_recipe *
 
 static void get_window(struct wpk_json_reader *r, struct wpk_recipe *recipe)
 {
-    static const char *const names[] = {"kernel", "strides", "dilations", "before", "after", NULL};
-
     recipe->spatial = recipe->operand[WPK_RECIPE_SRC].rank - 2;
     wpk_json_enter(r, "window");
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "kernel", "strides", "dilations", "before", "after");
     for (size_t i = 0; i < WINDOW_FIELDS; i++) {
         const struct window_field *field = &window_fields[i];
         int64_t *values = (int64_t *)(void *)((char *)recipe + field->offset);
@@ -264,12 +259,10 @@ static void get_window(struct wpk_json_reader *r, struct wpk_recipe *recipe)
 
 static void get_posts(struct wpk_json_reader *r, struct wpk_recipe *recipe)
 {
-    static const char *const names[] = {"function", "alpha", "beta", NULL};
-
     wpk_json_enter_array(r, "posts");
     while (wpk_json_next(r)) {
         struct wpk_recipe_post post;
-        wpk_json_allow(r, names);
+        WPK_JSON_ALLOW(r, "function", "alpha", "beta");
         post.function = (enum wpk_recipe_function)wpk_json_get_choice(r, "function", function_names,
                                                                       WPK_RECIPE_FUNCTION_COUNT);
         post.alpha = wpk_json_get_real(r, "alpha", -1e300, 1e300);

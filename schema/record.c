@@ -21,7 +21,6 @@
 #define LOG_TEXT_MAX (3 * (size_t)WPK_LOG_MAX)
 
 static const char *const outcome_names[] = {WPK_OUTCOME_LIST(WPK_LIST_TEXT)};
-
 static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT)};
 
 void wpk_record_fini(struct wpk_record *record)
@@ -167,6 +166,17 @@ static void put_record(struct wpk_json_writer *w, const struct wpk_record *recor
     }
 }
 
+void wpk_policy_put(struct wpk_json_writer *w, const char *key, const struct wpk_policy *policy)
+{
+    wpk_json_begin_object(w, key);
+    wpk_json_put_int(w, "threads", policy->threads);
+    wpk_json_put_text(w, "conditions", wpk_conditions_name(policy->conditions));
+    wpk_json_put_int(w, "time_ns_min", (int64_t)policy->time_ns_min);
+    wpk_json_put_int(w, "sample_count", policy->sample_count);
+    wpk_json_put_real(w, "race_ratio", policy->race_ratio);
+    wpk_json_end(w);
+}
+
 void wpk_record_put(struct wpk_json_writer *w, const char *key, const struct wpk_record *record)
 {
     wpk_json_begin_object(w, key);
@@ -198,14 +208,12 @@ static uint64_t get_ns(struct wpk_json_reader *r, const char *key)
 
 static void get_timing(struct wpk_json_reader *r, struct wpk_timing *out)
 {
-    static const char *const names[] = {"median_ns", "min_ns",    "mad_ns", "repeat_count",
-                                        "censored",  "sample_ns", NULL};
     if (!wpk_json_has(r, "timing")) {
         return;
     }
     int64_t samples[WPK_SAMPLES_MAX];
     wpk_json_enter(r, "timing");
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "median_ns", "min_ns", "mad_ns", "repeat_count", "censored", "sample_ns");
     out->median_ns = (uint64_t)wpk_json_get_int(r, "median_ns", 1, WPK_JSON_INT_MAX);
     out->min_ns = get_ns(r, "min_ns");
     out->mad_ns = get_ns(r, "mad_ns");
@@ -224,13 +232,12 @@ static void get_timing(struct wpk_json_reader *r, struct wpk_timing *out)
 
 static void get_counters(struct wpk_json_reader *r, struct wpk_counters *out)
 {
-    static const char *const names[] = {"cycles", "instructions", "l1d_misses", "llc_misses", NULL};
     if (!wpk_json_has(r, "counters")) {
         return;
     }
     const double most = 1e300;
     wpk_json_enter(r, "counters");
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "cycles", "instructions", "l1d_misses", "llc_misses");
     out->present = true;
     out->cycles = wpk_json_get_real(r, "cycles", 0, most);
     out->instructions = wpk_json_get_real(r, "instructions", 0, most);
@@ -241,10 +248,8 @@ static void get_counters(struct wpk_json_reader *r, struct wpk_counters *out)
 
 static void get_errors(struct wpk_json_reader *r, struct wpk_record *out)
 {
-    static const char *const names[] = {"max",    "tolerance",    "ratio",
-                                        "of_rms", "times_direct", NULL};
     wpk_json_enter(r, "error");
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "max", "tolerance", "ratio", "of_rms", "times_direct");
     out->error_max = wpk_json_get_real(r, "max", 0, HUGE_VAL);
     out->error_tolerance = wpk_json_get_real(r, "tolerance", 0, HUGE_VAL);
     out->error_ratio = wpk_json_get_real(r, "ratio", 0, HUGE_VAL);
@@ -291,14 +296,11 @@ static void get_log(struct wpk_json_reader *r, char out[WPK_LOG_MAX])
 
 static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
 {
-    static const char *const names[] = {
-        "outcome",  "log",       "timing",       "anchor_ns",     "counters",
-        "build_ns", "verify_ns", "measure_ns",   "error",         "constants_bytes",
-        "unseen",   "schedule",  "artifact",     "detail",        "schedule_sha256",
-        "recipe",   "anchor",    "anchor_ratio", "anchor_failed", NULL};
-    static const char *const artifact_names[] = {"path", "sha256", NULL};
     wpk_err err = WPK_OK;
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "outcome", "log", "timing", "anchor_ns", "counters", "build_ns", "verify_ns",
+                   "measure_ns", "error", "constants_bytes", "unseen", "schedule", "artifact",
+                   "detail", "schedule_sha256", "recipe", "anchor", "anchor_ratio",
+                   "anchor_failed");
     out->outcome =
         (enum wpk_outcome)wpk_json_get_choice(r, "outcome", outcome_names, WPK_OUTCOME_COUNT);
     get_log(r, out->log);
@@ -320,7 +322,7 @@ static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
     get_hash(r, "schedule_sha256", out->schedule_sha256);
     if (wpk_json_has(r, "artifact")) {
         wpk_json_enter(r, "artifact");
-        wpk_json_allow(r, artifact_names);
+        WPK_JSON_ALLOW(r, "path", "sha256");
         out->artifact_path = get_owned(r, "path", PATH_SIZE_MAX, &err);
         get_hash(r, "sha256", out->artifact_sha256);
         wpk_json_leave(r);
@@ -331,6 +333,19 @@ static wpk_err get_record(struct wpk_json_reader *r, struct wpk_record *out)
         wpk_json_fail(r, "timing", WPK_ERANGE, "a trial that failed has no times");
     }
     return err;
+}
+
+void wpk_policy_get(struct wpk_json_reader *r, const char *key, struct wpk_policy *out)
+{
+    wpk_json_enter(r, key);
+    WPK_JSON_ALLOW(r, "threads", "conditions", "time_ns_min", "sample_count", "race_ratio");
+    out->threads = (int)wpk_json_get_int(r, "threads", 1, 1 << 16);
+    out->conditions = (enum wpk_conditions)wpk_json_get_choice(r, "conditions", conditions_names,
+                                                               WPK_CONDITIONS_COUNT);
+    out->time_ns_min = get_ns(r, "time_ns_min");
+    out->sample_count = (int)wpk_json_get_int(r, "sample_count", 1, WPK_SAMPLES_MAX);
+    out->race_ratio = wpk_json_get_real(r, "race_ratio", 0, HUGE_VAL);
+    wpk_json_leave(r);
 }
 
 wpk_err wpk_record_get(struct wpk_json_reader *reader, const char *key, struct wpk_record *out)

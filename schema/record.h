@@ -28,12 +28,8 @@
     X(UNSUPPORTED, "unsupported")                                                                  \
     X(ABANDONED, "abandoned")
 
-enum wpk_outcome {
 #define WPK_OUTCOME_ENUM(name, text) WPK_OUTCOME_##name,
-    WPK_OUTCOME_LIST(WPK_OUTCOME_ENUM)
-#undef WPK_OUTCOME_ENUM
-        WPK_OUTCOME_COUNT
-};
+enum wpk_outcome { WPK_OUTCOME_LIST(WPK_OUTCOME_ENUM) WPK_OUTCOME_COUNT };
 
 /* suffix, text: what lies in the caches when a call begins */
 #define WPK_CONDITIONS_LIST(X)                                                                     \
@@ -41,12 +37,8 @@ enum wpk_outcome {
     X(COLD_CONSTANTS, "cold-constants") /* prepared constants come from memory: inside a model */  \
     X(COLD, "cold")                     /* everything comes from memory */
 
-enum wpk_conditions {
 #define WPK_CONDITIONS_ENUM(name, text) WPK_CONDITIONS_##name,
-    WPK_CONDITIONS_LIST(WPK_CONDITIONS_ENUM)
-#undef WPK_CONDITIONS_ENUM
-        WPK_CONDITIONS_COUNT
-};
+enum wpk_conditions { WPK_CONDITIONS_LIST(WPK_CONDITIONS_ENUM) WPK_CONDITIONS_COUNT };
 
 /* How a kernel is timed; part of every result's key. */
 struct wpk_policy {
@@ -125,5 +117,10 @@ void wpk_record_put(struct wpk_json_writer *writer, const char *key,
                     const struct wpk_record *record);
 wpk_err wpk_record_get(struct wpk_json_reader *reader, const char *key, struct wpk_record *out);
 wpk_err wpk_record_decode(const char *text, struct wpk_record *out, struct wpk_diag *diag);
+
+/* How it is timed, as a member of a document. */
+void wpk_policy_put(struct wpk_json_writer *writer, const char *key,
+                    const struct wpk_policy *policy);
+void wpk_policy_get(struct wpk_json_reader *reader, const char *key, struct wpk_policy *out);
 
 #endif

@@ -32,12 +32,8 @@ extern "C" {
     X(I64, "i64", 8, false)                                                                        \
     X(BOOL, "bool", 1, false)
 
-enum wpk_dtype {
 #define WPK_DTYPE_ENUM(name, text, size, floating) WPK_##name,
-    WPK_DTYPE_LIST(WPK_DTYPE_ENUM)
-#undef WPK_DTYPE_ENUM
-        WPK_DTYPE_COUNT
-};
+enum wpk_dtype { WPK_DTYPE_LIST(WPK_DTYPE_ENUM) WPK_DTYPE_COUNT };
 
 const char *wpk_dtype_name(enum wpk_dtype dtype);
 size_t wpk_dtype_size(enum wpk_dtype dtype);

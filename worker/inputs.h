@@ -29,12 +29,8 @@
 
 #define WPK_INPUT_JOINING WPK_INPUT_SCALED
 
-enum wpk_input_kind {
 #define WPK_INPUT_ENUM(name, text) WPK_INPUT_##name,
-    WPK_INPUT_LIST(WPK_INPUT_ENUM)
-#undef WPK_INPUT_ENUM
-        WPK_INPUT_KINDS
-};
+enum wpk_input_kind { WPK_INPUT_LIST(WPK_INPUT_ENUM) WPK_INPUT_KINDS };
 
 struct wpk_input_options {
     enum wpk_input_kind kind;

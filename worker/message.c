@@ -12,10 +12,7 @@
 #define LOG_SIZE_MAX (4 * (size_t)WPK_LOG_MAX)
 
 static const char *const kind_names[] = {WPK_MESSAGE_LIST(WPK_LIST_TEXT)};
-
 static const char *const outcome_names[] = {WPK_OUTCOME_LIST(WPK_LIST_TEXT)};
-
-static const char *const conditions_names[] = {WPK_CONDITIONS_LIST(WPK_LIST_TEXT)};
 
 /* ---- sending */
 
@@ -37,17 +34,6 @@ static wpk_err finish(struct wpk_channel *channel, struct wpk_json_writer *w)
     wpk_buf_fini(&text);
     wpk_json_writer_free(w);
     return err;
-}
-
-static void put_policy(struct wpk_json_writer *w, const struct wpk_policy *policy)
-{
-    wpk_json_begin_object(w, "policy");
-    wpk_json_put_int(w, "threads", policy->threads);
-    wpk_json_put_text(w, "conditions", wpk_conditions_name(policy->conditions));
-    wpk_json_put_u64(w, "time_ns_min", policy->time_ns_min);
-    wpk_json_put_int(w, "sample_count", policy->sample_count);
-    wpk_json_put_real(w, "race_ratio", policy->race_ratio);
-    wpk_json_end(w);
 }
 
 wpk_err wpk_message_send(struct wpk_channel *channel, enum wpk_message_kind kind, uint64_t id)
@@ -111,7 +97,7 @@ wpk_err wpk_message_send_run(struct wpk_channel *channel, const struct wpk_run_r
     wpk_json_put_text(w, "artifact", request->artifact);
     wpk_json_put_text(w, "anchor", request->anchor);
     wpk_json_put_real(w, "incumbent_ratio", request->incumbent_ratio);
-    put_policy(w, &request->policy);
+    wpk_policy_put(w, "policy", &request->policy);
     wpk_json_put_bool(w, "exact", request->rule.exact);
     wpk_json_put_bool(w, "transforms", request->rule.transforms);
     wpk_json_put_real(w, "times", request->rule.times);
@@ -138,7 +124,7 @@ wpk_err wpk_message_send_duel(struct wpk_channel *channel, const struct wpk_duel
     }
     wpk_json_end(w);
     wpk_json_put_int(w, "round_count", request->round_count);
-    put_policy(w, &request->policy);
+    wpk_policy_put(w, "policy", &request->policy);
     wpk_json_put_u64(w, "timeout_ms", request->timeout_ms);
     wpk_json_put_u64(w, "memory_bytes_max", request->memory_bytes_max);
     return finish(channel, w);
@@ -230,18 +216,6 @@ const char *wpk_message_read_broken(struct wpk_json_reader *reader)
     return wpk_json_get_text(reader, "log", LOG_SIZE_MAX);
 }
 
-static void read_policy(struct wpk_json_reader *reader, struct wpk_policy *out)
-{
-    wpk_json_enter(reader, "policy");
-    out->threads = (int)wpk_json_get_int(reader, "threads", 1, INT16_MAX);
-    out->conditions = (enum wpk_conditions)wpk_json_get_choice(
-        reader, "conditions", conditions_names, WPK_CONDITIONS_COUNT);
-    out->time_ns_min = wpk_json_get_u64(reader, "time_ns_min");
-    out->sample_count = (int)wpk_json_get_int(reader, "sample_count", 1, WPK_SAMPLES_MAX);
-    out->race_ratio = wpk_json_get_real(reader, "race_ratio", 0, 1e9);
-    wpk_json_leave(reader);
-}
-
 void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request *out)
 {
     out->id = wpk_message_read_id(reader);
@@ -252,7 +226,7 @@ void wpk_message_read_run(struct wpk_json_reader *reader, struct wpk_run_request
     out->artifact = wpk_json_get_text(reader, "artifact", PATH_SIZE_MAX);
     out->anchor = wpk_json_get_text(reader, "anchor", PATH_SIZE_MAX);
     out->incumbent_ratio = wpk_json_get_real(reader, "incumbent_ratio", 0, 1e9);
-    read_policy(reader, &out->policy);
+    wpk_policy_get(reader, "policy", &out->policy);
     out->rule.exact = wpk_json_get_bool(reader, "exact");
     out->rule.transforms = wpk_json_get_bool(reader, "transforms");
     out->rule.times = wpk_json_get_real(reader, "times", 1, 1e300);
@@ -277,7 +251,7 @@ void wpk_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_reque
     }
     wpk_json_leave(reader);
     out->round_count = (int)wpk_json_get_int(reader, "round_count", 1, WPK_SAMPLES_MAX);
-    read_policy(reader, &out->policy);
+    wpk_policy_get(reader, "policy", &out->policy);
     out->timeout_ms = wpk_json_get_u64(reader, "timeout_ms");
     out->memory_bytes_max = wpk_json_get_u64(reader, "memory_bytes_max");
 }

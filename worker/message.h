@@ -44,12 +44,8 @@
     X(RESULT, "result")                                                                            \
     X(DUEL, "duel")
 
-enum wpk_message_kind {
 #define WPK_MESSAGE_ENUM(name, text) WPK_MESSAGE_##name,
-    WPK_MESSAGE_LIST(WPK_MESSAGE_ENUM)
-#undef WPK_MESSAGE_ENUM
-        WPK_MESSAGE_COUNT
-};
+enum wpk_message_kind { WPK_MESSAGE_LIST(WPK_MESSAGE_ENUM) WPK_MESSAGE_COUNT };
 
 /* Build the files `schedule` and `manifest` of a directory into `kernel.so` in it. */
 struct wpk_build_request {

@@ -25,12 +25,8 @@
     X(MEASURE, 8, "measure") /* a worker that times */                                             \
     X(ADMIN, 16, "admin")    /* everything, and everybody's */
 
-enum wpk_auth_role {
 #define WPK_ROLE_ENUM(name, bit, text) WPK_ROLE_##name = bit,
-    WPK_ROLE_LIST(WPK_ROLE_ENUM)
-#undef WPK_ROLE_ENUM
-        WPK_ROLE_ALL = 31
-};
+enum wpk_auth_role { WPK_ROLE_LIST(WPK_ROLE_ENUM) WPK_ROLE_ALL = 31 };
 
 /* Somebody whose credential was checked. */
 struct wpk_identity {

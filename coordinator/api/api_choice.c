@@ -52,12 +52,11 @@ static bool is_file(const char *name)
 /* False after answering with a problem. */
 static bool read_request(struct wpk_call *call, struct choosing *c)
 {
-    static const char *const names[] = {"file", "binding", NULL};
     struct wpk_json_reader *r = NULL;
     struct wpk_diag diag = {0};
     wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
     if (err == WPK_OK) {
-        wpk_json_allow(r, names);
+        WPK_JSON_ALLOW(r, "file", "binding");
         wpk_json_get_copy(r, "file", c->file, sizeof c->file);
         if (wpk_json_status(r) == WPK_OK && !is_file(c->file)) {
             wpk_json_fail(r, "file", WPK_EINVAL,

@@ -94,7 +94,6 @@ static void after(struct wpk_change *change)
 /* {"reason": "..."}, which may be left out; false after answering with a problem. */
 bool wpk_call_reason(struct wpk_call *call, char *out, size_t size)
 {
-    static const char *const names[] = {"reason", NULL};
     struct wpk_diag diag = {0};
     struct wpk_json_reader *r = NULL;
     out[0] = '\0';
@@ -103,7 +102,7 @@ bool wpk_call_reason(struct wpk_call *call, char *out, size_t size)
     }
     wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
     if (err == WPK_OK) {
-        wpk_json_allow(r, names);
+        WPK_JSON_ALLOW(r, "reason");
         if (wpk_json_has(r, "reason")) {
             wpk_json_get_label(r, "reason", out, size);
         }

@@ -134,12 +134,10 @@ static enum wpk_conditions get_conditions(struct wpk_json_reader *r)
 /* Texts of the lookup live as long as the reader. */
 static wpk_err decode(struct wpk_json_reader *r, struct item *item, struct wpk_diag *diag)
 {
-    static const char *const names[] = {"name",        "op",       "tensors",    "constants",
-                                        "fingerprint", "layouts",  "threads",    "device",
-                                        "environment", "accuracy", "conditions", NULL};
     static const char *const layouts[] = {"fixed", "any"};
     struct wpk_lookup *lookup = &item->lookup;
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "name", "op", "tensors", "constants", "fingerprint", "layouts", "threads",
+                   "device", "environment", "accuracy", "conditions");
     lookup->layouts =
         layouts[wpk_json_has(r, "layouts") ? wpk_json_get_choice(r, "layouts", layouts, 2) : 0];
     lookup->threads = wpk_json_has(r, "threads")
@@ -474,8 +472,7 @@ static bool append_item(struct batch *batch, struct wpk_json_reader *r, struct w
 static void lookup_batch(struct wpk_call *call, struct wpk_json_reader *r, bool *large,
                          struct wpk_diag *diag)
 {
-    static const char *const names[] = {"lookups", NULL};
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "lookups");
     size_t max = wants_tuning(call) ? BATCH_TUNE_MAX : BATCH_MAX;
     if (wpk_json_count(r, "lookups") > max) {
         wpk_json_fail(r, "lookups", WPK_ERANGE, "at most %zu at once%s", max,

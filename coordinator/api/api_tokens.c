@@ -189,14 +189,13 @@ static void give(struct wpk_call *call, struct wpk_change *change, struct detail
 
 static wpk_err decode(struct wpk_json_reader *r, struct wpk_history_token *out)
 {
-    static const char *const names[] = {"owner", "roles", "seconds", "note", NULL};
 #define ROLE_NAME(name, bit, text) text,
 #define ROLE_BIT(name, bit, text) bit,
     static const char *const roles[] = {WPK_ROLE_LIST(ROLE_NAME)};
     static const unsigned bits[] = {WPK_ROLE_LIST(ROLE_BIT)};
 #undef ROLE_NAME
 #undef ROLE_BIT
-    wpk_json_allow(r, names);
+    WPK_JSON_ALLOW(r, "owner", "roles", "seconds", "note");
     wpk_json_get_label(r, "owner", out->token.owner, sizeof out->token.owner);
     if (wpk_json_has(r, "note")) {
         wpk_json_get_label(r, "note", out->note, sizeof out->note);

@@ -48,14 +48,13 @@ void wpk_api_worker_order(struct wpk_api_answer *answer, int status, const char 
 
 static void order_worker(struct wpk_call *call, const char *action, enum wpk_worker_order order)
 {
-    static const char *const names[] = {"name", "reason", NULL};
     struct wpk_diag diag = {0};
     struct wpk_json_reader *r = NULL;
     char name[WORKER_NAME_MAX] = "";
     char reason[WPK_REASON_MAX] = "";
     wpk_err err = wpk_json_open(call->request->body, call->request->body_size, 0, &r, &diag);
     if (err == WPK_OK) {
-        wpk_json_allow(r, names);
+        WPK_JSON_ALLOW(r, "name", "reason");
         wpk_json_get_copy(r, "name", name, sizeof name);
         if (wpk_json_has(r, "reason")) {
             wpk_json_get_label(r, "reason", reason, sizeof reason);

@@ -26,12 +26,8 @@
     X(IF_NONE_MATCH, "If-None-Match")                                                              \
     X(IDEMPOTENCY_KEY, "Idempotency-Key")
 
-enum wpk_http_field {
 #define WPK_HTTP_FIELD_ENUM(name, text) WPK_HTTP_##name,
-    WPK_HTTP_FIELD_LIST(WPK_HTTP_FIELD_ENUM)
-#undef WPK_HTTP_FIELD_ENUM
-        WPK_HTTP_FIELD_COUNT
-};
+enum wpk_http_field { WPK_HTTP_FIELD_LIST(WPK_HTTP_FIELD_ENUM) WPK_HTTP_FIELD_COUNT };
 
 /* Everything is borrowed from the library's buffer. */
 struct wpk_http_head {

@@ -17,12 +17,8 @@
     X(VENDOR, "vendor")               /* measured for this key: a vendor's is the fastest */       \
     X(NONE, "none")
 
-enum wpk_match_level {
 #define WPK_MATCH_ENUM(name, text) WPK_MATCH_##name,
-    WPK_MATCH_LIST(WPK_MATCH_ENUM)
-#undef WPK_MATCH_ENUM
-        WPK_MATCH_COUNT
-};
+enum wpk_match_level { WPK_MATCH_LIST(WPK_MATCH_ENUM) WPK_MATCH_COUNT };
 
 const char *wpk_match_name(enum wpk_match_level level);
 

@@ -18,12 +18,8 @@
     X(algorithm)                                                                                   \
     X(detail) X(candidate) X(time_ns) X(speedup) X(baseline) X(accuracy) X(conditions) X(verified)
 
-enum shared {
 #define SHARED_ENUM(name) SHARED_##name,
-    SHARED_LIST(SHARED_ENUM)
-#undef SHARED_ENUM
-        SHARED_COUNT
-};
+enum shared { SHARED_LIST(SHARED_ENUM) SHARED_COUNT };
 
 static const char *const shared_names[SHARED_COUNT] = {
 #define SHARED_NAME(name) #name,

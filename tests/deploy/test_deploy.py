@@ -152,7 +152,7 @@ def test_example_configuration(box):
     check(documented == known, "wpkd.json(5) has what the example has",
           sorted(documented ^ known))
     source = set(re.findall(r'"([a-z_]+)"', "".join(re.findall(
-        r"names\[\] = \{(.*?)\};", read("coordinator/config_read.c"), re.S))))
+        r"WPK_JSON_ALLOW\((.*?)\);", read("coordinator/config_read.c"), re.S))))
     check(known == source, "and the code reads the same", sorted(known ^ source))
 
 
