@@ -10,7 +10,7 @@ static const struct wpk_show audit_show = {
     .members = {"at", "actor", "peer", "action", "subject", "outcome", "detail"},
 };
 
-static enum wpk_exit audit_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_audit(struct wpk_invocation *call)
 {
     struct wpk_show_options show = {.max = WPK_SHOW_MAX_DEFAULT,
                                     .session = {.need = WPK_SESSION_HISTORY}};
@@ -34,10 +34,3 @@ static enum wpk_exit audit_main(struct wpk_invocation *call)
     wpk_buf_fini(&query);
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_audit = {
-    .name = "audit",
-    .operands = "",
-    .summary = "who changed what, and whose credential was refused; newest first",
-    .run = audit_main,
-};

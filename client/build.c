@@ -242,7 +242,7 @@ static enum wpk_exit run(struct build *build)
     return status;
 }
 
-static enum wpk_exit build_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_build(struct wpk_invocation *call)
 {
     bool given = call->context->tmp_dir != NULL && call->context->tmp_dir[0] != '\0';
     struct build build = {
@@ -260,10 +260,3 @@ static enum wpk_exit build_main(struct wpk_invocation *call)
     wpk_follow_catch_signals();
     return run(&build);
 }
-
-const struct wpk_command wpk_command_build = {
-    .name = "build",
-    .operands = "DIRECTIVES",
-    .summary = "build, verify and time a schedule edited by hand",
-    .run = build_main,
-};

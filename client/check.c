@@ -219,7 +219,7 @@ static wpk_err check_ops(const struct check *check, struct wpk_diag *diag)
     return err;
 }
 
-static enum wpk_exit check_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_check(struct wpk_invocation *call)
 {
     static struct check check;
     bool no_peak = false;
@@ -253,10 +253,3 @@ static enum wpk_exit check_main(struct wpk_invocation *call)
     wpk_job_fini(&check.job);
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_check = {
-    .name = "check",
-    .operands = "FILE",
-    .summary = "validate a job file and show what each operator is",
-    .run = check_main,
-};

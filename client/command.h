@@ -50,27 +50,41 @@ struct wpk_invocation {
     enum wpk_exit status; /* how it ends where nothing fails */
 };
 
-extern const struct wpk_command wpk_command_tune;
-extern const struct wpk_command wpk_command_submit;
-extern const struct wpk_command wpk_command_status;
-extern const struct wpk_command wpk_command_watch;
-extern const struct wpk_command wpk_command_jobs;
-extern const struct wpk_command wpk_command_workers;
-extern const struct wpk_command wpk_command_cancel;
-extern const struct wpk_command wpk_command_kernels;
-extern const struct wpk_command wpk_command_get;
-extern const struct wpk_command wpk_command_trials;
-extern const struct wpk_command wpk_command_run;
-extern const struct wpk_command wpk_command_complete;
-extern const struct wpk_command wpk_command_genes;
-extern const struct wpk_command wpk_command_check;
-extern const struct wpk_command wpk_command_build;
-extern const struct wpk_command wpk_command_lookup;
-extern const struct wpk_command wpk_command_token;
-extern const struct wpk_command wpk_command_audit;
-extern const struct wpk_command wpk_command_db;
-extern const struct wpk_command wpk_command_export;
-extern const struct wpk_command wpk_command_import;
+/* name, operands, summary: in the order of the help */
+#define WPK_COMMAND_LIST(X)                                                                        \
+    X(tune, "FILE", "tune a job file here and now; needs no service")                              \
+    X(check, "FILE", "validate a job file and show what each operator is")                         \
+    X(build, "DIRECTIVES", "build, verify and time a schedule edited by hand")                     \
+    X(submit, "FILE", "hand a job file, or --op, to a running wpkd and print the job's id")        \
+    X(status, "JOB", "how far a job is, or what it found")                                         \
+    X(watch, "JOB", "follow a job until it ends; Ctrl-C stops only the watching")                  \
+    X(cancel, "JOB", "stop a job; what was measured stays in history")                             \
+    X(jobs, "[pause|resume|cancel JOB]",                                                           \
+      "every job, newest first; or hold one, let it go on, stop it")                               \
+    X(trials, "JOB", "what a job tried, how each ended, and why what failed did")                  \
+    X(genes, "FILE|NAME|FINGERPRINT", "what can be pinned for an operator, and to what")           \
+    X(run, "NAME|FINGERPRINT|FILE",                                                                \
+      "run what is served on NumPy files, and compare it with the reference")                      \
+    X(complete, "jobs|kernels|workers|names",                                                      \
+      "what shells complete from; asks a wpkd that runs, and starts none")                         \
+    X(lookup, "FILE|FINGERPRINT",                                                                  \
+      "what is known of a job file's operators, or of one, and how well it fits")                  \
+    X(kernels, "[pin|unpin|revoke|rollback|history KERNEL]",                                       \
+      "every kernel that is served; or keep one, take one back, return to the one "                \
+      "before, see those before it")                                                               \
+    X(get, "FINGERPRINT|NAME", "fetch a kernel's shared object or its schedule")                   \
+    X(workers, "[drain|quarantine|resume NAME]",                                                   \
+      "the workers of a running wpkd; or let one finish, believe it no more, take it back")        \
+    X(token, "create|list|revoke [TOKEN]", "who may do what; create prints the secret, once")      \
+    X(audit, "", "who changed what, and whose credential was refused; newest first")               \
+    X(export, "FILE", "write a history's trials, kernels and artifacts for another installation")  \
+    X(import, "FILE", "add what another installation wrote; what is known stays as it is")         \
+    X(db, "check|backup|restore|prune [DIR]",                                                      \
+      "a history as a whole: read it all, copy it, put a copy back, forget what is old")
+
+#define WPK_COMMAND_DECLARE(name, operands, summary)                                               \
+    enum wpk_exit wpk_command_##name(struct wpk_invocation *call);
+WPK_COMMAND_LIST(WPK_COMMAND_DECLARE)
 
 /* Parse the words of a command that takes operand_min to operand_max operands into `args`. False:
  * the help or what is wrong was printed, and the command ends with call->status. */

@@ -79,7 +79,7 @@ static wpk_err list(struct wpk_session *session, const char *key, bool names)
     return err;
 }
 
-static enum wpk_exit complete_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_complete(struct wpk_invocation *call)
 {
     struct wpk_session_options session_options = {.need = WPK_SESSION_RUNNING};
     const struct wpk_option options[] = {
@@ -105,10 +105,3 @@ static enum wpk_exit complete_main(struct wpk_invocation *call)
     wpk_session_close(&session);
     return err == WPK_OK ? WPK_EXIT_OK : WPK_EXIT_UNREACHABLE;
 }
-
-const struct wpk_command wpk_command_complete = {
-    .name = "complete",
-    .operands = "jobs|kernels|workers|names",
-    .summary = "what shells complete from; asks a wpkd that runs, and starts none",
-    .run = complete_main,
-};

@@ -110,7 +110,7 @@ static bool takes_directory(const char *command)
     return strcmp(command, "backup") == 0 || strcmp(command, "restore") == 0;
 }
 
-static enum wpk_exit db_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_db(struct wpk_invocation *call)
 {
     struct db db = {.older_than = -1, .keep = -1};
     const struct wpk_option options[] = {
@@ -161,23 +161,12 @@ static enum wpk_exit file_main(struct wpk_invocation *call)
     return wpk_command_fail(err, &call->diag);
 }
 
-const struct wpk_command wpk_command_db = {
-    .name = "db",
-    .operands = "check|backup|restore|prune [DIR]",
-    .summary = "a history as a whole: read it all, copy it, put a copy back, forget what is old",
-    .run = db_main,
-};
+enum wpk_exit wpk_command_export(struct wpk_invocation *call)
+{
+    return file_main(call);
+}
 
-const struct wpk_command wpk_command_export = {
-    .name = "export",
-    .operands = "FILE",
-    .summary = "write a history's trials, kernels and artifacts for another installation",
-    .run = file_main,
-};
-
-const struct wpk_command wpk_command_import = {
-    .name = "import",
-    .operands = "FILE",
-    .summary = "add what another installation wrote; what is known stays as it is",
-    .run = file_main,
-};
+enum wpk_exit wpk_command_import(struct wpk_invocation *call)
+{
+    return file_main(call);
+}

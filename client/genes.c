@@ -255,7 +255,7 @@ static wpk_err run(const struct wpk_command_context *context, struct genes *gene
     return err == WPK_OK ? show_job(genes, w, diag) : err;
 }
 
-static enum wpk_exit genes_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_genes(struct wpk_invocation *call)
 {
     static struct genes genes; /* large, and there is one per process */
     const struct wpk_option options[] = {
@@ -300,10 +300,3 @@ static enum wpk_exit genes_main(struct wpk_invocation *call)
     wpk_job_fini(&genes.job);
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_genes = {
-    .name = "genes",
-    .operands = "FILE|NAME|FINGERPRINT",
-    .summary = "what can be pinned for an operator, and to what",
-    .run = genes_main,
-};

@@ -335,7 +335,7 @@ static wpk_err check_options(const struct get *get, struct wpk_diag *diag)
     return WPK_OK;
 }
 
-static enum wpk_exit get_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_get(struct wpk_invocation *call)
 {
     struct wpk_session_options session_options = {.need = WPK_SESSION_HISTORY};
     struct get get = {0};
@@ -372,10 +372,3 @@ static enum wpk_exit get_main(struct wpk_invocation *call)
     wpk_session_close(&session);
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_get = {
-    .name = "get",
-    .operands = "FINGERPRINT|NAME",
-    .summary = "fetch a kernel's shared object or its schedule",
-    .run = get_main,
-};

@@ -59,7 +59,7 @@ static wpk_err change(const struct wpk_command_context *context, struct wpk_show
     return wpk_show_change(context, options, path, "", members, diag);
 }
 
-static enum wpk_exit jobs_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_jobs(struct wpk_invocation *call)
 {
     struct wpk_show_options show = {.max = WPK_SHOW_MAX_DEFAULT};
     const char *state = NULL;
@@ -91,10 +91,3 @@ static enum wpk_exit jobs_main(struct wpk_invocation *call)
     wpk_buf_fini(&query);
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_jobs = {
-    .name = "jobs",
-    .operands = "[pause|resume|cancel JOB]",
-    .summary = "every job, newest first; or hold one, let it go on, stop it",
-    .run = jobs_main,
-};

@@ -227,7 +227,7 @@ static void make_query(const struct filter *filter, struct wpk_buf *query)
     wpk_show_add(query, "conditions", filter->conditions);
 }
 
-static enum wpk_exit kernels_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_kernels(struct wpk_invocation *call)
 {
     struct wpk_show_options show = {.max = WPK_SHOW_MAX_DEFAULT};
     struct filter filter = {0};
@@ -267,11 +267,3 @@ static enum wpk_exit kernels_main(struct wpk_invocation *call)
     wpk_buf_fini(&query);
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_kernels = {
-    .name = "kernels",
-    .operands = "[pin|unpin|revoke|rollback|history KERNEL]",
-    .summary = "every kernel that is served; or keep one, take one back, return to the one before, "
-               "see those before it",
-    .run = kernels_main,
-};

@@ -449,7 +449,7 @@ static wpk_err look_up(const struct wpk_command_context *context, const struct l
     return err;
 }
 
-static enum wpk_exit lookup_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_lookup(struct wpk_invocation *call)
 {
     struct lookup lookup = {.session = {.need = WPK_SESSION_HISTORY}};
     const struct wpk_option options[] = {
@@ -483,10 +483,3 @@ static enum wpk_exit lookup_main(struct wpk_invocation *call)
     }
     return all_known ? WPK_EXIT_OK : WPK_EXIT_NOT_FOUND;
 }
-
-const struct wpk_command wpk_command_lookup = {
-    .name = "lookup",
-    .operands = "FILE|FINGERPRINT",
-    .summary = "what is known of a job file's operators, or of one, and how well it fits",
-    .run = lookup_main,
-};

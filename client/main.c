@@ -13,14 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct wpk_command *const commands[] = {
-    &wpk_command_tune,   &wpk_command_check,   &wpk_command_build,  &wpk_command_submit,
-    &wpk_command_status, &wpk_command_watch,   &wpk_command_cancel, &wpk_command_jobs,
-    &wpk_command_trials, &wpk_command_genes,   &wpk_command_run,    &wpk_command_complete,
-    &wpk_command_lookup, &wpk_command_kernels, &wpk_command_get,    &wpk_command_workers,
-    &wpk_command_token,  &wpk_command_audit,   &wpk_command_export, &wpk_command_import,
-    &wpk_command_db,
-};
+#define COMMAND_ROW(name, operands, summary) {#name, operands, summary, wpk_command_##name},
+static const struct wpk_command commands[] = {WPK_COMMAND_LIST(COMMAND_ROW)};
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -30,8 +24,8 @@ static void print_usage(FILE *out)
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         char left[64];
         struct wpk_buf summary = {0};
-        snprintf(left, sizeof(left), "%s %s", commands[i]->name, commands[i]->operands);
-        wpk_format_wrap(commands[i]->summary, 28, WPK_HELP_WIDTH, &summary);
+        snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].operands);
+        wpk_format_wrap(commands[i].summary, 28, WPK_HELP_WIDTH, &summary);
         fprintf(out, strlen(left) <= 24 ? "  %-24s  %s" : "  %s\n                            %s",
                 left, wpk_buf_text(&summary));
         wpk_buf_fini(&summary);
@@ -50,8 +44,8 @@ static void print_usage(FILE *out)
 static const struct wpk_command *find_command(const char *name)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(commands[i]->name, name) == 0) {
-            return commands[i];
+        if (strcmp(commands[i].name, name) == 0) {
+            return &commands[i];
         }
     }
     return NULL;
@@ -62,7 +56,7 @@ static enum wpk_exit complain(const char *name)
     struct wpk_suggest suggest = {.word = name};
 
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        wpk_suggest_offer(&suggest, commands[i]->name);
+        wpk_suggest_offer(&suggest, commands[i].name);
     }
     wpk_suggest_offer(&suggest, "version");
     wpk_suggest_offer(&suggest, "help");

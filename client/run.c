@@ -377,7 +377,7 @@ static wpk_err run_kernel(struct run *run, enum wpk_exit *status, struct wpk_dia
     return err;
 }
 
-static enum wpk_exit run_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_run(struct wpk_invocation *call)
 {
     bool given = call->context->tmp_dir != NULL && call->context->tmp_dir[0] != '\0';
     static struct run run;
@@ -415,10 +415,3 @@ static enum wpk_exit run_main(struct wpk_invocation *call)
     }
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_run = {
-    .name = "run",
-    .operands = "NAME|FINGERPRINT|FILE",
-    .summary = "run what is served on NumPy files, and compare it with the reference",
-    .run = run_main,
-};

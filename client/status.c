@@ -68,26 +68,12 @@ static enum wpk_exit ask_main(struct wpk_invocation *call, const char *action)
     return wpk_command_end(call, err);
 }
 
-static enum wpk_exit status_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_status(struct wpk_invocation *call)
 {
     return ask_main(call, "");
 }
 
-static enum wpk_exit cancel_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_cancel(struct wpk_invocation *call)
 {
     return ask_main(call, ":cancel");
 }
-
-const struct wpk_command wpk_command_status = {
-    .name = "status",
-    .operands = "JOB",
-    .summary = "how far a job is, or what it found",
-    .run = status_main,
-};
-
-const struct wpk_command wpk_command_cancel = {
-    .name = "cancel",
-    .operands = "JOB",
-    .summary = "stop a job; what was measured stays in history",
-    .run = cancel_main,
-};

@@ -35,7 +35,7 @@ static wpk_err submit(const struct wpk_command_context *context,
     return err;
 }
 
-static enum wpk_exit submit_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_submit(struct wpk_invocation *call)
 {
     struct wpk_session_options session = {.need = WPK_SESSION_RUNNING};
     static struct wpk_job_overrides overrides; /* these three are large, and one per process */
@@ -60,10 +60,3 @@ static enum wpk_exit submit_main(struct wpk_invocation *call)
     wpk_job_fini(&job);
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_submit = {
-    .name = "submit",
-    .operands = "FILE",
-    .summary = "hand a job file, or --op, to a running wpkd and print the job's id",
-    .run = submit_main,
-};

@@ -120,7 +120,7 @@ static wpk_err run(const struct wpk_command_context *context, struct token *toke
                        : revoke(context, token, args->operands[1], diag);
 }
 
-static enum wpk_exit token_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_token(struct wpk_invocation *call)
 {
     struct token token = {
         .show = {.max = WPK_SHOW_MAX_DEFAULT, .session = {.need = WPK_SESSION_CHANGE}}};
@@ -142,10 +142,3 @@ static enum wpk_exit token_main(struct wpk_invocation *call)
     wpk_err err = run(call->context, &token, &call->args, &call->diag);
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_token = {
-    .name = "token",
-    .operands = "create|list|revoke [TOKEN]",
-    .summary = "who may do what; create prints the secret, once",
-    .run = token_main,
-};

@@ -109,7 +109,7 @@ static wpk_err fill_trials(const void *user, const struct wpk_buf *body, struct 
     return err;
 }
 
-static enum wpk_exit trials_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_trials(struct wpk_invocation *call)
 {
     struct wpk_show_options show_options = {.max = WPK_SHOW_MAX_DEFAULT,
                                             .session = {.need = WPK_SESSION_HISTORY}};
@@ -147,10 +147,3 @@ static enum wpk_exit trials_main(struct wpk_invocation *call)
     wpk_buf_fini(&query);
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_trials = {
-    .name = "trials",
-    .operands = "JOB",
-    .summary = "what a job tried, how each ended, and why what failed did",
-    .run = trials_main,
-};

@@ -179,7 +179,7 @@ static enum wpk_exit run(const struct wpk_command_context *context, struct tune 
     return wpk_follow_interrupted() ? WPK_EXIT_INTERRUPTED : status;
 }
 
-static enum wpk_exit tune_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_tune(struct wpk_invocation *call)
 {
     /* Large (an operator's tensors), and there is one per process. */
     static struct tune tune;
@@ -209,10 +209,3 @@ static enum wpk_exit tune_main(struct wpk_invocation *call)
     wpk_job_fini(&tune.job);
     return call->status;
 }
-
-const struct wpk_command wpk_command_tune = {
-    .name = "tune",
-    .operands = "FILE",
-    .summary = "tune a job file here and now; needs no service",
-    .run = tune_main,
-};

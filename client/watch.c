@@ -80,7 +80,7 @@ static wpk_err open_session(const struct wpk_command_context *context,
     return err;
 }
 
-static enum wpk_exit watch_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_watch(struct wpk_invocation *call)
 {
     struct wpk_session_options session_options = {.need = WPK_SESSION_RUNNING};
     struct wpk_follow_options follow = {0};
@@ -108,10 +108,3 @@ static enum wpk_exit watch_main(struct wpk_invocation *call)
     wpk_session_close(&session);
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_watch = {
-    .name = "watch",
-    .operands = "JOB",
-    .summary = "follow a job until it ends; Ctrl-C stops only the watching",
-    .run = watch_main,
-};

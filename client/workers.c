@@ -56,7 +56,7 @@ static wpk_err change(const struct wpk_command_context *context, struct wpk_show
     return err;
 }
 
-static enum wpk_exit workers_main(struct wpk_invocation *call)
+enum wpk_exit wpk_command_workers(struct wpk_invocation *call)
 {
     struct wpk_show_options show = {.max = WPK_SHOW_MAX_DEFAULT,
                                     .session = {.need = WPK_SESSION_RUNNING}};
@@ -83,10 +83,3 @@ static enum wpk_exit workers_main(struct wpk_invocation *call)
     }
     return wpk_command_end(call, err);
 }
-
-const struct wpk_command wpk_command_workers = {
-    .name = "workers",
-    .operands = "[drain|quarantine|resume NAME]",
-    .summary = "the workers of a running wpkd; or let one finish, believe it no more, take it back",
-    .run = workers_main,
-};
