@@ -218,11 +218,9 @@ wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
     return WPK_OK;
 }
 
-wpk_err wpk_device_encode(const struct wpk_device *device, char **text)
+void wpk_device_put(struct wpk_json_writer *w, const char *key, const struct wpk_device *device)
 {
-    struct wpk_json_writer *w = wpk_json_writer_new_object();
-    struct wpk_buf buf = {0};
-
+    wpk_json_begin_object(w, key);
     wpk_json_put_text(w, "kind", device->kind);
     wpk_json_put_text(w, "model", device->model);
     wpk_json_put_text(w, "isa", wpk_isa_name(device->isa));
@@ -237,46 +235,28 @@ wpk_err wpk_device_encode(const struct wpk_device *device, char **text)
     wpk_json_put_real(w, "peak_flops_per_s", device->peak_flops_per_s);
     wpk_json_put_real(w, "peak_bytes_per_s", device->peak_bytes_per_s);
     wpk_json_put_text(w, "instance", device->instance);
-
-    wpk_err err = wpk_json_print(w, false, &buf);
-    wpk_json_writer_free(w);
-    if (err != WPK_OK) {
-        wpk_buf_fini(&buf);
-        return err;
-    }
-    return wpk_buf_take(&buf, text, NULL);
+    wpk_json_end(w);
 }
 
-wpk_err wpk_device_decode(const char *text, struct wpk_device *out, struct wpk_diag *diag)
+void wpk_device_get(struct wpk_json_reader *r, const char *key, struct wpk_device *out)
 {
-    struct wpk_json_reader *r = NULL;
-    struct wpk_device device = {0};
-
-    wpk_err err = wpk_json_open(text, strlen(text), 0, &r, diag);
-    if (err != WPK_OK) {
-        return err;
-    }
+    wpk_json_enter(r, key);
     WPK_JSON_ALLOW(r, "kind", "model", "isa", "bf16", "vnni", "core_count", "l1_bytes", "l2_bytes",
                    "l3_bytes", "vector_bytes", "vector_registers", "peak_flops_per_s",
                    "peak_bytes_per_s", "instance");
-    wpk_json_get_copy(r, "kind", device.kind, sizeof(device.kind));
-    wpk_json_get_label(r, "model", device.model, sizeof(device.model));
-    device.isa = (enum wpk_isa)wpk_json_get_choice(r, "isa", isa_names, WPK_ISA_COUNT);
-    device.bf16 = wpk_json_get_bool(r, "bf16");
-    device.vnni = wpk_json_get_bool(r, "vnni");
-    device.core_count = (int)wpk_json_get_int(r, "core_count", 1, 1 << 16);
-    device.l1_bytes = wpk_json_get_int(r, "l1_bytes", 1, BYTES_MAX);
-    device.l2_bytes = wpk_json_get_int(r, "l2_bytes", 1, BYTES_MAX);
-    device.l3_bytes = wpk_json_get_int(r, "l3_bytes", 1, BYTES_MAX);
-    device.vector_bytes = (int)wpk_json_get_int(r, "vector_bytes", 1, 4096);
-    device.vector_registers = (int)wpk_json_get_int(r, "vector_registers", 1, 4096);
-    device.peak_flops_per_s = wpk_json_get_real(r, "peak_flops_per_s", 0, RATE_MAX);
-    device.peak_bytes_per_s = wpk_json_get_real(r, "peak_bytes_per_s", 0, RATE_MAX);
-    wpk_json_get_label(r, "instance", device.instance, sizeof(device.instance));
-    err = wpk_json_status(r);
-    wpk_json_close(r);
-    if (err == WPK_OK) {
-        *out = device;
-    }
-    return err;
+    wpk_json_get_copy(r, "kind", out->kind, sizeof(out->kind));
+    wpk_json_get_label(r, "model", out->model, sizeof(out->model));
+    out->isa = (enum wpk_isa)wpk_json_get_choice(r, "isa", isa_names, WPK_ISA_COUNT);
+    out->bf16 = wpk_json_get_bool(r, "bf16");
+    out->vnni = wpk_json_get_bool(r, "vnni");
+    out->core_count = (int)wpk_json_get_int(r, "core_count", 1, 1 << 16);
+    out->l1_bytes = wpk_json_get_int(r, "l1_bytes", 1, BYTES_MAX);
+    out->l2_bytes = wpk_json_get_int(r, "l2_bytes", 1, BYTES_MAX);
+    out->l3_bytes = wpk_json_get_int(r, "l3_bytes", 1, BYTES_MAX);
+    out->vector_bytes = (int)wpk_json_get_int(r, "vector_bytes", 1, 4096);
+    out->vector_registers = (int)wpk_json_get_int(r, "vector_registers", 1, 4096);
+    out->peak_flops_per_s = wpk_json_get_real(r, "peak_flops_per_s", 0, RATE_MAX);
+    out->peak_bytes_per_s = wpk_json_get_real(r, "peak_bytes_per_s", 0, RATE_MAX);
+    wpk_json_get_label(r, "instance", out->instance, sizeof(out->instance));
+    wpk_json_leave(r);
 }

@@ -9,6 +9,9 @@
 
 #define WPK_DEVICE_TEXT_MAX 128
 
+struct wpk_json_reader;
+struct wpk_json_writer;
+
 /* suffix, text: instruction sets that change what is generated, weakest first */
 #define WPK_ISA_LIST(X)                                                                            \
     X(SSE41, "sse41")                                                                              \
@@ -83,8 +86,10 @@ void wpk_device_class(const struct wpk_device *device, char *out, size_t size);
  *   errors  WPK_EPARSE */
 WPK_MUST_CHECK wpk_err wpk_device_of_class(const char *text, struct wpk_device *out);
 
-/* JSON both ways.   owns  caller frees *text */
-wpk_err wpk_device_encode(const struct wpk_device *device, char **text);
-wpk_err wpk_device_decode(const char *text, struct wpk_device *out, struct wpk_diag *diag);
+/* As a member of a document at `key` (NULL: the item at hand). What is wrong with it is the
+ * writer's or the reader's failure. */
+void wpk_device_put(struct wpk_json_writer *writer, const char *key,
+                    const struct wpk_device *device);
+void wpk_device_get(struct wpk_json_reader *reader, const char *key, struct wpk_device *out);
 
 #endif

@@ -64,17 +64,11 @@ static void put_ids(struct wpk_json_writer *w, const char *key, const wpk_work_i
     wpk_json_end(w);
 }
 
-static wpk_err put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
+static void put_hello(struct wpk_json_writer *w, const struct wpk_hello *hello)
 {
     WPK_ASSERT(hello->roles != 0);
-    char *device = NULL;
-    wpk_err err = wpk_device_encode(&hello->device, &device);
-    if (err != WPK_OK) {
-        return err;
-    }
     wpk_json_put_text(w, "name", hello->name);
-    wpk_json_put_raw(w, "device", device);
-    free(device);
+    wpk_device_put(w, "device", &hello->device);
     wpk_json_put_text(w, "environment", hello->environment);
     wpk_json_begin_array(w, "providers");
     for (uint32_t i = 0; i < hello->provider_count; i++) {
@@ -94,7 +88,6 @@ static wpk_err put_hello(struct wpk_json_writer *w, const struct wpk_hello *hell
         wpk_json_put_text(w, hello->labels[i].name, hello->labels[i].value);
     }
     wpk_json_end(w);
-    return WPK_OK;
 }
 
 static void put_contenders(struct wpk_json_writer *w, const struct wpk_work *work)
@@ -122,20 +115,13 @@ static void put_ops(struct wpk_json_writer *w, const struct wpk_message *message
     wpk_json_end(w);
 }
 
-static wpk_err put_targets(struct wpk_json_writer *w, const struct wpk_message *message)
+static void put_targets(struct wpk_json_writer *w, const struct wpk_message *message)
 {
-    wpk_err err = WPK_OK;
     wpk_json_begin_array(w, "targets");
-    for (uint32_t i = 0; err == WPK_OK && i < message->target_count; i++) {
-        char *device = NULL;
-        err = wpk_device_encode(&message->targets[i], &device);
-        if (err == WPK_OK) {
-            wpk_json_put_raw(w, NULL, device);
-        }
-        free(device);
+    for (uint32_t i = 0; i < message->target_count; i++) {
+        wpk_device_put(w, NULL, &message->targets[i]);
     }
     wpk_json_end(w);
-    return err;
 }
 
 /* The lease, and what its stage needs. */
@@ -175,17 +161,16 @@ static void put_work_item(struct wpk_json_writer *w, const struct wpk_work *work
     wpk_json_end(w);
 }
 
-static wpk_err put_work(struct wpk_json_writer *w, const struct wpk_message *message)
+static void put_work(struct wpk_json_writer *w, const struct wpk_message *message)
 {
     put_ops(w, message);
-    wpk_err err = put_targets(w, message);
+    put_targets(w, message);
     wpk_json_begin_array(w, "work");
     for (uint32_t i = 0; i < message->work_count; i++) {
         put_work_item(w, &message->work[i]);
     }
     wpk_json_end(w);
     wpk_json_put_bool(w, "leave", message->leave);
-    return err;
 }
 
 static void put_result(struct wpk_json_writer *w, const struct wpk_result *result)
@@ -228,8 +213,8 @@ static void put_acks(struct wpk_json_writer *w, const struct wpk_message *messag
     wpk_json_end(w);
 }
 
-static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *message,
-                           uint32_t version)
+static void put_message(struct wpk_json_writer *w, const struct wpk_message *message,
+                        uint32_t version)
 {
     WPK_ASSERT(version >= WPK_PROTOCOL_VERSION_MIN && version <= WPK_PROTOCOL_VERSION);
     wpk_json_put_int(w, "version", version);
@@ -238,46 +223,46 @@ static wpk_err put_message(struct wpk_json_writer *w, const struct wpk_message *
     switch (message->kind) {
     case WPK_MESSAGE_HELLO:
         put_ids(w, "holding", message->holding, message->holding_count);
-        return put_hello(w, message->hello);
+        put_hello(w, message->hello);
+        break;
     case WPK_MESSAGE_POLL:
         wpk_json_put_int(w, "want", message->want);
         wpk_json_put_int(w, "wait_ms", message->wait_ms);
         put_ids(w, "holding", message->holding, message->holding_count);
         wpk_json_put_u64(w, "running", message->running);
-        return WPK_OK;
+        break;
     case WPK_MESSAGE_RESULTS:
         put_results(w, message);
-        return WPK_OK;
+        break;
     case WPK_MESSAGE_PUT_ARTIFACT:
         put_id(w, message->made_for);
         wpk_json_put_text(w, "sha256", message->sha256);
-        return WPK_OK;
+        break;
     case WPK_MESSAGE_GET_ARTIFACT:
     case WPK_MESSAGE_ARTIFACT:
         wpk_json_put_text(w, "sha256", message->sha256);
-        return WPK_OK;
+        break;
     case WPK_MESSAGE_GIVE_BACK:
         put_ids(w, "leases", message->given_back, message->given_back_count);
-        return WPK_OK;
+        break;
     case WPK_MESSAGE_WELCOME:
         wpk_json_put_int(w, "lease_ms", message->lease_ms);
         wpk_json_put_text(w, "server", message->server != NULL ? message->server : "");
-        return WPK_OK;
+        break;
     case WPK_MESSAGE_WORK:
-        return put_work(w, message);
+        put_work(w, message);
+        break;
     case WPK_MESSAGE_ACK:
         put_acks(w, message);
-        return WPK_OK;
+        break;
     case WPK_MESSAGE_ERROR:
         wpk_json_put_text(w, "code", wpk_err_name(message->err));
         wpk_json_put_text(w, "text", message->text);
         wpk_json_put_int(w, "retry_ms", message->retry_ms);
-        return WPK_OK;
-    case WPK_MESSAGE_COUNT:
         break;
+    case WPK_MESSAGE_COUNT:
+        WPK_ASSERT(false);
     }
-    WPK_ASSERT(false);
-    return WPK_EINVAL;
 }
 
 wpk_err wpk_message_encode(const struct wpk_message *message, struct wpk_buf *out)
@@ -285,11 +270,8 @@ wpk_err wpk_message_encode(const struct wpk_message *message, struct wpk_buf *ou
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     struct wpk_buf json;
     wpk_buf_init(&json, WPK_MESSAGE_SIZE_MAX);
-    wpk_err err =
-        put_message(w, message, message->version != 0 ? message->version : WPK_PROTOCOL_VERSION);
-    if (err == WPK_OK) {
-        err = wpk_json_print(w, false, &json);
-    }
+    put_message(w, message, message->version != 0 ? message->version : WPK_PROTOCOL_VERSION);
+    wpk_err err = wpk_json_print(w, false, &json);
     wpk_json_writer_free(w);
     if (err == WPK_OK && 4 + json.size + message->bytes_size > WPK_MESSAGE_SIZE_MAX) {
         err = WPK_ENOSPC;

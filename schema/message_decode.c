@@ -38,7 +38,6 @@ static const char *const member_names[WPK_MESSAGE_COUNT][MEMBERS_MAX] = {
 struct decoder {
     struct wpk_json_reader *r;
     struct wpk_message *message;
-    struct wpk_diag *diag;
     wpk_err err; /* what the reader does not know of: memory, nested records */
 };
 
@@ -141,17 +140,6 @@ static void get_labels(struct decoder *d, struct wpk_hello *hello)
     wpk_json_leave(d->r);
 }
 
-static void get_device(struct decoder *d, const char *key, struct wpk_device *out)
-{
-    struct wpk_buf device;
-    wpk_buf_init(&device, 64 * 1024);
-    wpk_json_get_raw(d->r, key, &device);
-    if (wpk_json_status(d->r) == WPK_OK && d->err == WPK_OK) {
-        d->err = wpk_device_decode(wpk_buf_text(&device), out, d->diag);
-    }
-    wpk_buf_fini(&device);
-}
-
 static void get_worker_traits(struct decoder *d, struct wpk_hello *hello)
 {
     wpk_json_get_label(d->r, "program", hello->program, sizeof hello->program);
@@ -175,7 +163,7 @@ static void get_hello(struct decoder *d)
     wpk_json_get_label(d->r, "name", hello->name, sizeof hello->name);
     wpk_json_get_label(d->r, "environment", hello->environment, sizeof hello->environment);
     get_providers(d, hello);
-    get_device(d, "device", &hello->device);
+    wpk_device_get(d->r, "device", &hello->device);
     get_worker_traits(d, hello);
 }
 
@@ -355,7 +343,7 @@ static void get_targets(struct decoder *d)
     message->targets = take(d, count, sizeof *message->targets);
     wpk_json_enter_array(d->r, "targets");
     while (message->targets != NULL && message->target_count < count && wpk_json_next(d->r)) {
-        get_device(d, NULL, &message->targets[message->target_count++]);
+        wpk_device_get(d->r, NULL, &message->targets[message->target_count++]);
     }
     wpk_json_leave(d->r);
 }
@@ -503,7 +491,7 @@ wpk_err wpk_message_decode(const char *frame, size_t size, struct wpk_message *o
         return err;
     }
     struct wpk_message message = {0};
-    struct decoder d = {.message = &message, .diag = diag};
+    struct decoder d = {.message = &message};
     err = wpk_json_open(frame + 4, json_size, WPK_MESSAGE_SIZE_MAX, &d.r, diag);
     if (err != WPK_OK) {
         return err;

@@ -136,20 +136,10 @@ wpk_err wpk_message_send_result(struct wpk_channel *channel, uint64_t id,
     struct wpk_json_writer *w = begin(WPK_MESSAGE_RESULT);
     wpk_json_put_u64(w, "id", id);
     wpk_json_begin_array(w, "records");
-    wpk_err err = WPK_OK;
-    for (int i = 0; i < count && err == WPK_OK; i++) {
-        char *text = NULL;
-        err = wpk_record_encode(&records[i], &text);
-        if (err == WPK_OK) {
-            wpk_json_put_raw(w, NULL, text);
-        }
-        free(text);
+    for (int i = 0; i < count; i++) {
+        wpk_record_put(w, NULL, &records[i]);
     }
     wpk_json_end(w);
-    if (err != WPK_OK) {
-        wpk_json_writer_free(w);
-        return err;
-    }
     return finish(channel, w);
 }
 
@@ -259,21 +249,12 @@ void wpk_message_read_duel(struct wpk_json_reader *reader, struct wpk_duel_reque
 wpk_err wpk_message_read_result(struct wpk_json_reader *reader, struct wpk_record *out, int max,
                                 int *count)
 {
-    struct wpk_buf text;
-    wpk_buf_init(&text, WPK_CHANNEL_MESSAGE_MAX);
     wpk_err err = WPK_OK;
     *count = 0;
     wpk_json_enter_array(reader, "records");
     while (err == WPK_OK && *count < max && wpk_json_next(reader)) {
-        wpk_buf_reset(&text);
-        wpk_json_get_raw(reader, NULL, &text);
-        err = wpk_buf_status(&text);
-        if (err == WPK_OK) {
-            err = wpk_record_decode(wpk_buf_text(&text), &out[*count], NULL);
-        }
-        *count += err == WPK_OK;
+        err = wpk_record_get(reader, NULL, &out[(*count)++]);
     }
     wpk_json_leave(reader);
-    wpk_buf_fini(&text);
     return err != WPK_OK ? err : wpk_json_status(reader);
 }
