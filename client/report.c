@@ -279,11 +279,7 @@ static void put_kernel(struct wpk_json_writer *writer, const struct wpk_api_kern
     wpk_json_begin_object(writer, NULL);
     wpk_json_put_text(writer, "name", kernel->name);
     wpk_json_put_text(writer, "fingerprint", kernel->fingerprint);
-    if (kernel->binding_json != NULL) {
-        wpk_json_put_raw(writer, "binding", kernel->binding_json);
-    } else {
-        wpk_json_put_null(writer, "binding");
-    }
+    wpk_json_put_raw(writer, "binding", kernel->binding_json);
     wpk_json_put_text(writer, "provider", kernel->served.provider);
     wpk_json_put_text(writer, "algorithm", kernel->served.algorithm);
     put_time(writer, &kernel->served.time);

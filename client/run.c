@@ -314,11 +314,7 @@ static wpk_err print_json(const struct run *run, const struct wpk_choice_taken *
         wpk_json_begin_object(w, NULL);
         wpk_json_put_text(w, "name", tensor->name);
         wpk_json_put_text(w, "type", wpk_dtype_name(tensor->argument->type.dtype));
-        if (tensor->path != NULL) {
-            wpk_json_put_text(w, "file", tensor->path);
-        } else {
-            wpk_json_put_null(w, "file");
-        }
+        wpk_json_put_text_or_null(w, "file", tensor->path);
         wpk_json_end(w);
     }
     wpk_json_end(w);

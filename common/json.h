@@ -133,7 +133,7 @@ void wpk_json_put_bytes(struct wpk_json_writer *writer, const char *key, const c
                         size_t size);
 void wpk_json_put_ints(struct wpk_json_writer *writer, const char *key, const int64_t *values,
                        size_t value_count);
-/* `text` is one JSON value that we printed ourselves; it is not checked. */
+/* `text` is one JSON value that we printed ourselves; it is not checked. NULL: null. */
 void wpk_json_put_raw(struct wpk_json_writer *writer, const char *key, const char *text);
 
 /* Append the document to `out`; all begun objects and arrays are ended.

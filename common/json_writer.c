@@ -134,15 +134,14 @@ void wpk_json_end(struct wpk_json_writer *writer)
 
 void wpk_json_put_raw(struct wpk_json_writer *writer, const char *key, const char *text)
 {
-    WPK_ASSERT(text != NULL);
     if (begin_value(writer, key)) {
-        wpk_buf_append_text(&writer->text, text);
+        wpk_buf_append_text(&writer->text, text != NULL ? text : "null");
     }
 }
 
 void wpk_json_put_null(struct wpk_json_writer *writer, const char *key)
 {
-    wpk_json_put_raw(writer, key, "null");
+    wpk_json_put_raw(writer, key, NULL);
 }
 
 void wpk_json_put_bool(struct wpk_json_writer *writer, const char *key, bool value)

@@ -59,11 +59,7 @@ static void append_other(const struct wpk_match *match, bool whole, struct wpk_b
     struct wpk_buf front = {0};
     struct wpk_json_writer *w = write_front(match);
     const char *artifact = match->level == WPK_MATCH_OTHER_VERSION ? match->served->artifact : "";
-    if (artifact[0] != '\0') {
-        wpk_json_put_text(w, "artifact", artifact);
-    } else {
-        wpk_json_put_null(w, "artifact");
-    }
+    wpk_json_put_text_or_null(w, "artifact", artifact);
     wpk_err err = wpk_json_print(w, false, &front);
     wpk_json_writer_free(w);
     if (err == WPK_OK) {

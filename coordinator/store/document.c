@@ -108,15 +108,6 @@ static void put_candidates(struct wpk_json_writer *w, const struct wpk_job_op_st
     wpk_json_end(w);
 }
 
-static void put_raw_or_null(struct wpk_json_writer *w, const char *key, const char *text)
-{
-    if (text != NULL) {
-        wpk_json_put_raw(w, key, text);
-    } else {
-        wpk_json_put_null(w, key);
-    }
-}
-
 /* Why no worker is given any of it; "" while one may be. */
 static void put_blocked(struct wpk_json_writer *w, const struct wpk_coordinator *coordinator,
                         const struct wpk_job_entry *job, uint32_t index)
@@ -136,7 +127,7 @@ static void put_op(struct wpk_json_writer *w, const struct wpk_coordinator *coor
     wpk_json_begin_object(w, NULL);
     wpk_json_put_text(w, "name", op->name);
     wpk_json_put_text(w, "fingerprint", op->fingerprint);
-    put_raw_or_null(w, "binding", op->binding);
+    wpk_json_put_raw(w, "binding", op->binding);
     wpk_json_put_text(w, "accuracy", op->accuracy);
     wpk_json_put_text(w, "conditions", wpk_conditions_name(op->conditions));
     const char *device_class = search != NULL ? search->key.device_class : "";
@@ -152,8 +143,8 @@ static void put_op(struct wpk_json_writer *w, const struct wpk_coordinator *coor
         put_own_best(w, search);
         put_baseline(w, search);
     } else {
-        put_raw_or_null(w, "best", op->past != NULL ? op->past->best : NULL);
-        put_raw_or_null(w, "baseline", op->past != NULL ? op->past->baseline : NULL);
+        wpk_json_put_raw(w, "best", op->past != NULL ? op->past->best : NULL);
+        wpk_json_put_raw(w, "baseline", op->past != NULL ? op->past->baseline : NULL);
     }
     wpk_json_end(w);
 }
@@ -233,7 +224,7 @@ static void put_served(struct wpk_json_writer *w, uint64_t id, const struct docu
     snprintf(id_text, sizeof id_text, "k%llu", (unsigned long long)id);
     wpk_json_put_text(front, "id", id_text);
     wpk_json_put_text(front, "name", op->name);
-    put_raw_or_null(front, "binding", op->binding);
+    wpk_json_put_raw(front, "binding", op->binding);
     wpk_json_put_bool(front, "from_history", from_history);
     wpk_err err = wpk_json_print(front, false, &text);
     wpk_json_writer_free(front);

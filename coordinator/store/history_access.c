@@ -125,12 +125,11 @@ static void write_entry(struct wpk_json_writer *w, const struct wpk_rows *rows)
 {
     static const char *const names[] = {"actor",   "token",   "peer",  "action",
                                         "subject", "outcome", "detail"};
-    char text[WPK_CLOCK_TEXT_SIZE];
+    char text[24];
     wpk_json_begin_object(w, NULL);
     snprintf(text, sizeof text, "%lld", (long long)wpk_rows_int(rows, 0));
     wpk_json_put_text(w, "id", text);
-    wpk_clock_format((uint64_t)wpk_rows_int(rows, 1), text);
-    wpk_json_put_text(w, "at", text);
+    wpk_json_put_wall(w, "at", (uint64_t)wpk_rows_int(rows, 1));
     for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++) {
         wpk_json_put_text(w, names[i], wpk_rows_text(rows, i + 2));
     }

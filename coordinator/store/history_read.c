@@ -262,8 +262,6 @@ static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id w
         return;
     }
     struct wpk_trial_summary trial = read_summary(rows);
-    char recorded[WPK_CLOCK_TEXT_SIZE];
-    wpk_clock_format((uint64_t)wpk_rows_int(rows, 17), recorded);
     wpk_json_put_text(w, "log", wpk_rows_text(rows, 15));
     write_time(w, &trial);
     wpk_json_put_bool(w, "censored", trial.censored);
@@ -276,12 +274,8 @@ static void write_trial(struct wpk_json_writer *w, const char *op, wpk_work_id w
     wpk_json_put_int(w, "constants_bytes", (int64_t)trial.constants_bytes);
     wpk_json_put_text(w, "unseen", wpk_rows_text(rows, 20));
     wpk_json_put_text(w, "schedule_sha256", wpk_rows_text(rows, 16));
-    if (trial.artifact_sha256[0] != '\0') {
-        wpk_json_put_text(w, "artifact", trial.artifact_sha256);
-    } else {
-        wpk_json_put_null(w, "artifact");
-    }
-    wpk_json_put_text(w, "recorded", recorded);
+    wpk_json_put_text_or_null(w, "artifact", trial.artifact_sha256);
+    wpk_json_put_wall(w, "recorded", (uint64_t)wpk_rows_int(rows, 17));
     wpk_json_end(w);
 }
 
