@@ -300,7 +300,7 @@ static wpk_err join(struct wpk_private *self, struct wpk_diag *diag)
     }
     if (self->options.attach_only) {
         wpk_diag_set(diag,
-                     "no wpkd runs over %s: start one and name it with --url or WPK_URL, or "
+                     "no wpkd runs over %s: start one and name it with --server or WPK_URL, or "
                      "use wpkctl tune, which needs none",
                      self->options.data_dir);
         return WPK_ECLOSED;

@@ -34,12 +34,11 @@ struct wpk_session {
 };
 
 /* The options that every command has which talks to a wpkd; `options` is the name of its struct
- * wpk_session_options. --url is what --server was called first. */
+ * wpk_session_options. */
 #define WPK_SESSION_OPTION_ROWS(options)                                                           \
     WPK_ARGS_TEXT("server", "URL",                                                                 \
                   "wpkd: unix:PATH, http://HOST:PORT, https://...; default $WPK_URL",              \
                   &(options).given.server),                                                        \
-        WPK_ARGS_TEXT("url", "URL", "the same as --server", &(options).given.server),              \
         WPK_ARGS_TEXT("token-file", "FILE", "file with our token; default $WPK_TOKEN_FILE",        \
                       &(options).given.token_file),                                                \
         WPK_ARGS_TEXT("ca", "FILE",                                                                \

@@ -66,7 +66,6 @@ static const struct option options[] = {
     {"build-only", no_argument, NULL, BUILD_ONLY},
     {"run-only", no_argument, NULL, RUN_ONLY},
     {"slots", required_argument, NULL, SLOTS},
-    {"builders", required_argument, NULL, SLOTS}, /* its name in the first release */
     {"label", required_argument, NULL, LABEL},
     {"token-file", required_argument, NULL, TOKEN_FILE},
     {"ca", required_argument, NULL, CA},

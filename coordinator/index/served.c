@@ -3,7 +3,6 @@
 
 #include "common/crypto.h"
 #include "common/json.h"
-#include "coordinator/state/submission.h"
 #include "coordinator/store/document_kernel.h"
 #include "coordinator/store/history_admin.h"
 
@@ -133,7 +132,6 @@ enum column {
     COLUMN_POLICY,
     COLUMN_FAMILY,
     COLUMN_EXTENTS,
-    COLUMN_OP,
     COLUMN_FLOPS,
     COLUMN_STRATEGY,
     COLUMN_SEED,
@@ -157,33 +155,18 @@ static void put_id(struct wpk_json_writer *w, const char *name, char letter, int
 {
     char text[24];
     snprintf(text, sizeof text, "%c%lld", letter, (long long)id);
-    if (id != 0) {
-        wpk_json_put_text(w, name, text);
-    } else {
-        wpk_json_put_null(w, name);
-    }
+    wpk_json_put_text_or_null(w, name, id != 0 ? text : NULL);
 }
 
 static void put_provenance(struct wpk_json_writer *w, const struct source *source)
 {
     const struct wpk_history_origin *origin = &source->origin;
-    const char *job = wpk_rows_text(source->rows, COLUMN_JOB);
-    char measured[WPK_CLOCK_TEXT_SIZE];
     wpk_json_begin_object(w, "provenance");
     put_id(w, "search", 's', wpk_rows_int(source->rows, COLUMN_SEARCH));
-    if (job[0] != '\0') {
-        wpk_json_put_text(w, "job", job);
-    } else {
-        wpk_json_put_null(w, "job");
-    }
+    wpk_json_put_text_or_null(w, "job", wpk_rows_text(source->rows, COLUMN_JOB));
     put_id(w, "trial", 't', (int64_t)origin->trial_id);
     wpk_json_put_text(w, "worker", origin->worker);
-    if (origin->measured_at != 0) {
-        wpk_clock_format(origin->measured_at, measured);
-        wpk_json_put_text(w, "measured", measured);
-    } else {
-        wpk_json_put_null(w, "measured");
-    }
+    wpk_json_put_wall(w, "measured", origin->measured_at);
     wpk_json_put_text(w, "strategy", wpk_rows_text(source->rows, COLUMN_STRATEGY));
     wpk_json_put_text(w, "seed", wpk_rows_text(source->rows, COLUMN_SEED));
     wpk_json_put_text(w, "space_version", wpk_rows_text(source->rows, COLUMN_SPACE));
@@ -309,17 +292,10 @@ static bool copy_texts(struct wpk_served *served, const struct source *source)
            served->candidate != NULL && served->artifact != NULL;
 }
 
-/* Where an older wpkd made the problem they follow from its operator. */
 static bool copy_extents(struct wpk_served *served, const struct wpk_rows *rows)
 {
     float extents[WPK_EXTENTS_MAX];
-    char derived[WPK_EXTENTS_SIZE];
-    const char *text = wpk_rows_text(rows, COLUMN_EXTENTS);
-    if (text[0] == '\0') {
-        wpk_submission_extents(wpk_rows_text(rows, COLUMN_OP), derived);
-        text = derived;
-    }
-    served->extent_count = wpk_served_extents(text, extents);
+    served->extent_count = wpk_served_extents(wpk_rows_text(rows, COLUMN_EXTENTS), extents);
     float *copy = malloc((served->extent_count + 1) * sizeof *copy);
     if (copy != NULL) {
         memcpy(copy, extents, served->extent_count * sizeof *copy);
@@ -389,7 +365,6 @@ static struct wpk_rows *query(struct wpk_store *store, uint64_t problem_id)
         "SELECT k.id, k.search_id, k.provider, k.artifact_sha256, k.pinned, k.accuracy,"
         " k.times_direct, k.document,"
         " p.fingerprint, p.layouts, p.device_class, p.environment, p.policy, p.family, p.extents,"
-        " iif(p.extents = '', p.op, ''),"
         " p.flops, s.strategy, s.seed, s.space_version, (SELECT j.id FROM job_op o JOIN job j"
         " ON j.number = o.job_number WHERE o.search_id = k.search_id ORDER BY o.job_number LIMIT "
         "1),"

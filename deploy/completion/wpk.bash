@@ -35,7 +35,7 @@ _wpk_known() {
     esac
     for ((i = 1; i + 1 < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --data | --server | --url | --token-file | --ca)
+        --data | --server | --token-file | --ca)
             where+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}")
             ;;
         esac

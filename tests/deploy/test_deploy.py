@@ -258,7 +258,7 @@ def test_manuals_have_every_option(box):
             texts += [help_of(program, command) for command in commands_of_wpkctl()
                       if command not in ("help", "version")]
         manual = read("docs/man", program + ".1").replace("\\-", "-")
-        for option in sorted({o for text in texts for o in options_of(text)} - {"--url", "--help", "--version"}):
+        for option in sorted({o for text in texts for o in options_of(text)} - {"--help", "--version"}):
             check(re.search("(Fl|,) -%s\\b" % option[2:], manual), "%s.1 has %s" % (program, option))
 
 

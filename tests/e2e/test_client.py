@@ -153,10 +153,10 @@ def test_lists(box):
     run(box, "status", "j%016x" % 99, "--data", box.data, want=4)
     _, err = run(box, "submit", job(box, "ours"), "--data", box.data, want=3)
     check("no wpkd runs" in err and "wpkctl tune" in err, "what to do", err)
-    out, err = run(box, "jobs", "--url", "unix:/nowhere", want=3)
+    out, err = run(box, "jobs", "--server", "unix:/nowhere", want=3)
     check(out == "" and "/nowhere: No such file" in err, "nobody there", err)
     check("localhost" not in err, "a socket has no host", err)
-    run(box, "jobs", "--url", "ftp://x", want=2)
+    run(box, "jobs", "--server", "ftp://x", want=2)
 
 
 def test_get(box):

@@ -104,7 +104,7 @@ def test_tune_rejects(box):
         check(code == 2 and err, "exit code 2: %s" % arguments, code, err)
     check(box.run("wpkctl")[0] == 2, "no command")
     check(box.run("wpkctl", "nonsense")[0] == 2, "unknown command")
-    check(box.run("wpkctl", "status", "j0123456789abcdef", "--url", "unix:/nowhere")[0] == 3,
+    check(box.run("wpkctl", "status", "j0123456789abcdef", "--server", "unix:/nowhere")[0] == 3,
           "nobody there")
 
 

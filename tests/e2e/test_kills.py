@@ -228,7 +228,7 @@ def test_kills_change_nothing(box):
     expected = undisturbed(box)
     fleet = Fleet(box)
     identifier = submit(fleet)
-    watch = box.start("wpkctl", "watch", identifier, "--url", fleet.service.url, "--json")
+    watch = box.start("wpkctl", "watch", identifier, "--server", fleet.service.url, "--json")
     in_flight, killed = kill_them(box, fleet, identifier)
     check(len(killed) == KILLS, "enough were killed", killed)
     code, out, err = watch.wait(60)

@@ -129,8 +129,8 @@ def test_older_machines(box):
     need(*PROGRAMS, "wpk-evaluate")
     service = Service(box)
     service.add_worker("--isa-max", "sse41")
-    identifier = box.ctl("submit", write_job(box), "--url", service.url).strip()
-    box.ctl("watch", identifier, "--url", service.url, "-q")
+    identifier = box.ctl("submit", write_job(box), "--server", service.url).strip()
+    box.ctl("watch", identifier, "--server", service.url, "-q")
     kernel = service.ask("GET", "/v1/jobs/" + identifier)[1]["kernels"][0]
     check("/sse41" in kernel["device"], "the device", kernel["device"])
     check(kernel["own"] and kernel["own"]["artifact"], "ours works", kernel)

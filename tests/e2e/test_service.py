@@ -30,19 +30,19 @@ def test_commands(box):
     need(*PROGRAMS)
     service = Service(box)
     job = box.write("job.json", small_job())
-    identifier = box.ctl("submit", job, "--url", service.url).strip()
+    identifier = box.ctl("submit", job, "--server", service.url).strip()
     status, answer, _ = service.ask("GET", "/v1/jobs/" + identifier)
     check(status == 200 and answer["state"] in ("queued", "running"), "submitted", answer)
     service.add_worker()
-    wait_for("the worker is known", lambda: "ready" in box.ctl("workers", "--url", service.url), 30)
-    report = box.ctl("watch", identifier, "--url", service.url)
+    wait_for("the worker is known", lambda: "ready" in box.ctl("workers", "--server", service.url), 30)
+    report = box.ctl("watch", identifier, "--server", service.url)
     check("small" in report and "GFLOP/s" in report, "the report", report)
-    check("done" in box.ctl("status", identifier, "--url", service.url), "status")
-    check(identifier in box.ctl("jobs", "--url", service.url), "jobs")
-    done = json.loads(box.ctl("status", identifier, "--url", service.url, "--json"))
+    check("done" in box.ctl("status", identifier, "--server", service.url), "status")
+    check(identifier in box.ctl("jobs", "--server", service.url), "jobs")
+    done = json.loads(box.ctl("status", identifier, "--server", service.url, "--json"))
     check(done["state"] == "done" and len(done["kernels"]) == 1, "the job as JSON", done)
-    check(json.loads(box.ctl("workers", "--url", service.url, "--json"))["workers"], "workers")
-    check(done["kernels"][0]["fingerprint"][:12] in box.ctl("kernels", "--url", service.url), "kernels")
+    check(json.loads(box.ctl("workers", "--server", service.url, "--json"))["workers"], "workers")
+    check(done["kernels"][0]["fingerprint"][:12] in box.ctl("kernels", "--server", service.url), "kernels")
     box.env["WPK_URL"] = service.url
     check(identifier in box.ctl("jobs"), "WPK_URL is heeded")
     box.ctl("status", "j0000000000000000", want=4)
@@ -76,9 +76,9 @@ def test_cancel(box):
     need(*PROGRAMS)
     service = Service(box)
     job = box.write("job.json", small_job())
-    identifier = box.ctl("submit", job, "--url", service.url).strip()
-    box.ctl("cancel", identifier, "--url", service.url)
-    box.ctl("watch", identifier, "--url", service.url, want=1)
+    identifier = box.ctl("submit", job, "--server", service.url).strip()
+    box.ctl("cancel", identifier, "--server", service.url)
+    box.ctl("watch", identifier, "--server", service.url, want=1)
     check(service.ask("GET", "/v1/jobs/" + identifier)[1]["state"] == "cancelled", "cancelled")
     service.stop()
 
@@ -225,11 +225,11 @@ def test_many_jobs(box):
     status, problem, headers = service.ask("POST", "/v1/jobs", small_job())
     check(status == 429 and "may have 1000" in problem["detail"], "one more is not", status, problem)
     check(int(headers["retry-after"]) > 1, "when to come again", headers)
-    box.ctl("submit", box.write("job.json", small_job()), "--url", service.url, want=1)
+    box.ctl("submit", box.write("job.json", small_job()), "--server", service.url, want=1)
     status, page, _ = service.ask("GET", "/v1/jobs?page_size=1000")
     check(len(page["jobs"]) == 100 and page["next_page_token"], "a page of jobs is bounded",
           len(page["jobs"]))
-    listed = json.loads(box.ctl("jobs", "--url", service.url, "--max", 2 * JOBS_MAX, "--json"))["jobs"]
+    listed = json.loads(box.ctl("jobs", "--server", service.url, "--max", 2 * JOBS_MAX, "--json"))["jobs"]
     check(len({job["id"] for job in listed}) == JOBS_MAX, "all of them, page by page", len(listed))
     service.stop()
 
@@ -240,7 +240,7 @@ def test_restart(box):
     service = Service(box)
     service.add_worker()
     job = box.write("job.json", small_job())
-    identifier = box.ctl("submit", job, "--url", service.url).strip()
+    identifier = box.ctl("submit", job, "--server", service.url).strip()
     wait_for("something is recorded", lambda: service.ask("GET", "/v1/jobs/" + identifier)[1]
              ["ops"][0]["candidates"]["measured"] > 0, 60)
     service.wpkd.note()
@@ -250,7 +250,7 @@ def test_restart(box):
     workers = service.workers
     again = Service(box)
     again.workers = workers
-    box.ctl("watch", identifier, "--url", again.url)
+    box.ctl("watch", identifier, "--server", again.url)
     done = again.ask("GET", "/v1/jobs/" + identifier)[1]
     check(done["state"] == "done" and done["kernels"], "the worker came back and ended it", done)
     again.stop()

@@ -30,8 +30,8 @@ def test_metrics_after_a_job(box):
     service.add_worker()
     before = metrics(service)
     check(before["wpk_trials_total", "ok"] == 0, "nothing yet", before)
-    identifier = box.ctl("submit", box.write("job.json", small_job()), "--url", service.url).strip()
-    box.ctl("watch", identifier, "--url", service.url)
+    identifier = box.ctl("submit", box.write("job.json", small_job()), "--server", service.url).strip()
+    box.ctl("watch", identifier, "--server", service.url)
     job = service.ask("GET", "/v1/jobs/" + identifier)[1]
     now = wait_for("the gauges have seen the end", lambda: (lambda page: page if (
         page["wpk_jobs", "done"], page["wpk_workers", "idle"], page["wpk_leases_held", ""]) == (1, 1, 0)
@@ -67,8 +67,8 @@ def test_logs_follow_a_candidate(box):
     service = Service(box, options=("--log-level", "debug", "--log-format", "json"))
     worker = service.add_worker("--log-level", "debug", "--log-format", "json")
     job = box.write("job.json", small_job(budget={"candidates": 3, "seconds": 60}))
-    identifier = box.ctl("submit", job, "--url", service.url).strip()
-    box.ctl("watch", identifier, "--url", service.url)
+    identifier = box.ctl("submit", job, "--server", service.url).strip()
+    box.ctl("watch", identifier, "--server", service.url)
 
     def events(process, name):
         lines = [json.loads(line) for line in process.text(process.err).splitlines(keepends=True)
