@@ -9,7 +9,7 @@ import struct
 import time
 
 from lib import Service, UnixConnection, check, main, need, small_job, wait_for
-from wire import GREETING, frame, talk
+from wire import GREETING, VERSION, frame, talk
 
 
 def connect(path):
@@ -66,12 +66,12 @@ def test_garbage_on_the_worker_port(box):
     for size in (1, 8, 1000):
         throw(path, bytes(draw.randrange(256) for _ in range(size)))
     throw(path, GREETING + b"\1" + struct.pack(">Q", 1 << 40) + b"x" * 100)
-    for body in (b"", b"\xff\xff\xff\xff", frame({}), frame({"version": 3}), frame([]), b"x" * 5000):
+    for body in (b"", b"\xff\xff\xff\xff", frame({}), frame({"version": VERSION}), frame([]), b"x" * 5000):
         answer = talk(path, body)
         check(answer and answer["type"] == "error", "garbage is answered by an error", body[:40], answer)
     answer = talk(path, frame({"version": 99, "type": "poll", "session": "1"}))
     check(answer["code"] == "EMISMATCH" and "99" in answer["text"], "another version", answer)
-    answer = talk(path, frame({"version": 3, "type": "poll", "session": "7", "want": 1, "wait_ms": 0,
+    answer = talk(path, frame({"version": VERSION, "type": "poll", "session": "7", "want": 1, "wait_ms": 0,
                                "holding": [], "running": "0"}))
     check(answer["code"] == "ENOENT", "a session that nobody knows", answer)
     check(service.ask("GET", "/healthz")[0] == 200, "wpkd lives")
