@@ -230,8 +230,20 @@ static void check_labels(const struct wpk_sim *sim, int receiver, uint64_t id)
     WPK_SIM_CHECK(sim, suits, "w%d is given work for other workers", receiver);
 }
 
+/* What a worker has taken again by naming it is an attempt, too. */
+static void note_attempts(struct wpk_sim *sim, const struct wpk_sim_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->held_count; i++) {
+        wpk_work_id id = worker->held[i].work.id;
+        struct wpk_search *search = wpk_search_find(wpk_sim_coordinator(sim), id.search);
+        const struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, id) : NULL;
+        sim->blamed = sim->blamed || (piece != NULL && piece->attempts >= WPK_ATTEMPTS_MAX);
+    }
+}
+
 static void check_work(struct wpk_sim *sim, int receiver, const struct wpk_message *reply)
 {
+    note_attempts(sim, &sim->workers[receiver]);
     for (uint32_t i = 0; i < reply->work_count; i++) {
         const struct wpk_work *work = &reply->work[i];
         sim->blamed = sim->blamed || work->attempt >= WPK_ATTEMPTS_MAX;
