@@ -390,7 +390,7 @@ def test_jobs_that_take_long_to_read(box):
     need("wpkd")
     service = Service(box)
     job = heavy_job(12)
-    lookups = [{"op": op["op"], "tensors": op["tensors"], "device": "cpu/x"} for op in job["ops"]]
+    lookups = [{"op": op["op"], "tensors": op["tensors"], "device": "cpu/x/avx2"} for op in job["ops"]]
     for path, body in (("/v1/jobs", job), ("/v1/kernels:lookup?tune=1", {"lookups": lookups})):
         meanwhile, answers = read_meanwhile(service, path, json.dumps(body).encode())
         check(all(status in (200, 201) or (status == 503 and retry) for status, retry in answers) and
