@@ -259,6 +259,12 @@ done:
     return err;
 }
 
+wpk_err wpk_fs_sync_name(const char *path, struct wpk_diag *diag)
+{
+    WPK_ASSERT(path != NULL);
+    return sync_parent(path) ? WPK_OK : fail_errno("write", path, diag);
+}
+
 wpk_err wpk_fs_rename(const char *from, const char *to, struct wpk_diag *diag)
 {
     WPK_ASSERT(from != NULL);

@@ -23,6 +23,9 @@ WPK_MUST_CHECK wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk
 WPK_MUST_CHECK wpk_err wpk_fs_write(const char *path, const void *data, size_t size, unsigned mode,
                                     struct wpk_diag *diag);
 
+/* Sync the directory in which `path` is a name. */
+WPK_MUST_CHECK wpk_err wpk_fs_sync_name(const char *path, struct wpk_diag *diag);
+
 /* Rename within a directory, durably. */
 WPK_MUST_CHECK wpk_err wpk_fs_rename(const char *from, const char *to, struct wpk_diag *diag);
 

@@ -33,6 +33,15 @@ static bool matches(const char *sha256, const void *bytes, size_t size)
     return strcmp(actual, sha256) == 0;
 }
 
+/* Make the file's and its directory's names durable: another thread, or an attempt that failed half
+ * way, may have made them and not synced them. */
+static wpk_err sync_names(struct wpk_buf *path, struct wpk_diag *diag)
+{
+    wpk_err err = wpk_fs_sync_name(path->data, diag);
+    *strrchr(path->data, '/') = '\0';
+    return err == WPK_OK ? wpk_fs_sync_name(path->data, diag) : err;
+}
+
 wpk_err wpk_artifact_put(const char *data_dir, const char *sha256, const void *bytes, size_t size,
                          struct wpk_diag *diag)
 {
@@ -44,14 +53,13 @@ wpk_err wpk_artifact_put(const char *data_dir, const char *sha256, const void *b
     struct wpk_buf there = {0};
     wpk_err err = wpk_artifact_get(data_dir, sha256, &there, NULL);
     wpk_buf_fini(&there);
-    if (err == WPK_OK) {
-        return WPK_OK;
-    }
     struct wpk_buf path = {0};
+    bool is_there = err == WPK_OK;
     err = make_path(data_dir, sha256, true, &path, diag);
-    if (err == WPK_OK) {
+    if (err == WPK_OK && !is_there) {
         err = wpk_fs_write(path.data, bytes, size, 0644, diag);
     }
+    err = err == WPK_OK ? sync_names(&path, diag) : err;
     wpk_buf_fini(&path);
     return err;
 }
