@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define ID_SIZE (WPK_JOB_ID_SIZE - 1) /* of a job, in the answer */
-#define FRAME_SIZE 256                /* more than a job file has around its operators */
+/* More than a job file has around its operators, of which the device is escaped. */
+#define FRAME_SIZE (256 + 6 * WPK_JOB_DEVICE_MAX)
 
 struct wpk_tuning_job {
     struct wpk_tuning_job *next;
