@@ -120,6 +120,12 @@ static bool may_cancel(int a, int b)
            ((a & WPK_MAY_BE_PLUS) != 0 && (b & WPK_MAY_BE_MINUS) != 0);
 }
 
+/* In a masked row 0 is divided by 0; something else by 0 is infinite. */
+static bool divides_by_masked(int a, int b)
+{
+    return (b & WPK_MAY_BE_DROPPED) != 0 && (a & WPK_MAY_BE_DROPPED) == 0;
+}
+
 static int of_binary(const struct wpk_node *node, struct forwards *f)
 {
     int a = f->found->may_be[node->arg[0]], b = f->found->may_be[node->arg[1]];
@@ -137,7 +143,8 @@ static int of_binary(const struct wpk_node *node, struct forwards *f)
     }
     case WPK_BINARY_MUL:
         return either | (infinite ? WPK_MAY_BE_SPECIAL : 0);
-    case WPK_BINARY_DIV: /* 0 by 0, where both are of a masked row */
+    case WPK_BINARY_DIV:
+        infinite = infinite || divides_by_masked(a, b);
         return either | (infinite ? WPK_MAY_BE_SPECIAL : 0) |
                ((b & WPK_MAY_BE_DROPPED) != 0 ? WPK_MAY_BE_NAN : 0);
     case WPK_BINARY_MAX:

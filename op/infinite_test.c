@@ -130,6 +130,12 @@ static void test_strict_operations(void **state)
                   "Y[i] = exp(X[i] - B[i]) + exp(B[i])\n",
                   4, 0);
     expect_strict("input X f32[8]\noutput Y f32[8]\nY[i] = X[i] * sigmoid(X[i])\n", 0, 0);
+    /* 1 / 0 is infinite, and so are the terms of a sum that it is a factor of */
+    expect_strict("input X f32[4,8]\ninput V f32[4,8]\noutput Y f32[4]\nintermediate M f32[4]\n"
+                  "intermediate S f32[4]\nintermediate R f32[4]\nM[i] = max(k:8) X[i,k]\n"
+                  "S[i] = sum(k:8) exp(X[i,k] - M[i])\nR[i] = 1 / S[i]\n"
+                  "Y[i] = sum(j:8) exp(X[i,j] - M[i]) * R[i] * V[i,j]\n",
+                  2 + 2 + 1 + 2, 2);
 }
 
 int main(void)
