@@ -50,14 +50,17 @@ DELETE FROM new_kernel AS n
             AND (k.revoked_at <> 0 OR (k.created_at = n.created_at AND k.document = n.document)));
 
 -- The fastest of a class is served if it is faster than what is served here, and that is not pinned.
+-- A plain kernel comes after all others, however fast it was.
 UPDATE new_kernel AS n SET served = 1, served_at = max(served_at,
         (SELECT coalesce(max(k.served_at), 0) + 1 FROM kernel k WHERE k.problem_id = n.problem_id))
     WHERE rowid = (
         SELECT b.rowid FROM new_kernel b WHERE b.problem_id = n.problem_id
-            AND b.accuracy = n.accuracy ORDER BY b.median_ns, b.rowid LIMIT 1)
+            AND b.accuracy = n.accuracy ORDER BY b.provider = 'plain', b.median_ns, b.rowid
+            LIMIT 1)
     AND NOT EXISTS (
         SELECT 1 FROM kernel k WHERE k.problem_id = n.problem_id AND k.accuracy = n.accuracy
-            AND k.served = 1 AND (k.pinned = 1 OR k.median_ns <= n.median_ns));
+            AND k.served = 1 AND (k.pinned = 1
+                OR (k.provider = 'plain', k.median_ns) <= (n.provider = 'plain', n.median_ns)));
 UPDATE new_kernel SET served_at = 0 WHERE served = 0;
 UPDATE kernel AS k SET served = 0 FROM new_kernel n
     WHERE k.served = 1 AND n.served = 1 AND n.problem_id = k.problem_id AND n.accuracy = k.accuracy;
