@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state as a start reads it from the store, and as a failure of the store has it read again. */
 #include "coordinator/store/store.h"
-#include "tests/rig.h"
+#include "tests/fixture.h"
 
 #include "common/log.h"
 
@@ -17,12 +17,12 @@
 
 #define JOB_COUNT 20 /* of 256 operators each: more than one slice */
 
-static uint32_t job_count(const struct wpk_rig *f)
+static uint32_t job_count(const struct wpk_fixture *f)
 {
     return wpk_coordinator_job_count(wpk_performer_coordinator(f->performer));
 }
 
-static void execute(struct wpk_rig *f, const char *sql)
+static void execute(struct wpk_fixture *f, const char *sql)
 {
     struct wpk_diag diag = {0};
     if (wpk_store_execute(f->store, sql, &diag) != WPK_OK) {
@@ -30,15 +30,15 @@ static void execute(struct wpk_rig *f, const char *sql)
     }
 }
 
-static void restart(struct wpk_rig *f)
+static void restart(struct wpk_fixture *f)
 {
     wpk_performer_free(f->performer);
-    wpk_rig_start(f);
+    wpk_fixture_start(f);
 }
 
 /* ---- jobs that a migration has left */
 
-static void put_job(struct wpk_rig *f, const char *source)
+static void put_job(struct wpk_fixture *f, const char *source)
 {
     wpk_store_begin(f->store);
     wpk_store_run(f->store,
@@ -55,11 +55,11 @@ static void put_job(struct wpk_rig *f, const char *source)
 
 static void a_job_that_is_not_understood_any_more(void **state)
 {
-    struct wpk_rig *f = *state;
+    struct wpk_fixture *f = *state;
     put_job(f, "{\"name\":\"old\",\"what\":\"is this\"}");
-    wpk_rig_start(f);
+    wpk_fixture_start(f);
     assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 0);
-    wpk_rig_request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
+    wpk_fixture_request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
     assert_int_equal(f->status, 200);
     const char *body = wpk_buf_text(&f->body);
     assert_non_null(strstr(body, "\"state\":\"failed\""));
@@ -76,11 +76,11 @@ static void a_job_that_is_not_understood_any_more(void **state)
 
 static void a_job_that_is_goes_on(void **state)
 {
-    struct wpk_rig *f = *state;
-    put_job(f, WPK_RIG_JOB("5"));
-    wpk_rig_start(f);
+    struct wpk_fixture *f = *state;
+    put_job(f, WPK_FIXTURE_JOB("5"));
+    wpk_fixture_start(f);
     assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 1);
-    wpk_rig_request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
+    wpk_fixture_request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
     assert_non_null(strstr(wpk_buf_text(&f->body), "\"state\":\"running\""));
 }
 
@@ -107,7 +107,7 @@ static void print_op(const struct wpk_job_op_state *op, struct wpk_buf *out)
 }
 
 /* All that the file says, as the state has it. */
-static char *print_job(const struct wpk_rig *f)
+static char *print_job(const struct wpk_fixture *f)
 {
     struct wpk_buf out = {0};
     char *text = NULL;
@@ -132,9 +132,9 @@ static char *print_job(const struct wpk_rig *f)
 /* What takes long, canonical forms and fingerprints, was done when the job came. */
 static void a_file_is_understood_once(void **state)
 {
-    struct wpk_rig *f = *state;
-    wpk_rig_start(f);
-    wpk_rig_request(f, "POST", "/v1/jobs", rich);
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", rich);
     assert_int_equal(f->status, 201);
     char *before = print_job(f);
     assert_non_null(strstr(before, "rack is a=7\nzone is eu\n"));
@@ -150,9 +150,9 @@ static void a_file_is_understood_once(void **state)
 /* A migration says that it has to be understood anew, and that comes to the same. */
 static void a_file_is_understood_anew(void **state)
 {
-    struct wpk_rig *f = *state;
-    wpk_rig_start(f);
-    wpk_rig_request(f, "POST", "/v1/jobs", rich);
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", rich);
     char *before = print_job(f);
     execute(f, "UPDATE job SET kind = ''; UPDATE job_op SET fingerprint = '', op = ''");
     restart(f);
@@ -165,23 +165,23 @@ static void a_file_is_understood_anew(void **state)
 /* The strategy's name is good for the version that took it. */
 static void a_strategy_that_is_gone(void **state)
 {
-    struct wpk_rig *f = *state;
-    wpk_rig_start(f);
-    wpk_rig_request(f, "POST", "/v1/jobs", rich);
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", rich);
     execute(f, "UPDATE job SET strategy = 'divination'");
     restart(f);
     assert_int_equal(job_count(f), 0);
-    wpk_rig_request(f, "GET", "/v1/jobs", "");
+    wpk_fixture_request(f, "GET", "/v1/jobs", "");
     assert_non_null(strstr(wpk_buf_text(&f->body), "there is no strategy \\\"divination\\\""));
 }
 
 /* What a live job needs is not kept for good. */
 static void an_ended_job_is_small(void **state)
 {
-    struct wpk_rig *f = *state;
-    wpk_rig_start(f);
-    wpk_rig_request(f, "POST", "/v1/jobs", rich);
-    wpk_rig_request(f, "POST", "/v1/jobs/j0000000000000001:cancel", "");
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", rich);
+    wpk_fixture_request(f, "POST", "/v1/jobs/j0000000000000001:cancel", "");
     struct wpk_rows *rows =
         wpk_store_query(f->store, "SELECT SUM(length(op) + length(binding)) FROM job_op", "");
     assert_true(wpk_rows_next(rows));
@@ -191,10 +191,10 @@ static void an_ended_job_is_small(void **state)
 
 /* ---- many jobs */
 
-static void put_many(struct wpk_rig *f)
+static void put_many(struct wpk_fixture *f)
 {
-    wpk_rig_start(f);
-    wpk_rig_request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
     assert_int_equal(f->status, 201);
     wpk_performer_free(f->performer);
     f->performer = NULL;
@@ -222,16 +222,16 @@ static void put_many(struct wpk_rig *f)
 /* The service manager hears of us meanwhile. */
 static void a_start_with_many_jobs(void **state)
 {
-    struct wpk_rig *f = *state;
+    struct wpk_fixture *f = *state;
     put_many(f);
     f->slice_count = 0;
-    wpk_rig_start(f);
+    wpk_fixture_start(f);
     assert_int_equal(job_count(f), JOB_COUNT);
     assert_int_equal(f->slice_count, 3); /* 2048 operators are eight jobs */
 }
 
 /* Another part of the jobs is there, and not yet all. */
-static uint32_t is_part(const struct wpk_rig *f, uint32_t *seen)
+static uint32_t is_part(const struct wpk_fixture *f, uint32_t *seen)
 {
     uint32_t before = *seen;
     *seen = job_count(f);
@@ -242,15 +242,15 @@ static uint32_t is_part(const struct wpk_rig *f, uint32_t *seen)
 /* The loop turns meanwhile, and what it is asked for is not said to be absent. */
 static void many_jobs_after_a_failure(void **state)
 {
-    struct wpk_rig *f = *state;
+    struct wpk_fixture *f = *state;
     uint32_t parts = 0;
     uint32_t seen = 0;
     put_many(f);
     execute(
         f, "CREATE TRIGGER refuse AFTER UPDATE ON job BEGIN SELECT RAISE(ABORT, 'a bad row'); END");
     f->threads = 1;
-    wpk_rig_start(f);
-    wpk_rig_begin_request(f, "POST", "/v1/jobs/j0000000000000002:pause", "");
+    wpk_fixture_start(f);
+    wpk_fixture_begin_request(f, "POST", "/v1/jobs/j0000000000000002:pause", "");
     assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
     while (wpk_performer_degraded(f->performer, NULL) == WPK_OK) {
         usleep(1000);
@@ -274,18 +274,22 @@ int main(void)
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     wpk_log_init("performer_restore", WPK_LOG_ERROR, null);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_job_that_is_not_understood_any_more, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_job_that_is_goes_on, wpk_rig_set_up, wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_file_is_understood_once, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_file_is_understood_anew, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_strategy_that_is_gone, wpk_rig_set_up, wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(an_ended_job_is_small, wpk_rig_set_up, wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_start_with_many_jobs, wpk_rig_set_up, wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(many_jobs_after_a_failure, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_job_that_is_not_understood_any_more, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(a_job_that_is_goes_on, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(a_file_is_understood_once, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(a_file_is_understood_anew, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(a_strategy_that_is_gone, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(an_ended_job_is_small, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(a_start_with_many_jobs, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(many_jobs_after_a_failure, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     close(null);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is believed of a worker, and of a history that another wpkd wrote. */
-#include "tests/rig.h"
+#include "tests/fixture.h"
 
-#include "common/crypto.h"
 #include "common/fs.h"
 #include "common/log.h"
 
@@ -16,7 +15,7 @@
 
 #include <cmocka.h>
 
-static void expect_trials(struct wpk_rig *f, const char *wanted)
+static void expect_trials(struct wpk_fixture *f, const char *wanted)
 {
     struct wpk_rows *rows = wpk_store_query(f->store,
                                             "SELECT outcome || ' ' || artifact_sha256 FROM trial"
@@ -30,69 +29,63 @@ static void expect_trials(struct wpk_rig *f, const char *wanted)
 
 static void an_artifact_that_was_never_sent(void **state)
 {
-    struct wpk_rig *f = *state;
-    char candidate[256];
-    wpk_rig_start(f);
-    wpk_rig_request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
     assert_int_equal(f->status, 201);
-    uint64_t session = wpk_rig_hello(f, "", WPK_OK);
+    int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
+    assert_string_equal(f->workers[w].text, "wpkd " WPK_VERSION);
+    snprintf(f->workers[w].made, WPK_ID_MAX, "%s", WPK_FIXTURE_HASH);
     /* It cannot be its search's anchor, and so its time compares with nothing: it runs again. */
-    wpk_work_id work = wpk_rig_take_work(f, session, candidate);
-    assert_int_equal(wpk_rig_result(f, session, work, false, WPK_RIG_HASH), WPK_ACK_UNKNOWN);
+    wpk_fixture_take(f, w);
+    const wpk_work_id work = f->workers[w].held[0].id;
+    assert_int_equal(wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5), WPK_ACK_UNKNOWN);
     expect_trials(f, " ");
-    wpk_rig_take_work(f, session, candidate);
+    wpk_fixture_take(f, w);
+    assert_true(wpk_work_id_equal(f->workers[w].held[0].id, work));
 }
 
 /* What cannot be read might be there: made again, it would fail the whole batch. */
 static void a_key_that_cannot_be_read(void **state)
 {
-    struct wpk_rig *f = *state;
+    struct wpk_fixture *f = *state;
     char path[64];
     char id[32];
-    wpk_rig_start(f);
+    wpk_fixture_start(f);
     f->key = "once";
-    wpk_rig_request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
     assert_int_equal(f->status, 201);
     const char *at = strstr(wpk_buf_text(&f->body), "\"id\":\"");
     assert_non_null(at);
     snprintf(id, sizeof id, "%.17s", at + 6);
     snprintf(path, sizeof path, "/v1/jobs/%s:cancel", id);
-    wpk_rig_request(f, "POST", path, "");
+    wpk_fixture_request(f, "POST", path, "");
     assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 0);
     wpk_store_fail(f->store, WPK_EIO, &(struct wpk_diag){.text = "the disk"});
-    wpk_rig_request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
     assert_int_equal(f->status, 507);
     assert_int_equal(wpk_performer_degraded(f->performer, NULL), WPK_OK);
-    wpk_rig_request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
     assert_int_equal(f->status, 201);
     assert_non_null(strstr(wpk_buf_text(&f->body), id));
 }
 
 /* A's candidate is measured and verified: the job goes on with B. */
-static void end_first_op(struct wpk_rig *f)
+static void end_first_op(struct wpk_fixture *f)
 {
-    struct wpk_message back = {0};
-    char candidate[256];
-    char code[WPK_SHA256_HEX_SIZE];
-    uint64_t session = wpk_rig_hello(f, "", WPK_OK);
-    wpk_work_id work = wpk_rig_take_work(f, session, candidate);
-    wpk_crypto_sha256_hex("code", 4, code);
-    wpk_rig_artifact(f, session, work, "code", &back);
-    wpk_message_fini(&back);
-    wpk_rig_result(f, session, work, false, code);
-    wpk_rig_ask(f, &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1},
-                &back);
-    assert_int_equal(back.work_count, 1);
-    assert_int_equal(back.work[0].id.kind, WPK_WORK_VERIFY);
-    work = back.work[0].id;
-    wpk_message_fini(&back);
-    wpk_rig_result(f, session, work, false, code);
+    int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
+    wpk_fixture_take(f, w);
+    assert_true(wpk_fixture_upload(f, w, f->workers[w].held[0].id, "code"));
+    wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
+    assert_int_equal(wpk_fixture_poll(f, w, 1), 1);
+    assert_int_equal(f->workers[w].held[0].id.kind, WPK_WORK_VERIFY);
+    wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
 }
 
 /* What is said of an operator that has ended, from `from` on. */
-static void get_first_op(struct wpk_rig *f, const char *path, const char *from, char out[4096])
+static void get_first_op(struct wpk_fixture *f, const char *path, const char *from, char out[4096])
 {
-    wpk_rig_request(f, "GET", path, "");
+    wpk_fixture_request(f, "GET", path, "");
     const char *at = strstr(wpk_buf_text(&f->body), "\"ops\":[");
     assert_non_null(at);
     at = strstr(at, from);
@@ -102,19 +95,19 @@ static void get_first_op(struct wpk_rig *f, const char *path, const char *from, 
 
 static void an_operator_that_ended_before_a_restart(void **state)
 {
-    struct wpk_rig *f = *state;
+    struct wpk_fixture *f = *state;
     char path[64];
     char before[4096];
     char after[4096];
-    wpk_rig_start(f);
-    wpk_rig_request(f, "POST", "/v1/jobs",
-                    "{\"name\":\"two\",\"ops\":["
-                    "{\"name\":\"a\",\"op\":\"Y[i] = X[i]\","
-                    "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}},"
-                    "{\"name\":\"b\",\"op\":\"Y[i] = X[i] + 1\","
-                    "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}],"
-                    "\"search\":{\"strategy\":\"ga\",\"seed\":5},"
-                    "\"budget\":{\"candidates\":1,\"seconds\":3600}}");
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs",
+                        "{\"name\":\"two\",\"ops\":["
+                        "{\"name\":\"a\",\"op\":\"Y[i] = X[i]\","
+                        "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}},"
+                        "{\"name\":\"b\",\"op\":\"Y[i] = X[i] + 1\","
+                        "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}],"
+                        "\"search\":{\"strategy\":\"ga\",\"seed\":5},"
+                        "\"budget\":{\"candidates\":1,\"seconds\":3600}}");
     const char *id = strstr(wpk_buf_text(&f->body), "\"id\":\"");
     snprintf(path, sizeof path, "/v1/jobs/%.17s", id + strlen("\"id\":\""));
     end_first_op(f);
@@ -122,14 +115,14 @@ static void an_operator_that_ended_before_a_restart(void **state)
     assert_non_null(strstr(before, "\"measured\":1,"));
     assert_non_null(strstr(before, "\"best\":{"));
     wpk_performer_free(f->performer);
-    wpk_rig_start(f);
+    wpk_fixture_start(f);
     get_first_op(f, path, "\"candidates\"", after);
     assert_string_equal(after, before);
     get_first_op(f, path, "\"device\":", after);
-    assert_non_null(strstr(after, "\"device\":\"cpu/none"));
+    assert_non_null(strstr(after, "\"device\":\"cpu/model"));
 }
 
-static int64_t read_int(struct wpk_rig *f, const char *sql)
+static int64_t read_int(struct wpk_fixture *f, const char *sql)
 {
     struct wpk_rows *rows = wpk_store_query(f->store, sql, "");
     int64_t value = wpk_rows_next(rows) ? wpk_rows_int(rows, 0) : -1;
@@ -140,42 +133,26 @@ static int64_t read_int(struct wpk_rig *f, const char *sql)
 /* The candidate fails, the plain kernel works: it is stored as what the class serves. */
 static void the_plain_kernel_is_served(void **state)
 {
-    struct wpk_rig *f = *state;
-    struct wpk_message back = {0};
-    char candidate[256];
-    char code[WPK_SHA256_HEX_SIZE];
-    wpk_rig_start(f);
-    wpk_rig_request(f, "POST", "/v1/jobs", WPK_RIG_JOB("5"));
-    uint64_t session = wpk_rig_hello(f, "", WPK_OK);
-    wpk_rig_ask(f, &(struct wpk_message){.kind = WPK_MESSAGE_POLL, .session = session, .want = 1},
-                &back);
-    assert_int_equal(back.work[0].id.kind, WPK_WORK_PLAIN);
-    wpk_work_id plain = back.work[0].id;
-    wpk_message_fini(&back);
-    wpk_crypto_sha256_hex("plain", 5, code);
-    wpk_rig_artifact(f, session, plain, "plain", &back);
-    wpk_message_fini(&back);
-    wpk_rig_result(f, session, plain, false, code);
-    struct wpk_result failed = {.id = wpk_rig_take_work(f, session, candidate),
-                                .attempt = 1,
-                                .failure = "",
-                                .record = {.outcome = WPK_OUTCOME_RUN_CRASH}};
-    wpk_rig_ask(
-        f,
-        &(struct wpk_message){
-            .kind = WPK_MESSAGE_RESULTS, .session = session, .results = &failed, .result_count = 1},
-        &back);
-    wpk_message_fini(&back);
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
+    int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_fixture_poll(f, w, 1), 1);
+    assert_int_equal(f->workers[w].held[0].id.kind, WPK_WORK_PLAIN);
+    assert_true(wpk_fixture_upload(f, w, f->workers[w].held[0].id, "plain"));
+    wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
+    wpk_fixture_take(f, w);
+    wpk_fixture_result(f, w, WPK_OUTCOME_RUN_CRASH, 0);
     assert_int_equal(read_int(f, "SELECT COUNT(*) = 1 AND served = 1 AND provider = 'plain' AND"
                                  " plain_sha256 = artifact_sha256 FROM kernel"),
                      1);
-    wpk_rig_request(f, "GET", "/v1/jobs", "");
+    wpk_fixture_request(f, "GET", "/v1/jobs", "");
     assert_non_null(strstr(wpk_buf_text(&f->body), "only the plain kernel can be served: 1 of 1"));
 }
 
 struct artifact_order {
     struct wpk_order order;
-    struct wpk_rig *fixture;
+    struct wpk_fixture *fixture;
     wpk_err err;
     bool done;
 };
@@ -183,7 +160,7 @@ struct artifact_order {
 static void perform_order(struct wpk_order *order, struct wpk_store *store)
 {
     (void)order;
-    wpk_history_put_artifact(store, WPK_RIG_HASH, 5);
+    wpk_history_put_artifact(store, WPK_FIXTURE_HASH, 5);
 }
 
 /* Answers the request that the order came from. */
@@ -199,8 +176,8 @@ static void on_done(struct wpk_order *order, wpk_err err, const struct wpk_diag 
 
 static void an_order_of_a_handler(void **state)
 {
-    struct wpk_rig *f = *state;
-    wpk_rig_start(f);
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
     struct artifact_order mine = {.order = {.perform = perform_order, .done = on_done},
                                   .fixture = f};
     wpk_performer_order(f->performer, &mine.order);
@@ -210,29 +187,32 @@ static void an_order_of_a_handler(void **state)
     assert_true(mine.done);
     assert_int_equal(mine.err, WPK_OK);
     assert_int_equal(f->status, 418);
-    assert_true(wpk_history_has_artifact(f->store, WPK_RIG_HASH));
+    assert_true(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
 }
 
 /* A token for workers, made as clients make it: its id and its secret. */
-static void make_token(struct wpk_rig *f, const char *body, char id[WPK_TOKEN_ID_SIZE],
+static void make_token(struct wpk_fixture *f, const char *body, char id[WPK_TOKEN_ID_SIZE],
                        char secret[WPK_TOKEN_TEXT_SIZE])
 {
-    wpk_rig_request(f, "POST", "/v1/tokens", body);
+    wpk_fixture_request(f, "POST", "/v1/tokens", body);
     assert_int_equal(f->status, 201);
     const char *text = wpk_buf_text(&f->body);
     assert_int_equal(sscanf(strstr(text, "\"id\":") + 5, " \"%16[^\"]", id), 1);
     assert_int_equal(sscanf(strstr(text, "\"secret\":") + 9, " \"%64[^\"]", secret), 1);
 }
 
-static void expect_error(struct wpk_rig *f, uint64_t session, wpk_err want, const char *why)
+static wpk_err say_hello(struct wpk_fixture *f, int worker, const char *secret)
 {
-    struct wpk_message poll = {.kind = WPK_MESSAGE_POLL, .session = session};
-    struct wpk_message back = {0};
-    wpk_rig_ask(f, &poll, &back);
-    assert_int_equal(back.kind, WPK_MESSAGE_ERROR);
-    assert_int_equal(back.err, want);
-    assert_non_null(strstr(back.text, why));
-    wpk_message_fini(&back);
+    snprintf(f->workers[worker].hello.token, sizeof f->workers[worker].hello.token, "%s", secret);
+    return wpk_fixture_hello(f, worker);
+}
+
+static void expect_error(struct wpk_fixture *f, int worker, wpk_err want, const char *why)
+{
+    wpk_fixture_poll(f, worker, 0);
+    assert_int_equal(f->workers[worker].told, WPK_MESSAGE_ERROR);
+    assert_int_equal(f->workers[worker].err, want);
+    assert_non_null(strstr(f->workers[worker].text, why));
 }
 
 #define WORKER_ROLES "\"owner\":\"anna\",\"roles\":[\"build\",\"measure\"]"
@@ -241,79 +221,73 @@ static void expect_error(struct wpk_rig *f, uint64_t session, wpk_err want, cons
  * is none any more. */
 static void a_session_ends_with_its_token(void **state)
 {
-    struct wpk_rig *f = *state;
+    struct wpk_fixture *f = *state;
     char id[WPK_TOKEN_ID_SIZE];
     char other_id[WPK_TOKEN_ID_SIZE];
     char secret[WPK_TOKEN_TEXT_SIZE];
     char other[WPK_TOKEN_TEXT_SIZE];
     char path[64];
     assert_int_equal(wpk_auth_new(&f->auth), WPK_OK);
-    wpk_rig_start(f);
+    wpk_fixture_start(f);
     make_token(f, "{" WORKER_ROLES "}", id, secret);
     make_token(f, "{" WORKER_ROLES ",\"seconds\":60}", other_id, other);
-    uint64_t session = wpk_rig_hello(f, secret, WPK_OK);
-    wpk_rig_request(f, "POST", "/v1/jobs", WPK_RIG_JOB("1"));
-    char candidate[256];
-    wpk_work_id held = wpk_rig_take_work(f, session, candidate);
-    struct wpk_message poll = {.kind = WPK_MESSAGE_POLL,
-                               .session = session,
-                               .want = 1,
-                               .wait_ms = 5000,
-                               .holding = &held,
-                               .holding_count = 1};
-    struct wpk_message back = {0};
-    wpk_rig_put(f, &poll);
+    int w = wpk_fixture_worker(f, "w");
+    struct wpk_fixture_worker *worker = &f->workers[w];
+    assert_int_equal(say_hello(f, w, secret), WPK_OK);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("1"));
+    wpk_fixture_take(f, w);
+    assert_int_equal(wpk_fixture_poll(f, w, 1), 0);
+    assert_false(worker->answered);
     snprintf(path, sizeof path, "/v1/tokens/%s", id);
-    wpk_rig_request(f, "DELETE", path, "");
+    wpk_fixture_request(f, "DELETE", path, "");
     assert_int_equal(f->status, 200);
-    struct wpk_diag diag = {0};
-    assert_int_equal(wpk_message_decode(f->reply.data, f->reply.size, &back, &diag), WPK_OK);
-    assert_int_equal(back.err, WPK_EACCES);
-    assert_string_equal(back.text, "the token was revoked");
-    wpk_message_fini(&back);
-    assert_int_equal(wpk_rig_worker_count(f), 0);
-    expect_error(f, session, WPK_ENOENT, "say hello");
-    wpk_rig_hello(f, secret, WPK_EACCES);
-    session = wpk_rig_hello(f, other, WPK_OK);
-    wpk_rig_take_work(f, session, candidate); /* unblamed: it is there for the next one */
+    assert_int_equal(worker->err, WPK_EACCES);
+    assert_string_equal(worker->text, "the token was revoked");
+    assert_int_equal(wpk_fixture_session_count(f), 0);
+    expect_error(f, w, WPK_ENOENT, "say hello");
+    assert_int_equal(say_hello(f, w, secret), WPK_EACCES);
+    assert_int_equal(say_hello(f, w, other), WPK_OK);
+    worker->held_count = 0;
+    wpk_fixture_take(f, w); /* unblamed: it is there for the next one */
     wpk_clock_fake_advance(&f->clock, 61 * WPK_NS_PER_S);
-    expect_error(f, session, WPK_EACCES, "expired");
-    assert_int_equal(wpk_rig_worker_count(f), 0);
+    expect_error(f, w, WPK_EACCES, "expired");
+    assert_int_equal(wpk_fixture_session_count(f), 0);
 }
 
 /* Expiry is found without a word of the worker. */
 static void a_session_ends_in_silence(void **state)
 {
-    struct wpk_rig *f = *state;
+    struct wpk_fixture *f = *state;
     char id[WPK_TOKEN_ID_SIZE];
     char secret[WPK_TOKEN_TEXT_SIZE];
     assert_int_equal(wpk_auth_new(&f->auth), WPK_OK);
-    wpk_rig_start(f);
+    wpk_fixture_start(f);
     make_token(f, "{" WORKER_ROLES ",\"seconds\":1}", id, secret);
-    wpk_rig_hello(f, secret, WPK_OK);
-    wpk_rig_tick(f, 0);
-    assert_int_equal(wpk_rig_worker_count(f), 1);
-    wpk_rig_tick(f, 2);
-    assert_int_equal(wpk_rig_worker_count(f), 0);
+    assert_int_equal(say_hello(f, wpk_fixture_worker(f, "w"), secret), WPK_OK);
+    wpk_fixture_tick(f, 0);
+    assert_int_equal(wpk_fixture_session_count(f), 1);
+    wpk_fixture_tick(f, 2);
+    assert_int_equal(wpk_fixture_session_count(f), 0);
 }
 
 /* A session is of the connection that said hello, a name of the token that did. */
 static void nobody_takes_a_session_over(void **state)
 {
-    struct wpk_rig *f = *state;
+    struct wpk_fixture *f = *state;
     char id[WPK_TOKEN_ID_SIZE];
     char secret[WPK_TOKEN_TEXT_SIZE];
     char other[WPK_TOKEN_TEXT_SIZE];
     assert_int_equal(wpk_auth_new(&f->auth), WPK_OK);
-    wpk_rig_start(f);
+    wpk_fixture_start(f);
     make_token(f, "{" WORKER_ROLES "}", id, secret);
     make_token(f, "{" WORKER_ROLES "}", id, other);
-    uint64_t session = wpk_rig_hello(f, secret, WPK_OK);
-    f->peer++;
-    expect_error(f, session, WPK_ENOENT, "say hello");
-    wpk_rig_hello(f, other, WPK_EBUSY);
-    wpk_rig_hello(f, secret, WPK_OK); /* the worker itself, which has connected again */
-    assert_int_equal(wpk_rig_worker_count(f), 1);
+    int w = wpk_fixture_worker(f, "w");
+    assert_int_equal(say_hello(f, w, secret), WPK_OK);
+    f->workers[w].peer++;
+    expect_error(f, w, WPK_ENOENT, "say hello");
+    assert_int_equal(say_hello(f, w, other), WPK_EBUSY);
+    assert_int_equal(say_hello(f, w, secret), WPK_OK); /* itself, which has connected again */
+    assert_int_equal(wpk_fixture_session_count(f), 1);
 }
 
 int main(void)
@@ -321,21 +295,22 @@ int main(void)
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     wpk_log_init("performer", WPK_LOG_ERROR, null);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_artifact_that_was_never_sent, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_key_that_cannot_be_read, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(an_operator_that_ended_before_a_restart, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(the_plain_kernel_is_served, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(an_order_of_a_handler, wpk_rig_set_up, wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_session_ends_with_its_token, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_session_ends_in_silence, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
-        cmocka_unit_test_setup_teardown(nobody_takes_a_session_over, wpk_rig_set_up,
-                                        wpk_rig_tear_down),
+        cmocka_unit_test_setup_teardown(an_artifact_that_was_never_sent, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(a_key_that_cannot_be_read, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(an_operator_that_ended_before_a_restart, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(the_plain_kernel_is_served, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(an_order_of_a_handler, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_ends_with_its_token, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_ends_in_silence, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
+        cmocka_unit_test_setup_teardown(nobody_takes_a_session_over, wpk_fixture_set_up,
+                                        wpk_fixture_tear_down),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     close(null);

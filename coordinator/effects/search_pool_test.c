@@ -3,7 +3,7 @@
 #include "coordinator/effects/search_pool.h"
 
 #include "common/log.h"
-#include "tests/rig.h"
+#include "tests/fixture.h"
 #include "tests/sim/faulty_vfs.h"
 
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 
 #define STEP_MS 10
 
-struct fixture {
-    struct wpk_rig *rig; /* its store */
+struct pool {
+    struct wpk_fixture *base; /* its store */
     struct wpk_search_pool *pool;
     struct wpk_search search;
 };
@@ -30,21 +30,21 @@ static void on_wake(void *user)
     (void)user; /* the test looks now and then */
 }
 
-static void open_search(struct fixture *f)
+static void open_search(struct pool *f)
 {
     struct wpk_opened *opened = calloc(1, sizeof *opened);
     assert_non_null(opened);
     f->search.handle = 1;
     f->search.op = (char *)"input X f32[8]\noutput Y f32[8]\nY[i] = X[i]\n";
     f->search.policy = (struct wpk_policy){.threads = 1};
-    f->search.device = wpk_rig_worker("w").device;
+    f->search.device = f->base->workers[wpk_fixture_worker(f->base, "w")].hello.device;
     f->search.key.threads = 1;
     snprintf(f->search.key.strategy, sizeof f->search.key.strategy, "ga");
     snprintf(f->search.key.providers, sizeof f->search.key.providers, "halide-cpu");
     snprintf(f->search.key.accuracy, sizeof f->search.key.accuracy, "standard");
-    wpk_store_begin(f->rig->store);
-    wpk_history_open_search(f->rig->store, &f->search, opened);
-    assert_int_equal(wpk_store_commit(f->rig->store, NULL), WPK_OK);
+    wpk_store_begin(f->base->store);
+    wpk_history_open_search(f->base->store, &f->search, opened);
+    assert_int_equal(wpk_store_commit(f->base->store, NULL), WPK_OK);
     f->search.id = opened->search_id;
     f->search.problem_id = opened->problem_id;
     wpk_opened_free(opened);
@@ -53,17 +53,17 @@ static void open_search(struct fixture *f)
 static int set_up(void **state)
 {
     static int threads = 1;
-    void *rig = &threads;
-    struct fixture *f = calloc(1, sizeof *f);
+    void *base = &threads;
+    struct pool *f = calloc(1, sizeof *f);
     assert_non_null(f);
     wpk_faulty_vfs_set(&(struct wpk_faults){0});
-    assert_int_equal(wpk_rig_set_up(&rig), 0);
-    f->rig = rig;
+    assert_int_equal(wpk_fixture_set_up(&base), 0);
+    f->base = base;
     open_search(f);
     struct wpk_search_pool_options options = {.threads = threads,
-                                              .data_dir = f->rig->directory,
-                                              .clock = f->rig->time,
-                                              .store = f->rig->store,
+                                              .data_dir = f->base->directory,
+                                              .clock = f->base->time,
+                                              .store = f->base->store,
                                               .wake = on_wake};
     assert_int_equal(wpk_search_pool_new(&options, &f->pool, NULL), WPK_OK);
     *state = f;
@@ -72,12 +72,12 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    struct fixture *f = *state;
-    void *rig = f->rig;
+    struct pool *f = *state;
+    void *base = f->base;
     wpk_search_pool_free(f->pool);
     wpk_faulty_vfs_set(&(struct wpk_faults){0});
     free(f);
-    return wpk_rig_tear_down(&rig);
+    return wpk_fixture_tear_down(&base);
 }
 
 static void pause_ms(int ms)
@@ -94,7 +94,7 @@ static bool wait_for_failure(void)
     return wpk_faulty_vfs_counts().failures > 0;
 }
 
-static bool take(struct fixture *f, struct wpk_search_answer *out)
+static bool take(struct pool *f, struct wpk_search_answer *out)
 {
     bool taken = wpk_search_pool_take(f->pool, out);
     for (int ms = 0; ms < 60000 && !taken; ms += STEP_MS) {
@@ -106,7 +106,7 @@ static bool take(struct fixture *f, struct wpk_search_answer *out)
 
 static void a_disk_that_fails_for_a_moment_fails_no_search(void **state)
 {
-    struct fixture *f = *state;
+    struct pool *f = *state;
     struct wpk_search_answer answer;
     wpk_faulty_vfs_set(&(struct wpk_faults){.reads_fail = true});
     wpk_search_pool_ask(f->pool, &f->search, 1);
@@ -122,7 +122,7 @@ static void a_disk_that_fails_for_a_moment_fails_no_search(void **state)
 /* Nor does it keep anybody: a search that is closed, or the end, waits for no disk. */
 static void who_closes_the_search_needs_no_disk(void **state)
 {
-    struct fixture *f = *state;
+    struct pool *f = *state;
     struct wpk_search_answer answer;
     wpk_faulty_vfs_set(&(struct wpk_faults){.reads_fail = true});
     wpk_search_pool_ask(f->pool, &f->search, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a search's candidates are timed with, from the first that ends ok to a stand-in's. */
-#include "tests/scene.h"
+#include "tests/fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,36 +9,36 @@
 
 #include <cmocka.h>
 
-static const struct wpk_search *the_search(const struct wpk_scene *scene)
+static const struct wpk_search *the_search(const struct wpk_fixture *fixture)
 {
-    assert_int_equal(wpk_coordinator_search_count(scene->c), 1);
-    return wpk_coordinator_search(scene->c, 0);
+    assert_int_equal(wpk_coordinator_search_count(fixture->c), 1);
+    return wpk_coordinator_search(fixture->c, 0);
 }
 
-static struct wpk_scene *begin(int *worker)
+static struct wpk_fixture *begin(int *worker)
 {
-    struct wpk_scene *scene = wpk_scene_new();
-    scene->opened.anchor = (struct wpk_anchor){0};
-    *worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
-    wpk_scene_submit_one(scene, 1, 20);
-    return scene;
+    struct wpk_fixture *fixture = wpk_fixture_new();
+    fixture->opened.anchor = (struct wpk_anchor){0};
+    *worker = wpk_fixture_join(fixture, "w", WPK_WORKER_ROLES_ALL);
+    wpk_fixture_submit_one(fixture, 1, 20);
+    return fixture;
 }
 
-static void lose(struct wpk_scene *scene, const char *artifact)
+static void lose(struct wpk_fixture *fixture, const char *artifact)
 {
     struct wpk_event lost = {.kind = WPK_EVENT_ARTIFACT_LOST};
     memcpy(lost.sha256, artifact, strlen(artifact));
-    wpk_scene_step(scene, &lost);
+    wpk_fixture_step(fixture, &lost);
 }
 
 /* The first candidate has become it. */
-static struct wpk_scene *begin_with_anchor(int *worker)
+static struct wpk_fixture *begin_with_anchor(int *worker)
 {
-    struct wpk_scene *scene = begin(worker);
-    wpk_scene_poll(scene, *worker, 1);
-    wpk_scene_result(scene, *worker, WPK_OUTCOME_OK, 2000);
-    assert_string_equal(the_search(scene)->anchor.now, "a1.0");
-    return scene;
+    struct wpk_fixture *fixture = begin(worker);
+    wpk_fixture_poll(fixture, *worker, 1);
+    wpk_fixture_result(fixture, *worker, WPK_OUTCOME_OK, 2000);
+    assert_string_equal(the_search(fixture)->anchor.now, "a1.0");
+    return fixture;
 }
 
 /* Few are out before there is one; what came back beside it runs again, with it. */
@@ -46,27 +46,28 @@ static void the_first_ok_is_the_anchor(void **state)
 {
     (void)state;
     int worker;
-    struct wpk_scene *scene = begin(&worker);
-    const struct wpk_search *search = the_search(scene);
-    assert_int_equal(wpk_scene_poll(scene, worker, 8), WPK_ANCHORLESS_MAX);
-    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_BUILD_ERROR, 0), WPK_ACK_RECORDED);
+    struct wpk_fixture *fixture = begin(&worker);
+    const struct wpk_search *search = the_search(fixture);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 8), WPK_ANCHORLESS_MAX);
+    assert_int_equal(wpk_fixture_result(fixture, worker, WPK_OUTCOME_BUILD_ERROR, 0),
+                     WPK_ACK_RECORDED);
     assert_int_equal(search->failed_count, 1);
-    assert_int_equal(wpk_scene_poll(scene, worker, 8), 1);
-    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 2000), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 8), 1);
+    assert_int_equal(wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 2000), WPK_ACK_RECORDED);
     assert_string_equal(search->anchor.sha256, "a1.1");
     assert_string_equal(search->anchor.now, "a1.1");
     assert_true(search->best[0].trial.anchor_ratio == 1);
-    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 1000), WPK_ACK_UNKNOWN);
+    assert_int_equal(wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 1000), WPK_ACK_UNKNOWN);
     assert_int_equal(search->ok_count, 1);
     assert_int_equal(search->told_count, 2);
-    assert_true(wpk_scene_poll(scene, worker, 8) > WPK_ANCHORLESS_MAX);
+    assert_true(wpk_fixture_poll(fixture, worker, 8) > WPK_ANCHORLESS_MAX);
     bool again = false;
-    for (uint32_t i = 0; i < scene->workers[worker].held_count; i++) {
-        again = again || scene->workers[worker].held[i].id.index == 2;
-        assert_string_equal(scene->workers[worker].anchor[i], "a1.1");
+    for (uint32_t i = 0; i < fixture->workers[worker].held_count; i++) {
+        again = again || fixture->workers[worker].held[i].id.index == 2;
+        assert_string_equal(fixture->workers[worker].anchor[i], "a1.1");
     }
     assert_true(again);
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* Times of different moments do not compare: the order is that of the ratios. */
@@ -84,22 +85,22 @@ static void a_stand_in(void **state)
 {
     (void)state;
     int worker;
-    struct wpk_scene *scene = begin_with_anchor(&worker);
-    const struct wpk_search *search = the_search(scene);
-    wpk_scene_poll(scene, worker, 3);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 500);
-    lose(scene, "a1.0");
+    struct wpk_fixture *fixture = begin_with_anchor(&worker);
+    const struct wpk_search *search = the_search(fixture);
+    wpk_fixture_poll(fixture, worker, 3);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 500);
+    lose(fixture, "a1.0");
     assert_string_equal(search->anchor.sha256, "a1.0");
     assert_string_equal(search->anchor.now, "a1.1");
     assert_true(search->anchor.ratio == 0.5);
     /* It was leased with the old one. */
-    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 100), WPK_ACK_UNKNOWN);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_BUILD_ERROR, 0);
-    wpk_scene_poll(scene, worker, 1);
-    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 600), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 100), WPK_ACK_UNKNOWN);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_BUILD_ERROR, 0);
+    wpk_fixture_poll(fixture, worker, 1);
+    assert_int_equal(wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 600), WPK_ACK_RECORDED);
     assert_true(search->best[1].trial.anchor_ratio == 0.6 * 0.5 ||
                 search->best[0].trial.anchor_ratio == 0.6 * 0.5);
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* Nothing that did well is left: the next that ends ok stands in, by the anchor's last time. */
@@ -107,16 +108,16 @@ static void nothing_is_left(void **state)
 {
     (void)state;
     int worker;
-    struct wpk_scene *scene = begin_with_anchor(&worker);
-    const struct wpk_search *search = the_search(scene);
-    lose(scene, "a1.0");
+    struct wpk_fixture *fixture = begin_with_anchor(&worker);
+    const struct wpk_search *search = the_search(fixture);
+    lose(fixture, "a1.0");
     assert_string_equal(search->anchor.now, "");
-    assert_int_equal(wpk_scene_poll(scene, worker, 8), WPK_ANCHORLESS_MAX);
-    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 1000), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 8), WPK_ANCHORLESS_MAX);
+    assert_int_equal(wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 1000), WPK_ACK_RECORDED);
     assert_string_equal(search->anchor.sha256, "a1.0");
     assert_string_equal(search->anchor.now, "a1.1");
     assert_true(search->anchor.ratio == 0.5);
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* It crashes beside a candidate: the best that is left stands in, and the candidate runs again. */
@@ -124,27 +125,27 @@ static void one_that_fails_is_replaced(void **state)
 {
     (void)state;
     int worker;
-    struct wpk_scene *scene = begin_with_anchor(&worker);
-    const struct wpk_search *search = the_search(scene);
-    wpk_scene_poll(scene, worker, 1);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 500);
-    assert_int_equal(wpk_scene_poll(scene, worker, 2), 2);
-    assert_int_equal(wpk_scene_anchor_fails(scene, worker), WPK_ACK_RECORDED);
+    struct wpk_fixture *fixture = begin_with_anchor(&worker);
+    const struct wpk_search *search = the_search(fixture);
+    wpk_fixture_poll(fixture, worker, 1);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 500);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 2), 2);
+    assert_int_equal(wpk_fixture_anchor_fails(fixture, worker), WPK_ACK_RECORDED);
     assert_string_equal(search->anchor.sha256, "a1.0");
     assert_string_equal(search->anchor.now, "a1.1");
     assert_true(search->anchor.ratio == 0.5);
     assert_int_equal(wpk_search_ask(search, 2)->attempts, 0);
     /* Leased beside the first one, too: an attempt, as nobody can say which candidate it was. */
-    wpk_scene_anchor_fails(scene, worker);
+    wpk_fixture_anchor_fails(fixture, worker);
     assert_string_equal(search->anchor.now, "a1.1");
     assert_int_equal(wpk_search_ask(search, 3)->attempts, 1);
     assert_int_equal(search->failed_count, 0);
     assert_int_equal(search->best_count, 2); /* another host may be able to run it */
-    wpk_scene_poll(scene, worker, 2);
-    assert_string_equal(scene->workers[worker].anchor[0], "a1.1");
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 600);
+    wpk_fixture_poll(fixture, worker, 2);
+    assert_string_equal(fixture->workers[worker].anchor[0], "a1.1");
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 600);
     assert_int_equal(search->ok_count, 3);
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* No candidate is given up because no anchor works beside it on its host. */
@@ -152,38 +153,38 @@ static void all_that_fail_are_replaced(void **state)
 {
     (void)state;
     int worker;
-    struct wpk_scene *scene = begin_with_anchor(&worker);
-    const struct wpk_search *search = the_search(scene);
+    struct wpk_fixture *fixture = begin_with_anchor(&worker);
+    const struct wpk_search *search = the_search(fixture);
     for (int i = 0; i < WPK_ATTEMPTS_MAX; i++) {
-        wpk_scene_poll(scene, worker, 1);
-        wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 500);
+        wpk_fixture_poll(fixture, worker, 1);
+        wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 500);
     }
     for (int i = 0; i <= WPK_ATTEMPTS_MAX; i++) {
-        assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
-        assert_int_equal(scene->workers[worker].held[0].attempt, 1);
-        wpk_scene_anchor_fails(scene, worker);
+        assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);
+        assert_int_equal(fixture->workers[worker].held[0].attempt, 1);
+        wpk_fixture_anchor_fails(fixture, worker);
     }
     assert_string_equal(search->anchor.now, "");
-    assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
-    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 500), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);
+    assert_int_equal(wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 500), WPK_ACK_RECORDED);
     assert_string_equal(search->anchor.now, "a1.4");
     assert_int_equal(search->failed_count, 0);
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* Before there is an anchor two candidates are out at a time, and the plain kernel beside them. */
 static void the_plain_kernel_is_no_candidate(void **state)
 {
     (void)state;
-    struct wpk_scene *scene = wpk_scene_new();
-    scene->opened.anchor = (struct wpk_anchor){0};
-    scene->opened.plain = (struct wpk_piece){.standing = WPK_STANDING_OPEN};
-    int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
-    wpk_scene_submit_one(scene, 1, 20);
-    assert_int_equal(wpk_scene_poll(scene, worker, 8), 1);
-    assert_int_equal(scene->workers[worker].held[0].id.kind, WPK_WORK_PLAIN);
-    assert_int_equal(wpk_scene_poll(scene, worker, 8), WPK_ANCHORLESS_MAX);
-    wpk_scene_free(scene);
+    struct wpk_fixture *fixture = wpk_fixture_new();
+    fixture->opened.anchor = (struct wpk_anchor){0};
+    fixture->opened.plain = (struct wpk_piece){.standing = WPK_STANDING_OPEN};
+    int worker = wpk_fixture_join(fixture, "w", WPK_WORKER_ROLES_ALL);
+    wpk_fixture_submit_one(fixture, 1, 20);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 8), 1);
+    assert_int_equal(fixture->workers[worker].held[0].id.kind, WPK_WORK_PLAIN);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 8), WPK_ANCHORLESS_MAX);
+    wpk_fixture_free(fixture);
 }
 
 int main(void)

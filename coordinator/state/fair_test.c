@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device time is shared fairly between owners; priorities order within one. */
-#include "tests/scene.h"
+#include "tests/fixture.h"
 
 #include "common/rng.h"
 
@@ -15,33 +15,33 @@
 #define LEASES 400
 #define WINDOW 20
 
-static struct wpk_scene *begin(uint32_t workers)
+static struct wpk_fixture *begin(uint32_t workers)
 {
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     for (uint32_t i = 0; i < workers; i++) {
         char name[16];
         snprintf(name, sizeof name, "w%u", i);
-        wpk_scene_hello(s, wpk_scene_worker(s, name));
+        wpk_fixture_hello(s, wpk_fixture_worker(s, name));
     }
     return s;
 }
 
-static const struct wpk_job_entry *submit(struct wpk_scene *s, const char *owner, uint32_t op,
+static const struct wpk_job_entry *submit(struct wpk_fixture *s, const char *owner, uint32_t op,
                                           int priority)
 {
-    struct wpk_job_entry *job = wpk_scene_job(owner, op, 1);
+    struct wpk_job_entry *job = wpk_fixture_job(owner, op, 1);
     job->priority = priority;
     job->candidates = 100000;
-    const struct wpk_job_entry *submitted = wpk_scene_submit(s, job);
+    const struct wpk_job_entry *submitted = wpk_fixture_submit(s, job);
     assert_non_null(submitted);
     return submitted;
 }
 
-static void weigh(struct wpk_scene *s, const char *owner, uint32_t weight)
+static void weigh(struct wpk_fixture *s, const char *owner, uint32_t weight)
 {
     struct wpk_event event = {.kind = WPK_EVENT_SET_OWNER,
                               .owner = {.name = owner, .weight = weight, .jobs_max = 100}};
-    wpk_scene_step(s, &event);
+    wpk_fixture_step(s, &event);
 }
 
 /* Device time of the leases in the order in which they were given, and of whom. */
@@ -52,12 +52,12 @@ struct book {
 };
 
 /* Let the first workers take one piece after the other, each taking from `low` to `high` ms. */
-static void run_some(struct wpk_scene *s, uint32_t worker_count, struct book *book, uint64_t low,
+static void run_some(struct wpk_fixture *s, uint32_t worker_count, struct book *book, uint64_t low,
                      uint64_t high)
 {
     struct wpk_rng rng;
-    uint64_t busy_ns[WPK_SCENE_WORKERS_MAX] = {0};
-    int taken[WPK_SCENE_WORKERS_MAX];
+    uint64_t busy_ns[WPK_FIXTURE_WORKERS_MAX] = {0};
+    int taken[WPK_FIXTURE_WORKERS_MAX];
     wpk_rng_seed(&rng, 1);
     memset(book, 0, sizeof *book);
     for (uint32_t w = 0; w < worker_count; w++) {
@@ -70,9 +70,9 @@ static void run_some(struct wpk_scene *s, uint32_t worker_count, struct book *bo
         }
         s->now_ns = busy_ns[next] > s->now_ns ? busy_ns[next] : s->now_ns;
         if (taken[next] >= 0) {
-            wpk_scene_result(s, (int)next, WPK_OUTCOME_BUILD_ERROR, 0);
+            wpk_fixture_result(s, (int)next, WPK_OUTCOME_BUILD_ERROR, 0);
         }
-        assert_int_equal(wpk_scene_poll(s, (int)next, 1), 1);
+        assert_int_equal(wpk_fixture_poll(s, (int)next, 1), 1);
         uint64_t ns = (uint64_t)wpk_rng_between(&rng, (int64_t)low, (int64_t)high) * 1000000;
         taken[next] = book->count;
         book->search[book->count] = s->workers[next].held[0].id.search;
@@ -81,18 +81,18 @@ static void run_some(struct wpk_scene *s, uint32_t worker_count, struct book *bo
     }
 }
 
-static void run(struct wpk_scene *s, struct book *book, uint64_t low, uint64_t high)
+static void run(struct wpk_fixture *s, struct book *book, uint64_t low, uint64_t high)
 {
     run_some(s, s->worker_count, book, low, high);
 }
 
 /* They end like others, so that what one takes is still known. */
-static void end_leases(struct wpk_scene *s)
+static void end_leases(struct wpk_fixture *s)
 {
-    wpk_scene_wait(s, 1000);
+    wpk_fixture_wait(s, 1000);
     for (uint32_t w = 0; w < s->worker_count; w++) {
         while (s->workers[w].held_count > 0) {
-            wpk_scene_result(s, (int)w, WPK_OUTCOME_BUILD_ERROR, 0);
+            wpk_fixture_result(s, (int)w, WPK_OUTCOME_BUILD_ERROR, 0);
         }
     }
 }
@@ -125,12 +125,12 @@ static void halves(void **state)
     (void)state;
     static struct book book;
     for (uint32_t workers = 1; workers <= 8; workers *= 2) {
-        struct wpk_scene *s = begin(workers);
+        struct wpk_fixture *s = begin(workers);
         submit(s, "a", 1, 0);
         submit(s, "b", 2, 0);
         run(s, &book, 1000, 1000);
         expect_windows(&book, WINDOW, 1, 0.45, 0.55);
-        wpk_scene_free(s);
+        wpk_fixture_free(s);
     }
 }
 
@@ -139,16 +139,16 @@ static void time_is_shared_not_leases(void **state)
 {
     (void)state;
     static struct book book;
-    struct wpk_scene *s = begin(3);
+    struct wpk_fixture *s = begin(3);
     submit(s, "a", 1, 0);
     submit(s, "b", 2, 0);
     run(s, &book, 500, 1500);
     expect_windows(&book, 100, 1, 0.45, 0.55);
     expect_windows(&book, WINDOW, 1, 0.35, 0.65);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
-static uint64_t share_ns(const struct wpk_scene *s, const char *owner)
+static uint64_t share_ns(const struct wpk_fixture *s, const char *owner)
 {
     const struct wpk_owner *found = wpk_table_get_text(&s->c->owners_by_name, owner);
     const struct wpk_class *kind = s->c->workers[0]->group->kind;
@@ -162,20 +162,20 @@ static void a_weight_changes_while_leases_are_out(void **state)
     (void)state;
     static const uint32_t weights[] = {1, 1000, 3, 2};
     for (int i = 0; i < 3; i++) {
-        struct wpk_scene *s = begin(2);
+        struct wpk_fixture *s = begin(2);
         weigh(s, "a", weights[i]);
         submit(s, "a", 1, 0);
-        assert_int_equal(wpk_scene_poll(s, 0, 1), 1);
-        wpk_scene_wait(s, 1000);
-        wpk_scene_result(s, 0, WPK_OUTCOME_BUILD_ERROR, 0);
+        assert_int_equal(wpk_fixture_poll(s, 0, 1), 1);
+        wpk_fixture_wait(s, 1000);
+        wpk_fixture_result(s, 0, WPK_OUTCOME_BUILD_ERROR, 0);
         uint64_t before_ns = share_ns(s, "a");
         assert_true(before_ns > 0);
-        assert_int_equal(wpk_scene_poll(s, 1, 4), 4);
+        assert_int_equal(wpk_fixture_poll(s, 1, 4), 4);
         assert_true(share_ns(s, "a") > before_ns);
         weigh(s, "a", weights[i + 1]);
-        wpk_scene_set_worker(s, "w1", WPK_WORKER_ORDER_QUARANTINE, "");
+        wpk_fixture_set_worker(s, "w1", WPK_WORKER_ORDER_QUARANTINE, "");
         assert_int_equal(share_ns(s, "a"), before_ns);
-        wpk_scene_free(s);
+        wpk_fixture_free(s);
     }
 }
 
@@ -183,13 +183,13 @@ static void weights_count(void **state)
 {
     (void)state;
     static struct book book;
-    struct wpk_scene *s = begin(2);
+    struct wpk_fixture *s = begin(2);
     weigh(s, "b", 3);
     submit(s, "a", 1, 0);
     submit(s, "b", 2, 0);
     run(s, &book, 1000, 1000);
     expect_windows(&book, WINDOW, 2, 0.7, 0.8);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* Many jobs of one owner weigh no more than one of another. */
@@ -197,38 +197,38 @@ static void jobs_do_not_multiply(void **state)
 {
     (void)state;
     static struct book book;
-    struct wpk_scene *s = begin(2);
+    struct wpk_fixture *s = begin(2);
     for (uint32_t i = 0; i < 9; i++) {
         submit(s, "a", 10 + i, 0);
     }
     submit(s, "b", 2, 100); /* nor does its priority */
     run(s, &book, 1000, 1000);
     expect_windows(&book, WINDOW, 10, 0.45, 0.55);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 static void nobody_saves_up(void **state)
 {
     (void)state;
     static struct book book;
-    struct wpk_scene *s = begin(2);
+    struct wpk_fixture *s = begin(2);
     submit(s, "a", 1, 0);
     const struct wpk_job_entry *paused = submit(s, "b", 2, 0);
-    wpk_scene_job_event(s, WPK_EVENT_PAUSE, paused);
+    wpk_fixture_job_event(s, WPK_EVENT_PAUSE, paused);
     run(s, &book, 1000, 1000);
     assert_true(share_of(&book, 0, LEASES, 1) == 1);
     end_leases(s);
-    wpk_scene_job_event(s, WPK_EVENT_RESUME, paused);
+    wpk_fixture_job_event(s, WPK_EVENT_RESUME, paused);
     run(s, &book, 1000, 1000);
     expect_windows(&book, WINDOW, 2, 0.45, 0.55);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* ---- devices that not everybody can use */
 
-static int join_lab(struct wpk_scene *s, const char *name, const char *lab)
+static int join_lab(struct wpk_fixture *s, const char *name, const char *lab)
 {
-    int worker = wpk_scene_worker(s, name);
+    int worker = wpk_fixture_worker(s, name);
     struct wpk_hello *hello = &s->workers[worker].hello;
     hello->label_count = 1;
     snprintf(hello->labels[0].name, sizeof hello->labels[0].name, "lab");
@@ -236,14 +236,14 @@ static int join_lab(struct wpk_scene *s, const char *name, const char *lab)
     return worker;
 }
 
-static void submit_to(struct wpk_scene *s, const char *owner, uint32_t op, const char *lab)
+static void submit_to(struct wpk_fixture *s, const char *owner, uint32_t op, const char *lab)
 {
-    struct wpk_job_entry *job = wpk_scene_job(owner, op, 1);
+    struct wpk_job_entry *job = wpk_fixture_job(owner, op, 1);
     job->candidates = 100000;
     job->label_count = 1;
     snprintf(job->labels[0].name, sizeof job->labels[0].name, "lab");
     snprintf(job->labels[0].value, sizeof job->labels[0].value, "%s", lab);
-    assert_non_null(wpk_scene_submit(s, job));
+    assert_non_null(wpk_fixture_submit(s, job));
 }
 
 /* The leases of these two searches only. */
@@ -267,18 +267,18 @@ static void a_newcomer_starts_among_his_rivals(void **state)
     static struct book book;
     static const char *const labs[] = {"small", "large"};
     for (uint32_t last = 0; last < 2; last++) { /* whoever is served last before he comes */
-        struct wpk_scene *s = begin(0);
-        wpk_scene_hello(s, join_lab(s, "w0", "small"));
+        struct wpk_fixture *s = begin(0);
+        wpk_fixture_hello(s, join_lab(s, "w0", "small"));
         for (int w = 1; w < 8; w++) {
             char name[16];
             snprintf(name, sizeof name, "w%d", w);
-            wpk_scene_hello(s, join_lab(s, name, "large"));
+            wpk_fixture_hello(s, join_lab(s, name, "large"));
         }
         submit_to(s, "a", 1, "small");
         submit_to(s, "c", 2, "large");
         run(s, &book, 1000, 1000);
         end_leases(s);
-        assert_int_equal(wpk_scene_poll(s, last == 0 ? 0 : 7, 1), 1);
+        assert_int_equal(wpk_fixture_poll(s, last == 0 ? 0 : 7, 1), 1);
         submit_to(s, "b", 3, labs[0]);
         submit_to(s, "d", 4, labs[1]);
         end_leases(s);
@@ -290,7 +290,7 @@ static void a_newcomer_starts_among_his_rivals(void **state)
         pair = book;
         keep_pair(&pair, 2, 4);
         expect_windows(&pair, WINDOW, 4, 0.4, 0.6);
-        wpk_scene_free(s);
+        wpk_fixture_free(s);
     }
 }
 
@@ -299,20 +299,20 @@ static void who_cannot_be_served_saves_nothing(void **state)
 {
     (void)state;
     static struct book book;
-    struct wpk_scene *s = begin(2);
+    struct wpk_fixture *s = begin(2);
     int away = join_lab(s, "w2", "a");
-    wpk_scene_hello(s, away);
+    wpk_fixture_hello(s, away);
     submit_to(s, "b", 1, "a");
-    wpk_scene_step(
+    wpk_fixture_step(
         s, &(struct wpk_event){.kind = WPK_EVENT_GONE, .address = {.peer = (uint32_t)away + 1}});
-    wpk_scene_wait(s, WPK_GONE_MS + 500);
+    wpk_fixture_wait(s, WPK_GONE_MS + 500);
     submit(s, "a", 2, 0);
     run_some(s, 2, &book, 1000, 1000);
     submit(s, "b", 3, 0);
     end_leases(s);
     run_some(s, 2, &book, 1000, 1000);
     expect_windows(&book, WINDOW, 3, 0.45, 0.55);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* One builder for two kinds of devices, of which one has been worked for much longer. */
@@ -320,27 +320,27 @@ static void a_builder_is_shared(void **state)
 {
     (void)state;
     static struct book book;
-    struct wpk_scene *s = begin(0);
-    int builder = wpk_scene_worker(s, "builder");
+    struct wpk_fixture *s = begin(0);
+    int builder = wpk_fixture_worker(s, "builder");
     s->workers[builder].hello.roles = WPK_WORKER_BUILDS;
     snprintf(s->workers[builder].hello.device.model, WPK_DEVICE_TEXT_MAX, "another");
-    wpk_scene_hello(s, builder);
+    wpk_fixture_hello(s, builder);
     for (int kind = 0; kind < 2; kind++) {
         int runner = join_lab(s, kind == 0 ? "r0" : "r1", kind == 0 ? "old" : "new");
         s->workers[runner].hello.roles = WPK_WORKER_RUNS;
         snprintf(s->workers[runner].hello.device.model, WPK_DEVICE_TEXT_MAX, "model%d", kind);
-        wpk_scene_hello(s, runner);
+        wpk_fixture_hello(s, runner);
     }
     submit_to(s, "a", 1, "old");
     run_some(s, 1, &book, 1000, 1000);
     end_leases(s);
     for (int runner = 1; runner <= 2; runner++) {
-        wpk_scene_hello(s, runner); /* it was silent for long */
+        wpk_fixture_hello(s, runner); /* it was silent for long */
     }
     submit_to(s, "b", 2, "new");
     run_some(s, 1, &book, 1000, 1000);
     expect_windows(&book, WINDOW, 2, 0.45, 0.55);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* ---- several searches, several owners of one */
@@ -350,7 +350,7 @@ static void what_is_shared_is_split(void **state)
 {
     (void)state;
     static struct book book;
-    struct wpk_scene *s = begin(1);
+    struct wpk_fixture *s = begin(1);
     submit(s, "a", 1, 0);
     submit(s, "b", 1, 0);
     submit(s, "c", 2, 0);
@@ -358,20 +358,20 @@ static void what_is_shared_is_split(void **state)
     /* a and b have the first together; c has as much time as each of them. */
     double share = share_of(&book, 100, 300, 1);
     assert_true(share > 0.63 && share < 0.70);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 static void priorities_order_within_an_owner(void **state)
 {
     (void)state;
     static struct book book;
-    struct wpk_scene *s = begin(2);
+    struct wpk_fixture *s = begin(2);
     submit(s, "a", 1, 0);
     submit(s, "a", 2, 5);
     submit(s, "a", 3, 5);
     run(s, &book, 1000, 1000);
     assert_true(share_of(&book, 0, LEASES, 2) == 1); /* the older of the more important */
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* Of equal shares: what another owner has in the same search does not hide who comes before. */
@@ -379,8 +379,8 @@ static void of_equals_the_first_is_first(void **state)
 {
     (void)state;
     for (int labelled_first = 0; labelled_first < 2; labelled_first++) {
-        struct wpk_scene *s = begin(0);
-        wpk_scene_hello(s, join_lab(s, "w0", "a"));
+        struct wpk_fixture *s = begin(0);
+        wpk_fixture_hello(s, join_lab(s, "w0", "a"));
         if (labelled_first) {
             submit_to(s, "y", 2, "a");
         }
@@ -389,30 +389,30 @@ static void of_equals_the_first_is_first(void **state)
         if (!labelled_first) {
             submit_to(s, "y", 2, "a");
         }
-        assert_int_equal(wpk_scene_poll(s, 0, 1), 1);
+        assert_int_equal(wpk_fixture_poll(s, 0, 1), 1);
         assert_int_equal(s->workers[0].held[0].id.search, labelled_first ? 2 : 1);
-        wpk_scene_free(s);
+        wpk_fixture_free(s);
     }
 }
 
 static void usage_is_stored(void **state)
 {
     (void)state;
-    struct wpk_scene *s = begin(1);
+    struct wpk_fixture *s = begin(1);
     struct wpk_event event = {
         .kind = WPK_EVENT_RESTORE_OWNER,
         .owner = {.name = "a", .device_ns = 1000, .share_ns = 500},
     };
-    wpk_scene_step(s, &event);
+    wpk_fixture_step(s, &event);
     submit(s, "a", 1, 0);
-    assert_int_equal(wpk_scene_poll(s, 0, 1), 1);
+    assert_int_equal(wpk_fixture_poll(s, 0, 1), 1);
     s->now_ns += 7000;
-    wpk_scene_result(s, 0, WPK_OUTCOME_OK, 1);
-    wpk_scene_wait(s, 1500);
+    wpk_fixture_result(s, 0, WPK_OUTCOME_OK, 1);
+    wpk_fixture_wait(s, 1500);
     assert_string_equal(s->owner.name, "a");
     assert_int_equal(s->owner.device_ns, 8000);
     assert_int_equal(s->owner.share_ns, 7500);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 int main(void)

@@ -16,7 +16,7 @@
 #define MAD_NS 10
 
 /* One search whose asks have ended, at the point where its final begins. */
-struct scene {
+struct fixture {
     struct wpk_coordinator c;
     struct wpk_effects effects;
     struct wpk_event event;
@@ -27,10 +27,10 @@ struct scene {
 
 /* `own_count` candidates, ask i with artifact "own<i>" and time 1000 + i; a vendor if wanted;
  * `served`: the artifact that the problem serves, "" for the vendor, NULL for none. */
-static struct scene *begin(uint32_t own_count, bool vendor, const char *served)
+static struct fixture *begin(uint32_t own_count, bool vendor, const char *served)
 {
     static char vendor_name[] = "vendor";
-    struct scene *s = calloc(1, sizeof *s);
+    struct fixture *s = calloc(1, sizeof *s);
     assert_non_null(s);
     assert_int_equal(wpk_effects_init(&s->effects), WPK_OK);
     s->c = (struct wpk_coordinator){.event = &s->event, .effects = &s->effects};
@@ -66,7 +66,7 @@ static struct scene *begin(uint32_t own_count, bool vendor, const char *served)
     return s;
 }
 
-static void end(struct scene *s)
+static void end(struct fixture *s)
 {
     wpk_effects_fini(&s->effects);
     wpk_asks_fini(&s->search);
@@ -76,7 +76,7 @@ static void end(struct scene *s)
 }
 
 /* These are the contenders' times; NULL: the final did not take place. */
-static void time_all(struct scene *s, const uint64_t *ns)
+static void time_all(struct fixture *s, const uint64_t *ns)
 {
     struct wpk_timing times[WPK_CONTENDERS_MAX];
     assert_int_equal(s->search.phase, WPK_PHASE_FINALS);
@@ -87,21 +87,21 @@ static void time_all(struct scene *s, const uint64_t *ns)
     wpk_search_advance(&s->c, &s->search);
 }
 
-static void change(struct scene *s, struct wpk_kernel_event *event)
+static void change(struct fixture *s, struct wpk_kernel_event *event)
 {
     s->event.kernel = event;
     wpk_kernel_changed(&s->c);
     wpk_search_advance(&s->c, &s->search);
 }
 
-static void put_kernel(struct scene *s, struct wpk_search *search, uint64_t kernel_id)
+static void put_kernel(struct fixture *s, struct wpk_search *search, uint64_t kernel_id)
 {
     wpk_final_kernel_put(&s->c, search, kernel_id);
     wpk_search_advance(&s->c, search);
 }
 
 /* It comes to `times_direct` times the error of direct evaluation on fresh inputs. */
-static void verify_times(struct scene *s, const char *artifact, enum wpk_outcome outcome,
+static void verify_times(struct fixture *s, const char *artifact, enum wpk_outcome outcome,
                          double times_direct)
 {
     static struct wpk_record record;
@@ -114,12 +114,12 @@ static void verify_times(struct scene *s, const char *artifact, enum wpk_outcome
     wpk_search_advance(&s->c, &s->search);
 }
 
-static void verify(struct scene *s, const char *artifact, enum wpk_outcome outcome)
+static void verify(struct fixture *s, const char *artifact, enum wpk_outcome outcome)
 {
     verify_times(s, artifact, outcome, 1);
 }
 
-static const struct wpk_effect *find_effect(const struct scene *s, enum wpk_effect_kind kind)
+static const struct wpk_effect *find_effect(const struct fixture *s, enum wpk_effect_kind kind)
 {
     for (uint32_t i = 0; i < s->effects.count; i++) {
         if (s->effects.items[i].kind == kind) {
@@ -130,7 +130,7 @@ static const struct wpk_effect *find_effect(const struct scene *s, enum wpk_effe
 }
 
 /* The verification that was recorded first is of that artifact. */
-static void expect_verified(const struct scene *s, const char *artifact)
+static void expect_verified(const struct fixture *s, const char *artifact)
 {
     for (uint32_t i = 0; i < s->effects.count; i++) {
         const struct wpk_effect *effect = &s->effects.items[i];
@@ -142,7 +142,7 @@ static void expect_verified(const struct scene *s, const char *artifact)
     fail_msg("nothing was verified");
 }
 
-static void expect_kernel(const struct scene *s, const char *artifact, bool serve)
+static void expect_kernel(const struct fixture *s, const char *artifact, bool serve)
 {
     const struct wpk_effect *effect = find_effect(s, WPK_EFFECT_PUT_KERNEL);
     assert_non_null(effect);
@@ -155,7 +155,7 @@ static void expect_kernel(const struct scene *s, const char *artifact, bool serv
 static void own_wins_beyond_the_noise(void **state)
 {
     (void)state;
-    struct scene *s = begin(2, true, NULL);
+    struct fixture *s = begin(2, true, NULL);
     time_all(s, (uint64_t[]){900, 800, 1000});
     verify(s, "own1", WPK_OUTCOME_OK);
     verify(s, "own0", WPK_OUTCOME_OK);
@@ -167,7 +167,7 @@ static void own_wins_beyond_the_noise(void **state)
 static void within_the_noise_the_vendor_stays(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, NULL);
+    struct fixture *s = begin(1, true, NULL);
     time_all(s, (uint64_t[]){960, 1000});
     verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "", true);
@@ -182,7 +182,7 @@ static void within_the_noise_the_vendor_stays(void **state)
 static void the_vendor_wins(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, NULL);
+    struct fixture *s = begin(1, true, NULL);
     time_all(s, (uint64_t[]){1500, 1000});
     verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "", true);
@@ -190,7 +190,7 @@ static void the_vendor_wins(void **state)
     end(s);
 }
 
-static void expect_kept(const struct scene *s, const char *first, const char *second)
+static void expect_kept(const struct fixture *s, const char *first, const char *second)
 {
     const struct wpk_effect *effect = find_effect(s, WPK_EFFECT_PUT_KERNEL);
     const char *const wanted[] = {first, second};
@@ -207,7 +207,7 @@ static void expect_kept(const struct scene *s, const char *first, const char *se
 static void the_two_best_are_verified_and_kept(void **state)
 {
     (void)state;
-    struct scene *s = begin(3, true, NULL);
+    struct fixture *s = begin(3, true, NULL);
     time_all(s, (uint64_t[]){500, 700, 600, 1000});
     verify(s, "own0", WPK_OUTCOME_OK);
     assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
@@ -239,7 +239,7 @@ static void the_two_best_are_verified_and_kept(void **state)
 static void a_rejected_winner_is_followed(void **state)
 {
     (void)state;
-    struct scene *s = begin(2, true, NULL);
+    struct fixture *s = begin(2, true, NULL);
     time_all(s, (uint64_t[]){500, 600, 1000});
     verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
     verify(s, "own1", WPK_OUTCOME_OK);
@@ -254,7 +254,7 @@ static void what_was_verified_is_served(void **state)
 {
     (void)state;
     static struct wpk_record another = {.outcome = WPK_OUTCOME_OK, .artifact_sha256 = "fine"};
-    struct scene *s = begin(2, true, NULL);
+    struct fixture *s = begin(2, true, NULL);
     time_all(s, (uint64_t[]){500, 600, 1000});
     assert_non_null(s->search.verify.built);
     assert_string_equal(s->search.verify.built->artifact_sha256, "own0");
@@ -272,7 +272,7 @@ static void what_was_verified_is_served(void **state)
 static void all_finalists_are_rejected(void **state)
 {
     (void)state;
-    struct scene *s = begin(6, true, NULL);
+    struct fixture *s = begin(6, true, NULL);
     time_all(s, (uint64_t[]){500, 600, 700, 800, 1000});
     verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
     verify(s, "own1", WPK_OUTCOME_WRONG_RESULT);
@@ -290,7 +290,7 @@ static void all_finalists_are_rejected(void **state)
 static void none_is_left(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, NULL);
+    struct fixture *s = begin(1, true, NULL);
     time_all(s, (uint64_t[]){500, 1000});
     verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
     expect_kernel(s, "", true);
@@ -306,7 +306,7 @@ static void none_is_left(void **state)
 static void a_winner_outside_the_class_is_followed(void **state)
 {
     (void)state;
-    struct scene *s = begin(2, true, NULL);
+    struct fixture *s = begin(2, true, NULL);
     time_all(s, (uint64_t[]){500, 600, 1000});
     verify_times(s, "own0", WPK_OUTCOME_OK, 5);
     assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
@@ -327,7 +327,7 @@ static void a_winner_outside_the_class_is_followed(void **state)
 static void a_slower_newcomer_is_not_served(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, "old");
+    struct fixture *s = begin(1, true, "old");
     time_all(s, (uint64_t[]){800, 1000, 700});
     verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "own0", false);
@@ -343,7 +343,7 @@ static void a_slower_newcomer_is_not_served(void **state)
 static void nothing_usable_replaces_nothing(void **state)
 {
     (void)state;
-    struct scene *s = begin(0, true, "old");
+    struct fixture *s = begin(0, true, "old");
     time_all(s, (uint64_t[]){1000, 500});
     expect_kernel(s, "", false);
     end(s);
@@ -352,7 +352,7 @@ static void nothing_usable_replaces_nothing(void **state)
 static void what_was_not_timed_replaces_nothing(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, "old");
+    struct fixture *s = begin(1, true, "old");
     time_all(s, NULL);
     verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "own0", false);
@@ -373,7 +373,7 @@ static void what_was_not_timed_replaces_nothing(void **state)
 static void what_is_served_is_rejected(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, "own0");
+    struct fixture *s = begin(1, true, "own0");
     assert_int_equal(s->search.entry_count, 2);
     time_all(s, (uint64_t[]){500, 1000});
     verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
@@ -385,7 +385,7 @@ static void what_is_served_is_rejected(void **state)
 static void another_search_ended_meanwhile(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, NULL);
+    struct fixture *s = begin(1, true, NULL);
     snprintf(s->other.entries[0].provider, WPK_PROVIDER_NAME_MAX, "own");
     snprintf(s->other.entries[0].artifact_sha256, WPK_ID_MAX, "better");
     s->other.serving = true;
@@ -404,7 +404,7 @@ static void another_search_ended_meanwhile(void **state)
 static void two_searches_end_at_once(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, NULL);
+    struct fixture *s = begin(1, true, NULL);
     time_all(s, (uint64_t[]){800, 1000});
     verify(s, "own0", WPK_OUTCOME_OK);
     expect_kernel(s, "own0", true);
@@ -420,7 +420,7 @@ static void two_searches_end_at_once(void **state)
 static void another_class_serves_its_own(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, NULL);
+    struct fixture *s = begin(1, true, NULL);
     snprintf(s->other.key.accuracy, sizeof s->other.key.accuracy, "fast");
     time_all(s, (uint64_t[]){800, 1000});
     verify(s, "own0", WPK_OUTCOME_OK);
@@ -440,7 +440,7 @@ static void another_class_serves_its_own(void **state)
 /* ---- what operators change meanwhile */
 
 /* `artifact` "" is the vendor's kernel; nothing is served then. */
-static void revoke(struct scene *s, const char *artifact)
+static void revoke(struct fixture *s, const char *artifact)
 {
     struct wpk_kernel_event event = {.problem_id = 7};
     snprintf(event.revoked_provider, WPK_PROVIDER_NAME_MAX, "%s",
@@ -452,7 +452,7 @@ static void revoke(struct scene *s, const char *artifact)
 static void a_finalist_is_revoked(void **state)
 {
     (void)state;
-    struct scene *s = begin(2, true, NULL);
+    struct fixture *s = begin(2, true, NULL);
     revoke(s, "own0");
     time_all(s, (uint64_t[]){500, 600, 1000});
     verify(s, "own1", WPK_OUTCOME_OK);
@@ -463,7 +463,7 @@ static void a_finalist_is_revoked(void **state)
 static void the_vendor_is_revoked(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, NULL);
+    struct fixture *s = begin(1, true, NULL);
     revoke(s, "");
     time_all(s, (uint64_t[]){1000, 500});
     verify(s, "own0", WPK_OUTCOME_OK);
@@ -476,7 +476,7 @@ static void a_winner_is_revoked(void **state)
 {
     (void)state;
     for (int leased = 0; leased < 2; leased++) {
-        struct scene *s = begin(2, true, NULL);
+        struct fixture *s = begin(2, true, NULL);
         time_all(s, (uint64_t[]){500, 600, 1000});
         if (leased) {
             s->search.verify.standing = WPK_STANDING_LEASED;
@@ -496,7 +496,7 @@ static void a_winner_is_revoked(void **state)
 static void a_kernel_is_revoked_as_it_is_stored(void **state)
 {
     (void)state;
-    struct scene *s = begin(2, true, NULL);
+    struct fixture *s = begin(2, true, NULL);
     time_all(s, (uint64_t[]){500, 600, 1000});
     verify(s, "own0", WPK_OUTCOME_OK);
     verify(s, "own1", WPK_OUTCOME_OK);
@@ -516,7 +516,7 @@ static void a_kernel_is_revoked_as_it_is_stored(void **state)
 static void what_is_served_is_revoked(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, "fast");
+    struct fixture *s = begin(1, true, "fast");
     revoke(s, "fast");
     time_all(s, (uint64_t[]){800, 1000, 100});
     verify(s, "own0", WPK_OUTCOME_OK);
@@ -528,7 +528,7 @@ static void what_is_served_is_revoked(void **state)
 static void what_was_revoked_comes_again(void **state)
 {
     (void)state;
-    struct scene *s = begin(1, true, NULL);
+    struct fixture *s = begin(1, true, NULL);
     revoke(s, "bad");
     struct wpk_record record = {.outcome = WPK_OUTCOME_OK, .artifact_sha256 = "bad"};
     assert_int_equal(wpk_revoked_refuse(&s->c, &s->search, "", &record)->outcome,
@@ -550,9 +550,9 @@ static void what_was_revoked_comes_again(void **state)
 static void results_name_their_contenders(void **state)
 {
     (void)state;
-    struct scene *s = begin(2, true, NULL);
-    struct scene *again = begin(2, true, NULL);
-    struct scene *longer = begin(3, true, NULL);
+    struct fixture *s = begin(2, true, NULL);
+    struct fixture *again = begin(2, true, NULL);
+    struct fixture *longer = begin(3, true, NULL);
     wpk_work_id id = {1, WPK_WORK_FINAL, s->search.final_number};
     assert_non_null(wpk_search_piece(&s->search, id));
     assert_non_null(wpk_search_piece(&again->search, id));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs: quotas, pauses, what they share, what they wait for, and how they come back. */
-#include "tests/scene.h"
+#include "tests/fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,26 +10,26 @@
 
 #include <cmocka.h>
 
-static int join(struct wpk_scene *s, const char *name)
+static int join(struct wpk_fixture *s, const char *name)
 {
-    int worker = wpk_scene_worker(s, name);
-    wpk_scene_hello(s, worker);
+    int worker = wpk_fixture_worker(s, name);
+    wpk_fixture_hello(s, worker);
     assert_int_equal(s->workers[worker].told, WPK_MESSAGE_WELCOME);
     return worker;
 }
 
 /* Do all that there is to do; each candidate takes its number and a thousand. */
-static void work_off(struct wpk_scene *s, int worker)
+static void work_off(struct wpk_fixture *s, int worker)
 {
-    const struct wpk_scene_worker *self = &s->workers[worker];
+    const struct wpk_fixture_worker *self = &s->workers[worker];
     for (int rounds = 0; rounds < 5000; rounds++) {
-        if (self->held_count == 0 && wpk_scene_poll(s, worker, 4) == 0) {
+        if (self->held_count == 0 && wpk_fixture_poll(s, worker, 4) == 0) {
             return;
         }
         if (self->held[0].id.kind == WPK_WORK_FINAL) {
-            wpk_scene_final(s, worker);
+            wpk_fixture_final(s, worker);
         } else {
-            wpk_scene_result(s, worker, WPK_OUTCOME_OK, 1000 + self->held[0].id.index);
+            wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 1000 + self->held[0].id.index);
         }
     }
     fail_msg("the work does not end");
@@ -37,7 +37,7 @@ static void work_off(struct wpk_scene *s, int worker)
 
 static struct wpk_job_entry *small_job(const char *owner, uint32_t first_op, uint32_t candidates)
 {
-    struct wpk_job_entry *job = wpk_scene_job(owner, first_op, 1);
+    struct wpk_job_entry *job = wpk_fixture_job(owner, first_op, 1);
     job->candidates = candidates;
     return job;
 }
@@ -47,42 +47,42 @@ static struct wpk_job_entry *small_job(const char *owner, uint32_t first_op, uin
 static void quotas_are_per_owner(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     struct wpk_event event = {.kind = WPK_EVENT_SET_OWNER,
                               .owner = {.name = "a", .weight = 1, .jobs_max = 2}};
-    wpk_scene_step(s, &event);
-    const struct wpk_job_entry *first = wpk_scene_submit(s, small_job("a", 1, 5));
+    wpk_fixture_step(s, &event);
+    const struct wpk_job_entry *first = wpk_fixture_submit(s, small_job("a", 1, 5));
     assert_non_null(first);
-    assert_non_null(wpk_scene_submit(s, small_job("a", 2, 5)));
+    assert_non_null(wpk_fixture_submit(s, small_job("a", 2, 5)));
     assert_int_equal(s->status, 201);
-    assert_null(wpk_scene_submit(s, small_job("a", 3, 5)));
+    assert_null(wpk_fixture_submit(s, small_job("a", 3, 5)));
     assert_int_equal(s->status, 429);
     assert_true(s->retry_after_s > 0);
     assert_string_equal(s->problem, "a has 2 jobs that have not ended, and may have 2");
-    assert_non_null(wpk_scene_submit(s, small_job("b", 3, 5)));
+    assert_non_null(wpk_fixture_submit(s, small_job("b", 3, 5)));
     /* Paused ones count, ended ones do not. */
-    wpk_scene_job_event(s, WPK_EVENT_PAUSE, first);
-    assert_null(wpk_scene_submit(s, small_job("a", 3, 5)));
-    wpk_scene_job_event(s, WPK_EVENT_CANCEL, first);
-    assert_non_null(wpk_scene_submit(s, small_job("a", 3, 5)));
+    wpk_fixture_job_event(s, WPK_EVENT_PAUSE, first);
+    assert_null(wpk_fixture_submit(s, small_job("a", 3, 5)));
+    wpk_fixture_job_event(s, WPK_EVENT_CANCEL, first);
+    assert_non_null(wpk_fixture_submit(s, small_job("a", 3, 5)));
     /* A reload can forbid all. */
     event.owner = (struct wpk_owner_event){.name = "", .weight = 1, .jobs_max = 0};
-    wpk_scene_step(s, &event);
-    assert_null(wpk_scene_submit(s, small_job("b", 4, 5)));
-    wpk_scene_free(s);
+    wpk_fixture_step(s, &event);
+    assert_null(wpk_fixture_submit(s, small_job("b", 4, 5)));
+    wpk_fixture_free(s);
 }
 
 static void there_is_a_most(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     for (uint32_t i = 0; i < WPK_JOBS_LIVE_MAX; i++) {
-        assert_non_null(wpk_scene_submit(s, small_job("a", i, 5)));
+        assert_non_null(wpk_fixture_submit(s, small_job("a", i, 5)));
     }
-    assert_null(wpk_scene_submit(s, small_job("b", 9999, 5)));
+    assert_null(wpk_fixture_submit(s, small_job("b", 9999, 5)));
     assert_int_equal(s->status, 429);
     assert_int_equal(wpk_coordinator_job_count(s->c), WPK_JOBS_LIVE_MAX);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* ---- the end of a job stays until it is durable */
@@ -90,23 +90,23 @@ static void there_is_a_most(void **state)
 static void ended_is_found_until_it_is_stored(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     int worker = join(s, "w");
-    const struct wpk_job_entry *job = wpk_scene_submit(s, small_job("a", 1, 5));
+    const struct wpk_job_entry *job = wpk_fixture_submit(s, small_job("a", 1, 5));
     work_off(s, worker);
     assert_int_equal(job->state, WPK_JOB_DONE);
     assert_int_equal(wpk_coordinator_job_count(s->c), 0);
     char id[WPK_JOB_ID_SIZE];
     memcpy(id, job->id, sizeof id);
-    wpk_scene_wait(s, 5000);
+    wpk_fixture_wait(s, 5000);
     assert_ptr_equal(wpk_coordinator_job(s->c, id), job);
     wpk_coordinator_job_stored(s->c, job->number);
     wpk_coordinator_job_stored(s->c, 4711);
-    wpk_scene_wait(s, 3000);
+    wpk_fixture_wait(s, 3000);
     assert_null(wpk_coordinator_job(s->c, id));
     assert_int_equal(s->c->search_count, 0);
     assert_int_equal(s->seen[WPK_EFFECT_CLOSE_SEARCH], 1);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* ---- pause */
@@ -114,43 +114,43 @@ static void ended_is_found_until_it_is_stored(void **state)
 static void paused_is_not_worked_on(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     int worker = join(s, "w");
-    const struct wpk_job_entry *job = wpk_scene_submit(s, small_job("a", 1, 50));
-    assert_int_equal(wpk_scene_poll(s, worker, 2), 2);
+    const struct wpk_job_entry *job = wpk_fixture_submit(s, small_job("a", 1, 50));
+    assert_int_equal(wpk_fixture_poll(s, worker, 2), 2);
     assert_int_equal(job->state, WPK_JOB_RUNNING);
-    wpk_scene_job_event(s, WPK_EVENT_PAUSE, job);
+    wpk_fixture_job_event(s, WPK_EVENT_PAUSE, job);
     assert_int_equal(s->status, 200);
     assert_int_equal(job->state, WPK_JOB_PAUSED);
     /* What was out counts; nothing follows. */
-    assert_int_equal(wpk_scene_result(s, worker, WPK_OUTCOME_OK, 5), WPK_ACK_RECORDED);
-    assert_int_equal(wpk_scene_result(s, worker, WPK_OUTCOME_OK, 6), WPK_ACK_RECORDED);
-    assert_int_equal(wpk_scene_poll(s, worker, 2), 0);
+    assert_int_equal(wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 5), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 6), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_fixture_poll(s, worker, 2), 0);
     /* A poll that waits is answered by the resumption. */
     assert_false(s->workers[worker].answered);
-    wpk_scene_job_event(s, WPK_EVENT_RESUME, job);
+    wpk_fixture_job_event(s, WPK_EVENT_RESUME, job);
     assert_int_equal(job->state, WPK_JOB_RUNNING);
     assert_int_equal(s->workers[worker].held_count, 2);
     work_off(s, worker);
     assert_int_equal(job->state, WPK_JOB_DONE);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 static void paused_before_it_began(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    const struct wpk_job_entry *job = wpk_scene_submit(s, small_job("a", 1, 5));
-    wpk_scene_job_event(s, WPK_EVENT_PAUSE, job);
+    struct wpk_fixture *s = wpk_fixture_new();
+    const struct wpk_job_entry *job = wpk_fixture_submit(s, small_job("a", 1, 5));
+    wpk_fixture_job_event(s, WPK_EVENT_PAUSE, job);
     int worker = join(s, "w");
-    assert_int_equal(wpk_scene_poll(s, worker, 2), 0);
+    assert_int_equal(wpk_fixture_poll(s, worker, 2), 0);
     assert_int_equal(s->c->search_count, 0);
-    wpk_scene_job_event(s, WPK_EVENT_RESUME, job);
+    wpk_fixture_job_event(s, WPK_EVENT_RESUME, job);
     assert_int_equal(s->workers[worker].held_count, 2);
     assert_int_equal(job->state, WPK_JOB_RUNNING);
     work_off(s, worker);
     assert_int_equal(job->state, WPK_JOB_DONE);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* ---- sharing */
@@ -158,18 +158,18 @@ static void paused_before_it_began(void **state)
 static void the_same_question_is_one_search(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     int worker = join(s, "w");
-    const struct wpk_job_entry *small = wpk_scene_submit(s, small_job("a", 1, 10));
-    const struct wpk_job_entry *large = wpk_scene_submit(s, small_job("b", 1, 30));
+    const struct wpk_job_entry *small = wpk_fixture_submit(s, small_job("a", 1, 10));
+    const struct wpk_job_entry *large = wpk_fixture_submit(s, small_job("b", 1, 30));
     assert_int_equal(s->c->search_count, 1);
     struct wpk_search *search = s->c->searches[0];
     assert_int_equal(search->candidates, 30); /* the largest */
-    assert_int_equal(wpk_scene_poll(s, worker, 4), 4);
+    assert_int_equal(wpk_fixture_poll(s, worker, 4), 4);
     assert_int_equal(small->state, WPK_JOB_RUNNING);
     assert_int_equal(large->state, WPK_JOB_RUNNING);
     /* The one that goes takes its budget with it, and nothing else. */
-    wpk_scene_job_event(s, WPK_EVENT_CANCEL, large);
+    wpk_fixture_job_event(s, WPK_EVENT_CANCEL, large);
     assert_int_equal(search->candidates, 10);
     assert_int_equal(large->state, WPK_JOB_CANCELLED);
     work_off(s, worker);
@@ -177,11 +177,11 @@ static void the_same_question_is_one_search(void **state)
     assert_int_equal(search->ask_count, 10);
     assert_int_equal(small->ops[0].kernel_id, 1);
     /* A third finds it done. */
-    const struct wpk_job_entry *third = wpk_scene_submit(s, small_job("c", 1, 10));
+    const struct wpk_job_entry *third = wpk_fixture_submit(s, small_job("c", 1, 10));
     assert_int_equal(third->state, WPK_JOB_DONE);
     assert_true(third->ops[0].from_history);
     assert_int_equal(search->ask_count, 10);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* ---- budgets */
@@ -190,22 +190,22 @@ static void the_same_question_is_one_search(void **state)
 static void seconds_count_work(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     int worker = join(s, "w");
     struct wpk_job_entry *made = small_job("a", 1, 1000);
     made->time_ns = UINT64_C(10000000000);
-    const struct wpk_job_entry *job = wpk_scene_submit(s, made);
-    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
-    wpk_scene_wait(s, 6000);
-    wpk_scene_result(s, worker, WPK_OUTCOME_OK, 5);
-    wpk_scene_wait(s, 15000); /* nobody asks */
-    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    const struct wpk_job_entry *job = wpk_fixture_submit(s, made);
+    assert_int_equal(wpk_fixture_poll(s, worker, 1), 1);
+    wpk_fixture_wait(s, 6000);
+    wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 5);
+    wpk_fixture_wait(s, 15000); /* nobody asks */
+    assert_int_equal(wpk_fixture_poll(s, worker, 1), 1);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_SEARCHING);
-    wpk_scene_wait(s, 5000);
-    wpk_scene_result(s, worker, WPK_OUTCOME_OK, 6);
+    wpk_fixture_wait(s, 5000);
+    wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 6);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_FINALS);
     assert_int_equal(job->ops[0].search->elapsed_ns, UINT64_C(11000000000));
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* ---- failure */
@@ -213,18 +213,18 @@ static void seconds_count_work(void **state)
 static void nothing_works(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    int worker = wpk_scene_worker(s, "w");
+    struct wpk_fixture *s = wpk_fixture_new();
+    int worker = wpk_fixture_worker(s, "w");
     snprintf(s->workers[worker].hello.providers[1].name, WPK_PROVIDER_NAME_MAX, "vendor");
     s->workers[worker].hello.provider_count = 2;
-    wpk_scene_hello(s, worker);
-    const struct wpk_job_entry *job = wpk_scene_submit(s, small_job("a", 1, 5));
-    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    wpk_fixture_hello(s, worker);
+    const struct wpk_job_entry *job = wpk_fixture_submit(s, small_job("a", 1, 5));
+    assert_int_equal(wpk_fixture_poll(s, worker, 1), 1);
     assert_int_equal(s->workers[worker].held[0].id.kind, WPK_WORK_VENDOR);
-    assert_int_equal(wpk_scene_poll(s, worker, 5), 5);
-    wpk_scene_result(s, worker, WPK_OUTCOME_OK, 777);
+    assert_int_equal(wpk_fixture_poll(s, worker, 5), 5);
+    wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 777);
     for (int i = 0; i < 5; i++) {
-        wpk_scene_result(s, worker, i < 3 ? WPK_OUTCOME_RUN_CRASH : WPK_OUTCOME_BUILD_ERROR, 0);
+        wpk_fixture_result(s, worker, i < 3 ? WPK_OUTCOME_RUN_CRASH : WPK_OUTCOME_BUILD_ERROR, 0);
     }
     assert_int_equal(job->state, WPK_JOB_FAILED);
     assert_string_equal(job->ops[0].reason,
@@ -232,15 +232,16 @@ static void nothing_works(void **state)
     assert_int_equal(s->seen[WPK_EFFECT_PUT_KERNEL], 1); /* the vendor's, to be served */
     assert_int_equal(job->ops[0].kernel_id, 1);
     /* The same again: history says the same. */
-    const struct wpk_job_entry *again = wpk_scene_submit(s, small_job("a", 1, 5));
+    const struct wpk_job_entry *again = wpk_fixture_submit(s, small_job("a", 1, 5));
     assert_int_equal(again->state, WPK_JOB_FAILED);
     assert_int_equal(again->ops[0].kernel_id, 1);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* ---- waiting for a device */
 
-static void expect_blocked(struct wpk_scene *s, const struct wpk_job_entry *job, const char *reason)
+static void expect_blocked(struct wpk_fixture *s, const struct wpk_job_entry *job,
+                           const char *reason)
 {
     char text[WPK_REASON_MAX];
     bool blocked = wpk_coordinator_blocked(s->c, job, 0, text);
@@ -251,33 +252,33 @@ static void expect_blocked(struct wpk_scene *s, const struct wpk_job_entry *job,
 static void what_it_waits_for_is_said(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     struct wpk_job_entry *made = small_job("a", 1, 5);
     made->threads = 4;
     made->label_count = 1;
     made->labels[0] = (struct wpk_worker_label){.name = "zone", .value = "b"};
-    const struct wpk_job_entry *job = wpk_scene_submit(s, made);
+    const struct wpk_job_entry *job = wpk_fixture_submit(s, made);
     expect_blocked(s, job, "no worker with kind cpu");
     join(s, "two cores");
     expect_blocked(s, job, "no worker with kind cpu and 4 cores");
-    int many = wpk_scene_worker(s, "eight cores");
+    int many = wpk_fixture_worker(s, "eight cores");
     s->workers[many].hello.device.core_count = 8;
-    wpk_scene_hello(s, many);
+    wpk_fixture_hello(s, many);
     expect_blocked(s, job, "no worker has label zone=b");
     assert_int_equal(job->ops[0].phase, WPK_PHASE_WAITING);
-    int right = wpk_scene_worker(s, "right");
+    int right = wpk_fixture_worker(s, "right");
     s->workers[right].hello.device.core_count = 8;
     s->workers[right].hello.label_count = 2;
     s->workers[right].hello.labels[0] = (struct wpk_worker_label){.name = "rack", .value = "1"};
     s->workers[right].hello.labels[1] = (struct wpk_worker_label){.name = "zone", .value = "b"};
-    wpk_scene_hello(s, right);
+    wpk_fixture_hello(s, right);
     expect_blocked(s, job, "");
     /* It is given to whom it asks for only, though all are of one device class. */
-    assert_int_equal(wpk_scene_poll(s, many, 1), 0);
-    assert_int_equal(wpk_scene_poll(s, right, 1), 1);
-    wpk_scene_set_worker(s, "right", WPK_WORKER_ORDER_DRAIN, "");
+    assert_int_equal(wpk_fixture_poll(s, many, 1), 0);
+    assert_int_equal(wpk_fixture_poll(s, right, 1), 1);
+    wpk_fixture_set_worker(s, "right", WPK_WORKER_ORDER_DRAIN, "");
     expect_blocked(s, job, "its workers are drained, quarantined or away");
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 static struct wpk_job_entry *restored_job(uint64_t number, const char *bound)
@@ -289,17 +290,17 @@ static struct wpk_job_entry *restored_job(uint64_t number, const char *bound)
     return job;
 }
 
-static void restore(struct wpk_scene *s, struct wpk_job_entry *job)
+static void restore(struct wpk_fixture *s, struct wpk_job_entry *job)
 {
-    wpk_scene_step(s, &(struct wpk_event){.kind = WPK_EVENT_RESTORE, .job = job});
+    wpk_fixture_step(s, &(struct wpk_event){.kind = WPK_EVENT_RESTORE, .job = job});
 }
 
 /* A job that was paused shows what it had, gives out nothing, and goes on where it was. */
 static void a_paused_job_is_as_it_was(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    struct wpk_job_entry *job = restored_job(7, "cpu/model/avx2\ncodegen=1;halide=21\nown");
+    struct wpk_fixture *s = wpk_fixture_new();
+    struct wpk_job_entry *job = restored_job(7, "cpu/model/avx2\ncodegen=1;halide=21\nhalide-cpu");
     job->state = WPK_JOB_PAUSED;
     s->opened.told_count = 3;
     s->opened.ask_count = 3;
@@ -309,25 +310,26 @@ static void a_paused_job_is_as_it_was(void **state)
     assert_non_null(job->ops[0].search);
     assert_int_equal(job->ops[0].search->ok_count, 3);
     int worker = join(s, "w");
-    assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
-    wpk_scene_wait(s, 40000); /* longer than its device is waited for; the worker is gone by then */
+    assert_int_equal(wpk_fixture_poll(s, worker, 1), 0);
+    wpk_fixture_wait(s,
+                     40000); /* longer than its device is waited for; the worker is gone by then */
     assert_int_equal(job->state, WPK_JOB_PAUSED);
-    wpk_scene_hello(s, worker);
-    wpk_scene_job_event(s, WPK_EVENT_RESUME, job);
-    wpk_scene_poll(s, worker, 1);
+    wpk_fixture_hello(s, worker);
+    wpk_fixture_job_event(s, WPK_EVENT_RESUME, job);
+    wpk_fixture_poll(s, worker, 1);
     assert_int_equal(s->workers[worker].held_count, 1);
     assert_int_equal(s->workers[worker].held[0].id.index, 3);
     assert_int_equal(s->c->search_count, 1);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* After a restart an operator waits for the device that it had, but not for ever. */
 static void its_device_comes_back(void **state)
 {
     (void)state;
-    const char *bound = "cpu/other/avx2\ncodegen=1;halide=21\nown";
+    const char *bound = "cpu/other/avx2\ncodegen=1;halide=21\nhalide-cpu";
     for (int comes = 0; comes < 2; comes++) {
-        struct wpk_scene *s = wpk_scene_new();
+        struct wpk_fixture *s = wpk_fixture_new();
         struct wpk_job_entry *job = restored_job(7, bound);
         restore(s, job);
         /* What is known of its search is there at once; it needs the device to go on. */
@@ -337,26 +339,26 @@ static void its_device_comes_back(void **state)
         expect_blocked(s, job, "no worker with kind cpu");
         int worker = join(s, "w");
         expect_blocked(s, job, "no worker with cpu/other/avx2 and codegen=1;halide=21");
-        assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
-        int other = wpk_scene_worker(s, "other");
+        assert_int_equal(wpk_fixture_poll(s, worker, 1), 0);
+        int other = wpk_fixture_worker(s, "other");
         snprintf(s->workers[other].hello.device.model, WPK_DEVICE_TEXT_MAX, "other");
-        wpk_scene_wait(s, 20000);
+        wpk_fixture_wait(s, 20000);
         if (comes) {
-            wpk_scene_hello(s, other);
-            assert_int_equal(wpk_scene_poll(s, other, 1), 1);
+            wpk_fixture_hello(s, other);
+            assert_int_equal(wpk_fixture_poll(s, other, 1), 1);
         } else {
-            wpk_scene_poll(s, worker, 1);
-            wpk_scene_wait(s, 9000);
+            wpk_fixture_poll(s, worker, 1);
+            wpk_fixture_wait(s, 9000);
             assert_int_equal(s->workers[worker].held_count, 0);
-            wpk_scene_wait(s, 2000);
-            wpk_scene_poll(s, worker, 1);
+            wpk_fixture_wait(s, 2000);
+            wpk_fixture_poll(s, worker, 1);
             assert_int_equal(s->workers[worker].held_count, 1);
         }
-        wpk_scene_wait(s, 2000);
+        wpk_fixture_wait(s, 2000);
         assert_int_equal(s->c->search_count, 1);
         assert_string_equal(job->ops[0].search->key.device_class,
                             comes ? "cpu/other/avx2" : "cpu/model/avx2");
-        wpk_scene_free(s);
+        wpk_fixture_free(s);
     }
 }
 
@@ -364,22 +366,22 @@ static void its_device_comes_back(void **state)
 static void a_job_for_one_device(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    struct wpk_job_entry *job = wpk_scene_job("a", 1, 1);
+    struct wpk_fixture *s = wpk_fixture_new();
+    struct wpk_job_entry *job = wpk_fixture_job("a", 1, 1);
     snprintf(job->device, sizeof job->device, "cpu/other/avx2");
-    assert_non_null(wpk_scene_submit(s, job));
+    assert_non_null(wpk_fixture_submit(s, job));
     expect_blocked(s, job, "no worker with kind cpu");
     int worker = join(s, "w");
-    assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
+    assert_int_equal(wpk_fixture_poll(s, worker, 1), 0);
     expect_blocked(s, job, "no worker with device cpu/other/avx2");
-    wpk_scene_wait(s, 40000);
+    wpk_fixture_wait(s, 40000);
     assert_int_equal(s->c->search_count, 0);
-    int other = wpk_scene_worker(s, "other");
+    int other = wpk_fixture_worker(s, "other");
     snprintf(s->workers[other].hello.device.model, WPK_DEVICE_TEXT_MAX, "other");
-    wpk_scene_hello(s, other);
-    assert_int_equal(wpk_scene_poll(s, other, 1), 1);
+    wpk_fixture_hello(s, other);
+    assert_int_equal(wpk_fixture_poll(s, other, 1), 1);
     assert_string_equal(job->ops[0].search->key.device_class, "cpu/other/avx2");
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* A fleet had more of its operators under way than are begun at a start, when nobody is here yet:
@@ -388,12 +390,12 @@ static void all_that_was_begun_is_open_again(void **state)
 {
     (void)state;
     enum { OPS = 40, BEGUN = 30 };
-    struct wpk_scene *s = wpk_scene_new();
-    struct wpk_job_entry *job = wpk_scene_job("a", 1, OPS);
+    struct wpk_fixture *s = wpk_fixture_new();
+    struct wpk_job_entry *job = wpk_fixture_job("a", 1, OPS);
     job->number = 7;
     snprintf(job->id, sizeof job->id, "j7");
     for (int i = 0; i < BEGUN; i++) {
-        job->ops[i].bound = strdup("cpu/model/avx2\ncodegen=1;halide=21\nown");
+        job->ops[i].bound = strdup("cpu/model/avx2\ncodegen=1;halide=21\nhalide-cpu");
     }
     restore(s, job);
     assert_int_equal(s->c->search_count, BEGUN);
@@ -401,88 +403,88 @@ static void all_that_was_begun_is_open_again(void **state)
     assert_null(job->ops[BEGUN].search);
     /* Worked on are as many as of any job. */
     int worker = join(s, "w");
-    wpk_scene_wait(s, 1000);
-    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    wpk_fixture_wait(s, 1000);
+    assert_int_equal(wpk_fixture_poll(s, worker, 1), 1);
     assert_null(job->ops[BEGUN - 1].stakes[0]);
     assert_int_equal(s->c->search_count, BEGUN);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* Nothing of the smaller budget works; the larger one has hardly begun. */
 static void a_larger_budget_outlives_a_failure(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     int worker = join(s, "w");
-    const struct wpk_job_entry *small = wpk_scene_submit(s, small_job("a", 1, 1));
-    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
-    wpk_scene_result(s, worker, WPK_OUTCOME_OK, 100);
-    assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+    const struct wpk_job_entry *small = wpk_fixture_submit(s, small_job("a", 1, 1));
+    assert_int_equal(wpk_fixture_poll(s, worker, 1), 1);
+    wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 100);
+    assert_int_equal(wpk_fixture_poll(s, worker, 1), 1);
     assert_int_equal(s->workers[worker].held[0].id.kind, WPK_WORK_VERIFY);
-    const struct wpk_job_entry *same = wpk_scene_submit(s, small_job("b", 1, 1));
-    const struct wpk_job_entry *large = wpk_scene_submit(s, small_job("b", 1, 3));
+    const struct wpk_job_entry *same = wpk_fixture_submit(s, small_job("b", 1, 1));
+    const struct wpk_job_entry *large = wpk_fixture_submit(s, small_job("b", 1, 3));
     assert_ptr_equal(large->ops[0].search, small->ops[0].search);
-    wpk_scene_result(s, worker, WPK_OUTCOME_WRONG_RESULT, 0);
+    wpk_fixture_result(s, worker, WPK_OUTCOME_WRONG_RESULT, 0);
     assert_int_equal(small->state, WPK_JOB_FAILED);
     assert_int_equal(same->state, WPK_JOB_FAILED);
     assert_int_equal(large->ops[0].phase, WPK_PHASE_SEARCHING);
     assert_string_equal(large->ops[0].reason, "");
-    assert_int_equal(wpk_scene_poll(s, worker, 4), 2);
+    assert_int_equal(wpk_fixture_poll(s, worker, 4), 2);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(large->state, WPK_JOB_RUNNING);
-        wpk_scene_result(s, worker, WPK_OUTCOME_RUN_CRASH, 0);
+        wpk_fixture_result(s, worker, WPK_OUTCOME_RUN_CRASH, 0);
     }
     assert_int_equal(large->state, WPK_JOB_FAILED);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* Answers of a search that was swept meanwhile are freed, and that is all. */
 static void answers_come_late(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     int worker = join(s, "w");
     s->hold = true;
-    const struct wpk_job_entry *job = wpk_scene_submit(s, small_job("a", 1, 5));
+    const struct wpk_job_entry *job = wpk_fixture_submit(s, small_job("a", 1, 5));
     assert_int_equal(s->answer_count, 1);
-    wpk_scene_job_event(s, WPK_EVENT_CANCEL, job);
+    wpk_fixture_job_event(s, WPK_EVENT_CANCEL, job);
     wpk_coordinator_job_stored(s->c, job->number);
-    wpk_scene_wait(s, 3000);
+    wpk_fixture_wait(s, 3000);
     assert_int_equal(s->c->search_count, 1); /* its OPENED is under way */
-    wpk_scene_answer(s);
-    wpk_scene_wait(s, 3000);
+    wpk_fixture_answer(s);
+    wpk_fixture_wait(s, 3000);
     assert_int_equal(s->c->search_count, 0);
     /* And of one that never was: another state's. */
     struct wpk_asked *asked = calloc(1, sizeof *asked);
     struct wpk_opened *opened = calloc(1, sizeof *opened);
-    wpk_scene_step(s, &(struct wpk_event){.kind = WPK_EVENT_ASKED, .handle = 99, .asked = asked});
-    wpk_scene_step(s,
-                   &(struct wpk_event){.kind = WPK_EVENT_OPENED, .handle = 99, .opened = opened});
-    wpk_scene_step(s, &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT, .handle = 99});
+    wpk_fixture_step(s, &(struct wpk_event){.kind = WPK_EVENT_ASKED, .handle = 99, .asked = asked});
+    wpk_fixture_step(s,
+                     &(struct wpk_event){.kind = WPK_EVENT_OPENED, .handle = 99, .opened = opened});
+    wpk_fixture_step(s, &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT, .handle = 99});
     wpk_asked_free(asked);
     wpk_opened_free(opened);
-    assert_int_equal(wpk_scene_poll(s, worker, 1), 0);
-    wpk_scene_free(s);
+    assert_int_equal(wpk_fixture_poll(s, worker, 1), 0);
+    wpk_fixture_free(s);
 }
 
 /* More operators than are worked on at a time: the next takes the place of the one that ended. */
 static void operators_come_in_turn(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     int worker = join(s, "w");
-    struct wpk_job_entry *made = wpk_scene_job("a", 1, 20);
+    struct wpk_job_entry *made = wpk_fixture_job("a", 1, 20);
     made->candidates = 3;
-    const struct wpk_job_entry *job = wpk_scene_submit(s, made);
+    const struct wpk_job_entry *job = wpk_fixture_submit(s, made);
     assert_int_equal(s->seen[WPK_EFFECT_OPEN_SEARCH], 8);
-    assert_int_equal(wpk_scene_poll(s, worker, 60), 3);
-    assert_int_equal(wpk_scene_poll(s, worker, 60), 3);
+    assert_int_equal(wpk_fixture_poll(s, worker, 60), 3);
+    assert_int_equal(wpk_fixture_poll(s, worker, 60), 3);
     assert_int_equal(s->workers[worker].held[5].id.search, 2);
-    assert_int_equal(wpk_scene_poll(s, worker, 50), 0); /* two at a time */
+    assert_int_equal(wpk_fixture_poll(s, worker, 50), 0); /* two at a time */
     work_off(s, worker);
     assert_int_equal(job->state, WPK_JOB_DONE);
     assert_int_equal(s->seen[WPK_EFFECT_PUT_KERNEL], 20);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/outlier.h"
 
-#include "tests/scene.h"
+#include "tests/fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,19 +63,19 @@ static void who_may_be_right_is_not(void **state)
     assert_false(wpk_outlier_reason(&(struct wpk_worker){0}, reason));
 }
 
-static int join(struct wpk_scene *s, const char *name)
+static int join(struct wpk_fixture *s, const char *name)
 {
-    int worker = wpk_scene_worker(s, name);
+    int worker = wpk_fixture_worker(s, name);
     struct wpk_hello *hello = &s->workers[worker].hello;
     snprintf(hello->providers[1].name, sizeof hello->providers[1].name, "vendor");
     hello->providers[1].vendor = true;
     hello->provider_count = 2;
-    wpk_scene_hello(s, worker);
+    wpk_fixture_hello(s, worker);
     return worker;
 }
 
 /* What is remembered of the first with the second; 0: nothing. */
-static double ratio_of(const struct wpk_scene *s, const char *name, const char *other)
+static double ratio_of(const struct wpk_fixture *s, const char *name, const char *other)
 {
     const struct wpk_worker *worker = wpk_coordinator_find_worker(s->c, name);
     const struct wpk_comparisons *all = worker->comparisons;
@@ -96,30 +96,30 @@ static bool is_near(double a, double b)
 static void what_is_timed_twice_is_compared(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
+    struct wpk_fixture *s = wpk_fixture_new();
     int vendor = join(s, "vendor");
     int trials = join(s, "trials");
     int final = join(s, "final");
-    wpk_scene_submit_one(s, 1, 3);
-    assert_int_equal(wpk_scene_poll(s, vendor, 1), 1);
-    assert_int_equal(wpk_scene_poll(s, trials, 3), 3);
-    wpk_scene_result(s, vendor, WPK_OUTCOME_OK, 13000);
+    wpk_fixture_submit_one(s, 1, 3);
+    assert_int_equal(wpk_fixture_poll(s, vendor, 1), 1);
+    assert_int_equal(wpk_fixture_poll(s, trials, 3), 3);
+    wpk_fixture_result(s, vendor, WPK_OUTCOME_OK, 13000);
     for (uint64_t i = 0; i < 3; i++) {
-        wpk_scene_result(s, trials, WPK_OUTCOME_OK, 500 + i);
+        wpk_fixture_result(s, trials, WPK_OUTCOME_OK, 500 + i);
     }
-    assert_int_equal(wpk_scene_poll(s, final, 1), 1);
+    assert_int_equal(wpk_fixture_poll(s, final, 1), 1);
     assert_true(ratio_of(s, "final", "trials") == 0);
-    wpk_scene_final(s, final); /* 1000, 1100, 1200, and the vendor's 1300 */
+    wpk_fixture_final(s, final); /* 1000, 1100, 1200, and the vendor's 1300 */
     assert_true(is_near(ratio_of(s, "final", "trials"), 2));
     assert_true(is_near(ratio_of(s, "trials", "final"), 0.5));
     assert_true(is_near(ratio_of(s, "final", "vendor"), 0.1));
     assert_true(is_near(ratio_of(s, "vendor", "final"), 10));
-    assert_int_equal(wpk_scene_poll(s, vendor, 1), 1);
-    assert_int_equal(wpk_scene_result(s, vendor, WPK_OUTCOME_OK, 4000), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_fixture_poll(s, vendor, 1), 1);
+    assert_int_equal(wpk_fixture_result(s, vendor, WPK_OUTCOME_OK, 4000), WPK_ACK_RECORDED);
     assert_true(is_near(ratio_of(s, "vendor", "final"), 4)); /* nearer than before */
     assert_true(is_near(ratio_of(s, "final", "vendor"), 0.25));
     assert_true(ratio_of(s, "vendor", "trials") == 0);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 int main(void)

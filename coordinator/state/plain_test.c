@@ -11,7 +11,7 @@
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/worker.h"
-#include "tests/scene.h"
+#include "tests/fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,27 +21,27 @@
 #include <cmocka.h>
 
 /* Nothing is known of the search's plain kernel; one candidate is its whole budget. */
-static struct wpk_scene *begin(void)
+static struct wpk_fixture *begin(void)
 {
-    struct wpk_scene *scene = wpk_scene_new();
-    scene->opened.plain = (struct wpk_piece){.standing = WPK_STANDING_OPEN};
-    return scene;
+    struct wpk_fixture *fixture = wpk_fixture_new();
+    fixture->opened.plain = (struct wpk_piece){.standing = WPK_STANDING_OPEN};
+    return fixture;
 }
 
-static struct wpk_search *submit(struct wpk_scene *scene, uint32_t candidates)
+static struct wpk_search *submit(struct wpk_fixture *fixture, uint32_t candidates)
 {
-    wpk_scene_submit_one(scene, 1, candidates);
-    assert_int_equal(wpk_coordinator_search_count(scene->c), 1);
-    return scene->c->searches[0];
+    wpk_fixture_submit_one(fixture, 1, candidates);
+    assert_int_equal(wpk_coordinator_search_count(fixture->c), 1);
+    return fixture->c->searches[0];
 }
 
 /* With a worker that builds and runs. */
-static struct wpk_scene *begin_whole(uint32_t candidates, int *worker, struct wpk_search **search)
+static struct wpk_fixture *begin_whole(uint32_t candidates, int *worker, struct wpk_search **search)
 {
-    struct wpk_scene *scene = begin();
-    *worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
-    *search = submit(scene, candidates);
-    return scene;
+    struct wpk_fixture *fixture = begin();
+    *worker = wpk_fixture_join(fixture, "w", WPK_WORKER_ROLES_ALL);
+    *search = submit(fixture, candidates);
+    return fixture;
 }
 
 static struct wpk_built *known_built(void)
@@ -52,18 +52,20 @@ static struct wpk_built *known_built(void)
     return built;
 }
 
-static void revoke(struct wpk_scene *scene, const struct wpk_search *search, const char *artifact)
+static void revoke(struct wpk_fixture *fixture, const struct wpk_search *search,
+                   const char *artifact)
 {
     struct wpk_kernel_event kernel = {.problem_id = search->problem_id,
                                       .revoked_provider = WPK_PLAIN_PROVIDER};
     memcpy(kernel.revoked_artifact, artifact, strlen(artifact));
-    wpk_scene_step(scene, &(struct wpk_event){.kind = WPK_EVENT_KERNEL_CHANGED, .kernel = &kernel});
+    wpk_fixture_step(fixture,
+                     &(struct wpk_event){.kind = WPK_EVENT_KERNEL_CHANGED, .kernel = &kernel});
 }
 
-static void expect(const struct wpk_scene *scene, int worker, enum wpk_work_kind kind,
+static void expect(const struct wpk_fixture *fixture, int worker, enum wpk_work_kind kind,
                    uint32_t index, enum wpk_work_stage stage)
 {
-    const struct wpk_scene_worker *self = &scene->workers[worker];
+    const struct wpk_fixture_worker *self = &fixture->workers[worker];
     assert_true(self->held_count > 0);
     assert_int_equal(self->held[0].id.kind, kind);
     assert_int_equal(self->held[0].id.index, index);
@@ -76,16 +78,16 @@ static void it_is_asked_for_first(void **state)
     (void)state;
     int worker;
     struct wpk_search *search;
-    struct wpk_scene *scene = begin_whole(1, &worker, &search);
+    struct wpk_fixture *fixture = begin_whole(1, &worker, &search);
     assert_null(wpk_plain_entry(search));
-    assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
-    expect(scene, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_WHOLE);
-    const struct wpk_work *work = &scene->workers[worker].held[0];
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);
+    expect(fixture, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_WHOLE);
+    const struct wpk_work *work = &fixture->workers[worker].held[0];
     assert_int_equal(work->policy.threads, 1);
     assert_true(work->accuracy.times_direct == WPK_ACCURACY_STRICT.times_direct);
     assert_true(work->keep_artifact);
-    assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000), WPK_ACK_RECORDED);
-    assert_int_equal(scene->seen[WPK_EFFECT_PUT_TRIAL], 1);
+    assert_int_equal(wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000), WPK_ACK_RECORDED);
+    assert_int_equal(fixture->seen[WPK_EFFECT_PUT_TRIAL], 1);
     const struct wpk_final_entry *entry = wpk_plain_entry(search);
     assert_non_null(entry);
     assert_string_equal(entry->provider, WPK_PLAIN_PROVIDER);
@@ -93,7 +95,7 @@ static void it_is_asked_for_first(void **state)
     assert_string_equal(entry->verified_by, "w");
     assert_int_equal(entry->timing.median_ns, 9000);
     assert_int_equal(search->ok_count, 0); /* it is no candidate of the search */
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* The next of those that are constructed; after the last one the search ends without. */
@@ -102,37 +104,37 @@ static void a_wrong_one_is_followed(void **state)
     (void)state;
     int worker;
     struct wpk_search *search;
-    struct wpk_scene *scene = begin_whole(1, &worker, &search);
+    struct wpk_fixture *fixture = begin_whole(1, &worker, &search);
     for (uint32_t number = 1; number <= WPK_PLAIN_MAX; number++) {
-        assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
-        expect(scene, worker, WPK_WORK_PLAIN, number, WPK_STAGE_WHOLE);
-        assert_int_equal(wpk_scene_result(scene, worker, WPK_OUTCOME_WRONG_RESULT, 0),
+        assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);
+        expect(fixture, worker, WPK_WORK_PLAIN, number, WPK_STAGE_WHOLE);
+        assert_int_equal(wpk_fixture_result(fixture, worker, WPK_OUTCOME_WRONG_RESULT, 0),
                          WPK_ACK_RECORDED);
     }
     assert_null(wpk_plain_entry(search));
-    assert_int_equal(scene->seen[WPK_EFFECT_PUT_TRIAL], WPK_PLAIN_MAX); /* each is recorded */
-    assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
-    expect(scene, worker, WPK_WORK_TRIAL, 0, WPK_STAGE_WHOLE);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 1000);
+    assert_int_equal(fixture->seen[WPK_EFFECT_PUT_TRIAL], WPK_PLAIN_MAX); /* each is recorded */
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);
+    expect(fixture, worker, WPK_WORK_TRIAL, 0, WPK_STAGE_WHOLE);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 1000);
     assert_int_equal(search->phase, WPK_PHASE_VERIFYING);
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 static void the_end_waits_for_it(void **state)
 {
     (void)state;
-    struct wpk_scene *scene = begin();
-    int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
-    int other = wpk_scene_join(scene, "v", WPK_WORKER_ROLES_ALL);
-    struct wpk_search *search = submit(scene, 1);
-    assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
-    assert_int_equal(wpk_scene_poll(scene, other, 1), 1);
-    expect(scene, other, WPK_WORK_TRIAL, 0, WPK_STAGE_WHOLE);
-    wpk_scene_result(scene, other, WPK_OUTCOME_OK, 1000);
+    struct wpk_fixture *fixture = begin();
+    int worker = wpk_fixture_join(fixture, "w", WPK_WORKER_ROLES_ALL);
+    int other = wpk_fixture_join(fixture, "v", WPK_WORKER_ROLES_ALL);
+    struct wpk_search *search = submit(fixture, 1);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);
+    assert_int_equal(wpk_fixture_poll(fixture, other, 1), 1);
+    expect(fixture, other, WPK_WORK_TRIAL, 0, WPK_STAGE_WHOLE);
+    wpk_fixture_result(fixture, other, WPK_OUTCOME_OK, 1000);
     assert_int_equal(search->phase, WPK_PHASE_SEARCHING);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
     assert_int_equal(search->phase, WPK_PHASE_VERIFYING);
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* A worker that only builds makes it, one that only runs verifies and times it; what got lost
@@ -140,56 +142,56 @@ static void the_end_waits_for_it(void **state)
 static void builders_and_runners_share_it(void **state)
 {
     (void)state;
-    struct wpk_scene *scene = begin();
-    int runner = wpk_scene_join(scene, "r", WPK_WORKER_RUNS);
-    int builder = wpk_scene_join(scene, "b", WPK_WORKER_BUILDS);
-    struct wpk_search *search = submit(scene, 1);
-    assert_int_equal(wpk_scene_poll(scene, builder, 1), 1);
-    expect(scene, builder, WPK_WORK_PLAIN, 1, WPK_STAGE_BUILD);
-    wpk_scene_result(scene, builder, WPK_OUTCOME_OK, 0);
-    assert_int_equal(wpk_scene_poll(scene, runner, 1), 1);
-    expect(scene, runner, WPK_WORK_PLAIN, 1, WPK_STAGE_RUN);
-    assert_string_equal(scene->workers[runner].artifact[0], "built1.1");
-    wpk_scene_result(scene, runner, WPK_OUTCOME_ABANDONED, 0);
-    assert_int_equal(wpk_scene_poll(scene, builder, 1), 1);
-    expect(scene, builder, WPK_WORK_PLAIN, 1, WPK_STAGE_BUILD);
-    wpk_scene_result(scene, builder, WPK_OUTCOME_OK, 0);
-    assert_int_equal(wpk_scene_poll(scene, runner, 1), 1);
-    wpk_scene_result(scene, runner, WPK_OUTCOME_OK, 9000);
+    struct wpk_fixture *fixture = begin();
+    int runner = wpk_fixture_join(fixture, "r", WPK_WORKER_RUNS);
+    int builder = wpk_fixture_join(fixture, "b", WPK_WORKER_BUILDS);
+    struct wpk_search *search = submit(fixture, 1);
+    assert_int_equal(wpk_fixture_poll(fixture, builder, 1), 1);
+    expect(fixture, builder, WPK_WORK_PLAIN, 1, WPK_STAGE_BUILD);
+    wpk_fixture_result(fixture, builder, WPK_OUTCOME_OK, 0);
+    assert_int_equal(wpk_fixture_poll(fixture, runner, 1), 1);
+    expect(fixture, runner, WPK_WORK_PLAIN, 1, WPK_STAGE_RUN);
+    assert_string_equal(fixture->workers[runner].artifact[0], "built1.1");
+    wpk_fixture_result(fixture, runner, WPK_OUTCOME_ABANDONED, 0);
+    assert_int_equal(wpk_fixture_poll(fixture, builder, 1), 1);
+    expect(fixture, builder, WPK_WORK_PLAIN, 1, WPK_STAGE_BUILD);
+    wpk_fixture_result(fixture, builder, WPK_OUTCOME_OK, 0);
+    assert_int_equal(wpk_fixture_poll(fixture, runner, 1), 1);
+    wpk_fixture_result(fixture, runner, WPK_OUTCOME_OK, 9000);
     assert_string_equal(wpk_plain_entry(search)->artifact_sha256, "built1.1");
     assert_string_equal(wpk_plain_entry(search)->verified_by, "r");
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* Another problem of the same operator has it: it is run here, and not built again. */
 static void what_was_built_before_is_only_run(void **state)
 {
     (void)state;
-    struct wpk_scene *scene = begin();
-    scene->opened.plain.built = known_built(); /* the search's from then on */
-    int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
-    struct wpk_search *search = submit(scene, 1);
-    assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
-    expect(scene, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_RUN);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
+    struct wpk_fixture *fixture = begin();
+    fixture->opened.plain.built = known_built(); /* the search's from then on */
+    int worker = wpk_fixture_join(fixture, "w", WPK_WORKER_ROLES_ALL);
+    struct wpk_search *search = submit(fixture, 1);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);
+    expect(fixture, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_RUN);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
     assert_string_equal(wpk_plain_entry(search)->artifact_sha256, "known");
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* Time is up, and who could build it is gone: the search ends without. */
 static void no_builder_is_waited_for(void **state)
 {
     (void)state;
-    struct wpk_scene *scene = begin();
-    int runner = wpk_scene_join(scene, "r", WPK_WORKER_RUNS);
-    struct wpk_search *search = submit(scene, 1);
+    struct wpk_fixture *fixture = begin();
+    int runner = wpk_fixture_join(fixture, "r", WPK_WORKER_RUNS);
+    struct wpk_search *search = submit(fixture, 1);
     assert_false(wpk_plain_awaited(search));
-    int builder = wpk_scene_join(scene, "b", WPK_WORKER_BUILDS);
+    int builder = wpk_fixture_join(fixture, "b", WPK_WORKER_BUILDS);
     assert_true(wpk_plain_awaited(search));
-    assert_int_equal(wpk_scene_poll(scene, runner, 1), 0);
-    assert_int_equal(wpk_scene_poll(scene, builder, 1), 1);
+    assert_int_equal(wpk_fixture_poll(fixture, runner, 1), 0);
+    assert_int_equal(wpk_fixture_poll(fixture, builder, 1), 1);
     assert_true(wpk_plain_awaited(search)); /* somebody has it */
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 static void a_revoked_one_is_followed(void **state)
@@ -197,16 +199,16 @@ static void a_revoked_one_is_followed(void **state)
     (void)state;
     int worker;
     struct wpk_search *search;
-    struct wpk_scene *scene = begin_whole(5, &worker, &search);
-    wpk_scene_poll(scene, worker, 1);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
-    revoke(scene, search, "a1.1");
+    struct wpk_fixture *fixture = begin_whole(5, &worker, &search);
+    wpk_fixture_poll(fixture, worker, 1);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
+    revoke(fixture, search, "a1.1");
     assert_null(wpk_plain_entry(search));
-    assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
-    expect(scene, worker, WPK_WORK_PLAIN, 2, WPK_STAGE_WHOLE);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);
+    expect(fixture, worker, WPK_WORK_PLAIN, 2, WPK_STAGE_WHOLE);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
     assert_string_equal(wpk_plain_entry(search)->artifact_sha256, "a1.2");
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* Nothing else works: it is the answer, and the answer says so, from history too. */
@@ -215,27 +217,27 @@ static void it_is_the_answer(void **state)
     (void)state;
     int worker;
     struct wpk_search *search;
-    struct wpk_scene *scene = begin_whole(2, &worker, &search);
+    struct wpk_fixture *fixture = begin_whole(2, &worker, &search);
     const struct wpk_job_op_state *op = search->ops;
-    wpk_scene_poll(scene, worker, 1);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
-    wpk_scene_poll(scene, worker, 2);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_RUN_CRASH, 0);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_RUN_CRASH, 0);
+    wpk_fixture_poll(fixture, worker, 1);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
+    wpk_fixture_poll(fixture, worker, 2);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_RUN_CRASH, 0);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_RUN_CRASH, 0);
     assert_int_equal(op->phase, WPK_PHASE_DONE);
     assert_string_equal(op->reason, "only the plain kernel can be served: 2 of 2 candidates ended "
                                     "run_crash");
     assert_int_equal(op->kernel_id, 1);
-    assert_string_equal(scene->kernel_provider, WPK_PLAIN_PROVIDER);
-    assert_true(scene->kernel_serves);
+    assert_string_equal(fixture->kernel_provider, WPK_PLAIN_PROVIDER);
+    assert_true(fixture->kernel_serves);
     assert_string_equal(search->served_provider, WPK_PLAIN_PROVIDER);
     assert_string_equal(search->served_artifact, "a1.1");
-    const struct wpk_job_entry *again = wpk_scene_submit_one(scene, 1, 2);
+    const struct wpk_job_entry *again = wpk_fixture_submit_one(fixture, 1, 2);
     assert_int_equal(again->ops[0].phase, WPK_PHASE_DONE);
     assert_true(again->ops[0].from_history);
     assert_int_equal(again->ops[0].kernel_id, 1);
     assert_string_equal(again->ops[0].reason, op->reason);
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* It is revoked while it is being stored as the winner: the next candidate becomes the answer. */
@@ -244,88 +246,88 @@ static void a_revoked_answer_is_followed(void **state)
     (void)state;
     int worker;
     struct wpk_search *search;
-    struct wpk_scene *scene = begin_whole(1, &worker, &search);
-    wpk_scene_poll(scene, worker, 1);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
-    wpk_scene_poll(scene, worker, 1);
-    scene->hold = true;
-    wpk_scene_result(scene, worker, WPK_OUTCOME_RUN_CRASH, 0);
+    struct wpk_fixture *fixture = begin_whole(1, &worker, &search);
+    wpk_fixture_poll(fixture, worker, 1);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
+    wpk_fixture_poll(fixture, worker, 1);
+    fixture->hold = true;
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_RUN_CRASH, 0);
     assert_true(search->concluding);
-    revoke(scene, search, "a1.1");
-    scene->hold = false;
-    wpk_scene_answer(scene);
+    revoke(fixture, search, "a1.1");
+    fixture->hold = false;
+    wpk_fixture_answer(fixture);
     assert_int_equal(search->phase, WPK_PHASE_SEARCHING);
-    assert_int_equal(wpk_scene_poll(scene, worker, 1), 1);
-    expect(scene, worker, WPK_WORK_PLAIN, 2, WPK_STAGE_WHOLE);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 1), 1);
+    expect(fixture, worker, WPK_WORK_PLAIN, 2, WPK_STAGE_WHOLE);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
     assert_int_equal(search->phase, WPK_PHASE_DONE);
     assert_string_equal(search->served_artifact, "a1.2");
-    wpk_scene_free(scene);
+    wpk_fixture_free(fixture);
 }
 
 /* ---- answers from history */
 
 /* The history has a kernel of two candidates, and no plain kernel. */
-static struct wpk_scene *begin_answered(void)
+static struct wpk_fixture *begin_answered(void)
 {
-    struct wpk_scene *scene = begin();
-    scene->opened.kernel_id = 7;
-    scene->opened.ended_asks = 2;
-    scene->opened.told_count = 2;
-    scene->opened.ask_count = 2;
-    scene->opened.ok_count = 2;
-    return scene;
+    struct wpk_fixture *fixture = begin();
+    fixture->opened.kernel_id = 7;
+    fixture->opened.ended_asks = 2;
+    fixture->opened.told_count = 2;
+    fixture->opened.ask_count = 2;
+    fixture->opened.ok_count = 2;
+    return fixture;
 }
 
 static void an_answer_from_history_gets_one(void **state)
 {
     (void)state;
-    struct wpk_scene *scene = begin_answered();
-    int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
-    const struct wpk_job_entry *job = wpk_scene_submit_one(scene, 1, 2);
+    struct wpk_fixture *fixture = begin_answered();
+    int worker = wpk_fixture_join(fixture, "w", WPK_WORKER_ROLES_ALL);
+    const struct wpk_job_entry *job = wpk_fixture_submit_one(fixture, 1, 2);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_SEARCHING);
-    assert_int_equal(wpk_scene_poll(scene, worker, 8), 1); /* and nothing else */
-    expect(scene, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_WHOLE);
-    wpk_scene_result(scene, worker, WPK_OUTCOME_OK, 9000);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 8), 1); /* and nothing else */
+    expect(fixture, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_WHOLE);
+    wpk_fixture_result(fixture, worker, WPK_OUTCOME_OK, 9000);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_DONE);
     assert_true(job->ops[0].from_history);
     assert_int_equal(job->ops[0].kernel_id, 7);
-    assert_int_equal(scene->seen[WPK_EFFECT_PUT_PLAIN], 1);
-    assert_int_equal(scene->seen[WPK_EFFECT_PUT_KERNEL], 0);
-    wpk_scene_free(scene);
+    assert_int_equal(fixture->seen[WPK_EFFECT_PUT_PLAIN], 1);
+    assert_int_equal(fixture->seen[WPK_EFFECT_PUT_KERNEL], 0);
+    wpk_fixture_free(fixture);
 }
 
 /* Without a builder the answer is given at once; also when the builder leaves. */
 static void an_answer_waits_for_no_builder(void **state)
 {
     (void)state;
-    struct wpk_scene *scene = begin_answered();
-    wpk_scene_join(scene, "r", WPK_WORKER_RUNS);
-    assert_int_equal(wpk_scene_submit_one(scene, 1, 2)->ops[0].phase, WPK_PHASE_DONE);
-    int builder = wpk_scene_join(scene, "b", WPK_WORKER_BUILDS);
-    const struct wpk_job_entry *job = wpk_scene_submit_one(scene, 2, 2);
+    struct wpk_fixture *fixture = begin_answered();
+    wpk_fixture_join(fixture, "r", WPK_WORKER_RUNS);
+    assert_int_equal(wpk_fixture_submit_one(fixture, 1, 2)->ops[0].phase, WPK_PHASE_DONE);
+    int builder = wpk_fixture_join(fixture, "b", WPK_WORKER_BUILDS);
+    const struct wpk_job_entry *job = wpk_fixture_submit_one(fixture, 2, 2);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_SEARCHING);
-    wpk_scene_lose(scene, builder);
+    wpk_fixture_lose(fixture, builder);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_DONE);
     assert_int_equal(job->ops[0].kernel_id, 7);
-    assert_int_equal(scene->seen[WPK_EFFECT_PUT_PLAIN], 0);
-    wpk_scene_free(scene);
+    assert_int_equal(fixture->seen[WPK_EFFECT_PUT_PLAIN], 0);
+    wpk_fixture_free(fixture);
 }
 
 /* A job with a larger budget comes: the search goes on for it, and the others are answered. */
 static void an_answer_waits_for_no_search(void **state)
 {
     (void)state;
-    struct wpk_scene *scene = begin_answered();
-    int worker = wpk_scene_join(scene, "w", WPK_WORKER_ROLES_ALL);
-    const struct wpk_job_entry *job = wpk_scene_submit_one(scene, 1, 2);
-    const struct wpk_job_entry *larger = wpk_scene_submit_one(scene, 1, 3);
+    struct wpk_fixture *fixture = begin_answered();
+    int worker = wpk_fixture_join(fixture, "w", WPK_WORKER_ROLES_ALL);
+    const struct wpk_job_entry *job = wpk_fixture_submit_one(fixture, 1, 2);
+    const struct wpk_job_entry *larger = wpk_fixture_submit_one(fixture, 1, 3);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_DONE);
     assert_true(job->ops[0].from_history);
     assert_int_equal(larger->ops[0].phase, WPK_PHASE_SEARCHING);
-    assert_int_equal(wpk_scene_poll(scene, worker, 8), 1);
-    expect(scene, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_WHOLE);
-    wpk_scene_free(scene);
+    assert_int_equal(wpk_fixture_poll(fixture, worker, 8), 1);
+    expect(fixture, worker, WPK_WORK_PLAIN, 1, WPK_STAGE_WHOLE);
+    wpk_fixture_free(fixture);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attempts: what comes to nothing is tried again, three times to be built and three to be run, and
  * nobody ends what somebody else has. */
-#include "tests/scene.h"
+#include "tests/fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,28 +11,28 @@
 
 #include <cmocka.h>
 
-static const struct wpk_piece *piece(struct wpk_scene *s, uint32_t number)
+static const struct wpk_piece *piece(struct wpk_fixture *s, uint32_t number)
 {
     return wpk_search_ask(s->c->searches[0], number);
 }
 
-static void expect_work(struct wpk_scene *s, int worker, enum wpk_work_stage stage,
+static void expect_work(struct wpk_fixture *s, int worker, enum wpk_work_stage stage,
                         uint32_t attempt)
 {
     if (s->workers[worker].held_count == 0) {
-        assert_int_equal(wpk_scene_poll(s, worker, 1), 1);
+        assert_int_equal(wpk_fixture_poll(s, worker, 1), 1);
     }
     assert_int_equal(s->workers[worker].held[0].stage, stage);
     assert_int_equal(s->workers[worker].held[0].attempt, attempt);
 }
 
-static void bring(struct wpk_scene *s, int worker, enum wpk_outcome outcome, enum wpk_ack ack)
+static void bring(struct wpk_fixture *s, int worker, enum wpk_outcome outcome, enum wpk_ack ack)
 {
-    assert_int_equal(wpk_scene_result(s, worker, outcome, 50), ack);
+    assert_int_equal(wpk_fixture_result(s, worker, outcome, 50), ack);
 }
 
 /* It has this piece, in its own opinion. */
-static void claim(struct wpk_scene *s, int worker, const struct wpk_work *work)
+static void claim(struct wpk_fixture *s, int worker, const struct wpk_work *work)
 {
     s->workers[worker].held[0] = *work;
     s->workers[worker].held_count = 1;
@@ -43,32 +43,32 @@ static void claim(struct wpk_scene *s, int worker, const struct wpk_work *work)
 static void what_was_built_and_lost_is_built_again(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 1);
-    int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
-    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
+    struct wpk_fixture *s = wpk_fixture_new();
+    const struct wpk_job_entry *job = wpk_fixture_submit_one(s, 1, 1);
+    int runner = wpk_fixture_join(s, "runner", WPK_WORKER_RUNS);
+    int builder = wpk_fixture_join(s, "builder", WPK_WORKER_BUILDS);
     expect_work(s, builder, WPK_STAGE_BUILD, 1);
     bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     expect_work(s, runner, WPK_STAGE_RUN, 1);
     bring(s, runner, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0); /* that is no outcome */
     assert_null(piece(s, 0)->built);
-    assert_int_equal(wpk_scene_poll(s, runner, 1), 0);
+    assert_int_equal(wpk_fixture_poll(s, runner, 1), 0);
     expect_work(s, builder, WPK_STAGE_BUILD, 2);
     bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     expect_work(s, runner, WPK_STAGE_RUN, 1);
     bring(s, runner, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     assert_int_equal(job->ops[0].search->ok_count, 1);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 static void but_not_for_ever(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 1);
-    int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
-    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
+    struct wpk_fixture *s = wpk_fixture_new();
+    const struct wpk_job_entry *job = wpk_fixture_submit_one(s, 1, 1);
+    int runner = wpk_fixture_join(s, "runner", WPK_WORKER_RUNS);
+    int builder = wpk_fixture_join(s, "builder", WPK_WORKER_BUILDS);
     for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
         assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
         expect_work(s, builder, WPK_STAGE_BUILD, i);
@@ -79,45 +79,45 @@ static void but_not_for_ever(void **state)
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 1);
     assert_int_equal(job->state, WPK_JOB_FAILED);
     assert_non_null(strstr(job->ops[0].reason, "not tried in 3 attempts; the last one: "));
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* A death while it is built counts for building, one while it is run for running. */
 static void each_stage_has_its_attempts(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    wpk_scene_submit_one(s, 1, 1);
+    struct wpk_fixture *s = wpk_fixture_new();
+    wpk_fixture_submit_one(s, 1, 1);
     for (uint32_t i = 1; i < WPK_ATTEMPTS_MAX; i++) {
-        int dies = wpk_scene_join(s, "dies", WPK_WORKER_BUILDS);
+        int dies = wpk_fixture_join(s, "dies", WPK_WORKER_BUILDS);
         if (i == 1) { /* there is no search without a device */
-            wpk_scene_poll(s, wpk_scene_join(s, "device", WPK_WORKER_RUNS), 1);
+            wpk_fixture_poll(s, wpk_fixture_join(s, "device", WPK_WORKER_RUNS), 1);
             s->workers[1].held_count = 0;
         }
         expect_work(s, dies, WPK_STAGE_BUILD, i);
-        wpk_scene_lose(s, dies);
+        wpk_fixture_lose(s, dies);
     }
-    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
+    int builder = wpk_fixture_join(s, "builder", WPK_WORKER_BUILDS);
     expect_work(s, builder, WPK_STAGE_BUILD, WPK_ATTEMPTS_MAX);
-    wpk_scene_lose(s, 1);
+    wpk_fixture_lose(s, 1);
     bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
         assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
-        int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
+        int runner = wpk_fixture_join(s, "runner", WPK_WORKER_RUNS);
         expect_work(s, runner, WPK_STAGE_RUN, i);
-        wpk_scene_lose(s, runner);
+        wpk_fixture_lose(s, runner);
     }
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 1);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* ---- on distinct devices */
 
-static int join_on(struct wpk_scene *s, const char *name, const char *device)
+static int join_on(struct wpk_fixture *s, const char *name, const char *device)
 {
-    int worker = wpk_scene_worker(s, name);
+    int worker = wpk_fixture_worker(s, name);
     snprintf(s->workers[worker].hello.device.instance, WPK_DEVICE_TEXT_MAX, "%s", device);
-    wpk_scene_hello(s, worker);
+    wpk_fixture_hello(s, worker);
     return worker;
 }
 
@@ -125,65 +125,65 @@ static int join_on(struct wpk_scene *s, const char *name, const char *device)
 static void what_one_device_loses_another_tries(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    wpk_scene_submit_one(s, 1, 50);
+    struct wpk_fixture *s = wpk_fixture_new();
+    wpk_fixture_submit_one(s, 1, 50);
     int first = join_on(s, "a/1", "a");
     expect_work(s, first, WPK_STAGE_WHOLE, 1);
-    wpk_scene_lose(s, first);
+    wpk_fixture_lose(s, first);
     int again = join_on(s, "a/2", "a");
-    assert_int_equal(wpk_scene_poll(s, again, 3), 3);
+    assert_int_equal(wpk_fixture_poll(s, again, 3), 3);
     for (int i = 0; i < 3; i++) {
         assert_int_not_equal(s->workers[again].held[i].id.index, 0);
     }
     int other = join_on(s, "b/1", "b");
     expect_work(s, other, WPK_STAGE_WHOLE, 2);
     assert_int_equal(s->workers[other].held[0].id.index, 0);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* When there is nothing else to do it is better than nothing. */
 static void alone_it_tries_again(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    wpk_scene_submit_one(s, 1, 2);
+    struct wpk_fixture *s = wpk_fixture_new();
+    wpk_fixture_submit_one(s, 1, 2);
     int first = join_on(s, "a/1", "a");
     expect_work(s, first, WPK_STAGE_WHOLE, 1);
-    wpk_scene_lose(s, first);
+    wpk_fixture_lose(s, first);
     int again = join_on(s, "a/2", "a");
-    assert_int_equal(wpk_scene_poll(s, again, 2), 2);
+    assert_int_equal(wpk_fixture_poll(s, again, 2), 2);
     assert_int_equal(s->workers[again].held[0].id.index, 1);
     assert_int_equal(s->workers[again].held[1].id.index, 0);
     assert_int_equal(s->workers[again].held[1].attempt, 2);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* A runner that cannot get it, though it is there, is one of several. */
 static void what_one_runner_loses_another_runs(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    wpk_scene_submit_one(s, 1, 2);
-    int first = wpk_scene_worker(s, "a/1");
-    int second = wpk_scene_worker(s, "b/1");
+    struct wpk_fixture *s = wpk_fixture_new();
+    wpk_fixture_submit_one(s, 1, 2);
+    int first = wpk_fixture_worker(s, "a/1");
+    int second = wpk_fixture_worker(s, "b/1");
     s->workers[first].hello.roles = WPK_WORKER_RUNS;
     s->workers[second].hello.roles = WPK_WORKER_RUNS;
-    wpk_scene_hello(s, first);
-    wpk_scene_hello(s, second);
-    int builder = wpk_scene_join(s, "builder", WPK_WORKER_BUILDS);
-    assert_int_equal(wpk_scene_poll(s, builder, 2), 2);
+    wpk_fixture_hello(s, first);
+    wpk_fixture_hello(s, second);
+    int builder = wpk_fixture_join(s, "builder", WPK_WORKER_BUILDS);
+    assert_int_equal(wpk_fixture_poll(s, builder, 2), 2);
     bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     expect_work(s, first, WPK_STAGE_RUN, 1);
-    wpk_scene_lose(s, first);
-    wpk_scene_poll(s, builder, 0);
-    wpk_scene_hello(s, first);
+    wpk_fixture_lose(s, first);
+    wpk_fixture_poll(s, builder, 0);
+    wpk_fixture_hello(s, first);
     expect_work(s, first, WPK_STAGE_RUN, 1);
     assert_int_equal(s->workers[first].held[0].id.index, 1);
-    wpk_scene_hello(s, second);
+    wpk_fixture_hello(s, second);
     expect_work(s, second, WPK_STAGE_RUN, 2);
     assert_int_equal(s->workers[second].held[0].id.index, 0);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* ---- too late */
@@ -191,15 +191,15 @@ static void what_one_runner_loses_another_runs(void **state)
 static void a_late_builder_takes_nothing_away(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    wpk_scene_submit_one(s, 1, 1);
-    int whole = wpk_scene_join(s, "whole", WPK_WORKER_ROLES_ALL);
-    int late = wpk_scene_join(s, "late", WPK_WORKER_BUILDS);
+    struct wpk_fixture *s = wpk_fixture_new();
+    wpk_fixture_submit_one(s, 1, 1);
+    int whole = wpk_fixture_join(s, "whole", WPK_WORKER_ROLES_ALL);
+    int late = wpk_fixture_join(s, "late", WPK_WORKER_BUILDS);
     expect_work(s, late, WPK_STAGE_BUILD, 1);
     const struct wpk_work work = s->workers[late].held[0];
-    wpk_scene_lose(s, late);
+    wpk_fixture_lose(s, late);
     expect_work(s, whole, WPK_STAGE_WHOLE, 2);
-    wpk_scene_hello(s, late);
+    wpk_fixture_hello(s, late);
     claim(s, late, &work);
     bring(s, late, WPK_OUTCOME_ABANDONED, WPK_ACK_UNKNOWN);
     claim(s, late, &work);
@@ -208,36 +208,36 @@ static void a_late_builder_takes_nothing_away(void **state)
     assert_null(piece(s, 0)->built);
     assert_int_equal(piece(s, 0)->attempts, 2);
     bring(s, whole, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* Of two builders the first one's artifact is as good. */
 static void the_first_build_wins(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    wpk_scene_submit_one(s, 1, 1);
-    int runner = wpk_scene_join(s, "runner", WPK_WORKER_RUNS);
-    int late = wpk_scene_join(s, "late", WPK_WORKER_BUILDS);
+    struct wpk_fixture *s = wpk_fixture_new();
+    wpk_fixture_submit_one(s, 1, 1);
+    int runner = wpk_fixture_join(s, "runner", WPK_WORKER_RUNS);
+    int late = wpk_fixture_join(s, "late", WPK_WORKER_BUILDS);
     expect_work(s, late, WPK_STAGE_BUILD, 1);
     const struct wpk_work work = s->workers[late].held[0];
-    wpk_scene_lose(s, late);
-    wpk_scene_poll(s, runner, 0);
-    int second = wpk_scene_join(s, "second", WPK_WORKER_BUILDS);
+    wpk_fixture_lose(s, late);
+    wpk_fixture_poll(s, runner, 0);
+    int second = wpk_fixture_join(s, "second", WPK_WORKER_BUILDS);
     expect_work(s, second, WPK_STAGE_BUILD, 2);
-    wpk_scene_hello(s, late);
+    wpk_fixture_hello(s, late);
     claim(s, late, &work);
     bring(s, late, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     bring(s, second, WPK_OUTCOME_BUILD_ERROR, WPK_ACK_ALREADY_RECORDED);
     expect_work(s, runner, WPK_STAGE_RUN, 1);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* ---- finals */
 
-static const struct wpk_job_entry *reach_final(struct wpk_scene *s, int worker)
+static const struct wpk_job_entry *reach_final(struct wpk_fixture *s, int worker)
 {
-    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, 2);
+    const struct wpk_job_entry *job = wpk_fixture_submit_one(s, 1, 2);
     for (int i = 0; i < 2; i++) {
         expect_work(s, worker, WPK_STAGE_WHOLE, 1);
         bring(s, worker, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
@@ -250,8 +250,8 @@ static const struct wpk_job_entry *reach_final(struct wpk_scene *s, int worker)
 static void a_final_is_tried_again(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    struct wpk_fixture *s = wpk_fixture_new();
+    int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
     const struct wpk_job_entry *job = reach_final(s, worker);
     for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
         assert_int_equal(job->ops[0].phase, WPK_PHASE_FINALS);
@@ -259,23 +259,23 @@ static void a_final_is_tried_again(void **state)
         bring(s, worker, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
     }
     assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING); /* without one */
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
-static void lose(struct wpk_scene *s, const char *sha256)
+static void lose(struct wpk_fixture *s, const char *sha256)
 {
     struct wpk_event event = {.kind = WPK_EVENT_ARTIFACT_LOST};
     snprintf(event.sha256, sizeof event.sha256, "%s", sha256);
-    wpk_scene_step(s, &event);
+    wpk_fixture_step(s, &event);
 }
 
 /* The others are compared; the next best takes the place of one that is lost. */
 static void a_final_without_what_is_lost(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
-    const struct wpk_job_entry *job = wpk_scene_submit_one(s, 1, WPK_FINAL_OWN_MAX + 1);
+    struct wpk_fixture *s = wpk_fixture_new();
+    int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
+    const struct wpk_job_entry *job = wpk_fixture_submit_one(s, 1, WPK_FINAL_OWN_MAX + 1);
     for (int i = 0; i <= WPK_FINAL_OWN_MAX; i++) {
         expect_work(s, worker, WPK_STAGE_WHOLE, 1);
         bring(s, worker, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
@@ -300,16 +300,16 @@ static void a_final_without_what_is_lost(void **state)
     lose(s, best);
     assert_int_equal(search->entry_count, WPK_FINAL_OWN_MAX - 1);
     expect_work(s, worker, WPK_STAGE_WHOLE, 1);
-    assert_int_equal(wpk_scene_final(s, worker), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_fixture_final(s, worker), WPK_ACK_RECORDED);
     assert_int_equal(search->phase, WPK_PHASE_VERIFYING);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 static void all_that_works_is_lost(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    struct wpk_fixture *s = wpk_fixture_new();
+    int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
     const struct wpk_job_entry *job = reach_final(s, worker);
     const struct wpk_search *search = job->ops[0].search;
     char first[WPK_ID_MAX];
@@ -326,38 +326,38 @@ static void all_that_works_is_lost(void **state)
     assert_int_equal(job->ops[0].phase, WPK_PHASE_FAILED);
     assert_string_equal(job->ops[0].reason,
                         "nothing that works is within the accuracy class and has a shared object");
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 static void who_lost_a_final_does_not_end_it(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    int late = wpk_scene_join(s, "late", WPK_WORKER_ROLES_ALL);
+    struct wpk_fixture *s = wpk_fixture_new();
+    int late = wpk_fixture_join(s, "late", WPK_WORKER_ROLES_ALL);
     const struct wpk_job_entry *job = reach_final(s, late);
     expect_work(s, late, WPK_STAGE_WHOLE, 1);
     const struct wpk_work work = s->workers[late].held[0];
-    wpk_scene_lose(s, late);
-    int second = wpk_scene_join(s, "second", WPK_WORKER_ROLES_ALL);
+    wpk_fixture_lose(s, late);
+    int second = wpk_fixture_join(s, "second", WPK_WORKER_ROLES_ALL);
     expect_work(s, second, WPK_STAGE_WHOLE, 2);
-    wpk_scene_hello(s, late);
+    wpk_fixture_hello(s, late);
     claim(s, late, &work);
     bring(s, late, WPK_OUTCOME_ABANDONED, WPK_ACK_UNKNOWN);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_FINALS);
-    assert_int_equal(wpk_scene_final(s, second), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_fixture_final(s, second), WPK_ACK_RECORDED);
     assert_int_equal(job->ops[0].phase, WPK_PHASE_VERIFYING);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 /* Who cannot get the winner says nothing against it; when nobody can, the next one's turn comes. */
 static void a_winner_that_cannot_be_had(void **state)
 {
     (void)state;
-    struct wpk_scene *s = wpk_scene_new();
-    int worker = wpk_scene_join(s, "w", WPK_WORKER_ROLES_ALL);
+    struct wpk_fixture *s = wpk_fixture_new();
+    int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
     const struct wpk_job_entry *job = reach_final(s, worker);
     expect_work(s, worker, WPK_STAGE_WHOLE, 1);
-    assert_int_equal(wpk_scene_final(s, worker), WPK_ACK_RECORDED);
+    assert_int_equal(wpk_fixture_final(s, worker), WPK_ACK_RECORDED);
     const struct wpk_search *search = job->ops[0].search;
     uint32_t first = search->verify_number;
     for (uint32_t i = 1; i <= WPK_ATTEMPTS_MAX; i++) {
@@ -369,7 +369,7 @@ static void a_winner_that_cannot_be_had(void **state)
     expect_work(s, worker, WPK_STAGE_RUN, 1);
     bring(s, worker, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     assert_int_equal(job->state, WPK_JOB_DONE);
-    wpk_scene_free(s);
+    wpk_fixture_free(s);
 }
 
 int main(void)
