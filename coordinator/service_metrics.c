@@ -44,7 +44,7 @@ static void set_queue(const struct wpk_coordinator *coordinator)
     for (uint32_t i = 0; i < wpk_coordinator_search_count(coordinator); i++) {
         const struct wpk_search *search = wpk_coordinator_search(coordinator, i);
         unsigned value = wpk_metric_value(WPK_LABEL_DEVICE, search->key.device_class);
-        depths[value] += wpk_search_queue_depth(search);
+        depths[value] += wpk_ready_depth(search);
     }
     for (unsigned i = 0; i < wpk_metric_value_count(WPK_LABEL_DEVICE); i++) {
         wpk_metric_set(WPK_GAUGE_QUEUE_DEPTH, i, depths[i]);

@@ -69,7 +69,7 @@ static void order_worker(struct wpk_call *call, const char *action, enum wpk_wor
         wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
         return;
     }
-    err = wpk_coordinator_may_order(call->api->coordinator, name, order);
+    err = wpk_worker_order_check(call->api->coordinator, name, order);
     wpk_change_log(call, action, name, err, reason);
     struct wpk_event event = {.kind = WPK_EVENT_WORKER_SET,
                               .request = call->request->id,

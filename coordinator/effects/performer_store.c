@@ -58,7 +58,7 @@ static void on_job_set(struct wpk_order *order, wpk_err err, const struct wpk_di
     (void)diag;
     /* An order from before its end says nothing of it. */
     if (wpk_performer_is_current(order, err) && mine->job.finished_wall_ns != 0) {
-        wpk_coordinator_job_stored(mine->effect.performer->coordinator, mine->job.number);
+        wpk_job_stored(mine->effect.performer->coordinator, mine->job.number);
     }
 }
 

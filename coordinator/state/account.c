@@ -2,64 +2,10 @@
 #include "coordinator/state/account.h"
 
 #include "coordinator/state/class.h"
-#include "coordinator/state/effect.h"
-#include "coordinator/state/event.h"
-#include "coordinator/state/grow.h"
-#include "coordinator/state/state.h"
+#include "coordinator/state/owner.h"
 #include "coordinator/state/table.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-
-struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name)
-{
-    struct wpk_owner *owner = wpk_table_get_text(&c->owners_by_name, name);
-    if (owner != NULL || c->owner_count == WPK_OWNERS_MAX) {
-        return owner;
-    }
-    owner = calloc(1, sizeof *owner);
-    WPK_ASSERT(owner != NULL);
-    snprintf(owner->name, sizeof owner->name, "%s", name);
-    owner->number = c->owner_count + 1;
-    owner->weight = c->owner_weight;
-    owner->jobs_max = c->owner_jobs_max;
-    c->owners = wpk_grow(c->owners, c->owner_count, &c->owner_capacity, sizeof *c->owners);
-    c->owners[c->owner_count++] = owner;
-    wpk_table_put_text(&c->owners_by_name, owner->name, owner);
-    return owner;
-}
-
-void wpk_owner_set(struct wpk_coordinator *c, const struct wpk_owner_event *event)
-{
-    uint32_t weight = event->weight > 0 ? event->weight : 1;
-    weight = weight < WPK_OWNER_WEIGHT_MAX ? weight : WPK_OWNER_WEIGHT_MAX;
-    if (event->name[0] != '\0') {
-        struct wpk_owner *owner = wpk_owner_get(c, event->name);
-        if (owner != NULL) {
-            owner->weight = weight;
-            owner->jobs_max = event->jobs_max;
-            owner->named = true;
-        }
-        return;
-    }
-    c->owner_weight = weight;
-    c->owner_jobs_max = event->jobs_max;
-    for (uint32_t i = 0; i < c->owner_count; i++) {
-        if (!c->owners[i]->named) {
-            c->owners[i]->weight = weight;
-            c->owners[i]->jobs_max = event->jobs_max;
-        }
-    }
-}
-
-void wpk_owner_restore(struct wpk_coordinator *c, const struct wpk_owner_event *event)
-{
-    struct wpk_owner *owner = wpk_owner_get(c, event->name);
-    if (owner != NULL) {
-        owner->device_ns = event->device_ns;
-        owner->share_ns = event->share_ns;
-    }
-}
 
 struct wpk_account *wpk_account_get(struct wpk_class *kind, struct wpk_owner *owner)
 {
@@ -80,30 +26,4 @@ void wpk_account_forget(struct wpk_class *kind)
         free(kind->accounts.slots[i].value);
     }
     wpk_table_fini(&kind->accounts);
-}
-
-void wpk_owner_charge(struct wpk_coordinator *c, struct wpk_owner *owner, uint64_t device_ns)
-{
-    owner->device_ns += device_ns;
-    owner->share_ns += device_ns / owner->weight;
-    if (!owner->dirty) {
-        owner->dirty = true;
-        owner->dirty_next = c->owners_dirty;
-        c->owners_dirty = owner;
-    }
-}
-
-void wpk_owner_store(struct wpk_coordinator *c)
-{
-    while (c->owners_dirty != NULL) {
-        struct wpk_owner *owner = c->owners_dirty;
-        c->owners_dirty = owner->dirty_next;
-        owner->dirty = false;
-        struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_OWNER);
-        effect->owner = (struct wpk_owner_event){.name = owner->name,
-                                                 .weight = owner->weight,
-                                                 .jobs_max = owner->jobs_max,
-                                                 .device_ns = owner->device_ns,
-                                                 .share_ns = owner->share_ns};
-    }
 }

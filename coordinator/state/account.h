@@ -1,48 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owners of jobs, and what each is charged in a class of devices. */
+/* What an owner of jobs is charged in a class of devices. */
 #ifndef WPK_COORDINATOR_STATE_ACCOUNT_H
 #define WPK_COORDINATOR_STATE_ACCOUNT_H
 
-#include "coordinator/state/text.h"
+#include <stdint.h>
 
 struct wpk_class;
-struct wpk_coordinator;
-struct wpk_owner_event;
-
-#define WPK_OWNERS_MAX 4096 /* that are remembered */
-#define WPK_OWNER_WEIGHT_MAX 1000
-#define WPK_OWNER_JOBS_DEFAULT 1024
-
-struct wpk_owner {
-    char name[WPK_JOB_TEXT_MAX];
-    uint64_t number; /* from 1 */
-    uint32_t weight;
-    uint32_t jobs_max;
-    bool named;         /* weight and quota are its own, not everybody's */
-    uint32_t job_count; /* live */
-    uint64_t device_ns; /* charged, estimates left out */
-    uint64_t share_ns;  /* that by weight */
-    bool dirty;         /* in the list of those to be stored */
-    struct wpk_owner *dirty_next;
-};
+struct wpk_owner;
 
 /* An owner in a class. */
 struct wpk_account {
     struct wpk_owner *owner;
     struct wpk_class *kind; /* of the devices whose time it is */
-    uint64_t share_ns;    /* by weight, estimates included */
-    uint32_t ready_count; /* stakes that there is work for, or will be at once */
-    uint64_t mark;        /* of wpk_fair_settle() */
+    uint64_t share_ns;      /* by weight, estimates included */
+    uint32_t ready_count;   /* stakes that there is work for, or will be at once */
+    uint64_t mark;          /* of wpk_fair_settle() */
 };
 
-/* The owner, made if need be; NULL when there are too many. */
-struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name);
-void wpk_owner_set(struct wpk_coordinator *c, const struct wpk_owner_event *event);
-void wpk_owner_restore(struct wpk_coordinator *c, const struct wpk_owner_event *event);
-/* So much device time, for the store and for queues that come to be. */
-void wpk_owner_charge(struct wpk_coordinator *c, struct wpk_owner *owner, uint64_t device_ns);
-/* Store the owners that have changed. */
-void wpk_owner_store(struct wpk_coordinator *c);
 struct wpk_account *wpk_account_get(struct wpk_class *kind, struct wpk_owner *owner);
 /* Forget the class's accounts. */
 void wpk_account_forget(struct wpk_class *kind);

@@ -134,11 +134,11 @@ static void one_that_fails_is_replaced(void **state)
     assert_string_equal(search->anchor.sha256, "a1.0");
     assert_string_equal(search->anchor.now, "a1.1");
     assert_true(search->anchor.ratio == 0.5);
-    assert_int_equal(wpk_search_ask(search, 2)->attempts, 0);
+    assert_int_equal(wpk_asks_get(search, 2)->attempts, 0);
     /* Leased beside the first one, too: an attempt, as nobody can say which candidate it was. */
     wpk_fixture_anchor_fails(fixture, worker);
     assert_string_equal(search->anchor.now, "a1.1");
-    assert_int_equal(wpk_search_ask(search, 3)->attempts, 1);
+    assert_int_equal(wpk_asks_get(search, 3)->attempts, 1);
     assert_int_equal(search->failed_count, 0);
     assert_int_equal(search->best_count, 2); /* another host may be able to run it */
     wpk_fixture_poll(fixture, worker, 2);

@@ -31,8 +31,8 @@ void wpk_asks_init(struct wpk_search *search)
 void wpk_asks_fini(struct wpk_search *search)
 {
     for (uint32_t n = search->told_count; n < search->ask_count; n++) {
-        free(wpk_search_ask(search, n)->text);
-        wpk_built_free(wpk_search_ask(search, n)->built);
+        free(wpk_asks_get(search, n)->text);
+        wpk_built_free(wpk_asks_get(search, n)->built);
     }
     free(search->asks);
     for (uint32_t i = 0; i < search->best_count; i++) {
@@ -40,7 +40,7 @@ void wpk_asks_fini(struct wpk_search *search)
     }
 }
 
-struct wpk_piece *wpk_search_ask(const struct wpk_search *search, uint32_t number)
+struct wpk_piece *wpk_asks_get(const struct wpk_search *search, uint32_t number)
 {
     if (number < search->told_count || number >= search->ask_count) {
         return NULL;
@@ -54,7 +54,7 @@ static void grow(struct wpk_search *search)
     struct wpk_piece *grown = calloc(capacity, sizeof *grown);
     WPK_ASSERT(grown != NULL);
     for (uint32_t n = search->told_count; n < search->ask_count; n++) {
-        grown[n & (capacity - 1)] = *wpk_search_ask(search, n);
+        grown[n & (capacity - 1)] = *wpk_asks_get(search, n);
     }
     free(search->asks);
     search->asks = grown;
@@ -103,7 +103,7 @@ static void keep_best(struct wpk_search *search, uint32_t number, const struct w
 
 void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)
 {
-    const struct wpk_piece *ask = wpk_search_ask(search, number);
+    const struct wpk_piece *ask = wpk_asks_get(search, number);
     WPK_ASSERT(ask != NULL && ask->standing == WPK_STANDING_ENDED);
     if (ask->trial.outcome == WPK_OUTCOME_OK) {
         search->ok_count++;
@@ -130,9 +130,9 @@ void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask)
         grow(search);
     }
     uint32_t number = search->ask_count++;
-    *wpk_search_ask(search, number) = *ask;
+    *wpk_asks_get(search, number) = *ask;
     if (ask->standing == WPK_STANDING_ENDED) {
-        refuse_revoked(search, wpk_search_ask(search, number));
+        refuse_revoked(search, wpk_asks_get(search, number));
         wpk_asks_count(search, number, 0);
     } else {
         wpk_asks_open(search, number, false);
@@ -148,25 +148,25 @@ static struct wpk_open_list *list_of(struct wpk_search *search, const struct wpk
 
 void wpk_asks_open(struct wpk_search *search, uint32_t number, bool first)
 {
-    struct wpk_piece *ask = wpk_search_ask(search, number);
+    struct wpk_piece *ask = wpk_asks_get(search, number);
     struct wpk_open_list *list = list_of(search, ask);
     ask->open_prev = first ? WPK_OPEN_END : list->last;
     ask->open_next = first ? list->first : WPK_OPEN_END;
-    *(ask->open_prev != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_prev)->open_next
+    *(ask->open_prev != WPK_OPEN_END ? &wpk_asks_get(search, ask->open_prev)->open_next
                                      : &list->first) = number;
-    *(ask->open_next != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_next)->open_prev
+    *(ask->open_next != WPK_OPEN_END ? &wpk_asks_get(search, ask->open_next)->open_prev
                                      : &list->last) = number;
     list->count++;
 }
 
 void wpk_asks_unopen(struct wpk_search *search, uint32_t number)
 {
-    struct wpk_piece *ask = wpk_search_ask(search, number);
+    struct wpk_piece *ask = wpk_asks_get(search, number);
     struct wpk_open_list *list = list_of(search, ask);
     WPK_ASSERT(list->count > 0);
-    *(ask->open_prev != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_prev)->open_next
+    *(ask->open_prev != WPK_OPEN_END ? &wpk_asks_get(search, ask->open_prev)->open_next
                                      : &list->first) = ask->open_next;
-    *(ask->open_next != WPK_OPEN_END ? &wpk_search_ask(search, ask->open_next)->open_prev
+    *(ask->open_next != WPK_OPEN_END ? &wpk_asks_get(search, ask->open_next)->open_prev
                                      : &list->last) = ask->open_prev;
     list->count--;
 }
@@ -176,7 +176,7 @@ uint32_t wpk_asks_next(const struct wpk_search *search, const struct wpk_open_li
 {
     uint32_t number = list->first;
     for (int i = 0; i < LOST_MAX && number != WPK_OPEN_END; i++) {
-        const struct wpk_piece *ask = wpk_search_ask(search, number);
+        const struct wpk_piece *ask = wpk_asks_get(search, number);
         if (ask->lost_on != worker->device_hash) {
             return number;
         }
@@ -189,7 +189,7 @@ uint32_t wpk_asks_next(const struct wpk_search *search, const struct wpk_open_li
 
 void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    struct wpk_piece *ask = wpk_search_ask(search, search->told_count);
+    struct wpk_piece *ask = wpk_asks_get(search, search->told_count);
     while (ask != NULL && ask->standing == WPK_STANDING_ENDED) {
         struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_TELL);
         effect->search = search;
@@ -199,11 +199,11 @@ void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search)
         wpk_built_free(ask->built);
         search->told_count++;
         search->refused = false;
-        ask = wpk_search_ask(search, search->told_count);
+        ask = wpk_asks_get(search, search->told_count);
     }
 }
 
-bool wpk_search_lose(struct wpk_search *search, const char *artifact)
+bool wpk_asks_lose(struct wpk_search *search, const char *artifact)
 {
     uint32_t before = search->best_count;
     for (uint32_t i = before; i-- > 0;) {
@@ -214,7 +214,7 @@ bool wpk_search_lose(struct wpk_search *search, const char *artifact)
     return search->best_count < before;
 }
 
-void wpk_search_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome)
+void wpk_asks_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome)
 {
     for (uint32_t i = search->best_count; i-- > 0;) {
         if (strcmp(search->best[i].trial.artifact_sha256, artifact) == 0) {

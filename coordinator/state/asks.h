@@ -9,8 +9,8 @@ struct wpk_coordinator;
 struct wpk_search;
 struct wpk_worker;
 
-#define WPK_BEST_MAX 16       /* that a search remembers: who follows when finalists are rejected */
-#define WPK_WINDOW_MAX 65536  /* asks under way of one search */
+#define WPK_BEST_MAX 16      /* that a search remembers: who follows when finalists are rejected */
+#define WPK_WINDOW_MAX 65536 /* asks under way of one search */
 
 /* Asks of a window that are OPEN, in the order in which they are given out. */
 struct wpk_open_list {
@@ -32,7 +32,7 @@ void wpk_asks_fini(struct wpk_search *search);
 /* The next ask; `ask` is taken, with its text. */
 void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask);
 /* Ask `number` of the search; NULL when it is not in its window. */
-struct wpk_piece *wpk_search_ask(const struct wpk_search *search, uint32_t number);
+struct wpk_piece *wpk_asks_get(const struct wpk_search *search, uint32_t number);
 /* An ask of the window is open: last of its list, or first; or is not any more. */
 void wpk_asks_open(struct wpk_search *search, uint32_t number, bool first);
 void wpk_asks_unopen(struct wpk_search *search, uint32_t number);
@@ -44,8 +44,8 @@ void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)
 /* Tell the strategy every ask that has ended and whose turn it is; they leave the window. */
 void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search);
 /* What did not verify cannot win any more, nor can what comes to the same code. */
-void wpk_search_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome);
+void wpk_asks_reject(struct wpk_search *search, const char *artifact, enum wpk_outcome outcome);
 /* It is not there to be timed. False where it is none of the best. */
-bool wpk_search_lose(struct wpk_search *search, const char *artifact);
+bool wpk_asks_lose(struct wpk_search *search, const char *artifact);
 
 #endif

@@ -225,10 +225,10 @@ static void count_group(const struct wpk_group *group, const struct wpk_job_op_s
     }
     census->cores += group->worker_count;
     for (uint32_t i = 0; i < job->label_count; i++) {
-        bool has = wpk_labels_cover(&group->hello, &job->labels[i], 1);
+        bool has = wpk_group_labels_cover(&group->hello, &job->labels[i], 1);
         census->with_label[i] += has ? group->worker_count : 0;
     }
-    if (!wpk_labels_cover(&group->hello, job->labels, job->label_count)) {
+    if (!wpk_group_labels_cover(&group->hello, job->labels, job->label_count)) {
         return;
     }
     census->labels += group->worker_count;
@@ -281,8 +281,8 @@ static bool has_builder(const struct wpk_job_op_state *op)
     return stake == NULL || link != NULL;
 }
 
-bool wpk_coordinator_blocked(const struct wpk_coordinator *c, const struct wpk_job_entry *job,
-                             uint32_t index, char out[WPK_REASON_MAX])
+bool wpk_bind_blocked(const struct wpk_coordinator *c, const struct wpk_job_entry *job,
+                      uint32_t index, char out[WPK_REASON_MAX])
 {
     const struct wpk_job_op_state *op = &job->ops[index];
     const struct wpk_search *search = op->search;

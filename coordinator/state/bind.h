@@ -10,14 +10,13 @@ struct wpk_group;
 struct wpk_job_entry;
 struct wpk_job_op_state;
 
-#define WPK_RETURN_MS 30000   /* after a start: an operator waits for the device it had */
+#define WPK_RETURN_MS 30000 /* after a start: an operator waits for the device it had */
 
 /* Bind the job's next operators, as far as there are devices for them, and work on the first. */
 void wpk_bind_job(struct wpk_coordinator *c, struct wpk_job_entry *job);
 /* Why no worker is there for this operator, in words: "no worker with kind cpu and 8 cores". False
  * when there is one, or the operator has ended; then `out` is "". */
-bool wpk_coordinator_blocked(const struct wpk_coordinator *coordinator,
-                             const struct wpk_job_entry *job, uint32_t op,
-                             char out[WPK_REASON_MAX]);
+bool wpk_bind_blocked(const struct wpk_coordinator *coordinator, const struct wpk_job_entry *job,
+                      uint32_t op, char out[WPK_REASON_MAX]);
 
 #endif

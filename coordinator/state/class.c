@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void wpk_providers_text(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX])
+void wpk_class_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX])
 {
     size_t at = 0;
     out[0] = '\0';
@@ -23,7 +23,7 @@ void wpk_class_text(const char *device_class, const struct wpk_hello *hello,
                     char out[WPK_CLASS_TEXT_MAX])
 {
     char providers[WPK_KEY_TEXT_MAX];
-    wpk_providers_text(hello, providers);
+    wpk_class_providers(hello, providers);
     snprintf(out, WPK_CLASS_TEXT_MAX, "%s\n%s\n%s", device_class, hello->environment, providers);
 }
 

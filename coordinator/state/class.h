@@ -12,15 +12,15 @@ struct wpk_coordinator;
 
 struct wpk_class {
     char text[WPK_CLASS_TEXT_MAX]; /* "device class\nenvironment\nproviders" */
-    uint64_t virtual_ns;       /* the largest of its groups' */
-    struct wpk_table accounts; /* owned; struct wpk_account by their owners' numbers */
-    uint32_t use_count;        /* by groups and pools; it is freed with the last */
+    uint64_t virtual_ns;           /* the largest of its groups' */
+    struct wpk_table accounts;     /* owned; struct wpk_account by their owners' numbers */
+    uint32_t use_count;            /* by groups and pools; it is freed with the last */
 };
 
 void wpk_class_text(const char *device_class, const struct wpk_hello *hello,
                     char out[WPK_CLASS_TEXT_MAX]);
 /* The class's name of the providers: "halide-cpu;onednn", in the worker's order. */
-void wpk_providers_text(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX]);
+void wpk_class_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX]);
 
 /* The class of that text, made if need be; one more uses it. */
 struct wpk_class *wpk_class_use(struct wpk_coordinator *c, const char *text);

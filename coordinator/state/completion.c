@@ -79,7 +79,8 @@ void wpk_completion_take(struct wpk_coordinator *c, struct wpk_search *search, w
     struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_PUT_TRIAL);
     effect->search = search;
     effect->work = work;
-    effect->provider = own ? wpk_search_own_provider(c, search) : wpk_effect_text(c, piece->text);
+    effect->provider =
+        own ? wpk_search_key_own_provider(c, search) : wpk_effect_text(c, piece->text);
     effect->piece = wpk_piece_copy(c, piece, own ? piece->text : "");
     effect->record = record;
     effect->worker = worker;

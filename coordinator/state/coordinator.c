@@ -3,7 +3,6 @@
  * docs/architecture.md. */
 #include "coordinator/state/coordinator.h"
 
-#include "coordinator/state/account.h"
 #include "coordinator/state/class.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
@@ -11,6 +10,7 @@
 #include "coordinator/state/job.h"
 #include "coordinator/state/kernel.h"
 #include "coordinator/state/lease.h"
+#include "coordinator/state/owner.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/settle.h"
 #include "coordinator/state/stake.h"

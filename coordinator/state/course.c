@@ -286,7 +286,7 @@ static void take_turn(struct wpk_coordinator *c, struct wpk_search *search, enum
     }
 }
 
-void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search)
+void wpk_course_advance(struct wpk_coordinator *c, struct wpk_search *search)
 {
     if (search->failing) {
         search->failing = false;

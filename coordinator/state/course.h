@@ -8,6 +8,6 @@ struct wpk_search;
 
 /* Let those join it that were bound to it, and go on to the next phase if this one is over. For
  * settle.c. */
-void wpk_search_advance(struct wpk_coordinator *c, struct wpk_search *search);
+void wpk_course_advance(struct wpk_coordinator *c, struct wpk_search *search);
 
 #endif

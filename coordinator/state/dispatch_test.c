@@ -122,7 +122,7 @@ static void builds_wait_for_room(void **state)
     set_hold(s, true);
     assert_int_equal(wpk_fixture_result(s, builder, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
     assert_int_equal(wpk_fixture_poll(s, builder, 1), 0);
-    assert_true(wpk_coordinator_blocked(s->c, job, 0, reason));
+    assert_true(wpk_bind_blocked(s->c, job, 0, reason));
     assert_string_equal(reason,
                         "the artifacts have reached their quota: nothing is built until there is"
                         " room");
@@ -132,7 +132,7 @@ static void builds_wait_for_room(void **state)
     assert_int_equal(wpk_fixture_poll(s, both, 1), 0);
     assert_int_equal(s->workers[builder].held_count, 0);
     set_hold(s, false); /* their polls still wait */
-    assert_false(wpk_coordinator_blocked(s->c, job, 0, reason));
+    assert_false(wpk_bind_blocked(s->c, job, 0, reason));
     assert_int_equal(s->workers[builder].held_count, 1);
     assert_int_equal(s->workers[both].held_count, 1);
     assert_int_equal(s->workers[both].held[0].stage, WPK_STAGE_WHOLE);
@@ -148,7 +148,7 @@ static void a_builder_of_another_environment(void **state)
     char reason[WPK_REASON_MAX];
     int runner = wpk_fixture_join(s, "runner", WPK_WORKER_RUNS);
     assert_int_equal(wpk_fixture_poll(s, runner, 2), 0);
-    assert_true(wpk_coordinator_blocked(s->c, job, 0, reason));
+    assert_true(wpk_bind_blocked(s->c, job, 0, reason));
     assert_string_equal(reason, "no worker builds for cpu/model/avx2");
     int old = wpk_fixture_worker(s, "old");
     s->workers[old].hello.roles = WPK_WORKER_BUILDS;
@@ -159,7 +159,7 @@ static void a_builder_of_another_environment(void **state)
     s->workers[lean].hello.roles = WPK_WORKER_BUILDS;
     snprintf(s->workers[lean].hello.environment, WPK_ENVIRONMENT_MAX, "halide=21");
     wpk_fixture_hello(s, lean);
-    assert_false(wpk_coordinator_blocked(s->c, job, 0, reason));
+    assert_false(wpk_bind_blocked(s->c, job, 0, reason));
     assert_int_equal(wpk_fixture_poll(s, lean, 2), 2);
     wpk_fixture_free(s);
 }

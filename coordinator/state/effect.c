@@ -84,7 +84,7 @@ void wpk_effect_warn(struct wpk_coordinator *c, const char *event, const char *f
     va_end(args);
 }
 
-void wpk_answer_problem(struct wpk_coordinator *c, int status, wpk_err err, uint32_t retry_after_s,
+void wpk_effect_problem(struct wpk_coordinator *c, int status, wpk_err err, uint32_t retry_after_s,
                         const char *text)
 {
     if (c->event->request == 0) {

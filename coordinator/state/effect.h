@@ -8,7 +8,6 @@
 
 #include "common/arena.h"
 #include "common/net.h"
-#include "coordinator/state/account.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/worker_order.h"
@@ -88,7 +87,7 @@ struct wpk_effect {
                 };
                 struct { /* PUT_TRIAL, PUT_TIMES */
                     const struct wpk_record *record;
-                    const struct wpk_worker *worker; /* NULL: nobody measured it: abandoned */
+                    const struct wpk_worker *worker;     /* NULL: nobody measured it: abandoned */
                     const struct wpk_final_entry *entry; /* PUT_TIMES */
                     /* PUT_TRIAL, in the effects' arena: */
                     wpk_work_id work;
@@ -103,7 +102,7 @@ struct wpk_effect {
                     /* Recorded beside `served`, to follow it if it is revoked; NULL: none: */
                     const struct wpk_final_entry *kept[WPK_FINAL_VERIFIED_MAX];
                     const struct wpk_final_entry *plain; /* the last one */
-                    bool serve; /* it replaces what the problem serves */
+                    bool serve;                          /* it replaces what the problem serves */
                 };
             };
         };
@@ -140,7 +139,7 @@ void wpk_effect_warn(struct wpk_coordinator *c, const char *event, const char *f
 void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size);
 char *wpk_effect_text(struct wpk_coordinator *c, const char *text);
 /* Answer the event's request with a problem. */
-void wpk_answer_problem(struct wpk_coordinator *c, int status, wpk_err err, uint32_t retry_after_s,
+void wpk_effect_problem(struct wpk_coordinator *c, int status, wpk_err err, uint32_t retry_after_s,
                         const char *text);
 
 #endif

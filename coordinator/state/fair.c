@@ -6,6 +6,7 @@
 #include "coordinator/state/class.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/lease.h"
+#include "coordinator/state/owner.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
@@ -53,7 +54,7 @@ static void advance(struct wpk_group *group, uint64_t share_ns)
 }
 
 /* Who builds for it and who runs it may be two groups, which are not at the same place. */
-void wpk_account_ready(struct wpk_account *account, const struct wpk_search *search)
+void wpk_fair_ready(struct wpk_account *account, const struct wpk_search *search)
 {
     if (account->ready_count++ > 0) {
         return;
@@ -66,7 +67,7 @@ void wpk_account_ready(struct wpk_account *account, const struct wpk_search *sea
     }
 }
 
-void wpk_account_unready(struct wpk_account *account)
+void wpk_fair_unready(struct wpk_account *account)
 {
     WPK_ASSERT(account->ready_count > 0);
     account->ready_count--;

@@ -17,6 +17,7 @@
 
 #include "coordinator/state/account.h"
 
+struct wpk_coordinator;
 struct wpk_group;
 struct wpk_lease;
 struct wpk_pool;
@@ -31,8 +32,8 @@ void wpk_fair_begin_pool(struct wpk_pool *pool);
  * builder of another class. */
 struct wpk_account *wpk_fair_payer(const struct wpk_group *group, struct wpk_account *account);
 /* A stake of the owner's in this search became ready, or one is not any more. */
-void wpk_account_ready(struct wpk_account *account, const struct wpk_search *search);
-void wpk_account_unready(struct wpk_account *account);
+void wpk_fair_ready(struct wpk_account *account, const struct wpk_search *search);
+void wpk_fair_unready(struct wpk_account *account);
 /* Charge a new lease's estimate to whom it is given for: `account` of the lease is from now on the
  * one that pays. */
 void wpk_fair_charge(struct wpk_coordinator *c, struct wpk_lease *lease);

@@ -3,6 +3,8 @@
 #include "tests/fixture.h"
 
 #include "common/rng.h"
+#include "coordinator/state/account.h"
+#include "coordinator/state/owner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -112,7 +112,7 @@ static uint32_t number_of(const struct wpk_final_entry *entries, uint32_t count)
 
 void wpk_final_collect(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    const char *own = wpk_search_own_provider(c, search);
+    const char *own = wpk_search_key_own_provider(c, search);
     wpk_final_fini(search);
     search->measured = true;
     search->outdated = false;
@@ -312,9 +312,9 @@ static void reject(struct wpk_coordinator *c, struct wpk_search *search,
         forget_served(search); /* it need not be beaten */
     }
     if (outside) {
-        wpk_search_lose(search, entry->artifact_sha256);
+        wpk_asks_lose(search, entry->artifact_sha256);
     } else {
-        wpk_search_reject(search, entry->artifact_sha256, record->outcome);
+        wpk_asks_reject(search, entry->artifact_sha256, record->outcome);
         wpk_anchor_lost(c, search, entry->artifact_sha256);
     }
 }
@@ -375,7 +375,7 @@ void wpk_final_kernel_put(struct wpk_coordinator *c, struct wpk_search *search, 
 
 void wpk_final_lost(struct wpk_coordinator *c, struct wpk_search *search, const char *artifact)
 {
-    bool lost = wpk_search_lose(search, artifact);
+    bool lost = wpk_asks_lose(search, artifact);
     wpk_anchor_lost(c, search, artifact);
     if (strcmp(search->served_artifact, artifact) == 0) {
         forget_served(search); /* what is not there need not be beaten */

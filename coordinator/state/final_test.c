@@ -62,7 +62,7 @@ static struct fixture *begin(uint32_t own_count, bool vendor, const char *served
                  served[0] != '\0' ? "own" : "vendor");
         snprintf(search->served_artifact, WPK_ID_MAX, "%s", served);
     }
-    wpk_search_advance(&s->c, search);
+    wpk_course_advance(&s->c, search);
     return s;
 }
 
@@ -84,20 +84,20 @@ static void time_all(struct fixture *s, const uint64_t *ns)
         times[i] = (struct wpk_timing){.median_ns = ns[i], .mad_ns = MAD_NS, .sample_count = 1};
     }
     wpk_final_timed(&s->c, &s->search, ns != NULL ? times : NULL, &s->worker);
-    wpk_search_advance(&s->c, &s->search);
+    wpk_course_advance(&s->c, &s->search);
 }
 
 static void change(struct fixture *s, struct wpk_kernel_event *event)
 {
     s->event.kernel = event;
     wpk_kernel_changed(&s->c);
-    wpk_search_advance(&s->c, &s->search);
+    wpk_course_advance(&s->c, &s->search);
 }
 
 static void put_kernel(struct fixture *s, struct wpk_search *search, uint64_t kernel_id)
 {
     wpk_final_kernel_put(&s->c, search, kernel_id);
-    wpk_search_advance(&s->c, search);
+    wpk_course_advance(&s->c, search);
 }
 
 /* It comes to `times_direct` times the error of direct evaluation on fresh inputs. */
@@ -111,7 +111,7 @@ static void verify_times(struct fixture *s, const char *artifact, enum wpk_outco
     snprintf(record.artifact_sha256, WPK_ID_MAX, "%s", artifact);
     s->search.verify.standing = WPK_STANDING_ENDED;
     wpk_final_verified(&s->c, &s->search, &record, &s->worker);
-    wpk_search_advance(&s->c, &s->search);
+    wpk_course_advance(&s->c, &s->search);
 }
 
 static void verify(struct fixture *s, const char *artifact, enum wpk_outcome outcome)
@@ -260,7 +260,7 @@ static void what_was_verified_is_served(void **state)
     assert_string_equal(s->search.verify.built->artifact_sha256, "own0");
     s->search.verify.standing = WPK_STANDING_ENDED;
     wpk_final_verified(&s->c, &s->search, &another, &s->worker);
-    wpk_search_advance(&s->c, &s->search);
+    wpk_course_advance(&s->c, &s->search);
     assert_null(find_effect(s, WPK_EFFECT_PUT_KERNEL));
     assert_int_equal(s->search.outcomes[WPK_OUTCOME_ABANDONED], 1);
     verify(s, "own1", WPK_OUTCOME_OK);

@@ -42,8 +42,8 @@ static void key_text(const struct wpk_class *kind, unsigned first, unsigned seco
     }
 }
 
-bool wpk_labels_cover(const struct wpk_hello *hello, const struct wpk_worker_label *labels,
-                      uint32_t count)
+bool wpk_group_labels_cover(const struct wpk_hello *hello, const struct wpk_worker_label *labels,
+                            uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         bool found = false;
@@ -100,7 +100,7 @@ static bool is_in(const struct wpk_group *group, const struct wpk_pool *pool)
     }
     bool role = pool->stage == WPK_POOL_RUN || (roles & WPK_WORKER_BUILDS) != 0;
     return role && group->kind == pool->kind && group->hello.device.core_count >= pool->threads &&
-           wpk_labels_cover(&group->hello, pool->labels, pool->label_count);
+           wpk_group_labels_cover(&group->hello, pool->labels, pool->label_count);
 }
 
 static void set_waiting(struct wpk_link *link)
@@ -173,7 +173,7 @@ bool wpk_group_suits(const struct wpk_group *group, const struct wpk_job_entry *
     return (group->hello.roles & WPK_WORKER_RUNS) != 0 &&
            strcmp(group->hello.device.kind, job->kind) == 0 && wpk_group_is_for(group, job) &&
            group->hello.device.core_count >= job->threads &&
-           wpk_labels_cover(&group->hello, job->labels, job->label_count);
+           wpk_group_labels_cover(&group->hello, job->labels, job->label_count);
 }
 
 static struct wpk_group *group_new(struct wpk_coordinator *c, const struct wpk_worker *worker,

@@ -36,13 +36,13 @@ struct wpk_link {
 struct wpk_group {
     char *key; /* owned: all that makes it */
     struct wpk_class *kind;
-    struct wpk_hello hello; /* of its first worker: what they have in common */
-    struct wpk_link *links; /* owned: the pools that it is in */
+    struct wpk_hello hello;           /* of its first worker: what they have in common */
+    struct wpk_link *links;           /* owned: the pools that it is in */
     struct wpk_worker *waiting_first; /* polls, first come first served */
     struct wpk_worker *waiting_last;
     uint32_t worker_count;
     uint32_t available_count; /* that may be given work */
-    uint64_t virtual_ns; /* the largest share of who was served, before he was charged */
+    uint64_t virtual_ns;      /* the largest share of who was served, before he was charged */
     uint32_t place;           /* in the coordinator's array */
 };
 
@@ -63,14 +63,14 @@ struct wpk_pool {
     uint32_t served_count; /* groups in it with a worker that may be given work */
     bool served_changed;   /* in this step, from none or to none */
     uint64_t virtual_ns;   /* the largest of its groups', since it is there */
-    bool dirty; /* there may be work for a poll that waits */
+    bool dirty;            /* there may be work for a poll that waits */
     struct wpk_pool *dirty_next;
     uint32_t place; /* in the coordinator's array */
 };
 
 /* Has it all of these labels? */
-bool wpk_labels_cover(const struct wpk_hello *hello, const struct wpk_worker_label *labels,
-                      uint32_t count);
+bool wpk_group_labels_cover(const struct wpk_hello *hello, const struct wpk_worker_label *labels,
+                            uint32_t count);
 /* Can they build for that class? */
 bool wpk_group_builds_for(const struct wpk_group *group, const char *class_text);
 /* Is its device class the one that the job is for? */

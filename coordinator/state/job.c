@@ -8,11 +8,11 @@
 #include "coordinator/state/job.h"
 
 #include "common/metrics.h"
-#include "coordinator/state/account.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/mark.h"
+#include "coordinator/state/owner.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/stake.h"
@@ -206,7 +206,7 @@ void wpk_job_submit(struct wpk_coordinator *c)
     wpk_job_release(c); /* jobs whose end is stored make room */
     if (owner == NULL || c->job_count == WPK_JOBS_LIVE_MAX) {
         wpk_metric_add(WPK_COUNTER_JOBS_REFUSED, 0, 1);
-        wpk_answer_problem(c, 429, WPK_ENOSPC, RETRY_QUOTA_S,
+        wpk_effect_problem(c, 429, WPK_ENOSPC, RETRY_QUOTA_S,
                            owner == NULL ? "too many owners are known"
                                          : "too many jobs are queued");
         wpk_job_entry_free(job);
@@ -217,7 +217,7 @@ void wpk_job_submit(struct wpk_coordinator *c)
         snprintf(text, 160, "%s has %u jobs that have not ended, and may have %u", owner->name,
                  owner->job_count, owner->jobs_max);
         wpk_metric_add(WPK_COUNTER_JOBS_REFUSED, 0, 1);
-        wpk_answer_problem(c, 429, WPK_ENOSPC, RETRY_QUOTA_S, text);
+        wpk_effect_problem(c, 429, WPK_ENOSPC, RETRY_QUOTA_S, text);
         wpk_job_entry_free(job);
         return;
     }
@@ -257,7 +257,7 @@ static struct wpk_job_entry *find(struct wpk_coordinator *c)
 {
     struct wpk_job_entry *job = wpk_table_get_text(&c->jobs_by_id, c->event->job_id);
     if (job == NULL || job->stored) {
-        wpk_answer_problem(c, 404, WPK_ENOENT, 0,
+        wpk_effect_problem(c, 404, WPK_ENOENT, 0,
                            "there is no such job, or it has ended; the list of jobs says which");
         return NULL;
     }
@@ -317,7 +317,7 @@ void wpk_job_resume(struct wpk_coordinator *c)
     answer_job(c, 200, job);
 }
 
-void wpk_coordinator_job_stored(struct wpk_coordinator *c, uint64_t number)
+void wpk_job_stored(struct wpk_coordinator *c, uint64_t number)
 {
     struct wpk_job_entry *job = wpk_table_get(&c->jobs_by_number, number);
     if (job != NULL && job->finished_wall_ns != 0) {

@@ -70,11 +70,11 @@ struct wpk_job_entry {
     uint64_t created_wall_ns;
     uint64_t started_wall_ns;
     uint64_t finished_wall_ns;
-    bool stored;                  /* its end is durable */
-    bool unbound;                 /* an operator waits for a device */
-    uint64_t restored_ns;         /* at the start of wpkd; 0: it was submitted */
-    struct wpk_owner *account;    /* its owner's */
-    unsigned marks;               /* the lists that it is in: bits 1 << enum wpk_job_mark */
+    bool stored;               /* its end is durable */
+    bool unbound;              /* an operator waits for a device */
+    uint64_t restored_ns;      /* at the start of wpkd; 0: it was submitted */
+    struct wpk_owner *account; /* its owner's */
+    unsigned marks;            /* the lists that it is in: bits 1 << enum wpk_job_mark */
     struct wpk_job_entry *mark_next[WPK_JOB_MARKS];
     struct wpk_job_op_state *ops; /* owned; [op_count] */
     uint32_t op_count;
@@ -102,7 +102,7 @@ void wpk_job_end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job);
 /* Forget jobs whose end is stored. */
 void wpk_job_release(struct wpk_coordinator *c);
 /* The job's last state is durable: it is forgotten, if it has ended. */
-void wpk_coordinator_job_stored(struct wpk_coordinator *coordinator, uint64_t number);
+void wpk_job_stored(struct wpk_coordinator *coordinator, uint64_t number);
 /* Free what a job entry owns, and the entry. */
 void wpk_job_entry_free(struct wpk_job_entry *job);
 

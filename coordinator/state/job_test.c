@@ -100,8 +100,8 @@ static void ended_is_found_until_it_is_stored(void **state)
     memcpy(id, job->id, sizeof id);
     wpk_fixture_wait(s, 5000);
     assert_ptr_equal(wpk_coordinator_job(s->c, id), job);
-    wpk_coordinator_job_stored(s->c, job->number);
-    wpk_coordinator_job_stored(s->c, 4711);
+    wpk_job_stored(s->c, job->number);
+    wpk_job_stored(s->c, 4711);
     wpk_fixture_wait(s, 3000);
     assert_null(wpk_coordinator_job(s->c, id));
     assert_int_equal(s->c->search_count, 0);
@@ -244,7 +244,7 @@ static void expect_blocked(struct wpk_fixture *s, const struct wpk_job_entry *jo
                            const char *reason)
 {
     char text[WPK_REASON_MAX];
-    bool blocked = wpk_coordinator_blocked(s->c, job, 0, text);
+    bool blocked = wpk_bind_blocked(s->c, job, 0, text);
     assert_string_equal(text, reason);
     assert_int_equal(blocked, reason[0] != '\0');
 }
@@ -448,7 +448,7 @@ static void answers_come_late(void **state)
     const struct wpk_job_entry *job = wpk_fixture_submit(s, small_job("a", 1, 5));
     assert_int_equal(s->answer_count, 1);
     wpk_fixture_job_event(s, WPK_EVENT_CANCEL, job);
-    wpk_coordinator_job_stored(s->c, job->number);
+    wpk_job_stored(s->c, job->number);
     wpk_fixture_wait(s, 3000);
     assert_int_equal(s->c->search_count, 1); /* its OPENED is under way */
     wpk_fixture_answer(s);

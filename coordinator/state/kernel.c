@@ -31,7 +31,7 @@ static void forget(struct wpk_coordinator *c, struct wpk_search *search, const c
         }
     }
     if (artifact[0] != '\0') {
-        wpk_search_reject(search, artifact, WPK_OUTCOME_WRONG_RESULT);
+        wpk_asks_reject(search, artifact, WPK_OUTCOME_WRONG_RESULT);
         wpk_plain_revoked(search, artifact);
         wpk_anchor_lost(c, search, artifact);
     }

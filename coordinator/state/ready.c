@@ -55,10 +55,10 @@ void wpk_ready_update(struct wpk_coordinator *c, struct wpk_search *search)
 {
     bool open = search->id != 0 && wpk_search_has_device(search);
     unsigned ready = open ? stages_ready(search, c->event->now_ns) : 0;
-    wpk_search_set_ready(c, search, ready);
+    wpk_stake_set_ready(c, search, ready);
 }
 
-uint32_t wpk_search_queue_depth(const struct wpk_search *search)
+uint32_t wpk_ready_depth(const struct wpk_search *search)
 {
     uint32_t depth = search->open.count + search->built.count;
     for (uint32_t i = 0; i < search->vendor_count; i++) {

@@ -13,7 +13,7 @@
 
 static const struct wpk_piece *piece(struct wpk_fixture *s, uint32_t number)
 {
-    return wpk_search_ask(s->c->searches[0], number);
+    return wpk_asks_get(s->c->searches[0], number);
 }
 
 static void expect_work(struct wpk_fixture *s, int worker, enum wpk_work_stage stage,

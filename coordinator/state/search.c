@@ -339,7 +339,7 @@ struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work)
 {
     switch (work.kind) {
     case WPK_WORK_TRIAL:
-        return wpk_search_ask(search, work.index);
+        return wpk_asks_get(search, work.index);
     case WPK_WORK_VENDOR:
         return work.index < search->vendor_count ? &search->vendors[work.index] : NULL;
     case WPK_WORK_FINAL:

@@ -36,7 +36,7 @@ struct wpk_search {
     char reason[WPK_REASON_MAX];
     char failure[WPK_REASON_MAX / 2]; /* what the latest failed candidate's log begins with */
 
-    /* Asks told_count to ask_count - 1, ask n at n modulo the capacity: wpk_search_ask(). */
+    /* Asks told_count to ask_count - 1, ask n at n modulo the capacity: wpk_asks_get(). */
     struct wpk_piece *asks; /* owned */
     uint32_t ask_capacity;  /* a power of two, or 0 */
     uint32_t ask_count;
@@ -89,7 +89,7 @@ struct wpk_search {
     bool recount;                 /* its budget may be another */
     unsigned marks;               /* the lists that it is in: bits 1 << enum wpk_search_mark */
     struct wpk_search *mark_next[WPK_SEARCH_MARKS];
-    uint32_t place;               /* in the coordinator's array */
+    uint32_t place;                  /* in the coordinator's array */
     struct wpk_search *problem_next; /* of the same problem */
     char key_hash[WPK_ID_MAX];
 

@@ -60,7 +60,7 @@ void wpk_search_key_hash(const struct wpk_search_key *key, char out[WPK_ID_MAX])
     }
 }
 
-const char *wpk_search_own_provider(struct wpk_coordinator *c, const struct wpk_search *search)
+const char *wpk_search_key_own_provider(struct wpk_coordinator *c, const struct wpk_search *search)
 {
     size_t size = strcspn(search->key.providers, ";");
     char *name = wpk_effect_memory(c, size + 1, 1);

@@ -32,6 +32,6 @@ void wpk_search_key_hash(const struct wpk_search_key *key, char out[WPK_ID_MAX])
 /* Its class, as wpk_class_text() prints it. */
 void wpk_search_key_class(const struct wpk_search_key *key, char out[WPK_CLASS_TEXT_MAX]);
 /* The name of our own provider, the first of the key's, for an effect. */
-const char *wpk_search_own_provider(struct wpk_coordinator *c, const struct wpk_search *search);
+const char *wpk_search_key_own_provider(struct wpk_coordinator *c, const struct wpk_search *search);
 
 #endif

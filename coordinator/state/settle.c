@@ -33,7 +33,7 @@ static void settle_searches(struct wpk_coordinator *c)
 {
     struct wpk_search *search;
     while ((search = wpk_mark_next_search(c, WPK_SEARCH_COURSE)) != NULL) {
-        wpk_search_advance(c, search);
+        wpk_course_advance(c, search);
         wpk_mark_search(c, search, WPK_SEARCH_READY);
     }
 }

@@ -127,9 +127,9 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_stake *stake, bool r
 static void set_backlogged(struct wpk_stake *stake, bool backlogged)
 {
     if (backlogged && !stake->backlogged) {
-        wpk_account_ready(stake->seat->account, stake->search);
+        wpk_fair_ready(stake->seat->account, stake->search);
     } else if (!backlogged && stake->backlogged) {
-        wpk_account_unready(stake->seat->account);
+        wpk_fair_unready(stake->seat->account);
     }
     stake->backlogged = backlogged;
 }
@@ -142,7 +142,7 @@ static void update(struct wpk_coordinator *c, struct wpk_stake *stake)
     set_ready(c, stake, ready);
 }
 
-void wpk_search_set_ready(struct wpk_coordinator *c, struct wpk_search *search, unsigned ready)
+void wpk_stake_set_ready(struct wpk_coordinator *c, struct wpk_search *search, unsigned ready)
 {
     search->ready = ready;
     for (struct wpk_stake *stake = search->stakes; stake != NULL; stake = stake->search_next) {

@@ -30,7 +30,7 @@ struct wpk_stake {
 struct wpk_seat {
     struct wpk_account *account;
     struct wpk_pool *pool;
-    uint32_t stake_count; /* ready or not: it is freed with the last */
+    uint32_t stake_count;     /* ready or not: it is freed with the last */
     struct wpk_stake **ready; /* owned; [ready_count] */
     uint32_t ready_count;
     uint32_t ready_capacity;
@@ -42,7 +42,7 @@ struct wpk_seat {
 void wpk_stake_add(struct wpk_coordinator *c, struct wpk_job_op_state *op);
 void wpk_stake_drop(struct wpk_coordinator *c, struct wpk_job_op_state *op);
 /* Note which stages there is work for; those who wait for it are served at the end of the step. */
-void wpk_search_set_ready(struct wpk_coordinator *c, struct wpk_search *search, unsigned ready);
+void wpk_stake_set_ready(struct wpk_coordinator *c, struct wpk_search *search, unsigned ready);
 /* Note for which pools' work there is somebody now, or nobody any more. */
 void wpk_stake_served(struct wpk_coordinator *c);
 /* Does `a` come before `b`, of one owner? */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/tick.h"
 
-#include "coordinator/state/account.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/mark.h"
+#include "coordinator/state/owner.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/timer.h"

@@ -383,7 +383,7 @@ static void apply_order(struct wpk_coordinator *c, struct wpk_worker *worker)
 static void apply_orders(struct wpk_coordinator *c, const char *name)
 {
     for (uint32_t i = 0; i < c->worker_count; i++) {
-        if (wpk_worker_is_named(c->workers[i], name)) {
+        if (wpk_worker_order_is_for(c->workers[i], name)) {
             apply_order(c, c->workers[i]);
         }
     }
@@ -422,9 +422,9 @@ void wpk_worker_restore_order(struct wpk_coordinator *c)
 void wpk_worker_set(struct wpk_coordinator *c)
 {
     const struct wpk_event *event = c->event;
-    wpk_err err = wpk_coordinator_may_order(c, event->worker, event->order);
+    wpk_err err = wpk_worker_order_check(c, event->worker, event->order);
     if (err != WPK_OK) {
-        wpk_answer_problem(c, err == WPK_ENOENT ? 404 : 409, err, 0,
+        wpk_effect_problem(c, err == WPK_ENOENT ? 404 : 409, err, 0,
                            err == WPK_ENOENT
                                ? "there is no such worker; the list of workers has their names"
                                : "orders for too many workers are kept");

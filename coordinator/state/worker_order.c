@@ -30,19 +30,19 @@ wpk_err wpk_worker_order_parse(const char *text, enum wpk_worker_order *out)
     return WPK_ENOENT;
 }
 
-bool wpk_worker_is_named(const struct wpk_worker *worker, const char *name)
+bool wpk_worker_order_is_for(const struct wpk_worker *worker, const char *name)
 {
     return strcmp(worker->hello.name, name) == 0 ||
            strcmp(worker->hello.device.instance, name) == 0;
 }
 
-wpk_err wpk_coordinator_may_order(const struct wpk_coordinator *c, const char *name,
-                                  enum wpk_worker_order order)
+wpk_err wpk_worker_order_check(const struct wpk_coordinator *c, const char *name,
+                               enum wpk_worker_order order)
 {
     bool ordered = wpk_table_get_text(&c->orders, name) != NULL;
     bool known = ordered;
     for (uint32_t i = 0; i < c->worker_count && !known; i++) {
-        known = wpk_worker_is_named(c->workers[i], name);
+        known = wpk_worker_order_is_for(c->workers[i], name);
     }
     if (!known) {
         return WPK_ENOENT;

@@ -35,12 +35,12 @@ const char *wpk_worker_order_name(enum wpk_worker_order order);
 /*   errors  WPK_ENOENT no such order */
 WPK_MUST_CHECK wpk_err wpk_worker_order_parse(const char *text, enum wpk_worker_order *out);
 /* By the worker's own name or by its device's instance. */
-bool wpk_worker_is_named(const struct wpk_worker *worker, const char *name);
+bool wpk_worker_order_is_for(const struct wpk_worker *worker, const char *name);
 /* What is ordered of the worker, of those orders that are kept. */
 void wpk_worker_order_find(const struct wpk_coordinator *c, struct wpk_worker *worker);
 /* Would WPK_EVENT_WORKER_SET be carried out? `name`: a worker's, or its device's instance.
  *   errors  WPK_ENOENT no such worker; WPK_ENOSPC orders for too many are kept */
-WPK_MUST_CHECK wpk_err wpk_coordinator_may_order(const struct wpk_coordinator *coordinator,
-                                                 const char *name, enum wpk_worker_order order);
+WPK_MUST_CHECK wpk_err wpk_worker_order_check(const struct wpk_coordinator *coordinator,
+                                              const char *name, enum wpk_worker_order order);
 
 #endif

@@ -12,7 +12,7 @@
 
 static const struct wpk_piece *piece(struct wpk_fixture *s, uint32_t number)
 {
-    return wpk_search_ask(s->c->searches[0], number);
+    return wpk_asks_get(s->c->searches[0], number);
 }
 
 /* ---- loss */

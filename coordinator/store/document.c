@@ -114,7 +114,7 @@ static void put_blocked(struct wpk_json_writer *w, const struct wpk_coordinator 
 {
     char blocked[WPK_REASON_MAX] = "";
     if (coordinator != NULL && !wpk_phase_ended(job->ops[index].phase)) {
-        wpk_coordinator_blocked(coordinator, job, index, blocked);
+        wpk_bind_blocked(coordinator, job, index, blocked);
     }
     wpk_json_put_text(w, "blocked", blocked);
 }
@@ -156,8 +156,7 @@ static void put_reason(struct wpk_json_writer *w, const struct wpk_coordinator *
     for (uint32_t i = 0; coordinator != NULL && job->finished_wall_ns == 0 && i < job->op_count;
          i++) {
         char reason[WPK_REASON_MAX];
-        if (!wpk_phase_ended(job->ops[i].phase) &&
-            wpk_coordinator_blocked(coordinator, job, i, reason)) {
+        if (!wpk_phase_ended(job->ops[i].phase) && wpk_bind_blocked(coordinator, job, i, reason)) {
             wpk_json_put_text(w, "reason", reason);
             return;
         }

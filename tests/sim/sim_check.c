@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/state/account.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/bind.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/outlier.h"
+#include "coordinator/state/owner.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/piece.h"
 #include "coordinator/state/search.h"
@@ -62,7 +62,7 @@ static uint32_t leased_of(const struct wpk_search *search, uint64_t session)
 {
     uint32_t asks = 0;
     for (uint32_t n = search->told_count; n < search->ask_count; n++) {
-        asks += count_leased(wpk_search_ask(search, n), 1, session);
+        asks += count_leased(wpk_asks_get(search, n), 1, session);
     }
     return asks + count_leased(search->vendors, search->vendor_count, session) +
            count_leased(&search->plain.piece, 1, session) +
@@ -74,7 +74,7 @@ static void check_counts(const struct wpk_sim *sim, const struct wpk_search *sea
 {
     uint32_t ended = search->told_count;
     for (uint32_t n = search->told_count; n < search->ask_count; n++) {
-        ended += wpk_search_ask(search, n)->standing == WPK_STANDING_ENDED;
+        ended += wpk_asks_get(search, n)->standing == WPK_STANDING_ENDED;
     }
     WPK_SIM_CHECK(sim, ended == search->ok_count + search->failed_count,
                   "search %llu: %u asks ended, %u counted", (unsigned long long)search->id, ended,
@@ -100,7 +100,7 @@ static void check_jobs(const struct wpk_sim *sim)
         bool nowhere = job->label_count > 0 && strcmp(job->labels[0].value, "nowhere") == 0;
         bool ended = job->finished_wall_ns != 0 || job->state == WPK_JOB_PAUSED;
         char reason[WPK_REASON_MAX];
-        WPK_SIM_CHECK(sim, !nowhere || ended || wpk_coordinator_blocked(c, job, 0, reason),
+        WPK_SIM_CHECK(sim, !nowhere || ended || wpk_bind_blocked(c, job, 0, reason),
                       "%s can be done nowhere, and does not say so", job->name);
     }
 }

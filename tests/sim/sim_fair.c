@@ -9,6 +9,7 @@
 #include "coordinator/state/group.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
+#include "coordinator/state/owner.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
@@ -84,9 +85,9 @@ void watched_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t
 void real_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns) //
     __asm__("__real_wpk_fair_settle");
 void watched_ready(struct wpk_account *account, const struct wpk_search *search) //
-    __asm__("__wrap_wpk_account_ready");
+    __asm__("__wrap_wpk_fair_ready");
 void real_ready(struct wpk_account *account, const struct wpk_search *search) //
-    __asm__("__real_wpk_account_ready");
+    __asm__("__real_wpk_fair_ready");
 void watched_forget(struct wpk_class *kind) __asm__("__wrap_wpk_account_forget");
 void real_forget(struct wpk_class *kind) __asm__("__real_wpk_account_forget");
 

@@ -8,6 +8,7 @@
 #include "coordinator/state/group.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
+#include "coordinator/state/owner.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
@@ -48,7 +49,7 @@ static bool can_do(const struct wpk_worker *worker, const struct wpk_search *sea
         return stage == WPK_POOL_BUILD && wpk_search_trusts(search, worker, WPK_STAGE_BUILD);
     }
     return wpk_search_trusts(search, worker, WPK_STAGE_RUN) &&
-           wpk_labels_cover(&worker->hello, job->labels, job->label_count);
+           wpk_group_labels_cover(&worker->hello, job->labels, job->label_count);
 }
 
 /* Of the owner's operators for which the worker could do this, the first. */
@@ -80,7 +81,7 @@ static bool has_open_vendor(const struct wpk_search *search)
 static bool has_open_ask(const struct wpk_search *search, bool built)
 {
     for (uint32_t n = search->told_count; n < search->ask_count; n++) {
-        const struct wpk_piece *ask = wpk_search_ask(search, n);
+        const struct wpk_piece *ask = wpk_asks_get(search, n);
         if (ask->standing == WPK_STANDING_OPEN && (ask->built != NULL) == built) {
             return true;
         }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owners of jobs: the weight and quota of each, and what each was charged. */
+#ifndef WPK_COORDINATOR_STATE_OWNER_H
+#define WPK_COORDINATOR_STATE_OWNER_H
+
+#include "coordinator/state/text.h"
+
+struct wpk_coordinator;
+struct wpk_owner_event;
+
+#define WPK_OWNERS_MAX 4096 /* that are remembered */
+#define WPK_OWNER_WEIGHT_MAX 1000
+#define WPK_OWNER_JOBS_DEFAULT 1024
+
+struct wpk_owner {
+    char name[WPK_JOB_TEXT_MAX];
+    uint64_t number; /* from 1 */
+    uint32_t weight;
+    uint32_t jobs_max;
+    bool named;         /* weight and quota are its own, not everybody's */
+    uint32_t job_count; /* live */
+    uint64_t device_ns; /* charged, estimates left out */
+    uint64_t share_ns;  /* that by weight */
+    bool dirty;         /* in the list of those to be stored */
+    struct wpk_owner *dirty_next;
+};
+
+/* The owner, made if need be; NULL when there are too many. */
+struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name);
+void wpk_owner_set(struct wpk_coordinator *c, const struct wpk_owner_event *event);
+void wpk_owner_restore(struct wpk_coordinator *c, const struct wpk_owner_event *event);
+/* So much device time, for the store and for queues that come to be. */
+void wpk_owner_charge(struct wpk_coordinator *c, struct wpk_owner *owner, uint64_t device_ns);
+/* Store the owners that have changed. */
+void wpk_owner_store(struct wpk_coordinator *c);
+
+#endif
