@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/session.h"
+#include "worker/session_state.h"
 
 #include "common/clock.h"
-#include "common/fs.h"
 #include "common/log.h"
-#include "common/net.h"
-#include "schema/message.h"
-#include "worker/holding.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -15,63 +11,24 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define SLOT_POLL 0
-#define SLOT_OTHER 1
-#define SLOT_COUNT 2
-
-#define POLL_WAIT_MS 5000
-#define HEARTBEAT_MS 5000 /* a quarter of what wpkd grants */
-#define REQUEST_MS 15000
 #define PROBE_MS 2000
 #define PROBE_AFTER_MS 10000
 #define PROBE_EVERY_MS 30000
 #define TROUBLE_EVERY_MS 60000
 #define RETRY_MS_MIN 50
 #define RETRY_MS_MAX 2000
-#define LEAVE_MS 3000     /* for the farewell */
-#define DRAIN_MS 60000    /* for what is being timed when it is told to end */
-#define ARTIFACT_MS 60000 /* on top of REQUEST_MS: 4 MiB over a slow line */
-#define KEPT_MAX (WPK_HOLDING_MAX - WPK_WORK_MAX) /* held; with more, no work is asked for */
+#define DRAIN_MS 60000 /* for what is being timed when it is told to end */
 #define CAPACITY_RUN 8
-#define OWN_PROVIDER "halide-cpu"
-
-struct session {
-    const struct wpk_session_options *options;
-    struct wpk_net_client *client;
-    struct wpk_holding *holding;
-    int wake_fd;
-    uint64_t session;            /* 0: CLOSED */
-    uint32_t capacity;           /* leases that keep the engine busy */
-    enum wpk_message_kind asked; /* what is under way on SLOT_OTHER */
-    char asked_sha256[WPK_ID_MAX];
-    wpk_work_id asked_for; /* put_artifact: what it was built for */
-    bool named;            /* a poll of this session has said what is held: leases are ours again */
-    uint64_t retry_ms;     /* pause after a failure; doubles */
-    uint64_t retry_at_ns;  /* nothing is asked before */
-    uint64_t polled_ns;    /* when the last poll went out */
-    uint64_t fed_ns;       /* when the service manager was told that we live */
-    uint64_t answered_ns;  /* when wpkd last answered, or we began */
-    uint64_t probed_ns;    /* when it was last found out why nothing comes */
-    wpk_err trouble;       /* why nothing gets done; WPK_OK: something does */
-    uint64_t trouble_ns;   /* when that was logged */
-    uint64_t drain_ns;     /* DRAINING since; 0: not */
-    uint64_t drain_lease;  /* what was being timed then */
-    uint64_t leave_ns;     /* LEAVING since; 0: not */
-    bool gave_back;
-    bool ended;
-    wpk_err err;
-    struct wpk_diag *diag;
-};
 
 static void wake(void *user)
 {
-    const struct session *s = user;
+    const struct wpk_session *s = user;
     uint64_t one = 1;
     ssize_t written = write(s->wake_fd, &one, sizeof one);
     (void)written; /* full means that it is awake already */
 }
 
-static void fail(struct session *s, wpk_err err, const char *text)
+static void fail(struct wpk_session *s, wpk_err err, const char *text)
 {
     if (s->err == WPK_OK) {
         wpk_diag_set(s->diag, "%s", text);
@@ -80,167 +37,9 @@ static void fail(struct session *s, wpk_err err, const char *text)
     s->ended = true;
 }
 
-/* ---- asking */
-
-static void send_frame(struct session *s, int slot, enum wpk_message_kind kind,
-                       const struct wpk_buf *frame, wpk_err err, uint64_t timeout_ms)
-{
-    if (err == WPK_OK) {
-        err = wpk_net_client_put(s->client, slot, frame->data, frame->size, timeout_ms);
-    }
-    if (err != WPK_OK) {
-        fail(s, err, "a request cannot be sent");
-        return;
-    }
-    if (slot == SLOT_OTHER) {
-        s->asked = kind;
-    }
-}
-
-static void ask(struct session *s, int slot, const struct wpk_message *message, uint64_t timeout_ms)
-{
-    struct wpk_buf frame = {0};
-    wpk_err err = wpk_message_encode(message, &frame);
-    send_frame(s, slot, message->kind, &frame, err, timeout_ms);
-    wpk_buf_fini(&frame);
-}
-
-static void ask_hello(struct session *s)
-{
-    struct wpk_hello hello = {.device = s->options->device,
-                              .roles = s->options->roles,
-                              .slots = s->options->slots,
-                              .label_count = s->options->label_count,
-                              .program = "wpk-worker " WPK_VERSION};
-    struct wpk_message message = {.kind = WPK_MESSAGE_HELLO, .hello = &hello};
-    snprintf(hello.name, sizeof hello.name, "%s", s->options->name);
-    snprintf(hello.environment, sizeof hello.environment, "%s", s->options->environment);
-    snprintf(hello.providers[0].name, WPK_PROVIDER_NAME_MAX, OWN_PROVIDER);
-    hello.provider_count = 1;
-    snprintf(hello.token, sizeof hello.token, "%s", s->options->token);
-    for (uint32_t i = 0; i < hello.label_count; i++) {
-        hello.labels[i] = s->options->labels[i];
-    }
-    for (int i = 0; i < s->options->vendor_count; i++) {
-        struct wpk_message_provider *provider = &hello.providers[hello.provider_count++];
-        snprintf(provider->name, sizeof provider->name, "%s", s->options->vendors[i]);
-        provider->vendor = true;
-    }
-    ask(s, SLOT_OTHER, &message, REQUEST_MS);
-}
-
-/* A poll for work; or, when there is enough, a sign of life that is answered at once. */
-static void ask_poll(struct session *s)
-{
-    wpk_work_id ids[WPK_HOLDING_MAX];
-    uint32_t unfinished = wpk_holding_unfinished(s->holding);
-    uint32_t want = s->capacity > unfinished ? s->capacity - unfinished : 0;
-    if (s->drain_ns != 0 || !s->named || wpk_holding_blocked(s->holding) ||
-        wpk_holding_count(s->holding) >= KEPT_MAX) {
-        want = 0;
-    }
-    if (want == 0 && wpk_clock_ns() < s->polled_ns + HEARTBEAT_MS * WPK_NS_PER_MS) {
-        return;
-    }
-    struct wpk_message message = {.kind = WPK_MESSAGE_POLL,
-                                  .session = s->session,
-                                  .want = want,
-                                  .wait_ms = want > 0 ? POLL_WAIT_MS : 0,
-                                  .running = wpk_holding_running(s->holding),
-                                  .holding = ids,
-                                  .holding_count = wpk_holding_ids(s->holding, false, ids)};
-    s->polled_ns = wpk_clock_ns();
-    ask(s, SLOT_POLL, &message, POLL_WAIT_MS + REQUEST_MS);
-}
-
-static void ask_artifact(struct session *s, const char *sha256)
-{
-    struct wpk_message message = {.kind = WPK_MESSAGE_GET_ARTIFACT, .session = s->session};
-    snprintf(message.sha256, sizeof message.sha256, "%s", sha256);
-    snprintf(s->asked_sha256, sizeof s->asked_sha256, "%s", sha256);
-    ask(s, SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
-}
-
-static void ask_upload(struct session *s, const struct wpk_record *record, wpk_work_id made_for)
-{
-    struct wpk_buf bytes = {0};
-    struct wpk_diag diag = {0};
-    wpk_err err = wpk_fs_read(record->artifact_path, WPK_ARTIFACT_SIZE_MAX, &bytes, &diag);
-    snprintf(s->asked_sha256, sizeof s->asked_sha256, "%s", record->artifact_sha256);
-    s->asked_for = made_for;
-    if (err != WPK_OK) {
-        wpk_log_failure(WPK_LOG_WARN, "artifact_not_read", err, &diag);
-        wpk_holding_not_sent(s->holding, made_for, err);
-    } else {
-        struct wpk_message message = {.kind = WPK_MESSAGE_PUT_ARTIFACT,
-                                      .session = s->session,
-                                      .made_for = made_for,
-                                      .bytes = bytes.data,
-                                      .bytes_size = bytes.size};
-        memcpy(message.sha256, s->asked_sha256, sizeof message.sha256);
-        ask(s, SLOT_OTHER, &message, REQUEST_MS + ARTIFACT_MS);
-    }
-    wpk_buf_fini(&bytes);
-}
-
-/* False when there is nothing to be sent. */
-static bool ask_results(struct session *s)
-{
-    struct wpk_buf frame = {0};
-    uint32_t count = 0;
-    wpk_err err = wpk_holding_encode_results(s->holding, s->session, &frame, &count);
-    if (err != WPK_OK || count > 0) {
-        send_frame(s, SLOT_OTHER, WPK_MESSAGE_RESULTS, &frame, err, REQUEST_MS);
-    }
-    wpk_buf_fini(&frame);
-    return count > 0;
-}
-
-static void ask_give_back(struct session *s)
-{
-    wpk_work_id ids[WPK_HOLDING_MAX];
-    struct wpk_message message = {.kind = WPK_MESSAGE_GIVE_BACK,
-                                  .session = s->session,
-                                  .given_back = ids,
-                                  .given_back_count = wpk_holding_ids(s->holding, true, ids)};
-    ask(s, SLOT_OTHER, &message, LEAVE_MS);
-}
-
-/* The next request of SLOT_OTHER, by urgency. */
-static void ask_other(struct session *s)
-{
-    if (s->session == 0) {
-        ask_hello(s);
-        return;
-    }
-    const char *missing = wpk_holding_missing(s->holding);
-    wpk_work_id made_for;
-    const struct wpk_record *upload = wpk_holding_next_upload(s->holding, &made_for);
-    if (missing != NULL && s->leave_ns == 0) {
-        ask_artifact(s, missing);
-    } else if (upload != NULL && s->named) {
-        ask_upload(s, upload, made_for);
-    } else if (!ask_results(s) && s->leave_ns != 0) {
-        ask_give_back(s);
-    }
-}
-
-static void ask_all(struct session *s)
-{
-    if (wpk_clock_ns() < s->retry_at_ns || s->gave_back) {
-        return;
-    }
-    if (!wpk_net_client_busy(s->client, SLOT_OTHER)) {
-        ask_other(s);
-    }
-    if (s->session != 0 && s->leave_ns == 0 && !wpk_net_client_busy(s->client, SLOT_POLL)) {
-        ask_poll(s);
-    }
-}
-
 /* ---- answers */
 
-static void leave(struct session *s)
+static void leave(struct wpk_session *s)
 {
     if (s->leave_ns == 0) {
         wpk_log(WPK_LOG_INFO, "leaving", "held=%u", wpk_holding_count(s->holding));
@@ -250,7 +49,7 @@ static void leave(struct session *s)
 }
 
 /* Told to end: what is being timed was nearly for nothing, so it ends first. */
-static void drain(struct session *s)
+static void drain(struct wpk_session *s)
 {
     s->drain_ns = wpk_clock_ns();
     s->drain_lease = wpk_holding_running(s->holding);
@@ -259,7 +58,7 @@ static void drain(struct session *s)
     wpk_notify_send(s->options->notify, "STOPPING=1");
 }
 
-static bool is_drained(const struct session *s)
+static bool is_drained(const struct wpk_session *s)
 {
     return s->drain_lease == 0 || s->options->is_private ||
            wpk_holding_running(s->holding) != s->drain_lease ||
@@ -267,7 +66,7 @@ static bool is_drained(const struct session *s)
 }
 
 /* Nothing is asked for a while: as long as wpkd said, or a little longer each time. */
-static void retry_later(struct session *s, uint64_t told_ms)
+static void retry_later(struct wpk_session *s, uint64_t told_ms)
 {
     s->retry_ms = s->retry_ms == 0 ? RETRY_MS_MIN : s->retry_ms * 2;
     if (s->retry_ms > RETRY_MS_MAX) {
@@ -277,8 +76,8 @@ static void retry_later(struct session *s, uint64_t told_ms)
     s->retry_at_ns = wpk_clock_ns() + ms * WPK_NS_PER_MS;
 }
 
-/* What was asked on SLOT_OTHER has no answer, or an error for one. */
-static void not_answered(struct session *s, wpk_err err)
+/* What was asked on WPK_SESSION_SLOT_OTHER has no answer, or an error for one. */
+static void not_answered(struct wpk_session *s, wpk_err err)
 {
     switch (s->asked) {
     case WPK_MESSAGE_RESULTS:
@@ -304,7 +103,7 @@ static void not_answered(struct session *s, wpk_err err)
 }
 
 /* Why nothing gets done: to the service manager, and to the log once a minute while it lasts. */
-static void say_refused(struct session *s, const struct wpk_message *error)
+static void say_refused(struct wpk_session *s, const struct wpk_message *error)
 {
     if (s->trouble == error->err &&
         wpk_clock_ns() < s->trouble_ns + TROUBLE_EVERY_MS * WPK_NS_PER_MS) {
@@ -318,15 +117,16 @@ static void say_refused(struct session *s, const struct wpk_message *error)
 }
 
 /* What will pass says when to come again; damage is the artifact's own. */
-static bool is_refused_upload(const struct session *s, int slot, const struct wpk_message *error)
+static bool is_refused_upload(const struct wpk_session *s, int slot,
+                              const struct wpk_message *error)
 {
-    return slot == SLOT_OTHER && s->asked == WPK_MESSAGE_PUT_ARTIFACT && error->retry_ms == 0 &&
-           error->err != WPK_ECORRUPT;
+    return slot == WPK_SESSION_SLOT_OTHER && s->asked == WPK_MESSAGE_PUT_ARTIFACT &&
+           error->retry_ms == 0 && error->err != WPK_ECORRUPT;
 }
 
-static void on_error(struct session *s, int slot, const struct wpk_message *error)
+static void on_error(struct wpk_session *s, int slot, const struct wpk_message *error)
 {
-    if (slot == SLOT_OTHER) {
+    if (slot == WPK_SESSION_SLOT_OTHER) {
         not_answered(s, error->err);
     }
     if (error->err == WPK_ENOENT) {
@@ -338,7 +138,7 @@ static void on_error(struct session *s, int slot, const struct wpk_message *erro
         s->polled_ns = 0; /* wpkd hears at once what is not held any more */
         return;
     }
-    bool is_hello = slot == SLOT_OTHER && s->asked == WPK_MESSAGE_HELLO;
+    bool is_hello = slot == WPK_SESSION_SLOT_OTHER && s->asked == WPK_MESSAGE_HELLO;
     /* What will pass says when to come again. */
     if (error->retry_ms == 0 &&
         (error->err == WPK_EMISMATCH || (error->err == WPK_EACCES && is_hello))) {
@@ -351,7 +151,7 @@ static void on_error(struct session *s, int slot, const struct wpk_message *erro
     }
 }
 
-static void on_work(struct session *s, const struct wpk_message *work)
+static void on_work(struct wpk_session *s, const struct wpk_message *work)
 {
     wpk_holding_take_in(s->holding, work);
     s->named = true;
@@ -360,7 +160,7 @@ static void on_work(struct session *s, const struct wpk_message *work)
     }
 }
 
-static void on_ack(struct session *s)
+static void on_ack(struct wpk_session *s)
 {
     if (s->asked == WPK_MESSAGE_RESULTS) {
         /* Recorded, recorded before, or wanted by nobody: in each case it is done with. */
@@ -372,7 +172,7 @@ static void on_ack(struct session *s)
     }
 }
 
-static void say_works(struct session *s)
+static void say_works(struct wpk_session *s)
 {
     if (s->trouble != WPK_OK) {
         s->trouble = WPK_OK;
@@ -380,7 +180,7 @@ static void say_works(struct session *s)
     }
 }
 
-static void on_message(struct session *s, int slot, const struct wpk_message *message)
+static void on_message(struct wpk_session *s, int slot, const struct wpk_message *message)
 {
     if (message->kind != WPK_MESSAGE_ERROR) {
         s->retry_ms = 0;
@@ -414,18 +214,18 @@ static void on_message(struct session *s, int slot, const struct wpk_message *me
     }
 }
 
-static struct wpk_net_client_options client_options(struct session *s)
+static struct wpk_net_client_options client_options(struct wpk_session *s)
 {
     return (struct wpk_net_client_options){.url = s->options->url,
                                            .ca = s->options->ca,
                                            .size_max = WPK_MESSAGE_SIZE_MAX,
-                                           .slot_count = SLOT_COUNT,
+                                           .slot_count = WPK_SESSION_SLOT_COUNT,
                                            .wake = wake,
                                            .user = s};
 }
 
 /* Try the connection, and log why there is none: requests only say that they were not answered. */
-static void probe(struct session *s)
+static void probe(struct wpk_session *s)
 {
     const struct wpk_net_client_options options = client_options(s);
     struct wpk_diag diag = {0};
@@ -439,7 +239,7 @@ static void probe(struct session *s)
 }
 
 /* Without an answer for some time, now and then: whoever looks at the log has to learn why. */
-static void say_why(struct session *s)
+static void say_why(struct wpk_session *s)
 {
     if (wpk_clock_ns() >= s->answered_ns + PROBE_AFTER_MS * WPK_NS_PER_MS &&
         (s->probed_ns == 0 || wpk_clock_ns() >= s->probed_ns + PROBE_EVERY_MS * WPK_NS_PER_MS)) {
@@ -447,11 +247,11 @@ static void say_why(struct session *s)
     }
 }
 
-static void on_reply(struct session *s, int slot, wpk_err err, const char *data, size_t size)
+static void on_reply(struct wpk_session *s, int slot, wpk_err err, const char *data, size_t size)
 {
     struct wpk_message message = {0};
     if (err != WPK_OK) {
-        if (slot == SLOT_OTHER) {
+        if (slot == WPK_SESSION_SLOT_OTHER) {
             not_answered(s, err);
         }
         retry_later(s, 0);
@@ -470,7 +270,7 @@ static void on_reply(struct session *s, int slot, wpk_err err, const char *data,
     wpk_message_fini(&message);
 }
 
-static void take_replies(struct session *s)
+static void take_replies(struct wpk_session *s)
 {
     int slot;
     wpk_err err;
@@ -485,7 +285,7 @@ static void take_replies(struct session *s)
 /* ---- the loop */
 
 /* A loop that still turns, no more: what it waits for may be far away. */
-static void feed_watchdog(struct session *s)
+static void feed_watchdog(struct wpk_session *s)
 {
     uint64_t every_ns = s->options->notify->watchdog_ns / 4;
     if (every_ns > 0 && wpk_clock_ns() >= s->fed_ns + every_ns) {
@@ -494,10 +294,10 @@ static void feed_watchdog(struct session *s)
     }
 }
 
-static int timeout_ms(const struct session *s, uint64_t engine_ms)
+static int timeout_ms(const struct wpk_session *s, uint64_t engine_ms)
 {
     uint64_t now = wpk_clock_ns();
-    uint64_t ms = HEARTBEAT_MS;
+    uint64_t ms = WPK_SESSION_HEARTBEAT_MS;
     uint64_t watchdog_ms = s->options->notify->watchdog_ns / 4 / WPK_NS_PER_MS;
     if (watchdog_ms > 0 && watchdog_ms < ms) {
         ms = watchdog_ms;
@@ -514,7 +314,7 @@ static int timeout_ms(const struct session *s, uint64_t engine_ms)
     return (int)ms;
 }
 
-static void wait_for_something(struct session *s, uint64_t engine_ms)
+static void wait_for_something(struct wpk_session *s, uint64_t engine_ms)
 {
     struct pollfd fds[] = {
         {.fd = wpk_engine_fd(s->options->engine), .events = POLLIN},
@@ -534,7 +334,7 @@ static void wait_for_something(struct session *s, uint64_t engine_ms)
     }
 }
 
-static void turn(struct session *s)
+static void turn(struct wpk_session *s)
 {
     uint64_t engine_ms = UINT64_MAX;
     feed_watchdog(s);
@@ -552,8 +352,12 @@ static void turn(struct session *s)
     if (s->drain_ns != 0 && is_drained(s)) {
         leave(s);
     }
-    ask_all(s);
-    bool too_long = s->leave_ns != 0 && wpk_clock_ns() > s->leave_ns + LEAVE_MS * WPK_NS_PER_MS;
+    wpk_err err = wpk_session_ask(s);
+    if (err != WPK_OK) {
+        fail(s, err, "a request cannot be sent");
+    }
+    bool too_long =
+        s->leave_ns != 0 && wpk_clock_ns() > s->leave_ns + WPK_SESSION_LEAVE_MS * WPK_NS_PER_MS;
     if (s->gave_back || too_long || (s->leave_ns != 0 && s->session == 0)) {
         s->ended = true;
     }
@@ -573,11 +377,11 @@ static uint32_t capacity_for(const struct wpk_session_options *options)
 
 wpk_err wpk_session_run(const struct wpk_session_options *options, struct wpk_diag *diag)
 {
-    struct session s = {.options = options,
-                        .answered_ns = wpk_clock_ns(),
-                        .diag = diag,
-                        .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                        .capacity = capacity_for(options)};
+    struct wpk_session s = {.options = options,
+                            .answered_ns = wpk_clock_ns(),
+                            .diag = diag,
+                            .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                            .capacity = capacity_for(options)};
     if (s.wake_fd < 0) {
         return WPK_ESYSTEM;
     }
