@@ -3,17 +3,8 @@
 
 #include "common/err.h"
 
-static const char *const phase_names[] = {
-#define PHASE_ROW(name, text) [WPK_PHASE_##name] = (text),
-    WPK_PHASE_LIST(PHASE_ROW)
-#undef PHASE_ROW
-};
-
-static const char *const job_state_names[] = {
-#define STATE_ROW(name, text) [WPK_JOB_##name] = (text),
-    WPK_JOB_STATE_LIST(STATE_ROW)
-#undef STATE_ROW
-};
+static const char *const phase_names[] = {WPK_PHASE_LIST(WPK_LIST_TEXT)};
+static const char *const job_state_names[] = {WPK_JOB_STATE_LIST(WPK_LIST_TEXT)};
 
 const char *wpk_phase_name(enum wpk_phase phase)
 {

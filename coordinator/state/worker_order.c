@@ -7,11 +7,7 @@
 
 #include <string.h>
 
-static const char *const order_names[] = {
-#define ORDER_ROW(name, text) [WPK_WORKER_ORDER_##name] = (text),
-    WPK_WORKER_ORDER_LIST(ORDER_ROW)
-#undef ORDER_ROW
-};
+static const char *const order_names[] = {WPK_WORKER_ORDER_LIST(WPK_LIST_TEXT)};
 
 const char *wpk_worker_order_name(enum wpk_worker_order order)
 {
