@@ -365,10 +365,8 @@ static void serve_pool(struct wpk_coordinator *c, struct wpk_pool *pool)
 
 void wpk_dispatch(struct wpk_coordinator *c)
 {
-    while (c->dirty_pools != NULL) {
-        struct wpk_pool *pool = c->dirty_pools;
-        c->dirty_pools = pool->dirty_next;
-        pool->dirty = false;
+    struct wpk_pool *pool;
+    while ((pool = wpk_mark_take(&c->marked_pools)) != NULL) {
         serve_pool(c, pool);
     }
     /* A poll that did not want to wait. */

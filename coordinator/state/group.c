@@ -276,10 +276,8 @@ bool wpk_group_set_available(struct wpk_coordinator *c, struct wpk_worker *worke
 
 void wpk_pool_mark(struct wpk_coordinator *c, struct wpk_pool *pool)
 {
-    if (!pool->dirty && pool->ready_count > 0 && pool->waiting_first != NULL) {
-        pool->dirty = true;
-        pool->dirty_next = c->dirty_pools;
-        c->dirty_pools = pool;
+    if (pool->ready_count > 0 && pool->waiting_first != NULL) {
+        wpk_mark_put(&c->marked_pools, &pool->mark, pool);
     }
 }
 
@@ -410,13 +408,7 @@ void wpk_pool_drop(struct wpk_coordinator *c, struct wpk_pool *pool)
         take_from_group(link);
         free(link);
     }
-    struct wpk_pool **at = &c->dirty_pools;
-    while (pool->dirty && *at != pool) {
-        at = &(*at)->dirty_next;
-    }
-    if (pool->dirty) {
-        *at = pool->dirty_next;
-    }
+    wpk_mark_drop(&c->marked_pools, &pool->mark);
     wpk_table_take_text(&c->pools_by_key, pool->key);
     c->pools[pool->place] = c->pools[--c->pool_count];
     c->pools[pool->place]->place = pool->place;

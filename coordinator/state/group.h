@@ -11,6 +11,7 @@
 #define WPK_COORDINATOR_STATE_GROUP_H
 
 #include "coordinator/state/class.h"
+#include "coordinator/state/mark.h"
 
 struct wpk_job_entry;
 struct wpk_search;
@@ -63,9 +64,8 @@ struct wpk_pool {
     uint32_t served_count; /* groups in it with a worker that may be given work */
     bool served_changed;   /* in this step, from none or to none */
     uint64_t virtual_ns;   /* the largest of its groups', since it is there */
-    bool dirty;            /* there may be work for a poll that waits */
-    struct wpk_pool *dirty_next;
-    uint32_t place; /* in the coordinator's array */
+    struct wpk_mark mark;  /* there may be work for a poll that waits */
+    uint32_t place;        /* in the coordinator's array */
 };
 
 /* Has it all of these labels? */

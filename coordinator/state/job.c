@@ -346,7 +346,7 @@ void wpk_job_release(struct wpk_coordinator *c)
                 wpk_job_op_leave(c, &job->ops[k]);
             }
         }
-        WPK_ASSERT(job->marks == 0);
+        WPK_ASSERT(!wpk_mark_any(job->marks, WPK_JOB_MARKS));
         wpk_table_take_text(&c->jobs_by_id, job->id);
         wpk_table_take(&c->jobs_by_number, job->number);
         wpk_job_entry_free(job);

@@ -74,8 +74,7 @@ struct wpk_job_entry {
     bool unbound;              /* an operator waits for a device */
     uint64_t restored_ns;      /* at the start of wpkd; 0: it was submitted */
     struct wpk_owner *account; /* its owner's */
-    unsigned marks;            /* the lists that it is in: bits 1 << enum wpk_job_mark */
-    struct wpk_job_entry *mark_next[WPK_JOB_MARKS];
+    struct wpk_mark marks[WPK_JOB_MARKS];
     struct wpk_job_op_state *ops; /* owned; [op_count] */
     uint32_t op_count;
 };

@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Marks: lists of the searches and jobs that a step has changed. A handler changes its own noun and
- * marks it; settle.c takes what is marked from the lists in its order. A list is first in, first
- * out, so that a seed replays a run; what is in it already stays where it is. All lists but STORE
- * are empty between two steps, so nothing of them has to be persisted. */
+/* Marks: lists of the searches, jobs, pools and owners that a step has changed. A handler changes
+ * its own noun and marks it; settle.c takes what is marked from the lists in its order. A list is
+ * first in, first out, so that a seed replays a run; what is in it already stays where it is. All
+ * lists but those to be stored are empty between two steps, so nothing of them has to be
+ * persisted. */
 #ifndef WPK_COORDINATOR_STATE_MARK_H
 #define WPK_COORDINATOR_STATE_MARK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct wpk_coordinator;
 struct wpk_job_entry;
 struct wpk_search;
+
+/* Its place in a list, in the thing itself. */
+struct wpk_mark {
+    void *of; /* the thing, while it is in the list; else NULL */
+    struct wpk_mark *next;
+};
+
+struct wpk_mark_list {
+    struct wpk_mark *first;
+    struct wpk_mark *last;
+};
 
 enum wpk_search_mark {
     WPK_SEARCH_COURSE,  /* its phase may be over, or an operator wants to join it */
@@ -26,21 +39,14 @@ enum wpk_job_mark {
     WPK_JOB_MARKS,
 };
 
-struct wpk_search_list {
-    struct wpk_search *first;
-    struct wpk_search *last;
-};
-
-struct wpk_job_list {
-    struct wpk_job_entry *first;
-    struct wpk_job_entry *last;
-};
-
+void wpk_mark_put(struct wpk_mark_list *list, struct wpk_mark *mark, void *of);
+/* Take the first thing out of the list; NULL: the list is empty. */
+void *wpk_mark_take(struct wpk_mark_list *list);
+/* Take this one out, if it is in the list. */
+void wpk_mark_drop(struct wpk_mark_list *list, struct wpk_mark *mark);
+bool wpk_mark_any(const struct wpk_mark *marks, uint32_t count);
 void wpk_mark_search(struct wpk_coordinator *c, struct wpk_search *search,
                      enum wpk_search_mark mark);
 void wpk_mark_job(struct wpk_coordinator *c, struct wpk_job_entry *job, enum wpk_job_mark mark);
-/* Take the first out of its list; NULL: the list is empty. */
-struct wpk_search *wpk_mark_next_search(struct wpk_coordinator *c, enum wpk_search_mark mark);
-struct wpk_job_entry *wpk_mark_next_job(struct wpk_coordinator *c, enum wpk_job_mark mark);
 
 #endif

@@ -64,19 +64,13 @@ void wpk_owner_charge(struct wpk_coordinator *c, struct wpk_owner *owner, uint64
 {
     owner->device_ns += device_ns;
     owner->share_ns += device_ns / owner->weight;
-    if (!owner->dirty) {
-        owner->dirty = true;
-        owner->dirty_next = c->owners_dirty;
-        c->owners_dirty = owner;
-    }
+    wpk_mark_put(&c->marked_owners, &owner->mark, owner);
 }
 
 void wpk_owner_store(struct wpk_coordinator *c)
 {
-    while (c->owners_dirty != NULL) {
-        struct wpk_owner *owner = c->owners_dirty;
-        c->owners_dirty = owner->dirty_next;
-        owner->dirty = false;
+    struct wpk_owner *owner;
+    while ((owner = wpk_mark_take(&c->marked_owners)) != NULL) {
         struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_OWNER);
         effect->owner = (struct wpk_owner_event){.name = owner->name,
                                                  .weight = owner->weight,

@@ -3,6 +3,7 @@
 #ifndef WPK_COORDINATOR_STATE_OWNER_H
 #define WPK_COORDINATOR_STATE_OWNER_H
 
+#include "coordinator/state/mark.h"
 #include "coordinator/state/text.h"
 
 struct wpk_coordinator;
@@ -17,12 +18,11 @@ struct wpk_owner {
     uint64_t number; /* from 1 */
     uint32_t weight;
     uint32_t jobs_max;
-    bool named;         /* weight and quota are its own, not everybody's */
-    uint32_t job_count; /* live */
-    uint64_t device_ns; /* charged, estimates left out */
-    uint64_t share_ns;  /* that by weight */
-    bool dirty;         /* in the list of those to be stored */
-    struct wpk_owner *dirty_next;
+    bool named;           /* weight and quota are its own, not everybody's */
+    uint32_t job_count;   /* live */
+    uint64_t device_ns;   /* charged, estimates left out */
+    uint64_t share_ns;    /* that by weight */
+    struct wpk_mark mark; /* it is to be stored */
 };
 
 /* The owner, made if need be; NULL when there are too many. */

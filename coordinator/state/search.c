@@ -137,12 +137,12 @@ static bool is_busy(const struct wpk_search *search)
 
 void wpk_search_release(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    if (search->ops != NULL || is_busy(search) || search->marks != 0) {
+    if (search->ops != NULL || is_busy(search) || wpk_mark_any(search->marks, WPK_SEARCH_MARKS)) {
         return;
     }
     wpk_effect_add(c, WPK_EFFECT_CLOSE_SEARCH)->handle = search->handle;
     leave(c, search);
-    search->mark_next[WPK_SEARCH_RELEASE] = c->released;
+    search->released_next = c->released;
     c->released = search;
 }
 
@@ -150,7 +150,7 @@ void wpk_search_free_released(struct wpk_coordinator *c)
 {
     while (c->released != NULL) {
         struct wpk_search *search = c->released;
-        c->released = search->mark_next[WPK_SEARCH_RELEASE];
+        c->released = search->released_next;
         dispose(search);
     }
 }
@@ -168,7 +168,7 @@ struct wpk_search *wpk_search_find_handle(const struct wpk_coordinator *c, uint6
 void wpk_search_store(struct wpk_coordinator *c)
 {
     struct wpk_search *search;
-    while ((search = wpk_mark_next_search(c, WPK_SEARCH_STORE)) != NULL) {
+    while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_STORE])) != NULL) {
         wpk_effect_add(c, WPK_EFFECT_SET_SEARCH)->search = search;
         wpk_mark_search(c, search, WPK_SEARCH_RELEASE);
     }

@@ -87,8 +87,8 @@ struct wpk_search {
     bool broken;                  /* the store has trouble with it: FAILED, and never opened */
     bool joining;                 /* an operator was bound to it, and is WAITING to join it */
     bool recount;                 /* its budget may be another */
-    unsigned marks;               /* the lists that it is in: bits 1 << enum wpk_search_mark */
-    struct wpk_search *mark_next[WPK_SEARCH_MARKS];
+    struct wpk_mark marks[WPK_SEARCH_MARKS];
+    struct wpk_search *released_next;
     uint32_t place;                  /* in the coordinator's array */
     struct wpk_search *problem_next; /* of the same problem */
     char key_hash[WPK_ID_MAX];

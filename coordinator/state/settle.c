@@ -32,7 +32,7 @@
 static void settle_searches(struct wpk_coordinator *c)
 {
     struct wpk_search *search;
-    while ((search = wpk_mark_next_search(c, WPK_SEARCH_COURSE)) != NULL) {
+    while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_COURSE])) != NULL) {
         wpk_course_advance(c, search);
         wpk_mark_search(c, search, WPK_SEARCH_READY);
     }
@@ -41,7 +41,7 @@ static void settle_searches(struct wpk_coordinator *c)
 static void settle_operators(struct wpk_coordinator *c)
 {
     struct wpk_job_entry *job;
-    while ((job = wpk_mark_next_job(c, WPK_JOB_OPERATORS)) != NULL) {
+    while ((job = wpk_mark_take(&c->marked_jobs[WPK_JOB_OPERATORS])) != NULL) {
         wpk_job_end_if_over(c, job);
         wpk_mark_job(c, job, WPK_JOB_BIND);
     }
@@ -50,7 +50,7 @@ static void settle_operators(struct wpk_coordinator *c)
 static void settle_binding(struct wpk_coordinator *c)
 {
     struct wpk_job_entry *job;
-    while ((job = wpk_mark_next_job(c, WPK_JOB_BIND)) != NULL) {
+    while ((job = wpk_mark_take(&c->marked_jobs[WPK_JOB_BIND])) != NULL) {
         wpk_bind_job(c, job);
     }
 }
@@ -59,7 +59,7 @@ static void settle_ready(struct wpk_coordinator *c)
 {
     struct wpk_search *search;
     wpk_stake_served(c);
-    while ((search = wpk_mark_next_search(c, WPK_SEARCH_READY)) != NULL) {
+    while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_READY])) != NULL) {
         wpk_ready_update(c, search);
         wpk_mark_search(c, search, WPK_SEARCH_RELEASE);
     }
@@ -69,7 +69,7 @@ static void release(struct wpk_coordinator *c)
 {
     struct wpk_search *search;
     wpk_job_release(c);
-    while ((search = wpk_mark_next_search(c, WPK_SEARCH_RELEASE)) != NULL) {
+    while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_RELEASE])) != NULL) {
         wpk_search_release(c, search);
     }
 }

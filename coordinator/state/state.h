@@ -23,7 +23,7 @@ struct wpk_coordinator {
     struct wpk_job_entry **jobs; /* owned; [job_count], by number; some have ended */
     uint32_t job_count;
     uint32_t live_count;
-    struct wpk_job_list marked_jobs[WPK_JOB_MARKS];
+    struct wpk_mark_list marked_jobs[WPK_JOB_MARKS];
     uint32_t unbound_count; /* jobs with an operator that waits for a device */
     bool bind_again;        /* and not for a worker to come: the next tick tries them */
     bool jobs_stored;       /* one that has ended may be forgotten */
@@ -39,7 +39,7 @@ struct wpk_coordinator {
     struct wpk_table searches_by_key;
     struct wpk_table searches_by_problem; /* the first of each */
     uint64_t handle_next;
-    struct wpk_search_list marked_searches[WPK_SEARCH_MARKS];
+    struct wpk_mark_list marked_searches[WPK_SEARCH_MARKS];
     struct wpk_search *released; /* owned; effects of the last step may point to them */
     struct wpk_timers search_timers;
 
@@ -64,16 +64,16 @@ struct wpk_coordinator {
     uint32_t pool_count;
     uint32_t pool_capacity;
     struct wpk_table pools_by_key;
-    struct wpk_pool *dirty_pools;
+    struct wpk_mark_list marked_pools; /* that there may be work in for a poll that waits */
     bool served_changed; /* of a pool: there is somebody for its work now, or nobody any more */
-    bool unserved; /* the last worker of a pool has gone: a search may wait for it in vain */
+    bool unserved;       /* the last worker of a pool has gone: a search may wait for it in vain */
 
     struct wpk_owner **owners; /* owned; [owner_count] */
     uint32_t owner_count;
     uint32_t owner_capacity;
     struct wpk_table owners_by_name;
-    struct wpk_owner *owners_dirty; /* those to be stored */
-    uint32_t owner_weight; /* of those that are not named */
+    struct wpk_mark_list marked_owners; /* to be stored */
+    uint32_t owner_weight;              /* of those that are not named */
     uint32_t owner_jobs_max;
     uint64_t mark; /* of wpk_fair_settle() */
 
