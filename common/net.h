@@ -26,7 +26,8 @@
 #define WPK_NET_BYTES_MAX ((size_t)64 << 20)
 #define WPK_NET_REPLY_BYTES_MAX ((size_t)256 << 20) /* of replies that peers have not taken */
 #define WPK_NET_LISTEN_MAX 8
-#define WPK_NET_PEERS_MAX 32768
+#define WPK_NET_PEERS_MAX 32768 /* places */
+#define WPK_NET_CONNECTIONS_MAX 32512 /* the other places are for connections that are ending */
 #define WPK_NET_STRANGERS_MAX 256
 #define WPK_NET_STRANGERS_OF_ADDRESS_MAX 64
 #define WPK_NET_STRANGER_SIZE_MAX 65536 /* bytes of its requests */
@@ -74,7 +75,7 @@ struct wpk_net_server_options {
     size_t listen_count;
     size_t size_max;               /* bytes; a longer request ends its connection */
     size_t reply_bytes_max;        /* 0: WPK_NET_REPLY_BYTES_MAX */
-    uint32_t peers_max;            /* connections at a time; 0: WPK_NET_PEERS_MAX */
+    uint32_t peers_max;            /* connections at a time; 0: WPK_NET_CONNECTIONS_MAX */
     uint32_t peers_of_address_max; /* 0: WPK_NET_PEERS_OF_ADDRESS_MAX; not of ipc */
     uint64_t stranger_ms;          /* 0: WPK_NET_STRANGER_MS */
     uint64_t silence_ms;           /* 0: WPK_NET_SILENCE_MS */

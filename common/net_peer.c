@@ -38,8 +38,6 @@ bool wpk_net_peer_init(struct wpk_net_peer *peer, nng_stream *stream)
     }
     peer->stream = stream;
     peer->is_sending = true; /* the greeting */
-    peer->accepted_ns = wpk_clock_now_ns(wpk_clock_system());
-    peer->heard_ns = peer->accepted_ns;
     return true;
 }
 
@@ -126,6 +124,7 @@ static enum body admit_body(struct wpk_net_peer *peer, struct wpk_net_head *head
     } else if (peer->queued >= (peer->is_known ? WPK_NET_SLOTS_MAX : 2)) {
         body = MADE_TO_WAIT;
         peer->standing = WPK_NET_WAITING;
+        wpk_net_peer_heard(peer);
     } else if (!wpk_net_peer_admit(peer, head->size)) {
         body = MADE_TO_WAIT;
     }
@@ -221,7 +220,7 @@ static void on_received(void *user)
     }
     peer->got += nng_aio_count(peer->receive);
     pthread_mutex_lock(&peer->server->lock);
-    peer->heard_ns = wpk_clock_now_ns(wpk_clock_system());
+    wpk_net_peer_heard(peer);
     enum wpk_net_standing standing = peer->standing;
     pthread_mutex_unlock(&peer->server->lock);
     if (standing == WPK_NET_DEAD) {
@@ -283,8 +282,6 @@ static void on_sent(void *user)
     }
     struct wpk_net_piece *sent = NULL;
     pthread_mutex_lock(&server->lock);
-    peer->heard_ns = wpk_clock_now_ns(wpk_clock_system());
-    peer->took_ns = peer->heard_ns;
     if (!peer->is_greeted) {
         peer->is_greeted = true;
     } else {
@@ -297,6 +294,7 @@ static void on_sent(void *user)
         }
     }
     bool more = peer->reply != NULL && peer->standing != WPK_NET_DEAD;
+    wpk_net_peer_took(peer);
     peer->is_sending = more;
     pthread_mutex_unlock(&server->lock);
     free(sent);

@@ -15,12 +15,11 @@
 #ifndef WPK_COMMON_NET_PEER_H
 #define WPK_COMMON_NET_PEER_H
 
+#include "common/admission.h"
 #include "common/net_dial.h"
 #include "common/net_frame.h"
 
 #include <pthread.h>
-
-#define WPK_NET_BUCKETS 4096 /* of addresses, for counting */
 
 enum wpk_net_standing {
     WPK_NET_GREETING,
@@ -40,7 +39,6 @@ struct wpk_net_piece { /* a reply on its way, or a request that waits to be take
 struct wpk_net_peer {
     struct wpk_net_server *server;
     uint32_t id;     /* generation and place among the server's peers */
-    uint32_t bucket; /* of its address */
     bool is_local;
     bool is_tls;
     char whence[WPK_NET_WHENCE_SIZE];
@@ -66,13 +64,9 @@ struct wpk_net_peer {
     bool is_starting; /* whoever accepted it is not done with it: it is not freed */
     bool is_greeted;  /* our greeting is out */
     bool is_sending;
-    uint64_t accepted_ns;
-    uint64_t heard_ns;          /* when it last said or took something */
     uint64_t body_ns;           /* BODY: since when */
     size_t body_size;           /* BODY, and in line */
-    struct wpk_net_peer *older; /* among strangers */
-    struct wpk_net_peer *newer;
-    struct wpk_net_peer *next_dead;
+    struct wpk_net_peer *next_dead; /* or ending */
     bool is_in_line; /* WAITING for other requests' bytes; else for its own to be taken */
     struct wpk_net_peer *line_next;
     struct wpk_net_peer *line_previous;
@@ -92,8 +86,6 @@ struct wpk_net_door { /* one address listened at */
 struct wpk_net_server {
     size_t size_max;
     size_t reply_bytes_max;
-    uint32_t peers_max;
-    uint32_t peers_of_address_max;
     uint64_t stranger_ns;
     uint64_t silence_ns;
     uint64_t body_ns;
@@ -102,10 +94,9 @@ struct wpk_net_server {
     struct wpk_net_door doors[WPK_NET_LISTEN_MAX];
     size_t door_count;
     uint64_t descriptor_max; /* of the process, less those that stay free */
-    uint64_t bucket_seed;
 
-    pthread_mutex_t lock; /* guards all below; nothing else is locked, and nothing of the library
-                             called, while it is held */
+    pthread_mutex_t lock; /* guards all below; while it is held, nothing of the library is called,
+                             and of locks only the admission's is taken */
     bool is_closing;
     uint64_t descriptors; /* in use when last counted, and those accepted since */
     struct wpk_net_piece *first; /* requests */
@@ -114,16 +105,12 @@ struct wpk_net_server {
     size_t reply_bytes; /* of replies that the living have not taken */
     struct wpk_net_peer *peers[WPK_NET_PEERS_MAX];
     uint32_t peer_count;
-    uint32_t place_next;
     uint32_t generation;
-    struct wpk_net_peer *stranger_oldest;
-    struct wpk_net_peer *stranger_newest;
-    uint32_t stranger_count;
+    struct wpk_admission *admission; /* of places; it is called with the lock held */
+    struct wpk_net_peer *ending;     /* those that it ended */
     struct wpk_net_peer *dead;
     struct wpk_net_peer *line_first; /* large requests, in the order in which they came */
     struct wpk_net_peer *line_last;
-    uint16_t of_bucket[WPK_NET_BUCKETS + 1]; /* the last: those over ipc */
-    uint16_t strangers_of_bucket[WPK_NET_BUCKETS + 1];
     uint64_t refused[WPK_NET_REFUSAL_COUNT];
     uint64_t looked_ns; /* when the descriptors were counted */
 };
@@ -135,8 +122,14 @@ void wpk_net_peers_count_descriptors(struct wpk_net_server *server);
 bool wpk_net_peers_add(struct wpk_net_peer *peer);
 /* What was tried at the door ended with `code`: may it accept the next one? If not it rests. */
 bool wpk_net_peers_may_accept(struct wpk_net_door *door, int code);
-/* With the lock: the client has said who it is. */
-void wpk_net_peer_know(struct wpk_net_server *server, struct wpk_net_peer *peer);
+/* With the lock: its time of silence begins again. Where it has replies to take, only taking
+ * counts; an unknown one has its time from when it was accepted. */
+void wpk_net_peer_took(struct wpk_net_peer *peer);
+void wpk_net_peer_heard(struct wpk_net_peer *peer);
+/* With the lock, for the admission: the connection at a place ends. */
+void wpk_net_peers_end(void *user, uint32_t connection, bool is_overdue);
+/* Give back the lock; then finish what the admission ended. */
+void wpk_net_peers_unlock(struct wpk_net_server *server);
 /* With the lock: the peer has taken its first reply, of `size` bytes. */
 void wpk_net_peer_took_reply(struct wpk_net_peer *peer, size_t size);
 /* With the lock: have a request of `size` bytes now; false: it waits in line until the bytes of

@@ -50,41 +50,26 @@ void wpk_net_peers_count_descriptors(struct wpk_net_server *server)
     pthread_mutex_unlock(&server->lock);
 }
 
-/* ---- those that have not said who they are */
+/* ---- deadlines */
 
-static void add_stranger(struct wpk_net_server *server, struct wpk_net_peer *peer)
+/* One that the owner keeps waiting is not silent of its own accord. */
+void wpk_net_peer_took(struct wpk_net_peer *peer)
 {
-    peer->older = server->stranger_newest;
-    if (peer->older != NULL) {
-        peer->older->newer = peer;
-    } else {
-        server->stranger_oldest = peer;
+    struct wpk_net_server *server = peer->server;
+    bool waits = peer->standing == WPK_NET_WAITING && peer->reply == NULL;
+    peer->took_ns = wpk_clock_now_ns(wpk_clock_system());
+    if (peer->is_known && peer->standing != WPK_NET_DEAD) {
+        wpk_admission_mark(server->admission, peer->id % WPK_NET_PEERS_MAX,
+                           waits ? WPK_PHASE_SERVING : WPK_PHASE_READING, true,
+                           peer->took_ns + server->silence_ns);
     }
-    server->stranger_newest = peer;
-    server->stranger_count++;
-    server->strangers_of_bucket[peer->bucket]++;
 }
 
-void wpk_net_peer_know(struct wpk_net_server *server, struct wpk_net_peer *peer)
+void wpk_net_peer_heard(struct wpk_net_peer *peer)
 {
-    if (peer->is_known) {
-        return;
+    if (peer->reply == NULL) { /* else it is to take what it asked for */
+        wpk_net_peer_took(peer);
     }
-    peer->is_known = true;
-    if (peer->older != NULL) {
-        peer->older->newer = peer->newer;
-    } else {
-        server->stranger_oldest = peer->newer;
-    }
-    if (peer->newer != NULL) {
-        peer->newer->older = peer->older;
-    } else {
-        server->stranger_newest = peer->older;
-    }
-    peer->older = NULL;
-    peer->newer = NULL;
-    server->stranger_count--;
-    server->strangers_of_bucket[peer->bucket]--;
 }
 
 /* ---- large requests wait for each other */
@@ -111,6 +96,7 @@ static void join_line(struct wpk_net_peer *peer)
     peer->line_previous = server->line_last;
     *(server->line_last != NULL ? &server->line_last->line_next : &server->line_first) = peer;
     server->line_last = peer;
+    wpk_net_peer_heard(peer);
 }
 
 static void leave_line(struct wpk_net_peer *peer)
@@ -145,7 +131,7 @@ struct wpk_net_peer *wpk_net_peers_admit_next(struct wpk_net_server *server)
     if (peer != NULL) {
         leave_line(peer);
         count_body(peer);
-        peer->heard_ns = peer->body_ns;
+        wpk_net_peer_heard(peer);
     }
     pthread_mutex_unlock(&server->lock);
     return peer;
@@ -162,7 +148,7 @@ bool wpk_net_peer_begin_end(struct wpk_net_peer *peer)
     if (peer->is_in_line) {
         leave_line(peer);
     }
-    wpk_net_peer_know(server, peer);
+    wpk_admission_ended(server->admission, peer->id % WPK_NET_PEERS_MAX);
     server->reply_bytes -= peer->reply_bytes;
     peer->reply_bytes = 0;
     peer->standing = WPK_NET_DEAD;
@@ -210,83 +196,64 @@ void wpk_net_peer_end(struct wpk_net_peer *peer)
 
 /* ---- whom it lets in */
 
-/* Connections of one address share a bucket; an IPv6 host has a whole /64. Two addresses may share
- * one by chance, which nobody outside can bring about: the seed is drawn at the start. */
-static uint32_t bucket_of(const struct wpk_net_server *server, nng_stream *stream)
+/* False: it has no address to be counted by. */
+static bool find_source(nng_stream *stream, struct wpk_source *out)
 {
     nng_sockaddr address;
-    uint64_t key = 0;
-    if (nng_stream_get_addr(stream, NNG_OPT_REMADDR, &address) != 0) {
-        return 0;
-    }
-    if (address.s_family == NNG_AF_INET) {
-        key = address.s_in.sa_addr;
-    } else if (address.s_family == NNG_AF_INET6) {
-        memcpy(&key, address.s_in6.sa_addr, sizeof key);
-    }
-    key = (key ^ server->bucket_seed) * UINT64_C(0x9e3779b97f4a7c15);
-    key = (key ^ key >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
-    return (uint32_t)(key % WPK_NET_BUCKETS);
-}
-
-/* Who has to go for `peer` to come; NULL: nobody. */
-static struct wpk_net_peer *find_victim(const struct wpk_net_server *server,
-                                        const struct wpk_net_peer *peer)
-{
-    struct wpk_net_peer *oldest = server->stranger_oldest;
-    if (!peer->is_local &&
-        server->strangers_of_bucket[peer->bucket] >= WPK_NET_STRANGERS_OF_ADDRESS_MAX) {
-        while (oldest->bucket != peer->bucket) {
-            oldest = oldest->newer;
-        }
-        return oldest;
-    }
-    return server->stranger_count >= WPK_NET_STRANGERS_MAX ? oldest : NULL;
-}
-
-static bool take_place(struct wpk_net_server *server, struct wpk_net_peer *peer)
-{
-    bool crowded =
-        !peer->is_local && server->of_bucket[peer->bucket] >= server->peers_of_address_max;
-    if (server->is_closing || crowded || server->peer_count >= server->peers_max) {
+    if (nng_stream_get_addr(stream, NNG_OPT_REMADDR, &address) != 0 ||
+        (address.s_family != NNG_AF_INET && address.s_family != NNG_AF_INET6)) {
         return false;
     }
-    while (server->peers[server->place_next] != NULL) {
-        server->place_next = (server->place_next + 1) % WPK_NET_PEERS_MAX;
-    }
-    server->generation++;
-    peer->id = server->generation << PLACE_BITS | server->place_next;
-    if (peer->id == 0) {
-        peer->id = ++server->generation << PLACE_BITS | server->place_next;
-    }
-    server->peers[server->place_next] = peer;
-    server->place_next = (server->place_next + 1) % WPK_NET_PEERS_MAX;
-    server->peer_count++;
-    server->of_bucket[peer->bucket]++;
+    *out = address.s_family == NNG_AF_INET ? wpk_source_of(&address.s_in.sa_addr, 4)
+                                           : wpk_source_of(&address.s_in6.sa_addr, 16);
     return true;
+}
+
+void wpk_net_peers_end(void *user, uint32_t connection, bool is_overdue)
+{
+    struct wpk_net_server *server = user;
+    struct wpk_net_peer *peer = server->peers[connection];
+    if (wpk_net_peer_begin_refusal(peer,
+                                   is_overdue ? WPK_NET_REFUSAL_TIMEOUT : WPK_NET_REFUSAL_LIMIT)) {
+        peer->next_dead = server->ending;
+        server->ending = peer;
+    }
+}
+
+void wpk_net_peers_unlock(struct wpk_net_server *server)
+{
+    struct wpk_net_peer *peer = server->ending;
+    server->ending = NULL;
+    pthread_mutex_unlock(&server->lock);
+    while (peer != NULL) {
+        struct wpk_net_peer *next = peer->next_dead;
+        wpk_net_peer_finish_end(peer);
+        peer = next;
+    }
 }
 
 bool wpk_net_peers_add(struct wpk_net_peer *peer)
 {
     struct wpk_net_server *server = peer->server;
-    peer->bucket = peer->is_local ? WPK_NET_BUCKETS : bucket_of(server, peer->stream);
+    struct wpk_source source;
+    uint32_t place;
+    uint64_t deadline_ns = wpk_clock_now_ns(wpk_clock_system()) + server->stranger_ns;
+    bool has_source = !peer->is_local && find_source(peer->stream, &source);
     pthread_mutex_lock(&server->lock);
-    struct wpk_net_peer *victim = NULL;
-    bool placed = take_place(server, peer);
+    bool placed =
+        !server->is_closing && wpk_admission_admit(server->admission, has_source ? &source : NULL,
+                                                   deadline_ns, &place) == WPK_ADMITTED;
     if (placed) {
-        victim = find_victim(server, peer);
-        if (victim != NULL) {
-            wpk_net_peer_begin_refusal(victim, WPK_NET_REFUSAL_LIMIT);
-        }
-        add_stranger(server, peer);
+        do {
+            peer->id = ++server->generation << PLACE_BITS | place;
+        } while (peer->id == 0);
+        server->peers[place] = peer;
+        server->peer_count++;
         server->descriptors++;
     } else {
         server->refused[WPK_NET_REFUSAL_LIMIT]++;
     }
-    pthread_mutex_unlock(&server->lock);
-    if (victim != NULL) {
-        wpk_net_peer_finish_end(victim);
-    }
+    wpk_net_peers_unlock(server);
     return placed;
 }
 
@@ -297,21 +264,14 @@ bool wpk_net_peers_may_accept(struct wpk_net_door *door, int code)
     struct wpk_net_server *server = door->server;
     bool full = code == NNG_ENOFILES || code == NNG_ENOMEM;
     bool fine = code == 0 || code == NNG_ECONNABORTED || code == NNG_ECONNRESET;
-    struct wpk_net_peer *victim = NULL;
     pthread_mutex_lock(&server->lock);
     bool room = server->descriptors < server->descriptor_max;
     bool more = fine && room && !server->is_closing;
     if ((full || !room) && door->is_accepting && !server->is_closing) {
-        victim = server->stranger_oldest; /* its descriptor is the next one's */
-    }
-    if (victim != NULL) {
-        wpk_net_peer_begin_refusal(victim, WPK_NET_REFUSAL_LIMIT);
+        (void)wpk_admission_yield(server->admission); /* its descriptor is the next one's */
     }
     door->is_accepting = more;
-    pthread_mutex_unlock(&server->lock);
-    if (victim != NULL) {
-        wpk_net_peer_finish_end(victim);
-    }
+    wpk_net_peers_unlock(server);
     return more;
 }
 

@@ -22,10 +22,15 @@ static int set_up(void **state)
     struct wpk_net_server *server = calloc(1, sizeof *server);
     pthread_mutex_init(&server->lock, NULL);
     server->wake = do_not_wake;
+    const struct wpk_admission_options admission = {
+        .all_max = PEERS, .end = wpk_net_peers_end, .user = server};
+    assert_int_equal(wpk_admission_new(&admission, &server->admission), WPK_OK);
     for (uint32_t i = 0; i < PEERS; i++) {
         server->peers[i] = calloc(1, sizeof *server->peers[i]);
         *server->peers[i] =
             (struct wpk_net_peer){.server = server, .standing = WPK_NET_SIZE, .is_known = true};
+        assert_int_equal(wpk_admission_admit(server->admission, NULL, 0, &server->peers[i]->id),
+                         WPK_ADMITTED);
     }
     *state = server;
     return 0;
@@ -37,6 +42,7 @@ static int tear_down(void **state)
     for (uint32_t i = 0; i < PEERS; i++) {
         free(server->peers[i]);
     }
+    wpk_admission_free(server->admission);
     pthread_mutex_destroy(&server->lock);
     free(server);
     return 0;
@@ -104,12 +110,38 @@ static void a_connection_that_ends_leaves_the_line(void **state)
     assert_null(server->line_last);
 }
 
+/* The admission frees its place only later: what the library still says of it must not take that
+ * place again, which may be another connection's by then. */
+static void a_connection_that_ended_stays_so(void **state)
+{
+    struct wpk_net_server *server = *state;
+    assert_true(wpk_net_peer_begin_end(server->peers[0]));
+    assert_int_equal(wpk_admission_count(server->admission), PEERS - 1);
+    wpk_admission_leave(server->admission, 0);
+    wpk_net_peer_heard(server->peers[0]);
+    wpk_net_peer_took(server->peers[0]);
+    assert_int_equal(wpk_admission_count_in(server->admission, WPK_PHASE_READING), PEERS - 1);
+}
+
+/* One that waits for the owner has no deadline; all others here are overdue. */
+static void a_connection_in_line_is_not_silent(void **state)
+{
+    struct wpk_net_server *server = *state;
+    assert_true(admit(server, 0, WPK_NET_BYTES_MAX));
+    assert_false(admit(server, 1, HALF));
+    assert_int_equal(wpk_admission_expire(server->admission, UINT64_MAX), PEERS - 1);
+    assert_int_equal(server->peers[0]->standing, WPK_NET_DEAD);
+    assert_int_equal(server->peers[1]->standing, WPK_NET_WAITING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(large_requests_go_on_in_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_largest_request_has_room_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_connection_that_ends_leaves_the_line, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_connection_that_ended_stays_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_connection_in_line_is_not_silent, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static void append(struct wpk_net_peer *peer, struct wpk_net_piece *reply)
         peer->reply_last->next = reply;
     } else {
         peer->reply = reply;
-        peer->took_ns = wpk_clock_now_ns(wpk_clock_system());
+        wpk_net_peer_took(peer);
     }
     peer->reply_last = reply;
     peer->reply_count++;
@@ -80,8 +80,9 @@ void wpk_net_server_reply(struct wpk_net_server *server, const struct wpk_net_ad
     bool taken = there && has_room(peer, reply);
     bool start = taken && !peer->is_sending;
     if (taken) {
-        if (address->is_known) {
-            wpk_net_peer_know(server, peer);
+        if (address->is_known && !peer->is_known) {
+            peer->is_known = true;
+            wpk_net_peer_took(peer);
         }
         append(peer, reply);
         peer->is_sending = true;

@@ -4,16 +4,34 @@
 #include "common/net_peer.h"
 
 #include "common/clock.h"
-#include "common/crypto.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define BURIED_MAX 64 /* in one turn of the owner's */
-#define OVERDUE_MAX 512
-#define QUIET_MAX 512 /* looked at under one lock */
+#define TLS_MAX 512   /* looked at under one lock */
 
 /* ---- opening */
+
+_Static_assert(WPK_NET_CONNECTIONS_MAX + WPK_ADMISSION_ENDING_MAX == WPK_NET_PEERS_MAX,
+               "each connection has a place");
+
+static wpk_err open_admission(struct wpk_net_server *server,
+                              const struct wpk_net_server_options *options)
+{
+    const struct wpk_admission_options admission = {
+        .all_max = options->peers_max > 0 && options->peers_max < WPK_NET_CONNECTIONS_MAX
+                       ? options->peers_max
+                       : WPK_NET_CONNECTIONS_MAX,
+        .of_source_max = options->peers_of_address_max > 0 ? options->peers_of_address_max
+                                                           : WPK_NET_PEERS_OF_ADDRESS_MAX,
+        .unknown_max = WPK_NET_STRANGERS_MAX,
+        .unknown_of_source_max = WPK_NET_STRANGERS_OF_ADDRESS_MAX,
+        .known_stay = true,
+        .end = wpk_net_peers_end,
+        .user = server};
+    return wpk_admission_new(&admission, &server->admission);
+}
 
 wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
                             struct wpk_net_server **out, struct wpk_diag *diag)
@@ -27,10 +45,6 @@ wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
     server->size_max = options->size_max;
     server->reply_bytes_max =
         options->reply_bytes_max > 0 ? options->reply_bytes_max : WPK_NET_REPLY_BYTES_MAX;
-    bool limited = options->peers_max > 0 && options->peers_max < WPK_NET_PEERS_MAX;
-    server->peers_max = limited ? options->peers_max : WPK_NET_PEERS_MAX - 1;
-    server->peers_of_address_max = options->peers_of_address_max > 0 ? options->peers_of_address_max
-                                                                     : WPK_NET_PEERS_OF_ADDRESS_MAX;
     server->stranger_ns =
         (options->stranger_ms > 0 ? options->stranger_ms : WPK_NET_STRANGER_MS) * WPK_NS_PER_MS;
     server->silence_ns =
@@ -38,10 +52,9 @@ wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
     server->body_ns = (options->body_ms > 0 ? options->body_ms : WPK_NET_BODY_MS) * WPK_NS_PER_MS;
     server->wake = options->wake;
     server->user = options->user;
-    wpk_crypto_random(&server->bucket_seed, sizeof server->bucket_seed);
     pthread_mutex_init(&server->lock, NULL);
     wpk_net_peers_count_descriptors(server);
-    wpk_err err = WPK_OK;
+    wpk_err err = open_admission(server, options);
     for (size_t i = 0; i < options->listen_count && err == WPK_OK; i++) {
         err = wpk_net_door_open(&server->doors[server->door_count++], server, &options->listen[i],
                                 diag);
@@ -69,7 +82,7 @@ static struct wpk_net_peer *take_dead(struct wpk_net_server *server)
         *at = peer->next_dead;
         server->peers[peer->id % WPK_NET_PEERS_MAX] = NULL;
         server->peer_count--;
-        server->of_bucket[peer->bucket]--;
+        wpk_admission_leave(server->admission, peer->id % WPK_NET_PEERS_MAX);
     }
     pthread_mutex_unlock(&server->lock);
     return peer;
@@ -116,7 +129,7 @@ static struct wpk_net_piece *take_request(struct wpk_net_server *server)
         peer->queued--;
         if (peer->standing == WPK_NET_WAITING && !peer->is_in_line) {
             peer->standing = WPK_NET_SIZE;
-            peer->heard_ns = wpk_clock_now_ns(wpk_clock_system());
+            wpk_net_peer_heard(peer);
             waited = peer;
         }
     }
@@ -160,47 +173,27 @@ const char *wpk_net_refusal_name(enum wpk_net_refusal refusal)
     return names[refusal];
 }
 
-/* With the lock. Who is made to wait is not silent of its own accord. Of large requests that come
- * slowly, those that keep others waiting are ended. */
-static bool is_overdue(const struct wpk_net_server *server, const struct wpk_net_peer *peer,
-                       uint64_t now_ns)
+/* With the lock: of large requests that come slowly, those that keep others waiting are ended. */
+static void end_stalling(struct wpk_net_server *server, uint64_t now_ns)
 {
-    bool stalls = peer->standing == WPK_NET_BODY && server->line_first != NULL &&
-                  peer->body_size > WPK_NET_SMALL_MAX;
-    bool takes_nothing = peer->reply != NULL && peer->took_ns + server->silence_ns <= now_ns;
-    return (stalls && peer->body_ns + server->body_ns <= now_ns) || takes_nothing ||
-           (peer->standing != WPK_NET_WAITING && peer->heard_ns + server->silence_ns <= now_ns);
-}
-
-/* With the lock: those whose time is over. */
-static uint32_t find_overdue(struct wpk_net_server *server, uint64_t now_ns,
-                             struct wpk_net_peer **out)
-{
-    uint32_t count = 0;
-    while (count < OVERDUE_MAX && server->stranger_oldest != NULL &&
-           server->stranger_oldest->accepted_ns + server->stranger_ns <= now_ns) {
-        out[count++] = server->stranger_oldest;
-        wpk_net_peer_begin_refusal(server->stranger_oldest, WPK_NET_REFUSAL_TIMEOUT);
-    }
-    for (uint32_t i = 0; i < WPK_NET_PEERS_MAX && count < OVERDUE_MAX; i++) {
+    for (uint32_t i = 0; i < WPK_NET_PEERS_MAX && server->line_first != NULL; i++) {
         struct wpk_net_peer *peer = server->peers[i];
-        if (peer != NULL && is_overdue(server, peer, now_ns) && wpk_net_peer_begin_end(peer)) {
-            out[count++] = peer;
+        if (peer != NULL && peer->standing == WPK_NET_BODY && peer->body_size > WPK_NET_SMALL_MAX &&
+            peer->body_ns + server->body_ns <= now_ns) {
+            wpk_net_peers_end(server, i, true);
         }
     }
-    return count;
 }
 
-/* Some of those over TLS that have said nothing for a moment, from place *at on. */
-static uint32_t find_quiet(struct wpk_net_server *server, uint64_t now_ns, uint32_t *at,
-                           struct wpk_net_peer *out[QUIET_MAX])
+/* Some of those over TLS, from place *at on. */
+static uint32_t find_tls(struct wpk_net_server *server, uint32_t *at,
+                         struct wpk_net_peer *out[TLS_MAX])
 {
     uint32_t count = 0;
     pthread_mutex_lock(&server->lock);
-    for (; *at < WPK_NET_PEERS_MAX && count < QUIET_MAX; (*at)++) {
+    for (; *at < WPK_NET_PEERS_MAX && count < TLS_MAX; (*at)++) {
         struct wpk_net_peer *peer = server->peers[*at];
-        if (peer != NULL && peer->is_tls && peer->standing != WPK_NET_DEAD &&
-            peer->heard_ns + WPK_NS_PER_S <= now_ns) {
+        if (peer != NULL && peer->is_tls && peer->standing != WPK_NET_DEAD) {
             out[count++] = peer;
         }
     }
@@ -209,14 +202,14 @@ static uint32_t find_quiet(struct wpk_net_server *server, uint64_t now_ns, uint3
 }
 
 /* The owner alone frees peers, and is here: those that were found are there. */
-static void check_quiet(struct wpk_net_server *server, uint64_t now_ns)
+static void check_tls(struct wpk_net_server *server)
 {
-    struct wpk_net_peer *quiet[QUIET_MAX];
+    struct wpk_net_peer *peers[TLS_MAX];
     uint32_t at = 0;
     while (at < WPK_NET_PEERS_MAX) {
-        uint32_t count = find_quiet(server, now_ns, &at, quiet);
+        uint32_t count = find_tls(server, &at, peers);
         for (uint32_t i = 0; i < count; i++) {
-            wpk_net_peer_check(quiet[i]);
+            wpk_net_peer_check(peers[i]);
         }
     }
 }
@@ -224,19 +217,16 @@ static void check_quiet(struct wpk_net_server *server, uint64_t now_ns)
 void wpk_net_server_expire(struct wpk_net_server *server)
 {
     uint64_t now_ns = wpk_clock_now_ns(wpk_clock_system());
-    struct wpk_net_peer *overdue[OVERDUE_MAX];
     if (now_ns < server->looked_ns + WPK_NS_PER_S) {
         return;
     }
     server->looked_ns = now_ns;
     wpk_net_peers_count_descriptors(server);
     pthread_mutex_lock(&server->lock);
-    uint32_t count = find_overdue(server, now_ns, overdue);
-    pthread_mutex_unlock(&server->lock);
-    for (uint32_t i = 0; i < count; i++) {
-        wpk_net_peer_finish_end(overdue[i]);
-    }
-    check_quiet(server, now_ns);
+    wpk_admission_expire(server->admission, now_ns);
+    end_stalling(server, now_ns);
+    wpk_net_peers_unlock(server);
+    check_tls(server);
     wpk_net_doors_wake(server);
 }
 
@@ -262,6 +252,7 @@ void wpk_net_server_close(struct wpk_net_server *server)
             free(event.data);
         }
     }
+    wpk_admission_free(server->admission);
     pthread_mutex_destroy(&server->lock);
     free(server);
 }

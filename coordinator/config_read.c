@@ -142,7 +142,7 @@ static void read_workers(struct reading *r)
     if (wpk_json_has(r->reader, "listen")) {
         read_listeners(r, r->config->workers, &r->config->worker_count, wpk_config_check_workers);
     }
-    optional_u32(r, "connections_max", 1, WPK_NET_PEERS_MAX - 1,
+    optional_u32(r, "connections_max", 1, WPK_NET_CONNECTIONS_MAX,
                  &r->config->worker_connections_max);
     wpk_json_leave(r->reader);
 }

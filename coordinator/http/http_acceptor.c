@@ -84,7 +84,7 @@ static bool find_roles(struct wpk_http_acceptor *acceptor, uid_t uid, unsigned *
 }
 
 static bool identify_local(struct wpk_http_acceptor *acceptor, struct wpk_http_arrival *arrival,
-                           struct wpk_http_address *address)
+                           struct wpk_source *source)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -99,23 +99,21 @@ static bool identify_local(struct wpk_http_acceptor *acceptor, struct wpk_http_a
              find_name(acceptor, peer.uid));
     snprintf(arrival->identity.peer, sizeof arrival->identity.peer, "unix");
     arrival->known = arrival->identity.roles != 0;
-    memcpy(address->bytes, &peer.uid, sizeof peer.uid);
-    address->bytes[15] = 'u'; /* in no network's first half: never an address's key */
+    memcpy(source->bytes, &peer.uid, sizeof peer.uid);
+    source->bytes[15] = 'u'; /* in no network's first half: never of an address */
     return true;
 }
 
-static void identify_remote(struct wpk_http_arrival *arrival, struct wpk_http_address *address)
+static void identify_remote(struct wpk_http_arrival *arrival, struct wpk_source *source)
 {
     char *text = arrival->identity.peer;
     if (arrival->address.ss_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)&arrival->address;
-        address->bytes[10] = address->bytes[11] = 0xff; /* as IPv6 maps it */
-        memcpy(address->bytes + 12, &v4->sin_addr, 4);
+        *source = wpk_source_of(&v4->sin_addr, 4);
         inet_ntop(AF_INET, &v4->sin_addr, text, WPK_PEER_SIZE);
     } else {
         const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&arrival->address;
-        bool mapped = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
-        memcpy(address->bytes, &v6->sin6_addr, mapped ? 16 : 8);
+        *source = wpk_source_of(&v6->sin6_addr, 16);
         inet_ntop(AF_INET6, &v6->sin6_addr, text, WPK_PEER_SIZE);
     }
 }
@@ -137,25 +135,24 @@ static void refuse(struct wpk_http_arrival *arrival)
 
 static void admit(struct wpk_http_acceptor *acceptor, struct wpk_http_arrival *arrival)
 {
-    struct wpk_http_admission *admission = acceptor->options.admission;
-    struct wpk_http_address address = {{0}};
+    struct wpk_admission *admission = acceptor->options.admission;
+    struct wpk_source source = {{0}};
     if (arrival->address.ss_family != AF_UNIX) {
-        identify_remote(arrival, &address);
-    } else if (!identify_local(acceptor, arrival, &address)) {
+        identify_remote(arrival, &source);
+    } else if (!identify_local(acceptor, arrival, &source)) {
         close(arrival->fd);
         return;
     }
-    enum wpk_http_verdict verdict = WPK_HTTP_LATER;
-    for (int i = 0; i < LOOKS_MAX && verdict == WPK_HTTP_LATER; i++) {
+    enum wpk_verdict verdict = arrival->fd < WPK_HTTP_DESCRIPTORS_MAX ? WPK_LATER : WPK_REFUSED;
+    for (int i = 0; i < LOOKS_MAX && verdict == WPK_LATER; i++) {
         uint64_t deadline_ns =
             wpk_clock_now_ns(acceptor->options.clock) + acceptor->options.reading_ns;
-        verdict = wpk_http_admission_admit(admission, arrival->fd, &address, deadline_ns,
-                                           &arrival->connection);
-        if (verdict == WPK_HTTP_LATER && !wait_a_moment(acceptor)) {
+        verdict = wpk_admission_admit(admission, &source, deadline_ns, &arrival->connection);
+        if (verdict == WPK_LATER && !wait_a_moment(acceptor)) {
             break;
         }
     }
-    if (verdict == WPK_HTTP_ADMITTED) {
+    if (verdict == WPK_ADMITTED) {
         acceptor->options.take(acceptor->options.user, arrival);
     } else {
         refuse(arrival);
@@ -174,16 +171,15 @@ static bool is_scarce(int fd, int reserve)
  * that, or for those that ended to leave, it moves to a lower one that is free then. */
 static bool leave_some(struct wpk_http_acceptor *acceptor, struct wpk_http_arrival *arrival)
 {
-    enum wpk_http_verdict verdict = WPK_HTTP_LATER;
+    enum wpk_verdict verdict = WPK_LATER;
     if (!is_scarce(arrival->fd, WPK_HTTP_DESCRIPTORS_RESERVE)) {
         return true;
     }
-    for (int i = 0; i < LOOKS_MAX && verdict != WPK_HTTP_REFUSED; i++) {
-        if (verdict == WPK_HTTP_LATER) {
-            verdict = wpk_http_admission_yield(acceptor->options.admission);
+    for (int i = 0; i < LOOKS_MAX && verdict != WPK_REFUSED; i++) {
+        if (verdict == WPK_LATER) {
+            verdict = wpk_admission_yield(acceptor->options.admission);
         }
-        if (verdict == WPK_HTTP_ADMITTED &&
-            !is_scarce(arrival->fd, WPK_HTTP_DESCRIPTORS_RESERVE / 2)) {
+        if (verdict == WPK_ADMITTED && !is_scarce(arrival->fd, WPK_HTTP_DESCRIPTORS_RESERVE / 2)) {
             return true;
         }
         if (!wait_a_moment(acceptor)) {
@@ -209,7 +205,7 @@ static bool accept_one(struct wpk_http_acceptor *acceptor, uint32_t listener)
     int reason = errno;
     if (arrival.fd < 0) {
         if (reason == EMFILE || reason == ENFILE || reason == ENOMEM || reason == ENOBUFS) {
-            (void)wpk_http_admission_yield(acceptor->options.admission);
+            (void)wpk_admission_yield(acceptor->options.admission);
             (void)wait_a_moment(acceptor);
         }
         return reason == EINTR || reason == ECONNABORTED;

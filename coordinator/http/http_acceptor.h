@@ -7,13 +7,14 @@
 #ifndef WPK_COORDINATOR_HTTP_HTTP_ACCEPTOR_H
 #define WPK_COORDINATOR_HTTP_HTTP_ACCEPTOR_H
 
+#include "common/admission.h"
 #include "coordinator/access/auth.h"
 #include "coordinator/http/http.h"
-#include "coordinator/http/http_admission.h"
 #include "coordinator/http/http_listener.h"
 
 #include <sys/socket.h>
 
+#define WPK_HTTP_DESCRIPTORS_MAX 65536   /* descriptors past it are not admitted */
 #define WPK_HTTP_DESCRIPTORS_RESERVE 128 /* free descriptors that we leave to others */
 #define WPK_HTTP_TICK_MS 250
 
@@ -33,7 +34,7 @@ struct wpk_http_arrival {
 struct wpk_http_acceptor_options {
     const struct wpk_http_listener *listeners; /* borrowed until it is closed */
     uint32_t listener_count;
-    struct wpk_http_admission *admission;
+    struct wpk_admission *admission;
     const struct wpk_http_peer *peers; /* copied */
     uint32_t peer_count;
     const struct wpk_clock *clock;

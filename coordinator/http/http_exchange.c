@@ -12,22 +12,36 @@
 #include <stdio.h>
 #include <string.h>
 
-bool wpk_http_exchange_mark(struct wpk_http_exchange *exchange, enum wpk_http_phase phase,
+bool wpk_http_exchange_mark(struct wpk_http_exchange *exchange, enum wpk_phase phase,
                             uint64_t for_ms)
 {
-    return wpk_http_admission_mark(exchange->server->admission, exchange->number, phase,
-                                   exchange->request.identity.owner[0] != '\0',
-                                   wpk_clock_now_ns(exchange->server->clock) +
-                                       for_ms * WPK_NS_PER_MS);
+    return wpk_admission_mark(exchange->server->admission, exchange->number, phase,
+                              exchange->request.identity.owner[0] != '\0',
+                              wpk_clock_now_ns(exchange->server->clock) + for_ms * WPK_NS_PER_MS);
 }
 
 bool wpk_http_exchange_hold(struct wpk_http_exchange *exchange, size_t size)
 {
-    if (!wpk_http_admission_hold(exchange->server->admission, &size)) {
-        return false;
+    struct wpk_http_server *server = exchange->server;
+    if (size <= WPK_HTTP_SMALL_MAX) {
+        return true;
     }
-    exchange->held += size;
-    return true;
+    pthread_mutex_lock(&server->lock);
+    bool fits = server->held + size <= WPK_HTTP_HELD_MAX;
+    server->held += fits ? size : 0;
+    pthread_mutex_unlock(&server->lock);
+    exchange->held += fits ? size : 0;
+    return fits;
+}
+
+void wpk_http_exchange_release(struct wpk_http_exchange *exchange)
+{
+    if (exchange->held > 0) {
+        pthread_mutex_lock(&exchange->server->lock);
+        exchange->server->held -= exchange->held;
+        pthread_mutex_unlock(&exchange->server->lock);
+        exchange->held = 0;
+    }
 }
 
 /* ---- responses */
@@ -106,7 +120,7 @@ struct MHD_Response *wpk_http_exchange_respond(struct wpk_http_exchange *exchang
         return NULL;
     }
     add_headers(made, &response,
-                last || wpk_http_admission_is_last(exchange->server->admission, exchange->number));
+                last || wpk_admission_is_last(exchange->server->admission, exchange->number));
     exchange->status = response.status;
     return made;
 }
@@ -173,7 +187,7 @@ void wpk_http_exchange_leave(struct wpk_http_exchange *exchange)
     exchange->carrier = NULL;
     pthread_mutex_unlock(&server->lock);
     wpk_metric_change(WPK_GAUGE_HTTP_CONNECTIONS, 0, -1);
-    wpk_http_admission_leave(server->admission, exchange->number);
+    wpk_admission_leave(server->admission, exchange->number);
 }
 
 static const char ending[] = "{\"type\":\"about:blank\",\"title\":\"shutting down\","

@@ -5,10 +5,10 @@
 #ifndef WPK_COORDINATOR_HTTP_HTTP_PARTS_H
 #define WPK_COORDINATOR_HTTP_HTTP_PARTS_H
 
+#include "common/admission.h"
 #include "common/clock.h"
 #include "coordinator/http/http.h"
 #include "coordinator/http/http_acceptor.h"
-#include "coordinator/http/http_admission.h"
 #include "coordinator/http/http_listener.h"
 #include "coordinator/http/http_policy.h"
 
@@ -21,6 +21,8 @@
  * milliseconds, and 150 bytes. */
 #define WPK_HTTP_LARGE ((size_t)4 << 10)
 #define WPK_HTTP_READERS 4
+#define WPK_HTTP_HELD_MAX ((size_t)128 << 20) /* bytes of large bodies on their way, in and out */
+#define WPK_HTTP_SMALL_MAX 65536 /* bytes; smaller ones are not counted, so always served */
 
 struct MHD_Connection;
 struct MHD_Daemon;
@@ -44,6 +46,7 @@ struct wpk_http_carrier {
 struct wpk_http_exchange {
     struct wpk_http_server *server;
     uint32_t number; /* of the connection, for the admission */
+    int fd;
     uint32_t listener;
     struct wpk_http_carrier *carrier;
     struct wpk_identity local; /* the user of a Unix socket; else only the peer */
@@ -55,7 +58,7 @@ struct wpk_http_exchange {
     char *body;
     size_t body_room;
     void (*release)(void *prepared); /* NULL: nothing is */
-    size_t held; /* bytes of bodies that the admission counts */
+    size_t held;                     /* bytes of bodies that the server counts */
     enum wpk_http_exchange_state state;
     struct MHD_Response *response;
     int status;
@@ -81,7 +84,8 @@ struct wpk_http_server {
     bool tls[WPK_HTTP_LISTENERS_MAX];
     uint32_t listener_count;
     struct wpk_http_policy policy;
-    struct wpk_http_admission *admission;
+    struct wpk_admission *admission;
+    uint32_t connection_of[WPK_HTTP_DESCRIPTORS_MAX]; /* those that a daemon was given */
     struct wpk_http_acceptor *acceptor;
     struct wpk_http_readers readers;
     struct wpk_http_exchange *exchanges; /* by number of their connection */
@@ -90,6 +94,7 @@ struct wpk_http_server {
     uint64_t *awaited;    /* of each exchange: the id that was queued and not answered; 0: none */
     struct wpk_http_carrier carriers[WPK_HTTP_CARRIERS_MAX];
     struct wpk_http_carrier *carrier_of[WPK_HTTP_LISTENERS_MAX];
+    size_t held;           /* bytes of large bodies, of all connections together */
     uint64_t queued_count; /* so far */
     struct wpk_http_exchange *queue_first;
     struct wpk_http_exchange *queue_last;
@@ -99,15 +104,15 @@ struct wpk_http_server {
 /* ---- http_exchange.c */
 
 /* Say what the connection is at, for its deadline: `for_ms` from now. False: it was ended. */
-bool wpk_http_exchange_mark(struct wpk_http_exchange *exchange,
-                            enum wpk_http_phase phase, uint64_t for_ms);
-/* Count bytes of a body until the exchange ends; false: there is no room for them. */
+bool wpk_http_exchange_mark(struct wpk_http_exchange *exchange, enum wpk_phase phase,
+                            uint64_t for_ms);
+/* Count bytes of a body until they are released; false: there is no room for them. */
 WPK_MUST_CHECK bool wpk_http_exchange_hold(struct wpk_http_exchange *exchange, size_t size);
+void wpk_http_exchange_release(struct wpk_http_exchange *exchange);
 /* Make the library's response; takes the body, which is released whatever happens. `last`: the
  * connection ends with it. NULL: out of memory. */
 struct MHD_Response *wpk_http_exchange_respond(struct wpk_http_exchange *exchange,
-                                               const struct wpk_http_response *response,
-                                               bool last);
+                                               const struct wpk_http_response *response, bool last);
 /* Let the options' `serve` see it: true when `response` is its answer; else it belongs into the
  * queue. */
 WPK_MUST_CHECK bool wpk_http_exchange_serve(struct wpk_http_exchange *exchange,

@@ -6,7 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -129,7 +131,7 @@ static void retire(struct wpk_http_server *server, struct wpk_http_carrier *carr
     carrier->retired = true;
     for (uint32_t i = 0; i < server->exchange_count; i++) {
         if (server->exchanges[i].carrier == carrier) {
-            wpk_http_admission_dismiss(server->admission, i);
+            wpk_admission_dismiss(server->admission, i);
         }
     }
 }
@@ -164,6 +166,23 @@ static wpk_err replace_carriers(struct wpk_http_server *server,
 
 /* ---- the acceptor's side */
 
+/* Is something here that no thread has read? Then the server is slow, whatever the phase: else a
+ * flood that is accepted faster than it is read would end those that asked in its midst. */
+static bool is_unread(void *user, uint32_t connection)
+{
+    const struct wpk_http_server *server = user;
+    int unread = 0;
+    return ioctl(server->exchanges[connection].fd, FIONREAD, &unread) == 0 && unread > 0;
+}
+
+/* The descriptor is open until the connection leaves: its thread notices, and lets it leave. */
+static void end_connection(void *user, uint32_t connection, bool is_overdue)
+{
+    const struct wpk_http_server *server = user;
+    (void)is_overdue;
+    shutdown(server->exchanges[connection].fd, SHUT_RDWR);
+}
+
 static void take_connection(void *user, const struct wpk_http_arrival *arrival)
 {
     struct wpk_http_server *server = user;
@@ -172,10 +191,12 @@ static void take_connection(void *user, const struct wpk_http_arrival *arrival)
     struct wpk_http_carrier *carrier = server->carrier_of[arrival->listener];
     *exchange = (struct wpk_http_exchange){.server = server,
                                            .number = arrival->connection,
+                                           .fd = arrival->fd,
                                            .listener = arrival->listener,
                                            .carrier = carrier,
                                            .local = arrival->identity};
     carrier->connection_count++;
+    server->connection_of[arrival->fd] = arrival->connection;
     pthread_mutex_unlock(&server->lock);
     wpk_metric_change(WPK_GAUGE_HTTP_CONNECTIONS, 0, 1);
     if (!wpk_http_daemon_add(carrier->daemon, arrival)) {
@@ -192,7 +213,7 @@ static void on_stranger(void *user, const char *name)
 static void on_tick(void *user)
 {
     struct wpk_http_server *server = user;
-    uint32_t ended = wpk_http_admission_expire(server->admission, wpk_clock_now_ns(server->clock));
+    uint32_t ended = wpk_admission_expire(server->admission, wpk_clock_now_ns(server->clock));
     if (ended > 0) {
         wpk_metric_add(WPK_COUNTER_HTTP_REFUSED, wpk_metric_value(WPK_LABEL_REFUSAL, "timeout"),
                        ended);
@@ -273,13 +294,18 @@ static wpk_err open_admission(struct wpk_http_server *server,
 {
     uint32_t most = limit_connections(options->connections_max);
     uint32_t of_one = options->of_one_max > 0 ? options->of_one_max : most / 2 + 1;
-    server->exchange_count = most + WPK_HTTP_ENDING_MAX;
+    server->exchange_count = most + WPK_ADMISSION_ENDING_MAX;
     server->exchanges = calloc(server->exchange_count, sizeof *server->exchanges);
     server->awaited = calloc(server->exchange_count, sizeof *server->awaited);
     if (server->exchanges == NULL || server->awaited == NULL) {
         return WPK_ENOMEM;
     }
-    return wpk_http_admission_new(most, of_one, &server->admission);
+    const struct wpk_admission_options admission = {.all_max = most,
+                                                    .of_source_max = of_one,
+                                                    .is_spared = is_unread,
+                                                    .end = end_connection,
+                                                    .user = server};
+    return wpk_admission_new(&admission, &server->admission);
 }
 
 static wpk_err open_all(struct wpk_http_server *server, const struct wpk_http_options *options,
@@ -352,7 +378,7 @@ static void expel_local(struct wpk_http_server *server)
     for (uint32_t i = 0; i < server->exchange_count; i++) {
         const struct wpk_http_exchange *exchange = &server->exchanges[i];
         if (exchange->carrier != NULL && server->listeners[exchange->listener].local) {
-            wpk_http_admission_expel(server->admission, i);
+            wpk_admission_expel(server->admission, i);
         }
     }
     pthread_mutex_unlock(&server->lock);
@@ -411,8 +437,8 @@ static void answer_all(struct wpk_http_server *server)
 static void wait_for_answers(struct wpk_http_server *server)
 {
     for (int waited_ms = 0; waited_ms < LAST_ANSWERS_MS; waited_ms += 5) {
-        if (wpk_http_admission_count_in(server->admission, WPK_HTTP_SENDING) == 0 &&
-            wpk_http_admission_count_in(server->admission, WPK_HTTP_SERVING) == 0) {
+        if (wpk_admission_count_in(server->admission, WPK_PHASE_SENDING) == 0 &&
+            wpk_admission_count_in(server->admission, WPK_PHASE_SERVING) == 0) {
             return;
         }
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
@@ -438,7 +464,7 @@ void wpk_http_server_close(struct wpk_http_server *server)
     for (uint32_t i = 0; i < server->listener_count; i++) {
         wpk_http_listener_close(&server->listeners[i]);
     }
-    wpk_http_admission_free(server->admission);
+    wpk_admission_free(server->admission);
     wpk_http_policy_fini(&server->policy);
     pthread_mutex_destroy(&server->lock);
     pthread_mutex_destroy(&server->readers.lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listeners of every kind, tokens, answers from the server's own threads, and being full. */
 #include "coordinator/http/http.h"
+#include "coordinator/http/http_parts.h"
 
 #include "tests/raw_http.h"
 
@@ -286,6 +287,27 @@ static void a_socket_passed_on(void **state)
     assert_int_equal(unlink(path), 0); /* it is whose the socket was */
 }
 
+/* Large bodies are counted, of all connections together, until their exchange releases them. */
+static void large_bodies_are_bounded(void **state)
+{
+    (void)state;
+    struct wpk_http_server *server = calloc(1, sizeof *server);
+    struct wpk_http_exchange first = {.server = server};
+    struct wpk_http_exchange second = {.server = server};
+    assert_non_null(server);
+    pthread_mutex_init(&server->lock, NULL);
+    assert_true(wpk_http_exchange_hold(&first, WPK_HTTP_HELD_MAX - WPK_HTTP_SMALL_MAX));
+    assert_false(wpk_http_exchange_hold(&second, WPK_HTTP_SMALL_MAX + 1));
+    assert_true(wpk_http_exchange_hold(&second, WPK_HTTP_SMALL_MAX));
+    assert_int_equal(second.held, 0);
+    wpk_http_exchange_release(&first);
+    assert_int_equal(server->held, 0);
+    assert_true(wpk_http_exchange_hold(&second, WPK_HTTP_SMALL_MAX + 1));
+    assert_int_equal(server->held, WPK_HTTP_SMALL_MAX + 1);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +315,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(served_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_of_idle_ones, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_socket_passed_on, set_up, tear_down),
+        cmocka_unit_test(large_bodies_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
