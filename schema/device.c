@@ -185,18 +185,11 @@ void wpk_device_class(const struct wpk_device *device, char *out, size_t size)
              device->bf16 ? "+bf16" : "", device->vnni ? "+vnni" : "");
 }
 
-/* Of "avx512+bf16+vnni" and the like: true when `flag` is among what follows the first name. */
-static bool has_flag(const char *features, const char *flag)
-{
-    const char *at = strstr(features, flag);
-    size_t size = strlen(flag);
-    return at != NULL && (at[size] == '\0' || at[size] == '+');
-}
-
 wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
 {
     struct wpk_device device = {0};
     char isa[16];
+    char again[2 * WPK_DEVICE_TEXT_MAX];
     const char *model = strchr(text, '/');
     const char *features = strrchr(text, '/');
     if (model == NULL || features == model || (size_t)(model - text) >= sizeof(device.kind) ||
@@ -210,10 +203,14 @@ wpk_err wpk_device_of_class(const char *text, struct wpk_device *out)
     if (wpk_isa_parse(isa, &device.isa) != WPK_OK) {
         return WPK_EPARSE;
     }
-    device.bf16 = has_flag(features, "+bf16");
-    device.vnni = has_flag(features, "+vnni");
+    device.bf16 = strstr(features, "+bf16") != NULL;
+    device.vnni = strstr(features, "+vnni") != NULL;
     device.vector_bytes = isa_shape[device.isa].vector_bytes;
     device.vector_registers = isa_shape[device.isa].vector_registers;
+    wpk_device_class(&device, again, sizeof(again));
+    if (strcmp(again, text) != 0) {
+        return WPK_EPARSE; /* a suffix that is not known, or in another order */
+    }
     *out = device;
     return WPK_OK;
 }

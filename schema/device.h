@@ -82,7 +82,7 @@ void wpk_device_make_plain(struct wpk_device *device);
 
 /* The class as text: what keys are made of, e.g. "cpu/AMD EPYC 9B45/avx512+bf16+vnni". */
 void wpk_device_class(const struct wpk_device *device, char *out, size_t size);
-/* And back: what a class says of a device; all else is 0.
+/* And back: what a class says of a device; all else is 0. Printed again it is the same text.
  *   errors  WPK_EPARSE */
 WPK_MUST_CHECK wpk_err wpk_device_of_class(const char *text, struct wpk_device *out);
 

@@ -190,8 +190,17 @@ static void json_is_strict(void **state)
 
 static void class_leads_back_to_what_it_says(void **state)
 {
-    static const char *const bad[] = {
-        "", "cpu", "cpu/avx2", "cpu/model/mmx", "cpu/model/", "a kind of sixteen/model/avx"};
+    static const char *const bad[] = {"",
+                                      "cpu",
+                                      "cpu/avx2",
+                                      "cpu/model/mmx",
+                                      "cpu/model/",
+                                      "a kind of sixteen/model/avx",
+                                      "cpu/model/avx2+typo",
+                                      "cpu/model/avx2+",
+                                      "cpu/model/avx512+vnni+bf16",
+                                      "cpu/model/avx512+bf16+bf16",
+                                      "cpu/model/avx512+bf16+vnni+"};
     struct wpk_device device;
     struct wpk_device back;
     char text[2 * WPK_DEVICE_TEXT_MAX];

@@ -77,8 +77,10 @@ WPK_MUST_CHECK bool wpk_call_read_job(struct wpk_call *call, struct wpk_call_job
 bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_call_job *job,
                      uint64_t request);
 
-/* The same under an id that follows from `kind` and `key`, where today there was none yet, or all
- * were cancelled or failed; it is answered to nobody. False after answering with a problem. */
+/* The same, once: where the same job has not ended yet, of whatever day, `id` is its id. Else it is
+ * submitted under an id that follows from `kind`, `key` and the day, unless today's is done
+ * already; one that was cancelled or failed is replaced. It is answered to nobody. False after
+ * answering with a problem. */
 bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *key,
                           struct wpk_call_job *job, char id[WPK_JOB_ID_SIZE]);
 

@@ -173,6 +173,14 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
         wpk_api_problem(call->answer, 507, err, &diag);
         return false;
     }
+    if (!wpk_call_read_job(call, job)) {
+        return false;
+    }
+    const struct wpk_job_entry *live = wpk_job_find_same(call->api->coordinator, job->job);
+    if (live != NULL) {
+        memcpy(id, live->id, WPK_JOB_ID_SIZE);
+        return true;
+    }
     for (int i = 0; again && i < REPLACED_MAX; i++) {
         snprintf(number, sizeof number, "%d", i);
         derive_id(call, kind, number, key, id);

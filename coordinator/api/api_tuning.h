@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs for what lookups did not find. Lookups for one device class and as many threads go into one
- * job, as far as it takes them. A job's id follows from what is in it and the day: asked again it
- * is the same, unless that was cancelled or failed. For api_lookup.c alone. */
+ * job, as far as it takes them. Asked again it is the same job as long as that has not ended, and
+ * on the day of its submission if it is done; else another one. For api_lookup.c alone. */
 #ifndef WPK_COORDINATOR_API_API_TUNING_H
 #define WPK_COORDINATOR_API_API_TUNING_H
 

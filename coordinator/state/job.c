@@ -21,6 +21,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RETRY_QUOTA_S 60 /* a job or two may have ended by then */
 
@@ -352,4 +353,40 @@ void wpk_job_release(struct wpk_coordinator *c)
         wpk_job_entry_free(job);
     }
     c->job_count = kept;
+}
+
+/* ---- the same again */
+
+static bool is_same_op(const struct wpk_job_op_state *a, const struct wpk_job_op_state *b)
+{
+    return strcmp(a->fingerprint, b->fingerprint) == 0 && strcmp(a->name, b->name) == 0 &&
+           strcmp(a->layouts, b->layouts) == 0 && strcmp(a->accuracy, b->accuracy) == 0 &&
+           a->conditions == b->conditions && a->parameters == NULL && b->parameters == NULL;
+}
+
+/* Do they search the same for the same device, as long? Their owners and seeds may differ. */
+static bool is_same_job(const struct wpk_job_entry *a, const struct wpk_job_entry *b)
+{
+    bool same = a->op_count == b->op_count && a->threads == b->threads &&
+                a->candidates == b->candidates && a->time_ns == b->time_ns && a->label_count == 0 &&
+                b->label_count == 0 && strcmp(a->device, b->device) == 0 &&
+                strcmp(a->kind, b->kind) == 0 && strcmp(a->name, b->name) == 0 &&
+                strcmp(a->strategy, b->strategy) == 0;
+    for (uint32_t i = 0; same && i < a->op_count; i++) {
+        same = is_same_op(&a->ops[i], &b->ops[i]);
+    }
+    return same;
+}
+
+const struct wpk_job_entry *wpk_job_find_same(const struct wpk_coordinator *c,
+                                              const struct wpk_job_entry *job)
+{
+    for (uint32_t i = 0; i < c->job_count; i++) {
+        enum wpk_job_state state = c->jobs[i]->state;
+        bool ended = state == WPK_JOB_DONE || state == WPK_JOB_FAILED || state == WPK_JOB_CANCELLED;
+        if (!ended && is_same_job(c->jobs[i], job)) {
+            return c->jobs[i];
+        }
+    }
+    return NULL;
 }

@@ -102,6 +102,10 @@ void wpk_job_end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job);
 void wpk_job_release(struct wpk_coordinator *c);
 /* The job's last state is durable: it is forgotten, if it has ended. */
 void wpk_job_stored(struct wpk_coordinator *coordinator, uint64_t number);
+/* A job that has not ended and does the same as this one: the same operators for the same device,
+ * with the same name, strategy and budget; NULL: none. */
+const struct wpk_job_entry *wpk_job_find_same(const struct wpk_coordinator *coordinator,
+                                              const struct wpk_job_entry *job);
 /* Free what a job entry owns, and the entry. */
 void wpk_job_entry_free(struct wpk_job_entry *job);
 

@@ -211,6 +211,8 @@ def test_tune(box):
     check("no worker with" in waits["reason"], "it waits for that device", waits)
     problem = service.want(422, "POST", path, dict(lookup, device="toaster"))
     check(problem["field"] == "device", "not a device", problem)
+    problem = service.want(422, "POST", path, dict(lookup, device="cpu/nobody/avx2+typo"))
+    check(problem["field"] == "device", "not what a worker's device is called", problem)
     service.want(422, "POST", path, {"fingerprint": "0" * 64})
     reader = service.want(201, "POST", "/v1/tokens", {"owner": "ann", "roles": ["read"]})["secret"]
     service.want(200, "POST", "/v1/kernels:lookup", lookup, token=reader)

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs for lookups that find nothing, over the days. */
+#include "coordinator/api/api_tuning.h"
+#include "tests/fixture.h"
+
+#include "common/log.h"
+#include "coordinator/state/submission.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define NEVER_SEEN "cpu/nobody has it/avx2"
+#define DAY_S (UINT64_C(24) * 3600)
+
+/* The fingerprint that a lookup of the operator has. */
+static void find_fingerprint(const char *op, char out[WPK_FINGERPRINT_SIZE])
+{
+    struct wpk_buf named = {0};
+    struct wpk_buf text = {0};
+    struct wpk_job_entry *job = NULL;
+    wpk_buf_printf(&named, "{\"name\":\"a\",%s}", op);
+    wpk_tuning_write(wpk_buf_text(&named), named.size, "", 1, &text);
+    assert_int_equal(wpk_submission_decode(wpk_buf_text(&text), text.size, &job, NULL), WPK_OK);
+    memcpy(out, job->ops[0].fingerprint, WPK_FINGERPRINT_SIZE);
+    wpk_job_entry_free(job);
+    wpk_buf_fini(&text);
+    wpk_buf_fini(&named);
+}
+
+/* Ask for a kernel of X + X with so many elements, on the device: the id of the job for it. */
+static void ask(struct wpk_fixture *f, int extent, const char *device, char id[WPK_JOB_ID_SIZE])
+{
+    struct wpk_api_answer answer = {0};
+    struct wpk_http_request request = {.identity = {.roles = WPK_ROLE_ALL}};
+    struct wpk_api api = {.coordinator = wpk_performer_coordinator(f->performer),
+                          .performer = f->performer,
+                          .store = wpk_performer_reader(f->performer),
+                          .now_ns = wpk_performer_now_ns(f->performer)};
+    struct wpk_call call = {.api = &api, .request = &request, .answer = &answer};
+    struct wpk_lookup lookup = {.layouts = "fixed", .threads = 1, .device = device};
+    struct wpk_tuning tuning = {0};
+    struct wpk_buf op = {0};
+    assert_int_equal(wpk_accuracy_parse("standard", &lookup.accuracy, NULL), WPK_OK);
+    wpk_buf_printf(&op,
+                   "\"layouts\":\"fixed\",\"op\":\"Y[i] = X[i] + X[i]\","
+                   "\"tensors\":{\"X\":\"f32[%d]\",\"Y\":\"f32[%d]\"}",
+                   extent, extent);
+    find_fingerprint(wpk_buf_text(&op), lookup.fingerprint);
+    wpk_tuning_add(&tuning, &call, &lookup, &op);
+    assert_true(wpk_tuning_prepare(&tuning, &call));
+    assert_true(wpk_tuning_submit(&tuning, &call));
+    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+    snprintf(id, WPK_JOB_ID_SIZE, "%s", wpk_buf_text(&answer.body));
+    assert_int_equal(strlen(id), WPK_JOB_ID_SIZE - 1);
+    wpk_tuning_fini(&tuning);
+    wpk_buf_fini(&op);
+    wpk_api_answer_fini(&answer);
+}
+
+static uint32_t job_count(const struct wpk_fixture *f)
+{
+    return wpk_coordinator_job_count(wpk_performer_coordinator(f->performer));
+}
+
+/* For a device of which no worker comes: the first day's job waits, and is everybody's. */
+static void one_job_waits_for_days(void **state)
+{
+    struct wpk_fixture *f = *state;
+    char first[WPK_JOB_ID_SIZE];
+    char later[WPK_JOB_ID_SIZE];
+    wpk_fixture_start(f);
+    ask(f, 8, NEVER_SEEN, first);
+    for (int day = 0; day < 3; day++) {
+        wpk_fixture_tick(f, DAY_S);
+        ask(f, 8, NEVER_SEEN, later);
+        assert_string_equal(later, first);
+        assert_int_equal(job_count(f), 1);
+    }
+    wpk_performer_free(f->performer);
+    wpk_fixture_start(f);
+    ask(f, 8, NEVER_SEEN, later);
+    assert_string_equal(later, first);
+    assert_int_equal(job_count(f), 1);
+}
+
+static void other_questions_are_other_jobs(void **state)
+{
+    struct wpk_fixture *f = *state;
+    char first[WPK_JOB_ID_SIZE];
+    char other[WPK_JOB_ID_SIZE];
+    wpk_fixture_start(f);
+    ask(f, 8, NEVER_SEEN, first);
+    wpk_fixture_tick(f, DAY_S);
+    ask(f, 16, NEVER_SEEN, other);
+    assert_string_not_equal(other, first);
+    ask(f, 8, "cpu/nobody has it/avx", other);
+    assert_string_not_equal(other, first);
+    assert_int_equal(job_count(f), 3);
+}
+
+/* A job of an earlier day that was cancelled answers nobody, and is not the last one's obstacle. */
+static void a_cancelled_one_is_replaced_once(void **state)
+{
+    struct wpk_fixture *f = *state;
+    char first[WPK_JOB_ID_SIZE];
+    char second[WPK_JOB_ID_SIZE];
+    char later[WPK_JOB_ID_SIZE];
+    char path[64];
+    wpk_fixture_start(f);
+    ask(f, 8, NEVER_SEEN, first);
+    snprintf(path, sizeof path, "/v1/jobs/%s:cancel", first);
+    wpk_fixture_request(f, "POST", path, "");
+    assert_int_equal(f->status, 200);
+    ask(f, 8, NEVER_SEEN, second);
+    assert_string_not_equal(second, first);
+    wpk_fixture_tick(f, DAY_S);
+    ask(f, 8, NEVER_SEEN, later);
+    assert_string_equal(later, second);
+    assert_int_equal(job_count(f), 1);
+}
+
+/* What somebody submits under the same name, with another budget say, does not answer a lookup. */
+static void a_job_file_of_that_name_is_another(void **state)
+{
+    struct wpk_fixture *f = *state;
+    char id[WPK_JOB_ID_SIZE];
+    wpk_fixture_start(f);
+    wpk_fixture_request(
+        f, "POST", "/v1/jobs",
+        "{\"name\":\"lookup\",\"ops\":[{\"name\":\"op1\",\"op\":\"Y[i] = X[i] + X[i]\","
+        "\"tensors\":{\"X\":\"f32[8]\",\"Y\":\"f32[8]\"}}],"
+        "\"target\":{\"kind\":\"cpu\",\"device\":\"" NEVER_SEEN "\",\"threads\":1},"
+        "\"budget\":{\"candidates\":1}}");
+    assert_int_equal(f->status, 201);
+    ask(f, 8, NEVER_SEEN, id);
+    assert_int_equal(job_count(f), 2);
+}
+
+int main(void)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    wpk_log_init("api_tuning", WPK_LOG_ERROR, null);
+#define CASE(name) cmocka_unit_test_setup_teardown(name, wpk_fixture_set_up, wpk_fixture_tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(one_job_waits_for_days),
+        CASE(other_questions_are_other_jobs),
+        CASE(a_cancelled_one_is_replaced_once),
+        CASE(a_job_file_of_that_name_is_another),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    close(null);
+    return failed;
+}
