@@ -100,6 +100,25 @@ static void what_a_live_search_may_end_with_stays(void **state)
     assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
 }
 
+/* Its worker comes once its builder has done all that there is. */
+static void what_waits_for_its_run_stays(void **state)
+{
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
+    wpk_fixture_join(f, "r", WPK_WORKER_RUNS);
+    int b = wpk_fixture_join(f, "b", WPK_WORKER_BUILDS);
+    wpk_fixture_take(f, b);
+    assert_true(wpk_fixture_upload(f, b, f->workers[b].held[0].id, "built"));
+    assert_int_equal(wpk_fixture_result(f, b, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
+    put_row(f);
+    wpk_performer_limit_artifacts(f->performer, 1, 4);
+    wpk_fixture_tick(f, 2 * 3600);
+    wpk_fixture_tick(f, 3);
+    assert_true(wpk_history_has_artifact(f->store, f->workers[b].made));
+    assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
+}
+
 #define JOB_OF_THREE                                                                               \
     "{\"name\":\"three\",\"ops\":[{\"name\":\"a\",\"op\":\"Y[i] = X[i] + X[i]\","                  \
     "\"tensors\":{\"X\":\"f32[64]\",\"Y\":\"f32[64]\"}}],"                                         \
@@ -289,6 +308,7 @@ int main(void)
         CASE(an_artifact_that_cannot_be_written),
         CASE(an_artifact_whose_file_is_gone),
         CASE(what_a_live_search_may_end_with_stays),
+        CASE(what_waits_for_its_run_stays),
         CASE(builds_wait_for_room),
         CASE(uploads_on_the_way_count),
         CASE(what_is_refused_leaves_no_file),

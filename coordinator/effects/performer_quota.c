@@ -74,7 +74,7 @@ struct prune_order {
     bool over;                /* there are too many; else they are only counted */
     uint64_t low;             /* bytes of all rows that may be left then */
     uint64_t total;           /* after it */
-    char (*used)[WPK_ID_MAX]; /* [used_count]: what live searches may end with */
+    char (*used)[WPK_ID_MAX]; /* [used_count]: what live searches may end with, or have to run */
     uint32_t used_count;
     char pruned[PRUNE_MAX][WPK_ID_MAX];
     uint32_t count;
@@ -139,21 +139,45 @@ static void on_prune(struct wpk_order *order, wpk_err err, const struct wpk_diag
     wpk_metric_add(WPK_COUNTER_ARTIFACTS_EVICTED, 0, mine->count);
 }
 
-/* A final may come long after its contenders were built. */
-static void list_used(struct wpk_performer *p, struct prune_order *order)
+/* One more; it is only counted where there is no list yet. */
+static void add_used(struct prune_order *order, const char *sha256)
 {
-    uint32_t count = wpk_coordinator_search_count(p->coordinator);
-    if (count == 0) {
-        return;
+    if (order->used != NULL) {
+        memcpy(order->used[order->used_count], sha256, WPK_ID_MAX);
     }
-    order->used =
-        wpk_batch_memory(p->batch, (size_t)count * WPK_FINAL_OWN_MAX * sizeof *order->used);
-    for (uint32_t i = 0; i < count; i++) {
+    order->used_count++;
+}
+
+static void add_built(struct prune_order *order, const struct wpk_piece *piece)
+{
+    if (piece->standing != WPK_STANDING_ENDED && piece->built != NULL) {
+        add_used(order, piece->built->artifact_sha256);
+    }
+}
+
+static void add_all(const struct wpk_performer *p, struct prune_order *order)
+{
+    order->used_count = 0;
+    for (uint32_t i = 0; i < wpk_coordinator_search_count(p->coordinator); i++) {
         const struct wpk_search *search = wpk_coordinator_search(p->coordinator, i);
         for (uint32_t j = 0; j < search->best_count && j < WPK_FINAL_OWN_MAX; j++) {
-            memcpy(order->used[order->used_count++], search->best[j].trial.artifact_sha256,
-                   WPK_ID_MAX);
+            add_used(order, search->best[j].trial.artifact_sha256);
         }
+        for (uint32_t n = search->told_count; n < search->ask_count; n++) {
+            add_built(order, wpk_asks_get(search, n));
+        }
+        add_built(order, &search->plain.piece);
+    }
+}
+
+/* A final may come long after its contenders were built, and so may a worker that runs what waits
+ * for one. */
+static void list_used(struct wpk_performer *p, struct prune_order *order)
+{
+    add_all(p, order);
+    if (order->used_count > 0) {
+        order->used = wpk_batch_memory(p->batch, order->used_count * sizeof *order->used);
+        add_all(p, order);
     }
 }
 
