@@ -5,7 +5,8 @@
  *      loop: put ──▶ reads, changes ──▶ a thread ──▶ done ──▶ loop: take
  *
  * Changes of one artifact are made in the order of the calls, one at a time; those of several are
- * made at once. Reads go before changes, and wait for none: a file is replaced whole. */
+ * made at once. Reads go before changes, and wait for none: a file is replaced whole. What a read
+ * does not find may be on its way: a second one takes its turn among the changes. */
 #ifndef WPK_COORDINATOR_EFFECTS_FILE_POOL_H
 #define WPK_COORDINATOR_EFFECTS_FILE_POOL_H
 
@@ -17,13 +18,18 @@
 
 struct wpk_file_pool;
 
-enum wpk_file_action { WPK_FILE_PUT, WPK_FILE_GET, WPK_FILE_REMOVE };
+enum wpk_file_action {
+    WPK_FILE_PUT,
+    WPK_FILE_GET,
+    WPK_FILE_GET_IN_TURN, /* after the changes that were called for before */
+    WPK_FILE_REMOVE,
+};
 
 /* Its owner's; the pool's between put and take. */
 struct wpk_file_task {
     enum wpk_file_action action;
     char sha256[WPK_ID_MAX];
-    struct wpk_buf bytes; /* PUT: to be written; GET: as they were read */
+    struct wpk_buf bytes; /* PUT: to be written; else as they were read */
     wpk_err err;          /* of wpk_artifact_put, wpk_artifact_get; WPK_ECLOSED: not begun */
     struct wpk_diag diag;
     void *owner;

@@ -2,7 +2,8 @@
 /* Shared objects, to and from workers.
  *
  *     put  ──▶ its file, durable ──▶ its row ──▶ acknowledged
- *     get  ──▶ its file ──▶ answered; lost: its row goes, then the worker hears so
+ *     get  ──▶ its file ──▶ answered; lost, and no put before it: its row goes, then the worker
+ *                           hears so
  *
  * Files are written, read and removed on the threads of a pool, rows by the writer: a transaction
  * waits for no file. What a worker is told it may name, is there. A crash between file and row
@@ -217,9 +218,23 @@ static void on_lost(struct wpk_order *order, wpk_err err, const struct wpk_diag 
     wpk_performer_reply_error(p, &mine->address, mine->session, WPK_ECORRUPT, &mine->diag);
 }
 
+/* A put may have written it since: its row is not to go, if it is there once the puts that came
+ * before are done. Those that come later have their rows after this one's end. */
+static void read_again(struct wpk_performer *p, struct fetch *fetch)
+{
+    wpk_buf_fini(&fetch->task.bytes);
+    fetch->task.action = WPK_FILE_GET_IN_TURN;
+    wpk_file_pool_put(p->files, &fetch->task);
+}
+
 static void on_read(struct wpk_performer *p, struct fetch *fetch)
 {
     wpk_err err = fetch->task.err;
+    bool lost = err == WPK_ENOENT || err == WPK_ECORRUPT;
+    if (lost && fetch->task.action == WPK_FILE_GET) {
+        read_again(p, fetch);
+        return;
+    }
     p->fetch_count--;
     if (err == WPK_OK) {
         struct wpk_message message = {.kind = WPK_MESSAGE_ARTIFACT,
@@ -233,7 +248,7 @@ static void on_read(struct wpk_performer *p, struct fetch *fetch)
         }
     } else if (p->degraded) {
         wpk_performer_refuse(p, &fetch->address, p->err, &p->diag);
-    } else if (err == WPK_ENOENT || err == WPK_ECORRUPT) {
+    } else if (lost) {
         add_row_order(p, fetch, perform_lose, on_lost);
     } else {
         /* It only cannot be read now, for want of a descriptor perhaps. */
@@ -279,6 +294,7 @@ void wpk_performer_take_files(struct wpk_performer *p)
             on_written(task->owner);
             break;
         case WPK_FILE_GET:
+        case WPK_FILE_GET_IN_TURN:
             on_read(p, task->owner);
             break;
         case WPK_FILE_REMOVE:
@@ -301,7 +317,7 @@ void wpk_performer_end_files(struct wpk_performer *p)
             end_upload(task->owner);
         } else {
             wpk_buf_fini(&task->bytes);
-            free(task->action == WPK_FILE_GET ? task->owner : (void *)task);
+            free(task->action == WPK_FILE_REMOVE ? (void *)task : task->owner);
         }
     }
     wpk_file_pool_free(p->files);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -261,6 +262,51 @@ static void a_file_that_hangs_holds_nobody_up(void **state)
     assert_int_equal(worker->told, WPK_MESSAGE_ACK);
 }
 
+/* Open the pipe to write, once there is somebody who reads it. */
+static int open_to_write(const char *pipe)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    int fd = -1;
+    for (int i = 0; fd < 0 && i < 30000; i++) { /* until there is a reader */
+        fd = open(pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        nanosleep(&moment, NULL);
+    }
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* A read that finds its file damaged, and an upload that has replaced that before the loop hears of
+ * it: the artifact is there. */
+static void a_file_that_is_replaced_while_it_is_read(void **state)
+{
+    struct wpk_fixture *f = *state;
+    struct wpk_message get = {.kind = WPK_MESSAGE_GET_ARTIFACT};
+    char path[192];
+    f->threads = 1;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
+    int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
+    int reader = wpk_fixture_join(f, "reader", WPK_WORKER_ROLES_ALL);
+    assert_int_equal(wpk_fixture_poll(f, w, 1), 1);
+    const wpk_work_id work = f->workers[w].held[0].id;
+    assert_true(wpk_fixture_upload(f, w, work, "code"));
+    wpk_crypto_sha256_hex("code", 4, get.sha256);
+    snprintf(path, sizeof path, "%s/artifacts/%.2s/%s.so", f->directory, get.sha256, get.sha256);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    wpk_fixture_put(f, reader, &get);
+    int pipe = open_to_write(path); /* the reader waits for it to say something */
+    assert_int_equal(unlink(path), 0);
+    assert_true(wpk_fixture_upload(f, w, work, "code"));
+    assert_false(f->workers[reader].answered);
+    close(pipe);
+    for (int i = 0; !f->workers[reader].answered && i < 30000; i++) {
+        (void)wpk_fixture_turn(f);
+    }
+    assert_int_equal(f->workers[reader].told, WPK_MESSAGE_ARTIFACT);
+    assert_true(wpk_history_has_artifact(f->store, get.sha256));
+}
+
 /* What one turn takes in has an end, before its memory has one. */
 static void one_turn_takes_in_so_much(void **state)
 {
@@ -313,6 +359,7 @@ int main(void)
         CASE(uploads_on_the_way_count),
         CASE(what_is_refused_leaves_no_file),
         CASE(a_file_that_hangs_holds_nobody_up),
+        CASE(a_file_that_is_replaced_while_it_is_read),
         CASE(one_turn_takes_in_so_much),
         CASE(a_quota_that_is_lowered),
     };
