@@ -117,6 +117,15 @@ static void on_written(struct wpk_upload *upload)
     }
 }
 
+static bool has_too_many(const struct wpk_performer *p, uint64_t session)
+{
+    uint32_t count = 0;
+    for (const struct wpk_upload *upload = p->uploads; upload != NULL; upload = upload->next) {
+        count += upload->session == session;
+    }
+    return count >= WPK_UPLOADS_OF_ONE_MAX;
+}
+
 static void refuse_busy(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     const struct wpk_message message = {.kind = WPK_MESSAGE_ERROR,
@@ -130,7 +139,7 @@ static void refuse_busy(struct wpk_performer *p, const struct wpk_effect *effect
 void wpk_performer_put_artifact(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     const struct wpk_message *message = effect->message;
-    if (p->upload_count >= WPK_UPLOADS_MAX ||
+    if (p->upload_count >= WPK_UPLOADS_MAX || has_too_many(p, message->session) ||
         p->upload_bytes + message->bytes_size > WPK_UPLOAD_BYTES_MAX) {
         refuse_busy(p, effect);
         return;

@@ -219,6 +219,32 @@ static void uploads_on_the_way_count(void **state)
     assert_int_equal(wpk_history_artifact_bytes(f->store), 5);
 }
 
+/* The same artifact again and again: it needs no room in the quota, but memory. */
+static void one_worker_has_so_many_on_the_way(void **state)
+{
+    struct wpk_fixture *f = *state;
+    wpk_fixture_start(f);
+    wpk_fixture_request(f, "POST", "/v1/jobs", JOB_OF_THREE);
+    int w = wpk_fixture_join(f, "w", WPK_WORKER_ROLES_ALL);
+    int v = wpk_fixture_join(f, "v", WPK_WORKER_ROLES_ALL);
+    const struct wpk_fixture_worker *worker = &f->workers[w];
+    wpk_fixture_take(f, w);
+    wpk_fixture_take(f, v);
+    for (int i = 0; i < 4; i++) {
+        put_upload(f, w, worker->held[0].id, "12345");
+        assert_false(worker->answered);
+    }
+    put_upload(f, w, worker->held[0].id, "12345");
+    assert_int_equal(worker->told, WPK_MESSAGE_ERROR);
+    assert_int_equal(worker->err, WPK_EBUSY);
+    assert_true(worker->retry_ms > 0);
+    put_upload(f, v, f->workers[v].held[0].id, "67890");
+    assert_false(f->workers[v].answered); /* it is written */
+    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+    assert_int_equal(f->workers[v].told, WPK_MESSAGE_ACK);
+    assert_true(wpk_fixture_upload(f, w, worker->held[0].id, "12345"));
+}
+
 /* Whatever it is that a hostile worker sends, nothing of it is written. */
 static void what_is_refused_leaves_no_file(void **state)
 {
@@ -357,6 +383,7 @@ int main(void)
         CASE(what_waits_for_its_run_stays),
         CASE(builds_wait_for_room),
         CASE(uploads_on_the_way_count),
+        CASE(one_worker_has_so_many_on_the_way),
         CASE(what_is_refused_leaves_no_file),
         CASE(a_file_that_hangs_holds_nobody_up),
         CASE(a_file_that_is_replaced_while_it_is_read),

@@ -14,6 +14,7 @@
 #include "coordinator/effects/writer.h"
 
 #define WPK_UPLOADS_MAX 256 /* artifacts on their way to a row: of more the worker comes again */
+#define WPK_UPLOADS_OF_ONE_MAX 4 /* likewise, of one worker, which sends the next after an answer */
 #define WPK_UPLOAD_BYTES_MAX ((uint64_t)64 << 20) /* likewise */
 #define WPK_FETCHES_MAX 64 /* files that are read: with more, nothing is taken in */
 #define WPK_BROKEN_MAX 16  /* searches that are remembered; of more the oldest is tried again */
