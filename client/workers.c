@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkctl workers: the list, and orders to one of them. */
+/* wpkctl workers: the list, and the admin state of one. */
 #include "client/show.h"
 
 #include <inttypes.h>

@@ -80,7 +80,7 @@ struct wpk_fixture {
     char kernel_provider[WPK_PROVIDER_NAME_MAX];
     bool kernel_serves;
     uint64_t kernel_search;
-    char order_text[512]; /* "name order reason" of the last SET_WORKER_ORDER */
+    char admin_text[512]; /* "name state reason" of the last SET_ADMIN_STATE */
 
     /* Of a performer with a store. */
     char directory[64];
@@ -154,7 +154,7 @@ void wpk_fixture_job_event(struct wpk_fixture *fixture, enum wpk_event_kind kind
 /* Its connection ends, and nobody waits for it any longer. */
 void wpk_fixture_lose(struct wpk_fixture *fixture, int worker);
 void wpk_fixture_set_worker(struct wpk_fixture *fixture, const char *name,
-                            enum wpk_worker_order order, const char *reason);
+                            enum wpk_admin_state state, const char *reason);
 
 /* ---- a performer with a store */
 

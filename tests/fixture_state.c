@@ -97,10 +97,9 @@ static void perform(struct wpk_fixture *fixture, const struct wpk_effect *effect
     case WPK_EFFECT_SET_OWNER:
         fixture->owner = effect->owner;
         break;
-    case WPK_EFFECT_SET_WORKER_ORDER:
-        snprintf(fixture->order_text, sizeof fixture->order_text, "%s %s %s",
-                 effect->ordered.worker, wpk_worker_order_name(effect->ordered.order),
-                 effect->ordered.reason);
+    case WPK_EFFECT_SET_ADMIN_STATE:
+        snprintf(fixture->admin_text, sizeof fixture->admin_text, "%s %s %s", effect->admin.worker,
+                 wpk_admin_state_name(effect->admin.state), effect->admin.reason);
         break;
     default:
         break;
@@ -248,12 +247,12 @@ void wpk_fixture_lose(struct wpk_fixture *fixture, int worker)
 }
 
 void wpk_fixture_set_worker(struct wpk_fixture *fixture, const char *name,
-                            enum wpk_worker_order order, const char *reason)
+                            enum wpk_admin_state state, const char *reason)
 {
     struct wpk_event event = {.kind = WPK_EVENT_WORKER_SET,
                               .request = 1,
                               .worker = name,
-                              .order = order,
+                              .admin_state = state,
                               .reason = reason};
     wpk_fixture_step(fixture, &event);
 }

@@ -29,8 +29,8 @@ int wpk_api_status(wpk_err err);
 void wpk_api_job(struct wpk_api_answer *answer, const struct wpk_api *api, int status,
                  const char *id);
 /* What was ordered of a worker, as answer to the request that did. */
-void wpk_api_worker_order(struct wpk_api_answer *answer, int status, const char *name,
-                          enum wpk_worker_order order, const char *reason);
+void wpk_api_admin_state(struct wpk_api_answer *answer, int status, const char *name,
+                         enum wpk_admin_state state, const char *reason);
 
 /* On a thread of the server: leave the call to the loop; true then. */
 bool wpk_call_queue(struct wpk_call *call);

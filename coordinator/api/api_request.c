@@ -112,9 +112,8 @@ void wpk_api_answer_effect(struct wpk_performer *performer, const struct wpk_eff
         return;
     }
     if (effect->kind == WPK_EFFECT_RESPOND_WORKER) {
-        const struct wpk_ordered *ordered = &effect->answered_order;
-        wpk_api_worker_order(answer, effect->status, ordered->worker, ordered->order,
-                             ordered->reason);
+        const struct wpk_admin_change *change = &effect->answered_admin;
+        wpk_api_admin_state(answer, effect->status, change->worker, change->state, change->reason);
         return;
     }
     wpk_diag_set(&diag, "%s", effect->problem);

@@ -30,12 +30,12 @@ void wpk_api_list_workers(struct wpk_call *call)
     wpk_call_json(call, w);
 }
 
-void wpk_api_worker_order(struct wpk_api_answer *answer, int status, const char *name,
-                          enum wpk_worker_order order, const char *reason)
+void wpk_api_admin_state(struct wpk_api_answer *answer, int status, const char *name,
+                         enum wpk_admin_state state, const char *reason)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
     wpk_json_put_text(w, "name", name);
-    wpk_json_put_text(w, "order", wpk_worker_order_name(order));
+    wpk_json_put_text(w, "order", wpk_admin_state_name(state));
     wpk_json_put_text(w, "reason", reason != NULL ? reason : "");
     wpk_err err = wpk_json_print(w, false, &answer->body);
     wpk_json_writer_free(w);
@@ -46,7 +46,7 @@ void wpk_api_worker_order(struct wpk_api_answer *answer, int status, const char 
     }
 }
 
-static void order_worker(struct wpk_call *call, const char *action, enum wpk_worker_order order)
+static void set_admin_state(struct wpk_call *call, const char *action, enum wpk_admin_state state)
 {
     struct wpk_diag diag = {0};
     struct wpk_json_reader *r = NULL;
@@ -69,12 +69,12 @@ static void order_worker(struct wpk_call *call, const char *action, enum wpk_wor
         wpk_api_problem(call->answer, wpk_api_status(err), err, &diag);
         return;
     }
-    err = wpk_worker_order_check(call->api->coordinator, name, order);
+    err = wpk_admin_state_check(call->api->coordinator, name, state);
     wpk_change_log(call, action, name, err, reason);
     struct wpk_event event = {.kind = WPK_EVENT_WORKER_SET,
                               .request = call->request->id,
                               .worker = name,
-                              .order = order,
+                              .admin_state = state,
                               .reason = reason};
     call->answer->how = WPK_API_LATER;
     wpk_performer_step(call->api->performer, &event);
@@ -82,17 +82,17 @@ static void order_worker(struct wpk_call *call, const char *action, enum wpk_wor
 
 void wpk_api_drain_worker(struct wpk_call *call)
 {
-    order_worker(call, "worker.drain", WPK_WORKER_ORDER_DRAIN);
+    set_admin_state(call, "worker.drain", WPK_ADMIN_STATE_DRAIN);
 }
 
 void wpk_api_quarantine_worker(struct wpk_call *call)
 {
-    order_worker(call, "worker.quarantine", WPK_WORKER_ORDER_QUARANTINE);
+    set_admin_state(call, "worker.quarantine", WPK_ADMIN_STATE_QUARANTINE);
 }
 
 void wpk_api_resume_worker(struct wpk_call *call)
 {
-    order_worker(call, "worker.resume", WPK_WORKER_ORDER_NONE);
+    set_admin_state(call, "worker.resume", WPK_ADMIN_STATE_NONE);
 }
 
 void wpk_api_list_devices(struct wpk_call *call)

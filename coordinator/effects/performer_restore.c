@@ -122,11 +122,13 @@ static void restore_owner(void *user, const struct wpk_owner_event *owner)
     wpk_performer_step_one(user, &event);
 }
 
-static void restore_order(void *user, const char *worker, enum wpk_worker_order order,
-                          const char *reason)
+static void restore_admin_state(void *user, const char *worker, enum wpk_admin_state state,
+                                const char *reason)
 {
-    struct wpk_event event = {
-        .kind = WPK_EVENT_RESTORE_ORDER, .worker = worker, .order = order, .reason = reason};
+    struct wpk_event event = {.kind = WPK_EVENT_RESTORE_ADMIN_STATE,
+                              .worker = worker,
+                              .admin_state = state,
+                              .reason = reason};
     wpk_performer_step_one(user, &event);
 }
 
@@ -146,7 +148,7 @@ wpk_err wpk_performer_begin_restore(struct wpk_performer *p, struct wpk_diag *di
     wpk_err err = wpk_coordinator_new(wpk_history_job_number_next(p->reader), &p->coordinator);
     if (err == WPK_OK) {
         wpk_history_owners(p->reader, restore_owner, p);
-        wpk_history_worker_orders(p->reader, restore_order, p);
+        wpk_history_admin_states(p->reader, restore_admin_state, p);
         p->unread_count = wpk_history_live_jobs(p->reader, p->unread, WPK_JOBS_LIVE_MAX);
         p->artifact_bytes = wpk_history_artifact_bytes(p->reader);
         err = wpk_store_take_status(p->reader, diag);

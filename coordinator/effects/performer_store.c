@@ -230,26 +230,26 @@ static void set_owner(struct wpk_performer *p, const struct wpk_effect *effect)
     order->owner.name = wpk_batch_text(p->batch, effect->owner.name);
 }
 
-struct worker_order {
+struct admin_order {
     struct wpk_effect_order effect;
     const char *name;
-    enum wpk_worker_order order;
+    enum wpk_admin_state state;
     const char *reason;
 };
 
-static void perform_set_worker_order(struct wpk_order *order, struct wpk_store *store)
+static void perform_set_admin_state(struct wpk_order *order, struct wpk_store *store)
 {
-    const struct worker_order *mine = (const struct worker_order *)order;
-    wpk_history_set_worker_order(store, mine->name, mine->order, mine->reason);
+    const struct admin_order *mine = (const struct admin_order *)order;
+    wpk_history_set_admin_state(store, mine->name, mine->state, mine->reason);
 }
 
-static void set_worker_order(struct wpk_performer *p, const struct wpk_effect *effect)
+static void set_admin_state(struct wpk_performer *p, const struct wpk_effect *effect)
 {
-    struct worker_order *order =
-        wpk_performer_write(p, sizeof *order, perform_set_worker_order, NULL);
-    order->name = wpk_batch_text(p->batch, effect->ordered.worker);
-    order->order = effect->ordered.order;
-    order->reason = wpk_batch_text(p->batch, effect->ordered.reason);
+    struct admin_order *order =
+        wpk_performer_write(p, sizeof *order, perform_set_admin_state, NULL);
+    order->name = wpk_batch_text(p->batch, effect->admin.worker);
+    order->state = effect->admin.state;
+    order->reason = wpk_batch_text(p->batch, effect->admin.reason);
 }
 
 bool wpk_performer_store(struct wpk_performer *p, const struct wpk_effect *effect)
@@ -258,7 +258,7 @@ bool wpk_performer_store(struct wpk_performer *p, const struct wpk_effect *effec
         [WPK_EFFECT_PUT_JOB] = put_job,     [WPK_EFFECT_SET_JOB] = set_job,
         [WPK_EFFECT_SET_OP] = set_op,       [WPK_EFFECT_SET_SEARCH] = set_search,
         [WPK_EFFECT_PUT_TRIAL] = put_trial, [WPK_EFFECT_PUT_TIMES] = put_times,
-        [WPK_EFFECT_SET_OWNER] = set_owner, [WPK_EFFECT_SET_WORKER_ORDER] = set_worker_order,
+        [WPK_EFFECT_SET_OWNER] = set_owner, [WPK_EFFECT_SET_ADMIN_STATE] = set_admin_state,
     };
     if (effect->kind >= sizeof writes / sizeof writes[0] || writes[effect->kind] == NULL) {
         return false;

@@ -3,6 +3,7 @@
  * docs/architecture.md. */
 #include "coordinator/state/coordinator.h"
 
+#include "coordinator/state/admin_state.h"
 #include "coordinator/state/class.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
@@ -19,7 +20,6 @@
 #include "coordinator/state/tick.h"
 #include "coordinator/state/timer.h"
 #include "coordinator/state/worker.h"
-#include "coordinator/state/worker_order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +100,7 @@ static void free_workers(struct wpk_coordinator *c)
             wpk_class_free(c->classes.slots[i].value);
         }
     }
-    free_values(&c->orders);
+    free_values(&c->admin_states);
 }
 
 void wpk_coordinator_halt(struct wpk_coordinator *c)
@@ -116,12 +116,10 @@ void wpk_coordinator_free(struct wpk_coordinator *c)
     free_work(c);
     free_workers(c);
     struct wpk_table *tables[] = {
-        &c->jobs_by_id,         &c->jobs_by_number,
-        &c->searches_by_id,     &c->searches_by_handle,
-        &c->searches_by_key,    &c->workers_by_name,
-        &c->workers_by_peer,    &c->orders,
-        &c->workers_by_session, &c->groups_by_key,
-        &c->pools_by_key,       &c->classes,
+        &c->jobs_by_id,         &c->jobs_by_number,      &c->searches_by_id,
+        &c->searches_by_handle, &c->searches_by_key,     &c->workers_by_name,
+        &c->workers_by_peer,    &c->admin_states,        &c->workers_by_session,
+        &c->groups_by_key,      &c->pools_by_key,        &c->classes,
         &c->owners_by_name,     &c->searches_by_problem,
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
@@ -164,7 +162,7 @@ static const on_event on_events[] = {
     [WPK_EVENT_SUBMIT] = wpk_job_submit,
     [WPK_EVENT_RESTORE] = wpk_job_restore,
     [WPK_EVENT_RESTORE_OWNER] = restore_owner,
-    [WPK_EVENT_RESTORE_ORDER] = wpk_worker_restore_order,
+    [WPK_EVENT_RESTORE_ADMIN_STATE] = wpk_worker_restore_admin_state,
     [WPK_EVENT_SET_OWNER] = set_owner,
     [WPK_EVENT_CANCEL] = wpk_job_cancel,
     [WPK_EVENT_PAUSE] = wpk_job_pause,
@@ -243,9 +241,9 @@ void wpk_coordinator_count(const struct wpk_coordinator *c, struct wpk_coordinat
     for (uint32_t i = 0; i < c->worker_count; i++) {
         const struct wpk_worker *worker = c->workers[i];
         out->workers_outliers += worker->is_outlier;
-        if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+        if (worker->admin_state == WPK_ADMIN_STATE_QUARANTINE) {
             out->workers_quarantined++;
-        } else if (worker->order == WPK_WORKER_ORDER_DRAIN || worker->draining) {
+        } else if (worker->admin_state == WPK_ADMIN_STATE_DRAIN || worker->draining) {
             out->workers_draining++;
         } else if (worker->lease_count > 0) {
             out->workers_busy++;

@@ -8,9 +8,9 @@
 
 #include "common/arena.h"
 #include "common/net.h"
+#include "coordinator/state/admin_state.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/worker_order.h"
 
 struct wpk_job_entry;
 struct wpk_search;
@@ -32,9 +32,9 @@ enum wpk_effect_kind {
     WPK_EFFECT_PUT_KERNEL,  /* ──▶ KERNEL_PUT */
     WPK_EFFECT_PUT_PLAIN,   /* served = own = plain: for its problem's kernels */
     WPK_EFFECT_SET_OWNER,   /* name, device_ns, share_ns */
-    WPK_EFFECT_SET_WORKER_ORDER, /* NONE: forget it */
-    WPK_EFFECT_PUT_ARTIFACT,     /* answered by who performs it */
-    WPK_EFFECT_GET_ARTIFACT,     /* likewise */
+    WPK_EFFECT_SET_ADMIN_STATE, /* NONE: forget it */
+    WPK_EFFECT_PUT_ARTIFACT,    /* answered by who performs it */
+    WPK_EFFECT_GET_ARTIFACT,    /* likewise */
     /* the strategy */
     WPK_EFFECT_ASK, /* ──▶ ASKED */
     WPK_EFFECT_TELL,
@@ -44,10 +44,10 @@ enum wpk_effect_kind {
     WPK_EFFECT_LOG,
 };
 
-/* A worker's order, as it is kept and answered. */
-struct wpk_ordered {
+/* A worker's admin state, as it is kept and answered. */
+struct wpk_admin_change {
     const char *worker; /* its name */
-    enum wpk_worker_order order;
+    enum wpk_admin_state state;
     const char *reason;
 };
 
@@ -64,7 +64,7 @@ struct wpk_effect {
             int status; /* HTTP */
             union {
                 const struct wpk_job_entry *answered; /* JOB */
-                struct wpk_ordered answered_order;    /* WORKER */
+                struct wpk_admin_change answered_admin; /* WORKER */
                 struct {                              /* PROBLEM */
                     wpk_err err;
                     const char *problem;
@@ -107,7 +107,7 @@ struct wpk_effect {
             };
         };
         struct wpk_owner_event owner; /* SET_OWNER */
-        struct wpk_ordered ordered;   /* SET_WORKER_ORDER */
+        struct wpk_admin_change admin; /* SET_ADMIN_STATE */
         uint64_t handle;              /* CLOSE_SEARCH */
         struct {                      /* WARN, LOG */
             const char *text;         /* the event's name */

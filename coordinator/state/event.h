@@ -5,24 +5,24 @@
 #define WPK_COORDINATOR_STATE_EVENT_H
 
 #include "common/net.h"
-#include "coordinator/state/worker_order.h"
+#include "coordinator/state/admin_state.h"
 
 struct wpk_asked;
 struct wpk_job_entry;
 struct wpk_opened;
 
 enum wpk_event_kind {
-    WPK_EVENT_MESSAGE,       /* from a worker */
-    WPK_EVENT_GONE,          /* a worker's connection ended */
-    WPK_EVENT_SUBMIT,        /* a job, decoded */
-    WPK_EVENT_RESTORE,       /* a job from the store, at start */
-    WPK_EVENT_RESTORE_OWNER, /* what an owner has used, from the store, before the jobs */
-    WPK_EVENT_RESTORE_ORDER, /* what was ordered of a worker, likewise */
-    WPK_EVENT_SET_OWNER,     /* an owner's weight and quota, at start and when they are changed */
+    WPK_EVENT_MESSAGE,             /* from a worker */
+    WPK_EVENT_GONE,                /* a worker's connection ended */
+    WPK_EVENT_SUBMIT,              /* a job, decoded */
+    WPK_EVENT_RESTORE,             /* a job from the store, at start */
+    WPK_EVENT_RESTORE_OWNER,       /* what an owner has used, from the store, before the jobs */
+    WPK_EVENT_RESTORE_ADMIN_STATE, /* what was ordered of a worker, likewise */
+    WPK_EVENT_SET_OWNER, /* an owner's weight and quota, at start and when they are changed */
     WPK_EVENT_CANCEL,
     WPK_EVENT_PAUSE,
     WPK_EVENT_RESUME,
-    WPK_EVENT_WORKER_SET,     /* an operator's order for a worker */
+    WPK_EVENT_WORKER_SET,     /* an operator sets a worker's admin state */
     WPK_EVENT_WORKER_END,     /* a session's token is good no more */
     WPK_EVENT_DRAIN,          /* wpkd ends: no more leases, and polls are answered at once */
     WPK_EVENT_OPENED,         /* answers OPEN_SEARCH */
@@ -79,9 +79,9 @@ struct wpk_event {
             const char *source;        /* SUBMIT: the job file */
         };
         const char *job_id; /* CANCEL, PAUSE, RESUME */
-        struct {            /* WORKER_SET, RESTORE_ORDER */
+        struct {            /* WORKER_SET, RESTORE_ADMIN_STATE */
             const char *worker; /* its name */
-            enum wpk_worker_order order;
+            enum wpk_admin_state admin_state;
             const char *reason; /* NULL: none */
         };
         struct { /* WORKER_END */

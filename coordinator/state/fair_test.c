@@ -175,7 +175,7 @@ static void a_weight_changes_while_leases_are_out(void **state)
         assert_int_equal(wpk_fixture_poll(s, 1, 4), 4);
         assert_true(share_ns(s, "a") > before_ns);
         weigh(s, "a", weights[i + 1]);
-        wpk_fixture_set_worker(s, "w1", WPK_WORKER_ORDER_QUARANTINE, "");
+        wpk_fixture_set_worker(s, "w1", WPK_ADMIN_STATE_QUARANTINE, "");
         assert_int_equal(share_ns(s, "a"), before_ns);
         wpk_fixture_free(s);
     }

@@ -276,7 +276,7 @@ static void what_it_waits_for_is_said(void **state)
     /* It is given to whom it asks for only, though all are of one device class. */
     assert_int_equal(wpk_fixture_poll(s, many, 1), 0);
     assert_int_equal(wpk_fixture_poll(s, right, 1), 1);
-    wpk_fixture_set_worker(s, "right", WPK_WORKER_ORDER_DRAIN, "");
+    wpk_fixture_set_worker(s, "right", WPK_ADMIN_STATE_DRAIN, "");
     expect_blocked(s, job, "its workers are drained, quarantined or away");
     wpk_fixture_free(s);
 }

@@ -12,6 +12,7 @@
 #include "coordinator/state/result.h"
 
 #include "common/metrics.h"
+#include "coordinator/state/admin_state.h"
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/completion.h"
@@ -27,7 +28,6 @@
 #include "coordinator/state/table.h"
 #include "coordinator/state/text.h"
 #include "coordinator/state/worker.h"
-#include "coordinator/state/worker_order.h"
 #include "schema/message_trace.h"
 
 #include <stdio.h>
@@ -310,7 +310,7 @@ static void refuse_quarantined(struct wpk_coordinator *c, const struct wpk_worke
 void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     const struct wpk_message *message = c->event->message;
-    if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+    if (worker->admin_state == WPK_ADMIN_STATE_QUARANTINE) {
         refuse_quarantined(c, worker);
         return;
     }
@@ -325,7 +325,7 @@ void wpk_result_message(struct wpk_coordinator *c, struct wpk_worker *worker)
 bool wpk_result_takes_artifact(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     const struct wpk_message *message = c->event->message;
-    if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+    if (worker->admin_state == WPK_ADMIN_STATE_QUARANTINE) {
         refuse_quarantined(c, worker);
         return false;
     }

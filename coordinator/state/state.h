@@ -50,7 +50,7 @@ struct wpk_coordinator {
     struct wpk_table workers_by_peer; /* the first of each connection */
     struct wpk_timers worker_timers;
     struct wpk_worker *polled; /* its poll came in this step */
-    struct wpk_table orders;   /* owned; struct wpk_order_entry by name */
+    struct wpk_table admin_states; /* owned; struct wpk_admin_entry by name */
     uint32_t lease_count;
     uint64_t lease_next;            /* number of the next lease */
     struct wpk_lease *leases_spare; /* owned; free ones */

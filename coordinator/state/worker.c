@@ -12,6 +12,7 @@
 
 #include "common/crypto.h"
 #include "coordinator/state/account.h"
+#include "coordinator/state/admin_state.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
@@ -29,7 +30,6 @@
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/timer.h"
-#include "coordinator/state/worker_order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static void set_peer(struct wpk_coordinator *c, struct wpk_worker *worker, uint3
 static void update_available(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     bool available = worker->peer != 0 && !worker->draining && !worker->stuck &&
-                     worker->order == WPK_WORKER_ORDER_NONE;
+                     worker->admin_state == WPK_ADMIN_STATE_NONE;
     if (wpk_group_set_available(c, worker, available)) {
         wpk_job_mark_unbound(c, worker->group);
     }
@@ -131,7 +131,7 @@ static struct wpk_worker *worker_new(struct wpk_coordinator *c, const struct wpk
     c->workers[c->worker_count++] = worker;
     wpk_table_put(&c->workers_by_session, worker->session, worker);
     wpk_table_put_text(&c->workers_by_name, worker->hello.name, worker);
-    wpk_worker_order_find(c, worker);
+    wpk_admin_state_find(c, worker);
     set_peer(c, worker, c->event->address.peer);
     return worker;
 }
@@ -225,7 +225,7 @@ static void hello(struct wpk_coordinator *c)
     wpk_poll_set_timer(c, worker);
     wpk_effect_log(c, "worker_joined", "worker=%s device=\"%s\" environment=\"%s\" order=%s",
                    hello->name, worker->device_class, hello->environment,
-                   wpk_worker_order_name(worker->order));
+                   wpk_admin_state_name(worker->admin_state));
     welcome(c, worker);
 }
 
@@ -244,7 +244,7 @@ static bool may_hold(const struct wpk_search *search, const struct wpk_piece *pi
     bool excluded = piece == &search->verify && wpk_final_excludes(search, worker);
     return !worker->stuck && worker->lease_count < WPK_LEASES_MAX &&
            (!builds || piece->built == NULL) && !excluded &&
-           worker->order != WPK_WORKER_ORDER_QUARANTINE &&
+           worker->admin_state != WPK_ADMIN_STATE_QUARANTINE &&
            wpk_search_trusts(search, worker, builds ? WPK_STAGE_BUILD : WPK_STAGE_WHOLE);
 }
 
@@ -364,15 +364,15 @@ void wpk_worker_message(struct wpk_coordinator *c)
     }
 }
 
-/* ---- what an operator orders */
+/* ---- admin states */
 
-static void apply_order(struct wpk_coordinator *c, struct wpk_worker *worker)
+static void apply_admin_state(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
-    wpk_worker_order_find(c, worker);
-    if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+    wpk_admin_state_find(c, worker);
+    if (worker->admin_state == WPK_ADMIN_STATE_QUARANTINE) {
         wpk_loss_return_all(c, worker, false);
     }
-    if (worker->order != WPK_WORKER_ORDER_NONE) {
+    if (worker->admin_state != WPK_ADMIN_STATE_NONE) {
         wpk_group_unwait(worker);
     } else if (worker->polling && worker->poll_want > 0 && !c->draining) {
         wpk_group_wait(c, worker);
@@ -380,26 +380,26 @@ static void apply_order(struct wpk_coordinator *c, struct wpk_worker *worker)
     update_available(c, worker);
 }
 
-static void apply_orders(struct wpk_coordinator *c, const char *name)
+static void apply_admin_states(struct wpk_coordinator *c, const char *name)
 {
     for (uint32_t i = 0; i < c->worker_count; i++) {
-        if (wpk_worker_order_is_for(c->workers[i], name)) {
-            apply_order(c, c->workers[i]);
+        if (wpk_admin_state_is_for(c->workers[i], name)) {
+            apply_admin_state(c, c->workers[i]);
         }
     }
 }
 
 /* False when there are too many. */
-static bool keep_order(struct wpk_coordinator *c, const char *name, enum wpk_worker_order order,
-                       const char *reason)
+static bool keep_admin_state(struct wpk_coordinator *c, const char *name,
+                             enum wpk_admin_state state, const char *reason)
 {
-    struct wpk_order_entry *entry = wpk_table_take_text(&c->orders, name);
-    if (order == WPK_WORKER_ORDER_NONE) {
-        apply_orders(c, name); /* before the reason goes that they borrow */
+    struct wpk_admin_entry *entry = wpk_table_take_text(&c->admin_states, name);
+    if (state == WPK_ADMIN_STATE_NONE) {
+        apply_admin_states(c, name); /* before the reason goes that they borrow */
         free(entry);
         return true;
     }
-    if (entry == NULL && c->orders.count == WPK_ORDERS_MAX) {
+    if (entry == NULL && c->admin_states.count == WPK_ADMIN_STATES_MAX) {
         return false;
     }
     if (entry == NULL) {
@@ -407,45 +407,46 @@ static bool keep_order(struct wpk_coordinator *c, const char *name, enum wpk_wor
         WPK_ASSERT(entry != NULL);
         snprintf(entry->name, sizeof entry->name, "%s", name);
     }
-    entry->order = order;
+    entry->state = state;
     snprintf(entry->reason, sizeof entry->reason, "%s", reason != NULL ? reason : "");
-    wpk_table_put_text(&c->orders, entry->name, entry);
-    apply_orders(c, name);
+    wpk_table_put_text(&c->admin_states, entry->name, entry);
+    apply_admin_states(c, name);
     return true;
 }
 
-void wpk_worker_restore_order(struct wpk_coordinator *c)
+void wpk_worker_restore_admin_state(struct wpk_coordinator *c)
 {
-    keep_order(c, c->event->worker, c->event->order, c->event->reason);
+    keep_admin_state(c, c->event->worker, c->event->admin_state, c->event->reason);
 }
 
 void wpk_worker_set(struct wpk_coordinator *c)
 {
     const struct wpk_event *event = c->event;
-    wpk_err err = wpk_worker_order_check(c, event->worker, event->order);
+    wpk_err err = wpk_admin_state_check(c, event->worker, event->admin_state);
     if (err != WPK_OK) {
         wpk_effect_problem(c, err == WPK_ENOENT ? 404 : 409, err, 0,
                            err == WPK_ENOENT
                                ? "there is no such worker; the list of workers has their names"
-                               : "orders for too many workers are kept");
+                               : "admin states of too many workers are kept");
         return;
     }
-    bool kept = keep_order(c, event->worker, event->order, event->reason);
+    bool kept = keep_admin_state(c, event->worker, event->admin_state, event->reason);
     WPK_ASSERT(kept);
     const char *reason = event->reason != NULL ? event->reason : "";
-    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_WORKER_ORDER);
-    effect->ordered.worker = wpk_effect_text(c, event->worker);
-    effect->ordered.order = event->order;
-    effect->ordered.reason = wpk_effect_text(c, reason);
+    struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_SET_ADMIN_STATE);
+    effect->admin.worker = wpk_effect_text(c, event->worker);
+    effect->admin.state = event->admin_state;
+    effect->admin.reason = wpk_effect_text(c, reason);
     wpk_effect_log(c, "worker_set", "worker=%s order=%s reason=\"%.200s\"", event->worker,
-                   wpk_worker_order_name(event->order), reason);
+                   wpk_admin_state_name(event->admin_state), reason);
     if (event->request != 0) {
         struct wpk_effect *answer = wpk_effect_add(c, WPK_EFFECT_RESPOND_WORKER);
         answer->request = event->request;
         answer->status = 200;
-        answer->answered_order = (struct wpk_ordered){.worker = wpk_effect_text(c, event->worker),
-                                                      .order = event->order,
-                                                      .reason = wpk_effect_text(c, reason)};
+        answer->answered_admin =
+            (struct wpk_admin_change){.worker = wpk_effect_text(c, event->worker),
+                                      .state = event->admin_state,
+                                      .reason = wpk_effect_text(c, reason)};
     }
 }
 

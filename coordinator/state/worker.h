@@ -4,9 +4,9 @@
 #define WPK_COORDINATOR_STATE_WORKER_H
 
 #include "common/crypto.h"
+#include "coordinator/state/admin_state.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/timer.h"
-#include "coordinator/state/worker_order.h"
 
 struct wpk_comparisons;
 struct wpk_group;
@@ -25,7 +25,7 @@ struct wpk_worker {
     char device_class[2 * WPK_DEVICE_TEXT_MAX];
     uint64_t name_hash;
     uint64_t device_hash; /* of its device's instance: the same whatever name it has next */
-    enum wpk_worker_order order;
+    enum wpk_admin_state admin_state;
     const char *order_reason; /* borrowed; "" */
     uint32_t peer;            /* its connection; 0: ended */
     uint64_t heard_ns;
@@ -61,7 +61,7 @@ void wpk_worker_gone(struct wpk_coordinator *c);
 /* Its timer is due: answer its poll, or take its leases back if nothing was heard of it. */
 void wpk_worker_look_at(struct wpk_coordinator *c, struct wpk_worker *worker);
 void wpk_worker_set(struct wpk_coordinator *c);
-void wpk_worker_restore_order(struct wpk_coordinator *c);
+void wpk_worker_restore_admin_state(struct wpk_coordinator *c);
 void wpk_worker_end(struct wpk_coordinator *c);
 void wpk_worker_drain(struct wpk_coordinator *c);
 void wpk_worker_free(struct wpk_worker *worker);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers: what they hold and lose, and what an operator orders of them. */
+/* Workers: what they hold and lose, and admin states. */
 #include "tests/fixture.h"
 
 #include <setjmp.h>
@@ -219,7 +219,7 @@ static void who_changes_is_not_believed(void **state)
     wpk_fixture_free(s);
 }
 
-/* ---- orders */
+/* ---- admin states */
 
 static void a_drained_worker_ends_what_it_has(void **state)
 {
@@ -228,19 +228,19 @@ static void a_drained_worker_ends_what_it_has(void **state)
     wpk_fixture_submit_one(s, 1, 50);
     int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_fixture_poll(s, worker, 2), 2);
-    wpk_fixture_set_worker(s, "w", WPK_WORKER_ORDER_DRAIN, "new fans");
+    wpk_fixture_set_worker(s, "w", WPK_ADMIN_STATE_DRAIN, "new fans");
     assert_int_equal(s->status, 200);
-    assert_string_equal(s->order_text, "w drain new fans");
+    assert_string_equal(s->admin_text, "w drain new fans");
     assert_int_equal(wpk_fixture_poll(s, worker, 4), 0);
     assert_int_equal(wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 5), WPK_ACK_RECORDED);
     assert_int_equal(s->c->lease_count, 1);
-    /* A new session of the same name is under the same order, one of another name is not. */
+    /* A new session of the same name has the same admin state, one of another name is not. */
     wpk_fixture_hello(s, worker);
     assert_int_equal(wpk_fixture_poll(s, worker, 4), 0);
     assert_int_equal(wpk_fixture_poll(s, wpk_fixture_join(s, "v", WPK_WORKER_ROLES_ALL), 1), 1);
-    /* Its poll, which waits, is answered when the order is taken back. */
-    wpk_fixture_set_worker(s, "w", WPK_WORKER_ORDER_NONE, NULL);
-    assert_string_equal(s->order_text, "w none ");
+    /* Its poll, which waits, is answered when it is set back. */
+    wpk_fixture_set_worker(s, "w", WPK_ADMIN_STATE_NONE, NULL);
+    assert_string_equal(s->admin_text, "w none ");
     assert_true(s->workers[worker].held_count > 1);
     wpk_fixture_free(s);
 }
@@ -252,7 +252,7 @@ static void nobody_believes_the_quarantined(void **state)
     wpk_fixture_submit_one(s, 1, 50);
     int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_fixture_poll(s, worker, 2), 2);
-    wpk_fixture_set_worker(s, "w", WPK_WORKER_ORDER_QUARANTINE, "too fast");
+    wpk_fixture_set_worker(s, "w", WPK_ADMIN_STATE_QUARANTINE, "too fast");
     assert_int_equal(s->c->lease_count, 0);
     assert_int_equal(piece(s, 0)->attempts, 0); /* unblamed */
     wpk_fixture_poll(s, worker, 0);             /* nor is it adopted again */
@@ -332,7 +332,7 @@ static void an_upload_of_the_quarantined(void **state)
     wpk_fixture_submit_one(s, 1, 50);
     int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_fixture_poll(s, worker, 1), 1);
-    wpk_fixture_set_worker(s, "w", WPK_WORKER_ORDER_QUARANTINE, "too fast");
+    wpk_fixture_set_worker(s, "w", WPK_ADMIN_STATE_QUARANTINE, "too fast");
     expect_refused(s, worker, s->workers[worker].held[0].id, WPK_EACCES,
                    "this worker is quarantined, its results are refused: too fast");
     wpk_fixture_free(s);
@@ -364,19 +364,19 @@ static void orders_survive_a_restart(void **state)
 {
     (void)state;
     struct wpk_fixture *s = wpk_fixture_new();
-    struct wpk_event event = {.kind = WPK_EVENT_RESTORE_ORDER,
+    struct wpk_event event = {.kind = WPK_EVENT_RESTORE_ADMIN_STATE,
                               .worker = "w",
-                              .order = WPK_WORKER_ORDER_QUARANTINE,
+                              .admin_state = WPK_ADMIN_STATE_QUARANTINE,
                               .reason = "lies"};
     wpk_fixture_step(s, &event);
-    assert_int_equal(s->seen[WPK_EFFECT_SET_WORKER_ORDER], 0); /* the store knows */
+    assert_int_equal(s->seen[WPK_EFFECT_SET_ADMIN_STATE], 0); /* the store knows */
     wpk_fixture_submit_one(s, 1, 50);
     int worker = wpk_fixture_join(s, "w", WPK_WORKER_ROLES_ALL);
     assert_int_equal(wpk_fixture_poll(s, worker, 1), 0);
     const struct wpk_worker *w = wpk_coordinator_find_worker(s->c, "w");
-    assert_int_equal(w->order, WPK_WORKER_ORDER_QUARANTINE);
+    assert_int_equal(w->admin_state, WPK_ADMIN_STATE_QUARANTINE);
     assert_string_equal(w->order_reason, "lies");
-    wpk_fixture_set_worker(s, "nobody", WPK_WORKER_ORDER_DRAIN, "");
+    wpk_fixture_set_worker(s, "nobody", WPK_ADMIN_STATE_DRAIN, "");
     assert_int_equal(s->status, 404);
     wpk_fixture_free(s);
 }
@@ -395,16 +395,18 @@ static void orders_of_a_device(void **state)
     struct wpk_fixture *s = wpk_fixture_new();
     join_at(s, "h/cpu0/1", "h/cpu0");
     join_at(s, "h/cpu1/2", "h/cpu1");
-    wpk_fixture_set_worker(s, "h/cpu0", WPK_WORKER_ORDER_QUARANTINE, "lies");
+    wpk_fixture_set_worker(s, "h/cpu0", WPK_ADMIN_STATE_QUARANTINE, "lies");
     assert_int_equal(s->status, 200);
     join_at(s, "h/cpu0/3", "h/cpu0");
-    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/1")->order,
-                     WPK_WORKER_ORDER_QUARANTINE);
-    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/3")->order,
-                     WPK_WORKER_ORDER_QUARANTINE);
-    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu1/2")->order, WPK_WORKER_ORDER_NONE);
-    wpk_fixture_set_worker(s, "h/cpu0", WPK_WORKER_ORDER_NONE, "");
-    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/3")->order, WPK_WORKER_ORDER_NONE);
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/1")->admin_state,
+                     WPK_ADMIN_STATE_QUARANTINE);
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/3")->admin_state,
+                     WPK_ADMIN_STATE_QUARANTINE);
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu1/2")->admin_state,
+                     WPK_ADMIN_STATE_NONE);
+    wpk_fixture_set_worker(s, "h/cpu0", WPK_ADMIN_STATE_NONE, "");
+    assert_int_equal(wpk_coordinator_find_worker(s->c, "h/cpu0/3")->admin_state,
+                     WPK_ADMIN_STATE_NONE);
     wpk_fixture_free(s);
 }
 

@@ -394,10 +394,10 @@ wpk_err wpk_document_op_names(struct wpk_store *store, const char *id, struct wp
 /* What an operator ordered goes before what the worker said. */
 static const char *worker_state(const struct wpk_worker *worker)
 {
-    if (worker->order == WPK_WORKER_ORDER_QUARANTINE) {
+    if (worker->admin_state == WPK_ADMIN_STATE_QUARANTINE) {
         return "quarantined";
     }
-    if (worker->draining || worker->order == WPK_WORKER_ORDER_DRAIN) {
+    if (worker->draining || worker->admin_state == WPK_ADMIN_STATE_DRAIN) {
         return "draining";
     }
     return worker->peer == 0 ? "lost" : "ready";
@@ -435,7 +435,7 @@ void wpk_document_worker(struct wpk_json_writer *w, const struct wpk_worker *wor
     uint64_t silent_ns =
         !worker->polling && now_ns > worker->heard_ns ? now_ns - worker->heard_ns : 0;
     char outlier[WPK_REASON_MAX];
-    bool ordered = worker->order != WPK_WORKER_ORDER_NONE;
+    bool ordered = worker->admin_state != WPK_ADMIN_STATE_NONE;
     wpk_outlier_reason(worker, outlier);
     const char *reason = ordered && worker->order_reason != NULL ? worker->order_reason
                          : ordered                               ? ""

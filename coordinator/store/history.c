@@ -417,10 +417,10 @@ void wpk_history_set_owner(struct wpk_store *store, const struct wpk_owner_event
                   wpk_store_epoch(store));
 }
 
-void wpk_history_set_worker_order(struct wpk_store *store, const char *name,
-                                  enum wpk_worker_order order, const char *reason)
+void wpk_history_set_admin_state(struct wpk_store *store, const char *name,
+                                 enum wpk_admin_state state, const char *reason)
 {
-    if (order == WPK_WORKER_ORDER_NONE) {
+    if (state == WPK_ADMIN_STATE_NONE) {
         wpk_store_run(store, "DELETE FROM worker_order WHERE name = ?", "t", name);
         return;
     }
@@ -428,6 +428,6 @@ void wpk_history_set_worker_order(struct wpk_store *store, const char *name,
                   "INSERT INTO worker_order (name, state, reason, at, epoch)"
                   " VALUES (?1, ?2, ?3, ?4, ?5)"
                   " ON CONFLICT (name) DO UPDATE SET state = ?2, reason = ?3, at = ?4",
-                  "tttii", name, wpk_worker_order_name(order), reason, now_of(store),
+                  "tttii", name, wpk_admin_state_name(state), reason, now_of(store),
                   wpk_store_epoch(store));
 }

@@ -125,8 +125,8 @@ uint32_t wpk_history_sweep_artifacts(struct wpk_store *store, const char *data_d
 
 void wpk_history_set_owner(struct wpk_store *store, const struct wpk_owner_event *owner);
 /* NONE: there is none any more. */
-void wpk_history_set_worker_order(struct wpk_store *store, const char *name,
-                                  enum wpk_worker_order order, const char *reason);
+void wpk_history_set_admin_state(struct wpk_store *store, const char *name,
+                                 enum wpk_admin_state state, const char *reason);
 
 /* ---- reading */
 
@@ -191,9 +191,9 @@ WPK_MUST_CHECK bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_
 /* For the start: what each owner has used, and what was ordered of workers. */
 typedef void (*wpk_history_owner_fn)(void *user, const struct wpk_owner_event *owner);
 void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *user);
-typedef void (*wpk_history_worker_order_fn)(void *user, const char *worker,
-                                            enum wpk_worker_order order, const char *reason);
-void wpk_history_worker_orders(struct wpk_store *store, wpk_history_worker_order_fn fn, void *user);
+typedef void (*wpk_history_admin_state_fn)(void *user, const char *worker,
+                                           enum wpk_admin_state state, const char *reason);
+void wpk_history_admin_states(struct wpk_store *store, wpk_history_admin_state_fn fn, void *user);
 
 /* Write a page of a job's trials as JSON objects into the array that `w` is in: vendors first, then
  * asks. `names` [op_count] are the operators' names, `op` one of them or -1 for all. *place is

@@ -212,14 +212,14 @@ void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *
     wpk_rows_close(rows);
 }
 
-void wpk_history_worker_orders(struct wpk_store *store, wpk_history_worker_order_fn fn, void *user)
+void wpk_history_admin_states(struct wpk_store *store, wpk_history_admin_state_fn fn, void *user)
 {
     struct wpk_rows *rows =
         wpk_store_query(store, "SELECT name, state, reason FROM worker_order ORDER BY name", "");
     while (wpk_rows_next(rows)) {
-        enum wpk_worker_order order;
-        if (wpk_worker_order_parse(wpk_rows_text(rows, 1), &order) == WPK_OK) {
-            fn(user, wpk_rows_text(rows, 0), order, wpk_rows_text(rows, 2));
+        enum wpk_admin_state state;
+        if (wpk_admin_state_parse(wpk_rows_text(rows, 1), &state) == WPK_OK) {
+            fn(user, wpk_rows_text(rows, 0), state, wpk_rows_text(rows, 2));
         }
     }
     wpk_rows_close(rows);

@@ -135,7 +135,7 @@ static void jump(struct wpk_sim *sim)
     sim->clock.wall_ns += (uint64_t)(hours * 3600) * WPK_NS_PER_S;
 }
 
-static void order(struct wpk_sim *sim, struct wpk_sim_worker *worker, const char *verb)
+static void set_admin_state(struct wpk_sim *sim, struct wpk_sim_worker *worker, const char *verb)
 {
     char path[64];
     char body[64];
@@ -157,7 +157,7 @@ void wpk_sim_resume_all(struct wpk_sim *sim)
         }
     }
     for (int i = 0; i < sim->worker_count; i++) {
-        order(sim, &sim->workers[i], "resume");
+        set_admin_state(sim, &sim->workers[i], "resume");
     }
 }
 
@@ -177,8 +177,8 @@ void wpk_sim_act(struct wpk_sim *sim, int action)
         change_any(sim, "resume");
         break;
     case ORDER:
-        order(sim, &sim->workers[wpk_rng_below(&sim->rng, (uint64_t)sim->worker_count)],
-              wpk_rng_chance(&sim->rng, 0.5) ? "drain" : "quarantine");
+        set_admin_state(sim, &sim->workers[wpk_rng_below(&sim->rng, (uint64_t)sim->worker_count)],
+                        wpk_rng_chance(&sim->rng, 0.5) ? "drain" : "quarantine");
         break;
     case JUMP:
         jump(sim);
