@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The REST resources of schema/openapi.yaml: a request becomes an answer, or an event or an order
- * that leads to one. Two threads ask, both in api_request.c:
+/* The REST resources of schema/openapi.yaml: a request becomes an answer, or an event or a store
+ * write that leads to one. Two threads ask, both in api_request.c:
  *
  *     the server's   lookups, kernels, artifacts, whatever is in the store
  *     the loop's     what lives in the coordinator's state, and all that changes it

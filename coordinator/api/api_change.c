@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void perform(struct wpk_order *order, struct wpk_store *store)
+static void perform(struct wpk_store_write *write, struct wpk_store *store)
 {
-    struct wpk_change *change = (struct wpk_change *)order;
+    struct wpk_change *change = (struct wpk_change *)write;
     if (change->apply != NULL) {
         change->apply(change, store);
     }
@@ -19,9 +19,9 @@ static int status_of(wpk_err err)
     return err == WPK_ENOENT ? 404 : err == WPK_EEXIST ? 409 : wpk_api_status(err);
 }
 
-static void done(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+static void done(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
-    struct wpk_change *change = (struct wpk_change *)order;
+    struct wpk_change *change = (struct wpk_change *)write;
     if (err == WPK_OK && change->err == WPK_OK) {
         wpk_index_publish(change->index, change->index_change);
         if (change->after != NULL) {
@@ -53,7 +53,7 @@ struct wpk_change *wpk_change_new(struct wpk_call *call, const char *action, con
     const struct wpk_identity *identity = &call->request->identity;
     struct wpk_change *change = calloc(1, sizeof *change);
     WPK_ASSERT(change != NULL && call->api->performer != NULL);
-    change->order = (struct wpk_order){.perform = perform, .done = done, .alone = true};
+    change->write = (struct wpk_store_write){.perform = perform, .done = done, .alone = true};
     change->performer = call->api->performer;
     change->index = call->api->index;
     memcpy(change->audit.actor, identity->owner, sizeof change->audit.actor);
@@ -68,7 +68,7 @@ void wpk_change_answer(struct wpk_call *call, struct wpk_change *change)
 {
     change->request = call->request->id;
     call->answer->how = WPK_API_LATER;
-    wpk_performer_order(change->performer, &change->order);
+    wpk_performer_add_write(change->performer, &change->write);
 }
 
 void wpk_change_log(struct wpk_call *call, const char *action, const char *subject, wpk_err outcome,
@@ -77,7 +77,7 @@ void wpk_change_log(struct wpk_call *call, const char *action, const char *subje
     struct wpk_change *change = wpk_change_new(call, action, subject);
     change->err = outcome;
     snprintf(change->audit.detail, sizeof change->audit.detail, "%s", detail);
-    wpk_performer_order(change->performer, &change->order);
+    wpk_performer_add_write(change->performer, &change->write);
 }
 
 void wpk_change_put_audit(struct wpk_performer *performer, const struct wpk_audit *audit,
@@ -85,9 +85,9 @@ void wpk_change_put_audit(struct wpk_performer *performer, const struct wpk_audi
 {
     struct wpk_change *change = calloc(1, sizeof *change);
     WPK_ASSERT(change != NULL);
-    change->order = (struct wpk_order){.perform = perform, .done = done, .alone = true};
+    change->write = (struct wpk_store_write){.perform = perform, .done = done, .alone = true};
     change->performer = performer;
     change->audit = *audit;
     change->err = outcome;
-    wpk_performer_order(performer, &change->order);
+    wpk_performer_add_write(performer, &change->write);
 }

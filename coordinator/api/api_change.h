@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A change that a client asked for, as an order: what it does to the store, the row of the audit
- * log beside it, and the answer once both are durable. For the files api_*.c alone. */
+/* A change that a client asked for, as a store write: what it does to the store, the row of the
+ * audit log beside it, and the answer once both are durable. For the files api_*.c alone. */
 #ifndef WPK_COORDINATOR_API_API_CHANGE_H
 #define WPK_COORDINATOR_API_API_CHANGE_H
 
@@ -9,7 +9,7 @@
 #include "coordinator/store/history_admin.h"
 
 struct wpk_change {
-    struct wpk_order order;
+    struct wpk_store_write write;
     struct wpk_performer *performer;
     struct wpk_index *index;
     uint64_t request; /* 0: nobody waits for an answer */

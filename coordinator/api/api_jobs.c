@@ -227,7 +227,7 @@ static void remember(struct wpk_call *call, const struct wpk_idempotency *entry)
     struct wpk_change *change = wpk_change_new(call, "job.key", entry->subject);
     change->detail = remembered;
     change->apply = apply_remember;
-    wpk_performer_order(change->performer, &change->order);
+    wpk_performer_add_write(change->performer, &change->write);
 }
 
 /* Answered as the first time, with the job as it is now. */

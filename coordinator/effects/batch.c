@@ -20,7 +20,7 @@ void wpk_batch_reset(struct wpk_batch *batch)
     drop_messages(batch);
     wpk_arena_reset(&batch->arena);
     batch->next = NULL;
-    batch->order_count = 0;
+    batch->write_count = 0;
     batch->result_count = 0;
     batch->bytes = 0;
     batch->err = WPK_OK;
@@ -42,17 +42,17 @@ bool wpk_batch_is_empty(const struct wpk_batch *batch)
     return batch->first == NULL && batch->outbox.first == NULL;
 }
 
-void wpk_batch_add(struct wpk_batch *batch, struct wpk_order *order)
+void wpk_batch_add(struct wpk_batch *batch, struct wpk_store_write *write)
 {
-    WPK_ASSERT(order->perform != NULL);
-    order->next = NULL;
+    WPK_ASSERT(write->perform != NULL);
+    write->next = NULL;
     if (batch->last != NULL) {
-        batch->last->next = order;
+        batch->last->next = write;
     } else {
-        batch->first = order;
+        batch->first = write;
     }
-    batch->last = order;
-    batch->order_count++;
+    batch->last = write;
+    batch->write_count++;
 }
 
 void *wpk_batch_memory(struct wpk_batch *batch, size_t size)
@@ -87,16 +87,16 @@ void wpk_batch_keep(struct wpk_batch *batch, struct wpk_message *message)
 
 void wpk_batch_finish(struct wpk_batch *batch, wpk_err err, const struct wpk_diag *diag)
 {
-    struct wpk_order *next;
-    for (struct wpk_order *order = batch->first; order != NULL; order = next) {
-        struct wpk_diag *own = order->diag;
-        wpk_err own_err = err == WPK_OK ? order->err : WPK_OK;
-        next = order->next;
+    struct wpk_store_write *next;
+    for (struct wpk_store_write *write = batch->first; write != NULL; write = next) {
+        struct wpk_diag *own = write->diag;
+        wpk_err own_err = err == WPK_OK ? write->err : WPK_OK;
+        next = write->next;
         if (own_err != WPK_OK) {
             wpk_log_failure(WPK_LOG_ERROR, "not_stored", own_err, own);
         }
-        if (order->done != NULL) {
-            order->done(order, own_err != WPK_OK ? own_err : err, own_err != WPK_OK ? own : diag);
+        if (write->done != NULL) {
+            write->done(write, own_err != WPK_OK ? own_err : err, own_err != WPK_OK ? own : diag);
         }
         free(own);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one turn of the loop wants written, and what may leave once it is: orders for the store,
- * and output that waits for them. A batch owns all that its orders refer to, so that the writer's
+/* What one turn of the loop wants written, and what may leave once it is: writes of the store,
+ * and output that waits for them. A batch owns all that its writes refer to, so that the writer's
  * thread needs nothing of the loop's.
  *
  *      filled by the loop ──▶ writer ──▶ durable, or failed ──▶ the loop lets its output go
@@ -13,13 +13,13 @@
 
 struct wpk_batch {
     struct wpk_batch *next;  /* of the queue that it is in */
-    struct wpk_order *first; /* in the order in which they are performed */
-    struct wpk_order *last;
-    uint32_t order_count;
+    struct wpk_store_write *first; /* in the order in which they are performed */
+    struct wpk_store_write *last;
+    uint32_t write_count;
     uint32_t result_count;         /* trials among them, for the metrics */
     size_t bytes;                  /* that it holds, about */
     struct wpk_outbox outbox;      /* waits for it */
-    struct wpk_arena arena;        /* its own orders, and what they point to */
+    struct wpk_arena arena;        /* its own writes, and what they point to */
     struct wpk_message *messages;  /* owned; [message_count]: records in them are pointed to */
     uint32_t message_count;
     uint32_t message_capacity;
@@ -33,13 +33,13 @@ void wpk_batch_reset(struct wpk_batch *batch);
 void wpk_batch_fini(struct wpk_batch *batch);
 
 bool wpk_batch_is_empty(const struct wpk_batch *batch);
-void wpk_batch_add(struct wpk_batch *batch, struct wpk_order *order);
+void wpk_batch_add(struct wpk_batch *batch, struct wpk_store_write *write);
 /* Zeroed memory that lives as long as the batch. */
 void *wpk_batch_memory(struct wpk_batch *batch, size_t size);
 char *wpk_batch_text(struct wpk_batch *batch, const char *text);
 /* Keep a decoded message until the batch is done: takes what it owns. */
 void wpk_batch_keep(struct wpk_batch *batch, struct wpk_message *message);
-/* Call every order's `done` that has one; of a batch that is stored, those that failed by
+/* Call every write's `done` that has one; of a batch that is stored, those that failed by
  * themselves hear so. */
 void wpk_batch_finish(struct wpk_batch *batch, wpk_err err, const struct wpk_diag *diag);
 

@@ -87,7 +87,7 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
     wpk_performer_step_one(p, &event);
     p->batch->bytes += size;
     if (message.kind == WPK_MESSAGE_RESULTS) {
-        wpk_batch_keep(p->batch, &message); /* orders point to its records */
+        wpk_batch_keep(p->batch, &message); /* writes point to its records */
     }
     wpk_message_fini(&message);
 }

@@ -20,19 +20,19 @@ struct wpk_sign;
 
 /* Something that a handler on the loop wants written, besides what effects write: as part of the
  * batch, in the order of the calls. Its owner embeds it. */
-struct wpk_order {
+struct wpk_store_write {
     /* Required. On the writer's thread, inside the batch: uses the functions of history.h and
      * touches nothing that the loop may touch. What goes wrong goes through the store, and then
      * nothing of the batch is stored, nor of those after it; unless it is `alone`. */
-    void (*perform)(struct wpk_order *order, struct wpk_store *store);
+    void (*perform)(struct wpk_store_write *write, struct wpk_store *store);
     /* Required. On the loop's thread, after the commit, or without one when `err`: WPK_ECLOSED
-     * when wpkd ends. Frees the order. */
-    void (*done)(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag);
+     * when wpkd ends. Frees the write. */
+    void (*done)(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag);
     /* Nothing else stands on it before it is done: where what it writes is refused for a reason of
      * its own, it fails by itself. */
     bool alone;
     uint64_t search; /* handle of the live search whose it is; 0: of none, or alone */
-    struct wpk_order *next; /* of the performer while it has it */
+    struct wpk_store_write *next; /* of the performer while it has it */
     wpk_err err;            /* likewise: why it failed by itself, with diag */
     struct wpk_diag *diag;  /* owned */
 };
@@ -101,9 +101,9 @@ void wpk_performer_step(struct wpk_performer *performer, struct wpk_event *event
 /* Decode a worker's frame and step it; what cannot be decoded is answered. */
 void wpk_performer_frame(struct wpk_performer *performer, const struct wpk_net_address *address,
                          const char *frame, size_t size, uint64_t random);
-/* Write this too, in the batch under way. `order` is taken. */
-void wpk_performer_order(struct wpk_performer *performer, struct wpk_order *order);
-/* Answer a request, at once: for what is durable, as in an order's `done`. Takes what `answer`
+/* Write this too, in the batch under way. `write` is taken. */
+void wpk_performer_add_write(struct wpk_performer *performer, struct wpk_store_write *write);
+/* Answer a request, at once: for what is durable, as in a store write's `done`. Takes what `answer`
  * owns. */
 void wpk_performer_answer(struct wpk_performer *performer, uint64_t request,
                           struct wpk_api_answer *answer);

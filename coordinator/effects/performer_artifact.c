@@ -22,8 +22,8 @@
 
 /* An artifact on its way to its row. */
 struct wpk_upload {
-    struct wpk_order order;    /* its row; first */
-    struct wpk_file_task task; /* its file */
+    struct wpk_store_write write; /* its row; first */
+    struct wpk_file_task task;    /* its file */
     struct wpk_performer *performer;
     struct wpk_net_address address;
     uint64_t session;
@@ -71,9 +71,9 @@ static void refuse_put(const struct wpk_upload *upload)
     wpk_performer_reply(upload->performer, &upload->address, &message);
 }
 
-static void perform_put(struct wpk_order *order, struct wpk_store *store)
+static void perform_put(struct wpk_store_write *write, struct wpk_store *store)
 {
-    struct wpk_upload *upload = (struct wpk_upload *)order;
+    struct wpk_upload *upload = (struct wpk_upload *)write;
     if (upload->task.err == WPK_ENOSPC) {
         /* The disk is full: what would be leased now could not be kept. */
         wpk_store_fail(store, upload->task.err, &upload->task.diag);
@@ -83,9 +83,9 @@ static void perform_put(struct wpk_order *order, struct wpk_store *store)
     upload->total = wpk_history_artifact_bytes(store);
 }
 
-static void on_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+static void on_put(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
-    struct wpk_upload *upload = (struct wpk_upload *)order;
+    struct wpk_upload *upload = (struct wpk_upload *)write;
     struct wpk_performer *p = upload->performer;
     const struct wpk_message ack = {.kind = WPK_MESSAGE_ACK, .session = upload->session};
     if (err == WPK_OK) {
@@ -107,7 +107,7 @@ static void on_written(struct wpk_upload *upload)
         wpk_performer_refuse(p, &upload->address, p->err, &p->diag);
         end_upload(upload);
     } else if (err == WPK_OK || err == WPK_ENOSPC) {
-        wpk_batch_add(p->batch, &upload->order);
+        wpk_batch_add(p->batch, &upload->write);
     } else {
         if (err != WPK_ECORRUPT) {
             wpk_log_failure(WPK_LOG_ERROR, "artifact_not_written", err, &upload->task.diag);
@@ -146,7 +146,7 @@ void wpk_performer_put_artifact(struct wpk_performer *p, const struct wpk_effect
     }
     struct wpk_upload *upload = calloc(1, sizeof *upload);
     WPK_ASSERT(upload != NULL);
-    upload->order = (struct wpk_order){.perform = perform_put, .done = on_put, .alone = true};
+    upload->write = (struct wpk_store_write){.perform = perform_put, .done = on_put, .alone = true};
     upload->task.action = WPK_FILE_PUT;
     upload->task.owner = upload;
     memcpy(upload->task.sha256, message->sha256, sizeof upload->task.sha256);
@@ -172,8 +172,8 @@ struct fetch {
 };
 
 /* What a file's being read, or not, says of its row. */
-struct row_order {
-    struct wpk_effect_order effect;
+struct row_write {
+    struct wpk_effect_write effect;
     struct wpk_net_address address; /* of who asked for one that is lost */
     uint64_t session;
     char sha256[WPK_ID_MAX];
@@ -181,36 +181,36 @@ struct row_order {
     struct wpk_diag diag;
 };
 
-static struct row_order *
-add_row_order(struct wpk_performer *p, const struct fetch *fetch,
-              void (*perform)(struct wpk_order *order, struct wpk_store *store),
-              void (*done)(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag))
+static struct row_write *
+add_row_write(struct wpk_performer *p, const struct fetch *fetch,
+              void (*perform)(struct wpk_store_write *write, struct wpk_store *store),
+              void (*done)(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag))
 {
-    struct row_order *order = wpk_performer_write(p, sizeof *order, perform, done);
-    order->effect.order.alone = true;
-    order->address = fetch->address;
-    order->session = fetch->session;
-    memcpy(order->sha256, fetch->task.sha256, sizeof order->sha256);
-    order->diag = fetch->task.diag;
-    return order;
+    struct row_write *write = wpk_performer_new_write(p, sizeof *write, perform, done);
+    write->effect.write.alone = true;
+    write->address = fetch->address;
+    write->session = fetch->session;
+    memcpy(write->sha256, fetch->task.sha256, sizeof write->sha256);
+    write->diag = fetch->task.diag;
+    return write;
 }
 
-static void perform_use(struct wpk_order *order, struct wpk_store *store)
+static void perform_use(struct wpk_store_write *write, struct wpk_store *store)
 {
-    wpk_history_use_artifact(store, ((const struct row_order *)order)->sha256);
+    wpk_history_use_artifact(store, ((const struct row_write *)write)->sha256);
 }
 
-static void perform_lose(struct wpk_order *order, struct wpk_store *store)
+static void perform_lose(struct wpk_store_write *write, struct wpk_store *store)
 {
-    struct row_order *mine = (struct row_order *)order;
+    struct row_write *mine = (struct row_write *)write;
     wpk_history_lose_artifact(store, mine->sha256); /* it can be made once more */
     mine->total = wpk_history_artifact_bytes(store);
 }
 
 /* The state hears of it before the worker can say that it could not do something without. */
-static void on_lost(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+static void on_lost(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
-    const struct row_order *mine = (const struct row_order *)order;
+    const struct row_write *mine = (const struct row_write *)write;
     struct wpk_performer *p = mine->effect.performer;
     struct wpk_event lost = {.kind = WPK_EVENT_ARTIFACT_LOST};
     if (err != WPK_OK) {
@@ -221,7 +221,7 @@ static void on_lost(struct wpk_order *order, wpk_err err, const struct wpk_diag 
     }
     p->artifact_bytes = mine->total;
     memcpy(lost.sha256, mine->sha256, sizeof lost.sha256);
-    if (wpk_performer_is_current(order, WPK_OK)) {
+    if (wpk_performer_is_current(write, WPK_OK)) {
         wpk_performer_follow_up(p, &lost);
     }
     wpk_performer_reply_error(p, &mine->address, mine->session, WPK_ECORRUPT, &mine->diag);
@@ -253,12 +253,12 @@ static void on_read(struct wpk_performer *p, struct fetch *fetch)
         memcpy(message.sha256, fetch->task.sha256, sizeof message.sha256);
         wpk_performer_reply(p, &fetch->address, &message);
         if (!p->degraded) {
-            add_row_order(p, fetch, perform_use, NULL);
+            add_row_write(p, fetch, perform_use, NULL);
         }
     } else if (p->degraded) {
         wpk_performer_refuse(p, &fetch->address, p->err, &p->diag);
     } else if (lost) {
-        add_row_order(p, fetch, perform_lose, on_lost);
+        add_row_write(p, fetch, perform_lose, on_lost);
     } else {
         /* It only cannot be read now, for want of a descriptor perhaps. */
         wpk_performer_reply_error(p, &fetch->address, fetch->session, err, &fetch->task.diag);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all files of the performer stand on: orders, events for later, and what is said now. */
+/* What all files of the performer stand on: store writes, events for later, and what is said
+ * now. */
 #include "coordinator/effects/performer_parts.h"
 
 #include "common/log.h"
@@ -12,19 +13,20 @@ uint64_t wpk_performer_now_ns(const struct wpk_performer *p)
     return wpk_clock_now_ns(p->options.clock);
 }
 
-/* ---- orders */
+/* ---- store writes */
 
-void *wpk_performer_write(struct wpk_performer *p, size_t size,
-                          void (*perform)(struct wpk_order *order, struct wpk_store *store),
-                          void (*done)(struct wpk_order *order, wpk_err err,
-                                       const struct wpk_diag *diag))
+void *wpk_performer_new_write(struct wpk_performer *p, size_t size,
+                              void (*perform)(struct wpk_store_write *write,
+                                              struct wpk_store *store),
+                              void (*done)(struct wpk_store_write *write, wpk_err err,
+                                           const struct wpk_diag *diag))
 {
-    struct wpk_effect_order *effect = wpk_batch_memory(p->batch, size);
-    effect->order.perform = perform;
-    effect->order.done = done;
+    struct wpk_effect_write *effect = wpk_batch_memory(p->batch, size);
+    effect->write.perform = perform;
+    effect->write.done = done;
     effect->performer = p;
     effect->generation = p->generation;
-    wpk_batch_add(p->batch, &effect->order);
+    wpk_batch_add(p->batch, &effect->write);
     return effect;
 }
 
@@ -33,17 +35,17 @@ bool wpk_performer_may_write(const struct wpk_performer *p)
     return !p->degraded || p->resuming;
 }
 
-bool wpk_performer_is_current(const struct wpk_order *order, wpk_err err)
+bool wpk_performer_is_current(const struct wpk_store_write *write, wpk_err err)
 {
-    const struct wpk_effect_order *effect = (const struct wpk_effect_order *)order;
+    const struct wpk_effect_write *effect = (const struct wpk_effect_write *)write;
     return err == WPK_OK && effect->generation == effect->performer->generation;
 }
 
-void wpk_performer_order(struct wpk_performer *p, struct wpk_order *order)
+void wpk_performer_add_write(struct wpk_performer *p, struct wpk_store_write *write)
 {
-    WPK_ASSERT(order->perform != NULL && order->done != NULL);
+    WPK_ASSERT(write->perform != NULL && write->done != NULL);
     /* A degraded store takes none; answers that were only read do not fail with it. */
-    wpk_batch_add(p->degraded ? &p->refused : p->batch, order);
+    wpk_batch_add(p->degraded ? &p->refused : p->batch, write);
 }
 
 void wpk_performer_follow_up(struct wpk_performer *p, const struct wpk_event *event)

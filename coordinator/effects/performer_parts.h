@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the performer share; no other file includes this. Each calls only those before
- * it: performer_parts.c (orders, and what is said now); performer_store.c (what is written),
+ * it: performer_parts.c (store writes, and what is said now); performer_store.c (what is written),
  * performer_search.c (strategies) and performer_artifact.c (files); performer_step.c (a step and
  * its effects); performer_worker.c (which workers may work) and performer_restore.c (the state,
  * from the store); performer_turn.c (batches, the writer, and when it fails); performer.c (what
@@ -45,7 +45,7 @@ struct wpk_performer {
     uint32_t event_count;
     uint32_t event_capacity;
     uint64_t recheck_ns;        /* when to look again whether workers' tokens are good */
-    uint64_t artifact_bytes;    /* of all rows, when the last order that changed them was durable */
+    uint64_t artifact_bytes;    /* of all rows, when the last write that changed them was durable */
     struct wpk_upload *uploads; /* owned list, [upload_count]: artifacts on their way to a row */
     uint32_t upload_count;
     uint64_t upload_bytes;  /* of these */
@@ -65,29 +65,31 @@ struct wpk_performer {
     uint32_t unread_count;
     bool degraded; /* the store is out of order: the state is only looked at */
     bool resuming; /* of a degraded one: it can be written again, and the state is being read */
-    struct wpk_batch refused; /* orders alone, given meanwhile: the next commit says no */
+    struct wpk_batch refused; /* writes alone, given meanwhile: the next commit says no */
     wpk_err err;              /* why */
     struct wpk_diag diag;
 };
 
-/* An order of the performer's own, in its batch's memory. */
-struct wpk_effect_order {
-    struct wpk_order order; /* first */
+/* A store write of the performer's own, in its batch's memory. */
+struct wpk_effect_write {
+    struct wpk_store_write write; /* first */
     struct wpk_performer *performer;
     uint64_t generation;
 };
 
 /* ---- performer_parts.c */
 
-/* An order of `size` zeroed bytes, which begins with a struct wpk_effect_order, in the batch. */
-void *wpk_performer_write(struct wpk_performer *performer, size_t size,
-                          void (*perform)(struct wpk_order *order, struct wpk_store *store),
-                          void (*done)(struct wpk_order *order, wpk_err err,
-                                       const struct wpk_diag *diag));
+/* A store write of `size` zeroed bytes, which begins with a struct wpk_effect_write, in the
+ * batch. */
+void *wpk_performer_new_write(struct wpk_performer *performer, size_t size,
+                              void (*perform)(struct wpk_store_write *write,
+                                              struct wpk_store *store),
+                              void (*done)(struct wpk_store_write *write, wpk_err err,
+                                           const struct wpk_diag *diag));
 /* Step this later; `event` is copied, what it holds is taken. */
 void wpk_performer_follow_up(struct wpk_performer *performer, const struct wpk_event *event);
-/* Was the order made for the coordinator that there is now, and is it durable? */
-bool wpk_performer_is_current(const struct wpk_order *order, wpk_err err);
+/* Was the write made for the coordinator that there is now, and is it durable? */
+bool wpk_performer_is_current(const struct wpk_store_write *write, wpk_err err);
 /* Is what a step wants performed? */
 bool wpk_performer_may_write(const struct wpk_performer *performer);
 /* To a worker, now: what it says is durable, or needs not be. */
@@ -130,7 +132,7 @@ void wpk_performer_open_search(struct wpk_performer *performer, const struct wpk
 void wpk_performer_put_kernel(struct wpk_performer *performer, const struct wpk_effect *effect);
 void wpk_performer_put_plain(struct wpk_performer *performer, const struct wpk_effect *effect);
 void wpk_performer_tell(struct wpk_performer *performer, const struct wpk_effect *effect);
-/* What the strategies answered becomes orders. True when there was something. */
+/* What the strategies answered becomes store writes. True when there was something. */
 bool wpk_performer_take_answers(struct wpk_performer *performer);
 wpk_err wpk_performer_new_pool(struct wpk_performer *performer, struct wpk_diag *diag);
 
@@ -141,7 +143,7 @@ void wpk_performer_get_artifact(struct wpk_performer *performer, const struct wp
 bool wpk_performer_is_uploading(const struct wpk_performer *performer, const char *sha256);
 /* Its row is gone, and none is on its way. */
 void wpk_performer_remove_artifact(struct wpk_performer *performer, const char *sha256);
-/* What was done to files becomes orders and answers. */
+/* What was done to files becomes store writes and answers. */
 void wpk_performer_take_files(struct wpk_performer *performer);
 /* Nothing is done to files after this; what was on its way is lost, and nobody was told of it. */
 void wpk_performer_end_files(struct wpk_performer *performer);

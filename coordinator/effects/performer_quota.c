@@ -69,8 +69,8 @@ bool wpk_performer_admit_upload(struct wpk_performer *p, const struct wpk_effect
     return admitted;
 }
 
-struct prune_order {
-    struct wpk_effect_order effect;
+struct prune_write {
+    struct wpk_effect_write effect;
     bool over;                /* there are too many; else they are only counted */
     uint64_t low;             /* bytes of all rows that may be left then */
     uint64_t total;           /* after it */
@@ -80,9 +80,9 @@ struct prune_order {
     uint32_t count;
 };
 
-static void perform_prune(struct wpk_order *order, struct wpk_store *store)
+static void perform_prune(struct wpk_store_write *write, struct wpk_store *store)
 {
-    struct prune_order *mine = (struct prune_order *)order;
+    struct prune_write *mine = (struct prune_write *)write;
     uint64_t bytes = wpk_history_artifact_bytes(store);
     if (mine->over) {
         for (uint32_t i = 0; i < mine->used_count; i++) {
@@ -110,13 +110,13 @@ static uint64_t low_bytes(const struct wpk_performer *p)
     return room < max ? max - room : 0;
 }
 
-static void on_prune(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+static void on_prune(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
-    const struct prune_order *mine = (const struct prune_order *)order;
+    const struct prune_write *mine = (const struct prune_write *)write;
     struct wpk_performer *p = mine->effect.performer;
     (void)diag;
     p->pruning = false;
-    if (!wpk_performer_is_current(order, err)) {
+    if (!wpk_performer_is_current(write, err)) {
         return;
     }
     uint64_t max = p->options.artifact_bytes_max;
@@ -140,44 +140,44 @@ static void on_prune(struct wpk_order *order, wpk_err err, const struct wpk_diag
 }
 
 /* One more; it is only counted where there is no list yet. */
-static void add_used(struct prune_order *order, const char *sha256)
+static void add_used(struct prune_write *write, const char *sha256)
 {
-    if (order->used != NULL) {
-        memcpy(order->used[order->used_count], sha256, WPK_ID_MAX);
+    if (write->used != NULL) {
+        memcpy(write->used[write->used_count], sha256, WPK_ID_MAX);
     }
-    order->used_count++;
+    write->used_count++;
 }
 
-static void add_built(struct prune_order *order, const struct wpk_piece *piece)
+static void add_built(struct prune_write *write, const struct wpk_piece *piece)
 {
     if (piece->standing != WPK_STANDING_ENDED && piece->built != NULL) {
-        add_used(order, piece->built->artifact_sha256);
+        add_used(write, piece->built->artifact_sha256);
     }
 }
 
-static void add_all(const struct wpk_performer *p, struct prune_order *order)
+static void add_all(const struct wpk_performer *p, struct prune_write *write)
 {
-    order->used_count = 0;
+    write->used_count = 0;
     for (uint32_t i = 0; i < wpk_coordinator_search_count(p->coordinator); i++) {
         const struct wpk_search *search = wpk_coordinator_search(p->coordinator, i);
         for (uint32_t j = 0; j < search->best_count && j < WPK_FINAL_OWN_MAX; j++) {
-            add_used(order, search->best[j].trial.artifact_sha256);
+            add_used(write, search->best[j].trial.artifact_sha256);
         }
         for (uint32_t n = search->told_count; n < search->ask_count; n++) {
-            add_built(order, wpk_asks_get(search, n));
+            add_built(write, wpk_asks_get(search, n));
         }
-        add_built(order, &search->plain.piece);
+        add_built(write, &search->plain.piece);
     }
 }
 
 /* A final may come long after its contenders were built, and so may a worker that runs what waits
  * for one. */
-static void list_used(struct wpk_performer *p, struct prune_order *order)
+static void list_used(struct wpk_performer *p, struct prune_write *write)
 {
-    add_all(p, order);
-    if (order->used_count > 0) {
-        order->used = wpk_batch_memory(p->batch, order->used_count * sizeof *order->used);
-        add_all(p, order);
+    add_all(p, write);
+    if (write->used_count > 0) {
+        write->used = wpk_batch_memory(p->batch, write->used_count * sizeof *write->used);
+        add_all(p, write);
     }
 }
 
@@ -185,12 +185,13 @@ void wpk_performer_prune(struct wpk_performer *p)
 {
     uint64_t now_ns = wpk_performer_now_ns(p);
     if (!p->pruning && p->removal_count == 0 && now_ns >= p->prune_ns) {
-        struct prune_order *order = wpk_performer_write(p, sizeof *order, perform_prune, on_prune);
-        order->effect.order.alone = true;
-        order->over = p->builds_held || p->artifact_bytes > high_bytes(p);
-        order->low = low_bytes(p);
-        if (order->over) {
-            list_used(p, order);
+        struct prune_write *write =
+            wpk_performer_new_write(p, sizeof *write, perform_prune, on_prune);
+        write->effect.write.alone = true;
+        write->over = p->builds_held || p->artifact_bytes > high_bytes(p);
+        write->low = low_bytes(p);
+        if (write->over) {
+            list_used(p, write);
         }
         p->pruning = true;
         p->prune_ns = now_ns + PRUNE_MS * WPK_NS_PER_MS;

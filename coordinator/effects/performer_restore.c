@@ -74,15 +74,15 @@ static struct wpk_job_entry *read_job(struct wpk_store *store, uint64_t number)
     return job;
 }
 
-struct lost_order {
-    struct wpk_effect_order effect;
+struct lost_write {
+    struct wpk_effect_write effect;
     struct wpk_job_entry job;
     char *document;
 };
 
-static void perform_end_lost(struct wpk_order *order, struct wpk_store *store)
+static void perform_end_lost(struct wpk_store_write *write, struct wpk_store *store)
 {
-    const struct lost_order *mine = (const struct lost_order *)order;
+    const struct lost_write *mine = (const struct lost_write *)write;
     wpk_history_set_job(store, &mine->job, mine->document);
     wpk_history_fail_ops(store, &mine->job);
 }
@@ -92,15 +92,16 @@ static void end_lost(struct wpk_performer *p, struct wpk_job_entry *job)
 {
     job->finished_wall_ns = wpk_clock_wall_ns(p->options.clock);
     if (wpk_performer_may_write(p)) {
-        struct lost_order *order = wpk_performer_write(p, sizeof *order, perform_end_lost, NULL);
+        struct lost_write *write =
+            wpk_performer_new_write(p, sizeof *write, perform_end_lost, NULL);
         struct wpk_buf document = {0};
         struct wpk_json_writer *w = wpk_json_writer_new_object();
         wpk_document_job(w, NULL, job, wpk_performer_now_ns(p), job->finished_wall_ns);
         wpk_err err = wpk_json_print(w, false, &document);
         wpk_json_writer_free(w);
         WPK_ASSERT(err == WPK_OK);
-        order->job = *job;
-        order->document = wpk_batch_text(p->batch, wpk_buf_text(&document));
+        write->job = *job;
+        write->document = wpk_batch_text(p->batch, wpk_buf_text(&document));
         wpk_buf_fini(&document);
     }
     wpk_job_entry_free(job);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a search's orders read of it, off the loop. */
+/* What a search's writes read of it, off the loop. */
 static void copy_search(struct wpk_performer *p, const struct wpk_search *search,
                         struct wpk_search *out)
 {
@@ -27,8 +27,8 @@ static void copy_search(struct wpk_performer *p, const struct wpk_search *search
 
 /* ---- opening */
 
-struct open_order {
-    struct wpk_effect_order effect;
+struct open_write {
+    struct wpk_effect_write effect;
     struct wpk_search search;
     struct wpk_opened *opened; /* owned until it is an event's */
 };
@@ -62,9 +62,9 @@ static void forget_lost(const struct wpk_performer *p, struct wpk_opened *opened
     }
 }
 
-static void perform_open(struct wpk_order *order, struct wpk_store *store)
+static void perform_open(struct wpk_store_write *write, struct wpk_store *store)
 {
-    struct open_order *mine = (struct open_order *)order;
+    struct open_write *mine = (struct open_write *)write;
     if (mine->opened->err != WPK_OK) {
         return;
     }
@@ -72,11 +72,11 @@ static void perform_open(struct wpk_order *order, struct wpk_store *store)
     forget_lost(mine->effect.performer, mine->opened);
 }
 
-static void on_open(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+static void on_open(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
-    struct open_order *mine = (struct open_order *)order;
+    struct open_write *mine = (struct open_write *)write;
     (void)diag;
-    if (!wpk_performer_is_current(order, err)) {
+    if (!wpk_performer_is_current(write, err)) {
         wpk_opened_free(mine->opened);
         return;
     }
@@ -88,31 +88,31 @@ static void on_open(struct wpk_order *order, wpk_err err, const struct wpk_diag 
 
 void wpk_performer_open_search(struct wpk_performer *p, const struct wpk_effect *effect)
 {
-    struct open_order *order = wpk_performer_write(p, sizeof *order, perform_open, on_open);
-    copy_search(p, effect->search, &order->search);
-    order->effect.order.search = effect->search->handle;
-    order->opened = calloc(1, sizeof *order->opened);
-    WPK_ASSERT(order->opened != NULL);
+    struct open_write *write = wpk_performer_new_write(p, sizeof *write, perform_open, on_open);
+    copy_search(p, effect->search, &write->search);
+    write->effect.write.search = effect->search->handle;
+    write->opened = calloc(1, sizeof *write->opened);
+    WPK_ASSERT(write->opened != NULL);
     for (uint32_t i = 0; i < p->broken_count && i < WPK_BROKEN_MAX; i++) {
         if (strcmp(p->broken[i].key_hash, effect->search->key_hash) == 0) {
-            order->opened->err = WPK_ECORRUPT;
-            memcpy(order->opened->reason, p->broken[i].reason, sizeof order->opened->reason);
+            write->opened->err = WPK_ECORRUPT;
+            memcpy(write->opened->reason, p->broken[i].reason, sizeof write->opened->reason);
         }
     }
 }
 
 /* ---- asking and telling */
 
-struct asks_order {
-    struct wpk_effect_order effect;
+struct asks_write {
+    struct wpk_effect_write effect;
     struct wpk_search_answer answer; /* owns what was asked, until it is an event's */
     uint32_t kept_per_problem;       /* artifacts, as it was when this was ordered */
 };
 
 /* What history knows already needs no worker. */
-static void perform_put_asks(struct wpk_order *order, struct wpk_store *store)
+static void perform_put_asks(struct wpk_store_write *write, struct wpk_store *store)
 {
-    const struct wpk_search_answer *answer = &((const struct asks_order *)order)->answer;
+    const struct wpk_search_answer *answer = &((const struct asks_write *)write)->answer;
     for (uint32_t i = 0; i < answer->asked->count; i++) {
         struct wpk_piece *item = &answer->asked->items[i];
         struct wpk_history_ask ask = {.search_id = answer->search_id,
@@ -125,11 +125,11 @@ static void perform_put_asks(struct wpk_order *order, struct wpk_store *store)
     }
 }
 
-static void on_asks_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+static void on_asks_put(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
-    struct asks_order *mine = (struct asks_order *)order;
+    struct asks_write *mine = (struct asks_write *)write;
     (void)diag;
-    if (wpk_performer_is_current(order, err)) {
+    if (wpk_performer_is_current(write, err)) {
         wpk_performer_follow_up(mine->effect.performer,
                                 &(struct wpk_event){.kind = WPK_EVENT_ASKED,
                                                     .handle = mine->answer.handle,
@@ -139,19 +139,19 @@ static void on_asks_put(struct wpk_order *order, wpk_err err, const struct wpk_d
     wpk_search_answer_fini(&mine->answer);
 }
 
-static void perform_put_snapshot(struct wpk_order *order, struct wpk_store *store)
+static void perform_put_snapshot(struct wpk_store_write *write, struct wpk_store *store)
 {
-    struct asks_order *mine = (struct asks_order *)order;
+    struct asks_write *mine = (struct asks_write *)write;
     struct wpk_search_answer *answer = &mine->answer;
     answer->snapshot.text = wpk_buf_text(&answer->snapshot_text);
     wpk_history_put_snapshot(store, &answer->snapshot, mine->kept_per_problem);
 }
 
-static void on_snapshot_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+static void on_snapshot_put(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
     (void)err;
     (void)diag;
-    wpk_search_answer_fini(&((struct asks_order *)order)->answer);
+    wpk_search_answer_fini(&((struct asks_write *)write)->answer);
 }
 
 bool wpk_performer_take_answers(struct wpk_performer *p)
@@ -159,17 +159,18 @@ bool wpk_performer_take_answers(struct wpk_performer *p)
     struct wpk_search_answer answer;
     bool any = false;
     while (wpk_search_pool_take(p->pool, &answer)) {
-        struct asks_order *order;
+        struct asks_write *write;
         if (answer.asked != NULL) {
-            order = wpk_performer_write(p, sizeof *order, perform_put_asks, on_asks_put);
-            order->effect.order.search = answer.handle;
+            write = wpk_performer_new_write(p, sizeof *write, perform_put_asks, on_asks_put);
+            write->effect.write.search = answer.handle;
         } else {
-            order = wpk_performer_write(p, sizeof *order, perform_put_snapshot, on_snapshot_put);
-            order->effect.order.alone = true; /* a start reads the one before it, and more asks */
-            order->kept_per_problem = p->options.artifacts_per_problem;
+            write =
+                wpk_performer_new_write(p, sizeof *write, perform_put_snapshot, on_snapshot_put);
+            write->effect.write.alone = true; /* a start reads the one before it, and more asks */
+            write->kept_per_problem = p->options.artifacts_per_problem;
             p->batch->bytes += answer.snapshot_text.size;
         }
-        order->answer = answer;
+        write->answer = answer;
         any = true;
     }
     return any;
@@ -196,8 +197,8 @@ wpk_err wpk_performer_new_pool(struct wpk_performer *p, struct wpk_diag *diag)
 
 /* ---- kernels */
 
-struct kernel_order {
-    struct wpk_effect_order effect;
+struct kernel_write {
+    struct wpk_effect_write effect;
     struct wpk_effect put; /* points into this */
     struct wpk_search search;
     struct wpk_final_entry served;
@@ -225,7 +226,7 @@ typedef uint64_t (*put_fn)(struct wpk_store *store, const struct wpk_effect *put
                            const char *document);
 
 /* A row with its document and its manifest; its id, 0: there is none. */
-static uint64_t put_row(const struct kernel_order *mine, struct wpk_store *store,
+static uint64_t put_row(const struct kernel_write *mine, struct wpk_store *store,
                         const struct wpk_effect *put, put_fn fn)
 {
     struct wpk_buf document = {0};
@@ -243,9 +244,9 @@ static uint64_t put_row(const struct kernel_order *mine, struct wpk_store *store
     return id;
 }
 
-static void perform_put_kernel(struct wpk_order *order, struct wpk_store *store)
+static void perform_put_kernel(struct wpk_store_write *write, struct wpk_store *store)
 {
-    struct kernel_order *mine = (struct kernel_order *)order;
+    struct kernel_write *mine = (struct kernel_write *)write;
     mine->kernel_id = put_row(mine, store, &mine->put, wpk_history_put_kernel);
     for (int i = 0; i < WPK_FINAL_VERIFIED_MAX && mine->put.kept[i] != NULL; i++) {
         struct wpk_effect put = mine->put;
@@ -261,18 +262,18 @@ static void perform_put_kernel(struct wpk_order *order, struct wpk_store *store)
     }
 }
 
-static void perform_put_plain(struct wpk_order *order, struct wpk_store *store)
+static void perform_put_plain(struct wpk_store_write *write, struct wpk_store *store)
 {
-    const struct kernel_order *mine = (const struct kernel_order *)order;
+    const struct kernel_write *mine = (const struct kernel_write *)write;
     wpk_history_name_plain(store, &mine->put);
     put_row(mine, store, &mine->put, wpk_history_keep_kernel);
 }
 
-static void on_kernel_put(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+static void on_kernel_put(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
-    const struct kernel_order *mine = (const struct kernel_order *)order;
+    const struct kernel_write *mine = (const struct kernel_write *)write;
     (void)diag;
-    if (wpk_performer_is_current(order, err)) {
+    if (wpk_performer_is_current(write, err)) {
         wpk_performer_follow_up(mine->effect.performer,
                                 &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT,
                                                     .handle = mine->search.handle,
@@ -282,38 +283,39 @@ static void on_kernel_put(struct wpk_order *order, wpk_err err, const struct wpk
 
 /* What the effect refers to, as it is now; what is the same entry stays the same. */
 static void copy_kernel(struct wpk_performer *p, const struct wpk_effect *effect,
-                        struct kernel_order *order)
+                        struct kernel_write *write)
 {
-    copy_search(p, effect->search, &order->search);
-    order->effect.order.search = effect->search->handle;
-    order->put = *effect;
-    order->put.search = &order->search;
-    order->put.served = copy_entry(p, effect->served, &order->served);
-    order->put.baseline = copy_entry(p, effect->baseline, &order->baseline);
-    order->put.own =
-        effect->own == effect->served ? order->put.served : copy_entry(p, effect->own, &order->own);
+    copy_search(p, effect->search, &write->search);
+    write->effect.write.search = effect->search->handle;
+    write->put = *effect;
+    write->put.search = &write->search;
+    write->put.served = copy_entry(p, effect->served, &write->served);
+    write->put.baseline = copy_entry(p, effect->baseline, &write->baseline);
+    write->put.own =
+        effect->own == effect->served ? write->put.served : copy_entry(p, effect->own, &write->own);
     for (int i = 0; i < WPK_FINAL_VERIFIED_MAX; i++) {
-        order->put.kept[i] = copy_entry(p, effect->kept[i], &order->kept[i]);
+        write->put.kept[i] = copy_entry(p, effect->kept[i], &write->kept[i]);
     }
-    order->put.plain = effect->plain == effect->served
-                           ? order->put.served
-                           : copy_entry(p, effect->plain, &order->plain);
+    write->put.plain = effect->plain == effect->served
+                           ? write->put.served
+                           : copy_entry(p, effect->plain, &write->plain);
 }
 
 void wpk_performer_put_plain(struct wpk_performer *p, const struct wpk_effect *effect)
 {
-    struct kernel_order *order = wpk_performer_write(p, sizeof *order, perform_put_plain, NULL);
-    copy_kernel(p, effect, order);
+    struct kernel_write *write = wpk_performer_new_write(p, sizeof *write, perform_put_plain, NULL);
+    copy_kernel(p, effect, write);
 }
 
 void wpk_performer_put_kernel(struct wpk_performer *p, const struct wpk_effect *effect)
 {
-    struct kernel_order *order =
-        wpk_performer_write(p, sizeof *order, perform_put_kernel, on_kernel_put);
-    copy_kernel(p, effect, order);
+    struct kernel_write *write =
+        wpk_performer_new_write(p, sizeof *write, perform_put_kernel, on_kernel_put);
+    copy_kernel(p, effect, write);
     if (p->options.index != NULL) {
-        struct wpk_order *index = wpk_index_order_new(p->options.index, effect->search->problem_id);
+        struct wpk_store_write *index =
+            wpk_index_write_new(p->options.index, effect->search->problem_id);
         index->search = effect->search->handle;
-        wpk_performer_order(p, index);
+        wpk_performer_add_write(p, index);
     }
 }

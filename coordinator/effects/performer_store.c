@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Effects that are written: each becomes an order with a copy of what it needs of the state. What
- * lies in the effects' arena, or came with a message, lives as long as the batch, and is not
+/* Effects that are written: each becomes a store write with a copy of what it needs of the state.
+ * What lies in the effects' arena, or came with a message, lives as long as the batch, and is not
  * copied. */
 #include "coordinator/effects/performer_parts.h"
 
@@ -12,15 +12,15 @@
 
 /* ---- jobs */
 
-struct job_order {
-    struct wpk_effect_order effect;
+struct job_write {
+    struct wpk_effect_write effect;
     struct wpk_job_entry job; /* with operators of its own, whose searches are not looked at */
     const char *text;         /* put: the source; set: the document */
 };
 
-static void perform_put_job(struct wpk_order *order, struct wpk_store *store)
+static void perform_put_job(struct wpk_store_write *write, struct wpk_store *store)
 {
-    const struct job_order *mine = (const struct job_order *)order;
+    const struct job_write *mine = (const struct job_write *)write;
     wpk_history_put_job(store, &mine->job, mine->text);
 }
 
@@ -32,32 +32,32 @@ static char *copy_text(struct wpk_performer *p, const char *text)
 
 static void put_job(struct wpk_performer *p, const struct wpk_effect *effect)
 {
-    struct job_order *order = wpk_performer_write(p, sizeof *order, perform_put_job, NULL);
+    struct job_write *write = wpk_performer_new_write(p, sizeof *write, perform_put_job, NULL);
     size_t size = effect->job->op_count * sizeof *effect->job->ops;
-    order->job = *effect->job;
-    order->job.ops = memcpy(wpk_batch_memory(p->batch, size), effect->job->ops, size);
-    for (uint32_t i = 0; i < order->job.op_count; i++) {
-        struct wpk_job_op_state *op = &order->job.ops[i];
+    write->job = *effect->job;
+    write->job.ops = memcpy(wpk_batch_memory(p->batch, size), effect->job->ops, size);
+    for (uint32_t i = 0; i < write->job.op_count; i++) {
+        struct wpk_job_op_state *op = &write->job.ops[i];
         op->op = copy_text(p, op->op);
         op->parameters = copy_text(p, op->parameters);
         op->binding = copy_text(p, op->binding);
     }
-    order->text = wpk_batch_text(p->batch, effect->source);
+    write->text = wpk_batch_text(p->batch, effect->source);
 }
 
-static void perform_set_job(struct wpk_order *order, struct wpk_store *store)
+static void perform_set_job(struct wpk_store_write *write, struct wpk_store *store)
 {
-    const struct job_order *mine = (const struct job_order *)order;
+    const struct job_write *mine = (const struct job_write *)write;
     wpk_history_set_job(store, &mine->job, mine->text);
 }
 
 /* From now on the store can say all that the state could. */
-static void on_job_set(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+static void on_job_set(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
-    const struct job_order *mine = (const struct job_order *)order;
+    const struct job_write *mine = (const struct job_write *)write;
     (void)diag;
-    /* An order from before its end says nothing of it. */
-    if (wpk_performer_is_current(order, err) && mine->job.finished_wall_ns != 0) {
+    /* A store write from before its end says nothing of it. */
+    if (wpk_performer_is_current(write, err) && mine->job.finished_wall_ns != 0) {
         wpk_job_stored(mine->effect.performer->coordinator, mine->job.number);
     }
 }
@@ -75,58 +75,60 @@ static wpk_err print_job(const struct wpk_performer *p, const struct wpk_job_ent
 /* The document of a job that has ended is the last that is said of it from the state. */
 static void set_job(struct wpk_performer *p, const struct wpk_effect *effect)
 {
-    struct job_order *order = wpk_performer_write(p, sizeof *order, perform_set_job, on_job_set);
+    struct job_write *write =
+        wpk_performer_new_write(p, sizeof *write, perform_set_job, on_job_set);
     struct wpk_buf document = {0};
     if (effect->job->finished_wall_ns != 0) {
         wpk_err err = print_job(p, effect->job, &document);
         WPK_ASSERT(err == WPK_OK); /* its size is bounded by the job's */
     }
-    order->job = *effect->job;
-    order->job.ops = NULL;
-    order->text = wpk_batch_text(p->batch, wpk_buf_text(&document));
+    write->job = *effect->job;
+    write->job.ops = NULL;
+    write->text = wpk_batch_text(p->batch, wpk_buf_text(&document));
     wpk_buf_fini(&document);
 }
 
-struct op_order {
-    struct wpk_effect_order effect;
+struct op_write {
+    struct wpk_effect_write effect;
     struct wpk_history_op_row op;
 };
 
-static void perform_set_op(struct wpk_order *order, struct wpk_store *store)
+static void perform_set_op(struct wpk_store_write *write, struct wpk_store *store)
 {
-    wpk_history_set_op(store, &((const struct op_order *)order)->op);
+    wpk_history_set_op(store, &((const struct op_write *)write)->op);
 }
 
 static void set_op(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     const struct wpk_job_op_state *op = &effect->job->ops[effect->index];
-    struct op_order *order = wpk_performer_write(p, sizeof *order, perform_set_op, NULL);
-    order->op = (struct wpk_history_op_row){
+    struct op_write *write = wpk_performer_new_write(p, sizeof *write, perform_set_op, NULL);
+    write->op = (struct wpk_history_op_row){
         .job_number = effect->job->number,
         .position = effect->index,
         .search_id = op->search != NULL ? op->search->id : 0,
         .op = {.phase = op->phase, .kernel_id = op->kernel_id, .from_history = op->from_history}};
-    memcpy(order->op.op.reason, op->reason, sizeof op->reason);
+    memcpy(write->op.op.reason, op->reason, sizeof op->reason);
 }
 
 /* ---- searches and results */
 
-struct progress_order {
-    struct wpk_effect_order effect;
+struct progress_write {
+    struct wpk_effect_write effect;
     struct wpk_history_progress progress;
 };
 
-static void perform_set_search(struct wpk_order *order, struct wpk_store *store)
+static void perform_set_search(struct wpk_store_write *write, struct wpk_store *store)
 {
-    wpk_history_set_search(store, &((const struct progress_order *)order)->progress);
+    wpk_history_set_search(store, &((const struct progress_write *)write)->progress);
 }
 
 static void set_search(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     const struct wpk_search *search = effect->search;
-    struct progress_order *order = wpk_performer_write(p, sizeof *order, perform_set_search, NULL);
-    order->effect.order.search = search->handle;
-    order->progress = (struct wpk_history_progress){
+    struct progress_write *write =
+        wpk_performer_new_write(p, sizeof *write, perform_set_search, NULL);
+    write->effect.write.search = search->handle;
+    write->progress = (struct wpk_history_progress){
         .search_id = search->id,
         .elapsed_ns = wpk_search_elapsed_ns(search, wpk_performer_now_ns(p)),
         .ended_asks = search->ended_asks,
@@ -145,15 +147,15 @@ static struct wpk_history_worker copy_worker(struct wpk_performer *p,
     return copy;
 }
 
-struct result_order {
-    struct wpk_effect_order effect;
+struct result_write {
+    struct wpk_effect_write effect;
     struct wpk_history_result result;
     const char *spent; /* a shared object that may go; NULL: none */
 };
 
-static void perform_put_trial(struct wpk_order *order, struct wpk_store *store)
+static void perform_put_trial(struct wpk_store_write *write, struct wpk_store *store)
 {
-    const struct result_order *mine = (const struct result_order *)order;
+    const struct result_write *mine = (const struct result_write *)write;
     wpk_history_put_trial(store, &mine->result);
     if (mine->spent != NULL) {
         wpk_history_spend_artifact(store, mine->spent);
@@ -162,29 +164,29 @@ static void perform_put_trial(struct wpk_order *order, struct wpk_store *store)
 
 static void put_trial(struct wpk_performer *p, const struct wpk_effect *effect)
 {
-    struct result_order *order = wpk_performer_write(p, sizeof *order, perform_put_trial, NULL);
-    order->effect.order.search = effect->search->handle;
-    order->result = (struct wpk_history_result){
+    struct result_write *write = wpk_performer_new_write(p, sizeof *write, perform_put_trial, NULL);
+    write->effect.write.search = effect->search->handle;
+    write->result = (struct wpk_history_result){
         .problem_id = effect->search->problem_id,
         .work = effect->work,
         .provider = effect->provider,
         .record = effect->record,
         .anchor = wpk_batch_text(p->batch, effect->search->anchor.sha256),
         .worker = copy_worker(p, effect->worker)};
-    order->spent = p->artifacts_tight ? effect->spent : NULL;
+    write->spent = p->artifacts_tight ? effect->spent : NULL;
     p->batch->result_count++;
 }
 
-struct times_order {
-    struct wpk_effect_order effect;
+struct times_write {
+    struct wpk_effect_write effect;
     struct wpk_history_contender contender;
     struct wpk_timing timing;
     const struct wpk_record *record; /* of its verification; NULL: it is of the final */
 };
 
-static void perform_put_times(struct wpk_order *order, struct wpk_store *store)
+static void perform_put_times(struct wpk_store_write *write, struct wpk_store *store)
 {
-    const struct times_order *mine = (const struct times_order *)order;
+    const struct times_write *mine = (const struct times_write *)write;
     if (mine->record != NULL) {
         wpk_history_put_verified(store, &mine->contender, mine->record);
     } else {
@@ -195,9 +197,9 @@ static void perform_put_times(struct wpk_order *order, struct wpk_store *store)
 static void put_times(struct wpk_performer *p, const struct wpk_effect *effect)
 {
     const struct wpk_final_entry *entry = effect->entry;
-    struct times_order *order = wpk_performer_write(p, sizeof *order, perform_put_times, NULL);
-    order->effect.order.search = effect->search->handle;
-    order->contender = (struct wpk_history_contender){
+    struct times_write *write = wpk_performer_new_write(p, sizeof *write, perform_put_times, NULL);
+    write->effect.write.search = effect->search->handle;
+    write->contender = (struct wpk_history_contender){
         .problem_id = effect->search->problem_id,
         .search_id = effect->search->id,
         .provider = wpk_batch_text(p->batch, entry->provider),
@@ -207,49 +209,49 @@ static void put_times(struct wpk_performer *p, const struct wpk_effect *effect)
         .outside =
             effect->record != NULL && effect->record->outcome == WPK_OUTCOME_OK &&
             !wpk_accuracy_admits_fresh(effect->search->accuracy, effect->record->times_direct)};
-    order->timing = entry->timing;
-    order->record = effect->record;
+    write->timing = entry->timing;
+    write->record = effect->record;
 }
 
 /* ---- owners and workers */
 
-struct owner_order {
-    struct wpk_effect_order effect;
+struct owner_write {
+    struct wpk_effect_write effect;
     struct wpk_owner_event owner;
 };
 
-static void perform_set_owner(struct wpk_order *order, struct wpk_store *store)
+static void perform_set_owner(struct wpk_store_write *write, struct wpk_store *store)
 {
-    wpk_history_set_owner(store, &((const struct owner_order *)order)->owner);
+    wpk_history_set_owner(store, &((const struct owner_write *)write)->owner);
 }
 
 static void set_owner(struct wpk_performer *p, const struct wpk_effect *effect)
 {
-    struct owner_order *order = wpk_performer_write(p, sizeof *order, perform_set_owner, NULL);
-    order->owner = effect->owner;
-    order->owner.name = wpk_batch_text(p->batch, effect->owner.name);
+    struct owner_write *write = wpk_performer_new_write(p, sizeof *write, perform_set_owner, NULL);
+    write->owner = effect->owner;
+    write->owner.name = wpk_batch_text(p->batch, effect->owner.name);
 }
 
-struct admin_order {
-    struct wpk_effect_order effect;
+struct admin_write {
+    struct wpk_effect_write effect;
     const char *name;
     enum wpk_admin_state state;
     const char *reason;
 };
 
-static void perform_set_admin_state(struct wpk_order *order, struct wpk_store *store)
+static void perform_set_admin_state(struct wpk_store_write *write, struct wpk_store *store)
 {
-    const struct admin_order *mine = (const struct admin_order *)order;
+    const struct admin_write *mine = (const struct admin_write *)write;
     wpk_history_set_admin_state(store, mine->name, mine->state, mine->reason);
 }
 
 static void set_admin_state(struct wpk_performer *p, const struct wpk_effect *effect)
 {
-    struct admin_order *order =
-        wpk_performer_write(p, sizeof *order, perform_set_admin_state, NULL);
-    order->name = wpk_batch_text(p->batch, effect->admin.worker);
-    order->state = effect->admin.state;
-    order->reason = wpk_batch_text(p->batch, effect->admin.reason);
+    struct admin_write *write =
+        wpk_performer_new_write(p, sizeof *write, perform_set_admin_state, NULL);
+    write->name = wpk_batch_text(p->batch, effect->admin.worker);
+    write->state = effect->admin.state;
+    write->reason = wpk_batch_text(p->batch, effect->admin.reason);
 }
 
 bool wpk_performer_store(struct wpk_performer *p, const struct wpk_effect *effect)

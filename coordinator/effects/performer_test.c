@@ -150,23 +150,23 @@ static void the_plain_kernel_is_served(void **state)
     assert_non_null(strstr(wpk_buf_text(&f->body), "only the plain kernel can be served: 1 of 1"));
 }
 
-struct artifact_order {
-    struct wpk_order order;
+struct artifact_write {
+    struct wpk_store_write write;
     struct wpk_fixture *fixture;
     wpk_err err;
     bool done;
 };
 
-static void perform_order(struct wpk_order *order, struct wpk_store *store)
+static void perform_write(struct wpk_store_write *write, struct wpk_store *store)
 {
-    (void)order;
+    (void)write;
     wpk_history_put_artifact(store, WPK_FIXTURE_HASH, 5);
 }
 
-/* Answers the request that the order came from. */
-static void on_done(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+/* Answers the request that the write came from. */
+static void on_done(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
-    struct artifact_order *mine = (struct artifact_order *)order;
+    struct artifact_write *mine = (struct artifact_write *)write;
     struct wpk_api_answer answer = {0};
     mine->err = err;
     mine->done = true;
@@ -178,9 +178,9 @@ static void an_order_of_a_handler(void **state)
 {
     struct wpk_fixture *f = *state;
     wpk_fixture_start(f);
-    struct artifact_order mine = {.order = {.perform = perform_order, .done = on_done},
+    struct artifact_write mine = {.write = {.perform = perform_write, .done = on_done},
                                   .fixture = f};
-    wpk_performer_order(f->performer, &mine.order);
+    wpk_performer_add_write(f->performer, &mine.write);
     assert_false(mine.done);
     assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
     wpk_performer_poll(f->performer);

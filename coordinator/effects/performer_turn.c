@@ -48,7 +48,7 @@ static void recycle(struct wpk_performer *p, struct wpk_batch *batch)
     p->spare_count++;
 }
 
-/* Its output leaves, or is lost; and its orders hear of it. */
+/* Its output leaves, or is lost; and its writes hear of it. */
 static void release(struct wpk_performer *p, struct wpk_batch *batch, wpk_err err,
                     const struct wpk_diag *diag)
 {

@@ -89,12 +89,12 @@ static struct queue take_group(struct wpk_writer *writer)
 {
     struct queue group = {0};
     uint32_t batches = 0;
-    uint32_t orders = 0;
+    uint32_t writes = 0;
     while (writer->waiting.first != NULL && batches < WPK_WRITER_GROUP_MAX &&
-           orders < WPK_WRITER_ORDERS_MAX) {
+           writes < WPK_WRITER_WRITES_MAX) {
         struct wpk_batch *batch = pop(&writer->waiting);
         batches++;
-        orders += batch->order_count;
+        writes += batch->write_count;
         push(&group, batch);
     }
     return group;
@@ -104,20 +104,20 @@ static struct queue take_group(struct wpk_writer *writer)
 struct verdict {
     wpk_err err;
     struct wpk_diag diag;
-    uint64_t search; /* whose order was refused for a reason of its own; 0: nobody's */
+    uint64_t search; /* whose write was refused for a reason of its own; 0: nobody's */
 };
 
-static void perform_alone(struct wpk_order *order, struct wpk_store *store)
+static void perform_alone(struct wpk_store_write *write, struct wpk_store *store)
 {
     struct wpk_diag diag;
     wpk_store_mark(store);
-    order->perform(order, store);
+    write->perform(write, store);
     if (wpk_store_status(store) == WPK_OK) {
         wpk_store_unmark(store);
-    } else if (wpk_store_undo(store, &order->err, &diag)) {
-        order->diag = malloc(sizeof *order->diag);
-        WPK_ASSERT(order->diag != NULL);
-        *order->diag = diag;
+    } else if (wpk_store_undo(store, &write->err, &diag)) {
+        write->diag = malloc(sizeof *write->diag);
+        WPK_ASSERT(write->diag != NULL);
+        *write->diag = diag;
     }
 }
 
@@ -128,18 +128,18 @@ static bool perform_group(const struct queue *group, struct wpk_store *store, ui
 {
     bool begun = false;
     for (const struct wpk_batch *batch = group->first; batch != NULL; batch = batch->next) {
-        for (struct wpk_order *order = batch->first; order != NULL; order = order->next) {
+        for (struct wpk_store_write *write = batch->first; write != NULL; write = write->next) {
             if (!begun) {
                 wpk_store_begin(store);
                 begun = true;
             }
-            if (order->alone) {
-                perform_alone(order, store);
+            if (write->alone) {
+                perform_alone(write, store);
             } else {
-                order->perform(order, store);
+                write->perform(write, store);
             }
             if (wpk_store_status(store) != WPK_OK) {
-                *search = wpk_store_is_own(wpk_store_status(store)) ? order->search : 0;
+                *search = wpk_store_is_own(wpk_store_status(store)) ? write->search : 0;
                 return true;
             }
         }

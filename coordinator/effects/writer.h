@@ -18,7 +18,7 @@
 #include "coordinator/effects/batch.h"
 
 #define WPK_WRITER_GROUP_MAX 64    /* batches of one transaction */
-#define WPK_WRITER_ORDERS_MAX 8192 /* orders of one transaction, after which no batch is added */
+#define WPK_WRITER_WRITES_MAX 8192 /* writes of one transaction, after which no batch is added */
 #define WPK_WRITER_PROBE_MS 1000
 
 struct wpk_writer;

@@ -33,15 +33,15 @@ struct fixture {
 };
 
 /* Puts ROWS artifacts that are named after the batch. */
-struct rows_order {
-    struct wpk_order order;
+struct rows_write {
+    struct wpk_store_write write;
     int batch;
     int *done; /* set to 1 when it is durable, to -1 when it failed */
 };
 
-static void perform(struct wpk_order *order, struct wpk_store *store)
+static void perform(struct wpk_store_write *write, struct wpk_store *store)
 {
-    const struct rows_order *mine = (const struct rows_order *)order;
+    const struct rows_write *mine = (const struct rows_write *)write;
     for (int i = 0; i < ROWS; i++) {
         char name[WPK_ID_MAX];
         snprintf(name, sizeof name, "%06d.%057d", mine->batch, i);
@@ -50,15 +50,15 @@ static void perform(struct wpk_order *order, struct wpk_store *store)
 }
 
 /* What no table takes, after something that one did. */
-static void perform_bad(struct wpk_order *order, struct wpk_store *store)
+static void perform_bad(struct wpk_store_write *write, struct wpk_store *store)
 {
-    perform(order, store);
+    perform(write, store);
     wpk_store_run(store, "INSERT INTO artifact (sha256) VALUES (NULL)", "");
 }
 
-static void on_done(struct wpk_order *order, wpk_err err, const struct wpk_diag *diag)
+static void on_done(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
-    struct rows_order *mine = (struct rows_order *)order;
+    struct rows_write *mine = (struct rows_write *)write;
     (void)diag;
     if (mine->done != NULL) {
         *mine->done = err == WPK_OK ? 1 : -1;
@@ -69,11 +69,11 @@ static void on_done(struct wpk_order *order, wpk_err err, const struct wpk_diag 
 static struct wpk_batch *new_batch(struct fixture *f, int *done)
 {
     struct wpk_batch *batch = calloc(1, sizeof *batch);
-    struct rows_order *order = calloc(1, sizeof *order);
-    assert_true(batch != NULL && order != NULL);
-    *order = (struct rows_order){
-        .order = {.perform = perform, .done = on_done}, .batch = f->batch_next++, .done = done};
-    wpk_batch_add(batch, &order->order);
+    struct rows_write *write = calloc(1, sizeof *write);
+    assert_true(batch != NULL && write != NULL);
+    *write = (struct rows_write){
+        .write = {.perform = perform, .done = on_done}, .batch = f->batch_next++, .done = done};
+    wpk_batch_add(batch, &write->write);
     return batch;
 }
 
@@ -213,7 +213,7 @@ static void one_that_is_refused(void **state)
     assert_false(wpk_writer_has_healed(f->writer));
 }
 
-/* An order that nothing stands on, in the midst of others. */
+/* A store write that nothing stands on, in the midst of others. */
 static void one_that_is_refused_alone(void **state)
 {
     struct fixture *f = *state;

@@ -17,7 +17,7 @@
 
 struct wpk_index;
 struct wpk_index_change;
-struct wpk_order;
+struct wpk_store_write;
 
 /* A device class, and the environment in which its newest kernel was measured. */
 struct wpk_index_device {
@@ -63,7 +63,7 @@ struct wpk_index_change *wpk_index_refresh(struct wpk_store *store, uint64_t pro
 void wpk_index_publish(struct wpk_index *index, struct wpk_index_change *change);
 void wpk_index_discard(struct wpk_index_change *change);
 /* The three of them as an order (performer.h), to be given after whatever changes the problem. */
-struct wpk_order *wpk_index_order_new(struct wpk_index *index, uint64_t problem_id);
+struct wpk_store_write *wpk_index_write_new(struct wpk_index *index, uint64_t problem_id);
 
 /* The newest version, which stays as it is until it is released. */
 const struct wpk_index_version *wpk_index_acquire(struct wpk_index *index);
