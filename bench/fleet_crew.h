@@ -8,7 +8,7 @@
 #include "common/buf.h"
 #include "schema/message.h"
 
-#define BENCH_CREW_BATCH_MAX 16 /* pieces of work in a worker's hands */
+#define BENCH_CREW_BATCH_MAX 16 /* work items in a worker's hands */
 
 struct bench_hand {
     uint64_t session;

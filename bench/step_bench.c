@@ -3,7 +3,7 @@
  *
  *     build/bench/bench-step WORKERS JOBS [OWNERS [LABELS]]
  *
- * Each worker holds four pieces of work, brings one result, and asks for one more; what answers
+ * Each worker holds four work items, brings one result, and asks for one more; what answers
  * effects is made up here. With LABELS every worker has one of its own: as many groups as workers.
  * Prints nanoseconds per result, its poll, and the strategies' answers included. */
 #include "coordinator/state/coordinator.h"

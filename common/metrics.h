@@ -77,7 +77,7 @@ enum wpk_counter { WPK_COUNTER_LIST(WPK_COUNTER_ENUM) WPK_COUNTER_COUNT };
     X(WORKERS, "wpk_workers", WORKER_STATE, "Workers with a live session, by state")               \
     X(WORKER_OUTLIERS, "wpk_worker_outliers", NONE,                                                \
       "Workers whose times are not those of their class")                                          \
-    X(QUEUE_DEPTH, "wpk_queue_depth", DEVICE, "Pieces of work that want a worker, by device")      \
+    X(QUEUE_DEPTH, "wpk_queue_depth", DEVICE, "Work items that want a worker, by device")          \
     X(LEASES_HELD, "wpk_leases_held", NONE, "Leases that are out")                                 \
     X(SEARCHES, "wpk_searches", NONE, "Searches that live jobs ask for")                           \
     X(KERNELS, "wpk_kernels", NONE, "Kernels served")                                              \

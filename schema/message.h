@@ -4,7 +4,7 @@
  *     hello         ──▶ welcome     who I am, what I can do; leases I still hold from before
  *     poll          ──▶ work        waits at wpkd until there is some; counts as a heartbeat
  *     results       ──▶ ack         records and finals; one status each
- *     put_artifact  ──▶ ack         a shared object by its hash, for a piece of work that this
+ *     put_artifact  ──▶ ack         a shared object by its hash, for a work item that this
  *                                   worker has leased, before the record that names it
  *     get_artifact  ──▶ artifact    one that is to be timed and that this worker has not
  *     give_back     ──▶ ack         leases that will not be worked on; the worker leaves
@@ -181,7 +181,7 @@ struct wpk_message {
     uint32_t version;        /* of the frame; 0 before encoding: WPK_PROTOCOL_VERSION */
     uint64_t session;        /* 0 in hello */
     struct wpk_hello *hello; /* hello */
-    uint32_t want;           /* poll: at most so many pieces of work */
+    uint32_t want;           /* poll: at most so many work items */
     uint32_t wait_ms;        /* poll: answer after that long, with none if need be */
     /* hello, poll: every lease the worker holds; wpkd takes others of this worker's for lost. */
     wpk_work_id *holding; /* [holding_count] */
@@ -190,7 +190,7 @@ struct wpk_message {
     struct wpk_result *results; /* results [result_count] */
     uint32_t result_count;
     char sha256[WPK_ID_MAX]; /* put_artifact, get_artifact, artifact */
-    wpk_work_id made_for;    /* put_artifact: the piece of work that the artifact was built for */
+    wpk_work_id made_for;    /* put_artifact: the work item that the artifact was built for */
     const char *bytes;       /* put_artifact, artifact; into the frame that was decoded */
     size_t bytes_size;
     wpk_work_id *given_back; /* give_back [given_back_count] */

@@ -250,7 +250,7 @@ static void get_hash(struct decoder *d)
     check_hash(d, "sha256", d->message->sha256);
 }
 
-/* Of every piece of work: the lease, and what its stage needs. */
+/* Of every work item: the lease, and what its stage needs. */
 #define WORK_STAGE_NAMES "lease", "stage", "target", "artifact", "build_ns"
 
 static void get_contenders(struct decoder *d, struct wpk_work *work)

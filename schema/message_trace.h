@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One id follows a piece of work: wpkd and workers log what passes between them, at debug level, in
+/* One id follows a work item: wpkd and workers log what passes between them, at debug level, in
  * the same words; what a worker starts is told the id with the work, and logs it too.
  *
  *     leased work=12/trial/7 lease=31 attempt=1 stage=whole worker=w         wpkd
@@ -18,7 +18,7 @@
 /* "12/trial/7" */
 void wpk_work_id_print(wpk_work_id id, char out[WPK_WORK_ID_TEXT_SIZE]);
 
-/* Log every piece of work, or result, of `message` as `event`, with the worker that it is for or
+/* Log every work item, or result, of `message` as `event`, with the worker that it is for or
  * from; NULL: with none. Nothing above debug level, and then it costs nothing. */
 void wpk_message_trace(const char *event, const struct wpk_message *message, const char *worker);
 

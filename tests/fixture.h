@@ -110,9 +110,9 @@ int wpk_fixture_join(struct wpk_fixture *fixture, const char *name, unsigned rol
 void wpk_fixture_say(struct wpk_fixture *fixture, int worker, struct wpk_message *message);
 /* Ask for so many; returns how many more it holds. It waits for ten seconds if there are none. */
 uint32_t wpk_fixture_poll(struct wpk_fixture *fixture, int worker, uint32_t want);
-/* Take the one piece of work that there is, which is no plain kernel: it cannot build those. */
+/* Take the one work item that there is, which is no plain kernel: it cannot build those. */
 void wpk_fixture_take(struct wpk_fixture *fixture, int worker);
-/* Result of the worker's first piece of work; returns what became of it. */
+/* Result of the worker's first work item; returns what became of it. */
 enum wpk_ack wpk_fixture_send(struct wpk_fixture *fixture, int worker, struct wpk_result *result);
 /* Likewise: it took `ns`. */
 enum wpk_ack wpk_fixture_result(struct wpk_fixture *fixture, int worker, enum wpk_outcome outcome,
@@ -121,7 +121,7 @@ enum wpk_ack wpk_fixture_result(struct wpk_fixture *fixture, int worker, enum wp
 enum wpk_ack wpk_fixture_anchor_fails(struct wpk_fixture *fixture, int worker);
 /* Likewise of a final's contenders: the first is the fastest. */
 enum wpk_ack wpk_fixture_final(struct wpk_fixture *fixture, int worker);
-/* Upload this for that piece of work: true if it is taken; else `err` and `text` say why not. */
+/* Upload this for that work item: true if it is taken; else `err` and `text` say why not. */
 bool wpk_fixture_upload(struct wpk_fixture *fixture, int worker, wpk_work_id work,
                         const char *bytes);
 /* For what is below: the worker of this connection is told something. */

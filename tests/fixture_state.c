@@ -166,8 +166,8 @@ struct wpk_fixture *wpk_fixture_new(void)
     fixture->say = say;
     fixture->now_ns = 1000000 * MS;
     fixture->opened.plain_number = 1;
-    fixture->opened.plain = (struct wpk_piece){.standing = WPK_STANDING_ENDED,
-                                               .trial = {.outcome = WPK_OUTCOME_ABANDONED}};
+    fixture->opened.plain = (struct wpk_work_item){.standing = WPK_STANDING_ENDED,
+                                                   .trial = {.outcome = WPK_OUTCOME_ABANDONED}};
     fixture->opened.anchor = (struct wpk_anchor){.sha256 = "anchor", .now = "anchor", .ratio = 1};
     return fixture;
 }

@@ -51,16 +51,16 @@ const char *wpk_holding_missing(const struct wpk_holding *holding);
 void wpk_holding_artifact(struct wpk_holding *holding, const char *sha256, const char *bytes,
                           size_t size, wpk_err err);
 
-/* The record of an ended trial whose artifact wpkd does not have yet, and the piece of work that it
+/* The record of an ended trial whose artifact wpkd does not have yet, and the work item that it
  * is for; NULL: none. */
 const struct wpk_record *wpk_holding_next_upload(const struct wpk_holding *holding,
                                                  wpk_work_id *made_for);
 /* wpkd has it now. */
 void wpk_holding_uploaded(struct wpk_holding *holding, const char *sha256);
-/* The artifact of this piece of work cannot be read, or arrived as something else: the trial ends
+/* The artifact of this work item cannot be read, or arrived as something else: the trial ends
  * `abandoned`, the file goes, and wpkd has it tried again. */
 void wpk_holding_not_sent(struct wpk_holding *holding, wpk_work_id made_for, wpk_err err);
-/* wpkd refuses it for good: the piece of work is held no longer, and goes back unblamed with the
+/* wpkd refuses it for good: the work item is held no longer, and goes back unblamed with the
  * next poll, which does not name it. */
 void wpk_holding_refused(struct wpk_holding *holding, wpk_work_id made_for, wpk_err err,
                          const char *why);

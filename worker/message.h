@@ -25,7 +25,7 @@
 #include "worker/verify.h"
 
 #define WPK_DUEL_MAX 16          /* contestants */
-#define WPK_MESSAGE_WORK_SIZE 64 /* bytes of what logs call a piece of work, with the end */
+#define WPK_MESSAGE_WORK_SIZE 64 /* bytes of what logs call a work item, with the end */
 
 /* suffix, text */
 #define WPK_MESSAGE_LIST(X)                                                                        \

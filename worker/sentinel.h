@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fixed piece of work, timed before and after each candidate: what changes then is the machine
+/* A fixed workload, timed before and after each candidate: what changes then is the machine
  * (its clock frequency, a neighbour), not the kernel. It raises an alarm in the record's log; no
  * time is compared relative to it. */
 #ifndef WPK_WORKER_SENTINEL_H

@@ -28,7 +28,7 @@ static void put_row(struct wpk_fixture *f)
     assert_int_equal(wpk_store_commit(f->store, NULL), WPK_OK);
 }
 
-/* One job, and a worker who has a piece of its work. */
+/* One job, and a worker who has one of its work items. */
 static int start_with_work(struct wpk_fixture *f, wpk_work_id *work)
 {
     wpk_fixture_start(f);
@@ -126,7 +126,7 @@ static void what_waits_for_its_run_stays(void **state)
     "\"search\":{\"strategy\":\"random\",\"seed\":1},"                                             \
     "\"budget\":{\"candidates\":3,\"seconds\":3600}}"
 
-/* One piece of work is leased to be built, and its artifact is uploaded. */
+/* One work item is leased to be built, and its artifact is uploaded. */
 static void expect_refused(struct wpk_fixture *f, int worker, const char *code)
 {
     const struct wpk_fixture_worker *self = &f->workers[worker];

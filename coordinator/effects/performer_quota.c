@@ -44,7 +44,7 @@ static bool is_there(struct wpk_performer *p, const char *sha256)
     return wpk_store_take_status(p->reader, NULL) == WPK_OK && found;
 }
 
-/* For good: the worker gives the piece of work back, and nobody is leased anything to build until
+/* For good: the worker gives the work item back, and nobody is leased anything to build until
  * there is room for this one. */
 static void refuse_room(struct wpk_performer *p, const struct wpk_effect *effect)
 {
@@ -148,10 +148,10 @@ static void add_used(struct prune_write *write, const char *sha256)
     write->used_count++;
 }
 
-static void add_built(struct prune_write *write, const struct wpk_piece *piece)
+static void add_built(struct prune_write *write, const struct wpk_work_item *item)
 {
-    if (piece->standing != WPK_STANDING_ENDED && piece->built != NULL) {
-        add_used(write, piece->built->artifact_sha256);
+    if (item->standing != WPK_STANDING_ENDED && item->built != NULL) {
+        add_used(write, item->built->artifact_sha256);
     }
 }
 
@@ -166,7 +166,7 @@ static void add_all(const struct wpk_performer *p, struct prune_write *write)
         for (uint32_t n = search->told_count; n < search->ask_count; n++) {
             add_built(write, wpk_asks_get(search, n));
         }
-        add_built(write, &search->plain.piece);
+        add_built(write, &search->plain.item);
     }
 }
 

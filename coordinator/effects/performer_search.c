@@ -114,7 +114,7 @@ static void perform_put_asks(struct wpk_store_write *write, struct wpk_store *st
 {
     const struct wpk_search_answer *answer = &((const struct asks_write *)write)->answer;
     for (uint32_t i = 0; i < answer->asked->count; i++) {
-        struct wpk_piece *item = &answer->asked->items[i];
+        struct wpk_work_item *item = &answer->asked->items[i];
         struct wpk_history_ask ask = {.search_id = answer->search_id,
                                       .problem_id = answer->problem_id,
                                       .number = answer->ask_first + i,

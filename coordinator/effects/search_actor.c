@@ -101,14 +101,14 @@ static void keep_best(struct wpk_search_actor *actor, uint32_t number,
 }
 
 static void count_told(struct wpk_search_actor *actor, uint32_t number,
-                       const struct wpk_piece *piece)
+                       const struct wpk_work_item *item)
 {
-    bool ok = piece->trial.outcome == WPK_OUTCOME_OK;
+    bool ok = item->trial.outcome == WPK_OUTCOME_OK;
     actor->told_count = number + 1;
     actor->ok_count += ok;
     actor->failed_count += !ok;
-    actor->known_count += piece->known;
-    keep_best(actor, number, &piece->trial);
+    actor->known_count += item->known;
+    keep_best(actor, number, &item->trial);
 }
 
 /* What the snapshot's tells came to. */
@@ -126,11 +126,11 @@ static void count_from_log(struct wpk_search_actor *actor, const struct wpk_hist
     }
 }
 
-static void tell_strategy(struct wpk_search_actor *actor, const struct wpk_piece *piece)
+static void tell_strategy(struct wpk_search_actor *actor, const struct wpk_work_item *item)
 {
-    const struct wpk_trial_summary *trial = &piece->trial;
+    const struct wpk_trial_summary *trial = &item->trial;
     struct wpk_candidate candidate;
-    if (wpk_candidate_decode(&actor->space, piece->text, &candidate, NULL) != WPK_OK) {
+    if (wpk_candidate_decode(&actor->space, item->text, &candidate, NULL) != WPK_OK) {
         return; /* of an older space: there is nothing to learn from it */
     }
     /* Outside the class its time is as good as none: nothing is to be bred from it. */
@@ -145,11 +145,11 @@ static void tell_strategy(struct wpk_search_actor *actor, const struct wpk_piece
 }
 
 void wpk_search_actor_tell(struct wpk_search_actor *actor, uint32_t number,
-                           const struct wpk_piece *piece)
+                           const struct wpk_work_item *item)
 {
     WPK_ASSERT(number == actor->told_count);
-    tell_strategy(actor, piece);
-    count_told(actor, number, piece);
+    tell_strategy(actor, item);
+    count_told(actor, number, item);
 }
 
 /* ---- making it anew */

@@ -45,7 +45,7 @@ WPK_MUST_CHECK wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint
                                             char **texts, uint32_t *filled);
 /* What became of the ask with this number, the one after the last that was told. */
 void wpk_search_actor_tell(struct wpk_search_actor *actor, uint32_t number,
-                           const struct wpk_piece *piece);
+                           const struct wpk_work_item *item);
 
 /* Append its state to `text`, if it was told as many as `tells_min` since the last time, and an
  * eighth of everything: a state is as long as the search. False: not now. `out` borrows from

@@ -21,10 +21,10 @@ enum call_kind { CALL_ASK, CALL_TELL, CALL_CLOSE };
 struct call {
     struct call *next;
     enum call_kind kind;
-    uint32_t count;         /* ASK */
-    uint32_t ask_first;     /* ASK: the search's asks so far */
-    uint32_t number;        /* ASK: told so far; TELL: of the ask */
-    struct wpk_piece piece; /* TELL: text owned */
+    uint32_t count;            /* ASK */
+    uint32_t ask_first;        /* ASK: the search's asks so far */
+    uint32_t number;           /* ASK: told so far; TELL: of the ask */
+    struct wpk_work_item item; /* TELL: text owned */
 };
 
 /* One search. */
@@ -121,7 +121,7 @@ void wpk_search_answer_fini(struct wpk_search_answer *answer)
 static void free_call(struct call *call)
 {
     if (call != NULL) {
-        free(call->piece.text);
+        free(call->item.text);
         free(call);
     }
 }
@@ -144,10 +144,10 @@ static void add_early(const struct actor *actor, struct wpk_history_log *log)
         if (call->number < log->first || call->number - log->first >= log->count) {
             continue;
         }
-        struct wpk_piece *ask = &log->asks[call->number - log->first];
+        struct wpk_work_item *ask = &log->asks[call->number - log->first];
         ask->standing = WPK_STANDING_ENDED;
-        ask->known = call->piece.known;
-        ask->trial = call->piece.trial;
+        ask->known = call->item.known;
+        ask->trial = call->item.trial;
     }
 }
 
@@ -270,7 +270,7 @@ static void answer_snapshot(struct wpk_search_pool *pool, struct actor *actor, u
 static bool tell(struct wpk_search_pool *pool, struct actor *actor, struct call *call)
 {
     if (actor->strategy != NULL) {
-        wpk_search_actor_tell(actor->strategy, call->number, &call->piece);
+        wpk_search_actor_tell(actor->strategy, call->number, &call->item);
         answer_snapshot(pool, actor, WPK_SNAPSHOT_TELLS);
         return false;
     }
@@ -438,13 +438,13 @@ void wpk_search_pool_ask(struct wpk_search_pool *pool, const struct wpk_search *
 }
 
 void wpk_search_pool_tell(struct wpk_search_pool *pool, const struct wpk_search *search,
-                          uint32_t number, const struct wpk_piece *piece)
+                          uint32_t number, const struct wpk_work_item *item)
 {
     struct call *call = new_call(CALL_TELL);
     call->number = number;
-    call->piece = *piece;
-    call->piece.text = strdup(piece->text);
-    WPK_ASSERT(call->piece.text != NULL);
+    call->item = *item;
+    call->item.text = strdup(item->text);
+    WPK_ASSERT(call->item.text != NULL);
     put(pool, find_or_make(pool, search), call);
 }
 

@@ -49,7 +49,7 @@ void wpk_search_pool_free(struct wpk_search_pool *pool);
 void wpk_search_pool_ask(struct wpk_search_pool *pool, const struct wpk_search *search,
                          uint32_t count);
 void wpk_search_pool_tell(struct wpk_search_pool *pool, const struct wpk_search *search,
-                          uint32_t number, const struct wpk_piece *piece);
+                          uint32_t number, const struct wpk_work_item *item);
 /* Nobody needs it any more; a last snapshot may follow. */
 void wpk_search_pool_close(struct wpk_search_pool *pool, uint64_t handle);
 

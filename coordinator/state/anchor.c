@@ -16,10 +16,10 @@
 #include "coordinator/state/asks.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/mark.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
+#include "coordinator/state/work_item.h"
 
 #include <string.h>
 
@@ -120,7 +120,7 @@ bool wpk_anchor_failed(struct wpk_coordinator *c, struct wpk_search *search,
 
 bool wpk_anchor_waits(const struct wpk_search *search)
 {
-    uint32_t trials = search->leased_count - (search->plain.piece.standing == WPK_STANDING_LEASED);
+    uint32_t trials = search->leased_count - (search->plain.item.standing == WPK_STANDING_LEASED);
     for (uint32_t i = 0; i < search->vendor_count; i++) {
         trials -= search->vendors[i].standing == WPK_STANDING_LEASED;
     }

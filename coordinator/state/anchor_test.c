@@ -178,7 +178,7 @@ static void the_plain_kernel_is_no_candidate(void **state)
     (void)state;
     struct wpk_fixture *fixture = wpk_fixture_new();
     fixture->opened.anchor = (struct wpk_anchor){0};
-    fixture->opened.plain = (struct wpk_piece){.standing = WPK_STANDING_OPEN};
+    fixture->opened.plain = (struct wpk_work_item){.standing = WPK_STANDING_OPEN};
     int worker = wpk_fixture_join(fixture, "w", WPK_WORKER_ROLES_ALL);
     wpk_fixture_submit_one(fixture, 1, 20);
     assert_int_equal(wpk_fixture_poll(fixture, worker, 8), 1);

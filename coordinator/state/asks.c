@@ -10,10 +10,10 @@
 #include "coordinator/state/asks.h"
 
 #include "coordinator/state/effect.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ void wpk_asks_fini(struct wpk_search *search)
     }
 }
 
-struct wpk_piece *wpk_asks_get(const struct wpk_search *search, uint32_t number)
+struct wpk_work_item *wpk_asks_get(const struct wpk_search *search, uint32_t number)
 {
     if (number < search->told_count || number >= search->ask_count) {
         return NULL;
@@ -51,7 +51,7 @@ struct wpk_piece *wpk_asks_get(const struct wpk_search *search, uint32_t number)
 static void grow(struct wpk_search *search)
 {
     uint32_t capacity = search->ask_capacity == 0 ? WINDOW_FIRST : search->ask_capacity * 2;
-    struct wpk_piece *grown = calloc(capacity, sizeof *grown);
+    struct wpk_work_item *grown = calloc(capacity, sizeof *grown);
     WPK_ASSERT(grown != NULL);
     for (uint32_t n = search->told_count; n < search->ask_count; n++) {
         grown[n & (capacity - 1)] = *wpk_asks_get(search, n);
@@ -69,7 +69,7 @@ static void drop_best(struct wpk_search *search, uint32_t at)
             (search->best_count - at) * sizeof search->best[0]);
 }
 
-static void keep_best(struct wpk_search *search, uint32_t number, const struct wpk_piece *ask,
+static void keep_best(struct wpk_search *search, uint32_t number, const struct wpk_work_item *ask,
                       uint64_t worker)
 {
     const struct wpk_trial_summary *trial = &ask->trial;
@@ -103,7 +103,7 @@ static void keep_best(struct wpk_search *search, uint32_t number, const struct w
 
 void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)
 {
-    const struct wpk_piece *ask = wpk_asks_get(search, number);
+    const struct wpk_work_item *ask = wpk_asks_get(search, number);
     WPK_ASSERT(ask != NULL && ask->standing == WPK_STANDING_ENDED);
     if (ask->trial.outcome == WPK_OUTCOME_OK) {
         search->ok_count++;
@@ -116,7 +116,7 @@ void wpk_asks_count(struct wpk_search *search, uint32_t number, uint64_t worker)
 }
 
 /* What history knew when it was asked may have been revoked since. */
-static void refuse_revoked(const struct wpk_search *search, struct wpk_piece *ask)
+static void refuse_revoked(const struct wpk_search *search, struct wpk_work_item *ask)
 {
     if (ask->trial.outcome == WPK_OUTCOME_OK && ask->trial.artifact_sha256[0] != '\0' &&
         wpk_revoked_has(&search->revoked, "", ask->trial.artifact_sha256)) {
@@ -124,7 +124,7 @@ static void refuse_revoked(const struct wpk_search *search, struct wpk_piece *as
     }
 }
 
-void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask)
+void wpk_asks_add(struct wpk_search *search, const struct wpk_work_item *ask)
 {
     if (search->ask_count - search->told_count == search->ask_capacity) {
         grow(search);
@@ -141,14 +141,14 @@ void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask)
 
 /* ---- those that are open */
 
-static struct wpk_open_list *list_of(struct wpk_search *search, const struct wpk_piece *ask)
+static struct wpk_open_list *list_of(struct wpk_search *search, const struct wpk_work_item *ask)
 {
     return ask->built != NULL ? &search->built : &search->open;
 }
 
 void wpk_asks_open(struct wpk_search *search, uint32_t number, bool first)
 {
-    struct wpk_piece *ask = wpk_asks_get(search, number);
+    struct wpk_work_item *ask = wpk_asks_get(search, number);
     struct wpk_open_list *list = list_of(search, ask);
     ask->open_prev = first ? WPK_OPEN_END : list->last;
     ask->open_next = first ? list->first : WPK_OPEN_END;
@@ -161,7 +161,7 @@ void wpk_asks_open(struct wpk_search *search, uint32_t number, bool first)
 
 void wpk_asks_unopen(struct wpk_search *search, uint32_t number)
 {
-    struct wpk_piece *ask = wpk_asks_get(search, number);
+    struct wpk_work_item *ask = wpk_asks_get(search, number);
     struct wpk_open_list *list = list_of(search, ask);
     WPK_ASSERT(list->count > 0);
     *(ask->open_prev != WPK_OPEN_END ? &wpk_asks_get(search, ask->open_prev)->open_next
@@ -176,7 +176,7 @@ uint32_t wpk_asks_next(const struct wpk_search *search, const struct wpk_open_li
 {
     uint32_t number = list->first;
     for (int i = 0; i < LOST_MAX && number != WPK_OPEN_END; i++) {
-        const struct wpk_piece *ask = wpk_asks_get(search, number);
+        const struct wpk_work_item *ask = wpk_asks_get(search, number);
         if (ask->lost_on != worker->device_hash) {
             return number;
         }
@@ -189,12 +189,12 @@ uint32_t wpk_asks_next(const struct wpk_search *search, const struct wpk_open_li
 
 void wpk_asks_tell(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    struct wpk_piece *ask = wpk_asks_get(search, search->told_count);
+    struct wpk_work_item *ask = wpk_asks_get(search, search->told_count);
     while (ask != NULL && ask->standing == WPK_STANDING_ENDED) {
         struct wpk_effect *effect = wpk_effect_add(c, WPK_EFFECT_TELL);
         effect->search = search;
         effect->ask = search->told_count;
-        effect->told = wpk_piece_copy(c, ask, ask->text);
+        effect->told = wpk_work_item_copy(c, ask, ask->text);
         free(ask->text);
         wpk_built_free(ask->built);
         search->told_count++;

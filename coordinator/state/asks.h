@@ -3,7 +3,7 @@
 #ifndef WPK_COORDINATOR_STATE_ASKS_H
 #define WPK_COORDINATOR_STATE_ASKS_H
 
-#include "coordinator/state/piece.h"
+#include "coordinator/state/work_item.h"
 
 struct wpk_coordinator;
 struct wpk_search;
@@ -30,9 +30,9 @@ struct wpk_best {
 void wpk_asks_init(struct wpk_search *search);
 void wpk_asks_fini(struct wpk_search *search);
 /* The next ask; `ask` is taken, with its text. */
-void wpk_asks_add(struct wpk_search *search, const struct wpk_piece *ask);
+void wpk_asks_add(struct wpk_search *search, const struct wpk_work_item *ask);
 /* Ask `number` of the search; NULL when it is not in its window. */
-struct wpk_piece *wpk_asks_get(const struct wpk_search *search, uint32_t number);
+struct wpk_work_item *wpk_asks_get(const struct wpk_search *search, uint32_t number);
 /* An ask of the window is open: last of its list, or first; or is not any more. */
 void wpk_asks_open(struct wpk_search *search, uint32_t number, bool first);
 void wpk_asks_unopen(struct wpk_search *search, uint32_t number);

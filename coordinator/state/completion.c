@@ -8,12 +8,12 @@
 #include "coordinator/state/effect.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/mark.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/search_key.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "schema/message_trace.h"
 
@@ -35,23 +35,23 @@ static void note_failure(struct wpk_search *search, const struct wpk_record *rec
 
 /* What was built for the run that has ended, unless it is one of the best now. */
 static const char *spent_by(struct wpk_coordinator *c, const struct wpk_search *search,
-                            const struct wpk_piece *piece)
+                            const struct wpk_work_item *item)
 {
-    for (uint32_t i = 0; piece->built != NULL && i < search->best_count; i++) {
-        if (strcmp(search->best[i].trial.artifact_sha256, piece->built->artifact_sha256) == 0) {
+    for (uint32_t i = 0; item->built != NULL && i < search->best_count; i++) {
+        if (strcmp(search->best[i].trial.artifact_sha256, item->built->artifact_sha256) == 0) {
             return NULL;
         }
     }
-    return piece->built != NULL ? wpk_effect_text(c, piece->built->artifact_sha256) : NULL;
+    return item->built != NULL ? wpk_effect_text(c, item->built->artifact_sha256) : NULL;
 }
 
 void wpk_completion_take(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
                          const struct wpk_record *record, const struct wpk_worker *worker)
 {
-    struct wpk_piece *piece = wpk_search_piece(search, work);
+    struct wpk_work_item *item = wpk_search_work_item(search, work);
     bool own = work.kind == WPK_WORK_TRIAL;
-    WPK_ASSERT(piece != NULL && work.kind != WPK_WORK_FINAL);
-    WPK_ASSERT(piece->standing == WPK_STANDING_OPEN); /* its lease has ended */
+    WPK_ASSERT(item != NULL && work.kind != WPK_WORK_FINAL);
+    WPK_ASSERT(item->standing == WPK_STANDING_OPEN); /* its lease has ended */
     wpk_mark_search(c, search, WPK_SEARCH_COURSE);
     if (work.kind == WPK_WORK_PLAIN) {
         wpk_plain_ended(c, search, record, worker);
@@ -61,13 +61,13 @@ void wpk_completion_take(struct wpk_coordinator *c, struct wpk_search *search, w
         wpk_asks_unopen(search, work.index);
     }
     if (work.kind != WPK_WORK_VERIFY) {
-        record = wpk_revoked_refuse(c, search, own ? "" : piece->text, record);
+        record = wpk_revoked_refuse(c, search, own ? "" : item->text, record);
     }
     if (own) {
         record = wpk_anchor_apply(c, search, record);
     }
-    piece->standing = WPK_STANDING_ENDED;
-    piece->trial = wpk_trial_summarize(record);
+    item->standing = WPK_STANDING_ENDED;
+    item->trial = wpk_trial_summarize(record);
     if (work.kind == WPK_WORK_VENDOR) {
         search->vendor_workers[work.index] = worker != NULL ? worker->name_hash : 0;
     }
@@ -80,15 +80,15 @@ void wpk_completion_take(struct wpk_coordinator *c, struct wpk_search *search, w
     effect->search = search;
     effect->work = work;
     effect->provider =
-        own ? wpk_search_key_own_provider(c, search) : wpk_effect_text(c, piece->text);
-    effect->piece = wpk_piece_copy(c, piece, own ? piece->text : "");
+        own ? wpk_search_key_own_provider(c, search) : wpk_effect_text(c, item->text);
+    effect->item = wpk_work_item_copy(c, item, own ? item->text : "");
     effect->record = record;
     effect->worker = worker;
     wpk_metric_add(WPK_COUNTER_TRIALS, (uint32_t)record->outcome, 1);
     if (own) {
         note_failure(search, record);
         wpk_asks_count(search, work.index, worker != NULL ? worker->name_hash : 0);
-        effect->spent = spent_by(c, search, piece);
+        effect->spent = spent_by(c, search, item);
         wpk_asks_tell(c, search);
     }
 }

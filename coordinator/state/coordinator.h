@@ -9,7 +9,7 @@
  * their order; what leaves the process (reply, respond) is held back until the batch's other
  * effects are durable. What answers an effect may come many steps later, when its search is gone:
  * then it is freed and nothing else. Pointers in an effect reach into the state and into the event,
- * and are good until the next step; what its records, pieces and texts point to lies in the
+ * and are good until the next step; what its records, work items and texts point to lies in the
  * effects' arena, or came with the event. */
 #ifndef WPK_COORDINATOR_STATE_COORDINATOR_H
 #define WPK_COORDINATOR_STATE_COORDINATOR_H

@@ -7,7 +7,6 @@
 #include "coordinator/state/final.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/phase.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/stake.h"
@@ -15,6 +14,7 @@
 #include "coordinator/state/text.h"
 #include "coordinator/state/timer.h"
 #include "coordinator/state/verdict.h"
+#include "coordinator/state/work_item.h"
 
 #include <stdio.h>
 
@@ -109,7 +109,7 @@ static void join(struct wpk_coordinator *c, struct wpk_search *search, struct wp
         answer_again(c, search); /* the others do not wait for what this one wants */
     }
     bool idle = search->phase == WPK_PHASE_WAITING || wpk_phase_ended(search->phase);
-    if (idle && covered && search->plain.piece.standing == WPK_STANDING_ENDED) {
+    if (idle && covered && search->plain.item.standing == WPK_STANDING_ENDED) {
         op->kernel_id = search->kernel_id;
         op->from_history = true;
         wpk_job_op_set(c, op, wpk_verdict_phase(search, reason), reason);

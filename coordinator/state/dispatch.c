@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Giving out work to the polls that wait.
  *
- * Piece by piece: of the owners there is work for, the one with the smallest share; of his searches
- * the first by priority, age and position; of that search the vendors first, then the plain kernel,
- * what was built apart, the asks that were taken back, and new ones; then its final and its
- * verification.
- * A poll is answered as soon as there is anything for it. */
+ * Work item by work item: of the owners there is work for, the one with the smallest share; of his
+ * searches the first by priority, age and position; of that search the vendors first, then the
+ * plain kernel, what was built apart, the asks that were taken back, and new ones; then its final
+ * and its verification. A poll is answered as soon as there is anything for it. */
 #include "coordinator/state/dispatch.h"
 
 #include "coordinator/state/asks.h"
@@ -17,7 +16,6 @@
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/phase.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/poll.h"
 #include "coordinator/state/ready.h"
@@ -26,6 +24,7 @@
 #include "coordinator/state/search_key.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 
 #include <string.h>
@@ -100,12 +99,12 @@ static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
     }
     const struct wpk_lease *lease =
         wpk_lease_take(c, search, id, batch->worker, stake->seat->account);
-    const struct wpk_piece *piece = wpk_search_piece(search, id);
+    const struct wpk_work_item *item = wpk_search_work_item(search, id);
     struct wpk_work *work = &message->work[message->work_count++];
     *work = (struct wpk_work){.id = id,
                               .lease = lease->number,
                               .stage = lease->stage,
-                              .attempt = piece->attempts,
+                              .attempt = item->attempts,
                               .op = op_index(c, batch, search),
                               .artifact_sha256 = "",
                               .anchor_sha256 = "",
@@ -116,14 +115,14 @@ static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
     if (lease->stage == WPK_STAGE_BUILD) {
         work->target = target_index(c, batch, search);
     } else if (lease->stage == WPK_STAGE_RUN) {
-        work->artifact_sha256 = wpk_effect_text(c, piece->built->artifact_sha256);
-        work->build_ns = piece->built->build_ns;
+        work->artifact_sha256 = wpk_effect_text(c, item->built->artifact_sha256);
+        work->build_ns = item->built->build_ns;
     }
     start_jobs_of(c, search);
     return work;
 }
 
-/* ---- pieces */
+/* ---- work items */
 
 static void add_vendor(struct wpk_coordinator *c, struct batch *batch,
                        const struct wpk_stake *stake, uint32_t index)
@@ -212,7 +211,7 @@ static void await(struct wpk_coordinator *c, struct batch *batch, struct wpk_sea
     }
 }
 
-/* One piece of what can be built; or an ASK for more, which is waited for. What this device has
+/* One work item that can be built; or an ASK for more, which is waited for. What this device has
  * lost is for another one, as long as there is anything else to do here. */
 static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
                          const struct wpk_stake *stake)

@@ -2,7 +2,7 @@
 /* What the coordinator wants done. Effects are performed in their order; what leaves the process
  * (reply, respond) is held back until the batch's other effects are durable. Pointers in an effect
  * reach into the state and into the event, and are good until the next step; what its records,
- * pieces and texts point to lies in the effects' arena, or came with the event. */
+ * work items and texts point to lies in the effects' arena, or came with the event. */
 #ifndef WPK_COORDINATOR_STATE_EFFECT_H
 #define WPK_COORDINATOR_STATE_EFFECT_H
 
@@ -83,7 +83,7 @@ struct wpk_effect {
                 uint32_t count; /* ASK */
                 struct {        /* TELL */
                     uint32_t ask;
-                    const struct wpk_piece *told;
+                    const struct wpk_work_item *told;
                 };
                 struct { /* PUT_TRIAL, PUT_TIMES */
                     const struct wpk_record *record;
@@ -91,7 +91,8 @@ struct wpk_effect {
                     const struct wpk_final_entry *entry; /* PUT_TIMES */
                     /* PUT_TRIAL, in the effects' arena: */
                     wpk_work_id work;
-                    const struct wpk_piece *piece; /* with its text: a candidate; a vendor's "" */
+                    /* with its text: a candidate; a vendor's "" */
+                    const struct wpk_work_item *item;
                     const char *provider;
                     const char *spent; /* a shared object that nobody runs again; or NULL */
                 };

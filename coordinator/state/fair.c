@@ -143,7 +143,7 @@ static void charge_all(struct wpk_coordinator *c, struct wpk_lease *lease, uint6
         add(lease->account, device_ns);
         wpk_owner_charge(c, lease->account->owner, device_ns);
     }
-    /* Smoothed over about eight pieces of work. */
+    /* Smoothed over about eight work items. */
     search->cost_ns = search->cost_ns == 0 ? device_ns : (7 * search->cost_ns + device_ns) / 8;
     search->cost_ns += search->cost_ns == 0;
 }

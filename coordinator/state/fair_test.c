@@ -53,7 +53,7 @@ struct book {
     int count;
 };
 
-/* Let the first workers take one piece after the other, each taking from `low` to `high` ms. */
+/* Let the first workers take one work item after the other, each taking from `low` to `high` ms. */
 static void run_some(struct wpk_fixture *s, uint32_t worker_count, struct book *book, uint64_t low,
                      uint64_t high)
 {

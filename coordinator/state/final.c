@@ -18,7 +18,6 @@
 #include "coordinator/state/mark.h"
 #include "coordinator/state/outlier.h"
 #include "coordinator/state/phase.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/search_key.h"
@@ -26,6 +25,7 @@
 #include "coordinator/state/state.h"
 #include "coordinator/state/timer.h"
 #include "coordinator/state/verdict.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "schema/message_trace.h"
 
@@ -71,10 +71,10 @@ static struct wpk_built *as_built(const struct wpk_final_entry *entry)
     return built;
 }
 
-static void reset_piece(struct wpk_piece *piece)
+static void reset_item(struct wpk_work_item *item)
 {
-    wpk_built_free(piece->built);
-    memset(piece, 0, sizeof *piece);
+    wpk_built_free(item->built);
+    memset(item, 0, sizeof *item);
 }
 
 bool wpk_final_is_unverified(const struct wpk_final_entry *entry)
@@ -89,8 +89,8 @@ void wpk_final_fini(struct wpk_search *search)
         free(search->entries[i].schedule);
     }
     search->entry_count = 0;
-    reset_piece(&search->final);
-    reset_piece(&search->verify);
+    reset_item(&search->final);
+    reset_item(&search->verify);
 }
 
 /* A number for these contenders: the same wherever and whenever it is made. */
@@ -204,7 +204,7 @@ void wpk_final_try(struct wpk_coordinator *c, struct wpk_search *search,
 {
     search->verifying = (uint32_t)(own - search->entries);
     search->verify_number = number_of(own, 1);
-    reset_piece(&search->verify);
+    reset_item(&search->verify);
     search->verify.text = own->candidate;
     search->verify.built = as_built(own);
     wait_for_second(c, search, own->worker);

@@ -4,7 +4,7 @@
 #ifndef WPK_COORDINATOR_STATE_FINAL_H
 #define WPK_COORDINATOR_STATE_FINAL_H
 
-#include "coordinator/state/piece.h"
+#include "coordinator/state/work_item.h"
 
 struct wpk_kernel_event;
 struct wpk_search;

@@ -45,7 +45,7 @@ static struct fixture *begin(uint32_t own_count, bool vendor, const char *served
     wpk_table_put(&s->c.searches_by_problem, 7, &s->other);
     wpk_asks_init(search);
     for (uint32_t i = 0; i < own_count; i++) {
-        struct wpk_piece ask = {.standing = WPK_STANDING_ENDED, .text = strdup("candidate")};
+        struct wpk_work_item ask = {.standing = WPK_STANDING_ENDED, .text = strdup("candidate")};
         ask.trial.median_ns = 1000 + i;
         snprintf(ask.trial.artifact_sha256, WPK_ID_MAX, "own%u", i);
         wpk_asks_add(search, &ask);
@@ -53,7 +53,7 @@ static struct fixture *begin(uint32_t own_count, bool vendor, const char *served
     if (vendor) {
         search->vendor_count = 1;
         search->vendors[0] =
-            (struct wpk_piece){.standing = WPK_STANDING_ENDED, .text = vendor_name};
+            (struct wpk_work_item){.standing = WPK_STANDING_ENDED, .text = vendor_name};
         search->vendors[0].trial.median_ns = 2000;
     }
     if (served != NULL) {
@@ -536,7 +536,7 @@ static void what_was_revoked_comes_again(void **state)
     assert_ptr_equal(wpk_revoked_refuse(&s->c, &s->search, "vendor", &record), &record);
     snprintf(record.artifact_sha256, sizeof record.artifact_sha256, "good");
     assert_ptr_equal(wpk_revoked_refuse(&s->c, &s->search, "", &record), &record);
-    struct wpk_piece known = {.standing = WPK_STANDING_ENDED, .text = strdup("candidate")};
+    struct wpk_work_item known = {.standing = WPK_STANDING_ENDED, .text = strdup("candidate")};
     snprintf(known.trial.artifact_sha256, WPK_ID_MAX, "bad");
     wpk_asks_add(&s->search, &known);
     assert_int_equal(s->search.best_count, 1);
@@ -554,16 +554,16 @@ static void results_name_their_contenders(void **state)
     struct fixture *again = begin(2, true, NULL);
     struct fixture *longer = begin(3, true, NULL);
     wpk_work_id id = {1, WPK_WORK_FINAL, s->search.final_number};
-    assert_non_null(wpk_search_piece(&s->search, id));
-    assert_non_null(wpk_search_piece(&again->search, id));
-    assert_null(wpk_search_piece(&longer->search, id));
+    assert_non_null(wpk_search_work_item(&s->search, id));
+    assert_non_null(wpk_search_work_item(&again->search, id));
+    assert_null(wpk_search_work_item(&longer->search, id));
     time_all(s, (uint64_t[]){500, 600, 1000});
     time_all(again, (uint64_t[]){600, 500, 1000});
     id = (wpk_work_id){1, WPK_WORK_VERIFY, s->search.verify_number};
-    assert_non_null(wpk_search_piece(&s->search, id));
-    assert_null(wpk_search_piece(&again->search, id));
+    assert_non_null(wpk_search_work_item(&s->search, id));
+    assert_null(wpk_search_work_item(&again->search, id));
     verify(s, "own0", WPK_OUTCOME_WRONG_RESULT);
-    assert_null(wpk_search_piece(&s->search, id));
+    assert_null(wpk_search_work_item(&s->search, id));
     end(s);
     end(again);
     end(longer);

@@ -10,12 +10,12 @@
 #include "coordinator/state/asks.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
+#include "coordinator/state/work_item.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void forget(struct wpk_coordinator *c, struct wpk_search *search, const c
 {
     wpk_revoked_put(&search->revoked, provider, artifact);
     for (uint32_t i = 0; i < search->vendor_count && artifact[0] == '\0'; i++) {
-        struct wpk_piece *vendor = &search->vendors[i];
+        struct wpk_work_item *vendor = &search->vendors[i];
         if (vendor->standing == WPK_STANDING_ENDED && strcmp(vendor->text, provider) == 0) {
             vendor->trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_WRONG_RESULT};
         }

@@ -7,9 +7,9 @@
 #include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/mark.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 
 #include <stdlib.h>
@@ -56,13 +56,13 @@ static void end_time(struct wpk_coordinator *c, struct wpk_search *search)
 /* ---- taking */
 
 /* What is built apart is run by whoever can; else it is built there and then. */
-static enum wpk_work_stage stage_of(const struct wpk_piece *piece, wpk_work_id work,
+static enum wpk_work_stage stage_of(const struct wpk_work_item *item, wpk_work_id work,
                                     const struct wpk_worker *worker)
 {
     if (work.kind == WPK_WORK_FINAL || work.kind == WPK_WORK_VENDOR) {
         return WPK_STAGE_WHOLE;
     }
-    if (piece->built != NULL) {
+    if (item->built != NULL) {
         return WPK_STAGE_RUN;
     }
     return (worker->hello.roles & WPK_WORKER_RUNS) != 0 ? WPK_STAGE_WHOLE : WPK_STAGE_BUILD;
@@ -72,8 +72,8 @@ struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *s
                                  wpk_work_id work, struct wpk_worker *worker,
                                  struct wpk_account *account)
 {
-    struct wpk_piece *piece = wpk_search_piece(search, work);
-    WPK_ASSERT(piece != NULL && piece->standing == WPK_STANDING_OPEN);
+    struct wpk_work_item *item = wpk_search_work_item(search, work);
+    WPK_ASSERT(item != NULL && item->standing == WPK_STANDING_OPEN);
     if (work.kind == WPK_WORK_TRIAL) {
         wpk_asks_unopen(search, work.index);
     }
@@ -88,15 +88,15 @@ struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *s
                                 .worker = worker,
                                 .search = search,
                                 .work = work,
-                                .stage = stage_of(piece, work, worker),
+                                .stage = stage_of(item, work, worker),
                                 .account = account};
     if (worker->lease_count == 0) {
         worker->busy_ns = c->event->now_ns;
     }
     append(worker, lease);
-    piece->standing = WPK_STANDING_LEASED;
-    piece->lease = lease;
-    piece->attempts++;
+    item->standing = WPK_STANDING_LEASED;
+    item->lease = lease;
+    item->attempts++;
     c->lease_count++;
     begin_time(c, search);
     wpk_fair_charge(c, lease);
@@ -109,12 +109,12 @@ struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *s
 void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns)
 {
     struct wpk_search *search = lease->search;
-    struct wpk_piece *piece = wpk_search_piece(search, lease->work);
-    WPK_ASSERT(piece != NULL && piece->lease == lease);
+    struct wpk_work_item *item = wpk_search_work_item(search, lease->work);
+    WPK_ASSERT(item != NULL && item->lease == lease);
     wpk_fair_settle(c, lease, device_ns);
     take_out(lease);
-    piece->standing = WPK_STANDING_OPEN;
-    piece->lease = NULL;
+    item->standing = WPK_STANDING_OPEN;
+    item->lease = NULL;
     if (lease->work.kind == WPK_WORK_TRIAL) {
         wpk_asks_open(search, lease->work.index, true);
     }
@@ -127,7 +127,7 @@ void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t 
 void wpk_lease_return(struct wpk_coordinator *c, struct wpk_lease *lease)
 {
     struct wpk_search *search = lease->search;
-    struct wpk_piece *piece = wpk_search_piece(search, lease->work);
+    struct wpk_work_item *item = wpk_search_work_item(search, lease->work);
     wpk_lease_end(c, lease, 0);
-    piece->attempts--;
+    item->attempts--;
 }

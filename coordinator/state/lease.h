@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases: who has which piece of work. They live in memory only. They save work, and decide
- * nothing: the first result for a piece of work wins, whoever brings it. A lease ends with its
+/* Leases: who has which work item. They live in memory only. They save work, and decide
+ * nothing: the first result for a work item wins, whoever brings it. A lease ends with its
  * result, when its worker does not name it any more or names it for too long as the one that it
  * runs, or when its worker is lost. */
 #ifndef WPK_COORDINATOR_STATE_LEASE_H
@@ -34,11 +34,11 @@ struct wpk_lease {
     struct wpk_lease *prev;
 };
 
-/* Lease an open piece of work for `account`, which may be NULL. */
+/* Lease an open work item for `account`, which may be NULL. */
 struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search,
                                  wpk_work_id work, struct wpk_worker *worker,
                                  struct wpk_account *account);
-/* The lease is over after so much device time; the piece is open again. */
+/* The lease is over after so much device time; the work item is open again. */
 void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns);
 /* Nobody is to blame: the attempt does not count. */
 void wpk_lease_return(struct wpk_coordinator *c, struct wpk_lease *lease);

@@ -7,9 +7,9 @@
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/lease.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "schema/message_trace.h"
 
@@ -28,7 +28,7 @@ static void blame(struct wpk_coordinator *c, struct wpk_worker *worker, struct w
 {
     struct wpk_search *search = lease->search;
     wpk_work_id work = lease->work;
-    uint32_t attempts = wpk_search_piece(search, work)->attempts;
+    uint32_t attempts = wpk_search_work_item(search, work)->attempts;
     char id[WPK_WORK_ID_TEXT_SIZE];
     wpk_work_id_print(work, id);
     wpk_effect_log(c, "blamed", "work=%s lease=%llu attempt=%u stage=%s worker=%s", id,
@@ -37,7 +37,7 @@ static void blame(struct wpk_coordinator *c, struct wpk_worker *worker, struct w
     uint64_t worked_ns =
         worker->heard_ns > worker->busy_ns ? worker->heard_ns - worker->busy_ns : 0;
     wpk_lease_end(c, lease, worked_ns);
-    wpk_search_piece(search, work)->lost_on = worker->device_hash;
+    wpk_search_work_item(search, work)->lost_on = worker->device_hash;
     if (attempts >= WPK_ATTEMPTS_MAX) {
         wpk_completion_abandon(c, search, work, NULL);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/opened.h"
 
-#include "coordinator/state/piece.h"
+#include "coordinator/state/work_item.h"
 
 #include <stdlib.h>
 
@@ -17,14 +17,14 @@ void wpk_opened_free(struct wpk_opened *opened)
         free(opened->vendors[i].text);
     }
     wpk_built_free(opened->plain.built);
-    wpk_pieces_free(opened->window, opened->ask_count - opened->told_count);
+    wpk_work_items_free(opened->window, opened->ask_count - opened->told_count);
     free(opened);
 }
 
 void wpk_asked_free(struct wpk_asked *asked)
 {
     if (asked != NULL) {
-        wpk_pieces_free(asked->items, asked->count);
+        wpk_work_items_free(asked->items, asked->count);
         free(asked);
     }
 }

@@ -32,13 +32,13 @@ struct wpk_opened {
     uint32_t outcomes[WPK_OUTCOME_COUNT]; /* of the failed ones; filled in where none was ok */
     struct wpk_best best[WPK_BEST_MAX];   /* best first; texts taken */
     uint32_t best_count;
-    struct wpk_piece *window; /* [ask_count - told_count]; taken, with its texts */
+    struct wpk_work_item *window; /* [ask_count - told_count]; taken, with its texts */
     /* Known ones ENDED; in the key's order; texts taken. */
-    struct wpk_piece vendors[WPK_PROVIDERS_MAX];
+    struct wpk_work_item vendors[WPK_PROVIDERS_MAX];
     uint32_t vendor_count;
     /* The plain kernel: ENDED if it is known, or if all its candidates failed; with `built`, if
      * another problem has it. */
-    struct wpk_piece plain;
+    struct wpk_work_item plain;
     uint32_t plain_number; /* of the candidate, from 1 */
     char plain_verified_by[WPK_WORKER_NAME_MAX];
 };
@@ -49,7 +49,7 @@ struct wpk_asked {
     bool refused; /* nothing until more is told */
     bool exhausted;
     double size_log2;
-    struct wpk_piece *items; /* [count]; known ones ENDED, the others OPEN; texts taken */
+    struct wpk_work_item *items; /* [count]; known ones ENDED, the others OPEN; texts taken */
     uint32_t count;
 };
 

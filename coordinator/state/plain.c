@@ -21,37 +21,37 @@
 #include "coordinator/state/final.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/opened.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void forget_built(struct wpk_piece *piece)
+static void forget_built(struct wpk_work_item *item)
 {
-    wpk_built_free(piece->built);
-    piece->built = NULL;
+    wpk_built_free(item->built);
+    item->built = NULL;
 }
 
 static void set_number(struct wpk_plain *plain, uint32_t number)
 {
     char text[WPK_PLAIN_CANDIDATE_SIZE];
     wpk_plain_candidate_print(number, text);
-    free(plain->piece.text);
-    plain->piece.text = strdup(text);
-    WPK_ASSERT(plain->piece.text != NULL);
+    free(plain->item.text);
+    plain->item.text = strdup(text);
+    WPK_ASSERT(plain->item.text != NULL);
     plain->number = number;
 }
 
 void wpk_plain_open(struct wpk_search *search, struct wpk_opened *opened)
 {
     WPK_ASSERT(opened->plain_number >= 1 && opened->plain_number <= WPK_PLAIN_MAX);
-    search->plain = (struct wpk_plain){.piece = opened->plain};
+    search->plain = (struct wpk_plain){.item = opened->plain};
     set_number(&search->plain, opened->plain_number);
     memcpy(search->plain.verified_by, opened->plain_verified_by, sizeof opened->plain_verified_by);
     opened->plain.built = NULL;
@@ -59,27 +59,27 @@ void wpk_plain_open(struct wpk_search *search, struct wpk_opened *opened)
 
 void wpk_plain_fini(struct wpk_search *search)
 {
-    forget_built(&search->plain.piece);
-    free(search->plain.piece.text);
+    forget_built(&search->plain.item);
+    free(search->plain.item.text);
     search->plain = (struct wpk_plain){0};
 }
 
 unsigned wpk_plain_ready(const struct wpk_search *search)
 {
-    const struct wpk_piece *piece = &search->plain.piece;
-    if (piece->standing != WPK_STANDING_OPEN) {
+    const struct wpk_work_item *item = &search->plain.item;
+    if (item->standing != WPK_STANDING_OPEN) {
         return 0;
     }
-    return piece->built != NULL ? 1U << WPK_POOL_RUN : 1U << WPK_POOL_BUILD;
+    return item->built != NULL ? 1U << WPK_POOL_RUN : 1U << WPK_POOL_BUILD;
 }
 
 bool wpk_plain_awaited(const struct wpk_search *search)
 {
-    if (search->plain.piece.standing == WPK_STANDING_ENDED) {
+    if (search->plain.item.standing == WPK_STANDING_ENDED) {
         return false;
     }
     unsigned ready = wpk_plain_ready(search);
-    uint32_t count = search->plain.piece.standing == WPK_STANDING_LEASED;
+    uint32_t count = search->plain.item.standing == WPK_STANDING_LEASED;
     for (const struct wpk_stake *s = search->stakes; s != NULL; s = s->search_next) {
         const struct wpk_pool *pool = s->seat->pool;
         for (const struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
@@ -93,10 +93,10 @@ bool wpk_plain_awaited(const struct wpk_search *search)
 static void try_next(struct wpk_plain *plain)
 {
     if (plain->number < WPK_PLAIN_MAX) {
-        forget_built(&plain->piece);
-        plain->piece.standing = WPK_STANDING_OPEN;
-        plain->piece.attempts = 0;
-        plain->piece.lost_on = 0;
+        forget_built(&plain->item);
+        plain->item.standing = WPK_STANDING_OPEN;
+        plain->item.attempts = 0;
+        plain->item.lost_on = 0;
         set_number(plain, plain->number + 1);
     }
 }
@@ -109,7 +109,7 @@ static void put_trial(struct wpk_coordinator *c, struct wpk_search *search,
     effect->search = search;
     effect->work = (wpk_work_id){search->id, WPK_WORK_PLAIN, plain->number};
     effect->provider = WPK_PLAIN_PROVIDER;
-    effect->piece = wpk_piece_copy(c, &plain->piece, plain->piece.text);
+    effect->item = wpk_work_item_copy(c, &plain->item, plain->item.text);
     effect->record = record;
     effect->worker = worker;
 }
@@ -119,8 +119,8 @@ void wpk_plain_ended(struct wpk_coordinator *c, struct wpk_search *search,
 {
     struct wpk_plain *plain = &search->plain;
     record = wpk_revoked_refuse(c, search, "", record);
-    plain->piece.standing = WPK_STANDING_ENDED;
-    plain->piece.trial = wpk_trial_summarize(record);
+    plain->item.standing = WPK_STANDING_ENDED;
+    plain->item.trial = wpk_trial_summarize(record);
     put_trial(c, search, record, worker);
     if (wpk_plain_works(search)) {
         snprintf(plain->verified_by, sizeof plain->verified_by, "%s",
@@ -140,21 +140,21 @@ void wpk_plain_ended(struct wpk_coordinator *c, struct wpk_search *search,
 
 bool wpk_plain_works(const struct wpk_search *search)
 {
-    const struct wpk_piece *piece = &search->plain.piece;
-    return piece->standing == WPK_STANDING_ENDED && piece->trial.outcome == WPK_OUTCOME_OK &&
-           wpk_accuracy_admits(WPK_ACCURACY_STRICT, piece->trial.times_direct);
+    const struct wpk_work_item *item = &search->plain.item;
+    return item->standing == WPK_STANDING_ENDED && item->trial.outcome == WPK_OUTCOME_OK &&
+           wpk_accuracy_admits(WPK_ACCURACY_STRICT, item->trial.times_direct);
 }
 
 const struct wpk_final_entry *wpk_plain_entry(struct wpk_search *search)
 {
     struct wpk_plain *plain = &search->plain;
-    const struct wpk_trial_summary *trial = &plain->piece.trial;
+    const struct wpk_trial_summary *trial = &plain->item.trial;
     if (!wpk_plain_works(search)) {
         return NULL;
     }
     plain->entry = (struct wpk_final_entry){
         .kind = WPK_ENTRY_OWN,
-        .candidate = plain->piece.text,
+        .candidate = plain->item.text,
         .provider = WPK_PLAIN_PROVIDER,
         .trial = *trial,
         .timing = {.median_ns = trial->median_ns,
@@ -171,8 +171,8 @@ const struct wpk_final_entry *wpk_plain_entry(struct wpk_search *search)
 void wpk_plain_revoked(struct wpk_search *search, const char *artifact)
 {
     struct wpk_plain *plain = &search->plain;
-    if (wpk_plain_works(search) && strcmp(plain->piece.trial.artifact_sha256, artifact) == 0) {
-        plain->piece.trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_WRONG_RESULT};
+    if (wpk_plain_works(search) && strcmp(plain->item.trial.artifact_sha256, artifact) == 0) {
+        plain->item.trial = (struct wpk_trial_summary){.outcome = WPK_OUTCOME_WRONG_RESULT};
         plain->entry.rejected = true; /* it may be a winner that is being stored */
         try_next(plain);
     }

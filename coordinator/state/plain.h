@@ -9,7 +9,7 @@ struct wpk_opened;
 
 /* The plain kernel of a search's operator, which runs where nothing else does: plain.c. */
 struct wpk_plain {
-    struct wpk_piece piece;                /* its text is the candidate's name */
+    struct wpk_work_item item;             /* its text is the candidate's name */
     uint32_t number;                       /* of the candidate that is tried, from 1 */
     char verified_by[WPK_WORKER_NAME_MAX]; /* the worker */
     struct wpk_final_entry entry;          /* what wpk_plain_entry gives out */

@@ -6,10 +6,10 @@
 #include "coordinator/state/final.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/phase.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "tests/fixture.h"
 
@@ -24,7 +24,7 @@
 static struct wpk_fixture *begin(void)
 {
     struct wpk_fixture *fixture = wpk_fixture_new();
-    fixture->opened.plain = (struct wpk_piece){.standing = WPK_STANDING_OPEN};
+    fixture->opened.plain = (struct wpk_work_item){.standing = WPK_STANDING_OPEN};
     return fixture;
 }
 

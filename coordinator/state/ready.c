@@ -5,11 +5,11 @@
 #include "coordinator/state/event.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/phase.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/work_item.h"
 
 static bool has_open_vendor(const struct wpk_search *search)
 {

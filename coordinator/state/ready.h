@@ -10,7 +10,7 @@ struct wpk_search;
 
 /* Note what there is to do for whom. */
 void wpk_ready_update(struct wpk_coordinator *c, struct wpk_search *search);
-/* Pieces of the search's work that want a worker. */
+/* Work items of the search that want a worker. */
 uint32_t wpk_ready_depth(const struct wpk_search *search);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What workers bring. The first result for a piece of work is recorded, whichever lease it names;
- * later ones are told so. What a worker that only builds has made is kept beside the piece, which
- * is then open for those who run it.
+/* What workers bring. The first result for a work item is recorded, whichever lease it names; later
+ * ones are told so. What a worker that only builds has made is kept beside the work item, which is
+ * then open for those who run it.
  *
  *     open ──leased──▶ whole, or build ──built──▶ open to be run ──leased──▶ run ──▶ ended
  *      ▲                     │ not tried              ▲       │ not tried: its artifact is lost
  *      └─────────────────────┴────────────────────────│───────┘
  *
  * A lease that comes to nothing was an attempt; of those to build, and then of those to run, each
- * piece has WPK_ATTEMPTS_MAX. */
+ * work item has WPK_ATTEMPTS_MAX. */
 #include "coordinator/state/result.h"
 
 #include "common/metrics.h"
@@ -21,12 +21,12 @@
 #include "coordinator/state/final.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/mark.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/reply.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/text.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "schema/message_trace.h"
 
@@ -50,8 +50,8 @@ static uint64_t weight_of(const struct wpk_result *result)
 static struct wpk_lease *lease_of(struct wpk_coordinator *c, wpk_work_id work)
 {
     struct wpk_search *search = wpk_search_find(c, work.search);
-    struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, work) : NULL;
-    return piece != NULL && piece->standing == WPK_STANDING_LEASED ? piece->lease : NULL;
+    struct wpk_work_item *item = search != NULL ? wpk_search_work_item(search, work) : NULL;
+    return item != NULL && item->standing == WPK_STANDING_LEASED ? item->lease : NULL;
 }
 
 /* A message's results and the time to be shared among those of this worker's leases. */
@@ -81,7 +81,7 @@ static struct bill make_bill(struct wpk_coordinator *c, struct wpk_worker *worke
 
 static void keep_built(struct wpk_search *search, wpk_work_id work, const struct wpk_record *record)
 {
-    struct wpk_piece *piece = wpk_search_piece(search, work);
+    struct wpk_work_item *item = wpk_search_work_item(search, work);
     bool ask = work.kind == WPK_WORK_TRIAL;
     struct wpk_built *built = calloc(1, sizeof *built);
     WPK_ASSERT(built != NULL);
@@ -92,13 +92,13 @@ static void keep_built(struct wpk_search *search, wpk_work_id work, const struct
         built->schedule = strdup(record->schedule);
         WPK_ASSERT(built->schedule != NULL);
     }
-    built->attempts = piece->attempts;
+    built->attempts = item->attempts;
     if (ask) {
         wpk_asks_unopen(search, work.index);
     }
-    piece->built = built;
-    piece->attempts = 0; /* running it is another thing to survive */
-    piece->lost_on = 0;
+    item->built = built;
+    item->attempts = 0; /* running it is another thing to survive */
+    item->lost_on = 0;
     if (ask) {
         wpk_asks_open(search, work.index, false);
     }
@@ -107,14 +107,14 @@ static void keep_built(struct wpk_search *search, wpk_work_id work, const struct
 /* To be built once more: what it took the last time still counts. */
 static void drop_built(struct wpk_search *search, wpk_work_id work)
 {
-    struct wpk_piece *piece = wpk_search_piece(search, work);
+    struct wpk_work_item *item = wpk_search_work_item(search, work);
     bool ask = work.kind == WPK_WORK_TRIAL;
     if (ask) {
         wpk_asks_unopen(search, work.index);
     }
-    piece->attempts = piece->built->attempts;
-    wpk_built_free(piece->built);
-    piece->built = NULL;
+    item->attempts = item->built->attempts;
+    wpk_built_free(item->built);
+    item->built = NULL;
     if (ask) {
         wpk_asks_open(search, work.index, true);
     }
@@ -127,11 +127,11 @@ static bool may_be_built(enum wpk_work_kind kind)
 }
 
 /* What was run, with what its builder said of it. */
-static const struct wpk_record *merge(struct wpk_coordinator *c, const struct wpk_piece *piece,
+static const struct wpk_record *merge(struct wpk_coordinator *c, const struct wpk_work_item *item,
                                       const struct wpk_result *result)
 {
     const struct wpk_record *record = &result->record;
-    const struct wpk_built *built = piece->built;
+    const struct wpk_built *built = item->built;
     if (built == NULL || result->stage != WPK_STAGE_RUN) {
         return record;
     }
@@ -173,22 +173,22 @@ static bool is_nothing(const struct wpk_search *search, const struct wpk_result 
 }
 
 /* What somebody else has now is not taken from him for that. */
-static bool is_too_late(const struct wpk_search *search, const struct wpk_piece *piece,
+static bool is_too_late(const struct wpk_search *search, const struct wpk_work_item *item,
                         const struct wpk_worker *worker, const struct wpk_result *result)
 {
-    bool leased = piece->standing == WPK_STANDING_LEASED;
-    if (leased && piece->lease->worker == worker) {
+    bool leased = item->standing == WPK_STANDING_LEASED;
+    if (leased && item->lease->worker == worker) {
         return false;
     }
     return is_nothing(search, result) ||
-           (leased && piece->lease->stage == WPK_STAGE_WHOLE && is_built(result));
+           (leased && item->lease->stage == WPK_STAGE_WHOLE && is_built(result));
 }
 
 /* Another attempt, if there is one left. */
 static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
                       const struct wpk_worker *worker, const struct wpk_result *result)
 {
-    struct wpk_piece *piece = wpk_search_piece(search, result->id);
+    struct wpk_work_item *item = wpk_search_work_item(search, result->id);
     const char *reason = result->id.kind == WPK_WORK_FINAL ? result->failure
                          : is_built(result)                ? "what was built is lost"
                          : result->record.anchor_failed    ? result->record.log
@@ -197,21 +197,21 @@ static void try_again(struct wpk_coordinator *c, struct wpk_search *search,
     char id[WPK_WORK_ID_TEXT_SIZE];
     wpk_work_id_print(result->id, id);
     wpk_effect_log(c, "not_tried", "work=%s attempt=%u stage=%s worker=%s reason=\"%.*s\"", id,
-                   piece->attempts, wpk_work_stage_name(result->stage), worker->hello.name,
+                   item->attempts, wpk_work_stage_name(result->stage), worker->hello.name,
                    (int)strnlen(reason, WPK_COMPLETION_REASON_MAX), reason);
     if (wpk_anchor_failed(c, search, &result->record)) {
-        piece->attempts--; /* not the candidate's: it runs again, beside another anchor */
+        item->attempts--; /* not the candidate's: it runs again, beside another anchor */
         return;
     }
     bool anchor = result->record.anchor_failed || lacks_anchor(search, result);
-    piece->lost_on = anchor ? piece->lost_on : worker->device_hash;
-    if (may_be_built(result->id.kind) && piece->built != NULL) {
+    item->lost_on = anchor ? item->lost_on : worker->device_hash;
+    if (may_be_built(result->id.kind) && item->built != NULL) {
         drop_built(search, result->id);
     }
     if (result->id.kind == WPK_WORK_FINAL && search->outdated) {
         return; /* it is held again without what it failed for */
     }
-    if (piece->attempts >= WPK_ATTEMPTS_MAX) {
+    if (item->attempts >= WPK_ATTEMPTS_MAX) {
         wpk_completion_abandon(c, search, result->id, reason);
     }
 }
@@ -263,26 +263,26 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
                                 const struct wpk_result *result, struct bill bill)
 {
     struct wpk_search *search = wpk_search_find(c, result->id.search);
-    struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, result->id) : NULL;
+    struct wpk_work_item *item = search != NULL ? wpk_search_work_item(search, result->id) : NULL;
     bool told = search != NULL && result->id.kind == WPK_WORK_TRIAL &&
                 result->id.index < search->told_count;
-    if ((piece == NULL && !told) || !is_admissible(search, worker, result)) {
+    if ((item == NULL && !told) || !is_admissible(search, worker, result)) {
         return WPK_ACK_UNKNOWN;
     }
-    if (told || piece->standing == WPK_STANDING_ENDED ||
-        (result->stage == WPK_STAGE_BUILD && piece->built != NULL)) {
+    if (told || item->standing == WPK_STANDING_ENDED ||
+        (result->stage == WPK_STAGE_BUILD && item->built != NULL)) {
         wpk_metric_add(WPK_COUNTER_RESULTS_REPEATED, 0, 1);
         return WPK_ACK_ALREADY_RECORDED;
     }
-    if (is_too_late(search, piece, worker, result)) {
+    if (is_too_late(search, item, worker, result)) {
         return WPK_ACK_UNKNOWN;
     }
     bool nothing = is_nothing(search, result);
     bool untold = lacks_anchor(search, result);
-    if (piece->standing == WPK_STANDING_LEASED) {
-        bool own = piece->lease->worker == worker;
+    if (item->standing == WPK_STANDING_LEASED) {
+        bool own = item->lease->worker == worker;
         double ns = own ? bill.ns_per_weight * (double)weight_of(result) : 0;
-        wpk_lease_end(c, piece->lease, (uint64_t)ns);
+        wpk_lease_end(c, item->lease, (uint64_t)ns);
     }
     observe(&result->record);
     if (nothing) {
@@ -292,7 +292,7 @@ static enum wpk_ack take_result(struct wpk_coordinator *c, struct wpk_worker *wo
     } else if (is_built(result)) {
         keep_built(search, result->id, &result->record);
     } else {
-        const struct wpk_record *record = merge(c, piece, result);
+        const struct wpk_record *record = merge(c, item, result);
         wpk_completion_take(c, search, result->id, record, worker);
     }
     wpk_mark_search(c, search, WPK_SEARCH_COURSE);
@@ -336,7 +336,7 @@ bool wpk_result_takes_artifact(struct wpk_coordinator *c, struct wpk_worker *wor
     struct wpk_lease *lease = lease_of(c, message->made_for);
     if (lease == NULL || lease->worker != worker || lease->stage == WPK_STAGE_RUN ||
         !may_be_built(message->made_for.kind)) {
-        wpk_reply_error(c, WPK_EINVAL, "this worker has no open lease to build that piece of work");
+        wpk_reply_error(c, WPK_EINVAL, "this worker has no open lease to build that work item");
         return false;
     }
     uint64_t artifact = wpk_table_hash(message->sha256);

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static const struct wpk_piece *piece(struct wpk_fixture *s, uint32_t number)
+static const struct wpk_work_item *item(struct wpk_fixture *s, uint32_t number)
 {
     return wpk_asks_get(s->c->searches[0], number);
 }
@@ -31,7 +31,7 @@ static void bring(struct wpk_fixture *s, int worker, enum wpk_outcome outcome, e
     assert_int_equal(wpk_fixture_result(s, worker, outcome, 50), ack);
 }
 
-/* It has this piece, in its own opinion. */
+/* It has this work item, in its own opinion. */
 static void claim(struct wpk_fixture *s, int worker, const struct wpk_work *work)
 {
     s->workers[worker].held[0] = *work;
@@ -52,7 +52,7 @@ static void what_was_built_and_lost_is_built_again(void **state)
     expect_work(s, runner, WPK_STAGE_RUN, 1);
     bring(s, runner, WPK_OUTCOME_ABANDONED, WPK_ACK_RECORDED);
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0); /* that is no outcome */
-    assert_null(piece(s, 0)->built);
+    assert_null(item(s, 0)->built);
     assert_int_equal(wpk_fixture_poll(s, runner, 1), 0);
     expect_work(s, builder, WPK_STAGE_BUILD, 2);
     bring(s, builder, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
@@ -204,9 +204,9 @@ static void a_late_builder_takes_nothing_away(void **state)
     bring(s, late, WPK_OUTCOME_ABANDONED, WPK_ACK_UNKNOWN);
     claim(s, late, &work);
     bring(s, late, WPK_OUTCOME_OK, WPK_ACK_UNKNOWN); /* it is being run already */
-    assert_int_equal(piece(s, 0)->standing, WPK_STANDING_LEASED);
-    assert_null(piece(s, 0)->built);
-    assert_int_equal(piece(s, 0)->attempts, 2);
+    assert_int_equal(item(s, 0)->standing, WPK_STANDING_LEASED);
+    assert_null(item(s, 0)->built);
+    assert_int_equal(item(s, 0)->attempts, 2);
     bring(s, whole, WPK_OUTCOME_OK, WPK_ACK_RECORDED);
     wpk_fixture_free(s);
 }

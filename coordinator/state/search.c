@@ -16,13 +16,13 @@
 #include "coordinator/state/mark.h"
 #include "coordinator/state/opened.h"
 #include "coordinator/state/phase.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search_key.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/timer.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 
 #include <stdio.h>
@@ -246,7 +246,7 @@ void wpk_search_opened(struct wpk_coordinator *c)
     wpk_plain_open(search, opened);
     search->plain_wins =
         opened->own_artifact[0] != '\0' && wpk_plain_works(search) &&
-        strcmp(opened->own_artifact, search->plain.piece.trial.artifact_sha256) == 0;
+        strcmp(opened->own_artifact, search->plain.item.trial.artifact_sha256) == 0;
     search->anchor = opened->anchor;
     take_asks(c, search, opened);
     if (search->anchor.sha256[0] != '\0' && search->anchor.now[0] == '\0') {
@@ -335,7 +335,7 @@ bool wpk_search_trusts(const struct wpk_search *search, const struct wpk_worker 
            strcmp(group->kind->text, class_text) == 0;
 }
 
-struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work)
+struct wpk_work_item *wpk_search_work_item(struct wpk_search *search, wpk_work_id work)
 {
     switch (work.kind) {
     case WPK_WORK_TRIAL:
@@ -351,7 +351,7 @@ struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work)
                    ? &search->verify
                    : NULL;
     case WPK_WORK_PLAIN:
-        return work.index == search->plain.number ? &search->plain.piece : NULL;
+        return work.index == search->plain.number ? &search->plain.item : NULL;
     case WPK_WORK_COUNT:
         break;
     }

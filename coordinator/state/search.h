@@ -37,7 +37,7 @@ struct wpk_search {
     char failure[WPK_REASON_MAX / 2]; /* what the latest failed candidate's log begins with */
 
     /* Asks told_count to ask_count - 1, ask n at n modulo the capacity: wpk_asks_get(). */
-    struct wpk_piece *asks; /* owned */
+    struct wpk_work_item *asks; /* owned */
     uint32_t ask_capacity;  /* a power of two, or 0 */
     uint32_t ask_count;
     uint32_t told_count;        /* asks told to the strategy: all before it have ended */
@@ -50,7 +50,7 @@ struct wpk_search {
     struct wpk_worker *awaiting;
     bool refused; /* the strategy wants to be told more first */
     bool exhausted;
-    struct wpk_piece vendors[WPK_PROVIDERS_MAX];
+    struct wpk_work_item vendors[WPK_PROVIDERS_MAX];
     uint64_t vendor_workers[WPK_PROVIDERS_MAX]; /* hash of the name of who timed it; 0: not known */
     uint32_t vendor_count;
     struct wpk_plain plain;
@@ -58,7 +58,7 @@ struct wpk_search {
     uint32_t ok_count; /* of the ended asks */
     uint32_t failed_count;
     uint32_t known_count;
-    uint32_t leased_count;                /* pieces of any kind out now: it stays until they end */
+    uint32_t leased_count; /* work items of any kind out now: it stays until they end */
     uint32_t outcomes[WPK_OUTCOME_COUNT]; /* of the failed ones, as far as it is known */
     /* With a time and an artifact, best first; of equal artifacts the first. */
     struct wpk_best best[WPK_BEST_MAX];
@@ -76,7 +76,7 @@ struct wpk_search {
     char served_artifact[WPK_ID_MAX];
     struct wpk_revoked revoked; /* neither wins nor counts */
     bool measured;              /* something was measured since it was opened */
-    uint64_t cost_ns;           /* device time of a piece of its work, smoothed; 0: not known yet */
+    uint64_t cost_ns; /* device time of one of its work items, smoothed; 0: not known yet */
 
     struct wpk_job_op_state *ops; /* of live jobs, those that have ended too: it stays for them */
     struct wpk_stake *stakes;     /* of the owners that it is worked on for; owned by stake.c */
@@ -96,8 +96,8 @@ struct wpk_search {
     struct wpk_final_entry entries[WPK_CONTENDERS_MAX];
     uint32_t entry_count;
     bool outdated; /* one of them is lost: the next final is held without it */
-    struct wpk_piece final;
-    struct wpk_piece verify;
+    struct wpk_work_item final;
+    struct wpk_work_item verify;
     uint32_t verifying;                    /* index into entries */
     char verified_by[WPK_WORKER_NAME_MAX]; /* who tried the last one; "": it was abandoned */
     uint64_t timed_by;                     /* hash of the name of who is not to verify it, */
@@ -127,7 +127,7 @@ bool wpk_search_has_device(const struct wpk_search *search);
 bool wpk_search_trusts(const struct wpk_search *search, const struct wpk_worker *worker,
                        enum wpk_work_stage stage);
 /* NULL when the search has no such work. */
-struct wpk_piece *wpk_search_piece(struct wpk_search *search, wpk_work_id work);
+struct wpk_work_item *wpk_search_work_item(struct wpk_search *search, wpk_work_id work);
 /* Ask for more candidates, if there is room for them; true while an ASK is under way. */
 bool wpk_search_want(struct wpk_coordinator *c, struct wpk_search *search, uint32_t count);
 bool wpk_search_can_ask(const struct wpk_search *search, uint64_t now_ns);

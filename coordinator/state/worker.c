@@ -21,7 +21,6 @@
 #include "coordinator/state/lease.h"
 #include "coordinator/state/loss.h"
 #include "coordinator/state/mark.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/poll.h"
 #include "coordinator/state/reply.h"
 #include "coordinator/state/result.h"
@@ -30,6 +29,7 @@
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/timer.h"
+#include "coordinator/state/work_item.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,13 +237,13 @@ static struct wpk_account *account_of(const struct wpk_search *search)
 }
 
 /* Not what it took as another device, before it said hello again. */
-static bool may_hold(const struct wpk_search *search, const struct wpk_piece *piece,
+static bool may_hold(const struct wpk_search *search, const struct wpk_work_item *item,
                      const struct wpk_worker *worker)
 {
     bool builds = (worker->hello.roles & WPK_WORKER_RUNS) == 0;
-    bool excluded = piece == &search->verify && wpk_final_excludes(search, worker);
+    bool excluded = item == &search->verify && wpk_final_excludes(search, worker);
     return !worker->stuck && worker->lease_count < WPK_LEASES_MAX &&
-           (!builds || piece->built == NULL) && !excluded &&
+           (!builds || item->built == NULL) && !excluded &&
            worker->admin_state != WPK_ADMIN_STATE_QUARANTINE &&
            wpk_search_trusts(search, worker, builds ? WPK_STAGE_BUILD : WPK_STAGE_WHOLE);
 }
@@ -255,13 +255,13 @@ static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
     for (uint32_t i = 0; i < message->holding_count; i++) {
         wpk_work_id work = message->holding[i];
         struct wpk_search *search = wpk_search_find(c, work.search);
-        struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, work) : NULL;
-        if (piece == NULL) {
+        struct wpk_work_item *item = search != NULL ? wpk_search_work_item(search, work) : NULL;
+        if (item == NULL) {
             continue;
         }
-        if (piece->standing == WPK_STANDING_LEASED && piece->lease->worker == worker) {
-            piece->lease->named = c->step;
-        } else if (piece->standing == WPK_STANDING_OPEN && may_hold(search, piece, worker)) {
+        if (item->standing == WPK_STANDING_LEASED && item->lease->worker == worker) {
+            item->lease->named = c->step;
+        } else if (item->standing == WPK_STANDING_OPEN && may_hold(search, item, worker)) {
             wpk_lease_take(c, search, work, worker, account_of(search))->named = c->step;
             wpk_mark_search(c, search, WPK_SEARCH_READY);
         }
@@ -301,10 +301,10 @@ static void give_back(struct wpk_coordinator *c, struct wpk_worker *worker)
     for (uint32_t i = 0; i < message->given_back_count; i++) {
         wpk_work_id work = message->given_back[i];
         struct wpk_search *search = wpk_search_find(c, work.search);
-        struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, work) : NULL;
-        if (piece != NULL && piece->standing == WPK_STANDING_LEASED &&
-            piece->lease->worker == worker) {
-            wpk_lease_return(c, piece->lease);
+        struct wpk_work_item *item = search != NULL ? wpk_search_work_item(search, work) : NULL;
+        if (item != NULL && item->standing == WPK_STANDING_LEASED &&
+            item->lease->worker == worker) {
+            wpk_lease_return(c, item->lease);
         }
     }
     worker->draining = true;

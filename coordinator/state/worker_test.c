@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static const struct wpk_piece *piece(struct wpk_fixture *s, uint32_t number)
+static const struct wpk_work_item *item(struct wpk_fixture *s, uint32_t number)
 {
     return wpk_asks_get(s->c->searches[0], number);
 }
@@ -30,8 +30,8 @@ static void who_is_silent_is_lost(void **state)
     assert_int_equal(s->c->worker_count, 0);
     assert_int_equal(s->c->group_count, 0);
     assert_int_equal(s->c->lease_count, 0);
-    assert_int_equal(piece(s, 0)->attempts, 1); /* what it was running is to blame, */
-    assert_int_equal(piece(s, 1)->attempts, 0); /* the rest is not */
+    assert_int_equal(item(s, 0)->attempts, 1); /* what it was running is to blame, */
+    assert_int_equal(item(s, 1)->attempts, 0); /* the rest is not */
     wpk_fixture_free(s);
 }
 
@@ -54,8 +54,8 @@ static void a_heartbeat_keeps_what_it_names(void **state)
     s->workers[worker].held_count = 1;
     wpk_fixture_poll(s, worker, 0);
     assert_int_equal(s->c->lease_count, 1);
-    assert_int_equal(piece(s, 1)->standing, WPK_STANDING_OPEN);
-    assert_int_equal(piece(s, 1)->attempts, 0);
+    assert_int_equal(item(s, 1)->standing, WPK_STANDING_OPEN);
+    assert_int_equal(item(s, 1)->attempts, 0);
     wpk_fixture_free(s);
 }
 
@@ -72,8 +72,8 @@ static void what_ran_is_blamed(void **state)
     s->workers[worker].held[2] = first;
     wpk_fixture_poll(s, worker, 0);
     wpk_fixture_lose(s, worker);
-    assert_int_equal(piece(s, 0)->attempts, 0);
-    assert_int_equal(piece(s, 2)->attempts, 1);
+    assert_int_equal(item(s, 0)->attempts, 0);
+    assert_int_equal(item(s, 2)->attempts, 1);
     wpk_fixture_free(s);
 }
 
@@ -94,12 +94,12 @@ static void what_runs_too_long_is_taken_back(void **state)
     wpk_fixture_poll(s, worker, 5);
     assert_int_equal(s->c->workers[0]->lease_count, 0);
     assert_int_equal(s->workers[worker].held_count, 3); /* it got none */
-    assert_int_equal(piece(s, 0)->attempts, 1);
-    assert_int_equal(piece(s, 1)->attempts, 0);
+    assert_int_equal(item(s, 0)->attempts, 1);
+    assert_int_equal(item(s, 1)->attempts, 0);
     assert_int_equal(s->seen[WPK_EFFECT_WARN], 1);
     wpk_fixture_wait(s, 2 * WPK_RUN_LIMIT_MS / 100);
     wpk_fixture_poll(s, worker, 0);
-    assert_int_equal(piece(s, 1)->standing, WPK_STANDING_OPEN);
+    assert_int_equal(item(s, 1)->standing, WPK_STANDING_OPEN);
     assert_int_equal(wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 1000), WPK_ACK_RECORDED);
     wpk_fixture_poll(s, worker, 0); /* it runs the second now */
     assert_int_equal(s->c->workers[0]->lease_count, 2);
@@ -212,10 +212,10 @@ static void who_changes_is_not_believed(void **state)
     wpk_fixture_hello(s, worker);
     wpk_fixture_poll(s, worker, 0);
     assert_int_equal(s->c->lease_count, 0);
-    assert_int_equal(piece(s, 0)->attempts, 0);
+    assert_int_equal(item(s, 0)->attempts, 0);
     assert_int_equal(wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 5), WPK_ACK_UNKNOWN);
     assert_int_equal(s->seen[WPK_EFFECT_PUT_TRIAL], 0);
-    assert_int_equal(piece(s, 0)->standing, WPK_STANDING_OPEN);
+    assert_int_equal(item(s, 0)->standing, WPK_STANDING_OPEN);
     wpk_fixture_free(s);
 }
 
@@ -254,8 +254,8 @@ static void nobody_believes_the_quarantined(void **state)
     assert_int_equal(wpk_fixture_poll(s, worker, 2), 2);
     wpk_fixture_set_worker(s, "w", WPK_ADMIN_STATE_QUARANTINE, "too fast");
     assert_int_equal(s->c->lease_count, 0);
-    assert_int_equal(piece(s, 0)->attempts, 0); /* unblamed */
-    wpk_fixture_poll(s, worker, 0);             /* nor is it adopted again */
+    assert_int_equal(item(s, 0)->attempts, 0); /* unblamed */
+    wpk_fixture_poll(s, worker, 0);            /* nor is it adopted again */
     assert_int_equal(s->c->lease_count, 0);
     wpk_fixture_result(s, worker, WPK_OUTCOME_OK, 5);
     assert_int_equal(s->workers[worker].told, WPK_MESSAGE_ERROR);
@@ -280,7 +280,7 @@ static void expect_refused(struct wpk_fixture *s, int worker, wpk_work_id work, 
     assert_string_equal(s->workers[worker].text, why);
 }
 
-static const char no_lease[] = "this worker has no open lease to build that piece of work";
+static const char no_lease[] = "this worker has no open lease to build that work item";
 
 /* One artifact for each lease to build; saying it twice changes nothing. */
 static void an_upload_needs_a_lease(void **state)
@@ -444,7 +444,7 @@ static void a_sleep_is_forgiven(void **state)
     s->now_ns += 3600 * UINT64_C(1000000000);
     wpk_fixture_wait(s, 3000);
     assert_int_equal(s->c->lease_count, 1);
-    assert_int_equal(piece(s, 0)->attempts, 1);
+    assert_int_equal(item(s, 0)->attempts, 1);
     wpk_fixture_wait(s, 5000);
     assert_int_equal(s->c->lease_count, 0);
     wpk_fixture_free(s);

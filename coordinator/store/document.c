@@ -76,9 +76,9 @@ static void put_own_best(struct wpk_json_writer *w, const struct wpk_search *sea
 static void put_baseline(struct wpk_json_writer *w, const struct wpk_search *search)
 {
     const struct wpk_final_entry *finalist = find_finalist(search, WPK_ENTRY_VENDOR);
-    const struct wpk_piece *best = NULL;
+    const struct wpk_work_item *best = NULL;
     for (uint32_t i = 0; i < search->vendor_count; i++) {
-        const struct wpk_piece *vendor = &search->vendors[i];
+        const struct wpk_work_item *vendor = &search->vendors[i];
         if (vendor->standing == WPK_STANDING_ENDED && vendor->trial.outcome == WPK_OUTCOME_OK &&
             (best == NULL || vendor->trial.median_ns < best->trial.median_ns)) {
             best = vendor;

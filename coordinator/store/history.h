@@ -131,11 +131,11 @@ void wpk_history_set_admin_state(struct wpk_store *store, const char *name,
 /* ---- reading */
 
 /* The asks of a search from number `first` on, in their order, with what became of them.
- *   owns    the caller frees *asks with wpk_pieces_free; both start as nothing */
+ *   owns    the caller frees *asks with wpk_work_items_free; both start as nothing */
 void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t first,
-                      struct wpk_piece **asks, uint32_t *count);
+                      struct wpk_work_item **asks, uint32_t *count);
 void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint32_t first,
-                              uint32_t end, struct wpk_piece **asks, uint32_t *count);
+                              uint32_t end, struct wpk_work_item **asks, uint32_t *count);
 
 /* What a search's strategy goes on from: its snapshot, and the asks from the first one that it had
  * not been told. */
@@ -148,7 +148,7 @@ struct wpk_history_log {
     uint32_t known_count;
     struct wpk_best best[WPK_BEST_MAX];
     uint32_t best_count;
-    struct wpk_piece *asks; /* [count] */
+    struct wpk_work_item *asks; /* [count] */
     uint32_t count;
 };
 /* `whole`: as if there were no snapshot.

@@ -122,7 +122,7 @@ void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char
 }
 
 void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint32_t first,
-                              uint32_t end, struct wpk_piece **asks, uint32_t *count)
+                              uint32_t end, struct wpk_work_item **asks, uint32_t *count)
 {
     uint32_t capacity = 0;
     struct wpk_rows *rows = wpk_store_query(
@@ -137,11 +137,11 @@ void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint3
     while (wpk_rows_next(rows)) {
         if (*count == capacity) {
             capacity = capacity == 0 ? 256 : capacity * 2;
-            struct wpk_piece *grown = realloc(*asks, capacity * sizeof *grown);
+            struct wpk_work_item *grown = realloc(*asks, capacity * sizeof *grown);
             WPK_ASSERT(grown != NULL);
             *asks = grown;
         }
-        struct wpk_piece *ask = &(*asks)[(*count)++];
+        struct wpk_work_item *ask = &(*asks)[(*count)++];
         memset(ask, 0, sizeof *ask);
         ask->text = strdup(wpk_rows_text(rows, 13));
         WPK_ASSERT(ask->text != NULL);
@@ -155,7 +155,7 @@ void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint3
 }
 
 void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t first,
-                      struct wpk_piece **asks, uint32_t *count)
+                      struct wpk_work_item **asks, uint32_t *count)
 {
     wpk_history_asks_between(store, search_id, first, UINT32_MAX, asks, count);
 }

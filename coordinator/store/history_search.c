@@ -6,11 +6,11 @@
 #include "coordinator/state/asks.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/opened.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/search_key.h"
 #include "coordinator/state/submission.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/store/history_admin.h"
 
 #include <stdio.h>
@@ -181,7 +181,7 @@ static void open_vendors(struct wpk_store *store, const struct wpk_search_key *k
     const char *at = strchr(key->providers, ';');
     while (at != NULL && out->vendor_count < WPK_PROVIDERS_MAX) {
         size_t size = strcspn(at + 1, ";");
-        struct wpk_piece *vendor = &out->vendors[out->vendor_count++];
+        struct wpk_work_item *vendor = &out->vendors[out->vendor_count++];
         vendor->text = strndup(at + 1, size);
         WPK_ASSERT(vendor->text != NULL);
         if (wpk_history_known_trial(store, out->problem_id, vendor->text, "", &vendor->trial,
@@ -244,7 +244,7 @@ static void open_plain(struct wpk_store *store, struct wpk_opened *out)
                                              &trial, NULL);
         bool works = known && trial.outcome == WPK_OUTCOME_OK &&
                      wpk_accuracy_admits(WPK_ACCURACY_STRICT, trial.times_direct);
-        out->plain = (struct wpk_piece){.standing = WPK_STANDING_ENDED, .trial = trial};
+        out->plain = (struct wpk_work_item){.standing = WPK_STANDING_ENDED, .trial = trial};
         out->plain_number = number;
         if (works && wpk_history_has_artifact(store, trial.artifact_sha256)) {
             wpk_history_origin(store, out->problem_id, WPK_PLAIN_PROVIDER, candidate, &origin);
@@ -286,7 +286,7 @@ static uint32_t read_best(struct wpk_store *store, uint64_t search_id, const cha
     uint32_t best_count = 0;
     uint32_t number_count = parse_best(text, numbers, &kept);
     for (uint32_t i = 0; i < number_count; i++) {
-        struct wpk_piece *ask = NULL;
+        struct wpk_work_item *ask = NULL;
         uint32_t count = 0;
         wpk_history_asks_between(store, search_id, numbers[i], numbers[i] + 1, &ask, &count);
         if (count == 1) {
@@ -294,7 +294,7 @@ static uint32_t read_best(struct wpk_store *store, uint64_t search_id, const cha
                 .number = numbers[i], .candidate = ask->text, .trial = ask->trial};
             ask->text = NULL;
         }
-        wpk_pieces_free(ask, count);
+        wpk_work_items_free(ask, count);
     }
     return best_count;
 }
@@ -415,11 +415,11 @@ static void keep_those(struct wpk_store *store, uint64_t search_id, const uint32
             in_both = in_both || others[j] == numbers[i];
         }
         if (!in_both) {
-            struct wpk_piece *ask = NULL;
+            struct wpk_work_item *ask = NULL;
             uint32_t found = 0;
             wpk_history_asks_between(store, search_id, numbers[i], numbers[i] + 1, &ask, &found);
             wpk_history_keep_artifact(store, found > 0 ? ask->trial.artifact_sha256 : "", more);
-            wpk_pieces_free(ask, found);
+            wpk_work_items_free(ask, found);
         }
     }
 }
@@ -492,6 +492,6 @@ void wpk_history_log_fini(struct wpk_history_log *log)
     for (uint32_t i = 0; i < log->best_count; i++) {
         free(log->best[i].candidate);
     }
-    wpk_pieces_free(log->asks, log->count);
+    wpk_work_items_free(log->asks, log->count);
     memset(log, 0, sizeof *log);
 }

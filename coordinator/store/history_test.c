@@ -8,8 +8,8 @@
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/opened.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/search.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/store/history_admin.h"
 #include "coordinator/store/history_job.h"
 
@@ -30,7 +30,7 @@ struct fixture {
     struct wpk_store *store;
     struct wpk_search search;
     /* As the search was opened: */
-    struct wpk_piece plain; /* `built` is freed; artifact that it was built as: */
+    struct wpk_work_item plain; /* `built` is freed; artifact that it was built as: */
     char plain_built[WPK_ID_MAX];
     uint32_t plain_number;
     struct wpk_anchor anchor;
@@ -65,7 +65,7 @@ static void open_search_for(struct fixture *f, int threads, uint64_t seed)
                                   .candidate = CANDIDATE};
     struct wpk_trial_summary trial;
     wpk_history_put_ask(f->store, &ask, &trial);
-    wpk_pieces_free(opened.window, opened.ask_count);
+    wpk_work_items_free(opened.window, opened.ask_count);
 }
 
 /* Of the one thread that all but some tests have. */
@@ -155,13 +155,13 @@ static int64_t count(struct fixture *f, const char *sql)
 /* The only ask of the search, as the next start of wpkd finds it. */
 static struct wpk_trial_summary read_ask(struct fixture *f)
 {
-    struct wpk_piece *asks = NULL;
+    struct wpk_work_item *asks = NULL;
     uint32_t ask_count = 0;
     wpk_history_asks(f->store, f->search.id, 0, &asks, &ask_count);
     assert_int_equal(ask_count, 1);
     assert_int_equal(asks[0].standing, WPK_STANDING_ENDED);
     struct wpk_trial_summary trial = asks[0].trial;
-    wpk_pieces_free(asks, ask_count);
+    wpk_work_items_free(asks, ask_count);
     return trial;
 }
 

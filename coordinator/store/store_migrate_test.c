@@ -234,7 +234,7 @@ static void what_was_known_is_known(void **state)
 static void asks_go_on(void **state)
 {
     struct fixture *f = *state;
-    struct wpk_piece *asks = NULL;
+    struct wpk_work_item *asks = NULL;
     uint32_t ask_count = 0;
     assert_int_equal(open_store(f, NULL), WPK_OK);
     wpk_history_asks(f->store, 2, 0, &asks, &ask_count);
@@ -246,7 +246,7 @@ static void asks_go_on(void **state)
     for (uint32_t i = TRIALS; i < ask_count; i++) {
         assert_int_equal(asks[i].standing, WPK_STANDING_OPEN);
     }
-    wpk_pieces_free(asks, ask_count);
+    wpk_work_items_free(asks, ask_count);
 }
 
 /* Its fingerprint may stand for another function: it is served no more. */

@@ -10,7 +10,7 @@ import time
 
 from lib import (CONVOLUTION, Service, check, descendants, main, need, need_stalled_disk, small_job, stat_of,
                  wait_for)
-from wire import Peer, frame, hello, identify, poll, put_artifact, take_pieces
+from wire import Peer, frame, hello, identify, poll, put_artifact, take_items
 
 PROGRAMS = ("wpkd", "wpk-worker", "wpk-runner", "wpk-builder")
 KILLS = int(os.environ.get("WPK_KILLS", 6))
@@ -199,8 +199,8 @@ def test_between_a_file_and_its_row(box):
         peer.greet()
         session = peer.ask(hello())[0]["session"]
         check(service.ask("POST", "/v1/jobs", small_job())[0] == 201, "a job")
-        piece = take_pieces(peer, session, 1)[0]
-        put = put_artifact(session, piece, data)
+        item = take_items(peer, session, 1)[0]
+        put = put_artifact(session, item, data)
         path = os.path.join(box.data, "artifacts", put["sha256"][:2], put["sha256"] + ".so")
         with open(stalled, "w", encoding="utf-8"):
             pass
@@ -216,8 +216,8 @@ def test_between_a_file_and_its_row(box):
     with Peer(box.path("workers.sock")) as peer:
         peer.greet()
         session = peer.ask(hello())[0]["session"]
-        peer.ask(poll(session, want=0, holding=[identify(piece)]))
-        answer = peer.ask(put_artifact(session, piece, data), data)[0]
+        peer.ask(poll(session, want=0, holding=[identify(item)]))
+        answer = peer.ask(put_artifact(session, item, data), data)[0]
         check(answer["type"] == "ack", "it is taken now", answer)
     check(os.path.exists(path) and artifact_rows(box) == 1, "with its row")
     service.stop()

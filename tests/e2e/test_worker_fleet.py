@@ -110,25 +110,25 @@ def record_of(work, artifact):
 
 
 def work_by_hand(peer, session):
-    """One poll and what it leads to; how many pieces were done."""
+    """One poll and what it leads to; how many items were done."""
     work = peer.ask(poll(session, want=4, wait_ms=1000))[0]
     check(work["type"] == "work" and work["version"] == VERSION, "work", work)
     done = 0
-    for piece in work["work"]:
-        result = {name: piece[name] for name in ("search", "kind", "index", "attempt", "lease", "stage")}
-        if piece["kind"] == "final":
+    for item in work["work"]:
+        result = {name: item[name] for name in ("search", "kind", "index", "attempt", "lease", "stage")}
+        if item["kind"] == "final":
             result.update(failure="", times=[
-                dict(record_of(piece, "0" * 64), timing=TIMING) for _ in piece["contenders"]])
+                dict(record_of(item, "0" * 64), timing=TIMING) for _ in item["contenders"]])
         else:
-            data = b"built from %s" % piece["candidate"].encode()
-            put = put_artifact(session, piece, data)
-            if piece["stage"] != "run":
+            data = b"built from %s" % item["candidate"].encode()
+            put = put_artifact(session, item, data)
+            if item["stage"] != "run":
                 check(peer.ask(put, data)[0]["type"] == "ack", "its artifact is taken")
-            result["record"] = record_of(piece, piece.get("artifact", put["sha256"]))
+            result["record"] = record_of(item, item.get("artifact", put["sha256"]))
         answer = peer.ask({"version": VERSION, "type": "results", "session": session, "results": [result]})[0]
         # Of the trials that are leased before there is an anchor the first becomes it, and the others
         # are run again beside it.
-        early = piece["kind"] == "trial" and "anchor" not in piece
+        early = item["kind"] == "trial" and "anchor" not in item
         check(answer["type"] == "ack" and answer["results"][0] in ("recorded", "unknown")[:1 + early],
               "recorded", answer)
         done += answer["results"][0] == "recorded"

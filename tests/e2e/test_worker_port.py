@@ -12,7 +12,7 @@ import subprocess
 
 from lib import Service, check, main, need, small_job, wait_for
 from port import Port, free_port, make_certificates
-from wire import Peer, VERSION, frame, hello, identify, parse, poll, put_artifact, take_pieces, talk
+from wire import Peer, VERSION, frame, hello, identify, parse, poll, put_artifact, take_items, talk
 
 REFUSED = {"version": VERSION, "type": "poll"}
 
@@ -123,11 +123,11 @@ def test_sizes(box):
         worker.greet()
         session = worker.ask(hello())[0]["session"]
         submit(service)
-        pieces = take_pieces(worker, session, 2)
+        items = take_items(worker, session, 2)
         data = os.urandom(3 << 20)
-        put = put_artifact(session, pieces[0], data)
+        put = put_artifact(session, items[0], data)
         check(worker.ask(put, data)[0]["type"] == "ack", "3 MiB are taken")
-        answer = worker.ask(put_artifact(session, pieces[1], data, sha256="0" * 64), data)[0]
+        answer = worker.ask(put_artifact(session, items[1], data, sha256="0" * 64), data)[0]
         check(answer["code"] == "ECORRUPT", "and looked at", answer)
         for _ in range(8):
             worker.send(frame(put, data))  # and no answer is read meanwhile
@@ -168,31 +168,31 @@ def test_uploads(box):
         runner.greet()
         session = hostile.ask(hello())[0]["session"]
         for number in range(4):  # no lease at all
-            piece = {"search": "1", "kind": "trial", "index": number}
-            check_refused(hostile, put_artifact(session, piece, data), data, "EINVAL", "no open lease")
+            item = {"search": "1", "kind": "trial", "index": number}
+            check_refused(hostile, put_artifact(session, item, data), data, "EINVAL", "no open lease")
         check(artifact_bytes(box) == 0, "nothing is written")
         submit(service)
-        pieces = take_pieces(hostile, session, 2)
-        put = put_artifact(session, pieces[0], data)
+        items = take_items(hostile, session, 2)
+        put = put_artifact(session, items[0], data)
         check(hostile.ask(put, data)[0]["type"] == "ack", "what was leased is taken")
         check(hostile.ask(put, data)[0]["type"] == "ack", "and may be said twice")
         more = b"more of it"
-        check_refused(hostile, put_artifact(session, pieces[0], more), more, "EINVAL", "for this lease")
+        check_refused(hostile, put_artifact(session, items[0], more), more, "EINVAL", "for this lease")
         more = os.urandom(2 << 20)
-        check_refused(hostile, put_artifact(session, pieces[1], more), more, "ENOSPC", "their quota")
+        check_refused(hostile, put_artifact(session, items[1], more), more, "ENOSPC", "their quota")
         quarter = os.urandom(1 << 10)
         runs = runner.ask(hello(name="h/2", builds=False))[0]["session"]
-        check_refused(runner, put_artifact(runs, pieces[1], quarter), quarter, "EACCES", "does not build")
+        check_refused(runner, put_artifact(runs, items[1], quarter), quarter, "EACCES", "does not build")
         wait_for("its user is told", lambda: "quota" in service.ask("GET", "/v1/jobs")[1]["jobs"][0]["reason"],
                  30)
         check("builds_held" in service.log(), "and its operator", service.log())
         # What is not named any more is given back, and is no lease.
         hostile.ask(poll(session, want=0))
-        check_refused(hostile, put_artifact(session, pieces[1], quarter), quarter, "EINVAL", "no open lease")
-        hostile.ask(poll(session, want=0, holding=[identify(pieces[1])]))
+        check_refused(hostile, put_artifact(session, items[1], quarter), quarter, "EINVAL", "no open lease")
+        hostile.ask(poll(session, want=0, holding=[identify(items[1])]))
         check(service.ask("POST", "/v1/workers:quarantine", {"name": "h/1", "reason": "hostile"})[0] == 200,
               "it is put in quarantine")
-        check_refused(hostile, put_artifact(session, pieces[1], quarter), quarter, "EACCES", "hostile")
+        check_refused(hostile, put_artifact(session, items[1], quarter), quarter, "EACCES", "hostile")
     check(artifact_bytes(box) == len(data), "the disk has what was taken, and nothing else", artifact_bytes(box))
     service.stop()
 
@@ -211,7 +211,7 @@ def test_answers_that_nobody_takes(box):
         message = {"version": VERSION, "session": session, "sha256": sha256}
         if number == 0:
             submit(service)
-            put = put_artifact(session, take_pieces(peer, session, 1)[0], data)
+            put = put_artifact(session, take_items(peer, session, 1)[0], data)
             check(peer.ask(put, data)[0]["type"] == "ack", "it is there")
             before = resident(service.wpkd.popen.pid)
         for _ in range(9):

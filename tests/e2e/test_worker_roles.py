@@ -21,7 +21,7 @@ def candidates(box, count, isa="avx512"):
     return (found * count)[:count]
 
 
-def piece(index, candidate, stage, **more):
+def item(index, candidate, stage, **more):
     return dict({"search": "1", "kind": "trial", "index": index, "lease": str(100 + index),
                  "stage": stage, "attempt": 1, "op": 0, "policy": POLICY, "provider": "halide-cpu",
                  "candidate": candidate, "incumbent_ns": 0, "keep_artifact": True}, **more)
@@ -56,7 +56,7 @@ def test_built_here_and_run_there(box):
     check(said["labels"] == {"zone": "b"} and said["name"] == "b", "its labels", said)
     check(all(not provider["vendor"] for provider in said["providers"]), "vendors are run", said)
     wpkd.common = {"ops": [{"text": OP, "layouts": "fixed"}], "targets": [target]}
-    wpkd.pieces["builds"] = [piece(i, genes[i], "build", target=0) for i in range(len(genes))]
+    wpkd.items["builds"] = [item(i, genes[i], "build", target=0) for i in range(len(genes))]
     wait_for("all are built", lambda: len(wpkd.results) == len(genes), 120)
     check("wpk-runner" not in builder.seen.values(), "it runs nothing", builder.seen)
     built = {}
@@ -71,9 +71,9 @@ def test_built_here_and_run_there(box):
     wpkd.results.clear()
 
     lost = "0" * 64
-    wpkd.pieces["runs"] = [piece(i, genes[i], "run", artifact=built[i]["artifact"]["sha256"],
+    wpkd.items["runs"] = [item(i, genes[i], "run", artifact=built[i]["artifact"]["sha256"],
                                  build_ns=1000 + i) for i in built] + [
-        piece(9, genes[0], "run", artifact=lost, build_ns=1)]
+        item(9, genes[0], "run", artifact=lost, build_ns=1)]
     wait_for("all are run", lambda: len(wpkd.results) == len(built) + 1, 120)
     for result in wpkd.results:
         record = result["record"]
@@ -124,9 +124,9 @@ def test_what_wpkd_cannot_record_now(box):
 
     wpkd = FakeWpkd(box.path("workers.sock"), trouble)
     wpkd.common = {"ops": [{"text": OP, "layouts": "fixed"}], "targets": []}
-    wpkd.pieces["builds"] = [piece(i, genes[i], "whole") for i in range(len(genes))]
+    wpkd.items["builds"] = [item(i, genes[i], "whole") for i in range(len(genes))]
     worker = add_worker(box, wpkd)
-    wait_for("work was given", lambda: not wpkd.pieces["builds"])
+    wait_for("work was given", lambda: not wpkd.items["builds"])
     full.append(True)
     wait_for("it was refused", lambda: len(refused) >= 4, 60)
     times = [at for at, _ in refused]
@@ -152,7 +152,7 @@ def test_in_quarantine(box):
 
     wpkd = FakeWpkd(box.path("workers.sock"), trouble)
     wpkd.common = {"ops": [{"text": OP, "layouts": "fixed"}], "targets": []}
-    wpkd.pieces["builds"] = [piece(0, genes[0], "whole")]
+    wpkd.items["builds"] = [item(0, genes[0], "whole")]
     worker = add_worker(box, wpkd)
     wait_for("its result was refused", lambda: refused, 60)
     wait_for("it holds nothing more", lambda: wpkd.polls and not wpkd.polls[-1]["holding"], 15)
@@ -176,7 +176,7 @@ def test_uploads_that_are_refused(box):
 
     wpkd = FakeWpkd(box.path("workers.sock"), trouble)
     wpkd.common = {"ops": [{"text": OP, "layouts": "fixed"}], "targets": []}
-    wpkd.pieces["builds"] = [piece(i, genes[i], "whole") for i in range(len(genes))]
+    wpkd.items["builds"] = [item(i, genes[i], "whole") for i in range(len(genes))]
     worker = add_worker(box, wpkd)
     wait_for("the others came", lambda: {r["index"] for r in wpkd.results} == {1, 2}, 60)
     outcomes = {r["index"]: r["record"]["outcome"] for r in wpkd.results}
@@ -198,7 +198,7 @@ def test_a_bad_line(box):
     wpkd = FakeWpkd(box.path("far.sock"))
     line = BadLine(box.path("near.sock"), box.path("far.sock"), 60000, (5000, 12000, 20000))
     wpkd.common = {"ops": [{"text": OP, "layouts": "fixed"}], "targets": []}
-    wpkd.pieces["builds"] = [piece(i, genes[i], "whole") for i in range(len(genes))]
+    wpkd.items["builds"] = [item(i, genes[i], "whole") for i in range(len(genes))]
     worker = box.start("wpk-worker", "--cpu", "--coordinator", "ipc://" + box.path("near.sock"), "--data",
                        box.dir)
     wait_for("all arrive", lambda: {r["index"] for r in wpkd.results} == {0, 1, 2}, 90)
@@ -234,7 +234,7 @@ def test_told_to_end(box):
     wpkd = FakeWpkd(box.path("workers.sock"))
     wpkd.common = {"ops": [{"text": OP, "layouts": "fixed"}], "targets": []}
     slow = dict(POLICY, time_ns_min=1500000000, sample_count=10)
-    wpkd.pieces["builds"] = [dict(piece(i, genes[i], "whole"), policy=dict(slow, sample_count=10 + i))
+    wpkd.items["builds"] = [dict(item(i, genes[i], "whole"), policy=dict(slow, sample_count=10 + i))
                              for i in range(len(genes))]
     worker = add_worker(box, wpkd)
     wait_for("something was timed", lambda: wpkd.results, 60)
@@ -253,13 +253,13 @@ def test_told_to_end(box):
 
 
 def test_nothing_is_left_lying(box):
-    """The directory for temporary files holds no more after many pieces than after a few, and the
+    """The directory for temporary files holds no more after many items than after a few, and the
     candidate that is being timed is named."""
     need("wpk-worker", "wpk-builder", "wpk-runner")
     genes = candidates(box, 8)
     wpkd = FakeWpkd(box.path("workers.sock"))
     wpkd.common = {"ops": [{"text": OP, "layouts": "fixed"}], "targets": []}
-    wpkd.pieces["builds"] = [piece(i, genes[i % 8], "whole") for i in range(8)]
+    wpkd.items["builds"] = [item(i, genes[i % 8], "whole") for i in range(8)]
     worker = add_worker(box, wpkd)
     wait_for("the first are done", lambda: len(wpkd.results) == 8, 120)
     wait_for("nothing is held", lambda: wpkd.polls[-1]["holding"] == [], 30)

@@ -134,26 +134,26 @@ def poll(session, **changes):
     return message
 
 
-def identify(piece):
+def identify(item):
     """What a poll and an upload name it by."""
-    return {name: piece[name] for name in ("search", "kind", "index")}
+    return {name: item[name] for name in ("search", "kind", "index")}
 
 
-def put_artifact(session, piece, data, **changes):
-    """What uploads `data` for a piece of work; the bytes follow it."""
-    message = dict(identify(piece), version=VERSION, type="put_artifact", session=session,
+def put_artifact(session, item, data, **changes):
+    """What uploads `data` for a work item; the bytes follow it."""
+    message = dict(identify(item), version=VERSION, type="put_artifact", session=session,
                    sha256=hashlib.sha256(data).hexdigest())
     message.update(changes)
     return message
 
 
-def take_pieces(peer, session, count):
-    """So many pieces of work, one after the other: the strategy's answer takes a moment."""
-    pieces = []
-    while len(pieces) < count:
-        pieces += peer.ask(poll(session, want=count - len(pieces), wait_ms=5000,
-                                holding=[identify(piece) for piece in pieces]))[0]["work"]
-    return pieces
+def take_items(peer, session, count):
+    """So many work items, one after the other: the strategy's answer takes a moment."""
+    items = []
+    while len(items) < count:
+        items += peer.ask(poll(session, want=count - len(items), wait_ms=5000,
+                                holding=[identify(item) for item in items]))[0]["work"]
+    return items
 
 
 class BadLine:
@@ -216,7 +216,7 @@ class BadLine:
 
 
 class FakeWpkd:
-    """A wpkd that gives out what a test has put into `pieces` and keeps what comes back.
+    """A wpkd that gives out what a test has put into `items` and keeps what comes back.
 
     `trouble` is asked first about every request: an answer of its own, or None."""
 
@@ -225,7 +225,7 @@ class FakeWpkd:
     def __init__(self, path, trouble=None):
         self.url = "ipc://" + path
         self.lock = threading.Lock()
-        self.pieces = {}     # role ("builds", "runs"): pieces of work that wait
+        self.items = {}     # role ("builds", "runs"): work items that wait
         self.common = {}     # ops and targets of every answer with work
         self.artifacts = {}  # sha256: bytes
         self.hellos = []
@@ -320,7 +320,7 @@ class FakeWpkd:
         while True:
             with self.lock:
                 for role in ("builds", "runs"):
-                    waiting = self.pieces.get(role, [])
+                    waiting = self.items.get(role, [])
                     if worker[role] and waiting and message["want"] > 0:
                         given = [waiting.pop(0) for _ in range(min(message["want"], len(waiting)))]
                         return dict(self.common, type="work", work=given, leave=False)

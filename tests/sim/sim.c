@@ -165,7 +165,7 @@ void wpk_sim_fini(struct wpk_sim *sim)
     }
     free(sim->requests);
     free(sim->inbox);
-    free(sim->pieces);
+    free(sim->items);
     wpk_err err = wpk_fs_remove_tree(sim->directory, NULL);
     WPK_SIM_CHECK(sim, err == WPK_OK, "the directory cannot be removed");
 }

@@ -44,11 +44,11 @@ struct wpk_sim_options {
     bool rules;      /* owners have weights and quotas: see sim_wpkd.c */
     bool skewed;     /* all times of the first worker are wrong, by: */
     double skew;
-    uint64_t run_ms; /* that every piece of work takes; 0: it is drawn */
+    uint64_t run_ms; /* that every work item takes; 0: it is drawn */
     bool verbose;    /* say what happens, on standard output */
 };
 
-/* One piece of work in a worker's hands. */
+/* One work item in a worker's hands. */
 struct wpk_sim_holding {
     struct wpk_work work; /* what it points to is gone, but for the candidate */
     char *candidate;      /* owned */
@@ -77,7 +77,8 @@ struct wpk_sim_worker {
     bool named;    /* a poll of this session has said what it holds, and was answered */
     uint64_t wake; /* number of the event that wakes it; others are stale */
     uint64_t hung_until_ns;
-    uint64_t run_until_ns;  /* the first piece that is not done is run until then; 0: not begun */
+    /* the first work item that is not done is run until then; 0: not begun */
+    uint64_t run_until_ns;
     uint64_t rest_until_ns; /* told to come back later */
     uint64_t excused_ns;    /* until then, what it holds may be given to others */
     struct wpk_sim_holding held[WPK_SIM_HELD_MAX];
@@ -94,7 +95,7 @@ struct wpk_sim_worker {
 };
 
 /* What the simulator saw of an ask, wherever it is now. */
-struct wpk_sim_piece {
+struct wpk_sim_work_item {
     uint64_t key; /* search and number; 0: free */
     uint32_t executions;
     bool acknowledged; /* somebody was told that its result is recorded */
@@ -157,7 +158,7 @@ struct wpk_sim {
     struct wpk_sim_request *requests; /* owned; [request_count], by number */
     uint32_t request_count;
     uint32_t request_capacity;
-    struct wpk_sim_piece *pieces; /* owned; a hash table */
+    struct wpk_sim_work_item *items; /* owned; a hash table */
 
     struct wpk_sim_job jobs[WPK_SIM_JOBS_MAX]; /* named n0, n1, ...; [job_count] */
     int job_count;
@@ -271,7 +272,8 @@ void wpk_sim_resume_all(struct wpk_sim *sim);
 
 /* ---- sim_check.c: what holds all the time */
 
-struct wpk_sim_piece *wpk_sim_find_piece(struct wpk_sim *sim, uint64_t search, uint32_t number);
+struct wpk_sim_work_item *wpk_sim_find_work_item(struct wpk_sim *sim, uint64_t search,
+                                                 uint32_t number);
 /* The result is there; the candidate was asked for. */
 void wpk_sim_check_recorded(struct wpk_sim *sim, wpk_work_id id);
 void wpk_sim_check_asked(struct wpk_sim *sim, const struct wpk_work *work);

@@ -6,10 +6,10 @@
 #include "coordinator/state/outlier.h"
 #include "coordinator/state/owner.h"
 #include "coordinator/state/phase.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/text.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/store/store.h"
 #include "tests/sim/sim.h"
@@ -17,43 +17,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECES 16384 /* of a run, a power of two; it is far from full */
+#define ITEMS 16384 /* of a run, a power of two; it is far from full */
 
-/* ---- pieces */
+/* ---- work items */
 
-struct wpk_sim_piece *wpk_sim_find_piece(struct wpk_sim *sim, uint64_t search, uint32_t number)
+struct wpk_sim_work_item *wpk_sim_find_work_item(struct wpk_sim *sim, uint64_t search,
+                                                 uint32_t number)
 {
     uint64_t key = search << 32 | number;
-    if (sim->pieces == NULL) {
-        sim->pieces = calloc(PIECES, sizeof *sim->pieces);
-        WPK_ASSERT(sim->pieces != NULL);
+    if (sim->items == NULL) {
+        sim->items = calloc(ITEMS, sizeof *sim->items);
+        WPK_ASSERT(sim->items != NULL);
     }
     uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 50;
-    for (uint32_t tries = 0; tries < PIECES; tries++, at++) {
-        struct wpk_sim_piece *piece = &sim->pieces[at % PIECES];
-        if (piece->key == key || piece->key == 0) {
-            piece->key = key;
-            return piece;
+    for (uint32_t tries = 0; tries < ITEMS; tries++, at++) {
+        struct wpk_sim_work_item *item = &sim->items[at % ITEMS];
+        if (item->key == key || item->key == 0) {
+            item->key = key;
+            return item;
         }
     }
-    wpk_sim_fail(sim, "too many pieces of work");
+    wpk_sim_fail(sim, "too many work items");
 }
 
 void wpk_sim_check_execution(struct wpk_sim *sim, wpk_work_id id)
 {
     sim->executions++;
-    wpk_sim_find_piece(sim, id.search, id.index)->executions++;
+    wpk_sim_find_work_item(sim, id.search, id.index)->executions++;
 }
 
 /* ---- leases */
 
-/* Leased pieces among these; of the session, or of all if it is 0. */
-static uint32_t count_leased(const struct wpk_piece *pieces, uint32_t count, uint64_t session)
+/* Leased work items among these; of the session, or of all if it is 0. */
+static uint32_t count_leased(const struct wpk_work_item *items, uint32_t count, uint64_t session)
 {
     uint32_t leased = 0;
     for (uint32_t i = 0; i < count; i++) {
-        leased += pieces[i].standing == WPK_STANDING_LEASED &&
-                  (session == 0 || pieces[i].lease->worker->session == session);
+        leased += items[i].standing == WPK_STANDING_LEASED &&
+                  (session == 0 || items[i].lease->worker->session == session);
     }
     return leased;
 }
@@ -65,7 +66,7 @@ static uint32_t leased_of(const struct wpk_search *search, uint64_t session)
         asks += count_leased(wpk_asks_get(search, n), 1, session);
     }
     return asks + count_leased(search->vendors, search->vendor_count, session) +
-           count_leased(&search->plain.piece, 1, session) +
+           count_leased(&search->plain.item, 1, session) +
            count_leased(&search->final, 1, session) + count_leased(&search->verify, 1, session);
 }
 
@@ -163,7 +164,7 @@ static void check_acks(struct wpk_sim *sim, const struct wpk_net_address *addres
     for (uint32_t i = 0; i < reply->ack_count; i++) {
         wpk_work_id id = request->ids[i];
         if (reply->acks[i] == WPK_ACK_RECORDED && id.kind == WPK_WORK_TRIAL && !request->built[i]) {
-            wpk_sim_find_piece(sim, id.search, id.index)->acknowledged = true;
+            wpk_sim_find_work_item(sim, id.search, id.index)->acknowledged = true;
             wpk_sim_check_recorded(sim, id);
         }
     }
@@ -236,8 +237,8 @@ static void note_attempts(struct wpk_sim *sim, const struct wpk_sim_worker *work
     for (uint32_t i = 0; i < worker->held_count; i++) {
         wpk_work_id id = worker->held[i].work.id;
         struct wpk_search *search = wpk_search_find(wpk_sim_coordinator(sim), id.search);
-        const struct wpk_piece *piece = search != NULL ? wpk_search_piece(search, id) : NULL;
-        sim->blamed = sim->blamed || (piece != NULL && piece->attempts >= WPK_ATTEMPTS_MAX);
+        const struct wpk_work_item *item = search != NULL ? wpk_search_work_item(search, id) : NULL;
+        sim->blamed = sim->blamed || (item != NULL && item->attempts >= WPK_ATTEMPTS_MAX);
     }
 }
 
@@ -256,9 +257,9 @@ static void check_work(struct wpk_sim *sim, int receiver, const struct wpk_messa
             continue;
         }
         note_lease(sim, work->id.search);
-        const struct wpk_sim_piece *piece =
-            wpk_sim_find_piece(sim, work->id.search, work->id.index);
-        WPK_SIM_CHECK(sim, !piece->acknowledged, "%llu/%u is recorded and given out again",
+        const struct wpk_sim_work_item *item =
+            wpk_sim_find_work_item(sim, work->id.search, work->id.index);
+        WPK_SIM_CHECK(sim, !item->acknowledged, "%llu/%u is recorded and given out again",
                       (unsigned long long)work->id.search, work->id.index);
         WPK_SIM_CHECK(sim, !is_in_good_hands(sim, receiver, work),
                       "%llu/%u is given to w%d, and another has it",

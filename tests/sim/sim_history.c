@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/index/index.h"
 #include "coordinator/state/class.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/store/store.h"
 #include "search/strategy.h"
@@ -70,8 +70,8 @@ void wpk_sim_check_acknowledged(struct wpk_sim *sim)
         search = id;
         WPK_SIM_CHECK(sim, wpk_rows_int(rows, 1) == number, "ask %llu/%u is missing",
                       (unsigned long long)id, number);
-        struct wpk_sim_piece *piece = wpk_sim_find_piece(sim, id, number);
-        WPK_SIM_CHECK(sim, !piece->acknowledged || wpk_rows_int(rows, 2) != 0,
+        struct wpk_sim_work_item *item = wpk_sim_find_work_item(sim, id, number);
+        WPK_SIM_CHECK(sim, !item->acknowledged || wpk_rows_int(rows, 2) != 0,
                       "%llu/%u was acknowledged and is lost", (unsigned long long)id, number);
     }
     wpk_rows_close(rows);
@@ -164,7 +164,7 @@ void wpk_sim_check_asks(struct wpk_sim *sim)
     char strategies[512][32];
     uint64_t seeds[512];
     int count = 0;
-    /* A winner that was rejected, or a piece that was abandoned, changes what is told after a
+    /* A winner that was rejected, or a work item that was abandoned, changes what is told after a
      * restart: such a search goes on well, but not the same. */
     struct wpk_rows *rows =
         wpk_store_query(sim->store,

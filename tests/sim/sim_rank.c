@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Of one owner's work, is what a worker is given the first that it could do? What there is to do is
- * read from the jobs, the searches and their pieces, not from the seats that work is chosen by. */
+ * read from the jobs, the searches and their work items, not from the seats that work is chosen
+ * by. */
 #include "coordinator/state/account.h"
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
@@ -10,11 +11,11 @@
 #include "coordinator/state/lease.h"
 #include "coordinator/state/owner.h"
 #include "coordinator/state/phase.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_fair.h"
@@ -81,7 +82,7 @@ static bool has_open_vendor(const struct wpk_search *search)
 static bool has_open_ask(const struct wpk_search *search, bool built)
 {
     for (uint32_t n = search->told_count; n < search->ask_count; n++) {
-        const struct wpk_piece *ask = wpk_asks_get(search, n);
+        const struct wpk_work_item *ask = wpk_asks_get(search, n);
         if (ask->standing == WPK_STANDING_OPEN && (ask->built != NULL) == built) {
             return true;
         }
@@ -89,9 +90,10 @@ static bool has_open_ask(const struct wpk_search *search, bool built)
     return false;
 }
 
-/* Does a piece of that stage lie there for the worker? What a strategy has yet to say does not. */
-static bool has_piece(const struct wpk_search *search, const struct wpk_worker *worker,
-                      enum wpk_pool_stage stage, uint64_t now_ns)
+/* Does a work item of that stage lie there for the worker? What a strategy has yet to say does
+ * not. */
+static bool has_item(const struct wpk_search *search, const struct wpk_worker *worker,
+                     enum wpk_pool_stage stage, uint64_t now_ns)
 {
     bool run = stage == WPK_POOL_RUN;
     if (!wpk_search_has_device(search)) {
@@ -136,7 +138,7 @@ void wpk_sim_check_rank(const struct wpk_sim *sim, const struct wpk_coordinator 
 {
     const struct wpk_worker *worker = lease->worker;
     const struct wpk_owner *owner = lease->account->owner;
-    bool built = wpk_search_piece(lease->search, lease->work)->built != NULL;
+    bool built = wpk_search_work_item(lease->search, lease->work)->built != NULL;
     bool may_be_built = lease->work.kind == WPK_WORK_TRIAL || lease->work.kind == WPK_WORK_PLAIN;
     enum wpk_pool_stage stage = may_be_built && !built ? WPK_POOL_BUILD : WPK_POOL_RUN;
     struct rank given = rank_of(lease->search, owner, worker, stage);
@@ -148,7 +150,7 @@ void wpk_sim_check_rank(const struct wpk_sim *sim, const struct wpk_coordinator 
         for (int s = 0; other != lease->search && s < WPK_POOL_STAGES; s++) {
             struct rank rank = rank_of(other, owner, worker, (enum wpk_pool_stage)s);
             bool waits = comes_before(rank, given) &&
-                         has_piece(other, worker, (enum wpk_pool_stage)s, c->event->now_ns);
+                         has_item(other, worker, (enum wpk_pool_stage)s, c->event->now_ns);
             WPK_SIM_CHECK(sim, !waits,
                           "%s/%s of %s waits, of priority %d (%d); %s is given %s/%s, of %d (%d)",
                           rank.op->job->name, rank.op->name, owner->name, rank.op->job->priority, s,

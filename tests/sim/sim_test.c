@@ -4,9 +4,9 @@
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/phase.h"
-#include "coordinator/state/piece.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/store/document.h"
 #include "coordinator/store/store.h"
@@ -195,9 +195,9 @@ static struct wpk_search *reach(struct wpk_sim *sim, enum wpk_phase phase)
         const struct wpk_coordinator *c = wpk_sim_coordinator(sim);
         for (uint32_t i = 0; i < c->search_count; i++) {
             struct wpk_search *search = c->searches[i];
-            const struct wpk_piece *piece =
+            const struct wpk_work_item *item =
                 phase == WPK_PHASE_FINALS ? &search->final : &search->verify;
-            if (search->phase == phase && piece->standing == WPK_STANDING_LEASED) {
+            if (search->phase == phase && item->standing == WPK_STANDING_LEASED) {
                 return search;
             }
         }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WANTED 6          /* pieces of work at a time */
+#define WANTED 6          /* work items at a time */
 #define PATIENCE_MS 2500  /* then a question or its answer is lost */
 #define AGAIN_MS 200      /* between two polls of one that wants more */
 #define HEARTBEAT_MS 4000 /* of one that does not */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work items: an ask of a search, a vendor's baseline, a final, a verification, the plain kernel;
  * and what a recorded trial of one comes to. */
-#ifndef WPK_COORDINATOR_STATE_PIECE_H
-#define WPK_COORDINATOR_STATE_PIECE_H
+#ifndef WPK_COORDINATOR_STATE_WORK_ITEM_H
+#define WPK_COORDINATOR_STATE_WORK_ITEM_H
 
 #include "coordinator/state/text.h"
 
 struct wpk_coordinator;
 struct wpk_lease;
 
-#define WPK_ATTEMPTS_MAX 3    /* leases of one piece of work before it is abandoned */
+#define WPK_ATTEMPTS_MAX 3 /* leases of one work item before it is abandoned */
 
 /* What a recorded trial comes to; all that is kept of it in memory. */
 struct wpk_trial_summary {
@@ -34,7 +34,7 @@ bool wpk_trial_is_faster(const struct wpk_trial_summary *a, const struct wpk_tri
 /* Was it stopped early, or is it outside the class? Its time says little either way. */
 bool wpk_trial_raced_out(struct wpk_accuracy accuracy, const struct wpk_trial_summary *trial);
 
-/* Where a piece of work stands. */
+/* Where a work item stands. */
 enum wpk_standing {
     WPK_STANDING_OPEN, /* wants a worker */
     WPK_STANDING_LEASED,
@@ -52,8 +52,8 @@ struct wpk_built {
 
 #define WPK_OPEN_END UINT32_MAX /* no ask */
 
-/* A piece of work: an ask of the search, a vendor's baseline, a final or a verification. */
-struct wpk_piece {
+/* A work item: an ask of the search, a vendor's baseline, a final or a verification. */
+struct wpk_work_item {
     enum wpk_standing standing;
     uint32_t attempts;       /* leases given out so far, but for those given back */
     uint64_t lost_on;        /* device_hash of whose attempt came to nothing last; 0: none */
@@ -68,10 +68,10 @@ struct wpk_piece {
 
 struct wpk_trial_summary wpk_trial_summarize(const struct wpk_record *record);
 /* For an effect: in its arena. */
-const struct wpk_piece *wpk_piece_copy(struct wpk_coordinator *c, const struct wpk_piece *piece,
-                                       const char *text);
+const struct wpk_work_item *wpk_work_item_copy(struct wpk_coordinator *c,
+                                               const struct wpk_work_item *item, const char *text);
 void wpk_built_free(struct wpk_built *built);
-/* Free the texts of `count` pieces, and the array. */
-void wpk_pieces_free(struct wpk_piece *pieces, uint32_t count);
+/* Free the texts of `count` work items, and the array. */
+void wpk_work_items_free(struct wpk_work_item *items, uint32_t count);
 
 #endif

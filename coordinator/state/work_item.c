@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/state/piece.h"
+#include "coordinator/state/work_item.h"
 
 #include "coordinator/state/effect.h"
 #include "coordinator/state/state.h"
@@ -15,13 +15,13 @@ void wpk_built_free(struct wpk_built *built)
     }
 }
 
-void wpk_pieces_free(struct wpk_piece *pieces, uint32_t count)
+void wpk_work_items_free(struct wpk_work_item *items, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        free(pieces[i].text);
-        wpk_built_free(pieces[i].built);
+        free(items[i].text);
+        wpk_built_free(items[i].built);
     }
-    free(pieces);
+    free(items);
 }
 
 bool wpk_trial_is_faster(const struct wpk_trial_summary *a, const struct wpk_trial_summary *b)
@@ -59,11 +59,11 @@ struct wpk_trial_summary wpk_trial_summarize(const struct wpk_record *record)
     return trial;
 }
 
-const struct wpk_piece *wpk_piece_copy(struct wpk_coordinator *c, const struct wpk_piece *piece,
-                                       const char *text)
+const struct wpk_work_item *wpk_work_item_copy(struct wpk_coordinator *c,
+                                               const struct wpk_work_item *item, const char *text)
 {
-    struct wpk_piece *copy = wpk_effect_memory(c, 1, sizeof *copy);
-    *copy = *piece;
+    struct wpk_work_item *copy = wpk_effect_memory(c, 1, sizeof *copy);
+    *copy = *item;
     copy->text = wpk_effect_text(c, text);
     return copy;
 }
