@@ -12,11 +12,11 @@
 #define WPK_TESTS_FIXTURE_H
 
 #include "coordinator/effects/performer.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/outlier.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 
 #define WPK_FIXTURE_WORKERS_MAX 64

@@ -13,7 +13,7 @@ struct wpk_account {
     struct wpk_owner *owner;
     struct wpk_class *kind; /* of the devices whose time it is */
     uint64_t share_ns;      /* by weight, estimates included */
-    uint32_t ready_count;   /* stakes that there is work for, or will be at once */
+    uint32_t ready_count;   /* claims that there is work for, or will be at once */
     uint64_t mark;          /* of wpk_fair_settle() */
 };
 

@@ -6,6 +6,7 @@
  * before; some more are opened ahead, so that what history answers is answered at once. */
 #include "coordinator/state/bind.h"
 
+#include "coordinator/state/claim.h"
 #include "coordinator/state/class.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
@@ -15,7 +16,6 @@
 #include "coordinator/state/phase.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/search_key.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/text.h"
@@ -150,11 +150,11 @@ static void set_unbound(struct wpk_coordinator *c, struct wpk_job_entry *job, bo
 
 static void set_worked(struct wpk_coordinator *c, struct wpk_job_op_state *op, bool worked)
 {
-    if (worked && op->stakes[0] == NULL) {
-        wpk_stake_add(c, op);
+    if (worked && op->claims[0] == NULL) {
+        wpk_claim_add(c, op);
         wpk_mark_search(c, op->search, WPK_SEARCH_COURSE);
     } else if (!worked) {
-        wpk_stake_drop(c, op);
+        wpk_claim_drop(c, op);
     }
 }
 
@@ -273,12 +273,12 @@ static void describe(const struct wpk_job_entry *job, const struct wpk_search *s
 
 static bool has_builder(const struct wpk_job_op_state *op)
 {
-    const struct wpk_stake *stake = op->stakes[WPK_POOL_BUILD];
-    const struct wpk_link *link = stake != NULL ? stake->seat->pool->links : NULL;
+    const struct wpk_claim *claim = op->claims[WPK_POOL_BUILD];
+    const struct wpk_link *link = claim != NULL ? claim->seat->pool->links : NULL;
     while (link != NULL && link->group->available_count == 0) {
         link = link->pool_next;
     }
-    return stake == NULL || link != NULL;
+    return claim == NULL || link != NULL;
 }
 
 bool wpk_bind_blocked(const struct wpk_coordinator *c, const struct wpk_job_entry *job,

@@ -4,6 +4,7 @@
 #include "coordinator/state/coordinator.h"
 
 #include "coordinator/state/admin_state.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/class.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
@@ -14,7 +15,6 @@
 #include "coordinator/state/owner.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/settle.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/tick.h"
@@ -58,11 +58,11 @@ static void free_work(struct wpk_coordinator *c)
 {
     for (uint32_t i = 0; i < c->search_count; i++) {
         struct wpk_search *search = c->searches[i];
-        for (struct wpk_stake *stake = search->stakes, *next; stake != NULL; stake = next) {
-            next = stake->search_next;
-            free(stake);
+        for (struct wpk_claim *claim = search->claims, *next; claim != NULL; claim = next) {
+            next = claim->search_next;
+            free(claim);
         }
-        search->stakes = NULL;
+        search->claims = NULL;
     }
     while (c->search_count > 0) {
         wpk_search_free(c, c->searches[0]);

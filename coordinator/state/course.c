@@ -2,6 +2,7 @@
 /* The course of a search: who joins it, how long it goes on, and what phase it is in. */
 #include "coordinator/state/course.h"
 
+#include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
@@ -9,7 +10,6 @@
 #include "coordinator/state/phase.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/text.h"
 #include "coordinator/state/timer.h"
@@ -187,7 +187,7 @@ static enum turn turn_of(const struct wpk_search *search, uint64_t now_ns)
     case WPK_PHASE_SEARCHING:
         if (search->candidates > 0 && search->plain_only) {
             /* Who could build it is known once an operator is worked on. */
-            return search->stakes != NULL && !wpk_plain_awaited(search) ? ANSWER : STAY;
+            return search->claims != NULL && !wpk_plain_awaited(search) ? ANSWER : STAY;
         }
         return search->candidates > 0 && is_over(search, now_ns) ? FINAL : STAY;
     case WPK_PHASE_FINALS:

@@ -8,6 +8,7 @@
 #include "coordinator/state/dispatch.h"
 
 #include "coordinator/state/asks.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
@@ -22,7 +23,6 @@
 #include "coordinator/state/reply.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/search_key.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
@@ -90,15 +90,15 @@ static void start_jobs_of(struct wpk_coordinator *c, struct wpk_search *search)
 }
 
 static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
-                                 const struct wpk_stake *stake, wpk_work_id id)
+                                 const struct wpk_claim *claim, wpk_work_id id)
 {
     struct wpk_message *message = batch->message;
-    struct wpk_search *search = stake->search;
+    struct wpk_search *search = claim->search;
     if (message->work == NULL) {
         message->work = wpk_effect_memory(c, batch->max, sizeof *message->work);
     }
     const struct wpk_lease *lease =
-        wpk_lease_take(c, search, id, batch->worker, stake->seat->account);
+        wpk_lease_take(c, search, id, batch->worker, claim->seat->account);
     const struct wpk_work_item *item = wpk_search_work_item(search, id);
     struct wpk_work *work = &message->work[message->work_count++];
     *work = (struct wpk_work){.id = id,
@@ -125,18 +125,18 @@ static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
 /* ---- work items */
 
 static void add_vendor(struct wpk_coordinator *c, struct batch *batch,
-                       const struct wpk_stake *stake, uint32_t index)
+                       const struct wpk_claim *claim, uint32_t index)
 {
-    const struct wpk_search *search = stake->search;
+    const struct wpk_search *search = claim->search;
     wpk_work_id id = {search->id, WPK_WORK_VENDOR, index};
-    add_work(c, batch, stake, id)->provider = search->vendors[index].text;
+    add_work(c, batch, claim, id)->provider = search->vendors[index].text;
 }
 
-static void add_final(struct wpk_coordinator *c, struct batch *batch, const struct wpk_stake *stake)
+static void add_final(struct wpk_coordinator *c, struct batch *batch, const struct wpk_claim *claim)
 {
-    const struct wpk_search *search = stake->search;
+    const struct wpk_search *search = claim->search;
     wpk_work_id id = {search->id, WPK_WORK_FINAL, search->final_number};
-    struct wpk_work *work = add_work(c, batch, stake, id);
+    struct wpk_work *work = add_work(c, batch, claim, id);
     work->round_count = WPK_FINAL_ROUNDS;
     for (uint32_t i = 0; i < search->entry_count; i++) {
         work->contenders[i].provider = search->entries[i].provider;
@@ -146,11 +146,11 @@ static void add_final(struct wpk_coordinator *c, struct batch *batch, const stru
 }
 
 static void add_verify(struct wpk_coordinator *c, struct batch *batch,
-                       const struct wpk_stake *stake)
+                       const struct wpk_claim *claim)
 {
-    const struct wpk_search *search = stake->search;
+    const struct wpk_search *search = claim->search;
     wpk_work_id id = {search->id, WPK_WORK_VERIFY, search->verify_number};
-    struct wpk_work *work = add_work(c, batch, stake, id);
+    struct wpk_work *work = add_work(c, batch, claim, id);
     work->provider = search->entries[search->verifying].provider;
     work->candidate = search->verify.text;
     work->keep_artifact = true;
@@ -159,11 +159,11 @@ static void add_verify(struct wpk_coordinator *c, struct batch *batch,
     work->policy.race_ratio = 0;
 }
 
-static void add_plain(struct wpk_coordinator *c, struct batch *batch, const struct wpk_stake *stake)
+static void add_plain(struct wpk_coordinator *c, struct batch *batch, const struct wpk_claim *claim)
 {
-    const struct wpk_search *search = stake->search;
+    const struct wpk_search *search = claim->search;
     wpk_work_id id = {search->id, WPK_WORK_PLAIN, search->plain.number};
-    struct wpk_work *work = add_work(c, batch, stake, id);
+    struct wpk_work *work = add_work(c, batch, claim, id);
     work->provider = wpk_search_key_own_provider(c, search);
     work->keep_artifact = true;
     work->policy.threads = 1;
@@ -171,12 +171,12 @@ static void add_plain(struct wpk_coordinator *c, struct batch *batch, const stru
     work->accuracy = WPK_ACCURACY_STRICT;
 }
 
-static void add_trial(struct wpk_coordinator *c, struct batch *batch, const struct wpk_stake *stake,
+static void add_trial(struct wpk_coordinator *c, struct batch *batch, const struct wpk_claim *claim,
                       uint32_t number)
 {
-    const struct wpk_search *search = stake->search;
+    const struct wpk_search *search = claim->search;
     wpk_work_id id = {search->id, WPK_WORK_TRIAL, number};
-    struct wpk_work *work = add_work(c, batch, stake, id);
+    struct wpk_work *work = add_work(c, batch, claim, id);
     /* Raced against the last that would still get into the final, whose artifacts are kept. */
     static const struct wpk_trial_summary none;
     const struct wpk_trial_summary *incumbent = search->best_count >= WPK_FINAL_OWN_MAX
@@ -214,11 +214,11 @@ static void await(struct wpk_coordinator *c, struct batch *batch, struct wpk_sea
 /* One work item that can be built; or an ASK for more, which is waited for. What this device has
  * lost is for another one, as long as there is anything else to do here. */
 static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
-                         const struct wpk_stake *stake)
+                         const struct wpk_claim *claim)
 {
-    struct wpk_search *search = stake->search;
+    struct wpk_search *search = claim->search;
     if ((wpk_plain_ready(search) & 1U << WPK_POOL_BUILD) != 0) {
-        add_plain(c, batch, stake);
+        add_plain(c, batch, claim);
         return;
     }
     uint32_t number = wpk_asks_next(search, &search->open, batch->worker);
@@ -227,41 +227,41 @@ static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
         number = batch->awaited == NULL ? search->open.first : WPK_OPEN_END;
     }
     if (number != WPK_OPEN_END) {
-        add_trial(c, batch, stake, number);
+        add_trial(c, batch, claim, number);
         ask_ahead(c, search);
     }
 }
 
 static void add_to_run(struct wpk_coordinator *c, struct batch *batch,
-                       const struct wpk_stake *stake)
+                       const struct wpk_claim *claim)
 {
-    struct wpk_search *search = stake->search;
+    struct wpk_search *search = claim->search;
     if (search->phase == WPK_PHASE_FINALS) {
-        add_final(c, batch, stake);
+        add_final(c, batch, claim);
         return;
     }
     if (search->phase == WPK_PHASE_VERIFYING) {
-        add_verify(c, batch, stake);
+        add_verify(c, batch, claim);
         return;
     }
     for (uint32_t i = 0; i < search->vendor_count; i++) {
         if (search->vendors[i].standing == WPK_STANDING_OPEN) {
-            add_vendor(c, batch, stake, i);
+            add_vendor(c, batch, claim, i);
             return;
         }
     }
     if ((wpk_plain_ready(search) & 1U << WPK_POOL_RUN) != 0) {
-        add_plain(c, batch, stake);
+        add_plain(c, batch, claim);
         return;
     }
     uint32_t number = wpk_asks_next(search, &search->built, batch->worker);
-    add_trial(c, batch, stake, number != WPK_OPEN_END ? number : search->built.first);
+    add_trial(c, batch, claim, number != WPK_OPEN_END ? number : search->built.first);
 }
 
 /* ---- whose turn it is */
 
-/* The seat's first stake that the worker may work on; NULL: none. */
-static struct wpk_stake *first_of(const struct wpk_seat *seat, const struct wpk_worker *worker)
+/* The seat's first claim that the worker may work on; NULL: none. */
+static struct wpk_claim *first_of(const struct wpk_seat *seat, const struct wpk_worker *worker)
 {
     for (uint32_t i = 0; i < seat->ready_count; i++) {
         if (!wpk_final_excludes(seat->ready[i]->search, worker)) {
@@ -272,10 +272,10 @@ static struct wpk_stake *first_of(const struct wpk_seat *seat, const struct wpk_
 }
 
 /* Of equal shares, or of one owner: by rank; of the same one, what is built is run first. */
-static bool comes_before(const struct wpk_stake *a, const struct wpk_stake *b)
+static bool comes_before(const struct wpk_claim *a, const struct wpk_claim *b)
 {
-    if (wpk_stake_before(a, b) || wpk_stake_before(b, a)) {
-        return wpk_stake_before(a, b);
+    if (wpk_claim_before(a, b) || wpk_claim_before(b, a)) {
+        return wpk_claim_before(a, b);
     }
     return a->seat->pool->stage < b->seat->pool->stage;
 }
@@ -286,9 +286,9 @@ static bool is_held(const struct wpk_coordinator *c, const struct wpk_pool *pool
     return c->builds_held && pool->stage == WPK_POOL_BUILD;
 }
 
-static struct wpk_stake *choose(const struct wpk_coordinator *c, const struct wpk_worker *worker)
+static struct wpk_claim *choose(const struct wpk_coordinator *c, const struct wpk_worker *worker)
 {
-    struct wpk_stake *best = NULL;
+    struct wpk_claim *best = NULL;
     uint64_t best_ns = UINT64_MAX; /* share of its owner */
     for (const struct wpk_link *link = worker->group->links; link != NULL;
          link = link->group_next) {
@@ -298,9 +298,9 @@ static struct wpk_stake *choose(const struct wpk_coordinator *c, const struct wp
             if (ns > best_ns) {
                 continue;
             }
-            struct wpk_stake *stake = first_of(seat, worker);
-            if (stake != NULL && (best == NULL || ns < best_ns || comes_before(stake, best))) {
-                best = stake;
+            struct wpk_claim *claim = first_of(seat, worker);
+            if (claim != NULL && (best == NULL || ns < best_ns || comes_before(claim, best))) {
+                best = claim;
                 best_ns = ns;
             }
         }
@@ -312,19 +312,19 @@ static void fill(struct wpk_coordinator *c, struct batch *batch)
 {
     while (batch->message->work_count < batch->max && batch->awaited == NULL &&
            batch->op_bytes < OP_BYTES_MAX) {
-        struct wpk_stake *stake = choose(c, batch->worker);
-        if (stake == NULL) {
+        struct wpk_claim *claim = choose(c, batch->worker);
+        if (claim == NULL) {
             return;
         }
-        struct wpk_search *search = stake->search;
+        struct wpk_search *search = claim->search;
         wpk_ready_update(c, search); /* its time may be over by now */
-        if (!stake->ready) {
+        if (!claim->ready) {
             continue;
         }
-        if (stake->seat->pool->stage == WPK_POOL_BUILD) {
-            add_to_build(c, batch, stake);
+        if (claim->seat->pool->stage == WPK_POOL_BUILD) {
+            add_to_build(c, batch, claim);
         } else {
-            add_to_run(c, batch, stake);
+            add_to_run(c, batch, claim);
         }
         wpk_ready_update(c, search);
     }

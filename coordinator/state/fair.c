@@ -3,12 +3,12 @@
 
 #include "common/metrics.h"
 #include "coordinator/state/account.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/class.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/owner.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/worker.h"
 
@@ -59,10 +59,10 @@ void wpk_fair_ready(struct wpk_account *account, const struct wpk_search *search
     if (account->ready_count++ > 0) {
         return;
     }
-    for (const struct wpk_stake *stake = search->stakes; stake != NULL;
-         stake = stake->search_next) {
-        if (stake->seat->account == account) {
-            raise(&account->share_ns, stake->seat->pool->virtual_ns);
+    for (const struct wpk_claim *claim = search->claims; claim != NULL;
+         claim = claim->search_next) {
+        if (claim->seat->account == account) {
+            raise(&account->share_ns, claim->seat->pool->virtual_ns);
         }
     }
 }
@@ -116,9 +116,9 @@ static uint32_t split(struct wpk_coordinator *c, const struct wpk_lease *lease, 
 {
     uint32_t count = 0;
     c->mark++;
-    for (struct wpk_stake *stake = lease->search->stakes; stake != NULL;
-         stake = stake->search_next) {
-        struct wpk_account *account = payer_of(lease->worker->group, stake->seat->account);
+    for (struct wpk_claim *claim = lease->search->claims; claim != NULL;
+         claim = claim->search_next) {
+        struct wpk_account *account = payer_of(lease->worker->group, claim->seat->account);
         if (account->mark != c->mark) {
             account->mark = c->mark;
             count++;

@@ -31,7 +31,7 @@ void wpk_fair_begin_pool(struct wpk_pool *pool);
 /* Whose share grows when the group works for the account's owner: the account itself, but for a
  * builder of another class. */
 struct wpk_account *wpk_fair_payer(const struct wpk_group *group, struct wpk_account *account);
-/* A stake of the owner's in this search became ready, or one is not any more. */
+/* A claim of the owner's in this search became ready, or one is not any more. */
 void wpk_fair_ready(struct wpk_account *account, const struct wpk_search *search);
 void wpk_fair_unready(struct wpk_account *account);
 /* Charge a new lease's estimate to whom it is given for: `account` of the lease is from now on the

@@ -11,6 +11,7 @@
 #include "common/crypto.h"
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/group.h"
@@ -21,7 +22,6 @@
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/search_key.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/timer.h"
 #include "coordinator/state/verdict.h"
@@ -186,7 +186,7 @@ uint32_t wpk_final_count_verified(const struct wpk_search *search)
 static void wait_for_second(struct wpk_coordinator *c, struct wpk_search *search, uint64_t timed_by)
 {
     uint32_t count = 0;
-    for (const struct wpk_stake *s = search->stakes; s != NULL; s = s->search_next) {
+    for (const struct wpk_claim *s = search->claims; s != NULL; s = s->search_next) {
         const struct wpk_pool *pool = s->seat->pool;
         for (const struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
             count += pool->stage == WPK_POOL_RUN ? link->group->available_count : 0;

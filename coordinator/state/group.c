@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/group.h"
 
+#include "coordinator/state/claim.h"
 #include "coordinator/state/class.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/grow.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/worker.h"

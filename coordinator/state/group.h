@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who can do what: workers that are alike are one group, work that asks for the same is one pool.
  *
- *     worker ─▶ group ─(link)─▶ pool ─▶ seat (of an owner) ─▶ stakes that are ready ─▶ search
+ *     worker ─▶ group ─(link)─▶ pool ─▶ seat (of an owner) ─▶ claims that are ready ─▶ search
  *
  * A group is device class, environment and providers (together: its class), cores, labels and
  * roles. A pool is what jobs ask of a worker: class, threads, labels, and whether it is to build or
@@ -58,7 +58,7 @@ struct wpk_pool {
     struct wpk_link *waiting_first;
     struct wpk_link *waiting_last;
     struct wpk_seat *seats;  /* owned; it is freed with the last */
-    struct wpk_seat **ready; /* owned; [ready_count]: seats with a stake that is ready */
+    struct wpk_seat **ready; /* owned; [ready_count]: seats with a claim that is ready */
     uint32_t ready_count;
     uint32_t ready_capacity;
     uint32_t served_count; /* groups in it with a worker that may be given work */

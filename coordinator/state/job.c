@@ -8,6 +8,7 @@
 #include "coordinator/state/job.h"
 
 #include "common/metrics.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/group.h"
@@ -15,7 +16,6 @@
 #include "coordinator/state/owner.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 
@@ -105,7 +105,7 @@ void wpk_job_op_enter(struct wpk_coordinator *c, struct wpk_job_op_state *op,
 void wpk_job_op_leave(struct wpk_coordinator *c, struct wpk_job_op_state *op)
 {
     struct wpk_search *search = op->search;
-    wpk_stake_drop(c, op);
+    wpk_claim_drop(c, op);
     *(op->prev != NULL ? &op->prev->next : &search->ops) = op->next;
     if (op->next != NULL) {
         op->next->prev = op->prev;
@@ -138,7 +138,7 @@ void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_op_state *op, enum
     effect->job = job;
     effect->index = (uint32_t)(op - job->ops);
     if (wpk_phase_ended(phase)) {
-        wpk_stake_drop(c, op);
+        wpk_claim_drop(c, op);
         wpk_mark_job(c, job, WPK_JOB_OPERATORS);
     }
 }

@@ -10,7 +10,7 @@
 struct wpk_coordinator;
 struct wpk_owner;
 struct wpk_search;
-struct wpk_stake;
+struct wpk_claim;
 
 #define WPK_JOBS_LIVE_MAX 1024 /* queued and running */
 
@@ -46,7 +46,7 @@ struct wpk_job_op_state {
     struct wpk_job_entry *job;     /* that it is of */
     struct wpk_job_op_state *next; /* of the search's */
     struct wpk_job_op_state *prev;
-    struct wpk_stake *stakes[2]; /* it is worked on: by stage; NULL: it is not, now */
+    struct wpk_claim *claims[2]; /* it is worked on: by stage; NULL: it is not, now */
 };
 
 /* A job that has not ended, or whose end is not durable; what has ended lives in the store. */

@@ -405,7 +405,7 @@ static void all_that_was_begun_is_open_again(void **state)
     int worker = join(s, "w");
     wpk_fixture_wait(s, 1000);
     assert_int_equal(wpk_fixture_poll(s, worker, 1), 1);
-    assert_null(job->ops[BEGUN - 1].stakes[0]);
+    assert_null(job->ops[BEGUN - 1].claims[0]);
     assert_int_equal(s->c->search_count, BEGUN);
     wpk_fixture_free(s);
 }

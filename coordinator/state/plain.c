@@ -16,6 +16,7 @@
  * Each candidate is a trial of the problem, so that a restart goes on behind those that failed. */
 #include "coordinator/state/plain.h"
 
+#include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
@@ -23,7 +24,6 @@
 #include "coordinator/state/opened.h"
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
@@ -80,7 +80,7 @@ bool wpk_plain_awaited(const struct wpk_search *search)
     }
     unsigned ready = wpk_plain_ready(search);
     uint32_t count = search->plain.item.standing == WPK_STANDING_LEASED;
-    for (const struct wpk_stake *s = search->stakes; s != NULL; s = s->search_next) {
+    for (const struct wpk_claim *s = search->claims; s != NULL; s = s->search_next) {
         const struct wpk_pool *pool = s->seat->pool;
         for (const struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
             count += (ready & 1U << pool->stage) != 0 ? link->group->available_count : 0;

@@ -2,12 +2,12 @@
 #include "coordinator/state/ready.h"
 
 #include "coordinator/state/anchor.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/work_item.h"
 
@@ -55,7 +55,7 @@ void wpk_ready_update(struct wpk_coordinator *c, struct wpk_search *search)
 {
     bool open = search->id != 0 && wpk_search_has_device(search);
     unsigned ready = open ? stages_ready(search, c->event->now_ns) : 0;
-    wpk_stake_set_ready(c, search, ready);
+    wpk_claim_set_ready(c, search, ready);
 }
 
 uint32_t wpk_ready_depth(const struct wpk_search *search)

@@ -7,6 +7,7 @@
 
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/class.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
@@ -18,7 +19,6 @@
 #include "coordinator/state/phase.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search_key.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/timer.h"
@@ -98,7 +98,7 @@ static void leave_problem(struct wpk_coordinator *c, struct wpk_search *search)
 /* No table and no list of the state has it any more. */
 static void leave(struct wpk_coordinator *c, struct wpk_search *search)
 {
-    WPK_ASSERT(search->stakes == NULL);
+    WPK_ASSERT(search->claims == NULL);
     wpk_timer_cancel(&c->search_timers, &search->timer);
     wpk_table_take(&c->searches_by_handle, search->handle);
     wpk_table_take_text(&c->searches_by_key, search->key_hash);

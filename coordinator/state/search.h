@@ -18,7 +18,7 @@
 #include "coordinator/state/timer.h"
 
 struct wpk_job_op_state;
-struct wpk_stake;
+struct wpk_claim;
 
 struct wpk_search {
     uint64_t id; /* in the store; 0 until opened */
@@ -79,7 +79,7 @@ struct wpk_search {
     uint64_t cost_ns; /* device time of one of its work items, smoothed; 0: not known yet */
 
     struct wpk_job_op_state *ops; /* of live jobs, those that have ended too: it stays for them */
-    struct wpk_stake *stakes;     /* of the owners that it is worked on for; owned by stake.c */
+    struct wpk_claim *claims;     /* of the owners that it is worked on for; owned by claim.c */
     unsigned ready;               /* stages that there is work for: bits 1 << enum wpk_pool_stage */
     bool unstarted;               /* an operator's job is still QUEUED */
     bool failing;                 /* it cannot go on: */

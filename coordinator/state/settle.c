@@ -20,13 +20,13 @@
 #include "coordinator/state/settle.h"
 
 #include "coordinator/state/bind.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/course.h"
 #include "coordinator/state/dispatch.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/mark.h"
 #include "coordinator/state/ready.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 
 static void settle_searches(struct wpk_coordinator *c)
@@ -58,7 +58,7 @@ static void settle_binding(struct wpk_coordinator *c)
 static void settle_ready(struct wpk_coordinator *c)
 {
     struct wpk_search *search;
-    wpk_stake_served(c);
+    wpk_claim_served(c);
     while ((search = wpk_mark_take(&c->marked_searches[WPK_SEARCH_READY])) != NULL) {
         wpk_ready_update(c, search);
         wpk_mark_search(c, search, WPK_SEARCH_RELEASE);

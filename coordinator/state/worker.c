@@ -13,6 +13,7 @@
 #include "common/crypto.h"
 #include "coordinator/state/account.h"
 #include "coordinator/state/admin_state.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
@@ -25,7 +26,6 @@
 #include "coordinator/state/reply.h"
 #include "coordinator/state/result.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/timer.h"
@@ -233,7 +233,7 @@ static void hello(struct wpk_coordinator *c)
 
 static struct wpk_account *account_of(const struct wpk_search *search)
 {
-    return search->stakes != NULL ? search->stakes->seat->account : NULL;
+    return search->claims != NULL ? search->claims->seat->account : NULL;
 }
 
 /* Not what it took as another device, before it said hello again. */

@@ -2,6 +2,7 @@
 #include "tests/sim/sim_fair.h"
 
 #include "coordinator/state/account.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/class.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
@@ -11,7 +12,6 @@
 #include "coordinator/state/lease.h"
 #include "coordinator/state/owner.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/text.h"
@@ -306,7 +306,7 @@ static uint32_t owners_of(const struct wpk_search *search, const struct wpk_owne
 {
     uint32_t count = 0;
     for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
-        bool found = op->stakes[0] == NULL;
+        bool found = op->claims[0] == NULL;
         for (uint32_t i = 0; i < count; i++) {
             found = found || out[i] == op->job->account;
         }
@@ -395,10 +395,10 @@ void watched_ready(struct wpk_account *account, const struct wpk_search *search)
         return;
     }
     share_of(account_of(account->kind, account->owner), account);
-    for (const struct wpk_stake *stake = search->stakes; stake != NULL;
-         stake = stake->search_next) {
-        if (stake->seat->account == account) {
-            check_credit(account, stake->seat->pool);
+    for (const struct wpk_claim *claim = search->claims; claim != NULL;
+         claim = claim->search_next) {
+        if (claim->seat->account == account) {
+            check_credit(account, claim->seat->pool);
         }
     }
 }

@@ -5,6 +5,7 @@
 #include "coordinator/state/account.h"
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
+#include "coordinator/state/claim.h"
 #include "coordinator/state/final.h"
 #include "coordinator/state/group.h"
 #include "coordinator/state/job.h"
@@ -13,7 +14,6 @@
 #include "coordinator/state/phase.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search.h"
-#include "coordinator/state/stake.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
@@ -60,7 +60,7 @@ static struct rank rank_of(const struct wpk_search *search, const struct wpk_own
     struct rank best = {0};
     for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
         struct rank rank = {op};
-        bool waits = op->stakes[stage] != NULL && op->job->account == owner;
+        bool waits = op->claims[stage] != NULL && op->job->account == owner;
         if (waits && can_do(worker, search, op->job, stage) && comes_before(rank, best)) {
             best = rank;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stakes: for whom a search is worked on, and with which rank; and an owner's seat in a pool, where
- * those that there is work for lie sorted (stake.c). */
-#ifndef WPK_COORDINATOR_STATE_STAKE_H
-#define WPK_COORDINATOR_STATE_STAKE_H
+/* Claims: for whom a search is worked on, and with which rank; and an owner's seat in a pool, where
+ * those that there is work for lie sorted (claim.c). */
+#ifndef WPK_COORDINATOR_STATE_CLAIM_H
+#define WPK_COORDINATOR_STATE_CLAIM_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,10 +14,10 @@ struct wpk_pool;
 struct wpk_search;
 
 /* One owner's interest in a search: rank is of the first of his operators that wait for it. */
-struct wpk_stake {
+struct wpk_claim {
     struct wpk_search *search;
     struct wpk_seat *seat;
-    struct wpk_stake *search_next;
+    struct wpk_claim *search_next;
     uint32_t op_count; /* it is freed with the last */
     int priority;
     uint64_t job_number;
@@ -26,12 +26,12 @@ struct wpk_stake {
     bool backlogged;   /* that, or will be with the answer to an ASK */
 };
 
-/* The stakes of one owner in a pool that there is work for, by rank. */
+/* The claims of one owner in a pool that there is work for, by rank. */
 struct wpk_seat {
     struct wpk_account *account;
     struct wpk_pool *pool;
-    uint32_t stake_count;     /* ready or not: it is freed with the last */
-    struct wpk_stake **ready; /* owned; [ready_count] */
+    uint32_t claim_count;     /* ready or not: it is freed with the last */
+    struct wpk_claim **ready; /* owned; [ready_count] */
     uint32_t ready_count;
     uint32_t ready_capacity;
     uint32_t place; /* in the pool's array of those that are ready */
@@ -39,13 +39,13 @@ struct wpk_seat {
 };
 
 /* The operator is worked on from now on, or not any more. */
-void wpk_stake_add(struct wpk_coordinator *c, struct wpk_job_op_state *op);
-void wpk_stake_drop(struct wpk_coordinator *c, struct wpk_job_op_state *op);
+void wpk_claim_add(struct wpk_coordinator *c, struct wpk_job_op_state *op);
+void wpk_claim_drop(struct wpk_coordinator *c, struct wpk_job_op_state *op);
 /* Note which stages there is work for; those who wait for it are served at the end of the step. */
-void wpk_stake_set_ready(struct wpk_coordinator *c, struct wpk_search *search, unsigned ready);
+void wpk_claim_set_ready(struct wpk_coordinator *c, struct wpk_search *search, unsigned ready);
 /* Note for which pools' work there is somebody now, or nobody any more. */
-void wpk_stake_served(struct wpk_coordinator *c);
+void wpk_claim_served(struct wpk_coordinator *c);
 /* Does `a` come before `b`, of one owner? */
-bool wpk_stake_before(const struct wpk_stake *a, const struct wpk_stake *b);
+bool wpk_claim_before(const struct wpk_claim *a, const struct wpk_claim *b);
 
 #endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Claims: for whom a search is worked on, and with which rank. An owner's claims in a pool that
+ * there is work for lie in an array, sorted: the first is found at once, one more is put in after
+ * O(log n) comparisons and one move of at most a few kilobytes. */
+#include "coordinator/state/claim.h"
+
+#include "coordinator/state/account.h"
+#include "coordinator/state/fair.h"
+#include "coordinator/state/group.h"
+#include "coordinator/state/grow.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/search.h"
+#include "coordinator/state/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- seats: the ready claims of an owner, sorted */
+
+static struct wpk_seat *seat_get(struct wpk_pool *pool, struct wpk_owner *owner)
+{
+    struct wpk_seat *seat = pool->seats;
+    while (seat != NULL && seat->account->owner != owner) {
+        seat = seat->next;
+    }
+    if (seat == NULL) {
+        seat = calloc(1, sizeof *seat);
+        WPK_ASSERT(seat != NULL);
+        seat->account = wpk_account_get(pool->kind, owner);
+        seat->pool = pool;
+        seat->next = pool->seats;
+        pool->seats = seat;
+    }
+    return seat;
+}
+
+static void seat_drop(struct wpk_coordinator *c, struct wpk_seat *seat)
+{
+    struct wpk_pool *pool = seat->pool;
+    struct wpk_seat **at = &pool->seats;
+    WPK_ASSERT(seat->ready_count == 0);
+    while (*at != seat) {
+        at = &(*at)->next;
+    }
+    *at = seat->next;
+    free(seat->ready);
+    free(seat);
+    if (pool->seats == NULL) {
+        wpk_pool_drop(c, pool);
+    }
+}
+
+bool wpk_claim_before(const struct wpk_claim *a, const struct wpk_claim *b)
+{
+    if (a->priority != b->priority) {
+        return a->priority > b->priority;
+    }
+    if (a->job_number != b->job_number) {
+        return a->job_number < b->job_number;
+    }
+    if (a->position != b->position) {
+        return a->position < b->position;
+    }
+    return a->search->handle < b->search->handle;
+}
+
+/* Where the claim is in its seat's array, or would be. */
+static uint32_t find_ready(const struct wpk_seat *seat, const struct wpk_claim *claim)
+{
+    uint32_t low = 0;
+    uint32_t high = seat->ready_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (wpk_claim_before(seat->ready[middle], claim)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static void pool_set_ready(struct wpk_pool *pool, struct wpk_seat *seat)
+{
+    pool->ready =
+        wpk_grow(pool->ready, pool->ready_count, &pool->ready_capacity, sizeof(struct wpk_seat *));
+    seat->place = pool->ready_count;
+    pool->ready[pool->ready_count++] = seat;
+}
+
+static void pool_clear_ready(struct wpk_pool *pool, struct wpk_seat *seat)
+{
+    pool->ready[seat->place] = pool->ready[--pool->ready_count];
+    pool->ready[seat->place]->place = seat->place;
+}
+
+static void set_ready(struct wpk_coordinator *c, struct wpk_claim *claim, bool ready)
+{
+    struct wpk_seat *seat = claim->seat;
+    uint32_t at = find_ready(seat, claim);
+    if (ready && !claim->ready) {
+        seat->ready = wpk_grow(seat->ready, seat->ready_count, &seat->ready_capacity,
+                               sizeof(struct wpk_claim *));
+        memmove(&seat->ready[at + 1], &seat->ready[at],
+                (seat->ready_count - at) * sizeof(struct wpk_claim *));
+        seat->ready[at] = claim;
+        if (seat->ready_count++ == 0) {
+            pool_set_ready(seat->pool, seat);
+        }
+    } else if (!ready && claim->ready) {
+        WPK_ASSERT(seat->ready[at] == claim);
+        seat->ready_count--;
+        memmove(&seat->ready[at], &seat->ready[at + 1],
+                (seat->ready_count - at) * sizeof(struct wpk_claim *));
+        if (seat->ready_count == 0) {
+            pool_clear_ready(seat->pool, seat);
+        }
+    }
+    claim->ready = ready;
+    if (ready) {
+        wpk_pool_mark(c, seat->pool);
+    }
+}
+
+/* An owner is idle when there is no work of his, and none is under way from a strategy; and when
+ * there is nobody who could do it: he does not wait for the others then. */
+static void set_backlogged(struct wpk_claim *claim, bool backlogged)
+{
+    if (backlogged && !claim->backlogged) {
+        wpk_fair_ready(claim->seat->account, claim->search);
+    } else if (!backlogged && claim->backlogged) {
+        wpk_fair_unready(claim->seat->account);
+    }
+    claim->backlogged = backlogged;
+}
+
+static void update(struct wpk_coordinator *c, struct wpk_claim *claim)
+{
+    const struct wpk_search *search = claim->search;
+    bool ready = (search->ready & (1U << claim->seat->pool->stage)) != 0;
+    set_backlogged(claim, claim->seat->pool->served_count > 0 && (ready || search->asking));
+    set_ready(c, claim, ready);
+}
+
+void wpk_claim_set_ready(struct wpk_coordinator *c, struct wpk_search *search, unsigned ready)
+{
+    search->ready = ready;
+    for (struct wpk_claim *claim = search->claims; claim != NULL; claim = claim->search_next) {
+        update(c, claim);
+    }
+}
+
+void wpk_claim_served(struct wpk_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->search_count && c->served_changed; i++) {
+        struct wpk_claim *claim = c->searches[i]->claims;
+        for (; claim != NULL; claim = claim->search_next) {
+            if (claim->seat->pool->served_changed) {
+                update(c, claim);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < c->pool_count && c->served_changed; i++) {
+        c->pools[i]->served_changed = false;
+    }
+    c->served_changed = false;
+}
+
+/* ---- claims */
+
+static void set_rank(struct wpk_coordinator *c, struct wpk_claim *claim,
+                     const struct wpk_job_op_state *op)
+{
+    bool ready = claim->ready;
+    set_ready(c, claim, false);
+    claim->priority = op->job->priority;
+    claim->job_number = op->job->number;
+    claim->position = (uint32_t)(op - op->job->ops);
+    set_ready(c, claim, ready);
+}
+
+static bool op_before(const struct wpk_job_op_state *op, const struct wpk_claim *claim)
+{
+    struct wpk_claim own = {.search = claim->search,
+                            .priority = op->job->priority,
+                            .job_number = op->job->number,
+                            .position = (uint32_t)(op - op->job->ops)};
+    return wpk_claim_before(&own, claim);
+}
+
+static struct wpk_claim *claim_get(struct wpk_coordinator *c, struct wpk_job_op_state *op,
+                                   enum wpk_pool_stage stage)
+{
+    struct wpk_search *search = op->search;
+    struct wpk_seat *seat = seat_get(wpk_pool_get(c, search, op->job, stage), op->job->account);
+    struct wpk_claim *claim = search->claims;
+    while (claim != NULL && claim->seat != seat) {
+        claim = claim->search_next;
+    }
+    if (claim == NULL) {
+        claim = calloc(1, sizeof *claim);
+        WPK_ASSERT(claim != NULL);
+        claim->search = search;
+        claim->seat = seat;
+        claim->search_next = search->claims;
+        search->claims = claim;
+        seat->claim_count++;
+        set_rank(c, claim, op);
+    }
+    return claim;
+}
+
+void wpk_claim_add(struct wpk_coordinator *c, struct wpk_job_op_state *op)
+{
+    for (int stage = 0; stage < WPK_POOL_STAGES; stage++) {
+        WPK_ASSERT(op->claims[stage] == NULL);
+        struct wpk_claim *claim = claim_get(c, op, (enum wpk_pool_stage)stage);
+        op->claims[stage] = claim;
+        claim->op_count++;
+        if (op_before(op, claim)) {
+            set_rank(c, claim, op);
+        }
+        update(c, claim);
+    }
+}
+
+/* The first of the operators that it still stands for gives it its rank. */
+static void rank_again(struct wpk_coordinator *c, struct wpk_claim *claim)
+{
+    const struct wpk_job_op_state *first = NULL;
+    for (struct wpk_job_op_state *op = claim->search->ops; op != NULL; op = op->next) {
+        if (op->claims[claim->seat->pool->stage] != claim) {
+            continue;
+        }
+        if (first == NULL) {
+            first = op;
+            set_rank(c, claim, op);
+        } else if (op_before(op, claim)) {
+            set_rank(c, claim, op);
+        }
+    }
+}
+
+static void claim_free(struct wpk_coordinator *c, struct wpk_claim *claim)
+{
+    struct wpk_claim **at = &claim->search->claims;
+    set_ready(c, claim, false);
+    set_backlogged(claim, false);
+    while (*at != claim) {
+        at = &(*at)->search_next;
+    }
+    *at = claim->search_next;
+    if (--claim->seat->claim_count == 0) {
+        seat_drop(c, claim->seat);
+    }
+    free(claim);
+}
+
+void wpk_claim_drop(struct wpk_coordinator *c, struct wpk_job_op_state *op)
+{
+    for (int stage = 0; stage < WPK_POOL_STAGES; stage++) {
+        struct wpk_claim *claim = op->claims[stage];
+        if (claim == NULL) {
+            continue;
+        }
+        op->claims[stage] = NULL;
+        if (--claim->op_count == 0) {
+            claim_free(c, claim);
+        } else {
+            rank_again(c, claim);
+        }
+    }
+}
