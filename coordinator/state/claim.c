@@ -15,37 +15,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- seats: the ready claims of an owner, sorted */
+/* ---- owner queues: the ready claims of an owner, sorted */
 
-static struct wpk_seat *seat_get(struct wpk_pool *pool, struct wpk_owner *owner)
+static struct wpk_owner_queue *owner_queue_get(struct wpk_pool *pool, struct wpk_owner *owner)
 {
-    struct wpk_seat *seat = pool->seats;
-    while (seat != NULL && seat->account->owner != owner) {
-        seat = seat->next;
+    struct wpk_owner_queue *owner_queue = pool->owner_queues;
+    while (owner_queue != NULL && owner_queue->account->owner != owner) {
+        owner_queue = owner_queue->next;
     }
-    if (seat == NULL) {
-        seat = calloc(1, sizeof *seat);
-        WPK_ASSERT(seat != NULL);
-        seat->account = wpk_account_get(pool->kind, owner);
-        seat->pool = pool;
-        seat->next = pool->seats;
-        pool->seats = seat;
+    if (owner_queue == NULL) {
+        owner_queue = calloc(1, sizeof *owner_queue);
+        WPK_ASSERT(owner_queue != NULL);
+        owner_queue->account = wpk_account_get(pool->kind, owner);
+        owner_queue->pool = pool;
+        owner_queue->next = pool->owner_queues;
+        pool->owner_queues = owner_queue;
     }
-    return seat;
+    return owner_queue;
 }
 
-static void seat_drop(struct wpk_coordinator *c, struct wpk_seat *seat)
+static void owner_queue_drop(struct wpk_coordinator *c, struct wpk_owner_queue *owner_queue)
 {
-    struct wpk_pool *pool = seat->pool;
-    struct wpk_seat **at = &pool->seats;
-    WPK_ASSERT(seat->ready_count == 0);
-    while (*at != seat) {
+    struct wpk_pool *pool = owner_queue->pool;
+    struct wpk_owner_queue **at = &pool->owner_queues;
+    WPK_ASSERT(owner_queue->ready_count == 0);
+    while (*at != owner_queue) {
         at = &(*at)->next;
     }
-    *at = seat->next;
-    free(seat->ready);
-    free(seat);
-    if (pool->seats == NULL) {
+    *at = owner_queue->next;
+    free(owner_queue->ready);
+    free(owner_queue);
+    if (pool->owner_queues == NULL) {
         wpk_pool_drop(c, pool);
     }
 }
@@ -64,14 +64,14 @@ bool wpk_claim_before(const struct wpk_claim *a, const struct wpk_claim *b)
     return a->search->handle < b->search->handle;
 }
 
-/* Where the claim is in its seat's array, or would be. */
-static uint32_t find_ready(const struct wpk_seat *seat, const struct wpk_claim *claim)
+/* Where the claim is in its owner queue's array, or would be. */
+static uint32_t find_ready(const struct wpk_owner_queue *owner_queue, const struct wpk_claim *claim)
 {
     uint32_t low = 0;
-    uint32_t high = seat->ready_count;
+    uint32_t high = owner_queue->ready_count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        if (wpk_claim_before(seat->ready[middle], claim)) {
+        if (wpk_claim_before(owner_queue->ready[middle], claim)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -80,45 +80,45 @@ static uint32_t find_ready(const struct wpk_seat *seat, const struct wpk_claim *
     return low;
 }
 
-static void pool_set_ready(struct wpk_pool *pool, struct wpk_seat *seat)
+static void pool_set_ready(struct wpk_pool *pool, struct wpk_owner_queue *owner_queue)
 {
-    pool->ready =
-        wpk_grow(pool->ready, pool->ready_count, &pool->ready_capacity, sizeof(struct wpk_seat *));
-    seat->place = pool->ready_count;
-    pool->ready[pool->ready_count++] = seat;
+    pool->ready = wpk_grow(pool->ready, pool->ready_count, &pool->ready_capacity,
+                           sizeof(struct wpk_owner_queue *));
+    owner_queue->place = pool->ready_count;
+    pool->ready[pool->ready_count++] = owner_queue;
 }
 
-static void pool_clear_ready(struct wpk_pool *pool, struct wpk_seat *seat)
+static void pool_clear_ready(struct wpk_pool *pool, struct wpk_owner_queue *owner_queue)
 {
-    pool->ready[seat->place] = pool->ready[--pool->ready_count];
-    pool->ready[seat->place]->place = seat->place;
+    pool->ready[owner_queue->place] = pool->ready[--pool->ready_count];
+    pool->ready[owner_queue->place]->place = owner_queue->place;
 }
 
 static void set_ready(struct wpk_coordinator *c, struct wpk_claim *claim, bool ready)
 {
-    struct wpk_seat *seat = claim->seat;
-    uint32_t at = find_ready(seat, claim);
+    struct wpk_owner_queue *owner_queue = claim->owner_queue;
+    uint32_t at = find_ready(owner_queue, claim);
     if (ready && !claim->ready) {
-        seat->ready = wpk_grow(seat->ready, seat->ready_count, &seat->ready_capacity,
-                               sizeof(struct wpk_claim *));
-        memmove(&seat->ready[at + 1], &seat->ready[at],
-                (seat->ready_count - at) * sizeof(struct wpk_claim *));
-        seat->ready[at] = claim;
-        if (seat->ready_count++ == 0) {
-            pool_set_ready(seat->pool, seat);
+        owner_queue->ready = wpk_grow(owner_queue->ready, owner_queue->ready_count,
+                                      &owner_queue->ready_capacity, sizeof(struct wpk_claim *));
+        memmove(&owner_queue->ready[at + 1], &owner_queue->ready[at],
+                (owner_queue->ready_count - at) * sizeof(struct wpk_claim *));
+        owner_queue->ready[at] = claim;
+        if (owner_queue->ready_count++ == 0) {
+            pool_set_ready(owner_queue->pool, owner_queue);
         }
     } else if (!ready && claim->ready) {
-        WPK_ASSERT(seat->ready[at] == claim);
-        seat->ready_count--;
-        memmove(&seat->ready[at], &seat->ready[at + 1],
-                (seat->ready_count - at) * sizeof(struct wpk_claim *));
-        if (seat->ready_count == 0) {
-            pool_clear_ready(seat->pool, seat);
+        WPK_ASSERT(owner_queue->ready[at] == claim);
+        owner_queue->ready_count--;
+        memmove(&owner_queue->ready[at], &owner_queue->ready[at + 1],
+                (owner_queue->ready_count - at) * sizeof(struct wpk_claim *));
+        if (owner_queue->ready_count == 0) {
+            pool_clear_ready(owner_queue->pool, owner_queue);
         }
     }
     claim->ready = ready;
     if (ready) {
-        wpk_pool_mark(c, seat->pool);
+        wpk_pool_mark(c, owner_queue->pool);
     }
 }
 
@@ -127,9 +127,9 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_claim *claim, bool r
 static void set_backlogged(struct wpk_claim *claim, bool backlogged)
 {
     if (backlogged && !claim->backlogged) {
-        wpk_fair_ready(claim->seat->account, claim->search);
+        wpk_fair_ready(claim->owner_queue->account, claim->search);
     } else if (!backlogged && claim->backlogged) {
-        wpk_fair_unready(claim->seat->account);
+        wpk_fair_unready(claim->owner_queue->account);
     }
     claim->backlogged = backlogged;
 }
@@ -137,8 +137,8 @@ static void set_backlogged(struct wpk_claim *claim, bool backlogged)
 static void update(struct wpk_coordinator *c, struct wpk_claim *claim)
 {
     const struct wpk_search *search = claim->search;
-    bool ready = (search->ready & (1U << claim->seat->pool->stage)) != 0;
-    set_backlogged(claim, claim->seat->pool->served_count > 0 && (ready || search->asking));
+    bool ready = (search->ready & (1U << claim->owner_queue->pool->stage)) != 0;
+    set_backlogged(claim, claim->owner_queue->pool->served_count > 0 && (ready || search->asking));
     set_ready(c, claim, ready);
 }
 
@@ -155,7 +155,7 @@ void wpk_claim_served(struct wpk_coordinator *c)
     for (uint32_t i = 0; i < c->search_count && c->served_changed; i++) {
         struct wpk_claim *claim = c->searches[i]->claims;
         for (; claim != NULL; claim = claim->search_next) {
-            if (claim->seat->pool->served_changed) {
+            if (claim->owner_queue->pool->served_changed) {
                 update(c, claim);
             }
         }
@@ -192,19 +192,20 @@ static struct wpk_claim *claim_get(struct wpk_coordinator *c, struct wpk_job_op_
                                    enum wpk_pool_stage stage)
 {
     struct wpk_search *search = op->search;
-    struct wpk_seat *seat = seat_get(wpk_pool_get(c, search, op->job, stage), op->job->account);
+    struct wpk_owner_queue *owner_queue =
+        owner_queue_get(wpk_pool_get(c, search, op->job, stage), op->job->account);
     struct wpk_claim *claim = search->claims;
-    while (claim != NULL && claim->seat != seat) {
+    while (claim != NULL && claim->owner_queue != owner_queue) {
         claim = claim->search_next;
     }
     if (claim == NULL) {
         claim = calloc(1, sizeof *claim);
         WPK_ASSERT(claim != NULL);
         claim->search = search;
-        claim->seat = seat;
+        claim->owner_queue = owner_queue;
         claim->search_next = search->claims;
         search->claims = claim;
-        seat->claim_count++;
+        owner_queue->claim_count++;
         set_rank(c, claim, op);
     }
     return claim;
@@ -229,7 +230,7 @@ static void rank_again(struct wpk_coordinator *c, struct wpk_claim *claim)
 {
     const struct wpk_job_op_state *first = NULL;
     for (struct wpk_job_op_state *op = claim->search->ops; op != NULL; op = op->next) {
-        if (op->claims[claim->seat->pool->stage] != claim) {
+        if (op->claims[claim->owner_queue->pool->stage] != claim) {
             continue;
         }
         if (first == NULL) {
@@ -250,8 +251,8 @@ static void claim_free(struct wpk_coordinator *c, struct wpk_claim *claim)
         at = &(*at)->search_next;
     }
     *at = claim->search_next;
-    if (--claim->seat->claim_count == 0) {
-        seat_drop(c, claim->seat);
+    if (--claim->owner_queue->claim_count == 0) {
+        owner_queue_drop(c, claim->owner_queue);
     }
     free(claim);
 }

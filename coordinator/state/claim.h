@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims: for whom a search is worked on, and with which rank; and an owner's seat in a pool, where
+/* Claims: for whom a search is worked on, and with which rank; and an owner queue, where
  * those that there is work for lie sorted (claim.c). */
 #ifndef WPK_COORDINATOR_STATE_CLAIM_H
 #define WPK_COORDINATOR_STATE_CLAIM_H
@@ -16,18 +16,18 @@ struct wpk_search;
 /* One owner's interest in a search: rank is of the first of his operators that wait for it. */
 struct wpk_claim {
     struct wpk_search *search;
-    struct wpk_seat *seat;
+    struct wpk_owner_queue *owner_queue;
     struct wpk_claim *search_next;
     uint32_t op_count; /* it is freed with the last */
     int priority;
     uint64_t job_number;
     uint32_t position; /* of the operator */
-    bool ready;        /* in its seat's array */
+    bool ready;        /* in its owner queue's array */
     bool backlogged;   /* that, or will be with the answer to an ASK */
 };
 
 /* The claims of one owner in a pool that there is work for, by rank. */
-struct wpk_seat {
+struct wpk_owner_queue {
     struct wpk_account *account;
     struct wpk_pool *pool;
     uint32_t claim_count;     /* ready or not: it is freed with the last */
@@ -35,7 +35,7 @@ struct wpk_seat {
     uint32_t ready_count;
     uint32_t ready_capacity;
     uint32_t place; /* in the pool's array of those that are ready */
-    struct wpk_seat *next;
+    struct wpk_owner_queue *next;
 };
 
 /* The operator is worked on from now on, or not any more. */

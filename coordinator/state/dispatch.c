@@ -98,7 +98,7 @@ static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
         message->work = wpk_effect_memory(c, batch->max, sizeof *message->work);
     }
     const struct wpk_lease *lease =
-        wpk_lease_take(c, search, id, batch->worker, claim->seat->account);
+        wpk_lease_take(c, search, id, batch->worker, claim->owner_queue->account);
     const struct wpk_work_item *item = wpk_search_work_item(search, id);
     struct wpk_work *work = &message->work[message->work_count++];
     *work = (struct wpk_work){.id = id,
@@ -260,12 +260,13 @@ static void add_to_run(struct wpk_coordinator *c, struct batch *batch,
 
 /* ---- whose turn it is */
 
-/* The seat's first claim that the worker may work on; NULL: none. */
-static struct wpk_claim *first_of(const struct wpk_seat *seat, const struct wpk_worker *worker)
+/* The owner queue's first claim that the worker may work on; NULL: none. */
+static struct wpk_claim *first_of(const struct wpk_owner_queue *owner_queue,
+                                  const struct wpk_worker *worker)
 {
-    for (uint32_t i = 0; i < seat->ready_count; i++) {
-        if (!wpk_final_excludes(seat->ready[i]->search, worker)) {
-            return seat->ready[i];
+    for (uint32_t i = 0; i < owner_queue->ready_count; i++) {
+        if (!wpk_final_excludes(owner_queue->ready[i]->search, worker)) {
+            return owner_queue->ready[i];
         }
     }
     return NULL;
@@ -277,7 +278,7 @@ static bool comes_before(const struct wpk_claim *a, const struct wpk_claim *b)
     if (wpk_claim_before(a, b) || wpk_claim_before(b, a)) {
         return wpk_claim_before(a, b);
     }
-    return a->seat->pool->stage < b->seat->pool->stage;
+    return a->owner_queue->pool->stage < b->owner_queue->pool->stage;
 }
 
 /* What would be built of it has no room. */
@@ -293,12 +294,12 @@ static struct wpk_claim *choose(const struct wpk_coordinator *c, const struct wp
     for (const struct wpk_link *link = worker->group->links; link != NULL;
          link = link->group_next) {
         for (uint32_t i = 0; i < link->pool->ready_count && !is_held(c, link->pool); i++) {
-            const struct wpk_seat *seat = link->pool->ready[i];
-            uint64_t ns = wpk_fair_payer(worker->group, seat->account)->share_ns;
+            const struct wpk_owner_queue *owner_queue = link->pool->ready[i];
+            uint64_t ns = wpk_fair_payer(worker->group, owner_queue->account)->share_ns;
             if (ns > best_ns) {
                 continue;
             }
-            struct wpk_claim *claim = first_of(seat, worker);
+            struct wpk_claim *claim = first_of(owner_queue, worker);
             if (claim != NULL && (best == NULL || ns < best_ns || comes_before(claim, best))) {
                 best = claim;
                 best_ns = ns;
@@ -321,7 +322,7 @@ static void fill(struct wpk_coordinator *c, struct batch *batch)
         if (!claim->ready) {
             continue;
         }
-        if (claim->seat->pool->stage == WPK_POOL_BUILD) {
+        if (claim->owner_queue->pool->stage == WPK_POOL_BUILD) {
             add_to_build(c, batch, claim);
         } else {
             add_to_run(c, batch, claim);

@@ -61,8 +61,8 @@ void wpk_fair_ready(struct wpk_account *account, const struct wpk_search *search
     }
     for (const struct wpk_claim *claim = search->claims; claim != NULL;
          claim = claim->search_next) {
-        if (claim->seat->account == account) {
-            raise(&account->share_ns, claim->seat->pool->virtual_ns);
+        if (claim->owner_queue->account == account) {
+            raise(&account->share_ns, claim->owner_queue->pool->virtual_ns);
         }
     }
 }
@@ -118,7 +118,7 @@ static uint32_t split(struct wpk_coordinator *c, const struct wpk_lease *lease, 
     c->mark++;
     for (struct wpk_claim *claim = lease->search->claims; claim != NULL;
          claim = claim->search_next) {
-        struct wpk_account *account = payer_of(lease->worker->group, claim->seat->account);
+        struct wpk_account *account = payer_of(lease->worker->group, claim->owner_queue->account);
         if (account->mark != c->mark) {
             account->mark = c->mark;
             count++;

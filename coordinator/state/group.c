@@ -391,10 +391,11 @@ struct wpk_pool *wpk_pool_get(struct wpk_coordinator *c, const struct wpk_search
 
 void wpk_pool_free(struct wpk_pool *pool)
 {
-    for (struct wpk_seat *seat = pool->seats, *next; seat != NULL; seat = next) {
-        next = seat->next;
-        free(seat->ready);
-        free(seat);
+    for (struct wpk_owner_queue *owner_queue = pool->owner_queues, *next; owner_queue != NULL;
+         owner_queue = next) {
+        next = owner_queue->next;
+        free(owner_queue->ready);
+        free(owner_queue);
     }
     free(pool->ready);
     free(pool->key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who can do what: workers that are alike are one group, work that asks for the same is one pool.
  *
- *     worker ─▶ group ─(link)─▶ pool ─▶ seat (of an owner) ─▶ claims that are ready ─▶ search
+ *     worker ─▶ group ─(link)─▶ pool ─▶ owner queue ─▶ claims that are ready ─▶ search
  *
  * A group is device class, environment and providers (together: its class), cores, labels and
  * roles. A pool is what jobs ask of a worker: class, threads, labels, and whether it is to build or
@@ -15,7 +15,7 @@
 
 struct wpk_job_entry;
 struct wpk_search;
-struct wpk_seat;
+struct wpk_owner_queue;
 struct wpk_worker;
 
 enum wpk_pool_stage {
@@ -57,8 +57,9 @@ struct wpk_pool {
     struct wpk_link *links;
     struct wpk_link *waiting_first;
     struct wpk_link *waiting_last;
-    struct wpk_seat *seats;  /* owned; it is freed with the last */
-    struct wpk_seat **ready; /* owned; [ready_count]: seats with a claim that is ready */
+    struct wpk_owner_queue *owner_queues; /* owned; it is freed with the last */
+    /* owned; [ready_count]: owner queues with a claim that is ready */
+    struct wpk_owner_queue **ready;
     uint32_t ready_count;
     uint32_t ready_capacity;
     uint32_t served_count; /* groups in it with a worker that may be given work */
@@ -96,7 +97,7 @@ struct wpk_pool *wpk_pool_get(struct wpk_coordinator *c, const struct wpk_search
                               const struct wpk_job_entry *job, enum wpk_pool_stage stage);
 /* There may be work for a poll that waits: it is looked at when the step ends. */
 void wpk_pool_mark(struct wpk_coordinator *c, struct wpk_pool *pool);
-/* Nobody has a seat in it any more. */
+/* Nobody has an owner queue in it any more. */
 void wpk_pool_drop(struct wpk_coordinator *c, struct wpk_pool *pool);
 /* Free one, with all that it owns, when everything is freed. */
 void wpk_pool_free(struct wpk_pool *pool);

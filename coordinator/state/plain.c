@@ -81,7 +81,7 @@ bool wpk_plain_awaited(const struct wpk_search *search)
     unsigned ready = wpk_plain_ready(search);
     uint32_t count = search->plain.item.standing == WPK_STANDING_LEASED;
     for (const struct wpk_claim *s = search->claims; s != NULL; s = s->search_next) {
-        const struct wpk_pool *pool = s->seat->pool;
+        const struct wpk_pool *pool = s->owner_queue->pool;
         for (const struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
             count += (ready & 1U << pool->stage) != 0 ? link->group->available_count : 0;
         }

@@ -233,7 +233,7 @@ static void hello(struct wpk_coordinator *c)
 
 static struct wpk_account *account_of(const struct wpk_search *search)
 {
-    return search->claims != NULL ? search->claims->seat->account : NULL;
+    return search->claims != NULL ? search->claims->owner_queue->account : NULL;
 }
 
 /* Not what it took as another device, before it said hello again. */

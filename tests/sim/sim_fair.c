@@ -215,10 +215,10 @@ static void check_credit(const struct wpk_account *account, const void *place)
                   account->owner->name, (double)account->share_ns / 1e9, level_ns / 1e9);
 }
 
-static bool has_work_for(const struct wpk_seat *seat, const struct wpk_worker *worker)
+static bool has_work_for(const struct wpk_owner_queue *owner_queue, const struct wpk_worker *worker)
 {
-    for (uint32_t i = 0; i < seat->ready_count; i++) {
-        if (!wpk_final_excludes(seat->ready[i]->search, worker)) {
+    for (uint32_t i = 0; i < owner_queue->ready_count; i++) {
+        if (!wpk_final_excludes(owner_queue->ready[i]->search, worker)) {
             return true;
         }
     }
@@ -239,12 +239,12 @@ static void check_choice(const struct wpk_lease *lease, struct grant *grant)
     double own_ns = book.accounts[grant->account].share_ns;
     for (const struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
         for (uint32_t i = 0; i < link->pool->ready_count; i++) {
-            const struct wpk_seat *seat = link->pool->ready[i];
-            if (!has_work_for(seat, lease->worker)) {
+            const struct wpk_owner_queue *owner_queue = link->pool->ready[i];
+            if (!has_work_for(owner_queue, lease->worker)) {
                 continue;
             }
-            int rival = account_of(group->kind, seat->account->owner);
-            double rival_ns = share_of(rival, wpk_fair_payer(group, seat->account));
+            int rival = account_of(group->kind, owner_queue->account->owner);
+            double rival_ns = share_of(rival, wpk_fair_payer(group, owner_queue->account));
             grant->rivals |= UINT64_C(1) << rival;
             WPK_SIM_CHECK(book.sim, own_ns <= rival_ns + ROUNDING_NS,
                           "%s has had %.3f s, %s %.3f s, and a lease is given for %s",
@@ -397,8 +397,8 @@ void watched_ready(struct wpk_account *account, const struct wpk_search *search)
     share_of(account_of(account->kind, account->owner), account);
     for (const struct wpk_claim *claim = search->claims; claim != NULL;
          claim = claim->search_next) {
-        if (claim->seat->account == account) {
-            check_credit(account, claim->seat->pool);
+        if (claim->owner_queue->account == account) {
+            check_credit(account, claim->owner_queue->pool);
         }
     }
 }
