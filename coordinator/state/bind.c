@@ -273,10 +273,10 @@ static void describe(const struct wpk_job_entry *job, const struct wpk_search *s
 
 static bool has_builder(const struct wpk_job_op_state *op)
 {
-    const struct wpk_claim *claim = op->claims[WPK_POOL_BUILD];
-    const struct wpk_link *link = claim != NULL ? claim->owner_queue->pool->links : NULL;
+    const struct wpk_claim *claim = op->claims[WPK_QUEUE_BUILD];
+    const struct wpk_link *link = claim != NULL ? claim->owner_queue->queue->links : NULL;
     while (link != NULL && link->group->available_count == 0) {
-        link = link->pool_next;
+        link = link->queue_next;
     }
     return claim == NULL || link != NULL;
 }

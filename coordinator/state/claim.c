@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims: for whom a search is worked on, and with which rank. An owner's claims in a pool that
- * there is work for lie in an array, sorted: the first is found at once, one more is put in after
- * O(log n) comparisons and one move of at most a few kilobytes. */
+/* Claims: for whom a search is worked on, and with which rank. An owner's claims in a work queue
+ * that there is work for lie in an array, sorted: the first is found at once, one more is put in
+ * after O(log n) comparisons and one move of at most a few kilobytes. */
 #include "coordinator/state/claim.h"
 
 #include "coordinator/state/account.h"
@@ -17,27 +17,28 @@
 
 /* ---- owner queues: the ready claims of an owner, sorted */
 
-static struct wpk_owner_queue *owner_queue_get(struct wpk_pool *pool, struct wpk_owner *owner)
+static struct wpk_owner_queue *owner_queue_get(struct wpk_work_queue *queue,
+                                               struct wpk_owner *owner)
 {
-    struct wpk_owner_queue *owner_queue = pool->owner_queues;
+    struct wpk_owner_queue *owner_queue = queue->owner_queues;
     while (owner_queue != NULL && owner_queue->account->owner != owner) {
         owner_queue = owner_queue->next;
     }
     if (owner_queue == NULL) {
         owner_queue = calloc(1, sizeof *owner_queue);
         WPK_ASSERT(owner_queue != NULL);
-        owner_queue->account = wpk_account_get(pool->kind, owner);
-        owner_queue->pool = pool;
-        owner_queue->next = pool->owner_queues;
-        pool->owner_queues = owner_queue;
+        owner_queue->account = wpk_account_get(queue->kind, owner);
+        owner_queue->queue = queue;
+        owner_queue->next = queue->owner_queues;
+        queue->owner_queues = owner_queue;
     }
     return owner_queue;
 }
 
 static void owner_queue_drop(struct wpk_coordinator *c, struct wpk_owner_queue *owner_queue)
 {
-    struct wpk_pool *pool = owner_queue->pool;
-    struct wpk_owner_queue **at = &pool->owner_queues;
+    struct wpk_work_queue *queue = owner_queue->queue;
+    struct wpk_owner_queue **at = &queue->owner_queues;
     WPK_ASSERT(owner_queue->ready_count == 0);
     while (*at != owner_queue) {
         at = &(*at)->next;
@@ -45,8 +46,8 @@ static void owner_queue_drop(struct wpk_coordinator *c, struct wpk_owner_queue *
     *at = owner_queue->next;
     free(owner_queue->ready);
     free(owner_queue);
-    if (pool->owner_queues == NULL) {
-        wpk_pool_drop(c, pool);
+    if (queue->owner_queues == NULL) {
+        wpk_work_queue_drop(c, queue);
     }
 }
 
@@ -80,18 +81,18 @@ static uint32_t find_ready(const struct wpk_owner_queue *owner_queue, const stru
     return low;
 }
 
-static void pool_set_ready(struct wpk_pool *pool, struct wpk_owner_queue *owner_queue)
+static void queue_set_ready(struct wpk_work_queue *queue, struct wpk_owner_queue *owner_queue)
 {
-    pool->ready = wpk_grow(pool->ready, pool->ready_count, &pool->ready_capacity,
-                           sizeof(struct wpk_owner_queue *));
-    owner_queue->place = pool->ready_count;
-    pool->ready[pool->ready_count++] = owner_queue;
+    queue->ready = wpk_grow(queue->ready, queue->ready_count, &queue->ready_capacity,
+                            sizeof(struct wpk_owner_queue *));
+    owner_queue->place = queue->ready_count;
+    queue->ready[queue->ready_count++] = owner_queue;
 }
 
-static void pool_clear_ready(struct wpk_pool *pool, struct wpk_owner_queue *owner_queue)
+static void queue_clear_ready(struct wpk_work_queue *queue, struct wpk_owner_queue *owner_queue)
 {
-    pool->ready[owner_queue->place] = pool->ready[--pool->ready_count];
-    pool->ready[owner_queue->place]->place = owner_queue->place;
+    queue->ready[owner_queue->place] = queue->ready[--queue->ready_count];
+    queue->ready[owner_queue->place]->place = owner_queue->place;
 }
 
 static void set_ready(struct wpk_coordinator *c, struct wpk_claim *claim, bool ready)
@@ -105,7 +106,7 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_claim *claim, bool r
                 (owner_queue->ready_count - at) * sizeof(struct wpk_claim *));
         owner_queue->ready[at] = claim;
         if (owner_queue->ready_count++ == 0) {
-            pool_set_ready(owner_queue->pool, owner_queue);
+            queue_set_ready(owner_queue->queue, owner_queue);
         }
     } else if (!ready && claim->ready) {
         WPK_ASSERT(owner_queue->ready[at] == claim);
@@ -113,12 +114,12 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_claim *claim, bool r
         memmove(&owner_queue->ready[at], &owner_queue->ready[at + 1],
                 (owner_queue->ready_count - at) * sizeof(struct wpk_claim *));
         if (owner_queue->ready_count == 0) {
-            pool_clear_ready(owner_queue->pool, owner_queue);
+            queue_clear_ready(owner_queue->queue, owner_queue);
         }
     }
     claim->ready = ready;
     if (ready) {
-        wpk_pool_mark(c, owner_queue->pool);
+        wpk_work_queue_mark(c, owner_queue->queue);
     }
 }
 
@@ -137,8 +138,8 @@ static void set_backlogged(struct wpk_claim *claim, bool backlogged)
 static void update(struct wpk_coordinator *c, struct wpk_claim *claim)
 {
     const struct wpk_search *search = claim->search;
-    bool ready = (search->ready & (1U << claim->owner_queue->pool->stage)) != 0;
-    set_backlogged(claim, claim->owner_queue->pool->served_count > 0 && (ready || search->asking));
+    bool ready = (search->ready & (1U << claim->owner_queue->queue->stage)) != 0;
+    set_backlogged(claim, claim->owner_queue->queue->served_count > 0 && (ready || search->asking));
     set_ready(c, claim, ready);
 }
 
@@ -155,13 +156,13 @@ void wpk_claim_served(struct wpk_coordinator *c)
     for (uint32_t i = 0; i < c->search_count && c->served_changed; i++) {
         struct wpk_claim *claim = c->searches[i]->claims;
         for (; claim != NULL; claim = claim->search_next) {
-            if (claim->owner_queue->pool->served_changed) {
+            if (claim->owner_queue->queue->served_changed) {
                 update(c, claim);
             }
         }
     }
-    for (uint32_t i = 0; i < c->pool_count && c->served_changed; i++) {
-        c->pools[i]->served_changed = false;
+    for (uint32_t i = 0; i < c->queue_count && c->served_changed; i++) {
+        c->queues[i]->served_changed = false;
     }
     c->served_changed = false;
 }
@@ -189,11 +190,11 @@ static bool op_before(const struct wpk_job_op_state *op, const struct wpk_claim 
 }
 
 static struct wpk_claim *claim_get(struct wpk_coordinator *c, struct wpk_job_op_state *op,
-                                   enum wpk_pool_stage stage)
+                                   enum wpk_queue_stage stage)
 {
     struct wpk_search *search = op->search;
     struct wpk_owner_queue *owner_queue =
-        owner_queue_get(wpk_pool_get(c, search, op->job, stage), op->job->account);
+        owner_queue_get(wpk_work_queue_get(c, search, op->job, stage), op->job->account);
     struct wpk_claim *claim = search->claims;
     while (claim != NULL && claim->owner_queue != owner_queue) {
         claim = claim->search_next;
@@ -213,9 +214,9 @@ static struct wpk_claim *claim_get(struct wpk_coordinator *c, struct wpk_job_op_
 
 void wpk_claim_add(struct wpk_coordinator *c, struct wpk_job_op_state *op)
 {
-    for (int stage = 0; stage < WPK_POOL_STAGES; stage++) {
+    for (int stage = 0; stage < WPK_QUEUE_STAGES; stage++) {
         WPK_ASSERT(op->claims[stage] == NULL);
-        struct wpk_claim *claim = claim_get(c, op, (enum wpk_pool_stage)stage);
+        struct wpk_claim *claim = claim_get(c, op, (enum wpk_queue_stage)stage);
         op->claims[stage] = claim;
         claim->op_count++;
         if (op_before(op, claim)) {
@@ -230,7 +231,7 @@ static void rank_again(struct wpk_coordinator *c, struct wpk_claim *claim)
 {
     const struct wpk_job_op_state *first = NULL;
     for (struct wpk_job_op_state *op = claim->search->ops; op != NULL; op = op->next) {
-        if (op->claims[claim->owner_queue->pool->stage] != claim) {
+        if (op->claims[claim->owner_queue->queue->stage] != claim) {
             continue;
         }
         if (first == NULL) {
@@ -259,7 +260,7 @@ static void claim_free(struct wpk_coordinator *c, struct wpk_claim *claim)
 
 void wpk_claim_drop(struct wpk_coordinator *c, struct wpk_job_op_state *op)
 {
-    for (int stage = 0; stage < WPK_POOL_STAGES; stage++) {
+    for (int stage = 0; stage < WPK_QUEUE_STAGES; stage++) {
         struct wpk_claim *claim = op->claims[stage];
         if (claim == NULL) {
             continue;

@@ -14,7 +14,7 @@ struct wpk_class {
     char text[WPK_CLASS_TEXT_MAX]; /* "device class\nenvironment\nproviders" */
     uint64_t virtual_ns;           /* the largest of its groups' */
     struct wpk_table accounts;     /* owned; struct wpk_account by their owners' numbers */
-    uint32_t use_count;            /* by groups and pools; it is freed with the last */
+    uint32_t use_count;            /* by groups and work queues; it is freed with the last */
 };
 
 void wpk_class_text(const char *device_class, const struct wpk_hello *hello,

@@ -71,8 +71,8 @@ static void free_work(struct wpk_coordinator *c)
     for (uint32_t i = 0; i < c->job_count; i++) {
         wpk_job_entry_free(c->jobs[i]);
     }
-    for (uint32_t i = 0; i < c->pool_count; i++) {
-        wpk_pool_free(c->pools[i]);
+    for (uint32_t i = 0; i < c->queue_count; i++) {
+        wpk_work_queue_free(c->queues[i]);
     }
     for (uint32_t i = 0; i < c->owner_count; i++) {
         free(c->owners[i]);
@@ -119,7 +119,7 @@ void wpk_coordinator_free(struct wpk_coordinator *c)
         &c->jobs_by_id,         &c->jobs_by_number,      &c->searches_by_id,
         &c->searches_by_handle, &c->searches_by_key,     &c->workers_by_name,
         &c->workers_by_peer,    &c->admin_states,        &c->workers_by_session,
-        &c->groups_by_key,      &c->pools_by_key,        &c->classes,
+        &c->groups_by_key,      &c->queues_by_key,       &c->classes,
         &c->owners_by_name,     &c->searches_by_problem,
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
@@ -127,7 +127,7 @@ void wpk_coordinator_free(struct wpk_coordinator *c)
     }
     wpk_timers_fini(&c->search_timers);
     wpk_timers_fini(&c->worker_timers);
-    void *arrays[] = {c->jobs, c->workers, c->searches, c->groups, c->pools, c->owners};
+    void *arrays[] = {c->jobs, c->workers, c->searches, c->groups, c->queues, c->owners};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
         free(arrays[i]);
     }
@@ -151,8 +151,8 @@ static void restore_owner(struct wpk_coordinator *c)
 static void hold_builds(struct wpk_coordinator *c)
 {
     c->builds_held = c->event->hold;
-    for (uint32_t i = 0; i < c->pool_count && !c->builds_held; i++) {
-        wpk_pool_mark(c, c->pools[i]);
+    for (uint32_t i = 0; i < c->queue_count && !c->builds_held; i++) {
+        wpk_work_queue_mark(c, c->queues[i]);
     }
 }
 

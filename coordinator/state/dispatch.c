@@ -217,7 +217,7 @@ static void add_to_build(struct wpk_coordinator *c, struct batch *batch,
                          const struct wpk_claim *claim)
 {
     struct wpk_search *search = claim->search;
-    if ((wpk_plain_ready(search) & 1U << WPK_POOL_BUILD) != 0) {
+    if ((wpk_plain_ready(search) & 1U << WPK_QUEUE_BUILD) != 0) {
         add_plain(c, batch, claim);
         return;
     }
@@ -250,7 +250,7 @@ static void add_to_run(struct wpk_coordinator *c, struct batch *batch,
             return;
         }
     }
-    if ((wpk_plain_ready(search) & 1U << WPK_POOL_RUN) != 0) {
+    if ((wpk_plain_ready(search) & 1U << WPK_QUEUE_RUN) != 0) {
         add_plain(c, batch, claim);
         return;
     }
@@ -278,13 +278,13 @@ static bool comes_before(const struct wpk_claim *a, const struct wpk_claim *b)
     if (wpk_claim_before(a, b) || wpk_claim_before(b, a)) {
         return wpk_claim_before(a, b);
     }
-    return a->owner_queue->pool->stage < b->owner_queue->pool->stage;
+    return a->owner_queue->queue->stage < b->owner_queue->queue->stage;
 }
 
 /* What would be built of it has no room. */
-static bool is_held(const struct wpk_coordinator *c, const struct wpk_pool *pool)
+static bool is_held(const struct wpk_coordinator *c, const struct wpk_work_queue *queue)
 {
-    return c->builds_held && pool->stage == WPK_POOL_BUILD;
+    return c->builds_held && queue->stage == WPK_QUEUE_BUILD;
 }
 
 static struct wpk_claim *choose(const struct wpk_coordinator *c, const struct wpk_worker *worker)
@@ -293,8 +293,8 @@ static struct wpk_claim *choose(const struct wpk_coordinator *c, const struct wp
     uint64_t best_ns = UINT64_MAX; /* share of its owner */
     for (const struct wpk_link *link = worker->group->links; link != NULL;
          link = link->group_next) {
-        for (uint32_t i = 0; i < link->pool->ready_count && !is_held(c, link->pool); i++) {
-            const struct wpk_owner_queue *owner_queue = link->pool->ready[i];
+        for (uint32_t i = 0; i < link->queue->ready_count && !is_held(c, link->queue); i++) {
+            const struct wpk_owner_queue *owner_queue = link->queue->ready[i];
             uint64_t ns = wpk_fair_payer(worker->group, owner_queue->account)->share_ns;
             if (ns > best_ns) {
                 continue;
@@ -322,7 +322,7 @@ static void fill(struct wpk_coordinator *c, struct batch *batch)
         if (!claim->ready) {
             continue;
         }
-        if (claim->owner_queue->pool->stage == WPK_POOL_BUILD) {
+        if (claim->owner_queue->queue->stage == WPK_QUEUE_BUILD) {
             add_to_build(c, batch, claim);
         } else {
             add_to_run(c, batch, claim);
@@ -349,14 +349,14 @@ static void serve(struct wpk_coordinator *c, struct wpk_worker *worker)
     }
 }
 
-/* First come, first served, as long as there is work in the pool. */
-static void serve_pool(struct wpk_coordinator *c, struct wpk_pool *pool)
+/* First come, first served, as long as there is work in the work queue. */
+static void serve_queue(struct wpk_coordinator *c, struct wpk_work_queue *queue)
 {
-    for (struct wpk_link *link = pool->waiting_first, *next_link;
-         link != NULL && pool->ready_count > 0 && !is_held(c, pool); link = next_link) {
+    for (struct wpk_link *link = queue->waiting_first, *next_link;
+         link != NULL && queue->ready_count > 0 && !is_held(c, queue); link = next_link) {
         next_link = link->waiting_next;
         for (struct wpk_worker *worker = link->group->waiting_first, *next;
-             worker != NULL && pool->ready_count > 0; worker = next) {
+             worker != NULL && queue->ready_count > 0; worker = next) {
             next = worker->next;
             serve(c, worker);
         }
@@ -365,9 +365,9 @@ static void serve_pool(struct wpk_coordinator *c, struct wpk_pool *pool)
 
 void wpk_dispatch(struct wpk_coordinator *c)
 {
-    struct wpk_pool *pool;
-    while ((pool = wpk_mark_take(&c->marked_pools)) != NULL) {
-        serve_pool(c, pool);
+    struct wpk_work_queue *queue;
+    while ((queue = wpk_mark_take(&c->marked_queues)) != NULL) {
+        serve_queue(c, queue);
     }
     /* A poll that did not want to wait. */
     struct wpk_worker *worker = c->polled;

@@ -297,7 +297,7 @@ static void the_second_is_not_waited_for_for_ever(void **state)
 
 /* ---- many */
 
-/* A pool of work wakes those who can do it, first come, first served. */
+/* A work queue wakes those who can do it, first come, first served. */
 static void polls_are_served_in_turn(void **state)
 {
     (void)state;

@@ -23,17 +23,17 @@ void wpk_fair_begin_group(struct wpk_group *group)
 {
     group->virtual_ns = group->kind->virtual_ns;
     for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
-        if (link->pool->kind == group->kind && link->pool->virtual_ns < group->virtual_ns) {
-            group->virtual_ns = link->pool->virtual_ns;
+        if (link->queue->kind == group->kind && link->queue->virtual_ns < group->virtual_ns) {
+            group->virtual_ns = link->queue->virtual_ns;
         }
     }
 }
 
-void wpk_fair_begin_pool(struct wpk_pool *pool)
+void wpk_fair_begin_queue(struct wpk_work_queue *queue)
 {
-    for (struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
-        if (link->group->kind == pool->kind) {
-            raise(&pool->virtual_ns, link->group->virtual_ns);
+    for (struct wpk_link *link = queue->links; link != NULL; link = link->queue_next) {
+        if (link->group->kind == queue->kind) {
+            raise(&queue->virtual_ns, link->group->virtual_ns);
         }
     }
 }
@@ -47,8 +47,8 @@ static void advance(struct wpk_group *group, uint64_t share_ns)
     group->virtual_ns = share_ns;
     raise(&group->kind->virtual_ns, share_ns);
     for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
-        if (link->pool->kind == group->kind) {
-            raise(&link->pool->virtual_ns, share_ns);
+        if (link->queue->kind == group->kind) {
+            raise(&link->queue->virtual_ns, share_ns);
         }
     }
 }
@@ -62,7 +62,7 @@ void wpk_fair_ready(struct wpk_account *account, const struct wpk_search *search
     for (const struct wpk_claim *claim = search->claims; claim != NULL;
          claim = claim->search_next) {
         if (claim->owner_queue->account == account) {
-            raise(&account->share_ns, claim->owner_queue->pool->virtual_ns);
+            raise(&account->share_ns, claim->owner_queue->queue->virtual_ns);
         }
     }
 }

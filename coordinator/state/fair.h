@@ -20,14 +20,14 @@
 struct wpk_coordinator;
 struct wpk_group;
 struct wpk_lease;
-struct wpk_pool;
+struct wpk_work_queue;
 struct wpk_search;
 
 #define WPK_ESTIMATE_NS UINT64_C(500000000) /* of work that nothing is known of */
 
 /* A new one, with its links: it is where those are whom it will serve, or who will serve it. */
 void wpk_fair_begin_group(struct wpk_group *group);
-void wpk_fair_begin_pool(struct wpk_pool *pool);
+void wpk_fair_begin_queue(struct wpk_work_queue *queue);
 /* Whose share grows when the group works for the account's owner: the account itself, but for a
  * builder of another class. */
 struct wpk_account *wpk_fair_payer(const struct wpk_group *group, struct wpk_account *account);

@@ -187,9 +187,9 @@ static void wait_for_second(struct wpk_coordinator *c, struct wpk_search *search
 {
     uint32_t count = 0;
     for (const struct wpk_claim *s = search->claims; s != NULL; s = s->search_next) {
-        const struct wpk_pool *pool = s->owner_queue->pool;
-        for (const struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
-            count += pool->stage == WPK_POOL_RUN ? link->group->available_count : 0;
+        const struct wpk_work_queue *queue = s->owner_queue->queue;
+        for (const struct wpk_link *link = queue->links; link != NULL; link = link->queue_next) {
+            count += queue->stage == WPK_QUEUE_RUN ? link->group->available_count : 0;
         }
     }
     search->timed_by = timed_by;

@@ -92,49 +92,50 @@ bool wpk_group_builds_for(const struct wpk_group *group, const char *class_text)
            strncmp(providers, own, strlen(own)) == 0;
 }
 
-static bool is_in(const struct wpk_group *group, const struct wpk_pool *pool)
+static bool is_in(const struct wpk_group *group, const struct wpk_work_queue *queue)
 {
     unsigned roles = group->hello.roles;
     if ((roles & WPK_WORKER_RUNS) == 0) {
-        return pool->stage == WPK_POOL_BUILD && wpk_group_builds_for(group, pool->kind->text);
+        return queue->stage == WPK_QUEUE_BUILD && wpk_group_builds_for(group, queue->kind->text);
     }
-    bool role = pool->stage == WPK_POOL_RUN || (roles & WPK_WORKER_BUILDS) != 0;
-    return role && group->kind == pool->kind && group->hello.device.core_count >= pool->threads &&
-           wpk_group_labels_cover(&group->hello, pool->labels, pool->label_count);
+    bool role = queue->stage == WPK_QUEUE_RUN || (roles & WPK_WORKER_BUILDS) != 0;
+    return role && group->kind == queue->kind && group->hello.device.core_count >= queue->threads &&
+           wpk_group_labels_cover(&group->hello, queue->labels, queue->label_count);
 }
 
 static void set_waiting(struct wpk_link *link)
 {
-    struct wpk_pool *pool = link->pool;
+    struct wpk_work_queue *queue = link->queue;
     link->waiting_next = NULL;
-    link->waiting_prev = pool->waiting_last;
-    *(pool->waiting_last != NULL ? &pool->waiting_last->waiting_next : &pool->waiting_first) = link;
-    pool->waiting_last = link;
+    link->waiting_prev = queue->waiting_last;
+    *(queue->waiting_last != NULL ? &queue->waiting_last->waiting_next : &queue->waiting_first) =
+        link;
+    queue->waiting_last = link;
 }
 
 static void clear_waiting(struct wpk_link *link)
 {
-    struct wpk_pool *pool = link->pool;
-    *(link->waiting_prev != NULL ? &link->waiting_prev->waiting_next : &pool->waiting_first) =
+    struct wpk_work_queue *queue = link->queue;
+    *(link->waiting_prev != NULL ? &link->waiting_prev->waiting_next : &queue->waiting_first) =
         link->waiting_next;
-    *(link->waiting_next != NULL ? &link->waiting_next->waiting_prev : &pool->waiting_last) =
+    *(link->waiting_next != NULL ? &link->waiting_next->waiting_prev : &queue->waiting_last) =
         link->waiting_prev;
     link->waiting_next = NULL;
     link->waiting_prev = NULL;
 }
 
-static void link_if_in(struct wpk_group *group, struct wpk_pool *pool)
+static void link_if_in(struct wpk_group *group, struct wpk_work_queue *queue)
 {
-    if (!is_in(group, pool)) {
+    if (!is_in(group, queue)) {
         return;
     }
     struct wpk_link *link = calloc(1, sizeof *link);
     WPK_ASSERT(link != NULL);
     *link = (struct wpk_link){
-        .group = group, .pool = pool, .group_next = group->links, .pool_next = pool->links};
+        .group = group, .queue = queue, .group_next = group->links, .queue_next = queue->links};
     group->links = link;
-    pool->links = link;
-    pool->served_count += group->available_count > 0;
+    queue->links = link;
+    queue->served_count += group->available_count > 0;
     if (group->waiting_first != NULL) {
         set_waiting(link);
     }
@@ -149,13 +150,13 @@ static void take_from_group(struct wpk_link *link)
     *at = link->group_next;
 }
 
-static void take_from_pool(struct wpk_link *link)
+static void take_from_queue(struct wpk_link *link)
 {
-    struct wpk_link **at = &link->pool->links;
+    struct wpk_link **at = &link->queue->links;
     while (*at != link) {
-        at = &(*at)->pool_next;
+        at = &(*at)->queue_next;
     }
-    *at = link->pool_next;
+    *at = link->queue_next;
 }
 
 /* ---- groups */
@@ -189,8 +190,8 @@ static struct wpk_group *group_new(struct wpk_coordinator *c, const struct wpk_w
     group->place = c->group_count;
     c->groups[c->group_count++] = group;
     wpk_table_put_text(&c->groups_by_key, group->key, group);
-    for (uint32_t i = 0; i < c->pool_count; i++) {
-        link_if_in(group, c->pools[i]);
+    for (uint32_t i = 0; i < c->queue_count; i++) {
+        link_if_in(group, c->queues[i]);
     }
     wpk_fair_begin_group(group);
     return group;
@@ -235,7 +236,7 @@ void wpk_group_leave(struct wpk_coordinator *c, struct wpk_worker *worker)
         return;
     }
     for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
-        take_from_pool(link);
+        take_from_queue(link);
     }
     wpk_table_take_text(&c->groups_by_key, group->key);
     c->groups[group->place] = c->groups[--c->group_count];
@@ -244,14 +245,14 @@ void wpk_group_leave(struct wpk_coordinator *c, struct wpk_worker *worker)
     wpk_group_free(group);
 }
 
-/* The group has somebody for the work of its pools, or nobody any more. */
+/* The group has somebody for the work of its work queues, or nobody any more. */
 static void set_served(struct wpk_coordinator *c, const struct wpk_group *group, bool served)
 {
     for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
-        struct wpk_pool *pool = link->pool;
-        pool->served_count += served ? 1 : UINT32_MAX; /* one less */
-        if (pool->served_count == (served ? 1 : 0)) {
-            pool->served_changed = true;
+        struct wpk_work_queue *queue = link->queue;
+        queue->served_count += served ? 1 : UINT32_MAX; /* one less */
+        if (queue->served_count == (served ? 1 : 0)) {
+            queue->served_changed = true;
             c->served_changed = true;
             c->unserved = c->unserved || !served;
         }
@@ -274,10 +275,10 @@ bool wpk_group_set_available(struct wpk_coordinator *c, struct wpk_worker *worke
 
 /* ---- polls that wait */
 
-void wpk_pool_mark(struct wpk_coordinator *c, struct wpk_pool *pool)
+void wpk_work_queue_mark(struct wpk_coordinator *c, struct wpk_work_queue *queue)
 {
-    if (pool->ready_count > 0 && pool->waiting_first != NULL) {
-        wpk_mark_put(&c->marked_pools, &pool->mark, pool);
+    if (queue->ready_count > 0 && queue->waiting_first != NULL) {
+        wpk_mark_put(&c->marked_queues, &queue->mark, queue);
     }
 }
 
@@ -303,7 +304,7 @@ static void enqueue(struct wpk_coordinator *c, struct wpk_worker *worker, bool f
         if (was_empty) {
             set_waiting(link);
         }
-        wpk_pool_mark(c, link->pool);
+        wpk_work_queue_mark(c, link->queue);
     }
 }
 
@@ -352,10 +353,12 @@ void wpk_group_unwait(struct wpk_worker *worker)
     }
 }
 
-/* ---- pools */
+/* ---- work queues */
 
-struct wpk_pool *wpk_pool_get(struct wpk_coordinator *c, const struct wpk_search *search,
-                              const struct wpk_job_entry *job, enum wpk_pool_stage stage)
+struct wpk_work_queue *wpk_work_queue_get(struct wpk_coordinator *c,
+                                          const struct wpk_search *search,
+                                          const struct wpk_job_entry *job,
+                                          enum wpk_queue_stage stage)
 {
     char text[WPK_CLASS_TEXT_MAX];
     char key[KEY_TEXT_MAX];
@@ -364,55 +367,55 @@ struct wpk_pool *wpk_pool_get(struct wpk_coordinator *c, const struct wpk_search
     struct wpk_class *kind = wpk_class_use(c, text);
     key_text(kind, (unsigned)stage, (unsigned)search->key.threads, job->labels, job->label_count,
              key);
-    struct wpk_pool *pool = wpk_table_get_text(&c->pools_by_key, key);
-    if (pool != NULL) {
+    struct wpk_work_queue *queue = wpk_table_get_text(&c->queues_by_key, key);
+    if (queue != NULL) {
         wpk_class_release(c, kind);
-        return pool;
+        return queue;
     }
-    pool = calloc(1, sizeof *pool);
-    WPK_ASSERT(pool != NULL);
-    pool->key = strdup(key);
-    WPK_ASSERT(pool->key != NULL);
-    pool->kind = kind;
-    pool->stage = stage;
-    pool->threads = search->key.threads;
-    memcpy(pool->labels, job->labels, sizeof pool->labels);
-    pool->label_count = job->label_count;
-    c->pools = wpk_grow(c->pools, c->pool_count, &c->pool_capacity, sizeof *c->pools);
-    pool->place = c->pool_count;
-    c->pools[c->pool_count++] = pool;
-    wpk_table_put_text(&c->pools_by_key, pool->key, pool);
+    queue = calloc(1, sizeof *queue);
+    WPK_ASSERT(queue != NULL);
+    queue->key = strdup(key);
+    WPK_ASSERT(queue->key != NULL);
+    queue->kind = kind;
+    queue->stage = stage;
+    queue->threads = search->key.threads;
+    memcpy(queue->labels, job->labels, sizeof queue->labels);
+    queue->label_count = job->label_count;
+    c->queues = wpk_grow(c->queues, c->queue_count, &c->queue_capacity, sizeof *c->queues);
+    queue->place = c->queue_count;
+    c->queues[c->queue_count++] = queue;
+    wpk_table_put_text(&c->queues_by_key, queue->key, queue);
     for (uint32_t i = 0; i < c->group_count; i++) {
-        link_if_in(c->groups[i], pool);
+        link_if_in(c->groups[i], queue);
     }
-    wpk_fair_begin_pool(pool);
-    return pool;
+    wpk_fair_begin_queue(queue);
+    return queue;
 }
 
-void wpk_pool_free(struct wpk_pool *pool)
+void wpk_work_queue_free(struct wpk_work_queue *queue)
 {
-    for (struct wpk_owner_queue *owner_queue = pool->owner_queues, *next; owner_queue != NULL;
+    for (struct wpk_owner_queue *owner_queue = queue->owner_queues, *next; owner_queue != NULL;
          owner_queue = next) {
         next = owner_queue->next;
         free(owner_queue->ready);
         free(owner_queue);
     }
-    free(pool->ready);
-    free(pool->key);
-    free(pool);
+    free(queue->ready);
+    free(queue->key);
+    free(queue);
 }
 
-void wpk_pool_drop(struct wpk_coordinator *c, struct wpk_pool *pool)
+void wpk_work_queue_drop(struct wpk_coordinator *c, struct wpk_work_queue *queue)
 {
-    for (struct wpk_link *link = pool->links, *next; link != NULL; link = next) {
-        next = link->pool_next;
+    for (struct wpk_link *link = queue->links, *next; link != NULL; link = next) {
+        next = link->queue_next;
         take_from_group(link);
         free(link);
     }
-    wpk_mark_drop(&c->marked_pools, &pool->mark);
-    wpk_table_take_text(&c->pools_by_key, pool->key);
-    c->pools[pool->place] = c->pools[--c->pool_count];
-    c->pools[pool->place]->place = pool->place;
-    wpk_class_release(c, pool->kind);
-    wpk_pool_free(pool);
+    wpk_mark_drop(&c->marked_queues, &queue->mark);
+    wpk_table_take_text(&c->queues_by_key, queue->key);
+    c->queues[queue->place] = c->queues[--c->queue_count];
+    c->queues[queue->place]->place = queue->place;
+    wpk_class_release(c, queue->kind);
+    wpk_work_queue_free(queue);
 }

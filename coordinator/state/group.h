@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who can do what: workers that are alike are one group, work that asks for the same is one pool.
+/* Who can do what: workers that are alike are one group, work that asks for the same is one work
+ * queue.
  *
- *     worker ─▶ group ─(link)─▶ pool ─▶ owner queue ─▶ claims that are ready ─▶ search
+ *     worker ─▶ group ─(link)─▶ work queue ─▶ owner queue ─▶ claims that are ready ─▶ search
  *
  * A group is device class, environment and providers (together: its class), cores, labels and
- * roles. A pool is what jobs ask of a worker: class, threads, labels, and whether it is to build or
- * to run. Which groups are in a pool is found when either of them is new. From then on a poll looks
- * at the pools of its group only, and new work at the waiting polls of its pool only. */
+ * roles. A work queue is what jobs ask of a worker: class, threads, labels, and whether it is to
+ * build or to run. Which groups are in a work queue is found when either of them is new. From then
+ * on a poll looks at the work queues of its group only, and new work at the waiting polls of its
+ * work queue only. */
 #ifndef WPK_COORDINATOR_STATE_GROUP_H
 #define WPK_COORDINATOR_STATE_GROUP_H
 
@@ -18,19 +20,19 @@ struct wpk_search;
 struct wpk_owner_queue;
 struct wpk_worker;
 
-enum wpk_pool_stage {
-    WPK_POOL_RUN, /* what needs the device */
-    WPK_POOL_BUILD,
-    WPK_POOL_STAGES,
+enum wpk_queue_stage {
+    WPK_QUEUE_RUN, /* what needs the device */
+    WPK_QUEUE_BUILD,
+    WPK_QUEUE_STAGES,
 };
 
-/* A group that is in a pool. */
+/* A group that is in a work queue. */
 struct wpk_link {
     struct wpk_group *group;
-    struct wpk_pool *pool;
+    struct wpk_work_queue *queue;
     struct wpk_link *group_next;
-    struct wpk_link *pool_next;
-    struct wpk_link *waiting_next; /* of the pool's whose group has waiting polls */
+    struct wpk_link *queue_next;
+    struct wpk_link *waiting_next; /* of the work queue's whose group has waiting polls */
     struct wpk_link *waiting_prev;
 };
 
@@ -38,7 +40,7 @@ struct wpk_group {
     char *key; /* owned: all that makes it */
     struct wpk_class *kind;
     struct wpk_hello hello;           /* of its first worker: what they have in common */
-    struct wpk_link *links;           /* owned: the pools that it is in */
+    struct wpk_link *links;           /* owned: the work queues that it is in */
     struct wpk_worker *waiting_first; /* polls, first come first served */
     struct wpk_worker *waiting_last;
     uint32_t worker_count;
@@ -47,10 +49,10 @@ struct wpk_group {
     uint32_t place;           /* in the coordinator's array */
 };
 
-struct wpk_pool {
+struct wpk_work_queue {
     char *key; /* owned: all that makes it */
     struct wpk_class *kind;
-    enum wpk_pool_stage stage;
+    enum wpk_queue_stage stage;
     int threads;
     struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX];
     uint32_t label_count;
@@ -92,15 +94,17 @@ void wpk_group_await(struct wpk_worker *worker, struct wpk_search *search);
 /* The strategy has answered: its polls wait for work like others. */
 void wpk_group_answered(struct wpk_coordinator *c, struct wpk_search *search);
 
-/* The pool of those who can do a stage of the search's work for the job, made if need be. */
-struct wpk_pool *wpk_pool_get(struct wpk_coordinator *c, const struct wpk_search *search,
-                              const struct wpk_job_entry *job, enum wpk_pool_stage stage);
+/* The work queue of those who can do a stage of the search's work for the job, made if need be. */
+struct wpk_work_queue *wpk_work_queue_get(struct wpk_coordinator *c,
+                                          const struct wpk_search *search,
+                                          const struct wpk_job_entry *job,
+                                          enum wpk_queue_stage stage);
 /* There may be work for a poll that waits: it is looked at when the step ends. */
-void wpk_pool_mark(struct wpk_coordinator *c, struct wpk_pool *pool);
+void wpk_work_queue_mark(struct wpk_coordinator *c, struct wpk_work_queue *queue);
 /* Nobody has an owner queue in it any more. */
-void wpk_pool_drop(struct wpk_coordinator *c, struct wpk_pool *pool);
+void wpk_work_queue_drop(struct wpk_coordinator *c, struct wpk_work_queue *queue);
 /* Free one, with all that it owns, when everything is freed. */
-void wpk_pool_free(struct wpk_pool *pool);
+void wpk_work_queue_free(struct wpk_work_queue *queue);
 void wpk_group_free(struct wpk_group *group);
 
 #endif

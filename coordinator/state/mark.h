@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Marks: lists of the searches, jobs, pools and owners that a step has changed. A handler changes
- * its own noun and marks it; settle.c takes what is marked from the lists in its order. A list is
- * first in, first out, so that a seed replays a run; what is in it already stays where it is. All
- * lists but those to be stored are empty between two steps, so nothing of them has to be
+/* Marks: lists of the searches, jobs, work queues and owners that a step has changed. A handler
+ * changes its own noun and marks it; settle.c takes what is marked from the lists in its order. A
+ * list is first in, first out, so that a seed replays a run; what is in it already stays where it
+ * is. All lists but those to be stored are empty between two steps, so nothing of them has to be
  * persisted. */
 #ifndef WPK_COORDINATOR_STATE_MARK_H
 #define WPK_COORDINATOR_STATE_MARK_H

@@ -70,7 +70,7 @@ unsigned wpk_plain_ready(const struct wpk_search *search)
     if (item->standing != WPK_STANDING_OPEN) {
         return 0;
     }
-    return item->built != NULL ? 1U << WPK_POOL_RUN : 1U << WPK_POOL_BUILD;
+    return item->built != NULL ? 1U << WPK_QUEUE_RUN : 1U << WPK_QUEUE_BUILD;
 }
 
 bool wpk_plain_awaited(const struct wpk_search *search)
@@ -81,9 +81,9 @@ bool wpk_plain_awaited(const struct wpk_search *search)
     unsigned ready = wpk_plain_ready(search);
     uint32_t count = search->plain.item.standing == WPK_STANDING_LEASED;
     for (const struct wpk_claim *s = search->claims; s != NULL; s = s->search_next) {
-        const struct wpk_pool *pool = s->owner_queue->pool;
-        for (const struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
-            count += (ready & 1U << pool->stage) != 0 ? link->group->available_count : 0;
+        const struct wpk_work_queue *queue = s->owner_queue->queue;
+        for (const struct wpk_link *link = queue->links; link != NULL; link = link->queue_next) {
+            count += (ready & 1U << queue->stage) != 0 ? link->group->available_count : 0;
         }
     }
     return count > 0;

@@ -18,7 +18,7 @@ struct wpk_plain {
 /* What the store knew of it; `opened` keeps nothing. */
 void wpk_plain_open(struct wpk_search *search, struct wpk_opened *opened);
 void wpk_plain_fini(struct wpk_search *search);
-/* Stages that a worker can be given of it: bits 1 << enum wpk_pool_stage. */
+/* Stages that a worker can be given of it: bits 1 << enum wpk_queue_stage. */
 unsigned wpk_plain_ready(const struct wpk_search *search);
 /* Does the end of the search wait for it? It does not where no worker is there to build it. */
 bool wpk_plain_awaited(const struct wpk_search *search);

@@ -24,8 +24,8 @@ static bool has_open_vendor(const struct wpk_search *search)
 /* Stages that a worker can be given work of, or will be by the answer to an ASK. */
 static unsigned stages_ready(const struct wpk_search *search, uint64_t now_ns)
 {
-    const unsigned run = 1U << WPK_POOL_RUN;
-    const unsigned build = 1U << WPK_POOL_BUILD;
+    const unsigned run = 1U << WPK_QUEUE_RUN;
+    const unsigned build = 1U << WPK_QUEUE_BUILD;
     switch (search->phase) {
     case WPK_PHASE_SEARCHING: {
         unsigned ready = wpk_plain_ready(search);

@@ -80,7 +80,7 @@ struct wpk_search {
 
     struct wpk_job_op_state *ops; /* of live jobs, those that have ended too: it stays for them */
     struct wpk_claim *claims;     /* of the owners that it is worked on for; owned by claim.c */
-    unsigned ready;               /* stages that there is work for: bits 1 << enum wpk_pool_stage */
+    unsigned ready; /* stages that there is work for: bits 1 << enum wpk_queue_stage */
     bool unstarted;               /* an operator's job is still QUEUED */
     bool failing;                 /* it cannot go on: */
     char error[WPK_REASON_MAX];   /* why */

@@ -16,7 +16,7 @@
 struct wpk_group;
 struct wpk_lease;
 struct wpk_owner;
-struct wpk_pool;
+struct wpk_work_queue;
 struct wpk_worker;
 
 struct wpk_coordinator {
@@ -60,13 +60,14 @@ struct wpk_coordinator {
     uint32_t group_count;
     uint32_t group_capacity;
     struct wpk_table groups_by_key;
-    struct wpk_pool **pools; /* owned; [pool_count] */
-    uint32_t pool_count;
-    uint32_t pool_capacity;
-    struct wpk_table pools_by_key;
-    struct wpk_mark_list marked_pools; /* that there may be work in for a poll that waits */
-    bool served_changed; /* of a pool: there is somebody for its work now, or nobody any more */
-    bool unserved;       /* the last worker of a pool has gone: a search may wait for it in vain */
+    struct wpk_work_queue **queues; /* owned; [queue_count] */
+    uint32_t queue_count;
+    uint32_t queue_capacity;
+    struct wpk_table queues_by_key;
+    struct wpk_mark_list marked_queues; /* that there may be work in for a poll that waits */
+    /* of a work queue: there is somebody for its work now, or nobody any more */
+    bool served_changed;
+    bool unserved; /* the last worker of a work queue has gone: a search may wait for it in vain */
 
     struct wpk_owner **owners; /* owned; [owner_count] */
     uint32_t owner_count;

@@ -238,8 +238,8 @@ static void check_choice(const struct wpk_lease *lease, struct grant *grant)
     const struct wpk_group *group = lease->worker->group;
     double own_ns = book.accounts[grant->account].share_ns;
     for (const struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
-        for (uint32_t i = 0; i < link->pool->ready_count; i++) {
-            const struct wpk_owner_queue *owner_queue = link->pool->ready[i];
+        for (uint32_t i = 0; i < link->queue->ready_count; i++) {
+            const struct wpk_owner_queue *owner_queue = link->queue->ready[i];
             if (!has_work_for(owner_queue, lease->worker)) {
                 continue;
             }
@@ -398,7 +398,7 @@ void watched_ready(struct wpk_account *account, const struct wpk_search *search)
     for (const struct wpk_claim *claim = search->claims; claim != NULL;
          claim = claim->search_next) {
         if (claim->owner_queue->account == account) {
-            check_credit(account, claim->owner_queue->pool);
+            check_credit(account, claim->owner_queue->queue);
         }
     }
 }

@@ -42,7 +42,7 @@ uint64_t wpk_sim_fair_windows(void);
 void wpk_sim_level_begin(void);
 /* The group gives a lease to somebody with this share. */
 void wpk_sim_level_served(const struct wpk_group *group, double share_ns);
-/* The largest such share of a group; or of a pool: of any group in it. */
+/* The largest such share of a group; or of a work queue: of any group in it. */
 double wpk_sim_level_of(const void *where);
 
 /* ---- sim_rank.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far those are whom a place serves: a group of workers, or a pool of work. Said by the leases
+/* How far those are whom a place serves: a group of workers, or a work queue. Said by the leases
  * that were given, with the book's shares; what the coordinator keeps of it is not looked at. */
 #include "common/err.h"
 #include "coordinator/state/group.h"
@@ -12,7 +12,8 @@
 
 /* The largest share with which anybody was given a lease there, before he was charged. */
 struct place {
-    const void *where; /* a group or a pool; another one may lie there later: it begins anew */
+    const void
+        *where; /* a group or a work queue; another one may lie there later: it begins anew */
     double level_ns;
 };
 
@@ -23,8 +24,8 @@ static struct {
 
 void watched_begin_group(struct wpk_group *group) __asm__("__wrap_wpk_fair_begin_group");
 void real_begin_group(struct wpk_group *group) __asm__("__real_wpk_fair_begin_group");
-void watched_begin_pool(struct wpk_pool *pool) __asm__("__wrap_wpk_fair_begin_pool");
-void real_begin_pool(struct wpk_pool *pool) __asm__("__real_wpk_fair_begin_pool");
+void watched_begin_queue(struct wpk_work_queue *queue) __asm__("__wrap_wpk_fair_begin_queue");
+void real_begin_queue(struct wpk_work_queue *queue) __asm__("__real_wpk_fair_begin_queue");
 
 void wpk_sim_level_begin(void)
 {
@@ -53,31 +54,31 @@ void watched_begin_group(struct wpk_group *group)
 {
     double least_ns = wpk_sim_fair_level(group->kind);
     for (const struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
-        double ns = place_of(link->pool)->level_ns;
-        least_ns = link->pool->kind == group->kind && ns < least_ns ? ns : least_ns;
+        double ns = place_of(link->queue)->level_ns;
+        least_ns = link->queue->kind == group->kind && ns < least_ns ? ns : least_ns;
     }
     place_of(group)->level_ns = least_ns;
     real_begin_group(group);
 }
 
-void watched_begin_pool(struct wpk_pool *pool)
+void watched_begin_queue(struct wpk_work_queue *queue)
 {
     double most_ns = 0;
-    for (const struct wpk_link *link = pool->links; link != NULL; link = link->pool_next) {
-        if (link->group->kind == pool->kind) {
+    for (const struct wpk_link *link = queue->links; link != NULL; link = link->queue_next) {
+        if (link->group->kind == queue->kind) {
             raise(&most_ns, place_of(link->group)->level_ns);
         }
     }
-    place_of(pool)->level_ns = most_ns;
-    real_begin_pool(pool);
+    place_of(queue)->level_ns = most_ns;
+    real_begin_queue(queue);
 }
 
 void wpk_sim_level_served(const struct wpk_group *group, double share_ns)
 {
     raise(&place_of(group)->level_ns, share_ns);
     for (const struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
-        if (link->pool->kind == group->kind) {
-            raise(&place_of(link->pool)->level_ns, share_ns);
+        if (link->queue->kind == group->kind) {
+            raise(&place_of(link->queue)->level_ns, share_ns);
         }
     }
 }

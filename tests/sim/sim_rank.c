@@ -40,14 +40,14 @@ static bool comes_before(struct rank a, struct rank b)
 
 /* A builder of another class builds for anybody; who runs is of the job's choice. */
 static bool can_do(const struct wpk_worker *worker, const struct wpk_search *search,
-                   const struct wpk_job_entry *job, enum wpk_pool_stage stage)
+                   const struct wpk_job_entry *job, enum wpk_queue_stage stage)
 {
     unsigned roles = worker->hello.roles;
-    if (stage == WPK_POOL_BUILD && (roles & WPK_WORKER_BUILDS) == 0) {
+    if (stage == WPK_QUEUE_BUILD && (roles & WPK_WORKER_BUILDS) == 0) {
         return false;
     }
     if ((roles & WPK_WORKER_RUNS) == 0) {
-        return stage == WPK_POOL_BUILD && wpk_search_trusts(search, worker, WPK_STAGE_BUILD);
+        return stage == WPK_QUEUE_BUILD && wpk_search_trusts(search, worker, WPK_STAGE_BUILD);
     }
     return wpk_search_trusts(search, worker, WPK_STAGE_RUN) &&
            wpk_group_labels_cover(&worker->hello, job->labels, job->label_count);
@@ -55,7 +55,7 @@ static bool can_do(const struct wpk_worker *worker, const struct wpk_search *sea
 
 /* Of the owner's operators for which the worker could do this, the first. */
 static struct rank rank_of(const struct wpk_search *search, const struct wpk_owner *owner,
-                           const struct wpk_worker *worker, enum wpk_pool_stage stage)
+                           const struct wpk_worker *worker, enum wpk_queue_stage stage)
 {
     struct rank best = {0};
     for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
@@ -93,9 +93,9 @@ static bool has_open_ask(const struct wpk_search *search, bool built)
 /* Does a work item of that stage lie there for the worker? What a strategy has yet to say does
  * not. */
 static bool has_item(const struct wpk_search *search, const struct wpk_worker *worker,
-                     enum wpk_pool_stage stage, uint64_t now_ns)
+                     enum wpk_queue_stage stage, uint64_t now_ns)
 {
-    bool run = stage == WPK_POOL_RUN;
+    bool run = stage == WPK_QUEUE_RUN;
     if (!wpk_search_has_device(search)) {
         return false; /* nobody has said yet what it is to be built for */
     }
@@ -119,17 +119,17 @@ static bool has_item(const struct wpk_search *search, const struct wpk_worker *w
 
 /* Within a search: a vendor, then the plain kernel, what was built, and what is to be built. */
 static void check_order(const struct wpk_sim *sim, const struct wpk_lease *lease,
-                        enum wpk_pool_stage stage)
+                        enum wpk_queue_stage stage)
 {
     const struct wpk_search *search = lease->search;
-    struct rank to_run = rank_of(search, lease->account->owner, lease->worker, WPK_POOL_RUN);
+    struct rank to_run = rank_of(search, lease->account->owner, lease->worker, WPK_QUEUE_RUN);
     if (lease->work.kind != WPK_WORK_TRIAL || to_run.op == NULL) {
         return;
     }
     WPK_SIM_CHECK(sim, !has_open_vendor(search), "a candidate is given out before a vendor");
     WPK_SIM_CHECK(sim, wpk_plain_ready(search) >> stage != 1U,
                   "a candidate is given out before the plain kernel");
-    WPK_SIM_CHECK(sim, stage == WPK_POOL_RUN || !has_open_ask(search, true),
+    WPK_SIM_CHECK(sim, stage == WPK_QUEUE_RUN || !has_open_ask(search, true),
                   "a candidate is given out to be built, and another waits that is");
 }
 
@@ -140,17 +140,17 @@ void wpk_sim_check_rank(const struct wpk_sim *sim, const struct wpk_coordinator 
     const struct wpk_owner *owner = lease->account->owner;
     bool built = wpk_search_work_item(lease->search, lease->work)->built != NULL;
     bool may_be_built = lease->work.kind == WPK_WORK_TRIAL || lease->work.kind == WPK_WORK_PLAIN;
-    enum wpk_pool_stage stage = may_be_built && !built ? WPK_POOL_BUILD : WPK_POOL_RUN;
+    enum wpk_queue_stage stage = may_be_built && !built ? WPK_QUEUE_BUILD : WPK_QUEUE_RUN;
     struct rank given = rank_of(lease->search, owner, worker, stage);
     WPK_SIM_CHECK(sim, given.op != NULL, "%s is given work that is not for him",
                   worker->hello.name);
     check_order(sim, lease, stage);
     for (uint32_t i = 0; i < c->search_count; i++) {
         const struct wpk_search *other = c->searches[i];
-        for (int s = 0; other != lease->search && s < WPK_POOL_STAGES; s++) {
-            struct rank rank = rank_of(other, owner, worker, (enum wpk_pool_stage)s);
+        for (int s = 0; other != lease->search && s < WPK_QUEUE_STAGES; s++) {
+            struct rank rank = rank_of(other, owner, worker, (enum wpk_queue_stage)s);
             bool waits = comes_before(rank, given) &&
-                         has_item(other, worker, (enum wpk_pool_stage)s, c->event->now_ns);
+                         has_item(other, worker, (enum wpk_queue_stage)s, c->event->now_ns);
             WPK_SIM_CHECK(sim, !waits,
                           "%s/%s of %s waits, of priority %d (%d); %s is given %s/%s, of %d (%d)",
                           rank.op->job->name, rank.op->name, owner->name, rank.op->job->priority, s,
