@@ -3,8 +3,8 @@
  *
  *     build/bench/bench-step WORKERS JOBS [OWNERS [LABELS]]
  *
- * Each worker holds four work items, brings one result, and asks for one more; what answers
- * effects is made up here. With LABELS every worker has one of its own: as many groups as workers.
+ * Each worker holds four work items, brings one result, and asks for one more; what answers effects
+ * is made up here. With LABELS every worker has one of its own: as many worker classes as workers.
  * Prints nanoseconds per result, its poll, and the strategies' answers included. */
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/effect.h"
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
     uint64_t ns = wpk_clock_now_ns(clock) - began_ns;
     printf("%u workers, %u jobs, %u owners, %u groups: hello %llu ns, %llu ns a result, %llu ns a"
            " step, %llu leases\n",
-           workers, jobs, owners, b.c->group_count, (unsigned long long)(hello_ns / workers),
+           workers, jobs, owners, b.c->worker_class_count, (unsigned long long)(hello_ns / workers),
            (unsigned long long)(ns / ((uint64_t)workers * ROUNDS)),
            (unsigned long long)(ns / b.steps), (unsigned long long)b.leased);
     wpk_coordinator_free(b.c);

@@ -14,10 +14,10 @@
 #include "coordinator/effects/performer.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/coordinator.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/outlier.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/worker_class.h"
 
 #define WPK_FIXTURE_WORKERS_MAX 64
 #define WPK_FIXTURE_ANSWERS_MAX 1024

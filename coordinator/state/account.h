@@ -5,20 +5,20 @@
 
 #include <stdint.h>
 
-struct wpk_class;
+struct wpk_timing_class;
 struct wpk_owner;
 
 /* An owner in a class. */
 struct wpk_account {
     struct wpk_owner *owner;
-    struct wpk_class *kind; /* of the devices whose time it is */
+    struct wpk_timing_class *timing; /* of the devices whose time it is */
     uint64_t share_ns;      /* by weight, estimates included */
     uint32_t ready_count;   /* claims that there is work for, or will be at once */
     uint64_t mark;          /* of wpk_fair_settle() */
 };
 
-struct wpk_account *wpk_account_get(struct wpk_class *kind, struct wpk_owner *owner);
+struct wpk_account *wpk_account_get(struct wpk_timing_class *timing, struct wpk_owner *owner);
 /* Forget the class's accounts. */
-void wpk_account_forget(struct wpk_class *kind);
+void wpk_account_forget(struct wpk_timing_class *timing);
 
 #endif

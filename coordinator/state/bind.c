@@ -7,10 +7,8 @@
 #include "coordinator/state/bind.h"
 
 #include "coordinator/state/claim.h"
-#include "coordinator/state/class.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/mark.h"
 #include "coordinator/state/phase.h"
@@ -19,6 +17,8 @@
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/text.h"
+#include "coordinator/state/timing_class.h"
+#include "coordinator/state/worker_class.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,22 +30,22 @@
 
 /* ---- devices */
 
-/* The group whose device it is bound to: the one that it had before a restart, or else the largest.
- * NULL: there is none. */
-static const struct wpk_group *choose(const struct wpk_coordinator *c,
-                                      const struct wpk_job_op_state *op)
+/* The worker class whose device it is bound to: the one that it had before a restart, or else the
+ * largest. NULL: there is none. */
+static const struct wpk_worker_class *choose(const struct wpk_coordinator *c,
+                                             const struct wpk_job_op_state *op)
 {
-    const struct wpk_group *best = NULL;
-    for (uint32_t i = 0; i < c->group_count; i++) {
-        const struct wpk_group *group = c->groups[i];
-        if (group->available_count == 0 || !wpk_group_suits(group, op->job)) {
+    const struct wpk_worker_class *best = NULL;
+    for (uint32_t i = 0; i < c->worker_class_count; i++) {
+        const struct wpk_worker_class *worker_class = c->worker_classes[i];
+        if (worker_class->available_count == 0 || !wpk_worker_class_suits(worker_class, op->job)) {
             continue;
         }
-        if (op->bound != NULL && strcmp(op->bound, group->kind->text) == 0) {
-            return group;
+        if (op->bound != NULL && strcmp(op->bound, worker_class->timing->text) == 0) {
+            return worker_class;
         }
-        if (best == NULL || group->available_count > best->available_count) {
-            best = group;
+        if (best == NULL || worker_class->available_count > best->available_count) {
+            best = worker_class;
         }
     }
     return best;
@@ -67,10 +67,10 @@ static bool is_returning(const struct wpk_coordinator *c, const struct wpk_job_o
 
 /* The device that its space is derived from: of the first of its class that comes. */
 static void give_device(struct wpk_coordinator *c, struct wpk_search *search,
-                        const struct wpk_group *group)
+                        const struct wpk_worker_class *worker_class)
 {
-    if (group != NULL && !wpk_search_has_device(search)) {
-        search->device = group->hello.device;
+    if (worker_class != NULL && !wpk_search_has_device(search)) {
+        search->device = worker_class->hello.device;
         wpk_mark_search(c, search, WPK_SEARCH_READY);
     }
 }
@@ -102,38 +102,39 @@ static struct wpk_search *find_or_open(struct wpk_coordinator *c, const struct w
 
 /* False: it has to be tried again. */
 static bool bind_op(struct wpk_coordinator *c, struct wpk_job_op_state *op,
-                    const struct wpk_group *group, const char *class_text)
+                    const struct wpk_worker_class *worker_class, const char *class_text)
 {
     struct wpk_search *search = find_or_open(c, op, class_text);
     if (search == NULL) {
         return false;
     }
-    give_device(c, search, group);
+    give_device(c, search, worker_class);
     wpk_job_op_enter(c, op, search);
     return true;
 }
 
 /* Find a search for the operator, or for one whose device did not come back another one. False: it
- * waits, and is tried again with the next tick or the next group of workers. */
+ * waits, and is tried again with the next tick or the next worker class. */
 static bool bind(struct wpk_coordinator *c, struct wpk_job_op_state *op)
 {
-    const struct wpk_group *group = choose(c, op);
-    bool its_own = group != NULL && op->bound != NULL && strcmp(op->bound, group->kind->text) == 0;
+    const struct wpk_worker_class *worker_class = choose(c, op);
+    bool its_own = worker_class != NULL && op->bound != NULL &&
+                   strcmp(op->bound, worker_class->timing->text) == 0;
     bool returning = is_returning(c, op) && !its_own;
     if (op->search != NULL && its_own) {
-        give_device(c, op->search, group);
+        give_device(c, op->search, worker_class);
         return true;
     }
     c->bind_again = c->bind_again || returning;
-    if (op->search != NULL && !returning && group != NULL) {
+    if (op->search != NULL && !returning && worker_class != NULL) {
         wpk_job_op_leave(c, op);
         wpk_job_op_set(c, op, WPK_PHASE_WAITING, "");
     }
-    if (op->search != NULL || (group == NULL && !returning)) {
+    if (op->search != NULL || (worker_class == NULL && !returning)) {
         return false;
     }
-    bool bound =
-        bind_op(c, op, returning ? NULL : group, returning ? op->bound : group->kind->text);
+    bool bound = bind_op(c, op, returning ? NULL : worker_class,
+                         returning ? op->bound : worker_class->timing->text);
     c->bind_again = c->bind_again || !bound;
     return bound && !returning;
 }
@@ -208,37 +209,38 @@ struct census {
     uint32_t with_label[WPK_WORKER_LABELS_MAX];
 };
 
-static void count_group(const struct wpk_group *group, const struct wpk_job_op_state *op,
-                        const char *class_text, struct census *census)
+static void count_worker_class(const struct wpk_worker_class *worker_class,
+                               const struct wpk_job_op_state *op, const char *class_text,
+                               struct census *census)
 {
     const struct wpk_job_entry *job = op->job;
-    if (strcmp(group->hello.device.kind, job->kind) != 0) {
+    if (strcmp(worker_class->hello.device.kind, job->kind) != 0) {
         return;
     }
-    census->kind += group->worker_count;
-    if (!wpk_group_is_for(group, job)) {
+    census->kind += worker_class->worker_count;
+    if (!wpk_worker_class_is_for(worker_class, job)) {
         return;
     }
-    census->device += group->worker_count;
-    if (group->hello.device.core_count < job->threads) {
+    census->device += worker_class->worker_count;
+    if (worker_class->hello.device.core_count < job->threads) {
         return;
     }
-    census->cores += group->worker_count;
+    census->cores += worker_class->worker_count;
     for (uint32_t i = 0; i < job->label_count; i++) {
-        bool has = wpk_group_labels_cover(&group->hello, &job->labels[i], 1);
-        census->with_label[i] += has ? group->worker_count : 0;
+        bool has = wpk_worker_class_labels_cover(&worker_class->hello, &job->labels[i], 1);
+        census->with_label[i] += has ? worker_class->worker_count : 0;
     }
-    if (!wpk_group_labels_cover(&group->hello, job->labels, job->label_count)) {
+    if (!wpk_worker_class_labels_cover(&worker_class->hello, job->labels, job->label_count)) {
         return;
     }
-    census->labels += group->worker_count;
-    if ((group->hello.roles & WPK_WORKER_RUNS) == 0) {
+    census->labels += worker_class->worker_count;
+    if ((worker_class->hello.roles & WPK_WORKER_RUNS) == 0) {
         return;
     }
-    census->runs += group->worker_count;
-    if (class_text[0] == '\0' || strcmp(class_text, group->kind->text) == 0) {
-        census->bound += group->worker_count;
-        census->available += group->available_count;
+    census->runs += worker_class->worker_count;
+    if (class_text[0] == '\0' || strcmp(class_text, worker_class->timing->text) == 0) {
+        census->bound += worker_class->worker_count;
+        census->available += worker_class->available_count;
     }
 }
 
@@ -275,7 +277,7 @@ static bool has_builder(const struct wpk_job_op_state *op)
 {
     const struct wpk_claim *claim = op->claims[WPK_QUEUE_BUILD];
     const struct wpk_link *link = claim != NULL ? claim->owner_queue->queue->links : NULL;
-    while (link != NULL && link->group->available_count == 0) {
+    while (link != NULL && link->worker_class->available_count == 0) {
         link = link->queue_next;
     }
     return claim == NULL || link != NULL;
@@ -286,7 +288,7 @@ bool wpk_bind_blocked(const struct wpk_coordinator *c, const struct wpk_job_entr
 {
     const struct wpk_job_op_state *op = &job->ops[index];
     const struct wpk_search *search = op->search;
-    char class_text[WPK_CLASS_TEXT_MAX] = "";
+    char class_text[WPK_TIMING_CLASS_TEXT_MAX] = "";
     struct census census = {0};
     out[0] = '\0';
     if (wpk_phase_ended(op->phase) || job->finished_wall_ns != 0) {
@@ -299,8 +301,8 @@ bool wpk_bind_blocked(const struct wpk_coordinator *c, const struct wpk_job_entr
     if (search != NULL) {
         wpk_search_key_class(&search->key, class_text);
     }
-    for (uint32_t i = 0; i < c->group_count; i++) {
-        count_group(c->groups[i], op, class_text, &census);
+    for (uint32_t i = 0; i < c->worker_class_count; i++) {
+        count_worker_class(c->worker_classes[i], op, class_text, &census);
     }
     if (census.available == 0) {
         describe(job, search, &census, out);

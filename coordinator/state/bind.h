@@ -6,7 +6,7 @@
 #include "coordinator/state/text.h"
 
 struct wpk_coordinator;
-struct wpk_group;
+struct wpk_worker_class;
 struct wpk_job_entry;
 struct wpk_job_op_state;
 

@@ -6,11 +6,11 @@
 
 #include "coordinator/state/account.h"
 #include "coordinator/state/fair.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/grow.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/worker_class.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static struct wpk_owner_queue *owner_queue_get(struct wpk_work_queue *queue,
     if (owner_queue == NULL) {
         owner_queue = calloc(1, sizeof *owner_queue);
         WPK_ASSERT(owner_queue != NULL);
-        owner_queue->account = wpk_account_get(queue->kind, owner);
+        owner_queue->account = wpk_account_get(queue->timing, owner);
         owner_queue->queue = queue;
         owner_queue->next = queue->owner_queues;
         queue->owner_queues = owner_queue;

@@ -5,10 +5,8 @@
 
 #include "coordinator/state/admin_state.h"
 #include "coordinator/state/claim.h"
-#include "coordinator/state/class.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/kernel.h"
 #include "coordinator/state/lease.h"
@@ -19,7 +17,9 @@
 #include "coordinator/state/table.h"
 #include "coordinator/state/tick.h"
 #include "coordinator/state/timer.h"
+#include "coordinator/state/timing_class.h"
 #include "coordinator/state/worker.h"
+#include "coordinator/state/worker_class.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,12 +92,12 @@ static void free_workers(struct wpk_coordinator *c)
         next = lease->next;
         free(lease);
     }
-    for (uint32_t i = 0; i < c->group_count; i++) {
-        wpk_group_free(c->groups[i]);
+    for (uint32_t i = 0; i < c->worker_class_count; i++) {
+        wpk_worker_class_free(c->worker_classes[i]);
     }
     for (uint32_t i = 0; i < c->classes.capacity; i++) {
         if (c->classes.slots[i].value != NULL) {
-            wpk_class_free(c->classes.slots[i].value);
+            wpk_timing_class_free(c->classes.slots[i].value);
         }
     }
     free_values(&c->admin_states);
@@ -116,10 +116,12 @@ void wpk_coordinator_free(struct wpk_coordinator *c)
     free_work(c);
     free_workers(c);
     struct wpk_table *tables[] = {
-        &c->jobs_by_id,         &c->jobs_by_number,      &c->searches_by_id,
-        &c->searches_by_handle, &c->searches_by_key,     &c->workers_by_name,
-        &c->workers_by_peer,    &c->admin_states,        &c->workers_by_session,
-        &c->groups_by_key,      &c->queues_by_key,       &c->classes,
+        &c->jobs_by_id,         &c->jobs_by_number,
+        &c->searches_by_id,     &c->searches_by_handle,
+        &c->searches_by_key,    &c->workers_by_name,
+        &c->workers_by_peer,    &c->admin_states,
+        &c->workers_by_session, &c->worker_classes_by_key,
+        &c->queues_by_key,      &c->classes,
         &c->owners_by_name,     &c->searches_by_problem,
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
@@ -127,7 +129,7 @@ void wpk_coordinator_free(struct wpk_coordinator *c)
     }
     wpk_timers_fini(&c->search_timers);
     wpk_timers_fini(&c->worker_timers);
-    void *arrays[] = {c->jobs, c->workers, c->searches, c->groups, c->queues, c->owners};
+    void *arrays[] = {c->jobs, c->workers, c->searches, c->worker_classes, c->queues, c->owners};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
         free(arrays[i]);
     }

@@ -13,7 +13,6 @@
 #include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/phase.h"
@@ -26,6 +25,7 @@
 #include "coordinator/state/state.h"
 #include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
+#include "coordinator/state/worker_class.h"
 
 #include <string.h>
 
@@ -291,11 +291,11 @@ static struct wpk_claim *choose(const struct wpk_coordinator *c, const struct wp
 {
     struct wpk_claim *best = NULL;
     uint64_t best_ns = UINT64_MAX; /* share of its owner */
-    for (const struct wpk_link *link = worker->group->links; link != NULL;
-         link = link->group_next) {
+    for (const struct wpk_link *link = worker->worker_class->links; link != NULL;
+         link = link->worker_class_next) {
         for (uint32_t i = 0; i < link->queue->ready_count && !is_held(c, link->queue); i++) {
             const struct wpk_owner_queue *owner_queue = link->queue->ready[i];
-            uint64_t ns = wpk_fair_payer(worker->group, owner_queue->account)->share_ns;
+            uint64_t ns = wpk_fair_payer(worker->worker_class, owner_queue->account)->share_ns;
             if (ns > best_ns) {
                 continue;
             }
@@ -345,7 +345,7 @@ static void serve(struct wpk_coordinator *c, struct wpk_worker *worker)
     if (batch.message->work_count > 0) {
         wpk_poll_answer(c, worker, batch.message);
     } else if (batch.awaited != NULL) {
-        wpk_group_await(worker, batch.awaited);
+        wpk_worker_class_await(worker, batch.awaited);
     }
 }
 
@@ -355,7 +355,7 @@ static void serve_queue(struct wpk_coordinator *c, struct wpk_work_queue *queue)
     for (struct wpk_link *link = queue->waiting_first, *next_link;
          link != NULL && queue->ready_count > 0 && !is_held(c, queue); link = next_link) {
         next_link = link->waiting_next;
-        for (struct wpk_worker *worker = link->group->waiting_first, *next;
+        for (struct wpk_worker *worker = link->worker_class->waiting_first, *next;
              worker != NULL && queue->ready_count > 0; worker = next) {
             next = worker->next;
             serve(c, worker);

@@ -4,13 +4,13 @@
 #include "common/metrics.h"
 #include "coordinator/state/account.h"
 #include "coordinator/state/claim.h"
-#include "coordinator/state/class.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/owner.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/timing_class.h"
 #include "coordinator/state/worker.h"
+#include "coordinator/state/worker_class.h"
 
 /* ---- where those are who are served */
 
@@ -19,12 +19,14 @@ static void raise(uint64_t *ns, uint64_t to_ns)
     *ns = *ns > to_ns ? *ns : to_ns;
 }
 
-void wpk_fair_begin_group(struct wpk_group *group)
+void wpk_fair_begin_class(struct wpk_worker_class *worker_class)
 {
-    group->virtual_ns = group->kind->virtual_ns;
-    for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
-        if (link->queue->kind == group->kind && link->queue->virtual_ns < group->virtual_ns) {
-            group->virtual_ns = link->queue->virtual_ns;
+    worker_class->virtual_ns = worker_class->timing->virtual_ns;
+    for (struct wpk_link *link = worker_class->links; link != NULL;
+         link = link->worker_class_next) {
+        if (link->queue->timing == worker_class->timing &&
+            link->queue->virtual_ns < worker_class->virtual_ns) {
+            worker_class->virtual_ns = link->queue->virtual_ns;
         }
     }
 }
@@ -32,28 +34,29 @@ void wpk_fair_begin_group(struct wpk_group *group)
 void wpk_fair_begin_queue(struct wpk_work_queue *queue)
 {
     for (struct wpk_link *link = queue->links; link != NULL; link = link->queue_next) {
-        if (link->group->kind == queue->kind) {
-            raise(&queue->virtual_ns, link->group->virtual_ns);
+        if (link->worker_class->timing == queue->timing) {
+            raise(&queue->virtual_ns, link->worker_class->virtual_ns);
         }
     }
 }
 
 /* It never goes back, although a share does when a lease took less than was estimated. */
-static void advance(struct wpk_group *group, uint64_t share_ns)
+static void advance(struct wpk_worker_class *worker_class, uint64_t share_ns)
 {
-    if (share_ns <= group->virtual_ns) {
+    if (share_ns <= worker_class->virtual_ns) {
         return;
     }
-    group->virtual_ns = share_ns;
-    raise(&group->kind->virtual_ns, share_ns);
-    for (struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
-        if (link->queue->kind == group->kind) {
+    worker_class->virtual_ns = share_ns;
+    raise(&worker_class->timing->virtual_ns, share_ns);
+    for (struct wpk_link *link = worker_class->links; link != NULL;
+         link = link->worker_class_next) {
+        if (link->queue->timing == worker_class->timing) {
             raise(&link->queue->virtual_ns, share_ns);
         }
     }
 }
 
-/* Who builds for it and who runs it may be two groups, which are not at the same place. */
+/* Who builds for it and who runs it may be two worker classes, which are not at the same place. */
 void wpk_fair_ready(struct wpk_account *account, const struct wpk_search *search)
 {
     if (account->ready_count++ > 0) {
@@ -73,18 +76,22 @@ void wpk_fair_unready(struct wpk_account *account)
     account->ready_count--;
 }
 
-static struct wpk_account *payer_of(const struct wpk_group *group, struct wpk_account *account)
+static struct wpk_account *payer_of(const struct wpk_worker_class *worker_class,
+                                    struct wpk_account *account)
 {
-    return account->kind == group->kind ? account : wpk_account_get(group->kind, account->owner);
+    return account->timing == worker_class->timing
+               ? account
+               : wpk_account_get(worker_class->timing, account->owner);
 }
 
-struct wpk_account *wpk_fair_payer(const struct wpk_group *group, struct wpk_account *account)
+struct wpk_account *wpk_fair_payer(const struct wpk_worker_class *worker_class,
+                                   struct wpk_account *account)
 {
-    struct wpk_account *payer = payer_of(group, account);
+    struct wpk_account *payer = payer_of(worker_class, account);
     /* In another class nobody says when there is work for him, and when there is not: he starts
      * from where the others are each time. */
     if (payer->ready_count == 0) {
-        raise(&payer->share_ns, group->virtual_ns);
+        raise(&payer->share_ns, worker_class->virtual_ns);
     }
     return payer;
 }
@@ -100,12 +107,12 @@ void wpk_fair_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
 {
     (void)c;
     const struct wpk_search *search = lease->search;
-    struct wpk_group *group = lease->worker->group;
+    struct wpk_worker_class *worker_class = lease->worker->worker_class;
     lease->estimate_ns = search->cost_ns != 0 ? search->cost_ns : WPK_ESTIMATE_NS;
     if (lease->account != NULL) {
-        lease->account = wpk_fair_payer(group, lease->account);
-        lease->account->kind->use_count++; /* the account stays with the lease */
-        advance(group, lease->account->share_ns);
+        lease->account = wpk_fair_payer(worker_class, lease->account);
+        lease->account->timing->use_count++; /* the account stays with the lease */
+        advance(worker_class, lease->account->share_ns);
         lease->charged_ns = lease->estimate_ns / lease->account->owner->weight;
         lease->account->share_ns += lease->charged_ns;
     }
@@ -118,7 +125,8 @@ static uint32_t split(struct wpk_coordinator *c, const struct wpk_lease *lease, 
     c->mark++;
     for (struct wpk_claim *claim = lease->search->claims; claim != NULL;
          claim = claim->search_next) {
-        struct wpk_account *account = payer_of(lease->worker->group, claim->owner_queue->account);
+        struct wpk_account *account =
+            payer_of(lease->worker->worker_class, claim->owner_queue->account);
         if (account->mark != c->mark) {
             account->mark = c->mark;
             count++;
@@ -158,7 +166,7 @@ void wpk_fair_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_
         charge_all(c, lease, device_ns);
     }
     if (lease->account != NULL) {
-        wpk_class_release(c, lease->account->kind);
+        wpk_timing_class_release(c, lease->account->timing);
         lease->account = NULL;
     }
 }

@@ -18,7 +18,7 @@
 #include "coordinator/state/account.h"
 
 struct wpk_coordinator;
-struct wpk_group;
+struct wpk_worker_class;
 struct wpk_lease;
 struct wpk_work_queue;
 struct wpk_search;
@@ -26,11 +26,12 @@ struct wpk_search;
 #define WPK_ESTIMATE_NS UINT64_C(500000000) /* of work that nothing is known of */
 
 /* A new one, with its links: it is where those are whom it will serve, or who will serve it. */
-void wpk_fair_begin_group(struct wpk_group *group);
+void wpk_fair_begin_class(struct wpk_worker_class *worker_class);
 void wpk_fair_begin_queue(struct wpk_work_queue *queue);
-/* Whose share grows when the group works for the account's owner: the account itself, but for a
- * builder of another class. */
-struct wpk_account *wpk_fair_payer(const struct wpk_group *group, struct wpk_account *account);
+/* Whose share grows when the worker class works for the account's owner: the account itself, but
+ * for a builder of another class. */
+struct wpk_account *wpk_fair_payer(const struct wpk_worker_class *worker_class,
+                                   struct wpk_account *account);
 /* A claim of the owner's in this search became ready, or one is not any more. */
 void wpk_fair_ready(struct wpk_account *account, const struct wpk_search *search);
 void wpk_fair_unready(struct wpk_account *account);

@@ -153,8 +153,8 @@ static void time_is_shared_not_leases(void **state)
 static uint64_t share_ns(const struct wpk_fixture *s, const char *owner)
 {
     const struct wpk_owner *found = wpk_table_get_text(&s->c->owners_by_name, owner);
-    const struct wpk_class *kind = s->c->workers[0]->group->kind;
-    const struct wpk_account *account = wpk_table_get(&kind->accounts, found->number);
+    const struct wpk_timing_class *timing = s->c->workers[0]->worker_class->timing;
+    const struct wpk_account *account = wpk_table_get(&timing->accounts, found->number);
     return account->share_ns;
 }
 

@@ -14,7 +14,6 @@
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/mark.h"
 #include "coordinator/state/outlier.h"
@@ -27,6 +26,7 @@
 #include "coordinator/state/verdict.h"
 #include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
+#include "coordinator/state/worker_class.h"
 #include "schema/message_trace.h"
 
 #include <math.h>
@@ -189,7 +189,7 @@ static void wait_for_second(struct wpk_coordinator *c, struct wpk_search *search
     for (const struct wpk_claim *s = search->claims; s != NULL; s = s->search_next) {
         const struct wpk_work_queue *queue = s->owner_queue->queue;
         for (const struct wpk_link *link = queue->links; link != NULL; link = link->queue_next) {
-            count += queue->stage == WPK_QUEUE_RUN ? link->group->available_count : 0;
+            count += queue->stage == WPK_QUEUE_RUN ? link->worker_class->available_count : 0;
         }
     }
     search->timed_by = timed_by;

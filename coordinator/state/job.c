@@ -11,13 +11,13 @@
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/mark.h"
 #include "coordinator/state/owner.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
+#include "coordinator/state/worker_class.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,11 +143,11 @@ void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_op_state *op, enum
     }
 }
 
-void wpk_job_mark_unbound(struct wpk_coordinator *c, const struct wpk_group *group)
+void wpk_job_mark_unbound(struct wpk_coordinator *c, const struct wpk_worker_class *worker_class)
 {
     for (uint32_t i = 0; i < c->job_count && c->unbound_count > 0; i++) {
         struct wpk_job_entry *job = c->jobs[i];
-        if (job->unbound && (group == NULL || wpk_group_suits(group, job))) {
+        if (job->unbound && (worker_class == NULL || wpk_worker_class_suits(worker_class, job))) {
             wpk_mark_job(c, job, WPK_JOB_BIND);
         }
     }

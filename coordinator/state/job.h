@@ -3,9 +3,9 @@
 #ifndef WPK_COORDINATOR_STATE_JOB_H
 #define WPK_COORDINATOR_STATE_JOB_H
 
-#include "coordinator/state/group.h"
 #include "coordinator/state/mark.h"
 #include "coordinator/state/phase.h"
+#include "coordinator/state/worker_class.h"
 
 struct wpk_coordinator;
 struct wpk_owner;
@@ -40,7 +40,7 @@ struct wpk_job_op_state {
     char reason[WPK_REASON_MAX];
     bool from_history;
     uint64_t kernel_id; /* 0: none */
-    /* RESTORE: wpk_class_text() of the search that it had; owned; NULL: none */
+    /* RESTORE: wpk_timing_class_text() of the search that it had; owned; NULL: none */
     char *bound;
     struct wpk_op_past *past;      /* RESTORE: had ended; owned; NULL: its search says it */
     struct wpk_job_entry *job;     /* that it is of */
@@ -94,8 +94,8 @@ void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_op_state *op, enum
                     const char *reason);
 /* A job's first lease. */
 void wpk_job_started(struct wpk_coordinator *c, struct wpk_job_entry *job);
-/* Mark the jobs with an operator that waits for a device of this group; NULL: of any. */
-void wpk_job_mark_unbound(struct wpk_coordinator *c, const struct wpk_group *group);
+/* Mark the jobs with an operator that waits for a device of this worker class; NULL: of any. */
+void wpk_job_mark_unbound(struct wpk_coordinator *c, const struct wpk_worker_class *worker_class);
 /* It ends with its last operator. */
 void wpk_job_end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job);
 /* Forget jobs whose end is stored. */

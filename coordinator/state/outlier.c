@@ -2,12 +2,12 @@
 #include "coordinator/state/outlier.h"
 
 #include "coordinator/state/effect.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/text.h"
 #include "coordinator/state/worker.h"
+#include "coordinator/state/worker_class.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -156,7 +156,7 @@ void wpk_outlier_compare(struct wpk_coordinator *c, const struct wpk_search *sea
     struct wpk_worker *other = wpk_table_get(&c->workers_by_name, before_by);
     struct wpk_worker *own = wpk_table_get(&c->workers_by_session, worker->session);
     if (other == NULL || own == NULL || other->device_hash == own->device_hash ||
-        other->group->kind != own->group->kind || before_ns == 0 || ns == 0) {
+        other->worker_class->timing != own->worker_class->timing || before_ns == 0 || ns == 0) {
         return;
     }
     double ratio = (double)ns / (double)before_ns;

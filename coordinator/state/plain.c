@@ -20,13 +20,13 @@
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/opened.h"
 #include "coordinator/state/revoked.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
+#include "coordinator/state/worker_class.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ bool wpk_plain_awaited(const struct wpk_search *search)
     for (const struct wpk_claim *s = search->claims; s != NULL; s = s->search_next) {
         const struct wpk_work_queue *queue = s->owner_queue->queue;
         for (const struct wpk_link *link = queue->links; link != NULL; link = link->queue_next) {
-            count += (ready & 1U << queue->stage) != 0 ? link->group->available_count : 0;
+            count += (ready & 1U << queue->stage) != 0 ? link->worker_class->available_count : 0;
         }
     }
     return count > 0;

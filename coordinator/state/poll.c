@@ -2,11 +2,11 @@
 #include "coordinator/state/poll.h"
 
 #include "coordinator/state/event.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/reply.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/timer.h"
 #include "coordinator/state/worker.h"
+#include "coordinator/state/worker_class.h"
 
 #define MS UINT64_C(1000000)
 
@@ -31,7 +31,7 @@ void wpk_poll_answer(struct wpk_coordinator *c, struct wpk_worker *worker,
 {
     WPK_ASSERT(worker->polling);
     wpk_reply_send(c, worker->poll_address, message);
-    wpk_group_unwait(worker);
+    wpk_worker_class_unwait(worker);
     worker->polling = false;
     worker->heard_ns = c->event->now_ns;
     wpk_poll_set_timer(c, worker);

@@ -4,12 +4,12 @@
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/phase.h"
 #include "coordinator/state/plain.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/work_item.h"
+#include "coordinator/state/worker_class.h"
 
 static bool has_open_vendor(const struct wpk_search *search)
 {

@@ -8,11 +8,9 @@
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/claim.h"
-#include "coordinator/state/class.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/grow.h"
 #include "coordinator/state/mark.h"
 #include "coordinator/state/opened.h"
@@ -22,8 +20,10 @@
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/timer.h"
+#include "coordinator/state/timing_class.h"
 #include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
+#include "coordinator/state/worker_class.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,7 +282,7 @@ void wpk_search_asked(struct wpk_coordinator *c)
         memcpy(search->error, asked->reason, sizeof search->error);
     }
     wpk_asks_tell(c, search);
-    wpk_group_answered(c, search);
+    wpk_worker_class_answered(c, search);
     wpk_mark_search(c, search, WPK_SEARCH_COURSE);
 }
 
@@ -324,15 +324,15 @@ bool wpk_search_has_device(const struct wpk_search *search)
 bool wpk_search_trusts(const struct wpk_search *search, const struct wpk_worker *worker,
                        enum wpk_work_stage stage)
 {
-    char class_text[WPK_CLASS_TEXT_MAX];
-    const struct wpk_group *group = worker->group;
+    char class_text[WPK_TIMING_CLASS_TEXT_MAX];
+    const struct wpk_worker_class *worker_class = worker->worker_class;
     wpk_search_key_class(&search->key, class_text);
     if (stage == WPK_STAGE_BUILD) {
-        return wpk_group_builds_for(group, class_text);
+        return wpk_worker_class_builds_for(worker_class, class_text);
     }
-    return (group->hello.roles & WPK_WORKER_RUNS) != 0 &&
-           group->hello.device.core_count >= search->key.threads &&
-           strcmp(group->kind->text, class_text) == 0;
+    return (worker_class->hello.roles & WPK_WORKER_RUNS) != 0 &&
+           worker_class->hello.device.core_count >= search->key.threads &&
+           strcmp(worker_class->timing->text, class_text) == 0;
 }
 
 struct wpk_work_item *wpk_search_work_item(struct wpk_search *search, wpk_work_id work)

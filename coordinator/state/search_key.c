@@ -2,11 +2,11 @@
 #include "coordinator/state/search_key.h"
 
 #include "common/crypto.h"
-#include "coordinator/state/class.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/timing_class.h"
 #include "search/space.h"
 
 #include <stdio.h>
@@ -68,8 +68,8 @@ const char *wpk_search_key_own_provider(struct wpk_coordinator *c, const struct 
     return name;
 }
 
-void wpk_search_key_class(const struct wpk_search_key *key, char out[WPK_CLASS_TEXT_MAX])
+void wpk_search_key_class(const struct wpk_search_key *key, char out[WPK_TIMING_CLASS_TEXT_MAX])
 {
-    snprintf(out, WPK_CLASS_TEXT_MAX, "%s\n%s\n%s", key->device_class, key->environment,
+    snprintf(out, WPK_TIMING_CLASS_TEXT_MAX, "%s\n%s\n%s", key->device_class, key->environment,
              key->providers);
 }

@@ -3,7 +3,7 @@
 #ifndef WPK_COORDINATOR_STATE_SEARCH_KEY_H
 #define WPK_COORDINATOR_STATE_SEARCH_KEY_H
 
-#include "coordinator/state/class.h"
+#include "coordinator/state/timing_class.h"
 
 struct wpk_coordinator;
 struct wpk_job_op_state;
@@ -25,12 +25,12 @@ struct wpk_search_key {
     enum wpk_conditions conditions;
 };
 
-/* The key of the operator's search on devices of that class (wpk_class_text()). */
+/* The key of the operator's search on devices of that class (wpk_timing_class_text()). */
 void wpk_search_key_make(const struct wpk_job_op_state *op, const char *class_text,
                          struct wpk_search_key *key);
 void wpk_search_key_hash(const struct wpk_search_key *key, char out[WPK_ID_MAX]);
-/* Its class, as wpk_class_text() prints it. */
-void wpk_search_key_class(const struct wpk_search_key *key, char out[WPK_CLASS_TEXT_MAX]);
+/* Its class, as wpk_timing_class_text() prints it. */
+void wpk_search_key_class(const struct wpk_search_key *key, char out[WPK_TIMING_CLASS_TEXT_MAX]);
 /* The name of our own provider, the first of the key's, for an effect. */
 const char *wpk_search_key_own_provider(struct wpk_coordinator *c, const struct wpk_search *search);
 

@@ -13,7 +13,7 @@
 #include "coordinator/state/table.h"
 #include "coordinator/state/timer.h"
 
-struct wpk_group;
+struct wpk_worker_class;
 struct wpk_lease;
 struct wpk_owner;
 struct wpk_work_queue;
@@ -56,10 +56,10 @@ struct wpk_coordinator {
     struct wpk_lease *leases_spare; /* owned; free ones */
 
     struct wpk_table classes;  /* owned; by text */
-    struct wpk_group **groups; /* owned; [group_count] */
-    uint32_t group_count;
-    uint32_t group_capacity;
-    struct wpk_table groups_by_key;
+    struct wpk_worker_class **worker_classes; /* owned; [worker_class_count] */
+    uint32_t worker_class_count;
+    uint32_t worker_class_capacity;
+    struct wpk_table worker_classes_by_key;
     struct wpk_work_queue **queues; /* owned; [queue_count] */
     uint32_t queue_count;
     uint32_t queue_capacity;

@@ -17,7 +17,6 @@
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/loss.h"
@@ -30,6 +29,7 @@
 #include "coordinator/state/table.h"
 #include "coordinator/state/timer.h"
 #include "coordinator/state/work_item.h"
+#include "coordinator/state/worker_class.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,8 +67,8 @@ static void update_available(struct wpk_coordinator *c, struct wpk_worker *worke
 {
     bool available = worker->peer != 0 && !worker->draining && !worker->stuck &&
                      worker->admin_state == WPK_ADMIN_STATE_NONE;
-    if (wpk_group_set_available(c, worker, available)) {
-        wpk_job_mark_unbound(c, worker->group);
+    if (wpk_worker_class_set_available(c, worker, available)) {
+        wpk_job_mark_unbound(c, worker->worker_class);
     }
 }
 
@@ -83,7 +83,7 @@ static void remove_worker(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     WPK_ASSERT(worker->lease_count == 0);
     wpk_timer_cancel(&c->worker_timers, &worker->timer);
-    wpk_group_leave(c, worker);
+    wpk_worker_class_leave(c, worker);
     set_peer(c, worker, 0);
     wpk_table_take(&c->workers_by_session, worker->session);
     wpk_table_take_text(&c->workers_by_name, worker->hello.name);
@@ -180,7 +180,7 @@ static void end_others(struct wpk_coordinator *c, const struct wpk_worker *worke
 static void renew(struct wpk_coordinator *c, struct wpk_worker *worker)
 {
     end_others(c, worker);
-    wpk_group_unwait(worker);
+    wpk_worker_class_unwait(worker);
     worker->polling = false;
     worker->heard_ns = c->event->now_ns;
     worker->gone_ns = 0;
@@ -218,8 +218,8 @@ static void hello(struct wpk_coordinator *c)
         return;
     }
     worker = worker_new(c, hello);
-    if (wpk_group_join(c, worker)) {
-        wpk_job_mark_unbound(c, worker->group);
+    if (wpk_worker_class_join(c, worker)) {
+        wpk_job_mark_unbound(c, worker->worker_class);
     }
     update_available(c, worker);
     wpk_poll_set_timer(c, worker);
@@ -281,14 +281,14 @@ static void poll(struct wpk_coordinator *c, struct wpk_worker *worker)
     take_holding(c, worker);
     worker->draining = false;
     update_available(c, worker);
-    wpk_group_unwait(worker);
+    wpk_worker_class_unwait(worker);
     worker->polling = true;
     *worker->poll_address = c->event->address;
     worker->poll_want = message->want;
     worker->poll_until_ns = c->event->now_ns + message->wait_ms * MS;
     c->polled = worker;
     if (message->want > 0 && worker->available && !c->draining) {
-        wpk_group_wait(c, worker);
+        wpk_worker_class_wait(c, worker);
     }
     wpk_poll_set_timer(c, worker);
 }
@@ -309,7 +309,7 @@ static void give_back(struct wpk_coordinator *c, struct wpk_worker *worker)
     }
     worker->draining = true;
     worker->polling = false;
-    wpk_group_unwait(worker);
+    wpk_worker_class_unwait(worker);
     update_available(c, worker);
     wpk_effect_log(c, "worker_left", "worker=%s", worker->hello.name);
     wpk_reply_acks(c, wpk_effect_memory(c, 1, sizeof(enum wpk_ack)), 0);
@@ -373,9 +373,9 @@ static void apply_admin_state(struct wpk_coordinator *c, struct wpk_worker *work
         wpk_loss_return_all(c, worker, false);
     }
     if (worker->admin_state != WPK_ADMIN_STATE_NONE) {
-        wpk_group_unwait(worker);
+        wpk_worker_class_unwait(worker);
     } else if (worker->polling && worker->poll_want > 0 && !c->draining) {
-        wpk_group_wait(c, worker);
+        wpk_worker_class_wait(c, worker);
     }
     update_available(c, worker);
 }
@@ -487,7 +487,7 @@ void wpk_worker_gone(struct wpk_coordinator *c)
         next = worker->peer_next;
         set_peer(c, worker, 0);
         worker->polling = false;
-        wpk_group_unwait(worker);
+        wpk_worker_class_unwait(worker);
         worker->gone_ns = c->event->now_ns;
         update_available(c, worker);
         wpk_poll_set_timer(c, worker);

@@ -9,7 +9,7 @@
 #include "coordinator/state/timer.h"
 
 struct wpk_comparisons;
-struct wpk_group;
+struct wpk_worker_class;
 struct wpk_search;
 
 #define WPK_WORKERS_MAX 16384 /* sessions that live */
@@ -45,12 +45,13 @@ struct wpk_worker {
     uint32_t lease_count;
     struct wpk_comparisons *comparisons; /* owned; of its times with others'; NULL: none yet */
     bool is_outlier;
-    bool available;          /* may be given work: counted in its group */
-    struct wpk_group *group; /* of workers that can do the same */
-    /* Those whose poll waits: of the group; or of the search that is awaited, in no order. */
+    bool available;                        /* may be given work: counted in its worker class */
+    struct wpk_worker_class *worker_class; /* of workers that can do the same */
+    /* Those whose poll waits: of the worker class; or of the search that is awaited, in no
+     * order. */
     struct wpk_worker *next;
     struct wpk_worker *prev;
-    bool queued;                  /* in the group's list */
+    bool queued;                  /* in the worker class's list */
     struct wpk_worker *peer_next; /* on the same connection */
     uint32_t place;               /* in the coordinator's array */
     struct wpk_timer timer;       /* its poll is to be answered, or it may be lost */

@@ -28,7 +28,7 @@ static void who_is_silent_is_lost(void **state)
     assert_int_equal(s->c->worker_count, 1);
     wpk_fixture_wait(s, 2000);
     assert_int_equal(s->c->worker_count, 0);
-    assert_int_equal(s->c->group_count, 0);
+    assert_int_equal(s->c->worker_class_count, 0);
     assert_int_equal(s->c->lease_count, 0);
     assert_int_equal(item(s, 0)->attempts, 1); /* what it was running is to blame, */
     assert_int_equal(item(s, 1)->attempts, 0); /* the rest is not */
@@ -180,7 +180,7 @@ static void who_comes_from_elsewhere_is_one(void **state)
     assert_int_equal(s->c->worker_count, 1);
     assert_string_equal(s->c->workers[0]->hello.name, "w4");
     assert_int_equal(s->c->workers_by_session.count, 1);
-    assert_int_equal(s->c->groups[0]->available_count, 1);
+    assert_int_equal(s->c->worker_classes[0]->available_count, 1);
     wpk_fixture_free(s);
 }
 
@@ -191,8 +191,8 @@ static void a_connection_of_many(void **state)
     struct wpk_fixture *s = wpk_fixture_new();
     say_hello_as_five(s, true);
     assert_int_equal(s->c->worker_count, 5);
-    assert_int_equal(s->c->group_count, 1);
-    assert_int_equal(s->c->groups[0]->available_count, 5);
+    assert_int_equal(s->c->worker_class_count, 1);
+    assert_int_equal(s->c->worker_classes[0]->available_count, 5);
     wpk_fixture_lose(s, 0);
     assert_int_equal(s->c->worker_count, 0);
     assert_int_equal(s->c->workers_by_peer.count, 0);

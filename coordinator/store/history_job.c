@@ -223,7 +223,7 @@ struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t num
 
 /* ---- their operators' progress */
 
-/* What its search is bound to, as wpk_class_text() has it. */
+/* What its search is bound to, as wpk_timing_class_text() has it. */
 static char *read_class(struct wpk_store *store, uint64_t job_number, uint32_t position)
 {
     char *text = NULL;

@@ -3,11 +3,9 @@
 
 #include "coordinator/state/account.h"
 #include "coordinator/state/claim.h"
-#include "coordinator/state/class.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/owner.h"
@@ -15,7 +13,9 @@
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/text.h"
+#include "coordinator/state/timing_class.h"
 #include "coordinator/state/worker.h"
+#include "coordinator/state/worker_class.h"
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@
 
 /* An owner's part in the time of a class's devices, by weight. */
 struct account {
-    char kind[WPK_CLASS_TEXT_MAX];
+    char timing[WPK_TIMING_CLASS_TEXT_MAX];
     char owner[WPK_JOB_TEXT_MAX];
     double share_ns;
     double level_ns; /* of the class: the largest share with which one was given a lease */
@@ -88,8 +88,8 @@ void watched_ready(struct wpk_account *account, const struct wpk_search *search)
     __asm__("__wrap_wpk_fair_ready");
 void real_ready(struct wpk_account *account, const struct wpk_search *search) //
     __asm__("__real_wpk_fair_ready");
-void watched_forget(struct wpk_class *kind) __asm__("__wrap_wpk_account_forget");
-void real_forget(struct wpk_class *kind) __asm__("__real_wpk_account_forget");
+void watched_forget(struct wpk_timing_class *timing) __asm__("__wrap_wpk_account_forget");
+void real_forget(struct wpk_timing_class *timing) __asm__("__real_wpk_account_forget");
 
 /* ---- the book */
 
@@ -102,10 +102,10 @@ static struct grant *put_grant(void)
 }
 
 /* The class, or all if it is NULL, has no past; no window goes over this. */
-static void begin_anew(const char *kind)
+static void begin_anew(const char *timing)
 {
     for (int i = 0; i < book.account_count; i++) {
-        if (kind == NULL || strcmp(book.accounts[i].kind, kind) == 0) {
+        if (timing == NULL || strcmp(book.accounts[i].timing, timing) == 0) {
             book.accounts[i].share_ns = 0;
             book.accounts[i].level_ns = 0;
         }
@@ -125,40 +125,40 @@ wpk_err watched_new(uint64_t job_number_next, struct wpk_coordinator **out)
     return real_new(job_number_next, out);
 }
 
-double wpk_sim_fair_level(const struct wpk_class *kind)
+double wpk_sim_fair_level(const struct wpk_timing_class *timing)
 {
     for (int i = 0; i < book.account_count; i++) {
-        if (strcmp(book.accounts[i].kind, kind->text) == 0) {
+        if (strcmp(book.accounts[i].timing, timing->text) == 0) {
             return book.accounts[i].level_ns;
         }
     }
     return 0;
 }
 
-static void set_level(const struct wpk_class *kind, double share_ns)
+static void set_level(const struct wpk_timing_class *timing, double share_ns)
 {
     for (int i = 0; i < book.account_count; i++) {
         struct account *account = &book.accounts[i];
-        if (strcmp(account->kind, kind->text) == 0 && account->level_ns < share_ns) {
+        if (strcmp(account->timing, timing->text) == 0 && account->level_ns < share_ns) {
             account->level_ns = share_ns;
         }
     }
 }
 
-static int account_of(const struct wpk_class *kind, const struct wpk_owner *owner)
+static int account_of(const struct wpk_timing_class *timing, const struct wpk_owner *owner)
 {
     for (int i = 0; i < book.account_count; i++) {
         if (strcmp(book.accounts[i].owner, owner->name) == 0 &&
-            strcmp(book.accounts[i].kind, kind->text) == 0) {
+            strcmp(book.accounts[i].timing, timing->text) == 0) {
             return i;
         }
     }
     WPK_SIM_CHECK(book.sim, book.account_count < ACCOUNTS_MAX, "too many accounts");
     struct account *account = &book.accounts[book.account_count];
     memset(account, 0, sizeof *account);
-    account->level_ns = wpk_sim_fair_level(kind);
+    account->level_ns = wpk_sim_fair_level(timing);
     memcpy(account->owner, owner->name, sizeof account->owner);
-    memcpy(account->kind, kind->text, sizeof account->kind);
+    memcpy(account->timing, timing->text, sizeof account->timing);
     return book.account_count++;
 }
 
@@ -235,16 +235,17 @@ static bool is_told(const struct wpk_coordinator *c, const struct wpk_lease *lea
 /* Of those for whom the worker could work, nobody is further behind than he. */
 static void check_choice(const struct wpk_lease *lease, struct grant *grant)
 {
-    const struct wpk_group *group = lease->worker->group;
+    const struct wpk_worker_class *worker_class = lease->worker->worker_class;
     double own_ns = book.accounts[grant->account].share_ns;
-    for (const struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
+    for (const struct wpk_link *link = worker_class->links; link != NULL;
+         link = link->worker_class_next) {
         for (uint32_t i = 0; i < link->queue->ready_count; i++) {
             const struct wpk_owner_queue *owner_queue = link->queue->ready[i];
             if (!has_work_for(owner_queue, lease->worker)) {
                 continue;
             }
-            int rival = account_of(group->kind, owner_queue->account->owner);
-            double rival_ns = share_of(rival, wpk_fair_payer(group, owner_queue->account));
+            int rival = account_of(worker_class->timing, owner_queue->account->owner);
+            double rival_ns = share_of(rival, wpk_fair_payer(worker_class, owner_queue->account));
             grant->rivals |= UINT64_C(1) << rival;
             WPK_SIM_CHECK(book.sim, own_ns <= rival_ns + ROUNDING_NS,
                           "%s has had %.3f s, %s %.3f s, and a lease is given for %s",
@@ -272,19 +273,19 @@ void watched_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
         real_charge(c, lease);
         return;
     }
-    const struct wpk_group *group = lease->worker->group;
-    const struct wpk_account *payer = wpk_fair_payer(group, lease->account);
-    int index = account_of(group->kind, lease->account->owner);
+    const struct wpk_worker_class *worker_class = lease->worker->worker_class;
+    const struct wpk_account *payer = wpk_fair_payer(worker_class, lease->account);
+    int index = account_of(worker_class->timing, lease->account->owner);
     double share_ns = share_of(index, payer);
     struct grant *grant = put_grant();
     grant->lease = lease->number;
     grant->given_ns = c->event->now_ns;
     grant->account = index;
     if (payer->ready_count == 0) {
-        check_credit(payer, group); /* in a builder's class nobody says when there is work */
+        check_credit(payer, worker_class); /* in a builder's class nobody says when there is work */
     }
-    set_level(group->kind, share_ns);
-    wpk_sim_level_served(group, share_ns);
+    set_level(worker_class->timing, share_ns);
+    wpk_sim_level_served(worker_class, share_ns);
     if (!is_told(c, lease)) {
         check_choice(lease, grant);
         wpk_sim_check_rank(book.sim, c, lease);
@@ -320,31 +321,31 @@ static uint32_t owners_of(const struct wpk_search *search, const struct wpk_owne
 /* Who started from where the others are since his last lease does so before this is charged. */
 static void look_at_payers(const struct wpk_lease *lease)
 {
-    const struct wpk_class *kind = lease->worker->group->kind;
+    const struct wpk_timing_class *timing = lease->worker->worker_class->timing;
     const struct wpk_owner *owners[ACCOUNTS_MAX];
     uint32_t count = owners_of(lease->search, owners, ACCOUNTS_MAX);
     for (uint32_t i = 0; i < count; i++) {
-        const struct wpk_account *account = wpk_table_get(&kind->accounts, owners[i]->number);
+        const struct wpk_account *account = wpk_table_get(&timing->accounts, owners[i]->number);
         if (account != NULL) {
-            share_of(account_of(kind, owners[i]), account);
+            share_of(account_of(timing, owners[i]), account);
         }
     }
     if (lease->account != NULL) {
-        share_of(account_of(lease->account->kind, lease->account->owner), lease->account);
+        share_of(account_of(lease->account->timing, lease->account->owner), lease->account);
     }
 }
 
 /* Its time goes to them, in equal parts. */
 static uint32_t enter(const struct wpk_lease *lease, uint64_t device_ns)
 {
-    const struct wpk_class *kind = lease->worker->group->kind;
+    const struct wpk_timing_class *timing = lease->worker->worker_class->timing;
     const struct wpk_owner *owners[ACCOUNTS_MAX];
     uint32_t count = owners_of(lease->search, owners, ACCOUNTS_MAX);
     if (count == 0 && lease->account != NULL) {
         owners[count++] = lease->account->owner;
     }
     for (uint32_t i = 0; i < count; i++) {
-        book.accounts[account_of(kind, owners[i])].share_ns +=
+        book.accounts[account_of(timing, owners[i])].share_ns +=
             (double)device_ns / count / owners[i]->weight;
     }
     struct range *range = range_of(lease->search);
@@ -378,12 +379,12 @@ void watched_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t
     real_settle(c, lease, device_ns);
 }
 
-void watched_forget(struct wpk_class *kind)
+void watched_forget(struct wpk_timing_class *timing)
 {
     if (book.sim != NULL) {
-        begin_anew(kind->text);
+        begin_anew(timing->text);
     }
-    real_forget(kind);
+    real_forget(timing);
 }
 
 /* ---- work comes */
@@ -394,7 +395,7 @@ void watched_ready(struct wpk_account *account, const struct wpk_search *search)
     if (book.sim == NULL || account->ready_count > 1) {
         return;
     }
-    share_of(account_of(account->kind, account->owner), account);
+    share_of(account_of(account->timing, account->owner), account);
     for (const struct wpk_claim *claim = search->claims; claim != NULL;
          claim = claim->search_next) {
         if (claim->owner_queue->account == account) {

@@ -21,9 +21,9 @@
 
 #include <stdint.h>
 
-struct wpk_class;
+struct wpk_timing_class;
 struct wpk_coordinator;
-struct wpk_group;
+struct wpk_worker_class;
 struct wpk_lease;
 struct wpk_sim;
 
@@ -32,7 +32,7 @@ struct wpk_sim;
 void wpk_sim_fair_begin(struct wpk_sim *sim);
 void wpk_sim_fair_end(struct wpk_sim *sim);
 /* Of a class: the largest share, by the book, with which anybody was given a lease. */
-double wpk_sim_fair_level(const struct wpk_class *kind);
+double wpk_sim_fair_level(const struct wpk_timing_class *timing);
 /* Windows of 20 leases that were checked so far, in all runs. */
 uint64_t wpk_sim_fair_windows(void);
 
@@ -40,9 +40,9 @@ uint64_t wpk_sim_fair_windows(void);
 
 /* There is another coordinator, with no places yet. */
 void wpk_sim_level_begin(void);
-/* The group gives a lease to somebody with this share. */
-void wpk_sim_level_served(const struct wpk_group *group, double share_ns);
-/* The largest such share of a group; or of a work queue: of any group in it. */
+/* The worker class gives a lease to somebody with this share. */
+void wpk_sim_level_served(const struct wpk_worker_class *worker_class, double share_ns);
+/* The largest such share of a worker class; or of a work queue: of any worker class in it. */
 double wpk_sim_level_of(const void *where);
 
 /* ---- sim_rank.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/index/index.h"
-#include "coordinator/state/class.h"
 #include "coordinator/state/state.h"
+#include "coordinator/state/timing_class.h"
 #include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
 #include "coordinator/store/store.h"

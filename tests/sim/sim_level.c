@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far those are whom a place serves: a group of workers, or a work queue. Said by the leases
+/* How far those are whom a place serves: a worker class, or a work queue. Said by the leases
  * that were given, with the book's shares; what the coordinator keeps of it is not looked at. */
 #include "common/err.h"
-#include "coordinator/state/group.h"
+#include "coordinator/state/worker_class.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_fair.h"
 
@@ -12,8 +12,8 @@
 
 /* The largest share with which anybody was given a lease there, before he was charged. */
 struct place {
-    const void
-        *where; /* a group or a work queue; another one may lie there later: it begins anew */
+    const void *
+        where; /* a worker class or a work queue; another one may lie there later: it begins anew */
     double level_ns;
 };
 
@@ -22,8 +22,10 @@ static struct {
     int count;
 } levels;
 
-void watched_begin_group(struct wpk_group *group) __asm__("__wrap_wpk_fair_begin_group");
-void real_begin_group(struct wpk_group *group) __asm__("__real_wpk_fair_begin_group");
+void watched_begin_worker_class(struct wpk_worker_class *worker_class) __asm__(
+    "__wrap_wpk_fair_begin_class");
+void real_begin_worker_class(struct wpk_worker_class *worker_class) __asm__(
+    "__real_wpk_fair_begin_class");
 void watched_begin_queue(struct wpk_work_queue *queue) __asm__("__wrap_wpk_fair_begin_queue");
 void real_begin_queue(struct wpk_work_queue *queue) __asm__("__real_wpk_fair_begin_queue");
 
@@ -50,34 +52,36 @@ static void raise(double *ns, double to_ns)
 }
 
 /* It has served nobody: it is where the first of those is whom it will serve. */
-void watched_begin_group(struct wpk_group *group)
+void watched_begin_worker_class(struct wpk_worker_class *worker_class)
 {
-    double least_ns = wpk_sim_fair_level(group->kind);
-    for (const struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
+    double least_ns = wpk_sim_fair_level(worker_class->timing);
+    for (const struct wpk_link *link = worker_class->links; link != NULL;
+         link = link->worker_class_next) {
         double ns = place_of(link->queue)->level_ns;
-        least_ns = link->queue->kind == group->kind && ns < least_ns ? ns : least_ns;
+        least_ns = link->queue->timing == worker_class->timing && ns < least_ns ? ns : least_ns;
     }
-    place_of(group)->level_ns = least_ns;
-    real_begin_group(group);
+    place_of(worker_class)->level_ns = least_ns;
+    real_begin_worker_class(worker_class);
 }
 
 void watched_begin_queue(struct wpk_work_queue *queue)
 {
     double most_ns = 0;
     for (const struct wpk_link *link = queue->links; link != NULL; link = link->queue_next) {
-        if (link->group->kind == queue->kind) {
-            raise(&most_ns, place_of(link->group)->level_ns);
+        if (link->worker_class->timing == queue->timing) {
+            raise(&most_ns, place_of(link->worker_class)->level_ns);
         }
     }
     place_of(queue)->level_ns = most_ns;
     real_begin_queue(queue);
 }
 
-void wpk_sim_level_served(const struct wpk_group *group, double share_ns)
+void wpk_sim_level_served(const struct wpk_worker_class *worker_class, double share_ns)
 {
-    raise(&place_of(group)->level_ns, share_ns);
-    for (const struct wpk_link *link = group->links; link != NULL; link = link->group_next) {
-        if (link->queue->kind == group->kind) {
+    raise(&place_of(worker_class)->level_ns, share_ns);
+    for (const struct wpk_link *link = worker_class->links; link != NULL;
+         link = link->worker_class_next) {
+        if (link->queue->timing == worker_class->timing) {
             raise(&place_of(link->queue)->level_ns, share_ns);
         }
     }

@@ -7,7 +7,6 @@
 #include "coordinator/state/asks.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/final.h"
-#include "coordinator/state/group.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/owner.h"
@@ -17,6 +16,7 @@
 #include "coordinator/state/state.h"
 #include "coordinator/state/work_item.h"
 #include "coordinator/state/worker.h"
+#include "coordinator/state/worker_class.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_fair.h"
 
@@ -50,7 +50,7 @@ static bool can_do(const struct wpk_worker *worker, const struct wpk_search *sea
         return stage == WPK_QUEUE_BUILD && wpk_search_trusts(search, worker, WPK_STAGE_BUILD);
     }
     return wpk_search_trusts(search, worker, WPK_STAGE_RUN) &&
-           wpk_group_labels_cover(&worker->hello, job->labels, job->label_count);
+           wpk_worker_class_labels_cover(&worker->hello, job->labels, job->label_count);
 }
 
 /* Of the owner's operators for which the worker could do this, the first. */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A class of workers: where device time is comparable, and shared (fair.h). */
+#ifndef WPK_COORDINATOR_STATE_TIMING_CLASS_H
+#define WPK_COORDINATOR_STATE_TIMING_CLASS_H
+
+#include "coordinator/state/table.h"
+#include "coordinator/state/text.h"
+
+struct wpk_coordinator;
+
+#define WPK_TIMING_CLASS_TEXT_MAX                                                                  \
+    (2 * WPK_DEVICE_TEXT_MAX + WPK_ENVIRONMENT_MAX + WPK_KEY_TEXT_MAX + 4)
+
+struct wpk_timing_class {
+    char text[WPK_TIMING_CLASS_TEXT_MAX]; /* "device class\nenvironment\nproviders" */
+    uint64_t virtual_ns;                  /* the largest of its worker classes' */
+    struct wpk_table accounts;            /* owned; struct wpk_account by their owners' numbers */
+    uint32_t use_count; /* by worker classes and work queues; it is freed with the last */
+};
+
+void wpk_timing_class_text(const char *device_class, const struct wpk_hello *hello,
+                           char out[WPK_TIMING_CLASS_TEXT_MAX]);
+/* The class's name of the providers: "halide-cpu;onednn", in the worker's order. */
+void wpk_class_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX]);
+
+/* The class of that text, made if need be; one more uses it. */
+struct wpk_timing_class *wpk_timing_class_use(struct wpk_coordinator *c, const char *text);
+/* One less does. */
+void wpk_timing_class_release(struct wpk_coordinator *c, struct wpk_timing_class *timing);
+void wpk_timing_class_free(struct wpk_timing_class *timing);
+
+#endif
