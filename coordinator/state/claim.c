@@ -4,8 +4,8 @@
  * after O(log n) comparisons and one move of at most a few kilobytes. */
 #include "coordinator/state/claim.h"
 
-#include "coordinator/state/account.h"
 #include "coordinator/state/fair.h"
+#include "coordinator/state/flow.h"
 #include "coordinator/state/grow.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/search.h"
@@ -21,13 +21,13 @@ static struct wpk_owner_queue *owner_queue_get(struct wpk_work_queue *queue,
                                                struct wpk_owner *owner)
 {
     struct wpk_owner_queue *owner_queue = queue->owner_queues;
-    while (owner_queue != NULL && owner_queue->account->owner != owner) {
+    while (owner_queue != NULL && owner_queue->flow->owner != owner) {
         owner_queue = owner_queue->next;
     }
     if (owner_queue == NULL) {
         owner_queue = calloc(1, sizeof *owner_queue);
         WPK_ASSERT(owner_queue != NULL);
-        owner_queue->account = wpk_account_get(queue->timing, owner);
+        owner_queue->flow = wpk_flow_get(queue->timing, owner);
         owner_queue->queue = queue;
         owner_queue->next = queue->owner_queues;
         queue->owner_queues = owner_queue;
@@ -128,9 +128,9 @@ static void set_ready(struct wpk_coordinator *c, struct wpk_claim *claim, bool r
 static void set_backlogged(struct wpk_claim *claim, bool backlogged)
 {
     if (backlogged && !claim->backlogged) {
-        wpk_fair_ready(claim->owner_queue->account, claim->search);
+        wpk_fair_ready(claim->owner_queue->flow, claim->search);
     } else if (!backlogged && claim->backlogged) {
-        wpk_fair_unready(claim->owner_queue->account);
+        wpk_fair_unready(claim->owner_queue->flow);
     }
     claim->backlogged = backlogged;
 }
@@ -194,7 +194,7 @@ static struct wpk_claim *claim_get(struct wpk_coordinator *c, struct wpk_job_op_
 {
     struct wpk_search *search = op->search;
     struct wpk_owner_queue *owner_queue =
-        owner_queue_get(wpk_work_queue_get(c, search, op->job, stage), op->job->account);
+        owner_queue_get(wpk_work_queue_get(c, search, op->job, stage), op->job->owner_record);
     struct wpk_claim *claim = search->claims;
     while (claim != NULL && claim->owner_queue != owner_queue) {
         claim = claim->search_next;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct wpk_account;
+struct wpk_flow;
 struct wpk_coordinator;
 struct wpk_job_op_state;
 struct wpk_work_queue;
@@ -28,7 +28,7 @@ struct wpk_claim {
 
 /* The claims of one owner in a work queue that there is work for, by rank. */
 struct wpk_owner_queue {
-    struct wpk_account *account;
+    struct wpk_flow *flow;
     struct wpk_work_queue *queue;
     uint32_t claim_count;     /* ready or not: it is freed with the last */
     struct wpk_claim **ready; /* owned; [ready_count] */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Giving out work to the polls that wait.
  *
- * Work item by work item: of the owners there is work for, the one with the smallest share; of his
- * searches the first by priority, age and position; of that search the vendors first, then the
- * plain kernel, what was built apart, the asks that were taken back, and new ones; then its final
- * and its verification. A poll is answered as soon as there is anything for it. */
+ * Work item by work item: of the owners there is work for, the one with the smallest virtual time;
+ * of his searches the first by priority, age and position; of that search the vendors first, then
+ * the plain kernel, what was built apart, the asks that were taken back, and new ones; then its
+ * final and its verification. A poll is answered as soon as there is anything for it. */
 #include "coordinator/state/dispatch.h"
 
 #include "coordinator/state/asks.h"
@@ -98,7 +98,7 @@ static struct wpk_work *add_work(struct wpk_coordinator *c, struct batch *batch,
         message->work = wpk_effect_memory(c, batch->max, sizeof *message->work);
     }
     const struct wpk_lease *lease =
-        wpk_lease_take(c, search, id, batch->worker, claim->owner_queue->account);
+        wpk_lease_take(c, search, id, batch->worker, claim->owner_queue->flow);
     const struct wpk_work_item *item = wpk_search_work_item(search, id);
     struct wpk_work *work = &message->work[message->work_count++];
     *work = (struct wpk_work){.id = id,
@@ -272,7 +272,7 @@ static struct wpk_claim *first_of(const struct wpk_owner_queue *owner_queue,
     return NULL;
 }
 
-/* Of equal shares, or of one owner: by rank; of the same one, what is built is run first. */
+/* Of equal virtual times, or of one owner: by rank; of the same one, what is built is run first. */
 static bool comes_before(const struct wpk_claim *a, const struct wpk_claim *b)
 {
     if (wpk_claim_before(a, b) || wpk_claim_before(b, a)) {
@@ -290,12 +290,12 @@ static bool is_held(const struct wpk_coordinator *c, const struct wpk_work_queue
 static struct wpk_claim *choose(const struct wpk_coordinator *c, const struct wpk_worker *worker)
 {
     struct wpk_claim *best = NULL;
-    uint64_t best_ns = UINT64_MAX; /* share of its owner */
+    uint64_t best_ns = UINT64_MAX; /* virtual time of its owner */
     for (const struct wpk_link *link = worker->worker_class->links; link != NULL;
          link = link->worker_class_next) {
         for (uint32_t i = 0; i < link->queue->ready_count && !is_held(c, link->queue); i++) {
             const struct wpk_owner_queue *owner_queue = link->queue->ready[i];
-            uint64_t ns = wpk_fair_payer(worker->worker_class, owner_queue->account)->share_ns;
+            uint64_t ns = wpk_fair_payer(worker->worker_class, owner_queue->flow)->virtual_ns;
             if (ns > best_ns) {
                 continue;
             }

@@ -40,7 +40,7 @@ struct wpk_owner_event {
     uint32_t weight;    /* SET_OWNER: of its share, from 1 */
     uint32_t jobs_max;  /* SET_OWNER: queued, running and paused at a time */
     uint64_t device_ns; /* RESTORE_OWNER, as SET_OWNER's effect had them */
-    uint64_t share_ns;
+    uint64_t virtual_ns;
 };
 
 /* What a problem serves in one class of accuracy. */

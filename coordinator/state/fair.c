@@ -2,8 +2,8 @@
 #include "coordinator/state/fair.h"
 
 #include "common/metrics.h"
-#include "coordinator/state/account.h"
 #include "coordinator/state/claim.h"
+#include "coordinator/state/flow.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/owner.h"
 #include "coordinator/state/search.h"
@@ -40,67 +40,64 @@ void wpk_fair_begin_queue(struct wpk_work_queue *queue)
     }
 }
 
-/* It never goes back, although a share does when a lease took less than was estimated. */
-static void advance(struct wpk_worker_class *worker_class, uint64_t share_ns)
+/* It never goes back, although a virtual time does when a lease took less than was estimated. */
+static void advance(struct wpk_worker_class *worker_class, uint64_t virtual_ns)
 {
-    if (share_ns <= worker_class->virtual_ns) {
+    if (virtual_ns <= worker_class->virtual_ns) {
         return;
     }
-    worker_class->virtual_ns = share_ns;
-    raise(&worker_class->timing->virtual_ns, share_ns);
+    worker_class->virtual_ns = virtual_ns;
+    raise(&worker_class->timing->virtual_ns, virtual_ns);
     for (struct wpk_link *link = worker_class->links; link != NULL;
          link = link->worker_class_next) {
         if (link->queue->timing == worker_class->timing) {
-            raise(&link->queue->virtual_ns, share_ns);
+            raise(&link->queue->virtual_ns, virtual_ns);
         }
     }
 }
 
 /* Who builds for it and who runs it may be two worker classes, which are not at the same place. */
-void wpk_fair_ready(struct wpk_account *account, const struct wpk_search *search)
+void wpk_fair_ready(struct wpk_flow *flow, const struct wpk_search *search)
 {
-    if (account->ready_count++ > 0) {
+    if (flow->ready_count++ > 0) {
         return;
     }
     for (const struct wpk_claim *claim = search->claims; claim != NULL;
          claim = claim->search_next) {
-        if (claim->owner_queue->account == account) {
-            raise(&account->share_ns, claim->owner_queue->queue->virtual_ns);
+        if (claim->owner_queue->flow == flow) {
+            raise(&flow->virtual_ns, claim->owner_queue->queue->virtual_ns);
         }
     }
 }
 
-void wpk_fair_unready(struct wpk_account *account)
+void wpk_fair_unready(struct wpk_flow *flow)
 {
-    WPK_ASSERT(account->ready_count > 0);
-    account->ready_count--;
+    WPK_ASSERT(flow->ready_count > 0);
+    flow->ready_count--;
 }
 
-static struct wpk_account *payer_of(const struct wpk_worker_class *worker_class,
-                                    struct wpk_account *account)
+static struct wpk_flow *payer_of(const struct wpk_worker_class *worker_class, struct wpk_flow *flow)
 {
-    return account->timing == worker_class->timing
-               ? account
-               : wpk_account_get(worker_class->timing, account->owner);
+    return flow->timing == worker_class->timing ? flow
+                                                : wpk_flow_get(worker_class->timing, flow->owner);
 }
 
-struct wpk_account *wpk_fair_payer(const struct wpk_worker_class *worker_class,
-                                   struct wpk_account *account)
+struct wpk_flow *wpk_fair_payer(const struct wpk_worker_class *worker_class, struct wpk_flow *flow)
 {
-    struct wpk_account *payer = payer_of(worker_class, account);
+    struct wpk_flow *payer = payer_of(worker_class, flow);
     /* In another class nobody says when there is work for him, and when there is not: he starts
      * from where the others are each time. */
     if (payer->ready_count == 0) {
-        raise(&payer->share_ns, worker_class->virtual_ns);
+        raise(&payer->virtual_ns, worker_class->virtual_ns);
     }
     return payer;
 }
 
 /* ---- charging */
 
-static void add(struct wpk_account *account, uint64_t device_ns)
+static void add(struct wpk_flow *flow, uint64_t device_ns)
 {
-    account->share_ns += device_ns / account->owner->weight;
+    flow->virtual_ns += device_ns / flow->owner->weight;
 }
 
 void wpk_fair_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
@@ -109,12 +106,12 @@ void wpk_fair_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
     const struct wpk_search *search = lease->search;
     struct wpk_worker_class *worker_class = lease->worker->worker_class;
     lease->estimate_ns = search->cost_ns != 0 ? search->cost_ns : WPK_ESTIMATE_NS;
-    if (lease->account != NULL) {
-        lease->account = wpk_fair_payer(worker_class, lease->account);
-        lease->account->timing->use_count++; /* the account stays with the lease */
-        advance(worker_class, lease->account->share_ns);
-        lease->charged_ns = lease->estimate_ns / lease->account->owner->weight;
-        lease->account->share_ns += lease->charged_ns;
+    if (lease->flow != NULL) {
+        lease->flow = wpk_fair_payer(worker_class, lease->flow);
+        lease->flow->timing->use_count++; /* the flow stays with the lease */
+        advance(worker_class, lease->flow->virtual_ns);
+        lease->charged_ns = lease->estimate_ns / lease->flow->owner->weight;
+        lease->flow->virtual_ns += lease->charged_ns;
     }
 }
 
@@ -125,14 +122,13 @@ static uint32_t split(struct wpk_coordinator *c, const struct wpk_lease *lease, 
     c->mark++;
     for (struct wpk_claim *claim = lease->search->claims; claim != NULL;
          claim = claim->search_next) {
-        struct wpk_account *account =
-            payer_of(lease->worker->worker_class, claim->owner_queue->account);
-        if (account->mark != c->mark) {
-            account->mark = c->mark;
+        struct wpk_flow *flow = payer_of(lease->worker->worker_class, claim->owner_queue->flow);
+        if (flow->mark != c->mark) {
+            flow->mark = c->mark;
             count++;
             if (device_ns > 0) {
-                add(account, device_ns);
-                wpk_owner_charge(c, account->owner, device_ns);
+                add(flow, device_ns);
+                wpk_owner_charge(c, flow->owner, device_ns);
             }
         }
     }
@@ -147,9 +143,9 @@ static void charge_all(struct wpk_coordinator *c, struct wpk_lease *lease, uint6
     uint32_t count = split(c, lease, 0);
     if (count > 0) {
         split(c, lease, device_ns / count);
-    } else if (lease->account != NULL) {
-        add(lease->account, device_ns);
-        wpk_owner_charge(c, lease->account->owner, device_ns);
+    } else if (lease->flow != NULL) {
+        add(lease->flow, device_ns);
+        wpk_owner_charge(c, lease->flow->owner, device_ns);
     }
     /* Smoothed over about eight work items. */
     search->cost_ns = search->cost_ns == 0 ? device_ns : (7 * search->cost_ns + device_ns) / 8;
@@ -158,15 +154,15 @@ static void charge_all(struct wpk_coordinator *c, struct wpk_lease *lease, uint6
 
 void wpk_fair_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns)
 {
-    if (lease->account != NULL) {
-        WPK_ASSERT(lease->charged_ns <= lease->account->share_ns);
-        lease->account->share_ns -= lease->charged_ns;
+    if (lease->flow != NULL) {
+        WPK_ASSERT(lease->charged_ns <= lease->flow->virtual_ns);
+        lease->flow->virtual_ns -= lease->charged_ns;
     }
     if (device_ns > 0) {
         charge_all(c, lease, device_ns);
     }
-    if (lease->account != NULL) {
-        wpk_timing_class_release(c, lease->account->timing);
-        lease->account = NULL;
+    if (lease->flow != NULL) {
+        wpk_timing_class_release(c, lease->flow->timing);
+        lease->flow = NULL;
     }
 }

@@ -3,7 +3,7 @@
 #include "tests/fixture.h"
 
 #include "common/rng.h"
-#include "coordinator/state/account.h"
+#include "coordinator/state/flow.h"
 #include "coordinator/state/owner.h"
 
 #include <setjmp.h>
@@ -99,7 +99,7 @@ static void end_leases(struct wpk_fixture *s)
     }
 }
 
-static double share_of(const struct book *book, int first, int count, uint64_t search)
+static double virtual_of(const struct book *book, int first, int count, uint64_t search)
 {
     double own = 0;
     double all = 0;
@@ -115,7 +115,7 @@ static void expect_windows(const struct book *book, int window, uint64_t search,
                            double high)
 {
     for (int i = 0; i + window <= book->count; i++) {
-        double share = share_of(book, i, window, search);
+        double share = virtual_of(book, i, window, search);
         if (share < low || share > high) {
             fail_msg("leases %d to %d: %.3f", i, i + window - 1, share);
         }
@@ -150,12 +150,12 @@ static void time_is_shared_not_leases(void **state)
     wpk_fixture_free(s);
 }
 
-static uint64_t share_ns(const struct wpk_fixture *s, const char *owner)
+static uint64_t virtual_ns(const struct wpk_fixture *s, const char *owner)
 {
     const struct wpk_owner *found = wpk_table_get_text(&s->c->owners_by_name, owner);
     const struct wpk_timing_class *timing = s->c->workers[0]->worker_class->timing;
-    const struct wpk_account *account = wpk_table_get(&timing->accounts, found->number);
-    return account->share_ns;
+    const struct wpk_flow *flow = wpk_table_get(&timing->flows, found->number);
+    return flow->virtual_ns;
 }
 
 /* What is given back is what was charged, whatever the owner weighs by then. */
@@ -170,13 +170,13 @@ static void a_weight_changes_while_leases_are_out(void **state)
         assert_int_equal(wpk_fixture_poll(s, 0, 1), 1);
         wpk_fixture_wait(s, 1000);
         wpk_fixture_result(s, 0, WPK_OUTCOME_BUILD_ERROR, 0);
-        uint64_t before_ns = share_ns(s, "a");
+        uint64_t before_ns = virtual_ns(s, "a");
         assert_true(before_ns > 0);
         assert_int_equal(wpk_fixture_poll(s, 1, 4), 4);
-        assert_true(share_ns(s, "a") > before_ns);
+        assert_true(virtual_ns(s, "a") > before_ns);
         weigh(s, "a", weights[i + 1]);
         wpk_fixture_set_worker(s, "w1", WPK_ADMIN_STATE_QUARANTINE, "");
-        assert_int_equal(share_ns(s, "a"), before_ns);
+        assert_int_equal(virtual_ns(s, "a"), before_ns);
         wpk_fixture_free(s);
     }
 }
@@ -218,7 +218,7 @@ static void nobody_saves_up(void **state)
     const struct wpk_job_entry *paused = submit(s, "b", 2, 0);
     wpk_fixture_job_event(s, WPK_EVENT_PAUSE, paused);
     run(s, &book, 1000, 1000);
-    assert_true(share_of(&book, 0, LEASES, 1) == 1);
+    assert_true(virtual_of(&book, 0, LEASES, 1) == 1);
     end_leases(s);
     wpk_fixture_job_event(s, WPK_EVENT_RESUME, paused);
     run(s, &book, 1000, 1000);
@@ -358,7 +358,7 @@ static void what_is_shared_is_split(void **state)
     submit(s, "c", 2, 0);
     run(s, &book, 1000, 1000);
     /* a and b have the first together; c has as much time as each of them. */
-    double share = share_of(&book, 100, 300, 1);
+    double share = virtual_of(&book, 100, 300, 1);
     assert_true(share > 0.63 && share < 0.70);
     wpk_fixture_free(s);
 }
@@ -372,11 +372,12 @@ static void priorities_order_within_an_owner(void **state)
     submit(s, "a", 2, 5);
     submit(s, "a", 3, 5);
     run(s, &book, 1000, 1000);
-    assert_true(share_of(&book, 0, LEASES, 2) == 1); /* the older of the more important */
+    assert_true(virtual_of(&book, 0, LEASES, 2) == 1); /* the older of the more important */
     wpk_fixture_free(s);
 }
 
-/* Of equal shares: what another owner has in the same search does not hide who comes before. */
+/* Of equal virtual times: what another owner has in the same search does not hide who comes
+ * before. */
 static void of_equals_the_first_is_first(void **state)
 {
     (void)state;
@@ -403,7 +404,7 @@ static void usage_is_stored(void **state)
     struct wpk_fixture *s = begin(1);
     struct wpk_event event = {
         .kind = WPK_EVENT_RESTORE_OWNER,
-        .owner = {.name = "a", .device_ns = 1000, .share_ns = 500},
+        .owner = {.name = "a", .device_ns = 1000, .virtual_ns = 500},
     };
     wpk_fixture_step(s, &event);
     submit(s, "a", 1, 0);
@@ -413,7 +414,7 @@ static void usage_is_stored(void **state)
     wpk_fixture_wait(s, 1500);
     assert_string_equal(s->owner.name, "a");
     assert_int_equal(s->owner.device_ns, 8000);
-    assert_int_equal(s->owner.share_ns, 7500);
+    assert_int_equal(s->owner.virtual_ns, 7500);
     wpk_fixture_free(s);
 }
 

@@ -81,7 +81,7 @@ static void insert(struct wpk_coordinator *c, struct wpk_job_entry *job, struct 
     wpk_table_put_text(&c->jobs_by_id, job->id, job);
     wpk_table_put(&c->jobs_by_number, job->number, job);
     c->live_count++;
-    job->account = owner;
+    job->owner_record = owner;
     owner->job_count++;
 }
 
@@ -190,7 +190,7 @@ void wpk_job_end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job)
     }
     job->finished_wall_ns = c->event->wall_ns;
     c->live_count--;
-    job->account->job_count--;
+    job->owner_record->job_count--;
     store_job(c, job);
     wpk_metric_change(WPK_GAUGE_JOBS,
                       wpk_metric_value(WPK_LABEL_JOB_STATE, wpk_job_state_name(job->state)), 1);

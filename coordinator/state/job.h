@@ -73,7 +73,7 @@ struct wpk_job_entry {
     bool stored;               /* its end is durable */
     bool unbound;              /* an operator waits for a device */
     uint64_t restored_ns;      /* at the start of wpkd; 0: it was submitted */
-    struct wpk_owner *account; /* its owner's */
+    struct wpk_owner *owner_record; /* its owner's */
     struct wpk_mark marks[WPK_JOB_MARKS];
     struct wpk_job_op_state *ops; /* owned; [op_count] */
     uint32_t op_count;

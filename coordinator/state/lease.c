@@ -2,10 +2,10 @@
 #include "coordinator/state/lease.h"
 
 #include "common/metrics.h"
-#include "coordinator/state/account.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
+#include "coordinator/state/flow.h"
 #include "coordinator/state/mark.h"
 #include "coordinator/state/search.h"
 #include "coordinator/state/state.h"
@@ -69,8 +69,7 @@ static enum wpk_work_stage stage_of(const struct wpk_work_item *item, wpk_work_i
 }
 
 struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search,
-                                 wpk_work_id work, struct wpk_worker *worker,
-                                 struct wpk_account *account)
+                                 wpk_work_id work, struct wpk_worker *worker, struct wpk_flow *flow)
 {
     struct wpk_work_item *item = wpk_search_work_item(search, work);
     WPK_ASSERT(item != NULL && item->standing == WPK_STANDING_OPEN);
@@ -89,7 +88,7 @@ struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *s
                                 .search = search,
                                 .work = work,
                                 .stage = stage_of(item, work, worker),
-                                .account = account};
+                                .flow = flow};
     if (worker->lease_count == 0) {
         worker->busy_ns = c->event->now_ns;
     }

@@ -8,7 +8,7 @@
 
 #include "schema/message.h"
 
-struct wpk_account;
+struct wpk_flow;
 struct wpk_coordinator;
 struct wpk_search;
 struct wpk_worker;
@@ -26,18 +26,18 @@ struct wpk_lease {
     wpk_work_id work;
     enum wpk_work_stage stage;
     uint64_t estimate_ns;        /* of its device time; by weight, as it was then, it is: */
-    uint64_t charged_ns;         /* the part of the share of: */
-    struct wpk_account *account; /* for whom it was given; NULL: nobody any more */
+    uint64_t charged_ns;         /* the part of the virtual time of: */
+    struct wpk_flow *flow;       /* for whom it was given; NULL: nobody any more */
     uint64_t named;              /* the step in which its worker named it last */
     uint64_t artifact;      /* wpk_table_hash() of what its worker uploads for it; 0: nothing yet */
     struct wpk_lease *next; /* of the worker's, by number */
     struct wpk_lease *prev;
 };
 
-/* Lease an open work item for `account`, which may be NULL. */
+/* Lease an open work item for `flow`, which may be NULL. */
 struct wpk_lease *wpk_lease_take(struct wpk_coordinator *c, struct wpk_search *search,
                                  wpk_work_id work, struct wpk_worker *worker,
-                                 struct wpk_account *account);
+                                 struct wpk_flow *flow);
 /* The lease is over after so much device time; the work item is open again. */
 void wpk_lease_end(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns);
 /* Nobody is to blame: the attempt does not count. */

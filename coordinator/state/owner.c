@@ -56,14 +56,14 @@ void wpk_owner_restore(struct wpk_coordinator *c, const struct wpk_owner_event *
     struct wpk_owner *owner = wpk_owner_get(c, event->name);
     if (owner != NULL) {
         owner->device_ns = event->device_ns;
-        owner->share_ns = event->share_ns;
+        owner->virtual_ns = event->virtual_ns;
     }
 }
 
 void wpk_owner_charge(struct wpk_coordinator *c, struct wpk_owner *owner, uint64_t device_ns)
 {
     owner->device_ns += device_ns;
-    owner->share_ns += device_ns / owner->weight;
+    owner->virtual_ns += device_ns / owner->weight;
     wpk_mark_put(&c->marked_owners, &owner->mark, owner);
 }
 
@@ -76,6 +76,6 @@ void wpk_owner_store(struct wpk_coordinator *c)
                                                  .weight = owner->weight,
                                                  .jobs_max = owner->jobs_max,
                                                  .device_ns = owner->device_ns,
-                                                 .share_ns = owner->share_ns};
+                                                 .virtual_ns = owner->virtual_ns};
     }
 }

@@ -21,7 +21,7 @@ struct wpk_owner {
     bool named;           /* weight and quota are its own, not everybody's */
     uint32_t job_count;   /* live */
     uint64_t device_ns;   /* charged, estimates left out */
-    uint64_t share_ns;    /* that by weight */
+    uint64_t virtual_ns;  /* that by weight */
     struct wpk_mark mark; /* it is to be stored */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/state/timing_class.h"
 
-#include "coordinator/state/account.h"
+#include "coordinator/state/flow.h"
 #include "coordinator/state/state.h"
 #include "coordinator/state/table.h"
 #include "coordinator/state/text.h"
@@ -51,6 +51,6 @@ void wpk_timing_class_release(struct wpk_coordinator *c, struct wpk_timing_class
 
 void wpk_timing_class_free(struct wpk_timing_class *timing)
 {
-    wpk_account_forget(timing);
+    wpk_flow_forget(timing);
     free(timing);
 }

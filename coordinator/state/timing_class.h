@@ -14,7 +14,7 @@ struct wpk_coordinator;
 struct wpk_timing_class {
     char text[WPK_TIMING_CLASS_TEXT_MAX]; /* "device class\nenvironment\nproviders" */
     uint64_t virtual_ns;                  /* the largest of its worker classes' */
-    struct wpk_table accounts;            /* owned; struct wpk_account by their owners' numbers */
+    struct wpk_table flows;               /* owned; struct wpk_flow by their owners' numbers */
     uint32_t use_count; /* by worker classes and work queues; it is freed with the last */
 };
 

@@ -11,12 +11,12 @@
 #include "coordinator/state/worker.h"
 
 #include "common/crypto.h"
-#include "coordinator/state/account.h"
 #include "coordinator/state/admin_state.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/effect.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/final.h"
+#include "coordinator/state/flow.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/loss.h"
@@ -231,9 +231,9 @@ static void hello(struct wpk_coordinator *c)
 
 /* ---- poll */
 
-static struct wpk_account *account_of(const struct wpk_search *search)
+static struct wpk_flow *flow_of(const struct wpk_search *search)
 {
-    return search->claims != NULL ? search->claims->owner_queue->account : NULL;
+    return search->claims != NULL ? search->claims->owner_queue->flow : NULL;
 }
 
 /* Not what it took as another device, before it said hello again. */
@@ -262,7 +262,7 @@ static void take_holding(struct wpk_coordinator *c, struct wpk_worker *worker)
         if (item->standing == WPK_STANDING_LEASED && item->lease->worker == worker) {
             item->lease->named = c->step;
         } else if (item->standing == WPK_STANDING_OPEN && may_hold(search, item, worker)) {
-            wpk_lease_take(c, search, work, worker, account_of(search))->named = c->step;
+            wpk_lease_take(c, search, work, worker, flow_of(search))->named = c->step;
             wpk_mark_search(c, search, WPK_SEARCH_READY);
         }
     }

@@ -45,7 +45,7 @@ struct wpk_worker_class {
     struct wpk_worker *waiting_last;
     uint32_t worker_count;
     uint32_t available_count; /* that may be given work */
-    uint64_t virtual_ns;      /* the largest share of who was served, before he was charged */
+    uint64_t virtual_ns; /* the largest virtual time of who was served, before he was charged */
     uint32_t place;           /* in the coordinator's array */
 };
 

@@ -413,7 +413,7 @@ void wpk_history_set_owner(struct wpk_store *store, const struct wpk_owner_event
     wpk_store_run(store,
                   "INSERT INTO owner (name, device_ns, share_ns, epoch) VALUES (?1, ?2, ?3, ?4)"
                   " ON CONFLICT (name) DO UPDATE SET device_ns = ?2, share_ns = ?3",
-                  "tiii", owner->name, (int64_t)owner->device_ns, (int64_t)owner->share_ns,
+                  "tiii", owner->name, (int64_t)owner->device_ns, (int64_t)owner->virtual_ns,
                   wpk_store_epoch(store));
 }
 

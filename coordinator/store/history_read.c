@@ -206,7 +206,7 @@ void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *
     while (wpk_rows_next(rows)) {
         struct wpk_owner_event owner = {.name = wpk_rows_text(rows, 0),
                                         .device_ns = (uint64_t)wpk_rows_int(rows, 1),
-                                        .share_ns = (uint64_t)wpk_rows_int(rows, 2)};
+                                        .virtual_ns = (uint64_t)wpk_rows_int(rows, 2)};
         fn(user, &owner);
     }
     wpk_rows_close(rows);

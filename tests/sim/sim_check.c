@@ -90,7 +90,7 @@ static void check_jobs(const struct wpk_sim *sim)
         const struct wpk_owner *owner = c->owners[i];
         uint32_t live = 0;
         for (uint32_t j = 0; j < c->job_count; j++) {
-            live += c->jobs[j]->account == owner && c->jobs[j]->finished_wall_ns == 0;
+            live += c->jobs[j]->owner_record == owner && c->jobs[j]->finished_wall_ns == 0;
         }
         WPK_SIM_CHECK(sim, live == owner->job_count && live <= owner->jobs_max,
                       "%s has %u jobs, %u are counted, %u allowed", owner->name, live,

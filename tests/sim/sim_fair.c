@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/sim/sim_fair.h"
 
-#include "coordinator/state/account.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/fair.h"
 #include "coordinator/state/final.h"
+#include "coordinator/state/flow.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/owner.h"
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ACCOUNTS_MAX 64
+#define FLOWS_MAX 64
 #define SEARCHES_MAX 1024
 #define GRANTS_MAX 16384
 #define WINDOW 20
@@ -30,11 +30,11 @@
 #define ROUNDING_NS 100000 /* of divisions by weights and among owners, of a run */
 
 /* An owner's part in the time of a class's devices, by weight. */
-struct account {
+struct flow {
     char timing[WPK_TIMING_CLASS_TEXT_MAX];
     char owner[WPK_JOB_TEXT_MAX];
-    double share_ns;
-    double level_ns; /* of the class: the largest share with which one was given a lease */
+    double virtual_ns;
+    double level_ns; /* of the class: the largest virtual time with which one was given a lease */
 };
 
 /* The shortest and longest of what a search's leases took. */
@@ -46,21 +46,21 @@ struct range {
 
 struct grant {
     uint64_t lease;
-    int account;     /* that pays; ALL, ONE: it is no grant, but the end of windows */
-    int anew;        /* ONE: of the windows of this account, which had been idle */
+    int flow;        /* that pays; ALL, ONE: it is no grant, but the end of windows */
+    int anew;        /* ONE: of the windows of this flow, which had been idle */
     bool shared;     /* several owners paid for it */
-    uint64_t rivals; /* the accounts, as bits, that had work for its worker, with itself */
+    uint64_t rivals; /* the flows, as bits, that had work for its worker, with itself */
     uint64_t given_ns;
-    uint64_t settled_ns;           /* when; 0: not yet */
-    double estimate_ns;            /* by weight, like */
-    double actual_ns;              /* 0 until it is settled */
-    double share_ns[ACCOUNTS_MAX]; /* of all accounts, before it */
+    uint64_t settled_ns;          /* when; 0: not yet */
+    double estimate_ns;           /* by weight, like */
+    double actual_ns;             /* 0 until it is settled */
+    double virtual_ns[FLOWS_MAX]; /* of all flows, before it */
 };
 
 static struct {
     struct wpk_sim *sim; /* NULL: nobody is watched */
-    struct account accounts[ACCOUNTS_MAX];
-    int account_count;
+    struct flow flows[FLOWS_MAX];
+    int flow_count;
     struct range ranges[SEARCHES_MAX];
     int range_count;
     struct grant *grants; /* owned; [grant_count], in their order */
@@ -84,12 +84,12 @@ void watched_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t
     __asm__("__wrap_wpk_fair_settle");
 void real_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t device_ns) //
     __asm__("__real_wpk_fair_settle");
-void watched_ready(struct wpk_account *account, const struct wpk_search *search) //
+void watched_ready(struct wpk_flow *flow, const struct wpk_search *search) //
     __asm__("__wrap_wpk_fair_ready");
-void real_ready(struct wpk_account *account, const struct wpk_search *search) //
+void real_ready(struct wpk_flow *flow, const struct wpk_search *search) //
     __asm__("__real_wpk_fair_ready");
-void watched_forget(struct wpk_timing_class *timing) __asm__("__wrap_wpk_account_forget");
-void real_forget(struct wpk_timing_class *timing) __asm__("__real_wpk_account_forget");
+void watched_forget(struct wpk_timing_class *timing) __asm__("__wrap_wpk_flow_forget");
+void real_forget(struct wpk_timing_class *timing) __asm__("__real_wpk_flow_forget");
 
 /* ---- the book */
 
@@ -104,13 +104,13 @@ static struct grant *put_grant(void)
 /* The class, or all if it is NULL, has no past; no window goes over this. */
 static void begin_anew(const char *timing)
 {
-    for (int i = 0; i < book.account_count; i++) {
-        if (timing == NULL || strcmp(book.accounts[i].timing, timing) == 0) {
-            book.accounts[i].share_ns = 0;
-            book.accounts[i].level_ns = 0;
+    for (int i = 0; i < book.flow_count; i++) {
+        if (timing == NULL || strcmp(book.flows[i].timing, timing) == 0) {
+            book.flows[i].virtual_ns = 0;
+            book.flows[i].level_ns = 0;
         }
     }
-    put_grant()->account = ALL;
+    put_grant()->flow = ALL;
 }
 
 /* Nothing of a coordinator that is gone counts: its leases were in memory only. */
@@ -127,59 +127,59 @@ wpk_err watched_new(uint64_t job_number_next, struct wpk_coordinator **out)
 
 double wpk_sim_fair_level(const struct wpk_timing_class *timing)
 {
-    for (int i = 0; i < book.account_count; i++) {
-        if (strcmp(book.accounts[i].timing, timing->text) == 0) {
-            return book.accounts[i].level_ns;
+    for (int i = 0; i < book.flow_count; i++) {
+        if (strcmp(book.flows[i].timing, timing->text) == 0) {
+            return book.flows[i].level_ns;
         }
     }
     return 0;
 }
 
-static void set_level(const struct wpk_timing_class *timing, double share_ns)
+static void set_level(const struct wpk_timing_class *timing, double virtual_ns)
 {
-    for (int i = 0; i < book.account_count; i++) {
-        struct account *account = &book.accounts[i];
-        if (strcmp(account->timing, timing->text) == 0 && account->level_ns < share_ns) {
-            account->level_ns = share_ns;
+    for (int i = 0; i < book.flow_count; i++) {
+        struct flow *flow = &book.flows[i];
+        if (strcmp(flow->timing, timing->text) == 0 && flow->level_ns < virtual_ns) {
+            flow->level_ns = virtual_ns;
         }
     }
 }
 
-static int account_of(const struct wpk_timing_class *timing, const struct wpk_owner *owner)
+static int flow_of(const struct wpk_timing_class *timing, const struct wpk_owner *owner)
 {
-    for (int i = 0; i < book.account_count; i++) {
-        if (strcmp(book.accounts[i].owner, owner->name) == 0 &&
-            strcmp(book.accounts[i].timing, timing->text) == 0) {
+    for (int i = 0; i < book.flow_count; i++) {
+        if (strcmp(book.flows[i].owner, owner->name) == 0 &&
+            strcmp(book.flows[i].timing, timing->text) == 0) {
             return i;
         }
     }
-    WPK_SIM_CHECK(book.sim, book.account_count < ACCOUNTS_MAX, "too many accounts");
-    struct account *account = &book.accounts[book.account_count];
-    memset(account, 0, sizeof *account);
-    account->level_ns = wpk_sim_fair_level(timing);
-    memcpy(account->owner, owner->name, sizeof account->owner);
-    memcpy(account->timing, timing->text, sizeof account->timing);
-    return book.account_count++;
+    WPK_SIM_CHECK(book.sim, book.flow_count < FLOWS_MAX, "too many flows");
+    struct flow *flow = &book.flows[book.flow_count];
+    memset(flow, 0, sizeof *flow);
+    flow->level_ns = wpk_sim_fair_level(timing);
+    memcpy(flow->owner, owner->name, sizeof flow->owner);
+    memcpy(flow->timing, timing->text, sizeof flow->timing);
+    return book.flow_count++;
 }
 
-/* The coordinator's share is the book's. Who comes late starts higher: that alone the book does not
- * know by itself, but it is not higher than anybody was who has been served. */
-static double share_of(int index, const struct wpk_account *account)
+/* The coordinator's virtual time is the book's. Who comes late starts higher: that alone the book
+ * does not know by itself, but it is not higher than anybody was who has been served. */
+static double virtual_of(int index, const struct wpk_flow *flow)
 {
-    struct account *own = &book.accounts[index];
-    double share_ns = (double)account->share_ns;
-    WPK_SIM_CHECK(book.sim, share_ns > own->share_ns - ROUNDING_NS,
-                  "%s has %.0f ns, and was charged %.0f", own->owner, share_ns, own->share_ns);
-    if (share_ns > own->share_ns + ROUNDING_NS) {
-        WPK_SIM_CHECK(book.sim, share_ns <= own->level_ns + ROUNDING_NS,
+    struct flow *own = &book.flows[index];
+    double virtual_ns = (double)flow->virtual_ns;
+    WPK_SIM_CHECK(book.sim, virtual_ns > own->virtual_ns - ROUNDING_NS,
+                  "%s has %.0f ns, and was charged %.0f", own->owner, virtual_ns, own->virtual_ns);
+    if (virtual_ns > own->virtual_ns + ROUNDING_NS) {
+        WPK_SIM_CHECK(book.sim, virtual_ns <= own->level_ns + ROUNDING_NS,
                       "%s has %.0f ns, was charged %.0f, and nobody was served with more than %.0f",
-                      own->owner, share_ns, own->share_ns, own->level_ns);
-        own->share_ns = share_ns;
+                      own->owner, virtual_ns, own->virtual_ns, own->level_ns);
+        own->virtual_ns = virtual_ns;
         struct grant *end = put_grant();
-        end->account = ONE;
+        end->flow = ONE;
         end->anew = index;
     }
-    return own->share_ns;
+    return own->virtual_ns;
 }
 
 static struct range *range_of(const struct wpk_search *search)
@@ -207,12 +207,12 @@ static struct grant *find_grant(uint64_t lease)
 /* ---- a lease is given */
 
 /* He starts from where those are whom the place serves: nobody saves up. Both are rounded. */
-static void check_credit(const struct wpk_account *account, const void *place)
+static void check_credit(const struct wpk_flow *flow, const void *place)
 {
     double level_ns = wpk_sim_level_of(place);
-    WPK_SIM_CHECK(book.sim, (double)account->share_ns >= level_ns - 2 * ROUNDING_NS,
-                  "%s comes with %.3f s, when somebody with %.3f s was served",
-                  account->owner->name, (double)account->share_ns / 1e9, level_ns / 1e9);
+    WPK_SIM_CHECK(book.sim, (double)flow->virtual_ns >= level_ns - 2 * ROUNDING_NS,
+                  "%s comes with %.3f s, when somebody with %.3f s was served", flow->owner->name,
+                  (double)flow->virtual_ns / 1e9, level_ns / 1e9);
 }
 
 static bool has_work_for(const struct wpk_owner_queue *owner_queue, const struct wpk_worker *worker)
@@ -236,7 +236,7 @@ static bool is_told(const struct wpk_coordinator *c, const struct wpk_lease *lea
 static void check_choice(const struct wpk_lease *lease, struct grant *grant)
 {
     const struct wpk_worker_class *worker_class = lease->worker->worker_class;
-    double own_ns = book.accounts[grant->account].share_ns;
+    double own_ns = book.flows[grant->flow].virtual_ns;
     for (const struct wpk_link *link = worker_class->links; link != NULL;
          link = link->worker_class_next) {
         for (uint32_t i = 0; i < link->queue->ready_count; i++) {
@@ -244,14 +244,13 @@ static void check_choice(const struct wpk_lease *lease, struct grant *grant)
             if (!has_work_for(owner_queue, lease->worker)) {
                 continue;
             }
-            int rival = account_of(worker_class->timing, owner_queue->account->owner);
-            double rival_ns = share_of(rival, wpk_fair_payer(worker_class, owner_queue->account));
+            int rival = flow_of(worker_class->timing, owner_queue->flow->owner);
+            double rival_ns = virtual_of(rival, wpk_fair_payer(worker_class, owner_queue->flow));
             grant->rivals |= UINT64_C(1) << rival;
             WPK_SIM_CHECK(book.sim, own_ns <= rival_ns + ROUNDING_NS,
                           "%s has had %.3f s, %s %.3f s, and a lease is given for %s",
-                          book.accounts[grant->account].owner, own_ns / 1e9,
-                          book.accounts[rival].owner, rival_ns / 1e9,
-                          book.accounts[grant->account].owner);
+                          book.flows[grant->flow].owner, own_ns / 1e9, book.flows[rival].owner,
+                          rival_ns / 1e9, book.flows[grant->flow].owner);
         }
     }
 }
@@ -269,34 +268,34 @@ static void check_estimate(const struct wpk_lease *lease)
 
 void watched_charge(struct wpk_coordinator *c, struct wpk_lease *lease)
 {
-    if (book.sim == NULL || lease->account == NULL) {
+    if (book.sim == NULL || lease->flow == NULL) {
         real_charge(c, lease);
         return;
     }
     const struct wpk_worker_class *worker_class = lease->worker->worker_class;
-    const struct wpk_account *payer = wpk_fair_payer(worker_class, lease->account);
-    int index = account_of(worker_class->timing, lease->account->owner);
-    double share_ns = share_of(index, payer);
+    const struct wpk_flow *payer = wpk_fair_payer(worker_class, lease->flow);
+    int index = flow_of(worker_class->timing, lease->flow->owner);
+    double virtual_ns = virtual_of(index, payer);
     struct grant *grant = put_grant();
     grant->lease = lease->number;
     grant->given_ns = c->event->now_ns;
-    grant->account = index;
+    grant->flow = index;
     if (payer->ready_count == 0) {
         check_credit(payer, worker_class); /* in a builder's class nobody says when there is work */
     }
-    set_level(worker_class->timing, share_ns);
-    wpk_sim_level_served(worker_class, share_ns);
+    set_level(worker_class->timing, virtual_ns);
+    wpk_sim_level_served(worker_class, virtual_ns);
     if (!is_told(c, lease)) {
         check_choice(lease, grant);
         wpk_sim_check_rank(book.sim, c, lease);
     }
-    for (int i = 0; i < book.account_count; i++) {
-        grant->share_ns[i] = book.accounts[i].share_ns;
+    for (int i = 0; i < book.flow_count; i++) {
+        grant->virtual_ns[i] = book.flows[i].virtual_ns;
     }
     real_charge(c, lease);
     check_estimate(lease);
-    grant->estimate_ns = (double)lease->estimate_ns / lease->account->owner->weight;
-    book.accounts[grant->account].share_ns += grant->estimate_ns;
+    grant->estimate_ns = (double)lease->estimate_ns / lease->flow->owner->weight;
+    book.flows[grant->flow].virtual_ns += grant->estimate_ns;
 }
 
 /* ---- a lease is over */
@@ -309,10 +308,10 @@ static uint32_t owners_of(const struct wpk_search *search, const struct wpk_owne
     for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
         bool found = op->claims[0] == NULL;
         for (uint32_t i = 0; i < count; i++) {
-            found = found || out[i] == op->job->account;
+            found = found || out[i] == op->job->owner_record;
         }
         if (!found && count < max) {
-            out[count++] = op->job->account;
+            out[count++] = op->job->owner_record;
         }
     }
     return count;
@@ -322,16 +321,16 @@ static uint32_t owners_of(const struct wpk_search *search, const struct wpk_owne
 static void look_at_payers(const struct wpk_lease *lease)
 {
     const struct wpk_timing_class *timing = lease->worker->worker_class->timing;
-    const struct wpk_owner *owners[ACCOUNTS_MAX];
-    uint32_t count = owners_of(lease->search, owners, ACCOUNTS_MAX);
+    const struct wpk_owner *owners[FLOWS_MAX];
+    uint32_t count = owners_of(lease->search, owners, FLOWS_MAX);
     for (uint32_t i = 0; i < count; i++) {
-        const struct wpk_account *account = wpk_table_get(&timing->accounts, owners[i]->number);
-        if (account != NULL) {
-            share_of(account_of(timing, owners[i]), account);
+        const struct wpk_flow *flow = wpk_table_get(&timing->flows, owners[i]->number);
+        if (flow != NULL) {
+            virtual_of(flow_of(timing, owners[i]), flow);
         }
     }
-    if (lease->account != NULL) {
-        share_of(account_of(lease->account->timing, lease->account->owner), lease->account);
+    if (lease->flow != NULL) {
+        virtual_of(flow_of(lease->flow->timing, lease->flow->owner), lease->flow);
     }
 }
 
@@ -339,13 +338,13 @@ static void look_at_payers(const struct wpk_lease *lease)
 static uint32_t enter(const struct wpk_lease *lease, uint64_t device_ns)
 {
     const struct wpk_timing_class *timing = lease->worker->worker_class->timing;
-    const struct wpk_owner *owners[ACCOUNTS_MAX];
-    uint32_t count = owners_of(lease->search, owners, ACCOUNTS_MAX);
-    if (count == 0 && lease->account != NULL) {
-        owners[count++] = lease->account->owner;
+    const struct wpk_owner *owners[FLOWS_MAX];
+    uint32_t count = owners_of(lease->search, owners, FLOWS_MAX);
+    if (count == 0 && lease->flow != NULL) {
+        owners[count++] = lease->flow->owner;
     }
     for (uint32_t i = 0; i < count; i++) {
-        book.accounts[account_of(timing, owners[i])].share_ns +=
+        book.flows[flow_of(timing, owners[i])].virtual_ns +=
             (double)device_ns / count / owners[i]->weight;
     }
     struct range *range = range_of(lease->search);
@@ -365,8 +364,8 @@ void watched_settle(struct wpk_coordinator *c, struct wpk_lease *lease, uint64_t
     struct grant *grant = find_grant(lease->number);
     if (grant != NULL) {
         grant->settled_ns = c->event->now_ns;
-        grant->actual_ns = (double)device_ns / lease->account->owner->weight;
-        book.accounts[grant->account].share_ns -= grant->estimate_ns;
+        grant->actual_ns = (double)device_ns / lease->flow->owner->weight;
+        book.flows[grant->flow].virtual_ns -= grant->estimate_ns;
     }
     uint32_t payers = device_ns > 0 ? enter(lease, device_ns) : 0;
     if (grant != NULL) {
@@ -389,17 +388,17 @@ void watched_forget(struct wpk_timing_class *timing)
 
 /* ---- work comes */
 
-void watched_ready(struct wpk_account *account, const struct wpk_search *search)
+void watched_ready(struct wpk_flow *flow, const struct wpk_search *search)
 {
-    real_ready(account, search);
-    if (book.sim == NULL || account->ready_count > 1) {
+    real_ready(flow, search);
+    if (book.sim == NULL || flow->ready_count > 1) {
         return;
     }
-    share_of(account_of(account->timing, account->owner), account);
+    virtual_of(flow_of(flow->timing, flow->owner), flow);
     for (const struct wpk_claim *claim = search->claims; claim != NULL;
          claim = claim->search_next) {
-        if (claim->owner_queue->account == account) {
-            check_credit(account, claim->owner_queue->queue);
+        if (claim->owner_queue->flow == flow) {
+            check_credit(flow, claim->owner_queue->queue);
         }
     }
 }
@@ -428,27 +427,27 @@ static void check_window(const struct grant *const *window, int a, int b)
     double forgiven_ns = 0;
     double longest_ns[2] = {0};
     const struct grant *first = window[0];
-    for (const struct grant *grant = first; grant > book.grants && grant[-1].account != ALL;) {
+    for (const struct grant *grant = first; grant > book.grants && grant[-1].flow != ALL;) {
         grant--;
         bool in_flight = grant->settled_ns == 0 || grant->settled_ns >= first->given_ns;
         forgiven_ns += in_flight ? surprise_ns(grant) : 0;
     }
     for (int i = 0; i < WINDOW; i++) {
-        bool is_a = window[i]->account == a;
+        bool is_a = window[i]->flow == a;
         ahead_ns += is_a ? window[i]->actual_ns : -window[i]->actual_ns;
         forgiven_ns += surprise_ns(window[i]);
         longest_ns[is_a] =
             larger(longest_ns[is_a], larger(window[i]->actual_ns, window[i]->estimate_ns));
     }
     /* What came before is made up for: by as much as it was. */
-    double before_ns = first->share_ns[a] - first->share_ns[b];
+    double before_ns = first->virtual_ns[a] - first->virtual_ns[b];
     before_ns = before_ns < 0 ? -before_ns : before_ns;
     double allowed_ns = larger(longest_ns[0], longest_ns[1]) +
                         larger(before_ns, larger(longest_ns[0], longest_ns[1])) + forgiven_ns;
     ahead_ns = ahead_ns < 0 ? -ahead_ns : ahead_ns;
     WPK_SIM_CHECK(book.sim, ahead_ns <= allowed_ns + ROUNDING_NS,
                   "%d leases from %llu on: %s and %s are %.3f s apart, %.3f s are allowed", WINDOW,
-                  (unsigned long long)first->lease, book.accounts[a].owner, book.accounts[b].owner,
+                  (unsigned long long)first->lease, book.flows[a].owner, book.flows[b].owner,
                   ahead_ns / 1e9, allowed_ns / 1e9);
     book.windows++;
 }
@@ -460,12 +459,12 @@ static void check_pair(int a, int b)
     int count = 0;
     for (int i = 0; i < book.grant_count; i++) {
         const struct grant *grant = &book.grants[i];
-        bool of_others = grant->account == ONE ? grant->anew != a && grant->anew != b
-                                               : grant->account != a && grant->account != b;
-        if (grant->account != ALL && !grant->shared && of_others) {
+        bool of_others = grant->flow == ONE ? grant->anew != a && grant->anew != b
+                                            : grant->flow != a && grant->flow != b;
+        if (grant->flow != ALL && !grant->shared && of_others) {
             continue;
         }
-        if (grant->account < 0 || grant->shared || (grant->rivals & both) != both) {
+        if (grant->flow < 0 || grant->shared || (grant->rivals & both) != both) {
             count = 0;
             continue;
         }
@@ -494,8 +493,8 @@ void wpk_sim_fair_begin(struct wpk_sim *sim)
 void wpk_sim_fair_end(struct wpk_sim *sim)
 {
     WPK_ASSERT(book.sim == sim);
-    for (int a = 0; a < book.account_count; a++) {
-        for (int b = a + 1; b < book.account_count; b++) {
+    for (int a = 0; a < book.flow_count; a++) {
+        for (int b = a + 1; b < book.flow_count; b++) {
             check_pair(a, b);
         }
     }

@@ -31,7 +31,7 @@ struct wpk_sim;
  * run at a time is watched. */
 void wpk_sim_fair_begin(struct wpk_sim *sim);
 void wpk_sim_fair_end(struct wpk_sim *sim);
-/* Of a class: the largest share, by the book, with which anybody was given a lease. */
+/* Of a class: the largest virtual time, by the book, with which anybody was given a lease. */
 double wpk_sim_fair_level(const struct wpk_timing_class *timing);
 /* Windows of 20 leases that were checked so far, in all runs. */
 uint64_t wpk_sim_fair_windows(void);
@@ -40,14 +40,15 @@ uint64_t wpk_sim_fair_windows(void);
 
 /* There is another coordinator, with no places yet. */
 void wpk_sim_level_begin(void);
-/* The worker class gives a lease to somebody with this share. */
-void wpk_sim_level_served(const struct wpk_worker_class *worker_class, double share_ns);
-/* The largest such share of a worker class; or of a work queue: of any worker class in it. */
+/* The worker class gives a lease to somebody with this virtual time. */
+void wpk_sim_level_served(const struct wpk_worker_class *worker_class, double virtual_ns);
+/* The largest such virtual time of a worker class; or of a work queue: of any worker class in
+ * it. */
 double wpk_sim_level_of(const void *where);
 
 /* ---- sim_rank.c */
 
-/* The lease was chosen for its worker, for `account` of it; it is about to be charged. */
+/* The lease was chosen for its worker, for `flow` of it; it is about to be charged. */
 void wpk_sim_check_rank(const struct wpk_sim *sim, const struct wpk_coordinator *c,
                         const struct wpk_lease *lease);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far those are whom a place serves: a worker class, or a work queue. Said by the leases
- * that were given, with the book's shares; what the coordinator keeps of it is not looked at. */
+/* How far those are whom a place serves: a worker class, or a work queue. Said by the leases that
+ * were given, with the book's virtual times; what the coordinator keeps of it is not looked at. */
 #include "common/err.h"
 #include "coordinator/state/worker_class.h"
 #include "tests/sim/sim.h"
@@ -10,7 +10,7 @@
 
 #define PLACES_MAX 4096
 
-/* The largest share with which anybody was given a lease there, before he was charged. */
+/* The largest virtual time with which anybody was given a lease there, before he was charged. */
 struct place {
     const void *
         where; /* a worker class or a work queue; another one may lie there later: it begins anew */
@@ -76,13 +76,13 @@ void watched_begin_queue(struct wpk_work_queue *queue)
     real_begin_queue(queue);
 }
 
-void wpk_sim_level_served(const struct wpk_worker_class *worker_class, double share_ns)
+void wpk_sim_level_served(const struct wpk_worker_class *worker_class, double virtual_ns)
 {
-    raise(&place_of(worker_class)->level_ns, share_ns);
+    raise(&place_of(worker_class)->level_ns, virtual_ns);
     for (const struct wpk_link *link = worker_class->links; link != NULL;
          link = link->worker_class_next) {
         if (link->queue->timing == worker_class->timing) {
-            raise(&place_of(link->queue)->level_ns, share_ns);
+            raise(&place_of(link->queue)->level_ns, virtual_ns);
         }
     }
 }

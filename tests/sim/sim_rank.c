@@ -2,11 +2,11 @@
 /* Of one owner's work, is what a worker is given the first that it could do? What there is to do is
  * read from the jobs, the searches and their work items, not from the owner queues that work is
  * chosen by. */
-#include "coordinator/state/account.h"
 #include "coordinator/state/anchor.h"
 #include "coordinator/state/asks.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/final.h"
+#include "coordinator/state/flow.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/lease.h"
 #include "coordinator/state/owner.h"
@@ -60,7 +60,7 @@ static struct rank rank_of(const struct wpk_search *search, const struct wpk_own
     struct rank best = {0};
     for (const struct wpk_job_op_state *op = search->ops; op != NULL; op = op->next) {
         struct rank rank = {op};
-        bool waits = op->claims[stage] != NULL && op->job->account == owner;
+        bool waits = op->claims[stage] != NULL && op->job->owner_record == owner;
         if (waits && can_do(worker, search, op->job, stage) && comes_before(rank, best)) {
             best = rank;
         }
@@ -122,7 +122,7 @@ static void check_order(const struct wpk_sim *sim, const struct wpk_lease *lease
                         enum wpk_queue_stage stage)
 {
     const struct wpk_search *search = lease->search;
-    struct rank to_run = rank_of(search, lease->account->owner, lease->worker, WPK_QUEUE_RUN);
+    struct rank to_run = rank_of(search, lease->flow->owner, lease->worker, WPK_QUEUE_RUN);
     if (lease->work.kind != WPK_WORK_TRIAL || to_run.op == NULL) {
         return;
     }
@@ -137,7 +137,7 @@ void wpk_sim_check_rank(const struct wpk_sim *sim, const struct wpk_coordinator 
                         const struct wpk_lease *lease)
 {
     const struct wpk_worker *worker = lease->worker;
-    const struct wpk_owner *owner = lease->account->owner;
+    const struct wpk_owner *owner = lease->flow->owner;
     bool built = wpk_search_work_item(lease->search, lease->work)->built != NULL;
     bool may_be_built = lease->work.kind == WPK_WORK_TRIAL || lease->work.kind == WPK_WORK_PLAIN;
     enum wpk_queue_stage stage = may_be_built && !built ? WPK_QUEUE_BUILD : WPK_QUEUE_RUN;
