@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The insides of a server of common/net.h, for its files alone. Each calls only those before it:
  * net_peers.c (all connections, and how one ends), net_peer.c (one connection), net_reply.c (what
- * it has to take), net_door.c (listening), net_server.c (the owner's turn).
+ * it has to take), net_listener.c (listening), net_server.c (the owner's turn).
  *
  *     accepted ──▶ [GREETING] ── 8 bytes each way ──▶ [SIZE] ──▶ [BODY] ──▶ queued
  *                                                       ▲  └─▶ [WAITING]      │
@@ -72,13 +72,13 @@ struct wpk_net_peer {
     struct wpk_net_peer *line_previous;
 };
 
-struct wpk_net_door { /* one address listened at */
+struct wpk_net_listener { /* one address listened at */
     struct wpk_net_server *server;
     char *url; /* owned */
     unsigned mode;
     bool is_local;
     bool is_tls;
-    nng_stream_listener *listener;
+    nng_stream_listener *nng;
     nng_aio *accept;
     bool is_accepting; /* guarded by the server's lock: else it rests */
 };
@@ -91,8 +91,8 @@ struct wpk_net_server {
     uint64_t body_ns;
     wpk_net_wake wake;
     void *user;
-    struct wpk_net_door doors[WPK_NET_LISTEN_MAX];
-    size_t door_count;
+    struct wpk_net_listener listeners[WPK_NET_LISTEN_MAX];
+    size_t listener_count;
     uint64_t descriptor_max; /* of the process, less those that stay free */
 
     pthread_mutex_t lock; /* guards all below; while it is held, nothing of the library is called,
@@ -120,8 +120,8 @@ struct wpk_net_server {
 void wpk_net_peers_count_descriptors(struct wpk_net_server *server);
 /* A connection was accepted. False: there is no room for it, which is counted. */
 bool wpk_net_peers_add(struct wpk_net_peer *peer);
-/* What was tried at the door ended with `code`: may it accept the next one? If not it rests. */
-bool wpk_net_peers_may_accept(struct wpk_net_door *door, int code);
+/* What was tried at the listener ended with `code`: may it accept the next one? If not it rests. */
+bool wpk_net_peers_may_accept(struct wpk_net_listener *listener, int code);
 /* With the lock: its time of silence begins again. Where it has replies to take, only taking
  * counts; an unknown one has its time from when it was accepted. */
 void wpk_net_peer_took(struct wpk_net_peer *peer);
@@ -165,18 +165,19 @@ void wpk_net_peer_send(struct wpk_net_peer *peer);
  * received. */
 size_t wpk_net_peer_free(struct wpk_net_peer *peer);
 
-/* ---- net_door.c */
-/* Listen; the door rests until it is woken.   errors  of wpk_net_server_open */
-wpk_err wpk_net_door_open(struct wpk_net_door *door, struct wpk_net_server *server,
-                          const struct wpk_net_listen *listen, struct wpk_diag *diag);
+/* ---- net_listener.c */
+/* Listen; the listener rests until it is woken.   errors  of wpk_net_server_open */
+wpk_err wpk_net_listener_open(struct wpk_net_listener *listener, struct wpk_net_server *server,
+                              const struct wpk_net_listen *listen, struct wpk_diag *diag);
 /* Another listener with what the files of `listen` have now; and let it listen instead, which takes
  * it. */
-wpk_err wpk_net_door_make(const struct wpk_net_door *door, const struct wpk_net_listen *listen,
-                          nng_stream_listener **out, struct wpk_diag *diag);
-wpk_err wpk_net_door_listen(struct wpk_net_door *door, nng_stream_listener *listener,
-                            struct wpk_diag *diag);
+wpk_err wpk_net_listener_make(const struct wpk_net_listener *listener,
+                              const struct wpk_net_listen *listen, nng_stream_listener **out,
+                              struct wpk_diag *diag);
+wpk_err wpk_net_listener_listen(struct wpk_net_listener *listener, nng_stream_listener *nng,
+                                struct wpk_diag *diag);
 /* Those that rest accept again where there is room; by the owner. */
-void wpk_net_doors_wake(struct wpk_net_server *server);
-void wpk_net_door_close(struct wpk_net_door *door);
+void wpk_net_listeners_wake(struct wpk_net_server *server);
+void wpk_net_listener_close(struct wpk_net_listener *listener);
 
 #endif

@@ -259,18 +259,18 @@ bool wpk_net_peers_add(struct wpk_net_peer *peer)
 
 /* Where there is no room, accepting goes on when the owner has freed what had to go or has counted
  * again. Nothing is spun on: a lack of descriptors does not go away by asking at once. */
-bool wpk_net_peers_may_accept(struct wpk_net_door *door, int code)
+bool wpk_net_peers_may_accept(struct wpk_net_listener *listener, int code)
 {
-    struct wpk_net_server *server = door->server;
+    struct wpk_net_server *server = listener->server;
     bool full = code == NNG_ENOFILES || code == NNG_ENOMEM;
     bool fine = code == 0 || code == NNG_ECONNABORTED || code == NNG_ECONNRESET;
     pthread_mutex_lock(&server->lock);
     bool room = server->descriptors < server->descriptor_max;
     bool more = fine && room && !server->is_closing;
-    if ((full || !room) && door->is_accepting && !server->is_closing) {
+    if ((full || !room) && listener->is_accepting && !server->is_closing) {
         (void)wpk_admission_yield(server->admission); /* its descriptor is the next one's */
     }
-    door->is_accepting = more;
+    listener->is_accepting = more;
     wpk_net_peers_unlock(server);
     return more;
 }

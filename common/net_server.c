@@ -56,14 +56,14 @@ wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
     wpk_net_peers_count_descriptors(server);
     wpk_err err = open_admission(server, options);
     for (size_t i = 0; i < options->listen_count && err == WPK_OK; i++) {
-        err = wpk_net_door_open(&server->doors[server->door_count++], server, &options->listen[i],
-                                diag);
+        err = wpk_net_listener_open(&server->listeners[server->listener_count++], server,
+                                    &options->listen[i], diag);
     }
     if (err != WPK_OK) {
         wpk_net_server_close(server);
         return err;
     }
-    wpk_net_doors_wake(server);
+    wpk_net_listeners_wake(server);
     *out = server;
     return WPK_OK;
 }
@@ -157,7 +157,7 @@ bool wpk_net_server_next(struct wpk_net_server *server, struct wpk_net_event *ou
         buried++;
     }
     if (buried > 0) {
-        wpk_net_doors_wake(server);
+        wpk_net_listeners_wake(server);
     }
     if (buried == BURIED_MAX) {
         server->wake(server->user);
@@ -227,7 +227,7 @@ void wpk_net_server_expire(struct wpk_net_server *server)
     end_stalling(server, now_ns);
     wpk_net_peers_unlock(server);
     check_tls(server);
-    wpk_net_doors_wake(server);
+    wpk_net_listeners_wake(server);
 }
 
 void wpk_net_server_close(struct wpk_net_server *server)
@@ -238,8 +238,8 @@ void wpk_net_server_close(struct wpk_net_server *server)
     pthread_mutex_lock(&server->lock);
     server->is_closing = true;
     pthread_mutex_unlock(&server->lock);
-    for (size_t i = 0; i < server->door_count; i++) {
-        wpk_net_door_close(&server->doors[i]);
+    for (size_t i = 0; i < server->listener_count; i++) {
+        wpk_net_listener_close(&server->listeners[i]);
     }
     for (uint32_t i = 0; i < WPK_NET_PEERS_MAX; i++) {
         if (server->peers[i] != NULL) {

@@ -27,7 +27,7 @@ static void start(struct wpk_net_peer *peer)
 }
 
 /* A stream was accepted, and is taken. */
-static void welcome(struct wpk_net_door *door, nng_stream *stream)
+static void welcome(struct wpk_net_listener *listener, nng_stream *stream)
 {
     struct wpk_net_peer *peer = calloc(1, sizeof *peer);
     if (peer == NULL || !wpk_net_peer_init(peer, stream)) {
@@ -35,10 +35,10 @@ static void welcome(struct wpk_net_door *door, nng_stream *stream)
         nng_stream_free(stream);
         return;
     }
-    peer->server = door->server;
+    peer->server = listener->server;
     peer->is_starting = true;
-    peer->is_local = door->is_local;
-    peer->is_tls = door->is_tls;
+    peer->is_local = listener->is_local;
+    peer->is_tls = listener->is_tls;
     if (wpk_net_peers_add(peer)) {
         start(peer);
     } else {
@@ -48,31 +48,31 @@ static void welcome(struct wpk_net_door *door, nng_stream *stream)
 
 static void on_accept(void *user)
 {
-    struct wpk_net_door *door = user;
-    int code = nng_aio_result(door->accept);
+    struct wpk_net_listener *listener = user;
+    int code = nng_aio_result(listener->accept);
     if (code == 0) {
-        welcome(door, nng_aio_get_output(door->accept, 0));
+        welcome(listener, nng_aio_get_output(listener->accept, 0));
     }
-    if (wpk_net_peers_may_accept(door, code)) {
-        nng_stream_listener_accept(door->listener, door->accept);
-    }
-}
-
-static void wake(struct wpk_net_door *door)
-{
-    if (door->listener != NULL && wpk_net_peers_may_accept(door, 0)) {
-        nng_stream_listener_accept(door->listener, door->accept);
+    if (wpk_net_peers_may_accept(listener, code)) {
+        nng_stream_listener_accept(listener->nng, listener->accept);
     }
 }
 
-void wpk_net_doors_wake(struct wpk_net_server *server)
+static void wake(struct wpk_net_listener *listener)
 {
-    for (size_t i = 0; i < server->door_count; i++) {
+    if (listener->nng != NULL && wpk_net_peers_may_accept(listener, 0)) {
+        nng_stream_listener_accept(listener->nng, listener->accept);
+    }
+}
+
+void wpk_net_listeners_wake(struct wpk_net_server *server)
+{
+    for (size_t i = 0; i < server->listener_count; i++) {
         pthread_mutex_lock(&server->lock);
-        bool rests = !server->doors[i].is_accepting;
+        bool rests = !server->listeners[i].is_accepting;
         pthread_mutex_unlock(&server->lock);
         if (rests) {
-            wake(&server->doors[i]);
+            wake(&server->listeners[i]);
         }
     }
 }
@@ -88,7 +88,7 @@ static wpk_err read_pem(const char *path, struct wpk_buf *out, struct wpk_diag *
     return wpk_fs_read(path, PEM_SIZE_MAX, out, diag);
 }
 
-static wpk_err set_tls(const struct wpk_net_listen *listen, nng_stream_listener *listener,
+static wpk_err set_tls(const struct wpk_net_listen *listen, nng_stream_listener *nng,
                        struct wpk_diag *diag)
 {
     struct wpk_buf certificate = {0};
@@ -108,7 +108,7 @@ static wpk_err set_tls(const struct wpk_net_listen *listen, nng_stream_listener 
                                            NULL);
         }
         if (code == 0) {
-            code = nng_stream_listener_set_ptr(listener, NNG_OPT_TLS_CONFIG, config);
+            code = nng_stream_listener_set_ptr(nng, NNG_OPT_TLS_CONFIG, config);
         }
         err = code == 0 ? WPK_OK : wpk_net_translate(code, listen->certificate, diag);
     }
@@ -123,92 +123,94 @@ static wpk_err set_tls(const struct wpk_net_listen *listen, nng_stream_listener 
     return err;
 }
 
-wpk_err wpk_net_door_make(const struct wpk_net_door *door, const struct wpk_net_listen *listen,
-                          nng_stream_listener **out, struct wpk_diag *diag)
+wpk_err wpk_net_listener_make(const struct wpk_net_listener *listener,
+                              const struct wpk_net_listen *listen, nng_stream_listener **out,
+                              struct wpk_diag *diag)
 {
-    nng_stream_listener *listener = NULL;
-    int code = nng_stream_listener_alloc(&listener, door->url);
-    if (code == 0 && door->is_local) {
+    nng_stream_listener *nng = NULL;
+    int code = nng_stream_listener_alloc(&nng, listener->url);
+    if (code == 0 && listener->is_local) {
         /* A local socket is its user's alone, unless the operator says otherwise. */
-        code = nng_stream_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, (int)door->mode);
+        code = nng_stream_listener_set_int(nng, NNG_OPT_IPC_PERMISSIONS, (int)listener->mode);
     }
-    wpk_err err = code == 0 ? WPK_OK : wpk_net_translate(code, door->url, diag);
-    if (err == WPK_OK && door->is_tls) {
-        err = set_tls(listen, listener, diag);
+    wpk_err err = code == 0 ? WPK_OK : wpk_net_translate(code, listener->url, diag);
+    if (err == WPK_OK && listener->is_tls) {
+        err = set_tls(listen, nng, diag);
     }
     if (err != WPK_OK) {
-        nng_stream_listener_free(listener);
+        nng_stream_listener_free(nng);
         return err;
     }
-    *out = listener;
+    *out = nng;
     return WPK_OK;
 }
 
-static void close_listener(struct wpk_net_door *door)
+static void close_listener(struct wpk_net_listener *listener)
 {
-    if (door->listener != NULL) {
-        nng_stream_listener_close(door->listener);
-        nng_aio_stop(door->accept);
-        nng_stream_listener_free(door->listener);
-        door->listener = NULL;
+    if (listener->nng != NULL) {
+        nng_stream_listener_close(listener->nng);
+        nng_aio_stop(listener->accept);
+        nng_stream_listener_free(listener->nng);
+        listener->nng = NULL;
     }
-    nng_aio_free(door->accept);
-    door->accept = NULL;
+    nng_aio_free(listener->accept);
+    listener->accept = NULL;
 }
 
-wpk_err wpk_net_door_listen(struct wpk_net_door *door, nng_stream_listener *listener,
-                            struct wpk_diag *diag)
+wpk_err wpk_net_listener_listen(struct wpk_net_listener *listener, nng_stream_listener *nng,
+                                struct wpk_diag *diag)
 {
-    close_listener(door);
-    int code = nng_aio_alloc(&door->accept, on_accept, door);
-    door->is_accepting = false; /* nobody else sees it now */
-    door->listener = listener;
+    close_listener(listener);
+    int code = nng_aio_alloc(&listener->accept, on_accept, listener);
+    listener->is_accepting = false; /* nobody else sees it now */
+    listener->nng = nng;
     if (code == 0) {
-        code = nng_stream_listener_listen(listener);
+        code = nng_stream_listener_listen(nng);
     }
     if (code != 0) {
-        close_listener(door);
-        return wpk_net_translate(code, door->url, diag);
+        close_listener(listener);
+        return wpk_net_translate(code, listener->url, diag);
     }
     return WPK_OK;
 }
 
-wpk_err wpk_net_door_open(struct wpk_net_door *door, struct wpk_net_server *server,
-                          const struct wpk_net_listen *listen, struct wpk_diag *diag)
+wpk_err wpk_net_listener_open(struct wpk_net_listener *listener, struct wpk_net_server *server,
+                              const struct wpk_net_listen *listen, struct wpk_diag *diag)
 {
-    *door = (struct wpk_net_door){
+    *listener = (struct wpk_net_listener){
         .server = server,
         .url = strdup(listen->url),
         .mode = listen->mode != 0 ? listen->mode : 0600,
         .is_local = wpk_net_is_local(listen->url),
         .is_tls = wpk_net_is_tls(listen->url),
     };
-    if (door->url == NULL) {
+    if (listener->url == NULL) {
         return WPK_ENOMEM;
     }
-    nng_stream_listener *listener;
+    nng_stream_listener *nng;
     /* NNG removes whatever refuses a connection there, a file too. */
-    wpk_err err = door->is_local ? wpk_fs_check_socket(door->url + strlen("ipc://"), diag) : WPK_OK;
+    wpk_err err =
+        listener->is_local ? wpk_fs_check_socket(listener->url + strlen("ipc://"), diag) : WPK_OK;
     if (err == WPK_OK) {
-        err = wpk_net_door_make(door, listen, &listener, diag);
+        err = wpk_net_listener_make(listener, listen, &nng, diag);
     }
-    return err == WPK_OK ? wpk_net_door_listen(door, listener, diag) : err;
+    return err == WPK_OK ? wpk_net_listener_listen(listener, nng, diag) : err;
 }
 
-void wpk_net_door_close(struct wpk_net_door *door)
+void wpk_net_listener_close(struct wpk_net_listener *listener)
 {
-    close_listener(door);
-    free(door->url);
-    *door = (struct wpk_net_door){0};
+    close_listener(listener);
+    free(listener->url);
+    *listener = (struct wpk_net_listener){0};
 }
 
 /* ---- other certificates */
 
-static void free_listeners(nng_stream_listener *listeners[WPK_NET_LISTEN_MAX])
+static void free_listeners(nng_stream_listener *nng[WPK_NET_LISTEN_MAX])
 {
     for (size_t i = 0; i < WPK_NET_LISTEN_MAX; i++) {
-        if (listeners[i] != NULL) {
-            nng_stream_listener_free(listeners[i]);
+        if (nng[i] != NULL) {
+            nng_stream_listener_free(nng[i]);
         }
     }
 }
@@ -219,9 +221,9 @@ static wpk_err make_listeners(const struct wpk_net_server *server,
                               nng_stream_listener *out[WPK_NET_LISTEN_MAX], struct wpk_diag *diag)
 {
     wpk_err err = WPK_OK;
-    for (size_t i = 0; i < server->door_count && err == WPK_OK; i++) {
-        if (server->doors[i].is_tls) {
-            err = wpk_net_door_make(&server->doors[i], &listen[i], &out[i], diag);
+    for (size_t i = 0; i < server->listener_count && err == WPK_OK; i++) {
+        if (server->listeners[i].is_tls) {
+            err = wpk_net_listener_make(&server->listeners[i], &listen[i], &out[i], diag);
         }
     }
     if (err != WPK_OK) {
@@ -235,7 +237,7 @@ wpk_err wpk_net_server_check(const struct wpk_net_server *server,
                              struct wpk_diag *diag)
 {
     nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};
-    WPK_ASSERT(count == server->door_count);
+    WPK_ASSERT(count == server->listener_count);
     wpk_err err = make_listeners(server, listen, fresh, diag);
     if (err == WPK_OK) {
         free_listeners(fresh);
@@ -247,17 +249,17 @@ wpk_err wpk_net_server_reload(struct wpk_net_server *server, const struct wpk_ne
                               size_t count, struct wpk_diag *diag)
 {
     nng_stream_listener *fresh[WPK_NET_LISTEN_MAX] = {NULL};
-    WPK_ASSERT(count == server->door_count);
+    WPK_ASSERT(count == server->listener_count);
     wpk_err err = make_listeners(server, listen, fresh, diag);
-    for (size_t i = 0; i < server->door_count && err == WPK_OK; i++) {
+    for (size_t i = 0; i < server->listener_count && err == WPK_OK; i++) {
         if (fresh[i] != NULL) {
-            err = wpk_net_door_listen(&server->doors[i], fresh[i], diag);
+            err = wpk_net_listener_listen(&server->listeners[i], fresh[i], diag);
             fresh[i] = NULL;
             if (err != WPK_OK) {
                 free_listeners(fresh);
             }
         }
     }
-    wpk_net_doors_wake(server);
+    wpk_net_listeners_wake(server);
     return err;
 }
