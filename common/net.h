@@ -12,8 +12,9 @@
  * loop or write to an eventfd. Everything else is called from one thread of the owner. A process
  * that forks afterwards must not touch these in the child.
  *
- * Whoever connects to a server is a stranger until a reply to it says that it is known: it may say
- * little, not for long, and the oldest stranger makes room for the newest. */
+ * Whoever connects to a server is an unauthenticated peer until a reply to it says that it is
+ * known: it may say little, not for long, and the oldest unauthenticated peer makes room for the
+ * newest. */
 #ifndef WPK_COMMON_NET_H
 #define WPK_COMMON_NET_H
 
@@ -28,10 +29,10 @@
 #define WPK_NET_LISTEN_MAX 8
 #define WPK_NET_PEERS_MAX 32768 /* places */
 #define WPK_NET_CONNECTIONS_MAX 32512 /* the other places are for connections that are ending */
-#define WPK_NET_STRANGERS_MAX 256
-#define WPK_NET_STRANGERS_OF_ADDRESS_MAX 64
-#define WPK_NET_STRANGER_SIZE_MAX 65536 /* bytes of its requests */
-#define WPK_NET_STRANGER_MS 10000
+#define WPK_NET_UNAUTHENTICATED_MAX 256
+#define WPK_NET_UNAUTHENTICATED_OF_ADDRESS_MAX 64
+#define WPK_NET_UNAUTHENTICATED_SIZE_MAX 65536 /* bytes of its requests */
+#define WPK_NET_UNAUTHENTICATED_MS 10000
 #define WPK_NET_PEERS_OF_ADDRESS_MAX 2048 /* by default */
 #define WPK_NET_SILENCE_MS 120000 /* a peer that says and takes nothing for so long is closed */
 #define WPK_NET_SMALL_MAX 65536   /* bytes of a request that is taken however much waits */
@@ -52,7 +53,7 @@ struct wpk_net_address {
     uint32_t header_size;
     uint32_t tag;  /* the owner's; 0 at first, and goes wherever the address goes */
     bool is_local; /* it came over ipc:// */
-    bool is_known; /* the owner's, for a reply: no stranger any more */
+    bool is_known; /* the owner's, for a reply: no longer unauthenticated any more */
 };
 
 struct wpk_net_event {
@@ -77,7 +78,7 @@ struct wpk_net_server_options {
     size_t reply_bytes_max;        /* 0: WPK_NET_REPLY_BYTES_MAX */
     uint32_t peers_max;            /* connections at a time; 0: WPK_NET_CONNECTIONS_MAX */
     uint32_t peers_of_address_max; /* 0: WPK_NET_PEERS_OF_ADDRESS_MAX; not of ipc */
-    uint64_t stranger_ms;          /* 0: WPK_NET_STRANGER_MS */
+    uint64_t unauthenticated_ms;   /* 0: WPK_NET_UNAUTHENTICATED_MS */
     uint64_t silence_ms;           /* 0: WPK_NET_SILENCE_MS */
     uint64_t body_ms;              /* 0: WPK_NET_BODY_MS */
     wpk_net_wake wake;
@@ -104,15 +105,15 @@ WPK_MUST_CHECK wpk_err wpk_net_server_reload(struct wpk_net_server *server,
 WPK_MUST_CHECK wpk_err wpk_net_server_check(const struct wpk_net_server *server,
                                             const struct wpk_net_listen *listen, size_t count,
                                             struct wpk_diag *diag);
-/* Close strangers whose time is over and peers that fell silent or are gone, and look how many
- * descriptors are free: to be called about once a second. */
+/* Close unauthenticated peers whose time is over and peers that fell silent or are gone, and look
+ * how many descriptors are free: to be called about once a second. */
 void wpk_net_server_expire(struct wpk_net_server *server);
 uint32_t wpk_net_server_peer_count(struct wpk_net_server *server);
 
-/* suffix, text: why strangers were turned away */
+/* suffix, text: why unauthenticated peers were turned away */
 #define WPK_NET_REFUSAL_LIST(X)                                                                    \
     X(LIMIT, "limit")         /* too many of them, or of their address */                          \
-    X(TIMEOUT, "timeout")     /* strangers to the end */                                           \
+    X(TIMEOUT, "timeout")     /* unauthenticated peers to the end */                               \
     X(MALFORMED, "malformed") /* not this protocol, or too large */                                \
     X(TLS, "tls")             /* no agreement on certificates and ciphers */
 

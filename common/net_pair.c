@@ -47,7 +47,8 @@ wpk_err wpk_net_pair_listen(struct wpk_net_pair *pair, const char *url, struct w
     const struct wpk_net_server_options options = {.listen = &listen,
                                                    .listen_count = 1,
                                                    .size_max = WPK_NET_PAIR_SIZE_MAX,
-                                                   .stranger_ms = WPK_NET_PAIR_STRANGER_MS,
+                                                   .unauthenticated_ms =
+                                                       WPK_NET_PAIR_UNAUTHENTICATED_MS,
                                                    .wake = wpk_net_pair_wake,
                                                    .user = pair};
     return wpk_net_server_open(&options, out, diag);

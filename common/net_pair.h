@@ -7,7 +7,7 @@
 #include "common/net.h"
 
 #define WPK_NET_PAIR_SIZE_MAX 65536 /* bytes of a message */
-#define WPK_NET_PAIR_STRANGER_MS 300
+#define WPK_NET_PAIR_UNAUTHENTICATED_MS 300
 
 struct wpk_net_pair {
     char directory[64];

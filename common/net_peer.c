@@ -114,8 +114,8 @@ static enum body admit_body(struct wpk_net_peer *peer, struct wpk_net_head *head
     struct wpk_net_server *server = peer->server;
     pthread_mutex_lock(&server->lock);
     size_t size_max = server->size_max;
-    if (!peer->is_known && size_max > WPK_NET_STRANGER_SIZE_MAX) {
-        size_max = WPK_NET_STRANGER_SIZE_MAX;
+    if (!peer->is_known && size_max > WPK_NET_UNAUTHENTICATED_SIZE_MAX) {
+        size_max = WPK_NET_UNAUTHENTICATED_SIZE_MAX;
     }
     enum body body = UNDER_WAY;
     if (peer->standing == WPK_NET_DEAD ||

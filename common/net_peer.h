@@ -86,7 +86,7 @@ struct wpk_net_listener { /* one address listened at */
 struct wpk_net_server {
     size_t size_max;
     size_t reply_bytes_max;
-    uint64_t stranger_ns;
+    uint64_t unauthenticated_ns;
     uint64_t silence_ns;
     uint64_t body_ns;
     wpk_net_wake wake;

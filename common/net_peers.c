@@ -237,7 +237,7 @@ bool wpk_net_peers_add(struct wpk_net_peer *peer)
     struct wpk_net_server *server = peer->server;
     struct wpk_source source;
     uint32_t place;
-    uint64_t deadline_ns = wpk_clock_now_ns(wpk_clock_system()) + server->stranger_ns;
+    uint64_t deadline_ns = wpk_clock_now_ns(wpk_clock_system()) + server->unauthenticated_ns;
     bool has_source = !peer->is_local && find_source(peer->stream, &source);
     pthread_mutex_lock(&server->lock);
     bool placed =

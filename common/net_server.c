@@ -25,8 +25,8 @@ static wpk_err open_admission(struct wpk_net_server *server,
                        : WPK_NET_CONNECTIONS_MAX,
         .of_source_max = options->peers_of_address_max > 0 ? options->peers_of_address_max
                                                            : WPK_NET_PEERS_OF_ADDRESS_MAX,
-        .unknown_max = WPK_NET_STRANGERS_MAX,
-        .unknown_of_source_max = WPK_NET_STRANGERS_OF_ADDRESS_MAX,
+        .unknown_max = WPK_NET_UNAUTHENTICATED_MAX,
+        .unknown_of_source_max = WPK_NET_UNAUTHENTICATED_OF_ADDRESS_MAX,
         .known_stay = true,
         .end = wpk_net_peers_end,
         .user = server};
@@ -45,8 +45,9 @@ wpk_err wpk_net_server_open(const struct wpk_net_server_options *options,
     server->size_max = options->size_max;
     server->reply_bytes_max =
         options->reply_bytes_max > 0 ? options->reply_bytes_max : WPK_NET_REPLY_BYTES_MAX;
-    server->stranger_ns =
-        (options->stranger_ms > 0 ? options->stranger_ms : WPK_NET_STRANGER_MS) * WPK_NS_PER_MS;
+    server->unauthenticated_ns = (options->unauthenticated_ms > 0 ? options->unauthenticated_ms
+                                                                  : WPK_NET_UNAUTHENTICATED_MS) *
+                                 WPK_NS_PER_MS;
     server->silence_ns =
         (options->silence_ms > 0 ? options->silence_ms : WPK_NET_SILENCE_MS) * WPK_NS_PER_MS;
     server->body_ns = (options->body_ms > 0 ? options->body_ms : WPK_NET_BODY_MS) * WPK_NS_PER_MS;

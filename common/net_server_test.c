@@ -72,7 +72,7 @@ static bool is_closed_early(int fd)
     return false;
 }
 
-static void who_stays_a_stranger_is_closed(void **state)
+static void who_stays_unauthenticated_is_closed(void **state)
 {
     struct wpk_net_pair *pair = *state;
     int silent = raw_connect(pair);
@@ -101,7 +101,8 @@ static void garbage_closes(void **state)
     assert_int_equal(send(fd, page, sizeof page, 0), sizeof page);
     assert_true(is_closed_early(fd));
     close(fd);
-    /* A message is announced that no stranger may send: nothing is allocated for it. */
+    /* A message is announced that no longer unauthenticated may send: nothing is allocated for
+     * it. */
     fd = raw_connect(pair);
     assert_int_equal(send(fd, greeting, sizeof greeting, 0), sizeof greeting);
     raw_send(fd, UINT64_C(1) << 62, "", 0);
@@ -109,12 +110,12 @@ static void garbage_closes(void **state)
     close(fd);
 }
 
-/* The newest is let in whoever came before: the oldest stranger makes room. */
-static void strangers_make_room(void **state)
+/* The newest is let in whoever came before: the oldest unauthenticated peer makes room. */
+static void unauthenticated_peers_make_room(void **state)
 {
     struct wpk_net_pair *pair = *state;
-    int fds[WPK_NET_STRANGERS_MAX + 8];
-    int count = WPK_NET_STRANGERS_MAX + 8;
+    int fds[WPK_NET_UNAUTHENTICATED_MAX + 8];
+    int count = WPK_NET_UNAUTHENTICATED_MAX + 8;
     for (int i = 0; i < count; i++) {
         fds[i] = raw_connect(pair);
         if (i == 0) {
@@ -130,7 +131,8 @@ static void strangers_make_room(void **state)
     for (int i = 1; i < 8; i++) {
         assert_true(is_closed_early(fds[i]));
     }
-    for (int tries = 0; wpk_net_server_peer_count(pair->server) > WPK_NET_STRANGERS_MAX; tries++) {
+    for (int tries = 0; wpk_net_server_peer_count(pair->server) > WPK_NET_UNAUTHENTICATED_MAX;
+         tries++) {
         struct wpk_net_event event;
         assert_true(tries < 60000);
         usleep(1000);
@@ -299,11 +301,11 @@ static void a_file_is_not_replaced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(who_stays_a_stranger_is_closed, wpk_net_pair_set_up,
+        cmocka_unit_test_setup_teardown(who_stays_unauthenticated_is_closed, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
         cmocka_unit_test_setup_teardown(garbage_closes, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
-        cmocka_unit_test_setup_teardown(strangers_make_room, wpk_net_pair_set_up,
+        cmocka_unit_test_setup_teardown(unauthenticated_peers_make_room, wpk_net_pair_set_up,
                                         wpk_net_pair_tear_down),
         cmocka_unit_test_setup_teardown(a_flood_waits, wpk_net_pair_set_up, wpk_net_pair_tear_down),
         cmocka_unit_test_setup_teardown(who_takes_no_answer_is_closed, wpk_net_pair_set_up,

@@ -92,7 +92,7 @@ static bool identify_local(struct wpk_http_acceptor *acceptor, struct wpk_http_a
         return false;
     }
     if (!find_roles(acceptor, peer.uid, &arrival->identity.roles)) {
-        acceptor->options.stranger(acceptor->options.user, find_name(acceptor, peer.uid));
+        acceptor->options.denied(acceptor->options.user, find_name(acceptor, peer.uid));
         return false;
     }
     snprintf(arrival->identity.owner, sizeof arrival->identity.owner, "%s",

@@ -42,7 +42,7 @@ struct wpk_http_acceptor_options {
     /* On the acceptor's thread. */
     void (*take)(void *user, const struct wpk_http_arrival *arrival);
     /* A user of this machine was not let in. */
-    void (*stranger)(void *user, const char *name);
+    void (*denied)(void *user, const char *name);
     void (*tick)(void *user); /* every WPK_HTTP_TICK_MS or so */
     void *user;
 };

@@ -204,7 +204,7 @@ static void take_connection(void *user, const struct wpk_http_arrival *arrival)
     }
 }
 
-static void on_stranger(void *user, const char *name)
+static void on_denied(void *user, const char *name)
 {
     struct wpk_http_server *server = user;
     wpk_http_policy_refuse_user(&server->policy, name, wpk_clock_wall_ns(server->clock));
@@ -332,7 +332,7 @@ static wpk_err open_all(struct wpk_http_server *server, const struct wpk_http_op
                                                  .clock = server->clock,
                                                  .reading_ns = WPK_HTTP_REQUEST_MS * WPK_NS_PER_MS,
                                                  .take = take_connection,
-                                                 .stranger = on_stranger,
+                                                 .denied = on_denied,
                                                  .tick = on_tick,
                                                  .user = server};
     return wpk_http_acceptor_open(&acceptor, &server->acceptor, diag);

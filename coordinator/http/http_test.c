@@ -26,7 +26,7 @@
 #include <cmocka.h>
 
 #define BODY_MAX 100
-#define STRANGER 65534
+#define DENIED_UID 65534
 
 /* The machine's clock, moved by hand. */
 struct moved_clock {
@@ -290,7 +290,7 @@ static void become(uid_t uid)
     assert_int_equal(syscall(SYS_setresuid, -1, uid, -1), 0);
 }
 
-static uint64_t strangers_counted(void)
+static uint64_t denied_counted(void)
 {
     static const char name[] = "wpk_auth_denied_total{reason=\"user\"} ";
     struct wpk_buf text = {0};
@@ -303,20 +303,20 @@ static uint64_t strangers_counted(void)
 }
 
 /* Even where the file's mode would let them. */
-static void strangers_are_refused(void **state)
+static void users_without_a_role_are_refused(void **state)
 {
     struct fixture *f = *state;
     struct wpk_http_request request;
     char heard[1024];
     char said[sizeof f->refused];
-    uint64_t counted = strangers_counted();
+    uint64_t counted = denied_counted();
     if (geteuid() != 0) {
         print_message("only root can be somebody else\n");
         skip();
     }
     assert_int_equal(chmod(f->directory, 0755), 0);
     assert_int_equal(chmod(f->address + 5, 0666), 0);
-    become(STRANGER);
+    become(DENIED_UID);
     int fd = dial(f);
     become(0);
     static const char secret[] = "GET /secret HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -324,16 +324,16 @@ static void strangers_are_refused(void **state)
     assert_true(recv(fd, heard, sizeof heard, 0) <= 0);
     close(fd);
     snprintf(said, sizeof said, "unix: the user %s is none of the peers",
-             getpwuid(STRANGER)->pw_name);
+             getpwuid(DENIED_UID)->pw_name);
     pthread_mutex_lock(&f->lock);
     assert_string_equal(f->refused, said);
     pthread_mutex_unlock(&f->lock);
-    assert_int_equal(strangers_counted(), counted + 1);
+    assert_int_equal(denied_counted(), counted + 1);
     /* One that is listed is let in, as what he is. */
-    struct wpk_http_peer peer = {.uid = STRANGER, .roles = WPK_ROLE_READ};
+    struct wpk_http_peer peer = {.uid = DENIED_UID, .roles = WPK_ROLE_READ};
     struct wpk_http_options options = {.peers = &peer, .peer_count = 1, .listener_count = 1};
     assert_int_equal(wpk_http_server_reload(f->server, &options, NULL), WPK_OK);
-    become(STRANGER);
+    become(DENIED_UID);
     fd = dial(f);
     become(0);
     raw_http_say(fd, "GET /open HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -341,7 +341,7 @@ static void strangers_are_refused(void **state)
     assert_string_equal(request.path, "/open");
     assert_int_equal(request.identity.roles, WPK_ROLE_READ);
     assert_string_equal(request.identity.peer, "unix");
-    assert_string_equal(request.identity.owner, getpwuid(STRANGER)->pw_name);
+    assert_string_equal(request.identity.owner, getpwuid(DENIED_UID)->pw_name);
     respond(f, request.id, "end");
     raw_http_hear(fd, heard, sizeof heard);
     assert_non_null(strstr(heard, "200"));
@@ -392,7 +392,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(too_slow_a_reader_is_ended, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unanswered_at_the_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_socket_is_private, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(strangers_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(users_without_a_role_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(addresses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_is_not_replaced, set_up, tear_down),
     };

@@ -443,7 +443,7 @@ def test_many_idle_connections(box):
     service.stop()
 
 
-def test_many_strangers_on_tcp(box):
+def test_many_peers_without_a_token(box):
     """From the honest client's own address, without a token: he goes on, each time by a new one."""
     need("wpkd")
     port = free_port()

@@ -32,7 +32,7 @@ def test_versions(box):
     service.stop()
 
 
-def test_strangers(box):
+def test_unauthenticated_peers(box):
     """Silent, halting and chattering connections: a worker that comes among them is served, and they
     are gone some time later. The first of the silent go when there are too many."""
     need("wpkd")
@@ -54,7 +54,7 @@ def test_strangers(box):
         worker.greet()
         welcome = worker.ask(hello())[0]
         check(welcome["type"] == "welcome", "a worker is let in", welcome)
-        wait_for("the strangers are gone", lambda: silent[-1].closes_within(0.1), 15)
+        wait_for("the unauthenticated peers are gone", lambda: silent[-1].closes_within(0.1), 15)
         check(halting.closes_within(60), "who halts, too")
         check(chatter.closes_within(60), "who chatters, too")
         work = worker.ask(poll(welcome["session"]))[0]
@@ -109,15 +109,15 @@ def submit(service):
 
 
 def test_sizes(box):
-    """A stranger says little; a worker 4 MiB and no byte more; nobody fills the memory with what
+    """A peer says little; a worker 4 MiB and no byte more; nobody fills the memory with what
     nobody takes."""
     need("wpkd")
     service = Service(box)
     path = box.path("workers.sock")
-    with Peer(path) as stranger:
-        stranger.greet()
-        stranger.sock.sendall(stranger.head(65537))
-        check(stranger.closes_within(60), "too much for a stranger")
+    with Peer(path) as peer:
+        peer.greet()
+        peer.sock.sendall(peer.head(65537))
+        check(peer.closes_within(60), "too much for an unauthenticated peer")
     before = resident(service.wpkd.popen.pid)
     with Peer(path) as worker:
         worker.greet()
