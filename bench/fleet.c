@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ten thousand workers at one wpkd, without the sockets: how many results a second it records.
  *
- *     crew ──frames──▶ loop: performer ──batches──▶ writer: SQLite, on disk
+ *     crew ──frames──▶ loop: executor ──batches──▶ writer: SQLite, on disk
  *       ▲                │  ▲
  *       └────replies─────┘  └── strategies, on threads of their own
  *
@@ -18,7 +18,7 @@
 #include "common/fs.h"
 #include "common/log.h"
 #include "coordinator/api/api.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/executor.h"
 #include "coordinator/store/store.h"
 
 #include <getopt.h>
@@ -32,7 +32,7 @@
 #define TURN_MAX 256 /* frames of a batch, as the service has it */
 #define TICK_MS 200
 #define STRATEGY_THREADS 1
-#define BATCHES_MAX 256 /* more than the performer lets wait */
+#define BATCHES_MAX 256 /* more than the executor lets wait */
 
 struct options {
     const char *data;
@@ -65,7 +65,7 @@ struct fleet {
     uint64_t busy_first;
     uint64_t busy_end;
     struct wpk_store *store;
-    struct wpk_performer *performer;
+    struct wpk_executor *executor;
     struct bench_fleet_report report;
     struct bench_fleet_part warming;         /* what is not measured goes there */
     _Atomic(struct bench_fleet_part *) part; /* that is measured now */
@@ -184,11 +184,11 @@ static void on_wake(void *user)
 static void commit(struct fleet *fleet)
 {
     struct wpk_diag diag = {0};
-    if (wpk_performer_commit(fleet->performer, &diag) != WPK_OK) {
+    if (wpk_executor_commit(fleet->executor, &diag) != WPK_OK) {
         fprintf(stderr, "bench-fleet: %s\n", diag.text);
         exit(1);
     }
-    for (; fleet->given < wpk_performer_given(fleet->performer); fleet->given++) {
+    for (; fleet->given < wpk_executor_given(fleet->executor); fleet->given++) {
         fleet->given_ns[fleet->given % BATCHES_MAX] = wpk_clock_ns();
     }
 }
@@ -196,8 +196,8 @@ static void commit(struct fleet *fleet)
 static void release(struct fleet *fleet)
 {
     struct bench_fleet_part *part = fleet->part;
-    wpk_performer_poll(fleet->performer);
-    for (; fleet->released < wpk_performer_released(fleet->performer); fleet->released++) {
+    wpk_executor_poll(fleet->executor);
+    for (; fleet->released < wpk_executor_released(fleet->executor); fleet->released++) {
         bench_latencies_add(&part->commits,
                             wpk_clock_ns() - fleet->given_ns[fleet->released % BATCHES_MAX]);
     }
@@ -211,8 +211,8 @@ static void turn(struct fleet *fleet, const struct bench_frame *frames, uint32_t
         uint64_t number;
         memcpy(address.header, &frames[i].worker, sizeof frames[i].worker);
         wpk_crypto_random(&number, sizeof number);
-        wpk_performer_frame(fleet->performer, &address, frames[i].data.data, frames[i].data.size,
-                            number);
+        wpk_executor_frame(fleet->executor, &address, frames[i].data.data, frames[i].data.size,
+                           number);
     }
     commit(fleet);
     release(fleet);
@@ -233,7 +233,7 @@ static void run_loop(struct fleet *fleet, uint64_t until_ns)
         if (wpk_clock_ns() > tick_ns + TICK_MS * WPK_NS_PER_MS) {
             struct wpk_event tick = {.kind = WPK_EVENT_TICK};
             tick_ns = wpk_clock_ns();
-            wpk_performer_step(fleet->performer, &tick);
+            wpk_executor_step(fleet->executor, &tick);
             commit(fleet);
         }
     }
@@ -262,14 +262,14 @@ static void submit(struct fleet *fleet, int number)
     uint64_t random;
     wpk_crypto_random(&random, sizeof random);
     snprintf(request.identity.owner, sizeof request.identity.owner, "owner%d", number % 10);
-    wpk_api_request(fleet->performer, &request, random);
+    wpk_api_request(fleet->executor, &request, random);
     commit(fleet);
     wpk_buf_fini(&body);
 }
 
 static void submit_jobs(struct fleet *fleet)
 {
-    const struct wpk_coordinator *coordinator = wpk_performer_coordinator(fleet->performer);
+    const struct wpk_coordinator *coordinator = wpk_executor_coordinator(fleet->executor);
     for (int i = (int)wpk_coordinator_job_count(coordinator); i < fleet->options.jobs; i++) {
         submit(fleet, i);
     }
@@ -331,7 +331,7 @@ static void open_wpkd(struct fleet *fleet)
     if (err == WPK_OK) {
         err = bench_fleet_fill(fleet->store, fleet->options.rows, fleet->options.kernels, &diag);
     }
-    struct wpk_performer_options options = {
+    struct wpk_executor_options options = {
         .store = fleet->store,
         .data_dir = fleet->options.data,
         .clock = wpk_clock_system(),
@@ -342,7 +342,7 @@ static void open_wpkd(struct fleet *fleet)
         .wake_user = &fleet->to_wpkd,
     };
     if (err == WPK_OK) {
-        err = wpk_performer_new(&options, &fleet->performer, &diag);
+        err = wpk_executor_new(&options, &fleet->executor, &diag);
     }
     if (err != WPK_OK) {
         fprintf(stderr, "bench-fleet: %s\n", diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
@@ -468,7 +468,7 @@ int main(int argc, char **argv)
     if (fleet.options.json != NULL) {
         bench_fleet_report_write(&fleet.report, fleet.options.json);
     }
-    wpk_performer_free(fleet.performer);
+    wpk_executor_free(fleet.executor);
     wpk_store_close(fleet.store);
     free(fleet.busy);
     bench_crew_fini(&fleet.crew);

@@ -6,7 +6,7 @@
 #include "common/fs.h"
 #include "common/log.h"
 #include "coordinator/api/api.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/executor.h"
 #include "coordinator/store/store.h"
 
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static void on_respond(void *user, uint64_t request, const struct wpk_api_answer
     }
 }
 
-static void submit(struct wpk_performer *performer, int number, int ops)
+static void submit(struct wpk_executor *executor, int number, int ops)
 {
     struct wpk_buf body = {0};
     struct wpk_diag diag = {0};
@@ -62,8 +62,8 @@ static void submit(struct wpk_performer *performer, int number, int ops)
                                        .body_size = body.size,
                                        .content_type = "application/json"};
     snprintf(request.identity.owner, sizeof request.identity.owner, "owner%d", number % OWNERS);
-    wpk_api_request(performer, &request, (uint64_t)number + 1);
-    wpk_err err = wpk_performer_commit(performer, &diag);
+    wpk_api_request(executor, &request, (uint64_t)number + 1);
+    wpk_err err = wpk_executor_commit(executor, &diag);
     if (err != WPK_OK) {
         fprintf(stderr, "bench-restart: %s\n", diag.text);
         exit(1);
@@ -75,29 +75,29 @@ static void fill(const char *data, int jobs, int ops)
 {
     struct wpk_diag diag = {0};
     struct wpk_store *store = NULL;
-    struct wpk_performer *performer = NULL;
+    struct wpk_executor *executor = NULL;
     wpk_err err = wpk_fs_make_dirs(data, &diag);
     if (err == WPK_OK) {
         err = wpk_store_open(data, wpk_clock_system(), &store, &diag);
     }
-    struct wpk_performer_options options = {.store = store,
-                                            .data_dir = data,
-                                            .clock = wpk_clock_system(),
-                                            .out = {.reply = on_reply, .respond = on_respond},
-                                            .answer = wpk_api_answer_effect};
+    struct wpk_executor_options options = {.store = store,
+                                           .data_dir = data,
+                                           .clock = wpk_clock_system(),
+                                           .out = {.reply = on_reply, .respond = on_respond},
+                                           .answer = wpk_api_answer_effect};
     if (err == WPK_OK) {
-        err = wpk_performer_new(&options, &performer, &diag);
+        err = wpk_executor_new(&options, &executor, &diag);
     }
     if (err != WPK_OK) {
         fprintf(stderr, "bench-restart: %s\n",
                 diag.text[0] != '\0' ? diag.text : wpk_err_text(err));
         exit(1);
     }
-    uint32_t there = wpk_coordinator_job_count(wpk_performer_coordinator(performer));
+    uint32_t there = wpk_coordinator_job_count(wpk_executor_coordinator(executor));
     for (int i = (int)there; i < jobs; i++) {
-        submit(performer, i, ops);
+        submit(executor, i, ops);
     }
-    wpk_performer_free(performer);
+    wpk_executor_free(executor);
     wpk_store_close(store);
 }
 

@@ -42,7 +42,7 @@ void wpk_service_respond(void *user, uint64_t request, const struct wpk_api_answ
 /* Some take longer than others: nobody waits for all of them. */
 static bool goes_on(const struct wpk_service *service, int count, uint64_t began_ns)
 {
-    return count < TURN_MAX && !wpk_performer_is_full(service->performer) &&
+    return count < TURN_MAX && !wpk_executor_is_full(service->executor) &&
            wpk_clock_now_ns(wpk_clock_system()) < began_ns + TURN_NS;
 }
 
@@ -57,10 +57,10 @@ static bool take_frames(struct wpk_service *service)
         count++;
         if (event.gone) {
             struct wpk_event gone = {.kind = WPK_EVENT_GONE, .address = event.address};
-            wpk_performer_step(service->performer, &gone);
+            wpk_executor_step(service->executor, &gone);
         } else {
-            wpk_performer_frame(service->performer, &event.address, event.data, event.size,
-                                random_number());
+            wpk_executor_frame(service->executor, &event.address, event.data, event.size,
+                               random_number());
             free(event.data);
         }
     }
@@ -76,7 +76,7 @@ static bool take_requests(struct wpk_service *service)
     while ((more = goes_on(service, count, began_ns)) &&
            wpk_http_server_next(service->http, &request)) {
         count++;
-        wpk_api_request(service->performer, &request, random_number());
+        wpk_api_request(service->executor, &request, random_number());
     }
     return !more;
 }
@@ -85,8 +85,8 @@ static bool take_requests(struct wpk_service *service)
 static void commit(struct wpk_service *service)
 {
     struct wpk_diag diag = {0};
-    wpk_err err = wpk_performer_commit(service->performer, &diag);
-    service->commits = wpk_performer_commits(service->performer);
+    wpk_err err = wpk_executor_commit(service->executor, &diag);
+    service->commits = wpk_executor_commits(service->executor);
     if (err != WPK_OK && service->err == WPK_OK && service->config->exit_on_failure) {
         service->err = err;
         service->diag = diag;
@@ -102,8 +102,8 @@ void wpk_service_turn(void *user)
     if (service->err != WPK_OK) {
         return;
     }
-    wpk_performer_poll(service->performer);
-    if (!wpk_performer_is_full(service->performer)) { /* else what became durable wakes us */
+    wpk_executor_poll(service->executor);
+    if (!wpk_executor_is_full(service->executor)) { /* else what became durable wakes us */
         more = take_frames(service);
         more = take_requests(service) || more;
     }
@@ -136,11 +136,11 @@ static void count_refused(struct wpk_service *service)
 void wpk_service_tick(struct wpk_service *service)
 {
     struct wpk_event tick = {.kind = WPK_EVENT_TICK};
-    wpk_performer_poll(service->performer);
-    wpk_performer_step(service->performer, &tick);
-    wpk_api_front_tell(service->front, service->performer);
+    wpk_executor_poll(service->executor);
+    wpk_executor_step(service->executor, &tick);
+    wpk_api_front_tell(service->front, service->executor);
     commit(service);
-    wpk_performer_probe(service->performer);
+    wpk_executor_probe(service->executor);
     wpk_net_server_expire(service->net);
     count_refused(service);
 }

@@ -29,14 +29,14 @@ static void say_status(struct wpk_service *service, uint64_t now_ns)
     char status[sizeof service->status];
     struct wpk_diag diag = {0};
     int64_t stalled_s = wpk_metric_gauged(WPK_GAUGE_STORE_STALLED, 0);
-    const struct wpk_coordinator *coordinator = wpk_performer_coordinator(service->performer);
+    const struct wpk_coordinator *coordinator = wpk_executor_coordinator(service->executor);
     if (now_ns - service->status_ns < STATUS_S * WPK_NS_PER_S) {
         return;
     }
     service->status_ns = now_ns;
     if (service->draining) {
         snprintf(status, sizeof status, "%s", "draining");
-    } else if (wpk_performer_degraded(service->performer, &diag) != WPK_OK) {
+    } else if (wpk_executor_degraded(service->executor, &diag) != WPK_OK) {
         snprintf(status, sizeof status, "the store cannot be written, nothing is leased: %.200s",
                  diag.text);
     } else if (stalled_s >= WPK_API_STALLED_S) {
@@ -82,8 +82,8 @@ static void take_config(struct wpk_service *service, struct wpk_config *next)
     wpk_log_set_format(next->log_format);
     wpk_service_forget_owners(service, before);
     wpk_service_set_owners(service);
-    wpk_performer_limit_artifacts(service->performer, next->artifact_bytes_max,
-                                  next->artifacts_per_problem);
+    wpk_executor_limit_artifacts(service->executor, next->artifact_bytes_max,
+                                 next->artifacts_per_problem);
     free_reloaded(service);
     service->reloaded = next;
 }
@@ -155,7 +155,7 @@ static void on_signal(void *user)
     service->draining = true;
     service->drain_end_ns =
         wpk_clock_now_ns(wpk_clock_system()) + (uint64_t)service->config->drain_s * WPK_NS_PER_S;
-    wpk_performer_step(service->performer, &drain);
+    wpk_executor_step(service->executor, &drain);
     wpk_loop_wake(service->loop);
 }
 
@@ -172,7 +172,7 @@ static uint64_t count_answered(void)
 static bool is_idle(struct wpk_service *service, uint64_t now_ns)
 {
     uint64_t answered = count_answered();
-    if (wpk_coordinator_job_count(wpk_performer_coordinator(service->performer)) > 0 ||
+    if (wpk_coordinator_job_count(wpk_executor_coordinator(service->executor)) > 0 ||
         answered != service->answered) {
         service->active_ns = now_ns;
     }
@@ -186,14 +186,14 @@ static bool is_idle(struct wpk_service *service, uint64_t now_ns)
 static bool is_drained(struct wpk_service *service, uint64_t now_ns)
 {
     if (service->drain_mark == 0) {
-        service->drain_mark = wpk_performer_given(service->performer) + 1;
+        service->drain_mark = wpk_executor_given(service->executor) + 1;
         return false; /* replies get a tick to leave */
     }
     bool late = now_ns >= service->drain_end_ns;
     if (late) {
         wpk_log(WPK_LOG_WARN, "drain_cut_short", "seconds=%u", service->config->drain_s);
     }
-    return late || wpk_performer_released(service->performer) + 1 >= service->drain_mark;
+    return late || wpk_executor_released(service->executor) + 1 >= service->drain_mark;
 }
 
 static void on_tick(void *user)

@@ -83,7 +83,7 @@ static void set_stalled(struct wpk_service *service)
 
 void wpk_service_measure(struct wpk_service *service)
 {
-    const struct wpk_coordinator *coordinator = wpk_performer_coordinator(service->performer);
+    const struct wpk_coordinator *coordinator = wpk_executor_coordinator(service->executor);
     set_states(coordinator);
     set_queue(coordinator);
     set_sizes(service);

@@ -98,7 +98,7 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
     if (err != WPK_OK) {
         return err;
     }
-    struct wpk_performer_options options = {
+    struct wpk_executor_options options = {
         .store = service->store,
         .data_dir = service->config->data_dir,
         .index = service->index,
@@ -119,7 +119,7 @@ static wpk_err open_store(struct wpk_service *service, struct wpk_diag *diag)
         .refused = note_worker,
         .refused_user = service,
     };
-    return wpk_performer_new(&options, &service->performer, diag);
+    return wpk_executor_new(&options, &service->executor, diag);
 }
 
 /* Called by threads of the HTTP server. */
@@ -290,7 +290,7 @@ wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag)
 /* Workers that wait are told to go when we do not come back. */
 static void dismiss_workers(struct wpk_service *service)
 {
-    const struct wpk_coordinator *coordinator = wpk_performer_coordinator(service->performer);
+    const struct wpk_coordinator *coordinator = wpk_executor_coordinator(service->executor);
     for (uint32_t i = 0; i < wpk_coordinator_worker_count(coordinator); i++) {
         const struct wpk_worker *worker = wpk_coordinator_worker(coordinator, i);
         struct wpk_message leave = {
@@ -306,11 +306,11 @@ static void dismiss_workers(struct wpk_service *service)
 
 void wpk_service_close(struct wpk_service *service)
 {
-    if (service->net != NULL && service->performer != NULL && service->config->idle_s > 0) {
+    if (service->net != NULL && service->executor != NULL && service->config->idle_s > 0) {
         dismiss_workers(service);
     }
     /* What was promised is written and said; then those that wake the loop. */
-    wpk_performer_free(service->performer);
+    wpk_executor_free(service->executor);
     wpk_http_server_close(service->http);
     wpk_net_server_close(service->net);
     wpk_api_front_free(service->front);

@@ -8,7 +8,7 @@ static void set_owner(struct wpk_service *service, const struct wpk_config_owner
     struct wpk_event event = {
         .kind = WPK_EVENT_SET_OWNER,
         .owner = {.name = name, .weight = owner->weight, .jobs_max = owner->jobs_max}};
-    wpk_performer_step(service->performer, &event);
+    wpk_executor_step(service->executor, &event);
 }
 
 void wpk_service_set_owners(void *user)

@@ -8,7 +8,7 @@
 #include "common/loop.h"
 #include "common/notify.h"
 #include "coordinator/api/api_front.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/executor.h"
 #include "coordinator/service.h"
 #include "coordinator/store/sign.h"
 
@@ -26,7 +26,7 @@ struct wpk_service {
     struct wpk_net_server *net;
     struct wpk_http_server *http;
     struct wpk_auth *auth;
-    struct wpk_performer *performer;
+    struct wpk_executor *executor;
     uint64_t active_ns; /* last time there was a job or a request */
     uint64_t answered;  /* requests of clients, as last seen */
     uint64_t refused[WPK_NET_REFUSAL_COUNT]; /* by the worker port, as last seen */
@@ -45,7 +45,7 @@ struct wpk_service {
     struct wpk_diag diag;
 };
 
-/* What the performer lets go; `user` is the service. */
+/* What the executor lets go; `user` is the service. */
 void wpk_service_reply(void *user, const struct wpk_net_address *address, const void *frame,
                        size_t size);
 void wpk_service_respond(void *user, uint64_t request, const struct wpk_api_answer *answer);

@@ -6,12 +6,12 @@
  *            │ say(message)         ▲ wpk_fixture_tell(message)
  *            ▼                      │
  *     fixture_state.c     the state machine alone, its effects answered by a script, or
- *     fixture_store.c     a performer with a store in a directory of its own; messages are encoded
+ *     fixture_store.c     a executor with a store in a directory of its own; messages are encoded
  */
 #ifndef WPK_TESTS_FIXTURE_H
 #define WPK_TESTS_FIXTURE_H
 
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/executor.h"
 #include "coordinator/state/claim.h"
 #include "coordinator/state/coordinator.h"
 #include "coordinator/state/lease.h"
@@ -82,13 +82,13 @@ struct wpk_fixture {
     uint64_t kernel_search;
     char admin_text[512]; /* "name state reason" of the last SET_ADMIN_STATE */
 
-    /* Of a performer with a store. */
+    /* Of a executor with a store. */
     char directory[64];
-    int threads; /* of the performer */
+    int threads; /* of the executor */
     struct wpk_clock_fake clock;
     const struct wpk_clock *time; /* that clock; with threads the machine's */
     struct wpk_store *store;
-    struct wpk_performer *performer;
+    struct wpk_executor *executor;
     uint64_t artifact_bytes_max;
     struct wpk_auth *auth; /* NULL: all are let in */
     uint64_t random;       /* counts: for ids */
@@ -156,7 +156,7 @@ void wpk_fixture_lose(struct wpk_fixture *fixture, int worker);
 void wpk_fixture_set_worker(struct wpk_fixture *fixture, const char *name,
                             enum wpk_admin_state state, const char *reason);
 
-/* ---- a performer with a store */
+/* ---- a executor with a store */
 
 /* For cmocka: `*state` becomes the fixture; before it may point to the number of its threads.
  * Without threads the clock stands still. */

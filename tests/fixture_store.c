@@ -46,8 +46,8 @@ static void on_restoring(void *user)
 wpk_err wpk_fixture_turn(struct wpk_fixture *fixture)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
-    wpk_performer_poll(fixture->performer);
-    wpk_err err = wpk_performer_commit(fixture->performer, NULL);
+    wpk_executor_poll(fixture->executor);
+    wpk_err err = wpk_executor_commit(fixture->executor, NULL);
     if (fixture->threads > 0) {
         nanosleep(&moment, NULL);
     }
@@ -62,7 +62,7 @@ static void on_rebuilt(void *user)
 void wpk_fixture_start(struct wpk_fixture *fixture)
 {
     struct wpk_diag diag = {0};
-    struct wpk_performer_options options = {
+    struct wpk_executor_options options = {
         .store = fixture->store,
         .data_dir = fixture->directory,
         .auth = fixture->auth,
@@ -77,7 +77,7 @@ void wpk_fixture_start(struct wpk_fixture *fixture)
         .rebuilt = on_rebuilt,
         .rebuilt_user = fixture,
     };
-    WPK_ASSERT(wpk_performer_new(&options, &fixture->performer, &diag) == WPK_OK);
+    WPK_ASSERT(wpk_executor_new(&options, &fixture->executor, &diag) == WPK_OK);
 }
 
 void wpk_fixture_begin_request(struct wpk_fixture *fixture, const char *method, const char *path,
@@ -92,7 +92,7 @@ void wpk_fixture_begin_request(struct wpk_fixture *fixture, const char *method, 
                                        .content_type = "application/json",
                                        .idempotency_key = fixture->key};
     fixture->status = 0;
-    wpk_api_request(fixture->performer, &request, ++fixture->random);
+    wpk_api_request(fixture->executor, &request, ++fixture->random);
 }
 
 /* With threads whatever is waited for takes its time; without, it is done in a few turns. */
@@ -118,8 +118,8 @@ void wpk_fixture_put(struct wpk_fixture *fixture, int worker, struct wpk_message
     message->session = fixture->workers[worker].session;
     fixture->workers[worker].answered = false;
     WPK_ASSERT(wpk_message_encode(message, &frame) == WPK_OK);
-    wpk_performer_frame(fixture->performer, &address, frame.data, frame.size,
-                        1000 + 2 * (uint64_t)worker);
+    wpk_executor_frame(fixture->executor, &address, frame.data, frame.size,
+                       1000 + 2 * (uint64_t)worker);
     wpk_buf_fini(&frame);
 }
 
@@ -137,7 +137,7 @@ int wpk_fixture_set_up(void **state)
     fixture->say = say;
     fixture->threads = *state != NULL ? *(const int *)*state : 0;
     fixture->time = fixture->threads > 0 ? wpk_clock_system() : &fixture->clock.clock;
-    snprintf(fixture->directory, sizeof fixture->directory, "/tmp/wpk-performer-XXXXXX");
+    snprintf(fixture->directory, sizeof fixture->directory, "/tmp/wpk-executor-XXXXXX");
     WPK_ASSERT(mkdtemp(fixture->directory) != NULL);
     wpk_clock_fake_init(&fixture->clock, 1000 * WPK_NS_PER_S, UINT64_C(1800000000) * WPK_NS_PER_S);
     WPK_ASSERT(wpk_store_open(fixture->directory, fixture->time, &fixture->store, NULL) == WPK_OK);
@@ -148,7 +148,7 @@ int wpk_fixture_set_up(void **state)
 int wpk_fixture_tear_down(void **state)
 {
     struct wpk_fixture *fixture = *state;
-    wpk_performer_free(fixture->performer);
+    wpk_executor_free(fixture->executor);
     wpk_store_close(fixture->store);
     wpk_auth_free(fixture->auth);
     wpk_buf_fini(&fixture->body);
@@ -161,12 +161,12 @@ void wpk_fixture_tick(struct wpk_fixture *fixture, uint64_t seconds)
 {
     struct wpk_event event = {.kind = WPK_EVENT_TICK};
     wpk_clock_fake_advance(&fixture->clock, seconds * WPK_NS_PER_S);
-    wpk_performer_step(fixture->performer, &event);
-    WPK_ASSERT(wpk_performer_commit(fixture->performer, NULL) == WPK_OK);
-    wpk_performer_poll(fixture->performer);
+    wpk_executor_step(fixture->executor, &event);
+    WPK_ASSERT(wpk_executor_commit(fixture->executor, NULL) == WPK_OK);
+    wpk_executor_poll(fixture->executor);
 }
 
 uint32_t wpk_fixture_session_count(const struct wpk_fixture *fixture)
 {
-    return wpk_coordinator_worker_count(wpk_performer_coordinator(fixture->performer));
+    return wpk_coordinator_worker_count(wpk_executor_coordinator(fixture->executor));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which workers are let in. Asked before the coordinator sees a hello: later messages name a
  * session, a number of 64 bits, on the connection that said hello; a session ends with its token
- * (performer_worker.c). */
+ * (executor_worker.c). */
 #ifndef WPK_COORDINATOR_ACCESS_ADMISSION_H
 #define WPK_COORDINATOR_ACCESS_ADMISSION_H
 

@@ -5,7 +5,7 @@
 #include "common/suggest.h"
 #include "coordinator/api/api_call.h"
 #include "coordinator/api/api_front.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/executor.h"
 #include "schema/job.h"
 
 #include <stdio.h>
@@ -204,7 +204,7 @@ static bool can_change(struct wpk_call *call, const struct route *route)
 {
     struct wpk_diag diag = {0};
     wpk_err err = strcmp(route->method, "GET") != 0
-                      ? wpk_performer_degraded(call->api->performer, &diag)
+                      ? wpk_executor_degraded(call->api->executor, &diag)
                       : WPK_OK;
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, 507, err, &diag);

@@ -14,13 +14,13 @@
 #include "coordinator/state/coordinator.h"
 
 struct wpk_api_front;
-struct wpk_performer;
+struct wpk_executor;
 struct wpk_sign;
 
 struct wpk_api {
     /* NULL on the server's threads, both of them. */
     const struct wpk_coordinator *coordinator;
-    struct wpk_performer *performer;
+    struct wpk_executor *executor;
     struct wpk_api_front *front; /* NULL on the loop's thread */
     struct wpk_store *store;     /* to read from, on this thread; NULL where the front has them */
     struct wpk_index *index; /* NULL: nothing is looked up (simulations) */
@@ -43,11 +43,11 @@ size_t wpk_api_body_max(const char *method, const char *path);
 void wpk_api_serve(const struct wpk_api *api, const struct wpk_http_request *request,
                    struct wpk_api_answer *out);
 
-/* For struct wpk_performer_options: answer the request that an effect of a step answers. */
-void wpk_api_answer_effect(struct wpk_performer *performer, const struct wpk_effect *effect,
+/* For struct wpk_executor_options: answer the request that an effect of a step answers. */
+void wpk_api_answer_effect(struct wpk_executor *executor, const struct wpk_effect *effect,
                            struct wpk_api_answer *answer);
 /* On the loop's thread: answer a request, or step what it asks for. */
-void wpk_api_request(struct wpk_performer *performer, const struct wpk_http_request *request,
+void wpk_api_request(struct wpk_executor *executor, const struct wpk_http_request *request,
                      uint64_t random);
 
 #endif

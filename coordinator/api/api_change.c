@@ -37,7 +37,7 @@ static void done(struct wpk_store_write *write, wpk_err err, const struct wpk_di
                         change->diag.text[0] != '\0' ? &change->diag : NULL);
     }
     if (change->request != 0) {
-        wpk_performer_answer(change->performer, change->request, &change->answer);
+        wpk_executor_answer(change->executor, change->request, &change->answer);
     } else {
         wpk_api_answer_fini(&change->answer);
     }
@@ -52,9 +52,9 @@ struct wpk_change *wpk_change_new(struct wpk_call *call, const char *action, con
 {
     const struct wpk_identity *identity = &call->request->identity;
     struct wpk_change *change = calloc(1, sizeof *change);
-    WPK_ASSERT(change != NULL && call->api->performer != NULL);
+    WPK_ASSERT(change != NULL && call->api->executor != NULL);
     change->write = (struct wpk_store_write){.perform = perform, .done = done, .alone = true};
-    change->performer = call->api->performer;
+    change->executor = call->api->executor;
     change->index = call->api->index;
     memcpy(change->audit.actor, identity->owner, sizeof change->audit.actor);
     memcpy(change->audit.token, identity->token_id, sizeof change->audit.token);
@@ -68,7 +68,7 @@ void wpk_change_answer(struct wpk_call *call, struct wpk_change *change)
 {
     change->request = call->request->id;
     call->answer->how = WPK_API_LATER;
-    wpk_performer_add_write(change->performer, &change->write);
+    wpk_executor_add_write(change->executor, &change->write);
 }
 
 void wpk_change_log(struct wpk_call *call, const char *action, const char *subject, wpk_err outcome,
@@ -77,17 +77,17 @@ void wpk_change_log(struct wpk_call *call, const char *action, const char *subje
     struct wpk_change *change = wpk_change_new(call, action, subject);
     change->err = outcome;
     snprintf(change->audit.detail, sizeof change->audit.detail, "%s", detail);
-    wpk_performer_add_write(change->performer, &change->write);
+    wpk_executor_add_write(change->executor, &change->write);
 }
 
-void wpk_change_put_audit(struct wpk_performer *performer, const struct wpk_audit *audit,
+void wpk_change_put_audit(struct wpk_executor *executor, const struct wpk_audit *audit,
                           wpk_err outcome)
 {
     struct wpk_change *change = calloc(1, sizeof *change);
     WPK_ASSERT(change != NULL);
     change->write = (struct wpk_store_write){.perform = perform, .done = done, .alone = true};
-    change->performer = performer;
+    change->executor = executor;
     change->audit = *audit;
     change->err = outcome;
-    wpk_performer_add_write(performer, &change->write);
+    wpk_executor_add_write(executor, &change->write);
 }

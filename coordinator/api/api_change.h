@@ -5,12 +5,12 @@
 #define WPK_COORDINATOR_API_API_CHANGE_H
 
 #include "coordinator/api/api_call.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/executor.h"
 #include "coordinator/store/history_admin.h"
 
 struct wpk_change {
     struct wpk_store_write write;
-    struct wpk_performer *performer;
+    struct wpk_executor *executor;
     struct wpk_index *index;
     uint64_t request; /* 0: nobody waits for an answer */
     struct wpk_audit audit;
@@ -37,7 +37,7 @@ void wpk_change_log(struct wpk_call *call, const char *action, const char *subje
                     const char *detail);
 
 /* The same of somebody who sent no request that came through. */
-void wpk_change_put_audit(struct wpk_performer *performer, const struct wpk_audit *audit,
+void wpk_change_put_audit(struct wpk_executor *executor, const struct wpk_audit *audit,
                           wpk_err outcome);
 
 #endif

@@ -198,7 +198,7 @@ static uint32_t take_refusals(struct wpk_api_front *front, uint64_t now_ns,
     return count;
 }
 
-void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_performer *performer)
+void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_executor *executor)
 {
     struct wpk_audit refusals[WPK_API_REFUSALS_MAX];
     uint64_t now_ns = wpk_clock_now_ns(front->options.clock);
@@ -206,6 +206,6 @@ void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_performer *perfo
     uint32_t count = take_refusals(front, now_ns, refusals);
     pthread_mutex_unlock(&front->lock);
     for (uint32_t i = 0; i < count; i++) {
-        wpk_change_put_audit(performer, &refusals[i], WPK_EACCES);
+        wpk_change_put_audit(executor, &refusals[i], WPK_EACCES);
     }
 }

@@ -47,7 +47,7 @@ void wpk_api_front_end_large(struct wpk_api_front *front, bool begun);
 WPK_MUST_CHECK bool wpk_call_admit(struct wpk_call *call, enum wpk_auth_role role);
 
 /* On the loop's thread, now and then: write those down. */
-void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_performer *performer);
+void wpk_api_front_tell(struct wpk_api_front *front, struct wpk_executor *executor);
 
 /* A connection for this call, to be given back. When all are out, the thread waits for the next
  * one; each thread of the server has one at most, so whoever has one waits for nobody. NULL with

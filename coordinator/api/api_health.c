@@ -2,7 +2,7 @@
 /* What a supervisor asks: does it live, can it be given work, what has it counted, who signs. */
 #include "common/metrics.h"
 #include "coordinator/api/api_call.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/executor.h"
 
 #include <stdio.h>
 
@@ -44,11 +44,11 @@ void wpk_api_get_ready(struct wpk_call *call)
 {
     struct wpk_diag diag = {0};
     int64_t stalled_s = wpk_metric_gauged(WPK_GAUGE_STORE_STALLED, 0);
-    if (call->api->performer == NULL && stalled_s < WPK_API_STALLED_S && wpk_call_queue(call)) {
+    if (call->api->executor == NULL && stalled_s < WPK_API_STALLED_S && wpk_call_queue(call)) {
         return;
     }
     wpk_err err =
-        call->api->performer != NULL ? wpk_performer_degraded(call->api->performer, &diag) : WPK_OK;
+        call->api->executor != NULL ? wpk_executor_degraded(call->api->executor, &diag) : WPK_OK;
     if (err != WPK_OK && diag.text[0] == '\0') {
         wpk_diag_set(&diag, "%s", wpk_err_text(err));
     }
@@ -60,8 +60,8 @@ void wpk_api_get_ready(struct wpk_call *call)
     bool draining = wpk_metric_gauged(WPK_GAUGE_DRAINING, 0) != 0;
     const char *const reasons[] = {diag.text, stalled, draining ? "wpkd is ending" : ""};
     answer_ready(call, reasons, 3);
-    if (call->api->performer != NULL) {
-        wpk_performer_answer(call->api->performer, call->request->id, call->answer);
+    if (call->api->executor != NULL) {
+        wpk_executor_answer(call->api->executor, call->request->id, call->answer);
         call->answer->how = WPK_API_LATER;
     }
 }

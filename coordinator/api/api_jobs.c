@@ -123,7 +123,7 @@ bool wpk_call_submit(struct wpk_call *call, const char *id, struct wpk_call_job 
     }
     struct wpk_event event = {
         .kind = WPK_EVENT_SUBMIT, .request = request, .job = entry, .source = job->source};
-    wpk_performer_step(call->api->performer, &event);
+    wpk_executor_step(call->api->executor, &event);
     bool accepted = wpk_coordinator_job(call->api->coordinator, id) != NULL;
     wpk_change_log(call, "job.submit", id, accepted ? WPK_OK : WPK_EBUSY, "");
     return accepted;
@@ -168,7 +168,7 @@ bool wpk_call_submit_once(struct wpk_call *call, const char *kind, const char *k
     char number[16];
     bool known = true;
     bool again = true;
-    wpk_err err = wpk_performer_degraded(call->api->performer, &diag);
+    wpk_err err = wpk_executor_degraded(call->api->executor, &diag);
     if (err != WPK_OK) {
         wpk_api_problem(call->answer, 507, err, &diag);
         return false;
@@ -227,7 +227,7 @@ static void remember(struct wpk_call *call, const struct wpk_idempotency *entry)
     struct wpk_change *change = wpk_change_new(call, "job.key", entry->subject);
     change->detail = remembered;
     change->apply = apply_remember;
-    wpk_performer_add_write(change->performer, &change->write);
+    wpk_executor_add_write(change->executor, &change->write);
 }
 
 /* Answered as the first time, with the job as it is now. */
@@ -334,7 +334,7 @@ static void change_job(struct wpk_call *call, const char *action, enum wpk_event
     if (may) {
         struct wpk_event event = {.kind = kind, .request = call->request->id, .job_id = job->id};
         call->answer->how = WPK_API_LATER;
-        wpk_performer_step(call->api->performer, &event);
+        wpk_executor_step(call->api->executor, &event);
     }
 }
 

@@ -88,7 +88,7 @@ static void after(struct wpk_change *change)
     memcpy(event.served, kernel->served, sizeof event.served);
     memcpy(event.revoked_provider, kernel->provider, sizeof event.revoked_provider);
     memcpy(event.revoked_artifact, kernel->artifact_sha256, sizeof event.revoked_artifact);
-    wpk_performer_change_kernel(change->performer, &event);
+    wpk_executor_change_kernel(change->executor, &event);
 }
 
 /* {"reason": "..."}, which may be left out; false after answering with a problem. */

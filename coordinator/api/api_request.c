@@ -3,7 +3,7 @@
 #include "common/crypto.h"
 #include "coordinator/api/api_call.h"
 #include "coordinator/api/api_front.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/executor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,23 +67,23 @@ bool wpk_api_front_serve(void *user, const struct wpk_http_request *request,
 
 /* ---- on the loop */
 
-static struct wpk_api make_api(struct wpk_performer *performer, uint64_t random)
+static struct wpk_api make_api(struct wpk_executor *executor, uint64_t random)
 {
-    const struct wpk_performer_options *options = wpk_performer_options(performer);
-    return (struct wpk_api){.coordinator = wpk_performer_coordinator(performer),
-                            .performer = performer,
+    const struct wpk_executor_options *options = wpk_executor_options(executor);
+    return (struct wpk_api){.coordinator = wpk_executor_coordinator(executor),
+                            .executor = executor,
                             .index = options->index,
                             .auth = options->auth,
-                            .store = wpk_performer_reader(performer),
+                            .store = wpk_executor_reader(executor),
                             .data_dir = options->data_dir,
-                            .now_ns = wpk_performer_now_ns(performer),
+                            .now_ns = wpk_executor_now_ns(executor),
                             .random = random};
 }
 
-void wpk_api_request(struct wpk_performer *performer, const struct wpk_http_request *request,
+void wpk_api_request(struct wpk_executor *executor, const struct wpk_http_request *request,
                      uint64_t random)
 {
-    struct wpk_api api = make_api(performer, random);
+    struct wpk_api api = make_api(executor, random);
     struct wpk_api_answer answer;
     struct wpk_diag diag = {0};
     wpk_api_serve(&api, request, &answer);
@@ -97,15 +97,15 @@ void wpk_api_request(struct wpk_performer *performer, const struct wpk_http_requ
         memset(&answer, 0, sizeof answer);
         wpk_api_problem(&answer, 507, err, &diag);
     }
-    *wpk_performer_hold_answer(performer, request->id) = answer;
+    *wpk_executor_hold_answer(executor, request->id) = answer;
 }
 
 /* ---- answers of a step */
 
-void wpk_api_answer_effect(struct wpk_performer *performer, const struct wpk_effect *effect,
+void wpk_api_answer_effect(struct wpk_executor *executor, const struct wpk_effect *effect,
                            struct wpk_api_answer *answer)
 {
-    struct wpk_api api = make_api(performer, 0);
+    struct wpk_api api = make_api(executor, 0);
     struct wpk_diag diag = {0};
     if (effect->kind == WPK_EFFECT_RESPOND_JOB) {
         wpk_api_job(answer, &api, effect->status, effect->answered->id);

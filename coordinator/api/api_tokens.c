@@ -136,7 +136,7 @@ static void after(struct wpk_change *change)
         if (err != WPK_OK) {
             change->err = err;
         }
-        wpk_performer_recheck_workers(change->performer);
+        wpk_executor_recheck_workers(change->executor);
     }
 }
 

@@ -39,10 +39,10 @@ static void ask(struct wpk_fixture *f, int extent, const char *device, char id[W
 {
     struct wpk_api_answer answer = {0};
     struct wpk_http_request request = {.identity = {.roles = WPK_ROLE_ALL}};
-    struct wpk_api api = {.coordinator = wpk_performer_coordinator(f->performer),
-                          .performer = f->performer,
-                          .store = wpk_performer_reader(f->performer),
-                          .now_ns = wpk_performer_now_ns(f->performer)};
+    struct wpk_api api = {.coordinator = wpk_executor_coordinator(f->executor),
+                          .executor = f->executor,
+                          .store = wpk_executor_reader(f->executor),
+                          .now_ns = wpk_executor_now_ns(f->executor)};
     struct wpk_call call = {.api = &api, .request = &request, .answer = &answer};
     struct wpk_lookup lookup = {.layouts = "fixed", .threads = 1, .device = device};
     struct wpk_tuning tuning = {0};
@@ -56,7 +56,7 @@ static void ask(struct wpk_fixture *f, int extent, const char *device, char id[W
     wpk_tuning_add(&tuning, &call, &lookup, &op);
     assert_true(wpk_tuning_prepare(&tuning, &call));
     assert_true(wpk_tuning_submit(&tuning, &call));
-    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+    assert_int_equal(wpk_executor_commit(f->executor, NULL), WPK_OK);
     snprintf(id, WPK_JOB_ID_SIZE, "%s", wpk_buf_text(&answer.body));
     assert_int_equal(strlen(id), WPK_JOB_ID_SIZE - 1);
     wpk_tuning_fini(&tuning);
@@ -66,7 +66,7 @@ static void ask(struct wpk_fixture *f, int extent, const char *device, char id[W
 
 static uint32_t job_count(const struct wpk_fixture *f)
 {
-    return wpk_coordinator_job_count(wpk_performer_coordinator(f->performer));
+    return wpk_coordinator_job_count(wpk_executor_coordinator(f->executor));
 }
 
 /* For a device of which no worker comes: the first day's job waits, and is everybody's. */
@@ -83,7 +83,7 @@ static void one_job_waits_for_days(void **state)
         assert_string_equal(later, first);
         assert_int_equal(job_count(f), 1);
     }
-    wpk_performer_free(f->performer);
+    wpk_executor_free(f->executor);
     wpk_fixture_start(f);
     ask(f, 8, NEVER_SEEN, later);
     assert_string_equal(later, first);

@@ -77,7 +77,7 @@ static void set_admin_state(struct wpk_call *call, const char *action, enum wpk_
                               .admin_state = state,
                               .reason = reason};
     call->answer->how = WPK_API_LATER;
-    wpk_performer_step(call->api->performer, &event);
+    wpk_executor_step(call->api->executor, &event);
 }
 
 void wpk_api_drain_worker(struct wpk_call *call)

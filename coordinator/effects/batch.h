@@ -8,8 +8,8 @@
 #ifndef WPK_COORDINATOR_EFFECTS_BATCH_H
 #define WPK_COORDINATOR_EFFECTS_BATCH_H
 
+#include "coordinator/effects/executor.h"
 #include "coordinator/effects/outbox.h"
-#include "coordinator/effects/performer.h"
 
 struct wpk_batch {
     struct wpk_batch *next;  /* of the queue that it is in */

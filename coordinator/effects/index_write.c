@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An index that follows what a batch does to a problem's kernels. */
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/executor.h"
 #include "coordinator/index/index.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "coordinator/effects/outbox.h"
 
 #include "common/log.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/executor.h"
 
 #include <stdlib.h>
 
@@ -63,7 +63,7 @@ struct wpk_message wpk_outbox_refusal(wpk_err err, const struct wpk_diag *diag)
 }
 
 /* Left without an answer it would wait for one as long as it waits for artifacts. */
-static void refuse(struct wpk_held *held, const struct wpk_performer_out *out, wpk_err err,
+static void refuse(struct wpk_held *held, const struct wpk_executor_out *out, wpk_err err,
                    const struct wpk_diag *diag)
 {
     struct wpk_message message = wpk_outbox_refusal(err, diag);
@@ -72,7 +72,7 @@ static void refuse(struct wpk_held *held, const struct wpk_performer_out *out, w
     wpk_outbox_release(&instead, out, WPK_OK, NULL);
 }
 
-static void let_go(struct wpk_held *held, const struct wpk_performer_out *out, wpk_err err,
+static void let_go(struct wpk_held *held, const struct wpk_executor_out *out, wpk_err err,
                    const struct wpk_diag *diag)
 {
     if (!held->is_reply) {
@@ -87,7 +87,7 @@ static void let_go(struct wpk_held *held, const struct wpk_performer_out *out, w
     }
 }
 
-void wpk_outbox_release(struct wpk_outbox *outbox, const struct wpk_performer_out *out, wpk_err err,
+void wpk_outbox_release(struct wpk_outbox *outbox, const struct wpk_executor_out *out, wpk_err err,
                         const struct wpk_diag *diag)
 {
     struct wpk_held *next;

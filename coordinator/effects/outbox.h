@@ -9,7 +9,7 @@
 #include "schema/message.h"
 
 struct wpk_held;
-struct wpk_performer_out;
+struct wpk_executor_out;
 
 struct wpk_outbox {
     struct wpk_held *first; /* owned */
@@ -31,7 +31,7 @@ struct wpk_message wpk_outbox_refusal(wpk_err err, const struct wpk_diag *diag);
 
 /* Let everything go. If `err`, the batch is lost: requests are answered with that problem, workers
  * with a refusal, and with nothing where the process ends (WPK_ECLOSED). */
-void wpk_outbox_release(struct wpk_outbox *outbox, const struct wpk_performer_out *out, wpk_err err,
+void wpk_outbox_release(struct wpk_outbox *outbox, const struct wpk_executor_out *out, wpk_err err,
                         const struct wpk_diag *diag);
 
 #endif

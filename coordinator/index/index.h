@@ -62,7 +62,7 @@ WPK_MUST_CHECK wpk_err wpk_index_load(struct wpk_index *index, struct wpk_store 
 struct wpk_index_change *wpk_index_refresh(struct wpk_store *store, uint64_t problem_id);
 void wpk_index_publish(struct wpk_index *index, struct wpk_index_change *change);
 void wpk_index_discard(struct wpk_index_change *change);
-/* The three of them as an order (performer.h), to be given after whatever changes the problem. */
+/* The three of them as an order (executor.h), to be given after whatever changes the problem. */
 struct wpk_store_write *wpk_index_write_new(struct wpk_index *index, uint64_t problem_id);
 
 /* The newest version, which stays as it is until it is released. */

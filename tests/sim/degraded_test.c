@@ -50,14 +50,14 @@ static int64_t count(struct wpk_fixture *f, const char *sql)
 
 static void wait_until(struct wpk_fixture *f, wpk_err wanted)
 {
-    wpk_err err = wpk_performer_degraded(f->performer, NULL);
+    wpk_err err = wpk_executor_degraded(f->executor, NULL);
     for (int i = 0; err != wanted && i < PATIENCE_MS / 2; i++) {
         if (f->threads == 0) {
             wpk_clock_fake_advance(&f->clock, 50 * WPK_NS_PER_MS);
         }
         /* As the service does for its watchdog: what goes on coming must not keep it ill. */
         if (i % 50 == 49) {
-            wpk_performer_probe(f->performer);
+            wpk_executor_probe(f->executor);
         }
         err = wpk_fixture_turn(f);
     }
@@ -74,7 +74,7 @@ static void check_degraded(struct wpk_fixture *f)
     assert_int_equal(wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5")), 507);
     assert_int_equal(wpk_fixture_request(f, "GET", "/v1/jobs", ""), 200);
     assert_non_null(strstr(wpk_buf_text(&f->body), "\"name\":\"one\""));
-    assert_int_equal(wpk_performer_degraded(f->performer, &diag), WPK_ENOSPC);
+    assert_int_equal(wpk_executor_degraded(f->executor, &diag), WPK_ENOSPC);
     assert_non_null(strstr(diag.text, "full"));
 }
 
@@ -132,7 +132,7 @@ static void a_job_while_something_fails(void **state)
         wpk_faulty_vfs_set(&(struct wpk_faults){0});
         wait_until(f, WPK_OK);
         assert_int_equal(count(f, "SELECT COUNT(*) FROM job"), accepted);
-        assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)),
+        assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)),
                          accepted);
     }
     assert_true(accepted > 0);
@@ -146,10 +146,10 @@ static void the_end_with_work_under_way(void **state)
     wpk_faulty_vfs_set(&(struct wpk_faults){.sync_ms = 50});
     for (int i = 0; i < 5; i++) {
         wpk_fixture_begin_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
-        assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+        assert_int_equal(wpk_executor_commit(f->executor, NULL), WPK_OK);
     }
-    wpk_performer_free(f->performer);
-    f->performer = NULL;
+    wpk_executor_free(f->executor);
+    f->executor = NULL;
     assert_int_equal(f->status, 201);
     assert_int_equal(count(f, "SELECT COUNT(*) FROM job"), 5);
 }
@@ -159,7 +159,7 @@ int main(void)
     static int none = 0;
     static int two = 2;
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    wpk_log_init("performer", WPK_LOG_ERROR, null);
+    wpk_log_init("executor", WPK_LOG_ERROR, null);
     wpk_faulty_vfs_install();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate_setup_teardown(a_result_on_a_full_disk, set_up, tear_down, &none),

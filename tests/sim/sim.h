@@ -22,7 +22,7 @@
 
 #include "common/crypto.h"
 #include "common/rng.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/executor.h"
 #include "tests/sim/sim_queue.h"
 
 #define WPK_SIM_WORKERS_MAX 40
@@ -140,7 +140,7 @@ struct wpk_sim {
 
     struct wpk_store *store; /* NULL: wpkd is not there */
     struct wpk_index *index;
-    struct wpk_performer *performer;
+    struct wpk_executor *executor;
     uint64_t life;               /* of wpkd: ticks and turns of another are stale */
     struct wpk_sim_event *inbox; /* owned; [inbox_count]: what the next turn takes */
     uint32_t inbox_count;

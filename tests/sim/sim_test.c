@@ -370,7 +370,7 @@ static void set_weight(struct wpk_sim *sim, const char *name, uint32_t weight)
 {
     struct wpk_event event = {.kind = WPK_EVENT_SET_OWNER,
                               .owner = {.name = name, .weight = weight, .jobs_max = 100}};
-    wpk_performer_step(sim->performer, &event);
+    wpk_executor_step(sim->executor, &event);
 }
 
 /* Two owners with more to do than there are workers for. */

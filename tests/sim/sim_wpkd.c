@@ -82,13 +82,13 @@ static void on_respond(void *user, uint64_t request, const struct wpk_api_answer
 /* ---- strategies */
 
 /* A strategy thinks on another thread: what it answers may come many turns later. */
-bool wpk_sim_take_answers(struct wpk_performer *performer) __asm__(
-    "__wrap_wpk_performer_take_answers");
-bool wpk_sim_real_take_answers(struct wpk_performer *performer) __asm__(
-    "__real_wpk_performer_take_answers");
+bool wpk_sim_take_answers(struct wpk_executor *executor) __asm__(
+    "__wrap_wpk_executor_take_answers");
+bool wpk_sim_real_take_answers(struct wpk_executor *executor) __asm__(
+    "__real_wpk_executor_take_answers");
 static struct wpk_sim *thinking; /* the one whose strategies take their time; NULL: none does */
 
-bool wpk_sim_take_answers(struct wpk_performer *performer)
+bool wpk_sim_take_answers(struct wpk_executor *executor)
 {
     struct wpk_sim *sim = thinking;
     if (sim != NULL && sim->late_ns <= sim->clock.now_ns && wpk_rng_chance(&sim->rng, 0.1)) {
@@ -97,7 +97,7 @@ bool wpk_sim_take_answers(struct wpk_performer *performer)
     if (sim != NULL && sim->late_ns > sim->clock.now_ns) {
         return false;
     }
-    return wpk_sim_real_take_answers(performer);
+    return wpk_sim_real_take_answers(executor);
 }
 
 /* ---- life */
@@ -118,8 +118,8 @@ static void set_rules(void *user)
     struct wpk_event quota = {.kind = WPK_EVENT_SET_OWNER,
                               .owner = {.name = "z", .weight = 1, .jobs_max = QUOTA}};
     if (sim->options.rules) {
-        wpk_performer_step(sim->performer, &weight);
-        wpk_performer_step(sim->performer, &quota);
+        wpk_executor_step(sim->executor, &weight);
+        wpk_executor_step(sim->executor, &quota);
     }
 }
 
@@ -150,7 +150,7 @@ static void sweep_artifacts(struct wpk_sim *sim)
 void wpk_sim_wpkd_start(struct wpk_sim *sim)
 {
     struct wpk_diag diag = {0};
-    struct wpk_performer_options options = {
+    struct wpk_executor_options options = {
         .data_dir = sim->directory,
         .clock = &sim->clock.clock,
         .out = {.reply = on_reply, .respond = on_respond, .user = sim},
@@ -170,7 +170,7 @@ void wpk_sim_wpkd_start(struct wpk_sim *sim)
     open_index(sim);
     options.index = sim->index;
     sim->committing = true;
-    err = wpk_performer_new(&options, &sim->performer, &diag);
+    err = wpk_executor_new(&options, &sim->executor, &diag);
     sim->committing = false;
     WPK_SIM_CHECK(sim, err == WPK_OK, "wpkd does not start: %s", diag.text);
     set_rules(sim);
@@ -178,7 +178,7 @@ void wpk_sim_wpkd_start(struct wpk_sim *sim)
     tick.at_ns = sim->clock.now_ns + TICK_MS * WPK_NS_PER_MS;
     wpk_sim_queue_put(&sim->queue, tick);
     wpk_sim_say(sim, "wpkd: life %llu, %u jobs", (unsigned long long)sim->life,
-                wpk_coordinator_job_count(wpk_performer_coordinator(sim->performer)));
+                wpk_coordinator_job_count(wpk_executor_coordinator(sim->executor)));
 }
 
 void wpk_sim_wpkd_stop(struct wpk_sim *sim)
@@ -186,9 +186,9 @@ void wpk_sim_wpkd_stop(struct wpk_sim *sim)
     struct wpk_store *store = sim->store;
     sim->store = NULL;
     wpk_store_close(store);
-    /* The performer only frees memory: nothing of it reaches the store any more. */
-    wpk_performer_free(sim->performer);
-    sim->performer = NULL;
+    /* The executor only frees memory: nothing of it reaches the store any more. */
+    wpk_executor_free(sim->executor);
+    sim->executor = NULL;
     wpk_index_free(sim->index);
     sim->index = NULL;
     thinking = NULL;
@@ -221,7 +221,7 @@ void wpk_sim_wpkd_crash(struct wpk_sim *sim, uint64_t ms)
 
 const struct wpk_coordinator *wpk_sim_coordinator(const struct wpk_sim *sim)
 {
-    return wpk_performer_coordinator(sim->performer);
+    return wpk_executor_coordinator(sim->executor);
 }
 
 bool wpk_sim_is_live(const struct wpk_sim *sim)
@@ -250,7 +250,7 @@ static void break_or_mend_disk(struct wpk_sim *sim)
 static wpk_err commit_now(struct wpk_sim *sim, struct wpk_diag *diag)
 {
     sim->committing = true;
-    wpk_err err = wpk_performer_commit(sim->performer, diag);
+    wpk_err err = wpk_executor_commit(sim->executor, diag);
     sim->committing = false;
     sim->commits++;
     return err;
@@ -316,11 +316,11 @@ static void take(struct wpk_sim *sim, const struct wpk_sim_event *event)
 {
     if (event->data.size == 0) {
         struct wpk_event gone = {.kind = WPK_EVENT_GONE, .address = event->address};
-        wpk_performer_step(sim->performer, &gone);
+        wpk_executor_step(sim->executor, &gone);
         return;
     }
-    wpk_performer_frame(sim->performer, &event->address, event->data.data, event->data.size,
-                        wpk_rng_next(&sim->rng));
+    wpk_executor_frame(sim->executor, &event->address, event->data.data, event->data.size,
+                       wpk_rng_next(&sim->rng));
 }
 
 void wpk_sim_wpkd_turn(struct wpk_sim *sim)
@@ -340,7 +340,7 @@ void wpk_sim_wpkd_tick(struct wpk_sim *sim)
     struct wpk_sim_event tick = {.kind = WPK_SIM_TICK, .number = sim->life};
     tick.at_ns = sim->clock.now_ns + TICK_MS * WPK_NS_PER_MS;
     wpk_sim_queue_put(&sim->queue, tick);
-    wpk_performer_step(sim->performer, &event);
+    wpk_executor_step(sim->executor, &event);
     commit(sim);
 }
 
@@ -357,6 +357,6 @@ void wpk_sim_post(struct wpk_sim *sim, uint64_t id, const char *path, const char
         return; /* nobody is there */
     }
     snprintf(request.identity.owner, sizeof request.identity.owner, "%s", sim->owner);
-    wpk_api_request(sim->performer, &request, wpk_rng_next(&sim->rng));
+    wpk_api_request(sim->executor, &request, wpk_rng_next(&sim->rng));
     end_turn(sim);
 }

@@ -60,11 +60,11 @@ static void a_key_that_cannot_be_read(void **state)
     snprintf(id, sizeof id, "%.17s", at + 6);
     snprintf(path, sizeof path, "/v1/jobs/%s:cancel", id);
     wpk_fixture_request(f, "POST", path, "");
-    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 0);
+    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 0);
     wpk_store_fail(f->store, WPK_EIO, &(struct wpk_diag){.text = "the disk"});
     wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
     assert_int_equal(f->status, 507);
-    assert_int_equal(wpk_performer_degraded(f->performer, NULL), WPK_OK);
+    assert_int_equal(wpk_executor_degraded(f->executor, NULL), WPK_OK);
     wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
     assert_int_equal(f->status, 201);
     assert_non_null(strstr(wpk_buf_text(&f->body), id));
@@ -114,7 +114,7 @@ static void an_operator_that_ended_before_a_restart(void **state)
     get_first_op(f, path, "\"candidates\"", before);
     assert_non_null(strstr(before, "\"measured\":1,"));
     assert_non_null(strstr(before, "\"best\":{"));
-    wpk_performer_free(f->performer);
+    wpk_executor_free(f->executor);
     wpk_fixture_start(f);
     get_first_op(f, path, "\"candidates\"", after);
     assert_string_equal(after, before);
@@ -171,7 +171,7 @@ static void on_done(struct wpk_store_write *write, wpk_err err, const struct wpk
     mine->err = err;
     mine->done = true;
     wpk_api_problem(&answer, 418, err != WPK_OK ? err : WPK_EEXIST, diag);
-    wpk_performer_answer(mine->fixture->performer, 7, &answer);
+    wpk_executor_answer(mine->fixture->executor, 7, &answer);
 }
 
 static void an_order_of_a_handler(void **state)
@@ -180,10 +180,10 @@ static void an_order_of_a_handler(void **state)
     wpk_fixture_start(f);
     struct artifact_write mine = {.write = {.perform = perform_write, .done = on_done},
                                   .fixture = f};
-    wpk_performer_add_write(f->performer, &mine.write);
+    wpk_executor_add_write(f->executor, &mine.write);
     assert_false(mine.done);
-    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
-    wpk_performer_poll(f->performer);
+    assert_int_equal(wpk_executor_commit(f->executor, NULL), WPK_OK);
+    wpk_executor_poll(f->executor);
     assert_true(mine.done);
     assert_int_equal(mine.err, WPK_OK);
     assert_int_equal(f->status, 418);
@@ -293,7 +293,7 @@ static void nobody_takes_a_session_over(void **state)
 int main(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    wpk_log_init("performer", WPK_LOG_ERROR, null);
+    wpk_log_init("executor", WPK_LOG_ERROR, null);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_artifact_that_was_never_sent, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),

@@ -5,7 +5,7 @@
  * takes its place, to be looked at, until the writer's probe succeeds and the state is read once
  * more, to go on from. Each poll reads some of its jobs. A search of which something was refused
  * for a reason of its own is not opened again: its operators fail, and the others go on. */
-#include "coordinator/effects/performer_parts.h"
+#include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"
 #include "common/metrics.h"
@@ -22,7 +22,7 @@
 /* ---- batches */
 
 /* The effects' arena is that of the batch that they go into. */
-void wpk_performer_begin_batch(struct wpk_performer *p)
+void wpk_executor_begin_batch(struct wpk_executor *p)
 {
     p->batch = p->spare;
     if (p->batch != NULL) {
@@ -35,7 +35,7 @@ void wpk_performer_begin_batch(struct wpk_performer *p)
     wpk_batch_reset(p->batch);
 }
 
-static void recycle(struct wpk_performer *p, struct wpk_batch *batch)
+static void recycle(struct wpk_executor *p, struct wpk_batch *batch)
 {
     if (p->spare_count == SPARE_MAX || batch->arena.size_reserved > SPARE_BYTES_MAX) {
         wpk_batch_fini(batch);
@@ -49,7 +49,7 @@ static void recycle(struct wpk_performer *p, struct wpk_batch *batch)
 }
 
 /* Its output leaves, or is lost; and its writes hear of it. */
-static void release(struct wpk_performer *p, struct wpk_batch *batch, wpk_err err,
+static void release(struct wpk_executor *p, struct wpk_batch *batch, wpk_err err,
                     const struct wpk_diag *diag)
 {
     wpk_batch_finish(batch, err, diag); /* first: who hears of the batch sees what it published */
@@ -58,10 +58,10 @@ static void release(struct wpk_performer *p, struct wpk_batch *batch, wpk_err er
 }
 
 /* Hand the batch under way to the writer; output that waits for nothing leaves at once. */
-static void seal(struct wpk_performer *p)
+static void seal(struct wpk_executor *p)
 {
     struct wpk_batch *batch = p->batch;
-    wpk_performer_begin_batch(p);
+    wpk_executor_begin_batch(p);
     if (batch->first == NULL && (p->pending_count == 0 || p->degraded)) {
         release(p, batch, WPK_OK, NULL);
         return;
@@ -75,7 +75,7 @@ static void seal(struct wpk_performer *p)
 /* ---- when the store fails, and when it is well again */
 
 /* While there is the state that knows it by its handle. */
-static void remember_broken(struct wpk_performer *p, const struct wpk_batch *failed)
+static void remember_broken(struct wpk_executor *p, const struct wpk_batch *failed)
 {
     uint32_t count = p->coordinator != NULL ? wpk_coordinator_search_count(p->coordinator) : 0;
     for (uint32_t i = 0; i < count && failed->search != 0; i++) {
@@ -92,13 +92,13 @@ static void remember_broken(struct wpk_performer *p, const struct wpk_batch *fai
     }
 }
 
-static void degrade(struct wpk_performer *p, const struct wpk_batch *failed)
+static void degrade(struct wpk_executor *p, const struct wpk_batch *failed)
 {
     struct wpk_diag diag = {0};
     remember_broken(p, failed);
     struct wpk_event drain = {.kind = WPK_EVENT_DRAIN};
     if (p->coordinator != NULL) { /* polls that wait in the state would wait for ever */
-        wpk_performer_step_one(p, &drain);
+        wpk_executor_step_one(p, &drain);
     }
     p->degraded = true;
     p->resuming = false;
@@ -106,14 +106,14 @@ static void degrade(struct wpk_performer *p, const struct wpk_batch *failed)
     p->diag = failed->diag;
     wpk_log_failure(WPK_LOG_ERROR, "store_failed", p->err, &p->diag);
     wpk_metric_set(WPK_GAUGE_STORE_DEGRADED, 0, 1);
-    wpk_performer_drop_events(p);
+    wpk_executor_drop_events(p);
     wpk_search_pool_free(p->pool);
     p->pool = NULL;
     /* What was not handed to the writer yet belongs to the same state. */
     wpk_outbox_release(&p->batch->outbox, &p->options.out, p->err, &p->diag);
     wpk_batch_finish(p->batch, p->err, &p->diag);
     wpk_batch_reset(p->batch);
-    wpk_err err = wpk_performer_begin_restore(p, &diag);
+    wpk_err err = wpk_executor_begin_restore(p, &diag);
     if (err != WPK_OK) {
         wpk_log_failure(WPK_LOG_ERROR, "state_not_read", err, &diag);
     } else {
@@ -122,30 +122,30 @@ static void degrade(struct wpk_performer *p, const struct wpk_batch *failed)
 }
 
 /* It can be written but not read: as good as before, and no better. */
-static void fail_again(struct wpk_performer *p, wpk_err err, const struct wpk_diag *diag)
+static void fail_again(struct wpk_executor *p, wpk_err err, const struct wpk_diag *diag)
 {
     struct wpk_batch failed = {.err = err, .diag = *diag};
     wpk_writer_fail(p->writer, err, diag);
     degrade(p, &failed);
 }
 
-static void begin_to_resume(struct wpk_performer *p)
+static void begin_to_resume(struct wpk_executor *p)
 {
     struct wpk_diag diag = {0};
     wpk_writer_resume(p->writer);
     p->resuming = true;
     p->pruning = false;
     wpk_diag_set(&p->diag, "the store can be written again, and its jobs are being read");
-    wpk_err err = wpk_performer_new_pool(p, &diag);
+    wpk_err err = wpk_executor_new_pool(p, &diag);
     if (err == WPK_OK) {
-        err = wpk_performer_begin_restore(p, &diag);
+        err = wpk_executor_begin_restore(p, &diag);
     }
     if (err != WPK_OK) {
         fail_again(p, err, &diag);
     }
 }
 
-static void resume(struct wpk_performer *p)
+static void resume(struct wpk_executor *p)
 {
     p->degraded = false;
     p->resuming = false;
@@ -156,10 +156,10 @@ static void resume(struct wpk_performer *p)
     }
 }
 
-static void restore_some(struct wpk_performer *p)
+static void restore_some(struct wpk_executor *p)
 {
     struct wpk_diag diag = {0};
-    wpk_err err = wpk_performer_restore_some(p, &diag);
+    wpk_err err = wpk_executor_restore_some(p, &diag);
     if (err != WPK_OK && p->resuming) {
         fail_again(p, err, &diag);
     } else if (err != WPK_OK) {
@@ -168,17 +168,17 @@ static void restore_some(struct wpk_performer *p)
 }
 
 /* Without threads all jobs that are unread; else some, and the loop comes again. */
-static void go_on_restoring(struct wpk_performer *p)
+static void go_on_restoring(struct wpk_executor *p)
 {
     bool threaded = p->options.threads > 0;
-    while (!wpk_performer_is_restored(p)) {
+    while (!wpk_executor_is_restored(p)) {
         restore_some(p);
         if (threaded) {
             p->options.wake(p->options.wake_user);
             break;
         }
     }
-    if (p->resuming && wpk_performer_is_restored(p)) {
+    if (p->resuming && wpk_executor_is_restored(p)) {
         resume(p);
     }
 }
@@ -186,7 +186,7 @@ static void go_on_restoring(struct wpk_performer *p)
 /* ---- turns */
 
 /* What became durable leaves; what did not ends the state that it came from. */
-static void take_done(struct wpk_performer *p)
+static void take_done(struct wpk_executor *p)
 {
     struct wpk_batch *batch;
     while ((batch = wpk_writer_take(p->writer)) != NULL) {
@@ -195,7 +195,7 @@ static void take_done(struct wpk_performer *p)
         p->pending_bytes -= batch->bytes;
         p->released_count++;
         release(p, batch, failed.err, &failed.diag);
-        if (failed.err != WPK_OK && wpk_performer_may_write(p)) {
+        if (failed.err != WPK_OK && wpk_executor_may_write(p)) {
             degrade(p, &failed);
         }
     }
@@ -205,37 +205,37 @@ static void take_done(struct wpk_performer *p)
     }
 }
 
-void wpk_performer_poll(struct wpk_performer *p)
+void wpk_executor_poll(struct wpk_executor *p)
 {
     take_done(p);
-    wpk_performer_take_files(p);
+    wpk_executor_take_files(p);
     if (p->degraded) {
         go_on_restoring(p);
     }
     if (!p->degraded) {
-        wpk_performer_take_answers(p);
-        wpk_performer_step_events(p);
+        wpk_executor_take_answers(p);
+        wpk_executor_step_events(p);
     }
 }
 
 /* Without threads: until nothing is left that one thing brings about after the other. */
-static void commit_all(struct wpk_performer *p)
+static void commit_all(struct wpk_executor *p)
 {
     do {
         seal(p);
         wpk_writer_run(p->writer);
-        wpk_performer_poll(p);
+        wpk_executor_poll(p);
     } while (!wpk_batch_is_empty(p->batch));
 }
 
-static void refuse_orders(struct wpk_performer *p)
+static void refuse_orders(struct wpk_executor *p)
 {
     struct wpk_batch refused = p->refused;
     memset(&p->refused, 0, sizeof p->refused);
     wpk_batch_finish(&refused, p->err, &p->diag);
 }
 
-wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
+wpk_err wpk_executor_commit(struct wpk_executor *p, struct wpk_diag *diag)
 {
     refuse_orders(p);
     if (p->options.threads > 0) {
@@ -244,50 +244,50 @@ wpk_err wpk_performer_commit(struct wpk_performer *p, struct wpk_diag *diag)
         }
     } else {
         if (!p->degraded) {
-            wpk_performer_take_answers(p);
+            wpk_executor_take_answers(p);
         }
         commit_all(p);
     }
-    return wpk_performer_degraded(p, diag);
+    return wpk_executor_degraded(p, diag);
 }
 
-bool wpk_performer_is_full(const struct wpk_performer *p)
+bool wpk_executor_is_full(const struct wpk_executor *p)
 {
     return p->pending_count >= PENDING_MAX || p->fetch_count >= WPK_FETCHES_MAX ||
            p->pending_bytes + p->batch->bytes >= PENDING_BYTES_MAX;
 }
 
 /* What waits for the writer already shows as well whether it works. */
-void wpk_performer_probe(struct wpk_performer *p)
+void wpk_executor_probe(struct wpk_executor *p)
 {
     if (p->pending_count > 0) {
         return;
     }
     struct wpk_batch *batch = p->batch;
-    wpk_performer_begin_batch(p);
+    wpk_executor_begin_batch(p);
     p->pending_count++;
     p->pending_bytes += batch->bytes;
     wpk_writer_put(p->writer, batch);
 }
 
-uint64_t wpk_performer_given(const struct wpk_performer *p)
+uint64_t wpk_executor_given(const struct wpk_executor *p)
 {
     return p->released_count + p->pending_count;
 }
 
-uint64_t wpk_performer_released(const struct wpk_performer *p)
+uint64_t wpk_executor_released(const struct wpk_executor *p)
 {
     return p->released_count;
 }
 
-uint64_t wpk_performer_commits(const struct wpk_performer *p)
+uint64_t wpk_executor_commits(const struct wpk_executor *p)
 {
     return wpk_writer_turns(p->writer);
 }
 
 /* ---- the end */
 
-void wpk_performer_end(struct wpk_performer *p)
+void wpk_executor_end(struct wpk_executor *p)
 {
     struct wpk_diag ended = {.text = "wpkd is ending"};
     struct wpk_batch *batch;

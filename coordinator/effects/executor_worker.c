@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which workers are let in, and for how long: a token that is revoked or has expired ends the
  * sessions that it began. */
-#include "coordinator/effects/performer_parts.h"
+#include "coordinator/effects/executor_parts.h"
 
 #include "coordinator/access/admission.h"
 
 #define RECHECK_MS 1000
 
-bool wpk_performer_may_join(const struct wpk_performer *p, const struct wpk_net_address *address,
-                            const struct wpk_hello *hello, struct wpk_diag *diag)
+bool wpk_executor_may_join(const struct wpk_executor *p, const struct wpk_net_address *address,
+                           const struct wpk_hello *hello, struct wpk_diag *diag)
 {
     struct wpk_identity identity;
     uint64_t wall_ns = wpk_clock_wall_ns(p->options.clock);
@@ -23,7 +23,7 @@ bool wpk_performer_may_join(const struct wpk_performer *p, const struct wpk_net_
 }
 
 /* Why the worker's token is good no more; NULL: it is, or it needs none. */
-static const char *token_fault(const struct wpk_performer *p, const struct wpk_worker *worker)
+static const char *token_fault(const struct wpk_executor *p, const struct wpk_worker *worker)
 {
     if (p->options.auth == NULL || worker->is_local) {
         return NULL;
@@ -31,25 +31,25 @@ static const char *token_fault(const struct wpk_performer *p, const struct wpk_w
     return wpk_auth_fault(p->options.auth, worker->token_hash, wpk_clock_wall_ns(p->options.clock));
 }
 
-void wpk_performer_recheck_workers(struct wpk_performer *p)
+void wpk_executor_recheck_workers(struct wpk_executor *p)
 {
     if (p->degraded || p->options.auth == NULL) {
         return;
     }
-    p->recheck_ns = wpk_performer_now_ns(p) + RECHECK_MS * WPK_NS_PER_MS;
+    p->recheck_ns = wpk_executor_now_ns(p) + RECHECK_MS * WPK_NS_PER_MS;
     for (uint32_t i = 0; i < wpk_coordinator_worker_count(p->coordinator); i++) {
         const struct wpk_worker *worker = wpk_coordinator_worker(p->coordinator, i);
         struct wpk_event event = {.kind = WPK_EVENT_WORKER_END,
                                   .session = worker->session,
                                   .fault = token_fault(p, worker)};
         if (event.fault != NULL) {
-            wpk_performer_follow_up(p, &event);
+            wpk_executor_follow_up(p, &event);
         }
     }
 }
 
-bool wpk_performer_may_go_on(struct wpk_performer *p, const struct wpk_message *message,
-                             struct wpk_diag *diag)
+bool wpk_executor_may_go_on(struct wpk_executor *p, const struct wpk_message *message,
+                            struct wpk_diag *diag)
 {
     const struct wpk_worker *worker =
         message->kind != WPK_MESSAGE_HELLO
@@ -59,7 +59,7 @@ bool wpk_performer_may_go_on(struct wpk_performer *p, const struct wpk_message *
     if (fault != NULL) {
         struct wpk_event event = {
             .kind = WPK_EVENT_WORKER_END, .session = message->session, .fault = fault};
-        wpk_performer_step_one(p, &event);
+        wpk_executor_step_one(p, &event);
         wpk_diag_set(diag, "%s", fault);
     }
     return fault == NULL;

@@ -2,7 +2,7 @@
 /* Effects that are written: each becomes a store write with a copy of what it needs of the state.
  * What lies in the effects' arena, or came with a message, lives as long as the batch, and is not
  * copied. */
-#include "coordinator/effects/performer_parts.h"
+#include "coordinator/effects/executor_parts.h"
 
 #include "coordinator/store/document.h"
 #include "coordinator/store/history_job.h"
@@ -25,14 +25,14 @@ static void perform_put_job(struct wpk_store_write *write, struct wpk_store *sto
 }
 
 /* NULL stays NULL. */
-static char *copy_text(struct wpk_performer *p, const char *text)
+static char *copy_text(struct wpk_executor *p, const char *text)
 {
     return text != NULL ? wpk_batch_text(p->batch, text) : NULL;
 }
 
-static void put_job(struct wpk_performer *p, const struct wpk_effect *effect)
+static void put_job(struct wpk_executor *p, const struct wpk_effect *effect)
 {
-    struct job_write *write = wpk_performer_new_write(p, sizeof *write, perform_put_job, NULL);
+    struct job_write *write = wpk_executor_new_write(p, sizeof *write, perform_put_job, NULL);
     size_t size = effect->job->op_count * sizeof *effect->job->ops;
     write->job = *effect->job;
     write->job.ops = memcpy(wpk_batch_memory(p->batch, size), effect->job->ops, size);
@@ -57,26 +57,25 @@ static void on_job_set(struct wpk_store_write *write, wpk_err err, const struct 
     const struct job_write *mine = (const struct job_write *)write;
     (void)diag;
     /* A store write from before its end says nothing of it. */
-    if (wpk_performer_is_current(write, err) && mine->job.finished_wall_ns != 0) {
-        wpk_job_stored(mine->effect.performer->coordinator, mine->job.number);
+    if (wpk_executor_is_current(write, err) && mine->job.finished_wall_ns != 0) {
+        wpk_job_stored(mine->effect.executor->coordinator, mine->job.number);
     }
 }
 
-static wpk_err print_job(const struct wpk_performer *p, const struct wpk_job_entry *job,
+static wpk_err print_job(const struct wpk_executor *p, const struct wpk_job_entry *job,
                          struct wpk_buf *out)
 {
     struct wpk_json_writer *w = wpk_json_writer_new_object();
-    wpk_document_job(w, NULL, job, wpk_performer_now_ns(p), job->finished_wall_ns);
+    wpk_document_job(w, NULL, job, wpk_executor_now_ns(p), job->finished_wall_ns);
     wpk_err err = wpk_json_print(w, false, out);
     wpk_json_writer_free(w);
     return err;
 }
 
 /* The document of a job that has ended is the last that is said of it from the state. */
-static void set_job(struct wpk_performer *p, const struct wpk_effect *effect)
+static void set_job(struct wpk_executor *p, const struct wpk_effect *effect)
 {
-    struct job_write *write =
-        wpk_performer_new_write(p, sizeof *write, perform_set_job, on_job_set);
+    struct job_write *write = wpk_executor_new_write(p, sizeof *write, perform_set_job, on_job_set);
     struct wpk_buf document = {0};
     if (effect->job->finished_wall_ns != 0) {
         wpk_err err = print_job(p, effect->job, &document);
@@ -98,10 +97,10 @@ static void perform_set_op(struct wpk_store_write *write, struct wpk_store *stor
     wpk_history_set_op(store, &((const struct op_write *)write)->op);
 }
 
-static void set_op(struct wpk_performer *p, const struct wpk_effect *effect)
+static void set_op(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     const struct wpk_job_op_state *op = &effect->job->ops[effect->index];
-    struct op_write *write = wpk_performer_new_write(p, sizeof *write, perform_set_op, NULL);
+    struct op_write *write = wpk_executor_new_write(p, sizeof *write, perform_set_op, NULL);
     write->op = (struct wpk_history_op_row){
         .job_number = effect->job->number,
         .position = effect->index,
@@ -122,21 +121,21 @@ static void perform_set_search(struct wpk_store_write *write, struct wpk_store *
     wpk_history_set_search(store, &((const struct progress_write *)write)->progress);
 }
 
-static void set_search(struct wpk_performer *p, const struct wpk_effect *effect)
+static void set_search(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     const struct wpk_search *search = effect->search;
     struct progress_write *write =
-        wpk_performer_new_write(p, sizeof *write, perform_set_search, NULL);
+        wpk_executor_new_write(p, sizeof *write, perform_set_search, NULL);
     write->effect.write.search = search->handle;
     write->progress = (struct wpk_history_progress){
         .search_id = search->id,
-        .elapsed_ns = wpk_search_elapsed_ns(search, wpk_performer_now_ns(p)),
+        .elapsed_ns = wpk_search_elapsed_ns(search, wpk_executor_now_ns(p)),
         .ended_asks = search->ended_asks,
         .exhausted = search->exhausted,
         .anchor = search->anchor};
 }
 
-static struct wpk_history_worker copy_worker(struct wpk_performer *p,
+static struct wpk_history_worker copy_worker(struct wpk_executor *p,
                                              const struct wpk_worker *worker)
 {
     struct wpk_history_worker copy = {0};
@@ -162,9 +161,9 @@ static void perform_put_trial(struct wpk_store_write *write, struct wpk_store *s
     }
 }
 
-static void put_trial(struct wpk_performer *p, const struct wpk_effect *effect)
+static void put_trial(struct wpk_executor *p, const struct wpk_effect *effect)
 {
-    struct result_write *write = wpk_performer_new_write(p, sizeof *write, perform_put_trial, NULL);
+    struct result_write *write = wpk_executor_new_write(p, sizeof *write, perform_put_trial, NULL);
     write->effect.write.search = effect->search->handle;
     write->result = (struct wpk_history_result){
         .problem_id = effect->search->problem_id,
@@ -194,10 +193,10 @@ static void perform_put_times(struct wpk_store_write *write, struct wpk_store *s
     }
 }
 
-static void put_times(struct wpk_performer *p, const struct wpk_effect *effect)
+static void put_times(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     const struct wpk_final_entry *entry = effect->entry;
-    struct times_write *write = wpk_performer_new_write(p, sizeof *write, perform_put_times, NULL);
+    struct times_write *write = wpk_executor_new_write(p, sizeof *write, perform_put_times, NULL);
     write->effect.write.search = effect->search->handle;
     write->contender = (struct wpk_history_contender){
         .problem_id = effect->search->problem_id,
@@ -225,9 +224,9 @@ static void perform_set_owner(struct wpk_store_write *write, struct wpk_store *s
     wpk_history_set_owner(store, &((const struct owner_write *)write)->owner);
 }
 
-static void set_owner(struct wpk_performer *p, const struct wpk_effect *effect)
+static void set_owner(struct wpk_executor *p, const struct wpk_effect *effect)
 {
-    struct owner_write *write = wpk_performer_new_write(p, sizeof *write, perform_set_owner, NULL);
+    struct owner_write *write = wpk_executor_new_write(p, sizeof *write, perform_set_owner, NULL);
     write->owner = effect->owner;
     write->owner.name = wpk_batch_text(p->batch, effect->owner.name);
 }
@@ -245,18 +244,18 @@ static void perform_set_admin_state(struct wpk_store_write *write, struct wpk_st
     wpk_history_set_admin_state(store, mine->name, mine->state, mine->reason);
 }
 
-static void set_admin_state(struct wpk_performer *p, const struct wpk_effect *effect)
+static void set_admin_state(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     struct admin_write *write =
-        wpk_performer_new_write(p, sizeof *write, perform_set_admin_state, NULL);
+        wpk_executor_new_write(p, sizeof *write, perform_set_admin_state, NULL);
     write->name = wpk_batch_text(p->batch, effect->admin.worker);
     write->state = effect->admin.state;
     write->reason = wpk_batch_text(p->batch, effect->admin.reason);
 }
 
-bool wpk_performer_store(struct wpk_performer *p, const struct wpk_effect *effect)
+bool wpk_executor_store(struct wpk_executor *p, const struct wpk_effect *effect)
 {
-    static void (*const writes[])(struct wpk_performer * p, const struct wpk_effect *effect) = {
+    static void (*const writes[])(struct wpk_executor * p, const struct wpk_effect *effect) = {
         [WPK_EFFECT_PUT_JOB] = put_job,     [WPK_EFFECT_SET_JOB] = set_job,
         [WPK_EFFECT_SET_OP] = set_op,       [WPK_EFFECT_SET_SEARCH] = set_search,
         [WPK_EFFECT_PUT_TRIAL] = put_trial, [WPK_EFFECT_PUT_TIMES] = put_times,

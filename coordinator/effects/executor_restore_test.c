@@ -19,7 +19,7 @@
 
 static uint32_t job_count(const struct wpk_fixture *f)
 {
-    return wpk_coordinator_job_count(wpk_performer_coordinator(f->performer));
+    return wpk_coordinator_job_count(wpk_executor_coordinator(f->executor));
 }
 
 static void execute(struct wpk_fixture *f, const char *sql)
@@ -32,7 +32,7 @@ static void execute(struct wpk_fixture *f, const char *sql)
 
 static void restart(struct wpk_fixture *f)
 {
-    wpk_performer_free(f->performer);
+    wpk_executor_free(f->executor);
     wpk_fixture_start(f);
 }
 
@@ -58,7 +58,7 @@ static void a_job_that_is_not_understood_any_more(void **state)
     struct wpk_fixture *f = *state;
     put_job(f, "{\"name\":\"old\",\"what\":\"is this\"}");
     wpk_fixture_start(f);
-    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 0);
+    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 0);
     wpk_fixture_request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
     assert_int_equal(f->status, 200);
     const char *body = wpk_buf_text(&f->body);
@@ -79,7 +79,7 @@ static void a_job_that_is_goes_on(void **state)
     struct wpk_fixture *f = *state;
     put_job(f, WPK_FIXTURE_JOB("5"));
     wpk_fixture_start(f);
-    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 1);
+    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 1);
     wpk_fixture_request(f, "GET", "/v1/jobs/j0123456789abcdef", "");
     assert_non_null(strstr(wpk_buf_text(&f->body), "\"state\":\"running\""));
 }
@@ -112,7 +112,7 @@ static char *print_job(const struct wpk_fixture *f)
     struct wpk_buf out = {0};
     char *text = NULL;
     const struct wpk_job_entry *job =
-        wpk_coordinator_job(wpk_performer_coordinator(f->performer), "j0000000000000001");
+        wpk_coordinator_job(wpk_executor_coordinator(f->executor), "j0000000000000001");
     assert_non_null(job);
     wpk_buf_printf(&out, "%s %s %s %d %s %d %s %llu %u %llu %d\n", job->id, job->name, job->owner,
                    job->priority, job->kind, job->threads, job->strategy,
@@ -196,8 +196,8 @@ static void put_many(struct wpk_fixture *f)
     wpk_fixture_start(f);
     wpk_fixture_request(f, "POST", "/v1/jobs", WPK_FIXTURE_JOB("5"));
     assert_int_equal(f->status, 201);
-    wpk_performer_free(f->performer);
-    f->performer = NULL;
+    wpk_executor_free(f->executor);
+    f->executor = NULL;
     execute(f,
             "CREATE TEMP TABLE n AS WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM"
             " c WHERE n < 255) SELECT n FROM c;"
@@ -251,17 +251,17 @@ static void many_jobs_after_a_failure(void **state)
     f->threads = 1;
     wpk_fixture_start(f);
     wpk_fixture_begin_request(f, "POST", "/v1/jobs/j0000000000000002:pause", "");
-    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
-    while (wpk_performer_degraded(f->performer, NULL) == WPK_OK) {
+    assert_int_equal(wpk_executor_commit(f->executor, NULL), WPK_OK);
+    while (wpk_executor_degraded(f->executor, NULL) == WPK_OK) {
         usleep(1000);
-        wpk_performer_poll(f->performer);
+        wpk_executor_poll(f->executor);
     }
     seen = job_count(f) < JOB_COUNT ? 0 : JOB_COUNT;
     parts += is_part(f, &seen);
-    while (wpk_performer_degraded(f->performer, NULL) != WPK_OK) {
-        wpk_performer_poll(f->performer);
+    while (wpk_executor_degraded(f->executor, NULL) != WPK_OK) {
+        wpk_executor_poll(f->executor);
         parts += is_part(f, &seen);
-        wpk_err err = wpk_performer_commit(f->performer, NULL);
+        wpk_err err = wpk_executor_commit(f->executor, NULL);
         (void)err;
         parts += is_part(f, &seen);
     }
@@ -272,7 +272,7 @@ static void many_jobs_after_a_failure(void **state)
 int main(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    wpk_log_init("performer_restore", WPK_LOG_ERROR, null);
+    wpk_log_init("executor_restore", WPK_LOG_ERROR, null);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_job_that_is_not_understood_any_more, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches: opened from the store, asked and told through their strategies, concluded in a
  * kernel. */
-#include "coordinator/effects/performer_parts.h"
+#include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"
 #include "coordinator/store/artifact.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* What a search's writes read of it, off the loop. */
-static void copy_search(struct wpk_performer *p, const struct wpk_search *search,
+static void copy_search(struct wpk_executor *p, const struct wpk_search *search,
                         struct wpk_search *out)
 {
     *out = *search;
@@ -33,7 +33,7 @@ struct open_write {
     struct wpk_opened *opened; /* owned until it is an event's */
 };
 
-static bool is_lost(const struct wpk_performer *p, const char *sha256)
+static bool is_lost(const struct wpk_executor *p, const char *sha256)
 {
     struct wpk_buf bytes = {0};
     if (sha256[0] == '\0') {
@@ -50,7 +50,7 @@ static bool is_lost(const struct wpk_performer *p, const char *sha256)
 }
 
 /* What was lost or damaged with its file is none: the search ends once more, and makes it anew. */
-static void forget_lost(const struct wpk_performer *p, struct wpk_opened *opened)
+static void forget_lost(const struct wpk_executor *p, struct wpk_opened *opened)
 {
     if (is_lost(p, opened->own_artifact)) {
         opened->kernel_id = 0;
@@ -69,26 +69,25 @@ static void perform_open(struct wpk_store_write *write, struct wpk_store *store)
         return;
     }
     wpk_history_open_search(store, &mine->search, mine->opened);
-    forget_lost(mine->effect.performer, mine->opened);
+    forget_lost(mine->effect.executor, mine->opened);
 }
 
 static void on_open(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
     struct open_write *mine = (struct open_write *)write;
     (void)diag;
-    if (!wpk_performer_is_current(write, err)) {
+    if (!wpk_executor_is_current(write, err)) {
         wpk_opened_free(mine->opened);
         return;
     }
-    wpk_performer_follow_up(mine->effect.performer,
-                            &(struct wpk_event){.kind = WPK_EVENT_OPENED,
-                                                .handle = mine->search.handle,
-                                                .opened = mine->opened});
+    wpk_executor_follow_up(mine->effect.executor, &(struct wpk_event){.kind = WPK_EVENT_OPENED,
+                                                                      .handle = mine->search.handle,
+                                                                      .opened = mine->opened});
 }
 
-void wpk_performer_open_search(struct wpk_performer *p, const struct wpk_effect *effect)
+void wpk_executor_open_search(struct wpk_executor *p, const struct wpk_effect *effect)
 {
-    struct open_write *write = wpk_performer_new_write(p, sizeof *write, perform_open, on_open);
+    struct open_write *write = wpk_executor_new_write(p, sizeof *write, perform_open, on_open);
     copy_search(p, effect->search, &write->search);
     write->effect.write.search = effect->search->handle;
     write->opened = calloc(1, sizeof *write->opened);
@@ -129,11 +128,11 @@ static void on_asks_put(struct wpk_store_write *write, wpk_err err, const struct
 {
     struct asks_write *mine = (struct asks_write *)write;
     (void)diag;
-    if (wpk_performer_is_current(write, err)) {
-        wpk_performer_follow_up(mine->effect.performer,
-                                &(struct wpk_event){.kind = WPK_EVENT_ASKED,
-                                                    .handle = mine->answer.handle,
-                                                    .asked = mine->answer.asked});
+    if (wpk_executor_is_current(write, err)) {
+        wpk_executor_follow_up(mine->effect.executor,
+                               &(struct wpk_event){.kind = WPK_EVENT_ASKED,
+                                                   .handle = mine->answer.handle,
+                                                   .asked = mine->answer.asked});
         mine->answer.asked = NULL;
     }
     wpk_search_answer_fini(&mine->answer);
@@ -154,18 +153,17 @@ static void on_snapshot_put(struct wpk_store_write *write, wpk_err err, const st
     wpk_search_answer_fini(&((struct asks_write *)write)->answer);
 }
 
-bool wpk_performer_take_answers(struct wpk_performer *p)
+bool wpk_executor_take_answers(struct wpk_executor *p)
 {
     struct wpk_search_answer answer;
     bool any = false;
     while (wpk_search_pool_take(p->pool, &answer)) {
         struct asks_write *write;
         if (answer.asked != NULL) {
-            write = wpk_performer_new_write(p, sizeof *write, perform_put_asks, on_asks_put);
+            write = wpk_executor_new_write(p, sizeof *write, perform_put_asks, on_asks_put);
             write->effect.write.search = answer.handle;
         } else {
-            write =
-                wpk_performer_new_write(p, sizeof *write, perform_put_snapshot, on_snapshot_put);
+            write = wpk_executor_new_write(p, sizeof *write, perform_put_snapshot, on_snapshot_put);
             write->effect.write.alone = true; /* a start reads the one before it, and more asks */
             write->kept_per_problem = p->options.artifacts_per_problem;
             p->batch->bytes += answer.snapshot_text.size;
@@ -176,7 +174,7 @@ bool wpk_performer_take_answers(struct wpk_performer *p)
     return any;
 }
 
-void wpk_performer_tell(struct wpk_performer *p, const struct wpk_effect *effect)
+void wpk_executor_tell(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     /* What an opened search says was told before is in the store, for the strategy to find. */
     if (!p->opening) {
@@ -184,7 +182,7 @@ void wpk_performer_tell(struct wpk_performer *p, const struct wpk_effect *effect
     }
 }
 
-wpk_err wpk_performer_new_pool(struct wpk_performer *p, struct wpk_diag *diag)
+wpk_err wpk_executor_new_pool(struct wpk_executor *p, struct wpk_diag *diag)
 {
     struct wpk_search_pool_options options = {.threads = p->options.threads,
                                               .data_dir = p->options.data_dir,
@@ -209,9 +207,8 @@ struct kernel_write {
     uint64_t kernel_id;
 };
 
-static const struct wpk_final_entry *copy_entry(struct wpk_performer *p,
-                                                const struct wpk_final_entry *entry,
-                                                struct wpk_final_entry *out)
+static const struct wpk_final_entry *
+copy_entry(struct wpk_executor *p, const struct wpk_final_entry *entry, struct wpk_final_entry *out)
 {
     if (entry == NULL) {
         return NULL;
@@ -238,7 +235,7 @@ static uint64_t put_row(const struct kernel_write *mine, struct wpk_store *store
     }
     uint64_t id = fn(store, put, wpk_buf_text(&document));
     if (id != 0) {
-        wpk_sign_record(mine->effect.performer->options.sign, store, put, id);
+        wpk_sign_record(mine->effect.executor->options.sign, store, put, id);
     }
     wpk_buf_fini(&document);
     return id;
@@ -273,16 +270,16 @@ static void on_kernel_put(struct wpk_store_write *write, wpk_err err, const stru
 {
     const struct kernel_write *mine = (const struct kernel_write *)write;
     (void)diag;
-    if (wpk_performer_is_current(write, err)) {
-        wpk_performer_follow_up(mine->effect.performer,
-                                &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT,
-                                                    .handle = mine->search.handle,
-                                                    .kernel_id = mine->kernel_id});
+    if (wpk_executor_is_current(write, err)) {
+        wpk_executor_follow_up(mine->effect.executor,
+                               &(struct wpk_event){.kind = WPK_EVENT_KERNEL_PUT,
+                                                   .handle = mine->search.handle,
+                                                   .kernel_id = mine->kernel_id});
     }
 }
 
 /* What the effect refers to, as it is now; what is the same entry stays the same. */
-static void copy_kernel(struct wpk_performer *p, const struct wpk_effect *effect,
+static void copy_kernel(struct wpk_executor *p, const struct wpk_effect *effect,
                         struct kernel_write *write)
 {
     copy_search(p, effect->search, &write->search);
@@ -301,21 +298,21 @@ static void copy_kernel(struct wpk_performer *p, const struct wpk_effect *effect
                            : copy_entry(p, effect->plain, &write->plain);
 }
 
-void wpk_performer_put_plain(struct wpk_performer *p, const struct wpk_effect *effect)
+void wpk_executor_put_plain(struct wpk_executor *p, const struct wpk_effect *effect)
 {
-    struct kernel_write *write = wpk_performer_new_write(p, sizeof *write, perform_put_plain, NULL);
+    struct kernel_write *write = wpk_executor_new_write(p, sizeof *write, perform_put_plain, NULL);
     copy_kernel(p, effect, write);
 }
 
-void wpk_performer_put_kernel(struct wpk_performer *p, const struct wpk_effect *effect)
+void wpk_executor_put_kernel(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     struct kernel_write *write =
-        wpk_performer_new_write(p, sizeof *write, perform_put_kernel, on_kernel_put);
+        wpk_executor_new_write(p, sizeof *write, perform_put_kernel, on_kernel_put);
     copy_kernel(p, effect, write);
     if (p->options.index != NULL) {
         struct wpk_store_write *index =
             wpk_index_write_new(p->options.index, effect->search->problem_id);
         index->search = effect->search->handle;
-        wpk_performer_add_write(p, index);
+        wpk_executor_add_write(p, index);
     }
 }

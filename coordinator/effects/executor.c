@@ -2,7 +2,7 @@
 /* What comes in, a frame or a tick or what a request wants, is stepped. While the store is out
  * of order nothing is stepped: workers and clients that want something changed are told to try
  * again. */
-#include "coordinator/effects/performer_parts.h"
+#include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"
 #include "common/metrics.h"
@@ -12,21 +12,21 @@
 
 #define FILE_THREADS 4 /* each waits for two syncs a file */
 
-static void tick(struct wpk_performer *p)
+static void tick(struct wpk_executor *p)
 {
-    if (wpk_performer_now_ns(p) >= p->recheck_ns) {
-        wpk_performer_recheck_workers(p);
-        wpk_performer_step_events(p);
+    if (wpk_executor_now_ns(p) >= p->recheck_ns) {
+        wpk_executor_recheck_workers(p);
+        wpk_executor_step_events(p);
     }
     if (p->options.artifact_bytes_max > 0) {
-        wpk_performer_prune(p);
+        wpk_executor_prune(p);
     }
 }
 
-void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
+void wpk_executor_step(struct wpk_executor *p, struct wpk_event *event)
 {
     if (!p->degraded) {
-        wpk_performer_step_one(p, event);
+        wpk_executor_step_one(p, event);
         if (event->kind == WPK_EVENT_TICK) {
             tick(p);
         }
@@ -38,12 +38,12 @@ void wpk_performer_step(struct wpk_performer *p, struct wpk_event *event)
     if (event->request != 0) {
         struct wpk_api_answer answer = {0};
         wpk_api_problem(&answer, 507, p->err, &p->diag);
-        wpk_performer_answer(p, event->request, &answer);
+        wpk_executor_answer(p, event->request, &answer);
     }
 }
 
-void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *address,
-                         const char *frame, size_t size, uint64_t random)
+void wpk_executor_frame(struct wpk_executor *p, const struct wpk_net_address *address,
+                        const char *frame, size_t size, uint64_t random)
 {
     struct wpk_diag diag = {0};
     struct wpk_message message = {0};
@@ -54,37 +54,37 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
     if (err != WPK_OK) {
         wpk_metric_add(WPK_COUNTER_FRAMES_REFUSED, 0, 1);
         wpk_log_failure(WPK_LOG_WARN, "bad_message", err, &diag);
-        wpk_performer_reply_error(p, &answer_to, 0, err, &diag);
+        wpk_executor_reply_error(p, &answer_to, 0, err, &diag);
         return;
     }
     if (message.kind == WPK_MESSAGE_HELLO &&
-        !wpk_performer_may_join(p, address, message.hello, &diag)) {
+        !wpk_executor_may_join(p, address, message.hello, &diag)) {
         wpk_log(WPK_LOG_WARN, "worker_refused", "worker=%s reason=\"%s\"", message.hello->name,
                 diag.text);
-        wpk_performer_reply_error(p, &answer_to, 0, WPK_EACCES, &diag);
+        wpk_executor_reply_error(p, &answer_to, 0, WPK_EACCES, &diag);
         wpk_message_fini(&message);
         return;
     }
     if (p->degraded) {
-        wpk_performer_refuse(p, &answer_to, p->err, &p->diag);
+        wpk_executor_refuse(p, &answer_to, p->err, &p->diag);
         wpk_message_fini(&message);
         return;
     }
-    if (!wpk_performer_may_go_on(p, &message, &diag)) {
-        wpk_performer_reply_error(p, &answer_to, message.session, WPK_EACCES, &diag);
+    if (!wpk_executor_may_go_on(p, &message, &diag)) {
+        wpk_executor_reply_error(p, &answer_to, message.session, WPK_EACCES, &diag);
         wpk_message_fini(&message);
         return;
     }
-    wpk_performer_trace(p, "received", &message);
-    err = wpk_performer_forget_absent(p, &message, &diag);
+    wpk_executor_trace(p, "received", &message);
+    err = wpk_executor_forget_absent(p, &message, &diag);
     if (err != WPK_OK) { /* it cannot be said what is there: the worker asks again */
-        wpk_performer_reply_error(p, &answer_to, message.session, err, &diag);
+        wpk_executor_reply_error(p, &answer_to, message.session, err, &diag);
         wpk_message_fini(&message);
         return;
     }
     struct wpk_event event = {
         .kind = WPK_EVENT_MESSAGE, .random = random, .address = answer_to, .message = &message};
-    wpk_performer_step_one(p, &event);
+    wpk_executor_step_one(p, &event);
     p->batch->bytes += size;
     if (message.kind == WPK_MESSAGE_RESULTS) {
         wpk_batch_keep(p->batch, &message); /* writes point to its records */
@@ -94,7 +94,7 @@ void wpk_performer_frame(struct wpk_performer *p, const struct wpk_net_address *
 
 /* ---- life */
 
-static wpk_err open_parts(struct wpk_performer *p, struct wpk_diag *diag)
+static wpk_err open_parts(struct wpk_executor *p, struct wpk_diag *diag)
 {
     struct wpk_writer_options options = {.store = p->options.store,
                                          .clock = p->options.clock,
@@ -119,49 +119,49 @@ static wpk_err open_parts(struct wpk_performer *p, struct wpk_diag *diag)
     if (err == WPK_OK) {
         err = wpk_file_pool_open(&files, &p->files, diag);
     }
-    return err == WPK_OK ? wpk_performer_new_pool(p, diag) : err;
+    return err == WPK_OK ? wpk_executor_new_pool(p, diag) : err;
 }
 
-wpk_err wpk_performer_new(const struct wpk_performer_options *options, struct wpk_performer **out,
-                          struct wpk_diag *diag)
+wpk_err wpk_executor_new(const struct wpk_executor_options *options, struct wpk_executor **out,
+                         struct wpk_diag *diag)
 {
-    struct wpk_performer *p = calloc(1, sizeof *p);
+    struct wpk_executor *p = calloc(1, sizeof *p);
     if (p == NULL) {
         return WPK_ENOMEM;
     }
     WPK_ASSERT(options->threads == 0 || options->wake != NULL);
     p->options = *options;
-    wpk_performer_begin_batch(p);
+    wpk_executor_begin_batch(p);
     wpk_err err = open_parts(p, diag);
     if (err == WPK_OK) {
-        err = wpk_performer_begin_restore(p, diag);
+        err = wpk_executor_begin_restore(p, diag);
     }
-    while (err == WPK_OK && !wpk_performer_is_restored(p)) {
-        err = wpk_performer_restore_some(p, diag);
+    while (err == WPK_OK && !wpk_executor_is_restored(p)) {
+        err = wpk_executor_restore_some(p, diag);
         if (options->restoring != NULL) {
             options->restoring(options->restoring_user);
         }
     }
     if (err == WPK_OK) {
-        err = wpk_performer_commit(p, diag);
+        err = wpk_executor_commit(p, diag);
     }
     if (err != WPK_OK) {
-        wpk_performer_free(p);
+        wpk_executor_free(p);
         return err;
     }
     *out = p;
     return WPK_OK;
 }
 
-void wpk_performer_free(struct wpk_performer *p)
+void wpk_executor_free(struct wpk_executor *p)
 {
     if (p == NULL) {
         return;
     }
-    wpk_performer_end(p);
-    wpk_performer_end_files(p);
+    wpk_executor_end(p);
+    wpk_executor_end_files(p);
     wpk_search_pool_free(p->pool);
-    wpk_performer_drop_events(p);
+    wpk_executor_drop_events(p);
     free(p->events);
     wpk_batch_fini(p->batch);
     free(p->batch);

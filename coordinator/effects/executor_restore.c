@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The coordinator's state, from the store: at the start, and after the store failed. It is read in
  * slices, so that a thousand jobs do not keep the loop from everything else. */
-#include "coordinator/effects/performer_parts.h"
+#include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"
 #include "common/metrics.h"
@@ -88,15 +88,14 @@ static void perform_end_lost(struct wpk_store_write *write, struct wpk_store *st
 }
 
 /* A job that was accepted does not vanish: it failed, with its reason. */
-static void end_lost(struct wpk_performer *p, struct wpk_job_entry *job)
+static void end_lost(struct wpk_executor *p, struct wpk_job_entry *job)
 {
     job->finished_wall_ns = wpk_clock_wall_ns(p->options.clock);
-    if (wpk_performer_may_write(p)) {
-        struct lost_write *write =
-            wpk_performer_new_write(p, sizeof *write, perform_end_lost, NULL);
+    if (wpk_executor_may_write(p)) {
+        struct lost_write *write = wpk_executor_new_write(p, sizeof *write, perform_end_lost, NULL);
         struct wpk_buf document = {0};
         struct wpk_json_writer *w = wpk_json_writer_new_object();
-        wpk_document_job(w, NULL, job, wpk_performer_now_ns(p), job->finished_wall_ns);
+        wpk_document_job(w, NULL, job, wpk_executor_now_ns(p), job->finished_wall_ns);
         wpk_err err = wpk_json_print(w, false, &document);
         wpk_json_writer_free(w);
         WPK_ASSERT(err == WPK_OK);
@@ -107,20 +106,20 @@ static void end_lost(struct wpk_performer *p, struct wpk_job_entry *job)
     wpk_job_entry_free(job);
 }
 
-static void restore_job(struct wpk_performer *p, struct wpk_job_entry *job)
+static void restore_job(struct wpk_executor *p, struct wpk_job_entry *job)
 {
     if (job->state == WPK_JOB_FAILED) {
         end_lost(p, job);
         return;
     }
     struct wpk_event event = {.kind = WPK_EVENT_RESTORE, .job = job};
-    wpk_performer_step_one(p, &event);
+    wpk_executor_step_one(p, &event);
 }
 
 static void restore_owner(void *user, const struct wpk_owner_event *owner)
 {
     struct wpk_event event = {.kind = WPK_EVENT_RESTORE_OWNER, .owner = *owner};
-    wpk_performer_step_one(user, &event);
+    wpk_executor_step_one(user, &event);
 }
 
 static void restore_admin_state(void *user, const char *worker, enum wpk_admin_state state,
@@ -130,10 +129,10 @@ static void restore_admin_state(void *user, const char *worker, enum wpk_admin_s
                               .worker = worker,
                               .admin_state = state,
                               .reason = reason};
-    wpk_performer_step_one(user, &event);
+    wpk_executor_step_one(user, &event);
 }
 
-wpk_err wpk_performer_begin_restore(struct wpk_performer *p, struct wpk_diag *diag)
+wpk_err wpk_executor_begin_restore(struct wpk_executor *p, struct wpk_diag *diag)
 {
     /* What a read met before is not what this one meets. */
     wpk_err stale = wpk_store_take_status(p->reader, NULL);
@@ -157,15 +156,15 @@ wpk_err wpk_performer_begin_restore(struct wpk_performer *p, struct wpk_diag *di
     return err;
 }
 
-bool wpk_performer_is_restored(const struct wpk_performer *p)
+bool wpk_executor_is_restored(const struct wpk_executor *p)
 {
     return p->unread_first == p->unread_count;
 }
 
-wpk_err wpk_performer_restore_some(struct wpk_performer *p, struct wpk_diag *diag)
+wpk_err wpk_executor_restore_some(struct wpk_executor *p, struct wpk_diag *diag)
 {
     uint32_t op_count = 0;
-    while (!wpk_performer_is_restored(p) && op_count < SLICE_OPS) {
+    while (!wpk_executor_is_restored(p) && op_count < SLICE_OPS) {
         struct wpk_job_entry *job = read_job(p->reader, p->unread[p->unread_first++]);
         if (job != NULL) {
             op_count += job->op_count;

@@ -54,7 +54,7 @@ static void an_artifact_that_cannot_be_written(void **state)
     assert_int_equal(f->workers[w].told, WPK_MESSAGE_ERROR);
     assert_int_equal(f->workers[w].err, WPK_EIO);
     assert_true(f->workers[w].retry_ms > 0);
-    assert_int_equal(wpk_performer_degraded(f->performer, NULL), WPK_OK);
+    assert_int_equal(wpk_executor_degraded(f->executor, NULL), WPK_OK);
     assert_false(wpk_history_has_artifact(f->store, sha256));
     assert_int_equal(unlink(in_the_way), 0);
     assert_true(wpk_fixture_upload(f, w, work, "code"));
@@ -93,10 +93,10 @@ static void what_a_live_search_may_end_with_stays(void **state)
     const char *best = f->workers[w].made;
     put_row(f);
     wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
-    wpk_performer_limit_artifacts(f->performer, 1, 4);
+    wpk_executor_limit_artifacts(f->executor, 1, 4);
     wpk_fixture_tick(f, 2 * 3600);
     wpk_fixture_tick(f, 3);
-    assert_int_equal(wpk_coordinator_job_count(wpk_performer_coordinator(f->performer)), 1);
+    assert_int_equal(wpk_coordinator_job_count(wpk_executor_coordinator(f->executor)), 1);
     assert_true(wpk_history_has_artifact(f->store, best));
     assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
 }
@@ -113,7 +113,7 @@ static void what_waits_for_its_run_stays(void **state)
     assert_true(wpk_fixture_upload(f, b, f->workers[b].held[0].id, "built"));
     assert_int_equal(wpk_fixture_result(f, b, WPK_OUTCOME_OK, 0), WPK_ACK_RECORDED);
     put_row(f);
-    wpk_performer_limit_artifacts(f->performer, 1, 4);
+    wpk_executor_limit_artifacts(f->executor, 1, 4);
     wpk_fixture_tick(f, 2 * 3600);
     wpk_fixture_tick(f, 3);
     assert_true(wpk_history_has_artifact(f->store, f->workers[b].made));
@@ -213,7 +213,7 @@ static void uploads_on_the_way_count(void **state)
     put_upload(f, w, worker->held[0].id, "12345");
     put_upload(f, w, worker->held[1].id, "67890");
     assert_int_equal(worker->told, WPK_MESSAGE_ERROR);
-    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+    assert_int_equal(wpk_executor_commit(f->executor, NULL), WPK_OK);
     assert_int_equal(worker->told, WPK_MESSAGE_ACK);
     assert_true(wpk_fixture_upload(f, w, worker->held[0].id, "12345"));
     assert_int_equal(wpk_history_artifact_bytes(f->store), 5);
@@ -240,7 +240,7 @@ static void one_worker_has_so_many_on_the_way(void **state)
     assert_true(worker->retry_ms > 0);
     put_upload(f, v, f->workers[v].held[0].id, "67890");
     assert_false(f->workers[v].answered); /* it is written */
-    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
+    assert_int_equal(wpk_executor_commit(f->executor, NULL), WPK_OK);
     assert_int_equal(f->workers[v].told, WPK_MESSAGE_ACK);
     assert_true(wpk_fixture_upload(f, w, worker->held[0].id, "12345"));
 }
@@ -347,12 +347,12 @@ static void one_turn_takes_in_so_much(void **state)
                                   .sha256 = WPK_FIXTURE_HASH,
                                   .bytes = bytes,
                                   .bytes_size = WPK_ARTIFACT_SIZE_MAX};
-    for (; count < 64 && !wpk_performer_is_full(f->performer); count++) {
+    for (; count < 64 && !wpk_executor_is_full(f->executor); count++) {
         wpk_fixture_put(f, w, &message);
     }
     assert_in_range(count, 2, 17); /* 64 MiB of frames */
-    assert_int_equal(wpk_performer_commit(f->performer, NULL), WPK_OK);
-    assert_false(wpk_performer_is_full(f->performer));
+    assert_int_equal(wpk_executor_commit(f->executor, NULL), WPK_OK);
+    assert_false(wpk_executor_is_full(f->executor));
     free(bytes);
 }
 
@@ -363,10 +363,10 @@ static void a_quota_that_is_lowered(void **state)
     put_row(f);
     wpk_fixture_tick(f, 7200); /* old enough to go */
     assert_true(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
-    wpk_performer_limit_artifacts(f->performer, 5, 4);
+    wpk_executor_limit_artifacts(f->executor, 5, 4);
     wpk_fixture_tick(f, 1);
     assert_true(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
-    wpk_performer_limit_artifacts(f->performer, 4, 4);
+    wpk_executor_limit_artifacts(f->executor, 4, 4);
     wpk_fixture_tick(f, 1);
     assert_false(wpk_history_has_artifact(f->store, WPK_FIXTURE_HASH));
 }
@@ -374,7 +374,7 @@ static void a_quota_that_is_lowered(void **state)
 int main(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    wpk_log_init("performer_artifact", WPK_LOG_ERROR, null);
+    wpk_log_init("executor_artifact", WPK_LOG_ERROR, null);
 #define CASE(name) cmocka_unit_test_setup_teardown(name, wpk_fixture_set_up, wpk_fixture_tear_down)
     const struct CMUnitTest tests[] = {
         CASE(an_artifact_that_cannot_be_written),

@@ -25,7 +25,7 @@ static void refuse(struct wpk_fixture *f, const char *trigger)
 
 static uint32_t job_count(const struct wpk_fixture *f)
 {
-    return wpk_coordinator_job_count(wpk_performer_coordinator(f->performer));
+    return wpk_coordinator_job_count(wpk_executor_coordinator(f->executor));
 }
 
 static void expect(struct wpk_fixture *f, const char *sql, const char *want)
@@ -63,7 +63,7 @@ static void a_result_that_is_refused(void **state)
     wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
     assert_int_equal(worker->told, WPK_MESSAGE_ERROR);
     assert_true(worker->retry_ms > 0);
-    assert_int_equal(wpk_performer_degraded(f->performer, NULL), WPK_OK);
+    assert_int_equal(wpk_executor_degraded(f->executor, NULL), WPK_OK);
     assert_int_equal(wpk_fixture_hello(f, w), WPK_OK);
     assert_int_equal(job_count(f), 1);
     expect(f, "SELECT group_concat(state) FROM (SELECT state FROM job ORDER BY number)",
@@ -76,7 +76,7 @@ static void a_result_that_is_refused(void **state)
     worker->held[worker->held_count++] = bad;
     wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
     assert_int_equal(worker->told, WPK_MESSAGE_ACK);
-    assert_int_equal(wpk_performer_degraded(f->performer, NULL), WPK_OK);
+    assert_int_equal(wpk_executor_degraded(f->executor, NULL), WPK_OK);
     assert_int_equal(wpk_store_execute(f->store, "DROP TRIGGER refuse", NULL), WPK_OK);
     wpk_fixture_take(f, w);
     wpk_fixture_result(f, w, WPK_OUTCOME_OK, 5);
@@ -105,7 +105,7 @@ static void a_change_that_is_refused(void **state)
 int main(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    wpk_log_init("performer_turn", WPK_LOG_ERROR, null);
+    wpk_log_init("executor_turn", WPK_LOG_ERROR, null);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_result_that_is_refused, wpk_fixture_set_up,
                                         wpk_fixture_tear_down),

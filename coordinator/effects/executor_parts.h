@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the performer share; no other file includes this. Each calls only those before
- * it: performer_parts.c (store writes, and what is said now); performer_store.c (what is written),
- * performer_search.c (strategies) and performer_artifact.c (files); performer_step.c (a step and
- * its effects); performer_worker.c (which workers may work) and performer_restore.c (the state,
- * from the store); performer_turn.c (batches, the writer, and when it fails); performer.c (what
+/* What the files of the executor share; no other file includes this. Each calls only those before
+ * it: executor_parts.c (store writes, and what is said now); executor_store.c (what is written),
+ * executor_search.c (strategies) and executor_artifact.c (files); executor_step.c (a step and
+ * its effects); executor_worker.c (which workers may work) and executor_restore.c (the state,
+ * from the store); executor_turn.c (batches, the writer, and when it fails); executor.c (what
  * comes in). */
-#ifndef WPK_COORDINATOR_EFFECTS_PERFORMER_PARTS_H
-#define WPK_COORDINATOR_EFFECTS_PERFORMER_PARTS_H
+#ifndef WPK_COORDINATOR_EFFECTS_EXECUTOR_PARTS_H
+#define WPK_COORDINATOR_EFFECTS_EXECUTOR_PARTS_H
 
 #include "coordinator/effects/batch.h"
 #include "coordinator/effects/file_pool.h"
@@ -26,8 +26,8 @@ struct wpk_broken {
     char reason[WPK_REASON_MAX];
 };
 
-struct wpk_performer {
-    struct wpk_performer_options options;
+struct wpk_executor {
+    struct wpk_executor_options options;
     struct wpk_store *reader; /* for the loop's own reads; without threads the store itself */
     struct wpk_writer *writer;
     struct wpk_search_pool *pool;
@@ -70,117 +70,116 @@ struct wpk_performer {
     struct wpk_diag diag;
 };
 
-/* A store write of the performer's own, in its batch's memory. */
+/* A store write of the executor's own, in its batch's memory. */
 struct wpk_effect_write {
     struct wpk_store_write write; /* first */
-    struct wpk_performer *performer;
+    struct wpk_executor *executor;
     uint64_t generation;
 };
 
-/* ---- performer_parts.c */
+/* ---- executor_parts.c */
 
 /* A store write of `size` zeroed bytes, which begins with a struct wpk_effect_write, in the
  * batch. */
-void *wpk_performer_new_write(struct wpk_performer *performer, size_t size,
-                              void (*perform)(struct wpk_store_write *write,
-                                              struct wpk_store *store),
-                              void (*done)(struct wpk_store_write *write, wpk_err err,
-                                           const struct wpk_diag *diag));
+void *wpk_executor_new_write(struct wpk_executor *executor, size_t size,
+                             void (*perform)(struct wpk_store_write *write,
+                                             struct wpk_store *store),
+                             void (*done)(struct wpk_store_write *write, wpk_err err,
+                                          const struct wpk_diag *diag));
 /* Step this later; `event` is copied, what it holds is taken. */
-void wpk_performer_follow_up(struct wpk_performer *performer, const struct wpk_event *event);
+void wpk_executor_follow_up(struct wpk_executor *executor, const struct wpk_event *event);
 /* Was the write made for the coordinator that there is now, and is it durable? */
-bool wpk_performer_is_current(const struct wpk_store_write *write, wpk_err err);
+bool wpk_executor_is_current(const struct wpk_store_write *write, wpk_err err);
 /* Is what a step wants performed? */
-bool wpk_performer_may_write(const struct wpk_performer *performer);
+bool wpk_executor_may_write(const struct wpk_executor *executor);
 /* To a worker, now: what it says is durable, or needs not be. */
-void wpk_performer_reply(struct wpk_performer *performer, const struct wpk_net_address *address,
-                         const struct wpk_message *message);
-void wpk_performer_reply_error(struct wpk_performer *performer,
-                               const struct wpk_net_address *address, uint64_t session, wpk_err err,
-                               const struct wpk_diag *diag);
+void wpk_executor_reply(struct wpk_executor *executor, const struct wpk_net_address *address,
+                        const struct wpk_message *message);
+void wpk_executor_reply_error(struct wpk_executor *executor, const struct wpk_net_address *address,
+                              uint64_t session, wpk_err err, const struct wpk_diag *diag);
 /* Its message was lost, or is not taken, because the store failed. */
-void wpk_performer_refuse(struct wpk_performer *performer, const struct wpk_net_address *address,
-                          wpk_err err, const struct wpk_diag *diag);
+void wpk_executor_refuse(struct wpk_executor *executor, const struct wpk_net_address *address,
+                         wpk_err err, const struct wpk_diag *diag);
 /* wpk_message_trace(), with the name of the session's worker. */
-void wpk_performer_trace(const struct wpk_performer *performer, const char *event,
-                         const struct wpk_message *message);
+void wpk_executor_trace(const struct wpk_executor *executor, const char *event,
+                        const struct wpk_message *message);
 
-/* ---- performer_step.c */
+/* ---- executor_step.c */
 
 /* Step it, and perform its effects; with a degraded store nothing is performed. */
-void wpk_performer_step_one(struct wpk_performer *performer, struct wpk_event *event);
+void wpk_executor_step_one(struct wpk_executor *executor, struct wpk_event *event);
 
 /* Step what was put off, and all that follows from it; or forget it. */
-void wpk_performer_step_events(struct wpk_performer *performer);
-void wpk_performer_drop_events(struct wpk_performer *performer);
+void wpk_executor_step_events(struct wpk_executor *executor);
+void wpk_executor_drop_events(struct wpk_executor *executor);
 
-/* ---- performer_turn.c */
+/* ---- executor_turn.c */
 
 /* An empty batch is under way. The one there was, if any, is the caller's to hand on. */
-void wpk_performer_begin_batch(struct wpk_performer *performer);
+void wpk_executor_begin_batch(struct wpk_executor *executor);
 /* Nothing is written after this. What the writer was handed is, and its output leaves; what it was
  * not is lost, and said to be. */
-void wpk_performer_end(struct wpk_performer *performer);
+void wpk_executor_end(struct wpk_executor *executor);
 
-/* ---- performer_store.c: effects that are written; false when it is none of these */
+/* ---- executor_store.c: effects that are written; false when it is none of these */
 
-bool wpk_performer_store(struct wpk_performer *performer, const struct wpk_effect *effect);
+bool wpk_executor_store(struct wpk_executor *executor, const struct wpk_effect *effect);
 
-/* ---- performer_search.c */
+/* ---- executor_search.c */
 
-void wpk_performer_open_search(struct wpk_performer *performer, const struct wpk_effect *effect);
-void wpk_performer_put_kernel(struct wpk_performer *performer, const struct wpk_effect *effect);
-void wpk_performer_put_plain(struct wpk_performer *performer, const struct wpk_effect *effect);
-void wpk_performer_tell(struct wpk_performer *performer, const struct wpk_effect *effect);
+void wpk_executor_open_search(struct wpk_executor *executor, const struct wpk_effect *effect);
+void wpk_executor_put_kernel(struct wpk_executor *executor, const struct wpk_effect *effect);
+void wpk_executor_put_plain(struct wpk_executor *executor, const struct wpk_effect *effect);
+void wpk_executor_tell(struct wpk_executor *executor, const struct wpk_effect *effect);
 /* What the strategies answered becomes store writes. True when there was something. */
-bool wpk_performer_take_answers(struct wpk_performer *performer);
-wpk_err wpk_performer_new_pool(struct wpk_performer *performer, struct wpk_diag *diag);
+bool wpk_executor_take_answers(struct wpk_executor *executor);
+wpk_err wpk_executor_new_pool(struct wpk_executor *executor, struct wpk_diag *diag);
 
-/* ---- performer_artifact.c */
+/* ---- executor_artifact.c */
 
-void wpk_performer_put_artifact(struct wpk_performer *performer, const struct wpk_effect *effect);
-void wpk_performer_get_artifact(struct wpk_performer *performer, const struct wpk_effect *effect);
-bool wpk_performer_is_uploading(const struct wpk_performer *performer, const char *sha256);
+void wpk_executor_put_artifact(struct wpk_executor *executor, const struct wpk_effect *effect);
+void wpk_executor_get_artifact(struct wpk_executor *executor, const struct wpk_effect *effect);
+bool wpk_executor_is_uploading(const struct wpk_executor *executor, const char *sha256);
 /* Its row is gone, and none is on its way. */
-void wpk_performer_remove_artifact(struct wpk_performer *performer, const char *sha256);
+void wpk_executor_remove_artifact(struct wpk_executor *executor, const char *sha256);
 /* What was done to files becomes store writes and answers. */
-void wpk_performer_take_files(struct wpk_performer *performer);
+void wpk_executor_take_files(struct wpk_executor *executor);
 /* Nothing is done to files after this; what was on its way is lost, and nobody was told of it. */
-void wpk_performer_end_files(struct wpk_performer *performer);
+void wpk_executor_end_files(struct wpk_executor *executor);
 /* An artifact is named once we have it: what results say to be ours, and is not, could never be
  * served. Before the step, so that state and store agree.
  *   errors  what reading the store says */
-WPK_MUST_CHECK wpk_err wpk_performer_forget_absent(struct wpk_performer *performer,
-                                                   struct wpk_message *message,
-                                                   struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_executor_forget_absent(struct wpk_executor *executor,
+                                                  struct wpk_message *message,
+                                                  struct wpk_diag *diag);
 
-/* ---- performer_quota.c */
+/* ---- executor_quota.c */
 
 /* Is there room for the artifact? If not, its worker is told, and builds are held. */
-bool wpk_performer_admit_upload(struct wpk_performer *performer, const struct wpk_effect *effect);
+bool wpk_executor_admit_upload(struct wpk_executor *executor, const struct wpk_effect *effect);
 /* Some seconds after the last time: forget artifacts, if there are too many. */
-void wpk_performer_prune(struct wpk_performer *performer);
+void wpk_executor_prune(struct wpk_executor *executor);
 
-/* ---- performer_worker.c */
+/* ---- executor_worker.c */
 
 /* A local socket's file says who may connect to it; others show a token. */
-bool wpk_performer_may_join(const struct wpk_performer *performer,
-                            const struct wpk_net_address *address, const struct wpk_hello *hello,
-                            struct wpk_diag *diag);
+bool wpk_executor_may_join(const struct wpk_executor *executor,
+                           const struct wpk_net_address *address, const struct wpk_hello *hello,
+                           struct wpk_diag *diag);
 /* Is the token of the message's session still good? If not, the session is ended, and `diag` says
  * why. */
-bool wpk_performer_may_go_on(struct wpk_performer *performer, const struct wpk_message *message,
-                             struct wpk_diag *diag);
+bool wpk_executor_may_go_on(struct wpk_executor *executor, const struct wpk_message *message,
+                            struct wpk_diag *diag);
 
-/* ---- performer_restore.c */
+/* ---- executor_restore.c */
 
 /* A coordinator as the store has it, in place of the one there was, if any; its jobs are still
  * unread. */
-WPK_MUST_CHECK wpk_err wpk_performer_begin_restore(struct wpk_performer *performer,
-                                                   struct wpk_diag *diag);
-/* Read some of them: no longer than the loop may be kept. */
-WPK_MUST_CHECK wpk_err wpk_performer_restore_some(struct wpk_performer *performer,
+WPK_MUST_CHECK wpk_err wpk_executor_begin_restore(struct wpk_executor *executor,
                                                   struct wpk_diag *diag);
-bool wpk_performer_is_restored(const struct wpk_performer *performer);
+/* Read some of them: no longer than the loop may be kept. */
+WPK_MUST_CHECK wpk_err wpk_executor_restore_some(struct wpk_executor *executor,
+                                                 struct wpk_diag *diag);
+bool wpk_executor_is_restored(const struct wpk_executor *executor);
 
 #endif

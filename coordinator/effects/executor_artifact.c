@@ -8,7 +8,7 @@
  * Files are written, read and removed on the threads of a pool, rows by the writer: a transaction
  * waits for no file. What a worker is told it may name, is there. A crash between file and row
  * leaves a file without a row, which the next start removes. */
-#include "coordinator/effects/performer_parts.h"
+#include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"
 #include "coordinator/store/artifact.h"
@@ -24,7 +24,7 @@
 struct wpk_upload {
     struct wpk_store_write write; /* its row; first */
     struct wpk_file_task task;    /* its file */
-    struct wpk_performer *performer;
+    struct wpk_executor *executor;
     struct wpk_net_address address;
     uint64_t session;
     size_t size;
@@ -34,7 +34,7 @@ struct wpk_upload {
 
 /* ---- up */
 
-bool wpk_performer_is_uploading(const struct wpk_performer *p, const char *sha256)
+bool wpk_executor_is_uploading(const struct wpk_executor *p, const char *sha256)
 {
     const struct wpk_upload *upload = p->uploads;
     while (upload != NULL && strcmp(upload->task.sha256, sha256) != 0) {
@@ -45,7 +45,7 @@ bool wpk_performer_is_uploading(const struct wpk_performer *p, const char *sha25
 
 static void end_upload(struct wpk_upload *upload)
 {
-    struct wpk_performer *p = upload->performer;
+    struct wpk_executor *p = upload->executor;
     struct wpk_upload **at = &p->uploads;
     while (*at != upload) {
         at = &(*at)->next;
@@ -68,7 +68,7 @@ static void refuse_put(const struct wpk_upload *upload)
                                   .err = err == WPK_ECORRUPT ? err : WPK_EIO,
                                   .text = diag->text[0] != '\0' ? diag->text : wpk_err_text(err),
                                   .retry_ms = err == WPK_ECORRUPT ? 0 : PUT_RETRY_MS};
-    wpk_performer_reply(upload->performer, &upload->address, &message);
+    wpk_executor_reply(upload->executor, &upload->address, &message);
 }
 
 static void perform_put(struct wpk_store_write *write, struct wpk_store *store)
@@ -86,13 +86,13 @@ static void perform_put(struct wpk_store_write *write, struct wpk_store *store)
 static void on_put(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
     struct wpk_upload *upload = (struct wpk_upload *)write;
-    struct wpk_performer *p = upload->performer;
+    struct wpk_executor *p = upload->executor;
     const struct wpk_message ack = {.kind = WPK_MESSAGE_ACK, .session = upload->session};
     if (err == WPK_OK) {
         p->artifact_bytes = upload->total;
-        wpk_performer_reply(p, &upload->address, &ack);
+        wpk_executor_reply(p, &upload->address, &ack);
     } else if (err != WPK_ECLOSED) {
-        wpk_performer_refuse(p, &upload->address, err, diag);
+        wpk_executor_refuse(p, &upload->address, err, diag);
     }
     end_upload(upload);
 }
@@ -100,11 +100,11 @@ static void on_put(struct wpk_store_write *write, wpk_err err, const struct wpk_
 /* Its file is there, or it is not: the row follows. */
 static void on_written(struct wpk_upload *upload)
 {
-    struct wpk_performer *p = upload->performer;
+    struct wpk_executor *p = upload->executor;
     wpk_err err = upload->task.err;
     wpk_buf_fini(&upload->task.bytes);
     if (p->degraded) {
-        wpk_performer_refuse(p, &upload->address, p->err, &p->diag);
+        wpk_executor_refuse(p, &upload->address, p->err, &p->diag);
         end_upload(upload);
     } else if (err == WPK_OK || err == WPK_ENOSPC) {
         wpk_batch_add(p->batch, &upload->write);
@@ -117,7 +117,7 @@ static void on_written(struct wpk_upload *upload)
     }
 }
 
-static bool has_too_many(const struct wpk_performer *p, uint64_t session)
+static bool has_too_many(const struct wpk_executor *p, uint64_t session)
 {
     uint32_t count = 0;
     for (const struct wpk_upload *upload = p->uploads; upload != NULL; upload = upload->next) {
@@ -126,17 +126,17 @@ static bool has_too_many(const struct wpk_performer *p, uint64_t session)
     return count >= WPK_UPLOADS_OF_ONE_MAX;
 }
 
-static void refuse_busy(struct wpk_performer *p, const struct wpk_effect *effect)
+static void refuse_busy(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     const struct wpk_message message = {.kind = WPK_MESSAGE_ERROR,
                                         .session = effect->message->session,
                                         .err = WPK_EBUSY,
                                         .text = "too many artifacts are on their way to the disk",
                                         .retry_ms = BUSY_RETRY_MS};
-    wpk_performer_reply(p, &effect->address, &message);
+    wpk_executor_reply(p, &effect->address, &message);
 }
 
-void wpk_performer_put_artifact(struct wpk_performer *p, const struct wpk_effect *effect)
+void wpk_executor_put_artifact(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     const struct wpk_message *message = effect->message;
     if (p->upload_count >= WPK_UPLOADS_MAX || has_too_many(p, message->session) ||
@@ -152,7 +152,7 @@ void wpk_performer_put_artifact(struct wpk_performer *p, const struct wpk_effect
     memcpy(upload->task.sha256, message->sha256, sizeof upload->task.sha256);
     wpk_buf_append(&upload->task.bytes, message->bytes, message->bytes_size);
     WPK_ASSERT(wpk_buf_status(&upload->task.bytes) == WPK_OK);
-    upload->performer = p;
+    upload->executor = p;
     upload->address = effect->address;
     upload->session = message->session;
     upload->size = message->bytes_size;
@@ -182,11 +182,11 @@ struct row_write {
 };
 
 static struct row_write *
-add_row_write(struct wpk_performer *p, const struct fetch *fetch,
+add_row_write(struct wpk_executor *p, const struct fetch *fetch,
               void (*perform)(struct wpk_store_write *write, struct wpk_store *store),
               void (*done)(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag))
 {
-    struct row_write *write = wpk_performer_new_write(p, sizeof *write, perform, done);
+    struct row_write *write = wpk_executor_new_write(p, sizeof *write, perform, done);
     write->effect.write.alone = true;
     write->address = fetch->address;
     write->session = fetch->session;
@@ -211,32 +211,32 @@ static void perform_lose(struct wpk_store_write *write, struct wpk_store *store)
 static void on_lost(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
     const struct row_write *mine = (const struct row_write *)write;
-    struct wpk_performer *p = mine->effect.performer;
+    struct wpk_executor *p = mine->effect.executor;
     struct wpk_event lost = {.kind = WPK_EVENT_ARTIFACT_LOST};
     if (err != WPK_OK) {
         if (err != WPK_ECLOSED) {
-            wpk_performer_refuse(p, &mine->address, err, diag);
+            wpk_executor_refuse(p, &mine->address, err, diag);
         }
         return;
     }
     p->artifact_bytes = mine->total;
     memcpy(lost.sha256, mine->sha256, sizeof lost.sha256);
-    if (wpk_performer_is_current(write, WPK_OK)) {
-        wpk_performer_follow_up(p, &lost);
+    if (wpk_executor_is_current(write, WPK_OK)) {
+        wpk_executor_follow_up(p, &lost);
     }
-    wpk_performer_reply_error(p, &mine->address, mine->session, WPK_ECORRUPT, &mine->diag);
+    wpk_executor_reply_error(p, &mine->address, mine->session, WPK_ECORRUPT, &mine->diag);
 }
 
 /* A put may have written it since: its row is not to go, if it is there once the puts that came
  * before are done. Those that come later have their rows after this one's end. */
-static void read_again(struct wpk_performer *p, struct fetch *fetch)
+static void read_again(struct wpk_executor *p, struct fetch *fetch)
 {
     wpk_buf_fini(&fetch->task.bytes);
     fetch->task.action = WPK_FILE_GET_IN_TURN;
     wpk_file_pool_put(p->files, &fetch->task);
 }
 
-static void on_read(struct wpk_performer *p, struct fetch *fetch)
+static void on_read(struct wpk_executor *p, struct fetch *fetch)
 {
     wpk_err err = fetch->task.err;
     bool lost = err == WPK_ENOENT || err == WPK_ECORRUPT;
@@ -251,23 +251,23 @@ static void on_read(struct wpk_performer *p, struct fetch *fetch)
                                       .bytes = fetch->task.bytes.data,
                                       .bytes_size = fetch->task.bytes.size};
         memcpy(message.sha256, fetch->task.sha256, sizeof message.sha256);
-        wpk_performer_reply(p, &fetch->address, &message);
+        wpk_executor_reply(p, &fetch->address, &message);
         if (!p->degraded) {
             add_row_write(p, fetch, perform_use, NULL);
         }
     } else if (p->degraded) {
-        wpk_performer_refuse(p, &fetch->address, p->err, &p->diag);
+        wpk_executor_refuse(p, &fetch->address, p->err, &p->diag);
     } else if (lost) {
         add_row_write(p, fetch, perform_lose, on_lost);
     } else {
         /* It only cannot be read now, for want of a descriptor perhaps. */
-        wpk_performer_reply_error(p, &fetch->address, fetch->session, err, &fetch->task.diag);
+        wpk_executor_reply_error(p, &fetch->address, fetch->session, err, &fetch->task.diag);
     }
     wpk_buf_fini(&fetch->task.bytes);
     free(fetch);
 }
 
-void wpk_performer_get_artifact(struct wpk_performer *p, const struct wpk_effect *effect)
+void wpk_executor_get_artifact(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     struct fetch *fetch = calloc(1, sizeof *fetch);
     WPK_ASSERT(fetch != NULL);
@@ -282,7 +282,7 @@ void wpk_performer_get_artifact(struct wpk_performer *p, const struct wpk_effect
 
 /* ---- away */
 
-void wpk_performer_remove_artifact(struct wpk_performer *p, const char *sha256)
+void wpk_executor_remove_artifact(struct wpk_executor *p, const char *sha256)
 {
     struct wpk_file_task *task = calloc(1, sizeof *task);
     WPK_ASSERT(task != NULL);
@@ -294,7 +294,7 @@ void wpk_performer_remove_artifact(struct wpk_performer *p, const char *sha256)
 
 /* ---- what the pool has done */
 
-void wpk_performer_take_files(struct wpk_performer *p)
+void wpk_executor_take_files(struct wpk_executor *p)
 {
     struct wpk_file_task *task;
     while ((task = wpk_file_pool_take(p->files)) != NULL) {
@@ -314,7 +314,7 @@ void wpk_performer_take_files(struct wpk_performer *p)
     }
 }
 
-void wpk_performer_end_files(struct wpk_performer *p)
+void wpk_executor_end_files(struct wpk_executor *p)
 {
     struct wpk_file_task *task;
     if (p->files == NULL) {
@@ -333,8 +333,8 @@ void wpk_performer_end_files(struct wpk_performer *p)
     p->files = NULL;
 }
 
-wpk_err wpk_performer_forget_absent(struct wpk_performer *p, struct wpk_message *message,
-                                    struct wpk_diag *diag)
+wpk_err wpk_executor_forget_absent(struct wpk_executor *p, struct wpk_message *message,
+                                   struct wpk_diag *diag)
 {
     for (uint32_t i = 0; i < message->result_count; i++) {
         char *sha256 = message->results[i].record.artifact_sha256;

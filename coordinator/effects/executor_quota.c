@@ -5,7 +5,7 @@
  *     builds go on         │      │        └─ an upload is refused, and builds are held
  *                          │      └─ what nobody needs goes; where none can, builds are held
  *                          └─ so much is left then */
-#include "coordinator/effects/performer_parts.h"
+#include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"
 #include "common/metrics.h"
@@ -17,7 +17,7 @@
 
 /* A farm of builders may be faster than those who run what it makes, and a quota small: nothing
  * more is leased to be built until there is room. */
-static void hold_builds(struct wpk_performer *p, bool hold)
+static void hold_builds(struct wpk_executor *p, bool hold)
 {
     const struct wpk_event event = {.kind = WPK_EVENT_HOLD_BUILDS, .hold = hold};
     if (hold == p->builds_held) {
@@ -29,16 +29,16 @@ static void hold_builds(struct wpk_performer *p, bool hold)
     wpk_metric_set(WPK_GAUGE_BUILDS_HELD, 0, hold);
     p->builds_held = hold;
     p->wanted_bytes = hold ? p->wanted_bytes : 0;
-    wpk_performer_follow_up(p, &event);
+    wpk_executor_follow_up(p, &event);
 }
 
-static bool has_room(const struct wpk_performer *p, uint64_t size)
+static bool has_room(const struct wpk_executor *p, uint64_t size)
 {
     uint64_t max = p->options.artifact_bytes_max;
     return max == 0 || p->artifact_bytes + p->upload_bytes + size <= max;
 }
 
-static bool is_there(struct wpk_performer *p, const char *sha256)
+static bool is_there(struct wpk_executor *p, const char *sha256)
 {
     bool found = wpk_history_has_artifact(p->reader, sha256);
     return wpk_store_take_status(p->reader, NULL) == WPK_OK && found;
@@ -46,7 +46,7 @@ static bool is_there(struct wpk_performer *p, const char *sha256)
 
 /* For good: the worker gives the work item back, and nobody is leased anything to build until
  * there is room for this one. */
-static void refuse_room(struct wpk_performer *p, const struct wpk_effect *effect)
+static void refuse_room(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     struct wpk_diag diag = {0};
     uint64_t size = effect->message->bytes_size;
@@ -55,14 +55,14 @@ static void refuse_room(struct wpk_performer *p, const struct wpk_effect *effect
     hold_builds(p, true);
     p->wanted_bytes = size > p->wanted_bytes ? size : p->wanted_bytes;
     wpk_metric_add(WPK_COUNTER_ARTIFACTS_REFUSED, 0, 1);
-    wpk_performer_reply_error(p, &effect->address, effect->message->session, WPK_ENOSPC, &diag);
+    wpk_executor_reply_error(p, &effect->address, effect->message->session, WPK_ENOSPC, &diag);
 }
 
-bool wpk_performer_admit_upload(struct wpk_performer *p, const struct wpk_effect *effect)
+bool wpk_executor_admit_upload(struct wpk_executor *p, const struct wpk_effect *effect)
 {
     const char *sha256 = effect->message->sha256;
     bool admitted = has_room(p, effect->message->bytes_size) || is_there(p, sha256) ||
-                    wpk_performer_is_uploading(p, sha256); /* once more: it needs no room */
+                    wpk_executor_is_uploading(p, sha256); /* once more: it needs no room */
     if (!admitted) {
         refuse_room(p, effect);
     }
@@ -97,13 +97,13 @@ static void perform_prune(struct wpk_store_write *write, struct wpk_store *store
 
 /* Rows may take so much before some go, and as little is left of them then: room for what comes
  * meanwhile, and for what was refused. */
-static uint64_t high_bytes(const struct wpk_performer *p)
+static uint64_t high_bytes(const struct wpk_executor *p)
 {
     uint64_t max = p->options.artifact_bytes_max;
     return max - max / 20;
 }
 
-static uint64_t low_bytes(const struct wpk_performer *p)
+static uint64_t low_bytes(const struct wpk_executor *p)
 {
     uint64_t max = p->options.artifact_bytes_max;
     uint64_t room = max / 10 > p->wanted_bytes ? max / 10 : p->wanted_bytes;
@@ -113,10 +113,10 @@ static uint64_t low_bytes(const struct wpk_performer *p)
 static void on_prune(struct wpk_store_write *write, wpk_err err, const struct wpk_diag *diag)
 {
     const struct prune_write *mine = (const struct prune_write *)write;
-    struct wpk_performer *p = mine->effect.performer;
+    struct wpk_executor *p = mine->effect.executor;
     (void)diag;
     p->pruning = false;
-    if (!wpk_performer_is_current(write, err)) {
+    if (!wpk_executor_is_current(write, err)) {
         return;
     }
     uint64_t max = p->options.artifact_bytes_max;
@@ -131,11 +131,11 @@ static void on_prune(struct wpk_store_write *write, wpk_err err, const struct wp
         return;
     }
     for (uint32_t i = 0; i < mine->count; i++) {
-        if (!wpk_performer_is_uploading(p, mine->pruned[i])) { /* else its row comes back */
-            wpk_performer_remove_artifact(p, mine->pruned[i]);
+        if (!wpk_executor_is_uploading(p, mine->pruned[i])) { /* else its row comes back */
+            wpk_executor_remove_artifact(p, mine->pruned[i]);
         }
     }
-    p->prune_ns = wpk_performer_now_ns(p); /* there may be more, once these are removed */
+    p->prune_ns = wpk_executor_now_ns(p); /* there may be more, once these are removed */
     wpk_metric_add(WPK_COUNTER_ARTIFACTS_EVICTED, 0, mine->count);
 }
 
@@ -155,7 +155,7 @@ static void add_built(struct prune_write *write, const struct wpk_work_item *ite
     }
 }
 
-static void add_all(const struct wpk_performer *p, struct prune_write *write)
+static void add_all(const struct wpk_executor *p, struct prune_write *write)
 {
     write->used_count = 0;
     for (uint32_t i = 0; i < wpk_coordinator_search_count(p->coordinator); i++) {
@@ -172,7 +172,7 @@ static void add_all(const struct wpk_performer *p, struct prune_write *write)
 
 /* A final may come long after its contenders were built, and so may a worker that runs what waits
  * for one. */
-static void list_used(struct wpk_performer *p, struct prune_write *write)
+static void list_used(struct wpk_executor *p, struct prune_write *write)
 {
     add_all(p, write);
     if (write->used_count > 0) {
@@ -181,12 +181,12 @@ static void list_used(struct wpk_performer *p, struct prune_write *write)
     }
 }
 
-void wpk_performer_prune(struct wpk_performer *p)
+void wpk_executor_prune(struct wpk_executor *p)
 {
-    uint64_t now_ns = wpk_performer_now_ns(p);
+    uint64_t now_ns = wpk_executor_now_ns(p);
     if (!p->pruning && p->removal_count == 0 && now_ns >= p->prune_ns) {
         struct prune_write *write =
-            wpk_performer_new_write(p, sizeof *write, perform_prune, on_prune);
+            wpk_executor_new_write(p, sizeof *write, perform_prune, on_prune);
         write->effect.write.alone = true;
         write->over = p->builds_held || p->artifact_bytes > high_bytes(p);
         write->low = low_bytes(p);
@@ -198,8 +198,7 @@ void wpk_performer_prune(struct wpk_performer *p)
     }
 }
 
-void wpk_performer_limit_artifacts(struct wpk_performer *p, uint64_t bytes_max,
-                                   uint32_t per_problem)
+void wpk_executor_limit_artifacts(struct wpk_executor *p, uint64_t bytes_max, uint32_t per_problem)
 {
     p->options.artifact_bytes_max = bytes_max;
     p->options.artifacts_per_problem = per_problem;
