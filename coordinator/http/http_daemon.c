@@ -2,7 +2,7 @@
 /* libmicrohttpd on threads of its own. It reads, parses and sends; what it does not know is here
  * and beside:
  *
- *      acceptor ──▶ admission ──▶ carrier (a daemon of the library) ──▶ head, policy ──▶ exchange
+ *      acceptor ──▶ admission ──▶ daemon of the library ──▶ head, policy ──▶ exchange
  *
  * - It has a timeout for silence only, and stops accepting when it is full: the admission has a
  *   deadline for everything, and ends whom it has to. The library is never near its own limit.

@@ -183,8 +183,8 @@ void wpk_http_exchange_leave(struct wpk_http_exchange *exchange)
 {
     struct wpk_http_server *server = exchange->server;
     pthread_mutex_lock(&server->lock);
-    exchange->carrier->connection_count--;
-    exchange->carrier = NULL;
+    exchange->daemon->connection_count--;
+    exchange->daemon = NULL;
     pthread_mutex_unlock(&server->lock);
     wpk_metric_change(WPK_GAUGE_HTTP_CONNECTIONS, 0, -1);
     wpk_admission_leave(server->admission, exchange->number);

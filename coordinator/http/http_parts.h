@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-#define WPK_HTTP_CARRIERS_MAX 16
+#define WPK_HTTP_DAEMONS_MAX 16
 #define WPK_HTTP_NUMBER_BITS 16 /* of a request's id: which connection it came on */
 /* Bytes of a body that is read on a reader's thread; at most two of the readers are long at it, the
  * others tell whoever comes then to come again (api_front.h). A lookup of a near shape takes some
@@ -36,8 +36,8 @@ enum wpk_http_exchange_state {
 };
 
 /* A daemon of the library, with the connections that were given to it. The lock guards it. */
-struct wpk_http_carrier {
-    struct MHD_Daemon *daemon; /* NULL: free */
+struct wpk_http_daemon {
+    struct MHD_Daemon *handle; /* NULL: free */
     uint32_t connection_count;
     bool retired; /* it gets no more, and those it has end with their next answer */
 };
@@ -48,7 +48,7 @@ struct wpk_http_exchange {
     uint32_t number; /* of the connection, for the admission */
     int fd;
     uint32_t listener;
-    struct wpk_http_carrier *carrier;
+    struct wpk_http_daemon *daemon;
     struct wpk_identity local; /* the user of a Unix socket; else only the peer */
     struct MHD_Connection *connection;
     const char *target; /* where it lies; it is decoded in place */
@@ -92,8 +92,8 @@ struct wpk_http_server {
     uint32_t exchange_count;
     pthread_mutex_t lock; /* guards all below */
     uint64_t *awaited;    /* of each exchange: the id that was queued and not answered; 0: none */
-    struct wpk_http_carrier carriers[WPK_HTTP_CARRIERS_MAX];
-    struct wpk_http_carrier *carrier_of[WPK_HTTP_LISTENERS_MAX];
+    struct wpk_http_daemon daemons[WPK_HTTP_DAEMONS_MAX];
+    struct wpk_http_daemon *daemon_of[WPK_HTTP_LISTENERS_MAX];
     size_t held;           /* bytes of large bodies, of all connections together */
     uint64_t queued_count; /* so far */
     struct wpk_http_exchange *queue_first;

@@ -53,10 +53,10 @@ static wpk_err start_daemon(struct wpk_http_server *server, const struct wpk_htt
 wpk_err wpk_http_check_certificate(const char *certificate, const char *key, struct wpk_diag *diag)
 {
     const struct wpk_http_listen listen = {.certificate = certificate, .key = key};
-    struct MHD_Daemon *daemon = NULL;
-    wpk_err err = start_daemon(NULL, &listen, &daemon, diag); /* it serves nobody */
+    struct MHD_Daemon *handle = NULL;
+    wpk_err err = start_daemon(NULL, &listen, &handle, diag); /* it serves nobody */
     if (err == WPK_OK) {
-        wpk_http_daemon_stop(daemon);
+        wpk_http_daemon_stop(handle);
     }
     return err;
 }
@@ -65,14 +65,14 @@ wpk_err wpk_http_check_certificate(const char *certificate, const char *key, str
  * it. */
 static void stop_retired(struct wpk_http_server *server)
 {
-    struct MHD_Daemon *ended[WPK_HTTP_CARRIERS_MAX];
+    struct MHD_Daemon *ended[WPK_HTTP_DAEMONS_MAX];
     uint32_t count = 0;
     pthread_mutex_lock(&server->lock);
-    for (uint32_t i = 0; i < WPK_HTTP_CARRIERS_MAX; i++) {
-        struct wpk_http_carrier *carrier = &server->carriers[i];
-        if (carrier->daemon != NULL && carrier->retired && carrier->connection_count == 0) {
-            ended[count++] = carrier->daemon;
-            carrier->daemon = NULL;
+    for (uint32_t i = 0; i < WPK_HTTP_DAEMONS_MAX; i++) {
+        struct wpk_http_daemon *daemon = &server->daemons[i];
+        if (daemon->handle != NULL && daemon->retired && daemon->connection_count == 0) {
+            ended[count++] = daemon->handle;
+            daemon->handle = NULL;
         }
     }
     pthread_mutex_unlock(&server->lock);
@@ -81,79 +81,79 @@ static void stop_retired(struct wpk_http_server *server)
     }
 }
 
-/* With the lock held: a free carrier, or NULL. */
-static struct wpk_http_carrier *take_carrier(struct wpk_http_server *server,
-                                             struct MHD_Daemon *daemon)
+/* With the lock held: a free daemon, or NULL. */
+static struct wpk_http_daemon *take_daemon(struct wpk_http_server *server,
+                                           struct MHD_Daemon *handle)
 {
-    for (uint32_t i = 0; i < WPK_HTTP_CARRIERS_MAX; i++) {
-        struct wpk_http_carrier *carrier = &server->carriers[i];
-        if (carrier->daemon == NULL) {
-            carrier->daemon = daemon;
-            carrier->retired = false;
-            return carrier;
+    for (uint32_t i = 0; i < WPK_HTTP_DAEMONS_MAX; i++) {
+        struct wpk_http_daemon *daemon = &server->daemons[i];
+        if (daemon->handle == NULL) {
+            daemon->handle = handle;
+            daemon->retired = false;
+            return daemon;
         }
     }
     return NULL;
 }
 
 /* One without TLS carries all listeners that have none; each other listener has its own. */
-static struct wpk_http_carrier *find_plain(struct wpk_http_server *server)
+static struct wpk_http_daemon *find_plain(struct wpk_http_server *server)
 {
     for (uint32_t i = 0; i < server->listener_count; i++) {
-        if (!server->tls[i] && server->carrier_of[i] != NULL) {
-            return server->carrier_of[i];
+        if (!server->tls[i] && server->daemon_of[i] != NULL) {
+            return server->daemon_of[i];
         }
     }
     return NULL;
 }
 
 /* At the start, before there are other threads. */
-static wpk_err set_carrier(struct wpk_http_server *server, const struct wpk_http_listen *listen,
-                           uint32_t index, struct wpk_diag *diag)
+static wpk_err set_daemon(struct wpk_http_server *server, const struct wpk_http_listen *listen,
+                          uint32_t index, struct wpk_diag *diag)
 {
-    struct MHD_Daemon *daemon = NULL;
-    struct wpk_http_carrier *plain = find_plain(server);
+    struct MHD_Daemon *handle = NULL;
+    struct wpk_http_daemon *plain = find_plain(server);
     if (!server->tls[index] && plain != NULL) {
-        server->carrier_of[index] = plain;
+        server->daemon_of[index] = plain;
         return WPK_OK;
     }
-    wpk_err err = start_daemon(server, listen, &daemon, diag);
+    wpk_err err = start_daemon(server, listen, &handle, diag);
     if (err == WPK_OK) {
-        server->carrier_of[index] = take_carrier(server, daemon);
-        WPK_ASSERT(server->carrier_of[index] != NULL);
+        server->daemon_of[index] = take_daemon(server, handle);
+        WPK_ASSERT(server->daemon_of[index] != NULL);
     }
     return err;
 }
 
 /* With the lock held: it gets no more connections, and those that it has end with an answer. */
-static void retire(struct wpk_http_server *server, struct wpk_http_carrier *carrier)
+static void retire(struct wpk_http_server *server, struct wpk_http_daemon *daemon)
 {
-    carrier->retired = true;
+    daemon->retired = true;
     for (uint32_t i = 0; i < server->exchange_count; i++) {
-        if (server->exchanges[i].carrier == carrier) {
+        if (server->exchanges[i].daemon == daemon) {
             wpk_admission_dismiss(server->admission, i);
         }
     }
 }
 
 /* Connections go to the daemons that were started from now on; NULL: to the one before. */
-static wpk_err replace_carriers(struct wpk_http_server *server,
-                                struct MHD_Daemon *started[WPK_HTTP_LISTENERS_MAX],
-                                struct wpk_diag *diag)
+static wpk_err replace_daemons(struct wpk_http_server *server,
+                               struct MHD_Daemon *started[WPK_HTTP_LISTENERS_MAX],
+                               struct wpk_diag *diag)
 {
     uint32_t wanted = 0;
     uint32_t free_count = 0;
     pthread_mutex_lock(&server->lock);
-    for (uint32_t i = 0; i < WPK_HTTP_CARRIERS_MAX; i++) {
-        free_count += server->carriers[i].daemon == NULL;
+    for (uint32_t i = 0; i < WPK_HTTP_DAEMONS_MAX; i++) {
+        free_count += server->daemons[i].handle == NULL;
     }
     for (uint32_t i = 0; i < server->listener_count; i++) {
         wanted += started[i] != NULL;
     }
     for (uint32_t i = 0; i < server->listener_count && wanted <= free_count; i++) {
         if (started[i] != NULL) {
-            retire(server, server->carrier_of[i]);
-            server->carrier_of[i] = take_carrier(server, started[i]);
+            retire(server, server->daemon_of[i]);
+            server->daemon_of[i] = take_daemon(server, started[i]);
         }
     }
     pthread_mutex_unlock(&server->lock);
@@ -188,18 +188,18 @@ static void take_connection(void *user, const struct wpk_http_arrival *arrival)
     struct wpk_http_server *server = user;
     struct wpk_http_exchange *exchange = &server->exchanges[arrival->connection];
     pthread_mutex_lock(&server->lock);
-    struct wpk_http_carrier *carrier = server->carrier_of[arrival->listener];
+    struct wpk_http_daemon *daemon = server->daemon_of[arrival->listener];
     *exchange = (struct wpk_http_exchange){.server = server,
                                            .number = arrival->connection,
                                            .fd = arrival->fd,
                                            .listener = arrival->listener,
-                                           .carrier = carrier,
+                                           .daemon = daemon,
                                            .local = arrival->identity};
-    carrier->connection_count++;
+    daemon->connection_count++;
     server->connection_of[arrival->fd] = arrival->connection;
     pthread_mutex_unlock(&server->lock);
     wpk_metric_change(WPK_GAUGE_HTTP_CONNECTIONS, 0, 1);
-    if (!wpk_http_daemon_add(carrier->daemon, arrival)) {
+    if (!wpk_http_daemon_add(daemon->handle, arrival)) {
         wpk_http_exchange_leave(exchange);
     }
 }
@@ -274,7 +274,7 @@ static wpk_err open_listener(struct wpk_http_server *server, const struct wpk_ht
     server->listener_count++;
     server->tls[index] = listen->certificate != NULL;
     err = wpk_http_policy_check_listener(&server->policy, listen, listener, diag);
-    return err == WPK_OK ? set_carrier(server, listen, index, diag) : err;
+    return err == WPK_OK ? set_daemon(server, listen, index, diag) : err;
 }
 
 /* Half of all descriptors are for others: workers, and the store. */
@@ -377,7 +377,7 @@ static void expel_local(struct wpk_http_server *server)
     pthread_mutex_lock(&server->lock);
     for (uint32_t i = 0; i < server->exchange_count; i++) {
         const struct wpk_http_exchange *exchange = &server->exchanges[i];
-        if (exchange->carrier != NULL && server->listeners[exchange->listener].local) {
+        if (exchange->daemon != NULL && server->listeners[exchange->listener].local) {
             wpk_admission_expel(server->admission, i);
         }
     }
@@ -405,7 +405,7 @@ wpk_err wpk_http_server_reload(struct wpk_http_server *server,
         err = wpk_http_policy_set_names(&server->policy, options->hosts, options->host_count, diag);
     }
     if (err == WPK_OK) {
-        err = replace_carriers(server, started, diag);
+        err = replace_daemons(server, started, diag);
     }
     for (uint32_t i = 0; i < server->listener_count; i++) {
         if (err != WPK_OK && started[i] != NULL) {
@@ -456,9 +456,9 @@ void wpk_http_server_close(struct wpk_http_server *server)
         answer_all(server);
         wait_for_answers(server);
     }
-    for (uint32_t i = 0; i < WPK_HTTP_CARRIERS_MAX; i++) {
-        if (server->carriers[i].daemon != NULL) {
-            wpk_http_daemon_stop(server->carriers[i].daemon);
+    for (uint32_t i = 0; i < WPK_HTTP_DAEMONS_MAX; i++) {
+        if (server->daemons[i].handle != NULL) {
+            wpk_http_daemon_stop(server->daemons[i].handle);
         }
     }
     for (uint32_t i = 0; i < server->listener_count; i++) {
