@@ -3,7 +3,7 @@
  * sessions that it began. */
 #include "coordinator/effects/executor_parts.h"
 
-#include "coordinator/access/admission.h"
+#include "coordinator/access/worker_auth.h"
 
 #define RECHECK_MS 1000
 
@@ -13,7 +13,7 @@ bool wpk_executor_may_join(const struct wpk_executor *p, const struct wpk_net_ad
     struct wpk_identity identity;
     uint64_t wall_ns = wpk_clock_wall_ns(p->options.clock);
     if (p->options.auth == NULL || address->is_local ||
-        wpk_admission_check(p->options.auth, hello, wall_ns, &identity, diag) == WPK_OK) {
+        wpk_worker_auth_check(p->options.auth, hello, wall_ns, &identity, diag) == WPK_OK) {
         return true;
     }
     if (p->options.refused != NULL) {

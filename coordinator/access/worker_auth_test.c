@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/access/admission.h"
+#include "coordinator/access/worker_auth.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void check(struct wpk_auth *auth, const char *token, unsigned roles, wpk_
     struct wpk_diag diag = {0};
     snprintf(hello.token, sizeof hello.token, "%s", token);
     struct wpk_identity identity;
-    assert_int_equal(wpk_admission_check(auth, &hello, 1000, &identity, &diag), want);
+    assert_int_equal(wpk_worker_auth_check(auth, &hello, 1000, &identity, &diag), want);
     bool lacks_role = strcmp(why, "build") == 0 || strcmp(why, "measure") == 0;
     assert_string_equal(identity.owner, want == WPK_OK || lacks_role ? "anna" : "");
     if (strstr(diag.text, why) == NULL) {

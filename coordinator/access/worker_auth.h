@@ -2,8 +2,8 @@
 /* Which workers are let in. Asked before the coordinator sees a hello: later messages name a
  * session, a number of 64 bits, on the connection that said hello; a session ends with its token
  * (executor_worker.c). */
-#ifndef WPK_COORDINATOR_ACCESS_ADMISSION_H
-#define WPK_COORDINATOR_ACCESS_ADMISSION_H
+#ifndef WPK_COORDINATOR_ACCESS_WORKER_AUTH_H
+#define WPK_COORDINATOR_ACCESS_WORKER_AUTH_H
 
 #include "coordinator/access/auth.h"
 #include "schema/message.h"
@@ -14,8 +14,8 @@
  *
  *   errors  WPK_EACCES
  */
-WPK_MUST_CHECK wpk_err wpk_admission_check(struct wpk_auth *auth, const struct wpk_hello *hello,
-                                           uint64_t wall_ns, struct wpk_identity *identity,
-                                           struct wpk_diag *diag);
+WPK_MUST_CHECK wpk_err wpk_worker_auth_check(struct wpk_auth *auth, const struct wpk_hello *hello,
+                                             uint64_t wall_ns, struct wpk_identity *identity,
+                                             struct wpk_diag *diag);
 
 #endif

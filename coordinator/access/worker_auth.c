@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "coordinator/access/admission.h"
+#include "coordinator/access/worker_auth.h"
 
-wpk_err wpk_admission_check(struct wpk_auth *auth, const struct wpk_hello *hello, uint64_t wall_ns,
-                            struct wpk_identity *identity, struct wpk_diag *diag)
+wpk_err wpk_worker_auth_check(struct wpk_auth *auth, const struct wpk_hello *hello,
+                              uint64_t wall_ns, struct wpk_identity *identity,
+                              struct wpk_diag *diag)
 {
     *identity = (struct wpk_identity){.roles = 0};
     if (hello->token[0] == '\0') {
