@@ -76,7 +76,7 @@ static void an_artifact_whose_file_is_gone(void **state)
     assert_int_equal(wpk_history_artifact_bytes(f->store), 4);
     wpk_fixture_say(f, w, &get);
     assert_int_equal(f->workers[w].err, WPK_ECORRUPT);
-    assert_false(wpk_history_has_artifact(f->store, get.sha256));
+    assert_false(wpk_history_has_artifact(wpk_executor_reader(f->executor), get.sha256));
     assert_int_equal(wpk_history_artifact_bytes(f->store), 0);
     assert_true(wpk_fixture_upload(f, w, work, "code"));
     wpk_fixture_say(f, w, &get);
@@ -330,7 +330,7 @@ static void a_file_that_is_replaced_while_it_is_read(void **state)
         (void)wpk_fixture_turn(f);
     }
     assert_int_equal(f->workers[reader].told, WPK_MESSAGE_ARTIFACT);
-    assert_true(wpk_history_has_artifact(f->store, get.sha256));
+    assert_true(wpk_history_has_artifact(wpk_executor_reader(f->executor), get.sha256));
 }
 
 /* What one turn takes in has an end, before its memory has one. */

@@ -85,9 +85,9 @@ static void fail(struct wpk_writer *writer, wpk_err err, const struct wpk_diag *
 /* ---- a transaction */
 
 /* As many as go together, in their order. */
-static struct queue take_worker_class(struct wpk_writer *writer)
+static struct queue take_group(struct wpk_writer *writer)
 {
-    struct queue worker_class = {0};
+    struct queue group = {0};
     uint32_t batches = 0;
     uint32_t writes = 0;
     while (writer->waiting.first != NULL && batches < WPK_WRITER_GROUP_MAX &&
@@ -95,12 +95,12 @@ static struct queue take_worker_class(struct wpk_writer *writer)
         struct wpk_batch *batch = pop(&writer->waiting);
         batches++;
         writes += batch->write_count;
-        push(&worker_class, batch);
+        push(&group, batch);
     }
-    return worker_class;
+    return group;
 }
 
-/* What became of a worker class. */
+/* What became of a group. */
 struct verdict {
     wpk_err err;
     struct wpk_diag diag;
@@ -124,11 +124,10 @@ static void perform_alone(struct wpk_store_write *write, struct wpk_store *store
 /* Until one fails, with which all do: the others were made by a state that believed in it. To undo
  * one batch alone a mark before each would do, but costs a copy of every page that two of them
  * change: a quarter more of this thread's time, for what hardly ever happens. */
-static bool perform_worker_class(const struct queue *worker_class, struct wpk_store *store,
-                                 uint64_t *search)
+static bool perform_group(const struct queue *group, struct wpk_store *store, uint64_t *search)
 {
     bool begun = false;
-    for (const struct wpk_batch *batch = worker_class->first; batch != NULL; batch = batch->next) {
+    for (const struct wpk_batch *batch = group->first; batch != NULL; batch = batch->next) {
         for (struct wpk_store_write *write = batch->first; write != NULL; write = write->next) {
             if (!begun) {
                 wpk_store_begin(store);
@@ -148,17 +147,17 @@ static bool perform_worker_class(const struct queue *worker_class, struct wpk_st
     return begun;
 }
 
-static void write_worker_class(struct wpk_writer *writer, const struct queue *worker_class,
-                               struct verdict *verdict)
+static void write_group(struct wpk_writer *writer, const struct queue *group,
+                        struct verdict *verdict)
 {
     uint64_t began_ns = wpk_clock_now_ns(writer->options.clock);
     uint64_t results = 0;
-    if (!perform_worker_class(worker_class, writer->options.store, &verdict->search)) {
+    if (!perform_group(group, writer->options.store, &verdict->search)) {
         return; /* output alone, which waited for those before */
     }
     verdict->err = wpk_store_commit(writer->options.store, &verdict->diag);
     wpk_metric_observe_ns(WPK_HISTOGRAM_COMMIT, wpk_clock_now_ns(writer->options.clock) - began_ns);
-    for (const struct wpk_batch *batch = worker_class->first; batch != NULL; batch = batch->next) {
+    for (const struct wpk_batch *batch = group->first; batch != NULL; batch = batch->next) {
         results += batch->result_count;
     }
     if (verdict->err == WPK_OK) {
@@ -171,18 +170,18 @@ static void write_worker_class(struct wpk_writer *writer, const struct queue *wo
 /* With the lock, which is given away while the store works. */
 static void work(struct wpk_writer *writer)
 {
-    struct queue worker_class = take_worker_class(writer);
+    struct queue group = take_group(writer);
     struct verdict verdict = {.err = writer->err, .diag = writer->diag};
     if (!writer->failed) {
         pthread_mutex_unlock(&writer->lock);
-        write_worker_class(writer, &worker_class, &verdict);
+        write_group(writer, &group, &verdict);
         pthread_mutex_lock(&writer->lock);
     }
     if (verdict.err != WPK_OK && !writer->failed) {
         fail(writer, verdict.err, &verdict.diag);
     }
     struct wpk_batch *batch;
-    while ((batch = pop(&worker_class)) != NULL) {
+    while ((batch = pop(&group)) != NULL) {
         batch->err = verdict.err;
         batch->diag = verdict.diag;
         batch->search = verdict.search;
