@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events and their effects. How it all hangs together, and what each step costs, is told in
- * docs/architecture.md. */
+ * docs/coordinator.md. */
 #include "coordinator/state/coordinator.h"
 
 #include "coordinator/state/admin_state.h"
