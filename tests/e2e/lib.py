@@ -407,6 +407,8 @@ def cpu_seconds():
 def main(tests):
     """Run the functions named test_* of a module; of them those that the command line names, if any."""
     failed, skipped, passed = [], [], 0
+    # A shell starts background jobs with SIGINT ignored, and programs inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in [n for n in tests if n.startswith("test_") and (not sys.argv[1:] or n in sys.argv[1:])]:
         box = Box()
         began, used = time.monotonic(), cpu_seconds()
