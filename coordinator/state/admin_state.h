@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The admin state of a worker: what an operator has set, by the worker's name or by its device's
+/* Admin states of workers. An operator sets one for a worker's name, or for its device's
  * instance. */
 #ifndef WPK_COORDINATOR_STATE_ADMIN_STATE_H
 #define WPK_COORDINATOR_STATE_ADMIN_STATE_H
@@ -9,13 +9,13 @@
 struct wpk_coordinator;
 struct wpk_worker;
 
-#define WPK_ADMIN_STATES_MAX 4096 /* workers for which an operator has set one */
+#define WPK_ADMIN_STATES_MAX 4096 /* names with an admin state */
 
 /* suffix, text */
 #define WPK_ADMIN_STATE_LIST(X)                                                                    \
     X(NONE, "none")                                                                                \
-    X(DRAIN, "drain")           /* finishes what it has, and gets nothing */                       \
-    X(QUARANTINE, "quarantine") /* not believed any more: its results are refused */
+    X(DRAIN, "drain")           /* finishes its leases, and gets no more */                        \
+    X(QUARANTINE, "quarantine") /* its results are refused, and it has no leases */
 
 enum wpk_admin_state {
 #define WPK_ADMIN_STATE_ENUM(name, text) WPK_ADMIN_STATE_##name,
@@ -24,7 +24,8 @@ enum wpk_admin_state {
         WPK_ADMIN_STATE_COUNT
 };
 
-/* The admin state of a name, whether such a worker is connected or not. */
+/* The admin state of a name, whether such a worker is connected or not. `name`: a worker's, or its
+ * device's instance. */
 struct wpk_admin_entry {
     char name[WPK_WORKER_NAME_MAX];
     enum wpk_admin_state state; /* not NONE */
@@ -34,11 +35,11 @@ struct wpk_admin_entry {
 const char *wpk_admin_state_name(enum wpk_admin_state state);
 /*   errors  WPK_ENOENT no such admin state */
 WPK_MUST_CHECK wpk_err wpk_admin_state_parse(const char *text, enum wpk_admin_state *out);
-/* By the worker's own name or by its device's instance. */
+/* True if `name` is the worker's own or its device's instance. */
 bool wpk_admin_state_is_for(const struct wpk_worker *worker, const char *name);
-/* Set the worker's admin state from those that are kept. */
+/* Set the worker's admin state and reason from those that are kept: of two, the stricter one. */
 void wpk_admin_state_find(const struct wpk_coordinator *c, struct wpk_worker *worker);
-/* Would WPK_EVENT_WORKER_SET be carried out? `name`: a worker's, or its device's instance.
+/* WPK_OK if WPK_EVENT_WORKER_SET can be carried out. `name`: a worker's, or its device's instance.
  *   errors  WPK_ENOENT no such worker; WPK_ENOSPC admin states of too many names are kept */
 WPK_MUST_CHECK wpk_err wpk_admin_state_check(const struct wpk_coordinator *coordinator,
                                              const char *name, enum wpk_admin_state state);

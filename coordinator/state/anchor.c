@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a search's candidates are timed in turns with.
+/* The anchor of a search: its candidates are timed in turns with it.
  *
  *     none ──first candidate that ends ok──▶ itself ──its shared object is lost or revoked,──┐
  *                                              ▲      or it fails beside a candidate         ▼
  *                                              └── stand-in: the best that is left; or, with none
  *                                                  left, the next candidate that ends ok
  *
- * The anchor never changes, and every ratio that is stored or told is to its time. A stand-in's
- * own ratio to it is known: ratios to the stand-in are multiplied by that. What fails on one host
- * stays a finalist, which another host may be able to run, and is no stand-in again. While there is
- * nothing to be timed with, few candidates are leased at a time (WPK_ANCHORLESS_MAX), and one that
- * comes back ok beside the one that is taken runs again. */
+ * The anchor never changes, and every ratio that is stored or told is to its time. A stand-in has a
+ * ratio to the anchor itself: ratios to the stand-in are multiplied by it. An anchor or stand-in
+ * that failed beside a candidate stays a finalist, because another host may be able to run it, and
+ * is no stand-in again. While there is neither, WPK_ANCHORLESS_MAX candidates are leased at a time;
+ * the first that ends ok is taken, and others that end ok were timed without it and run again. */
 #include "coordinator/state/anchor.h"
 
 #include "coordinator/state/asks.h"

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a search's candidates are timed in turns with (anchor.c). */
+/* The anchor of a search: its candidates are timed in turns with it (anchor.c). */
 #ifndef WPK_COORDINATOR_STATE_ANCHOR_H
 #define WPK_COORDINATOR_STATE_ANCHOR_H
 
 #include "coordinator/state/asks.h"
 
-#define WPK_ANCHORLESS_MAX 2 /* candidates leased at a time while there is nothing to time with */
+#define WPK_ANCHORLESS_MAX 2 /* candidates leased at a time while there is no anchor */
 
-/* What candidates are timed in turns with: anchor.c. */
+/* A search's anchor, and the stand-in that takes its place when it is lost or fails. */
 struct wpk_anchor {
-    char sha256[WPK_ID_MAX]; /* all ratios are to this artifact's time; "": none yet, once set it
-                              * stays */
-    char now[WPK_ID_MAX];    /* what is timed: itself, or its stand-in; "": none now */
+    char sha256[WPK_ID_MAX]; /* the anchor: all ratios are to its time; "": none yet; never
+                              * changes once it is set */
+    char now[WPK_ID_MAX];    /* artifact that is timed: the anchor or its stand-in; "": none */
     double ratio;            /* time of `now` over the anchor's */
-    double last_ns;          /* the anchor's, by the last that was timed with it; 0: not known */
-    uint64_t failed[WPK_BEST_MAX]; /* hashes of what failed beside a candidate: a ring */
-    uint32_t failed_count;         /* so far */
+    double last_ns;          /* the anchor's time in the last trial with `now`; 0: unknown */
+    uint64_t failed[WPK_BEST_MAX]; /* hashes of artifacts that failed as `now`: a ring */
+    uint32_t failed_count;         /* failures so far */
 };
 
-/* May this candidate's time be told: was it timed in turns with what the search's are, or can it be
- * that? */
+/* True if the strategy may be told this candidate's time: it was timed in turns with `now`, or
+ * there is no `now` and the candidate can be that itself. */
 bool wpk_anchor_fits(const struct wpk_search *search, const struct wpk_record *record);
-/* The record with its ratio to the search's anchor, which it becomes where there is none. */
+/* The record with its ratio to the search's anchor. Where `now` is "", the record's artifact
+ * becomes `now`, and the anchor if there is none. */
 const struct wpk_record *wpk_anchor_apply(struct wpk_coordinator *c, struct wpk_search *search,
                                           const struct wpk_record *record);
-/* Choose a stand-in among the best. */
+/* Choose a stand-in among the search's best; `now` is "" if there is none. */
 void wpk_anchor_replace(struct wpk_coordinator *c, struct wpk_search *search);
-/* Likewise, if this is what the search's candidates are timed with: nobody can have it any more. */
+/* This artifact is lost or revoked: choose a stand-in if it is `now`. */
 void wpk_anchor_lost(struct wpk_coordinator *c, struct wpk_search *search, const char *artifact);
-/* Did the anchor fail beside the candidate of this record? Then another one takes its place. */
+/* True if `now` failed beside the candidate of this record; a stand-in takes its place. */
 bool wpk_anchor_failed(struct wpk_coordinator *c, struct wpk_search *search,
                        const struct wpk_record *record);
-/* Are as many candidates out as may be while there is no anchor? */
+/* True if there is no anchor to time with, and WPK_ANCHORLESS_MAX candidates are leased. */
 bool wpk_anchor_waits(const struct wpk_search *search);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A search's asks: the window of those under way, and what is remembered of the others.
+/* A search's asks: the window of those that are not told yet, and the best of the others.
  *
  *     0 ........ told_count ........ ask_count
  *     counted, and     in the window:
  *     the best kept    open, leased, or ended after an earlier one that has not
  *
- * They are told to the strategy in the order in which they were asked, whatever the order of the
- * results, so that the asks are a function of the seed and of the results. */
+ * Asks are told to the strategy in the order in which they were asked, whatever the order of their
+ * results. So the asks are a function of the seed and of the results. */
 #include "coordinator/state/asks.h"
 
 #include "coordinator/state/effect.h"

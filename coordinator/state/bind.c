@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which search an operator has: found or made once there is a device for it, and shared by all
- * operators that ask the same.
+/* Binding: an operator gets a search once there is a device for it. The search is found, or made
+ * and opened; operators that ask the same share one.
  *
- * Of a job, a few operators are worked on at a time, the next one filling the end of the one
- * before; some more are opened ahead, so that what history answers is answered at once. */
+ * A few operators of a job are worked on at a time, so that the next one uses the workers that the
+ * end of the one before leaves idle. The searches of some more are opened ahead, so that operators
+ * whose answer is in the history end at once. */
 #include "coordinator/state/bind.h"
 
 #include "coordinator/state/claim.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims: for whom a search is worked on, and with which rank. An owner's claims in a work queue
- * that there is work for lie in an array, sorted: the first is found at once, one more is put in
- * after O(log n) comparisons and one move of at most a few kilobytes. */
+/* Claims: an owner's interest in a search, with a rank. The claims of an owner queue that there is
+ * work for lie in a sorted array: the first one is found at once, and inserting one takes O(log n)
+ * comparisons and one move of at most a few kilobytes. */
 #include "coordinator/state/claim.h"
 
 #include "coordinator/state/fair.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The completion of a work item: its result counts, is stored and is told to the strategy. What
- * follows for the search's phase is settled at the end of the step. */
+/* Completion of work items: the result counts, is stored and is told to the strategy. The search's
+ * phase is settled at the end of the step. */
 #ifndef WPK_COORDINATOR_STATE_COMPLETION_H
 #define WPK_COORDINATOR_STATE_COMPLETION_H
 
@@ -10,12 +10,13 @@ struct wpk_coordinator;
 struct wpk_search;
 struct wpk_worker;
 
-#define WPK_COMPLETION_REASON_MAX 300 /* bytes of a worker's that are told on */
+#define WPK_COMPLETION_REASON_MAX 300 /* bytes of a worker's reason that are kept */
 
-/* An open work item has ended with this record. */
+/* End an open work item, not a final, with this record. `worker`: NULL if it was abandoned. */
 void wpk_completion_take(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
                          const struct wpk_record *record, const struct wpk_worker *worker);
-/* It has had its attempts. `why`: the last one came to nothing; NULL: its worker was lost. */
+/* End a work item that has had all its attempts. `why`: why the last one had no result; NULL: its
+ * worker was lost. */
 void wpk_completion_abandon(struct wpk_coordinator *c, struct wpk_search *search, wpk_work_id work,
                             const char *why);
 

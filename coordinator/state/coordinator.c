@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events and their effects. How it all hangs together, and what each step costs, is told in
- * docs/coordinator.md. */
+/* Events are given to their handlers, and settled. docs/coordinator.md describes the state, and
+ * what each step costs. */
 #include "coordinator/state/coordinator.h"
 
 #include "coordinator/state/admin_state.h"

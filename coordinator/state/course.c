@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The course of a search: who joins it, how long it goes on, and what phase it is in. */
+/* The course of a search: operators that join it, how long it goes on, and what phase it is in. */
 #include "coordinator/state/course.h"
 
 #include "coordinator/state/claim.h"

@@ -6,8 +6,8 @@
 struct wpk_coordinator;
 struct wpk_search;
 
-/* Let those join it that were bound to it, and go on to the next phase if this one is over. For
- * settle.c. */
+/* Let the operators that were bound to the search join it, and go on to its next phase if this one
+ * is over. For settle.c. */
 void wpk_course_advance(struct wpk_coordinator *c, struct wpk_search *search);
 
 #endif

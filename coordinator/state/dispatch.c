@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving out work to the polls that wait.
+/* Dispatch: polls that wait are given work.
  *
- * Work item by work item: of the owners there is work for, the one with the smallest virtual time;
- * of his searches the first by priority, age and position; of that search the vendors first, then
- * the plain kernel, what was built apart, the asks that were taken back, and new ones; then its
- * final and its verification. A poll is answered as soon as there is anything for it. */
+ * Work items are chosen one by one. Of the owners with work for the worker, the one with the
+ * smallest virtual time is next; of its claims, the first by priority, age and position. A search
+ * gives out vendors' baselines first, then the plain kernel, candidates that were built apart, asks
+ * that were taken back, and new asks; after these its final and its verification. A poll is
+ * answered as soon as there is anything for it. */
 #include "coordinator/state/dispatch.h"
 
 #include "coordinator/state/asks.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the coordinator wants done. Effects are performed in their order; what leaves the process
- * (reply, respond) is held back until the batch's other effects are durable. Pointers in an effect
- * reach into the state and into the event, and are good until the next step; what its records,
- * work items and texts point to lies in the effects' arena, or came with the event. */
+/* Effects: what a step wants done. Effects are performed in their order; output (reply, respond) is
+ * held back until the batch's other effects are durable. Pointers in an effect reach into the state
+ * and into the event, and are good until the next step. Records, work items and texts of an effect
+ * lie in the effects' arena, or came with the event. */
 #ifndef WPK_COORDINATOR_STATE_EFFECT_H
 #define WPK_COORDINATOR_STATE_EFFECT_H
 
@@ -16,42 +16,42 @@ struct wpk_job_entry;
 struct wpk_search;
 
 enum wpk_effect_kind {
-    /* what leaves, once the batch is durable */
+    /* output, once the batch is durable */
     WPK_EFFECT_REPLY,
     WPK_EFFECT_RESPOND_JOB,
     WPK_EFFECT_RESPOND_WORKER,
     WPK_EFFECT_RESPOND_PROBLEM,
     /* the store */
     WPK_EFFECT_PUT_JOB,
-    WPK_EFFECT_SET_JOB, /* its state; its document when it has ended */
+    WPK_EFFECT_SET_JOB, /* the job's state; its document when it has ended */
     WPK_EFFECT_SET_OP,
-    WPK_EFFECT_OPEN_SEARCH, /* ──▶ OPENED */
-    WPK_EFFECT_SET_SEARCH,  /* its counters */
-    WPK_EFFECT_PUT_TRIAL,   /* the first result wins */
-    WPK_EFFECT_PUT_TIMES,   /* a final's measurement; with a record: what its verification gave */
-    WPK_EFFECT_PUT_KERNEL,  /* ──▶ KERNEL_PUT */
-    WPK_EFFECT_PUT_PLAIN,   /* served = own = plain: for its problem's kernels */
-    WPK_EFFECT_SET_OWNER,   /* name, device_ns, share_ns */
+    WPK_EFFECT_OPEN_SEARCH,     /* ──▶ OPENED */
+    WPK_EFFECT_SET_SEARCH,      /* the search's counters */
+    WPK_EFFECT_PUT_TRIAL,       /* the first result wins */
+    WPK_EFFECT_PUT_TIMES,       /* an entry's time in a final; with a record: its verification */
+    WPK_EFFECT_PUT_KERNEL,      /* ──▶ KERNEL_PUT */
+    WPK_EFFECT_PUT_PLAIN,       /* served = own = plain: added to the problem's kernels */
+    WPK_EFFECT_SET_OWNER,       /* name, device_ns, virtual_ns */
     WPK_EFFECT_SET_ADMIN_STATE, /* NONE: forget it */
-    WPK_EFFECT_PUT_ARTIFACT,    /* answered by who performs it */
-    WPK_EFFECT_GET_ARTIFACT,    /* likewise */
+    WPK_EFFECT_PUT_ARTIFACT,    /* the executor answers it */
+    WPK_EFFECT_GET_ARTIFACT,    /* the executor answers it */
     /* the strategy */
     WPK_EFFECT_ASK, /* ──▶ ASKED */
     WPK_EFFECT_TELL,
-    WPK_EFFECT_CLOSE_SEARCH, /* nobody needs its strategy any more */
+    WPK_EFFECT_CLOSE_SEARCH, /* its strategy is not needed any more */
     /* the log */
     WPK_EFFECT_WARN,
     WPK_EFFECT_LOG,
 };
 
-/* A worker's admin state, as it is kept and answered. */
+/* A worker's admin state, to be stored or answered. */
 struct wpk_admin_change {
-    const char *worker; /* its name */
+    const char *worker; /* its name, or its device's instance */
     enum wpk_admin_state state;
     const char *reason;
 };
 
-/* The kind says which of the unions' members are there. */
+/* An effect. Its kind says which members of the unions are set. */
 struct wpk_effect {
     enum wpk_effect_kind kind;
     union {
@@ -63,9 +63,9 @@ struct wpk_effect {
             uint64_t request;
             int status; /* HTTP */
             union {
-                const struct wpk_job_entry *answered; /* JOB */
+                const struct wpk_job_entry *answered;   /* JOB */
                 struct wpk_admin_change answered_admin; /* WORKER */
-                struct {                              /* PROBLEM */
+                struct {                                /* PROBLEM */
                     wpk_err err;
                     const char *problem;
                     uint32_t retry_after_s; /* 0: not said */
@@ -87,59 +87,62 @@ struct wpk_effect {
                 };
                 struct { /* PUT_TRIAL, PUT_TIMES */
                     const struct wpk_record *record;
-                    const struct wpk_worker *worker;     /* NULL: nobody measured it: abandoned */
+                    const struct wpk_worker *worker;     /* NULL: it was abandoned */
                     const struct wpk_final_entry *entry; /* PUT_TIMES */
-                    /* PUT_TRIAL, in the effects' arena: */
+                    /* Of PUT_TRIAL, in the effects' arena: */
                     wpk_work_id work;
-                    /* with its text: a candidate; a vendor's "" */
+                    /* its text: the candidate; of a baseline "" */
                     const struct wpk_work_item *item;
                     const char *provider;
-                    const char *spent; /* a shared object that nobody runs again; or NULL */
+                    const char *spent; /* a shared object that is not run again; or NULL */
                 };
                 struct { /* PUT_KERNEL, PUT_PLAIN */
                     const struct wpk_final_entry *served;
                     const struct wpk_final_entry *own;
                     const struct wpk_final_entry *baseline;
-                    /* Recorded beside `served`, to follow it if it is revoked; NULL: none: */
+                    /* Recorded beside `served`, to take its place if it is revoked; NULL: none. */
                     const struct wpk_final_entry *kept[WPK_FINAL_VERIFIED_MAX];
-                    const struct wpk_final_entry *plain; /* the last one */
-                    bool serve;                          /* it replaces what the problem serves */
+                    const struct wpk_final_entry *plain; /* the plain kernel; NULL: none */
+                    bool serve;                          /* the problem is to serve it */
                 };
             };
         };
-        struct wpk_owner_event owner; /* SET_OWNER */
+        struct wpk_owner_event owner;  /* SET_OWNER */
         struct wpk_admin_change admin; /* SET_ADMIN_STATE */
-        uint64_t handle;              /* CLOSE_SEARCH */
-        struct {                      /* WARN, LOG */
-            const char *text;         /* the event's name */
+        uint64_t handle;               /* CLOSE_SEARCH */
+        struct {                       /* WARN, LOG */
+            const char *text;          /* the event's name */
             const char *detail;
         };
     };
 };
 
-/* Filled by a step. `arena` holds what effects point to and the state does not. It grows from step
- * to step until its owner resets it, when nothing of it is needed any more. */
+/* The effects of a step. `arena` holds what they point to and the state does not. The arena grows
+ * from step to step, until its owner resets it when nothing in it is needed any more. */
 struct wpk_effects {
-    struct wpk_effect *items; /* owned; [count], grows: users decide how much there is to do */
+    struct wpk_effect *items; /* owned; [count]; grows with what the event has to do */
     uint32_t count;
     uint32_t capacity;
     struct wpk_arena arena;
 };
 
+/*   owns    caller calls wpk_effects_fini
+ *   errors  WPK_ENOMEM */
 wpk_err wpk_effects_init(struct wpk_effects *effects);
 void wpk_effects_fini(struct wpk_effects *effects);
 
-/* The next effect, to be filled in. */
+/* Add an effect of this kind, to be filled in; good until the next one is added. */
 struct wpk_effect *wpk_effect_add(struct wpk_coordinator *c, enum wpk_effect_kind kind);
+/* Add a log line: the event's name and its details, at most 511 bytes. */
 void wpk_effect_log(struct wpk_coordinator *c, const char *event, const char *format, ...)
     WPK_PRINTF(3, 4);
-/* Likewise, of what somebody is to look at. */
+/* Add a warning: a log line that an operator of the service is to look at. */
 void wpk_effect_warn(struct wpk_coordinator *c, const char *event, const char *format, ...)
     WPK_PRINTF(3, 4);
-/* Zeroed memory that lives as long as the effects. */
+/* Zeroed memory, and a copy of a text, in the effects' arena. */
 void *wpk_effect_memory(struct wpk_coordinator *c, size_t count, size_t size);
 char *wpk_effect_text(struct wpk_coordinator *c, const char *text);
-/* Answer the event's request with a problem. */
+/* Answer the event's request, if it has one, with a problem. `text` is not copied. */
 void wpk_effect_problem(struct wpk_coordinator *c, int status, wpk_err err, uint32_t retry_after_s,
                         const char *text);
 

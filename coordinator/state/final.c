@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a search: its best candidates and the vendors are timed side by side, the best of our
- * own faces a fresh set of inputs, and the fastest of those that stand becomes the kernel.
+/* The end of a search. Its best candidates and the vendors are timed side by side, the best
+ * candidates are verified on fresh inputs, and the fastest entry that is left becomes the kernel.
  *
- * Times from the search itself were taken minutes apart, and the fastest of many is likely to be
- * one that was lucky: so they only choose who takes part. They may also be of a worker that is not
- * what it says: a final is timed by one worker, whose contenders all run on the same device, and
- * verified by another one, if there is one. */
+ * Times of the search itself only choose the contenders: they were taken minutes apart, and the
+ * fastest of many is likely to be a lucky one. They may also come from a worker whose device is not
+ * what it says. So one worker times all contenders of a final, on the same device, and another
+ * worker, if there is one, verifies. */
 #include "coordinator/state/final.h"
 
 #include "common/crypto.h"

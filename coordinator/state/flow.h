@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an owner of jobs is charged in a class of devices. */
+/* Flows: what an owner of jobs was charged in a timing class. */
 #ifndef WPK_COORDINATOR_STATE_FLOW_H
 #define WPK_COORDINATOR_STATE_FLOW_H
 
@@ -8,17 +8,18 @@
 struct wpk_timing_class;
 struct wpk_owner;
 
-/* An owner in a class. */
+/* An owner in a timing class. */
 struct wpk_flow {
     struct wpk_owner *owner;
-    struct wpk_timing_class *timing; /* of the devices whose time it is */
-    uint64_t virtual_ns;             /* by weight, estimates included */
-    uint32_t ready_count;   /* claims that there is work for, or will be at once */
-    uint64_t mark;          /* of wpk_fair_settle() */
+    struct wpk_timing_class *timing; /* of the devices whose time is charged */
+    uint64_t virtual_ns;             /* device time by weight, estimates included */
+    uint32_t ready_count;            /* backlogged claims (claim.h); 0: the flow is inactive */
+    uint64_t mark;                   /* of the last wpk_fair_settle() that counted it */
 };
 
+/* The owner's flow in the timing class, made if need be. It lives as long as the timing class. */
 struct wpk_flow *wpk_flow_get(struct wpk_timing_class *timing, struct wpk_owner *owner);
-/* Forget the class's flows. */
+/* Free all flows of the timing class. */
 void wpk_flow_forget(struct wpk_timing_class *timing);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Room for one more behind `count` items of `size` bytes. */
+/* Return the array with room for one item more than `count` items of `size` bytes; it may move. */
 void *wpk_grow(void *items, uint32_t count, uint32_t *capacity, size_t size);
 
 #endif

@@ -3,7 +3,7 @@
  *
  *     queued ──▶ running ──▶ done, failed, cancelled     (when its last operator has ended)
  *        ▲          ▲
- *        └── paused ┘       nothing of it is given out, and it keeps its place
+ *        └── paused ┘       no new lease for it, and it keeps its rank
  */
 #include "coordinator/state/job.h"
 

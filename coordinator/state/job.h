@@ -14,11 +14,11 @@ struct wpk_claim;
 
 #define WPK_JOBS_LIVE_MAX 1024 /* queued and running */
 
-/* What is said of an operator that ended before this wpkd was started: its search stays closed. */
+/* What is shown of an operator that ended before this start of wpkd: its search is not opened. */
 struct wpk_op_past {
     char *device_class; /* owned, as all of these */
-    char *best;         /* of our own, a Contender of openapi.yaml; NULL: none */
-    char *baseline;     /* likewise */
+    char *best;         /* best candidate, a Contender of openapi.yaml; NULL: none */
+    char *baseline;     /* best vendor, a Contender; NULL: none */
     uint32_t ok_count;
     uint32_t failed_count;
     uint32_t known_count;
@@ -32,24 +32,24 @@ struct wpk_job_op_state {
     char accuracy[WPK_ACCURACY_TEXT_MAX];
     enum wpk_conditions conditions;
     char *op;         /* canonical form; owned */
-    char *binding;    /* its tensors by the asker's names: JSON; owned */
-    char *parameters; /* pins in the canonical form's names, sorted; owned; NULL: none */
+    char *binding;    /* its tensors by the job's names: JSON; owned */
+    char *parameters; /* pins by the canonical form's names, sorted; owned; NULL: none */
     double flops;
     struct wpk_search *search; /* NULL until a device was found; borrowed */
     enum wpk_phase phase;
     char reason[WPK_REASON_MAX];
     bool from_history;
     uint64_t kernel_id; /* 0: none */
-    /* RESTORE: wpk_timing_class_text() of the search that it had; owned; NULL: none */
+    /* RESTORE: text of the timing class of the search that it had; owned; NULL: none */
     char *bound;
-    struct wpk_op_past *past;      /* RESTORE: had ended; owned; NULL: its search says it */
-    struct wpk_job_entry *job;     /* that it is of */
-    struct wpk_job_op_state *next; /* of the search's */
+    struct wpk_op_past *past;      /* RESTORE: it had ended before; owned; NULL: it had not */
+    struct wpk_job_entry *job;     /* its job */
+    struct wpk_job_op_state *next; /* in the search's list of operators */
     struct wpk_job_op_state *prev;
-    struct wpk_claim *claims[2]; /* it is worked on: by stage; NULL: it is not, now */
+    struct wpk_claim *claims[2]; /* by enum wpk_queue_stage; NULL: it is not worked on now */
 };
 
-/* A job that has not ended, or whose end is not durable; what has ended lives in the store. */
+/* A job that has not ended, or whose end is not durable. Other jobs are only in the store. */
 struct wpk_job_entry {
     uint64_t number; /* in the store: the order of submission */
     char id[WPK_JOB_ID_SIZE];
@@ -57,9 +57,9 @@ struct wpk_job_entry {
     char owner[WPK_JOB_TEXT_MAX];
     int priority;
     char kind[16];                        /* of the device */
-    char device[2 * WPK_DEVICE_TEXT_MAX]; /* class that it is for; "": any */
+    char device[2 * WPK_DEVICE_TEXT_MAX]; /* device class that it is for; "": any */
     int threads;
-    struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX]; /* that its workers have; by name */
+    struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX]; /* that its workers must have; by name */
     uint32_t label_count;
     char strategy[32];
     uint64_t seed;
@@ -70,40 +70,42 @@ struct wpk_job_entry {
     uint64_t created_wall_ns;
     uint64_t started_wall_ns;
     uint64_t finished_wall_ns;
-    bool stored;               /* its end is durable */
-    bool unbound;              /* an operator waits for a device */
-    uint64_t restored_ns;      /* at the start of wpkd; 0: it was submitted */
-    struct wpk_owner *owner_record; /* its owner's */
+    bool stored;                    /* its end is durable */
+    bool unbound;                   /* an operator waits for a device */
+    uint64_t restored_ns;           /* at the start of wpkd; 0: it was submitted */
+    struct wpk_owner *owner_record; /* the owner with this name; borrowed */
     struct wpk_mark marks[WPK_JOB_MARKS];
     struct wpk_job_op_state *ops; /* owned; [op_count] */
     uint32_t op_count;
 };
 
+/* Handlers of events. */
 void wpk_job_submit(struct wpk_coordinator *c);
 void wpk_job_restore(struct wpk_coordinator *c);
 void wpk_job_cancel(struct wpk_coordinator *c);
 void wpk_job_pause(struct wpk_coordinator *c);
 void wpk_job_resume(struct wpk_coordinator *c);
 
-/* The operator refers to the search, which it is about to join, or does not any more. */
+/* Bind the operator to the search, which it joins when the search is settled; unbind it. */
 void wpk_job_op_enter(struct wpk_coordinator *c, struct wpk_job_op_state *op,
                       struct wpk_search *search);
 void wpk_job_op_leave(struct wpk_coordinator *c, struct wpk_job_op_state *op);
-/* An operator's phase changed: store it. */
+/* Set the operator's phase and reason, and store them. A phase that ends it drops its claims. */
 void wpk_job_op_set(struct wpk_coordinator *c, struct wpk_job_op_state *op, enum wpk_phase phase,
                     const char *reason);
-/* A job's first lease. */
+/* The job got its first lease: it is running. */
 void wpk_job_started(struct wpk_coordinator *c, struct wpk_job_entry *job);
-/* Mark the jobs with an operator that waits for a device of this worker class; NULL: of any. */
+/* Mark the jobs with an operator that waits for a device of this worker class; NULL: of any one. */
 void wpk_job_mark_unbound(struct wpk_coordinator *c, const struct wpk_worker_class *worker_class);
-/* It ends with its last operator. */
+/* End the job if all its operators have ended. */
 void wpk_job_end_if_over(struct wpk_coordinator *c, struct wpk_job_entry *job);
-/* Forget jobs whose end is stored. */
+/* Free the jobs whose end is durable. */
 void wpk_job_release(struct wpk_coordinator *c);
-/* The job's last state is durable: it is forgotten, if it has ended. */
+/* The job's last state is durable: if the job has ended, the next step frees it. */
 void wpk_job_stored(struct wpk_coordinator *coordinator, uint64_t number);
-/* A job that has not ended and does the same as this one: the same operators for the same device,
- * with the same name, strategy and budget; NULL: none. */
+/* A job that has not ended and searches the same as this one: the same operators for the same
+ * device, with the same name, strategy and budget; NULL: none. Owners and seeds may differ; jobs
+ * with pins or labels are never the same. */
 const struct wpk_job_entry *wpk_job_find_same(const struct wpk_coordinator *coordinator,
                                               const struct wpk_job_entry *job);
 /* Free what a job entry owns, and the entry. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of kernels, told to the searches that go on: stored, changed by an operator, lost.
+/* Events about kernels, passed on to the searches that go on: a kernel was stored, changed by an
+ * operator, or lost.
  *
- * The store refuses to serve what was revoked, and that is what counts. But a search that did not
- * know would time its candidates against it, let it win, and end with a kernel that nobody gets,
- * although it has others. */
+ * The store refuses to serve a revoked kernel in any case. But a search that did not know of the
+ * revocation would time its candidates against the revoked kernel, might let it win, and would end
+ * with a kernel that is not served, although it has others. */
 #include "coordinator/state/kernel.h"
 
 #include "coordinator/state/anchor.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases that their worker loses: it is gone, stuck, or not trusted any more. */
+/* Leases that a worker loses because it is gone, stuck, or not trusted any more. */
 #ifndef WPK_COORDINATOR_STATE_LOSS_H
 #define WPK_COORDINATOR_STATE_LOSS_H
 
@@ -9,10 +9,11 @@
 struct wpk_coordinator;
 struct wpk_worker;
 
-/* The worker says that it runs this lease now; 0: none. What it has run for too long is taken back
- * with all that waits behind it. */
+/* The worker's poll names this lease as running; 0: none. If it has done so for too long, all its
+ * leases are taken back. */
 void wpk_loss_watch(struct wpk_coordinator *c, struct wpk_worker *worker, uint64_t running);
-/* Take all leases back. If the worker died, what it was running is to blame. */
+/* Take all leases back. If the worker died, the lease that it was running, or else its oldest one,
+ * counts as an attempt; the others do not. */
 void wpk_loss_return_all(struct wpk_coordinator *c, struct wpk_worker *worker, bool died);
 
 #endif

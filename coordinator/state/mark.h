@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Marks: lists of the searches, jobs, work queues and owners that a step has changed. A handler
- * changes its own noun and marks it; settle.c takes what is marked from the lists in its order. A
- * list is first in, first out, so that a seed replays a run; what is in it already stays where it
- * is. All lists but those to be stored are empty between two steps, so nothing of them has to be
+ * changes its own noun and marks it; settle.c takes the marked items from the lists. A list is
+ * first in, first out, so that a seed replays a run; an item that is marked again keeps its place.
+ * Between two steps all lists are empty, except those of items to be stored: marks are not
  * persisted. */
 #ifndef WPK_COORDINATOR_STATE_MARK_H
 #define WPK_COORDINATOR_STATE_MARK_H
@@ -14,9 +14,9 @@ struct wpk_coordinator;
 struct wpk_job_entry;
 struct wpk_search;
 
-/* Its place in a list, in the thing itself. */
+/* An item's place in a list, embedded in the item. */
 struct wpk_mark {
-    void *of; /* the thing, while it is in the list; else NULL */
+    void *of; /* the item, while it is in the list; else NULL */
     struct wpk_mark *next;
 };
 
@@ -26,9 +26,9 @@ struct wpk_mark_list {
 };
 
 enum wpk_search_mark {
-    WPK_SEARCH_COURSE,  /* its phase may be over, or an operator wants to join it */
-    WPK_SEARCH_READY,   /* the stages that there is work for may be others */
-    WPK_SEARCH_RELEASE, /* it may be needed no more */
+    WPK_SEARCH_COURSE,  /* its phase may be over, or an operator is to join it */
+    WPK_SEARCH_READY,   /* the stages that it has work for may have changed */
+    WPK_SEARCH_RELEASE, /* it may not be needed any more */
     WPK_SEARCH_STORE,   /* its counters are to be stored within a second */
     WPK_SEARCH_MARKS,
 };
@@ -39,11 +39,13 @@ enum wpk_job_mark {
     WPK_JOB_MARKS,
 };
 
+/* Put the item into the list, if it is not there. `mark`: the item's for this list. */
 void wpk_mark_put(struct wpk_mark_list *list, struct wpk_mark *mark, void *of);
-/* Take the first thing out of the list; NULL: the list is empty. */
+/* Take the first item out of the list; NULL: the list is empty. */
 void *wpk_mark_take(struct wpk_mark_list *list);
-/* Take this one out, if it is in the list. */
+/* Take this item out, if it is in the list. */
 void wpk_mark_drop(struct wpk_mark_list *list, struct wpk_mark *mark);
+/* True if any of these marks is in a list. */
 bool wpk_mark_any(const struct wpk_mark *marks, uint32_t count);
 void wpk_mark_search(struct wpk_coordinator *c, struct wpk_search *search,
                      enum wpk_search_mark mark);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The identity of an operator: its canonical form, which is what is stored, searched and served,
- * and the binding, which leads back to the asker's names. */
+/* The identity of an operator: its canonical form, which is stored, searched and served, and the
+ * binding of the canonical names to the job's names. */
 #ifndef WPK_COORDINATOR_STATE_OP_IDENTITY_H
 #define WPK_COORDINATOR_STATE_OP_IDENTITY_H
 
@@ -11,15 +11,16 @@
 /* `= {0}` is valid to fini. */
 struct wpk_op_identity {
     struct wpk_program program; /* canonical */
-    char *op;                   /* owned; its whole form */
+    char *op;                   /* owned; the program in whole form */
     char *binding;              /* owned; JSON, the Binding of openapi.yaml */
     struct wpk_fingerprint fingerprint;
     double flops;
 };
 
-/*   owns    caller calls wpk_op_identity_fini
- *   errors  WPK_ENOMEM; WPK_EINVAL, WPK_ERANGE the operator has no output, or is too large, with a
- *           sentence */
+/* Find the identity of a program.
+ *   owns    caller calls wpk_op_identity_fini
+ *   errors  WPK_ENOMEM; WPK_EINVAL, WPK_ERANGE the operator has no output, or is too large, with
+ *           the reason in `diag` */
 WPK_MUST_CHECK wpk_err wpk_op_identity_of(const struct wpk_program *asked,
                                           struct wpk_op_identity *out, struct wpk_diag *diag);
 void wpk_op_identity_fini(struct wpk_op_identity *identity);

@@ -9,7 +9,7 @@
 struct wpk_coordinator;
 struct wpk_owner_event;
 
-#define WPK_OWNERS_MAX 4096 /* that are remembered */
+#define WPK_OWNERS_MAX 4096 /* owners that are remembered */
 #define WPK_OWNER_WEIGHT_MAX 1000
 #define WPK_OWNER_JOBS_DEFAULT 1024
 
@@ -18,20 +18,22 @@ struct wpk_owner {
     uint64_t number; /* from 1 */
     uint32_t weight;
     uint32_t jobs_max;
-    bool named;           /* weight and quota are its own, not everybody's */
-    uint32_t job_count;   /* live */
-    uint64_t device_ns;   /* charged, estimates left out */
-    uint64_t virtual_ns;  /* that by weight */
+    bool named;           /* weight and quota are its own, not the defaults */
+    uint32_t job_count;   /* live jobs */
+    uint64_t device_ns;   /* device time charged, without estimates */
+    uint64_t virtual_ns;  /* device time by weight; for the store only: flows have their own */
     struct wpk_mark mark; /* it is to be stored */
 };
 
 /* The owner, made if need be; NULL when there are too many. */
 struct wpk_owner *wpk_owner_get(struct wpk_coordinator *c, const char *name);
+/* Set the weight and quota of an owner; of name "": of all owners that are not named. */
 void wpk_owner_set(struct wpk_coordinator *c, const struct wpk_owner_event *event);
+/* Set what the owner was charged before this start. */
 void wpk_owner_restore(struct wpk_coordinator *c, const struct wpk_owner_event *event);
-/* So much device time, for the store and for queues that come to be. */
+/* Add device time to what the owner was charged, and mark the owner to be stored. */
 void wpk_owner_charge(struct wpk_coordinator *c, struct wpk_owner *owner, uint64_t device_ns);
-/* Store the owners that have changed. */
+/* Store the owners that are marked. */
 void wpk_owner_store(struct wpk_coordinator *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The phases of operators and the states of jobs, with their names. Whatever was recorded survives
- * a restart, from which an operator goes on:
+/* The phases of operators and the states of jobs, with their names. After a restart an operator
+ * starts at `waiting` again, and goes on from what was recorded:
  *
  *     waiting ──▶ searching ──▶ finals ──▶ verifying ──▶ done
  *        │            │           │            │
@@ -47,6 +47,7 @@ enum wpk_job_state {
 
 const char *wpk_phase_name(enum wpk_phase phase);
 const char *wpk_job_state_name(enum wpk_job_state state);
+/* True if the phase is done, failed or cancelled. */
 bool wpk_phase_ended(enum wpk_phase phase);
 
 #endif

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain kernel: the operator computed directly, in one thread, by code for every CPU that wpk
- * knows, and as accurate as the strict class asks. It is what a host falls back to, and what is
- * served when everything else was revoked.
+/* The plain kernel: the operator computed directly, in one thread, by code for every supported CPU,
+ * in accuracy class strict. A host falls back to it, and it is served when everything else was
+ * revoked.
  *
  * A search leases it before its candidates, and does not end before it. The worker that builds it
- * constructs candidates for it by number; the first that verifies is taken. It is built once for an
- * operator: a search for another device, under other conditions or with other threads only verifies
- * and times what is there.
+ * constructs its candidates by number; the first that verifies is taken. It is built once for an
+ * operator: a search for another device, under other conditions or with other threads verifies and
+ * times the same shared object.
  *
  *     open ──built by a worker that only builds, or known──▶ open to be run ──▶ ended ──revoked──┐
  *      ▲  │                                                       │               ▲              │
  *      │  └──verified and timed───────────────────────────────────│───────────────┘              │
  *      └──────────────── wrong: the next candidate ◀──────────────┴──────────────────────────────┘
  *
- * Each candidate is a trial of the problem, so that a restart goes on behind those that failed. */
+ * Each candidate is a trial of the problem: after a restart, those that failed are skipped. */
 #include "coordinator/state/plain.h"
 
 #include "coordinator/state/claim.h"

@@ -7,29 +7,29 @@
 
 struct wpk_opened;
 
-/* The plain kernel of a search's operator, which runs where nothing else does: plain.c. */
+/* The plain kernel, as a work item: its candidates are tried one after the other. */
 struct wpk_plain {
-    struct wpk_work_item item;             /* its text is the candidate's name */
+    struct wpk_work_item item;             /* its text is the name of the candidate */
     uint32_t number;                       /* of the candidate that is tried, from 1 */
-    char verified_by[WPK_WORKER_NAME_MAX]; /* the worker */
-    struct wpk_final_entry entry;          /* what wpk_plain_entry gives out */
+    char verified_by[WPK_WORKER_NAME_MAX]; /* name of the worker; "": unknown */
+    struct wpk_final_entry entry;          /* what wpk_plain_entry() returns */
 };
 
-/* What the store knew of it; `opened` keeps nothing. */
+/* Take what the store had of the plain kernel out of `opened`. */
 void wpk_plain_open(struct wpk_search *search, struct wpk_opened *opened);
 void wpk_plain_fini(struct wpk_search *search);
-/* Stages that a worker can be given of it: bits 1 << enum wpk_queue_stage. */
+/* Stages of the plain kernel that a worker can be given, as bits 1 << enum wpk_queue_stage. */
 unsigned wpk_plain_ready(const struct wpk_search *search);
-/* Does the end of the search wait for it? It does not where no worker is there to build it. */
+/* True if the search must not end before its plain kernel: it is leased, or a worker can do it. */
 bool wpk_plain_awaited(const struct wpk_search *search);
-/* Its candidate has ended with this record: it is the plain kernel, or the next one is tried. */
+/* The candidate has ended with this record: it is the plain kernel, or the next one is tried. */
 void wpk_plain_ended(struct wpk_coordinator *c, struct wpk_search *search,
                      const struct wpk_record *record, const struct wpk_worker *worker);
-/* Is there one, verified and timed? */
+/* True if there is a plain kernel, verified and timed. */
 bool wpk_plain_works(const struct wpk_search *search);
-/* As what is recorded beside a winner, or as the winner; NULL: there is none. */
+/* The plain kernel as an entry, to be recorded as a winner or beside one; NULL: there is none. */
 const struct wpk_final_entry *wpk_plain_entry(struct wpk_search *search);
-/* This shared object was revoked: if it is the plain kernel, the next candidate is tried. */
+/* This shared object was revoked. If it is the plain kernel, the next candidate is tried. */
 void wpk_plain_revoked(struct wpk_search *search, const char *artifact);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's poll: its answer, and when the worker is to be looked at. */
+/* A worker's poll: its answer, and the worker's timer. */
 #ifndef WPK_COORDINATOR_STATE_POLL_H
 #define WPK_COORDINATOR_STATE_POLL_H
 
@@ -9,11 +9,11 @@ struct wpk_coordinator;
 struct wpk_message;
 struct wpk_worker;
 
-/* When the worker is lost if nothing more is heard of it. */
+/* The time at which the worker is lost if it stays silent. */
 uint64_t wpk_poll_lost_ns(const struct wpk_worker *worker);
-/* When it is to be looked at. */
+/* Set the worker's timer, unless it is due earlier, to its poll's deadline or its loss. */
 void wpk_poll_set_timer(struct wpk_coordinator *c, struct wpk_worker *worker);
-/* The answer to its poll, which is empty when nothing was put into `message`. */
+/* Answer the worker's poll, which ends with it; wpk_poll_answer_empty(): without work. */
 void wpk_poll_answer(struct wpk_coordinator *c, struct wpk_worker *worker,
                      const struct wpk_message *message);
 void wpk_poll_answer_empty(struct wpk_coordinator *c, struct wpk_worker *worker);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which stages of a search's work a worker can be given now. */
+/* Readiness of a search: the stages of its work that a worker can be given now. */
 #ifndef WPK_COORDINATOR_STATE_READY_H
 #define WPK_COORDINATOR_STATE_READY_H
 
@@ -8,9 +8,9 @@
 struct wpk_coordinator;
 struct wpk_search;
 
-/* Note what there is to do for whom. */
+/* Find the stages that the search has work for now, and set them in its claims. */
 void wpk_ready_update(struct wpk_coordinator *c, struct wpk_search *search);
-/* Work items of the search that want a worker. */
+/* Number of the search's work items that wait for a worker. */
 uint32_t wpk_ready_depth(const struct wpk_search *search);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What workers bring. The first result for a work item is recorded, whichever lease it names; later
- * ones are told so. What a worker that only builds has made is kept beside the work item, which is
- * then open for those who run it.
+/* Results of workers. The first result for a work item is recorded, whichever lease it names; the
+ * senders of later ones are told so. What a build-only worker has built is kept in the work item,
+ * which is then open for workers that run it.
  *
  *     open ──leased──▶ whole, or build ──built──▶ open to be run ──leased──▶ run ──▶ ended
  *      ▲                     │ not tried              ▲       │ not tried: its artifact is lost
  *      └─────────────────────┴────────────────────────│───────┘
  *
- * A lease that comes to nothing was an attempt; of those to build, and then of those to run, each
- * work item has WPK_ATTEMPTS_MAX. */
+ * A lease without a result counts as an attempt. A work item has WPK_ATTEMPTS_MAX attempts to be
+ * built, and as many to be run. */
 #include "coordinator/state/result.h"
 
 #include "common/metrics.h"

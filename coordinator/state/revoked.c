@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was revoked of a problem: neither wins nor counts in its searches. */
+/* Revoked implementations of a problem neither win nor count in its searches. */
 #include "coordinator/state/revoked.h"
 
 #include "coordinator/state/effect.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches: opened from the store, asked, told, and brought to their end.
+/* Searches: opened from the store, asked for candidates, and released.
  *
- * The strategy itself lives outside (search_actor.c); what is known of its asks is in asks.c, which
- * operators share a search is in bind.c, and when it goes on to its next phase in course.c. */
+ * The strategy itself runs outside the state (search_actor.c). asks.c keeps the asks, bind.c binds
+ * operators to searches, and course.c leads a search through its phases. */
 #include "coordinator/state/search.h"
 
 #include "coordinator/state/anchor.h"

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from an event. Its handler has changed its own noun and marked it (mark.h); nothing
- * below this file calls upwards. The order is:
+/* What follows from an event. The event's handler has changed its own noun and marked it (mark.h);
+ * nothing below this file calls upwards. The order is:
  *
- *  1. Searches. A marked search lets the operators join that were bound to it, and goes on to its
+ *  1. Searches. The operators that were bound to a marked search join it; then it goes on to its
  *     next phase if this one is over. Its operators get the phase, and may end with it.
  *  2. Operators. A job ends with its last operator.
  *  3. Binding. A job's next operators take the place of those that have ended: each is bound to a
- *     search, which is marked. So steps 1 to 3 are repeated until no search is marked. That ends:
- *     each time an operator has ended or been bound, and a step opens a limited number of searches.
- *  4. Ready queues. The owners for whom a marked search is worked on have work of the stages that
- *     are ready now. No phase changes any more.
- *  5. Dispatch. Polls that wait are given work, as the queues say. A lease changes what its own
+ *     search, which is marked. Steps 1 to 3 are repeated until no search is marked. This ends: each
+ *     round has ended or bound an operator, and a step opens a limited number of searches.
+ *  4. Ready queues. The claims in a marked search become ready in the stages that it has work for
+ *     now. No phase changes any more.
+ *  5. Dispatch. Polls that wait are given work from the ready queues. A lease changes what its own
  *     search is ready for, and nothing else.
  *  6. Release. Jobs whose end is durable and searches that nobody needs leave the state. A search's
  *     memory stays until the next step, because effects of this one point to it.
  *
- * After a restart each job is restored, and each search opened, by an event that marks it: so marks
- * are not stored. */
+ * Marks are not stored: after a restart each job is restored, and each search opened, by an event
+ * that marks it. */
 #include "coordinator/state/settle.h"
 
 #include "coordinator/state/bind.h"

@@ -5,7 +5,7 @@
 
 struct wpk_coordinator;
 
-/* Once after each event. */
+/* Settle all that is marked, until nothing is left to do for this event. Called once a step. */
 void wpk_settle(struct wpk_coordinator *c);
 
 #endif

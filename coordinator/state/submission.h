@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a job file to what the coordinator queues: operators become programs with fingerprints. */
+/* Submission: a job file becomes a job entry, whose operators have programs and fingerprints. */
 #ifndef WPK_COORDINATOR_STATE_SUBMISSION_H
 #define WPK_COORDINATOR_STATE_SUBMISSION_H
 
 #include "coordinator/state/state.h"
 #include "op/fingerprint.h"
 
-/*   owns    caller calls wpk_job_entry_free, or hands it to an event
+/* Decode a job file.
+ *   owns    caller calls wpk_job_entry_free, or hands the entry to an event
  *   errors  what wpk_job_decode and wpk_job_op_program say, with field, line and column;
  *           WPK_ENOENT no such strategy
  */
 WPK_MUST_CHECK wpk_err wpk_submission_decode(const char *text, size_t size,
                                              struct wpk_job_entry **out, struct wpk_diag *diag);
 
-/* The extents of an operator in whole form, as struct wpk_fingerprint has them; "" where it is not
- * understood: then no shape is near. */
+/* The extents of an operator in whole form, as in struct wpk_fingerprint; "" where the operator is
+ * not understood. */
 void wpk_submission_extents(const char *op, char out[WPK_EXTENTS_SIZE]);
 
 #endif

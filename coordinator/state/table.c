@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing: a slot's neighbours are its overflow, and taking one out moves those behind it
- * back, so that there are no marks of what has been. */
+/* Open addressing with linear probing. Taking a value out moves the values behind it back, so that
+ * no tombstones are needed. */
 #include "coordinator/state/table.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table: a number or a text finds a pointer in O(1). One table has keys of one kind. It owns
- * its slots, neither texts nor values: a value that holds its own key as text must stay where it is
- * until it is taken out. `= {0}` is an empty table. */
+/* A hash table: finds a pointer by a number or a text in O(1). All keys of a table are of one kind.
+ * A table owns its slots, but neither texts nor values: a value that holds its own key's text must
+ * stay where it is until it is taken out. `= {0}` is an empty table. */
 #ifndef WPK_COORDINATOR_STATE_TABLE_H
 #define WPK_COORDINATOR_STATE_TABLE_H
 
@@ -23,17 +23,17 @@ struct wpk_table {
 
 void wpk_table_fini(struct wpk_table *table);
 
-/* NULL when there is none. */
+/* The value under the key; NULL: there is none. */
 void *wpk_table_get(const struct wpk_table *table, uint64_t key);
 void *wpk_table_get_text(const struct wpk_table *table, const char *text);
 /* Add a value, not NULL, under a key that is not there. */
 void wpk_table_put(struct wpk_table *table, uint64_t key, void *value);
 void wpk_table_put_text(struct wpk_table *table, const char *text, void *value);
-/* Take a value out and return it; NULL when there is none. */
+/* Take the value under the key out and return it; NULL: there is none. */
 void *wpk_table_take(struct wpk_table *table, uint64_t key);
 void *wpk_table_take_text(struct wpk_table *table, const char *text);
 
-/* 64 bits of a text, for keys in memory: not against somebody who seeks collisions. */
+/* A 64-bit hash of a text, for keys in memory. It does not resist collisions made on purpose. */
 uint64_t wpk_table_hash(const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time passes: whose time has come is looked at, and counters are stored. */
+/* The tick: timers that are due are served, and counters are stored once a second. */
 #ifndef WPK_COORDINATOR_STATE_TICK_H
 #define WPK_COORDINATOR_STATE_TICK_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A class of workers: where device time is comparable, and shared (fair.h). */
+/* Timing classes: within one, times are comparable and device time is shared (fair.h). */
 #ifndef WPK_COORDINATOR_STATE_TIMING_CLASS_H
 #define WPK_COORDINATOR_STATE_TIMING_CLASS_H
 
@@ -13,19 +13,20 @@ struct wpk_coordinator;
 
 struct wpk_timing_class {
     char text[WPK_TIMING_CLASS_TEXT_MAX]; /* "device class\nenvironment\nproviders" */
-    uint64_t virtual_ns;                  /* the largest of its worker classes' */
+    uint64_t virtual_ns;                  /* the largest of its worker classes'; never falls */
     struct wpk_table flows;               /* owned; struct wpk_flow by their owners' numbers */
-    uint32_t use_count; /* by worker classes and work queues; it is freed with the last */
+    uint32_t use_count; /* worker classes, work queues and leases; it is freed with the last */
 };
 
+/* Print a timing class's text. */
 void wpk_timing_class_text(const char *device_class, const struct wpk_hello *hello,
                            char out[WPK_TIMING_CLASS_TEXT_MAX]);
-/* The class's name of the providers: "halide-cpu;onednn", in the worker's order. */
+/* Print the names of the worker's providers in its order, as in "halide-cpu;onednn". */
 void wpk_class_providers(const struct wpk_hello *hello, char out[WPK_KEY_TEXT_MAX]);
 
-/* The class of that text, made if need be; one more uses it. */
+/* The timing class with this text, made if need be. Its use count grows by one. */
 struct wpk_timing_class *wpk_timing_class_use(struct wpk_coordinator *c, const char *text);
-/* One less does. */
+/* End one use. The timing class is freed with its last one. */
 void wpk_timing_class_release(struct wpk_coordinator *c, struct wpk_timing_class *timing);
 void wpk_timing_class_free(struct wpk_timing_class *timing);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers: their sessions, and what their polls say. What they bring is in result.c, what they are
- * given in dispatch.c.
+/* Workers: their sessions and polls. result.c takes their results, dispatch.c gives them work.
  *
  *     hello ─▶ ready ─▶ silent, or its connection ended ─▶ lost: its leases are taken back
  *                │
  *                └─▶ leaving: it gave them back itself
  *
- * Each poll says what the worker holds, and that is believed: what it does not hold was lost on the
- * way and is leased again; what it does hold is its own again, after a restart of either side. */
+ * Each poll names the work items that the worker holds. A lease that it does not name was lost on
+ * the way and is given back. A work item that it names without a lease is leased to it again if it
+ * is open: so a worker keeps its work across a restart of wpkd. */
 #include "coordinator/state/worker.h"
 
 #include "common/crypto.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers: their sessions, and what is known of each (worker.c). */
+/* Workers: one struct for each session (worker.c). */
 #ifndef WPK_COORDINATOR_STATE_WORKER_H
 #define WPK_COORDINATOR_STATE_WORKER_H
 
@@ -12,55 +12,57 @@ struct wpk_comparisons;
 struct wpk_worker_class;
 struct wpk_search;
 
-#define WPK_WORKERS_MAX 16384 /* sessions that live */
-#define WPK_LEASE_MS 20000    /* after the last word of its worker; what it names is renewed */
-#define WPK_SLEPT_MS 5000     /* between two ticks: the machine was suspended, not idle */
-#define WPK_GONE_MS 3000      /* a worker whose connection ended may come back that long */
+#define WPK_WORKERS_MAX 16384 /* sessions at a time */
+#define WPK_LEASE_MS 20000    /* a worker that was silent for so long is lost, with its leases */
+#define WPK_SLEPT_MS 5000     /* a longer gap between two ticks: the machine was suspended */
+#define WPK_GONE_MS 3000      /* a worker whose connection ended may come back for so long */
 
 struct wpk_worker {
     uint64_t session;
     struct wpk_hello hello; /* without the token */
-    bool is_local;          /* it said hello at a local socket, whose file says who may */
-    uint8_t token_hash[WPK_SHA256_SIZE]; /* of the token that let it in; not of a local one */
+    bool is_local;          /* it said hello at a local socket, whose file decides who may */
+    uint8_t token_hash[WPK_SHA256_SIZE]; /* of the token that let it in; not if is_local */
     char device_class[2 * WPK_DEVICE_TEXT_MAX];
     uint64_t name_hash;
-    uint64_t device_hash; /* of its device's instance: the same whatever name it has next */
+    uint64_t device_hash; /* of its device's instance, or of its name if it has none */
     enum wpk_admin_state admin_state;
-    const char *order_reason; /* borrowed; "" */
-    uint32_t peer;            /* its connection; 0: ended */
-    uint64_t heard_ns;
+    const char *order_reason;             /* of the admin state; borrowed; "": none */
+    uint32_t peer;                        /* its connection; 0: ended */
+    uint64_t heard_ns;                    /* when its last message came, or its poll was answered */
     uint64_t gone_ns;                     /* when the connection ended; 0: it has not */
-    bool draining;                        /* gave its leases back */
+    bool draining;                        /* it gave its leases back, and has not polled since */
     bool polling;                         /* a poll waits for work */
-    struct wpk_search *awaited;           /* whose strategy is being asked for it; NULL: none */
-    struct wpk_net_address *poll_address; /* owned; of that poll */
+    struct wpk_search *awaited;           /* its poll waits for this ASK's answer; NULL: for none */
+    struct wpk_net_address *poll_address; /* owned; of its last poll, as are the next two */
     uint32_t poll_want;
     uint64_t poll_until_ns;
-    uint64_t running;         /* number of the lease that it times, as it said last; 0: none */
-    uint64_t running_ns;      /* since when it says that */
-    bool stuck;               /* that lasts too long: it holds no lease and gets none */
-    uint64_t busy_ns;         /* it has been at work since, or since its last result */
+    uint64_t running;         /* number of the lease that it runs, by its last poll; 0: none */
+    uint64_t running_ns;      /* since when its polls name that lease */
+    bool stuck;               /* the run lasts too long: it has no leases and gets none */
+    uint64_t busy_ns;         /* its time since then is not charged yet */
     struct wpk_lease *leases; /* oldest first */
     struct wpk_lease *leases_last;
     uint32_t lease_count;
-    struct wpk_comparisons *comparisons; /* owned; of its times with others'; NULL: none yet */
-    bool is_outlier;
+    struct wpk_comparisons *comparisons;   /* owned; with other workers' times; NULL: none yet */
+    bool is_outlier;                       /* outlier.h */
     bool available;                        /* may be given work: counted in its worker class */
-    struct wpk_worker_class *worker_class; /* of workers that can do the same */
-    /* Those whose poll waits: of the worker class; or of the search that is awaited, in no
-     * order. */
+    struct wpk_worker_class *worker_class; /* workers that can do the same work */
+    /* List of workers whose polls wait: of its worker class, or of `awaited`. */
     struct wpk_worker *next;
     struct wpk_worker *prev;
     bool queued;                  /* in the worker class's list */
-    struct wpk_worker *peer_next; /* on the same connection */
+    struct wpk_worker *peer_next; /* next worker on the same connection */
     uint32_t place;               /* in the coordinator's array */
-    struct wpk_timer timer;       /* its poll is to be answered, or it may be lost */
+    struct wpk_timer timer;       /* when to answer its poll, or to look whether it is lost */
 };
 
+/* Handlers of events: a message; the end of a connection. */
 void wpk_worker_message(struct wpk_coordinator *c);
 void wpk_worker_gone(struct wpk_coordinator *c);
-/* Its timer is due: answer its poll, or take its leases back if nothing was heard of it. */
+/* The worker's timer is due: answer its poll, or remove the worker if it was silent too long. */
 void wpk_worker_look_at(struct wpk_coordinator *c, struct wpk_worker *worker);
+/* Handlers of events: an admin state is set; one is restored; a session's token is good no more;
+ * wpkd is about to end. */
 void wpk_worker_set(struct wpk_coordinator *c);
 void wpk_worker_restore_admin_state(struct wpk_coordinator *c);
 void wpk_worker_end(struct wpk_coordinator *c);

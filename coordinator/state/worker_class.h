@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who can do what: workers that are alike are one worker class, work that asks for the same is one
- * work queue.
+/* Which workers can do which work. Workers that can do the same work form a worker class; work that
+ * asks for the same of a worker forms a work queue.
  *
  *     worker ─▶ worker class ─(link)─▶ work queue ─▶ owner queue ─▶ claims that are ready ─▶ search
  *
- * A worker class is device class, environment and providers (together: its class), cores, labels
- * and roles. A work queue is what jobs ask of a worker: class, threads, labels, and whether it is
- * to build or to run. Which worker classes are in a work queue is found when either of them is new.
- * From then on a poll looks at the work queues of its worker class only, and new work at the
- * waiting polls of its work queue only. */
+ * A worker class is a timing class (device class, environment, providers), cores, labels and roles.
+ * A work queue is a timing class, threads, labels, and whether the work is to build or to run. A
+ * link says that a worker class can do the work of a work queue; links are made when either of the
+ * two is new. A poll then looks only at the work queues of its worker class, and new work only at
+ * the waiting polls of its work queue. */
 #ifndef WPK_COORDINATOR_STATE_WORKER_CLASS_H
 #define WPK_COORDINATOR_STATE_WORKER_CLASS_H
 
@@ -21,36 +21,36 @@ struct wpk_owner_queue;
 struct wpk_worker;
 
 enum wpk_queue_stage {
-    WPK_QUEUE_RUN, /* what needs the device */
+    WPK_QUEUE_RUN, /* work that needs the device */
     WPK_QUEUE_BUILD,
     WPK_QUEUE_STAGES,
 };
 
-/* A worker class that is in a work queue. */
+/* A worker class that can do the work of a work queue. */
 struct wpk_link {
     struct wpk_worker_class *worker_class;
     struct wpk_work_queue *queue;
     struct wpk_link *worker_class_next;
     struct wpk_link *queue_next;
-    struct wpk_link *waiting_next; /* of the work queue's whose worker class has waiting polls */
+    struct wpk_link *waiting_next; /* list of the work queue: worker classes with waiting polls */
     struct wpk_link *waiting_prev;
 };
 
 struct wpk_worker_class {
-    char *key; /* owned: all that makes it */
+    char *key; /* owned: the text of all that defines it */
     struct wpk_timing_class *timing;
-    struct wpk_hello hello;           /* of its first worker: what they have in common */
-    struct wpk_link *links;           /* owned: the work queues that it is in */
-    struct wpk_worker *waiting_first; /* polls, first come first served */
+    struct wpk_hello hello;           /* of its first worker; what defines the class is common */
+    struct wpk_link *links;           /* owned: the work queues that it can serve */
+    struct wpk_worker *waiting_first; /* workers whose polls wait, first come first served */
     struct wpk_worker *waiting_last;
     uint32_t worker_count;
-    uint32_t available_count; /* that may be given work */
-    uint64_t virtual_ns; /* the largest virtual time of who was served, before he was charged */
-    uint32_t place;           /* in the coordinator's array */
+    uint32_t available_count; /* workers that may be given work */
+    uint64_t virtual_ns; /* the largest virtual time of a flow that it served, before the charge */
+    uint32_t place;      /* in the coordinator's array */
 };
 
 struct wpk_work_queue {
-    char *key; /* owned: all that makes it */
+    char *key; /* owned: the text of all that defines it */
     struct wpk_timing_class *timing;
     enum wpk_queue_stage stage;
     int threads;
@@ -59,56 +59,59 @@ struct wpk_work_queue {
     struct wpk_link *links;
     struct wpk_link *waiting_first;
     struct wpk_link *waiting_last;
-    struct wpk_owner_queue *owner_queues; /* owned; it is freed with the last */
-    /* owned; [ready_count]: owner queues with a claim that is ready */
+    struct wpk_owner_queue *owner_queues; /* owned; the work queue is freed with the last */
+    /* owned; [ready_count]: owner queues with a ready claim */
     struct wpk_owner_queue **ready;
     uint32_t ready_count;
     uint32_t ready_capacity;
-    uint32_t served_count; /* worker classes in it with a worker that may be given work */
-    bool served_changed;   /* in this step, from none or to none */
-    uint64_t virtual_ns;   /* the largest of its worker classes', since it is there */
-    struct wpk_mark mark;  /* there may be work for a poll that waits */
+    uint32_t served_count; /* linked worker classes with a worker that may be given work */
+    bool served_changed;   /* served_count changed in this step from 0 or to 0 */
+    uint64_t virtual_ns;   /* the largest of its worker classes' in its timing class; never falls */
+    struct wpk_mark mark;  /* there may be work for a waiting poll */
     uint32_t place;        /* in the coordinator's array */
 };
 
-/* Has it all of these labels? */
+/* True if the worker has all of these labels, with these values. */
 bool wpk_worker_class_labels_cover(const struct wpk_hello *hello,
                                    const struct wpk_worker_label *labels, uint32_t count);
-/* Can they build for that class? */
+/* True if the workers can build for the timing class of this text, which may be another than their
+ * own: its environment has all items of theirs, and its first provider is theirs. */
 bool wpk_worker_class_builds_for(const struct wpk_worker_class *worker_class,
                                  const char *class_text);
-/* Is its device class the one that the job is for? */
+/* True if the job is for its device class, or for any. */
 bool wpk_worker_class_is_for(const struct wpk_worker_class *worker_class,
                              const struct wpk_job_entry *job);
-/* May it run what the job asks for? */
+/* True if its workers may run the job: their role, kind of device, device class, cores, labels. */
 bool wpk_worker_class_suits(const struct wpk_worker_class *worker_class,
                             const struct wpk_job_entry *job);
-/* The worker joins its worker class, which may be new, or leaves it, which may be the end of it.
- * True: it is the first of a worker class that may be given work. */
+/* Put the worker into its worker class, made if need be. It may be given work from now on. True if
+ * it is the only worker of the class that may. */
 bool wpk_worker_class_join(struct wpk_coordinator *c, struct wpk_worker *worker);
+/* Take the worker out of its worker class, which is freed with its last worker. */
 void wpk_worker_class_leave(struct wpk_coordinator *c, struct wpk_worker *worker);
-/* Count it among those that may be given work, or not. True: it is the first of its worker
- * class. */
+/* Note whether the worker may be given work. True if it may now, and is the only worker of its
+ * worker class that may. */
 bool wpk_worker_class_set_available(struct wpk_coordinator *c, struct wpk_worker *worker,
                                     bool available);
-/* Its poll waits for work, or does not any more. */
+/* The worker's poll waits for work: it is the last of its worker class to be served. */
 void wpk_worker_class_wait(struct wpk_coordinator *c, struct wpk_worker *worker);
+/* The worker's poll waits for nothing any more. */
 void wpk_worker_class_unwait(struct wpk_worker *worker);
-/* Its poll waits for what the search's strategy is asked for, and for nothing else. */
+/* The worker's poll waits for the answer of the search's strategy, and for nothing else. */
 void wpk_worker_class_await(struct wpk_worker *worker, struct wpk_search *search);
-/* The strategy has answered: its polls wait for work like others. */
+/* The strategy has answered: polls that awaited it wait for work again, before all others. */
 void wpk_worker_class_answered(struct wpk_coordinator *c, struct wpk_search *search);
 
-/* The work queue of those who can do a stage of the search's work for the job, made if need be. */
+/* The work queue for a stage of the search's work for the job, made if need be. */
 struct wpk_work_queue *wpk_work_queue_get(struct wpk_coordinator *c,
                                           const struct wpk_search *search,
                                           const struct wpk_job_entry *job,
                                           enum wpk_queue_stage stage);
-/* There may be work for a poll that waits: it is looked at when the step ends. */
+/* Mark the work queue if it has work and a waiting poll: it is served when the step ends. */
 void wpk_work_queue_mark(struct wpk_coordinator *c, struct wpk_work_queue *queue);
-/* Nobody has an owner queue in it any more. */
+/* Free a work queue without owner queues, and its links. */
 void wpk_work_queue_drop(struct wpk_coordinator *c, struct wpk_work_queue *queue);
-/* Free one, with all that it owns, when everything is freed. */
+/* Free a work queue, or a worker class, with all that it owns. */
 void wpk_work_queue_free(struct wpk_work_queue *queue);
 void wpk_worker_class_free(struct wpk_worker_class *worker_class);
 
