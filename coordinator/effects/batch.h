@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one turn of the loop wants written, and what may leave once it is: writes of the store,
- * and output that waits for them. A batch owns all that its writes refer to, so that the writer's
- * thread needs nothing of the loop's.
+/* Batches: the store writes of one turn of the loop, and the output that is held until they are
+ * durable. A batch owns all that its writes point to, so that the writer's thread needs nothing of
+ * the loop's.
  *
- *      filled by the loop ──▶ writer ──▶ durable, or failed ──▶ the loop lets its output go
+ *      filled by the loop ──▶ writer ──▶ durable, or failed ──▶ the loop releases its output
  */
 #ifndef WPK_COORDINATOR_EFFECTS_BATCH_H
 #define WPK_COORDINATOR_EFFECTS_BATCH_H
@@ -12,35 +12,37 @@
 #include "coordinator/effects/outbox.h"
 
 struct wpk_batch {
-    struct wpk_batch *next;  /* of the queue that it is in */
+    struct wpk_batch *next;        /* of the queue that it is in */
     struct wpk_store_write *first; /* in the order in which they are performed */
     struct wpk_store_write *last;
     uint32_t write_count;
-    uint32_t result_count;         /* trials among them, for the metrics */
-    size_t bytes;                  /* that it holds, about */
-    struct wpk_outbox outbox;      /* waits for it */
-    struct wpk_arena arena;        /* its own writes, and what they point to */
-    struct wpk_message *messages;  /* owned; [message_count]: records in them are pointed to */
+    uint32_t result_count;        /* trials among the writes, for the metrics */
+    size_t bytes;                 /* of memory that it holds, about */
+    struct wpk_outbox outbox;     /* output that waits for the writes */
+    struct wpk_arena arena;       /* the effects' writes, and what they point to */
+    struct wpk_message *messages; /* owned; [message_count]: writes point to their records */
     uint32_t message_count;
     uint32_t message_capacity;
-    wpk_err err; /* set by the writer, with diag: why nothing of it is stored */
+    wpk_err err; /* set by the writer, with diag and search: why nothing of it is stored */
     struct wpk_diag diag;
-    uint64_t search; /* likewise: the live search of which something was refused; 0: of none */
+    uint64_t search; /* handle of the search whose write the store refused; 0: none */
 };
 
-/* Empty, for a first use or another one: what it allocated is kept. */
+/* Make the batch empty for its next use, after wpk_batch_finish(). Its memory is kept. */
 void wpk_batch_reset(struct wpk_batch *batch);
 void wpk_batch_fini(struct wpk_batch *batch);
 
+/* True if it has neither writes nor output. */
 bool wpk_batch_is_empty(const struct wpk_batch *batch);
+/* Add a write, the last to be performed. */
 void wpk_batch_add(struct wpk_batch *batch, struct wpk_store_write *write);
-/* Zeroed memory that lives as long as the batch. */
+/* Zeroed memory, and a copy of a text, that live as long as the batch. */
 void *wpk_batch_memory(struct wpk_batch *batch, size_t size);
 char *wpk_batch_text(struct wpk_batch *batch, const char *text);
-/* Keep a decoded message until the batch is done: takes what it owns. */
+/* Keep a decoded message until the batch is done. Takes what the message owns. */
 void wpk_batch_keep(struct wpk_batch *batch, struct wpk_message *message);
-/* Call every write's `done` that has one; of a batch that is stored, those that failed by
- * themselves hear so. */
+/* Call `done` of every write that has one, with `err`; or, in a batch that is stored, with the
+ * write's own error if it failed by itself. */
 void wpk_batch_finish(struct wpk_batch *batch, wpk_err err, const struct wpk_diag *diag);
 
 #endif

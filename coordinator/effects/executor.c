@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes in, a frame or a tick or what a request wants, is stepped. While the store is out
- * of order nothing is stepped: workers and clients that want something changed are told to try
- * again. */
+/* What comes in is stepped: frames, ticks and events of requests. While the executor is degraded
+ * nothing is stepped: workers, and clients that want something changed, are told to try again. */
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"

@@ -2,12 +2,13 @@
 /* Shared objects, to and from workers.
  *
  *     put  ──▶ its file, durable ──▶ its row ──▶ acknowledged
- *     get  ──▶ its file ──▶ answered; lost, and no put before it: its row goes, then the worker
- *                           hears so
+ *     get  ──▶ its file ──▶ answered; or lost, and no put before it: its row is removed, then the
+ *                           worker is told
  *
  * Files are written, read and removed on the threads of a pool, rows by the writer: a transaction
- * waits for no file. What a worker is told it may name, is there. A crash between file and row
- * leaves a file without a row, which the next start removes. */
+ * waits for no file. An upload is acknowledged, so that results may name it, when its row is
+ * durable. A crash between file and row leaves a file without a row, which the next start
+ * removes. */
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the executor share; no other file includes this. Each calls only those before
- * it: executor_parts.c (store writes, and what is said now); executor_store.c (what is written),
- * executor_search.c (strategies) and executor_artifact.c (files); executor_step.c (a step and
- * its effects); executor_worker.c (which workers may work) and executor_restore.c (the state,
- * from the store); executor_turn.c (batches, the writer, and when it fails); executor.c (what
- * comes in). */
+/* What the files of the executor share; no other file includes this. Each file calls only those
+ * before it: executor_parts.c (store writes, immediate replies); executor_store.c (effects that are
+ * written), executor_search.c (strategies), executor_artifact.c (files), executor_quota.c (their
+ * quota); executor_step.c (a step, its effects); executor_worker.c (admission of workers),
+ * executor_restore.c (the state, read from the store); executor_turn.c (batches, the writer and its
+ * failure); executor.c (events and frames that come in). */
 #ifndef WPK_COORDINATOR_EFFECTS_EXECUTOR_PARTS_H
 #define WPK_COORDINATOR_EFFECTS_EXECUTOR_PARTS_H
 
@@ -13,14 +13,14 @@
 #include "coordinator/effects/search_pool.h"
 #include "coordinator/effects/writer.h"
 
-#define WPK_UPLOADS_MAX 256 /* artifacts on their way to a row: of more the worker comes again */
-#define WPK_UPLOADS_OF_ONE_MAX 4 /* likewise, of one worker, which sends the next after an answer */
-#define WPK_UPLOAD_BYTES_MAX ((uint64_t)64 << 20) /* likewise */
-#define WPK_FETCHES_MAX 64 /* files that are read: with more, nothing is taken in */
-#define WPK_BROKEN_MAX 16  /* searches that are remembered; of more the oldest is tried again */
+#define WPK_UPLOADS_MAX 256      /* uploads at a time; with more, a worker is told to come again */
+#define WPK_UPLOADS_OF_ONE_MAX 4 /* uploads of one worker at a time */
+#define WPK_UPLOAD_BYTES_MAX ((uint64_t)64 << 20) /* of all uploads at a time */
+#define WPK_FETCHES_MAX 64 /* files read at a time; with more, frames and requests wait */
+#define WPK_BROKEN_MAX 16  /* broken searches remembered; with more, the oldest is tried again */
 
-/* A search of which the store refuses something: opened once more, it would fail once more, and
- * the state with it. */
+/* A search of which the store refused a write. It is not opened again: the write would fail again,
+ * and the state with it. */
 struct wpk_broken {
     char key_hash[WPK_ID_MAX];
     char reason[WPK_REASON_MAX];
@@ -33,44 +33,44 @@ struct wpk_executor {
     struct wpk_search_pool *pool;
     struct wpk_file_pool *files;
     struct wpk_coordinator *coordinator;
-    uint64_t generation; /* of the coordinator: what answers an older one is dropped */
+    uint64_t generation; /* of the coordinator: answers to an older one are dropped */
     struct wpk_effects effects;
     struct wpk_batch *batch; /* owned; under way */
-    struct wpk_batch *spare; /* owned list; used before */
+    struct wpk_batch *spare; /* owned list; kept for reuse */
     uint32_t spare_count;
-    uint32_t pending_count; /* batches that the writer has */
+    uint32_t pending_count; /* batches given to the writer and not released */
     size_t pending_bytes;
-    uint64_t released_count;  /* batches that it had and that were let go */
-    struct wpk_event *events; /* owned; [event_count]: answers to effects, to be stepped */
+    uint64_t released_count;  /* batches released since the start */
+    struct wpk_event *events; /* owned; [event_count]: to be stepped later */
     uint32_t event_count;
     uint32_t event_capacity;
-    uint64_t recheck_ns;        /* when to look again whether workers' tokens are good */
-    uint64_t artifact_bytes;    /* of all rows, when the last write that changed them was durable */
-    struct wpk_upload *uploads; /* owned list, [upload_count]: artifacts on their way to a row */
+    uint64_t recheck_ns;        /* when to check workers' tokens again */
+    uint64_t artifact_bytes;    /* of all rows, as of the last durable write that changed them */
+    struct wpk_upload *uploads; /* owned list, [upload_count]: artifacts without a row yet */
     uint32_t upload_count;
-    uint64_t upload_bytes;  /* of these */
+    uint64_t upload_bytes;  /* of the uploads */
     uint32_t fetch_count;   /* files that are being read */
     uint32_t removal_count; /* files that are being removed */
-    uint64_t wanted_bytes;  /* of the largest that was refused since builds are held */
-    bool artifacts_tight;   /* they take half of their quota: what has run goes at once */
-    bool builds_held;       /* they have reached it, and nothing can go */
-    bool pruning;           /* artifacts are being forgotten */
-    uint64_t prune_ns;      /* when to look again */
-    struct wpk_broken broken[WPK_BROKEN_MAX]; /* the last of broken_count, in turn */
+    uint64_t wanted_bytes;  /* of the largest upload that was refused while builds were held */
+    bool artifacts_tight;   /* over half of the quota is used: spent artifacts go at once */
+    bool builds_held;       /* the quota is reached, and no artifact can go */
+    bool pruning;           /* a write that prunes artifacts is under way */
+    uint64_t prune_ns;      /* when to prune next */
+    struct wpk_broken broken[WPK_BROKEN_MAX]; /* a ring of the last of broken_count */
     uint32_t broken_count;
-    bool opening;  /* an OPENED is being stepped: what it tells is durable */
-    uint64_t unread[WPK_JOBS_LIVE_MAX]; /* numbers of jobs: those from unread_first on, up to
-                                         * unread_count, are not in the state yet */
+    bool opening; /* an OPENED is being stepped: its tells are in the store already */
+    uint64_t unread[WPK_JOBS_LIVE_MAX]; /* numbers of jobs; those at unread_first up to
+                                         * unread_count are not in the state yet */
     uint32_t unread_first;
     uint32_t unread_count;
-    bool degraded; /* the store is out of order: the state is only looked at */
-    bool resuming; /* of a degraded one: it can be written again, and the state is being read */
-    struct wpk_batch refused; /* writes alone, given meanwhile: the next commit says no */
-    wpk_err err;              /* why */
+    bool degraded; /* the store failed: the state is only read */
+    bool resuming; /* degraded, but the store can be written: the state is being restored */
+    struct wpk_batch refused; /* writes added while degraded: the next commit fails them */
+    wpk_err err;              /* why it is degraded */
     struct wpk_diag diag;
 };
 
-/* A store write of the executor's own, in its batch's memory. */
+/* A store write of an effect, in its batch's memory. */
 struct wpk_effect_write {
     struct wpk_store_write write; /* first */
     struct wpk_executor *executor;
@@ -79,50 +79,51 @@ struct wpk_effect_write {
 
 /* ---- executor_parts.c */
 
-/* A store write of `size` zeroed bytes, which begins with a struct wpk_effect_write, in the
- * batch. */
+/* Add to the batch a store write of `size` zeroed bytes, which begin with a struct
+ * wpk_effect_write. `done` may be NULL. */
 void *wpk_executor_new_write(struct wpk_executor *executor, size_t size,
                              void (*perform)(struct wpk_store_write *write,
                                              struct wpk_store *store),
                              void (*done)(struct wpk_store_write *write, wpk_err err,
                                           const struct wpk_diag *diag));
-/* Step this later; `event` is copied, what it holds is taken. */
+/* Step the event later. `event` is copied, and what it holds is taken. */
 void wpk_executor_follow_up(struct wpk_executor *executor, const struct wpk_event *event);
-/* Was the write made for the coordinator that there is now, and is it durable? */
+/* True if the write is durable (`err` is WPK_OK), and is of the present coordinator. */
 bool wpk_executor_is_current(const struct wpk_store_write *write, wpk_err err);
-/* Is what a step wants performed? */
+/* True if effects are performed: the executor is not degraded, or is resuming. */
 bool wpk_executor_may_write(const struct wpk_executor *executor);
-/* To a worker, now: what it says is durable, or needs not be. */
+/* Reply to a worker at once: the message says nothing that is not durable yet. */
 void wpk_executor_reply(struct wpk_executor *executor, const struct wpk_net_address *address,
                         const struct wpk_message *message);
 void wpk_executor_reply_error(struct wpk_executor *executor, const struct wpk_net_address *address,
                               uint64_t session, wpk_err err, const struct wpk_diag *diag);
-/* Its message was lost, or is not taken, because the store failed. */
+/* Tell a worker that its message was lost, or is not taken, because the store failed. */
 void wpk_executor_refuse(struct wpk_executor *executor, const struct wpk_net_address *address,
                          wpk_err err, const struct wpk_diag *diag);
-/* wpk_message_trace(), with the name of the session's worker. */
+/* Call wpk_message_trace() with the name of the session's worker. */
 void wpk_executor_trace(const struct wpk_executor *executor, const char *event,
                         const struct wpk_message *message);
 
 /* ---- executor_step.c */
 
-/* Step it, and perform its effects; with a degraded store nothing is performed. */
+/* Step the event, and perform its effects if wpk_executor_may_write(). */
 void wpk_executor_step_one(struct wpk_executor *executor, struct wpk_event *event);
 
-/* Step what was put off, and all that follows from it; or forget it. */
+/* Step the events that were put off, and those that these put off; drop them all. */
 void wpk_executor_step_events(struct wpk_executor *executor);
 void wpk_executor_drop_events(struct wpk_executor *executor);
 
 /* ---- executor_turn.c */
 
-/* An empty batch is under way. The one there was, if any, is the caller's to hand on. */
+/* Begin an empty batch. The caller hands on the batch that was under way, if any. */
 void wpk_executor_begin_batch(struct wpk_executor *executor);
-/* Nothing is written after this. What the writer was handed is, and its output leaves; what it was
- * not is lost, and said to be. */
+/* End writing. Batches that the writer has are written, and their output leaves. The batch under
+ * way is lost: its writes and requests get WPK_ECLOSED. */
 void wpk_executor_end(struct wpk_executor *executor);
 
-/* ---- executor_store.c: effects that are written; false when it is none of these */
+/* ---- executor_store.c */
 
+/* Add the write of an effect that is only written. False: the effect is of another kind. */
 bool wpk_executor_store(struct wpk_executor *executor, const struct wpk_effect *effect);
 
 /* ---- executor_search.c */
@@ -131,7 +132,7 @@ void wpk_executor_open_search(struct wpk_executor *executor, const struct wpk_ef
 void wpk_executor_put_kernel(struct wpk_executor *executor, const struct wpk_effect *effect);
 void wpk_executor_put_plain(struct wpk_executor *executor, const struct wpk_effect *effect);
 void wpk_executor_tell(struct wpk_executor *executor, const struct wpk_effect *effect);
-/* What the strategies answered becomes store writes. True when there was something. */
+/* Turn the strategies' answers into store writes. True if there were any. */
 bool wpk_executor_take_answers(struct wpk_executor *executor);
 wpk_err wpk_executor_new_pool(struct wpk_executor *executor, struct wpk_diag *diag);
 
@@ -139,47 +140,49 @@ wpk_err wpk_executor_new_pool(struct wpk_executor *executor, struct wpk_diag *di
 
 void wpk_executor_put_artifact(struct wpk_executor *executor, const struct wpk_effect *effect);
 void wpk_executor_get_artifact(struct wpk_executor *executor, const struct wpk_effect *effect);
+/* True if an upload of this artifact is under way. */
 bool wpk_executor_is_uploading(const struct wpk_executor *executor, const char *sha256);
-/* Its row is gone, and none is on its way. */
+/* Remove the artifact's file. It must have no row, and no upload under way. */
 void wpk_executor_remove_artifact(struct wpk_executor *executor, const char *sha256);
-/* What was done to files becomes store writes and answers. */
+/* Turn what the file pool has done into store writes and answers. */
 void wpk_executor_take_files(struct wpk_executor *executor);
-/* Nothing is done to files after this; what was on its way is lost, and nobody was told of it. */
+/* End the work on files. Uploads and fetches under way are dropped without an answer. */
 void wpk_executor_end_files(struct wpk_executor *executor);
-/* An artifact is named once we have it: what results say to be ours, and is not, could never be
- * served. Before the step, so that state and store agree.
- *   errors  what reading the store says */
+/* Remove from results the names of artifacts that the store does not have: they could never be
+ * served. Called before the step, so that state and store agree.
+ *   errors  those of reading the store */
 WPK_MUST_CHECK wpk_err wpk_executor_forget_absent(struct wpk_executor *executor,
                                                   struct wpk_message *message,
                                                   struct wpk_diag *diag);
 
 /* ---- executor_quota.c */
 
-/* Is there room for the artifact? If not, its worker is told, and builds are held. */
+/* True if there is room for the artifact. If not, its worker is told, and builds are held. */
 bool wpk_executor_admit_upload(struct wpk_executor *executor, const struct wpk_effect *effect);
-/* Some seconds after the last time: forget artifacts, if there are too many. */
+/* If the last time was seconds ago: count artifacts, and remove some if they take too much. */
 void wpk_executor_prune(struct wpk_executor *executor);
 
 /* ---- executor_worker.c */
 
-/* A local socket's file says who may connect to it; others show a token. */
+/* True if the worker may join: it is local, where the socket's file decides who may connect, or its
+ * token is good. If not, `diag` says why. */
 bool wpk_executor_may_join(const struct wpk_executor *executor,
                            const struct wpk_net_address *address, const struct wpk_hello *hello,
                            struct wpk_diag *diag);
-/* Is the token of the message's session still good? If not, the session is ended, and `diag` says
- * why. */
+/* True if the token of the message's session is still good. If not, the session is ended, and
+ * `diag` says why. */
 bool wpk_executor_may_go_on(struct wpk_executor *executor, const struct wpk_message *message,
                             struct wpk_diag *diag);
 
 /* ---- executor_restore.c */
 
-/* A coordinator as the store has it, in place of the one there was, if any; its jobs are still
- * unread. */
+/* Replace the coordinator, if any, by one as the store has it, whose jobs are still unread. */
 WPK_MUST_CHECK wpk_err wpk_executor_begin_restore(struct wpk_executor *executor,
                                                   struct wpk_diag *diag);
-/* Read some of them: no longer than the loop may be kept. */
+/* Restore some of the unread jobs, a slice that does not keep the loop for long. */
 WPK_MUST_CHECK wpk_err wpk_executor_restore_some(struct wpk_executor *executor,
                                                  struct wpk_diag *diag);
+/* True if no job is unread. */
 bool wpk_executor_is_restored(const struct wpk_executor *executor);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The artifacts' quota: all rows, and what is on its way to one, never exceed it together.
+/* The artifacts' quota: artifacts with a row and uploads under way never exceed it together.
  *
  *     0 ──────────────── 90 % ── 95 % ── 100 %
  *     builds go on         │      │        └─ an upload is refused, and builds are held
- *                          │      └─ what nobody needs goes; where none can, builds are held
- *                          └─ so much is left then */
+ *                          │      └─ unused artifacts are removed; if none can, builds are held
+ *                          └─ removal stops here */
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"

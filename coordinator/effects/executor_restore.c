@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coordinator's state, from the store: at the start, and after the store failed. It is read in
- * slices, so that a thousand jobs do not keep the loop from everything else. */
+/* The coordinator's state is read from the store: at the start, and after the store failed. It is
+ * read in slices, so that the loop goes on while a thousand jobs are read. */
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches: opened from the store, asked and told through their strategies, concluded in a
- * kernel. */
+/* Effects on searches: a search is opened from the store, its strategy is told results and answers
+ * with candidates, and its kernel is stored. */
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An event is stepped, and the effects of the step are handed to those who perform them. */
+/* An event is stepped, and each effect of the step is handed to the file that performs it. */
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"

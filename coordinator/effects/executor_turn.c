@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A turn of the loop: its batch, from the step that fills it to the commit that lets its output go.
+/* A turn of the loop: its batch, from the step that fills it to the release of its output.
  *
- * When a commit fails, the state is ahead of the store and is dropped. One read from the store
- * takes its place, to be looked at, until the writer's probe succeeds and the state is read once
- * more, to go on from. Each poll reads some of its jobs. A search of which something was refused
- * for a reason of its own is not opened again: its operators fail, and the others go on. */
+ * When a commit fails, the state is ahead of the store and is dropped. A state read from the store
+ * takes its place and is only read, until the writer's probe succeeds. Then the state is read from
+ * the store once more, and goes on. Each poll reads some of its jobs. A search whose write was
+ * refused for a reason of its own is not opened again: its operators fail, and the others go on. */
 #include "coordinator/effects/executor_parts.h"
 
 #include "common/log.h"

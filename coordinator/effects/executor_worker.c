@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which workers are let in, and for how long: a token that is revoked or has expired ends the
- * sessions that it began. */
+/* Admission of workers. The sessions of a token end when the token is revoked or expires. */
 #include "coordinator/effects/executor_parts.h"
 
 #include "coordinator/access/worker_auth.h"

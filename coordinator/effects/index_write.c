@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An index that follows what a batch does to a problem's kernels. */
+/* A store write that updates the index with the batch's changes of a problem's kernels. */
 #include "coordinator/effects/executor.h"
 #include "coordinator/index/index.h"
 

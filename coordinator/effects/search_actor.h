@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A search's strategy with its space: asked and told in the order of the asks. It touches nothing
- * outside, so that it may run on any thread.
+/* Search actors: the strategy of a search with its space, asked and told in the order of the asks.
+ * An actor touches nothing outside, so that it may run on any thread.
  *
- * It is made anew from what is recorded. From a snapshot, and what was asked and told after it;
- * or by asking and telling everything again: asks are a function of the seed and the results.
- * Where that gives other candidates than the recorded ones (a newer wpkd), it starts warm
- * instead: a fresh strategy that is told everything known. */
+ * An actor is made from what is recorded: from a snapshot, and what was asked and told after it; or
+ * by asking and telling everything again, because asks are a function of the seed and the results.
+ * If that gives other candidates than the recorded ones (another version of wpkd), the actor starts
+ * warm: a fresh strategy is told all results. */
 #ifndef WPK_COORDINATOR_EFFECTS_SEARCH_ACTOR_H
 #define WPK_COORDINATOR_EFFECTS_SEARCH_ACTOR_H
 
@@ -21,11 +21,11 @@ struct wpk_search_spec {
     struct wpk_device device;
 };
 
-/* Derive the space, pin its genes, and bring the strategy to where the search is: all of the log
- * asked, and the first `told_count` of the search's asks told, which have ended.
+/* Derive the space, pin its genes, and bring the strategy to the state of the search: all asks of
+ * the log are asked, and the search's first `told_count` asks, which have ended, are told.
  *
  *   owns    caller frees; `spec` and `log` are not kept
- *   errors  WPK_EMISMATCH the log's snapshot does not fit: give it the whole log
+ *   errors  WPK_EMISMATCH the log's snapshot does not fit: call again with the whole log
  *           WPK_ENOENT no such strategy, gene or value; WPK_EUNSUPPORTED, WPK_EINVAL no space;
  *           WPK_ENOMEM; with the reason in `diag`
  */
@@ -36,20 +36,20 @@ void wpk_search_actor_free(struct wpk_search_actor *actor);
 
 double wpk_search_actor_size_log2(const struct wpk_search_actor *actor);
 
-/* Up to `count` new candidates as texts, which the caller frees.
+/* Ask for up to `count` new candidates, as texts that the caller frees.
  *
- *   shape   texts [count]; *filled of them are set: 0 with WPK_OK: tell first
+ *   shape   texts [count]; the first *filled are set; 0 of them: the strategy is to be told first
  *   errors  WPK_EEXHAUSTED, WPK_ENOMEM
  */
 WPK_MUST_CHECK wpk_err wpk_search_actor_ask(struct wpk_search_actor *actor, uint32_t count,
                                             char **texts, uint32_t *filled);
-/* What became of the ask with this number, the one after the last that was told. */
+/* Tell the result of the ask with this number, which follows the last one told. */
 void wpk_search_actor_tell(struct wpk_search_actor *actor, uint32_t number,
                            const struct wpk_work_item *item);
 
-/* Append its state to `text`, if it was told as many as `tells_min` since the last time, and an
- * eighth of everything: a state is as long as the search. False: not now. `out` borrows from
- * both. */
+/* Append the state of the actor to `text`, if it was told `tells_min` results since the last time
+ * and, unless that is 1, an eighth of all: a state grows with its search. False: not now. `out`
+ * borrows from `text` and the actor. */
 WPK_MUST_CHECK bool wpk_search_actor_save(struct wpk_search_actor *actor, uint32_t tells_min,
                                           struct wpk_history_snapshot *out, struct wpk_buf *text);
 
