@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What wpkd was told: defaults, under a configuration file, under its command line. Parsed once,
- * and again as a whole at a reload; what is given twice is a command line's word over a file's. */
+/* The configuration of wpkd: the command line goes before the configuration file, and that before
+ * defaults. All of it is parsed once at start, and again at a reload. */
 #ifndef WPK_COORDINATOR_CONFIG_H
 #define WPK_COORDINATOR_CONFIG_H
 
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define WPK_CONFIG_LISTENERS_MAX 8 /* of clients; again, of workers */
+#define WPK_CONFIG_LISTENERS_MAX 8 /* of clients, and as many of workers */
 #define WPK_CONFIG_HOSTS_MAX 16
 #define WPK_CONFIG_PEERS_MAX 64
 #define WPK_CONFIG_OWNERS_MAX 1024
@@ -23,11 +23,11 @@ struct wpk_config_listener {
                               * tcp://HOST:PORT or tls+tcp://HOST:PORT */
     const char *certificate; /* PEM files; NULL: no TLS */
     const char *key;
-    bool insecure; /* without TLS though it can be reached from elsewhere */
+    bool insecure; /* it may lack TLS though it can be reached from elsewhere */
     unsigned mode; /* of a Unix socket's file: 0600 unless told otherwise */
 };
 
-/* A user of this machine whom the clients' Unix sockets let in, besides our own and root. */
+/* A user of this machine that the clients' Unix sockets let in, besides wpkd's own and root. */
 struct wpk_config_peer {
     uid_t uid;      /* WPK_CONFIG_UID_OTHERS: every other user */
     unsigned roles; /* bits of enum wpk_role */
@@ -35,11 +35,11 @@ struct wpk_config_peer {
 
 struct wpk_config_owner {
     const char *name;
-    uint32_t weight;   /* device time is shared in proportion, from 1 */
-    uint32_t jobs_max; /* that live, at a time */
+    uint32_t weight;   /* from 1; device time is shared in proportion */
+    uint32_t jobs_max; /* live jobs at a time */
 };
 
-/* All of it lives in `arena`; lists are NULL where their count is 0. */
+/* The configuration. Its texts and lists lie in `arena`; a list is NULL if its count is 0. */
 struct wpk_config {
     struct wpk_arena arena;
     const char *file; /* NULL: none was named */
@@ -48,29 +48,29 @@ struct wpk_config {
     uint32_t http_count;
     struct wpk_config_listener workers[WPK_CONFIG_LISTENERS_MAX];
     uint32_t worker_count;
-    const char *hosts[WPK_CONFIG_HOSTS_MAX]; /* by which clients may call this host */
+    const char *hosts[WPK_CONFIG_HOSTS_MAX]; /* names by which clients may call this host */
     uint32_t host_count;
     struct wpk_config_peer peers[WPK_CONFIG_PEERS_MAX];
     uint32_t peer_count;
-    struct wpk_config_owner owner_default; /* of those who are not listed; its name is "*" */
+    struct wpk_config_owner owner_default; /* of owners that are not listed; its name is "*" */
     struct wpk_config_owner *owners;
     uint32_t owner_count;
     uint32_t http_connections_max;
     uint32_t worker_connections_max;
-    uint64_t artifact_bytes_max; /* what is not served goes when it is more; 0: no limit */
-    uint32_t artifacts_per_problem; /* the best, kept whatever the quota */
-    uint32_t idle_s;  /* end by itself after so long without a job or a request; 0: never */
-    bool exit_on_failure; /* of the store: a private wpkd's client says why; others serve reads */
-    uint32_t drain_s; /* at the end, for what is under way */
-    int store_pages_max; /* of the database, for tests; 0: no limit */
+    uint64_t artifact_bytes_max;    /* quota: unused artifacts go near it; 0: no limit */
+    uint32_t artifacts_per_problem; /* the best ones, kept whatever the quota */
+    uint32_t idle_s;                /* end after so long without a job or a request; 0: never */
+    bool exit_on_failure; /* end if the store fails, as a private wpkd does; else serve reads */
+    uint32_t drain_s;     /* at the end, time for what is under way to become durable */
+    int store_pages_max;  /* of the database, for tests; 0: no limit */
     enum wpk_log_level log_level;
     enum wpk_log_format log_format;
-    bool check; /* only say whether all this is in order */
-    bool help;  /* only print the usage, or the version */
-    bool version;
+    bool check;   /* only check the configuration */
+    bool help;    /* only print the usage */
+    bool version; /* only print the version */
 };
 
-/* What the environment says; NULL: not set. */
+/* Environment variables; NULL: not set. */
 struct wpk_config_environment {
     const char *xdg_data_home;
     const char *home;
@@ -78,32 +78,33 @@ struct wpk_config_environment {
 
 extern const char wpk_config_usage[];
 
-/*   owns    caller calls wpk_config_fini, after a failure too
- *   errors  WPK_EINVAL, WPK_EPARSE, WPK_ERANGE with what is wrong, and for a file with line and
- *           field; what reading it says; WPK_ENOMEM
+/* Parse the command line, and the configuration file that it names.
+ *
+ *   owns    caller calls wpk_config_fini, after a failure too
+ *   errors  WPK_EINVAL, WPK_EPARSE, WPK_ERANGE with the reason, and for a file with line and field;
+ *           those of reading the file; WPK_ENOMEM
  */
 WPK_MUST_CHECK wpk_err wpk_config_parse(int argc, char **argv,
                                         const struct wpk_config_environment *environment,
                                         struct wpk_config *out, struct wpk_diag *diag);
 void wpk_config_fini(struct wpk_config *config);
 
-/* May a listener of clients, of workers, be like that?
+/* Check a listener of clients; of workers: its address, and TLS where it needs it.
  *
- *   errors  WPK_EINVAL
+ *   errors  WPK_EINVAL  with the reason
  */
 WPK_MUST_CHECK wpk_err wpk_config_check_http(const struct wpk_config_listener *listener,
                                              struct wpk_diag *diag);
 WPK_MUST_CHECK wpk_err wpk_config_check_workers(const struct wpk_config_listener *listener,
                                                 struct wpk_diag *diag);
 
-/* Read `path` into `config`, over what is there; used by wpk_config_parse(). */
+/* Read the file `path` into `config`, over the values there; for wpk_config_parse(). */
 WPK_MUST_CHECK wpk_err wpk_config_read(const char *path, struct wpk_config *config,
                                        struct wpk_diag *diag);
 
-/* The first of what differs and cannot be changed without a restart, by its name in the file; NULL:
- * nothing does. */
+/* The name in the file of the first field that differs and needs a restart; NULL: there is none. */
 const char *wpk_config_fixed_change(const struct wpk_config *now, const struct wpk_config *next);
-/* Give `next` all of that as `now` has it.
+/* Set the fields of `next` that need a restart to their values in `now`.
  *
  *   errors  WPK_ENOMEM
  */

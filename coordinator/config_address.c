@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which addresses a listener may have. Whoever brings kernels brings code that users run, and a
- * token that crosses a network in clear is everybody's: so what can be reached from elsewhere has
- * TLS, unless the operator says in so many words that it need not. */
+/* Addresses that a listener may have. Workers send code that users run, and a token that crosses a
+ * network in clear can be read by others. So a listener that can be reached from elsewhere must
+ * have TLS, unless its configuration says "insecure". */
 #include "common/address.h"
 #include "coordinator/config.h"
 

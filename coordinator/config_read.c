@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration file. deploy/wpkd.json shows all of it, docs/man/wpkd.json.5 says what it
- * means, and a test holds the three to each other. */
+/* The configuration file. deploy/wpkd.json shows all of its fields, docs/man/wpkd.json.5 describes
+ * them, and a test compares the three. */
 #include "coordinator/config.h"
 
 #include "common/config_file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkd. Exit codes, so that a service manager does not restart it in vain: 0 ended when told to;
- * 1 a failure, a start may succeed later; 2 usage or configuration; 3 a store that no start can
- * use: written by a newer wpkd, or corrupt. */
+/* The program wpkd. Its exit codes tell a service manager whether a restart is of use: 0 it ended
+ * as told; 1 a failure, a start may succeed later; 2 usage or configuration; 3 no start can use the
+ * store, which is corrupt or of a newer wpkd. */
 #include "coordinator/db/db.h"
 #include "coordinator/service.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One turn of the loop lets go what became durable, takes what came in from workers and clients,
- * steps it, and hands it to the writer as one batch. */
+/* A turn of the loop releases the output of durable batches, steps what came in from workers and
+ * clients, and hands it to the writer as one batch. */
 #include "coordinator/service_state.h"
 
 #include "common/crypto.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkd at work: the loop, its sockets, its lock and its clock around the coordinator. */
+/* The service: the loop, sockets, lock and clock around the coordinator. */
 #ifndef WPK_COORDINATOR_SERVICE_H
 #define WPK_COORDINATOR_SERVICE_H
 
@@ -9,19 +9,19 @@
 struct wpk_service_options {
     const struct wpk_config *config;
     const struct wpk_notify_environment *environment;
-    /* Read the configuration again, at SIGHUP; `out` is then the service's to end. NULL: SIGHUP
-     * ends the process, as it does. */
+    /* Read the configuration again, at SIGHUP. The service calls wpk_config_fini() on `out`. NULL:
+     * SIGHUP ends the process, as is its default. */
     wpk_err (*reload)(void *user, struct wpk_config *out, struct wpk_diag *diag);
     void *user;
 };
 
-/* Serve until a signal, or until idle as the config says.
+/* Serve until a signal, or until idle as long as the configuration says.
  *
  *   errors  WPK_EBUSY     another wpkd works on the data directory
- *           WPK_EINVAL    what the service manager passed in
- *           WPK_ECORRUPT, WPK_EMISMATCH, WPK_EACCES, WPK_ENOSPC  the store, now or later: what was
- *                         acknowledged is in it
- *           and what opening the sockets says
+ *           WPK_EINVAL    the service manager passed a wrong socket or variable
+ *           WPK_ECORRUPT, WPK_EMISMATCH, WPK_EACCES, WPK_ENOSPC  the store failed, at start or
+ *                         later: all that was acknowledged is in it
+ *           and those of opening the sockets
  */
 WPK_MUST_CHECK wpk_err wpk_service_run(const struct wpk_service_options *options,
                                        struct wpk_diag *diag);

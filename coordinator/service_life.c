@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From start to end:
+/* The life of the service:
  *
  *     opening ──▶ serving ──SIGTERM, SIGINT──▶ draining ──▶ closing
  *                  │   ▲                          │
- *                  └───┘ SIGHUP: reload           └─ nothing is leased, waiting workers are
- *                                                    answered, what came is committed
+ *                  └───┘ SIGHUP: reload           └─ nothing is leased, polls that wait are
+ *                                                    answered, what came in is committed
  *
- * The service manager is told of each step, and fed while the store advances: a wpkd that answers
- * but records nothing is no good. */
+ * The service manager is notified of each state. Its watchdog is fed only while the writer finishes
+ * transactions: a wpkd that answers but records nothing is to be restarted. */
 #include "coordinator/service_state.h"
 
 #include "common/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gauges: what is looked up every now and then, where everything else is counted as it happens. */
+/* Gauges, which are set once a second. All other metrics are counted as things happen. */
 #include "coordinator/service_state.h"
 
 #include "common/metrics.h"

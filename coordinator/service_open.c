@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What wpkd holds while it runs: its lock, store, state and sockets. */
+/* Opening and closing of what the service holds: its lock, store, state and sockets. */
 #include "coordinator/service_state.h"
 
 #include "coordinator/activation.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The owners that the configuration names, and their shares. */
+/* The weights and quotas of owners that the configuration names. */
 #include "coordinator/service_state.h"
 
 static void set_owner(struct wpk_service *service, const struct wpk_config_owner *owner,

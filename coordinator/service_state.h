@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wpkd's inside, shared by the files it is made of: service.c turns the loop, service_open.c
- * opens and closes what it holds, service_life.c leads it from start to end. Only the loop's
- * thread touches it. */
+/* The state of the service, shared by its files: service.c takes the turns of the loop,
+ * service_open.c opens and closes what it holds, service_life.c leads it from start to end,
+ * service_owners.c sets owners, service_metrics.c gauges. Only the loop's thread touches it. */
 #ifndef WPK_COORDINATOR_SERVICE_STATE_H
 #define WPK_COORDINATOR_SERVICE_STATE_H
 
@@ -14,7 +14,7 @@
 
 struct wpk_service {
     const struct wpk_service_options *options;
-    const struct wpk_config *config; /* what holds now: options->config, or `reloaded` */
+    const struct wpk_config *config; /* in force: options->config, or `reloaded` */
     struct wpk_config *reloaded;     /* owned; NULL before the first reload */
     struct wpk_notify notify;
     int lock_fd;
@@ -27,48 +27,48 @@ struct wpk_service {
     struct wpk_http_server *http;
     struct wpk_auth *auth;
     struct wpk_executor *executor;
-    uint64_t active_ns; /* last time there was a job or a request */
-    uint64_t answered;  /* requests of clients, as last seen */
-    uint64_t refused[WPK_NET_REFUSAL_COUNT]; /* by the worker port, as last seen */
-    uint64_t commits;   /* turns that the store has taken, or could not: it answered */
-    uint64_t advanced_commits;
-    uint64_t advanced_ns; /* when they were last seen to grow, and how many there were then */
-    uint64_t fed_commits;
-    uint64_t fed_ns; /* last time the watchdog was fed, and how many commits there were then */
-    uint64_t status_ns;
-    uint64_t measured_ns;
-    char status[256]; /* what the service manager was told last */
+    uint64_t active_ns;                      /* when there was a job or a request last */
+    uint64_t answered;                       /* requests of clients, as last seen */
+    uint64_t refused[WPK_NET_REFUSAL_COUNT]; /* by the workers' port, as last seen */
+    uint64_t commits;                        /* wpk_executor_commits(), as last seen */
+    uint64_t advanced_commits;               /* `commits` when it was last seen to grow */
+    uint64_t advanced_ns;                    /* the time of that */
+    uint64_t fed_commits;                    /* `commits` when the watchdog was fed last */
+    uint64_t fed_ns;                         /* the time of that */
+    uint64_t status_ns;                      /* when the status was considered last */
+    uint64_t measured_ns;                    /* when gauges were set last */
+    char status[256];                        /* as the service manager was told last */
     bool draining;
     uint64_t drain_end_ns;
-    uint64_t drain_mark; /* batches given to the writer before, and 1; 0: not looked at yet */
-    wpk_err err;        /* why the loop was stopped */
+    uint64_t drain_mark; /* 1 + batches given to the writer when draining began; 0: not set */
+    wpk_err err;         /* why the loop was stopped */
     struct wpk_diag diag;
 };
 
-/* What the executor lets go; `user` is the service. */
+/* Output of the executor: a reply to a worker, an answer to a request. `user`: the service. */
 void wpk_service_reply(void *user, const struct wpk_net_address *address, const void *frame,
                        size_t size);
 void wpk_service_respond(void *user, uint64_t request, const struct wpk_api_answer *answer);
 
-/* Take what came in, step it, commit; `user` is the service. */
+/* A turn of the loop: step what came in, and commit. `user`: the service. */
 void wpk_service_turn(void *user);
-/* Let time pass: leases expire, silent workers are let go. */
+/* A tick: step it and commit, probe the writer, end slow connections, count refused ones. */
 void wpk_service_tick(struct wpk_service *service);
-/* Tell the state what the configuration says of owners; `user` is the service. */
+/* Set the owners' weights and quotas from the configuration. `user`: the service. */
 void wpk_service_set_owners(void *user);
-/* Owners that the configuration `before` named have the default share, until they are set again. */
+/* Set the owners that the configuration `before` named to the default weight and quota. */
 void wpk_service_forget_owners(struct wpk_service *service, const struct wpk_config *before);
 
-/* Set the gauges: it looks at every job, search and worker, so not too often. */
+/* Set the gauges. It looks at every job, search and worker: call it once a second at most. */
 void wpk_service_measure(struct wpk_service *service);
 
-/* Take lock, store and sockets; what it says is what wpk_service_run() says. */
+/* Take lock, store and sockets. Errors are those of wpk_service_run(). */
 WPK_MUST_CHECK wpk_err wpk_service_open(struct wpk_service *service, struct wpk_diag *diag);
-/* Also what was opened in part. */
+/* Close all that is open, after a failed wpk_service_open() too. */
 void wpk_service_close(struct wpk_service *service);
-/* Let the sockets have what `next` says of them. What cannot be read leaves them as they were; past
- * that only a port that cannot be listened at again fails, when clients' have it and workers' not.
- */
+/* Give the sockets their certificates, peers and hosts of `next`. If a file cannot be read, no
+ * socket changes. After that, only listening again can fail: then clients' ports may have changed,
+ * and workers' not. */
 WPK_MUST_CHECK wpk_err wpk_service_reload_sockets(struct wpk_service *service,
                                                   const struct wpk_config *next,
                                                   struct wpk_diag *diag);
