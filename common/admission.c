@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection is a word: its deadline, whether it is known, its phase. Marks exchange the word
- * without a lock. To find the one that has to go all words are read, and to count those of a source
- * when there may be too many: connections are counted by a hash of their source, which several
- * sources may share. */
+/* A connection is one word: its deadline, whether it is known, its phase. A mark exchanges the word
+ * without a lock. All words are read to find the connection to be ended, and to count those of a
+ * source whose counter reaches a limit, because sources with the same hash share a counter. */
 #include "common/admission.h"
 
 #include "common/clock.h"

@@ -3,7 +3,7 @@
  *
  * One arena serves one message, or one generation of a search. Nothing inside is freed on its own
  * and nothing in it outlives wpk_arena_reset(). Blocks are kept over a reset, so a steady state
- * allocates nothing. `= {0}` is an empty arena with the default limit. Not for two threads. */
+ * allocates nothing. `= {0}` is an empty arena with the default limit. One thread uses an arena. */
 #ifndef WPK_COMMON_ARENA_H
 #define WPK_COMMON_ARENA_H
 
@@ -26,15 +26,15 @@ void wpk_arena_fini(struct wpk_arena *arena);
 /* Forget every allocation, keep the blocks. */
 void wpk_arena_reset(struct wpk_arena *arena);
 
-/* `count` zeroed objects of `size` bytes, aligned for any type; NULL when memory or the limit is
- * reached (the caller returns WPK_ENOMEM). A count or size of 0 gives a valid pointer. */
+/* Return `count` zeroed objects of `size` bytes, aligned for any type; NULL without memory or at
+ * the limit (the caller returns WPK_ENOMEM). A count or size of 0 gives a valid pointer. */
 WPK_MUST_CHECK void *wpk_arena_alloc(struct wpk_arena *arena, size_t count, size_t size);
 
-/* A copy of `text`, or of its first `size` bytes with a NUL added; NULL as above. */
+/* Copy `text`, or `size` bytes of `data` with a NUL added; NULL where wpk_arena_alloc() fails. */
 WPK_MUST_CHECK char *wpk_arena_copy_text(struct wpk_arena *arena, const char *text);
 WPK_MUST_CHECK char *wpk_arena_copy_bytes(struct wpk_arena *arena, const char *data, size_t size);
 
-/* Typed: struct node *n = WPK_ARENA_NEW(arena, struct node, 1); */
+/* Allocate typed objects: struct node *n = WPK_ARENA_NEW(arena, struct node, 1); */
 #define WPK_ARENA_NEW(arena, type, count) ((type *)wpk_arena_alloc((arena), (count), sizeof(type)))
 
 #endif

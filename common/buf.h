@@ -28,7 +28,7 @@ struct wpk_buf {
 void wpk_buf_init(struct wpk_buf *buf, size_t size_max);
 void wpk_buf_fini(struct wpk_buf *buf);
 
-/* Empty and without error, memory kept. */
+/* Empty the buffer and clear its error; its memory is kept. */
 void wpk_buf_reset(struct wpk_buf *buf);
 
 void wpk_buf_append(struct wpk_buf *buf, const void *data, size_t size);
@@ -42,7 +42,7 @@ void wpk_buf_vprintf(struct wpk_buf *buf, const char *format, va_list args) WPK_
 WPK_MUST_CHECK char *wpk_buf_reserve(struct wpk_buf *buf, size_t size);
 void wpk_buf_commit(struct wpk_buf *buf, size_t size);
 
-/* Cut to `size` bytes, which is not more than there are. */
+/* Cut the content to `size` bytes, which must be at most the current size. */
 void wpk_buf_truncate(struct wpk_buf *buf, size_t size);
 
 WPK_MUST_CHECK wpk_err wpk_buf_status(const struct wpk_buf *buf);
@@ -52,8 +52,8 @@ const char *wpk_buf_text(const struct wpk_buf *buf);
 
 /* Move the content out; the buffer is empty afterwards, on failure too.
  *
- *   owns    the caller frees *data; *size may be NULL
- *   errors  what wpk_buf_status() says
+ *   owns    the caller frees *data; `size` may be NULL
+ *   errors  that of wpk_buf_status()
  */
 WPK_MUST_CHECK wpk_err wpk_buf_take(struct wpk_buf *buf, char **data, size_t *size);
 

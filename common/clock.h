@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time, through one of the five seams: whoever decides by the clock is given a struct wpk_clock,
- * and a test gives it one that it turns by hand. */
+/* Time. Code that decides by the time is given a struct wpk_clock, so that a test can give it a
+ * clock that the test moves. */
 #ifndef WPK_COMMON_CLOCK_H
 #define WPK_COMMON_CLOCK_H
 
@@ -20,7 +20,7 @@ struct wpk_clock {
 
 /* The machine's clock; static, shared by all threads. */
 const struct wpk_clock *wpk_clock_system(void);
-uint64_t wpk_clock_ns(void); /* what it says now, as `now_ns` */
+uint64_t wpk_clock_ns(void); /* its now_ns() */
 
 uint64_t wpk_clock_now_ns(const struct wpk_clock *clock);
 uint64_t wpk_clock_wall_ns(const struct wpk_clock *clock);
@@ -39,7 +39,7 @@ void wpk_clock_fake_advance(struct wpk_clock_fake *fake, uint64_t ns);
 #define WPK_CLOCK_TEXT_SIZE 32
 void wpk_clock_format(uint64_t wall_ns, char out[WPK_CLOCK_TEXT_SIZE]);
 
-/* The inverse, also with 0 to 9 fractional digits and an offset such as +02:00.
+/* Parse an RFC 3339 time with 0 to 9 fractional digits, in UTC or with an offset such as +02:00.
  *
  *   errors  WPK_EPARSE  not an RFC 3339 time from 1970 on
  */

@@ -11,8 +11,8 @@
 #define WPK_SHA256_HEX_SIZE 65 /* lower-case hex and NUL */
 #define WPK_TOKEN_TEXT_SIZE 65 /* 256 random bits in hex and NUL */
 
-#define WPK_SIGN_SEED_SIZE 32       /* bytes: the secret that is kept */
-#define WPK_SIGN_KEY_SIZE 64        /* bytes: the secret as it signs */
+#define WPK_SIGN_SEED_SIZE 32       /* bytes: the secret that is stored */
+#define WPK_SIGN_KEY_SIZE 64        /* bytes: the secret that signs */
 #define WPK_SIGN_PUBLIC_SIZE 32     /* bytes */
 #define WPK_SIGN_PUBLIC_HEX_SIZE 65 /* lower-case hex and NUL */
 #define WPK_SIGNATURE_SIZE 64       /* bytes */
@@ -35,17 +35,17 @@ void wpk_crypto_sha256_hex(const void *data, size_t size, char out[WPK_SHA256_HE
 /* Lower-case hex of `size` bytes; `out` has room for 2 * size + 1. */
 void wpk_crypto_hex(const void *data, size_t size, char *out);
 
-/* Is it `size` bytes in lower-case hex, and nothing else? */
+/* True if `text` is `size` bytes in lower-case hex, and nothing else. */
 bool wpk_crypto_hex_valid(const char *text, size_t size);
 
-/* The bytes that `size` pairs of lower-case digits stand for; false for any other text. */
+/* Decode `size` bytes of lower-case hex; false for any other text. */
 WPK_MUST_CHECK bool wpk_crypto_unhex(const char *text, size_t size, void *out);
 
-/* Unpredictable bytes from the kernel: for tokens and ids, never for search (see rng.h). */
+/* Get unpredictable bytes for tokens and ids; a search uses rng.h. */
 void wpk_crypto_random(void *out, size_t size);
 void wpk_crypto_random_token(char out[WPK_TOKEN_TEXT_SIZE]);
 
-/* Compare secrets in a time that does not depend on where they differ. */
+/* True if two secrets are equal; the time does not depend on where they differ. */
 bool wpk_crypto_equal(const void *a, const void *b, size_t size);
 
 /* Overwrite a secret, in a way that no optimiser leaves out. */
@@ -53,7 +53,7 @@ void wpk_crypto_wipe(void *secret, size_t size);
 
 /* ---- signatures: Ed25519 (RFC 8032) */
 
-/* The key pair of a seed, which is WPK_SIGN_SEED_SIZE random bytes. */
+/* Derive the key pair from a seed of random bytes. */
 void wpk_crypto_sign_key(const uint8_t seed[WPK_SIGN_SEED_SIZE], uint8_t key[WPK_SIGN_KEY_SIZE],
                          uint8_t public_key[WPK_SIGN_PUBLIC_SIZE]);
 void wpk_crypto_sign(const uint8_t key[WPK_SIGN_KEY_SIZE], const void *data, size_t size,

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* Of a list of rows X(name, text), the texts in their order: {WPK_ERR_LIST(WPK_LIST_TEXT)}. */
+/* Expand a list of rows X(name, text) to its texts, in order: {WPK_ERR_LIST(WPK_LIST_TEXT)}. */
 #define WPK_LIST_TEXT(name, text) text,
 
 /* name, text */
@@ -66,7 +66,7 @@ typedef enum wpk_err_code wpk_err;
  * line and column count from 1; 0 means "no position". `file` and `field` may be empty. */
 struct wpk_diag {
     char text[WPK_DIAG_TEXT_MAX]; /* one sentence, no newline */
-    char file[128];               /* as the user named it; filled by whoever opened it */
+    char file[128];               /* as the user named it; filled where it was opened */
     char field[128];              /* JSON path such as ops[1].tensors.X */
     int line;
     int column;
@@ -76,7 +76,7 @@ struct wpk_diag {
 const char *wpk_err_name(wpk_err err);
 const char *wpk_err_text(wpk_err err);
 
-/* Write `diag` (which may be NULL) unless something lower has written it already.
+/* Fill `diag`, which may be NULL, unless a lower layer has filled it already.
  *
  *   errors  none; longer text is cut at WPK_DIAG_TEXT_MAX
  */

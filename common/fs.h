@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files, whole: read with a limit, written so that a crash leaves the old one or the new one. */
+/* Whole files: reading has a limit; a crash while writing leaves the old file or the new one. */
 #ifndef WPK_COMMON_FS_H
 #define WPK_COMMON_FS_H
 
@@ -9,13 +9,13 @@
  *
  *   errors  WPK_ENOENT, WPK_EACCES, WPK_EIO
  *           WPK_ERANGE  longer than size_max; nothing past the limit is read
- *           and names the file in `diag`
+ *           `diag` names the file
  */
 WPK_MUST_CHECK wpk_err wpk_fs_read(const char *path, size_t size_max, struct wpk_buf *out,
                                    struct wpk_diag *diag);
 
 /* Replace `path` by these bytes: temporary file beside it, fsync, rename, fsync of the directory.
- * It has `mode` less the umask, whatever the old one had.
+ * The new file has `mode` less the umask; the old file's mode is not kept.
  *
  *   errors  WPK_ENOSPC disk full, WPK_EACCES (read-only too), WPK_ENOENT no such directory,
  *           WPK_EIO; the old content stands and no temporary file is left
@@ -29,22 +29,22 @@ WPK_MUST_CHECK wpk_err wpk_fs_sync_name(const char *path, struct wpk_diag *diag)
 /* Rename within a directory, durably. */
 WPK_MUST_CHECK wpk_err wpk_fs_rename(const char *from, const char *to, struct wpk_diag *diag);
 
-/* Create the directory and those above it, for our user alone (0700); fine if it is there. What is
- * made is as durable as what is put into it. */
+/* Create a directory and its missing parents with mode 0700, and sync their names as far as that
+ * is possible. A directory that exists already is no error. */
 WPK_MUST_CHECK wpk_err wpk_fs_make_dirs(const char *path, struct wpk_diag *diag);
 
-/* Remove what is at `path`, a directory with all in it; fine if nothing is there. Links are
- * removed, not followed. */
+/* Remove a file, or a directory with its content. Links are removed, not followed. A path that does
+ * not exist is no error. */
 WPK_MUST_CHECK wpk_err wpk_fs_remove_tree(const char *path, struct wpk_diag *diag);
 
-/* May a socket be made at `path`, where a stale one is removed first? What is anything else was
- * put there by somebody, and stays.
+/* Check that `path` does not exist or is a socket: a library that binds there removes a stale
+ * socket, and must not remove another file.
  *
- *   errors  WPK_EINVAL  something is there, and is no socket
+ *   errors  WPK_EINVAL  the path exists and is no socket
  */
 WPK_MUST_CHECK wpk_err wpk_fs_check_socket(const char *path, struct wpk_diag *diag);
 
-/* Where a user's history lives: `given`, else $XDG_DATA_HOME/woodpecker, else
+/* Append the directory of a user's history: `given`, else $XDG_DATA_HOME/woodpecker, else
  * $HOME/.local/share/woodpecker. The three come from main, which alone reads the environment;
  * NULL or "" means not set. Relative XDG_DATA_HOME is ignored, as its specification asks.
  *
@@ -54,13 +54,13 @@ WPK_MUST_CHECK wpk_err wpk_fs_data_dir(const char *given, const char *xdg_data_h
                                        const char *home, struct wpk_buf *out,
                                        struct wpk_diag *diag);
 
-/* The directory of the running program: what it starts lies beside it. */
+/* Append the directory of the running program; the programs that it starts lie there too. */
 WPK_MUST_CHECK wpk_err wpk_fs_program_dir(struct wpk_buf *out, struct wpk_diag *diag);
 
-/* errno as a wpk_err: the one table of this translation. */
+/* Translate an errno; the only table of this translation. */
 wpk_err wpk_fs_err(int system_errno);
 
-/* What to do about errno: the end of a message, such as "; check the path". */
+/* Advice for an errno, as the end of a message, such as "; check the path". */
 const char *wpk_fs_advice(int system_errno);
 
 #endif

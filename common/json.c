@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader: the only file that knows cJSON.
  *
- * json_text.c has checked the text before cJSON parses it. A stack of frames says where we are:
- * frame 0 is the root; enter pushes, leave pops, next moves the top frame's item. From it a failure
- * derives the path of the field, and from path and text its position: nothing is kept per value. */
+ * json_text.c checks the text before cJSON parses it. A stack of frames is the current place: frame
+ * 0 is the root; enter pushes, leave pops, next moves the top frame's item. A failure derives the
+ * path of the field from the frames, and its position from path and text; none is kept. */
 #include "common/json.h"
 
 #include "common/json_text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON in and out. A reader walks a parsed document, a writer builds one, with the same shape:
+/* Reading and writing JSON. A reader walks a parsed document; a writer builds one in the same way:
  *
  *     wpk_json_enter(r, "budget");                    wpk_json_begin_object(w, "budget");
  *     job->seconds = wpk_json_get_int(r, "seconds",   wpk_json_put_int(w, "seconds",
@@ -10,8 +10,8 @@
  * asks wpk_json_status() once, at its end. The diag given at open then names field, line and
  * column.
  *
- * A key of NULL means the value we are at (an item of an array, or the root). Accepted is RFC 8259
- * and nothing more: UTF-8, no duplicate keys, no NUL in strings, bounded size and depth. Integers
+ * A key of NULL means the current value (an item of an array, or the root). The reader accepts
+ * RFC 8259 only: UTF-8, no duplicate keys, no NUL in strings, bounded size and depth. Integers
  * are exact and below 2^53 in magnitude; ids travel as strings. */
 #ifndef WPK_COMMON_JSON_H
 #define WPK_COMMON_JSON_H
@@ -50,71 +50,71 @@ WPK_MUST_CHECK wpk_err wpk_json_open(const char *text, size_t size, size_t size_
 void wpk_json_close(struct wpk_json_reader *reader);
 WPK_MUST_CHECK wpk_err wpk_json_status(const struct wpk_json_reader *reader);
 
-/* Fail with EINVAL (or another code) at a field, for a rule that only the caller knows.
- * Does nothing if something failed before. */
+/* Fail with `err` at a field, for a rule that only the caller knows. Does nothing after an earlier
+ * failure. */
 void wpk_json_fail(struct wpk_json_reader *reader, const char *key, wpk_err err, const char *format,
                    ...) WPK_PRINTF(4, 5);
 
-/* What stands there; ABSENT after a failure. */
+/* The kind of the value at `key`; ABSENT after a failure. */
 enum wpk_json_kind wpk_json_kind_of(const struct wpk_json_reader *reader, const char *key);
 bool wpk_json_has(const struct wpk_json_reader *reader, const char *key);
 
-/* Go into an object or array, and back out. Enter and leave pair up even after a failure. */
+/* Enter an object or array, and leave it. Calls of enter and leave pair up even after a failure. */
 void wpk_json_enter(struct wpk_json_reader *reader, const char *key);
 void wpk_json_enter_array(struct wpk_json_reader *reader, const char *key);
 void wpk_json_leave(struct wpk_json_reader *reader);
 
-/* Step to the next item of the array, or member of the object, that was entered; false at the end.
- * In between, gets and enters refer to the item. */
+/* Step to the next item of the entered array, or member of the entered object; false at the end.
+ * Until the next step, this item is the current value. */
 WPK_MUST_CHECK bool wpk_json_next(struct wpk_json_reader *reader);
-/* The member's name; valid until close. */
+/* The current member's name; valid until close. */
 const char *wpk_json_name(const struct wpk_json_reader *reader);
-/* Items or members of an array or object; 0 for anything else. */
+/* The number of items of an array, or members of an object; 0 for any other value. */
 size_t wpk_json_count(const struct wpk_json_reader *reader, const char *key);
 
-/* Fail unless every member of the object we are at is one of these; names end in NULL. */
+/* Fail unless every member of the current object is one of `names`, a list that ends in NULL. */
 void wpk_json_allow(struct wpk_json_reader *reader, const char *const *names);
 #define WPK_JSON_ALLOW(reader, ...)                                                                \
     wpk_json_allow(reader, (const char *const[]){__VA_ARGS__, NULL})
 
-/* A required value of that type: WPK_EINVAL if it is missing or of another type (an integer with a
- * fraction too), WPK_ERANGE outside [min, max]. For an optional one ask wpk_json_has() first. */
+/* Get a required value. Fails with WPK_EINVAL if it is missing or of another type (an integer with
+ * a fraction too), WPK_ERANGE outside [min, max]. Ask wpk_json_has() before an optional value. */
 int64_t wpk_json_get_int(struct wpk_json_reader *reader, const char *key, int64_t min, int64_t max);
 double wpk_json_get_real(struct wpk_json_reader *reader, const char *key, double min, double max);
 bool wpk_json_get_bool(struct wpk_json_reader *reader, const char *key);
 
 /* A string of at most size_max bytes, valid until close; "" after a failure. */
 const char *wpk_json_get_text(struct wpk_json_reader *reader, const char *key, size_t size_max);
-/* The same, copied into a fixed array of out_size bytes with its NUL. */
+/* Copy a string into an array of out_size bytes, its NUL included. */
 void wpk_json_get_copy(struct wpk_json_reader *reader, const char *key, char *out, size_t out_size);
 
-/* The same, of what is printed in tables and logs: a control character fails with WPK_EINVAL. */
+/* Copy a string that tables and logs print: a control character fails with WPK_EINVAL. */
 void wpk_json_get_label(struct wpk_json_reader *reader, const char *key, char *out,
                         size_t out_size);
 
-/* 64 bits: a decimal string, or a number below 2^53 (seeds and ids). */
+/* Get a 64-bit seed or id: a decimal string, or a number below 2^53. */
 uint64_t wpk_json_get_u64(struct wpk_json_reader *reader, const char *key);
 
-/* Index of the string in `names`; the failure lists them. 0 after a failure. */
+/* The index of a string in `names`; 0 after a failure, whose text lists the names. */
 size_t wpk_json_get_choice(struct wpk_json_reader *reader, const char *key,
                            const char *const *names, size_t name_count);
 
-/* An array of at most out_max integers; returns how many. */
+/* Get an array of at most out_max integers; returns their number. */
 size_t wpk_json_get_ints(struct wpk_json_reader *reader, const char *key, int64_t min, int64_t max,
                          int64_t *out, size_t out_max);
 
-/* The value at `key` as it stands in the text, appended to `out`; what `out` lacks room for is a
- * failure here and there. */
+/* Append the bytes of the value at `key` to `out`. Where `out` has no room, both `out` and the
+ * reader fail. */
 void wpk_json_get_raw(struct wpk_json_reader *reader, const char *key, struct wpk_buf *out);
 
-/* Build a document whose root is an object; the caller frees it. NULL when out of
+/* Begin a document whose root is an object; the caller frees the writer. NULL when out of
  * memory. */
 struct wpk_json_writer *wpk_json_writer_new_object(void);
 void wpk_json_writer_free(struct wpk_json_writer *writer);
 
-/* Begin and end pair up; `key` is NULL inside an array and only there. A NULL writer or a failure
- * inside is ignored until wpk_json_print() reports it. Text that is not UTF-8 (a compiler's output)
- * has the offending bytes replaced by U+FFFD. */
+/* Calls of begin and end pair up; `key` is NULL inside an array and only there. wpk_json_print()
+ * reports a NULL writer and the failures of these functions. Bytes of a text that are not UTF-8 (in
+ * a compiler's output) are replaced by U+FFFD. */
 void wpk_json_begin_object(struct wpk_json_writer *writer, const char *key);
 void wpk_json_begin_array(struct wpk_json_writer *writer, const char *key);
 void wpk_json_end(struct wpk_json_writer *writer);
@@ -124,19 +124,19 @@ void wpk_json_put_int(struct wpk_json_writer *writer, const char *key, int64_t v
 void wpk_json_put_u64(struct wpk_json_writer *writer, const char *key, uint64_t value); /* string */
 void wpk_json_put_real(struct wpk_json_writer *writer, const char *key, double value);  /* finite */
 void wpk_json_put_text(struct wpk_json_writer *writer, const char *key, const char *value);
-/* null where `value` is NULL or "". */
+/* Put a text; null where `value` is NULL or "". */
 void wpk_json_put_text_or_null(struct wpk_json_writer *writer, const char *key, const char *value);
-/* A time as RFC 3339 text; null for 0.
+/* Put a time as RFC 3339 text; null for 0.
  *   unit    wall_ns: as of wpk_clock_wall_ns */
 void wpk_json_put_wall(struct wpk_json_writer *writer, const char *key, uint64_t wall_ns);
 void wpk_json_put_bytes(struct wpk_json_writer *writer, const char *key, const char *value,
                         size_t size);
 void wpk_json_put_ints(struct wpk_json_writer *writer, const char *key, const int64_t *values,
                        size_t value_count);
-/* `text` is one JSON value that we printed ourselves; it is not checked. NULL: null. */
+/* Put `text`, one JSON value that this program has printed; it is not checked. NULL puts null. */
 void wpk_json_put_raw(struct wpk_json_writer *writer, const char *key, const char *text);
 
-/* Append the document to `out`; all begun objects and arrays are ended.
+/* Append the document to `out`. Every object and array that was begun must be ended.
  *
  *   errors  WPK_ENOMEM, WPK_ENOSPC  out->size_max
  */

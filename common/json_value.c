@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a reader's strings and numbers stand for: labels, 64-bit numbers, choices, lists. */
+/* A reader's typed strings and numbers: labels, 64-bit numbers, choices, lists. */
 #include "common/json.h"
 #include "common/utf8.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The writer: text grows as values are put, so there is no tree to build and walk.
  *
- * Not through cJSON: its printer writes 9007199254740991 as 9.00719925474099e+15 and
- * 0.30000000000000004 as 0.3, and what we print has to read back as what it was. */
+ * cJSON's printer is not used: it writes 9007199254740991 as 9.00719925474099e+15 and
+ * 0.30000000000000004 as 0.3, and a printed number has to read back as the same number. */
 #include "common/json.h"
 
 #include "common/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libuv, behind the few things a daemon needs of it. Every handle lies in struct wpk_loop, so that
- * nothing is allocated after opening; closing runs the loop once more, because libuv lets go of a
- * handle only from inside. */
+/* The few functions of libuv that a daemon needs. Every handle lies in struct wpk_loop, so that
+ * nothing is allocated after opening. Closing runs the loop once more, because libuv releases a
+ * handle only inside the loop. */
 #include "common/loop.h"
 
 #include "common/fs.h"

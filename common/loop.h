@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop of the daemons: signals, one timer, and one way in for threads.
+/* The event loop of the daemons: signals, one timer, and a wake-up for other threads.
  *
- * Everything is called on the thread that runs the loop, except wpk_loop_wake(), which any thread
- * may call, a library's callback too. The only file that knows libuv is loop.c. */
+ * All functions are called on the thread that runs the loop, except wpk_loop_wake(), which any
+ * thread and any library's callback may call. The only file that knows libuv is loop.c. */
 #ifndef WPK_COMMON_LOOP_H
 #define WPK_COMMON_LOOP_H
 
@@ -19,15 +19,15 @@ typedef void (*wpk_loop_fn)(void *user);
 /*   owns    caller closes
  *   errors  WPK_ESYSTEM, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_loop_open(struct wpk_loop **out, struct wpk_diag *diag);
-/* Forgets every watch. Accepts NULL. */
+/* Close the loop and its watches. Accepts NULL. */
 void wpk_loop_close(struct wpk_loop *loop);
 
-/* Serve until wpk_loop_stop(); what became ready in the same turn is still called. */
+/* Run until wpk_loop_stop(); callbacks that became ready in the same turn are still called. */
 void wpk_loop_run(struct wpk_loop *loop);
 void wpk_loop_stop(struct wpk_loop *loop);
 
-/* Call `fn` after wpk_loop_wake(): once or more for any number of wakes, never for none. Set before
- * the first thread that wakes is started. */
+/* Call `fn` after wpk_loop_wake(): at least once after any number of wakes, and never without one.
+ * Call this before the first thread that wakes the loop is started. */
 void wpk_loop_on_wake(struct wpk_loop *loop, wpk_loop_fn fn, void *user);
 void wpk_loop_wake(struct wpk_loop *loop);
 
@@ -38,7 +38,7 @@ void wpk_loop_wake(struct wpk_loop *loop);
 WPK_MUST_CHECK wpk_err wpk_loop_on_signal(struct wpk_loop *loop, int signal_number, wpk_loop_fn fn,
                                           void *user);
 
-/* Call `fn` once, `after_ms` from now; replaces what was set before. UINT64_MAX: never. */
+/* Call `fn` once, `after_ms` from now; replaces an earlier setting. UINT64_MAX: never. */
 void wpk_loop_set_timer(struct wpk_loop *loop, uint64_t after_ms, wpk_loop_fn fn, void *user);
 
 #endif

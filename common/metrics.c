@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every number is one atomic of its own, relaxed: a scrape may see a count and not yet its sum,
- * which the next one does. What has to agree within a page, a histogram's buckets and count, is
- * made of one reading. */
+/* Every number is a relaxed atomic of its own: a scrape may see a histogram's count before its sum,
+ * which the next one sees. Its buckets and its count have to agree within a page, so both are
+ * printed from one reading. */
 #include "common/metrics.h"
 
 #include "common/metrics_process.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program counts, for Prometheus. One set of numbers a process; every function may be called
- * from any thread, none of them waits, and a count is an atomic addition.
+/* Metrics of a program, for Prometheus. A process has one set of numbers. Every function may be
+ * called from any thread and does not block; a count is an atomic addition.
  *
  * Names, labels and help are rows of the lists below, so that the page cannot drift from the code.
- * A label's values are a fixed list: what is not in it counts as "other", where the list has that.
- * Device classes are the exception: the first WPK_METRIC_VALUES_MAX - 1 that are seen have a value
+ * A label's values are a fixed list: another value counts as "other", where the list has that.
+ * Device classes are the exception: the first WPK_METRIC_VALUES_MAX - 1 that occur have a value
  * of their own. Nothing that a client or a worker sends can add more.
  *
  *     wpk_metric_add(WPK_COUNTER_TRIALS, outcome, 1);
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define WPK_METRIC_VALUES_MAX 16 /* of a label */
-#define WPK_METRIC_VALUE_SIZE 96 /* bytes of a device class, its NUL too; what is longer is cut */
+#define WPK_METRIC_VALUE_SIZE 96 /* bytes of a device class, its NUL too; a longer one is cut */
 #define WPK_METRIC_BUCKETS_MAX 18
 
 /* suffix, label, values. OUTCOME is in the order of enum wpk_outcome. */
@@ -39,7 +39,7 @@
 #define WPK_LABEL_ENUM(name, ...) WPK_LABEL_##name,
 enum wpk_label { WPK_LABEL_LIST(WPK_LABEL_ENUM) WPK_LABEL_COUNT };
 
-/* suffix, name, label, help. Those in seconds are added to in ns. */
+/* suffix, name, label, help. Counters in seconds are added to in ns. */
 #define WPK_COUNTER_LIST(X)                                                                        \
     X(TRIALS, "wpk_trials_total", OUTCOME, "Candidates that ended, by outcome")                    \
     X(LEASES, "wpk_leases_total", NONE, "Leases given to workers")                                 \
@@ -113,11 +113,11 @@ enum wpk_gauge { WPK_GAUGE_LIST(WPK_GAUGE_ENUM) WPK_GAUGE_COUNT };
 #define WPK_HISTOGRAM_ENUM(name, ...) WPK_HISTOGRAM_##name,
 enum wpk_histogram { WPK_HISTOGRAM_LIST(WPK_HISTOGRAM_ENUM) WPK_HISTOGRAM_COUNT };
 
-/* Index of a label's value: a fixed one's by its text, else that of "other" or the last; a device
- * class's is given out at the first call. Index 0 is right where there is no label. */
+/* The index of a label's value: of `text` in the fixed list, else of "other" or the last value. A
+ * device class gets its index at the first call with it. Without a label the index is 0. */
 unsigned wpk_metric_value(enum wpk_label label, const char *text);
 
-/* How many values it has now. */
+/* The number of values that the label has now. */
 unsigned wpk_metric_value_count(enum wpk_label label);
 
 /* `value` < the label's count of values; 0 without a label. */
@@ -129,16 +129,16 @@ void wpk_metric_observe_ns(enum wpk_histogram histogram, uint64_t ns);
 void wpk_metric_observe_ratio(enum wpk_histogram histogram, double ratio); /* < 0 counts as 0 */
 void wpk_metric_observe_count(enum wpk_histogram histogram, uint64_t count);
 
-/* What was counted so far, for tests and for status; 0 where nothing was. */
+/* The current numbers, for tests and for `status`. */
 uint64_t wpk_metric_counted(enum wpk_counter counter, unsigned value);
 int64_t wpk_metric_gauged(enum wpk_gauge gauge, unsigned value);
 
-/* Append everything in Prometheus' text format 0.0.4, and what /proc says of this process under
- * the usual names process_*; failures stick to `out`. */
+/* Append all metrics in Prometheus' text format 0.0.4, with those of metrics_process.h; failures
+ * stick to `out`. */
 #define WPK_METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 void wpk_metrics_print(struct wpk_buf *out);
 
-/* Everything to 0 and no device class known; for tests, with no other thread about. */
+/* Set all numbers to 0 and forget the device classes; for tests with a single thread. */
 void wpk_metrics_reset(void);
 
 #endif

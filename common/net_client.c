@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client. One thread connects, sends, receives and connects again; the library's callbacks only
- * wake it, so that it alone waits for the library, and frees what the library knew.
+/* The client. One thread connects, sends, receives and connects again. The library's callbacks only
+ * wake this thread, so that it alone waits for the library, and frees what the library has used.
  *
  *     put ──▶ QUEUED ── begun to be sent ──▶ SENT ── reply, loss or time ──▶ ENDED ──▶ next
  *
- * What is QUEUED waits for a connection until its time is over; what was SENT over a connection
- * ends with it, because a request that was lost is the owner's to repeat. The library's own sockets
- * of this protocol can fall silent for ever: once in some ten restarts of a server behind TLS they
- * do not connect again (NNG 1.5.2). */
+ * A QUEUED request waits for a connection until it times out. A SENT request ends with its
+ * connection, because the owner repeats lost requests. The library's own sockets of this protocol
+ * are not used: at about one of ten restarts of a server behind TLS they never connect again
+ * (NNG 1.5.2). */
 #include "common/net.h"
 
 #include "common/clock.h"

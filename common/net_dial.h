@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both sides of common/net.h share of the library: its failures, and the way to an address.
- * Not for anybody else. */
+/* The part of the library that both sides of common/net.h use: its error codes, and dialling. Only
+ * the files of net.h include this. */
 #ifndef WPK_COMMON_NET_DIAL_H
 #define WPK_COMMON_NET_DIAL_H
 
@@ -8,13 +8,13 @@
 
 #include <nng/nng.h>
 
-/* The library's code as ours, with its words and `url` in *diag. */
+/* Translate the library's error code; *diag gets its text and `url`. */
 WPK_MUST_CHECK wpk_err wpk_net_translate(int code, const char *url, struct wpk_diag *diag);
 
 bool wpk_net_is_local(const char *url);
 bool wpk_net_is_tls(const char *url);
 
-/* What connects to options->url, with the certificates of options->ca as they are now.
+/* Make a dialler for options->url, with the certificates that options->ca has now.
  *   owns    caller frees
  *   errors  as wpk_net_client_open */
 WPK_MUST_CHECK wpk_err wpk_net_dialer_make(const struct wpk_net_client_options *options,

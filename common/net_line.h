@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of a client of common/net.h: one connection to a server. Not for anybody else.
+/* The connection of a client of common/net.h to its server. Only the files of net.h include this.
  *
  *     [DIALLING] ──▶ [GREETING] ── 8 bytes each way ──▶ [OPEN] ── head, body, head, body ...
  *
- * The library's callbacks only say that a step is over, and signal; everything else is one
- * thread's, which goes on from there, and may wait for the library.
+ * The library's callbacks only mark a step as over, and signal. One thread does everything else,
+ * and may wait for the library.
  *
- * Two receives are under way at a time, so that one always is: what ends a connection while none
- * is, NNG 1.5.2 keeps to itself, and whatever is asked afterwards never ends. */
+ * Two receives are under way, so that there is always one. If a connection ends while there is
+ * none, NNG 1.5.2 does not report the end, and later operations on it never complete. */
 #ifndef WPK_COMMON_NET_LINE_H
 #define WPK_COMMON_NET_LINE_H
 
@@ -28,60 +28,60 @@ enum wpk_net_line_state {
 
 struct wpk_net_line;
 
-struct wpk_net_step { /* something asked of the library */
+struct wpk_net_step { /* an operation of the library */
     struct wpk_net_line *line;
     nng_aio *aio;
     bool is_over; /* guarded by the line's lock */
 };
 
 struct wpk_net_line {
-    const struct wpk_net_client_options *options; /* borrowed, as what follows */
+    const struct wpk_net_client_options *options; /* borrowed, like the next two */
     pthread_mutex_t *lock;
     pthread_cond_t *changed; /* signalled when a step is over */
     bool is_local;
     enum wpk_net_line_state state;
     nng_stream_dialer *dialer;
     nng_stream *stream;
-    struct wpk_net_step send; /* and dialling */
+    struct wpk_net_step send; /* also for dialling */
     bool is_sending;
     struct wpk_net_step receive[WPK_NET_LINE_RECEIVES];
-    int turn; /* the receive that comes next; they end in the order of their beginning */
-    const char *input; /* of it, not read yet */
+    int turn; /* the receive that ends next; they end in the order in which they began */
+    const char *input; /* bytes of that receive that were not read yet */
     size_t input_size;
-    char *frame; /* being sent; owned */
+    char *frame; /* the request being sent; owned */
     size_t frame_size;
     size_t sent;
     char head[WPK_NET_HEAD_MAX]; /* of a message; the greeting at first */
-    uint32_t number;             /* of the message whose body comes */
-    char *body;                  /* owned; NULL: the head comes first */
-    size_t wanted;               /* bytes of what comes, and how many are there */
-    size_t got;
+    uint32_t number;             /* of the message whose body is received */
+    char *body;                  /* owned; NULL: a head is received */
+    size_t wanted;               /* bytes of the greeting, head or body that is received */
+    size_t got;                  /* of `wanted`, those that arrived */
     char inputs[WPK_NET_LINE_RECEIVES][WPK_NET_LINE_INPUT_MAX];
 };
 
 enum wpk_net_line_news { WPK_NET_LINE_NOTHING, WPK_NET_LINE_MESSAGE, WPK_NET_LINE_LOST };
 
-/* A request as it goes out. NULL without memory.   owns  caller frees */
+/* Make a request's frame. NULL without memory.   owns  caller frees */
 char *wpk_net_line_frame(bool is_local, uint32_t number, const void *data, size_t size,
                          size_t *frame_size);
 
-/* Begin to connect; false when it cannot even begin. To be closed in either case. */
+/* Begin to connect; false when that fails at once. The line has to be closed in either case. */
 bool wpk_net_line_open(struct wpk_net_line *line, const struct wpk_net_client_options *options,
                        pthread_mutex_t *lock, pthread_cond_t *changed);
-/* Waits for the library's callbacks; `lock` must be free. */
+/* Close the connection. Waits for the library's callbacks; `lock` must be free. */
 void wpk_net_line_close(struct wpk_net_line *line);
 
-/* Is a step over, so that it can go on? Under the lock. */
+/* True if a step is over, so that wpk_net_line_next() can go on. Under the lock. */
 bool wpk_net_line_is_ready(const struct wpk_net_line *line);
-/* Go on after what is over, until a message is here or there is nothing to do. LOST: the connection
- * ended, or was refused, or talks nonsense.
- *   owns  MESSAGE: caller frees *data, which a zero follows */
+/* Continue after steps that are over, until a message has arrived or nothing is left to do. LOST:
+ * the connection ended, was refused or broke the protocol.
+ *   owns  MESSAGE: caller frees *data, which ends with an extra zero byte */
 enum wpk_net_line_news wpk_net_line_next(struct wpk_net_line *line, uint32_t *number, char **data,
                                          size_t *size);
 
-/* Open, and nothing is being sent. */
+/* True if the connection is open and nothing is being sent. */
 bool wpk_net_line_is_idle(const struct wpk_net_line *line);
-/* Takes `frame`; only when idle. */
+/* Send `frame`, and take it. The line must be idle. */
 void wpk_net_line_send(struct wpk_net_line *line, char *frame, size_t frame_size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a server listens. A connection is accepted only while a descriptor may be spent on it: the
- * rest wait in the kernel, which costs us nothing. */
+/* A server's listeners. A connection is accepted only while a descriptor is free for it;
+ * others wait in the kernel, which costs this process nothing. */
 #include "common/net_peer.h"
 
 #include "common/fs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of common/net.h: a server and a client of it over ipc, and one descriptor that both
+/* For tests of common/net.h: a server and its client over ipc, and one eventfd that both of them
  * wake. */
 #ifndef WPK_COMMON_NET_PAIR_H
 #define WPK_COMMON_NET_PAIR_H
@@ -17,24 +17,24 @@ struct wpk_net_pair {
     struct wpk_net_client *client; /* of three slots */
 };
 
-/* Of cmocka: *state is the pair, both sides of it open; a test may close either and set it NULL. */
+/* For cmocka. *state is the pair, both sides open; a test may close a side and set it to NULL. */
 int wpk_net_pair_set_up(void **state);
 int wpk_net_pair_tear_down(void **state);
 
 void wpk_net_pair_wake(void *user);
-/* Until somebody wakes; five seconds at most. */
+/* Wait until a side wakes the pair, for at most five seconds. */
 void wpk_net_pair_pause(struct wpk_net_pair *pair);
-/* The next of the server's; the caller frees its data. */
+/* Wait for the server's next event; the caller frees its data. */
 void wpk_net_pair_event(struct wpk_net_pair *pair, struct wpk_net_event *event);
-/* The next of the client's; the caller frees *data. */
+/* Wait for the client's next reply; the caller frees *data. */
 wpk_err wpk_net_pair_reply(struct wpk_net_pair *pair, int *slot, char **data);
 
-/* As the pair's own sides are opened. */
+/* Open another server or client with the options of the pair's own. */
 wpk_err wpk_net_pair_listen(struct wpk_net_pair *pair, const char *url, struct wpk_net_server **out,
                             struct wpk_diag *diag);
 wpk_err wpk_net_pair_connect(struct wpk_net_pair *pair, const char *url,
                              struct wpk_net_client **out, struct wpk_diag *diag);
-/* The pair's server, at its url. */
+/* Open the pair's server at its url. */
 void wpk_net_pair_serve(struct wpk_net_pair *pair);
 
 #endif

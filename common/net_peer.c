@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection of a server: the greeting, requests in, replies out. Everything here but free runs
- * on the library's threads, at most one for receiving and one for sending. */
+/* One connection of a server: greeting, requests, replies. The callbacks run on the library's
+ * threads, at most one for receiving and one for sending. */
 #include "common/net_peer.h"
 
 #include "common/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connections of a server: which of them it has, how many of an address, which have not said
- * who they are, and how one ends. Where those are too many, or descriptors too few, the oldest of
- * them is closed. Files that deal with one connection stand above this one. */
+/* All connections of a server: limits in all and by address, the line of large requests, and how a
+ * connection ends. Where connections are too many, or descriptors too few, the oldest
+ * unauthenticated one is closed. Files that deal with one connection call this one. */
 #include "common/net_peer.h"
 
 #include "common/clock.h"

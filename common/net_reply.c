@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replies on their way. A peer that asks and does not take what it asked for would fill the memory
- * with it: there is a limit for each, as much as its client's slots can wait for, after which it is
- * closed; and one for all of them, after which the one goes that leaves most of it. */
+/* Replies that were not sent yet. A peer that sends requests and does not read the replies would
+ * fill the memory. Each peer has a limit, as much as a client's slots can wait for; past it, the
+ * peer is closed. Past a limit for all peers, the peer with most unread bytes is closed. */
 #include "common/net_peer.h"
 
 #include "common/clock.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The owner's side of a server: opening and closing it, requests that wait to be taken,
- * deadlines. */
+/* The owner's functions of a server: opening and closing it, taking requests, deadlines. */
 #include "common/net_peer.h"
 
 #include "common/clock.h"

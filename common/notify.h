@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words to the service manager, as sd_notify(3) has them: datagrams to a Unix socket. Where there
- * is no manager, nothing is sent. By hand, because a library for it would bring systemd along.
+/* Messages to the service manager, as in sd_notify(3): datagrams to a Unix socket. Without a
+ * manager nothing is sent. No library is used for it, because that would be systemd's.
  *
  *     READY=1                  the sockets are open, or open again after a reload
  *     RELOADING=1, STOPPING=1
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* What the manager put into the environment, which main alone reads; NULL: not set. */
+/* The manager's environment variables, which only main reads; NULL: not set. */
 struct wpk_notify_environment {
     const char *notify_socket;
     const char *watchdog_usec;
@@ -29,24 +29,24 @@ struct wpk_notify {
     int fd;
     struct sockaddr_un address;
     socklen_t address_size;
-    uint64_t watchdog_ns; /* longest silence that the manager bears; 0: as long as we like */
+    uint64_t watchdog_ns; /* longest silence that the manager accepts; 0: unlimited */
 };
 
 /*   owns    caller closes
- *   errors  WPK_EINVAL  a socket's name, or a number, that is none; WPK_ESYSTEM
+ *   errors  WPK_EINVAL  not a socket's name, or not a number; WPK_ESYSTEM
  */
 WPK_MUST_CHECK wpk_err wpk_notify_open(const struct wpk_notify_environment *environment,
                                        struct wpk_notify *out, struct wpk_diag *diag);
-/* Accepts one that is zeroed, or was never opened. */
+/* Accepts a zeroed struct, which was never opened. */
 void wpk_notify_close(struct wpk_notify *notify);
 
-/* Lines of NAME=VALUE; what cannot be sent at once is lost: we do not wait for the manager. */
+/* Send lines of NAME=VALUE. Does not block: a message that cannot be sent at once is lost. */
 void wpk_notify_send(const struct wpk_notify *notify, const char *format, ...) WPK_PRINTF(2, 3);
 
-/* How many listening sockets were passed in, as descriptors from WPK_NOTIFY_FD_FIRST on; they are
- * made close-on-exec.
+/* Take the listening sockets that the manager has passed, as descriptors from WPK_NOTIFY_FD_FIRST
+ * on, and make them close-on-exec.
  *
- *   errors  WPK_EINVAL  more than `max`, or no number
+ *   errors  WPK_EINVAL  more than `max`, not a number, or a descriptor that is not open
  */
 #define WPK_NOTIFY_FD_FIRST 3
 WPK_MUST_CHECK wpk_err wpk_notify_take_fds(const struct wpk_notify_environment *environment,

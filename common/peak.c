@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops are assembly, so that no compiler, flag or level of optimisation changes what is
- * measured; CPUID picks the widest that this machine has, so that the binary runs anywhere. */
+ * measured. CPUID picks the machine's widest vectors, so that the binary runs anywhere. */
 #include "common/peak.h"
 
 #include "common/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reproducible random numbers: the same seed gives the same bits on every machine and compiler.
  *
- * Always passed explicitly; there is no global one. Not for secrets (see crypto.h).
+ * A generator is always passed explicitly; none is global. Secrets come from crypto.h.
  *
  *   source  xoshiro256** 1.0 and splitmix64 (Blackman, Vigna: Scrambled linear pseudorandom number
  *           generators, ACM TOMS 47, 2021); bounded numbers: Lemire, ACM TOMACS 29, 2019 */
@@ -12,15 +12,15 @@
 
 #include <stdint.h>
 
-/* By value: copying it forks the sequence. All zero is not a valid state: seed first. */
+/* A copy continues the same sequence. All zero is not a valid state: seed first. */
 struct wpk_rng {
     uint64_t state[4];
 };
 
-/* Any seed will do, 0 too. */
+/* Every seed is valid, 0 included. */
 void wpk_rng_seed(struct wpk_rng *rng, uint64_t seed);
 
-/* Seed `child` from `rng`, so that what draws from one does not shift the other. */
+/* Seed `child` from `rng`, so that draws from one do not shift the other's sequence. */
 void wpk_rng_fork(struct wpk_rng *rng, struct wpk_rng *child);
 
 uint64_t wpk_rng_next(struct wpk_rng *rng);

@@ -8,14 +8,14 @@
 /* A word and the nearest name offered so far. Start with the word alone set. */
 struct wpk_suggest {
     const char *word; /* borrowed */
-    int distance;     /* between the word and `name`; meaningless while that is "" */
+    int distance;     /* between the word and `name`; unset while `name` is "" */
     char name[WPK_SUGGEST_SIZE];
     char text[WPK_SUGGEST_SIZE + 24];
 };
 
-/* Offer a name. It is kept if it is nearer than those before and near enough: at most a third of
- * its letters are inserted, deleted, replaced or swapped with their neighbour, or the word is the
- * beginning of the name. Longer names than WPK_SUGGEST_SIZE are never suggested. */
+/* Offer a name. It is kept if it is nearer than the names before it, and near enough: at most a
+ * third of its letters are inserted, deleted, replaced or swapped with their neighbour, or the word
+ * is the beginning of the name. Names of WPK_SUGGEST_SIZE or more bytes are never suggested. */
 void wpk_suggest_offer(struct wpk_suggest *suggest, const char *name);
 
 /* "; did you mean 'NAME'?", or "" where no name is near. The text lives in `suggest`. */

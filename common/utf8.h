@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8, as far as text from outside has to be checked or cut. */
+/* UTF-8: checking and cutting text from outside. */
 #ifndef WPK_COMMON_UTF8_H
 #define WPK_COMMON_UTF8_H
 
 #include "common/err.h"
 
-/* Bytes of the well-formed character at the start of `text`, 1 to 4; 0 if there is none: overlong
- * forms, surrogates and what lies past U+10FFFF are not well formed, nor is an empty text. */
+/* Bytes of the well-formed character at the start of `text`, 1 to 4; 0 if there is none. Overlong
+ * forms, surrogates, code points past U+10FFFF and an empty text are not well formed. */
 size_t wpk_utf8_length(const char *text, size_t size);
 
 /* Offset of the first byte that is not well formed; `size` if all are. */
 size_t wpk_utf8_check(const char *text, size_t size);
 
-/* Is what `text`, well formed or not, begins with a control character (C0, DEL, C1)? A terminal
- * obeys those instead of showing them. */
+/* True if `text`, well formed or not, begins with a control character (C0, DEL, C1), which a
+ * terminal obeys instead of showing it. */
 bool wpk_utf8_is_control(const char *text);
 
 /* Encode a code point (not a surrogate) and return its length. */
