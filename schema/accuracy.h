@@ -27,19 +27,19 @@ struct wpk_accuracy {
 /* Read "strict", "standard", "fast" or "times_direct=6".
  *   errors  WPK_EINVAL; WPK_ERANGE: a multiple outside (0, WPK_ACCURACY_TIMES_MAX] */
 wpk_err wpk_accuracy_parse(const char *text, struct wpk_accuracy *out, struct wpk_diag *diag);
-/* The class's name, or "times_direct=6" where it has none; parse reads it back exactly.
+/* The class's name, or "times_direct=6" where it has none; wpk_accuracy_parse() inverts this.
  *   shape   out [WPK_ACCURACY_TEXT_MAX] */
 void wpk_accuracy_name(struct wpk_accuracy accuracy, char *out);
 
-/* The same in JSON: a name, or {"times_direct": 6}. What is wrong is the reader's failure; an
- * absent field is the class `standard`. */
+/* A class in JSON: a name, or {"times_direct": 6}. A wrong value is the reader's failure; an absent
+ * field is the class `standard`. */
 struct wpk_accuracy wpk_accuracy_get(struct wpk_json_reader *reader, const char *key);
 void wpk_accuracy_put(struct wpk_json_writer *writer, const char *key,
                       struct wpk_accuracy accuracy);
 
-/* Is an error, as a multiple of direct evaluation's, within the class? On inputs that are recorded
- * with the search, a tenth below the class's own multiple; on fresh ones, with room for the noise
- * of an estimate from WPK_ACCURACY_POINTS_MIN points. A negative multiple was not measured. */
+/* True if an error, as a multiple of direct evaluation's, is within the class. On inputs that are
+ * recorded with the search, the limit is a tenth below the class's multiple; on fresh inputs it has
+ * room for the noise of WPK_ACCURACY_POINTS_MIN points. A negative multiple was not measured. */
 bool wpk_accuracy_admits(struct wpk_accuracy accuracy, double times_direct);
 bool wpk_accuracy_admits_fresh(struct wpk_accuracy accuracy, double times_direct);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to run for an operator on a host: the implementations that were found, best first, and how
- * the asker's tensors are called in them. It lies beside the files it names, as NAME.so.choice.
+/* A choice: what a client gets for an operator. It lists the implementations, best first, and what
+ * the client's tensors are called in them. It lies beside the files it names, as NAME.so.choice.
  *
  *     {"version":1,"operator":"input X ...","fingerprint":"<SHA-256>","accuracy":"standard",
  *      "conditions":"warm","layouts":"fixed","threads":1,
@@ -11,8 +11,8 @@
  *               {"kind":"vendor","provider":"onednn","version":"3.2.0","recipe":{...}},
  *               {"kind":"plain","file":"c6.plain.so","sha256":"..."}]}
  *
- * wpkd makes and signs it. The signature, in NAME.so.choice.sig, is over the file's bytes: they are
- * made once, stored, and never printed anew. */
+ * wpkd makes and signs it. The signature, in NAME.so.choice.sig, is over the file's bytes, which
+ * therefore are copied and never printed anew. */
 #ifndef WPK_SCHEMA_CHOICE_H
 #define WPK_SCHEMA_CHOICE_H
 
@@ -33,23 +33,23 @@
 
 /* suffix, text */
 #define WPK_CHOICE_KIND_LIST(X)                                                                    \
-    X(KERNEL, "kernel") /* ours, made for the device */                                            \
-    X(VENDOR, "vendor") /* a library's, by its recipe */                                           \
-    X(PLAIN, "plain")   /* ours, for any device */
+    X(KERNEL, "kernel") /* built for the device */                                                 \
+    X(VENDOR, "vendor") /* a library's primitive, by its recipe */                                 \
+    X(PLAIN, "plain")   /* the plain kernel, for any device */
 
 #define WPK_CHOICE_ENUM(name, text) WPK_CHOICE_##name,
 enum wpk_choice_kind { WPK_CHOICE_KIND_LIST(WPK_CHOICE_ENUM) WPK_CHOICE_KIND_COUNT };
 
 struct wpk_choice_entry {
     enum wpk_choice_kind kind;
-    char file[WPK_CHOICE_FILE_MAX];     /* kernel, plain: a plain name, beside the choice */
+    char file[WPK_CHOICE_FILE_MAX];     /* kernel, plain: a name, beside the choice */
     char sha256[WPK_CHOICE_HASH_MAX];   /* kernel, plain: of the file */
     char provider[WPK_CHOICE_TEXT_MAX]; /* vendor */
-    char version[WPK_CHOICE_TEXT_MAX];  /* vendor: the library must have this very one */
+    char version[WPK_CHOICE_TEXT_MAX];  /* vendor: the library's version must be equal */
     struct wpk_recipe *recipe;          /* owned; vendor */
 };
 
-/* One of the asker's tensors, and what it is called in artifacts and recipes. */
+/* One of the client's tensors, and its name in artifacts and recipes. */
 struct wpk_choice_tensor {
     char name[WPK_NAME_MAX];
     char canonical[WPK_NAME_MAX];
@@ -60,11 +60,11 @@ struct wpk_choice_list {
     int count;
 };
 
-/* Inputs and constants come from the seed (schema/draw.h); the first output must then be within
- * the tolerance of the values at the points. No points: there is no test. */
+/* A self-test. Inputs and constants come from the seed (schema/draw.h); at the points, the first
+ * output must be within the tolerance of the values. Without points there is no test. */
 struct wpk_choice_test {
     uint64_t seed;
-    bool positive;                        /* the operator is undefined on other values */
+    bool positive;                        /* true: the operator is undefined on other values */
     int64_t point[WPK_CHOICE_POINTS_MAX]; /* row-major index into the output */
     double value[WPK_CHOICE_POINTS_MAX];
     int count;
@@ -73,7 +73,7 @@ struct wpk_choice_test {
 
 /* `= {0}` is valid to fini, not to encode. Names and canonical names are unique. */
 struct wpk_choice {
-    char *op; /* owned; whole form, in the asker's names */
+    char *op; /* owned; whole form, with the client's names */
     char fingerprint[WPK_CHOICE_HASH_MAX];
     struct wpk_accuracy accuracy;
     enum wpk_conditions conditions;
@@ -87,16 +87,16 @@ struct wpk_choice {
 
 void wpk_choice_fini(struct wpk_choice *choice);
 
-/* The binding of the object that is read, under the key "binding": the asker's names, which an
- * operator's text can have, and canonical ones. A tensor that no output depends on has none, and is
- * left out. What is wrong is the reader's status. */
+/* Read the member "binding" of the current object: the client's names and the canonical ones. A
+ * tensor that no output depends on has no canonical name, and is left out. Failures are the
+ * reader's. */
 void wpk_choice_get_binding(struct wpk_json_reader *reader, struct wpk_choice *choice);
 
 const char *wpk_choice_kind_name(enum wpk_choice_kind kind);
 
-/* An entry alone, which is how a worker's record carries a vendor's.
+/* One entry alone; a worker's record has a vendor's entry in this form.
  *   owns    decode: caller calls wpk_choice_entry_fini
- *   errors  as below */
+ *   errors  as wpk_choice_encode and wpk_choice_decode */
 WPK_MUST_CHECK wpk_err wpk_choice_entry_encode(const struct wpk_choice_entry *entry,
                                                struct wpk_buf *out);
 WPK_MUST_CHECK wpk_err wpk_choice_entry_decode(const char *text, size_t size,
@@ -105,7 +105,7 @@ void wpk_choice_entry_fini(struct wpk_choice_entry *entry);
 
 /*   errors  WPK_ENOMEM, WPK_ENOSPC */
 WPK_MUST_CHECK wpk_err wpk_choice_encode(const struct wpk_choice *choice, struct wpk_buf *out);
-/* Strict: every field is there and no other. A file is a name without a slash.
+/* Decode strictly: every field is required, others are refused. A file is a name without a slash.
  *   owns    caller calls wpk_choice_fini
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another version;
  *           WPK_ENOMEM */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types against double. */
+/* Conversion between element types and double. */
 #ifndef WPK_SCHEMA_CONVERT_H
 #define WPK_SCHEMA_CONVERT_H
 
@@ -15,11 +15,11 @@ extern "C" {
 void wpk_convert_widen(enum wpk_dtype dtype, const void *in, int64_t count, double *out);
 void wpk_convert_narrow(enum wpk_dtype dtype, const double *in, int64_t count, void *out);
 
-/* Round to nearest even inside the bounds of an integer type; NaN becomes 0. */
+/* Round to nearest even, and limit to the bounds of an integer type; NaN becomes 0. */
 double wpk_convert_saturate(enum wpk_dtype dtype, double value);
 /* The least and the largest value of an integer type; 2^63 for i64, as a double. */
 void wpk_convert_bounds(enum wpk_dtype dtype, double *low, double *high);
-/* Truncate; beyond i64 it saturates, which C leaves undefined. */
+/* Truncate, and saturate beyond i64, where C's own conversion is undefined. */
 int64_t wpk_convert_int64(double value);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kind of machine this is: asked of the processor, of sysfs and of the scheduler.
+/* Probing the machine: the processor, sysfs and the scheduler.
  *
- * The processor is believed only as far as the system saves its registers: the compiler's
- * __builtin_cpu_supports asks XGETBV for that. */
+ * An instruction set counts only if the operating system saves its registers, for which the
+ * compiler's __builtin_cpu_supports reads XGETBV. */
 #include "schema/device.h"
 
 #include "common/caches.h"

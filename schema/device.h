@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device as candidates, keys and reports see it. */
+/* A device: what candidates, keys and reports need to know of it. */
 #ifndef WPK_SCHEMA_DEVICE_H
 #define WPK_SCHEMA_DEVICE_H
 
@@ -22,7 +22,7 @@ struct wpk_json_writer;
 #define WPK_ISA_ENUM(name, text) WPK_ISA_##name,
 enum wpk_isa { WPK_ISA_LIST(WPK_ISA_ENUM) WPK_ISA_COUNT };
 
-/* name, text: what a CPU says of itself, as compilers spell it; F16C is a flag besides. */
+/* name, text: CPU flags, spelt as compilers spell them; F16C is a flag without a row. */
 #define WPK_CPU_FLAG_LIST(X)                                                                       \
     X(AVX, "avx")                                                                                  \
     X(AVX2, "avx2")                                                                                \
@@ -51,7 +51,7 @@ struct wpk_device {
     char kind[16];                   /* * "cpu" */
     char model[WPK_DEVICE_TEXT_MAX]; /* * CPU model as the kernel names it */
     enum wpk_isa isa;                /* * avx2: with FMA and F16C; avx512: F, CD, BW, DQ, VL */
-    int bf16;                        /* * AVX512_BF16, and all else that Zen 4 has */
+    int bf16;                        /* * AVX512_BF16, with all AVX-512 flags of Zen 4 */
     int vnni;                        /* * AVX512_VNNI */
     int core_count;                  /* usable by this process */
     int64_t l1_bytes;                /* data cache of a core */
@@ -67,27 +67,27 @@ struct wpk_device {
 const char *wpk_isa_name(enum wpk_isa isa);
 wpk_err wpk_isa_parse(const char *text, enum wpk_isa *out);
 
-/* Look at the machine this process runs on; `isa_max` limits what is claimed (a machine without
- * AVX-512 can be tried on one that has it). Peaks are left 0.
+/* Describe the machine on which this process runs. `isa_max` limits the instruction set, so that a
+ * machine with AVX-512 can stand for one without. Peaks are left 0.
  *   errors  WPK_ESYSTEM */
 wpk_err wpk_device_probe(enum wpk_isa isa_max, struct wpk_device *out);
 
 /* Fill the fields that follow from the instructions of a CPU: isa, bf16, vnni and the vectors.
- * `flags`: a set of enum wpk_cpu_flag. A device claims bf16 only where generated code may use all
+ * `flags`: a set of enum wpk_cpu_flag. A device has bf16 only if generated code may use all flags
  * that came with it in Zen 4 and Sapphire Rapids; Cooper Lake has BF16 without VBMI and IFMA. */
 void wpk_device_claim(uint64_t flags, enum wpk_isa isa_max, struct wpk_device *device);
 
-/* Every CPU that wpk knows: what `device` would be with the least instructions. */
+/* Reduce `device` to the weakest instruction set, which every supported CPU has. */
 void wpk_device_make_plain(struct wpk_device *device);
 
-/* The class as text: what keys are made of, e.g. "cpu/AMD EPYC 9B45/avx512+bf16+vnni". */
+/* The device class as text, for keys: "cpu/AMD EPYC 9B45/avx512+bf16+vnni". */
 void wpk_device_class(const struct wpk_device *device, char *out, size_t size);
-/* And back: what a class says of a device; all else is 0. Printed again it is the same text.
+/* Parse a device class; the fields that it does not give are 0. wpk_device_class() inverts this.
  *   errors  WPK_EPARSE */
 WPK_MUST_CHECK wpk_err wpk_device_of_class(const char *text, struct wpk_device *out);
 
-/* As a member of a document at `key` (NULL: the item at hand). What is wrong with it is the
- * writer's or the reader's failure. */
+/* A device as a member of a document at `key` (NULL: the current item). Failures are the writer's
+ * or the reader's. */
 void wpk_device_put(struct wpk_json_writer *writer, const char *key,
                     const struct wpk_device *device);
 void wpk_device_get(struct wpk_json_reader *reader, const char *key, struct wpk_device *out);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values that tensors are tested with: the same for the same seed on every machine. */
+/* Values for tests of tensors: the same for the same seed on every machine. */
 #ifndef WPK_SCHEMA_DRAW_H
 #define WPK_SCHEMA_DRAW_H
 
 #include "common/rng.h"
 #include "schema/tensor.h"
 
-/* One value of the uniform set: reals in [-1, 1), integers from their type's range as far as sums
- * of products cannot leave 32 bits. `positive`: for operators that are undefined on others. */
+/* Draw one value of the uniform set: reals in [-1, 1), integers from the part of their type's range
+ * in which sums of products fit 32 bits. `positive`: for operators that are undefined elsewhere. */
 double wpk_draw_uniform(struct wpk_rng *rng, enum wpk_dtype dtype, bool positive);
 
-/* Fill a tensor from the uniform set, for a self-test. Each tensor has a stream of its own, which
- * depends on the seed and its canonical name alone.
+/* Fill a tensor from the uniform set, for a self-test. Each tensor has its own sequence, which
+ * depends only on the seed and on its canonical name.
  *   shape   out [count] elements of the type */
 void wpk_draw_tensor(uint64_t seed, const char *canonical, enum wpk_dtype dtype, bool positive,
                      int64_t count, void *out);

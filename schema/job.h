@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The job file: which operators to tune, for what, how and how long.
+/* The job file: which operators to tune, for which device, how and how long.
  *
  * Its JSON Schema is job.schema.json, its manual docs/job-file.md. Decoding is strict: unknown
- * members, wrong types and values out of range are failures that name field, line and column. What
- * an operator means is not known here: its notation or shorthand is kept as written, and
- * op/definition.h turns it into a program, with errors that still point into the file. */
+ * members, wrong types and values out of range are failures that name field, line and column. An
+ * operator's notation or shorthand is kept as written; op/definition.h turns it into a program,
+ * with errors that still point into the file. */
 #ifndef WPK_SCHEMA_JOB_H
 #define WPK_SCHEMA_JOB_H
 
@@ -24,11 +24,11 @@
 #define WPK_JOB_GENE_MAX 64 /* a pinned gene's name or value */
 #define WPK_JOB_OP_TEXT_MAX (64 * 1024)
 #define WPK_JOB_THREADS_MAX 1024
-#define WPK_JOB_LABELS_MAX 16  /* that its workers have to have */
+#define WPK_JOB_LABELS_MAX 16  /* labels that its workers must have */
 #define WPK_JOB_DEVICE_MAX 256 /* a device class, with its NUL */
 #define WPK_JOB_CANDIDATES_MAX 1000000
 #define WPK_JOB_SECONDS_MAX (7 * 24 * 3600)
-#define WPK_JOB_PRIORITY_MAX 100 /* and not below its negative */
+#define WPK_JOB_PRIORITY_MAX 100 /* and at least its negative */
 
 /* suffix, text */
 #define WPK_LAYOUTS_LIST(X)                                                                        \
@@ -49,7 +49,7 @@ struct wpk_job_tensor {
 struct wpk_job_op {
     char name[WPK_JOB_NAME_MAX];    /* unique in the job */
     char *notation;                 /* owned; NULL for a shorthand */
-    char *shorthand;                /* owned JSON object, the bytes as they stand in the file */
+    char *shorthand;                /* owned JSON object, with the bytes of the file */
     struct wpk_job_tensor *tensors; /* owned; [tensor_count], in the order of the file */
     int tensor_count;
     enum wpk_layouts layouts;
@@ -62,7 +62,7 @@ struct wpk_job_pin {
     char value[WPK_JOB_GENE_MAX];
 };
 
-/* What a worker has to be called for the job to be run there. */
+/* A label that a worker must have to run the job. */
 struct wpk_job_label {
     char name[WPK_JOB_NAME_MAX]; /* [a-z0-9_.-]+, unique in the job */
     char value[128];
@@ -74,7 +74,7 @@ struct wpk_job {
     struct wpk_job_op *ops;      /* owned; [op_count], at least one after decoding */
     int op_count;
     char kind[16];                   /* "cpu" */
-    char device[WPK_JOB_DEVICE_MAX]; /* class that it is for, as device.h has it; "": any */
+    char device[WPK_JOB_DEVICE_MAX]; /* the device class it is for (device.h); "": any */
     int threads;                     /* of the kernels */
     struct wpk_job_label *labels;    /* owned; [label_count] */
     int label_count;
@@ -83,10 +83,10 @@ struct wpk_job {
     struct wpk_job_pin *pins; /* owned; [pin_count] */
     int pin_count;
     int64_t candidates; /* budget of each operator */
-    int64_t seconds;    /* of each operator: while a worker was at it */
+    int64_t seconds;    /* budget of each operator: time with work leased */
     int priority;
-    char owner[WPK_JOB_OWNER_MAX]; /* of older files: a job belongs to who submits it */
-    char *source;                  /* owned; the text it was decoded from, for positions */
+    char owner[WPK_JOB_OWNER_MAX]; /* in older files; a job belongs to the client that submits it */
+    char *source;                  /* owned; the decoded text, for positions */
     size_t source_size;
 };
 
@@ -112,9 +112,9 @@ WPK_MUST_CHECK wpk_err wpk_job_encode(const struct wpk_job *job, struct wpk_buf 
  *   errors  WPK_ENOSPC, WPK_ERANGE too long, WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_job_pin(struct wpk_job *job, const char *gene, const char *value);
 
-/* Point `diag` into the file: `diag` names a place within operator `op`'s member `member` ("op",
- * "tensors", "tensors.X", "constants") or, when that is a string, within its text; on return it
- * names the line and column of the file and the whole field. For definition.h. */
+/* Point `diag` into the file. On entry it names a place within operator `op`'s member `member`
+ * ("op", "tensors", "tensors.X", "constants") or, where that is a string, within its text. On
+ * return it names the line and column of the file, and the whole field. For definition.h. */
 void wpk_job_locate(const struct wpk_job *job, int op, const char *member, struct wpk_diag *diag);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job as JSON. Everything that can be wrong without knowing operators is found here, at its
- * position: a job that decodes has all its fields in range. */
+/* A job as JSON. All errors but those inside operators are found here, with their position: a job
+ * that decodes has all its fields in range. */
 #include "common/json.h"
 #include "schema/device.h"
 #include "schema/job.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest of a recorded kernel: what wpkd vouches for, and signs.
+/* The manifest of a recorded kernel: the statement that wpkd signs.
  *
  *     {"version":1,"fingerprint":"...","layouts":"fixed","threads":1,
  *      "device":"cpu/AMD EPYC 9B45/avx512+bf16+vnni","environment":"codegen=1;halide=21.0.0",
@@ -10,9 +10,9 @@
  *                  "by":"host3"},
  *      "created":"2026-11-21T03:52:00.125Z"}
  *
- * It lies beside the shared object it names by its hash; how that is called stands in the object
- * itself (runtime/manifest.h). The signature is over these very bytes: they are made once, stored,
- * and never printed anew. */
+ * It lies beside the shared object, which it names by its hash; the manifest inside the object
+ * (runtime/manifest.h) says how to call it. The signature is over this file's bytes, which are
+ * therefore stored and never printed anew. */
 #ifndef WPK_SCHEMA_KERNEL_MANIFEST_H
 #define WPK_SCHEMA_KERNEL_MANIFEST_H
 
@@ -35,7 +35,7 @@ struct wpk_kernel_manifest {
     double error_max;                   /* largest |y - ref| over all sets of inputs */
     double error_tolerance;
     double of_rms;                /* as in schema/record.h */
-    double times_direct;          /* likewise; -1: not measured */
+    double times_direct;          /* as in schema/record.h; -1: not measured */
     struct wpk_accuracy accuracy; /* the class that it was verified for */
     enum wpk_conditions conditions;
     char verified_by[WPK_WORKER_NAME_MAX]; /* on fresh inputs; "": on the recorded ones only */
@@ -46,7 +46,7 @@ struct wpk_kernel_manifest {
 WPK_MUST_CHECK wpk_err wpk_kernel_manifest_encode(const struct wpk_kernel_manifest *manifest,
                                                   struct wpk_buf *out);
 
-/* Unknown members are passed over: a later wpkd may say more.
+/* Decode a manifest. Unknown members are ignored, because a later wpkd may add some.
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another version;
  *           WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_kernel_manifest_decode(const char *text, size_t size,

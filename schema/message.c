@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages as frames; message_decode.c reads what this file writes. */
+/* Encoding messages as frames; message_decode.c decodes them. */
 #include "schema/message.h"
 
 #include "common/json.h"

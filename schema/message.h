@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker and wpkd say to each other. The worker asks, wpkd answers:
+/* The messages between a worker and wpkd. The worker sends requests, wpkd replies:
  *
- *     hello         ──▶ welcome     who I am, what I can do; leases I still hold from before
- *     poll          ──▶ work        waits at wpkd until there is some; counts as a heartbeat
+ *     hello         ──▶ welcome     the worker's name and abilities; leases that it still has
+ *     poll          ──▶ work        wpkd replies when there is work; counts as a heartbeat
  *     results       ──▶ ack         records and finals; one status each
  *     put_artifact  ──▶ ack         a shared object by its hash, for a work item that this
- *                                   worker has leased, before the record that names it
- *     get_artifact  ──▶ artifact    one that is to be timed and that this worker has not
- *     give_back     ──▶ ack         leases that will not be worked on; the worker leaves
+ *                                   worker has leased; sent before the record that names it
+ *     get_artifact  ──▶ artifact    a shared object that the worker has to time and lacks
+ *     give_back     ──▶ ack         leases that the worker will not work on; it leaves
  *                   ──▶ error       instead of any answer
  *
- * Every request names its session and protocol version and may be repeated: saying it twice
- * changes nothing. A frame is the size of the JSON (4 bytes, little-endian), the JSON, and the
- * bytes of an artifact, if any. Decoding is strict: a worker of a version that is not served is
- * refused, with the versions that are. */
+ * Every request names its session and protocol version. A repeated request changes nothing. A frame
+ * is the size of the JSON (4 bytes, little-endian), the JSON, and the bytes of an artifact, if any.
+ * Decoding is strict. A worker of a version that is not served gets an error that names the served
+ * versions. */
 #ifndef WPK_SCHEMA_MESSAGE_H
 #define WPK_SCHEMA_MESSAGE_H
 
@@ -24,7 +24,7 @@
 #include "schema/record.h"
 
 #define WPK_PROTOCOL_VERSION 4
-#define WPK_PROTOCOL_VERSION_MIN 4             /* the oldest that is still served */
+#define WPK_PROTOCOL_VERSION_MIN 4             /* the oldest served version */
 #define WPK_MESSAGE_SIZE_MAX ((size_t)4 << 20) /* bytes of a frame */
 #define WPK_ARTIFACT_SIZE_MAX (WPK_MESSAGE_SIZE_MAX - 65536)
 #define WPK_WORK_MAX 64      /* in one message; also results and statuses */
@@ -32,8 +32,8 @@
 #define WPK_PROVIDERS_MAX 8  /* of a worker */
 #define WPK_HOLDING_MAX 256  /* leases presented again */
 #define WPK_PROVIDER_NAME_MAX 32
-#define WPK_PLAIN_PROVIDER "plain" /* whose the plain kernel is in the history */
-#define WPK_PLAIN_MAX 4            /* constructed candidates, one of which becomes it */
+#define WPK_PLAIN_PROVIDER "plain" /* the plain kernel's provider in the history */
+#define WPK_PLAIN_MAX 4            /* candidates for the plain kernel */
 #define WPK_PLAIN_CANDIDATE_SIZE 40
 #define WPK_WORKER_NAME_MAX 128
 #define WPK_ENVIRONMENT_MAX 256
@@ -67,9 +67,9 @@ enum wpk_message_kind { WPK_MESSAGE_LIST(WPK_MESSAGE_ENUM) WPK_MESSAGE_COUNT };
 #define WPK_WORK_LIST(X)                                                                           \
     X(TRIAL, "trial")   /* a candidate of the search */                                            \
     X(VENDOR, "vendor") /* a vendor's implementation: the baseline */                              \
-    X(FINAL, "final")   /* the best ones and the vendor, timed side by side */                     \
-    X(VERIFY, "verify") /* the winner, against a fresh set of inputs */                            \
-    X(PLAIN, "plain")   /* the kernel that runs on every device; the index is the candidate's */
+    X(FINAL, "final")   /* the contenders and the baseline, timed in turns */                      \
+    X(VERIFY, "verify") /* the winner, on fresh inputs */                                          \
+    X(PLAIN, "plain")   /* the plain kernel; the index is its candidate's */
 
 #define WPK_WORK_ENUM(name, text) WPK_WORK_##name,
 enum wpk_work_kind { WPK_WORK_LIST(WPK_WORK_ENUM) WPK_WORK_COUNT };
@@ -77,32 +77,32 @@ enum wpk_work_kind { WPK_WORK_LIST(WPK_WORK_ENUM) WPK_WORK_COUNT };
 /* suffix, text: how much of the work a lease is for */
 #define WPK_STAGE_LIST(X)                                                                          \
     X(WHOLE, "whole") /* build and run */                                                          \
-    X(BUILD, "build") /* for the target that is named; its artifact goes to wpkd */                \
-    X(RUN, "run")     /* verify and time the artifact that is named */
+    X(BUILD, "build") /* for the work item's target; the artifact goes to wpkd */                  \
+    X(RUN, "run")     /* verify and time the work item's artifact */
 
 #define WPK_STAGE_ENUM(name, text) WPK_STAGE_##name,
 enum wpk_work_stage { WPK_STAGE_LIST(WPK_STAGE_ENUM) WPK_STAGE_COUNT };
 
-/* What a worker is for: bits of wpk_hello.roles. */
+/* What a worker does: bits of wpk_hello.roles. */
 enum { WPK_WORKER_BUILDS = 1, WPK_WORKER_RUNS = 2, WPK_WORKER_ROLES_ALL = 3 };
 
 /* suffix, text: what became of a result */
 #define WPK_ACK_LIST(X)                                                                            \
     X(RECORDED, "recorded")                                                                        \
     X(ALREADY_RECORDED, "already_recorded")                                                        \
-    X(UNKNOWN, "unknown") /* nobody waits for it: its job was cancelled */
+    X(UNKNOWN, "unknown") /* the result is not used: its search has ended, or its lease */
 
 #define WPK_ACK_ENUM(name, text) WPK_ACK_##name,
 enum wpk_ack { WPK_ACK_LIST(WPK_ACK_ENUM) WPK_ACK_COUNT };
 
-/* What is leased: by value, and the same for every attempt at it. */
+/* The id of a work item: by value, the same for every attempt at it. */
 typedef struct wpk_work_id {
     uint64_t search; /* number of the search in the store, from 1 */
     enum wpk_work_kind kind;
-    uint32_t index; /* of the ask or the vendor; else a number made of who takes part */
+    uint32_t index; /* of the ask or the vendor; else derived from the contenders */
 } wpk_work_id;
 
-/* An operator that work refers to, said once per message. */
+/* An operator that work items refer to, listed once in a message. */
 struct wpk_message_op {
     const char *text;    /* whole form of the program */
     const char *layouts; /* "fixed" or "any" */
@@ -122,15 +122,15 @@ struct wpk_work {
     uint32_t op;                 /* index into the message's ops */
     uint32_t target;             /* BUILD: index into the message's targets */
     const char *artifact_sha256; /* RUN; else "" */
-    uint64_t build_ns;           /* RUN: what building took, for the record */
+    uint64_t build_ns;           /* RUN: how long building took, for the record */
     const char *provider;        /* not for a final */
     const char *candidate;       /* "" for a vendor */
     struct wpk_policy policy;
     uint64_t incumbent_ns; /* for racing; 0: none */
     bool keep_artifact;
-    const char *anchor_sha256;    /* TRIAL: what it is timed in turns with; "": none yet */
+    const char *anchor_sha256;    /* TRIAL: the anchor's artifact; "": none yet */
     double incumbent_ratio;       /* for racing with an anchor: multiples of its time; 0: none */
-    struct wpk_accuracy accuracy; /* of the search: who is outside need not be timed to the end */
+    struct wpk_accuracy accuracy; /* of the search: a less accurate one is not timed to the end */
     uint32_t round_count;         /* final */
     struct wpk_contender contenders[WPK_CONTENDERS_MAX]; /* final; [contender_count] */
     uint32_t contender_count;
@@ -141,9 +141,9 @@ struct wpk_result {
     uint64_t lease;
     enum wpk_work_stage stage;
     uint32_t attempt;
-    /* But for a final. Of BUILD: ok with an artifact and without times, or why it failed. */
+    /* Not for a final. BUILD: ok with an artifact and without times, or why the build failed. */
     struct wpk_record record;
-    struct wpk_timing timing[WPK_CONTENDERS_MAX]; /* final; as its contenders; none if it failed */
+    struct wpk_timing timing[WPK_CONTENDERS_MAX]; /* final: of each contender; none if it failed */
     uint32_t timing_count;
     const char *failure; /* final: why it did not take place; "" when it did */
 };
@@ -153,37 +153,37 @@ struct wpk_message_provider {
     bool vendor;
 };
 
-/* What an operator calls a machine by; jobs select by it. */
+/* A label that the operator of the service gives a worker; jobs select by it. */
 struct wpk_worker_label {
     char name[WPK_WORKER_LABEL_NAME_MAX]; /* [a-z0-9_.-]+, unique among the worker's */
     char value[WPK_WORKER_LABEL_VALUE_MAX];
 };
 
 struct wpk_hello {
-    char name[WPK_WORKER_NAME_MAX]; /* unique among the workers that live: host/pid */
+    char name[WPK_WORKER_NAME_MAX]; /* unique among workers with a session: host/pid */
     struct wpk_device device;
-    /* What breaks `exact`, besides the device class: sorted "name=version" joined by ';'. */
+    /* The environment: sorted "name=version", joined by ';'. Another one is not `exact`. */
     char environment[WPK_ENVIRONMENT_MAX];
     struct wpk_message_provider providers[WPK_PROVIDERS_MAX];
     uint32_t provider_count;
-    char token[WPK_TOKEN_MAX];     /* who it may be; "" where none is needed */
+    char token[WPK_TOKEN_MAX];     /* the secret; "" where none is needed */
     unsigned roles;                /* WPK_WORKER_*, at least one */
-    uint32_t slots;                /* builds at a time; 0: not said */
+    uint32_t slots;                /* builds at a time; 0: not given */
     char program[WPK_PROGRAM_MAX]; /* "wpk-worker 0.2.0" */
     struct wpk_worker_label labels[WPK_WORKER_LABELS_MAX];
     uint32_t label_count;
 };
 
-/* One message. `= {0}` is valid for fini. Texts point into `arena`, or are borrowed when the
- * message was put together by hand. */
+/* One message. `= {0}` is valid for fini. A decoded message's texts point into `arena`; in
+ * others they are borrowed. */
 struct wpk_message {
     enum wpk_message_kind kind;
     uint32_t version;        /* of the frame; 0 before encoding: WPK_PROTOCOL_VERSION */
     uint64_t session;        /* 0 in hello */
     struct wpk_hello *hello; /* hello */
-    uint32_t want;           /* poll: at most so many work items */
-    uint32_t wait_ms;        /* poll: answer after that long, with none if need be */
-    /* hello, poll: every lease the worker holds; wpkd takes others of this worker's for lost. */
+    uint32_t want;           /* poll: the most work items to lease */
+    uint32_t wait_ms;        /* poll: reply after that long, also without work */
+    /* hello, poll: work items of all leases that the worker has; its other leases are lost. */
     wpk_work_id *holding; /* [holding_count] */
     uint32_t holding_count;
     uint64_t running;           /* poll: number of the lease that is being timed; 0: none */
@@ -199,16 +199,16 @@ struct wpk_message {
     const char *server;         /* welcome: name and version of wpkd */
     struct wpk_message_op *ops; /* work [op_count] */
     uint32_t op_count;
-    struct wpk_device *targets; /* work [target_count]: what is built for, said once */
+    struct wpk_device *targets; /* work [target_count]: devices to build for, each listed once */
     uint32_t target_count;
     struct wpk_work *work; /* work [work_count] */
     uint32_t work_count;
-    bool leave;         /* work: wpkd goes for good; a private worker ends */
+    bool leave;         /* work: wpkd ends for good; a private worker ends too */
     enum wpk_ack *acks; /* ack [ack_count]: one for each result */
     uint32_t ack_count;
-    wpk_err err;       /* error; WPK_ENOENT: the session is not known, say hello */
+    wpk_err err;       /* error; WPK_ENOENT: unknown session, the worker says hello again */
     const char *text;  /* error: one sentence */
-    uint32_t retry_ms; /* error: try again after that; 0: as the caller likes */
+    uint32_t retry_ms; /* error: try again after that; 0: the caller decides */
     struct wpk_arena arena;
 };
 
@@ -216,7 +216,7 @@ const char *wpk_message_kind_name(enum wpk_message_kind kind);
 const char *wpk_work_kind_name(enum wpk_work_kind kind);
 const char *wpk_work_stage_name(enum wpk_work_stage stage);
 bool wpk_work_id_equal(wpk_work_id a, wpk_work_id b);
-/* What the plain kernel's candidate `number`, from 1, is called in the history: "algorithm=direct",
+/* Print the plain kernel's candidate `number`, from 1, as in the history: "algorithm=direct",
  * "algorithm=direct number=2". */
 void wpk_plain_candidate_print(uint32_t number, char out[WPK_PLAIN_CANDIDATE_SIZE]);
 
@@ -227,8 +227,8 @@ WPK_MUST_CHECK wpk_err wpk_message_encode(const struct wpk_message *message, str
 /* Decode a frame, which must outlive `out->bytes`.
  *
  *   owns    caller calls wpk_message_fini, which frees the records too
- *   errors  WPK_EMISMATCH  a protocol version that is not spoken here; it can be told so in
- *                          WPK_PROTOCOL_VERSION_MIN, as everybody whose version is not known
+ *   errors  WPK_EMISMATCH  a protocol version that is not served; the reply is encoded in
+ *                          WPK_PROTOCOL_VERSION_MIN, as for every peer of unknown version
  *           WPK_EPARSE, WPK_EINVAL, WPK_ERANGE, WPK_ENOMEM
  */
 WPK_MUST_CHECK wpk_err wpk_message_decode(const char *frame, size_t size, struct wpk_message *out,

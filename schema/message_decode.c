@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames as messages. The sender is another machine: nothing is believed. */
+/* Decoding frames as messages. The sender is another machine, so every field is checked. */
 #include "common/crypto.h"
 #include "common/json.h"
 #include "schema/message.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One id follows a work item: wpkd and workers log what passes between them, at debug level, in
- * the same words; what a worker starts is told the id with the work, and logs it too.
+/* A trace of work items. wpkd and workers log the work items and results that pass between them, at
+ * debug level, by the same id; a worker's builder and runner get the id too, and log it.
  *
  *     leased work=12/trial/7 lease=31 attempt=1 stage=whole worker=w         wpkd
  *     taken work=12/trial/7 lease=31 ... trial=5     the worker, with its engine's number for it
@@ -18,8 +18,8 @@
 /* "12/trial/7" */
 void wpk_work_id_print(wpk_work_id id, char out[WPK_WORK_ID_TEXT_SIZE]);
 
-/* Log every work item, or result, of `message` as `event`, with the worker that it is for or
- * from; NULL: with none. Nothing above debug level, and then it costs nothing. */
+/* Log every work item and result of `message` as `event`, with the worker's name unless it is NULL.
+ * Does nothing unless the log's level is debug. */
 void wpk_message_trace(const char *event, const struct wpk_message *message, const char *worker);
 
 #endif

@@ -15,12 +15,12 @@ struct wpk_named_tensor {
 
 /* Write the list as an array of objects.
  *   shape   tensors [count]
- *   errors  WPK_ENOSPC a layout with too long a text; what `writer` meets is its own failure */
+ *   errors  WPK_ENOSPC the text of a layout is too long; other failures are the writer's */
 WPK_MUST_CHECK wpk_err wpk_named_tensors_put(struct wpk_json_writer *writer, const char *key,
                                              const struct wpk_named_tensor *tensors, int count);
 
-/* Read the object that the reader is at; failures are the reader's. The bytes of what is accepted
- * fit 64 bits with any padding. */
+/* Read the current object; failures are the reader's. The size in bytes of an accepted tensor fits
+ * 64 bits, with its padding. */
 void wpk_named_tensor_get(struct wpk_json_reader *reader, struct wpk_named_tensor *out);
 
 #endif

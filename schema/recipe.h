@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a vendor's library computes an operator: one primitive, what each of its operands is, and how
- * the operator's tensors lie in memory.
+/* A recipe: a vendor library's primitive as data. It says which primitive computes an operator,
+ * what its operands are, and how the operator's tensors lie in memory.
  *
  *     {"version":1,"primitive":"convolution",
  *      "inputs":[{"name":"t0","type":"f32[1,64,56,56]","layout":"0,1,2,3"}],
@@ -39,8 +39,8 @@
     X(SOFTMAX, "softmax")                                                                          \
     X(LAYERNORM, "layernorm")                                                                      \
     X(POOL_MAX, "pool_max")                                                                        \
-    X(POOL_AVERAGE, "pool_average")               /* padding counts */                             \
-    X(POOL_AVERAGE_INSIDE, "pool_average_inside") /* it does not */                                \
+    X(POOL_AVERAGE, "pool_average")               /* padding is counted */                         \
+    X(POOL_AVERAGE_INSIDE, "pool_average_inside") /* padding is not counted */                     \
     X(ELTWISE, "eltwise")                                                                          \
     X(BINARY, "binary")
 
@@ -64,7 +64,7 @@
     X(MIN, "min")                                                                                  \
     X(MAX, "max")
 
-/* suffix, text; an operand's place in wpk_recipe.operand */
+/* suffix, text; the index of an operand in wpk_recipe.operand */
 #define WPK_RECIPE_ROLE_LIST(X)                                                                    \
     X(SRC, "src")                                                                                  \
     X(WEIGHTS, "weights")                                                                          \
@@ -87,14 +87,14 @@ struct wpk_recipe_post {
 /* A tensor in the primitive's own order of dimensions: a strided view of the tensor's memory.
  * Invariant: every element of the view lies inside the tensor. */
 struct wpk_recipe_operand {
-    int tensor; /* in wpk_recipe.tensor, -1: not used */
+    int tensor; /* index into wpk_recipe.tensor; -1: not used */
     int rank;
     int64_t extent[WPK_RECIPE_RANK_MAX];
-    int64_t stride[WPK_RECIPE_RANK_MAX]; /* elements; of a blocked dimension from block to block */
+    int64_t stride[WPK_RECIPE_RANK_MAX]; /* elements; for block_dim from block to block */
     int block_dim;
     int64_t block; /* elements of block_dim that lie together, innermost; 0: none */
-    bool chosen;   /* the primitive computes in a layout of its own choice: the data is converted,
-                      constants once, others in each call */
+    bool chosen;   /* the primitive chooses the layout, and the data is converted: constants once,
+                      other tensors in each call */
 };
 
 enum wpk_recipe_use { WPK_RECIPE_INPUT, WPK_RECIPE_CONSTANT, WPK_RECIPE_OUTPUT };
@@ -106,7 +106,7 @@ struct wpk_recipe {
     int tensor_count;
     struct wpk_recipe_operand operand[WPK_RECIPE_ROLE_COUNT];
     int spatial; /* convolution, pooling: dimensions; 0 for the others */
-    int64_t kernel[WPK_RECIPE_RANK_MAX]; /* [spatial], and below */
+    int64_t kernel[WPK_RECIPE_RANK_MAX]; /* [spatial], like the next four */
     int64_t stride[WPK_RECIPE_RANK_MAX];
     int64_t dilation[WPK_RECIPE_RANK_MAX]; /* 1: none */
     int64_t pad_before[WPK_RECIPE_RANK_MAX];
@@ -118,19 +118,19 @@ struct wpk_recipe {
     int post_count;
 };
 
-bool wpk_recipe_has_window(const struct wpk_recipe *recipe); /* a convolution or a pooling */
+bool wpk_recipe_has_window(const struct wpk_recipe *recipe); /* convolution, pooling */
 
 /*   errors  WPK_ENOMEM, WPK_ENOSPC */
 WPK_MUST_CHECK wpk_err wpk_recipe_encode(const struct wpk_recipe *recipe, struct wpk_buf *out);
-/* Strict: every field that the primitive has is there and no other, and operands lie inside their
- * tensors.
+/* Decode strictly: every field of the primitive is required, others are refused, and operands must
+ * lie inside their tensors.
  *   errors  WPK_EPARSE, WPK_EINVAL, WPK_ERANGE with the field; WPK_EMISMATCH another version;
  *           WPK_ENOMEM */
 WPK_MUST_CHECK wpk_err wpk_recipe_decode(const char *text, size_t size, struct wpk_recipe *out,
                                          struct wpk_diag *diag);
 
-/* The same as a member of a document; failures are the writer's and the reader's, except:
- *   errors  WPK_ENOSPC a layout with too long a text */
+/* A recipe as a member of a document. Failures are the writer's and the reader's, except:
+ *   errors  WPK_ENOSPC the text of a layout is too long */
 WPK_MUST_CHECK wpk_err wpk_recipe_put(struct wpk_json_writer *writer, const char *key,
                                       const struct wpk_recipe *recipe);
 void wpk_recipe_get(struct wpk_json_reader *reader, const char *key, struct wpk_recipe *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records as JSON. Parts that a record does not have (times of a failure, counters, a schedule)
- * are absent from the text rather than zero, so that nobody mistakes them for measurements. */
+ * are absent from the text rather than zero, because a zero could be taken for a measurement. */
 #include "schema/record.h"
 
 #include "common/crypto.h"

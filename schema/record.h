@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trial and what became of it: the noun that travels from worker to coordinator to store.
+/* A record: a trial's outcome and measurement, which a worker sends to the coordinator.
  *
- * A trial is one candidate of one provider for one operator. Failures are data: an outcome other
+ * A trial is one candidate of one provider for one problem. Failures are data: an outcome other
  * than `ok` has a log and no times. */
 #ifndef WPK_SCHEMA_RECORD_H
 #define WPK_SCHEMA_RECORD_H
@@ -31,9 +31,9 @@
 #define WPK_OUTCOME_ENUM(name, text) WPK_OUTCOME_##name,
 enum wpk_outcome { WPK_OUTCOME_LIST(WPK_OUTCOME_ENUM) WPK_OUTCOME_COUNT };
 
-/* suffix, text: what lies in the caches when a call begins */
+/* suffix, text: the content of the caches when a call begins */
 #define WPK_CONDITIONS_LIST(X)                                                                     \
-    X(WARM, "warm")                     /* what the call before left there */                      \
+    X(WARM, "warm")                     /* the data of the call before */                          \
     X(COLD_CONSTANTS, "cold-constants") /* prepared constants come from memory: inside a model */  \
     X(COLD, "cold")                     /* everything comes from memory */
 
@@ -43,8 +43,8 @@ enum wpk_conditions { WPK_CONDITIONS_LIST(WPK_CONDITIONS_ENUM) WPK_CONDITIONS_CO
 /* How a kernel is timed; part of every result's key. */
 struct wpk_policy {
     int threads;                    /* of the kernel */
-    enum wpk_conditions conditions; /* all but WARM: one call a sample */
-    uint64_t time_ns_min;           /* measured time per candidate at least, default 20 ms */
+    enum wpk_conditions conditions; /* other than WARM: one call for each sample */
+    uint64_t time_ns_min;           /* least measured time of a candidate; default 20 ms */
     int sample_count;               /* wanted, <= WPK_SAMPLES_MAX; default 10 */
     double race_ratio; /* stop when the minimum so far exceeds incumbent * ratio; 0: never */
 };
@@ -72,29 +72,29 @@ struct wpk_counters {
 /* Strings own their memory unless NULL; wpk_record_fini frees. */
 struct wpk_record {
     enum wpk_outcome outcome;
-    char log[WPK_LOG_MAX];    /* bounded excerpt; for ok a remark, or empty */
+    char log[WPK_LOG_MAX];    /* bounded excerpt; ok: a remark, or "" */
     struct wpk_timing timing; /* only for ok */
-    uint64_t anchor_ns;       /* of the anchor, timed in turns with it; 0: none */
-    double anchor_ratio;      /* median of its samples over the anchor's, pair by pair; 0: none */
-    char anchor_sha256[WPK_ID_MAX]; /* artifact of that anchor; "": none */
-    bool anchor_failed; /* the anchor crashed, hung or did not open: not the candidate's fault */
+    uint64_t anchor_ns;       /* median of the anchor, timed in turns with the trial; 0: none */
+    double anchor_ratio;      /* median ratio of its samples to the anchor's, in pairs; 0: none */
+    char anchor_sha256[WPK_ID_MAX]; /* the anchor's artifact; "": none */
+    bool anchor_failed; /* the anchor crashed, hung or did not open; not the candidate */
     struct wpk_counters counters;
     uint64_t build_ns;
     uint64_t verify_ns;
     uint64_t measure_ns;      /* wall time spent timing */
     double error_max;         /* largest |y - ref|, over all input sets */
-    double error_tolerance;   /* allowed at the point of error_max */
+    double error_tolerance;   /* allowed error at the point of error_max */
     double error_ratio;       /* largest |y - ref| / tolerance; <= 1 for ok */
     double of_rms;            /* rms(y - y64) / rms(y64) on the uniform set of inputs */
     double times_direct;      /* largest rms error over that of direct evaluation; 0: exact */
     uint64_t constants_bytes; /* of the prepared constants */
-    char *unseen;             /* faults that no set of inputs shows; NULL: none */
+    char *unseen;             /* possible faults that no input set shows; NULL: none */
     char *schedule;           /* directive text; NULL for vendors */
     char schedule_sha256[WPK_ID_MAX];
     char *artifact_path; /* where the worker left the shared object; NULL: none kept */
     char artifact_sha256[WPK_ID_MAX];
-    char *recipe; /* a vendor's: the entry of a choice that runs it, as JSON */
-    char *detail; /* what a vendor chose, e.g. oneDNN's implementation name */
+    char *recipe; /* a vendor's: the entry for a choice, as JSON */
+    char *detail; /* a vendor's: its implementation's name, as oneDNN reports it */
 };
 
 void wpk_record_fini(struct wpk_record *record);
@@ -109,8 +109,8 @@ wpk_err wpk_outcome_parse(const char *text, enum wpk_outcome *out);
  *   owns    encode: caller frees *text with free(); decode: caller calls wpk_record_fini
  *   errors  WPK_EPARSE; WPK_EINVAL, WPK_ERANGE with field and position; WPK_ENOMEM */
 wpk_err wpk_record_encode(const struct wpk_record *record, char **text);
-/* The same as a member of a document: write it, or read it from one that is open, at `key` (NULL:
- * the item at hand). What is wrong with it is the writer's or the reader's failure.
+/* A record as a member of a document at `key` (NULL: the current item). Failures are the writer's
+ * or the reader's.
  *   owns    read: caller calls wpk_record_fini on `out`, after a failure too
  *   errors  WPK_ENOMEM */
 void wpk_record_put(struct wpk_json_writer *writer, const char *key,
@@ -118,7 +118,7 @@ void wpk_record_put(struct wpk_json_writer *writer, const char *key,
 wpk_err wpk_record_get(struct wpk_json_reader *reader, const char *key, struct wpk_record *out);
 wpk_err wpk_record_decode(const char *text, struct wpk_record *out, struct wpk_diag *diag);
 
-/* How it is timed, as a member of a document. */
+/* A policy as a member of a document. */
 void wpk_policy_put(struct wpk_json_writer *writer, const char *key,
                     const struct wpk_policy *policy);
 void wpk_policy_get(struct wpk_json_reader *reader, const char *key, struct wpk_policy *out);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts are walked by one odometer over the physical dimensions: what maps a physical index to
- * a logical one is written once, row by row, and packing, unpacking and the padding check differ
- * only in what they do with a row. */
+/* One odometer over the physical dimensions walks every layout row by row. It alone maps physical
+ * to logical indices; packing, unpacking and the padding check differ in what they do with rows. */
 #include "schema/tensor.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every folder says about a tensor: element types and layouts.
+/* Element types and layouts of tensors.
  *
  * A logical tensor is what the user declared: extents, row-major, no padding. A layout says how
  * its elements lie in memory: an order of axes, at most one blocked axis, and zero padding. */
@@ -90,7 +90,7 @@ size_t wpk_tensor_type_bytes(const struct wpk_tensor_type *type);     /* physica
 void wpk_tensor_pack(const struct wpk_tensor_type *type, const void *logical, void *physical);
 void wpk_tensor_unpack(const struct wpk_tensor_type *type, const void *physical, void *logical);
 
-/* True when every padding element of `physical` is zero: kernels never write padding. */
+/* True when every padding element of `physical` is zero; a kernel must not write padding. */
 bool wpk_tensor_padding_is_zero(const struct wpk_tensor_type *type, const void *physical);
 
 #ifdef __cplusplus
