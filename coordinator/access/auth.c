@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens by their hash, in a table of open addressing that is never changed once it is published.
+/* Tokens by their hash, in a table of open addressing that never changes once it is published.
  *
- * Where a search starts depends on the hash of the secret, never on the secret: what its time tells
- * is of no use without the inverse of SHA-256. The hash itself is compared in constant time. */
+ * A probe starts at a slot that depends on the hash of the secret, never on the secret: its time
+ * reveals nothing without the inverse of SHA-256. The hash is compared in constant time. */
 #include "coordinator/access/auth.h"
 
 #include "common/metrics.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who asks, and what he may do: tokens with roles.
+/* Authentication of clients and workers: tokens with roles.
  *
- * A secret is known here by its SHA-256 only. The table is replaced as a whole while any number of
- * threads check secrets against it: each check sees the old table or the new one. */
+ * The table has the SHA-256 of each secret, never the secret. It is replaced as a whole while any
+ * number of threads check secrets against it: each check sees the old table or the new one. */
 #ifndef WPK_COORDINATOR_ACCESS_AUTH_H
 #define WPK_COORDINATOR_ACCESS_AUTH_H
 
@@ -12,39 +12,39 @@
 #include <stdint.h>
 
 #define WPK_OWNER_SIZE 64    /* bytes, with the NUL; of an owner's name */
-#define WPK_TOKEN_ID_SIZE 17 /* 16 hexadecimal digits and NUL: how a token is named, and revoked */
+#define WPK_TOKEN_ID_SIZE 17 /* 16 hexadecimal digits and NUL: a token's public name */
 #define WPK_PEER_SIZE 64     /* an address as text, with the NUL */
 #define WPK_AUTH_TOKENS_MAX 65536
-#define WPK_AUTH_SECRET_MAX 256 /* bytes; nothing longer is looked at */
+#define WPK_AUTH_SECRET_MAX 256 /* bytes; a longer secret is refused */
 
 /* name, bit, text. `admin` implies all others. */
 #define WPK_ROLE_LIST(X)                                                                           \
     X(READ, 1, "read")       /* jobs, kernels, lookups */                                          \
-    X(SUBMIT, 2, "submit")   /* make jobs; change one's own */                                     \
+    X(SUBMIT, 2, "submit")   /* submit jobs; change own jobs */                                    \
     X(BUILD, 4, "build")     /* a worker that compiles */                                          \
     X(MEASURE, 8, "measure") /* a worker that times */                                             \
-    X(ADMIN, 16, "admin")    /* everything, and everybody's */
+    X(ADMIN, 16, "admin")    /* everything, for all owners */
 
 #define WPK_ROLE_ENUM(name, bit, text) WPK_ROLE_##name = bit,
 enum wpk_auth_role { WPK_ROLE_LIST(WPK_ROLE_ENUM) WPK_ROLE_ALL = 31 };
 
-/* Somebody whose credential was checked. */
+/* The identity behind a checked credential. */
 struct wpk_identity {
-    char owner[WPK_OWNER_SIZE];       /* a user's name, or "uid:1000" where he has none */
+    char owner[WPK_OWNER_SIZE];       /* a user's name, or "uid:1000" without one */
     char token_id[WPK_TOKEN_ID_SIZE]; /* "" for a local user */
     char peer[WPK_PEER_SIZE];         /* "unix", or the address without a port */
     unsigned roles;                   /* bits of enum wpk_auth_role */
 };
 
-/* Has it this role? If not, `diag` (which may be NULL) says which one is missing. */
+/* True if the identity has this role; else `diag` (which may be NULL) names the missing role. */
 bool wpk_identity_may(const struct wpk_identity *identity, enum wpk_auth_role role,
                       struct wpk_diag *diag);
 
 #define WPK_ROLES_TEXT_SIZE 40 /* all names joined by ',', and NUL */
 
-/* "read,submit" and back; an empty text is no role.
+/* Parse and print roles as "read,submit"; an empty text is no role.
  *
- *   errors  WPK_EPARSE  a name that is none
+ *   errors  WPK_EPARSE  an unknown name
  */
 WPK_MUST_CHECK wpk_err wpk_roles_parse(const char *text, unsigned *out, struct wpk_diag *diag);
 void wpk_roles_print(unsigned roles, char out[WPK_ROLES_TEXT_SIZE]);
@@ -55,12 +55,12 @@ struct wpk_auth_token {
     unsigned roles;
     uint8_t hash[WPK_SHA256_SIZE]; /* of the secret; unique in a table */
     uint64_t expires_at;           /* wall clock, ns; 0: never */
-    bool revoked;                  /* known still, so that who shows it is told why he is refused */
+    bool revoked;                  /* kept, so that a refusal can name the reason */
 };
 
 struct wpk_auth;
 
-/* An empty table: nobody is let in.
+/* Make an empty table, which refuses every secret.
  *
  *   owns    caller frees
  *   errors  WPK_ENOMEM
@@ -76,8 +76,8 @@ void wpk_auth_free(struct wpk_auth *auth);
 WPK_MUST_CHECK wpk_err wpk_auth_set(struct wpk_auth *auth, const struct wpk_auth_token *tokens,
                                     uint32_t count);
 
-/* Whose secret is it? From any thread. Writes owner, token and roles of `out`, not its peer; `diag`
- * gets a reason that may be told to whoever showed the secret.
+/* Find the owner of a secret. From any thread. Sets all of `out` but its peer; `diag` gets a reason
+ * that the client may be told.
  *
  *   unit    wall_ns: ns since 1970, against expiry
  *   errors  WPK_EACCES  unknown, expired or revoked
@@ -85,8 +85,8 @@ WPK_MUST_CHECK wpk_err wpk_auth_set(struct wpk_auth *auth, const struct wpk_auth
 WPK_MUST_CHECK wpk_err wpk_auth_check(struct wpk_auth *auth, const char *secret, uint64_t wall_ns,
                                       struct wpk_identity *out, struct wpk_diag *diag);
 
-/* Is what was let in with the token of this hash still welcome? NULL if so, else the reason, which
- * is static and may be told to whoever showed it. From any thread. */
+/* NULL while the token with this hash is valid; else the reason, a static text that the client may
+ * be told. From any thread. */
 const char *wpk_auth_fault(struct wpk_auth *auth, const uint8_t hash[WPK_SHA256_SIZE],
                            uint64_t wall_ns);
 

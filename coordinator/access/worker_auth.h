@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which workers are let in. Asked before the coordinator sees a hello: later messages name a
- * session, a number of 64 bits, on the connection that said hello; a session ends with its token
- * (executor_worker.c). */
+/* Authentication of workers, before the coordinator sees a hello. Later messages name a session of
+ * 64 random bits, on the hello's connection; a session ends with its token (executor_worker.c). */
 #ifndef WPK_COORDINATOR_ACCESS_WORKER_AUTH_H
 #define WPK_COORDINATOR_ACCESS_WORKER_AUTH_H
 
 #include "coordinator/access/auth.h"
 #include "schema/message.h"
 
-/* May it join? It needs a token with the role `build` to build and `measure` to run. `identity` is
- * whose token it is, refused or not; zeroed where that is not known. `diag` gets a reason that may
- * be told to it.
+/* Check the token of a hello: the worker needs the role `build` to build and `measure` to run.
+ * *identity is the token's owner, also when a role is missing; zeroed when the token is not valid.
+ * `diag` gets a reason that the worker may be told.
  *
  *   errors  WPK_EACCES
  */
