@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written of results and kernels. history_job.c has the jobs, history_search.c the
- * searches, history_read.c what is read for answers. */
+/* Writing results and kernels. history_job.c has the jobs, history_search.c the searches,
+ * history_read.c the reads for answers. */
 #include "coordinator/store/history.h"
 
 #include <stdio.h>

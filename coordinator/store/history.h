@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the store remembers, in the coordinator's terms. Writes belong to a batch (store.h), whose
- * commit reports their failures; reads outside of one see the last commit. */
+/* The history in the coordinator's terms. Writes belong to a batch (store.h), whose commit reports
+ * their failures; reads outside of a batch see the last commit. */
 #ifndef WPK_COORDINATOR_STORE_HISTORY_H
 #define WPK_COORDINATOR_STORE_HISTORY_H
 
@@ -9,12 +9,12 @@
 #include "coordinator/state/coordinator.h"
 #include "coordinator/store/store.h"
 
-/* SQL, in a statement whose first parameter is a problem: later than any of its kernels became the
- * served one, however the clock was set since. */
+/* SQL in a statement whose first parameter is a problem: a time after every served_at of its
+ * kernels, whatever the clock says. */
 #define WPK_HISTORY_SERVED_AFTER                                                                   \
     "(SELECT coalesce(max(served_at), 0) + 1 FROM kernel WHERE problem_id = ?1)"
 
-/* ---- writing: one function for each effect */
+/* ---- writing */
 
 struct wpk_history_progress {
     uint64_t search_id;
@@ -24,7 +24,7 @@ struct wpk_history_progress {
     struct wpk_anchor anchor;
 };
 
-/* A strategy as it was after so many tells, and what they were. */
+/* The state of a strategy after `told_count` tells, and counts of those. */
 struct wpk_history_snapshot {
     uint64_t search_id;
     const char *text;
@@ -45,23 +45,23 @@ struct wpk_history_ask {
     const char *candidate;
 };
 
-/* Who measured. */
+/* The worker that measured a trial. */
 struct wpk_history_worker {
-    const char *name;     /* NULL: nobody, it was abandoned */
+    const char *name;     /* NULL: none, the trial was abandoned */
     const char *instance; /* of the device */
 };
 
-/* What became of an ask (`work` says which), or of a vendor's implementation. */
+/* The result of the ask that `work` names, or of a vendor's implementation. */
 struct wpk_history_result {
     uint64_t problem_id;
     wpk_work_id work;
     const char *provider; /* of a vendor */
     const struct wpk_record *record;
-    const char *anchor; /* of the search, that the record's ratio is to; "": none */
+    const char *anchor; /* the search's anchor, which the record's ratio is to; "": none */
     struct wpk_history_worker worker;
 };
 
-/* Of a search's final. */
+/* A contender of a search's final. */
 struct wpk_history_contender {
     uint64_t problem_id;
     uint64_t search_id;
@@ -69,81 +69,83 @@ struct wpk_history_contender {
     const char *candidate; /* "" for a vendor */
     const char *artifact_sha256;
     struct wpk_history_worker worker;
-    bool outside; /* of its search's class, as its verification came out */
+    bool outside; /* by its verification, its error is outside the search's class */
 };
 
-/* Find the search, or make it.
- *   owns    the caller frees what `out` holds, as wpk_opened_free does */
+/* Find the search, or create it.
+ *   owns    the caller frees the members of `out`, as wpk_opened_free does */
 void wpk_history_open_search(struct wpk_store *store, const struct wpk_search *search,
                              struct wpk_opened *out);
 void wpk_history_set_search(struct wpk_store *store, const struct wpk_history_progress *progress);
-/* The artifacts of the best `kept_max` are kept for it, those of the last snapshot no more. */
+/* Store a snapshot. The artifacts of its best `kept_max` are kept from now on, instead of those of
+ * the last snapshot. */
 void wpk_history_put_snapshot(struct wpk_store *store, const struct wpk_history_snapshot *snapshot,
                               uint32_t kept_max);
-/* Record that a candidate is asked. True: history knows its result, and the ask has ended. */
+/* Record an ask. True: the history has its result, which *known gets, and the ask has ended. */
 bool wpk_history_put_ask(struct wpk_store *store, const struct wpk_history_ask *ask,
                          struct wpk_trial_summary *known);
-/* Record a result, its measurement, and that the ask has it. What is settled stays as it is. */
+/* Record a result with its measurement, and end its ask. A settled trial keeps its outcome. */
 void wpk_history_put_trial(struct wpk_store *store, const struct wpk_history_result *result);
 /* Record a contender's times in a final. */
 void wpk_history_put_times(struct wpk_store *store, const struct wpk_history_contender *contender,
                            const struct wpk_timing *timing);
-/* Record what became of a contender of our own on inputs that nobody saw before: its times, and its
- * error where that is outside the class, so that the class's searches pass it over; or, when it was
- * rejected, that its trial, and every other of the same artifact, failed after all. */
+/* Record a contender's verification on fresh inputs. If it was ok: its times, and its error if that
+ * is outside the class, so that the class's searches skip it. If not: its outcome, for all trials
+ * of the problem with its artifact. */
 void wpk_history_put_verified(struct wpk_store *store,
                               const struct wpk_history_contender *contender,
                               const struct wpk_record *record);
-/* Record a kernel, as the search's result and, if `serve`, as what the problem serves; but one that
- * was revoked while its search was under way is recorded as revoked. */
+/* Record a kernel as the search's result; returns its id. Its class serves it if the effect says so
+ * or the class serves none, but not beside a pinned kernel, nor if it was revoked meanwhile. */
 uint64_t wpk_history_put_kernel(struct wpk_store *store, const struct wpk_effect *put,
                                 const char *document);
 /* Name the plain kernel in all kernels of its problem. */
 void wpk_history_name_plain(struct wpk_store *store, const struct wpk_effect *put);
-/* Record one that lost in the same final, so that it can follow what is revoked: served by nobody.
- * 0: the class has it already, or it was revoked. */
+/* Record a kernel that lost in the same final, unserved, so that it can replace a revoked one.
+ * Returns its id; 0: the class has it already, or it was revoked. */
 uint64_t wpk_history_keep_kernel(struct wpk_store *store, const struct wpk_effect *put,
                                  const char *document);
-/* One that is there is used once more. */
+/* Record an artifact. One that is recorded already is marked as used. */
 void wpk_history_put_artifact(struct wpk_store *store, const char *sha256, size_t size);
-/* Somebody needs it: written once in a quarter of an hour. */
-/* Nobody runs it again: unless somebody keeps it, it is the next to go. */
+/* Mark an artifact as not needed for a run any more: unless it is kept, it is pruned next. */
 void wpk_history_spend_artifact(struct wpk_store *store, const char *sha256);
-/* Its file is gone, or damaged: there is none any more. */
+/* Forget an artifact whose file is gone or damaged. */
 void wpk_history_lose_artifact(struct wpk_store *store, const char *sha256);
+/* Mark an artifact as used now; the row changes at most once in a quarter of an hour. */
 void wpk_history_use_artifact(struct wpk_store *store, const char *sha256);
-/* One more (1) or one fewer (-1) has a reason to keep it; "" is nobody's. */
+/* Count one more (1) or one fewer (-1) reason to keep an artifact; "": none is meant. */
 void wpk_history_keep_artifact(struct wpk_store *store, const char *sha256, int more);
-/* Forget those that nobody keeps, the longest unused first, until as many bytes are free. Returns
- * how many, `max` at most: their files are to be removed after the commit. */
+/* Forget artifacts that are not kept, no kernel's and unused for an hour, the longest unused first,
+ * until `bytes_wanted` are free. Returns their number, at most `max`; the caller removes the files
+ * after the commit. */
 uint32_t wpk_history_prune_artifacts(struct wpk_store *store, uint64_t bytes_wanted,
                                      char (*pruned)[WPK_ID_MAX], uint32_t max);
 uint64_t wpk_history_artifact_bytes(struct wpk_store *store);
-/* Remove files that no row names, as a crash between the two leaves them, and what was begun to be
- * written; returns how many no row names. For when nobody writes. */
+/* Remove temporary files, and artifacts without a row, which a crash between file and row leaves;
+ * returns the number of the latter. For the start, before anything is written. */
 uint32_t wpk_history_sweep_artifacts(struct wpk_store *store, const char *data_dir);
 
 void wpk_history_set_owner(struct wpk_store *store, const struct wpk_owner_event *owner);
-/* NONE: there is none any more. */
+/* Set a worker's admin state; NONE removes its row. */
 void wpk_history_set_admin_state(struct wpk_store *store, const char *name,
                                  enum wpk_admin_state state, const char *reason);
 
 /* ---- reading */
 
-/* The asks of a search from number `first` on, in their order, with what became of them.
- *   owns    the caller frees *asks with wpk_work_items_free; both start as nothing */
+/* Append the asks of a search from number `first` on, in order, with their results.
+ *   owns    the caller frees *asks with wpk_work_items_free; *asks is NULL and *count 0 at first */
 void wpk_history_asks(struct wpk_store *store, uint64_t search_id, uint32_t first,
                       struct wpk_work_item **asks, uint32_t *count);
 void wpk_history_asks_between(struct wpk_store *store, uint64_t search_id, uint32_t first,
                               uint32_t end, struct wpk_work_item **asks, uint32_t *count);
 
-/* What a search's strategy goes on from: its snapshot, and the asks from the first one that it had
- * not been told. */
+/* What a restart reads for a search's strategy: its snapshot, and the asks from the first one that
+ * the snapshot had not been told. */
 struct wpk_history_log {
-    struct wpk_buf snapshot; /* empty: there is none, and `first` is 0 */
+    struct wpk_buf snapshot; /* empty: no snapshot, and `first` is 0 */
     char version[64];        /* of the snapshot's text */
     uint32_t first;
-    uint32_t ok_count; /* of those before */
+    uint32_t ok_count; /* of the asks before `first`, like the next two */
     uint32_t failed_count;
     uint32_t known_count;
     struct wpk_best best[WPK_BEST_MAX];
@@ -151,53 +153,53 @@ struct wpk_history_log {
     struct wpk_work_item *asks; /* [count] */
     uint32_t count;
 };
-/* `whole`: as if there were no snapshot.
+/* Read a search's log; `whole` ignores its snapshot.
  *   owns    the caller calls wpk_history_log_fini */
 void wpk_history_read_log(struct wpk_store *store, uint64_t search_id, bool whole,
                           struct wpk_history_log *out);
 void wpk_history_log_fini(struct wpk_history_log *log);
 
-/* False when there is no such trial. A vendor's candidate is "". *id may be NULL. */
+/* Find a trial; false: none. A vendor's candidate is "". `id` may be NULL. */
 WPK_MUST_CHECK bool wpk_history_find_trial(struct wpk_store *store, uint64_t problem_id,
                                            const char *provider, const char *candidate,
                                            struct wpk_trial_summary *out, uint64_t *id);
-/* The trial with this id, as it was timed with this anchor if it was; one that is not there counts
- * as abandoned. */
+/* The trial with this id, with its ratio to this anchor if it has one. A trial that does not exist
+ * is returned as abandoned. */
 struct wpk_trial_summary wpk_history_trial(struct wpk_store *store, uint64_t id,
                                            const char *anchor);
-/* Need it not be run again? So if it failed, or can be an answer: a candidate of our own that was
- * stopped early or left no artifact cannot, and what was abandoned may be its workers' fault. */
+/* True if the trial need not be run again: it failed, or can win. A candidate that was stopped
+ * early or left no artifact cannot win; an abandoned trial may be its workers' fault. */
 bool wpk_history_settled(const struct wpk_trial_summary *trial, const char *candidate);
-/* The same as find_trial, for trials that are settled. */
+/* wpk_history_find_trial() for settled trials only. */
 WPK_MUST_CHECK bool wpk_history_known_trial(struct wpk_store *store, uint64_t problem_id,
                                             const char *provider, const char *candidate,
                                             struct wpk_trial_summary *out, uint64_t *id);
-/* What a vendor chose for the problem; appends nothing when it was not tried. */
+/* Append the detail of a trial; nothing when there is none. */
 void wpk_history_detail(struct wpk_store *store, uint64_t problem_id, const char *provider,
                         const char *candidate, struct wpk_buf *out);
 
 bool wpk_history_has_artifact(struct wpk_store *store, const char *sha256);
-/* Is it a kernel's, and was every kernel with it revoked? */
+/* True if at least one kernel has the artifact, and every such kernel was revoked. */
 bool wpk_history_artifact_revoked(struct wpk_store *store, const char *sha256);
 
-/* Was this revoked for the problem: its shared object, or without one ("") the vendor's? */
+/* True if this artifact, or for "" the provider's implementation, was revoked for the problem. */
 bool wpk_history_is_revoked(struct wpk_store *store, uint64_t problem_id, const char *provider,
                             const char *artifact_sha256);
 
-/* The kernel's document, appended. False when there is none, or it was revoked. */
+/* Append the kernel's document. False when there is no such kernel, or it was revoked. */
 WPK_MUST_CHECK bool wpk_history_kernel(struct wpk_store *store, uint64_t kernel_id,
                                        struct wpk_buf *out);
 
-/* For the start: what each owner has used, and what was ordered of workers. */
+/* For the start: the device time of each owner, and the workers' admin states. */
 typedef void (*wpk_history_owner_fn)(void *user, const struct wpk_owner_event *owner);
 void wpk_history_owners(struct wpk_store *store, wpk_history_owner_fn fn, void *user);
 typedef void (*wpk_history_admin_state_fn)(void *user, const char *worker,
                                            enum wpk_admin_state state, const char *reason);
 void wpk_history_admin_states(struct wpk_store *store, wpk_history_admin_state_fn fn, void *user);
 
-/* Write a page of a job's trials as JSON objects into the array that `w` is in: vendors first, then
- * asks. `names` [op_count] are the operators' names, `op` one of them or -1 for all. *place is
- * where to begin, and where to go on; false when there are no more. */
+/* Write a page of a job's trials as JSON objects into the current array of `w`: vendors first, then
+ * asks. `names` [op_count] are the operators' names; `op` is one operator, or -1 for all. The page
+ * begins at *place, which becomes that of the next page; false when there are no more. */
 struct wpk_history_place {
     uint32_t position; /* of the operator */
     int64_t index;     /* of the ask; below 0: of the vendors */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens, the audit log, and requests that may be repeated. */
+/* Tokens, the audit log and idempotency keys. */
 #include "coordinator/store/history_admin.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators and clients do to the history, as against what searches put there: tokens, the
- * audit log, pins, requests that may be repeated. Rules as in history.h. */
+/* Changes of the history by operators of the service and by clients: tokens, the audit log, pins,
+ * idempotency keys. Reads and writes follow the rules of history.h. */
 #ifndef WPK_COORDINATOR_STORE_HISTORY_ADMIN_H
 #define WPK_COORDINATOR_STORE_HISTORY_ADMIN_H
 
@@ -10,7 +10,7 @@
 #define WPK_TOKEN_NOTE_SIZE 128
 #define WPK_IDEMPOTENCY_NS (UINT64_C(24) * 3600 * WPK_NS_PER_S)
 
-/* Where a kernel's time comes from: the last measurement of its trial. Zeroed: not known. */
+/* The measurement behind a kernel's time: the last one of its trial. Zeroed: unknown. */
 struct wpk_history_origin {
     uint64_t trial_id;
     uint64_t measured_at;
@@ -19,17 +19,18 @@ struct wpk_history_origin {
 void wpk_history_origin(struct wpk_store *store, uint64_t problem_id, const char *provider,
                         const char *candidate, struct wpk_history_origin *out);
 
-/* What names a job's operators: its document, or the job file while it has none; appended. */
+/* Append the text that names a job's operators: its document, or the job file while it has none.
+ * False when there is no such job. */
 WPK_MUST_CHECK bool wpk_history_job_text(struct wpk_store *store, const char *id,
                                          struct wpk_buf *out, uint64_t *number);
 
-/* A row of the table `kernel`; texts live until the store's next step. */
+/* A row of the table `kernel`; its texts are valid until the store's next call. */
 struct wpk_kernel_row {
     uint64_t id;
     uint64_t problem_id;
     bool served;
     bool pinned;
-    uint64_t revoked_at; /* 0: it was not */
+    uint64_t revoked_at; /* 0: not revoked */
     const char *revoked_reason;
     const char *verified_by;
     const char *manifest;
@@ -38,37 +39,37 @@ struct wpk_kernel_row {
 };
 
 typedef void (*wpk_kernel_row_fn)(void *user, const struct wpk_kernel_row *row);
-/* Call `fn` with that kernel; false when there is none. */
+/* Call `fn` with a kernel; false when there is none. */
 bool wpk_history_read_kernel(struct wpk_store *store, uint64_t id, wpk_kernel_row_fn fn,
                              void *user);
-/* Every kernel of the same problem, newest first, with ids below `before`; returns the last id, 0
- * when there are no more. */
+/* Call `fn` with a page of the kernels of the same problem, newest first, with ids below `before`.
+ * Returns the last id; 0 when there are no more. */
 uint64_t wpk_history_kernel_line(struct wpk_store *store, uint64_t id, uint64_t before,
                                  int page_size, wpk_kernel_row_fn fn, void *user);
 
-/* What an operator does to a kernel. Each says WPK_ENOENT where there is no such kernel and, with a
- * sentence in `diag`, WPK_EEXIST where it cannot be done to this one; nothing is changed then.
- * The other members say what the change came to. Kernels of other classes of
- * accuracy are changed by `revoke` alone, where they are the same code. */
+/* A change of a kernel by an operator of the service. The functions set the members after `reason`.
+ * Only `revoke` changes kernels of other accuracy classes: those with the same code.
+ *   errors  WPK_ENOENT no such kernel; WPK_EEXIST not possible for it, and `diag` says why */
 struct wpk_kernel_change {
     uint64_t kernel_id;
     const char *reason; /* for revoke */
     uint64_t problem_id;
     char accuracy[WPK_ACCURACY_TEXT_MAX]; /* class of the kernel */
-    uint64_t serves;                      /* what that class serves afterwards; 0: nothing */
-    struct wpk_served_kernel served[WPK_SERVED_MAX]; /* [served_count]: what each class serves */
+    uint64_t serves;                      /* kernel that this class serves afterwards; 0: none */
+    struct wpk_served_kernel served[WPK_SERVED_MAX]; /* [served_count]: of each class */
     uint32_t served_count;
-    char provider[WPK_PROVIDER_NAME_MAX]; /* what was revoked: this vendor's, or */
-    char artifact_sha256[WPK_ID_MAX];     /* this shared object */
+    char provider[WPK_PROVIDER_NAME_MAX]; /* of the revoked implementation */
+    char artifact_sha256[WPK_ID_MAX];     /* of the revoked kernel; "": a vendor's */
 };
 wpk_err wpk_history_pin(struct wpk_store *store, struct wpk_kernel_change *change,
                         struct wpk_diag *diag);
 wpk_err wpk_history_unpin(struct wpk_store *store, struct wpk_kernel_change *change,
                           struct wpk_diag *diag);
-/* Never served again, whichever search finds it; if it was, the fastest that is left is. */
+/* Revoke a kernel: it is never served again, whichever search finds it. The fastest that is left
+ * takes its place. */
 wpk_err wpk_history_revoke(struct wpk_store *store, struct wpk_kernel_change *change,
                            struct wpk_diag *diag);
-/* Serve the one before the one that is served. */
+/* Serve the kernel that was served before the current one. */
 wpk_err wpk_history_roll_back(struct wpk_store *store, struct wpk_kernel_change *change,
                               struct wpk_diag *diag);
 
@@ -78,21 +79,21 @@ struct wpk_history_token {
     struct wpk_auth_token token;
     char note[WPK_TOKEN_NOTE_SIZE];
     uint64_t created_at;
-    uint64_t revoked_at; /* 0: it was not */
+    uint64_t revoked_at; /* 0: not revoked */
 };
 void wpk_history_put_token(struct wpk_store *store, const struct wpk_history_token *token);
-/* False when there is none that is not revoked yet. */
+/* Revoke a token; false when there is none, or it was revoked before. */
 bool wpk_history_revoke_token(struct wpk_store *store, const char *id);
 WPK_MUST_CHECK bool wpk_history_read_token(struct wpk_store *store, const char *id,
                                            struct wpk_history_token *out);
 typedef void (*wpk_history_token_fn)(void *user, const struct wpk_history_token *token);
-/* All of them, by id after `after`, at most `max`. */
+/* List at most `max` tokens in the order of their ids, those after `after`. */
 void wpk_history_list_tokens(struct wpk_store *store, const char *after, int max,
                              wpk_history_token_fn fn, void *user);
-/* At most `max`: first those that are good, then, newest first, those that were. */
+/* List at most `max` tokens: first those that are valid, then others, newest first. */
 void wpk_history_known_tokens(struct wpk_store *store, int max, wpk_history_token_fn fn,
                               void *user);
-/* Neither revoked nor expired. */
+/* The number of tokens that are neither revoked nor expired. */
 uint32_t wpk_history_good_tokens(struct wpk_store *store);
 
 /* ---- the audit log */
@@ -102,13 +103,14 @@ struct wpk_audit {
     char token[WPK_TOKEN_ID_SIZE];
     char peer[WPK_PEER_SIZE];
     char action[32];  /* "job.submit" */
-    char subject[96]; /* id of what it was done to */
+    char subject[96]; /* id of the changed resource */
     char detail[256];
 };
-/* Refusals go once so many lines were written after them, so that there are never more. */
+/* A refusal is removed once this many lines were written after it. */
 #define WPK_AUDIT_REFUSALS_MAX 100000
 void wpk_history_put_audit(struct wpk_store *store, const struct wpk_audit *audit, wpk_err outcome);
-/* A page, newest first, of ids below `before`; "" for any. Returns the last id, 0 at the end. */
+/* Write a page of lines, newest first, with ids below `before`; "" selects any actor or action.
+ * Returns the last id, 0 at the end. */
 uint64_t wpk_history_list_audit(struct wpk_store *store, uint64_t before, const char *actor,
                                 const char *action, int page_size, struct wpk_json_writer *w);
 
@@ -119,11 +121,11 @@ struct wpk_idempotency {
     const char *key;
     const char *route;
     char body_sha256[WPK_ID_MAX];
-    char subject[WPK_ID_MAX]; /* id of what was made */
+    char subject[WPK_ID_MAX]; /* id of the created resource */
 };
-/* Remembered for WPK_IDEMPOTENCY_NS; older ones are forgotten. */
+/* Store an entry for WPK_IDEMPOTENCY_NS, and forget older entries. */
 void wpk_history_put_idempotency(struct wpk_store *store, const struct wpk_idempotency *entry);
-/* Fills body and subject in; false when the key is not known, or its time is over. */
+/* Fill in body_sha256 and subject; false when the key is unknown or expired. */
 WPK_MUST_CHECK bool wpk_history_find_idempotency(struct wpk_store *store,
                                                  struct wpk_idempotency *entry);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of artifacts: which there are, how much they hold, and which go when that is too much. The
- * files follow: a file without a row is harmless, a row without its file would not be. */
+/* Rows of artifacts: which exist, their bytes, and which are pruned. A file is removed after its
+ * row, because a file without a row is harmless and a row without its file is not. */
 #include "coordinator/store/artifact.h"
 #include "coordinator/store/history.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a choice (schema/choice.h) needs of a kernel beyond its row. */
+/* The data of a kernel that a choice (schema/choice.h) needs beyond the kernel's row. */
 #ifndef WPK_COORDINATOR_STORE_HISTORY_CHOICE_H
 #define WPK_COORDINATOR_STORE_HISTORY_CHOICE_H
 
@@ -10,7 +10,7 @@
 struct wpk_history_choice {
     struct wpk_accuracy accuracy; /* class of the kernel's search */
     enum wpk_conditions conditions;
-    struct wpk_buf recipe;         /* owned; the vendor's entry, as JSON; empty: none is recorded */
+    struct wpk_buf recipe;         /* owned; the vendor's entry, as JSON; empty: none recorded */
     char plain_sha256[WPK_ID_MAX]; /* of the plain kernel; "": none, or it was revoked */
 };
 

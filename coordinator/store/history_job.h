@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs as the store has them: what their files say, read once, and what became of them. Writes
- * belong to a batch (store.h), whose commit reports their failures; reads outside of one see the
- * last commit. */
+/* Stored jobs: the content of their files, decoded once, and their progress. Writes belong to a
+ * batch (store.h), whose commit reports failures; reads outside of a batch see the last commit. */
 #ifndef WPK_COORDINATOR_STORE_HISTORY_JOB_H
 #define WPK_COORDINATOR_STORE_HISTORY_JOB_H
 
@@ -9,7 +8,7 @@
 #include "coordinator/state/coordinator.h"
 #include "coordinator/store/store.h"
 
-/* What is stored of a job's operator. */
+/* The stored state of a job's operator. */
 struct wpk_history_op {
     enum wpk_phase phase;
     uint64_t kernel_id;
@@ -26,44 +25,44 @@ struct wpk_history_op_row {
 
 /* ---- writing */
 
-/* What `source`, the job's file, was understood to say is stored with it. */
+/* Store a job with `source`, its file, and with the operators that were decoded from the file. */
 void wpk_history_put_job(struct wpk_store *store, const struct wpk_job_entry *job,
                          const char *source);
 /* `document`: the job's resource once it has ended, else "" */
 void wpk_history_set_job(struct wpk_store *store, const struct wpk_job_entry *job,
                          const char *document);
 void wpk_history_set_op(struct wpk_store *store, const struct wpk_history_op_row *row);
-/* Every operator of the job that has not ended has failed. */
+/* Set every operator of the job that has not ended to failed. */
 void wpk_history_fail_ops(struct wpk_store *store, const struct wpk_job_entry *job);
 
 /* ---- reading */
 
 uint64_t wpk_history_job_number_next(struct wpk_store *store);
 
-/* Numbers of the jobs that have not ended, oldest first: at most `max`; how many. */
+/* Get the numbers of at most `max` jobs that have not ended, oldest first; returns how many. */
 uint32_t wpk_history_live_jobs(struct wpk_store *store, uint64_t *out, uint32_t max);
 
-/* A job that has not ended, for the start. Where its file was understood by another version of the
- * schema, `source` is a copy of that, and the job has no operators yet; else it is NULL.
+/* Read a job that has not ended, for the start. If its file was decoded by another version of the
+ * schema, *source is a copy of the file, and the job has no operators yet; else *source is NULL.
  *   owns    caller frees both
- *   NULL    there is none, or the store says why not */
+ *   NULL    no such job, or a failure, which is the store's status */
 struct wpk_job_entry *wpk_history_read_job(struct wpk_store *store, uint64_t number, char **source);
-/* How far the operators of the job have come, before the store was opened. */
+/* Read the phases of the job's operators, as of the time before the store was opened. */
 void wpk_history_read_progress(struct wpk_store *store, struct wpk_job_entry *job);
 
-/* False when there is none. */
+/* Read the state of an operator; false when there is none. */
 WPK_MUST_CHECK bool wpk_history_op(struct wpk_store *store, uint64_t job_number, uint32_t position,
                                    struct wpk_history_op *out);
 
-/* False when there is no such job. */
+/* Read the state of a job; false when there is none. */
 WPK_MUST_CHECK bool wpk_history_job_state(struct wpk_store *store, const char *id,
                                           enum wpk_job_state *out);
-/* The document of a job that has ended, appended, and its number. */
+/* Append the document of an ended job, and get its number; false when there is none. */
 WPK_MUST_CHECK bool wpk_history_job_document(struct wpk_store *store, const char *id,
                                              struct wpk_buf *out, uint64_t *number);
 
-/* A page of jobs, newest first, with numbers below `before`: calls `fn` for each. Live ones have
- * no document. Returns the last number, 0 when there are no more. */
+/* Call `fn` for each job of a page, newest first, with numbers below `before`. Live jobs have no
+ * document. Returns the last number, 0 when there are no more. */
 typedef void (*wpk_history_listed_fn)(void *user, uint64_t number, const char *id,
                                       const char *state, const char *document);
 uint64_t wpk_history_list_jobs(struct wpk_store *store, uint64_t before, const char *state,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reading half of the history. */
+/* Reading the history: asks, trials, kernels, owners. */
 #include "coordinator/store/history.h"
 
 #include "schema/message_trace.h"

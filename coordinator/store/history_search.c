@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written and read of problems and searches. */
+/* Writing and reading problems and searches. */
 #include "coordinator/store/history.h"
 
 #include "coordinator/state/anchor.h"

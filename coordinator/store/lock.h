@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One process works on a data directory: wpkd, or a tool that changes it. The lock goes with the
- * process, however it ends. */
+/* The lock of a data directory: only one process changes it, wpkd or a tool. The lock ends with its
+ * process, however that ends. */
 #ifndef WPK_COORDINATOR_STORE_LOCK_H
 #define WPK_COORDINATOR_STORE_LOCK_H
 
 #include "common/err.h"
 
-/* Make the directory if it is not there, and take it.
+/* Create the directory unless it exists, and lock it.
  *
- *   owns    the caller closes *fd, which gives the lock back
+ *   owns    the caller closes *fd, which releases the lock
  *   errors  WPK_EBUSY another process has it, with its pid in `diag`; WPK_EACCES, WPK_ENOSPC,
  *           WPK_EIO */
 WPK_MUST_CHECK wpk_err wpk_lock_take(const char *directory, int *fd, struct wpk_diag *diag);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQLite, with the settings that make a commit mean what we promise: a write-ahead log, synced at
- * every commit (synchronous=FULL). A query that is still open holds a read snapshot, so rows are
- * closed within the batch that opened them. */
+/* SQLite, with the settings that make a commit durable: a write-ahead log, synced at every commit
+ * (synchronous=FULL). A query that is open holds a read snapshot, so its rows are closed within the
+ * batch that opened them. */
 #include "coordinator/store/store_sql.h"
 
 #include "common/crypto.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening the history's database: its settings, its check, its version. */
+/* Opening the history's database: settings, check, version. */
 #include "common/buf.h"
 #include "common/fs.h"
 #include "coordinator/store/store_migrate.h"
