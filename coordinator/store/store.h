@@ -67,8 +67,8 @@ wpk_err wpk_store_status(const struct wpk_store *store);
 wpk_err wpk_store_take_status(struct wpk_store *store, struct wpk_diag *diag);
 /* Set a mark to which the batch can be undone. An undo goes to the last mark that still stands. */
 void wpk_store_mark(struct wpk_store *store);
-/* Undo a failed batch to its last mark, which ends, and move the failure to *err and *diag. False if
- * the writes before the mark would fail too (the disk is full or broken): the batch stays failed. */
+/* Undo a failed batch to its last mark, and move the failure to *err and *diag. False if the writes
+ * before the mark would fail too (the disk is full or broken): the batch stays failed. */
 WPK_MUST_CHECK bool wpk_store_undo(struct wpk_store *store, wpk_err *err, struct wpk_diag *diag);
 void wpk_store_unmark(struct wpk_store *store);
 /* True if a failure with this code comes from the data to be written, not from the disk. */
