@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Versions form a chain, oldest first. What a version drops is freed when it and all before it are
- * released: nobody counts who uses an entry.
+/* Versions form a chain, oldest first. Entries and nodes that the next version lacks are freed when
+ * their version and all before it are released, so that entries need no reference counts.
  *
- *     oldest ──▶ ... ──▶ newest (what acquire gives out)
- *     each: users, trees, and the entries and nodes that the next one has no more
+ *     oldest ──▶ ... ──▶ newest (which acquire returns)
+ *     each: users, trees, and the entries and nodes that the next version lacks
  */
 #include "coordinator/index/index.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes are as large as what they hold: each change copies them anyhow. A node that became empty
- * goes; others are not merged, because what is taken out is mostly put in again. */
+/* A node is allocated for its slots only, because each change copies it anyhow. An empty node is
+ * removed; other nodes are not merged, because a removed entry is mostly put in again. */
 #include "coordinator/index/index_tree.h"
 
 #include <stdlib.h>
